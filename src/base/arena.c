@@ -1,0 +1,64 @@
+/* base/arena: see arena.h. */
+#include "base/arena.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arena_piece {
+    struct arena_piece *next;
+    max_align_t bytes[];
+};
+
+struct arena {
+    struct arena_piece *pieces;
+};
+
+int arena_create(struct arena **out)
+{
+    struct arena *a = calloc(1, sizeof(*a));
+
+    if (a == NULL)
+        return -ENOMEM;
+    *out = a;
+    return 0;
+}
+
+void *arena_alloc(struct arena *a, size_t n, size_t size)
+{
+    struct arena_piece *piece;
+    size_t bytes;
+
+    if (__builtin_mul_overflow(n, size, &bytes) ||
+        __builtin_add_overflow(bytes, sizeof(*piece), &bytes))
+        return NULL;
+    piece = calloc(1, bytes);
+    if (piece == NULL)
+        return NULL;
+    piece->next = a->pieces;
+    a->pieces = piece;
+    return piece->bytes;
+}
+
+char *arena_text(struct arena *a, const char *text, size_t len)
+{
+    char *copy = len < SIZE_MAX ? arena_alloc(a, len + 1, 1) : NULL;
+
+    if (copy != NULL)
+        memcpy(copy, text, len);
+    return copy;
+}
+
+void arena_destroy(struct arena *a)
+{
+    if (a == NULL)
+        return;
+    while (a->pieces != NULL) {
+        struct arena_piece *piece = a->pieces;
+
+        a->pieces = piece->next;
+        free(piece);
+    }
+    free(a);
+}

@@ -1,0 +1,75 @@
+/* base/buffer: see buffer.h. */
+#include "base/buffer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUFFER_FIRST_BYTES 4096
+
+void buffer_init(struct buffer *b)
+{
+    *b = (struct buffer){0};
+}
+
+void buffer_clear(struct buffer *b)
+{
+    free(b->data);
+    buffer_init(b);
+}
+
+bool buffer_ok(const struct buffer *b)
+{
+    return b->head <= b->tail && b->tail <= b->cap && (b->data != NULL) == (b->cap > 0);
+}
+
+/* Move the bytes to the front: worth it while they are no more than the room that is won. */
+static void buffer_compact(struct buffer *b)
+{
+    memmove(b->data, b->data + b->head, buffer_bytes(b));
+    b->tail -= b->head;
+    b->head = 0;
+}
+
+static int buffer_grow(struct buffer *b, size_t need)
+{
+    size_t cap = b->cap ? b->cap : BUFFER_FIRST_BYTES;
+    uint8_t *data;
+
+    while (cap < need)
+        if (__builtin_mul_overflow(cap, (size_t)2, &cap))
+            return -ENOMEM;
+    data = realloc(b->data, cap);
+    if (!data)
+        return -ENOMEM;
+    b->data = data;
+    b->cap = cap;
+    return 0;
+}
+
+int buffer_append(struct buffer *b, const void *data, size_t len)
+{
+    size_t need;
+
+    if (len == 0)
+        return 0;
+    if (len > b->cap - b->tail && b->head >= buffer_bytes(b) && b->head > 0)
+        buffer_compact(b);
+    if (len > b->cap - b->tail) {
+        if (__builtin_add_overflow(b->tail, len, &need))
+            return -ENOMEM;
+        if (buffer_grow(b, need) < 0)
+            return -ENOMEM;
+    }
+    memcpy(b->data + b->tail, data, len);
+    b->tail += len;
+    return 0;
+}
+
+void buffer_consume(struct buffer *b, size_t len)
+{
+    MUST(len <= buffer_bytes(b));
+    b->head += len;
+    if (b->head == b->tail)
+        buffer_clear(b);
+}

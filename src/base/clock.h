@@ -1,0 +1,51 @@
+/*
+ * base/clock: instants and durations in nanoseconds.
+ *
+ * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER instead of
+ * wrapping, so that "for ever" is an ordinary value.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define CLOCK_NEVER INT64_MAX
+#define NS_PER_US   INT64_C(1000)
+#define NS_PER_MS   INT64_C(1000000)
+#define NS_PER_S    INT64_C(1000000000)
+
+/*
+ * clock_now_ns():
+ * The monotonic clock now; about 20 ns through the vDSO.
+ *
+ * Thread: any
+ * Units:  ns since an unspecified start
+ * Errors: none
+ */
+static inline int64_t clock_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/*
+ * clock_add_ns(at_ns, delay_ns):
+ * The instant ${delay_ns} after ${at_ns}: a negative delay counts as 0, an overflow gives CLOCK_NEVER.
+ *
+ * Thread: any
+ * Units:  ns
+ * Errors: none
+ */
+static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
+{
+    int64_t sum;
+
+    if (delay_ns < 0)
+        return at_ns;
+    return __builtin_add_overflow(at_ns, delay_ns, &sum) ? CLOCK_NEVER : sum;
+}
+
+#endif

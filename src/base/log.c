@@ -1,0 +1,97 @@
+/* base/log: see log.h. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static const char *const level_names[] = {
+    [LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARNING] = "warning", [LOG_LEVEL_NOTICE] = "notice",
+    [LOG_LEVEL_INFO] = "info",   [LOG_LEVEL_DEBUG] = "debug",
+};
+
+/* What a person at a terminal sees of a start that fails before there is a log. */
+static void stderr_write(void *cookie, enum log_level level, const char *text)
+{
+    char line[LOG_LINE_BYTES + 32];
+    int len;
+
+    (void)cookie;
+    len = snprintf(line, sizeof(line), "reactord: %s: %s\n", level_names[level], text);
+    if (write(STDERR_FILENO, line, (size_t)len) < 0)
+        return; /* there is nowhere left to say so */
+}
+
+static const struct log_sink stderr_sink = {.write = stderr_write};
+static const struct log_sink *current_sink = &stderr_sink;
+static atomic_int current_level = LOG_LEVEL_INFO;
+
+void log_set_sink(const struct log_sink *sink)
+{
+    current_sink = sink ? sink : &stderr_sink;
+}
+
+void log_set_level(enum log_level level)
+{
+    atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+}
+
+bool log_wanted(enum log_level level)
+{
+    return (int)level <= atomic_load_explicit(&current_level, memory_order_relaxed);
+}
+
+const char *log_level_name(enum log_level level)
+{
+    return level_names[level];
+}
+
+int log_level_parse(enum log_level *out, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(level_names); i++)
+        if (strcmp(name, level_names[i]) == 0) {
+            *out = (enum log_level)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+void log_write(enum log_level level, const char *format, ...)
+{
+    char text[LOG_LINE_BYTES];
+    int saved_errno = errno; /* callers log between a failed call and their use of errno */
+    va_list args;
+    int len;
+
+    if (!log_wanted(level))
+        return;
+    va_start(args, format);
+    len = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (len < 0)
+        return;
+    if ((size_t)len >= sizeof(text))
+        memcpy(text + sizeof(text) - sizeof("..."), "...", sizeof("..."));
+    current_sink->write(current_sink->cookie, level, text);
+    errno = saved_errno;
+}
+
+bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppressed)
+{
+    int64_t now_ns = clock_now_ns();
+    int64_t next_at_ns = atomic_load_explicit(&limit->next_at_ns, memory_order_relaxed);
+
+    /* Of several threads that come at once the exchange lets one through; the others are counted. */
+    if (now_ns < next_at_ns ||
+        !atomic_compare_exchange_strong_explicit(&limit->next_at_ns, &next_at_ns,
+                                                 clock_add_ns(now_ns, interval_ns),
+                                                 memory_order_relaxed, memory_order_relaxed)) {
+        atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
+        return false;
+    }
+    *suppressed = atomic_exchange_explicit(&limit->suppressed, 0, memory_order_relaxed);
+    return true;
+}

@@ -1,0 +1,35 @@
+/*
+ * base/must: assertions that stay in release builds, and the small compiler attributes every layer uses.
+ *
+ * A failed MUST() is a bug in reactord (wrong thread, impossible state), never bad input or a lack of
+ * resources: it prints file, line and expression to stderr and aborts.
+ */
+#ifndef BASE_MUST_H
+#define BASE_MUST_H
+
+#include <stddef.h>
+
+#define MUST_CHECK        __attribute__((warn_unused_result))
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+
+#define MUST(cond)                                                                                 \
+    do {                                                                                           \
+        if (__builtin_expect(!(cond), 0))                                                          \
+            must_fail(__FILE__, __LINE__, __func__, #cond);                                        \
+    } while (0)
+
+/* The object that has ${member} at ${ptr}. */
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/*
+ * must_fail(file, line, func, expr):
+ * Print what did not hold and abort. Only MUST() calls this.
+ *
+ * Thread: any
+ * Errors: does not return
+ */
+_Noreturn void must_fail(const char *file, int line, const char *func, const char *expr);
+
+#endif

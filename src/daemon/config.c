@@ -1,0 +1,87 @@
+/* daemon/config: see config.h. The work is in config_build.c, config_check.c and config_dump.c. */
+#include "daemon/config.h"
+
+#include <errno.h>
+
+#include "base/arena.h"
+#include "daemon/config_memory.h"
+#include "daemon/ini.h"
+#include "daemon/report.h"
+
+static int config_create(struct config **out)
+{
+    struct config *config = NULL;
+    struct arena *arena;
+    int rc = arena_create(&arena);
+
+    if (rc < 0)
+        return rc;
+    config = arena_alloc(arena, 1, sizeof(*config));
+    if (config == NULL)
+        goto err_arena;
+    config->memory = arena_alloc(arena, 1, sizeof(*config->memory));
+    if (config->memory == NULL)
+        goto err_arena;
+    config->memory->arena = arena;
+    *out = config;
+    return 0;
+
+err_arena:
+    arena_destroy(arena);
+    return -ENOMEM;
+}
+
+/* All problems of the file are in ${report} afterwards, whatever it returns but for -ENOMEM. */
+static int config_read(struct config *config, const char *path, struct report *report)
+{
+    int rc = ini_load(&config->memory->ini, path, report);
+
+    if (rc < 0)
+        return rc;
+    rc = config_build_all(config, report);
+    if (rc < 0)
+        return rc;
+    rc = config_check_all(config, report);
+    if (rc < 0)
+        return rc;
+    return report_count(report) > 0 ? -EINVAL : 0;
+}
+
+int config_load(struct config **out, const char *path, FILE *errors)
+{
+    struct config *config;
+    struct report *report;
+    int written;
+    int rc;
+
+    *out = NULL;
+    rc = report_create(&report, path);
+    if (rc < 0)
+        return rc;
+    rc = config_create(&config);
+    if (rc < 0)
+        goto err_report;
+    rc = config_read(config, path, report);
+    written = report_write(report, errors);
+    if (rc == 0 && written < 0)
+        rc = written;
+    if (rc < 0)
+        goto err_config;
+    report_destroy(report);
+    *out = config;
+    return 0;
+
+err_config:
+    config_free(config);
+err_report:
+    report_destroy(report);
+    return rc;
+}
+
+void config_free(struct config *config)
+{
+    if (config == NULL)
+        return;
+    ini_free(config->memory->ini);
+    arena_destroy(config->memory->arena); /* of which ${config} is a piece */
+}

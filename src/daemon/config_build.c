@@ -1,0 +1,251 @@
+/* The first half of config_load(): from the lines of a file to the structs of the layers. */
+#include "daemon/config_memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "daemon/config.h"
+#include "daemon/option_kind.h"
+#include "daemon/quote.h"
+#include "daemon/report.h"
+#include "daemon/suggest.h"
+
+#define LIST_BYTES 512
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
+
+/* Where a loop over what is known stands: add ${word} to the comma-separated ${list}. */
+static void list_word(char *list, const char *word)
+{
+    size_t len = strlen(list);
+
+    snprintf(list + len, LIST_BYTES - len, "%s%s", len > 0 ? ", " : "", word);
+}
+
+static void refuse_kind(const struct ini_section *source, const char *word, struct report *report)
+{
+    char list[LIST_BYTES] = "";
+    const char *meant = NULL;
+    struct suggest near;
+
+    suggest_begin(&near, word);
+    for (unsigned k = 0; k < OPTION_SECTIONS; k++) {
+        suggest_offer(&near, option_section_name(k));
+        if (near.best == option_section_name(k))
+            meant = option_section_title(k);
+        list_word(list, option_section_title(k));
+    }
+    if (meant != NULL)
+        report_add(report, source->line, "[%s] is not known (did you mean %s?)", source->name,
+                   meant);
+    else
+        report_add(report, source->line, "[%s] is not known (%s)", source->name, list);
+}
+
+/* What kind of section is it, and what is its own name? Says what is wrong with either. */
+static bool classify(struct config_section *out, struct ini_section *source, struct report *report)
+{
+    size_t len = strcspn(source->name, " ");
+    const char *name = source->name[len] == ' ' ? source->name + len + 1 : NULL;
+    char word[2 * INI_NAME_BYTES + 1];
+    unsigned k = 0;
+
+    snprintf(word, sizeof(word), "%.*s", (int)len, source->name);
+    while (k < OPTION_SECTIONS && strcmp(option_section_name(k), word) != 0)
+        k++;
+    if (k == OPTION_SECTIONS) {
+        refuse_kind(source, word, report);
+        return false;
+    }
+    if (option_section_named(k) != (name != NULL)) {
+        report_add(report, source->line, "[%s] has %s name of its own (%s)", source->name,
+                   name != NULL ? "a" : "no", option_section_title(k));
+        return false;
+    }
+    if (name != NULL && !option_kind_is_name(name)) {
+        report_add(
+            report, source->line,
+            "[%s] has a name that is too long (at most %d letters, digits, '_', '.' and '-')",
+            source->name, OPTION_KIND_NAME_BYTES);
+        return false;
+    }
+    *out = (struct config_section){.kind = k, .name = name, .source = source};
+    return true;
+}
+
+/* Sections that can be left out come first, those of the file follow. */
+static int list_sections(struct config_memory *m, struct report *report)
+{
+    bool seen[OPTION_SECTIONS] = {false};
+    struct config_section *first;
+    unsigned n = 0;
+
+    first = arena_alloc(m->arena, m->ini->n_sections + OPTION_SECTIONS, sizeof(*first));
+    if (first == NULL)
+        return -ENOMEM;
+    m->incomplete = m->ini->n_refused > 0;
+    m->sections = first + OPTION_SECTIONS;
+    for (unsigned i = 0; i < m->ini->n_sections; i++) {
+        if (classify(&m->sections[n], &m->ini->sections[i], report))
+            seen[m->sections[n++].kind] = true;
+        else
+            m->incomplete = true;
+    }
+    for (int k = OPTION_SECTIONS - 1; k >= 0; k--) {
+        if (seen[k] || option_section_named((enum option_section)k))
+            continue;
+        *--m->sections = (struct config_section){.kind = (enum option_section)k};
+        n++;
+    }
+    m->n_sections = n;
+    return 0;
+}
+
+static unsigned count(const struct config_memory *m, enum option_section kind)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < m->n_sections; i++)
+        n += m->sections[i].kind == kind;
+    return n;
+}
+
+static int add_listener(struct config *config, struct config_section *section)
+{
+    struct listener_conf *conf = &config->server.listeners[config->server.n_listeners++];
+
+    conf->name = section->name;
+    section->conf = conf;
+    return 0;
+}
+
+static int add_upstream(struct config *config, struct config_section *section)
+{
+    struct upstream_conf *conf = &config->server.upstreams[config->server.n_upstreams++];
+
+    conf->name = section->name;
+    conf->servers =
+        arena_alloc(config->memory->arena, section->source->n_entries, sizeof(*conf->servers));
+    section->conf = conf;
+    return conf->servers == NULL ? -ENOMEM : 0;
+}
+
+/* Give every section the struct it fills. */
+static int attach(struct config *config, struct config_section *section)
+{
+    switch (section->kind) {
+    case OPTION_REACTORD: section->conf = &config->process; return 0;
+    case OPTION_BOSS: section->conf = &config->server.boss; return 0;
+    case OPTION_WORKER: section->conf = &config->server.worker; return 0;
+    case OPTION_LISTEN: return add_listener(config, section);
+    case OPTION_UPSTREAM: return add_upstream(config, section);
+    case OPTION_SECTIONS: break;
+    }
+    MUST(!"a kind of section");
+    return -EINVAL;
+}
+
+static int set_defaults(const struct config_section *section, struct arena *arena)
+{
+    struct option_value v = {.conf = section->conf, .arena = arena};
+    unsigned n;
+    const struct option *table = option_table(&n);
+
+    for (unsigned i = 0; i < n; i++) {
+        int rc;
+
+        if (table[i].section != section->kind || (table[i].flags & OPTION_REQUIRED) != 0)
+            continue;
+        v.key = table[i].key;
+        v.text = table[i].fallback;
+        rc = option_set(&table[i], &v);
+        if (rc == -ENOMEM)
+            return rc;
+        MUST(rc == 0); /* the table's own text: tests/unit/daemon/test_option.c */
+    }
+    return 0;
+}
+
+static void refuse_key(const struct config_section *section, const struct ini_entry *entry,
+                       struct report *report)
+{
+    char here[LIST_BYTES] = "", there[LIST_BYTES] = "";
+    struct suggest near;
+    unsigned n;
+    const struct option *table = option_table(&n);
+
+    suggest_begin(&near, entry->key);
+    for (unsigned i = 0; i < n; i++) {
+        if (table[i].section == section->kind) {
+            suggest_offer(&near, table[i].key);
+            list_word(here, table[i].flags & OPTION_FAMILY ? "server.ID" : table[i].key);
+        } else if (strcmp(table[i].key, entry->key) == 0) {
+            list_word(there, option_section_title(table[i].section));
+        }
+    }
+    if (near.best != NULL)
+        report_add(report, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",
+                   section->source->name, entry->key, near.best);
+    else if (*there != '\0')
+        report_add(report, entry->line, "[%s] %s: unknown option here (it belongs to %s)",
+                   section->source->name, entry->key, there);
+    else
+        report_add(report, entry->line, "[%s] %s: unknown option (%s)", section->source->name,
+                   entry->key, here);
+}
+
+static int set_entry(const struct config_section *section, struct ini_entry *entry,
+                     struct arena *arena, struct report *report)
+{
+    struct option_value v = {
+        .key = entry->key, .text = entry->value, .conf = section->conf, .arena = arena};
+    const struct option *o = option_find(section->kind, entry->key);
+    int rc;
+
+    if (o == NULL) {
+        refuse_key(section, entry, report);
+        entry->refused = true;
+        return 0;
+    }
+    if (entry->refused)
+        return 0;
+    rc = option_set(o, &v);
+    if (rc != -EINVAL)
+        return rc;
+    report_add(report, entry->line, "[%s] %s: %s (%s%s)", section->source->name, entry->key,
+               v.problem, o->allowed, o->kind->units);
+    entry->refused = true;
+    return 0;
+}
+
+static int fill(const struct config_section *section, struct arena *arena, struct report *report)
+{
+    int rc = set_defaults(section, arena);
+
+    for (unsigned i = 0; rc == 0 && section->source != NULL && i < section->source->n_entries; i++)
+        rc = set_entry(section, &section->source->entries[i], arena, report);
+    return rc;
+}
+
+int config_build_all(struct config *config, struct report *report)
+{
+    struct config_memory *m = config->memory;
+    int rc = list_sections(m, report);
+
+    if (rc < 0)
+        return rc;
+    config->server.listeners =
+        arena_alloc(m->arena, count(m, OPTION_LISTEN), sizeof(*config->server.listeners));
+    config->server.upstreams =
+        arena_alloc(m->arena, count(m, OPTION_UPSTREAM), sizeof(*config->server.upstreams));
+    if (config->server.listeners == NULL || config->server.upstreams == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
+        rc = attach(config, &m->sections[i]);
+        if (rc == 0)
+            rc = fill(&m->sections[i], m->arena, report);
+    }
+    return rc;
+}

@@ -1,0 +1,283 @@
+/*
+ * The second half of config_load(): what no option can know of itself.
+ *
+ * A problem is told at the line of the key that has to change, or at the section's when the key is missing.
+ */
+#include "daemon/config_memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "daemon/config.h"
+#include "daemon/report.h"
+#include "daemon/suggest.h"
+#include "net/address.h"
+
+struct check {
+    const struct config *config;
+    const struct config_memory *m;
+    struct report *report;
+};
+
+/* The line of ${key} if the section has it and nothing was wrong with it so far. */
+static const struct ini_entry *sound(const struct config_section *section, const char *key)
+{
+    const struct ini_entry *entry = section->source ? ini_find(section->source, key) : NULL;
+
+    return entry != NULL && !entry->refused ? entry : NULL;
+}
+
+static bool has(const struct config_section *section, const struct option *o)
+{
+    size_t len = strlen(o->key);
+
+    if ((o->flags & OPTION_FAMILY) == 0)
+        return ini_find(section->source, o->key) != NULL;
+    for (unsigned i = 0; i < section->source->n_entries; i++) {
+        if (strncmp(section->source->entries[i].key, o->key, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_required(const struct check *c, const struct config_section *section)
+{
+    unsigned n;
+    const struct option *table = option_table(&n);
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct option *o = &table[i];
+
+        if (o->section != section->kind || (o->flags & OPTION_REQUIRED) == 0 || has(section, o))
+            continue;
+        report_add(c->report, section->source->line, "[%s] %s%s: is missing: %s (%s)",
+                   section->source->name, o->key, o->flags & OPTION_FAMILY ? "ID" : "", o->help,
+                   o->allowed);
+    }
+}
+
+static int find_upstream(const struct config *config, const char *name)
+{
+    for (unsigned i = 0; i < config->server.n_upstreams; i++) {
+        if (strcmp(config->server.upstreams[i].name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void check_upstream_name(const struct check *c, const struct config_section *section,
+                                const struct ini_entry *entry, const char *name)
+{
+    const struct server_conf *server = &c->config->server;
+    struct suggest near;
+
+    if (find_upstream(c->config, name) >= 0)
+        return;
+    suggest_begin(&near, name);
+    for (unsigned i = 0; i < server->n_upstreams; i++)
+        suggest_offer(&near, server->upstreams[i].name);
+    if (near.best != NULL)
+        report_add(c->report, entry->line,
+                   "[%s] upstream: there is no [upstream %s] (did you mean '%s'?)",
+                   section->source->name, name, near.best);
+    else
+        report_add(c->report, entry->line,
+                   "[%s] upstream: there is no [upstream %s] (the NAME of an [upstream NAME])",
+                   section->source->name, name);
+}
+
+/* A proxy needs an upstream that exists; an echo must not have one. */
+static void check_service(const struct check *c, const struct config_section *section)
+{
+    const struct listener_conf *conf = section->conf;
+    const struct ini_entry *service = sound(section, "service");
+    const struct ini_entry *upstream = sound(section, "upstream");
+
+    if (conf->upstream != NULL)
+        check_upstream_name(c, section, upstream, conf->upstream);
+    if (service == NULL)
+        return;
+    if (conf->service == LISTENER_PROXY && conf->upstream == NULL &&
+        (upstream != NULL || ini_find(section->source, "upstream") == NULL))
+        report_add(c->report, upstream != NULL ? upstream->line : service->line,
+                   "[%s] upstream: is missing: a proxy connects to one (the NAME of an "
+                   "[upstream NAME])",
+                   section->source->name);
+    if (conf->service == LISTENER_ECHO && conf->upstream != NULL)
+        report_add(c->report, upstream->line,
+                   "[%s] upstream: an echo connects to nothing (service = proxy, or no upstream)",
+                   section->source->name);
+}
+
+static void check_reuseport(const struct check *c, const struct config_section *section)
+{
+    const struct listener_conf *conf = section->conf;
+    char text[ADDRESS_TEXT_BYTES];
+
+    for (unsigned i = 0; conf->reuseport > 1 && i < conf->n_addresses; i++) {
+        if (!address_is_unix(&conf->addresses[i]))
+            continue;
+        report_add(c->report, sound(section, "reuseport")->line,
+                   "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
+                   section->source->name, address_format(text, sizeof(text), &conf->addresses[i]));
+        return;
+    }
+}
+
+/* Does a listener of a section before ${last}, or an earlier address of its own, have address ${i}? */
+static const struct config_section *earlier(const struct check *c, unsigned last, unsigned i)
+{
+    const struct listener_conf *mine = c->m->sections[last].conf;
+
+    for (unsigned s = 0; s <= last; s++) {
+        const struct listener_conf *other = c->m->sections[s].conf;
+
+        if (c->m->sections[s].kind != OPTION_LISTEN)
+            continue;
+        for (unsigned j = 0; j < (s == last ? i : other->n_addresses); j++) {
+            if (address_equal(&other->addresses[j], &mine->addresses[i]))
+                return &c->m->sections[s];
+        }
+    }
+    return NULL;
+}
+
+static void check_addresses(const struct check *c, unsigned s)
+{
+    const struct config_section *section = &c->m->sections[s];
+    const struct listener_conf *conf = section->conf;
+    char text[ADDRESS_TEXT_BYTES];
+
+    for (unsigned i = 0; i < conf->n_addresses; i++) {
+        const struct config_section *other = earlier(c, s, i);
+
+        if (other == NULL)
+            continue;
+        report_add(c->report, sound(section, "address")->line,
+                   "[%s] address: %s is taken by line %u, [%s] (each address once)",
+                   section->source->name, address_format(text, sizeof(text), &conf->addresses[i]),
+                   sound(other, "address")->line, other->source->name);
+    }
+}
+
+/* The proxy that a connection to ${server} would come in at again, or NULL. */
+static const struct listener_conf *reached(const struct check *c,
+                                           const struct upstream_server_conf *server,
+                                           const struct listener_conf *after)
+{
+    const struct server_conf *conf = &c->config->server;
+
+    for (unsigned l = after != NULL ? (unsigned)(after - conf->listeners) + 1 : 0;
+         l < conf->n_listeners; l++) {
+        const struct listener_conf *listener = &conf->listeners[l];
+
+        if (listener->service != LISTENER_PROXY || listener->upstream == NULL)
+            continue;
+        for (unsigned i = 0; i < listener->n_addresses; i++) {
+            for (unsigned j = 0; j < server->n_addresses; j++) {
+                if (address_covers(&listener->addresses[i], &server->addresses[j]))
+                    return listener;
+            }
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Can a connection to the proxy ${from} come to upstream ${goal}, itself or through other proxies of ours?
+ * ${queue} and ${queued} have room for each upstream.
+ */
+static bool leads_to(const struct check *c, const struct listener_conf *from, int goal,
+                     unsigned *queue, bool *queued)
+{
+    const struct server_conf *conf = &c->config->server;
+    int start = find_upstream(c->config, from->upstream);
+    unsigned head = 0, tail = 0;
+
+    memset(queued, 0, conf->n_upstreams * sizeof(*queued));
+    if (start >= 0) {
+        queue[tail++] = (unsigned)start;
+        queued[start] = true;
+    }
+    for (; head < tail && queue[head] != (unsigned)goal; head++) {
+        const struct upstream_conf *up = &conf->upstreams[queue[head]];
+
+        for (unsigned i = 0; i < up->n_servers; i++) {
+            const struct listener_conf *proxy = NULL;
+
+            while ((proxy = reached(c, &up->servers[i], proxy)) != NULL) {
+                int next = find_upstream(c->config, proxy->upstream);
+
+                if (next < 0 || queued[next])
+                    continue;
+                queue[tail++] = (unsigned)next;
+                queued[next] = true;
+            }
+        }
+    }
+    return head < tail;
+}
+
+static void refuse_loop(const struct check *c, const struct config_section *section,
+                        const struct upstream_server_conf *server,
+                        const struct listener_conf *proxy)
+{
+    const struct ini_section *source = section->source;
+
+    for (unsigned i = 0; i < source->n_entries; i++) {
+        const char *key = source->entries[i].key;
+
+        if (strncmp(key, "server.", 7) == 0 && strcmp(key + 7, server->id) == 0)
+            report_add(c->report, source->entries[i].line,
+                       "[%s] %s: %s is [listen %s] itself: a connection would go round for ever "
+                       "(a server that does not lead back here)",
+                       source->name, key, server->address_text, proxy->name);
+    }
+}
+
+static void check_loops(const struct check *c, const struct config_section *section,
+                        unsigned *queue, bool *queued)
+{
+    const struct upstream_conf *up = section->conf;
+    int goal = (int)(up - c->config->server.upstreams);
+
+    for (unsigned i = 0; i < up->n_servers; i++) {
+        const struct listener_conf *proxy = NULL;
+
+        while ((proxy = reached(c, &up->servers[i], proxy)) != NULL) {
+            if (!leads_to(c, proxy, goal, queue, queued))
+                continue;
+            refuse_loop(c, section, &up->servers[i], proxy);
+            break;
+        }
+    }
+}
+
+int config_check_all(const struct config *config, struct report *report)
+{
+    const struct check c = {.config = config, .m = config->memory, .report = report};
+    unsigned n = config->server.n_upstreams;
+    unsigned *queue = arena_alloc(c.m->arena, n, sizeof(*queue));
+    bool *queued = arena_alloc(c.m->arena, n, sizeof(*queued));
+
+    if (queue == NULL || queued == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < c.m->n_sections; i++) {
+        const struct config_section *section = &c.m->sections[i];
+
+        if (section->source != NULL)
+            check_required(&c, section);
+        if (section->kind == OPTION_LISTEN) {
+            check_service(&c, section);
+            check_reuseport(&c, section);
+            check_addresses(&c, i);
+        }
+        if (section->kind == OPTION_UPSTREAM)
+            check_loops(&c, section, queue, queued);
+    }
+    if (config->server.n_listeners == 0 && !c.m->incomplete)
+        report_add(report, REPORT_WHOLE_FILE,
+                   "there is nothing to listen on (at least one [listen NAME])");
+    return 0;
+}

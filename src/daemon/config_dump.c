@@ -1,0 +1,63 @@
+/* The writing half of daemon/config: see config_dump() in config.h. */
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/config_memory.h"
+
+/* What means itself without quotes; a blank is fine because the value neither begins nor ends with one. */
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                            "_.,:/@*%[]=+- ";
+
+static void write_value(FILE *out, const char *key, const char *value)
+{
+    size_t len = strlen(value);
+    const char *quote = "";
+
+    if (value[strspn(value, plain)] != '\0' ||
+        (len > 0 && (value[0] == ' ' || value[len - 1] == ' ')))
+        quote = strchr(value, '"') != NULL ? "'" : "\""; /* a value never has both */
+    fprintf(out, "%s =%s%s%s%s\n", key, len > 0 ? " " : "", quote, value, quote);
+}
+
+static void write_family(FILE *out, const struct option *o, const struct ini_section *source)
+{
+    for (unsigned i = 0; source != NULL && i < source->n_entries; i++) {
+        const struct ini_entry *entry = &source->entries[i];
+
+        if (strncmp(entry->key, o->key, strlen(o->key)) == 0)
+            write_value(out, entry->key, entry->value);
+    }
+}
+
+static void write_option(FILE *out, const struct option *o, const struct ini_section *source)
+{
+    const struct ini_entry *entry;
+
+    if ((o->flags & OPTION_FAMILY) != 0) {
+        write_family(out, o, source);
+        return;
+    }
+    entry = source != NULL ? ini_find(source, o->key) : NULL;
+    write_value(out, o->key, entry != NULL ? entry->value : o->fallback);
+}
+
+int config_dump(const struct config *config, FILE *out)
+{
+    const struct config_memory *m = config->memory;
+    unsigned n;
+    const struct option *table = option_table(&n);
+
+    for (unsigned i = 0; i < m->n_sections; i++) {
+        const struct config_section *section = &m->sections[i];
+
+        fprintf(out, "%s[%s%s%s]\n", i > 0 ? "\n" : "", option_section_name(section->kind),
+                section->name != NULL ? " " : "", section->name != NULL ? section->name : "");
+        for (unsigned j = 0; j < n; j++) {
+            if (table[j].section == section->kind)
+                write_option(out, &table[j], section->source);
+        }
+    }
+    return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,74 @@
+/*
+ * daemon/log_target: where log lines end up: stderr, a file, syslog or the systemd journal.
+ *
+ *   stderr, /path   2026-11-21T12:00:00.123Z reactord[1234] info work-2-1: text
+ *   stderr that is connected to the journal (JOURNAL_STREAM)
+ *                   <6>work-2-1: text
+ *   syslog          <30>Nov 21 12:00:00 reactord[1234]: work-2-1: text    (facility daemon, local time)
+ *   journal         MESSAGE, PRIORITY, SYSLOG_FACILITY, SYSLOG_IDENTIFIER, REACTORD_THREAD
+ *
+ * A line is one system call and none waits: what the other end does not take at once (a full disk, a full
+ * pipe, a reader that is gone) is lost and counted, and the count is logged when lines go through again.
+ * Bytes of the text that are not printable ASCII are written as \n, \t or \xNN, so that no input can
+ * forge a line.
+ */
+#ifndef DAEMON_LOG_TARGET_H
+#define DAEMON_LOG_TARGET_H
+
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "base/must.h"
+
+struct log_target;
+
+/*
+ * log_target_open(out, where):
+ * Open ${where}: "stderr", "syslog", "journal" or an absolute path, of which the file is made with mode
+ * 0640 if there is none.
+ *
+ * Thread: main, before any other thread
+ * Owns:   ${where} is copied
+ * Errors: 0; -ENOMEM; -errno of open(2), or of connect(2) to the socket of syslog or the journal
+ */
+int log_target_open(struct log_target **out, const char *where) MUST_CHECK;
+
+/*
+ * log_target_sink(lt):
+ * What log_set_sink() takes; it lives as long as ${lt}.
+ *
+ * Thread: any
+ * Errors: none
+ */
+const struct log_sink *log_target_sink(const struct log_target *lt);
+
+/*
+ * log_target_give(lt, uid, gid):
+ * Make a file that log_target_open() created belong to the user who will reopen it. A file that was there
+ * before keeps its owner, and the other targets have none.
+ *
+ * Thread: main
+ * Errors: 0; -errno of fchown(2)
+ */
+int log_target_give(struct log_target *lt, uid_t uid, gid_t gid) MUST_CHECK;
+
+/*
+ * log_target_reopen(lt):
+ * Open the file at the path anew, after it was rotated; the descriptor keeps its number, so that threads
+ * log on without a lock. Nothing to do for the other targets.
+ *
+ * Thread: main
+ * Errors: 0; -errno of open(2) (the old file stays in use)
+ */
+int log_target_reopen(struct log_target *lt) MUST_CHECK;
+
+/*
+ * log_target_close(lt):
+ * Close and free; log lines go to stderr again. NULL is allowed.
+ *
+ * Thread: main, after every other thread has ended
+ * Errors: none
+ */
+void log_target_close(struct log_target *lt);
+
+#endif

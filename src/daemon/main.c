@@ -1,0 +1,254 @@
+/*
+ * daemon/main: reactord from its first instruction to its exit status.
+ *
+ * The order of the start is the order of what depends on what: signals before threads, names before they
+ * are needed, everything that may need root before root is given up, threads last. Whatever fails before
+ * that leaves nothing behind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/cli.h"
+#include "daemon/config.h"
+#include "daemon/exit_code.h"
+#include "daemon/log_target.h"
+#include "daemon/notify.h"
+#include "daemon/pid_file.h"
+#include "daemon/privileges.h"
+#include "daemon/run.h"
+#include "engine/loop.h"
+#include "server/server.h"
+
+/* All that the process holds besides its configuration, in the order of its start. */
+struct process {
+    struct privileges privileges;
+    struct run *run;
+    struct log_target *log;
+    struct pid_file *pid_file; /* NULL: none is wanted */
+    struct server *server;
+};
+
+/* A descriptor that we open must never be taken for stdin, stdout or stderr by what writes there. */
+static int open_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_NOCTTY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    rlim_t before;
+
+    MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warning("the limit of open files stays at %llu: %s", (unsigned long long)before,
+                    strerror(errno));
+    else
+        log_info("up to %llu open files (the limit was %llu)", (unsigned long long)limit.rlim_max,
+                 (unsigned long long)before);
+}
+
+static void log_versions(const char *config_path)
+{
+    char backend[64];
+
+    loop_backend_text(backend, sizeof(backend));
+    log_notice("reactord " REACTORD_VERSION " starts with %s: %s, glibc %s", config_path, backend,
+               gnu_get_libc_version());
+}
+
+/* Log what module and reason did not say yet. */
+static int start_failed(const char *what, const char *name, int rc)
+{
+    log_error("%s%s%s: %s", what, name ? " " : "", name ? name : "", strerror(-rc));
+    return rc;
+}
+
+static int open_log(struct process *p, const struct process_conf *conf)
+{
+    int rc = log_target_open(&p->log, conf->log);
+
+    if (rc < 0)
+        return start_failed("log", conf->log, rc);
+    log_set_sink(log_target_sink(p->log));
+    log_set_level(conf->log_level);
+    return 0;
+}
+
+static int give_up_root(struct process *p, const struct process_conf *conf)
+{
+    int rc;
+
+    if (!p->privileges.change)
+        return 0;
+    rc = log_target_give(p->log, p->privileges.uid, p->privileges.gid);
+    if (rc < 0)
+        return start_failed("log", conf->log, rc);
+    return privileges_drop(&p->privileges);
+}
+
+/* From here on stderr is all there is: send whoever looks at it to where the reason is. */
+static void close_log_of_failed_start(struct process *p, const struct process_conf *conf)
+{
+    log_target_close(p->log);
+    if (strcmp(conf->log, "stderr") != 0)
+        log_error("could not start; the log (%s) says why", conf->log);
+}
+
+/* Everything up to the first thread. */
+static int process_open(struct process *p, const struct config *config, const char *config_path)
+{
+    const struct process_conf *conf = &config->process;
+    struct server_events events;
+    int rc;
+
+    rc = privileges_lookup(&p->privileges, conf->user, conf->group);
+    if (rc < 0)
+        return rc;
+    rc = run_create(&p->run);
+    if (rc < 0)
+        return start_failed("signals", NULL, rc);
+    rc = open_log(p, conf);
+    if (rc < 0)
+        goto err_destroy_run;
+    log_versions(config_path);
+    raise_descriptor_limit();
+    rc = conf->pid_file ? pid_file_create(&p->pid_file, conf->pid_file) : 0;
+    if (rc < 0)
+        goto err_close_log;
+    events = run_events(p->run);
+    rc = server_create(&p->server, &config->server, &events);
+    if (rc < 0)
+        goto err_remove_pid_file;
+    rc = give_up_root(p, conf);
+    if (rc < 0)
+        goto err_destroy_server;
+    return 0;
+err_destroy_server:
+    server_destroy(p->server);
+err_remove_pid_file:
+    pid_file_remove(p->pid_file);
+err_close_log:
+    close_log_of_failed_start(p, conf);
+err_destroy_run:
+    run_destroy(p->run);
+    return rc;
+}
+
+/* In reverse order of process_open(); the server was stopped or never started. */
+static void process_close(struct process *p)
+{
+    server_destroy(p->server);
+    pid_file_remove(p->pid_file);
+    log_target_close(p->log);
+    run_destroy(p->run);
+}
+
+static unsigned count_addresses(const struct server_conf *conf)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        n += conf->listeners[i].n_addresses;
+    return n;
+}
+
+static enum exit_code process_run(struct process *p, const struct config *config)
+{
+    const struct run_conf conf = {
+        .server = p->server,
+        .log = p->log,
+        .drain_timeout_ns = config->process.drain_timeout_ns,
+    };
+    int rc;
+
+    rc = server_start(p->server);
+    if (rc < 0) {
+        start_failed("server", NULL, rc);
+        (void)server_stop(p->server); /* some loops may have started */
+        return EXIT_CODE_START;
+    }
+    log_notice("ready");
+    notify_ready("Accepting on %u addresses", count_addresses(&config->server));
+    return run_until_stopped(p->run, &conf);
+}
+
+static enum exit_code serve(const struct config *config, const char *config_path)
+{
+    struct process process = {.run = NULL};
+    enum exit_code code;
+
+    if (process_open(&process, config, config_path) < 0)
+        return EXIT_CODE_START;
+    code = process_run(&process, config);
+    process_close(&process);
+    return code;
+}
+
+/* What was asked for has been written to stdout: did it get there? */
+static enum exit_code finish_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_CODE_OK;
+    fprintf(stderr, "reactord: stdout: %s\n", strerror(errno));
+    return EXIT_CODE_FAILED;
+}
+
+static enum exit_code use_config(const struct cli *cli)
+{
+    struct config *config = NULL;
+    enum exit_code code;
+    int rc = config_load(&config, cli->config_path, stderr);
+
+    if (rc < 0) {
+        if (rc != -EINVAL)
+            fprintf(stderr, "reactord: %s: %s\n", cli->config_path, strerror(-rc));
+        return EXIT_CODE_CONFIG;
+    }
+    if (cli->action == CLI_TEST) {
+        printf("reactord: %s: configuration is valid\n", cli->config_path);
+        code = finish_output();
+    } else if (cli->action == CLI_DUMP_CONFIG) {
+        rc = config_dump(config, stdout);
+        code = rc < 0 ? EXIT_CODE_FAILED : finish_output();
+    } else {
+        code = serve(config, cli->config_path);
+    }
+    config_free(config);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli;
+
+    if (open_standard_descriptors() < 0)
+        return EXIT_CODE_START;
+    if (cli_parse(&cli, argc, argv, stderr) < 0)
+        return EXIT_CODE_USAGE;
+    if (cli.action == CLI_HELP) {
+        cli_print_help(stdout);
+        return finish_output();
+    }
+    if (cli.action == CLI_VERSION) {
+        cli_print_version(stdout);
+        return finish_output();
+    }
+    return use_config(&cli);
+}

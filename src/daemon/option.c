@@ -1,0 +1,227 @@
+/* daemon/option: see option.h. */
+#include "daemon/option.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/option_kind.h"
+#include "daemon/option_network.h"
+#include "engine/chooser.h"
+#include "net/splice.h"
+#include "server/listener.h"
+#include "server/server.h"
+#include "service/upstream.h"
+
+#define DAY_NS (INT64_C(86400) * NS_PER_S)
+
+static const struct {
+    const char *name;
+    const char *title;
+    bool named;
+} sections[OPTION_SECTIONS] = {
+    [OPTION_REACTORD] = {"reactord", "[reactord]", false},
+    [OPTION_BOSS] = {"boss", "[boss]", false},
+    [OPTION_WORKER] = {"worker", "[worker]", false},
+    [OPTION_LISTEN] = {"listen", "[listen NAME]", true},
+    [OPTION_UPSTREAM] = {"upstream", "[upstream NAME]", true},
+};
+
+static const struct option_word log_sinks[] = {
+    {"stderr", 0},
+    {"syslog", 0},
+    {"journal", 0},
+    {NULL, 0},
+};
+
+static const struct option_word log_levels[] = {
+    {"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING}, {"notice", LOG_LEVEL_NOTICE},
+    {"info", LOG_LEVEL_INFO},   {"debug", LOG_LEVEL_DEBUG},     {NULL, 0},
+};
+
+static const struct option_word choosers[] = {
+    {"round_robin", CHOOSER_ROUND_ROBIN},
+    {"least_connections", CHOOSER_LEAST_CONNECTIONS},
+    {"p2c", CHOOSER_P2C},
+    {NULL, 0},
+};
+
+static const struct option_word services[] = {
+    {"echo", LISTENER_ECHO},
+    {"proxy", LISTENER_PROXY},
+    {NULL, 0},
+};
+
+static const struct option_word splice_modes[] = {
+    {"auto", SPLICE_AUTO},
+    {"on", SPLICE_ON},
+    {"off", SPLICE_OFF},
+    {NULL, 0},
+};
+
+/* There is one way yet, so that nothing has to be stored. */
+static const struct option_word balances[] = {
+    {"round_robin", 0},
+    {NULL, 0},
+};
+
+/* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
+_Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
+_Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
+_Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
+
+#define REACTORD(field) offsetof(struct process_conf, field)
+#define BOSS(field)     offsetof(struct server_boss_conf, field)
+#define WORKER(field)   offsetof(struct server_worker_conf, field)
+#define LISTEN(field)   offsetof(struct listener_conf, field)
+#define UPSTREAM(field) offsetof(struct upstream_conf, field)
+
+/* clang-format off */
+static const struct option table[] = {
+    {OPTION_REACTORD, "user", &option_kind_account, OPTION_EMPTY, "",
+     "a user name or number", "user to run as; empty: the one it was started as",
+     REACTORD(user), 0, 0, NULL},
+    {OPTION_REACTORD, "group", &option_kind_account, OPTION_EMPTY, "",
+     "a group name or number", "group to run as; empty: that of the user",
+     REACTORD(group), 0, 0, NULL},
+    {OPTION_REACTORD, "pid_file", &option_kind_path, OPTION_EMPTY, "",
+     "an absolute path", "file that holds the process number while reactord runs; empty: none",
+     REACTORD(pid_file), 0, 0, NULL},
+    {OPTION_REACTORD, "log", &option_kind_log, 0, "stderr",
+     "stderr, syslog, journal or an absolute path", "where log lines go",
+     REACTORD(log), 0, 0, log_sinks},
+    {OPTION_REACTORD, "log_level", &option_kind_word, 0, "info",
+     "error, warning, notice, info or debug", "least severe lines that are still logged",
+     REACTORD(log_level), 0, 0, log_levels},
+    {OPTION_REACTORD, "drain_timeout", &option_kind_duration, 0, "30s",
+     "0 to 1d", "how long open connections may go on when reactord ends; 0: for ever",
+     REACTORD(drain_timeout_ns), 0, DAY_NS, NULL},
+
+    {OPTION_BOSS, "threads", &option_kind_number, 0, "1",
+     "1 to 64", "threads that accept connections",
+     BOSS(threads), 1, 64, NULL},
+    {OPTION_BOSS, "accept_batch", &option_kind_number, 0, "64",
+     "1 to 4096", "connections accepted from one socket before the next gets its turn",
+     BOSS(accept_batch), 1, 4096, NULL},
+
+    {OPTION_WORKER, "threads", &option_kind_number, 0, "0",
+     "0 to 256", "threads that serve connections; 0: two a processor",
+     WORKER(threads), 0, 256, NULL},
+    {OPTION_WORKER, "io_ratio", &option_kind_percent, 0, "50",
+     "1 to 100", "share of a loop's time that is for I/O, the rest being for tasks",
+     WORKER(io_ratio), 1, 100, NULL},
+    {OPTION_WORKER, "task_quantum", &option_kind_duration, 0, "10ms",
+     "100us to 1s", "longest time one turn of a loop spends on tasks",
+     WORKER(task_quantum_ns), 100 * NS_PER_US, NS_PER_S, NULL},
+    {OPTION_WORKER, "max_pending_tasks", &option_kind_number, 0, "1000000",
+     "16 to 2147483647", "tasks that may wait for one loop; more are refused",
+     WORKER(max_pending_tasks), 16, INT32_MAX, NULL},
+    {OPTION_WORKER, "chooser", &option_kind_word, 0, "round_robin",
+     "round_robin, least_connections or p2c", "how the loop of a new connection is chosen",
+     WORKER(chooser), 0, 0, choosers},
+
+    {OPTION_LISTEN, "address", &option_network_addresses, OPTION_REQUIRED, NULL,
+     "127.0.0.1:7, [::1]:7, *:7, /run/x.sock or @name, with commas between",
+     "addresses to listen on",
+     LISTEN(addresses), 0, 0, NULL},
+    {OPTION_LISTEN, "service", &option_kind_word, OPTION_REQUIRED, NULL,
+     "echo or proxy", "what is done with a connection",
+     LISTEN(service), 0, 0, services},
+    {OPTION_LISTEN, "upstream", &option_kind_name, OPTION_EMPTY, "",
+     "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
+     LISTEN(upstream), 0, 0, NULL},
+    {OPTION_LISTEN, "pipeline", &option_network_pipeline, OPTION_EMPTY, "",
+     "log", "handlers that see the bytes first, with commas between; empty: none",
+     LISTEN(log_handler), 0, 0, NULL},
+    {OPTION_LISTEN, "backlog", &option_kind_number, 0, "4096",
+     "1 to 65535", "connections that may wait to be accepted; the kernel caps it at somaxconn",
+     LISTEN(backlog), 1, 65535, NULL},
+    {OPTION_LISTEN, "reuseport", &option_kind_number, 0, "1",
+     "1 to 64", "sockets that share an address, for more than one boss thread",
+     LISTEN(reuseport), 1, 64, NULL},
+    {OPTION_LISTEN, "splice", &option_kind_word, 0, "auto",
+     "auto, on or off", "move bytes inside the kernel; auto: for large reads",
+     LISTEN(splice), 0, 0, splice_modes},
+    {OPTION_LISTEN, "idle_timeout", &option_kind_duration, 0, "1h",
+     "0 to 365d", "close a connection on which nothing moved for so long; 0: never",
+     LISTEN(idle_timeout_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "half_close_timeout", &option_kind_duration, 0, "5m",
+     "0 to 365d", "as idle_timeout, once one side has ended its half; 0: idle_timeout alone",
+     LISTEN(half_close_timeout_ns), 0, 365 * DAY_NS, NULL},
+
+    {OPTION_UPSTREAM, "server.", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
+     "ADDRESS [weight=1..256] [backup]", "a server; there may be many, each with its own ID",
+     UPSTREAM(servers), 0, 0, NULL},
+    {OPTION_UPSTREAM, "balance", &option_kind_choice, 0, "round_robin",
+     "round_robin", "how the server of a new connection is chosen",
+     0, 0, 0, balances},
+    {OPTION_UPSTREAM, "connect_timeout", &option_kind_duration, 0, "5s",
+     "10ms to 1h", "time to connect to one server, with all its addresses",
+     UPSTREAM(connect_timeout_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {OPTION_UPSTREAM, "retries", &option_kind_number, 0, "3",
+     "0 to 100", "other servers that are tried when one cannot be reached",
+     UPSTREAM(retries), 0, 100, NULL},
+};
+/* clang-format on */
+
+const struct option *option_table(unsigned *n)
+{
+    *n = ARRAY_LEN(table);
+    return table;
+}
+
+static bool matches(const struct option *o, const char *key)
+{
+    if ((o->flags & OPTION_FAMILY) != 0)
+        return strncmp(o->key, key, strlen(o->key)) == 0;
+    return strcmp(o->key, key) == 0;
+}
+
+const struct option *option_find(enum option_section section, const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        if (table[i].section == section && matches(&table[i], key))
+            return &table[i];
+    }
+    return NULL;
+}
+
+const char *option_section_name(enum option_section section)
+{
+    return sections[section].name;
+}
+
+const char *option_section_title(enum option_section section)
+{
+    return sections[section].title;
+}
+
+bool option_section_named(enum option_section section)
+{
+    return sections[section].named;
+}
+
+int option_set(const struct option *o, struct option_value *v)
+{
+    v->problem[0] = '\0';
+    if (v->text[0] != '\0')
+        return o->kind->set(o, v);
+    if ((o->flags & OPTION_EMPTY) != 0)
+        return 0; /* the field is NULL or false, as it began */
+    return option_refuse(v, "the value is empty");
+}
+
+int option_refuse(struct option_value *v, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(v->problem, sizeof(v->problem), format, args);
+    va_end(args);
+    return -EINVAL;
+}

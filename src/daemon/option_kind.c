@@ -1,0 +1,177 @@
+/* daemon/option_kind: see option_kind.h. */
+#include "daemon/option_kind.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "daemon/quote.h"
+#include "daemon/suggest.h"
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
+
+static void *field(const struct option *o, const struct option_value *v)
+{
+    return (char *)v->conf + o->offset;
+}
+
+static void put_unsigned(const struct option *o, const struct option_value *v, unsigned value)
+{
+    memcpy(field(o, v), &value, sizeof(value));
+}
+
+static void put_text(const struct option *o, const struct option_value *v, const char *text)
+{
+    memcpy(field(o, v), &text, sizeof(text));
+}
+
+/* The problem of a number that parse_...() refused with ${rc}, or that is below the least. */
+static int refuse_number(struct option_value *v, int rc, const char *what)
+{
+    if (rc == -EINVAL)
+        return option_refuse(v, "%s is not %s", QUOTE(v->text), what);
+    return option_refuse(v, "%s is out of range", QUOTE(v->text));
+}
+
+static int set_number(const struct option *o, struct option_value *v)
+{
+    uint64_t n;
+    int rc = parse_uint(&n, v->text, (uint64_t)o->max);
+
+    if (rc == 0 && n < (uint64_t)o->min)
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a number");
+    put_unsigned(o, v, (unsigned)n);
+    return 0;
+}
+
+static int set_percent(const struct option *o, struct option_value *v)
+{
+    unsigned n;
+    int rc = parse_percent(&n, v->text);
+
+    if (rc == 0 && (n < o->min || n > o->max))
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a percentage");
+    put_unsigned(o, v, n);
+    return 0;
+}
+
+static int set_duration(const struct option *o, struct option_value *v)
+{
+    int64_t ns;
+    int rc = parse_duration(&ns, v->text, o->max);
+
+    if (rc == 0 && ns < o->min)
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a number with a unit");
+    memcpy(field(o, v), &ns, sizeof(ns));
+    return 0;
+}
+
+/* NULL when ${v}->text is none of the words of ${o}; the problem then names the nearest. */
+static const struct option_word *find_word(const struct option *o, struct option_value *v)
+{
+    struct suggest near;
+
+    suggest_begin(&near, v->text);
+    for (const struct option_word *w = o->words; w->word != NULL; w++) {
+        if (strcmp(w->word, v->text) == 0)
+            return w;
+        suggest_offer(&near, w->word);
+    }
+    if (near.best != NULL)
+        option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE(v->text), near.best);
+    else
+        option_refuse(v, "%s is not known", QUOTE(v->text));
+    return NULL;
+}
+
+static int set_word(const struct option *o, struct option_value *v)
+{
+    const struct option_word *w = find_word(o, v);
+
+    if (w == NULL)
+        return -EINVAL;
+    put_unsigned(o, v, w->value);
+    return 0;
+}
+
+static int set_choice(const struct option *o, struct option_value *v)
+{
+    return find_word(o, v) == NULL ? -EINVAL : 0;
+}
+
+/* passwd(5) forbids the colon; directory services have names with '@' and '\'. */
+static int set_account(const struct option *o, struct option_value *v)
+{
+    for (const char *p = v->text; *p != '\0'; p++) {
+        if (!isgraph((unsigned char)*p) || *p == ':')
+            return option_refuse(v, "%s cannot be an account", QUOTE(v->text));
+    }
+    put_text(o, v, v->text);
+    return 0;
+}
+
+static int set_path(const struct option *o, struct option_value *v)
+{
+    size_t len = strlen(v->text);
+
+    if (v->text[0] != '/')
+        return option_refuse(v, "%s is not an absolute path", QUOTE(v->text));
+    if (v->text[len - 1] == '/')
+        return option_refuse(v, "%s is not the path of a file", QUOTE(v->text));
+    put_text(o, v, v->text);
+    return 0;
+}
+
+static int set_log(const struct option *o, struct option_value *v)
+{
+    if (v->text[0] == '/')
+        return set_path(o, v);
+    if (find_word(o, v) == NULL)
+        return -EINVAL;
+    put_text(o, v, v->text);
+    return 0;
+}
+
+bool option_kind_is_name(const char *text)
+{
+    size_t len = strnlen(text, OPTION_KIND_NAME_BYTES + 1);
+
+    for (size_t i = 0; i < len; i++) {
+        if (!isalnum((unsigned char)text[i]) && strchr("_.-", text[i]) == NULL)
+            return false;
+    }
+    return len >= 1 && len <= OPTION_KIND_NAME_BYTES;
+}
+
+static int set_name(const struct option *o, struct option_value *v)
+{
+    char *name;
+
+    if (!option_kind_is_name(v->text))
+        return option_refuse(v, "%s is not a name", QUOTE(v->text));
+    name = arena_text(v->arena, v->text, strlen(v->text));
+    if (name == NULL)
+        return -ENOMEM;
+    for (char *p = name; *p != '\0'; p++)
+        *p = (char)tolower((unsigned char)*p); /* as iniparser does with the section's */
+    put_text(o, v, name);
+    return 0;
+}
+
+const struct option_kind option_kind_number = {set_number, ""};
+const struct option_kind option_kind_percent = {set_percent, ", in percent"};
+const struct option_kind option_kind_duration = {set_duration, ", in us, ms, s, m, h or d"};
+const struct option_kind option_kind_word = {set_word, ""};
+const struct option_kind option_kind_choice = {set_choice, ""};
+const struct option_kind option_kind_account = {set_account, ""};
+const struct option_kind option_kind_path = {set_path, ""};
+const struct option_kind option_kind_log = {set_log, ""};
+const struct option_kind option_kind_name = {set_name, ""};

@@ -1,0 +1,199 @@
+/* daemon/option_network: see option_network.h. */
+#include "daemon/option_network.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "daemon/option_kind.h"
+#include "daemon/quote.h"
+#include "net/address.h"
+#include "server/listener.h"
+#include "service/upstream.h"
+
+#define BLANKS     " \t"
+#define MAX_WEIGHT 256
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
+
+/* What address_parse() or address_resolve() had against ${word}. */
+static int refuse_address(struct option_value *v, int rc, const char *word)
+{
+    switch (rc) {
+    case -ENOMEM: return rc;
+    case -EINVAL: return option_refuse(v, "%s is not an address", QUOTE(word));
+    case -ERANGE: return option_refuse(v, "the port of %s is not 1 to 65535", QUOTE(word));
+    case -ENAMETOOLONG:
+        return option_refuse(v, "%s is too long for a unix socket, which takes 107 characters",
+                             QUOTE(word));
+    case -ENOENT: return option_refuse(v, "the host name of %s is not known", QUOTE(word));
+    case -EAGAIN: return option_refuse(v, "no name server answers for %s", QUOTE(word));
+    default: return option_refuse(v, "%s: %s", QUOTE(word), strerror(-rc));
+    }
+}
+
+/*
+ * The next item of a list with commas, blanks around it removed; *list is set behind it, NULL at the end.
+ * The copy is changed.
+ */
+static char *next_item(char **list)
+{
+    char *item = strsep(list, ",");
+    size_t len;
+
+    item += strspn(item, BLANKS);
+    for (len = strlen(item); len > 0 && strchr(BLANKS, item[len - 1]) != NULL; len--)
+        ;
+    item[len] = '\0';
+    return item;
+}
+
+/* The number of addresses that one ${item} of a list adds to ${out}. */
+static int parse_item(struct option_value *v, struct address *out, unsigned n, const char *item)
+{
+    int rc;
+
+    if (*item == '\0')
+        return option_refuse(v, "an address is missing beside a comma");
+    if (n + 2 > OPTION_NETWORK_LISTEN_ADDRESSES)
+        return option_refuse(v, "too many addresses, at most %d for one listener",
+                             OPTION_NETWORK_LISTEN_ADDRESSES);
+    rc = address_parse(out + n, 2, item);
+    if (rc == -ENOENT)
+        return option_refuse(v, "%s is a host name, and a listener needs a numeric address",
+                             QUOTE(item));
+    return rc < 0 ? refuse_address(v, rc, item) : rc;
+}
+
+static struct address *keep_addresses(struct option_value *v, const struct address *from,
+                                      unsigned n)
+{
+    struct address *kept = arena_alloc(v->arena, n, sizeof(*kept));
+
+    if (kept != NULL)
+        memcpy(kept, from, n * sizeof(*kept));
+    return kept;
+}
+
+static int set_addresses(const struct option *o, struct option_value *v)
+{
+    struct address found[OPTION_NETWORK_LISTEN_ADDRESSES];
+    struct listener_conf *conf = v->conf;
+    struct address *kept;
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    unsigned n = 0;
+
+    (void)o;
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = parse_item(v, found, n, next_item(&list));
+
+        if (rc < 0)
+            return rc;
+        n += (unsigned)rc;
+    }
+    kept = keep_addresses(v, found, n);
+    if (kept == NULL)
+        return -ENOMEM;
+    conf->addresses = kept;
+    conf->n_addresses = n;
+    return 0;
+}
+
+static int set_pipeline(const struct option *o, struct option_value *v)
+{
+    struct listener_conf *conf = v->conf;
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    bool log_handler = false;
+
+    (void)o;
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        const char *item = next_item(&list);
+
+        if (strcmp(item, "log") != 0)
+            return option_refuse(v, "%s is not a handler", QUOTE(item));
+        if (log_handler)
+            return option_refuse(v, "%s is there twice", QUOTE(item));
+        log_handler = true;
+    }
+    conf->log_handler = log_handler;
+    return 0;
+}
+
+/* One word behind a server's address. */
+static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
+                           const char *word)
+{
+    uint64_t weight;
+
+    if (strcmp(word, "backup") == 0) {
+        if (server->backup)
+            return option_refuse(v, "'backup' is there twice");
+        server->backup = true;
+        return 0;
+    }
+    if (strncmp(word, "weight=", 7) != 0)
+        return option_refuse(v, "%s is not known", QUOTE(word));
+    if (server->weight != 0)
+        return option_refuse(v, "'weight' is there twice");
+    if (parse_uint(&weight, word + 7, MAX_WEIGHT) < 0 || weight == 0)
+        return option_refuse(v, "%s is not a weight from 1 to %d", QUOTE(word + 7), MAX_WEIGHT);
+    server->weight = (unsigned)weight;
+    return 0;
+}
+
+static int resolve_server(struct option_value *v, struct upstream_server_conf *server)
+{
+    struct address found[OPTION_NETWORK_SERVER_ADDRESSES];
+    int n;
+
+    if (server->address_text[0] == '*')
+        return option_refuse(v, "%s is for listening, a server needs one address",
+                             QUOTE(server->address_text));
+    n = address_resolve(found, ARRAY_LEN(found), server->address_text);
+    if (n < 0)
+        return refuse_address(v, n, server->address_text);
+    server->addresses = keep_addresses(v, found, (unsigned)n);
+    if (server->addresses == NULL)
+        return -ENOMEM;
+    server->n_addresses = (unsigned)n;
+    return 0;
+}
+
+static int set_server(const struct option *o, struct option_value *v)
+{
+    struct upstream_conf *conf = v->conf;
+    struct upstream_server_conf server = {.id = v->key + strlen(o->key)};
+    char *rest = arena_text(v->arena, v->text, strlen(v->text));
+    char *next, *word;
+    int rc;
+
+    if (rest == NULL)
+        return -ENOMEM;
+    if (!option_kind_is_name(server.id))
+        return option_refuse(v, "the ID is not a name of 1 to %d characters",
+                             OPTION_KIND_NAME_BYTES);
+    server.address_text = strtok_r(rest, BLANKS, &next);
+    if (server.address_text == NULL)
+        return option_refuse(v, "the value is blank");
+    while ((word = strtok_r(NULL, BLANKS, &next)) != NULL) {
+        rc = set_server_word(v, &server, word);
+        if (rc < 0)
+            return rc;
+    }
+    if (server.weight == 0)
+        server.weight = 1;
+    rc = resolve_server(v, &server);
+    if (rc < 0)
+        return rc;
+    conf->servers[conf->n_servers++] = server;
+    return 0;
+}
+
+const struct option_kind option_network_addresses = {set_addresses, ""};
+const struct option_kind option_network_pipeline = {set_pipeline, ""};
+const struct option_kind option_network_server = {set_server, ""};

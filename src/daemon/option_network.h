@@ -1,0 +1,25 @@
+/*
+ * daemon/option_network: the kinds of values that are about addresses and services.
+ *
+ * They know the struct of their section, because what they set is more than one field. See option.h for the
+ * contract of option_kind.set.
+ */
+#ifndef DAEMON_OPTION_NETWORK_H
+#define DAEMON_OPTION_NETWORK_H
+
+#include "daemon/option.h"
+
+/* How many addresses a listener may have, and of how many of a server's name are used. */
+#define OPTION_NETWORK_LISTEN_ADDRESSES 64
+#define OPTION_NETWORK_SERVER_ADDRESSES 16
+
+/* addresses and n_addresses of a listener_conf */
+extern const struct option_kind option_network_addresses;
+
+/* log_handler of a listener_conf */
+extern const struct option_kind option_network_pipeline;
+
+/* The next of the servers of an upstream_conf, which has room for it. The name is looked up: this may block. */
+extern const struct option_kind option_network_server;
+
+#endif

@@ -1,0 +1,165 @@
+/* daemon/pid_file: see pid_file.h. */
+#include "daemon/pid_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/parse.h"
+
+/* A process id, a newline and a NUL, with room to see that a file holds more than that. */
+#define CONTENT_BYTES 32
+
+/* How often the file may vanish between open and lock: each time another reactord ended just then. */
+#define ATTEMPTS 16
+
+struct pid_file {
+    int fd;
+    char *path;
+};
+
+/* Open file description locks belong to the open file, not to the process. See fcntl_locking(2). */
+static int lock(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
+}
+
+/* Is the file behind ${fd} the one that ${path} names? */
+static bool is_at_path(int fd, const char *path)
+{
+    struct stat open_file, named;
+
+    return fstat(fd, &open_file) == 0 && lstat(path, &named) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+/* The number in the file; 0 for an empty one; -EINVAL if it holds anything else. */
+static long read_pid(int fd)
+{
+    char content[CONTENT_BYTES];
+    ssize_t n = pread(fd, content, sizeof(content) - 1, 0);
+    uint64_t pid;
+
+    if (n < 0)
+        return -errno;
+    if (n > 0 && content[n - 1] == '\n')
+        n--;
+    else if (n == (ssize_t)sizeof(content) - 1)
+        return -EINVAL;
+    if (n == 0)
+        return 0;
+    content[n] = '\0';
+    if (parse_uint(&pid, content, INT32_MAX) < 0)
+        return -EINVAL;
+    return (long)pid;
+}
+
+static int write_pid(int fd)
+{
+    char content[CONTENT_BYTES];
+    int len = snprintf(content, sizeof(content), "%ld\n", (long)getpid());
+    ssize_t n;
+
+    if (ftruncate(fd, 0) < 0)
+        return -errno;
+    n = pwrite(fd, content, (size_t)len, 0);
+    if (n == len)
+        return 0;
+    return n < 0 ? -errno : -ENOSPC;
+}
+
+static int create_failed(const char *path, int rc, long pid)
+{
+    if (rc == -EBUSY && pid > 0)
+        log_error("pid file %s: already running as pid %ld", path, pid);
+    else if (rc == -EBUSY)
+        log_error("pid file %s: already running", path);
+    else if (rc == -EINVAL)
+        log_error("pid file %s: the file holds something else than a process id", path);
+    else
+        log_error("pid file %s: %s", path, strerror(-rc));
+    return rc;
+}
+
+/* Open and lock ${path} once; -EAGAIN: it was removed meanwhile. */
+static int acquire(int *out_fd, long *holder, const char *path)
+{
+    /* Neither through a symbolic link nor waiting on a fifo that somebody put there. */
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+    struct stat st;
+    int rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? lock(fd) : -EINVAL;
+    if (rc == -EAGAIN || rc == -EACCES) {
+        *holder = read_pid(fd);
+        rc = -EBUSY;
+    } else if (rc == 0 && !is_at_path(fd, path)) {
+        rc = -EAGAIN;
+    }
+    if (rc < 0)
+        close(fd);
+    else
+        *out_fd = fd;
+    return rc;
+}
+
+int pid_file_create(struct pid_file **out, const char *path)
+{
+    struct pid_file *pf = calloc(1, sizeof(*pf));
+    long pid = 0;
+    int rc = -ENOMEM;
+
+    if (!pf)
+        return create_failed(path, rc, 0);
+    pf->path = strdup(path);
+    if (!pf->path)
+        goto err_free;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        rc = acquire(&pf->fd, &pid, path);
+        if (rc != -EAGAIN)
+            break;
+    }
+    if (rc < 0)
+        goto err_free;
+    pid = read_pid(pf->fd);
+    rc = pid < 0 ? (int)pid : write_pid(pf->fd);
+    if (rc < 0)
+        goto err_close;
+    if (pid > 0)
+        log_notice("pid file %s: replaced that of pid %ld, which ended without removing it", path,
+                   pid);
+    *out = pf;
+    return 0;
+err_close:
+    close(pf->fd);
+err_free:
+    create_failed(path, rc, pid);
+    free(pf->path);
+    free(pf);
+    return rc;
+}
+
+void pid_file_remove(struct pid_file *pf)
+{
+    if (!pf)
+        return;
+    /* Before the lock is given up: who waits for it then finds that the file is gone, and starts over. */
+    if (!is_at_path(pf->fd, pf->path))
+        log_warning("pid file %s: another file is there now; it stays", pf->path);
+    else if (unlink(pf->path) < 0 && ftruncate(pf->fd, 0) < 0)
+        log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,
+                    strerror(errno));
+    close(pf->fd);
+    free(pf->path);
+    free(pf);
+}

@@ -1,0 +1,35 @@
+/*
+ * daemon/pid_file: one number in a file, and a lock that says that it is true.
+ *
+ * The file is locked as long as the process lives, so a file left behind by a crash is told from that of a
+ * running daemon without trusting its number. What fails is logged with the path it failed on.
+ */
+#ifndef DAEMON_PID_FILE_H
+#define DAEMON_PID_FILE_H
+
+#include "base/must.h"
+
+struct pid_file;
+
+/*
+ * pid_file_create(out, path):
+ * Lock ${path} and write our process id to it. A stale pid file is taken over; a file that holds anything
+ * but a process id is left alone.
+ *
+ * Thread: main
+ * Owns:   ${path} is copied
+ * Errors: 0; -EBUSY (a running process holds it); -EINVAL (not a pid file); -ENOMEM; -errno of open(2)
+ */
+int pid_file_create(struct pid_file **out, const char *path) MUST_CHECK;
+
+/*
+ * pid_file_remove(pf):
+ * Remove the file if it is still ours, or empty it where the directory no longer lets us; unlock. NULL is
+ * allowed.
+ *
+ * Thread: main
+ * Errors: none
+ */
+void pid_file_remove(struct pid_file *pf);
+
+#endif

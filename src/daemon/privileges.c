@@ -1,0 +1,143 @@
+/* daemon/privileges: see privileges.h. */
+#include "daemon/privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/parse.h"
+
+/* (uid_t)-1 means "leave it" to setresuid(2), so it is nobody's number. */
+#define ID_MAX (UINT32_MAX - 1)
+
+/* Log what getpwnam(3) and the like left in errno; they leave 0 when there is just no such entry. */
+static int lookup_failed(const char *what, const char *name, int error)
+{
+    if (error == 0 || error == ENOENT || error == ESRCH) {
+        log_error("%s %s: there is no such %s", what, name, what);
+        return -ENOENT;
+    }
+    log_error("%s %s cannot be looked up: %s", what, name, strerror(error));
+    return -error;
+}
+
+/* ${has_gid}: the user's entry told its primary group. */
+static int lookup_user(struct privileges *p, bool *has_gid, const char *user)
+{
+    const struct passwd *entry;
+    uint64_t number;
+    bool is_number;
+
+    is_number = parse_uint(&number, user, ID_MAX) == 0;
+    errno = 0;
+    entry = getpwnam(user);
+    if (!entry && is_number)
+        entry = getpwuid((uid_t)number);
+    if (!entry && !is_number)
+        return lookup_failed("user", user, errno);
+    if (!entry) { /* a number needs no entry */
+        p->uid = (uid_t)number;
+        return 0;
+    }
+    p->uid = entry->pw_uid;
+    p->gid = entry->pw_gid;
+    snprintf(p->login, sizeof(p->login), "%s", entry->pw_name);
+    *has_gid = true;
+    return 0;
+}
+
+static int lookup_group(struct privileges *p, const char *group)
+{
+    const struct group *entry;
+    uint64_t number;
+    bool is_number;
+
+    is_number = parse_uint(&number, group, ID_MAX) == 0;
+    errno = 0;
+    entry = getgrnam(group);
+    if (!entry && !is_number)
+        return lookup_failed("group", group, errno);
+    p->gid = entry ? entry->gr_gid : (gid_t)number;
+    return 0;
+}
+
+/* Who is not root cannot become anybody else, but to ask for what one is already is no error. */
+static int check_unprivileged(struct privileges *p)
+{
+    if (p->uid != geteuid() || p->uid != getuid() || p->gid != getegid() || p->gid != getgid()) {
+        log_error("only root can change to uid %ld gid %ld; this is uid %ld gid %ld", (long)p->uid,
+                  (long)p->gid, (long)geteuid(), (long)getegid());
+        return -EPERM;
+    }
+    p->change = false;
+    return 0;
+}
+
+int privileges_lookup(struct privileges *out, const char *user, const char *group)
+{
+    struct privileges p = {.change = user || group, .uid = geteuid(), .gid = getegid()};
+    bool has_gid = !user;
+    int rc = 0;
+
+    if (user)
+        rc = lookup_user(&p, &has_gid, user);
+    if (rc == 0 && group)
+        rc = lookup_group(&p, group);
+    if (rc == 0 && !group && !has_gid) {
+        log_error("user %s has no entry that tells its group: set group", user);
+        rc = -ENOENT;
+    }
+    if (rc == 0 && p.change && geteuid() != 0)
+        rc = check_unprivileged(&p);
+    if (rc == 0)
+        *out = p;
+    return rc;
+}
+
+static int drop_failed(const char *what)
+{
+    int error = errno;
+
+    log_error("%s: %s", what, strerror(error));
+    return -error;
+}
+
+/* Can root be had back? A system that keeps capabilities over setresuid(2) would say yes. */
+static int verify_dropped(const struct privileges *p)
+{
+    uid_t ruid, euid, suid;
+    gid_t rgid, egid, sgid;
+    bool regained;
+
+    MUST(getresuid(&ruid, &euid, &suid) == 0);
+    MUST(getresgid(&rgid, &egid, &sgid) == 0);
+    regained = ruid != p->uid || euid != p->uid || suid != p->uid || rgid != p->gid ||
+               egid != p->gid || sgid != p->gid;
+    if (p->uid != 0)
+        regained = regained || setresuid((uid_t)-1, 0, (uid_t)-1) == 0 ||
+                   (p->gid != 0 && setresgid((gid_t)-1, 0, (gid_t)-1) == 0);
+    if (!regained)
+        return 0;
+    log_error("the privileges of root were not given up for good");
+    return -EPERM;
+}
+
+int privileges_drop(const struct privileges *p)
+{
+    if (!p->change)
+        return 0;
+    if (p->login[0] != '\0' ? initgroups(p->login, p->gid) < 0 : setgroups(1, &p->gid) < 0)
+        return drop_failed("supplementary groups cannot be set");
+    if (setresgid(p->gid, p->gid, p->gid) < 0)
+        return drop_failed("the group cannot be changed");
+    if (setresuid(p->uid, p->uid, p->uid) < 0)
+        return drop_failed("the user cannot be changed");
+    if (verify_dropped(p) < 0)
+        return -EPERM;
+    log_info("running as uid %ld gid %ld", (long)p->uid, (long)p->gid);
+    return 0;
+}

@@ -1,0 +1,67 @@
+/*
+ * daemon/report: what is wrong with one configuration file, collected and then told in the file's order.
+ */
+#ifndef DAEMON_REPORT_H
+#define DAEMON_REPORT_H
+
+#include <stdio.h>
+
+#include "base/must.h"
+
+struct report;
+
+/* The line of a problem that the file as a whole has. */
+#define REPORT_WHOLE_FILE 0
+
+/* How many problems are kept and told; the others are only counted. */
+#define REPORT_KEPT 200
+
+/*
+ * report_create(out, path):
+ * A report with no problem in it, about the file at ${path}.
+ *
+ * Thread: any; a report has one user at a time
+ * Owns:   nothing; ${path} must outlive the report
+ * Errors: 0; -ENOMEM
+ */
+int report_create(struct report **out, const char *path) MUST_CHECK;
+
+/*
+ * report_add(r, line, format, ...):
+ * One more problem, in one line of text without a newline. Without memory its text is lost, and
+ * report_write() says so; it counts all the same.
+ *
+ * Thread: the user of ${r}
+ * Units:  ${line} counted from 1, or REPORT_WHOLE_FILE
+ * Errors: none
+ */
+void report_add(struct report *r, unsigned line, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/*
+ * report_count(r):
+ * How many problems were added.
+ *
+ * Thread: the user of ${r}
+ * Errors: none
+ */
+unsigned report_count(const struct report *r);
+
+/*
+ * report_write(r, out):
+ * Write each problem as a line `path:line: text`, ordered by line, and those of one line as they were added.
+ *
+ * Thread: the user of ${r}
+ * Errors: 0; -ENOMEM (some problem's text was lost; the others are written); -EIO (${out} took an error)
+ */
+int report_write(struct report *r, FILE *out) MUST_CHECK;
+
+/*
+ * report_destroy(r):
+ * Free the report; NULL is allowed.
+ *
+ * Thread: the user of ${r}
+ * Errors: none
+ */
+void report_destroy(struct report *r);
+
+#endif

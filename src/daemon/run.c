@@ -1,0 +1,206 @@
+/* daemon/run: see run.h. */
+#include "daemon/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/notify.h"
+#include "daemon/signals.h"
+
+/*
+ * While draining systemd is told every TICK_NS that it goes on and is asked for EXTEND_NS more, so that a
+ * drain may take longer than TimeoutStopSec, and a hung one may not.
+ */
+#define TICK_NS   (5 * NS_PER_S)
+#define EXTEND_NS (20 * NS_PER_S)
+
+enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
+
+struct run {
+    int signal_fd;
+    int drained_fd;
+    enum state state;
+    int64_t deadline_at_ns; /* of the drain */
+    int64_t tick_at_ns;
+};
+
+static void run_on_drained(void *cookie)
+{
+    struct run *run = cookie;
+
+    /* Called once, so the counter cannot be full. */
+    MUST(eventfd_write(run->drained_fd, 1) == 0);
+}
+
+int run_create(struct run **out)
+{
+    struct run *run = calloc(1, sizeof(*run));
+    int rc;
+
+    if (!run)
+        return -ENOMEM;
+    rc = signals_open(&run->signal_fd);
+    if (rc < 0)
+        goto err_free;
+    run->drained_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (run->drained_fd < 0) {
+        rc = -errno;
+        goto err_close_signals;
+    }
+    *out = run;
+    return 0;
+err_close_signals:
+    close(run->signal_fd);
+err_free:
+    free(run);
+    return rc;
+}
+
+struct server_events run_events(struct run *run)
+{
+    return (struct server_events){.drained = run_on_drained, .cookie = run};
+}
+
+void run_destroy(struct run *run)
+{
+    if (!run)
+        return;
+    close(run->drained_fd);
+    close(run->signal_fd);
+    free(run);
+}
+
+static void drain_begin(struct run *run, const struct run_conf *conf)
+{
+    unsigned sessions = server_sessions(conf->server);
+    int64_t now_ns = clock_now_ns();
+
+    log_notice("stops accepting and lets %u sessions finish", sessions);
+    notify_stopping("Draining: %u sessions left", sessions);
+    run->state = STATE_DRAINING;
+    run->tick_at_ns = now_ns; /* the first extension is asked for at once */
+    run->deadline_at_ns =
+        conf->drain_timeout_ns > 0 ? clock_add_ns(now_ns, conf->drain_timeout_ns) : CLOCK_NEVER;
+    server_drain(conf->server);
+}
+
+static void stop_now(struct run *run, const struct run_conf *conf)
+{
+    unsigned cut;
+
+    notify_stopping("Stopping at once");
+    cut = server_stop(conf->server);
+    log_notice("stopped at once; %u sessions were cut", cut);
+    run->state = STATE_STOPPED;
+}
+
+static void reopen_log(struct log_target *log)
+{
+    int rc = log_target_reopen(log);
+
+    if (rc < 0)
+        log_error("the log cannot be reopened: %s; the old one stays in use", strerror(-rc));
+    else
+        log_notice("the log was reopened");
+}
+
+static void act_on_signal(struct run *run, const struct run_conf *conf,
+                          const struct signal_notice *notice)
+{
+    log_notice("%s from pid %ld uid %ld", signals_name(notice->number), (long)notice->pid,
+               (long)notice->uid);
+    switch (notice->number) {
+    case SIGTERM:
+        if (run->state == STATE_DRAINING)
+            stop_now(run, conf);
+        else
+            drain_begin(run, conf);
+        break;
+    case SIGQUIT:
+        if (run->state == STATE_RUNNING)
+            drain_begin(run, conf);
+        break;
+    case SIGINT: stop_now(run, conf); break;
+    case SIGUSR1: reopen_log(conf->log); break;
+    case SIGHUP: log_warning("the configuration cannot be reloaded: restart to change it"); break;
+    default: break;
+    }
+}
+
+static void take_signals(struct run *run, const struct run_conf *conf)
+{
+    struct signal_notice notice;
+
+    while (run->state != STATE_STOPPED && signals_read(run->signal_fd, &notice) == 0)
+        act_on_signal(run, conf, &notice);
+}
+
+static void drain_finish(struct run *run, const struct run_conf *conf)
+{
+    (void)server_stop(conf->server); /* no session is left to cut */
+    log_notice("stopped; all sessions have finished");
+    run->state = STATE_STOPPED;
+}
+
+/* What is due while draining: the deadline, or a word to systemd. */
+static void drain_tick(struct run *run, const struct run_conf *conf)
+{
+    int64_t now_ns = clock_now_ns();
+
+    if (now_ns >= run->deadline_at_ns) {
+        unsigned cut = server_stop(conf->server);
+
+        log_warning("drain_timeout of %" PRId64 " s is over; %u sessions were cut",
+                    conf->drain_timeout_ns / NS_PER_S, cut);
+        run->state = STATE_STOPPED;
+    } else if (now_ns >= run->tick_at_ns) {
+        notify_status("Draining: %u sessions left", server_sessions(conf->server));
+        notify_extend(EXTEND_NS);
+        run->tick_at_ns = clock_add_ns(now_ns, TICK_NS);
+    }
+}
+
+/* How long poll(2) may wait, in ms, rounded up so that it does not return just before the time. */
+static int wait_ms(const struct run *run)
+{
+    int64_t due_at_ns, rest_ns;
+
+    if (run->state != STATE_DRAINING)
+        return -1;
+    due_at_ns = run->tick_at_ns < run->deadline_at_ns ? run->tick_at_ns : run->deadline_at_ns;
+    rest_ns = due_at_ns - clock_now_ns();
+    return rest_ns <= 0 ? 0 : (int)((rest_ns + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf)
+{
+    struct pollfd fds[] = {
+        {.fd = run->signal_fd, .events = POLLIN},
+        {.fd = run->drained_fd, .events = POLLIN},
+    };
+
+    while (run->state != STATE_STOPPED) {
+        if (poll(fds, ARRAY_LEN(fds), wait_ms(run)) < 0) {
+            if (errno == EINTR || errno == EAGAIN)
+                continue;
+            log_error("signals cannot be waited for: %s", strerror(errno));
+            stop_now(run, conf);
+            return EXIT_CODE_FAILED;
+        }
+        if (fds[1].revents)
+            drain_finish(run, conf);
+        if (run->state != STATE_STOPPED && fds[0].revents)
+            take_signals(run, conf);
+        if (run->state == STATE_DRAINING)
+            drain_tick(run, conf);
+    }
+    return EXIT_CODE_OK;
+}

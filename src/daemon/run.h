@@ -1,0 +1,65 @@
+/*
+ * daemon/run: the time between the start and the end: the main thread waits for signals and acts on them.
+ *
+ *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
+ *   running or draining --SIGINT--> stopped
+ *
+ * SIGUSR1 reopens the log and SIGHUP is answered with a warning, in either state.
+ */
+#ifndef DAEMON_RUN_H
+#define DAEMON_RUN_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+#include "daemon/exit_code.h"
+#include "daemon/log_target.h"
+#include "server/server.h"
+
+struct run;
+
+struct run_conf {
+    struct server *server; /* started */
+    struct log_target *log;
+    int64_t drain_timeout_ns; /* 0: wait for ever */
+};
+
+/*
+ * run_create(out):
+ * Block the signals it will wait for, and make what server_create() needs of the main thread.
+ *
+ * Thread: main, before any other thread
+ * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
+ */
+int run_create(struct run **out) MUST_CHECK;
+
+/*
+ * run_events(run):
+ * What server_create() takes, so that the end of a drain wakes run_until_stopped().
+ *
+ * Thread: main
+ * Owns:   ${run} must outlive the server
+ * Errors: none
+ */
+struct server_events run_events(struct run *run);
+
+/*
+ * run_until_stopped(run, conf):
+ * Wait and act as drawn above; when this returns the server has been stopped.
+ *
+ * Thread: main
+ * Owns:   nothing of ${conf}
+ * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (the wait itself failed)
+ */
+enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf) MUST_CHECK;
+
+/*
+ * run_destroy(run):
+ * Free it; NULL is allowed.
+ *
+ * Thread: main, after the server is destroyed
+ * Errors: none
+ */
+void run_destroy(struct run *run);
+
+#endif

@@ -1,0 +1,55 @@
+/* daemon/signals: see signals.h. */
+#include "daemon/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const struct {
+    int number;
+    const char *name;
+} collected[] = {
+    {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
+    {SIGHUP, "SIGHUP"},   {SIGUSR1, "SIGUSR1"},
+};
+
+int signals_open(int *out_fd)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigset_t mask;
+    int fd;
+
+    sigemptyset(&mask);
+    for (size_t i = 0; i < ARRAY_LEN(collected); i++)
+        sigaddset(&mask, collected[i].number);
+    fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    MUST(sigprocmask(SIG_BLOCK, &mask, NULL) == 0);
+    MUST(sigaction(SIGPIPE, &ignore, NULL) == 0);
+    MUST(sigaction(SIGXFSZ, &ignore, NULL) == 0);
+    *out_fd = fd;
+    return 0;
+}
+
+int signals_read(int fd, struct signal_notice *out)
+{
+    struct signalfd_siginfo info;
+    ssize_t n = read(fd, &info, sizeof(info));
+
+    if (n < 0)
+        return -errno;
+    MUST(n == (ssize_t)sizeof(info));
+    *out = (struct signal_notice){
+        .number = (int)info.ssi_signo, .pid = (pid_t)info.ssi_pid, .uid = info.ssi_uid};
+    return 0;
+}
+
+const char *signals_name(int number)
+{
+    for (size_t i = 0; i < ARRAY_LEN(collected); i++)
+        if (collected[i].number == number)
+            return collected[i].name;
+    return "signal";
+}

@@ -1,0 +1,56 @@
+/* engine/budget: see budget.h. */
+#include "engine/budget.h"
+
+#include "base/clock.h"
+
+/* A stretch between two checks that took longer than this makes the checks denser. */
+#define BUDGET_SLOW_NS (50 * NS_PER_US)
+
+int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio)
+{
+    int64_t product;
+
+    if (__builtin_mul_overflow(io_ns, (int64_t)(100 - io_ratio), &product))
+        return CLOCK_NEVER;
+    return product / (int64_t)io_ratio;
+}
+
+void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_ns, int64_t now_ns,
+                  uint64_t queued)
+{
+    b->start_at_ns = now_ns;
+    b->checked_at_ns = now_ns;
+    b->quantum_ns = conf->quantum_ns;
+    b->limit_ns = conf->io_ratio == 100 ? conf->quantum_ns : budget_share_ns(io_ns, conf->io_ratio);
+    b->max_tasks = conf->io_ratio == 100 ? queued : UINT64_MAX;
+    b->run = 0;
+    b->stride = 1;
+    b->next_check = 1;
+}
+
+/* Twice the stride while it is cheap, one task at a time when it is not. */
+static void budget_plan(struct budget *b, int64_t now_ns)
+{
+    uint64_t left_of_batch = BUDGET_BATCH - b->run % BUDGET_BATCH;
+
+    if (now_ns - b->checked_at_ns > BUDGET_SLOW_NS)
+        b->stride = 1;
+    else if (b->stride < BUDGET_BATCH)
+        b->stride *= 2;
+    b->checked_at_ns = now_ns;
+    b->next_check = b->run + (b->stride < left_of_batch ? b->stride : left_of_batch);
+    if (b->next_check > b->max_tasks)
+        b->next_check = b->max_tasks;
+}
+
+bool budget_spent(struct budget *b, int64_t now_ns)
+{
+    int64_t spent_ns = now_ns - b->start_at_ns;
+
+    if (b->run >= b->max_tasks || spent_ns >= b->quantum_ns)
+        return true;
+    if (spent_ns >= b->limit_ns && b->run >= BUDGET_BATCH)
+        return true;
+    budget_plan(b, now_ns);
+    return false;
+}

@@ -1,0 +1,66 @@
+/*
+ * engine/gate: who may still add a task, and how many are inside.
+ *
+ * One word holds the number of accepted and unfinished tasks and, in its top bit, whether the gate is closed.
+ * A producer enters before it pushes and the consumer leaves for it afterwards, so that when the gate is
+ * closed and the count is zero no push is under way: every task was accepted or refused, and none is lost.
+ */
+#ifndef ENGINE_GATE_H
+#define ENGINE_GATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct gate {
+    _Atomic uint64_t word;
+};
+
+/*
+ * gate_init(g):
+ * Open, nobody inside.
+ *
+ * Thread: before start
+ * Errors: none
+ */
+void gate_init(struct gate *g);
+
+/*
+ * gate_enter(g, max):
+ * Count one more task in, unless ${max} are inside.
+ *
+ * Thread: any
+ * Errors: 0; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
+ */
+int gate_enter(struct gate *g, uint64_t max) MUST_CHECK;
+
+/*
+ * gate_leave(g, n):
+ * Count ${n} tasks out.
+ *
+ * Thread: consumer
+ * Errors: none
+ */
+void gate_leave(struct gate *g, uint64_t n);
+
+/*
+ * gate_close(g):
+ * Refuse all tasks from now on.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void gate_close(struct gate *g);
+
+/*
+ * gate_count(g):
+ * How many tasks are inside.
+ *
+ * Thread: any
+ * Errors: none
+ */
+uint64_t gate_count(const struct gate *g);
+
+#endif

@@ -1,0 +1,252 @@
+/*
+ * engine/loop: one thread that does I/O and tasks in turns.
+ *
+ * A loop owns one struct ev_loop and everything that lives on it. One turn:
+ *
+ *   1. Poll: without blocking if tasks wait, else until I/O, a due timer or a wake-up.
+ *   2. Run the I/O callbacks; the time they take, and not the poll's, is the turn's I/O time. A due timer does
+ *      no work itself: its task takes its place behind the tasks already queued.
+ *   3. Run the control lane: everything in it, before any other task, so that adopting a connection never
+ *      waits behind a backlog.
+ *   4. Run tasks within the budget that io_ratio and task_quantum give (engine/budget).
+ *   5. Run tail tasks: those that were there when the step began.
+ *   6. Reap: destroy what ended in this turn. Objects are freed here and nowhere else.
+ *   7. Look whether the loop is to end.
+ *
+ * Submitting and stopping work from any thread; all else is for the loop's own thread, which asserts it. The
+ * thread is started by the first task that is submitted.
+ */
+#ifndef ENGINE_LOOP_H
+#define ENGINE_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "engine/budget.h"
+#include "engine/schedule.h"
+#include "engine/task.h"
+
+struct ev_loop;
+struct loop;
+
+/* Only ever forward, by compare-and-swap. */
+enum loop_state {
+    LOOP_NOT_STARTED,
+    LOOP_STARTED,
+    LOOP_SHUTTING_DOWN, /* still accepts tasks */
+    LOOP_SHUTDOWN,      /* refuses tasks, ends */
+    LOOP_TERMINATED
+};
+
+/* Which queue a task goes to. */
+enum loop_lane {
+    LOOP_CONTROL, /* step 3; not bounded by max_pending_tasks */
+    LOOP_TASKS,   /* step 4 */
+    LOOP_TAIL     /* step 5; not bounded by max_pending_tasks */
+};
+
+struct loop_conf {
+    const char *name; /* of the thread: at most 15 characters; copied */
+    struct budget_conf budget;
+    unsigned max_pending_tasks;
+};
+
+struct loop_stats {
+    uint64_t turns;
+    uint64_t polls_blocking;
+    uint64_t tasks_run;
+    uint64_t tasks_dropped;
+    uint64_t tasks_pending;
+    uint64_t wakeups_sent;
+    int64_t io_ns;
+    int64_t task_ns;
+    unsigned connections;
+};
+
+/*
+ * loop_create(out, conf):
+ * A loop with its own epoll instance and no thread yet.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out}; ${conf} is copied
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
+ */
+int loop_create(struct loop **out, const struct loop_conf *conf) MUST_CHECK;
+
+/*
+ * loop_destroy(loop):
+ * Free a loop that was never started, or was stopped and joined. No thread may know it any more.
+ *
+ * Thread: any but the loop's
+ * Errors: none
+ */
+void loop_destroy(struct loop *loop);
+
+/*
+ * loop_submit(loop, lane, t):
+ * Have ${t} run on the loop: queue it, start the thread if there is none, and end its sleep.
+ *
+ * Thread: any
+ * Owns:   on 0 the loop owns ${t}, and runs or drops it; on error the caller still does
+ * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could be started); -ESHUTDOWN (loop has ended)
+ * Source: Netty SingleThreadEventExecutor.execute(); a closed gate takes the place of its re-check
+ */
+int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) MUST_CHECK;
+
+/*
+ * loop_submit_lazy(loop, t):
+ * As loop_submit() to the task lane, without ending the loop's sleep: ${t} runs in its next turn.
+ *
+ * Thread: any
+ * Owns, Errors: as loop_submit()
+ */
+int loop_submit_lazy(struct loop *loop, struct task *t) MUST_CHECK;
+
+/*
+ * loop_schedule(loop, t, delay_ns) / loop_schedule_every(loop, t, delay_ns, period_ns):
+ * Run the idle ${t} once after ${delay_ns} (negative counts as 0), and then each ${period_ns}: a positive one
+ * is a fixed rate, a negative one a fixed delay after each run. Never early. When the loop ends, a task that
+ * still waits is dropped.
+ *
+ * Thread: loop
+ * Owns:   nothing; ${t} must live until it has run or was cancelled
+ * Units:  ns
+ * Errors: none
+ */
+void loop_schedule(struct loop *loop, struct timed *t, int64_t delay_ns);
+void loop_schedule_every(struct loop *loop, struct timed *t, int64_t delay_ns, int64_t period_ns);
+
+/*
+ * loop_cancel(loop, t):
+ * Make ${t} idle: it neither runs nor is dropped. Nothing happens if it is idle.
+ *
+ * Thread: loop
+ * Errors: none
+ */
+void loop_cancel(struct loop *loop, struct timed *t);
+
+/*
+ * loop_reap(loop, t):
+ * Run ${t} in step 6 of this turn; for what must not happen inside an object's own callbacks.
+ *
+ * Thread: loop
+ * Owns:   the loop owns ${t}; it is always run, never dropped
+ * Errors: none
+ */
+void loop_reap(struct loop *loop, struct task *t);
+
+/*
+ * loop_at_stop(loop, t):
+ * Run ${t} once on the loop when it begins to shut down, after those added before; if the loop never had a
+ * thread, it is dropped.
+ *
+ * Thread: loop, or before start
+ * Owns:   the loop owns ${t}
+ * Errors: none
+ */
+void loop_at_stop(struct loop *loop, struct task *t);
+
+/*
+ * loop_stop(loop, quiet_ns, timeout_ns):
+ * Begin to shut down: run the at-stop tasks, cancel timers, go on until no task came for ${quiet_ns}, but no
+ * longer than ${timeout_ns}. Returns at once; the first call decides the times. A loop without a thread has
+ * ended when this returns.
+ *
+ * Thread: any
+ * Units:  ns, 0 <= ${quiet_ns} <= ${timeout_ns}
+ * Errors: none
+ */
+void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
+
+/*
+ * loop_join(loop):
+ * Wait until the loop has ended. Call it once, after loop_stop().
+ *
+ * Thread: none that is a loop
+ * Errors: none
+ */
+void loop_join(struct loop *loop);
+
+/*
+ * loop_state(loop) / loop_name(loop):
+ * What it says.
+ *
+ * Thread: any
+ * Errors: none
+ */
+enum loop_state loop_state(const struct loop *loop);
+const char *loop_name(const struct loop *loop);
+
+/*
+ * loop_is_current(loop) / loop_current():
+ * Is the caller this loop's thread; which loop's thread is it (NULL: none)?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool loop_is_current(const struct loop *loop);
+struct loop *loop_current(void);
+
+/*
+ * loop_set_cookie(loop, cookie) / loop_cookie(loop):
+ * What an upper layer keeps for each loop.
+ *
+ * Thread: before start; any
+ * Owns:   nothing
+ * Errors: none
+ */
+void loop_set_cookie(struct loop *loop, void *cookie);
+void *loop_cookie(const struct loop *loop);
+
+/*
+ * loop_now_ns(loop):
+ * The clock as this turn's callbacks began: good enough for activity stamps, and free.
+ *
+ * Thread: loop
+ * Units:  ns
+ * Errors: none
+ */
+int64_t loop_now_ns(const struct loop *loop);
+
+/*
+ * loop_ev(loop):
+ * The libev loop that watchers of this loop are started on.
+ *
+ * Thread: loop
+ * Owns:   the loop keeps it
+ * Errors: none
+ */
+struct ev_loop *loop_ev(struct loop *loop);
+
+/*
+ * loop_load_add(loop, n) / loop_load(loop):
+ * Change and read the number of connections the loop has or is about to get; choosers read it.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void loop_load_add(struct loop *loop, int n);
+unsigned loop_load(const struct loop *loop);
+
+/*
+ * loop_stats(loop, out):
+ * A reading of the loop's counters, each exact, together not of one instant.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void loop_stats(const struct loop *loop, struct loop_stats *out);
+
+/*
+ * loop_backend_text(text, size):
+ * Version and backend of the event library, such as "libev 4.33 (epoll)".
+ *
+ * Thread: any
+ * Units:  ${size} bytes
+ * Errors: none
+ */
+void loop_backend_text(char *text, size_t size);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * engine/loop_group: a fixed number of loops and the rule that picks one of them.
+ *
+ * Building a group creates every loop (an epoll instance each) and no thread.
+ */
+#ifndef ENGINE_LOOP_GROUP_H
+#define ENGINE_LOOP_GROUP_H
+
+#include "base/must.h"
+#include "engine/chooser.h"
+#include "engine/loop.h"
+
+struct loop_group;
+
+struct loop_group_conf {
+    const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... */
+    unsigned pool;
+    unsigned n_loops; /* at least 1 */
+    enum chooser_kind chooser;
+    struct loop_conf loop; /* its name is not used */
+};
+
+/*
+ * loop_group_create(out, conf):
+ * Build all loops, or none.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out}; ${conf} is copied
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
+ */
+int loop_group_create(struct loop_group **out, const struct loop_group_conf *conf) MUST_CHECK;
+
+/*
+ * loop_group_size(g) / loop_group_at(g, i):
+ * The loops, 0 <= ${i} < size.
+ *
+ * Thread: any
+ * Errors: none
+ */
+unsigned loop_group_size(const struct loop_group *g);
+struct loop *loop_group_at(const struct loop_group *g, unsigned i);
+
+/*
+ * loop_group_next(g):
+ * The chooser's pick; NULL when all loops have ended.
+ *
+ * Thread: any
+ * Errors: none
+ */
+struct loop *loop_group_next(struct loop_group *g);
+
+/*
+ * loop_group_stop(g, quiet_ns, timeout_ns):
+ * loop_stop() for each loop.
+ *
+ * Thread: any
+ * Units:  ns
+ * Errors: none
+ */
+void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns);
+
+/*
+ * loop_group_join(g):
+ * Wait until every loop has ended. Call it once, after loop_group_stop().
+ *
+ * Thread: none that is a loop
+ * Errors: none
+ */
+void loop_group_join(struct loop_group *g);
+
+/*
+ * loop_group_destroy(g):
+ * Free loops that have ended or were never started; NULL is allowed.
+ *
+ * Thread: none that is a loop
+ * Errors: none
+ */
+void loop_group_destroy(struct loop_group *g);
+
+#endif

@@ -1,0 +1,136 @@
+/* engine/schedule: see schedule.h. */
+#include "engine/schedule.h"
+
+#include "base/clock.h"
+
+void schedule_init(struct schedule *s)
+{
+    s->root = NULL;
+    s->next_order = 0;
+    s->count = 0;
+}
+
+void timed_init(struct timed *t, const struct task_type *type)
+{
+    t->task.type = type;
+    t->at_ns = 0;
+    t->period_ns = 0;
+    t->order = 0;
+    t->state = TIMED_IDLE;
+}
+
+static bool before(const struct timed *a, const struct timed *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+/* Make the later of two roots the first child of the earlier one. */
+static struct timed *meld(struct timed *a, struct timed *b)
+{
+    struct timed *child;
+
+    if (!a)
+        return b;
+    if (!b)
+        return a;
+    if (before(b, a)) {
+        child = a;
+        a = b;
+    } else {
+        child = b;
+    }
+    child->u.heap.prev = a;
+    child->u.heap.next = a->u.heap.child;
+    if (a->u.heap.child)
+        a->u.heap.child->u.heap.prev = child;
+    a->u.heap.child = child;
+    return a;
+}
+
+/* Two passes over siblings: meld pairs from the left, then the pairs from the right. */
+static struct timed *meld_siblings(struct timed *first)
+{
+    struct timed *pairs = NULL, *root = NULL;
+
+    while (first) {
+        struct timed *a = first, *b = a->u.heap.next, *pair;
+
+        first = b ? b->u.heap.next : NULL;
+        a->u.heap.next = NULL;
+        if (b)
+            b->u.heap.next = NULL;
+        pair = meld(a, b);
+        pair->u.heap.next = pairs;
+        pairs = pair;
+    }
+    while (pairs) {
+        struct timed *pair = pairs;
+
+        pairs = pair->u.heap.next;
+        pair->u.heap.next = NULL;
+        root = meld(root, pair);
+    }
+    if (root)
+        root->u.heap.prev = NULL;
+    return root;
+}
+
+void schedule_add(struct schedule *s, struct timed *t)
+{
+    MUST(t->state == TIMED_IDLE);
+    t->order = s->next_order++;
+    t->state = TIMED_WAITING;
+    t->u.heap.child = t->u.heap.next = t->u.heap.prev = NULL;
+    s->root = meld(s->root, t);
+    s->count++;
+}
+
+static void schedule_unlink(struct schedule *s, struct timed *t)
+{
+    struct timed *children = meld_siblings(t->u.heap.child);
+
+    if (t == s->root) {
+        s->root = children;
+        return;
+    }
+    if (t->u.heap.prev->u.heap.child == t)
+        t->u.heap.prev->u.heap.child = t->u.heap.next;
+    else
+        t->u.heap.prev->u.heap.next = t->u.heap.next;
+    if (t->u.heap.next)
+        t->u.heap.next->u.heap.prev = t->u.heap.prev;
+    s->root = meld(s->root, children);
+}
+
+void schedule_remove(struct schedule *s, struct timed *t)
+{
+    if (t->state == TIMED_WAITING) {
+        schedule_unlink(s, t);
+        s->count--;
+    } else if (t->state == TIMED_DUE) {
+        list_remove(&t->u.due);
+    }
+    t->state = TIMED_IDLE;
+}
+
+int64_t schedule_next_at_ns(const struct schedule *s)
+{
+    return s->root ? s->root->at_ns : CLOCK_NEVER;
+}
+
+struct timed *schedule_take_due(struct schedule *s, int64_t now_ns)
+{
+    struct timed *t = s->root;
+
+    if (!t || t->at_ns > now_ns)
+        return NULL;
+    schedule_remove(s, t);
+    return t;
+}
+
+int64_t timed_next_at_ns(const struct timed *t, int64_t now_ns)
+{
+    if (t->period_ns > 0)
+        return clock_add_ns(t->at_ns, t->period_ns);
+    return clock_add_ns(now_ns, -t->period_ns);
+}

@@ -1,0 +1,26 @@
+/*
+ * engine/task: a piece of work for a loop, embedded in the object it works on.
+ *
+ * A task that was accepted is run exactly once or dropped exactly once, on the loop it was given to or, once
+ * that loop has ended, on the thread that ended it. drop() releases what run() would have used (closes the
+ * descriptor, frees the object). A task may be given away again from its own run().
+ */
+#ifndef ENGINE_TASK_H
+#define ENGINE_TASK_H
+
+#include <stdatomic.h>
+
+struct task;
+
+struct task_type {
+    const char *name; /* for logs */
+    void (*run)(struct task *t);
+    void (*drop)(struct task *t);
+};
+
+struct task {
+    _Atomic(struct task *) next; /* of the queue it is on */
+    const struct task_type *type;
+};
+
+#endif

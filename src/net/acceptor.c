@@ -1,0 +1,165 @@
+/* net/acceptor: see acceptor.h. */
+#include "net/acceptor.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+/* How long to wait for descriptors: short enough to be back within a second, long enough to cost nothing. */
+#define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
+
+struct acceptor {
+    struct ev_io io;
+    struct loop *loop; /* NULL: not started */
+    int fd;            /* -1: stopped */
+    unsigned batch;
+    const struct acceptor_ops *ops;
+    void *cookie;
+    struct timed retry;
+    int64_t episode_at_ns; /* when resources ran out; 0: they have not */
+    unsigned episode_errors;
+    char *name;
+};
+
+enum acceptor_verdict { ACCEPTOR_GO_ON, ACCEPTOR_DRAINED, ACCEPTOR_EXHAUSTED };
+
+/*
+ * What an error of accept4(2) means for the listener. Errors of the connection that was to be accepted are
+ * passed on by Linux and are no reason to stop (accept(2), "Error handling").
+ */
+static enum acceptor_verdict acceptor_judge(int error)
+{
+    switch (error) {
+    case EAGAIN: return ACCEPTOR_DRAINED;
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case EPERM:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH: return ACCEPTOR_GO_ON;
+    default: return ACCEPTOR_EXHAUSTED; /* EMFILE, ENFILE, ENOBUFS, ENOMEM, and what we do not know */
+    }
+}
+
+static void acceptor_pause(struct acceptor *ac, int error)
+{
+    if (ac->episode_at_ns == 0) {
+        ac->episode_at_ns = clock_now_ns();
+        ac->episode_errors = 0;
+        log_warning("%s: cannot accept: %s; new clients wait", ac->name, strerror(error));
+    }
+    ac->episode_errors++;
+    ev_io_stop(loop_ev(ac->loop), &ac->io);
+    loop_schedule(ac->loop, &ac->retry, ACCEPTOR_PAUSE_NS);
+}
+
+static void acceptor_end_episode(struct acceptor *ac)
+{
+    double seconds = (double)(clock_now_ns() - ac->episode_at_ns) / (double)NS_PER_S;
+
+    log_notice("%s: accepting again after %.1f s and %u failed tries", ac->name, seconds,
+               ac->episode_errors);
+    ac->episode_at_ns = 0;
+}
+
+static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revents)
+{
+    struct acceptor *ac = CONTAINER_OF(w, struct acceptor, io);
+
+    (void)ev;
+    (void)revents;
+    for (unsigned i = 0; i < ac->batch && ac->fd >= 0; i++) {
+        struct address peer = {.len = sizeof(peer.u)};
+        int fd = accept4(ac->fd, &peer.u.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        enum acceptor_verdict verdict;
+
+        if (fd >= 0) {
+            if (ac->episode_at_ns > 0)
+                acceptor_end_episode(ac);
+            ac->ops->accepted(ac->cookie, fd, &peer);
+            continue;
+        }
+        verdict = acceptor_judge(errno);
+        if (verdict == ACCEPTOR_EXHAUSTED)
+            acceptor_pause(ac, errno);
+        if (verdict != ACCEPTOR_GO_ON)
+            return;
+    }
+}
+
+static void acceptor_run_retry(struct task *t)
+{
+    struct acceptor *ac = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct acceptor, retry);
+
+    ev_io_start(loop_ev(ac->loop), &ac->io);
+}
+
+static void acceptor_drop_retry(struct task *t)
+{
+    (void)t; /* the loop ends: whoever owns the acceptor stops it */
+}
+
+static const struct task_type acceptor_retry_type = {
+    .name = "accept again", .run = acceptor_run_retry, .drop = acceptor_drop_retry};
+
+int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int fd,
+                    const struct acceptor_ops *ops, void *cookie)
+{
+    struct acceptor *ac = calloc(1, sizeof(*ac));
+
+    if (!ac)
+        return -ENOMEM;
+    ac->name = strdup(conf->name);
+    if (!ac->name) {
+        free(ac);
+        return -ENOMEM;
+    }
+    ac->fd = fd;
+    ac->batch = conf->batch;
+    ac->ops = ops;
+    ac->cookie = cookie;
+    timed_init(&ac->retry, &acceptor_retry_type);
+    ev_io_init(&ac->io, acceptor_on_readable, fd, EV_READ);
+    *out = ac;
+    return 0;
+}
+
+void acceptor_start(struct acceptor *ac, struct loop *loop)
+{
+    MUST(loop_is_current(loop) && !ac->loop);
+    if (ac->fd < 0)
+        return;
+    ac->loop = loop;
+    ev_io_start(loop_ev(loop), &ac->io);
+}
+
+void acceptor_stop(struct acceptor *ac)
+{
+    if (ac->fd < 0)
+        return;
+    if (ac->loop) {
+        loop_cancel(ac->loop, &ac->retry);
+        ev_io_stop(loop_ev(ac->loop), &ac->io);
+    }
+    close(ac->fd);
+    ac->fd = -1;
+}
+
+void acceptor_destroy(struct acceptor *ac)
+{
+    if (!ac)
+        return;
+    MUST(ac->fd < 0);
+    free(ac->name);
+    free(ac);
+}

@@ -1,0 +1,341 @@
+/*
+ * net/address: see address.h.
+ *
+ * Literals are read by inet_pton(3), which takes neither "127.1" nor "010.0.0.1"; getaddrinfo(3) would take
+ * both, so it only ever sees what is a host name by its looks.
+ */
+#include "net/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+/* RFC 1035, section 2.3.4, as text without the root label. */
+#define HOST_NAME_BYTES 253
+
+static int parse_unix(struct address *out, const char *word)
+{
+    size_t len = strlen(word);
+    bool abstract = word[0] == '@';
+
+    if (abstract && len == 1)
+        return -EINVAL; /* the kernel would choose a name nobody knows */
+    if (len >= sizeof(out->u.un.sun_path))
+        return -ENAMETOOLONG;
+    memset(out, 0, sizeof(*out));
+    out->u.un.sun_family = AF_UNIX;
+    memcpy(out->u.un.sun_path, word, len);
+    if (abstract)
+        out->u.un.sun_path[0] = '\0';
+    /* An abstract name is all its bytes and has no NUL behind it: unix(7). */
+    out->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (abstract ? 0 : 1));
+    return 1;
+}
+
+static void set_ipv4(struct address *out, const struct in_addr *host, uint16_t port)
+{
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(out->u.in);
+    out->u.in.sin_family = AF_INET;
+    out->u.in.sin_addr = *host;
+    out->u.in.sin_port = htons(port);
+}
+
+static void set_ipv6(struct address *out, const struct in6_addr *host, uint32_t scope,
+                     uint16_t port)
+{
+    struct in_addr mapped;
+
+    if (IN6_IS_ADDR_V4MAPPED(host)) {
+        /* It is an IPv4 address, which our sockets, IPv6 only, would not reach. */
+        memcpy(&mapped, &host->s6_addr[12], sizeof(mapped));
+        set_ipv4(out, &mapped, port);
+        return;
+    }
+    memset(out, 0, sizeof(*out));
+    out->len = sizeof(out->u.in6);
+    out->u.in6.sin6_family = AF_INET6;
+    out->u.in6.sin6_addr = *host;
+    out->u.in6.sin6_scope_id = scope;
+    out->u.in6.sin6_port = htons(port);
+}
+
+/* The interface of a link-local address, by name or by number: RFC 4007, section 11. */
+static int parse_scope(uint32_t *out, const char *text)
+{
+    uint64_t number;
+    unsigned index = if_nametoindex(text);
+
+    if (index == 0) {
+        if (parse_uint(&number, text, UINT32_MAX) < 0 || number == 0)
+            return -EINVAL;
+        index = (unsigned)number;
+    }
+    *out = index;
+    return 0;
+}
+
+/* ${host} is what stood between the brackets. */
+static int parse_ipv6(struct address *out, char *host, uint16_t port)
+{
+    struct in6_addr addr;
+    uint32_t scope = 0;
+    char *percent = strchr(host, '%');
+
+    if (percent != NULL) {
+        *percent = '\0';
+        if (parse_scope(&scope, percent + 1) < 0)
+            return -EINVAL;
+    }
+    if (inet_pton(AF_INET6, host, &addr) != 1)
+        return -EINVAL;
+    if (scope != 0 && !IN6_IS_ADDR_LINKLOCAL(&addr))
+        return -EINVAL;
+    set_ipv6(out, &addr, scope, port);
+    return 1;
+}
+
+/* Would inet_aton(3) take ${label} for a number? */
+static bool is_number(const char *label, size_t len)
+{
+    if (len > 2 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X'))
+        return strspn(label + 2, "0123456789abcdefABCDEF") >= len - 2;
+    return strspn(label, "0123456789") >= len;
+}
+
+/* A name, and not a mistyped IPv4 address: its last label is no number (RFC 1123, section 2.1). */
+static bool is_host_name(const char *host)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t len = strlen(host);
+    size_t start;
+
+    if (len == 0 || len > HOST_NAME_BYTES || strspn(host, allowed) != len)
+        return false;
+    if (host[0] == '.' || host[0] == '-' || strstr(host, "..") != NULL)
+        return false;
+    if (host[len - 1] == '.')
+        len--;
+    for (start = len; start > 0 && host[start - 1] != '.'; start--)
+        ;
+    return !is_number(host + start, len - start);
+}
+
+/* Split `host:port` at its last colon. */
+static int split_port(char *host, size_t size, const char *word, uint16_t *port)
+{
+    const char *colon = strrchr(word, ':');
+    uint64_t number;
+    size_t len;
+    int rc;
+
+    if (colon == NULL)
+        return -EINVAL;
+    len = (size_t)(colon - word);
+    if (len == 0 || len >= size)
+        return -EINVAL;
+    rc = parse_uint(&number, colon + 1, UINT16_MAX);
+    if (rc < 0)
+        return rc;
+    if (number == 0)
+        return -ERANGE;
+    memcpy(host, word, len);
+    host[len] = '\0';
+    *port = (uint16_t)number;
+    return 0;
+}
+
+/* -ENOENT when ${host} is not a literal but could be a name. */
+static int parse_host(struct address *out, char *host, uint16_t port)
+{
+    size_t len = strlen(host);
+    struct in_addr addr;
+
+    if (strcmp(host, "*") == 0) {
+        set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_ANY)}, port);
+        set_ipv6(&out[1], &in6addr_any, 0, port);
+        return 2;
+    }
+    if (host[0] == '[' && host[len - 1] == ']') {
+        host[len - 1] = '\0';
+        return parse_ipv6(out, host + 1, port);
+    }
+    if (inet_pton(AF_INET, host, &addr) == 1) {
+        set_ipv4(out, &addr, port);
+        return 1;
+    }
+    return is_host_name(host) ? -ENOENT : -EINVAL;
+}
+
+int address_parse(struct address *out, size_t max, const char *word)
+{
+    char host[HOST_NAME_BYTES + 1];
+    uint16_t port;
+    int rc;
+
+    MUST(max >= 2);
+    if (word[0] == '/' || word[0] == '@')
+        return parse_unix(out, word);
+    rc = split_port(host, sizeof(host), word, &port);
+    if (rc < 0)
+        return rc;
+    return parse_host(out, host, port);
+}
+
+static int resolve_error(int eai)
+{
+    switch (eai) {
+    case EAI_AGAIN: return -EAGAIN;
+    case EAI_MEMORY: return -ENOMEM;
+    case EAI_SYSTEM: return errno == 0 ? -EAGAIN : -errno;
+    default: return -ENOENT;
+    }
+}
+
+/* Take ${info} unless it is not IP, or there already: /etc/hosts often names one address twice. */
+static size_t add_resolved(struct address *out, size_t n, const struct addrinfo *info,
+                           uint16_t port)
+{
+    struct address *a = &out[n];
+
+    if (info->ai_family == AF_INET) {
+        set_ipv4(a, &((const struct sockaddr_in *)info->ai_addr)->sin_addr, port);
+    } else if (info->ai_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)info->ai_addr;
+
+        set_ipv6(a, &in6->sin6_addr, in6->sin6_scope_id, port);
+    } else {
+        return n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (address_equal(&out[i], a))
+            return n;
+    }
+    return n + 1;
+}
+
+int address_resolve(struct address *out, size_t max, const char *word)
+{
+    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    char host[HOST_NAME_BYTES + 1];
+    struct addrinfo *found;
+    uint16_t port;
+    size_t n = 0;
+    int rc = address_parse(out, max, word);
+
+    if (rc != -ENOENT)
+        return rc;
+    rc = split_port(host, sizeof(host), word, &port);
+    if (rc < 0)
+        return rc;
+    rc = getaddrinfo(host, NULL, &hints, &found);
+    if (rc != 0)
+        return resolve_error(rc);
+    for (const struct addrinfo *info = found; info != NULL && n < max; info = info->ai_next)
+        n = add_resolved(out, n, info, port);
+    freeaddrinfo(found);
+    return n > 0 ? (int)n : -ENOENT;
+}
+
+static const char *format_unix(char *text, size_t size, const struct address *a)
+{
+    size_t head = offsetof(struct sockaddr_un, sun_path);
+    size_t len = a->len > head ? a->len - head : 0;
+    const char *path = a->u.un.sun_path;
+
+    if (len == 0)
+        snprintf(text, size, "unix:");
+    else if (path[0] == '\0')
+        snprintf(text, size, "@%.*s", (int)len - 1, path + 1);
+    else
+        snprintf(text, size, "%.*s", (int)len, path);
+    return text;
+}
+
+const char *address_format(char *text, size_t size, const struct address *a)
+{
+    char host[INET6_ADDRSTRLEN];
+    char scope[IF_NAMESIZE];
+    uint32_t index;
+
+    MUST(size >= ADDRESS_TEXT_BYTES);
+    switch (a->u.sa.sa_family) {
+    case AF_INET:
+        inet_ntop(AF_INET, &a->u.in.sin_addr, host, sizeof(host));
+        snprintf(text, size, "%s:%u", host, ntohs(a->u.in.sin_port));
+        return text;
+    case AF_INET6:
+        inet_ntop(AF_INET6, &a->u.in6.sin6_addr, host, sizeof(host));
+        index = a->u.in6.sin6_scope_id;
+        if (index == 0)
+            snprintf(text, size, "[%s]:%u", host, ntohs(a->u.in6.sin6_port));
+        else if (if_indextoname(index, scope) != NULL)
+            snprintf(text, size, "[%s%%%s]:%u", host, scope, ntohs(a->u.in6.sin6_port));
+        else
+            snprintf(text, size, "[%s%%%u]:%u", host, index, ntohs(a->u.in6.sin6_port));
+        return text;
+    case AF_UNIX: return format_unix(text, size, a);
+    default: snprintf(text, size, "family %u", a->u.sa.sa_family); return text;
+    }
+}
+
+bool address_equal(const struct address *a, const struct address *b)
+{
+    if (a->u.sa.sa_family != b->u.sa.sa_family)
+        return false;
+    switch (a->u.sa.sa_family) {
+    case AF_INET:
+        return a->u.in.sin_port == b->u.in.sin_port &&
+               a->u.in.sin_addr.s_addr == b->u.in.sin_addr.s_addr;
+    case AF_INET6:
+        return a->u.in6.sin6_port == b->u.in6.sin6_port &&
+               a->u.in6.sin6_scope_id == b->u.in6.sin6_scope_id &&
+               IN6_ARE_ADDR_EQUAL(&a->u.in6.sin6_addr, &b->u.in6.sin6_addr);
+    default: return a->len == b->len && memcmp(&a->u, &b->u, a->len) == 0;
+    }
+}
+
+/* A connection to 0.0.0.0 goes to 127.0.0.1, and one to :: goes to ::1: ip(7), RFC 4291, section 2.5.2. */
+static bool covers_ipv4(in_addr_t listen, in_addr_t target)
+{
+    if (target == INADDR_ANY)
+        target = INADDR_LOOPBACK;
+    return listen == target || (listen == INADDR_ANY && target >> 24 == IN_LOOPBACKNET);
+}
+
+static bool covers_ipv6(const struct in6_addr *listen, const struct in6_addr *target)
+{
+    if (IN6_IS_ADDR_UNSPECIFIED(target))
+        target = &in6addr_loopback;
+    return IN6_ARE_ADDR_EQUAL(listen, target) ||
+           (IN6_IS_ADDR_UNSPECIFIED(listen) && IN6_IS_ADDR_LOOPBACK(target));
+}
+
+bool address_covers(const struct address *listen, const struct address *target)
+{
+    if (listen->u.sa.sa_family != target->u.sa.sa_family)
+        return false;
+    switch (listen->u.sa.sa_family) {
+    case AF_INET:
+        return listen->u.in.sin_port == target->u.in.sin_port &&
+               covers_ipv4(ntohl(listen->u.in.sin_addr.s_addr),
+                           ntohl(target->u.in.sin_addr.s_addr));
+    case AF_INET6:
+        return listen->u.in6.sin6_port == target->u.in6.sin6_port &&
+               listen->u.in6.sin6_scope_id == target->u.in6.sin6_scope_id &&
+               covers_ipv6(&listen->u.in6.sin6_addr, &target->u.in6.sin6_addr);
+    default: return address_equal(listen, target);
+    }
+}
+
+bool address_is_unix(const struct address *a)
+{
+    return a->u.sa.sa_family == AF_UNIX;
+}

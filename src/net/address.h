@@ -1,0 +1,95 @@
+/*
+ * net/address: where a socket listens or connects: IPv4, IPv6 or a unix stream socket.
+ *
+ * Written forms:   127.0.0.1:7   [::1]:7   name:7   *:7   /run/x.sock   @abstract
+ * `*:7` stands for every local address: two addresses, 0.0.0.0 and [::] (always IPv6 only). An IPv4-mapped
+ * address ([::ffff:127.0.0.1]:7) is the IPv4 address it maps.
+ */
+#ifndef NET_ADDRESS_H
+#define NET_ADDRESS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/must.h"
+
+struct address {
+    socklen_t len;
+    union {
+        struct sockaddr sa;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+        struct sockaddr_un un;
+    } u;
+};
+
+/* Room for the longest text address_format() writes, its NUL included. */
+#define ADDRESS_TEXT_BYTES 128
+
+/*
+ * address_parse(out, max, word):
+ * The addresses that ${word}, a literal, stands for: one, or two for `*:port`. Never asks a name service.
+ *
+ * Thread: any
+ * Units:  ${max} addresses of room, at least 2
+ * Errors: number of addresses written; -EINVAL (not an address); -ENOENT (host:port with a host name: ask
+ *         address_resolve); -ERANGE (port not 1 to 65535); -ENAMETOOLONG (unix path)
+ */
+int address_parse(struct address *out, size_t max, const char *word) MUST_CHECK;
+
+/*
+ * address_resolve(out, max, word):
+ * As address_parse(), and a host name is looked up with getaddrinfo(3), which blocks. What goes beyond
+ * ${max} addresses is left out.
+ *
+ * Thread: before start
+ * Errors: as address_parse(), where -ENOENT means that the name is not known; -EAGAIN (no name server
+ *         answered); -ENOMEM; -errno of what failed on the way to one
+ */
+int address_resolve(struct address *out, size_t max, const char *word) MUST_CHECK;
+
+/*
+ * address_format(text, size, a):
+ * Write ${a} as it would be configured (`[::1]:7`, `/run/x.sock`, `@abstract`); "unix:" for an unnamed unix
+ * peer. Returns ${text}.
+ *
+ * Thread: any
+ * Units:  ${size} bytes, at least ADDRESS_TEXT_BYTES
+ * Errors: none
+ */
+const char *address_format(char *text, size_t size, const struct address *a);
+
+/*
+ * address_equal(a, b):
+ * Same family, address, port and path?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool address_equal(const struct address *a, const struct address *b);
+
+/*
+ * address_covers(listen, target):
+ * Would a connection to ${target} reach a socket that listens on ${listen} of this host? True when they are
+ * equal, or when ${listen} is a wildcard with the port of ${target} and ${target} is a loopback address of the
+ * same family. A wildcard ${target} is the loopback address that the kernel makes of it. The addresses of this
+ * host's interfaces are not looked up.
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool address_covers(const struct address *listen, const struct address *target);
+
+/*
+ * address_is_unix(a):
+ * Is ${a} a unix socket?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool address_is_unix(const struct address *a);
+
+#endif

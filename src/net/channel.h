@@ -1,0 +1,204 @@
+/*
+ * net/channel: one connected stream socket on one loop.
+ *
+ * Reads go to the loop's scratch buffer and through the pipeline at once; writes go to the kernel at once, and
+ * only what it does not take is kept. An idle channel owns no buffer.
+ *
+ * Water marks: when more than CHANNEL_HIGH_BYTES wait to be sent the channel is unwritable, until less than
+ * CHANNEL_LOW_BYTES do; its `writable` event then tells. Writing to an unwritable channel still works; whoever
+ * feeds it should pause instead (service/relay does).
+ *
+ * Life:
+ *
+ *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> closed event -> memory free to reuse
+ *                    any error, channel_abort() ------------^
+ *
+ * The descriptor is closed, and `closed` fired, in the reap step of the turn in which the channel ended; until
+ * then calls on it are harmless and do nothing.
+ */
+#ifndef NET_CHANNEL_H
+#define NET_CHANNEL_H
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/must.h"
+#include "engine/task.h"
+#include "net/netloop.h"
+#include "net/pipeline.h"
+#include "net/splice.h"
+#include "net/transport.h"
+
+/* Netty's defaults (WriteBufferWaterMark). */
+#define CHANNEL_LOW_BYTES  (32 * 1024)
+#define CHANNEL_HIGH_BYTES (64 * 1024)
+
+/* What a read-write event touches comes first and fits in two cache lines. */
+struct channel {
+    struct ev_io io; /* one watcher for both directions */
+    struct netloop *net;
+    const struct transport *transport;
+
+    struct pipeline pipeline;
+    int64_t last_io_at_ns;
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    struct channel *splice_to; /* NULL: bytes always take the way through the pipeline */
+    uint16_t flags;
+    uint8_t watched; /* the events `io` is started for */
+    uint8_t splice_mode;
+    uint8_t large_reads; /* in a row, up to what makes splice worth it */
+    uint8_t small_splices;
+    int16_t error; /* why it ended: 0 or -errno */
+
+    struct pipe *pipe; /* spliced bytes the peer did not take yet; they go before `out` */
+    struct buffer out;
+    struct task end;
+};
+
+/*
+ * channel_init(ch, net, fd):
+ * Take over the connected, non-blocking ${fd}. Nothing is read yet.
+ *
+ * Thread: loop of ${net}
+ * Owns:   the channel has ${fd} from now on; ${ch} is the caller's until its closed event
+ * Errors: none
+ */
+void channel_init(struct channel *ch, struct netloop *net, int fd);
+
+/*
+ * channel_start(ch):
+ * Fire `active` and begin to read. The pipeline has been set up.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_start(struct channel *ch);
+
+/*
+ * channel_write(ch, data, len):
+ * Send ${data} through the pipeline, as far as the kernel takes it now; keep a copy of the rest and send it when
+ * the socket is writable.
+ *
+ * Thread: loop of ${ch}
+ * Owns:   nothing; ${data} may be reused when this returns
+ * Units:  bytes
+ * Errors: 0; -EPIPE (sending has ended or is broken; nothing kept); -ENOMEM (nothing kept, ${ch} is aborted)
+ */
+int channel_write(struct channel *ch, const void *data, size_t len) MUST_CHECK;
+
+/*
+ * channel_shutdown_write(ch):
+ * Through the pipeline: send what waits and then end of file. When the peer has sent its own, the channel ends.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_shutdown_write(struct channel *ch);
+
+/*
+ * channel_send(ch, data, len) / channel_send_eof(ch):
+ * The socket's end of the pipeline: what channel_write() and channel_shutdown_write() come to. For handlers.
+ *
+ * Thread: loop of ${ch}
+ * Errors: as channel_write()
+ */
+int channel_send(struct channel *ch, const void *data, size_t len) MUST_CHECK;
+void channel_send_eof(struct channel *ch);
+
+/*
+ * channel_pause(ch) / channel_resume(ch):
+ * Stop and go on reading. A paused channel notices neither end of file nor reset.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_pause(struct channel *ch);
+void channel_resume(struct channel *ch);
+
+/*
+ * channel_writable(ch):
+ * False from when more than the high water mark waits to be sent until less than the low one does, and while
+ * spliced bytes wait.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+bool channel_writable(const struct channel *ch);
+
+/*
+ * channel_pending_bytes(ch):
+ * What waits to be sent.
+ *
+ * Thread: loop of ${ch}
+ * Units:  bytes
+ * Errors: none
+ */
+size_t channel_pending_bytes(const struct channel *ch);
+
+/*
+ * channel_close(ch):
+ * End without loss: send what waits, then end of file, and read and discard until the peer ends too. Closing
+ * with unread input would make the kernel send a reset that overtakes our last bytes. How long the peer may take
+ * is for the caller to bound with channel_abort().
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ * Source: nginx lingering_close; RFC 1122 4.2.2.13
+ */
+void channel_close(struct channel *ch);
+
+/*
+ * channel_abort(ch, error):
+ * End now and visibly: what waits is lost and the peer gets a reset. ${error} (0 or -errno) goes to `closed`.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_abort(struct channel *ch, int error);
+
+/*
+ * channel_splice_to(ch, dst, mode):
+ * Tell that all that ${ch} reads is written to ${dst}, on the same loop and unchanged, so that large reads may
+ * take the short way through a pipe as ${mode} says. Handlers in either pipeline prevent it.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode mode);
+
+/*
+ * channel_read_ended(ch) / channel_write_ended(ch) / channel_ended(ch):
+ * Has the peer sent end of file? Is ours sent? Is it all over?
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+bool channel_read_ended(const struct channel *ch);
+bool channel_write_ended(const struct channel *ch);
+bool channel_ended(const struct channel *ch);
+
+/*
+ * channel_can_splice_into(ch):
+ * For net/splice: can bytes go to the kernel directly, since none wait and sending has not ended?
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+bool channel_can_splice_into(const struct channel *ch);
+
+/*
+ * channel_give_pipe(ch, p) / channel_write_failed(ch, error):
+ * For net/splice: ${p} holds what the peer of ${ch} did not take; the peer of ${ch} takes nothing any more.
+ *
+ * Thread: loop of ${ch}
+ * Owns:   the channel owns ${p}
+ * Errors: none
+ */
+void channel_give_pipe(struct channel *ch, struct pipe *p);
+void channel_write_failed(struct channel *ch, int error);
+
+#endif

@@ -1,0 +1,139 @@
+/* net/sock: see sock.h. */
+#include "net/sock.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int sock_open(const struct address *a)
+{
+    int fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    return fd < 0 ? -errno : fd;
+}
+
+static int sock_set(int fd, int level, int option)
+{
+    int on = 1;
+
+    return setsockopt(fd, level, option, &on, sizeof(on)) < 0 ? -errno : 0;
+}
+
+/* A relayed message must not wait for the peer's delayed acknowledgement (Nagle): 40 ms otherwise. */
+static int sock_set_nodelay(int fd, const struct address *a)
+{
+    return address_is_unix(a) ? 0 : sock_set(fd, IPPROTO_TCP, TCP_NODELAY);
+}
+
+static bool sock_is_path(const struct address *a)
+{
+    return address_is_unix(a) && a->u.un.sun_path[0] != '\0';
+}
+
+/* Remove a unix socket file that a dead process left; one that still answers is in use. */
+static int sock_clear_path(const struct address *a)
+{
+    struct stat st;
+    int fd, rc;
+
+    if (lstat(a->u.un.sun_path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(st.st_mode))
+        return -ENOTSOCK;
+    rc = sock_connect(&fd, a);
+    if (rc == 0 || rc == -EINPROGRESS)
+        close(fd);
+    if (rc != -ECONNREFUSED)
+        return -EADDRINUSE;
+    return unlink(a->u.un.sun_path) < 0 ? -errno : 0;
+}
+
+static int sock_set_listen_options(int fd, const struct address *a,
+                                   const struct sock_listen_conf *conf)
+{
+    int rc;
+
+    if (address_is_unix(a))
+        return 0;
+    rc = sock_set(fd, SOL_SOCKET, SO_REUSEADDR);
+    if (rc == 0 && conf->reuseport)
+        rc = sock_set(fd, SOL_SOCKET, SO_REUSEPORT);
+    if (rc == 0 && a->u.sa.sa_family == AF_INET6)
+        rc = sock_set(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+    return rc == 0 ? sock_set_nodelay(fd, a) : rc;
+}
+
+int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_conf *conf)
+{
+    int fd = sock_open(a), rc;
+
+    if (fd < 0)
+        return fd;
+    rc = sock_set_listen_options(fd, a, conf);
+    if (rc < 0)
+        goto err_close;
+    if (sock_is_path(a)) {
+        rc = sock_clear_path(a);
+        if (rc < 0)
+            goto err_close;
+    }
+    if (bind(fd, &a->u.sa, a->len) < 0) {
+        rc = -errno;
+        goto err_close;
+    }
+    if (listen(fd, conf->backlog) < 0) {
+        rc = -errno;
+        goto err_unlink;
+    }
+    *out_fd = fd;
+    return 0;
+
+err_unlink:
+    sock_unlink(a);
+err_close:
+    close(fd);
+    return rc;
+}
+
+void sock_unlink(const struct address *a)
+{
+    if (sock_is_path(a))
+        (void)unlink(a->u.un.sun_path);
+}
+
+int sock_connect(int *out_fd, const struct address *a)
+{
+    int fd = sock_open(a), rc;
+
+    if (fd < 0)
+        return fd;
+    rc = sock_set_nodelay(fd, a);
+    if (rc == 0 && connect(fd, &a->u.sa, a->len) < 0)
+        rc = -errno;
+    if (rc < 0 && rc != -EINPROGRESS) {
+        close(fd);
+        return rc;
+    }
+    *out_fd = fd;
+    return rc;
+}
+
+int sock_error(int fd)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        return -errno;
+    return -error;
+}
+
+bool sock_is_self_connected(int fd)
+{
+    struct address local = {.len = sizeof(local.u)}, peer = {.len = sizeof(peer.u)};
+
+    if (getsockname(fd, &local.u.sa, &local.len) < 0 || getpeername(fd, &peer.u.sa, &peer.len) < 0)
+        return false;
+    return !address_is_unix(&local) && address_equal(&local, &peer);
+}

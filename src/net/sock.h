@@ -1,0 +1,68 @@
+/*
+ * net/sock: making sockets: the system calls and options, in one place.
+ */
+#ifndef NET_SOCK_H
+#define NET_SOCK_H
+
+#include <stdbool.h>
+
+#include "base/must.h"
+#include "net/address.h"
+
+struct sock_listen_conf {
+    int backlog;
+    bool reuseport;
+};
+
+/*
+ * sock_listen(out_fd, a, conf):
+ * A non-blocking socket that listens on ${a}. Options that accepted sockets inherit are set here, once. A unix
+ * socket file that nobody listens on any more is replaced.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out_fd}; a unix socket file is removed with sock_unlink()
+ * Errors: 0; -EADDRINUSE (also: a process listens on the unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
+ *         -ENOTSOCK (the unix path is something else); -errno of socket(2), bind(2), listen(2)
+ */
+int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_conf *conf) MUST_CHECK;
+
+/*
+ * sock_unlink(a):
+ * Remove the file of a unix socket we listened on; nothing happens for other addresses.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void sock_unlink(const struct address *a);
+
+/*
+ * sock_connect(out_fd, a):
+ * Begin to connect to ${a}: the socket is writable when the outcome, sock_error(), is known.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out_fd} when the result is 0 or -EINPROGRESS
+ * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix: backlog full, no event will tell); -EMFILE, -ENFILE;
+ *         -errno of socket(2), connect(2)
+ */
+int sock_connect(int *out_fd, const struct address *a) MUST_CHECK;
+
+/*
+ * sock_error(fd):
+ * The pending error of ${fd}, which is cleared.
+ *
+ * Thread: owner of ${fd}
+ * Errors: 0; -errno
+ */
+int sock_error(int fd);
+
+/*
+ * sock_is_self_connected(fd):
+ * Is ${fd} connected to itself? It happens when nobody listens on a local port of the ephemeral range and the
+ * kernel picks that very port as the source.
+ *
+ * Thread: owner of ${fd}
+ * Errors: none
+ */
+bool sock_is_self_connected(int fd);
+
+#endif

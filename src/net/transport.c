@@ -1,0 +1,39 @@
+/* net/transport: the plain one, see transport.h. */
+#include "net/transport.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "net/channel.h"
+
+static ssize_t plain_recv(struct channel *ch, void *data, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = recv(ch->io.fd, data, len, 0);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t plain_send(struct channel *ch, const void *data, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = send(ch->io.fd, data, len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+static int plain_shutdown_write(struct channel *ch)
+{
+    return shutdown(ch->io.fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+const struct transport transport_plain = {
+    .recv = plain_recv,
+    .send = plain_send,
+    .shutdown_write = plain_shutdown_write,
+    .can_splice = true,
+};

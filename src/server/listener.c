@@ -1,0 +1,227 @@
+/* server/listener: see listener.h. */
+#include "server/listener.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/loop_group.h"
+#include "net/acceptor.h"
+#include "net/sock.h"
+#include "service/echo.h"
+#include "service/proxy.h"
+
+/* One socket: an address, or one of `reuseport` that share it. */
+struct listener_socket {
+    struct listener *listener;
+    const struct address *address;
+    struct acceptor *acceptor;
+    struct loop *boss;
+    struct task start;
+    struct task stop;
+};
+
+struct listener {
+    const struct listener_conf *conf;
+    struct listener_env env;
+    struct service service;
+    unsigned n_sockets;
+    struct listener_socket sockets[];
+};
+
+/* ---- on the boss loop ---- */
+
+static void listener_refuse_fd(int fd)
+{
+    struct linger reset = {.l_onoff = 1, .l_linger = 0};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    close(fd);
+}
+
+static void listener_accepted(void *cookie, int fd, const struct address *peer)
+{
+    struct listener *ls = cookie;
+    struct session *s;
+
+    if (ls->service.ops->create(&s, &ls->service) < 0) {
+        log_error("listen %s: no memory for a session, its client is reset", ls->conf->name);
+        listener_refuse_fd(fd);
+        return;
+    }
+    s->client_fd = fd;
+    s->peer = *peer;
+    ls->env.accepted(ls->env.cookie, s);
+}
+
+static const struct acceptor_ops listener_acceptor_ops = {.accepted = listener_accepted};
+
+static void listener_run_start(struct task *t)
+{
+    struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, start);
+
+    acceptor_start(sock->acceptor, sock->boss);
+}
+
+static void listener_drop_start(struct task *t)
+{
+    (void)t; /* the boss ended first: listener_destroy() closes the socket */
+}
+
+static const struct task_type listener_start_type = {
+    .name = "listener start", .run = listener_run_start, .drop = listener_drop_start};
+
+static void listener_close_socket(struct listener_socket *sock)
+{
+    acceptor_stop(sock->acceptor);
+    sock_unlink(sock->address);
+}
+
+static void listener_run_stop(struct task *t)
+{
+    struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, stop);
+    struct listener *ls = sock->listener;
+
+    listener_close_socket(sock);
+    ls->env.stopped(ls->env.cookie);
+}
+
+static void listener_drop_stop(struct task *t)
+{
+    struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, stop);
+
+    sock->listener->env.stopped(sock->listener->env.cookie);
+}
+
+static const struct task_type listener_stop_type = {
+    .name = "listener stop", .run = listener_run_stop, .drop = listener_drop_stop};
+
+/* ---- on the main thread ---- */
+
+static int listener_open_socket(struct listener *ls, const struct address *a)
+{
+    struct listener_socket *sock = &ls->sockets[ls->n_sockets];
+    struct sock_listen_conf conf = {.backlog = (int)ls->conf->backlog,
+                                    .reuseport = ls->conf->reuseport > 1};
+    char text[ADDRESS_TEXT_BYTES], name[ADDRESS_TEXT_BYTES + 64];
+    struct acceptor_conf acceptor = {.name = name, .batch = ls->env.accept_batch};
+    int fd, rc;
+
+    address_format(text, sizeof(text), a);
+    snprintf(name, sizeof(name), "listen %s: %s", ls->conf->name, text);
+    rc = sock_listen(&fd, a, &conf);
+    if (rc < 0) {
+        log_error("%s: cannot listen: %s", name, strerror(-rc));
+        return rc;
+    }
+    rc = acceptor_create(&sock->acceptor, &acceptor, fd, &listener_acceptor_ops, ls);
+    if (rc < 0) {
+        sock_unlink(a);
+        close(fd);
+        return rc;
+    }
+    sock->listener = ls;
+    sock->address = a;
+    sock->boss = loop_group_next(ls->env.boss);
+    sock->start.type = &listener_start_type;
+    sock->stop.type = &listener_stop_type;
+    ls->n_sockets++;
+    return 0;
+}
+
+static int listener_open_all(struct listener *ls)
+{
+    for (unsigned i = 0; i < ls->conf->n_addresses; i++) {
+        const struct address *a = &ls->conf->addresses[i];
+        unsigned copies = address_is_unix(a) ? 1 : ls->conf->reuseport;
+
+        for (unsigned copy = 0; copy < copies; copy++) {
+            int rc = listener_open_socket(ls, a);
+
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+static void listener_log_addresses(const struct listener *ls)
+{
+    char text[ADDRESS_TEXT_BYTES];
+
+    for (unsigned i = 0; i < ls->conf->n_addresses; i++)
+        log_info("listen %s: %s on %s%s%s", ls->conf->name, ls->service.ops->name,
+                 address_format(text, sizeof(text), &ls->conf->addresses[i]),
+                 ls->conf->upstream ? ", upstream " : "",
+                 ls->conf->upstream ? ls->conf->upstream : "");
+}
+
+int listener_create(struct listener **out, const struct listener_conf *conf,
+                    const struct listener_env *env)
+{
+    unsigned max_sockets = conf->n_addresses * conf->reuseport;
+    struct listener *ls = calloc(1, sizeof(*ls) + max_sockets * sizeof(ls->sockets[0]));
+    int rc;
+
+    if (!ls)
+        return -ENOMEM;
+    ls->conf = conf;
+    ls->env = *env;
+    ls->service = (struct service){.ops = conf->service == LISTENER_ECHO ? &echo_ops : &proxy_ops,
+                                   .listener = conf->name,
+                                   .upstream = env->upstream,
+                                   .splice = conf->splice,
+                                   .log_handler = conf->log_handler,
+                                   .idle_timeout_ns = conf->idle_timeout_ns,
+                                   .half_close_timeout_ns = conf->half_close_timeout_ns};
+    rc = listener_open_all(ls);
+    if (rc < 0) {
+        listener_destroy(ls);
+        return rc;
+    }
+    listener_log_addresses(ls);
+    *out = ls;
+    return 0;
+}
+
+int listener_start(struct listener *ls)
+{
+    for (unsigned i = 0; i < ls->n_sockets; i++) {
+        struct listener_socket *sock = &ls->sockets[i];
+        int rc = loop_submit(sock->boss, LOOP_CONTROL, &sock->start);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+void listener_stop(struct listener *ls)
+{
+    for (unsigned i = 0; i < ls->n_sockets; i++) {
+        struct listener_socket *sock = &ls->sockets[i];
+
+        if (loop_submit(sock->boss, LOOP_CONTROL, &sock->stop) < 0)
+            listener_drop_stop(&sock->stop);
+    }
+}
+
+unsigned listener_sockets(const struct listener *ls)
+{
+    return ls->n_sockets;
+}
+
+void listener_destroy(struct listener *ls)
+{
+    if (!ls)
+        return;
+    for (unsigned i = 0; i < ls->n_sockets; i++) {
+        listener_close_socket(&ls->sockets[i]);
+        acceptor_destroy(ls->sockets[i].acceptor);
+    }
+    free(ls);
+}

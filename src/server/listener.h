@@ -1,0 +1,97 @@
+/*
+ * server/listener: a named set of listen addresses and the service behind them.
+ *
+ * Each address is one acceptor on a boss loop (reuseport = N: N of them). The listener turns an accepted
+ * descriptor into a session of its service and hands it to a worker.
+ */
+#ifndef SERVER_LISTENER_H
+#define SERVER_LISTENER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "net/address.h"
+#include "net/splice.h"
+
+struct listener;
+struct loop_group;
+struct session;
+struct upstream;
+
+enum listener_service { LISTENER_ECHO, LISTENER_PROXY };
+
+struct listener_conf {
+    const char *name;
+    struct address *addresses;
+    unsigned n_addresses;
+    enum listener_service service;
+    const char *upstream;   /* name of the upstream; NULL unless service is LISTENER_PROXY */
+    bool log_handler;       /* pipeline = log */
+    unsigned backlog;
+    unsigned reuseport;     /* listen sockets an address has */
+    enum splice_mode splice;
+    int64_t idle_timeout_ns;       /* 0: none */
+    int64_t half_close_timeout_ns; /* 0: none */
+};
+
+/* What a listener needs of the server around it. */
+struct listener_env {
+    struct loop_group *boss;
+    unsigned accept_batch;
+    struct upstream *upstream; /* proxy only */
+    /* A client came; the callee owns ${s}. On a boss loop. */
+    void (*accepted)(void *cookie, struct session *s);
+    /* A socket was closed after listener_stop(); once for each of listener_sockets(). On its boss loop. */
+    void (*stopped)(void *cookie);
+    void *cookie;
+};
+
+/*
+ * listener_create(out, conf, env):
+ * Bind and listen on all addresses; nothing is accepted yet. What fails is logged.
+ *
+ * Thread: main
+ * Owns:   ${conf} and what ${env} points at are borrowed
+ * Errors: 0; -ENOMEM; as sock_listen()
+ */
+int listener_create(struct listener **out, const struct listener_conf *conf,
+                    const struct listener_env *env) MUST_CHECK;
+
+/*
+ * listener_start(ls):
+ * Begin to accept.
+ *
+ * Thread: main
+ * Errors: 0; -EAGAIN (no thread could be started)
+ */
+int listener_start(struct listener *ls) MUST_CHECK;
+
+/*
+ * listener_stop(ls):
+ * Accept no more and close the sockets, each on its boss loop; env->stopped() tells when. Call it once.
+ *
+ * Thread: main
+ * Errors: none
+ */
+void listener_stop(struct listener *ls);
+
+/*
+ * listener_sockets(ls):
+ * How many listen sockets there are.
+ *
+ * Thread: any
+ * Errors: none
+ */
+unsigned listener_sockets(const struct listener *ls);
+
+/*
+ * listener_destroy(ls):
+ * Close what is still open and free it; NULL is allowed.
+ *
+ * Thread: main, when the boss loops have ended or were never started
+ * Errors: none
+ */
+void listener_destroy(struct listener *ls);
+
+#endif

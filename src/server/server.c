@@ -1,0 +1,263 @@
+/* server/server: see server.h. */
+#include "server/server.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop_group.h"
+#include "server/worker.h"
+#include "service/session.h"
+
+#define SERVER_STOP_TIMEOUT_NS (5 * NS_PER_S)
+
+struct server {
+    const struct server_conf *conf;
+    struct server_events events;
+    struct loop_group *boss;
+    struct loop_group *workers;
+    struct worker **worker; /* one for each loop of `workers` */
+    struct upstream **upstreams;
+    struct listener **listeners;
+    bool started;
+    atomic_bool draining;
+    atomic_uint sessions;
+    /*
+     * note: holds. What keeps the server from being drained: each open session and each listen socket. Whoever
+     * lets go of the last one tells. Acquire and release, so that the teller sees all that the others did.
+     */
+    atomic_uint holds;
+};
+
+/* ---- any loop ---- */
+
+static void server_release(struct server *sv)
+{
+    if (atomic_fetch_sub_explicit(&sv->holds, 1, memory_order_acq_rel) == 1 && sv->events.drained)
+        sv->events.drained(sv->events.cookie);
+}
+
+static void server_on_ended(void *cookie)
+{
+    struct server *sv = cookie;
+
+    atomic_fetch_sub_explicit(&sv->sessions, 1, memory_order_relaxed);
+    server_release(sv);
+}
+
+static void server_on_accepted(void *cookie, struct session *s)
+{
+    struct server *sv = cookie;
+    struct loop *loop = loop_group_next(sv->workers);
+
+    atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
+    if (!loop || worker_hand_over(loop, s) < 0) {
+        log_warning("listen %s: no worker takes the client, it is reset", s->service->listener);
+        session_refuse(s);
+        server_on_ended(sv);
+    }
+}
+
+static void server_on_stopped(void *cookie)
+{
+    server_release(cookie);
+}
+
+/* ---- main ---- */
+
+static unsigned server_worker_threads(const struct server_conf *conf)
+{
+    cpu_set_t set;
+    int cpus = 1;
+
+    if (conf->worker.threads > 0)
+        return conf->worker.threads;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        cpus = CPU_COUNT(&set);
+    return 2 * (unsigned)cpus;
+}
+
+static int server_create_loops(struct server *sv)
+{
+    const struct server_conf *conf = sv->conf;
+    struct loop_conf loop = {.budget = {.io_ratio = conf->worker.io_ratio,
+                                        .quantum_ns = conf->worker.task_quantum_ns},
+                             .max_pending_tasks = conf->worker.max_pending_tasks};
+    struct loop_group_conf boss = {
+        .name = "boss", .pool = 1, .n_loops = conf->boss.threads, .loop = loop};
+    struct loop_group_conf workers = {.name = "work",
+                                      .pool = 2,
+                                      .n_loops = server_worker_threads(conf),
+                                      .chooser = conf->worker.chooser,
+                                      .loop = loop};
+    int rc = loop_group_create(&sv->boss, &boss);
+
+    if (rc == 0)
+        rc = loop_group_create(&sv->workers, &workers);
+    if (rc < 0)
+        log_error("cannot create %u boss and %u worker loops: %s", boss.n_loops, workers.n_loops,
+                  strerror(-rc));
+    return rc;
+}
+
+static int server_create_workers(struct server *sv)
+{
+    struct worker_env env = {.draining = &sv->draining, .ended = server_on_ended, .cookie = sv};
+    unsigned n = loop_group_size(sv->workers);
+
+    sv->worker = calloc(n, sizeof(struct worker *));
+    if (!sv->worker)
+        return -ENOMEM;
+    for (unsigned i = 0; i < n; i++) {
+        int rc = worker_create(&sv->worker[i], loop_group_at(sv->workers, i), &env);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int server_create_upstreams(struct server *sv)
+{
+    sv->upstreams = calloc(sv->conf->n_upstreams + 1, sizeof(struct upstream *));
+    if (!sv->upstreams)
+        return -ENOMEM;
+    for (unsigned i = 0; i < sv->conf->n_upstreams; i++) {
+        int rc = upstream_create(&sv->upstreams[i], &sv->conf->upstreams[i]);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static struct upstream *server_find_upstream(const struct server *sv, const char *name)
+{
+    for (unsigned i = 0; name && i < sv->conf->n_upstreams; i++)
+        if (strcmp(sv->conf->upstreams[i].name, name) == 0)
+            return sv->upstreams[i];
+    return NULL;
+}
+
+static int server_create_listeners(struct server *sv)
+{
+    unsigned sockets = 0;
+
+    sv->listeners = calloc(sv->conf->n_listeners + 1, sizeof(struct listener *));
+    if (!sv->listeners)
+        return -ENOMEM;
+    for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
+        const struct listener_conf *conf = &sv->conf->listeners[i];
+        struct listener_env env = {.boss = sv->boss,
+                                   .accept_batch = sv->conf->boss.accept_batch,
+                                   .upstream = server_find_upstream(sv, conf->upstream),
+                                   .accepted = server_on_accepted,
+                                   .stopped = server_on_stopped,
+                                   .cookie = sv};
+        int rc;
+
+        MUST(conf->service == LISTENER_ECHO || env.upstream);
+        rc = listener_create(&sv->listeners[i], conf, &env);
+        if (rc < 0)
+            return rc;
+        sockets += listener_sockets(sv->listeners[i]);
+    }
+    if (loop_group_size(sv->boss) > sockets)
+        log_warning("boss: %u threads for %u listen sockets, the others stay idle (see reuseport)",
+                    loop_group_size(sv->boss), sockets);
+    atomic_store(&sv->holds, sockets);
+    return 0;
+}
+
+int server_create(struct server **out, const struct server_conf *conf,
+                  const struct server_events *events)
+{
+    struct server *sv = calloc(1, sizeof(*sv));
+    int rc;
+
+    if (!sv)
+        return -ENOMEM;
+    sv->conf = conf;
+    sv->events = *events;
+    rc = server_create_loops(sv);
+    if (rc == 0)
+        rc = server_create_workers(sv);
+    if (rc == 0)
+        rc = server_create_upstreams(sv);
+    if (rc == 0)
+        rc = server_create_listeners(sv);
+    if (rc < 0) {
+        if (rc == -ENOMEM)
+            log_error("out of memory");
+        server_destroy(sv);
+        return rc;
+    }
+    *out = sv;
+    return 0;
+}
+
+int server_start(struct server *sv)
+{
+    sv->started = true;
+    for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
+        int rc = listener_start(sv->listeners[i]);
+
+        if (rc < 0) {
+            log_error("cannot start a boss thread: %s", strerror(-rc));
+            return rc;
+        }
+    }
+    return 0;
+}
+
+void server_drain(struct server *sv)
+{
+    if (atomic_exchange(&sv->draining, true))
+        return;
+    for (unsigned i = 0; i < sv->conf->n_listeners; i++)
+        listener_stop(sv->listeners[i]);
+    for (unsigned i = 0; i < loop_group_size(sv->workers); i++)
+        worker_drain(sv->worker[i]);
+}
+
+/* Boss first: then no worker gets anything new while it ends. */
+unsigned server_stop(struct server *sv)
+{
+    unsigned cut;
+
+    loop_group_stop(sv->boss, 0, SERVER_STOP_TIMEOUT_NS);
+    loop_group_join(sv->boss);
+    cut = server_sessions(sv);
+    loop_group_stop(sv->workers, 0, SERVER_STOP_TIMEOUT_NS);
+    loop_group_join(sv->workers);
+    MUST(server_sessions(sv) == 0);
+    return cut;
+}
+
+unsigned server_sessions(const struct server *sv)
+{
+    return atomic_load_explicit(&sv->sessions, memory_order_relaxed);
+}
+
+void server_destroy(struct server *sv)
+{
+    if (!sv)
+        return;
+    for (unsigned i = 0; sv->listeners && i < sv->conf->n_listeners; i++)
+        listener_destroy(sv->listeners[i]);
+    for (unsigned i = 0; sv->worker && i < loop_group_size(sv->workers); i++)
+        worker_destroy(sv->worker[i]);
+    for (unsigned i = 0; sv->upstreams && i < sv->conf->n_upstreams; i++)
+        upstream_destroy(sv->upstreams[i]);
+    loop_group_destroy(sv->workers);
+    loop_group_destroy(sv->boss);
+    free(sv->listeners);
+    free(sv->worker);
+    free(sv->upstreams);
+    free(sv);
+}

@@ -1,0 +1,132 @@
+/* server/worker: see worker.h. */
+#include "server/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/loop.h"
+#include "net/netloop.h"
+#include "service/session.h"
+
+struct worker {
+    struct session_owner owner;
+    struct worker_env env;
+    struct list sessions;
+    struct task drain;
+    struct task stop;
+};
+
+static void worker_on_ended(struct session_owner *owner, struct session *s)
+{
+    struct worker *w = CONTAINER_OF(owner, struct worker, owner);
+
+    list_remove(&s->link);
+    loop_load_add(w->owner.net->loop, -1);
+    w->env.ended(w->env.cookie);
+}
+
+static void worker_run_hand_over(struct task *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, task);
+    struct worker *w = loop_cookie(loop_current());
+
+    list_append(&w->sessions, &s->link);
+    session_adopt(s, &w->owner);
+    if (atomic_load(w->env.draining))
+        session_drain(s);
+    if (loop_state(w->owner.net->loop) >= LOOP_SHUTTING_DOWN)
+        session_abort(s, SESSION_STOP);
+}
+
+/* The loop ended before it came to the session; this may be any thread. */
+static void worker_drop_hand_over(struct task *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, task);
+    struct worker *w = s->handed_to;
+
+    session_refuse(s);
+    loop_load_add(w->owner.net->loop, -1);
+    w->env.ended(w->env.cookie);
+}
+
+static const struct task_type worker_hand_over_type = {
+    .name = "adopt session", .run = worker_run_hand_over, .drop = worker_drop_hand_over};
+
+int worker_hand_over(struct loop *loop, struct session *s)
+{
+    int rc;
+
+    s->handed_to = loop_cookie(loop);
+    s->task.type = &worker_hand_over_type;
+    loop_load_add(loop, 1);
+    rc = loop_submit(loop, LOOP_CONTROL, &s->task);
+    if (rc < 0)
+        loop_load_add(loop, -1);
+    return rc;
+}
+
+static void worker_run_drain(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, drain);
+
+    list_for_each(node, &w->sessions) session_drain(LIST_ENTRY(node, struct session, link));
+}
+
+static void worker_run_stop(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, stop);
+
+    list_for_each(node, &w->sessions)
+        session_abort(LIST_ENTRY(node, struct session, link), SESSION_STOP);
+}
+
+static void worker_drop_task(struct task *t)
+{
+    (void)t; /* no thread ever ran, so there are no sessions */
+}
+
+static const struct task_type worker_drain_type = {
+    .name = "drain sessions", .run = worker_run_drain, .drop = worker_drop_task};
+static const struct task_type worker_stop_type = {
+    .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_task};
+
+int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env)
+{
+    struct worker *w = calloc(1, sizeof(*w));
+    int rc;
+
+    if (!w)
+        return -ENOMEM;
+    rc = netloop_create(&w->owner.net, loop);
+    if (rc < 0) {
+        free(w);
+        return rc;
+    }
+    w->owner.ended = worker_on_ended;
+    w->env = *env;
+    list_init(&w->sessions);
+    w->drain.type = &worker_drain_type;
+    w->stop.type = &worker_stop_type;
+    loop_set_cookie(loop, w);
+    loop_at_stop(loop, &w->stop);
+    *out = w;
+    return 0;
+}
+
+void worker_drain(struct worker *w)
+{
+    struct loop *loop = w->owner.net->loop;
+
+    /* A loop that starts only now sees env->draining. */
+    if (loop_state(loop) != LOOP_NOT_STARTED && loop_submit(loop, LOOP_CONTROL, &w->drain) < 0)
+        return; /* it has ended, and its sessions with it */
+}
+
+void worker_destroy(struct worker *w)
+{
+    if (!w)
+        return;
+    MUST(list_empty(&w->sessions));
+    netloop_destroy(w->owner.net);
+    free(w);
+}

@@ -1,0 +1,62 @@
+/*
+ * server/worker: a loop with the sessions that live on it.
+ */
+#ifndef SERVER_WORKER_H
+#define SERVER_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/must.h"
+
+struct loop;
+struct session;
+struct worker;
+
+/* What a worker needs of the server around it. */
+struct worker_env {
+    const atomic_bool *draining;
+    /* A session has ended. On the worker's loop. */
+    void (*ended)(void *cookie);
+    void *cookie;
+};
+
+/*
+ * worker_create(out, loop, env):
+ * Make ${loop}, which has no thread yet, ready for sessions. When it shuts down, the sessions it has are aborted.
+ *
+ * Thread: main
+ * Owns:   the caller owns ${out}; ${loop} is borrowed
+ * Errors: 0; -ENOMEM
+ */
+int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) MUST_CHECK;
+
+/*
+ * worker_hand_over(loop, s):
+ * Give ${s} to the worker of ${loop}. It begins there before any task that is queued.
+ *
+ * Thread: any
+ * Owns:   on 0 the worker owns ${s}, or drops it with a reset if it ends first; on error the caller still does
+ * Errors: as loop_submit()
+ */
+int worker_hand_over(struct loop *loop, struct session *s) MUST_CHECK;
+
+/*
+ * worker_drain(w):
+ * Tell the sessions that the server drains; those that come later learn it from env->draining. Call it once.
+ *
+ * Thread: main
+ * Errors: none
+ */
+void worker_drain(struct worker *w);
+
+/*
+ * worker_destroy(w):
+ * Free it; NULL is allowed.
+ *
+ * Thread: main, when its loop has ended or was never started
+ * Errors: none
+ */
+void worker_destroy(struct worker *w);
+
+#endif

@@ -1,0 +1,66 @@
+/* service/echo: see echo.h. */
+#include "service/echo.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "service/log_handler.h"
+#include "service/relay.h"
+
+struct echo {
+    struct channel client;
+    struct relay back;
+    struct session session;
+    struct log_handler log;
+};
+
+static struct echo *echo_of(const struct session *s)
+{
+    return CONTAINER_OF(s, struct echo, session);
+}
+
+static void echo_free(struct session *s)
+{
+    free(echo_of(s));
+}
+
+static int echo_create(struct session **out, const struct service *service)
+{
+    struct echo *e = malloc(sizeof(*e));
+
+    if (!e)
+        return -ENOMEM;
+    session_init(&e->session, service);
+    *out = &e->session;
+    return 0;
+}
+
+static void echo_start(struct session *s)
+{
+    struct echo *e = echo_of(s);
+
+    channel_init(&e->client, s->owner->net, s->client_fd);
+    s->client_fd = -1;
+    session_leg_open(s, 0, &e->client);
+    relay_init(&e->back, s, &e->client, &e->client);
+    if (s->service->log_handler)
+        log_handler_add(&e->log, &e->client, s);
+    channel_start(&e->client);
+}
+
+static void echo_cancel(struct session *s)
+{
+    (void)s; /* an echo session connects to nobody */
+}
+
+static bool echo_finished(const struct session *s)
+{
+    return channel_pending_bytes(&echo_of(s)->client) == 0;
+}
+
+const struct service_ops echo_ops = {.name = "echo",
+                                     .create = echo_create,
+                                     .start = echo_start,
+                                     .cancel = echo_cancel,
+                                     .finished = echo_finished,
+                                     .free = echo_free};

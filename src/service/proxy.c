@@ -1,0 +1,140 @@
+/* service/proxy: see proxy.h. Everything but proxy_create() runs on the loop of the session. */
+#include "service/proxy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/connector.h"
+#include "service/log_handler.h"
+#include "service/relay.h"
+
+/* One line a second about each server that cannot be reached. */
+#define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
+
+struct proxy {
+    struct channel client;
+    struct relay to_server;
+    struct channel server;
+    struct relay to_client;
+    struct session session;
+    struct connector connector;
+    struct balancer_walk walk;
+    unsigned server_index;
+    struct log_handler log;
+};
+
+static struct proxy *proxy_of(const struct session *s)
+{
+    return CONTAINER_OF(s, struct proxy, session);
+}
+
+static struct upstream_server *proxy_server(const struct proxy *p)
+{
+    return &p->session.service->upstream->servers[p->server_index];
+}
+
+static void proxy_free(struct session *s)
+{
+    free(proxy_of(s));
+}
+
+static int proxy_create(struct session **out, const struct service *service)
+{
+    struct proxy *p = malloc(sizeof(*p));
+
+    if (!p)
+        return -ENOMEM;
+    session_init(&p->session, service);
+    *out = &p->session;
+    return 0;
+}
+
+static void proxy_connect(struct proxy *p)
+{
+    const struct upstream_conf *conf = p->session.service->upstream->conf;
+    const struct upstream_server_conf *server = proxy_server(p)->conf;
+
+    connector_start(&p->connector, server->addresses, server->n_addresses,
+                    conf->connect_timeout_ns);
+}
+
+static void proxy_log_failure(const struct proxy *p, int error, const char *then)
+{
+    struct upstream_server *server = proxy_server(p);
+    unsigned suppressed;
+
+    if (!log_allowed(&server->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
+        return;
+    log_warning("upstream %s: server %s (%s): cannot connect: %s; %s (%u more such lines held back)",
+                p->session.service->upstream->conf->name, server->conf->id,
+                server->conf->address_text, strerror(-error), then, suppressed);
+}
+
+/* The server at hand failed: the next one, or the end of the session. */
+static void proxy_failed(struct proxy *p, int error)
+{
+    struct upstream *up = p->session.service->upstream;
+    unsigned next;
+
+    if (p->walk.tried > up->conf->retries || balancer_next(&up->balancer, &p->walk, &next) < 0) {
+        proxy_log_failure(p, error, "no server left to try, the client is reset");
+        session_abort(&p->session, SESSION_NO_SERVER);
+        return;
+    }
+    proxy_log_failure(p, error, "trying the next server");
+    p->server_index = next;
+    proxy_connect(p);
+}
+
+static void proxy_connected(struct connector *c, int fd, int error)
+{
+    struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
+    struct session *s = &p->session;
+
+    if (error < 0) {
+        proxy_failed(p, error);
+        return;
+    }
+    channel_init(&p->server, s->owner->net, fd);
+    session_leg_open(s, 1, &p->server);
+    relay_init(&p->to_server, s, &p->client, &p->server);
+    relay_init(&p->to_client, s, &p->server, &p->client);
+    if (s->service->log_handler)
+        log_handler_add(&p->log, &p->client, s);
+    channel_start(&p->server);
+    channel_start(&p->client);
+}
+
+static void proxy_start(struct session *s)
+{
+    struct proxy *p = proxy_of(s);
+
+    channel_init(&p->client, s->owner->net, s->client_fd);
+    s->client_fd = -1;
+    session_leg_open(s, 0, &p->client);
+    /* Until there is a server the client's bytes stay with the kernel; the relay is there for its end. */
+    relay_init(&p->to_server, s, &p->client, &p->client);
+    connector_init(&p->connector, s->owner->net, proxy_connected);
+    p->server_index = balancer_first(&s->service->upstream->balancer, &p->walk);
+    proxy_connect(p);
+}
+
+static void proxy_cancel(struct session *s)
+{
+    connector_cancel(&proxy_of(s)->connector);
+}
+
+static const char *proxy_peer_name(const struct session *s)
+{
+    return proxy_server(proxy_of(s))->conf->id;
+}
+
+const struct service_ops proxy_ops = {.name = "proxy",
+                                      .create = proxy_create,
+                                      .start = proxy_start,
+                                      .cancel = proxy_cancel,
+                                      .peer_name = proxy_peer_name,
+                                      .free = proxy_free};

@@ -1,0 +1,67 @@
+/* service/relay: see relay.h. Everything here runs on the loop of the session. */
+#include "service/relay.h"
+
+#include <errno.h>
+
+static struct relay *relay_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct relay, handler);
+}
+
+static void relay_active(struct handler *h)
+{
+    (void)h;
+}
+
+static void relay_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct relay *r = relay_of(h);
+
+    if (channel_write(r->to, data, len) < 0) {
+        /*
+         * ${data} is lost, and so the session is: the destination is aborted as soon as what its peer still sent
+         * has been read. Nobody is left to read on for.
+         */
+        if (r->to == h->channel)
+            channel_abort(h->channel, -EPIPE);
+        else
+            channel_pause(h->channel);
+        return;
+    }
+    if (!channel_writable(r->to))
+        channel_pause(h->channel);
+}
+
+static void relay_eof(struct handler *h)
+{
+    struct relay *r = relay_of(h);
+
+    channel_shutdown_write(r->to);
+    session_leg_half_closed(r->session, h->channel);
+}
+
+/* Our channel takes bytes again: whoever writes to it may read on. That is the relay's destination. */
+static void relay_writable(struct handler *h)
+{
+    channel_resume(relay_of(h)->to);
+}
+
+static void relay_closed(struct handler *h, int error)
+{
+    session_leg_closed(relay_of(h)->session, h->channel, error);
+}
+
+static const struct handler_ops relay_ops = {.name = "relay",
+                                             .active = relay_active,
+                                             .read = relay_read,
+                                             .eof = relay_eof,
+                                             .writable = relay_writable,
+                                             .closed = relay_closed};
+
+void relay_init(struct relay *r, struct session *session, struct channel *from, struct channel *to)
+{
+    r->to = to;
+    r->session = session;
+    pipeline_init(&from->pipeline, from, &r->handler, &relay_ops);
+    channel_splice_to(from, to, session->service->splice);
+}

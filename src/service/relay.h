@@ -1,0 +1,31 @@
+/*
+ * service/relay: the tail of a pipeline that writes all it gets to a channel.
+ *
+ * Echo is one relay back to its own channel, a proxied session two that cross. The relay keeps the two sides
+ * coupled: when the destination is above its high water mark the source is paused, end of file follows the last
+ * byte, and large reads are spliced.
+ */
+#ifndef SERVICE_RELAY_H
+#define SERVICE_RELAY_H
+
+#include "base/must.h"
+#include "net/channel.h"
+#include "service/session.h"
+
+struct relay {
+    struct handler handler;
+    struct channel *to;
+    struct session *session;
+};
+
+/*
+ * relay_init(r, session, from, to):
+ * Make ${r} the tail of ${from}'s pipeline, and ${to} where its bytes go. Both channels are initialised.
+ *
+ * Thread: loop of ${session}
+ * Owns:   nothing; ${r} must live as long as ${from}
+ * Errors: none
+ */
+void relay_init(struct relay *r, struct session *session, struct channel *from, struct channel *to);
+
+#endif

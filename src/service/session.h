@@ -1,0 +1,172 @@
+/*
+ * service/session: one client's stay: its channels, its timer, and how it ends.
+ *
+ * A session is made by the boss with the accepted descriptor, handed to a worker, and lives there until all its
+ * channels are closed. Everything that belongs to the connection hangs off it, and only through the netloop it
+ * was adopted by do its parts know their loop.
+ *
+ *   service_ops.create (boss) -> session_adopt (worker) -> ... all legs closed -> owner->ended, freed
+ *                             \-> session_refuse (any; the hand-off failed)
+ *
+ * A leg is one channel: an echo session has one, a proxied one two. One lazily re-armed timer serves every
+ * timeout: no timer operation per byte.
+ */
+#ifndef SERVICE_SESSION_H
+#define SERVICE_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/must.h"
+#include "engine/loop.h"
+#include "net/address.h"
+#include "net/channel.h"
+#include "service/service.h"
+
+struct session;
+
+#define SESSION_LEGS 2
+
+/* How long a peer may take to end after we did (nginx: lingering_timeout). */
+#define SESSION_LINGER_NS (5 * NS_PER_S)
+
+/* How long nothing may move before a draining echo session counts as finished. */
+#define SESSION_QUIET_NS (1 * NS_PER_S)
+
+/* Who ended the session, and how; the first that applies stands. */
+enum session_reason {
+    SESSION_OPEN,
+    SESSION_CLIENT_FIN,
+    SESSION_CLIENT_RESET,
+    SESSION_UPSTREAM_FIN,
+    SESSION_UPSTREAM_RESET,
+    SESSION_NO_SERVER,
+    SESSION_IDLE,
+    SESSION_HALF_CLOSE,
+    SESSION_DRAIN,
+    SESSION_STOP,
+    SESSION_ERROR
+};
+
+/* Who runs sessions: told on its loop when one has ended and is about to be freed. */
+struct session_owner {
+    struct netloop *net;
+    void (*ended)(struct session_owner *owner, struct session *s);
+};
+
+/* What a kind of session adds. */
+struct service_ops {
+    const char *name;
+    /*
+     * Memory for a session of ${service}. Called by the boss. The session's `client_fd` is not set yet.
+     * Errors: 0; -ENOMEM
+     */
+    int (*create)(struct session **out, const struct service *service);
+    /* Adopted: begin. On the session's loop. */
+    void (*start)(struct session *s);
+    /* End a connection that is being made, if there is one. On the session's loop. */
+    void (*cancel)(struct session *s);
+    /* Is nothing lost when the session ends now, since what came was answered in full? NULL: cannot know. */
+    bool (*finished)(const struct session *s);
+    /* Whom the second leg leads to, for logs. NULL: there is no second leg. */
+    const char *(*peer_name)(const struct session *s);
+    /* Free the memory that create() took. */
+    void (*free)(struct session *s);
+};
+
+struct session {
+    struct list link; /* on the owner's list */
+    const struct service *service;
+    struct session_owner *owner; /* NULL: not adopted yet */
+    void *handed_to;             /* until then: for whoever handles the hand-over */
+    struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not there (yet) */
+    unsigned open_legs;
+    int client_fd; /* until the client's channel has it; -1 then */
+    bool draining;
+    bool closing; /* ended from our side; the peers have SESSION_LINGER_NS */
+    bool ending;  /* session_end() was called */
+    enum session_reason reason;
+    int64_t began_at_ns;
+    int64_t closing_at_ns;
+    struct timed timer;
+    struct task task; /* the hand-off, then the reaping */
+    struct address peer;
+};
+
+/*
+ * session_init(s, service):
+ * The part all kinds share; for service_ops.create.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void session_init(struct session *s, const struct service *service);
+
+/*
+ * session_adopt(s, owner):
+ * Make ${s} the owner's and start it.
+ *
+ * Thread: loop of ${owner}
+ * Owns:   ${s} frees itself after owner->ended
+ * Errors: none
+ */
+void session_adopt(struct session *s, struct session_owner *owner);
+
+/*
+ * session_refuse(s):
+ * Break the client's connection visibly (reset) and free ${s}, which nobody adopted.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void session_refuse(struct session *s);
+
+/*
+ * session_leg_open(s, leg, ch):
+ * ${ch} is leg number ${leg} from now on, and session_leg_closed() will be called for it.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
+
+/*
+ * session_leg_half_closed(s, ch) / session_leg_closed(s, ch, error):
+ * A channel's eof or closed event. After an error the other leg is aborted too: a reset is passed on as a reset.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_leg_half_closed(struct session *s, struct channel *ch);
+void session_leg_closed(struct session *s, struct channel *ch, int error);
+
+/*
+ * session_drain(s):
+ * End when finished, if the service can tell; else go on until an end closes.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_drain(struct session *s);
+
+/*
+ * session_abort(s, reason):
+ * End now and visibly.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_abort(struct session *s, enum session_reason reason);
+
+/*
+ * session_reason_text(reason):
+ * In words, for logs.
+ *
+ * Thread: any
+ * Errors: none
+ */
+const char *session_reason_text(enum session_reason reason);
+
+#endif

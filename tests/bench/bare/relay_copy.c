@@ -1,0 +1,71 @@
+/* relay_copy: one recv into a shared scratch buffer, one send out of it. */
+#include "bare/relay.h"
+#include "common/die.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct copy_held {
+    size_t sent_bytes;
+    size_t len_bytes;
+    uint8_t data[];
+};
+
+static uint8_t scratch[RELAY_BYTES];
+
+static struct copy_held *copy_keep(const uint8_t *data, size_t len)
+{
+    struct copy_held *h = malloc(sizeof(*h) + len);
+
+    if (!h)
+        die_errno("malloc");
+    h->sent_bytes = 0;
+    h->len_bytes = len;
+    memcpy(h->data, data, len);
+    return h;
+}
+
+static enum relay_result copy_move(int from, int to, void **held)
+{
+    ssize_t got = recv(from, scratch, sizeof(scratch), 0);
+    ssize_t sent;
+
+    if (got == 0)
+        return RELAY_EOF;
+    if (got < 0)
+        return errno == EAGAIN ? RELAY_DONE : RELAY_ERROR;
+    sent = send(to, scratch, (size_t)got, MSG_NOSIGNAL);
+    if (sent == got)
+        return got == RELAY_BYTES ? RELAY_FULL : RELAY_DONE;
+    if (sent < 0 && errno != EAGAIN)
+        return RELAY_ERROR;
+    if (sent < 0)
+        sent = 0;
+    *held = copy_keep(scratch + sent, (size_t)(got - sent));
+    return RELAY_BLOCKED;
+}
+
+static void copy_drop(void **held)
+{
+    free(*held);
+    *held = NULL;
+}
+
+static enum relay_result copy_flush(int to, void **held)
+{
+    struct copy_held *h = *held;
+    ssize_t sent = send(to, h->data + h->sent_bytes, h->len_bytes - h->sent_bytes, MSG_NOSIGNAL);
+
+    if (sent < 0)
+        return errno == EAGAIN ? RELAY_BLOCKED : RELAY_ERROR;
+    h->sent_bytes += (size_t)sent;
+    if (h->sent_bytes < h->len_bytes)
+        return RELAY_BLOCKED;
+    copy_drop(held);
+    return RELAY_DONE;
+}
+
+const struct relay relay_copy = {.move = copy_move, .flush = copy_flush, .drop = copy_drop};

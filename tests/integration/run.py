@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Integration tests: the real daemon, real clients, real sockets.
+
+    python3 tests/integration/run.py --reactord build/reactord [-k WORD] [-v] [--jobs N] [--keep]
+                                     [--long] [--sanitized] [--allow-missing] [--list]
+
+Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the sentence
+that is printed for it. ORDER below puts first what everything after it needs, so that of many failures the
+first one printed is the one to look at.
+
+A test runs in a process group of its own with a directory of its own. What it leaves behind is killed with
+the group; its directory goes too, unless the test fails or --keep is given. When a test fails, the
+configuration and the log of its daemons are printed. Nothing but the loopback interface is used.
+
+A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized (found out
+by itself for gcc's and clang's sanitisers) gives everything more time and asks nothing about memory.
+The last line is `integration: N passed, N failed, N skipped`; the exit code is 1 if any failed.
+"""
+
+import argparse
+import importlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import textwrap
+import time
+import traceback
+from pathlib import Path
+
+from support.case import CASES, Context, Options, Skipped, missing_programs
+
+ORDER = ("start", "echo", "listen", "config", "broken", "proxy", "splice", "upstream", "programs",
+         "timeouts", "limits", "stop", "logs")
+HERE = Path(__file__).resolve().parent
+PASSED, FAILED, SKIPPED = 0, 1, 2
+WORDS = {PASSED: "ok", FAILED: "FAILED", SKIPPED: "skipped"}
+UNWIND_S = 20  # from a test's timeout, which it may still report itself, to its end by force
+
+
+class TimedOut(Exception):
+    """The test took longer than it may."""
+
+
+def _on_alarm(*_):
+    raise TimedOut("the test took longer than it may")
+
+
+def _attempt(case, context):
+    """Run the test here, in its process; what it prints is its report."""
+    signal.signal(signal.SIGALRM, _on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, case.timeout_s * context.scale)
+    try:
+        case.function(context, **case.arguments)
+        return PASSED
+    except Skipped as reason:
+        print(reason)
+        return SKIPPED
+    except BaseException as error:  # whatever it is, the run goes on with the next test
+        where = traceback.extract_tb(error.__traceback__)
+        ours = [frame for frame in where if Path(frame.filename).parent == HERE
+                and frame.filename != __file__]
+        for frame in ours:
+            print(f"{Path(frame.filename).name}:{frame.lineno}: {frame.line}")
+        print(f"{type(error).__name__}: {error}")
+        if not isinstance(error, Exception) or not ours:
+            traceback.print_exc(file=sys.stdout)
+        return FAILED
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.flush()
+
+
+class Run:
+    """A test in its own process."""
+
+    def __init__(self, case, context):
+        self.case = case
+        self.context = context
+        self.report_path = context.dir / "report"
+        self.started = time.monotonic()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            self._child()
+        self.kill_at = self.started + case.timeout_s * context.scale + UNWIND_S
+
+    def _child(self):
+        code = FAILED
+        try:
+            report = os.open(self.report_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(report, 1)
+            os.dup2(report, 2)
+            os.close(report)
+            code = _attempt(self.case, self.context)
+            if code == FAILED:
+                for daemon in self.context.daemons:
+                    print(daemon.describe(), flush=True)
+        finally:
+            os._exit(code)
+
+    def finished(self):
+        """The outcome, or None while it runs. Ends what the test left behind."""
+        late = time.monotonic() > self.kill_at
+        # Not reaped yet: its number stands for its group as long as it is a zombie.
+        if not late and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it ended before setsid()
+        status = os.waitpid(self.pid, 0)[1]
+        code = os.waitstatus_to_exitcode(status)
+        return code if code in WORDS else FAILED
+
+    def report(self):
+        try:
+            return self.report_path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+
+class Runner:
+    """Runs the cases, a few at a time, and counts."""
+
+    def __init__(self, arguments, options, directory):
+        self.arguments = arguments
+        self.options = options
+        self.directory = directory
+        self.counts = dict.fromkeys(WORDS, 0)
+
+    def all(self, cases):
+        waiting, running = list(enumerate(cases)), []
+        while waiting or running:
+            while waiting and len(running) < self.arguments.jobs:
+                run = self._begin(*waiting.pop(0))
+                if run:
+                    running.append(run)
+            for run in list(running):
+                code = run.finished()
+                if code is not None:
+                    running.remove(run)
+                    self._end(run, code)
+            time.sleep(0.005)
+
+    def _begin(self, number, case):
+        missing = missing_programs(case)
+        if missing:
+            self._line(case, SKIPPED if self.arguments.allow_missing else FAILED,
+                       f"not installed: {', '.join(missing)}")
+            return None
+        directory = Path(self.directory, f"{number:03}")
+        directory.mkdir()
+        directory.chmod(0o755)  # servers and the daemon may run as another user
+        return Run(case, Context(self.options, directory))
+
+    def _end(self, run, code):
+        report = run.report()
+        if code == FAILED and not report:
+            report = "the test's process died"
+        self._line(run.case, code, report, time.monotonic() - run.started)
+        if code == FAILED:
+            print(f"    its files: {run.context.dir}", flush=True)
+        elif not self.arguments.keep:
+            shutil.rmtree(run.context.dir)
+
+    def _line(self, case, code, report, seconds=None):
+        self.counts[code] += 1
+        timed = f" ({seconds:.1f} s)" if self.arguments.verbose and seconds is not None else ""
+        print(f"{WORDS[code]} {case.title}{timed}", flush=True)
+        if report and (code != PASSED or self.arguments.verbose):
+            print(textwrap.indent(report.rstrip(), "    "), flush=True)
+
+
+def _load_cases():
+    found = {path.stem.removeprefix("test_") for path in HERE.glob("test_*.py")}
+    if found != set(ORDER):
+        sys.exit(f"run.py: ORDER and the files differ in {sorted(found ^ set(ORDER))}")
+    for theme in ORDER:
+        importlib.import_module(f"test_{theme}")
+    return CASES
+
+
+def _is_sanitized(program):
+    content = Path(program).read_bytes()
+    return b"__asan_init" in content or b"__tsan_init" in content or b"__ubsan_handle" in content
+
+
+def _parse_arguments():
+    parser = argparse.ArgumentParser(description="reactord's integration tests")
+    parser.add_argument("--reactord", default="build/reactord", help="the program (%(default)s)")
+    parser.add_argument("-k", metavar="WORD", default="", help="only tests with that in their line")
+    parser.add_argument("-v", "--verbose", action="store_true", help="times, and what tests print")
+    parser.add_argument("--jobs", type=int, default=1, help="tests at a time (%(default)s)")
+    parser.add_argument("--keep", action="store_true", help="keep the tests' directories")
+    parser.add_argument("--long", action="store_true", help="load for half a minute, not seconds")
+    parser.add_argument("--sanitized", action="store_true", help="more time, no memory limits")
+    parser.add_argument("--allow-missing", action="store_true",
+                        help="skip tests whose client program is not installed")
+    parser.add_argument("--list", action="store_true", help="print the tests, run none")
+    return parser.parse_args()
+
+
+def main():
+    arguments = _parse_arguments()
+    cases = [case for case in _load_cases() if arguments.k.lower() in case.names.lower()]
+    if arguments.list:
+        print("\n".join(case.title for case in cases))
+        return 0
+    program = os.path.abspath(arguments.reactord)
+    if not os.access(program, os.X_OK):
+        sys.exit(f"run.py: {program}: not a program; build it first")
+    options = Options(program, HERE.parent.parent,
+                      arguments.sanitized or _is_sanitized(program), arguments.long)
+    directory = tempfile.mkdtemp(prefix="reactord-it-")
+    os.chmod(directory, 0o755)
+    runner = Runner(arguments, options, directory)
+    try:
+        runner.all(cases)
+    finally:
+        if not os.listdir(directory):
+            os.rmdir(directory)
+    counts = runner.counts
+    print(f"integration: {counts[PASSED]} passed, {counts[FAILED]} failed, "
+          f"{counts[SKIPPED]} skipped")
+    return 1 if counts[FAILED] or not any(counts.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

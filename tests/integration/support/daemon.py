@@ -1,0 +1,199 @@
+"""daemon: the program under test, from its start to an exit code that is always looked at."""
+
+import ctypes
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+START_LIMIT_S = 10
+STOP_LIMIT_S = 15
+PR_SET_PDEATHSIG = 1
+
+# What must never be in stderr, whatever the test asks: our own MUST(), and the sanitisers' reports.
+REPORT = re.compile(r"^.*(\bbug: |runtime error: |(ERROR|WARNING): \w+Sanitizer|SUMMARY: \w+Sanitizer).*$",
+                    re.MULTILINE)
+
+_libc = ctypes.CDLL(None)
+
+
+class DaemonError(Exception):
+    """The daemon did not start, did not stop, or complained."""
+
+
+@dataclass
+class Finished:
+    """A run of the program that ended by itself."""
+    code: int
+    out: str
+    err: str
+
+
+def _child_setup(nofile):
+    """Before exec: end with the test, and the descriptors it may have."""
+    def setup():
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if nofile is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, nofile))
+    return setup
+
+
+class Daemon:
+    """A reactord process. `with` starts it, waits for READY=1, and ends it by SIGTERM and a look at the
+    exit code and at stderr. When the body fails, the body's failure is what counts: it is killed."""
+
+    def __init__(self, program, directory, number, config, *, scale=1, nofile=None, arguments=(),
+                 environment=None):
+        self.program = program
+        self.config = config
+        self.scale = scale
+        self.nofile = nofile
+        self.arguments = arguments
+        self.environment = environment or {}
+        self.config_path = Path(directory, f"reactord-{number}.ini")
+        self.err_path = Path(directory, f"stderr-{number}.log")
+        self.notify_path = Path(directory, f"notify-{number}.sock")
+        self.directory = directory
+        self.process = None
+        self.notify = None
+        self.notified = []
+
+    # Life
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, error, *_):
+        try:
+            if error:
+                self.kill()
+            elif self.process.poll() is None:
+                self.stop()
+            else:
+                self._expect_code(0)
+            if not error:
+                self.expect_no_report()
+        finally:
+            self.kill()
+            self.notify.close()
+
+    def start(self):
+        self.config_path.write_text(self.config, encoding="utf-8")
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(str(self.notify_path))
+        os.chmod(self.notify_path, 0o777)  # the daemon may have dropped its user by then
+        self.notify.setblocking(False)
+        with open(self.err_path, "wb") as err:
+            self.process = subprocess.Popen(
+                [self.program, "-c", str(self.config_path), *self.arguments], cwd=self.directory,
+                stdin=subprocess.DEVNULL, stdout=err, stderr=err,
+                env={**os.environ, "NOTIFY_SOCKET": str(self.notify_path), **self.environment},
+                preexec_fn=_child_setup(self.nofile))
+        try:
+            self.wait_notified("READY=1", START_LIMIT_S * self.scale)
+        except BaseException:
+            self.kill()
+            raise
+
+    def wait_notified(self, line, within_s):
+        """Wait until the daemon has told its service manager that line."""
+        end = time.monotonic() + within_s
+        while not self.has_notified(line):
+            if self.process.poll() is not None and not self.has_notified(line):
+                raise DaemonError(f"reactord ended with {self.process.returncode}, {line} not sent")
+            if time.monotonic() > end:
+                raise DaemonError(f"reactord did not send {line} within {within_s} s")
+            select.select([self.notify], [], [], 0.05)
+
+    def has_notified(self, line):
+        try:
+            while True:
+                self.notified += self.notify.recv(4096).decode().splitlines()
+        except BlockingIOError:
+            return line in self.notified
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, within_s=STOP_LIMIT_S):
+        """The exit code, which must come within that time."""
+        try:
+            return self.process.wait(within_s * self.scale)
+        except subprocess.TimeoutExpired:
+            raise DaemonError(f"reactord still runs after {within_s * self.scale} s, "
+                              f"with {self.fd_count()} descriptors") from None
+
+    def stop(self, number=signal.SIGTERM, within_s=STOP_LIMIT_S):
+        """Send a signal that ends it, and expect exit code 0."""
+        self.signal(number)
+        self.wait(within_s)
+        self._expect_code(0)
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def running(self):
+        return self.process.poll() is None
+
+    def _expect_code(self, wanted):
+        if self.process.returncode != wanted:
+            raise DaemonError(f"reactord ended with {self.process.returncode}, not {wanted}")
+
+    def expect_no_report(self):
+        found = REPORT.search(self.log())
+        if found:
+            raise DaemonError(f"stderr has: {found.group()}")
+
+    # What it says
+
+    def log(self):
+        return self.err_path.read_text(encoding="utf-8", errors="replace")
+
+    def log_lines(self, pattern):
+        """The lines of stderr that the regular expression is found in, in any case."""
+        return [line for line in self.log().splitlines() if re.search(pattern, line, re.IGNORECASE)]
+
+    # What it uses, from /proc
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def fd_count(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def cpu_s(self):
+        """Processor time used so far, by all threads."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as f:
+            fields = f.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def rss_bytes(self):
+        return int(self.status("VmRSS").split()[0]) * 1024
+
+    def status(self, name):
+        """A field of /proc/PID/status."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as f:
+            for line in f:
+                key, _, value = line.partition(":")
+                if key == name:
+                    return value.strip()
+        raise KeyError(name)
+
+    def describe(self):
+        """For a failure: what was configured, what was said."""
+        log = self.log().splitlines() if self.err_path.exists() else []
+        cut = [f"... {len(log) - 60} lines ..."] if len(log) > 60 else []
+        numbered = [f"{i:4} {line}" for i, line in enumerate(self.config.splitlines(), 1)]
+        code = self.process.returncode if self.process else None
+        return "\n".join([f"--- {self.config_path.name}", *numbered[:60],
+                          f"--- {self.err_path.name} (exit code {code})", *cut, *log[-60:]])

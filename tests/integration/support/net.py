@@ -1,0 +1,190 @@
+"""net: client and server sockets as the tests want them.
+
+Addresses are written as in reactord's configuration: 127.0.0.1:7, [::1]:7, /run/x.sock, @abstract.
+"""
+
+import contextlib
+import hashlib
+import random
+import socket
+import struct
+import threading
+import time
+
+LIMIT_S = 20  # for any single step of a socket; a hang fails the test
+CHUNK = 65536
+
+# A length that is no multiple of any buffer's, so that bytes shifted or repeated by one show.
+_BLOCK = random.Random(7007).randbytes(1024 * 1024 + 7)
+
+
+def parse(address):
+    """Family and socket address of the written form."""
+    if address.startswith("@"):
+        return socket.AF_UNIX, "\0" + address[1:]
+    if address.startswith("/"):
+        return socket.AF_UNIX, address
+    host, _, port = address.rpartition(":")
+    if host.startswith("["):
+        return socket.AF_INET6, (host[1:-1], int(port))
+    return socket.AF_INET, (host, int(port))
+
+
+def connect(address, rcvbuf=None, limit_s=LIMIT_S):
+    """A client connection."""
+    family, where = parse(address)
+    s = socket.socket(family)
+    try:
+        s.settimeout(limit_s)
+        if rcvbuf:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
+        s.connect(where)
+    except BaseException:
+        s.close()
+        raise
+    return s
+
+
+def listen(address, backlog=128):
+    """A server's listening socket."""
+    family, where = parse(address)
+    s = socket.socket(family)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(where)
+    s.listen(backlog)
+    s.settimeout(LIMIT_S)
+    return s
+
+
+def accept(listener, limit_s=LIMIT_S):
+    """The next connection of a listener."""
+    s, _ = listener.accept()
+    s.settimeout(limit_s)
+    return s
+
+
+@contextlib.contextmanager
+def proxied(front, listener):
+    """Both ends of a session through the proxy: the client's socket and the server's."""
+    with connect(front) as client:
+        # The proxy connects upstream when it has the client, not when the client speaks.
+        with accept(listener) as server:
+            yield client, server
+
+
+def reset(s):
+    """Abort the connection: the peer gets an RST."""
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+
+
+def read_exactly(s, count):
+    parts, missing = [], count
+    while missing:
+        part = s.recv(min(missing, CHUNK))
+        if not part:
+            raise EOFError(f"end of stream with {missing} of {count} bytes missing")
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+def read_to_end(s):
+    """All bytes up to the peer's FIN; an RST raises ConnectionResetError."""
+    parts = []
+    while part := s.recv(CHUNK):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def ending(s):
+    """How the connection ends, its bytes aside: "fin" or "reset"."""
+    try:
+        while s.recv(CHUNK):
+            pass
+        return "fin"
+    except (ConnectionResetError, BrokenPipeError):
+        return "reset"
+
+
+def exchange(s, message):
+    """Send, and read as much back."""
+    s.sendall(message)
+    return read_exactly(s, len(message))
+
+
+class Task(threading.Thread):
+    """A function on a thread of its own; result() gives what it gave, or raises what it raised."""
+
+    def __init__(self, function, *arguments):
+        super().__init__(daemon=True)
+        self.function, self.arguments = function, arguments
+        self.value = self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.value = self.function(*self.arguments)
+        except BaseException as error:  # handed to result()
+            self.error = error
+
+    def result(self, limit_s=120):
+        self.join(limit_s)
+        if self.is_alive():
+            raise TimeoutError(f"{self.function.__name__} did not end within {limit_s} s")
+        if self.error:
+            raise self.error
+        return self.value
+
+
+def pattern_sha256(total, block=_BLOCK):
+    """The hash of the first bytes of the pattern stream."""
+    digest = hashlib.sha256()
+    whole, rest = divmod(total, len(block))
+    for _ in range(whole):
+        digest.update(block)
+    digest.update(block[:rest])
+    return digest.hexdigest()
+
+
+def send_pattern(s, total, sizes=(CHUNK,), finish=True):
+    """Send the first ${total} bytes of the pattern, in writes of these sizes in turn, then FIN."""
+    view = memoryview(_BLOCK * 2)
+    sent = turn = 0
+    while sent < total:
+        start = sent % len(_BLOCK)
+        size = min(sizes[turn % len(sizes)], total - sent, len(_BLOCK))
+        s.sendall(view[start:start + size])
+        sent += size
+        turn += 1
+    if finish:
+        s.shutdown(socket.SHUT_WR)
+    return sent
+
+
+def receive_sha256(s, total, stalls=()):
+    """Read ${total} bytes; stalls are (after so many bytes, so many seconds) pairs, in order."""
+    digest, got, stalls = hashlib.sha256(), 0, list(stalls)
+    buffer = bytearray(4 * CHUNK)
+    view = memoryview(buffer)
+    while got < total:
+        if stalls and got >= stalls[0][0]:
+            time.sleep(stalls.pop(0)[1])
+        count = s.recv_into(view[:min(len(buffer), total - got)])
+        if not count:
+            raise EOFError(f"end of stream after {got} of {total} bytes")
+        digest.update(view[:count])
+        got += count
+    return digest.hexdigest()
+
+
+def listening(port):
+    """How many sockets listen on that port, without connecting to it; IPv4 and IPv6 together."""
+    count = 0
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="ascii") as f:
+            next(f)
+            for line in f:
+                fields = line.split()
+                count += fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port
+    return count
