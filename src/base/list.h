@@ -80,8 +80,8 @@ static inline void list_remove(struct list *node)
 #define list_for_each(node, l) for (struct list *node = (l)->next; node != (l); node = node->next)
 
 /* Walk ${l}; the body may remove ${node}, and nothing else. */
-#define list_for_each_safe(node, l)                                                                \
-    for (struct list *node = (l)->next, *node##_next = node->next; node != (l);                    \
+#define list_for_each_safe(node, l)                                             \
+    for (struct list *node = (l)->next, *node##_next = node->next; node != (l); \
          node = node##_next, node##_next = node->next)
 
 #endif

@@ -12,10 +12,10 @@
 #define MUST_CHECK        __attribute__((warn_unused_result))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-#define MUST(cond)                                                                                 \
-    do {                                                                                           \
-        if (__builtin_expect(!(cond), 0))                                                          \
-            must_fail(__FILE__, __LINE__, __func__, #cond);                                        \
+#define MUST(cond)                                          \
+    do {                                                    \
+        if (__builtin_expect(!(cond), 0))                   \
+            must_fail(__FILE__, __LINE__, __func__, #cond); \
     } while (0)
 
 /* The object that has ${member} at ${ptr}. */

@@ -8,15 +8,12 @@
 #include "base/arena.h"
 #include "daemon/config.h"
 #include "daemon/option_kind.h"
-#include "daemon/quote.h"
 #include "daemon/report.h"
 #include "daemon/suggest.h"
 
 #define LIST_BYTES 512
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
-/* Where a loop over what is known stands: add ${word} to the comma-separated ${list}. */
+/* Add ${word} to ${list}, which has room for LIST_BYTES. */
 static void list_word(char *list, const char *word)
 {
     size_t len = strlen(list);
@@ -168,6 +165,25 @@ static int set_defaults(const struct config_section *section, struct arena *aren
     return 0;
 }
 
+/* Any member of a family is near to it when the part before the dot is. */
+static void offer_key(struct suggest *near, const struct option *o, const char *key)
+{
+    struct suggest family;
+    char head[INI_NAME_BYTES + sizeof(".ID")];
+
+    if ((o->flags & OPTION_FAMILY) == 0) {
+        suggest_offer(near, o->key);
+        return;
+    }
+    snprintf(head, sizeof(head), "%.*s.ID", (int)strcspn(key, "."), key);
+    suggest_begin(&family, head);
+    suggest_offer(&family, o->key);
+    if (family.distance < near->distance) {
+        near->best = family.best;
+        near->distance = family.distance;
+    }
+}
+
 static void refuse_key(const struct config_section *section, const struct ini_entry *entry,
                        struct report *report)
 {
@@ -179,8 +195,8 @@ static void refuse_key(const struct config_section *section, const struct ini_en
     suggest_begin(&near, entry->key);
     for (unsigned i = 0; i < n; i++) {
         if (table[i].section == section->kind) {
-            suggest_offer(&near, table[i].key);
-            list_word(here, table[i].flags & OPTION_FAMILY ? "server.ID" : table[i].key);
+            offer_key(&near, &table[i], entry->key);
+            list_word(here, table[i].key);
         } else if (strcmp(table[i].key, entry->key) == 0) {
             list_word(there, option_section_title(table[i].section));
         }

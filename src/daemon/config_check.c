@@ -10,9 +10,12 @@
 
 #include "base/arena.h"
 #include "daemon/config.h"
+#include "daemon/quote.h"
 #include "daemon/report.h"
 #include "daemon/suggest.h"
 #include "net/address.h"
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
 
 struct check {
     const struct config *config;
@@ -30,12 +33,8 @@ static const struct ini_entry *sound(const struct config_section *section, const
 
 static bool has(const struct config_section *section, const struct option *o)
 {
-    size_t len = strlen(o->key);
-
-    if ((o->flags & OPTION_FAMILY) == 0)
-        return ini_find(section->source, o->key) != NULL;
     for (unsigned i = 0; i < section->source->n_entries; i++) {
-        if (strncmp(section->source->entries[i].key, o->key, len) == 0)
+        if (option_matches(o, section->source->entries[i].key))
             return true;
     }
     return false;
@@ -51,9 +50,8 @@ static void check_required(const struct check *c, const struct config_section *s
 
         if (o->section != section->kind || (o->flags & OPTION_REQUIRED) == 0 || has(section, o))
             continue;
-        report_add(c->report, section->source->line, "[%s] %s%s: is missing: %s (%s)",
-                   section->source->name, o->key, o->flags & OPTION_FAMILY ? "ID" : "", o->help,
-                   o->allowed);
+        report_add(c->report, section->source->line, "[%s] %s: is missing: %s (%s)",
+                   section->source->name, o->key, o->help, o->allowed);
     }
 }
 
@@ -120,7 +118,8 @@ static void check_reuseport(const struct check *c, const struct config_section *
             continue;
         report_add(c->report, sound(section, "reuseport")->line,
                    "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
-                   section->source->name, address_format(text, sizeof(text), &conf->addresses[i]));
+                   section->source->name,
+                   QUOTE(address_format(text, sizeof(text), &conf->addresses[i])));
         return;
     }
 }
@@ -156,7 +155,8 @@ static void check_addresses(const struct check *c, unsigned s)
             continue;
         report_add(c->report, sound(section, "address")->line,
                    "[%s] address: %s is taken by line %u, [%s] (each address once)",
-                   section->source->name, address_format(text, sizeof(text), &conf->addresses[i]),
+                   section->source->name,
+                   QUOTE(address_format(text, sizeof(text), &conf->addresses[i])),
                    sound(other, "address")->line, other->source->name);
     }
 }
@@ -223,16 +223,17 @@ static void refuse_loop(const struct check *c, const struct config_section *sect
                         const struct upstream_server_conf *server,
                         const struct listener_conf *proxy)
 {
-    const struct ini_section *source = section->source;
+    const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
 
-    for (unsigned i = 0; i < source->n_entries; i++) {
-        const char *key = source->entries[i].key;
+    for (unsigned i = 0; i < section->source->n_entries; i++) {
+        const struct ini_entry *entry = &section->source->entries[i];
 
-        if (strncmp(key, "server.", 7) == 0 && strcmp(key + 7, server->id) == 0)
-            report_add(c->report, source->entries[i].line,
-                       "[%s] %s: %s is [listen %s] itself: a connection would go round for ever "
-                       "(a server that does not lead back here)",
-                       source->name, key, server->address_text, proxy->name);
+        if (!option_matches(o, entry->key) || strcmp(option_member(o, entry->key), server->id) != 0)
+            continue;
+        report_add(c->report, entry->line,
+                   "[%s] %s: %s is where [listen %s] listens, so that a connection would go round "
+                   "for ever (a server that does not lead back here)",
+                   section->source->name, entry->key, QUOTE(server->address_text), proxy->name);
     }
 }
 

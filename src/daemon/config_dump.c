@@ -26,7 +26,7 @@ static void write_family(FILE *out, const struct option *o, const struct ini_sec
     for (unsigned i = 0; source != NULL && i < source->n_entries; i++) {
         const struct ini_entry *entry = &source->entries[i];
 
-        if (strncmp(entry->key, o->key, strlen(o->key)) == 0)
+        if (option_matches(o, entry->key))
             write_value(out, entry->key, entry->value);
     }
 }

@@ -180,7 +180,6 @@ static enum exit_code process_run(struct process *p, const struct config *config
 
     rc = server_start(p->server);
     if (rc < 0) {
-        start_failed("server", NULL, rc);
         (void)server_stop(p->server); /* some loops may have started */
         return EXIT_CODE_START;
     }
@@ -217,8 +216,8 @@ static enum exit_code use_config(const struct cli *cli)
     int rc = config_load(&config, cli->config_path, stderr);
 
     if (rc < 0) {
-        if (rc != -EINVAL)
-            fprintf(stderr, "reactord: %s: %s\n", cli->config_path, strerror(-rc));
+        if (rc == -ENOMEM) /* all else config_load() has said */
+            fprintf(stderr, "reactord: %s: %s\n", cli->config_path, strerror(ENOMEM));
         return EXIT_CODE_CONFIG;
     }
     if (cli->action == CLI_TEST) {

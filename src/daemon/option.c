@@ -90,7 +90,8 @@ static const struct option table[] = {
      "a group name or number", "group to run as; empty: that of the user",
      REACTORD(group), 0, 0, NULL},
     {OPTION_REACTORD, "pid_file", &option_kind_path, OPTION_EMPTY, "",
-     "an absolute path", "file that holds the process number while reactord runs; empty: none",
+     "an absolute path such as /run/reactord.pid",
+     "file that holds the process number while reactord runs; empty: none",
      REACTORD(pid_file), 0, 0, NULL},
     {OPTION_REACTORD, "log", &option_kind_log, 0, "stderr",
      "stderr, syslog, journal or an absolute path", "where log lines go",
@@ -154,7 +155,7 @@ static const struct option table[] = {
      "0 to 365d", "as idle_timeout, once one side has ended its half; 0: idle_timeout alone",
      LISTEN(half_close_timeout_ns), 0, 365 * DAY_NS, NULL},
 
-    {OPTION_UPSTREAM, "server.", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
+    {OPTION_UPSTREAM, "server.ID", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
      "ADDRESS [weight=1..256] [backup]", "a server; there may be many, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL},
     {OPTION_UPSTREAM, "balance", &option_kind_choice, 0, "round_robin",
@@ -175,17 +176,29 @@ const struct option *option_table(unsigned *n)
     return table;
 }
 
-static bool matches(const struct option *o, const char *key)
+/* How many bytes all keys of a family begin with. */
+static size_t family_len(const struct option *o)
+{
+    return strcspn(o->key, ".") + 1;
+}
+
+bool option_matches(const struct option *o, const char *key)
 {
     if ((o->flags & OPTION_FAMILY) != 0)
-        return strncmp(o->key, key, strlen(o->key)) == 0;
+        return strncmp(o->key, key, family_len(o)) == 0;
     return strcmp(o->key, key) == 0;
+}
+
+const char *option_member(const struct option *o, const char *key)
+{
+    MUST((o->flags & OPTION_FAMILY) != 0 && option_matches(o, key));
+    return key + family_len(o);
 }
 
 const struct option *option_find(enum option_section section, const char *key)
 {
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        if (table[i].section == section && matches(&table[i], key))
+        if (table[i].section == section && option_matches(&table[i], key))
             return &table[i];
     }
     return NULL;

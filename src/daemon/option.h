@@ -32,7 +32,7 @@ enum option_section {
 enum {
     OPTION_REQUIRED = 1 << 0, /* has no default */
     OPTION_EMPTY = 1 << 1,    /* an empty value is the default, and means "not set" */
-    OPTION_FAMILY = 1 << 2    /* the key is the beginning of many: `server.` of `server.ID` */
+    OPTION_FAMILY = 1 << 2    /* `server.ID` stands for many keys, all that begin with `server.` */
 };
 
 /* A kind of value: how its text becomes the field. */
@@ -92,6 +92,25 @@ const struct option *option_table(unsigned *n);
  * Errors: NULL
  */
 const struct option *option_find(enum option_section section, const char *key);
+
+/*
+ * option_matches(o, key):
+ * Is ${key} the key of ${o}, or one of its family?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool option_matches(const struct option *o, const char *key);
+
+/*
+ * option_member(o, key):
+ * What ${key} has where a family's own key has `ID`.
+ *
+ * Thread: any
+ * Owns:   nothing; points into ${key}
+ * Errors: none
+ */
+const char *option_member(const struct option *o, const char *key);
 
 /*
  * option_section_name(section) / option_section_title(section):

@@ -43,7 +43,7 @@ static int set_number(const struct option *o, struct option_value *v)
     if (rc == 0 && n < (uint64_t)o->min)
         rc = -ERANGE;
     if (rc < 0)
-        return refuse_number(v, rc, "a number");
+        return refuse_number(v, rc, "a plain decimal number");
     put_unsigned(o, v, (unsigned)n);
     return 0;
 }

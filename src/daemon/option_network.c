@@ -49,21 +49,23 @@ static char *next_item(char **list)
     return item;
 }
 
-/* The number of addresses that one ${item} of a list adds to ${out}. */
+/* How many addresses ${item} of a list adds to the ${n} of ${out}, which has room for two more. */
 static int parse_item(struct option_value *v, struct address *out, unsigned n, const char *item)
 {
     int rc;
 
     if (*item == '\0')
         return option_refuse(v, "an address is missing beside a comma");
-    if (n + 2 > OPTION_NETWORK_LISTEN_ADDRESSES)
-        return option_refuse(v, "too many addresses, at most %d for one listener",
-                             OPTION_NETWORK_LISTEN_ADDRESSES);
     rc = address_parse(out + n, 2, item);
     if (rc == -ENOENT)
         return option_refuse(v, "%s is a host name, and a listener needs a numeric address",
                              QUOTE(item));
-    return rc < 0 ? refuse_address(v, rc, item) : rc;
+    if (rc < 0)
+        return refuse_address(v, rc, item);
+    if (n + (unsigned)rc > OPTION_NETWORK_LISTEN_ADDRESSES)
+        return option_refuse(v, "too many addresses, at most %d for one listener",
+                             OPTION_NETWORK_LISTEN_ADDRESSES);
+    return rc;
 }
 
 static struct address *keep_addresses(struct option_value *v, const struct address *from,
@@ -78,7 +80,7 @@ static struct address *keep_addresses(struct option_value *v, const struct addre
 
 static int set_addresses(const struct option *o, struct option_value *v)
 {
-    struct address found[OPTION_NETWORK_LISTEN_ADDRESSES];
+    struct address found[OPTION_NETWORK_LISTEN_ADDRESSES + 2]; /* an item may be two */
     struct listener_conf *conf = v->conf;
     struct address *kept;
     char *list = arena_text(v->arena, v->text, strlen(v->text));
@@ -167,7 +169,7 @@ static int resolve_server(struct option_value *v, struct upstream_server_conf *s
 static int set_server(const struct option *o, struct option_value *v)
 {
     struct upstream_conf *conf = v->conf;
-    struct upstream_server_conf server = {.id = v->key + strlen(o->key)};
+    struct upstream_server_conf server = {.id = option_member(o, v->key)};
     char *rest = arena_text(v->arena, v->text, strlen(v->text));
     char *next, *word;
     int rc;

@@ -153,10 +153,11 @@ void pid_file_remove(struct pid_file *pf)
 {
     if (!pf)
         return;
-    /* Before the lock is given up: who waits for it then finds that the file is gone, and starts over. */
-    if (!is_at_path(pf->fd, pf->path))
-        log_warning("pid file %s: another file is there now; it stays", pf->path);
-    else if (unlink(pf->path) < 0 && ftruncate(pf->fd, 0) < 0)
+    /*
+     * Before the lock is given up: whoever waits for it then finds that the file is gone, and starts over.
+     * To empty it is always right: if another file is at the path now, this one is nobody's.
+     */
+    if (!(is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) && ftruncate(pf->fd, 0) < 0)
         log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,
                     strerror(errno));
     close(pf->fd);

@@ -23,7 +23,7 @@ struct budget_conf {
 
 struct budget {
     int64_t start_at_ns;
-    int64_t limit_ns;       /* the share that io_ratio gives */
+    int64_t limit_ns; /* the share that io_ratio gives */
     int64_t quantum_ns;
     int64_t checked_at_ns;
     uint64_t max_tasks;

@@ -30,12 +30,12 @@ struct loop {
     /* The loop's own. */
     struct ev_loop *ev;
     int64_t now_ns;
-    int64_t io_ns; /* of this turn */
+    int64_t io_ns;  /* of this turn */
     unsigned ready; /* I/O callbacks of this turn */
     bool woken;     /* the eventfd was among the ready watchers of this turn */
     bool timer_fired;
-    struct list due;       /* of struct timed, in order */
-    struct task *reap;     /* first of this turn */
+    struct list due;   /* of struct timed, in order */
+    struct task *reap; /* first of this turn */
     struct task *reap_last;
     uint64_t tasks_taken; /* from the task lane, ever */
     struct schedule schedule;

@@ -17,9 +17,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/cache_line.h"
 #include "engine/task.h"
-
-#define CACHE_LINE_BYTES 64
 
 struct queue {
     alignas(CACHE_LINE_BYTES) _Atomic(struct task *) tail; /* producers */

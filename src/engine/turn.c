@@ -12,9 +12,9 @@
 #define TURN_AFTER_IO_PRIORITY (-2)
 
 /* A statistic has one writer: no read-modify-write needed. */
-#define BUMP(counter, n)                                                                           \
-    atomic_store_explicit(&(counter),                                                              \
-                          atomic_load_explicit(&(counter), memory_order_relaxed) + (n),            \
+#define BUMP(counter, n)                                                                \
+    atomic_store_explicit(&(counter),                                                   \
+                          atomic_load_explicit(&(counter), memory_order_relaxed) + (n), \
                           memory_order_relaxed)
 
 static bool turn_stop_is_news(struct loop *l)
@@ -325,12 +325,12 @@ static bool turn_shutdown(struct loop *l)
 
 bool turn_run(struct loop *l)
 {
-    turn_poll(l);           /* 1, 2 */
-    turn_fetch_due(l);      /* 2, its end */
-    turn_control(l);        /* 3 */
-    turn_tasks(l);          /* 4 */
-    turn_tail(l);           /* 5 */
-    turn_reap(l);           /* 6 */
+    turn_poll(l);      /* 1, 2 */
+    turn_fetch_due(l); /* 2, its end */
+    turn_control(l);   /* 3 */
+    turn_tasks(l);     /* 4 */
+    turn_tail(l);      /* 5 */
+    turn_reap(l);      /* 6 */
     BUMP(l->counters.turns, 1);
     return turn_shutdown(l); /* 7 */
 }

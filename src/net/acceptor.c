@@ -47,7 +47,8 @@ static enum acceptor_verdict acceptor_judge(int error)
     case EHOSTUNREACH:
     case EOPNOTSUPP:
     case ENETUNREACH: return ACCEPTOR_GO_ON;
-    default: return ACCEPTOR_EXHAUSTED; /* EMFILE, ENFILE, ENOBUFS, ENOMEM, and what we do not know */
+    default:
+        return ACCEPTOR_EXHAUSTED; /* EMFILE, ENFILE, ENOBUFS, ENOMEM, and what we do not know */
     }
 }
 

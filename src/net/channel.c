@@ -5,8 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Reads of a full scratch buffer in one event; then the others of the turn get theirs. */
-#define CHANNEL_READ_ROUNDS 4
+/* Full reads in one event, by copy and by splice; then the others of the turn get theirs. */
+#define CHANNEL_COPY_ROUNDS   4
+#define CHANNEL_SPLICE_ROUNDS 16
 
 enum channel_flag {
     CHANNEL_PAUSED = 1 << 0,       /* reading is paused */
@@ -19,10 +20,16 @@ enum channel_flag {
     CHANNEL_WRITE_BROKEN = 1 << 7, /* the peer takes nothing more; what it sent is still read */
     CHANNEL_RESET = 1 << 8,        /* close with a reset */
     CHANNEL_ENDED = 1 << 9,        /* closed in this turn's reap step */
+    CHANNEL_HANDLERS = 1 << 10,    /* the pipeline has more than its tail */
 };
 
-#define CHANNEL_NO_WRITE                                                                           \
+#define CHANNEL_NO_WRITE \
     (CHANNEL_EOF_WANTED | CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN | CHANNEL_ENDED)
+
+static const struct transport *channel_transport(const struct channel *ch)
+{
+    return transport_table[ch->transport];
+}
 
 /* Bring the watcher in line with what the channel waits for; costs nothing when that is unchanged. */
 static void channel_watch(struct channel *ch)
@@ -35,11 +42,11 @@ static void channel_watch(struct channel *ch)
         want |= EV_WRITE;
     if (want == ch->watched)
         return;
-    ev_io_stop(ch->net->ev, &ch->io);
+    ev_io_stop(channel_net(ch)->ev, &ch->io);
     ch->watched = want;
     if (want) {
         ev_io_modify(&ch->io, want);
-        ev_io_start(ch->net->ev, &ch->io);
+        ev_io_start(channel_net(ch)->ev, &ch->io);
     }
 }
 
@@ -50,13 +57,13 @@ static void channel_end(struct channel *ch, int error)
     ch->flags |= CHANNEL_ENDED;
     ch->error = (int16_t)error;
     channel_watch(ch);
-    loop_reap(ch->net->loop, &ch->end);
+    loop_reap(channel_net(ch)->loop, &ch->end);
 }
 
 static void channel_drop_pending(struct channel *ch)
 {
     if (ch->pipe)
-        pipe_pool_put(&ch->net->pipes, ch->pipe);
+        pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
     ch->pipe = NULL;
     buffer_clear(&ch->out);
     ch->flags &= (uint16_t)~CHANNEL_PENDING;
@@ -124,7 +131,7 @@ void channel_write_failed(struct channel *ch, int error)
 
 static void channel_do_eof(struct channel *ch)
 {
-    if (ch->transport->shutdown_write(ch) < 0) {
+    if (channel_transport(ch)->shutdown_write(ch) < 0) {
         channel_abort(ch, -ECONNRESET); /* ENOTCONN: the peer's reset was faster */
         return;
     }
@@ -153,18 +160,18 @@ int channel_send(struct channel *ch, const void *data, size_t len)
     const uint8_t *rest = data;
     ssize_t n;
 
-    MUST(loop_is_current(ch->net->loop));
+    MUST(loop_is_current(channel_net(ch)->loop));
     if (ch->flags & CHANNEL_NO_WRITE)
         return -EPIPE;
     if (!(ch->flags & CHANNEL_PENDING)) {
-        n = ch->transport->send(ch, data, len);
+        n = channel_transport(ch)->send(ch, data, len);
         if (n < 0 && n != -EAGAIN) {
             channel_write_failed(ch, (int)n);
             return -EPIPE;
         }
         if (n > 0) {
-            ch->last_io_at_ns = loop_now_ns(ch->net->loop);
-            ch->bytes_out += (uint64_t)n;
+            ch->bytes_out +=
+                (uint64_t)n; /* activity is noted where the bytes came from; see note: layout */
             rest += n;
             len -= (size_t)n;
         }
@@ -190,6 +197,8 @@ void channel_send_eof(struct channel *ch)
 
 int channel_write(struct channel *ch, const void *data, size_t len)
 {
+    if (!(ch->flags & CHANNEL_HANDLERS))
+        return channel_send(ch, data, len); /* see note: layout */
     return handler_write(ch->pipeline.tail, data, len);
 }
 
@@ -208,15 +217,15 @@ static int channel_send_pending(struct channel *ch)
         if (n < 0)
             return (int)n;
         if (ch->pipe->bytes == 0) {
-            pipe_pool_put(&ch->net->pipes, ch->pipe);
+            pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
             ch->pipe = NULL;
         }
     }
     while (buffer_bytes(&ch->out) > 0) {
-        n = ch->transport->send(ch, buffer_front(&ch->out), buffer_bytes(&ch->out));
+        n = channel_transport(ch)->send(ch, buffer_front(&ch->out), buffer_bytes(&ch->out));
         if (n < 0)
             return (int)n;
-        ch->last_io_at_ns = loop_now_ns(ch->net->loop);
+        ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
         ch->bytes_out += (uint64_t)n;
         buffer_consume(&ch->out, (size_t)n);
     }
@@ -264,7 +273,7 @@ static void channel_on_eof(struct channel *ch)
         return;
     }
     ch->flags |= CHANNEL_READ_ENDED;
-    ch->last_io_at_ns = loop_now_ns(ch->net->loop);
+    ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
     channel_watch(ch);
     if (!(ch->flags & CHANNEL_DISCARD))
         handler_eof(ch->pipeline.head);
@@ -274,11 +283,11 @@ static void channel_on_eof(struct channel *ch)
 static void channel_on_data(struct channel *ch, size_t n)
 {
     if (n < SPLICE_WORTH_BYTES)
-        ch->large_reads = 0;
-    else if (ch->large_reads < SPLICE_AFTER_READS)
-        ch->large_reads++;
+        ch->read_trend = 0;
+    else if (ch->read_trend < SPLICE_AFTER_READS)
+        ch->read_trend++;
     if (!(ch->flags & CHANNEL_DISCARD))
-        handler_read(ch->pipeline.head, ch->net->scratch, n);
+        handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
 }
 
 /* One read, whichever way; true when there may be more right now. */
@@ -291,9 +300,9 @@ static bool channel_read_once(struct channel *ch)
     if (spliced)
         n = splice_forward(ch);
     else
-        n = ch->transport->recv(ch, ch->net->scratch, room);
+        n = channel_transport(ch)->recv(ch, channel_net(ch)->scratch, room);
     if (n > 0) {
-        ch->last_io_at_ns = loop_now_ns(ch->net->loop);
+        ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
         ch->bytes_in += (uint64_t)n;
         if (!spliced)
             channel_on_data(ch, (size_t)n);
@@ -312,9 +321,10 @@ static bool channel_read_once(struct channel *ch)
 
 static void channel_read(struct channel *ch)
 {
-    for (unsigned round = 0; round < CHANNEL_READ_ROUNDS; round++)
-        if (!channel_read_once(ch) || !(ch->watched & EV_READ))
-            return;
+    unsigned rounds = splice_possible(ch) ? CHANNEL_SPLICE_ROUNDS : CHANNEL_COPY_ROUNDS;
+
+    while (channel_read_once(ch) && (ch->watched & EV_READ) && --rounds > 0)
+        ;
 }
 
 /* Writes come first: they free memory. */
@@ -324,7 +334,8 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 
     (void)ev;
     if (revents & EV_ERROR) {
-        channel_abort(ch, -EIO); /* libev could not watch the descriptor and has stopped the watcher */
+        channel_abort(ch,
+                      -EIO); /* libev could not watch the descriptor and has stopped the watcher */
         return;
     }
     if ((revents & EV_WRITE) && (ch->flags & CHANNEL_PENDING))
@@ -337,8 +348,9 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 
 void channel_init(struct channel *ch, struct netloop *net, int fd)
 {
-    *ch = (struct channel){.net = net, .transport = &transport_plain, .splice_mode = SPLICE_OFF};
+    *ch = (struct channel){.transport = TRANSPORT_PLAIN, .splice_mode = SPLICE_OFF};
     ev_io_init(&ch->io, channel_on_event, fd, 0);
+    ch->io.data = net;
     ch->end.type = &channel_end_type;
     ch->last_io_at_ns = loop_now_ns(net->loop);
     buffer_init(&ch->out);
@@ -346,7 +358,7 @@ void channel_init(struct channel *ch, struct netloop *net, int fd)
 
 void channel_start(struct channel *ch)
 {
-    MUST(loop_is_current(ch->net->loop));
+    MUST(loop_is_current(channel_net(ch)->loop));
     handler_active(ch->pipeline.head);
     channel_watch(ch);
 }
@@ -366,7 +378,7 @@ void channel_close(struct channel *ch)
 
 void channel_abort(struct channel *ch, int error)
 {
-    MUST(loop_is_current(ch->net->loop));
+    MUST(loop_is_current(channel_net(ch)->loop));
     if (ch->flags & CHANNEL_ENDED)
         return;
     ch->flags |= CHANNEL_RESET;
@@ -375,14 +387,31 @@ void channel_abort(struct channel *ch, int error)
 
 void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode mode)
 {
-    MUST(ch->net == dst->net);
+    MUST(channel_net(ch) == channel_net(dst));
     ch->splice_to = dst;
     ch->splice_mode = (uint8_t)mode;
 }
 
+void channel_set_handlers(struct channel *ch, bool any)
+{
+    if (any)
+        ch->flags |= CHANNEL_HANDLERS;
+    else
+        ch->flags &= (uint16_t)~CHANNEL_HANDLERS;
+}
+
+bool channel_can_splice_from(const struct channel *ch)
+{
+    if (ch->splice_mode == SPLICE_OFF || (ch->flags & (CHANNEL_HANDLERS | CHANNEL_DISCARD)))
+        return false;
+    return ch->splice_mode == SPLICE_ON || ch->read_trend >= SPLICE_AFTER_READS ||
+           ch->read_trend < 0;
+}
+
 bool channel_can_splice_into(const struct channel *ch)
 {
-    return !(ch->flags & (CHANNEL_PENDING | CHANNEL_NO_WRITE));
+    return channel_transport(ch)->can_splice &&
+           !(ch->flags & (CHANNEL_HANDLERS | CHANNEL_PENDING | CHANNEL_NO_WRITE));
 }
 
 bool channel_read_ended(const struct channel *ch)

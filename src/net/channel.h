@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/cache_line.h"
 #include "base/must.h"
 #include "engine/task.h"
 #include "net/netloop.h"
@@ -36,28 +37,48 @@
 #define CHANNEL_LOW_BYTES  (32 * 1024)
 #define CHANNEL_HIGH_BYTES (64 * 1024)
 
-/* What a read-write event touches comes first and fits in two cache lines. */
+/*
+ * note: layout. At thousands of connections cache misses are the cost, not instructions. A read-write event
+ * touches of its channel the two lines behind the seldom used one, and of the channel it writes to the first of
+ * these only; `pipeline`, last, shares its line with the tail handler that the session puts right behind. The
+ * session aligns channels to CACHE_LINE_BYTES.
+ *
+ *   | seldom: 64 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | the session's tail handler ...
+ */
 struct channel {
-    struct ev_io io; /* one watcher for both directions */
-    struct netloop *net;
-    const struct transport *transport;
-
-    struct pipeline pipeline;
-    int64_t last_io_at_ns;
-    uint64_t bytes_in;
-    uint64_t bytes_out;
-    struct channel *splice_to; /* NULL: bytes always take the way through the pipeline */
-    uint16_t flags;
-    uint8_t watched; /* the events `io` is started for */
-    uint8_t splice_mode;
-    uint8_t large_reads; /* in a row, up to what makes splice worth it */
-    uint8_t small_splices;
-    int16_t error; /* why it ended: 0 or -errno */
-
     struct pipe *pipe; /* spliced bytes the peer did not take yet; they go before `out` */
     struct buffer out;
+    struct channel *splice_to; /* NULL: bytes always take the way through the pipeline */
     struct task end;
+
+    struct ev_io io; /* one watcher for both directions; its data is the netloop */
+    uint64_t bytes_out;
+    uint16_t flags;
+    int16_t error;     /* why it ended: 0 or -errno */
+    uint8_t watched;   /* the events `io` is started for */
+    uint8_t transport; /* enum transport_kind */
+    uint8_t splice_mode;
+    int8_t read_trend; /* > 0: large reads in a row; < 0: small ones while splicing */
+
+    struct pipeline pipeline;
+    uint64_t bytes_in;
+    int64_t last_io_at_ns;
 };
+
+_Static_assert(offsetof(struct channel, io) == CACHE_LINE_BYTES, "see note: layout");
+_Static_assert(offsetof(struct channel, pipeline) == 2 * CACHE_LINE_BYTES, "see note: layout");
+
+/*
+ * channel_net(ch):
+ * What ${ch} shares with the other channels of its loop.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+static inline struct netloop *channel_net(const struct channel *ch)
+{
+    return ch->io.data;
+}
 
 /*
  * channel_init(ch, net, fd):
@@ -182,12 +203,23 @@ bool channel_write_ended(const struct channel *ch);
 bool channel_ended(const struct channel *ch);
 
 /*
- * channel_can_splice_into(ch):
- * For net/splice: can bytes go to the kernel directly, since none wait and sending has not ended?
+ * channel_set_handlers(ch, any):
+ * For net/pipeline: are there handlers before the tail? Without them bytes take the short way.
  *
  * Thread: loop of ${ch}
  * Errors: none
  */
+void channel_set_handlers(struct channel *ch, bool any);
+
+/*
+ * channel_can_splice_from(ch) / channel_can_splice_into(ch):
+ * For net/splice: is what ${ch} reads large and wanted as it is; can bytes go to the kernel directly, since
+ * none wait, no handler wants them and sending has not ended?
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+bool channel_can_splice_from(const struct channel *ch);
 bool channel_can_splice_into(const struct channel *ch);
 
 /*

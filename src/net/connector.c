@@ -69,7 +69,8 @@ static void connector_on_writable(struct ev_loop *ev, struct ev_io *w, int reven
 
 static void connector_run_timer(struct task *t)
 {
-    struct connector *c = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct connector, timer);
+    struct connector *c =
+        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct connector, timer);
 
     if (c->at >= c->n_addresses)
         connector_finish(c, c->error);

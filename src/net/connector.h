@@ -31,10 +31,10 @@ struct connector {
     connector_done *done;
     const struct address *addresses;
     unsigned n_addresses;
-    unsigned at;           /* the address being tried */
+    unsigned at; /* the address being tried */
     int64_t deadline_at_ns;
-    int fd;                /* -1: not connecting */
-    int error;             /* of the last address that failed */
+    int fd;    /* -1: not connecting */
+    int error; /* of the last address that failed */
 };
 
 /*

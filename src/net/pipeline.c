@@ -21,6 +21,7 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
     else
         p->head = h;
     tail->prev = h;
+    channel_set_handlers(tail->channel, true);
 }
 
 void pipeline_remove(struct pipeline *p, struct handler *h)
@@ -31,6 +32,7 @@ void pipeline_remove(struct pipeline *p, struct handler *h)
     else
         p->head = h->next;
     h->next->prev = h->prev;
+    channel_set_handlers(h->channel, p->head != p->tail);
     /* ${h} keeps its own links, so that the operation it is in can still pass its event on. */
 }
 

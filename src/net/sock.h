@@ -24,7 +24,8 @@ struct sock_listen_conf {
  * Errors: 0; -EADDRINUSE (also: a process listens on the unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
  *         -ENOTSOCK (the unix path is something else); -errno of socket(2), bind(2), listen(2)
  */
-int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_conf *conf) MUST_CHECK;
+int sock_listen(int *out_fd, const struct address *a,
+                const struct sock_listen_conf *conf) MUST_CHECK;
 
 /*
  * sock_unlink(a):

@@ -9,15 +9,7 @@
 
 bool splice_possible(const struct channel *ch)
 {
-    const struct channel *dst = ch->splice_to;
-
-    if (ch->splice_mode == SPLICE_OFF || !dst)
-        return false;
-    if (ch->splice_mode == SPLICE_AUTO && ch->large_reads < SPLICE_AFTER_READS)
-        return false;
-    return ch->transport->can_splice && dst->transport->can_splice &&
-           ch->pipeline.head == ch->pipeline.tail && dst->pipeline.head == dst->pipeline.tail &&
-           channel_can_splice_into(dst);
+    return channel_can_splice_from(ch) && channel_can_splice_into(ch->splice_to);
 }
 
 static ssize_t splice_once(int from_fd, int to_fd, size_t len)
@@ -33,26 +25,26 @@ static ssize_t splice_once(int from_fd, int to_fd, size_t len)
 /* Two small ones in a row: copying is cheaper again. */
 static void splice_note_size(struct channel *ch, ssize_t n)
 {
-    if (n >= SPLICE_WORTH_BYTES) {
-        ch->small_splices = 0;
-    } else if (++ch->small_splices >= SPLICE_AFTER_READS) {
-        ch->small_splices = 0;
-        ch->large_reads = 0;
-    }
+    if (n >= SPLICE_WORTH_BYTES)
+        ch->read_trend = SPLICE_AFTER_READS;
+    else if (ch->read_trend > 0)
+        ch->read_trend = -1;
+    else
+        ch->read_trend = 0;
 }
 
 /* ${dst} cannot take spliced bytes: what is in ${p} goes the long way round. */
 static void splice_copy_out(struct channel *dst, struct pipe *p)
 {
     while (p->bytes > 0) {
-        ssize_t n = read(p->read_fd, dst->net->scratch, NETLOOP_SCRATCH_BYTES);
+        ssize_t n = read(p->read_fd, channel_net(dst)->scratch, NETLOOP_SCRATCH_BYTES);
 
         MUST(n > 0);
         p->bytes -= (size_t)n;
-        if (channel_send(dst, dst->net->scratch, (size_t)n) < 0)
+        if (channel_send(dst, channel_net(dst)->scratch, (size_t)n) < 0)
             break;
     }
-    pipe_pool_put(&dst->net->pipes, p);
+    pipe_pool_put(&channel_net(dst)->pipes, p);
 }
 
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
@@ -63,7 +55,7 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
         return n < 0 ? n : -EAGAIN;
     p->bytes -= (size_t)n;
     ch->bytes_out += (uint64_t)n;
-    ch->last_io_at_ns = loop_now_ns(ch->net->loop);
+    ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
     return n;
 }
 
@@ -76,12 +68,12 @@ static void splice_deliver(struct channel *ch, struct channel *dst, struct pipe 
         ch->splice_mode = SPLICE_OFF;
         splice_copy_out(dst, p);
     } else if (n < 0 && n != -EAGAIN) {
-        pipe_pool_put(&dst->net->pipes, p);
+        pipe_pool_put(&channel_net(dst)->pipes, p);
         channel_write_failed(dst, (int)n);
     } else if (p->bytes > 0) {
         channel_give_pipe(dst, p);
     } else {
-        pipe_pool_put(&dst->net->pipes, p);
+        pipe_pool_put(&channel_net(dst)->pipes, p);
     }
 }
 
@@ -91,13 +83,13 @@ ssize_t splice_forward(struct channel *ch)
     struct pipe *p;
     ssize_t n;
 
-    if (pipe_pool_get(&ch->net->pipes, &p) < 0) {
+    if (pipe_pool_get(&channel_net(ch)->pipes, &p) < 0) {
         ch->splice_mode = SPLICE_OFF; /* no descriptors to spare: copying needs none */
         return -EOPNOTSUPP;
     }
     n = splice_once(ch->io.fd, p->write_fd, SPLICE_MAX_BYTES);
     if (n <= 0) {
-        pipe_pool_put(&ch->net->pipes, p);
+        pipe_pool_put(&channel_net(ch)->pipes, p);
         if (n == -EINVAL || n == -EOPNOTSUPP) {
             ch->splice_mode = SPLICE_OFF;
             return -EOPNOTSUPP;

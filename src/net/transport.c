@@ -31,9 +31,11 @@ static int plain_shutdown_write(struct channel *ch)
     return shutdown(ch->io.fd, SHUT_WR) < 0 ? -errno : 0;
 }
 
-const struct transport transport_plain = {
+static const struct transport transport_plain = {
     .recv = plain_recv,
     .send = plain_send,
     .shutdown_write = plain_shutdown_write,
     .can_splice = true,
 };
+
+const struct transport *const transport_table[] = {[TRANSPORT_PLAIN] = &transport_plain};

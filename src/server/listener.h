@@ -26,10 +26,10 @@ struct listener_conf {
     struct address *addresses;
     unsigned n_addresses;
     enum listener_service service;
-    const char *upstream;   /* name of the upstream; NULL unless service is LISTENER_PROXY */
-    bool log_handler;       /* pipeline = log */
+    const char *upstream; /* name of the upstream; NULL unless service is LISTENER_PROXY */
+    bool log_handler;     /* pipeline = log */
     unsigned backlog;
-    unsigned reuseport;     /* listen sockets an address has */
+    unsigned reuseport; /* listen sockets an address has */
     enum splice_mode splice;
     int64_t idle_timeout_ns;       /* 0: none */
     int64_t half_close_timeout_ns; /* 0: none */

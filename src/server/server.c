@@ -85,9 +85,9 @@ static unsigned server_worker_threads(const struct server_conf *conf)
 static int server_create_loops(struct server *sv)
 {
     const struct server_conf *conf = sv->conf;
-    struct loop_conf loop = {.budget = {.io_ratio = conf->worker.io_ratio,
-                                        .quantum_ns = conf->worker.task_quantum_ns},
-                             .max_pending_tasks = conf->worker.max_pending_tasks};
+    struct loop_conf loop = {
+        .budget = {.io_ratio = conf->worker.io_ratio, .quantum_ns = conf->worker.task_quantum_ns},
+        .max_pending_tasks = conf->worker.max_pending_tasks};
     struct loop_group_conf boss = {
         .name = "boss", .pool = 1, .n_loops = conf->boss.threads, .loop = loop};
     struct loop_group_conf workers = {.name = "work",

@@ -23,9 +23,9 @@ struct server_boss_conf {
 };
 
 struct server_worker_conf {
-    unsigned threads;         /* 0: two a processor */
-    unsigned io_ratio;        /* 1 to 100, percent of a turn's time that is for I/O */
-    int64_t task_quantum_ns;  /* the most a turn spends on tasks */
+    unsigned threads;        /* 0: two a processor */
+    unsigned io_ratio;       /* 1 to 100, percent of a turn's time that is for I/O */
+    int64_t task_quantum_ns; /* the most a turn spends on tasks */
     unsigned max_pending_tasks;
     enum chooser_kind chooser;
 };

@@ -69,14 +69,15 @@ static void worker_run_drain(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, drain);
 
-    list_for_each(node, &w->sessions) session_drain(LIST_ENTRY(node, struct session, link));
+    list_for_each (node, &w->sessions)
+        session_drain(LIST_ENTRY(node, struct session, link));
 }
 
 static void worker_run_stop(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
 
-    list_for_each(node, &w->sessions)
+    list_for_each (node, &w->sessions)
         session_abort(LIST_ENTRY(node, struct session, link), SESSION_STOP);
 }
 

@@ -2,13 +2,14 @@
 #include "service/echo.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 
 #include "service/log_handler.h"
 #include "service/relay.h"
 
 struct echo {
-    struct channel client;
+    alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
     struct relay back;
     struct session session;
     struct log_handler log;
@@ -26,7 +27,7 @@ static void echo_free(struct session *s)
 
 static int echo_create(struct session **out, const struct service *service)
 {
-    struct echo *e = malloc(sizeof(*e));
+    struct echo *e = aligned_alloc(alignof(struct echo), sizeof(*e));
 
     if (!e)
         return -ENOMEM;

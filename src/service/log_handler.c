@@ -40,7 +40,8 @@ static void log_bytes(const struct handler *h, const char *event, const uint8_t 
 
     if (!log_wanted(LOG_LEVEL_DEBUG))
         return;
-    snprintf(detail, sizeof(detail), ": %zu bytes%s", len, shown < len ? ", the first of them" : "");
+    snprintf(detail, sizeof(detail), ": %zu bytes%s", len,
+             shown < len ? ", the first of them" : "");
     log_event(h, event, detail);
     for (size_t at = 0; at < shown; at += LOG_ROW_BYTES)
         log_row(data, at, shown - at < LOG_ROW_BYTES ? shown - at : LOG_ROW_BYTES);

@@ -2,6 +2,7 @@
 #include "service/proxy.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +16,9 @@
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 struct proxy {
-    struct channel client;
+    alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
     struct relay to_server;
-    struct channel server;
+    alignas(CACHE_LINE_BYTES) struct channel server;
     struct relay to_client;
     struct session session;
     struct connector connector;
@@ -43,7 +44,7 @@ static void proxy_free(struct session *s)
 
 static int proxy_create(struct session **out, const struct service *service)
 {
-    struct proxy *p = malloc(sizeof(*p));
+    struct proxy *p = aligned_alloc(alignof(struct proxy), sizeof(*p));
 
     if (!p)
         return -ENOMEM;
@@ -68,9 +69,10 @@ static void proxy_log_failure(const struct proxy *p, int error, const char *then
 
     if (!log_allowed(&server->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         return;
-    log_warning("upstream %s: server %s (%s): cannot connect: %s; %s (%u more such lines held back)",
-                p->session.service->upstream->conf->name, server->conf->id,
-                server->conf->address_text, strerror(-error), then, suppressed);
+    log_warning(
+        "upstream %s: server %s (%s): cannot connect: %s; %s (%u more such lines held back)",
+        p->session.service->upstream->conf->name, server->conf->id, server->conf->address_text,
+        strerror(-error), then, suppressed);
 }
 
 /* The server at hand failed: the next one, or the end of the session. */

@@ -12,9 +12,10 @@
 #include "net/channel.h"
 #include "service/session.h"
 
+/* The session puts it right behind the channel it is the tail of; see note: layout in net/channel.h. */
 struct relay {
-    struct handler handler;
     struct channel *to;
+    struct handler handler;
     struct session *session;
 };
 

@@ -16,7 +16,7 @@ struct service_ops;
 
 struct service {
     const struct service_ops *ops;
-    const char *listener; /* name, for logs */
+    const char *listener;      /* name, for logs */
     struct upstream *upstream; /* proxy only */
     enum splice_mode splice;
     bool log_handler;              /* put service/log_handler into the client's pipeline */

@@ -79,8 +79,8 @@ struct service_ops {
 struct session {
     struct list link; /* on the owner's list */
     const struct service *service;
-    struct session_owner *owner; /* NULL: not adopted yet */
-    void *handed_to;             /* until then: for whoever handles the hand-over */
+    struct session_owner *owner;        /* NULL: not adopted yet */
+    void *handed_to;                    /* until then: for whoever handles the hand-over */
     struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not there (yet) */
     unsigned open_legs;
     int client_fd; /* until the client's channel has it; -1 then */

@@ -40,7 +40,8 @@ struct upstream_server {
 
 struct upstream {
     const struct upstream_conf *conf;
-    struct upstream_server *servers; /* conf->n_servers of them, in the order of the configuration */
+    struct upstream_server
+        *servers; /* conf->n_servers of them, in the order of the configuration */
     struct balancer balancer;
 };
 

@@ -1,0 +1,191 @@
+"""listen: every kind of address, alone and together, and what happens to socket files."""
+
+import os
+import stat
+import threading
+
+from support import net
+from support.case import check, check_equal, test
+
+
+def echo_config(name, address, options=""):
+    return f"[listen {name}]\naddress = {address}\nservice = echo\n{options}\n"
+
+
+def port_of(address):
+    return int(address.rpartition(":")[2])
+
+
+def expect_echo(address, message=b"hello"):
+    with net.connect(address) as client:
+        check_equal(net.exchange(client, message), message, f"the echo from {address}")
+
+
+def refused(address):
+    try:
+        net.connect(address, limit_s=2).close()
+        return False
+    except (ConnectionRefusedError, FileNotFoundError):
+        return True
+
+
+@test(each=[{"kind": "IPv4"}, {"kind": "IPv6"}, {"kind": "unix path"}, {"kind": "abstract"}])
+def one_kind(t, kind):
+    """an echo answers on an address of kind {kind}, and no more after the stop"""
+    address = {"IPv4": t.address(), "IPv6": f"[::1]:{t.port()}", "unix path": t.path("x.sock"),
+               "abstract": f"@reactord-test-{os.getpid()}"}[kind]
+    with t.daemon(echo_config("one", address)) as daemon:
+        expect_echo(address)
+        daemon.stop()
+    check(refused(address), f"{address} still takes connections")
+
+
+@test()
+def all_kinds_in_one_listener(t):
+    """one listener with four addresses answers on each"""
+    addresses = [t.address(), f"[::1]:{t.port()}", t.path("x.sock"), f"@reactord-all-{os.getpid()}"]
+    with t.daemon(echo_config("all", ", ".join(addresses))):
+        for address in addresses:
+            expect_echo(address)
+
+
+@test()
+def wildcard(t):
+    """*:PORT answers on IPv4 and on IPv6"""
+    port = t.port()
+    with t.daemon(echo_config("any", f"*:{port}")):
+        expect_echo(f"127.0.0.1:{port}")
+        expect_echo(f"127.0.0.2:{port}")
+        expect_echo(f"[::1]:{port}")
+
+
+@test()
+def ipv6_only(t):
+    """[::]:PORT does not take the IPv4 port, which another listener can have"""
+    port = t.port()
+    config = (echo_config("six", f"[::]:{port}")
+              + echo_config("four", f"127.0.0.1:{port}", "pipeline = log"))
+    with t.daemon(config):
+        expect_echo(f"[::1]:{port}")
+        expect_echo(f"127.0.0.1:{port}")
+
+
+@test()
+def several_listeners_and_boss_threads(t):
+    """six listeners on two boss threads all answer, at the same time"""
+    addresses = [t.address() for _ in range(6)]
+    config = "[boss]\nthreads = 2\naccept_batch = 2\n" + "".join(
+        echo_config(f"echo-{i}", address) for i, address in enumerate(addresses))
+    failures = []
+
+    def ask(address):
+        try:
+            for _ in range(20):
+                expect_echo(address)
+        except Exception as error:
+            failures.append(f"{address}: {error}")
+
+    with t.daemon(config):
+        threads = [threading.Thread(target=ask, args=(address,)) for address in addresses]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    check(not failures, "; ".join(failures))
+
+
+@test()
+def reuseport(t):
+    """reuseport = 2 opens two listen sockets on the port, and every connection is answered"""
+    address = t.address()
+    with t.daemon("[boss]\nthreads = 2\n" + echo_config("two", address, "reuseport = 2")):
+        check_equal(net.listening(port_of(address)), 2, "listen sockets")
+        for _ in range(60):
+            expect_echo(address)
+
+
+@test()
+def restart_at_once(t):
+    """a restart gets its port back at once, connections of the last run in TIME_WAIT or not"""
+    address = t.address()
+    for _ in range(3):
+        with t.daemon(echo_config("again", address)) as daemon:
+            with net.connect(address) as client:
+                net.exchange(client, b"x")
+                daemon.stop()  # the daemon's side closes first, and is the one to wait
+
+
+@test()
+def socket_file(t):
+    """a unix socket's file is there while it runs, and removed at the stop"""
+    path = t.path("x.sock")
+    with t.daemon(echo_config("file", path)) as daemon:
+        check(stat.S_ISSOCK(os.stat(path).st_mode), "no socket file")
+        daemon.stop()
+    check(not os.path.lexists(path), "the socket file is still there")
+
+
+@test()
+def stale_socket_file(t):
+    """the socket file of a killed instance is replaced"""
+    path = t.path("x.sock")
+    with net.listen(path):
+        pass
+    check(os.path.exists(path), "closing a listener does not remove its file")
+    with t.daemon(echo_config("stale", path)):
+        expect_echo(path)
+
+
+@test()
+def live_socket_file(t):
+    """the socket file of a running server is refused with exit code 3, and that server goes on"""
+    path = t.path("x.sock")
+    config = echo_config("live", path)
+    with t.daemon(config):
+        done = t.reactord("-c", t.write("second.ini", config))
+        check_equal(done.code, 3, "exit code")
+        check(path in done.err, f"stderr does not name it: {done.err}")
+        expect_echo(path)
+
+
+@test()
+def other_file_in_the_way(t):
+    """a plain file where the socket should be is refused with exit code 3 and not touched"""
+    path = t.write("x.sock", "precious")
+    done = t.reactord("-c", t.write("c.ini", echo_config("file", path)))
+    check_equal(done.code, 3, "exit code")
+    with open(path, encoding="ascii") as f:
+        check_equal(f.read(), "precious", "the file")
+
+
+@test()
+def socket_in_no_directory(t):
+    """a socket path in a directory that does not exist is refused with exit code 3"""
+    path = t.path("nowhere/x.sock")
+    done = t.reactord("-c", t.write("c.ini", echo_config("file", path)))
+    check_equal(done.code, 3, "exit code")
+    check(path in done.err, f"stderr does not name it: {done.err}")
+
+
+@test()
+def accept_batch_of_one(t):
+    """accept_batch = 1 and backlog = 8 still serve 100 connections that come at once"""
+    address = t.address()
+    with t.daemon("[boss]\naccept_batch = 1\n" + echo_config("slow", address, "backlog = 8")):
+        clients = [net.connect(address) for _ in range(100)]
+        for client in clients:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            client.close()
+
+
+@test(each={"chooser": ["round_robin", "least_connections", "p2c"]})
+def choosers(t, chooser):
+    """chooser = {chooser}: 60 connections on three workers are all served"""
+    address = t.address()
+    config = f"[worker]\nthreads = 3\nchooser = {chooser}\n" + echo_config("many", address)
+    with t.daemon(config):
+        clients = [net.connect(address) for _ in range(60)]
+        for client in clients:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        for client in clients:
+            client.close()

@@ -1,0 +1,221 @@
+"""start: from nothing to READY=1 and back: notification, pid file, user, refusals to start."""
+
+import os
+import pwd
+import signal
+import subprocess
+
+from support import net
+from support.case import Skipped, check, check_equal, is_root, test
+
+ECHO = """
+[listen echo]
+address = {address}
+service = echo
+"""
+
+
+@test()
+def the_shortest_life(t):
+    """it starts, says READY=1, ends at SIGTERM with exit code 0, and says STOPPING=1"""
+    with t.daemon(ECHO.format(address=t.address())) as daemon:
+        check(not daemon.has_notified("STOPPING=1"), "STOPPING=1 before the signal")
+        daemon.stop()
+        check(daemon.has_notified("STOPPING=1"), "no STOPPING=1")
+
+
+@test()
+def ready_means_listening(t):
+    """a client that connects at READY=1 is served"""
+    address = t.address()
+    with t.daemon(ECHO.format(address=address)), net.connect(address) as client:
+        check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+
+
+@test()
+def pid_file(t):
+    """the pid file holds the process id and a newline, and is gone after the stop"""
+    path = t.path("reactord.pid")
+    config = f"[reactord]\npid_file = {path}\n" + ECHO.format(address=t.address())
+    with t.daemon(config) as daemon:
+        with open(path, encoding="ascii") as f:
+            check_equal(f.read(), f"{daemon.pid}\n", "the pid file")
+        daemon.stop()
+        check(not os.path.exists(path), "the pid file is still there")
+
+
+@test()
+def second_instance_same_pid_file(t):
+    """a second instance with the pid file of a running one does not start, and leaves the file alone"""
+    path = t.path("reactord.pid")
+    config = "[reactord]\npid_file = {}\n" + ECHO
+    with t.daemon(config.format(path, address=t.address())) as daemon:
+        second = t.reactord("-c", t.write("second.ini", config.format(path, address=t.address())))
+        check_equal(second.code, 3, "exit code")
+        check(str(daemon.pid) in second.err, f"stderr does not name the holder: {second.err}")
+        with open(path, encoding="ascii") as f:
+            check_equal(f.read(), f"{daemon.pid}\n", "the pid file")
+
+
+@test()
+def stale_pid_file(t):
+    """a pid file that a killed instance left is replaced"""
+    path = t.write("reactord.pid", "4194304\n")
+    config = f"[reactord]\npid_file = {path}\n" + ECHO.format(address=t.address())
+    with t.daemon(config) as daemon:
+        with open(path, encoding="ascii") as f:
+            check_equal(f.read(), f"{daemon.pid}\n", "the pid file")
+
+
+@test()
+def foreign_pid_file(t):
+    """a pid_file that is some other file is refused with exit code 3, its content untouched"""
+    path = t.write("precious", "not a number\n")
+    config = f"[reactord]\npid_file = {path}\n" + ECHO.format(address=t.address())
+    done = t.reactord("-c", t.write("c.ini", config))
+    check_equal(done.code, 3, "exit code")
+    with open(path, encoding="ascii") as f:
+        check_equal(f.read(), "not a number\n", "the file")
+
+
+@test()
+def address_in_use(t):
+    """an address that is taken ends the start with exit code 3 and is named in stderr"""
+    address = t.address()
+    with net.listen(address):
+        done = t.reactord("-c", t.write("c.ini", ECHO.format(address=address)))
+    check_equal(done.code, 3, "exit code")
+    check(address in done.err and "in use" in done.err, f"stderr: {done.err}")
+
+
+@test()
+def address_of_another_host(t):
+    """an address that no interface has ends the start with exit code 3 and is named in stderr"""
+    address = f"192.0.2.1:{t.port()}"  # TEST-NET-1, RFC 5737
+    done = t.reactord("-c", t.write("c.ini", ECHO.format(address=address)))
+    check_equal(done.code, 3, "exit code")
+    check(address in done.err, f"stderr: {done.err}")
+
+
+@test()
+def failed_start_leaves_nothing(t):
+    """a start that fails at its last address removes the socket file and the pid file it made"""
+    taken, sock, pid = t.address(), t.path("x.sock"), t.path("reactord.pid")
+    config = f"[reactord]\npid_file = {pid}\n" + ECHO.format(address=f"{sock}, {taken}")
+    with net.listen(taken):
+        done = t.reactord("-c", t.write("c.ini", config))
+    check_equal(done.code, 3, "exit code")
+    check(not os.path.exists(sock), "the socket file is still there")
+    check(not os.path.exists(pid), "the pid file is still there")
+
+
+@test()
+def user(t):
+    """user = nobody: all its threads run as nobody without capabilities, on a port bound as root"""
+    if not is_root():
+        raise Skipped("needs root")
+    port = next(p for p in range(1023, 600, -1) if not net.listening(p))
+    nobody = pwd.getpwnam("nobody")
+    config = "[reactord]\nuser = nobody\n" + ECHO.format(address=f"127.0.0.1:{port}")
+    with t.daemon(config) as daemon, net.connect(f"127.0.0.1:{port}") as client:
+        check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        check_equal(daemon.status("Uid").split(), [str(nobody.pw_uid)] * 4, "Uid")
+        check_equal(daemon.status("Gid").split(), [str(nobody.pw_gid)] * 4, "Gid")
+        check(daemon.status("Groups").split() in ([], [str(nobody.pw_gid)]),
+              f"groups {daemon.status('Groups')}")
+        for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
+            check_equal(int(daemon.status(name), 16), 0, name)
+        for task in os.listdir(f"/proc/{daemon.pid}/task"):
+            check_equal(os.stat(f"/proc/{daemon.pid}/task/{task}").st_uid, nobody.pw_uid,
+                        f"user of thread {task}")
+
+
+@test()
+def files_of_a_user(t):
+    """user = nobody: the log file can be reopened, and the stop works, after root is given up"""
+    if not is_root():
+        raise Skipped("needs root")
+    nobody = pwd.getpwnam("nobody")
+    os.makedirs(t.path("run"))
+    os.chown(t.path("run"), nobody.pw_uid, nobody.pw_gid)
+    log, sock, pid = t.path("run/x.log"), t.path("run/x.sock"), t.path("run/x.pid")
+    config = (f"[reactord]\nuser = nobody\nlog = {log}\npid_file = {pid}\n"
+              + ECHO.format(address=sock))
+    with t.daemon(config) as daemon:
+        os.rename(log, log + ".1")
+        daemon.signal(signal.SIGUSR1)
+        t.eventually(lambda: os.path.exists(log) and os.path.getsize(log), "a new log file")
+        with net.connect(sock) as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        daemon.stop()
+    check(not os.path.exists(sock), "the socket file is still there")
+    check(not os.path.exists(pid), "the pid file is still there")
+
+
+@test(each=[{"option": "user"}, {"option": "group"}])
+def unknown_account(t, option):
+    """a {option} that does not exist ends the start and is named in stderr"""
+    config = f"[reactord]\n{option} = no-such-account\n" + ECHO.format(address=t.address())
+    done = t.reactord("-c", t.write("c.ini", config))
+    check(done.code in (1, 3), f"exit code {done.code}")
+    check("no-such-account" in done.err, f"stderr: {done.err}")
+
+
+@test()
+def ordinary_user(t):
+    """an ordinary user can run it: exit code 0 without user, and a clear refusal with another's"""
+    if not is_root():
+        raise Skipped("needs root")
+    nobody = pwd.getpwnam("nobody").pw_uid
+    address = t.address()
+    plain = t.write("plain.ini", ECHO.format(address=address))
+    other = t.write("other.ini", "[reactord]\nuser = daemon\n" + ECHO.format(address=address))
+    os.chmod(t.options.reactord, os.stat(t.options.reactord).st_mode | 0o555)
+    if subprocess.run([t.options.reactord, "--version"], user=nobody, check=False,
+                      capture_output=True).returncode:
+        raise Skipped("nobody may not run the program where it is")
+    done = t.reactord("-c", other, user=nobody)
+    check_equal(done.code, 3, "exit code of the other's")
+    check("root" in done.err, f"stderr: {done.err}")
+    process = subprocess.Popen([t.options.reactord, "-c", plain], user=nobody,
+                               stderr=subprocess.DEVNULL)
+    try:
+        t.eventually(lambda: net.listening(int(address.rpartition(":")[2])), "a listen socket")
+        process.terminate()
+        check_equal(process.wait(10 * t.scale), 0, "exit code")
+    finally:
+        process.kill()
+        process.wait()
+
+
+@test()
+def hangup(t):
+    """SIGHUP changes nothing but a warning in the log; the open session goes on"""
+    address = t.address()
+    with t.daemon(ECHO.format(address=address)) as daemon, net.connect(address) as client:
+        net.exchange(client, b"before")
+        daemon.signal(signal.SIGHUP)
+        t.eventually(lambda: daemon.log_lines(r"warning.*(reload|restart)"), "a warning")
+        check_equal(net.exchange(client, b"after"), b"after", "the echo")
+
+
+@test()
+def closed_standard_descriptors(t):
+    """started without stdin, stdout and stderr it serves, and writes to none of its clients' sockets"""
+    address, log = t.address(), t.path("x.log")
+    config = t.write("c.ini", f"[reactord]\nlog = {log}\nlog_level = debug\n"
+                     + ECHO.format(address=address))
+    process = subprocess.Popen(["sh", "-c", f'exec "{t.options.reactord}" -c "{config}" '
+                                "<&- >&- 2>&-"])
+    try:
+        t.eventually(lambda: net.listening(int(address.rpartition(":")[2])), "a listen socket")
+        with net.connect(address) as client:
+            for word in (b"one", b"two"):
+                check_equal(net.exchange(client, word), word, "the echo")
+            client.shutdown(net.socket.SHUT_WR)
+            check_equal(net.read_to_end(client), b"", "the rest")
+        process.terminate()
+        check_equal(process.wait(10 * t.scale), 0, "exit code")
+    finally:
+        process.kill()
+        process.wait()

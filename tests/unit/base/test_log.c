@@ -1,0 +1,218 @@
+/* base/log: which lines reach the sink, and what they look like there. */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+/* A sink that keeps the last line. */
+static struct {
+    int lines;
+    enum log_level level;
+    char text[2 * LOG_LINE_BYTES];
+} seen;
+
+static void keep(void *cookie, enum log_level level, const char *text)
+{
+    ck_assert_ptr_eq(cookie, &seen);
+    seen.lines++;
+    seen.level = level;
+    strcpy(seen.text, text);
+    errno = EBADF; /* a sink may fail */
+}
+
+static const struct log_sink keeper = {.write = keep, .cookie = &seen};
+
+static void setup(void)
+{
+    memset(&seen, 0, sizeof(seen));
+    log_set_sink(&keeper);
+}
+
+START_TEST(a_line_reaches_the_sink_formatted)
+{
+    log_warning("%s: %d left", "echo", 3);
+    ck_assert_int_eq(seen.lines, 1);
+    ck_assert_int_eq(seen.level, LOG_LEVEL_WARNING);
+    ck_assert_str_eq(seen.text, "echo: 3 left");
+}
+END_TEST
+
+START_TEST(info_is_wanted_and_debug_is_not_unless_asked_for)
+{
+    log_info("written");
+    log_debug("left out");
+    ck_assert_int_eq(seen.lines, 1);
+    log_set_level(LOG_LEVEL_DEBUG);
+    log_debug("written");
+    ck_assert_int_eq(seen.lines, 2);
+    ck_assert_int_eq(seen.level, LOG_LEVEL_DEBUG);
+}
+END_TEST
+
+START_TEST(an_error_is_written_at_every_level)
+{
+    log_set_level(LOG_LEVEL_ERROR);
+    ck_assert(log_wanted(LOG_LEVEL_ERROR));
+    ck_assert(!log_wanted(LOG_LEVEL_WARNING));
+    log_warning("left out");
+    log_error("written");
+    ck_assert_int_eq(seen.lines, 1);
+}
+END_TEST
+
+START_TEST(the_longest_line_is_kept_whole)
+{
+    char longest[LOG_LINE_BYTES];
+
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    log_info("%s", longest);
+    ck_assert_str_eq(seen.text, longest);
+}
+END_TEST
+
+START_TEST(a_longer_line_is_cut_and_ends_in_dots)
+{
+    char too_long[LOG_LINE_BYTES + 1];
+
+    memset(too_long, 'x', sizeof(too_long) - 1);
+    too_long[sizeof(too_long) - 1] = '\0';
+    log_info("%s", too_long);
+    ck_assert_uint_eq(strlen(seen.text), LOG_LINE_BYTES - 1);
+    ck_assert_str_eq(seen.text + LOG_LINE_BYTES - 1 - 4, "x...");
+}
+END_TEST
+
+START_TEST(errno_survives_a_line)
+{
+    errno = ENOENT;
+    log_info("text");
+    ck_assert_int_eq(seen.lines, 1);
+    ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+START_TEST(every_level_has_a_name_that_is_parsed_back)
+{
+    for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++) {
+        enum log_level level = LOG_LEVEL_ERROR;
+
+        ck_assert_int_eq(log_level_parse(&level, log_level_name((enum log_level)i)), 0);
+        ck_assert_int_eq(level, i);
+    }
+}
+END_TEST
+
+START_TEST(an_unknown_level_is_refused_and_changes_nothing)
+{
+    static const char *const words[] = {"", "warn", "Error", "info ", "4"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        enum log_level level = LOG_LEVEL_NOTICE;
+
+        ck_assert_int_eq(log_level_parse(&level, words[i]), -EINVAL);
+        ck_assert_int_eq(level, LOG_LEVEL_NOTICE);
+    }
+}
+END_TEST
+
+START_TEST(without_a_sink_lines_go_to_stderr)
+{
+    char line[128];
+    int pipe_fds[2];
+    ssize_t n;
+
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    ck_assert_int_eq(dup2(pipe_fds[1], STDERR_FILENO), STDERR_FILENO);
+    log_set_sink(NULL);
+    log_error("user %s: there is no such user", "nobdy");
+    n = read(pipe_fds[0], line, sizeof(line) - 1);
+    ck_assert_int_gt(n, 0);
+    line[n] = '\0';
+    ck_assert_str_eq(line, "reactord: error: user nobdy: there is no such user\n");
+}
+END_TEST
+
+START_TEST(a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_back)
+{
+    struct log_limit limit = {0};
+    unsigned suppressed = 99;
+
+    ck_assert(log_allowed(&limit, 50 * NS_PER_MS, &suppressed));
+    ck_assert_uint_eq(suppressed, 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert(!log_allowed(&limit, 50 * NS_PER_MS, &suppressed));
+    usleep(60 * 1000);
+    ck_assert(log_allowed(&limit, 50 * NS_PER_MS, &suppressed));
+    ck_assert_uint_eq(suppressed, 3);
+    usleep(60 * 1000);
+    ck_assert(log_allowed(&limit, 50 * NS_PER_MS, &suppressed));
+    ck_assert_uint_eq(suppressed, 0);
+}
+END_TEST
+
+#define THREADS 4
+#define ASKED   10000
+
+static struct log_limit shared_limit;
+static atomic_uint allowed, told;
+
+static void *ask(void *arg)
+{
+    unsigned suppressed;
+
+    (void)arg;
+    for (int i = 0; i < ASKED; i++)
+        if (log_allowed(&shared_limit, 3600 * NS_PER_S, &suppressed)) {
+            atomic_fetch_add(&allowed, 1);
+            atomic_fetch_add(&told, suppressed);
+        }
+    return NULL;
+}
+
+START_TEST(of_many_threads_one_gets_the_line_and_the_others_are_all_counted)
+{
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, ask, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    ck_assert_uint_eq(atomic_load(&allowed), 1);
+    /* Those who came between the winner's two steps are in its count, the others wait for the next. */
+    ck_assert_uint_eq(atomic_load(&told) + atomic_load(&shared_limit.suppressed),
+                      THREADS * ASKED - 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("base/log");
+    TCase *tc = tcase_create("log");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, a_line_reaches_the_sink_formatted);
+    tcase_add_test(tc, info_is_wanted_and_debug_is_not_unless_asked_for);
+    tcase_add_test(tc, an_error_is_written_at_every_level);
+    tcase_add_test(tc, the_longest_line_is_kept_whole);
+    tcase_add_test(tc, a_longer_line_is_cut_and_ends_in_dots);
+    tcase_add_test(tc, errno_survives_a_line);
+    tcase_add_test(tc, every_level_has_a_name_that_is_parsed_back);
+    tcase_add_test(tc, an_unknown_level_is_refused_and_changes_nothing);
+    tcase_add_test(tc, without_a_sink_lines_go_to_stderr);
+    tcase_add_test(tc, a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_back);
+    tcase_add_test(tc, of_many_threads_one_gets_the_line_and_the_others_are_all_counted);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

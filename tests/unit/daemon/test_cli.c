@@ -1,0 +1,231 @@
+/* daemon/cli: which command lines are understood, and what is said of the others. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/cli.h"
+
+static struct cli cli;
+static char words[256]; /* cli.config_path points into it */
+static char *said;      /* what cli_parse() wrote to its error stream */
+
+/* Parse a command line, given without the program's name and split at each blank. */
+static int parse(const char *line)
+{
+    char *argv[16] = {"reactord"};
+    int argc = 1, rc;
+    size_t size;
+    FILE *errors = open_memstream(&said, &size);
+
+    ck_assert_ptr_nonnull(errors);
+    snprintf(words, sizeof(words), "%s", line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    rc = cli_parse(&cli, argc, argv, errors);
+    fclose(errors);
+    return rc;
+}
+
+static void teardown(void)
+{
+    free(said);
+}
+
+static void assert_understood(const char *line, enum cli_action action, const char *config_path)
+{
+    ck_assert_int_eq(parse(line), 0);
+    ck_assert_int_eq(cli.action, action);
+    ck_assert_str_eq(cli.config_path, config_path);
+    ck_assert_str_eq(said, "");
+}
+
+static void assert_refused(const char *line, const char *why)
+{
+    char expected[256];
+
+    ck_assert_int_eq(parse(line), -EINVAL);
+    snprintf(expected, sizeof(expected), "reactord: %s\nTry 'reactord --help' for the options.\n",
+             why);
+    ck_assert_str_eq(said, expected);
+}
+
+START_TEST(no_arguments_run_with_the_default_configuration)
+{
+    assert_understood("", CLI_RUN, REACTORD_CONFIG);
+}
+END_TEST
+
+START_TEST(a_configuration_can_be_named_by_the_short_option)
+{
+    assert_understood("-c my.ini", CLI_RUN, "my.ini");
+}
+END_TEST
+
+START_TEST(a_configuration_can_be_named_by_the_long_option)
+{
+    assert_understood("--config=my.ini", CLI_RUN, "my.ini");
+}
+END_TEST
+
+START_TEST(short_options_can_share_a_dash)
+{
+    assert_understood("-tcmy.ini", CLI_TEST, "my.ini");
+}
+END_TEST
+
+START_TEST(a_test_can_be_asked_for)
+{
+    assert_understood("--test", CLI_TEST, REACTORD_CONFIG);
+}
+END_TEST
+
+START_TEST(a_dump_is_more_than_a_test)
+{
+    assert_understood("--dump-config -t", CLI_DUMP_CONFIG, REACTORD_CONFIG);
+}
+END_TEST
+
+START_TEST(help_goes_before_everything_else)
+{
+    assert_understood("-h -V -t", CLI_HELP, REACTORD_CONFIG);
+}
+END_TEST
+
+START_TEST(the_version_goes_before_what_needs_a_configuration)
+{
+    assert_understood("-tV", CLI_VERSION, REACTORD_CONFIG);
+}
+END_TEST
+
+START_TEST(an_unknown_short_option_is_named)
+{
+    assert_refused("-x", "unknown option '-x'");
+}
+END_TEST
+
+START_TEST(an_unknown_option_in_a_cluster_is_named_alone)
+{
+    assert_refused("--test -tx", "unknown option '-x'");
+}
+END_TEST
+
+START_TEST(an_unknown_long_option_is_named_whole)
+{
+    assert_refused("-t --verbose=9", "unknown option '--verbose=9'");
+}
+END_TEST
+
+START_TEST(a_missing_value_is_said_of_the_short_option)
+{
+    assert_refused("-t -c", "option '-c' needs a value");
+}
+END_TEST
+
+START_TEST(a_missing_value_is_said_of_the_long_option)
+{
+    assert_refused("--config", "option '--config' needs a value");
+}
+END_TEST
+
+START_TEST(a_value_that_is_not_wanted_is_refused)
+{
+    assert_refused("--test=yes", "option '--test=yes' takes no value");
+}
+END_TEST
+
+START_TEST(a_stray_argument_is_refused)
+{
+    assert_refused("-t my.ini", "unexpected argument 'my.ini'");
+}
+END_TEST
+
+START_TEST(a_refused_command_line_changes_nothing)
+{
+    cli = (struct cli){.action = CLI_RUN, .config_path = "kept"};
+    ck_assert_int_eq(parse("-c other.ini -x"), -EINVAL);
+    ck_assert_int_eq(cli.action, CLI_RUN);
+    ck_assert_str_eq(cli.config_path, "kept");
+}
+END_TEST
+
+/* What ${print} writes; the caller frees it. */
+static char *output_of(void (*print)(FILE *out))
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    ck_assert_ptr_nonnull(out);
+    print(out);
+    fclose(out);
+    return text;
+}
+
+START_TEST(help_fits_one_screen_and_names_every_option)
+{
+    static const char *const options[] = {"-c, --config", "-t, --test", "--dump-config",
+                                          "-V, --version", "-h, --help"};
+    char *text = output_of(cli_print_help);
+    int lines = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        ck_assert_msg(strstr(text, options[i]) != NULL, "%s is missing", options[i]);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        ck_assert_msg(strlen(line) <= 80, "too wide: %s", line);
+        lines++;
+    }
+    ck_assert_int_le(lines, 40);
+    free(text);
+}
+END_TEST
+
+START_TEST(the_version_comes_first_in_its_text_and_the_event_library_is_named)
+{
+    char *text = output_of(cli_print_version);
+
+    ck_assert_ptr_eq(strstr(text, "reactord " REACTORD_VERSION "\n"), text);
+    ck_assert_ptr_nonnull(strstr(text, "libev "));
+    ck_assert_ptr_nonnull(strstr(text, "glibc "));
+    free(text);
+}
+END_TEST
+
+static void add_refusals(TCase *tc)
+{
+    tcase_add_test(tc, an_unknown_short_option_is_named);
+    tcase_add_test(tc, an_unknown_option_in_a_cluster_is_named_alone);
+    tcase_add_test(tc, an_unknown_long_option_is_named_whole);
+    tcase_add_test(tc, a_missing_value_is_said_of_the_short_option);
+    tcase_add_test(tc, a_missing_value_is_said_of_the_long_option);
+    tcase_add_test(tc, a_value_that_is_not_wanted_is_refused);
+    tcase_add_test(tc, a_stray_argument_is_refused);
+    tcase_add_test(tc, a_refused_command_line_changes_nothing);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/cli");
+    TCase *tc = tcase_create("cli");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_test(tc, no_arguments_run_with_the_default_configuration);
+    tcase_add_test(tc, a_configuration_can_be_named_by_the_short_option);
+    tcase_add_test(tc, a_configuration_can_be_named_by_the_long_option);
+    tcase_add_test(tc, short_options_can_share_a_dash);
+    tcase_add_test(tc, a_test_can_be_asked_for);
+    tcase_add_test(tc, a_dump_is_more_than_a_test);
+    tcase_add_test(tc, help_goes_before_everything_else);
+    tcase_add_test(tc, the_version_goes_before_what_needs_a_configuration);
+    add_refusals(tc);
+    tcase_add_test(tc, help_fits_one_screen_and_names_every_option);
+    tcase_add_test(tc, the_version_comes_first_in_its_text_and_the_event_library_is_named);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

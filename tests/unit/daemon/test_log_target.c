@@ -1,0 +1,450 @@
+/* daemon/log_target: what a line looks like where it arrives, and what happens when it cannot. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/log_target.h"
+
+#define STAMP "^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
+
+static char dir[] = "/tmp/reactord-test-log-XXXXXX";
+static char path[64], rotated[64];
+static struct log_target *target;
+
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/reactord.log", dir);
+    snprintf(rotated, sizeof(rotated), "%s/reactord.log.1", dir);
+    signal(SIGPIPE, SIG_IGN);
+    unsetenv("JOURNAL_STREAM");
+}
+
+static void teardown(void)
+{
+    log_target_close(target);
+    unlink(path);
+    unlink(rotated);
+    rmdir(dir);
+}
+
+static void open_target(const char *where)
+{
+    ck_assert_int_eq(log_target_open(&target, where), 0);
+    log_set_sink(log_target_sink(target));
+}
+
+/* Up to a static buffer full of what ${fd} gives. */
+static char *text_of(int fd)
+{
+    static char text[1 << 16];
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static char *file_text(const char *name)
+{
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    char *text = text_of(fd);
+
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    return text;
+}
+
+static void assert_matches(const char *text, const char *pattern)
+{
+    regex_t regex;
+
+    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "\"%s\" is no %s", text, pattern);
+    regfree(&regex);
+}
+
+/* Put a pipe at stderr; returns its end to read from. */
+static int pipe_at_stderr(void)
+{
+    int fds[2];
+
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+    close(fds[1]);
+    return fds[0];
+}
+
+START_TEST(a_line_tells_time_process_level_and_thread)
+{
+    char pattern[256];
+
+    open_target(path);
+    log_warning("front: %d sessions", 7);
+    snprintf(pattern, sizeof(pattern), STAMP "reactord\\[%ld\\] warning main: front: 7 sessions\n$",
+             (long)getpid());
+    assert_matches(file_text(path), pattern);
+}
+END_TEST
+
+static void *log_as_worker(void *arg)
+{
+    pthread_setname_np(pthread_self(), "work-2-1");
+    log_info("%s", (const char *)arg);
+    return NULL;
+}
+
+START_TEST(a_line_names_the_thread_that_wrote_it)
+{
+    pthread_t thread;
+
+    open_target(path);
+    ck_assert_int_eq(pthread_create(&thread, NULL, log_as_worker, "text"), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    assert_matches(file_text(path), STAMP "reactord\\[[0-9]+\\] info work-2-1: text\n$");
+}
+END_TEST
+
+START_TEST(a_new_file_is_closed_to_others)
+{
+    struct stat st;
+
+    umask(0);
+    open_target(path);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0640);
+}
+END_TEST
+
+START_TEST(lines_are_added_to_a_file_that_is_there)
+{
+    open_target(path);
+    log_info("first");
+    log_target_close(target);
+    open_target(path);
+    log_info("second");
+    assert_matches(file_text(path), "main: first\n.*main: second\n$");
+}
+END_TEST
+
+START_TEST(no_text_can_forge_a_line)
+{
+    const char *line;
+
+    open_target(path);
+    log_info("%s", "a\nb\r\tc\\d\x1b[31m\x7f\xc2\x9b");
+    line = file_text(path);
+    ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
+    ck_assert_ptr_nonnull(strstr(line, "main: a\\nb\\r\\tc\\\\d\\x1b[31m\\x7f\\xc2\\x9b\n"));
+}
+END_TEST
+
+START_TEST(the_longest_line_is_cut_so_that_a_pipe_takes_it_whole)
+{
+    char text[LOG_LINE_BYTES];
+    const char *line;
+
+    memset(text, '\x01', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    open_target(path);
+    log_info("%s", text);
+    line = file_text(path);
+    ck_assert_uint_lt(strlen(line), PIPE_BUF);
+    ck_assert_str_eq(line + strlen(line) - 8, "\\x01...\n");
+}
+END_TEST
+
+#define THREADS 4
+#define LINES   500
+
+static void *log_many(void *arg)
+{
+    for (int i = 0; i < LINES; i++)
+        log_info("%s", (const char *)arg);
+    return NULL;
+}
+
+START_TEST(lines_of_many_threads_never_mix)
+{
+    static char text[THREADS * LINES * 256];
+    pthread_t threads[THREADS];
+    char marks[101];
+    int lines = 0, fd;
+    ssize_t n;
+
+    memset(marks, 'm', sizeof(marks) - 1);
+    marks[sizeof(marks) - 1] = '\0';
+    open_target(path);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, log_many, marks), 0);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    ck_assert_int_gt(n, 0);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        ck_assert_str_eq(strrchr(line, ' ') + 1, marks);
+        lines++;
+    }
+    ck_assert_int_eq(lines, THREADS * LINES);
+}
+END_TEST
+
+START_TEST(after_a_rotation_reopening_starts_a_new_file)
+{
+    open_target(path);
+    log_info("old");
+    ck_assert_int_eq(rename(path, rotated), 0);
+    log_info("still old");
+    ck_assert_int_eq(log_target_reopen(target), 0);
+    log_info("new");
+    assert_matches(file_text(rotated), "main: old\n.*main: still old\n$");
+    assert_matches(file_text(path), STAMP "reactord\\[[0-9]+\\] info main: new\n$");
+}
+END_TEST
+
+START_TEST(a_reopening_that_fails_keeps_the_old_file)
+{
+    open_target(path);
+    ck_assert_int_eq(rename(path, rotated), 0);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    ck_assert_int_eq(log_target_reopen(target), -EISDIR);
+    ck_assert_int_eq(rmdir(path), 0);
+    log_info("text");
+    assert_matches(file_text(rotated), "main: text\n$");
+}
+END_TEST
+
+static atomic_bool rotation_over;
+
+static void *log_until_rotated(void *arg)
+{
+    unsigned *written = arg;
+
+    while (!atomic_load(&rotation_over)) {
+        log_info("x");
+        (*written)++;
+    }
+    return NULL;
+}
+
+START_TEST(no_line_is_lost_while_other_threads_log_and_the_file_is_reopened)
+{
+    unsigned written = 0, found = 0;
+    pthread_t thread;
+    int c;
+
+    open_target(path);
+    ck_assert_int_eq(pthread_create(&thread, NULL, log_until_rotated, &written), 0);
+    for (int i = 0; i < 50; i++) {
+        usleep(200);
+        ck_assert_int_eq(log_target_reopen(target), 0);
+    }
+    atomic_store(&rotation_over, true);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    while ((c = getc(file)) != EOF)
+        found += c == '\n';
+    fclose(file);
+    ck_assert_uint_eq(found, written);
+}
+END_TEST
+
+START_TEST(a_file_we_created_is_given_to_the_user_we_become)
+{
+    struct stat st;
+
+    if (geteuid() != 0)
+        return;
+    open_target(path);
+    ck_assert_int_eq(log_target_give(target, 65534, 65534), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_uid, 65534);
+}
+END_TEST
+
+START_TEST(a_file_that_was_there_keeps_its_owner)
+{
+    struct stat st;
+
+    if (geteuid() != 0)
+        return;
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    open_target(path);
+    ck_assert_int_eq(log_target_give(target, 65534, 65534), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_uid, 0);
+}
+END_TEST
+
+START_TEST(a_path_that_cannot_be_opened_is_an_error)
+{
+    struct log_target *none;
+
+    ck_assert_int_eq(log_target_open(&none, "/nonexistent/reactord.log"), -ENOENT);
+    ck_assert_int_eq(log_target_open(&none, dir), -EISDIR);
+}
+END_TEST
+
+START_TEST(a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for)
+{
+    struct log_target *none;
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(log_target_open(&none, path), -ENXIO);
+}
+END_TEST
+
+START_TEST(a_full_disk_loses_the_line_and_nothing_else)
+{
+    open_target("/dev/full");
+    log_info("lost");
+    log_info("lost");
+}
+END_TEST
+
+START_TEST(a_reader_that_is_gone_loses_the_line_and_nothing_else)
+{
+    int reader = pipe_at_stderr();
+
+    open_target("stderr");
+    close(reader);
+    log_info("lost");
+}
+END_TEST
+
+START_TEST(a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
+{
+    int reader = pipe_at_stderr();
+
+    open_target("stderr");
+    ck_assert_int_ge(fcntl(reader, F_SETPIPE_SZ, PIPE_BUF), PIPE_BUF);
+    for (int i = 0; i < 1000; i++) /* waiting would end in the time limit of this test */
+        log_info("line %d of a thousand", i);
+    (void)text_of(reader);
+    log_info("through again");
+    assert_matches(
+        text_of(reader),
+        "info main: through again\n.* warning main: the log did not take [0-9]+ lines\n$");
+}
+END_TEST
+
+START_TEST(stderr_keeps_its_flags_for_those_who_share_it)
+{
+    int reader = pipe_at_stderr();
+
+    open_target("stderr");
+    log_info("text");
+    assert_matches(text_of(reader), STAMP "reactord\\[[0-9]+\\] info main: text\n$");
+    ck_assert_int_eq(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0);
+    close(reader);
+}
+END_TEST
+
+START_TEST(stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
+{
+    int fds[2];
+    char stream[64];
+    struct stat st;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    ck_assert_int_eq(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+    ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    open_target("stderr");
+    log_error("text");
+    ck_assert_str_eq(text_of(fds[0]), "<3>main: text\n");
+    log_info("text");
+    ck_assert_str_eq(text_of(fds[0]), "<6>main: text\n");
+    close(fds[0]);
+}
+END_TEST
+
+START_TEST(stderr_that_leads_elsewhere_than_the_journal_gets_the_time)
+{
+    int reader = pipe_at_stderr();
+
+    setenv("JOURNAL_STREAM", "8:12345", 1);
+    open_target("stderr");
+    log_info("text");
+    assert_matches(text_of(reader), STAMP);
+    close(reader);
+}
+END_TEST
+
+START_TEST(a_full_socket_at_stderr_is_not_waited_for)
+{
+    int fds[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    ck_assert_int_eq(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+    close(fds[1]);
+    open_target("stderr");
+    for (int i = 0; i < 10000; i++)
+        log_info("line %d of ten thousand", i);
+    close(fds[0]);
+}
+END_TEST
+
+static void add_file_tests(TCase *tc)
+{
+    tcase_add_test(tc, a_line_tells_time_process_level_and_thread);
+    tcase_add_test(tc, a_line_names_the_thread_that_wrote_it);
+    tcase_add_test(tc, a_new_file_is_closed_to_others);
+    tcase_add_test(tc, lines_are_added_to_a_file_that_is_there);
+    tcase_add_test(tc, no_text_can_forge_a_line);
+    tcase_add_test(tc, the_longest_line_is_cut_so_that_a_pipe_takes_it_whole);
+    tcase_add_test(tc, lines_of_many_threads_never_mix);
+    tcase_add_test(tc, after_a_rotation_reopening_starts_a_new_file);
+    tcase_add_test(tc, a_reopening_that_fails_keeps_the_old_file);
+    tcase_add_test(tc, no_line_is_lost_while_other_threads_log_and_the_file_is_reopened);
+    tcase_add_test(tc, a_file_we_created_is_given_to_the_user_we_become);
+    tcase_add_test(tc, a_file_that_was_there_keeps_its_owner);
+    tcase_add_test(tc, a_path_that_cannot_be_opened_is_an_error);
+    tcase_add_test(tc, a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for);
+    tcase_add_test(tc, a_full_disk_loses_the_line_and_nothing_else);
+}
+
+static void add_stderr_tests(TCase *tc)
+{
+    tcase_add_test(tc, a_reader_that_is_gone_loses_the_line_and_nothing_else);
+    tcase_add_test(tc, a_full_pipe_loses_lines_and_the_next_one_tells_how_many);
+    tcase_add_test(tc, stderr_keeps_its_flags_for_those_who_share_it);
+    tcase_add_test(tc, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time);
+    tcase_add_test(tc, stderr_that_leads_elsewhere_than_the_journal_gets_the_time);
+    tcase_add_test(tc, a_full_socket_at_stderr_is_not_waited_for);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/log_target");
+    TCase *file = tcase_create("file"), *to_stderr = tcase_create("stderr");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(file, setup, teardown);
+    tcase_add_checked_fixture(to_stderr, setup, teardown);
+    add_file_tests(file);
+    add_stderr_tests(to_stderr);
+    suite_add_tcase(suite, file);
+    suite_add_tcase(suite, to_stderr);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,253 @@
+/* daemon/pid_file: who may have the file, and what stays of it. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/pid_file.h"
+
+static char dir[] = "/tmp/reactord-test-pid-XXXXXX";
+static char path[64], other[64];
+static char logged[1024]; /* the last line */
+
+static void keep(void *cookie, enum log_level level, const char *text)
+{
+    (void)cookie;
+    (void)level;
+    snprintf(logged, sizeof(logged), "%s", text);
+}
+
+static const struct log_sink keeper = {.write = keep};
+
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/reactord.pid", dir);
+    snprintf(other, sizeof(other), "%s/other", dir);
+    log_set_sink(&keeper);
+}
+
+static void teardown(void)
+{
+    unlink(path);
+    unlink(other);
+    rmdir(dir);
+}
+
+static void write_file(const char *name, const char *content)
+{
+    FILE *file = fopen(name, "w");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(content, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void assert_content(const char *name, const char *expected)
+{
+    char content[128];
+    FILE *file = fopen(name, "r");
+    size_t n;
+
+    ck_assert_ptr_nonnull(file);
+    n = fread(content, 1, sizeof(content) - 1, file);
+    content[n] = '\0';
+    fclose(file);
+    ck_assert_str_eq(content, expected);
+}
+
+static void assert_holds_our_pid(void)
+{
+    char expected[32];
+
+    snprintf(expected, sizeof(expected), "%ld\n", (long)getpid());
+    assert_content(path, expected);
+}
+
+static bool exists(const char *name)
+{
+    return access(name, F_OK) == 0;
+}
+
+START_TEST(the_file_holds_our_process_id_while_it_is_ours)
+{
+    struct pid_file *pf;
+    struct stat st;
+
+    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    assert_holds_our_pid();
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0133, 0); /* for all to read, for nobody else to write */
+    pid_file_remove(pf);
+    ck_assert(!exists(path));
+}
+END_TEST
+
+START_TEST(a_second_daemon_is_told_who_runs)
+{
+    struct pid_file *pf, *second;
+    char expected[128];
+
+    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(pid_file_create(&second, path), -EBUSY);
+    snprintf(expected, sizeof(expected), "pid file %s: already running as pid %ld", path,
+             (long)getpid());
+    ck_assert_str_eq(logged, expected);
+    assert_holds_our_pid();
+    pid_file_remove(pf);
+}
+END_TEST
+
+START_TEST(a_file_left_by_a_crash_is_taken_over)
+{
+    struct pid_file *pf;
+
+    write_file(path, "1\n"); /* of a process that runs, but holds no lock */
+    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    assert_holds_our_pid();
+    pid_file_remove(pf);
+}
+END_TEST
+
+START_TEST(the_lock_ends_with_the_process_that_held_it)
+{
+    struct pid_file *pf;
+    pid_t child = fork();
+    int status;
+
+    if (child == 0)
+        _exit(pid_file_create(&pf, path) == 0 ? 0 : 1); /* as a crash would: nothing is removed */
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert(exists(path));
+    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    assert_holds_our_pid();
+    pid_file_remove(pf);
+}
+END_TEST
+
+START_TEST(an_empty_file_is_taken_over)
+{
+    struct pid_file *pf;
+
+    write_file(path, "");
+    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    assert_holds_our_pid();
+    pid_file_remove(pf);
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_pid_file_is_left_alone)
+{
+    static const char *const contents[] = {
+        "[reactord]\nuser = nobody\n",
+        "12 34\n",
+        "-1\n",
+        "99999999999\n",
+        "0000000000000000000000000000000000000000000000001\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
+        struct pid_file *pf;
+
+        write_file(path, contents[i]);
+        ck_assert_int_eq(pid_file_create(&pf, path), -EINVAL);
+        assert_content(path, contents[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_symbolic_link_is_not_followed)
+{
+    struct pid_file *pf;
+
+    write_file(other, "");
+    ck_assert_int_eq(symlink(other, path), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path), -ELOOP);
+    assert_content(other, "");
+}
+END_TEST
+
+START_TEST(a_fifo_is_refused_without_waiting)
+{
+    struct pid_file *pf;
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_directory_that_is_missing_is_an_error_with_the_path)
+{
+    struct pid_file *pf;
+
+    ck_assert_int_eq(pid_file_create(&pf, "/nonexistent/reactord.pid"), -ENOENT);
+    ck_assert_str_eq(logged, "pid file /nonexistent/reactord.pid: No such file or directory");
+}
+END_TEST
+
+START_TEST(a_file_that_another_replaced_is_not_removed)
+{
+    struct pid_file *pf;
+
+    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    write_file(other, "1\n");
+    ck_assert_int_eq(rename(other, path), 0);
+    pid_file_remove(pf);
+    assert_content(path, "1\n");
+}
+END_TEST
+
+START_TEST(where_the_directory_is_closed_to_us_the_file_is_emptied)
+{
+    struct pid_file *pf;
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(seteuid(65534), 0);
+    pid_file_remove(pf);
+    ck_assert_int_eq(seteuid(0), 0);
+    assert_content(path, "");
+}
+END_TEST
+
+START_TEST(removing_no_file_is_allowed)
+{
+    pid_file_remove(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/pid_file");
+    TCase *tc = tcase_create("pid_file");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_file_holds_our_process_id_while_it_is_ours);
+    tcase_add_test(tc, a_second_daemon_is_told_who_runs);
+    tcase_add_test(tc, a_file_left_by_a_crash_is_taken_over);
+    tcase_add_test(tc, the_lock_ends_with_the_process_that_held_it);
+    tcase_add_test(tc, an_empty_file_is_taken_over);
+    tcase_add_test(tc, a_file_that_is_no_pid_file_is_left_alone);
+    tcase_add_test(tc, a_symbolic_link_is_not_followed);
+    tcase_add_test(tc, a_fifo_is_refused_without_waiting);
+    tcase_add_test(tc, a_directory_that_is_missing_is_an_error_with_the_path);
+    tcase_add_test(tc, a_file_that_another_replaced_is_not_removed);
+    tcase_add_test(tc, where_the_directory_is_closed_to_us_the_file_is_emptied);
+    tcase_add_test(tc, removing_no_file_is_allowed);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

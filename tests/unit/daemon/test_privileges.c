@@ -1,0 +1,213 @@
+/*
+ * daemon/privileges: who reactord becomes. Each case runs in a process of its own, so one that gives root up
+ * does not take it from the next; without root those that need it do nothing.
+ */
+#include <check.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/privileges.h"
+
+#define UNKNOWN_ID "4200000001" /* no user database has this entry */
+
+static char logged[1024]; /* the last line */
+
+static void keep(void *cookie, enum log_level level, const char *text)
+{
+    (void)cookie;
+    (void)level;
+    snprintf(logged, sizeof(logged), "%s", text);
+}
+
+static const struct log_sink keeper = {.write = keep};
+
+static void setup(void)
+{
+    log_set_sink(&keeper);
+}
+
+START_TEST(without_user_and_group_nothing_changes)
+{
+    struct privileges p;
+
+    ck_assert_int_eq(privileges_lookup(&p, NULL, NULL), 0);
+    ck_assert(!p.change);
+    ck_assert_uint_eq(p.uid, geteuid());
+    ck_assert_uint_eq(p.gid, getegid());
+    ck_assert_int_eq(privileges_drop(&p), 0);
+}
+END_TEST
+
+START_TEST(a_name_brings_its_primary_group)
+{
+    const struct passwd *nobody = getpwnam("nobody");
+    struct privileges p;
+
+    ck_assert_ptr_nonnull(nobody);
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(privileges_lookup(&p, "nobody", NULL), 0);
+    ck_assert(p.change);
+    ck_assert_uint_eq(p.uid, nobody->pw_uid);
+    ck_assert_uint_eq(p.gid, nobody->pw_gid);
+    ck_assert_str_eq(p.login, "nobody");
+}
+END_TEST
+
+START_TEST(a_number_that_has_an_entry_is_that_user)
+{
+    struct privileges p;
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(privileges_lookup(&p, "65534", NULL), 0);
+    ck_assert_str_eq(p.login, "nobody");
+    ck_assert_uint_eq(p.gid, getpwnam("nobody")->pw_gid);
+}
+END_TEST
+
+START_TEST(a_number_without_an_entry_needs_a_group)
+{
+    struct privileges p;
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, NULL), -ENOENT);
+    ck_assert_str_eq(logged, "user " UNKNOWN_ID " has no entry that tells its group: set group");
+    ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, "12345"), 0);
+    ck_assert_uint_eq(p.uid, 4200000001u);
+    ck_assert_uint_eq(p.gid, 12345);
+    ck_assert_str_eq(p.login, "");
+}
+END_TEST
+
+START_TEST(a_group_goes_before_the_primary_group)
+{
+    struct privileges p;
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(privileges_lookup(&p, "nobody", "daemon"), 0);
+    ck_assert_uint_eq(p.gid, getgrnam("daemon")->gr_gid);
+}
+END_TEST
+
+START_TEST(an_unknown_user_is_refused_by_name)
+{
+    struct privileges p;
+
+    ck_assert_int_eq(privileges_lookup(&p, "no-such-user", NULL), -ENOENT);
+    ck_assert_str_eq(logged, "user no-such-user: there is no such user");
+}
+END_TEST
+
+START_TEST(an_unknown_group_is_refused_by_name)
+{
+    struct privileges p;
+
+    ck_assert_int_eq(privileges_lookup(&p, NULL, "no-such-group"), -ENOENT);
+    ck_assert_str_eq(logged, "group no-such-group: there is no such group");
+}
+END_TEST
+
+START_TEST(the_number_that_means_nobody_to_the_kernel_is_refused)
+{
+    struct privileges p;
+
+    ck_assert_int_eq(privileges_lookup(&p, "4294967295", "0"), -ENOENT);
+}
+END_TEST
+
+/* Become nobody, with a supplementary group that must not survive. */
+static void become_nobody(void)
+{
+    const gid_t extra = 12345;
+    struct privileges p;
+
+    ck_assert_int_eq(setgroups(1, &extra), 0);
+    ck_assert_int_eq(privileges_lookup(&p, "nobody", NULL), 0);
+    ck_assert_int_eq(privileges_drop(&p), 0);
+}
+
+START_TEST(root_is_given_up_for_good)
+{
+    const struct passwd *nobody = getpwnam("nobody");
+    uid_t ruid, euid, suid;
+    gid_t groups[32];
+    int n;
+
+    if (geteuid() != 0)
+        return;
+    become_nobody();
+    ck_assert_int_eq(getresuid(&ruid, &euid, &suid), 0);
+    ck_assert_uint_eq(ruid, nobody->pw_uid);
+    ck_assert_uint_eq(euid, nobody->pw_uid);
+    ck_assert_uint_eq(suid, nobody->pw_uid);
+    ck_assert_uint_eq(getegid(), nobody->pw_gid);
+    n = getgroups(ARRAY_LEN(groups), groups);
+    for (int i = 0; i < n; i++)
+        ck_assert_uint_ne(groups[i], 12345);
+    ck_assert_int_eq(setuid(0), -1);
+    ck_assert_int_eq(setgid(0), -1);
+    ck_assert_int_ne(access("/etc/shadow", R_OK), 0);
+}
+END_TEST
+
+START_TEST(who_is_not_root_may_ask_for_itself_only)
+{
+    struct privileges p;
+
+    if (geteuid() != 0)
+        return;
+    become_nobody();
+    ck_assert_int_eq(privileges_lookup(&p, "nobody", NULL), 0);
+    ck_assert(!p.change);
+    ck_assert_int_eq(privileges_lookup(&p, "daemon", NULL), -EPERM);
+    ck_assert_int_eq(privileges_lookup(&p, NULL, "daemon"), -EPERM);
+}
+END_TEST
+
+START_TEST(a_drop_that_is_not_permitted_is_an_error)
+{
+    struct privileges p;
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(privileges_lookup(&p, "daemon", NULL), 0);
+    become_nobody();
+    ck_assert_int_eq(privileges_drop(&p), -EPERM);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/privileges");
+    TCase *tc = tcase_create("privileges");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, without_user_and_group_nothing_changes);
+    tcase_add_test(tc, a_name_brings_its_primary_group);
+    tcase_add_test(tc, a_number_that_has_an_entry_is_that_user);
+    tcase_add_test(tc, a_number_without_an_entry_needs_a_group);
+    tcase_add_test(tc, a_group_goes_before_the_primary_group);
+    tcase_add_test(tc, an_unknown_user_is_refused_by_name);
+    tcase_add_test(tc, an_unknown_group_is_refused_by_name);
+    tcase_add_test(tc, the_number_that_means_nobody_to_the_kernel_is_refused);
+    tcase_add_test(tc, root_is_given_up_for_good);
+    tcase_add_test(tc, who_is_not_root_may_ask_for_itself_only);
+    tcase_add_test(tc, a_drop_that_is_not_permitted_is_an_error);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,296 @@
+/* net/address: what can be written, what cannot, and what reaches what. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/address.h"
+
+static struct address parsed(const char *word)
+{
+    struct address a[2];
+
+    ck_assert_msg(address_parse(a, 2, word) == 1, "%s", word);
+    return a[0];
+}
+
+static const struct {
+    const char *word;
+    const char *text; /* NULL: as the word */
+} good[] = {
+    {"127.0.0.1:7", NULL},
+    {"0.0.0.0:65535", NULL},
+    {"[::1]:7", NULL},
+    {"[::]:1", NULL},
+    {"[0:0:0:0:0:0:0:1]:7", "[::1]:7"},
+    {"[2001:DB8::A]:443", "[2001:db8::a]:443"},
+    {"[fe80::1%lo]:7", NULL},
+    {"[fe80::1%1]:7", "[fe80::1%lo]:7"},
+    {"[fe80::1%4000000000]:7", NULL},
+    {"[::ffff:127.0.0.1]:7", "127.0.0.1:7"},
+    {"/run/x.sock", NULL},
+    {"/run/with blank", NULL},
+    {"@abstract", NULL},
+    {"@a b", NULL},
+};
+
+START_TEST(an_address_is_written_as_it_was_read)
+{
+    struct address a = parsed(good[_i].word), again;
+    char text[ADDRESS_TEXT_BYTES];
+
+    ck_assert_str_eq(address_format(text, sizeof(text), &a),
+                     good[_i].text != NULL ? good[_i].text : good[_i].word);
+    again = parsed(text);
+    ck_assert(address_equal(&a, &again));
+    ck_assert_int_eq(a.len, again.len);
+}
+END_TEST
+
+static const struct {
+    const char *word;
+    int rc;
+} bad[] = {
+    {"", -EINVAL},
+    {":", -EINVAL},
+    {":7", -EINVAL},
+    {"127.0.0.1", -EINVAL},
+    {"127.0.0.1:", -EINVAL},
+    {"127.0.0.1:x", -EINVAL},
+    {"127.0.0.1:7 ", -EINVAL},
+    {" 127.0.0.1:7", -EINVAL},
+    {"127.0.0.1:+7", -EINVAL},
+    {"127.0.0.1:07", -EINVAL},
+    {"127.0.0.1:0", -ERANGE},
+    {"127.0.0.1:65536", -ERANGE},
+    {"127.0.0.1:99999999999999999999999", -ERANGE},
+    {"127.1:7", -EINVAL},
+    {"127.0.0.256:7", -EINVAL},
+    {"010.0.0.1:7", -EINVAL},
+    {"0x7f000001:7", -EINVAL},
+    {"2130706433:7", -EINVAL},
+    {"1.2.3:7", -EINVAL},
+    {"1.2.3.4.:7", -EINVAL},
+    {"[::1]", -EINVAL},
+    {"[::1]7", -EINVAL},
+    {"::1:7", -EINVAL},
+    {"[::1:7", -EINVAL},
+    {"[]:7", -EINVAL},
+    {"[:7", -EINVAL},
+    {"[127.0.0.1]:7", -EINVAL},
+    {"[::1%lo]:7", -EINVAL},
+    {"[fe80::1%nosuch0]:7", -EINVAL},
+    {"[fe80::1%]:7", -EINVAL},
+    {"[fe80::1%0]:7", -EINVAL},
+    {"*", -EINVAL},
+    {"*:0", -ERANGE},
+    {"**:7", -EINVAL},
+    {"run/x.sock", -EINVAL},
+    {"@", -EINVAL},
+    {"a b:7", -EINVAL},
+    {"-a:7", -EINVAL},
+    {".a:7", -EINVAL},
+    {"a..b:7", -EINVAL},
+    {"localhost:7", -ENOENT},
+    {"a-b.example.com.:7", -ENOENT},
+    {"4u.example:7", -ENOENT},
+};
+
+START_TEST(what_is_no_address_is_refused)
+{
+    struct address a[2];
+
+    ck_assert_msg(address_parse(a, 2, bad[_i].word) == bad[_i].rc, "%s gives %d", bad[_i].word,
+                  address_parse(a, 2, bad[_i].word));
+}
+END_TEST
+
+START_TEST(a_star_is_two_addresses)
+{
+    struct address a[2];
+    char text[ADDRESS_TEXT_BYTES];
+
+    ck_assert_int_eq(address_parse(a, 2, "*:7"), 2);
+    ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "0.0.0.0:7");
+    ck_assert_str_eq(address_format(text, sizeof(text), &a[1]), "[::]:7");
+}
+END_TEST
+
+/* ${n} characters in all, then the text comes back whole. */
+static int unix_of_length(char first, size_t n)
+{
+    char path[256], text[ADDRESS_TEXT_BYTES];
+    struct address a[2];
+    int rc;
+
+    memset(path, 'x', n);
+    path[0] = first;
+    path[n] = '\0';
+    rc = address_parse(a, 2, path);
+    if (rc == 1)
+        ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), path);
+    return rc;
+}
+
+START_TEST(a_unix_path_has_at_most_107_characters)
+{
+    ck_assert_int_eq(unix_of_length('/', 107), 1);
+    ck_assert_int_eq(unix_of_length('@', 107), 1);
+    ck_assert_int_eq(unix_of_length('/', 108), -ENAMETOOLONG);
+    ck_assert_int_eq(unix_of_length('@', 108), -ENAMETOOLONG);
+    ck_assert_int_eq(unix_of_length('/', 200), -ENAMETOOLONG);
+}
+END_TEST
+
+START_TEST(a_host_name_has_at_most_253_characters)
+{
+    char word[300];
+    struct address a[2];
+
+    memset(word, 'x', sizeof(word));
+    strcpy(word + 253, ":7");
+    ck_assert_int_eq(address_parse(a, 2, word), -ENOENT);
+    memset(word, 'x', sizeof(word));
+    strcpy(word + 254, ":7");
+    ck_assert_int_eq(address_parse(a, 2, word), -EINVAL);
+}
+END_TEST
+
+START_TEST(the_kernel_gives_back_a_name_that_equals_it)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    struct address a = parsed("@reactord-test-address"), got = {.len = sizeof(got.u)};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(fd, &a.u.sa, a.len), 0);
+    ck_assert_int_eq(getsockname(fd, &got.u.sa, &got.len), 0);
+    ck_assert(address_equal(&a, &got));
+    close(fd);
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    got.len = sizeof(got.u);
+    ck_assert_int_eq(getsockname(fd, &got.u.sa, &got.len), 0);
+    ck_assert_str_eq(address_format(text, sizeof(text), &got), "unix:");
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_name_is_resolved_to_each_of_its_addresses_once)
+{
+    struct address a[16];
+    int n = address_resolve(a, 16, "localhost:7");
+
+    ck_assert_int_ge(n, 1);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < i; j++)
+            ck_assert(!address_equal(&a[i], &a[j]));
+    }
+}
+END_TEST
+
+START_TEST(a_literal_is_resolved_as_it_is_parsed)
+{
+    struct address a[2], b = parsed("127.0.0.1:7");
+
+    ck_assert_int_eq(address_resolve(a, 2, "127.0.0.1:7"), 1);
+    ck_assert(address_equal(&a[0], &b));
+    ck_assert_int_eq(address_resolve(a, 2, "127.1:7"), -EINVAL);
+    ck_assert_int_eq(address_resolve(a, 2, "*:7"), 2);
+    ck_assert_int_eq(address_resolve(a, 2, "localhost:0"), -ERANGE);
+}
+END_TEST
+
+START_TEST(equal_is_family_host_port_and_path)
+{
+    static const char *const words[] = {
+        "127.0.0.1:7", "127.0.0.1:8", "127.0.0.2:7", "[::1]:7",        "[::1]:8",     "[::2]:7",
+        "/a",          "/ab",         "@a",          "[fe80::1%lo]:7", "[fe80::1]:7",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        for (size_t j = 0; j < ARRAY_LEN(words); j++) {
+            struct address a = parsed(words[i]), b = parsed(words[j]);
+
+            ck_assert_msg(address_equal(&a, &b) == (i == j), "%s and %s", words[i], words[j]);
+        }
+    }
+}
+END_TEST
+
+static const struct {
+    const char *listen;
+    const char *target;
+    bool covers;
+} coverings[] = {
+    {"127.0.0.1:7", "127.0.0.1:7", true},
+    {"127.0.0.1:7", "127.0.0.1:8", false},
+    {"0.0.0.0:7", "127.0.0.1:7", true},
+    {"0.0.0.0:7", "127.9.9.9:7", true},
+    {"0.0.0.0:7", "127.0.0.1:8", false},
+    {"0.0.0.0:7", "0.0.0.0:7", true},
+    {"0.0.0.0:7", "192.0.2.1:7", false},
+    {"127.0.0.1:7", "127.0.0.2:7", false},
+    {"127.0.0.1:7", "0.0.0.0:7", true},
+    {"127.0.0.2:7", "0.0.0.0:7", false},
+    {"192.0.2.1:7", "192.0.2.1:7", true},
+    {"[::1]:7", "[::1]:7", true},
+    {"[::]:7", "[::1]:7", true},
+    {"[::]:7", "[::1]:8", false},
+    {"[::]:7", "[::]:7", true},
+    {"[::1]:7", "[::]:7", true},
+    {"[::]:7", "[2001:db8::1]:7", false},
+    {"[::]:7", "127.0.0.1:7", false},
+    {"0.0.0.0:7", "[::1]:7", false},
+    {"0.0.0.0:7", "[::ffff:127.0.0.1]:7", true},
+    {"/a", "/a", true},
+    {"/a", "/b", false},
+    {"/a", "@a", false},
+    {"/a", "127.0.0.1:7", false},
+    {"[fe80::1%lo]:7", "[fe80::1%lo]:7", true},
+};
+
+START_TEST(a_listen_socket_covers_what_reaches_it)
+{
+    struct address listen = parsed(coverings[_i].listen);
+    struct address target = parsed(coverings[_i].target);
+
+    ck_assert_msg(address_covers(&listen, &target) == coverings[_i].covers, "%s and %s",
+                  coverings[_i].listen, coverings[_i].target);
+}
+END_TEST
+
+START_TEST(a_unix_socket_is_known_as_one)
+{
+    struct address path = parsed("/a"), name = parsed("@a"), ip = parsed("[::1]:7");
+
+    ck_assert(address_is_unix(&path));
+    ck_assert(address_is_unix(&name));
+    ck_assert(!address_is_unix(&ip));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/address");
+    TCase *tc = tcase_create("words");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_loop_test(tc, an_address_is_written_as_it_was_read, 0, ARRAY_LEN(good));
+    tcase_add_loop_test(tc, what_is_no_address_is_refused, 0, ARRAY_LEN(bad));
+    tcase_add_test(tc, a_star_is_two_addresses);
+    tcase_add_test(tc, a_unix_path_has_at_most_107_characters);
+    tcase_add_test(tc, a_host_name_has_at_most_253_characters);
+    tcase_add_test(tc, the_kernel_gives_back_a_name_that_equals_it);
+    tcase_add_test(tc, a_name_is_resolved_to_each_of_its_addresses_once);
+    tcase_add_test(tc, a_literal_is_resolved_as_it_is_parsed);
+    tcase_add_test(tc, equal_is_family_host_port_and_path);
+    tcase_add_loop_test(tc, a_listen_socket_covers_what_reaches_it, 0, ARRAY_LEN(coverings));
+    tcase_add_test(tc, a_unix_socket_is_known_as_one);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
