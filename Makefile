@@ -1,62 +1,217 @@
-# reactord: `make help` lists the targets.
-#
-#   make [CC=clang] [BUILD=DIR] [SANITIZE=address,undefined|thread]
+# reactord. `make help` lists the targets.
 
 VERSION := 0.1.0
 
 PREFIX  ?= /usr/local
+DESTDIR ?=
 SBINDIR ?= $(PREFIX)/sbin
 MANDIR  ?= $(PREFIX)/share/man
 CONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)/reactord
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib,$(PREFIX)/lib)/systemd/system
 
-BUILD      ?= build
-SANITIZE   ?=
-PKG_CONFIG ?= pkg-config
-PYTHON     ?= python3
+# BUILD: where results go. SANITIZE: address,undefined or thread. V=1: show whole commands.
+BUILD    ?= build
+SANITIZE ?=
+V        ?=
+
+PKG_CONFIG   ?= pkg-config
+PYTHON       ?= python3
+CLANG_FORMAT ?= clang-format
+INSTALL      ?= install
 
 CFLAGS   ?= -O2 -g
-WARNINGS := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CPPFLAGS += -D_GNU_SOURCE -DREACTORD_VERSION='"$(VERSION)"' \
             -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' -Isrc
-ALL_CFLAGS := -std=c11 -pthread -fno-strict-aliasing $(WARNINGS) \
-              $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(CFLAGS)
-ALL_LDFLAGS := -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
+WARNINGS := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+HARDEN   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer, \
+            -fstack-protector-strong $(if $(filter -O%,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+ALL_CFLAGS  = -std=c11 -pthread -fno-strict-aliasing $(WARNINGS) $(HARDEN) $(CFLAGS)
+ALL_LDFLAGS = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
 
 # libev and iniparser have no pkg-config file in Debian.
-LDLIBS       += -lev -liniparser $(shell $(PKG_CONFIG) --libs libsystemd)
-CHECK_LDLIBS  = $(shell $(PKG_CONFIG) --libs check)
-CHECK_CFLAGS  = $(shell $(PKG_CONFIG) --cflags check)
+ALL_LDLIBS   = -lev -liniparser $(shell $(PKG_CONFIG) --libs libsystemd) $(LDLIBS)
+CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
+CHECK_LDLIBS = $(shell $(PKG_CONFIG) --libs check)
 
-LAYERS   := base engine net service server daemon
-SOURCES  := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c))
-OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o)
-LIBRARY  := $(BUILD)/libreactord.a
-PROGRAM  := $(BUILD)/reactord
+BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
+TEST_PACKAGES  := clang clang-format check libsubunit-dev python3 mandoc procps iproute2 psmisc socat \
+                  curl openssl redis-server redis-tools nginx-light wrk iperf3
 
-UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
-UNIT_TESTS   := $(UNIT_SOURCES:%.c=$(BUILD)/%)
-SUPPORT_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+LAYERS  := base engine net service server daemon
+SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
+MAIN    := $(BUILD)/src/daemon/main.o
+OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(BUILD)/%.o))
+LIBRARY := $(BUILD)/libreactord.a
+PROGRAM := $(BUILD)/reactord
+
+SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/*/test_*.c))
+STRESS_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/stress/*.c))
+FUZZERS      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+REPLAYS      := $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
+
+quiet = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
 .PHONY: all
 all: $(PROGRAM)
 
-$(PROGRAM): $(BUILD)/src/daemon/main.o $(LIBRARY)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+.PHONY: help
+help:
+	@sed -n 's/^#: //p' $(firstword $(MAKEFILE_LIST))
 
-$(LIBRARY): $(filter-out $(BUILD)/src/daemon/main.o,$(OBJECTS))
-	@rm -f $@
-	$(AR) rcs $@ $^
+#: make [all]               build build/reactord (CC=clang, SANITIZE=..., BUILD=DIR, V=1)
+#: make deps                install what building needs (Debian; deps-test: what the tests need)
+#: make quickstart          run an echo on the default config and have a real client answered
+#: make check               all tests: lint, unit, stress, fuzz corpus, integration
+#: make asan | tsan         the unit, stress and integration tests under sanitizers
+#: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
+#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, address, parse
+#: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
+#: make test-fresh          the two commands of README.md in a new Debian root (as root)
+#: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, CONFDIR, UNITDIR
+#: make dist | format | clean
 
-$(BUILD)/%.o: %.c
+# ---- build ----
+
+$(PROGRAM): $(MAIN) $(LIBRARY)
+	$(call quiet,LINK,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+
+$(LIBRARY): $(OBJECTS)
+	$(call quiet,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/src/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call quiet,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/unit/%: tests/unit/%.c $(SUPPORT_OBJ) $(LIBRARY)
+$(BUILD)/tests/support/%.o: tests/support/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(SUPPORT_OBJ) \
-	    $(LIBRARY) $(ALL_LDFLAGS) $(CHECK_LDLIBS) $(LDLIBS)
+	$(call quiet,CC,$<)$(CC) $(CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(SUPPORT_OBJ): CPPFLAGS += -Itests $(CHECK_CFLAGS)
+link_test = $(CC) $(CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $(1) \
+            $(LIBRARY) $(ALL_LDFLAGS) $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
+
+$(UNIT_TESTS) $(STRESS_TESTS): $(BUILD)/%: %.c $(SUPPORT) $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call quiet,TEST,$@)$(call link_test,$< $(SUPPORT))
+
+$(BUILD)/tests/lint/%: tests/lint/%.c $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call quiet,TEST,$@)$(call link_test,$<)
+
+$(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call quiet,TEST,$@)$(call link_test,$(filter %.c,$^))
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+# ---- tests ----
+
+.PHONY: check
+check: lint test-unit test-stress test-fuzz-corpus test-integration
+
+.PHONY: test-unit
+test-unit: $(UNIT_TESTS)
+	@set -e; for test in $^; do "$$test"; done
+
+.PHONY: test-stress
+test-stress: $(STRESS_TESTS)
+	@set -e; for test in $^; do "$$test"; done
+
+.PHONY: test-fuzz-corpus
+test-fuzz-corpus: $(REPLAYS)
+	@set -e; for name in $(FUZZERS); do \
+	    $(BUILD)/tests/fuzz/replay_$$name tests/fuzz/corpus/$$name/*; done
+
+.PHONY: test-integration
+test-integration: $(PROGRAM)
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) $(TEST_FLAGS)
+
+.PHONY: asan tsan
+asan:
+	ASAN_OPTIONS=detect_leaks=1 $(MAKE) BUILD=build-asan SANITIZE=address,undefined \
+	    test-unit test-stress test-fuzz-corpus test-integration
+tsan:
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 $(MAKE) BUILD=build-tsan SANITIZE=thread \
+	    test-unit test-stress test-integration
+
+.PHONY: lint
+lint: $(PROGRAM) $(BUILD)/tests/lint/print_options
+	$(CLANG_FORMAT) --dry-run --Werror $$(find src tests -name '*.[ch]')
+	$(PYTHON) tests/lint/check_layers.py
+	$(PYTHON) tests/lint/check_symbols.py $(BUILD)
+	$(PYTHON) tests/lint/check_headers.py
+	$(PYTHON) tests/lint/check_sizes.py
+	$(PYTHON) tests/lint/check_options.py $(BUILD)/tests/lint/print_options
+	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5
+	$(PROGRAM) -t -c conf/reactord.ini
+	$(PROGRAM) -t -c conf/reactord-minimal.ini
+
+.PHONY: format
+format:
+	$(CLANG_FORMAT) -i $$(find src tests -name '*.[ch]')
+
+FUZZ_SECONDS ?= 600
+.PHONY: fuzz-%
+fuzz-%:
+	$(MAKE) BUILD=build-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined build-fuzz/libreactord.a
+	clang $(CPPFLAGS) -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -o build-fuzz/fuzz_$* \
+	    tests/fuzz/fuzz_$*.c build-fuzz/libreactord.a $(ALL_LDLIBS)
+	mkdir -p build-fuzz/found_$*
+	build-fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build-fuzz/ \
+	    build-fuzz/found_$* tests/fuzz/corpus/$*
+
+.PHONY: bench
+bench: $(PROGRAM)
+	$(MAKE) -C tests/bench
+	$(PYTHON) tests/bench/run.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
+.PHONY: test-fresh
+test-fresh:
+	tests/integration/fresh.sh
+
+# ---- a new machine ----
+
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+APT  := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
+
+.PHONY: deps deps-test
+deps:
+	$(APT) update
+	$(APT) install -y --no-install-recommends $(BUILD_PACKAGES)
+deps-test:
+	$(APT) update
+	$(APT) install -y --no-install-recommends $(BUILD_PACKAGES) $(TEST_PACKAGES)
+
+.PHONY: quickstart
+quickstart: $(PROGRAM)
+	tests/integration/quickstart.sh $(PROGRAM) conf/reactord.ini
+
+# ---- install ----
+
+substitute = sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@CONFDIR@|$(CONFDIR)|g'
+
+.PHONY: install
+install: $(PROGRAM)
+	$(INSTALL) -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(UNITDIR) \
+	    $(DESTDIR)$(MANDIR)/man5 $(DESTDIR)$(MANDIR)/man8
+	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(SBINDIR)/reactord
+	$(INSTALL) -m 644 man/reactord.8 $(DESTDIR)$(MANDIR)/man8/
+	$(INSTALL) -m 644 man/reactord.ini.5 $(DESTDIR)$(MANDIR)/man5/
+	$(substitute) systemd/reactord.service > $(DESTDIR)$(UNITDIR)/reactord.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/reactord.service
+	@# A configuration that is there is the administrator's.
+	test -e $(DESTDIR)$(CONFDIR)/reactord.ini || \
+	    $(INSTALL) -m 644 conf/reactord.ini $(DESTDIR)$(CONFDIR)/reactord.ini
+
+.PHONY: uninstall
+uninstall:
+	rm -f $(DESTDIR)$(SBINDIR)/reactord $(DESTDIR)$(UNITDIR)/reactord.service \
+	    $(DESTDIR)$(MANDIR)/man8/reactord.8 $(DESTDIR)$(MANDIR)/man5/reactord.ini.5
+
+.PHONY: dist
+dist:
+	git archive --prefix=reactord-$(VERSION)/ -o reactord-$(VERSION).tar.gz HEAD
+
+.PHONY: clean
+clean:
+	rm -rf build build-asan build-clang build-tsan build-fuzz reactord-$(VERSION).tar.gz

@@ -166,14 +166,16 @@ static enum verdict scan_section(struct scan *s, char *line)
 {
     char *name = line + 1;
     char *end = strchr(name, ']');
+    struct quote shown;
     const char *problem;
     char *rest;
 
+    quote_text(&shown, line);
     s->before_first = false;
     tdestroy(s->entries_by_key, keep_node);
     s->entries_by_key = NULL;
     if (end == NULL) {
-        report_add(s->report, s->line, "%s has no closing ']'", QUOTE(line));
+        report_add(s->report, s->line, "%s has no closing ']'", shown.text);
         return refuse_section(s);
     }
     *end = '\0';
@@ -189,7 +191,7 @@ static enum verdict scan_section(struct scan *s, char *line)
         report_add(s->report, s->line,
                    "%s: %s ([KIND] or [KIND NAME], one blank between, of letters, digits, '_', "
                    "'.' and '-')",
-                   QUOTE(line), problem);
+                   shown.text, problem);
         return refuse_section(s);
     }
     return open_section(s, name);

@@ -8,25 +8,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-
-/* A pipe takes that much whole or not at all, so lines of several threads never mix. See pipe(7). */
-#define LINE_BYTES  PIPE_BUF
-#define STAMP_BYTES 32
-#define NAME_BYTES  16 /* of a thread, see prctl(2) */
+#include "daemon/log_line.h"
 
 /* Source: syslog(3); systemd.io/JOURNAL_NATIVE_PROTOCOL */
 #define SYSLOG_PATH  "/dev/log"
@@ -39,141 +30,17 @@ enum medium {
     MEDIUM_DATAGRAM, /* each line is sent to ${peer} */
 };
 
-enum layout { LAYOUT_PLAIN, LAYOUT_PRIORITY, LAYOUT_SYSLOG, LAYOUT_JOURNAL };
-
 struct log_target {
     struct log_sink sink;
     enum medium medium;
-    enum layout layout;
+    enum log_line_layout layout;
     int fd;
     bool created; /* the file was not there before */
-    pid_t pid;
-    char *path; /* NULL: not a file */
+    char *path;   /* NULL: not a file */
     struct sockaddr_un peer;
-    atomic_bool torn; /* the last line was taken in part: end it before the next */
+    atomic_bool torn; /* see mend() */
     atomic_uint lost;
 };
-
-/* A line under construction. data[0] is a newline that is written only behind a torn line. */
-struct line {
-    size_t len;
-    char data[LINE_BYTES];
-};
-
-static const char *thread_name(void)
-{
-    static _Thread_local char name[NAME_BYTES];
-
-    if (name[0] != '\0')
-        return name;
-    if (gettid() == getpid())
-        memcpy(name, "main", sizeof("main"));
-    else if (prctl(PR_GET_NAME, name) < 0 || name[0] == '\0')
-        memcpy(name, "?", sizeof("?"));
-    return name;
-}
-
-/* ${now_s} as ${layout} writes it. libc takes its time zone lock for that: ask it once a second. */
-static const char *stamp(time_t now_s, enum layout layout)
-{
-    static _Thread_local char text[STAMP_BYTES];
-    static _Thread_local time_t text_s = -1;
-    static _Thread_local enum layout text_layout;
-    bool local = layout == LAYOUT_SYSLOG;
-    struct tm tm;
-
-    if (text_s == now_s && text_layout == layout)
-        return text;
-    if ((local ? localtime_r(&now_s, &tm) : gmtime_r(&now_s, &tm)) == NULL ||
-        strftime(text, sizeof(text), local ? "%b %e %H:%M:%S" : "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-        return "-";
-    text_s = now_s;
-    text_layout = layout;
-    return text;
-}
-
-static void PRINTF_LIKE(2, 3) line_print(struct line *line, const char *format, ...)
-{
-    size_t room = sizeof(line->data) - line->len;
-    va_list args;
-    int len;
-
-    va_start(args, format);
-    len = vsnprintf(line->data + line->len, room, format, args);
-    va_end(args);
-    MUST(len >= 0 && (size_t)len < room); /* all of it is short and of known length */
-    line->len += (size_t)len;
-}
-
-/* How ${c} is written: 1 to 4 bytes of ${out}. */
-static size_t escape(char out[4], unsigned char c)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    if (c >= 0x20 && c < 0x7f && c != '\\') {
-        out[0] = (char)c;
-        return 1;
-    }
-    out[0] = '\\';
-    out[1] = c == '\n' ? 'n' : c == '\t' ? 't' : c == '\r' ? 'r' : c == '\\' ? '\\' : 'x';
-    if (out[1] != 'x')
-        return 2;
-    out[2] = digits[c >> 4];
-    out[3] = digits[c & 0xf];
-    return 4;
-}
-
-/* Append ${text}, cut where the line is full, and the newline. */
-static void line_end(struct line *line, const char *text)
-{
-    static const char cut[] = "...\n";
-
-    for (; *text != '\0'; text++) {
-        char out[4];
-        size_t n = escape(out, (unsigned char)*text);
-
-        if (line->len + n + sizeof(cut) > sizeof(line->data)) {
-            memcpy(line->data + line->len, cut, sizeof(cut) - 1);
-            line->len += sizeof(cut) - 1;
-            return;
-        }
-        memcpy(line->data + line->len, out, n);
-        line->len += n;
-    }
-    line->data[line->len++] = '\n';
-}
-
-static void line_build(struct line *line, const struct log_target *lt, enum log_level level,
-                       const char *text)
-{
-    int priority = LOG_ERR + (int)level; /* both in the same order, see enum log_level */
-    struct timespec now;
-
-    line->data[0] = '\n';
-    line->len = 1;
-    clock_gettime(CLOCK_REALTIME, &now);
-    switch (lt->layout) {
-    case LAYOUT_PLAIN:
-        line_print(line, "%s.%03ldZ reactord[%ld] %s %s: ", stamp(now.tv_sec, lt->layout),
-                   now.tv_nsec / (long)NS_PER_MS, (long)lt->pid, log_level_name(level),
-                   thread_name());
-        break;
-    case LAYOUT_PRIORITY: line_print(line, "<%d>%s: ", priority, thread_name()); break;
-    case LAYOUT_SYSLOG:
-        line_print(line, "<%d>%s reactord[%ld]: %s: ", LOG_DAEMON | priority,
-                   stamp(now.tv_sec, lt->layout), (long)lt->pid, thread_name());
-        break;
-    case LAYOUT_JOURNAL:
-        line_print(line,
-                   "PRIORITY=%d\nSYSLOG_FACILITY=%d\nSYSLOG_IDENTIFIER=reactord\n"
-                   "REACTORD_THREAD=%s\nMESSAGE=",
-                   priority, LOG_FAC(LOG_DAEMON), thread_name());
-        break;
-    }
-    line_end(line, text);
-    if (lt->layout == LAYOUT_SYSLOG)
-        line->len--; /* the datagram is the line: no newline in that protocol */
-}
 
 /* One system call that does not wait. Returns how much was taken, or -1. */
 static ssize_t line_send(const struct log_target *lt, const char *data, size_t len)
@@ -196,19 +63,28 @@ static ssize_t line_send(const struct log_target *lt, const char *data, size_t l
     return write(lt->fd, data, len);
 }
 
+/* The last line was taken in part, as by a disk that became full: end it, so that the next one is whole. */
+static bool mend(struct log_target *lt)
+{
+    if (line_send(lt, "\n", 1) != 1)
+        return false;
+    atomic_store_explicit(&lt->torn, false, memory_order_relaxed);
+    return true;
+}
+
 static bool line_put(struct log_target *lt, enum log_level level, const char *text)
 {
-    struct line line;
-    size_t from;
+    struct log_line line;
     ssize_t n;
 
-    line_build(&line, lt, level, text);
-    from = lt->medium != MEDIUM_DATAGRAM && atomic_exchange(&lt->torn, false) ? 0 : 1;
-    n = line_send(lt, line.data + from, line.len - from);
-    if (n == (ssize_t)(line.len - from))
+    if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !mend(lt))
+        return false;
+    log_line_build(&line, lt->layout, level, text);
+    n = line_send(lt, line.data, line.len);
+    if (n == (ssize_t)line.len)
         return true;
-    if (n > 0 || from == 0) /* the unfinished line is still the last */
-        atomic_store(&lt->torn, true);
+    if (n > 0)
+        atomic_store_explicit(&lt->torn, true, memory_order_relaxed);
     return false;
 }
 
@@ -242,7 +118,8 @@ static bool is_journal_stream(const struct stat *st)
 
 /*
  * Non-blocking is a property of the open file, which stderr shares with a shell or whoever started us; so
- * open it once more. That is refused when a terminal belongs to another user.
+ * open a pipe or a terminal once more. (A terminal of another user refuses.) A file never makes us wait,
+ * and its position must stay the one that the others write at.
  */
 static int open_stderr(struct log_target *lt)
 {
@@ -251,14 +128,14 @@ static int open_stderr(struct log_target *lt)
     if (fstat(STDERR_FILENO, &st) < 0)
         return -errno;
     if (is_journal_stream(&st))
-        lt->layout = LAYOUT_PRIORITY;
+        lt->layout = LOG_LINE_PRIORITY;
     lt->medium = S_ISSOCK(st.st_mode) ? MEDIUM_STREAM : MEDIUM_FILE;
-    if (lt->medium == MEDIUM_FILE)
+    if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)) {
         lt->fd = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (lt->fd >= 0)
-        return 0;
-    if (lt->medium == MEDIUM_FILE)
+        if (lt->fd >= 0)
+            return 0;
         lt->medium = MEDIUM_SHARED;
+    }
     lt->fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     return lt->fd < 0 ? -errno : 0;
 }
@@ -278,7 +155,7 @@ static int open_file(int *out_fd, bool *created, const char *path)
     return 0;
 }
 
-static int open_datagram(struct log_target *lt, enum layout layout, const char *path)
+static int open_datagram(struct log_target *lt, enum log_line_layout layout, const char *path)
 {
     const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
@@ -300,9 +177,9 @@ static int open_where(struct log_target *lt, const char *where)
     if (strcmp(where, "stderr") == 0)
         return open_stderr(lt);
     if (strcmp(where, "syslog") == 0)
-        return open_datagram(lt, LAYOUT_SYSLOG, SYSLOG_PATH);
+        return open_datagram(lt, LOG_LINE_SYSLOG, SYSLOG_PATH);
     if (strcmp(where, "journal") == 0)
-        return open_datagram(lt, LAYOUT_JOURNAL, JOURNAL_PATH);
+        return open_datagram(lt, LOG_LINE_JOURNAL, JOURNAL_PATH);
     lt->path = strdup(where);
     return lt->path ? open_file(&lt->fd, &lt->created, where) : -ENOMEM;
 }
@@ -316,7 +193,6 @@ int log_target_open(struct log_target **out, const char *where)
         return -ENOMEM;
     lt->sink = (struct log_sink){.write = log_target_write, .cookie = lt};
     lt->fd = -1;
-    lt->pid = getpid();
     rc = open_where(lt, where);
     if (rc < 0) {
         log_target_close(lt);

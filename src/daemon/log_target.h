@@ -1,16 +1,14 @@
 /*
  * daemon/log_target: where log lines end up: stderr, a file, syslog or the systemd journal.
  *
- *   stderr, /path   2026-11-21T12:00:00.123Z reactord[1234] info work-2-1: text
- *   stderr that is connected to the journal (JOURNAL_STREAM)
- *                   <6>work-2-1: text
- *   syslog          <30>Nov 21 12:00:00 reactord[1234]: work-2-1: text    (facility daemon, local time)
- *   journal         MESSAGE, PRIORITY, SYSLOG_FACILITY, SYSLOG_IDENTIFIER, REACTORD_THREAD
+ *   stderr    plain lines; those of the journal when stderr is connected to it (JOURNAL_STREAM)
+ *   /path     plain lines
+ *   syslog    facility daemon, local time
+ *   journal   fields, with the thread in REACTORD_THREAD
  *
- * A line is one system call and none waits: what the other end does not take at once (a full disk, a full
- * pipe, a reader that is gone) is lost and counted, and the count is logged when lines go through again.
- * Bytes of the text that are not printable ASCII are written as \n, \t or \xNN, so that no input can
- * forge a line.
+ * A line (daemon/log_line) is one system call and none waits: what the other end does not take at once (a
+ * full disk, a full pipe, a reader that is gone) is lost and counted, and the count is logged when lines go
+ * through again.
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H

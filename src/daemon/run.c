@@ -2,7 +2,6 @@
 #include "daemon/run.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -83,8 +82,8 @@ static void drain_begin(struct run *run, const struct run_conf *conf)
     unsigned sessions = server_sessions(conf->server);
     int64_t now_ns = clock_now_ns();
 
-    log_notice("stops accepting and lets %u sessions finish", sessions);
-    notify_stopping("Draining: %u sessions left", sessions);
+    log_notice("stops accepting; sessions left to finish: %u", sessions);
+    notify_stopping("Draining, sessions left: %u", sessions);
     run->state = STATE_DRAINING;
     run->tick_at_ns = now_ns; /* the first extension is asked for at once */
     run->deadline_at_ns =
@@ -98,7 +97,7 @@ static void stop_now(struct run *run, const struct run_conf *conf)
 
     notify_stopping("Stopping at once");
     cut = server_stop(conf->server);
-    log_notice("stopped at once; %u sessions were cut", cut);
+    log_notice("stopped at once; sessions cut: %u", cut);
     run->state = STATE_STOPPED;
 }
 
@@ -158,11 +157,10 @@ static void drain_tick(struct run *run, const struct run_conf *conf)
     if (now_ns >= run->deadline_at_ns) {
         unsigned cut = server_stop(conf->server);
 
-        log_warning("drain_timeout of %" PRId64 " s is over; %u sessions were cut",
-                    conf->drain_timeout_ns / NS_PER_S, cut);
+        log_warning("drain_timeout is over; sessions cut: %u", cut);
         run->state = STATE_STOPPED;
     } else if (now_ns >= run->tick_at_ns) {
-        notify_status("Draining: %u sessions left", server_sessions(conf->server));
+        notify_status("Draining, sessions left: %u", server_sessions(conf->server));
         notify_extend(EXTEND_NS);
         run->tick_at_ns = clock_add_ns(now_ns, TICK_NS);
     }

@@ -75,15 +75,6 @@ void turn_init(struct loop *loop);
 bool turn_run(struct loop *loop);
 
 /*
- * loop_has_work(loop):
- * Is there a task in any lane, or a due timer?
- *
- * Thread: loop
- * Errors: none
- */
-bool loop_has_work(struct loop *loop);
-
-/*
  * loop_refuse_and_drop(loop):
  * Close the gate and drop every task that came in before.
  *

@@ -10,15 +10,6 @@ void schedule_init(struct schedule *s)
     s->count = 0;
 }
 
-void timed_init(struct timed *t, const struct task_type *type)
-{
-    t->task.type = type;
-    t->at_ns = 0;
-    t->period_ns = 0;
-    t->order = 0;
-    t->state = TIMED_IDLE;
-}
-
 static bool before(const struct timed *a, const struct timed *b)
 {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
@@ -126,11 +117,4 @@ struct timed *schedule_take_due(struct schedule *s, int64_t now_ns)
         return NULL;
     schedule_remove(s, t);
     return t;
-}
-
-int64_t timed_next_at_ns(const struct timed *t, int64_t now_ns)
-{
-    if (t->period_ns > 0)
-        return clock_add_ns(t->at_ns, t->period_ns);
-    return clock_add_ns(now_ns, -t->period_ns);
 }

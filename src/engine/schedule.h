@@ -3,10 +3,6 @@
  *
  * A pairing heap whose nodes live in the timed tasks themselves, so that scheduling cannot fail for lack of
  * memory. Equal instants come out in the order they were scheduled.
- *
- * States of a timed task:
- *
- *   IDLE --schedule_add--> WAITING --schedule_take_due--> DUE --(run or schedule_remove)--> IDLE
  */
 #ifndef ENGINE_SCHEDULE_H
 #define ENGINE_SCHEDULE_H
@@ -14,26 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/list.h"
-#include "engine/task.h"
-
-enum timed_state { TIMED_IDLE, TIMED_WAITING, TIMED_DUE };
-
-struct timed {
-    struct task task;
-    int64_t at_ns;
-    int64_t period_ns; /* 0: once; > 0: fixed rate; < 0: fixed delay of that length */
-    uint64_t order;    /* WAITING: of scheduling; DUE: its place among the loop's tasks */
-    union {
-        struct {
-            struct timed *child;
-            struct timed *next;
-            struct timed *prev; /* left sibling, or parent of a first child */
-        } heap;
-        struct list due;
-    } u;
-    enum timed_state state;
-};
+#include "engine/timed.h"
 
 struct schedule {
     struct timed *root;
@@ -49,15 +26,6 @@ struct schedule {
  * Errors: none
  */
 void schedule_init(struct schedule *s);
-
-/*
- * timed_init(t, type):
- * Prepare ${t}, which is then idle.
- *
- * Thread: owner of ${t}
- * Errors: none
- */
-void timed_init(struct timed *t, const struct task_type *type);
 
 /*
  * schedule_add(s, t):
@@ -96,15 +64,5 @@ int64_t schedule_next_at_ns(const struct schedule *s);
  * Errors: none
  */
 struct timed *schedule_take_due(struct schedule *s, int64_t now_ns);
-
-/*
- * timed_next_at_ns(t, now_ns):
- * When a periodic ${t} that has just run is due again: fixed rate counts from its last instant, fixed delay
- * from ${now_ns}.
- *
- * Thread: owner of ${t}
- * Errors: none
- */
-int64_t timed_next_at_ns(const struct timed *t, int64_t now_ns);
 
 #endif

@@ -22,7 +22,7 @@ static bool turn_stop_is_news(struct loop *l)
     return l->stop_began_at_ns == 0 && atomic_load(&l->state) >= LOOP_SHUTTING_DOWN;
 }
 
-bool loop_has_work(struct loop *l)
+static bool turn_has_work(struct loop *l)
 {
     return !queue_empty(&l->lanes[LOOP_CONTROL]) || !queue_empty(&l->lanes[LOOP_TASKS]) ||
            !queue_empty(&l->lanes[LOOP_TAIL]) || !list_empty(&l->due);
@@ -115,11 +115,11 @@ static void turn_poll(struct loop *l)
     l->ready = 0;
     l->woken = l->timer_fired = false;
     turn_arm_timer(l, until_ns);
-    if (loop_has_work(l)) {
+    if (turn_has_work(l)) {
         ev_run(l->ev, EVRUN_NOWAIT);
     } else {
         wakeup_prepare(&l->wakeup, until_ns);
-        if (loop_has_work(l) || turn_stop_is_news(l)) { /* see note: wake-up */
+        if (turn_has_work(l) || turn_stop_is_news(l)) { /* see note: wake-up */
             wakeup_done(&l->wakeup);
             ev_run(l->ev, EVRUN_NOWAIT);
         } else {
@@ -296,12 +296,12 @@ static bool turn_may_end(struct loop *l)
     int64_t now_ns = clock_now_ns();
 
     if (now_ns - l->stop_began_at_ns >= atomic_load(&l->stop_timeout_ns)) {
-        if (loop_has_work(l))
+        if (turn_has_work(l))
             log_warning("loop %s: stop timed out, %llu tasks are dropped", l->name,
                         (unsigned long long)gate_count(&l->gate));
         return true;
     }
-    if (loop_has_work(l))
+    if (turn_has_work(l))
         return false;
     return now_ns - l->last_task_at_ns >= atomic_load(&l->stop_quiet_ns);
 }

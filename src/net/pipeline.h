@@ -1,49 +1,17 @@
 /*
- * net/pipeline: the handlers of a channel, in order, and how events pass along them.
+ * net/pipeline: the handlers of a channel, in order.
  *
  *   channel (the socket)   head <-> handler <-> ... <-> tail (the service: echo or proxy)
  *       inbound  ->  read, eof, writable, closed: from head to tail
  *       outbound <-  write, shutdown_write: from before the tail to head, then to the socket
  *
- * A handler is embedded in whoever has its state. An operation that is NULL is passed over. The tail ends every
- * inbound event, so it must have all the inbound operations. All of it happens on the channel's loop.
+ * All of it happens on the channel's loop.
  */
 #ifndef NET_PIPELINE_H
 #define NET_PIPELINE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/must.h"
-
-struct channel;
-struct handler;
-
-/* Every operation is called on the loop of the channel. */
-struct handler_ops {
-    const char *name;
-    /* The channel begins to read. */
-    void (*active)(struct handler *h);
-    /* ${len} > 0 bytes came; ${data} lasts until this returns. */
-    void (*read)(struct handler *h, const uint8_t *data, size_t len);
-    /* The peer sends no more. Called once. */
-    void (*eof)(struct handler *h);
-    /* What was waiting to be sent fell below the low water mark after it had risen above the high one. */
-    void (*writable)(struct handler *h);
-    /* The descriptor is closed; ${error} is 0 or -errno. Called once, at the end of the turn, and last. */
-    void (*closed)(struct handler *h, int error);
-    /* Bytes are to be sent; pass on with handler_write(). */
-    int (*write)(struct handler *h, const void *data, size_t len);
-    /* Nothing more will be sent; pass on with handler_shutdown_write(). */
-    void (*shutdown_write)(struct handler *h);
-};
-
-struct handler {
-    const struct handler_ops *ops;
-    struct channel *channel;
-    struct handler *next; /* towards the tail */
-    struct handler *prev; /* towards the head */
-};
+#include "net/handler.h"
 
 struct pipeline {
     struct handler *head;
@@ -79,29 +47,5 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
  * Errors: none
  */
 void pipeline_remove(struct pipeline *p, struct handler *h);
-
-/*
- * handler_active(h) / handler_read(h, data, len) / handler_eof(h) / handler_writable(h) / handler_closed(h, error):
- * Give an inbound event to the first handler at or behind ${h} that takes it. A handler passes an event on
- * with ${h}->next.
- *
- * Thread: loop of the channel
- * Errors: none
- */
-void handler_active(struct handler *h);
-void handler_read(struct handler *h, const uint8_t *data, size_t len);
-void handler_eof(struct handler *h);
-void handler_writable(struct handler *h);
-void handler_closed(struct handler *h, int error);
-
-/*
- * handler_write(h, data, len) / handler_shutdown_write(h):
- * Give an outbound operation to the first handler before ${h} that takes it, or else to the socket.
- *
- * Thread: loop of the channel
- * Errors: as channel_write()
- */
-int handler_write(struct handler *h, const void *data, size_t len) MUST_CHECK;
-void handler_shutdown_write(struct handler *h);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef SERVICE_LOG_HANDLER_H
 #define SERVICE_LOG_HANDLER_H
 
-#include "net/pipeline.h"
+#include "net/handler.h"
 #include "service/session.h"
 
 struct log_handler {

@@ -143,7 +143,7 @@ def files_of_a_user(t):
               + ECHO.format(address=sock))
     with t.daemon(config) as daemon:
         os.rename(log, log + ".1")
-        daemon.signal(signal.SIGUSR1)
+        daemon.send_signal(signal.SIGUSR1)
         t.eventually(lambda: os.path.exists(log) and os.path.getsize(log), "a new log file")
         with net.connect(sock) as client:
             check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
@@ -194,7 +194,7 @@ def hangup(t):
     address = t.address()
     with t.daemon(ECHO.format(address=address)) as daemon, net.connect(address) as client:
         net.exchange(client, b"before")
-        daemon.signal(signal.SIGHUP)
+        daemon.send_signal(signal.SIGHUP)
         t.eventually(lambda: daemon.log_lines(r"warning.*(reload|restart)"), "a warning")
         check_equal(net.exchange(client, b"after"), b"after", "the echo")
 

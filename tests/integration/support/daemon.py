@@ -119,7 +119,7 @@ class Daemon:
         except BlockingIOError:
             return line in self.notified
 
-    def signal(self, number):
+    def send_signal(self, number):
         self.process.send_signal(number)
 
     def wait(self, within_s=STOP_LIMIT_S):
@@ -132,7 +132,7 @@ class Daemon:
 
     def stop(self, number=signal.SIGTERM, within_s=STOP_LIMIT_S):
         """Send a signal that ends it, and expect exit code 0."""
-        self.signal(number)
+        self.send_signal(number)
         self.wait(within_s)
         self._expect_code(0)
 

@@ -5,12 +5,15 @@
 #include <limits.h>
 #include <pthread.h>
 #include <regex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -353,6 +356,21 @@ START_TEST(stderr_keeps_its_flags_for_those_who_share_it)
 }
 END_TEST
 
+/* Regression: it was opened anew to append, and the others then wrote over what we had written. */
+START_TEST(a_file_at_stderr_is_written_at_the_place_where_others_write)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    ck_assert_int_eq(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    close(fd);
+    dprintf(STDERR_FILENO, "before\n");
+    open_target("stderr");
+    log_info("text");
+    dprintf(STDERR_FILENO, "after\n");
+    assert_matches(file_text(path), "^before\n2.* info main: text\nafter\n$");
+}
+END_TEST
+
 START_TEST(stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
 {
     int fds[2];
@@ -400,6 +418,106 @@ START_TEST(a_full_socket_at_stderr_is_not_waited_for)
 }
 END_TEST
 
+/*
+ * Take the place of a log daemon at ${socket_path}, in a mount namespace of our own, so that the machine's
+ * stays untouched. Returns its socket, or -1 where that is not permitted.
+ */
+static int pose_as_log_daemon(const char *socket_path, const char *dir_path,
+                              const char *mount_point)
+{
+    const struct timeval patience = {.tv_sec = 2};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", mount_point, "tmpfs", 0, NULL) < 0)
+        return -1;
+    if (strcmp(dir_path, mount_point) != 0) {
+        ck_assert_int_eq(mkdir("/run/systemd", 0755), 0);
+        ck_assert_int_eq(mkdir(dir_path, 0755), 0);
+    }
+    strcpy(address.sun_path, socket_path);
+    unlink(socket_path);
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    return fd;
+}
+
+START_TEST(the_journal_gets_each_line_as_fields)
+{
+    int fd = pose_as_log_daemon("/run/systemd/journal/socket", "/run/systemd/journal", "/run");
+
+    if (fd < 0)
+        return;
+    open_target("journal");
+    log_warning("two\nlines");
+    ck_assert_str_eq(text_of(fd), "PRIORITY=4\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=reactord\n"
+                                  "REACTORD_THREAD=main\nMESSAGE=two\\nlines\n");
+}
+END_TEST
+
+START_TEST(syslog_gets_each_line_as_its_own_library_would_send_it)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+    char pattern[160];
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    log_notice("text");
+    snprintf(pattern, sizeof(pattern),
+             "^<29>[A-Z][a-z]{2} [ 123][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} reactord\\[%ld\\]: "
+             "main: text$",
+             (long)getpid());
+    assert_matches(text_of(fd), pattern);
+}
+END_TEST
+
+START_TEST(a_log_daemon_that_was_restarted_is_found_again)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    close(fd);
+    log_info("lost");
+    unlink("/dev/log");
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    log_info("found");
+    assert_matches(text_of(fd), "main: found$");
+    assert_matches(text_of(fd), "main: the log did not take 1 lines$");
+}
+END_TEST
+
+START_TEST(a_log_daemon_that_does_not_read_is_not_waited_for)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    for (int i = 0; i < 10000; i++)
+        log_info("line %d of ten thousand", i);
+}
+END_TEST
+
+START_TEST(a_log_daemon_that_is_not_there_is_an_error)
+{
+    struct log_target *none;
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    unlink("/dev/log");
+    ck_assert_int_eq(log_target_open(&none, "syslog"), -ENOENT);
+}
+END_TEST
+
 static void add_file_tests(TCase *tc)
 {
     tcase_add_test(tc, a_line_tells_time_process_level_and_thread);
@@ -424,24 +542,38 @@ static void add_stderr_tests(TCase *tc)
     tcase_add_test(tc, a_reader_that_is_gone_loses_the_line_and_nothing_else);
     tcase_add_test(tc, a_full_pipe_loses_lines_and_the_next_one_tells_how_many);
     tcase_add_test(tc, stderr_keeps_its_flags_for_those_who_share_it);
+    tcase_add_test(tc, a_file_at_stderr_is_written_at_the_place_where_others_write);
     tcase_add_test(tc, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time);
     tcase_add_test(tc, stderr_that_leads_elsewhere_than_the_journal_gets_the_time);
     tcase_add_test(tc, a_full_socket_at_stderr_is_not_waited_for);
+}
+
+static void add_log_daemon_tests(TCase *tc)
+{
+    tcase_add_test(tc, the_journal_gets_each_line_as_fields);
+    tcase_add_test(tc, syslog_gets_each_line_as_its_own_library_would_send_it);
+    tcase_add_test(tc, a_log_daemon_that_was_restarted_is_found_again);
+    tcase_add_test(tc, a_log_daemon_that_does_not_read_is_not_waited_for);
+    tcase_add_test(tc, a_log_daemon_that_is_not_there_is_an_error);
 }
 
 int main(void)
 {
     Suite *suite = suite_create("daemon/log_target");
     TCase *file = tcase_create("file"), *to_stderr = tcase_create("stderr");
+    TCase *daemon_tc = tcase_create("log daemon");
     SRunner *runner;
     int failed;
 
     tcase_add_checked_fixture(file, setup, teardown);
     tcase_add_checked_fixture(to_stderr, setup, teardown);
     add_file_tests(file);
+    tcase_add_checked_fixture(daemon_tc, setup, teardown);
     add_stderr_tests(to_stderr);
+    add_log_daemon_tests(daemon_tc);
     suite_add_tcase(suite, file);
     suite_add_tcase(suite, to_stderr);
+    suite_add_tcase(suite, daemon_tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -56,15 +56,15 @@ END_TEST
 
 START_TEST(stopping_is_told_with_a_status)
 {
-    notify_stopping("Draining: %u sessions left", 2u);
-    ck_assert_str_eq(received(), "STOPPING=1\nSTATUS=Draining: 2 sessions left\n");
+    notify_stopping("Draining, sessions left: %u", 2u);
+    ck_assert_str_eq(received(), "STOPPING=1\nSTATUS=Draining, sessions left: 2\n");
 }
 END_TEST
 
 START_TEST(a_status_alone_changes_no_state)
 {
-    notify_status("Draining: %u sessions left", 1u);
-    ck_assert_str_eq(received(), "STATUS=Draining: 1 sessions left\n");
+    notify_status("Draining, sessions left: %u", 1u);
+    ck_assert_str_eq(received(), "STATUS=Draining, sessions left: 1\n");
 }
 END_TEST
 

@@ -1,0 +1,62 @@
+/* net/handler: see handler.h. */
+#include "net/handler.h"
+
+#include "net/channel.h"
+
+void handler_active(struct handler *h)
+{
+    while (!h->ops->active)
+        h = h->next;
+    h->ops->active(h);
+}
+
+void handler_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    while (!h->ops->read)
+        h = h->next;
+    h->ops->read(h, data, len);
+}
+
+void handler_eof(struct handler *h)
+{
+    while (!h->ops->eof)
+        h = h->next;
+    h->ops->eof(h);
+}
+
+void handler_writable(struct handler *h)
+{
+    while (!h->ops->writable)
+        h = h->next;
+    h->ops->writable(h);
+}
+
+void handler_closed(struct handler *h, int error)
+{
+    while (!h->ops->closed)
+        h = h->next;
+    h->ops->closed(h, error);
+}
+
+int handler_write(struct handler *h, const void *data, size_t len)
+{
+    struct channel *ch = h->channel;
+
+    for (h = h->prev; h; h = h->prev)
+        if (h->ops->write)
+            return h->ops->write(h, data, len);
+    return channel_send(ch, data, len);
+}
+
+void handler_shutdown_write(struct handler *h)
+{
+    struct channel *ch = h->channel;
+
+    for (h = h->prev; h; h = h->prev) {
+        if (h->ops->shutdown_write) {
+            h->ops->shutdown_write(h);
+            return;
+        }
+    }
+    channel_send_eof(ch);
+}

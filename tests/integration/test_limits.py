@@ -1,0 +1,244 @@
+"""limits: no descriptors left, thousands of connections, and what waiting costs."""
+
+import contextlib
+import resource
+import select
+import socket
+import time
+
+from support import net, program
+from support.case import Failed, check, check_equal, test
+from test_proxy import proxy
+
+MIB = 1024 * 1024
+CROWD = 5000
+
+
+def echo(address):
+    return f"[listen echo]\naddress = {address}\nservice = echo\n"
+
+
+class Crowd:
+    """100 clients of a daemon that has descriptors for fewer."""
+
+    def __init__(self, address, count=100):
+        self.clients = [net.connect(address) for _ in range(count)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for client in self.clients:
+            client.close()
+
+    def served(self, seconds):
+        """Those that get an answer within that time."""
+        for client in self.clients:
+            client.sendall(b"?")
+        answered, end = set(), time.monotonic() + seconds
+        while len(answered) < len(self.clients) and time.monotonic() < end:
+            waiting = [c for c in self.clients if c not in answered]
+            for client in select.select(waiting, [], [], 0.1)[0]:
+                check_equal(client.recv(16)[:1], b"?", "the echo")
+                answered.add(client)
+        return [c for c in self.clients if c in answered]
+
+
+@test(timeout=60)
+def descriptors_run_out(t):
+    """with ulimit -n 64 and 100 clients: the first are served, it idles, says so once, and recovers"""
+    address = t.address()
+    with t.daemon("[worker]\nthreads = 2\n" + echo(address), nofile=64) as daemon:
+        with Crowd(address) as crowd:
+            served = crowd.served(1 * t.scale)
+            check(20 < len(served) < 64, f"{len(served)} of 100 clients are served")
+            used = daemon.cpu_s()
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                for client in served[:5]:
+                    check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+                time.sleep(0.1)
+            used = daemon.cpu_s() - used
+            check(used < 0.4, f"{used:.2f} s of processor time in 2 s")
+            lines = daemon.log_lines(r"(too many open files|descriptor).*")
+            check(len(lines) == 1, f"log lines: {lines}")
+
+            for client in served[5:]:
+                client.close()
+            began = time.monotonic()
+            late = [c for c in crowd.clients if c not in served][:10]
+            for client in late:
+                client.settimeout(10 * t.scale)
+                check_equal(client.recv(1), b"?", "the echo to a client that waited")
+            took = time.monotonic() - began
+            check(took < 1 * t.scale, f"service resumed after {took:.1f} s")
+            check_equal(net.exchange(served[0], b"hello"), b"hello", "the echo of an old client")
+
+
+@test(timeout=60)
+def descriptors_run_out_again(t):
+    """three episodes without descriptors give three lines in the log, and each ends"""
+    address = t.address()
+    with t.daemon("[worker]\nthreads = 2\n" + echo(address), nofile=64) as daemon:
+        for episode in range(1, 4):
+            with Crowd(address) as crowd:
+                check(len(crowd.served(0.7 * t.scale)) < 64, "all clients are served")
+            with net.connect(address) as client:
+                client.settimeout(10 * t.scale)
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo afterwards")
+            lines = daemon.log_lines("too many open files")
+            check_equal(len(lines), episode, f"lines after episode {episode}")
+
+
+@test(timeout=60)
+def proxy_without_descriptors(t):
+    """a proxy that cannot open the server's socket resets the client, and recovers"""
+    with program.echo_server(t) as back:
+        front = t.address()
+        config = "[worker]\nthreads = 2\n" + proxy(front, back)
+        with t.daemon(config, nofile=64) as daemon:
+            with contextlib.ExitStack() as stack:
+                served = []
+                for _ in range(60):
+                    client = stack.enter_context(net.connect(front))
+                    client.settimeout(0.5 * t.scale)
+                    with contextlib.suppress(OSError):
+                        client.sendall(b"?")
+                        if client.recv(1) == b"?":
+                            served.append(client)
+                    if len(served) > 10 and client not in served:
+                        break
+                else:
+                    raise Failed("60 proxied clients with 64 descriptors")
+                used = daemon.cpu_s()
+                time.sleep(1)
+                check(daemon.cpu_s() - used < 0.3, "it burns processor time")
+                client = served[0]
+                client.settimeout(10 * t.scale)
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo of a served client")
+
+            def answered():
+                with contextlib.suppress(OSError), net.connect(front) as late:
+                    late.settimeout(2)
+                    return net.exchange(late, b"hello") == b"hello"
+                return False
+            t.eventually(answered, "an echo after the others left")
+
+
+def _hold_connections(front, count, rounds, reports):
+    """In another process: open many connections, move data on each, close; tell after each step."""
+    resource.setrlimit(resource.RLIMIT_NOFILE,
+                       (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    message = b"0123456789abcdef" * 16
+    with reports:
+        for _ in range(rounds):
+            clients = [net.connect(front, limit_s=60) for _ in range(count)]
+            for _ in range(2):
+                for client in clients:
+                    client.sendall(message)
+                for client in clients:
+                    if net.read_exactly(client, len(message)) != message:
+                        raise EOFError("an echo that is not what was sent")
+            reports.sendall(b"open")
+            net.read_exactly(reports, 1)
+            for i, client in enumerate(clients):
+                if i % 4 == 0:
+                    net.reset(client)
+                else:
+                    client.close()
+            reports.sendall(b"shut")
+            net.read_exactly(reports, 1)
+
+
+@test(timeout=120)
+def thousands_of_connections(t):
+    """5,000 proxied connections at once, twice: no descriptor is left and memory is given back"""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    check(hard >= 2 * CROWD + 200, f"RLIMIT_NOFILE is {hard}: too few for this test")
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the server process inherits it
+    with program.echo_server(t) as back:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        front = t.address()
+        config = "[worker]\nthreads = 4\n" + proxy(front, back)
+        with t.daemon(config, nofile=hard) as daemon:
+            for _ in range(8):  # wakes every worker, whose descriptors stay
+                with net.connect(front) as client:
+                    net.exchange(client, b"x")
+            t.eventually(lambda: daemon.fd_count() < 80, "the first descriptors closed")
+            idle_fds, idle_rss = daemon.fd_count(), daemon.rss_bytes()
+            ours, theirs = socket.socketpair()
+            ours.settimeout(60 * t.scale)
+            with program.forked(_hold_connections, front, CROWD, 2, theirs), ours:
+                theirs.close()
+                _watch_crowd(t, daemon, ours, idle_fds, idle_rss)
+
+
+def _watch_crowd(t, daemon, reports, idle_fds, idle_rss):
+    after = []
+    for _ in range(2):
+        check_equal(net.read_exactly(reports, 4), b"open", "the clients' report")
+        check(daemon.fd_count() >= idle_fds + 2 * CROWD, f"{daemon.fd_count()} descriptors")
+        full_rss = daemon.rss_bytes()
+        if not t.sanitized:
+            check(full_rss - idle_rss < CROWD * 8 * 1024,
+                  f"{(full_rss - idle_rss) // CROWD} bytes a connection")
+        reports.sendall(b".")
+        check_equal(net.read_exactly(reports, 4), b"shut", "the clients' report")
+        t.eventually(lambda: daemon.fd_count() <= idle_fds + 8, "the descriptors closed", within=20)
+        after.append(daemon.rss_bytes())
+        reports.sendall(b".")
+    print(f"descriptors {idle_fds}; RSS idle {idle_rss}, full {full_rss}, after {after}")
+    if not t.sanitized:
+        check(after[0] - idle_rss < 12 * MIB, f"RSS was {idle_rss}, is {after[0]}")
+        check(after[1] - after[0] < 2 * MIB, f"RSS after each round: {after}")
+
+
+@test()
+def waiting_is_free(t):
+    """100 idle connections, half-closed ones and stalled ones cost no processor time"""
+    front, back, echo_address = t.address(), t.address(), t.address()
+    config = proxy(front, back) + echo(echo_address)
+    with net.listen(back, 256) as listener, t.daemon(config) as daemon, \
+            contextlib.ExitStack() as stack:
+        for i in range(100):
+            client = stack.enter_context(net.connect(front))
+            server = stack.enter_context(net.accept(listener))
+            if i % 4 == 1:
+                client.shutdown(socket.SHUT_WR)
+            elif i % 4 == 2:
+                server.shutdown(socket.SHUT_WR)
+            elif i % 4 == 3:
+                server.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        server.send(bytes(MIB))
+            stack.enter_context(net.connect(echo_address))
+        time.sleep(0.5)
+        used = daemon.cpu_s()
+        time.sleep(2)
+        used = daemon.cpu_s() - used
+        check(used < 0.1, f"{used:.2f} s of processor time in 2 s")
+
+
+@test()
+def reset_behind_a_stall(t):
+    """a client's RST while its bytes wait for a stalled server costs no processor time"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back)) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            client.setblocking(False)
+            stuck = 0
+            while stuck < 5:
+                try:
+                    client.send(bytes(MIB))
+                    stuck = 0
+                except BlockingIOError:
+                    stuck += 1
+                    time.sleep(0.05)
+            net.reset(client)
+            time.sleep(0.3)
+            used = daemon.cpu_s()
+            time.sleep(1)
+            check(daemon.cpu_s() - used < 0.1, "it burns processor time")
+            check_equal(net.ending(server), "reset", "the server's end")

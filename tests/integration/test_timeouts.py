@@ -1,0 +1,144 @@
+"""timeouts: what ends a session on which nothing moves, and what does not."""
+
+import socket
+import time
+
+from support import net
+from support.case import check, check_equal, test
+from test_proxy import proxy
+
+
+def expect_end(t, s, least, limit):
+    """The connection ends by itself, neither before nor long after its time."""
+    began = time.monotonic()
+    s.settimeout((limit + 5) * t.scale)
+    how = net.ending(s)
+    took = time.monotonic() - began
+    check(least <= took <= limit * t.scale, f"it ended by {how} after {took:.2f} s")
+
+
+def echo(address, options):
+    return f"[listen echo]\naddress = {address}\nservice = echo\n{options}\n"
+
+
+@test()
+def idle_echo(t):
+    """an echo client that says nothing is closed after idle_timeout, and its descriptor with it"""
+    address = t.address()
+    with t.daemon(echo(address, "idle_timeout = 700ms")) as daemon:
+        with net.connect(address) as first:
+            expect_end(t, first, 0.5, 3)
+        before = daemon.fd_count()
+        with net.connect(address) as client:
+            net.exchange(client, b"hello")
+            expect_end(t, client, 0.5, 3)
+        t.eventually(lambda: daemon.fd_count() <= before + 4, "the descriptors closed")
+
+
+@test()
+def busy_echo(t):
+    """an echo client that says something every third of idle_timeout is not closed"""
+    address = t.address()
+    with t.daemon(echo(address, "idle_timeout = 1500ms")), net.connect(address) as client:
+        for _ in range(8):
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            time.sleep(0.5)
+
+
+@test()
+def idle_proxy(t):
+    """a session on which neither side says anything ends for both after idle_timeout"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, "idle_timeout = 700ms")):
+        with net.proxied(front, listener) as (client, server):
+            expect_end(t, client, 0.5, 3)
+            expect_end(t, server, 0, 3)
+
+
+@test(each={"talker": ["client", "server"]})
+def one_side_talks(t, talker):
+    """a session is not idle as long as the {talker} alone says something"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, "idle_timeout = 1500ms")):
+        with net.proxied(front, listener) as (client, server):
+            source, sink = (client, server) if talker == "client" else (server, client)
+            for i in range(8):
+                source.sendall(b"%d" % i)
+                check_equal(net.read_exactly(sink, 1), b"%d" % i, "what the other got")
+                time.sleep(0.5)
+            sink.sendall(b"x")
+            check_equal(net.read_exactly(source, 1), b"x", "what the talker got")
+
+
+@test(each={"closer": ["client", "server"]})
+def half_closed(t, closer):
+    """a session whose {closer} has ended its half ends after half_close_timeout"""
+    front, back = t.address(), t.address()
+    options = "half_close_timeout = 700ms\nidle_timeout = 1h"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
+        with net.proxied(front, listener) as (client, server):
+            closing, other = (client, server) if closer == "client" else (server, client)
+            time.sleep(1)  # the timeout is not for a session that is whole
+            other.sendall(b"whole")
+            check_equal(net.read_exactly(closing, 5), b"whole", "what the closer got")
+            closing.shutdown(socket.SHUT_WR)
+            check_equal(net.read_to_end(other), b"", "what the other got")
+            expect_end(t, closing, 0.4, 3)
+
+
+@test()
+def half_closed_but_busy(t):
+    """a half-closed session goes on as long as bytes move"""
+    front, back = t.address(), t.address()
+    options = "half_close_timeout = 1500ms"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
+        with net.proxied(front, listener) as (client, server):
+            client.shutdown(socket.SHUT_WR)
+            check_equal(net.read_to_end(server), b"", "what the server got")
+            for i in range(8):
+                server.sendall(b"%d" % i)
+                check_equal(net.read_exactly(client, 1), b"%d" % i, "what the client got")
+                time.sleep(0.5)
+
+
+@test()
+def stalled_receiver(t):
+    """a session stuck on a receiver that takes nothing counts as idle"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, "idle_timeout = 1s")) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            before = daemon.fd_count()
+            server.setblocking(False)
+            deadline = time.monotonic() + 20 * t.scale
+            while daemon.fd_count() >= before:  # the client reads nothing
+                check(time.monotonic() < deadline, "the session still exists")
+                try:
+                    server.send(bytes(64 * 1024))
+                except BlockingIOError:
+                    time.sleep(0.05)
+                except (BrokenPipeError, ConnectionResetError):
+                    time.sleep(0.05)
+            del client
+
+
+@test()
+def zero_is_never(t):
+    """with idle_timeout = 0 and half_close_timeout = 0 nothing is ended"""
+    front, back = t.address(), t.address()
+    options = "idle_timeout = 0\nhalf_close_timeout = 0"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
+        with net.proxied(front, listener) as (client, server):
+            client.shutdown(socket.SHUT_WR)
+            time.sleep(1.5)
+            server.sendall(b"still here")
+            check_equal(net.read_exactly(client, 10), b"still here", "what the client got")
+
+
+@test()
+def listeners_differ(t):
+    """each listener has its own idle_timeout"""
+    short, long = t.address(), t.address()
+    config = echo(short, "idle_timeout = 500ms") + echo(long, "").replace("echo]", "other]")
+    with t.daemon(config), net.connect(long) as patient, net.connect(short) as hasty:
+        expect_end(t, hasty, 0.3, 3)
+        check_equal(net.exchange(patient, b"hello"), b"hello", "the echo of the other")

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Every function that a header declares is described there: a comment names it as `name(` and says on which thread it
+may be called and which errors it returns."""
+import pathlib
+import re
+import sys
+
+BLOCK = re.compile(r"/\*.*?\*/", re.S)
+FUNCTION = re.compile(r"^(?!typedef|#|\s|return|struct \w+ \{)[\w ]+?[ *]+(\w+)\(", re.M)
+
+
+def check(path, text):
+    problems = []
+    described = "\n".join(b for b in BLOCK.findall(text) if "Thread:" in b and "Errors" in b)
+    code = BLOCK.sub("", text)
+    code = re.sub(r"^\s*#.*?(?<!\\)$", "", code, flags=re.M | re.S)
+    names = [n for n in FUNCTION.findall(code) if n.islower() and not n.startswith("_")]
+    for name in names:
+        if f"{name}(" not in described:
+            problems.append(f"{path}: {name}() has no block with Thread: and Errors:")
+    return len(names), problems
+
+
+def main():
+    problems, count = [], 0
+    for path in sorted(pathlib.Path("src").rglob("*.h")):
+        n, found = check(path, path.read_text())
+        count += n
+        problems += found
+    if count == 0:
+        problems.append("no function was found in a header")
+    print("\n".join(problems) if problems else f"headers: {count} functions are described")
+    return 1 if problems else 0
+
+
+sys.exit(main())

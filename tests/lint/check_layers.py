@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The layer rule, read from the includes.
+
+    daemon -> server -> service -> net -> engine -> base
+
+A file includes only its own layer and those to the right of it, no two files include each other in a circle, and
+each foreign library is known in its own place only.
+"""
+import pathlib
+import re
+import sys
+
+LAYERS = ["base", "engine", "net", "service", "server", "daemon"]
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
+
+# Which files may know a library: by the start of their path.
+LIBRARIES = {
+    "ev.h": ["engine/", "net/"],
+    "pthread.h": ["engine/"],
+    "iniparser/": ["daemon/ini.c"],
+    "systemd/": ["daemon/"],
+}
+
+
+def includes(source):
+    return INCLUDE.findall(source.read_text())
+
+
+def check_file(name, found, problems):
+    layer = name.split("/")[0]
+    for kind, target in found:
+        if kind == '"':
+            other = target.split("/")[0]
+            if other not in LAYERS:
+                problems.append(f"src/{name}: \"{target}\" is not named by its layer")
+            elif LAYERS.index(other) > LAYERS.index(layer):
+                problems.append(f"src/{name}: {layer} may not include {target}")
+        for library, places in LIBRARIES.items():
+            if kind == "<" and target.startswith(library):
+                if not any(name.startswith(place) for place in places):
+                    problems.append(f"src/{name}: <{target}> belongs to {', '.join(places)}")
+
+
+def find_circle(graph):
+    """A list of headers that include each other in a circle, or None."""
+    done = set()
+
+    def visit(node, path):
+        if node in path:
+            return path[path.index(node):] + [node]
+        if node in done:
+            return None
+        for follow in graph.get(node, []):
+            circle = visit(follow, path + [node])
+            if circle:
+                return circle
+        done.add(node)
+        return None
+
+    for start in graph:
+        circle = visit(start, [])
+        if circle:
+            return circle
+    return None
+
+
+def main():
+    src = pathlib.Path(__file__).resolve().parents[2] / "src"
+    problems, graph, count = [], {}, 0
+    for source in sorted(src.rglob("*.[ch]")):
+        name = str(source.relative_to(src))
+        found = includes(source)
+        check_file(name, found, problems)
+        graph[name] = [target for kind, target in found if kind == '"']
+        count += 1
+    circle = find_circle({name: to for name, to in graph.items() if name.endswith(".h")})
+    if circle:
+        problems.append("headers include each other: " + " -> ".join(circle))
+    if count == 0:
+        problems.append("no source was found")
+    print("\n".join(problems) if problems else f"layers: {count} files keep the rule")
+    return 1 if problems else 0
+
+
+sys.exit(main())

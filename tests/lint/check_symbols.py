@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""File name = symbol prefix: what src/net/channel.c exports begins with `channel_`.
+
+Usage: check_symbols.py BUILD
+"""
+import pathlib
+import subprocess
+import sys
+
+def exported(path):
+    text = subprocess.run(["nm", "--defined-only", "-g", "-P", path], check=True, capture_output=True,
+                          text=True).stdout
+    return [line.split()[0] for line in text.splitlines() if line]
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]) / "src"
+    problems, count = [], 0
+    for path in sorted(build.rglob("*.o")):
+        name = str(path.relative_to(build).with_suffix(""))
+        if not pathlib.Path("src", name + ".c").exists():
+            continue  # left over from a file that is gone
+        for symbol in exported(path):
+            count += 1
+            if symbol != path.stem and not symbol.startswith(path.stem + "_"):
+                problems.append(f"src/{name}.c: {symbol} does not begin with {path.stem}_")
+    if count == 0:
+        problems.append(f"no object files below {build}")
+    print("\n".join(problems) if problems else f"symbols: {count} carry the name of their file")
+    return 1 if problems else 0
+
+
+sys.exit(main())
