@@ -27,7 +27,7 @@ struct process_conf {
 struct config {
     struct process_conf process;
     struct server_conf server;
-    struct config_memory *memory; /* what config_free() frees: everything the pointers above point at */
+    struct config_memory *memory; /* what config_free() frees: all that is pointed at above */
 };
 
 /*

@@ -6,6 +6,8 @@
 #ifndef DAEMON_CONFIG_MEMORY_H
 #define DAEMON_CONFIG_MEMORY_H
 
+#include <stdbool.h>
+
 #include "base/must.h"
 #include "daemon/ini.h"
 #include "daemon/option.h"

@@ -146,9 +146,9 @@ static int open_file(int *out_fd, bool *created, const char *path)
     int fd = open(path, flags | O_CREAT | O_EXCL, 0640);
 
     *created = fd >= 0;
+    /* Again with O_CREAT: what exists may be a symbolic link to a file that does not. */
     if (fd < 0 && errno == EEXIST)
-        fd = open(path, flags | O_CREAT,
-                  0640); /* O_CREAT: for a symbolic link to a file not there */
+        fd = open(path, flags | O_CREAT, 0640);
     if (fd < 0)
         return -errno;
     *out_fd = fd;

@@ -184,7 +184,7 @@ static enum exit_code process_run(struct process *p, const struct config *config
         return EXIT_CODE_START;
     }
     log_notice("ready");
-    notify_ready("Accepting on %u addresses", count_addresses(&config->server));
+    notify_ready("Accepting, listen addresses: %u", count_addresses(&config->server));
     return run_until_stopped(p->run, &conf);
 }
 

@@ -84,8 +84,9 @@ static void drain_begin(struct run *run, const struct run_conf *conf)
 
     log_notice("stops accepting; sessions left to finish: %u", sessions);
     notify_stopping("Draining, sessions left: %u", sessions);
+    notify_extend(EXTEND_NS);
     run->state = STATE_DRAINING;
-    run->tick_at_ns = now_ns; /* the first extension is asked for at once */
+    run->tick_at_ns = clock_add_ns(now_ns, TICK_NS);
     run->deadline_at_ns =
         conf->drain_timeout_ns > 0 ? clock_add_ns(now_ns, conf->drain_timeout_ns) : CLOCK_NEVER;
     server_drain(conf->server);

@@ -13,6 +13,12 @@
 /* How long to wait for descriptors: short enough to be back within a second, long enough to cost nothing. */
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
+/*
+ * An episode is over when accept has not failed for this long. At the limit a descriptor comes free now and then and
+ * is gone at once; each time would otherwise be an episode and a pair of log lines.
+ */
+#define ACCEPTOR_CALM_NS (1 * NS_PER_S)
+
 struct acceptor {
     struct ev_io io;
     struct loop *loop; /* NULL: not started */
@@ -22,7 +28,9 @@ struct acceptor {
     void *cookie;
     struct timed retry;
     int64_t episode_at_ns; /* when resources ran out; 0: they have not */
+    int64_t error_at_ns;   /* when they did last */
     unsigned episode_errors;
+    bool paused;
     char *name;
 };
 
@@ -54,21 +62,24 @@ static enum acceptor_verdict acceptor_judge(int error)
 
 static void acceptor_pause(struct acceptor *ac, int error)
 {
+    ac->error_at_ns = clock_now_ns();
     if (ac->episode_at_ns == 0) {
-        ac->episode_at_ns = clock_now_ns();
+        ac->episode_at_ns = ac->error_at_ns;
         ac->episode_errors = 0;
         log_warning("%s: cannot accept: %s; new clients wait", ac->name, strerror(error));
     }
     ac->episode_errors++;
+    ac->paused = true;
     ev_io_stop(loop_ev(ac->loop), &ac->io);
+    loop_cancel(ac->loop, &ac->retry);
     loop_schedule(ac->loop, &ac->retry, ACCEPTOR_PAUSE_NS);
 }
 
 static void acceptor_end_episode(struct acceptor *ac)
 {
-    double seconds = (double)(clock_now_ns() - ac->episode_at_ns) / (double)NS_PER_S;
+    double seconds = (double)(ac->error_at_ns - ac->episode_at_ns) / (double)NS_PER_S;
 
-    log_notice("%s: accepting again after %.1f s and %u failed tries", ac->name, seconds,
+    log_notice("%s: accepting again; it failed for %.1f s, %u times", ac->name, seconds,
                ac->episode_errors);
     ac->episode_at_ns = 0;
 }
@@ -85,8 +96,6 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
         enum acceptor_verdict verdict;
 
         if (fd >= 0) {
-            if (ac->episode_at_ns > 0)
-                acceptor_end_episode(ac);
             ac->ops->accepted(ac->cookie, fd, &peer);
             continue;
         }
@@ -102,7 +111,13 @@ static void acceptor_run_retry(struct task *t)
 {
     struct acceptor *ac = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct acceptor, retry);
 
-    ev_io_start(loop_ev(ac->loop), &ac->io);
+    if (ac->paused) {
+        ac->paused = false;
+        ev_io_start(loop_ev(ac->loop), &ac->io);
+        loop_schedule(ac->loop, &ac->retry, ACCEPTOR_CALM_NS);
+    } else {
+        acceptor_end_episode(ac);
+    }
 }
 
 static void acceptor_drop_retry(struct task *t)

@@ -230,6 +230,8 @@ unsigned server_stop(struct server *sv)
 {
     unsigned cut;
 
+    if (sv->started)
+        server_drain(sv); /* the listeners close on their own loops */
     loop_group_stop(sv->boss, 0, SERVER_STOP_TIMEOUT_NS);
     loop_group_join(sv->boss);
     cut = server_sessions(sv);

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.daemon import Daemon, Finished
+from support.daemon import REPORT, Daemon, Finished
 
 DEFAULT_TIMEOUT_S = 30
 SANITIZED_SCALE = 4  # how much longer everything may take in a sanitised daemon
@@ -151,8 +151,11 @@ class Context:
         """Run the program to its end, for what it prints and its exit code."""
         done = subprocess.run([self.options.reactord, *arguments], input=stdin, cwd=self.dir,
                               capture_output=True, timeout=10 * self.scale, check=False, **how)
-        return Finished(done.returncode, done.stdout.decode(errors="replace"),
-                        done.stderr.decode(errors="replace"))
+        finished = Finished(done.returncode, done.stdout.decode(errors="replace"),
+                            done.stderr.decode(errors="replace"))
+        found = REPORT.search(finished.err)
+        check(not found, f"stderr has: {found and found.group()}")
+        return finished
 
     def eventually(self, probe, what, within=5):
         """Wait until the probe is true; returns what it gave."""

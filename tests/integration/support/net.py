@@ -113,6 +113,15 @@ def exchange(s, message):
     return read_exactly(s, len(message))
 
 
+def fate(address):
+    """How a new connection ends that says nothing: "fin", or "reset", which may come before connect returns."""
+    try:
+        with connect(address) as s:
+            return ending(s)
+    except ConnectionResetError:
+        return "reset"
+
+
 class Task(threading.Thread):
     """A function on a thread of its own; result() gives what it gave, or raises what it raised."""
 

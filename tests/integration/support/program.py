@@ -143,7 +143,7 @@ def _echo_forever(listener):
     async def serve():
         kind = asyncio.start_unix_server if listener.family == socket.AF_UNIX \
             else asyncio.start_server
-        async with await kind(session, sock=listener) as serving:
+        async with await kind(session, sock=listener, backlog=4096) as serving:
             await serving.serve_forever()
 
     asyncio.run(serve())

@@ -47,9 +47,9 @@ START_TEST(ready_is_told_with_the_process_and_a_status)
 {
     char expected[128];
 
-    notify_ready("Accepting on %d addresses", 3);
-    snprintf(expected, sizeof(expected), "READY=1\nMAINPID=%ld\nSTATUS=Accepting on 3 addresses\n",
-             (long)getpid());
+    notify_ready("Accepting, listen addresses: %d", 3);
+    snprintf(expected, sizeof(expected),
+             "READY=1\nMAINPID=%ld\nSTATUS=Accepting, listen addresses: 3\n", (long)getpid());
     ck_assert_str_eq(received(), expected);
 }
 END_TEST

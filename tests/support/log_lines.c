@@ -1,0 +1,41 @@
+/* support/log_lines: see log_lines.h. */
+#include "support/log_lines.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOG_LINES_MAX 256
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char lines[LOG_LINES_MAX][LOG_LINE_BYTES];
+static unsigned n_lines;
+
+static void keep(void *cookie, enum log_level level, const char *text)
+{
+    (void)cookie;
+    (void)level;
+    pthread_mutex_lock(&lock);
+    if (n_lines < LOG_LINES_MAX)
+        snprintf(lines[n_lines++], LOG_LINE_BYTES, "%s", text);
+    pthread_mutex_unlock(&lock);
+}
+
+void log_lines_capture(enum log_level level)
+{
+    static const struct log_sink sink = {.write = keep};
+
+    log_set_sink(&sink);
+    log_set_level(level);
+}
+
+unsigned log_lines_with(const char *text)
+{
+    unsigned found = 0;
+
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < n_lines; i++)
+        found += strstr(lines[i], text) != NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}

@@ -1,0 +1,113 @@
+/* support/tasks: see tasks.h. */
+#include "support/tasks.h"
+
+#include <check.h>
+
+static void counted_run(struct task *t)
+{
+    atomic_fetch_add(&CONTAINER_OF(t, struct tasks_counted, task)->run, 1);
+}
+
+static void counted_drop(struct task *t)
+{
+    atomic_fetch_add(&CONTAINER_OF(t, struct tasks_counted, task)->dropped, 1);
+}
+
+void tasks_counted_init(struct tasks_counted *t)
+{
+    static const struct task_type type = {
+        .name = "counted", .run = counted_run, .drop = counted_drop};
+
+    t->task.type = &type;
+    atomic_init(&t->run, 0);
+    atomic_init(&t->dropped, 0);
+}
+
+void tasks_trace_add(struct tasks_trace *trace, char letter)
+{
+    ck_assert_uint_lt(trace->len + 1, sizeof(trace->text));
+    trace->text[trace->len++] = letter;
+}
+
+static void traced_run(struct task *t)
+{
+    struct tasks_traced *traced = CONTAINER_OF(t, struct tasks_traced, task);
+
+    tasks_trace_add(traced->trace, traced->letter);
+    if (traced->then)
+        ck_assert_int_eq(loop_submit(loop_current(), traced->then_lane, &traced->then->task), 0);
+}
+
+static void traced_drop(struct task *t)
+{
+    struct tasks_traced *traced = CONTAINER_OF(t, struct tasks_traced, task);
+
+    tasks_trace_add(traced->trace, '!');
+    tasks_trace_add(traced->trace, traced->letter);
+}
+
+void tasks_traced_init(struct tasks_traced *t, struct tasks_trace *trace, char letter)
+{
+    static const struct task_type type = {.name = "traced", .run = traced_run, .drop = traced_drop};
+
+    *t = (struct tasks_traced){.task.type = &type, .trace = trace, .letter = letter};
+}
+
+static void timer_run(struct task *t)
+{
+    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timed.task);
+
+    tasks_trace_add(timer->trace, timer->letter);
+}
+
+static void timer_drop(struct task *t)
+{
+    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timed.task);
+
+    tasks_trace_add(timer->trace, '!');
+    tasks_trace_add(timer->trace, timer->letter);
+}
+
+void tasks_timer_init(struct tasks_timer *t, struct tasks_trace *trace, char letter)
+{
+    static const struct task_type type = {.name = "timer", .run = timer_run, .drop = timer_drop};
+
+    timed_init(&t->timed, &type);
+    t->trace = trace;
+    t->letter = letter;
+}
+
+static void wait_for(sem_t *sem)
+{
+    while (sem_wait(sem) < 0)
+        ; /* a signal came first */
+}
+
+static void block_run(struct task *t)
+{
+    struct tasks_block *b = CONTAINER_OF(t, struct tasks_block, task);
+
+    sem_post(&b->entered);
+    wait_for(&b->released);
+}
+
+static void block_drop(struct task *t)
+{
+    sem_post(&CONTAINER_OF(t, struct tasks_block, task)->entered);
+}
+
+void tasks_block_begin(struct tasks_block *b, struct loop *loop)
+{
+    static const struct task_type type = {.name = "block", .run = block_run, .drop = block_drop};
+
+    b->task.type = &type;
+    sem_init(&b->entered, 0, 0);
+    sem_init(&b->released, 0, 0);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &b->task), 0);
+    wait_for(&b->entered);
+}
+
+void tasks_block_end(struct tasks_block *b)
+{
+    sem_post(&b->released);
+}

@@ -1,0 +1,197 @@
+/* daemon/log_line: what a line looks like, and that no text changes that. */
+#include <check.h>
+#include <pthread.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/log_line.h"
+
+/* The line as a string, in a static buffer. */
+static const char *build(enum log_line_layout layout, enum log_level level, const char *text)
+{
+    static char string[LOG_LINE_MAX_BYTES + 1];
+    static struct log_line line;
+
+    log_line_build(&line, layout, level, text);
+    ck_assert_uint_le(line.len, sizeof(line.data));
+    memcpy(string, line.data, line.len);
+    string[line.len] = '\0';
+    return string;
+}
+
+static void assert_matches(const char *text, const char *pattern)
+{
+    regex_t regex;
+
+    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "\"%s\" is no %s", text, pattern);
+    regfree(&regex);
+}
+
+START_TEST(a_plain_line_tells_time_process_level_and_thread)
+{
+    char pattern[160];
+
+    snprintf(pattern, sizeof(pattern),
+             "^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
+             "reactord\\[%ld\\] warning main: front: 7 clients\n$",
+             (long)getpid());
+    assert_matches(build(LOG_LINE_PLAIN, LOG_LEVEL_WARNING, "front: 7 clients"), pattern);
+}
+END_TEST
+
+START_TEST(a_plain_line_is_in_universal_time)
+{
+    time_t before_s, after_s;
+    const char *line;
+    struct tm tm = {0};
+
+    setenv("TZ", "Asia/Kolkata", 1);
+    tzset();
+    before_s = time(NULL);
+    line = build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text");
+    after_s = time(NULL);
+    ck_assert_ptr_nonnull(strptime(line, "%Y-%m-%dT%H:%M:%S", &tm));
+    ck_assert_int_ge(timegm(&tm), before_s);
+    ck_assert_int_le(timegm(&tm), after_s);
+}
+END_TEST
+
+START_TEST(the_time_of_a_line_moves_on)
+{
+    char first[64];
+
+    snprintf(first, sizeof(first), "%.19s", build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"));
+    usleep(1100 * 1000);
+    ck_assert_int_ne(strncmp(first, build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"), 19), 0);
+}
+END_TEST
+
+START_TEST(a_line_of_priority_leaves_time_and_process_to_the_reader)
+{
+    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_ERROR, "text"), "<3>main: text\n");
+    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_WARNING, "text"), "<4>main: text\n");
+    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_NOTICE, "text"), "<5>main: text\n");
+    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_INFO, "text"), "<6>main: text\n");
+    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_DEBUG, "text"), "<7>main: text\n");
+}
+END_TEST
+
+START_TEST(a_syslog_line_is_what_the_libc_would_send)
+{
+    char pattern[160];
+
+    snprintf(pattern, sizeof(pattern),
+             "^<29>[A-Z][a-z]{2} [ 123][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} reactord\\[%ld\\]: "
+             "main: text$",
+             (long)getpid());
+    assert_matches(build(LOG_LINE_SYSLOG, LOG_LEVEL_NOTICE, "text"), pattern);
+}
+END_TEST
+
+START_TEST(a_journal_line_is_a_field_a_line)
+{
+    ck_assert_str_eq(build(LOG_LINE_JOURNAL, LOG_LEVEL_INFO, "text"),
+                     "PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=reactord\n"
+                     "REACTORD_THREAD=main\nMESSAGE=text\n");
+}
+END_TEST
+
+START_TEST(layouts_do_not_share_a_time)
+{
+    char plain[64];
+
+    snprintf(plain, sizeof(plain), "%.11s", build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"));
+    (void)build(LOG_LINE_SYSLOG, LOG_LEVEL_INFO, "text");
+    ck_assert_int_eq(strncmp(plain, build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"), 11), 0);
+}
+END_TEST
+
+static char worker_line[64];
+
+static void *build_as_worker(void *arg)
+{
+    (void)arg;
+    pthread_setname_np(pthread_self(), "work-2-1");
+    strcpy(worker_line, build(LOG_LINE_PRIORITY, LOG_LEVEL_INFO, "text"));
+    return NULL;
+}
+
+START_TEST(a_line_names_the_thread_that_wrote_it)
+{
+    pthread_t thread;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, build_as_worker, NULL), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_str_eq(worker_line, "<6>work-2-1: text\n");
+}
+END_TEST
+
+START_TEST(no_text_can_forge_a_line)
+{
+    static const enum log_line_layout layouts[] = {LOG_LINE_PRIORITY, LOG_LINE_JOURNAL};
+
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        const char *line =
+            build(layouts[i], LOG_LEVEL_INFO, "a\nb\r\tc\\d\x1b[31m\x01\x7f\xc2\x9b");
+
+        ck_assert_str_eq(strstr(line, "a\\n"), "a\\nb\\r\\tc\\\\d\\x1b[31m\\x01\\x7f\\xc2\\x9b\n");
+    }
+}
+END_TEST
+
+START_TEST(a_line_with_much_to_escape_is_cut_to_what_a_pipe_takes_whole)
+{
+    char text[LOG_LINE_BYTES];
+    const char *line;
+
+    memset(text, '\x01', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    line = build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, text);
+    ck_assert_uint_le(strlen(line), PIPE_BUF);
+    ck_assert_uint_ge(strlen(line), PIPE_BUF - 8);
+    ck_assert_str_eq(line + strlen(line) - 8, "\\x01...\n");
+}
+END_TEST
+
+START_TEST(an_ordinary_line_is_never_cut)
+{
+    char text[LOG_LINE_BYTES];
+    const char *line;
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    line = build(LOG_LINE_JOURNAL, LOG_LEVEL_WARNING, text);
+    ck_assert_ptr_nonnull(strstr(line, text));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/log_line");
+    TCase *tc = tcase_create("log_line");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, a_plain_line_tells_time_process_level_and_thread);
+    tcase_add_test(tc, a_plain_line_is_in_universal_time);
+    tcase_add_test(tc, the_time_of_a_line_moves_on);
+    tcase_add_test(tc, a_line_of_priority_leaves_time_and_process_to_the_reader);
+    tcase_add_test(tc, a_syslog_line_is_what_the_libc_would_send);
+    tcase_add_test(tc, a_journal_line_is_a_field_a_line);
+    tcase_add_test(tc, layouts_do_not_share_a_time);
+    tcase_add_test(tc, a_line_names_the_thread_that_wrote_it);
+    tcase_add_test(tc, no_text_can_forge_a_line);
+    tcase_add_test(tc, a_line_with_much_to_escape_is_cut_to_what_a_pipe_takes_whole);
+    tcase_add_test(tc, an_ordinary_line_is_never_cut);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,164 @@
+/*
+ * daemon/log_target: lines to syslog and the journal. The test poses as their daemon, in a mount namespace
+ * of its own; where that is not permitted the cases do nothing.
+ */
+#include <check.h>
+#include <errno.h>
+#include <regex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/log_target.h"
+
+static struct log_target *target;
+
+static void teardown(void)
+{
+    log_target_close(target);
+}
+
+static void open_target(const char *where)
+{
+    ck_assert_int_eq(log_target_open(&target, where), 0);
+    log_set_sink(log_target_sink(target));
+}
+
+/* The next datagram, "" for none. */
+static const char *text_of(int fd)
+{
+    static char text[1 << 13];
+    ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static void assert_matches(const char *text, const char *pattern)
+{
+    regex_t regex;
+
+    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "\"%s\" is no %s", text, pattern);
+    regfree(&regex);
+}
+
+/* Listen at ${socket_path}, under ${mount_point}. Returns the socket, or -1 where that is not permitted. */
+static int pose_as_log_daemon(const char *socket_path, const char *dir_path,
+                              const char *mount_point)
+{
+    const struct timeval patience = {.tv_sec = 2};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", mount_point, "tmpfs", 0, NULL) < 0)
+        return -1;
+    if (strcmp(dir_path, mount_point) != 0) {
+        ck_assert_int_eq(mkdir("/run/systemd", 0755), 0);
+        ck_assert_int_eq(mkdir(dir_path, 0755), 0);
+    }
+    strcpy(address.sun_path, socket_path);
+    unlink(socket_path);
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    return fd;
+}
+
+START_TEST(the_journal_gets_each_line_as_a_datagram_of_fields)
+{
+    int fd = pose_as_log_daemon("/run/systemd/journal/socket", "/run/systemd/journal", "/run");
+
+    if (fd < 0)
+        return;
+    open_target("journal");
+    log_warning("text");
+    assert_matches(text_of(fd), "^PRIORITY=4\n.*\nMESSAGE=text\n$");
+}
+END_TEST
+
+START_TEST(syslog_gets_each_line_as_a_datagram)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    log_notice("text");
+    log_notice("more");
+    assert_matches(text_of(fd), "^<29>.* main: text$");
+    assert_matches(text_of(fd), "^<29>.* main: more$");
+}
+END_TEST
+
+START_TEST(a_log_daemon_that_was_restarted_is_found_again)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    close(fd);
+    log_info("lost");
+    unlink("/dev/log");
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    log_info("found");
+    assert_matches(text_of(fd), "main: found$");
+    assert_matches(text_of(fd), "main: the log did not take 1 lines$");
+}
+END_TEST
+
+START_TEST(a_log_daemon_that_does_not_read_is_not_waited_for)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    for (int i = 0; i < 10000; i++)
+        log_info("line %d of ten thousand", i);
+}
+END_TEST
+
+START_TEST(a_log_daemon_that_is_not_there_is_an_error)
+{
+    struct log_target *none;
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    unlink("/dev/log");
+    ck_assert_int_eq(log_target_open(&none, "syslog"), -ENOENT);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/log_target (syslog and journal)");
+    TCase *tc = tcase_create("datagram");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_test(tc, the_journal_gets_each_line_as_a_datagram_of_fields);
+    tcase_add_test(tc, syslog_gets_each_line_as_a_datagram);
+    tcase_add_test(tc, a_log_daemon_that_was_restarted_is_found_again);
+    tcase_add_test(tc, a_log_daemon_that_does_not_read_is_not_waited_for);
+    tcase_add_test(tc, a_log_daemon_that_is_not_there_is_an_error);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,173 @@
+/* engine/queue: FIFO, nothing lost between producers, and the moment in which a push is half done. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/must.h"
+#include "engine/queue.h"
+#include "support/suite.h"
+
+#define PRODUCERS 8
+#ifdef __SANITIZE_THREAD__
+#define TASKS_EACH 20000
+#else
+#define TASKS_EACH 200000
+#endif
+
+static struct queue q;
+static struct task one, two, three;
+
+static void setup(void)
+{
+    queue_init(&q);
+}
+
+START_TEST(a_new_queue_is_empty)
+{
+    ck_assert(queue_empty(&q));
+    ck_assert_ptr_null(queue_pop(&q));
+    ck_assert_ptr_null(queue_pop(&q));
+}
+END_TEST
+
+START_TEST(tasks_come_out_in_the_order_they_went_in)
+{
+    queue_push(&q, &one);
+    queue_push(&q, &two);
+    ck_assert_ptr_eq(queue_pop(&q), &one);
+    queue_push(&q, &three);
+    ck_assert_ptr_eq(queue_pop(&q), &two);
+    ck_assert_ptr_eq(queue_pop(&q), &three);
+    ck_assert_ptr_null(queue_pop(&q));
+}
+END_TEST
+
+START_TEST(a_queue_is_empty_exactly_when_every_task_was_popped)
+{
+    for (int i = 0; i < 3; i++) {
+        queue_push(&q, &one);
+        ck_assert(!queue_empty(&q));
+        queue_push(&q, &two);
+        ck_assert_ptr_eq(queue_pop(&q), &one);
+        ck_assert(!queue_empty(&q));
+        ck_assert_ptr_eq(queue_pop(&q), &two);
+        ck_assert(queue_empty(&q));
+    }
+}
+END_TEST
+
+START_TEST(a_popped_task_can_be_pushed_again_at_once)
+{
+    queue_push(&q, &one);
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_ptr_eq(queue_pop(&q), &one);
+        queue_push(&q, &one);
+    }
+    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert(queue_empty(&q));
+}
+END_TEST
+
+/* The first half of queue_push(): what other threads may see of a producer that was interrupted there. */
+static struct task *half_push(struct task *t)
+{
+    atomic_store(&t->next, NULL);
+    return atomic_exchange(&q.tail, t);
+}
+
+START_TEST(a_half_pushed_task_is_there_but_cannot_be_reached)
+{
+    struct task *before = half_push(&one);
+
+    ck_assert(!queue_empty(&q));
+    ck_assert_ptr_null(queue_pop(&q));
+    atomic_store(&before->next, &one);
+    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert(queue_empty(&q));
+}
+END_TEST
+
+START_TEST(what_stands_behind_a_half_push_waits_for_it)
+{
+    struct task *before;
+
+    queue_push(&q, &one);
+    before = half_push(&two);
+    queue_push(&q, &three);
+    ck_assert_ptr_null(queue_pop(&q)); /* even `one`: it is not known whether it is the last */
+    ck_assert(!queue_empty(&q));
+    atomic_store(&before->next, &two);
+    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert_ptr_eq(queue_pop(&q), &two);
+    ck_assert_ptr_eq(queue_pop(&q), &three);
+    ck_assert(queue_empty(&q));
+}
+END_TEST
+
+struct numbered {
+    struct task task;
+    unsigned producer;
+    unsigned number;
+};
+
+static void *produce(void *arg)
+{
+    struct numbered *tasks = arg;
+
+    for (unsigned i = 0; i < TASKS_EACH; i++)
+        queue_push(&q, &tasks[i].task);
+    return NULL;
+}
+
+static void consume_all(void)
+{
+    unsigned next[PRODUCERS] = {0}, taken = 0;
+
+    while (taken < PRODUCERS * TASKS_EACH) {
+        struct task *t = queue_pop(&q);
+        struct numbered *n = CONTAINER_OF(t, struct numbered, task);
+
+        if (!t) {
+            sched_yield();
+            continue;
+        }
+        ck_assert_uint_eq(n->number, next[n->producer]++);
+        taken++;
+    }
+}
+
+START_TEST(eight_producers_lose_nothing_and_each_keeps_its_order)
+{
+    struct numbered *tasks = calloc(PRODUCERS * TASKS_EACH, sizeof(*tasks));
+    pthread_t threads[PRODUCERS];
+
+    for (unsigned i = 0; i < PRODUCERS * TASKS_EACH; i++) {
+        tasks[i].producer = i / TASKS_EACH;
+        tasks[i].number = i % TASKS_EACH;
+    }
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        pthread_create(&threads[i], NULL, produce, tasks + (size_t)i * TASKS_EACH);
+    consume_all();
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert(queue_empty(&q));
+    ck_assert_ptr_null(queue_pop(&q));
+    free(tasks);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/queue");
+    TCase *tc = suite_group(suite, "queue");
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, a_new_queue_is_empty);
+    tcase_add_test(tc, tasks_come_out_in_the_order_they_went_in);
+    tcase_add_test(tc, a_queue_is_empty_exactly_when_every_task_was_popped);
+    tcase_add_test(tc, a_popped_task_can_be_pushed_again_at_once);
+    tcase_add_test(tc, a_half_pushed_task_is_there_but_cannot_be_reached);
+    tcase_add_test(tc, what_stands_behind_a_half_push_waits_for_it);
+    tcase_add_test(tc, eight_producers_lose_nothing_and_each_keeps_its_order);
+    return suite_run(suite);
+}

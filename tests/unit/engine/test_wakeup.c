@@ -1,0 +1,153 @@
+/* engine/wakeup: one system call a sleep at most, and none for a loop that is awake. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "engine/wakeup.h"
+#include "support/process.h"
+#include "support/suite.h"
+
+static struct wakeup w;
+
+static void setup(void)
+{
+    ck_assert_int_eq(wakeup_open(&w), 0);
+}
+
+static void teardown(void)
+{
+    wakeup_close(&w);
+}
+
+static bool readable(void)
+{
+    struct pollfd p = {.fd = w.fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+START_TEST(an_awake_loop_costs_no_system_call)
+{
+    wakeup_send(&w);
+    ck_assert_uint_eq(atomic_load(&w.sent), 0);
+    ck_assert(!readable());
+}
+END_TEST
+
+START_TEST(a_sleeping_loop_costs_one_however_many_ask)
+{
+    wakeup_prepare(&w, CLOCK_NEVER);
+    for (int i = 0; i < 100; i++)
+        wakeup_send(&w);
+    ck_assert_uint_eq(atomic_load(&w.sent), 1);
+    ck_assert(readable());
+}
+END_TEST
+
+START_TEST(every_sleep_can_be_ended)
+{
+    for (unsigned i = 1; i <= 5; i++) {
+        wakeup_prepare(&w, CLOCK_NEVER);
+        wakeup_send(&w);
+        ck_assert(readable());
+        wakeup_done(&w);
+        wakeup_clear(&w);
+        ck_assert(!readable());
+        ck_assert_uint_eq(atomic_load(&w.sent), i);
+    }
+}
+END_TEST
+
+START_TEST(a_sleep_with_a_deadline_is_ended_too)
+{
+    wakeup_prepare(&w, 0);
+    wakeup_send(&w);
+    ck_assert(readable());
+}
+END_TEST
+
+START_TEST(a_loop_that_woke_by_itself_costs_nothing)
+{
+    wakeup_prepare(&w, CLOCK_NEVER);
+    wakeup_done(&w);
+    wakeup_send(&w);
+    ck_assert_uint_eq(atomic_load(&w.sent), 0);
+}
+END_TEST
+
+START_TEST(clearing_what_was_not_sent_does_not_block)
+{
+    wakeup_clear(&w);
+    ck_assert(!readable());
+}
+END_TEST
+
+static void *send_one(void *arg)
+{
+    wakeup_send(&w);
+    return arg;
+}
+
+START_TEST(of_many_threads_one_pays)
+{
+    pthread_t threads[10];
+
+    for (unsigned round = 1; round <= 20; round++) {
+        wakeup_prepare(&w, CLOCK_NEVER);
+        for (int i = 0; i < 10; i++)
+            pthread_create(&threads[i], NULL, send_one, NULL);
+        for (int i = 0; i < 10; i++)
+            pthread_join(threads[i], NULL);
+        ck_assert_uint_eq(atomic_load(&w.sent), round);
+        wakeup_clear(&w);
+    }
+}
+END_TEST
+
+START_TEST(the_descriptor_is_not_inherited_and_does_not_block)
+{
+    ck_assert_int_ne(fcntl(w.fd, F_GETFD) & FD_CLOEXEC, 0);
+    ck_assert_int_ne(fcntl(w.fd, F_GETFL) & O_NONBLOCK, 0);
+}
+END_TEST
+
+START_TEST(without_descriptors_opening_fails)
+{
+    struct wakeup other;
+
+    process_allow_descriptors(0);
+    ck_assert_int_eq(wakeup_open(&other), -EMFILE);
+}
+END_TEST
+
+START_TEST(closing_gives_the_descriptor_back)
+{
+    unsigned before = process_descriptors();
+    struct wakeup other;
+
+    ck_assert_int_eq(wakeup_open(&other), 0);
+    wakeup_close(&other);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/wakeup");
+    TCase *tc = suite_group(suite, "wakeup");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, an_awake_loop_costs_no_system_call);
+    tcase_add_test(tc, a_sleeping_loop_costs_one_however_many_ask);
+    tcase_add_test(tc, every_sleep_can_be_ended);
+    tcase_add_test(tc, a_sleep_with_a_deadline_is_ended_too);
+    tcase_add_test(tc, a_loop_that_woke_by_itself_costs_nothing);
+    tcase_add_test(tc, clearing_what_was_not_sent_does_not_block);
+    tcase_add_test(tc, of_many_threads_one_pays);
+    tcase_add_test(tc, the_descriptor_is_not_inherited_and_does_not_block);
+    tcase_add_test(tc, without_descriptors_opening_fails);
+    tcase_add_test(tc, closing_gives_the_descriptor_back);
+    return suite_run(suite);
+}
