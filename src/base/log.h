@@ -16,7 +16,13 @@
 #include "base/must.h"
 
 /* In syslog's order, most severe first. */
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level {
+    LOG_LEVEL_ERROR,
+    LOG_LEVEL_WARNING,
+    LOG_LEVEL_NOTICE,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_DEBUG
+};
 
 /* The longest line; a longer one is cut and ends in "...". */
 #define LOG_LINE_BYTES 1024
@@ -90,10 +96,10 @@ bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppres
 #define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_notice(...)  log_write(LOG_LEVEL_NOTICE, __VA_ARGS__)
 #define log_info(...)    log_write(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...)                                                                             \
-    do {                                                                                           \
-        if (log_wanted(LOG_LEVEL_DEBUG))                                                           \
-            log_write(LOG_LEVEL_DEBUG, __VA_ARGS__);                                               \
+#define log_debug(...)                               \
+    do {                                             \
+        if (log_wanted(LOG_LEVEL_DEBUG))             \
+            log_write(LOG_LEVEL_DEBUG, __VA_ARGS__); \
     } while (0)
 
 #endif

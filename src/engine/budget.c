@@ -35,12 +35,12 @@ static void budget_plan(struct budget *b, int64_t now_ns)
 
     if (now_ns - b->checked_at_ns > BUDGET_SLOW_NS)
         b->stride = 1;
-    else if (b->stride < BUDGET_BATCH)
-        b->stride *= 2;
     b->checked_at_ns = now_ns;
     b->next_check = b->run + (b->stride < left_of_batch ? b->stride : left_of_batch);
     if (b->next_check > b->max_tasks)
         b->next_check = b->max_tasks;
+    if (b->stride < BUDGET_BATCH)
+        b->stride *= 2;
 }
 
 bool budget_spent(struct budget *b, int64_t now_ns)

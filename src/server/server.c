@@ -246,10 +246,20 @@ unsigned server_sessions(const struct server *sv)
     return atomic_load_explicit(&sv->sessions, memory_order_relaxed);
 }
 
+/* Loops that never had a thread end here, while the workers that they still know are there. */
+static void server_end_loops(struct server *sv)
+{
+    if (sv->boss)
+        loop_group_stop(sv->boss, 0, 0);
+    if (sv->workers)
+        loop_group_stop(sv->workers, 0, 0);
+}
+
 void server_destroy(struct server *sv)
 {
     if (!sv)
         return;
+    server_end_loops(sv);
     for (unsigned i = 0; sv->listeners && i < sv->conf->n_listeners; i++)
         listener_destroy(sv->listeners[i]);
     for (unsigned i = 0; sv->worker && i < loop_group_size(sv->workers); i++)
