@@ -79,6 +79,9 @@ $(PROGRAM): $(MAIN) $(LIBRARY)
 $(LIBRARY): $(OBJECTS)
 	$(call quiet,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 
+$(BUILD)/src/daemon/cli.o: CPPFLAGS += \
+    -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
+
 $(BUILD)/src/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<

@@ -130,6 +130,8 @@ void cli_print_version(FILE *out)
     fprintf(out,
             "reactord " REACTORD_VERSION "\n"
             "  event loop  %s\n"
+            "  systemd     libsystemd " REACTORD_LIBSYSTEMD "\n"
+            "  ini files   iniparser (tells no version)\n"
             "  C library   glibc %s (built with %d.%d)\n"
             "  compiler    " COMPILER "\n",
             backend, gnu_get_libc_version(), __GLIBC__, __GLIBC_MINOR__);

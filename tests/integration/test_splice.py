@@ -127,7 +127,7 @@ def pipes_are_given_back(t, splice):
     front, back = t.address(), t.address()
     config = "[worker]\nthreads = 1\n" + proxy(front, back, f"splice = {splice}")
     with net.listen(back) as listener, t.daemon(config) as daemon:
-        counts = []
+        idle = daemon.fd_count()
         for _ in range(2):
             pairs = []
             for _ in range(40):
@@ -143,10 +143,8 @@ def pipes_are_given_back(t, splice):
             for i, (client, server) in enumerate(pairs):
                 (net.reset if i % 2 else net.socket.socket.close)(client)
                 server.close()
-            t.eventually(lambda: daemon.fd_count() < 80, "the descriptors of the sessions")
-            time.sleep(0.3)
-            counts.append(daemon.fd_count())
-        check(counts[1] <= counts[0], f"descriptors after each round: {counts}")
+            # A loop starts with a few descriptors and keeps some warm pipes, far fewer than 40.
+            t.eventually(lambda: daemon.fd_count() <= idle + 24, "the descriptors of the sessions")
 
 
 @test(timeout=60)
