@@ -4,17 +4,17 @@
     python3 tests/integration/run.py --reactord build/reactord [-k WORD] [-v] [--jobs N] [--keep]
                                      [--long] [--sanitized] [--allow-missing] [--list]
 
-Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the sentence
-that is printed for it. ORDER below puts first what everything after it needs, so that of many failures the
-first one printed is the one to look at.
+Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the
+sentence that is printed for it. ORDER below puts first what everything after it needs, so that of many
+failures the first one printed is the one to look at.
 
-A test runs in a process group of its own with a directory of its own. What it leaves behind is killed with
-the group; its directory goes too, unless the test fails or --keep is given. When a test fails, the
+A test runs in a process group of its own with a directory of its own. What it leaves behind is killed
+with the group; its directory goes too, unless the test fails or --keep is given. When a test fails, the
 configuration and the log of its daemons are printed. Nothing but the loopback interface is used.
 
-A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized (found out
-by itself for gcc's and clang's sanitisers) gives everything more time and asks nothing about memory.
-The last line is `integration: N passed, N failed, N skipped`; the exit code is 1 if any failed.
+A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized
+(found out by itself for gcc's and clang's sanitisers) gives everything more time and asks nothing about
+memory. The last line is `integration: N passed, N failed, N skipped`; the exit code is 1 if any failed.
 """
 
 import argparse
@@ -102,18 +102,21 @@ class Run:
             os._exit(code)
 
     def finished(self):
-        """The outcome, or None while it runs. Ends what the test left behind."""
+        """The outcome, or None while it runs."""
         late = time.monotonic() > self.kill_at
         # Not reaped yet: its number stands for its group as long as it is a zombie.
         if not late and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
+        code = self.kill()
+        return code if code in WORDS else FAILED
+
+    def kill(self):
+        """End the test, if it still runs, and what it left behind; returns its exit code."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass  # it ended before setsid()
-        status = os.waitpid(self.pid, 0)[1]
-        code = os.waitstatus_to_exitcode(status)
-        return code if code in WORDS else FAILED
+            os.kill(self.pid, signal.SIGKILL)  # it did not get to setsid()
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def report(self):
         try:
@@ -133,6 +136,13 @@ class Runner:
 
     def all(self, cases):
         waiting, running = list(enumerate(cases)), []
+        try:
+            self._loop(waiting, running)
+        finally:
+            for run in running:  # only when the loop was interrupted
+                run.kill()
+
+    def _loop(self, waiting, running):
         while waiting or running:
             while waiting and len(running) < self.arguments.jobs:
                 run = self._begin(*waiting.pop(0))

@@ -1,4 +1,4 @@
-"""broken: files that are no configuration. Each ends with exit code 1 and a line that says where and what."""
+"""broken: files that are no configuration, each refused with a line that says where and what."""
 
 import os
 import re
@@ -83,7 +83,8 @@ FILES = [
 
 
 def expect_refusal(t, path, line, word):
-    """Both -t and a run: exit code 1, stdout empty, and a line `path:line: ... word ...` on stderr."""
+    """Both -t and a run: exit code 1, stdout empty, and a line `path:line: ... word ...` on
+    stderr."""
     for arguments in (["-t", "-c", path], ["-c", path]):
         done = t.reactord(*arguments)
         check_equal((done.code, done.out), (1, ""), f"exit code and stdout of {arguments[0]}")
@@ -110,7 +111,8 @@ def binary_file(t):
 
 @test()
 def random_files(t):
-    """100 files of random bytes and 100 of shuffled lines end with exit code 1, none with a crash"""
+    """100 files of random bytes and 100 of shuffled lines end with exit code 1, none with a
+    crash"""
     import random
     lines = (ECHO + PROXY + BACK).splitlines(keepends=True) + ["[", "]", "=", '"', "\\\n", "#\n"]
     chance = random.Random(1)

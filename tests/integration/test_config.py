@@ -95,8 +95,8 @@ def all_errors_at_once(t):
     """-t reports all errors of a file in one run, each with its line, in order"""
     lines = ["[reactord]", "log_level = loud", "no_such_key = 1", "", "[worker]", "io_ratio = 101",
              "threads = four", "", "[listen echo]", "address = 127.0.0.1:70000", "service = echo",
-             "idle_timeout = 10", "", "[listen front]", "address = 127.0.0.1:7008", "service = proxy",
-             "upstream = nobody", "", "[nonsense]"]
+             "idle_timeout = 10", "", "[listen front]", "address = 127.0.0.1:7008",
+             "service = proxy", "upstream = nobody", "", "[nonsense]"]
     path = t.write("c.ini", "\n".join(lines) + "\n")
     done = t.reactord("-t", "-c", path)
     check_equal(done.code, 1, "exit code")

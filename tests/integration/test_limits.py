@@ -46,7 +46,8 @@ class Crowd:
 
 @test(timeout=60)
 def descriptors_run_out(t):
-    """with ulimit -n 64 and 100 clients: the first are served, it idles, says so once, and recovers"""
+    """with ulimit -n 64 and 100 clients: the first are served, it idles, says so once, and
+    recovers"""
     address = t.address()
     with t.daemon("[worker]\nthreads = 2\n" + echo(address), nofile=64) as daemon:
         with Crowd(address) as crowd:
@@ -93,7 +94,8 @@ def descriptors_run_out_again(t):
 
 @test(timeout=60)
 def churn_at_the_limit(t):
-    """clients that come and go while descriptors are out are all served, and do not flood the log"""
+    """clients that come and go while descriptors are out are all served, and do not flood the
+    log"""
     address = t.address()
     with t.daemon("[worker]\nthreads = 2\n" + echo(address), nofile=64) as daemon:
         waiting = [net.connect(address) for _ in range(80)]

@@ -74,7 +74,8 @@ def levels_are_a_scale(t):
 
 @test()
 def pipeline_log(t):
-    """pipeline = log at debug shows a connection's begin, bytes and end, with the client's address"""
+    """pipeline = log at debug shows a connection's begin, bytes and end, with the client's
+    address"""
     address = t.address()
     with t.daemon(echo(address, "pipeline = log", "log_level = debug")) as daemon:
         with net.connect(address) as client:
@@ -148,7 +149,8 @@ def log_file_is_continued(t):
 
 @test()
 def rotation_under_traffic(t):
-    """SIGUSR1 after a rename, five times under traffic: every session's end is in exactly one file"""
+    """SIGUSR1 after a rename, five times under traffic: every session's end is in exactly one
+    file"""
     address, path = t.address(), t.path("x.log")
     config = echo(address, process=f"log = {path}\nlog_level = debug")
     count = 0

@@ -99,7 +99,8 @@ def curl(t):
     with program.nginx(t, {"file": content}) as back:
         front = t.address()
         with t.daemon(proxy(front, back)):
-            out = program.run(["curl", "-sS", "-f", "-D", t.path("headers"), f"http://{front}/file"])
+            out = program.run(["curl", "-sS", "-f", "-D", t.path("headers"),
+                               f"http://{front}/file"])
     check_equal(hashlib.sha256(out).hexdigest(), hashlib.sha256(content).hexdigest(), "SHA-256")
     with open(t.path("headers"), encoding="ascii") as f:
         check(f.readline().startswith("HTTP/1.1 200"), "the status line")

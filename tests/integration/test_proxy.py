@@ -199,7 +199,8 @@ def kinds_of_addresses(t, kind):
 
 @test()
 def host_name(t):
-    """a server given by a name that has an IPv6 and an IPv4 address is reached on the one that answers"""
+    """a server given by a name that has an IPv6 and an IPv4 address is reached on the one that
+    answers"""
     front, port = t.address(), t.port()
     with program.echo_server(t, f"127.0.0.1:{port}"), \
             t.daemon(proxy(front, f"localhost:{port}")), net.connect(front) as client:

@@ -13,7 +13,8 @@ BULK = 64 * MIB
 
 
 def transfer(t, daemon, source, sink, stalls=()):
-    """The pattern from one socket to the other; RSS stays where it was. Both ends are open after it."""
+    """The pattern from one socket to the other; RSS stays where it was. Both ends are open after
+    it."""
     before = highest = daemon.rss_bytes()
     sender = Task(net.send_pattern, source, BULK, (net.CHUNK,), False)
     reader = Task(net.receive_sha256, sink, BULK, stalls)
@@ -89,7 +90,8 @@ def small_among_bulk(t, splice):
 
 @test(each={"splice": MODES})
 def question_and_answer(t, splice):
-    """runs of small and of large messages in turn, each answered before the next (splice {splice})"""
+    """runs of small and of large messages in turn, each answered before the next (splice
+    {splice})"""
     chance = random.Random(splice)
     data = chance.randbytes(2 * MIB)
     with program.echo_server(t) as back:
@@ -106,7 +108,8 @@ def question_and_answer(t, splice):
 
 @test(each={"splice": MODES})
 def end_behind_a_stalled_reader(t, splice):
-    """a FIN behind 8 MiB that the other side is slow to take comes after the last byte (splice {splice})"""
+    """a FIN behind 8 MiB that the other side is slow to take comes after the last byte (splice
+    {splice})"""
     front, back = t.address(), t.address()
     total = 8 * MIB
     with net.listen(back) as listener, t.daemon(proxy(front, back, f"splice = {splice}")) as daemon:
@@ -123,7 +126,8 @@ def end_behind_a_stalled_reader(t, splice):
 
 @test(each={"splice": MODES})
 def pipes_are_given_back(t, splice):
-    """40 sessions stalled in mid-transfer and then aborted leave no pipe behind (splice {splice})"""
+    """40 sessions stalled in mid-transfer and then aborted leave no pipe behind (splice
+    {splice})"""
     front, back = t.address(), t.address()
     config = "[worker]\nthreads = 1\n" + proxy(front, back, f"splice = {splice}")
     with net.listen(back) as listener, t.daemon(config) as daemon:

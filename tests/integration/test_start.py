@@ -46,7 +46,8 @@ def pid_file(t):
 
 @test()
 def second_instance_same_pid_file(t):
-    """a second instance with the pid file of a running one does not start, and leaves the file alone"""
+    """a second instance with the pid file of a running one does not start, and leaves the file
+    alone"""
     path = t.path("reactord.pid")
     config = "[reactord]\npid_file = {}\n" + ECHO
     with t.daemon(config.format(path, address=t.address())) as daemon:
@@ -201,7 +202,8 @@ def hangup(t):
 
 @test()
 def closed_standard_descriptors(t):
-    """started without stdin, stdout and stderr it serves, and writes to none of its clients' sockets"""
+    """started without stdin, stdout and stderr it serves, and writes to none of its clients'
+    sockets"""
     address, log = t.address(), t.path("x.log")
     config = t.write("c.ini", f"[reactord]\nlog = {log}\nlog_level = debug\n"
                      + ECHO.format(address=address))

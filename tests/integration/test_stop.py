@@ -100,7 +100,8 @@ def talking_echo_session(t):
 
 @test()
 def new_clients_are_refused(t):
-    """after SIGTERM new clients are refused, while an open session goes on and ends it when it ends"""
+    """after SIGTERM new clients are refused, while an open session goes on and ends it when it
+    ends"""
     front, back = t.address(), t.address()
     with net.listen(back) as listener, t.daemon(draining_proxy(front, back)) as daemon:
         with net.proxied(front, listener) as (client, server):
@@ -194,7 +195,8 @@ def bulk_through_a_drain(t):
 
 @test()
 def session_that_is_connecting(t):
-    """a session whose server is still being connected at SIGTERM does not hold up the stop for ever"""
+    """a session whose server is still being connected at SIGTERM does not hold up the stop for
+    ever"""
     front, back = t.address(), t.address()
     family, where = net.parse(back)
     with socket.socket(family) as full:

@@ -76,7 +76,8 @@ def full_server(address):
 
 
 def own_network(ports):
-    """Put this test's process, and what it starts, in a network of its own with few ephemeral ports."""
+    """Put this test's process, and what it starts, in a network of its own with few ephemeral
+    ports."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
         raise Skipped(f"no network namespace: {os.strerror(ctypes.get_errno())}")
@@ -216,7 +217,8 @@ def connect_timeout(t):
 
 @test()
 def connect_timeout_then_next(t):
-    """a client whose server does not answer gets the next one after connect_timeout, bytes and all"""
+    """a client whose server does not answer gets the next one after connect_timeout, bytes and
+    all"""
     front, slow = t.address(), t.address()
     with full_server(slow), Servers(t, "b") as servers:
         lines = {"a": slow, "b": servers.addresses["b"] + " backup"}

@@ -70,7 +70,8 @@ void loop_runner_stop(struct loop *loop)
 
 void loop_runner_destroy(struct loop *loop)
 {
-    loop_runner_stop(loop);
+    if (loop_state(loop) != LOOP_TERMINATED)
+        loop_runner_stop(loop);
     loop_destroy(loop);
 }
 

@@ -28,7 +28,7 @@ void loop_runner_call(struct loop *loop, void (*function)(void *arg), void *arg)
 
 /*
  * loop_runner_stop(loop) / loop_runner_destroy(loop):
- * End the loop at once and wait for it; destroy frees it as well.
+ * End the loop at once and wait for it; destroy does so if need be, and frees it.
  *
  * Thread: the test's
  * Errors: none

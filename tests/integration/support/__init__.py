@@ -1,1 +1,1 @@
-"""What the integration tests stand on: cases, the daemon under test, sockets, servers and clients."""
+"""What the integration tests stand on: cases, the daemon, sockets, servers and clients."""

@@ -1,7 +1,7 @@
 """case: what a test is, and what it gets to work with.
 
-A test is a function with @test over it. Its doc string is one sentence that says what it asks; the runner
-prints it. It gets a Context, and fails by an exception.
+A test is a function with @test over it. Its doc string is one sentence that says what it asks; the
+runner prints it. It gets a Context, and fails by an exception.
 """
 
 import itertools
@@ -125,8 +125,8 @@ class Context:
     def port(self):
         """A port that nobody uses.
 
-        Not from bind(0): those ports are also given to outgoing connections, which then take the port
-        between here and the daemon's bind, or connect to themselves when nobody listens.
+        Not from bind(0): those ports are also given to outgoing connections, which then take the
+        port between here and the daemon's bind, or connect to themselves when nobody listens.
         """
         with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
             first_ephemeral = int(f.read().split()[0])

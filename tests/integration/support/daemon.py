@@ -17,7 +17,7 @@ STOP_LIMIT_S = 15
 PR_SET_PDEATHSIG = 1
 
 # What must never be in stderr, whatever the test asks: our own MUST(), and the sanitisers' reports.
-REPORT = re.compile(r"^.*(\bbug: |runtime error: |(ERROR|WARNING): \w+Sanitizer|SUMMARY: \w+Sanitizer).*$",
+REPORT = re.compile(r"^.*(\bbug: |runtime error: |(ERROR|WARNING|SUMMARY): \w+Sanitizer).*$",
                     re.MULTILINE)
 
 _libc = ctypes.CDLL(None)
@@ -45,8 +45,11 @@ def _child_setup(nofile):
 
 
 class Daemon:
-    """A reactord process. `with` starts it, waits for READY=1, and ends it by SIGTERM and a look at the
-    exit code and at stderr. When the body fails, the body's failure is what counts: it is killed."""
+    """A reactord process.
+
+    `with` starts it, waits for READY=1, and ends it by SIGTERM and a look at the exit code and at
+    stderr. When the body fails, that failure is what counts: the daemon is just killed.
+    """
 
     def __init__(self, program, directory, number, config, *, scale=1, nofile=None, arguments=(),
                  environment=None):

@@ -114,7 +114,7 @@ def exchange(s, message):
 
 
 def fate(address):
-    """How a new connection ends that says nothing: "fin", or "reset", which may come before connect returns."""
+    """How a new connection that says nothing ends: "fin", or "reset", even within connect."""
     try:
         with connect(address) as s:
             return ending(s)

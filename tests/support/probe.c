@@ -1,0 +1,263 @@
+/* support/probe: see probe.h. */
+#include "support/probe.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/until.h"
+
+/* Arguments of a call that is made on the loop, and its result. */
+struct call {
+    struct probe *p;
+    struct probe *to;
+    const void *data;
+    size_t len;
+    int number;
+    void (*operation)(struct channel *ch);
+    size_t result;
+};
+
+static struct probe *probe_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct probe, tail);
+}
+
+static void note(struct probe *p, char event)
+{
+    size_t n = strlen(p->events);
+
+    ck_assert_uint_lt(n + 1, sizeof(p->events));
+    if (event != PROBE_READ || n == 0 || p->events[n - 1] != PROBE_READ)
+        p->events[n] = event;
+}
+
+static void on_active(struct handler *h)
+{
+    note(probe_of(h), PROBE_ACTIVE);
+}
+
+static void on_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct probe *p = probe_of(h);
+
+    ck_assert_uint_gt(len, 0);
+    ck_assert_int_eq(buffer_append(&p->read, data, len), 0);
+    p->n_reads++;
+    note(p, PROBE_READ);
+    if (p->on_read)
+        p->on_read(p);
+}
+
+static void on_eof(struct handler *h)
+{
+    struct probe *p = probe_of(h);
+
+    note(p, PROBE_EOF);
+    if (p->on_eof)
+        p->on_eof(p);
+}
+
+static void on_writable(struct handler *h)
+{
+    note(probe_of(h), PROBE_WRITABLE);
+}
+
+static void on_closed(struct handler *h, int error)
+{
+    struct probe *p = probe_of(h);
+
+    p->error = error;
+    note(p, PROBE_CLOSED);
+}
+
+static const struct handler_ops probe_ops = {.name = "probe",
+                                             .active = on_active,
+                                             .read = on_read,
+                                             .eof = on_eof,
+                                             .writable = on_writable,
+                                             .closed = on_closed};
+
+struct netloop *probe_net(struct loop *loop)
+{
+    struct netloop *net;
+
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+    return net;
+}
+
+static void call(struct call *c, void (*function)(void *arg))
+{
+    loop_runner_call(c->p->net->loop, function, c);
+}
+
+static void do_init(void *arg)
+{
+    struct call *c = arg;
+
+    channel_init(&c->p->channel, c->p->net, c->number);
+    pipeline_init(&c->p->channel.pipeline, &c->p->channel, &c->p->tail, &probe_ops);
+}
+
+void probe_init(struct probe *p, struct netloop *net, int fd)
+{
+    struct call c = {.p = p, .number = fd};
+
+    memset(p, 0, sizeof(*p));
+    p->net = net;
+    buffer_init(&p->read);
+    call(&c, do_init);
+}
+
+static void do_operation(void *arg)
+{
+    struct call *c = arg;
+
+    c->operation(&c->p->channel);
+}
+
+void probe_do(struct probe *p, void (*operation)(struct channel *ch))
+{
+    struct call c = {.p = p, .operation = operation};
+
+    call(&c, do_operation);
+}
+
+void probe_start(struct probe *p)
+{
+    probe_do(p, channel_start);
+}
+
+static void do_write(void *arg)
+{
+    struct call *c = arg;
+
+    c->number = channel_write(&c->p->channel, c->data, c->len);
+}
+
+int probe_write(struct probe *p, const void *data, size_t len)
+{
+    struct call c = {.p = p, .data = data, .len = len};
+
+    call(&c, do_write);
+    return c.number;
+}
+
+int probe_write_pattern(struct probe *p, size_t from, size_t len)
+{
+    uint8_t *data = malloc(len);
+    int rc;
+
+    ck_assert_ptr_nonnull(data);
+    sockets_pattern(data, from, len);
+    rc = probe_write(p, data, len);
+    free(data);
+    return rc;
+}
+
+static void do_abort(void *arg)
+{
+    struct call *c = arg;
+
+    channel_abort(&c->p->channel, c->number);
+}
+
+void probe_abort(struct probe *p, int error)
+{
+    struct call c = {.p = p, .number = error};
+
+    call(&c, do_abort);
+}
+
+static void do_splice(void *arg)
+{
+    struct call *c = arg;
+
+    channel_splice_to(&c->p->channel, &c->to->channel, (enum splice_mode)c->number);
+}
+
+void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode)
+{
+    struct call c = {.p = p, .to = to, .number = (int)mode};
+
+    call(&c, do_splice);
+}
+
+static void do_events(void *arg)
+{
+    struct call *c = arg;
+
+    memcpy(c->p->seen, c->p->events, sizeof(c->p->seen));
+}
+
+const char *probe_events(struct probe *p)
+{
+    struct call c = {.p = p};
+
+    call(&c, do_events);
+    return p->seen;
+}
+
+static void do_read(void *arg)
+{
+    struct call *c = arg;
+
+    c->result = buffer_bytes(&c->p->read);
+}
+
+size_t probe_read(struct probe *p)
+{
+    struct call c = {.p = p};
+
+    call(&c, do_read);
+    return c.result;
+}
+
+static void do_pending(void *arg)
+{
+    struct call *c = arg;
+
+    c->result = channel_pending_bytes(&c->p->channel);
+}
+
+size_t probe_pending(struct probe *p)
+{
+    struct call c = {.p = p};
+
+    call(&c, do_pending);
+    return c.result;
+}
+
+static void do_writable(void *arg)
+{
+    struct call *c = arg;
+
+    c->result = channel_writable(&c->p->channel);
+}
+
+bool probe_writable(struct probe *p)
+{
+    struct call c = {.p = p};
+
+    call(&c, do_writable);
+    return c.result;
+}
+
+bool probe_saw(struct probe *p, char event)
+{
+    return strchr(probe_events(p), event) != NULL;
+}
+
+void probe_wait(struct probe *p, char event)
+{
+    UNTIL(probe_saw(p, event));
+}
+
+void probe_close(struct probe *p)
+{
+    probe_abort(p, 0);
+    probe_wait(p, PROBE_CLOSED);
+    buffer_clear(&p->read);
+}

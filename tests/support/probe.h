@@ -1,0 +1,114 @@
+/*
+ * support/probe: a channel whose pipeline tail writes down what happens to it.
+ *
+ * The functions may be called from the test's thread; each does its work on the loop and waits for it.
+ */
+#ifndef SUPPORT_PROBE_H
+#define SUPPORT_PROBE_H
+
+#include "net/channel.h"
+
+/* Letters of events: active, read (once for several in a row), eof, writable, closed. */
+#define PROBE_ACTIVE   'a'
+#define PROBE_READ     'r'
+#define PROBE_EOF      'e'
+#define PROBE_WRITABLE 'w'
+#define PROBE_CLOSED   'c'
+
+#define PROBE_EVENTS 64
+
+struct probe {
+    struct channel channel;
+    struct handler tail;
+    struct netloop *net;
+    struct buffer read; /* all bytes that were read */
+    char events[PROBE_EVENTS];
+    unsigned n_reads;
+    int error; /* of the closed event */
+    void (*on_read)(struct probe *p);
+    void (*on_eof)(struct probe *p);
+    char seen[PROBE_EVENTS];
+};
+
+/*
+ * probe_net(loop):
+ * What channels on ${loop} need.
+ *
+ * Thread: the test's
+ * Owns:   the caller frees it with netloop_destroy() when the loop has ended
+ * Errors: none (the test fails)
+ */
+struct netloop *probe_net(struct loop *loop);
+
+/*
+ * probe_init(p, net, fd) / probe_start(p):
+ * Make a channel of ${fd}; start it.
+ *
+ * Thread: the test's
+ * Owns:   the channel has ${fd}
+ * Errors: none (the test fails)
+ */
+void probe_init(struct probe *p, struct netloop *net, int fd);
+void probe_start(struct probe *p);
+
+/*
+ * probe_do(p, operation):
+ * Call ${operation}, such as channel_pause, with the channel.
+ *
+ * Thread: the test's
+ * Errors: none
+ */
+void probe_do(struct probe *p, void (*operation)(struct channel *ch));
+
+/*
+ * probe_write(p, data, len) / probe_write_pattern(p, from, len):
+ * channel_write().
+ *
+ * Thread: the test's
+ * Errors: as channel_write()
+ */
+int probe_write(struct probe *p, const void *data, size_t len) MUST_CHECK;
+int probe_write_pattern(struct probe *p, size_t from, size_t len) MUST_CHECK;
+
+/*
+ * probe_abort(p, error) / probe_splice(p, to, mode):
+ * channel_abort(), channel_splice_to().
+ *
+ * Thread: the test's
+ * Errors: none
+ */
+void probe_abort(struct probe *p, int error);
+void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode);
+
+/*
+ * probe_events(p) / probe_read(p) / probe_pending(p) / probe_writable(p):
+ * The letters so far; the bytes read so far; the bytes that wait to be sent; is the channel writable?
+ *
+ * Thread: the test's
+ * Errors: none
+ */
+const char *probe_events(struct probe *p);
+size_t probe_read(struct probe *p);
+size_t probe_pending(struct probe *p);
+bool probe_writable(struct probe *p);
+
+/*
+ * probe_saw(p, event) / probe_wait(p, event):
+ * Did ${event} happen? Wait until it has.
+ *
+ * Thread: the test's
+ * Errors: none (the test fails)
+ */
+bool probe_saw(struct probe *p, char event);
+void probe_wait(struct probe *p, char event);
+
+/*
+ * probe_close(p):
+ * Abort the channel if it lives, wait for its end and free what was read.
+ *
+ * Thread: the test's
+ * Errors: none (the test fails)
+ */
+void probe_close(struct probe *p);
+
+#endif

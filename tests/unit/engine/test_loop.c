@@ -1,0 +1,441 @@
+/* engine/loop: the thread that starts by itself, and who has a task after it was submitted. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "support/fault.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct tasks_block block;
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+/* Replace the loop by one that holds ${max} tasks at most. */
+static void setup_bounded(unsigned max)
+{
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 100 * NS_PER_MS};
+
+    loop_runner_destroy(loop);
+    loop = loop_runner_create_with(budget, max);
+}
+
+static int submit(struct tasks_counted *t)
+{
+    return loop_submit(loop, LOOP_TASKS, &t->task);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Until the loop has gone to sleep, as far as that can be seen from outside. */
+static void let_it_sleep(void)
+{
+    struct loop_stats now, before = loop_runner_stats(loop);
+
+    UNTIL((loop_stats(loop, &now), now.polls_blocking > before.polls_blocking));
+    PAUSE_MS(20);
+}
+
+START_TEST(a_new_loop_has_no_thread)
+{
+    ck_assert_uint_eq(process_threads(), 1);
+    ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
+    ck_assert_str_eq(loop_name(loop), "test");
+    ck_assert_ptr_null(loop_current());
+    ck_assert(!loop_is_current(loop));
+}
+END_TEST
+
+START_TEST(the_first_task_starts_the_only_thread)
+{
+    struct tasks_counted tasks[10];
+
+    for (int i = 0; i < 10; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(submit(&tasks[i]), 0);
+    }
+    loop_runner_call(loop, nothing, NULL);
+    ck_assert_uint_eq(process_threads(), 2);
+    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 1);
+    ck_assert_int_eq(loop_state(loop), LOOP_STARTED);
+}
+END_TEST
+
+static void look_at_thread(void *arg)
+{
+    prctl(PR_GET_NAME, arg);
+    ck_assert(loop_is_current(loop));
+    ck_assert_ptr_eq(loop_current(), loop);
+}
+
+START_TEST(the_thread_has_the_loops_name_and_knows_its_loop)
+{
+    char name[16] = "";
+
+    loop_runner_call(loop, look_at_thread, name);
+    ck_assert_str_eq(name, "test");
+    ck_assert(!loop_is_current(loop));
+}
+END_TEST
+
+START_TEST(a_name_longer_than_a_thread_can_have_is_cut)
+{
+    struct loop_conf conf = {.name = "a-name-of-twenty-six-letters",
+                             .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
+                             .max_pending_tasks = 16};
+    struct loop *named;
+
+    ck_assert_int_eq(loop_create(&named, &conf), 0);
+    ck_assert_str_eq(loop_name(named), "a-name-of-twent");
+    loop_destroy(named);
+}
+END_TEST
+
+START_TEST(tasks_of_one_thread_run_once_and_in_their_order)
+{
+    struct tasks_trace trace = {.len = 0};
+    struct tasks_traced tasks[26];
+
+    for (int i = 0; i < 26; i++) {
+        tasks_traced_init(&tasks[i], &trace, (char)('a' + i));
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &tasks[i].task), 0);
+    }
+    loop_runner_destroy(loop);
+    ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
+    setup();
+}
+END_TEST
+
+START_TEST(a_sleeping_loop_is_woken_by_one_system_call)
+{
+    struct tasks_counted t;
+    struct loop_stats before, after;
+
+    tasks_counted_init(&t);
+    let_it_sleep();
+    loop_stats(loop, &before);
+    ck_assert_int_eq(submit(&t), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+    loop_stats(loop, &after);
+    ck_assert_uint_eq(after.wakeups_sent, before.wakeups_sent + 1);
+}
+END_TEST
+
+START_TEST(a_busy_loop_costs_no_system_call)
+{
+    struct tasks_counted tasks[1000];
+    struct loop_stats before, after;
+
+    tasks_block_begin(&block, loop);
+    loop_stats(loop, &before);
+    for (int i = 0; i < 1000; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(submit(&tasks[i]), 0);
+    }
+    loop_stats(loop, &after);
+    tasks_block_end(&block);
+    ck_assert_uint_eq(after.wakeups_sent, before.wakeups_sent);
+    UNTIL(atomic_load(&tasks[999].run) == 1);
+}
+END_TEST
+
+/* What a task that submits another one sees of the loop at the time, and what that other one sees. */
+struct relay {
+    struct task first, second;
+    struct loop_stats at_first, at_second;
+    atomic_bool done;
+};
+
+static void relay_second(struct task *t)
+{
+    struct relay *r = CONTAINER_OF(t, struct relay, second);
+
+    loop_stats(loop, &r->at_second);
+    atomic_store(&r->done, true);
+}
+
+static void relay_first(struct task *t)
+{
+    static const struct task_type type = {.name = "second", .run = relay_second};
+    struct relay *r = CONTAINER_OF(t, struct relay, first);
+
+    r->second.type = &type;
+    loop_stats(loop, &r->at_first);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &r->second), 0);
+}
+
+START_TEST(a_task_submitted_by_a_task_runs_before_the_loop_sleeps)
+{
+    static const struct task_type type = {.name = "first", .run = relay_first};
+    struct relay r = {.first.type = &type};
+
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &r.first), 0);
+    UNTIL(atomic_load(&r.done));
+    ck_assert_uint_eq(r.at_second.polls_blocking, r.at_first.polls_blocking);
+    ck_assert_uint_eq(r.at_second.wakeups_sent, r.at_first.wakeups_sent);
+}
+END_TEST
+
+START_TEST(a_lazy_task_waits_for_the_next_turn_and_wakes_nobody)
+{
+    struct tasks_trace trace = {.len = 0};
+    struct tasks_traced lazy, normal;
+    struct loop_stats before, after;
+
+    tasks_traced_init(&lazy, &trace, 'l');
+    tasks_traced_init(&normal, &trace, 'n');
+    let_it_sleep();
+    loop_stats(loop, &before);
+    ck_assert_int_eq(loop_submit_lazy(loop, &lazy.task), 0);
+    PAUSE_MS(100);
+    loop_stats(loop, &after);
+    ck_assert_uint_eq(after.turns, before.turns);
+    ck_assert_uint_eq(after.wakeups_sent, before.wakeups_sent);
+    ck_assert_uint_eq(after.tasks_pending, 1);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &normal.task), 0);
+    loop_runner_destroy(loop);
+    ck_assert_str_eq(trace.text, "ln");
+    setup();
+}
+END_TEST
+
+START_TEST(a_lazy_task_starts_a_loop_that_has_no_thread)
+{
+    struct tasks_counted t;
+
+    tasks_counted_init(&t);
+    ck_assert_int_eq(loop_submit_lazy(loop, &t.task), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+}
+END_TEST
+
+START_TEST(a_full_loop_refuses_and_leaves_the_task_with_its_caller)
+{
+    struct tasks_counted tasks[20];
+    unsigned accepted = 0;
+
+    setup_bounded(16);
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 20; i++) {
+        int rc;
+
+        tasks_counted_init(&tasks[i]);
+        rc = i % 2 ? submit(&tasks[i]) : loop_submit_lazy(loop, &tasks[i].task);
+        ck_assert_int_eq(rc, i < 15 ? 0 : -EAGAIN); /* the one that blocks is the 16th */
+        accepted += rc == 0;
+    }
+    tasks_block_end(&block);
+    loop_runner_destroy(loop);
+    for (unsigned i = 0; i < 20; i++) {
+        ck_assert_uint_eq(atomic_load(&tasks[i].run), i < accepted);
+        ck_assert_uint_eq(atomic_load(&tasks[i].dropped), 0);
+    }
+    setup();
+}
+END_TEST
+
+START_TEST(a_loop_that_was_full_accepts_again)
+{
+    struct tasks_counted tasks[4];
+
+    setup_bounded(2);
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 4; i++)
+        tasks_counted_init(&tasks[i]);
+    ck_assert_int_eq(submit(&tasks[0]), 0);
+    ck_assert_int_eq(submit(&tasks[1]), -EAGAIN);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&tasks[0].run) == 1);
+    UNTIL(submit(&tasks[2]) == 0);
+    UNTIL(atomic_load(&tasks[2].run) == 1);
+}
+END_TEST
+
+START_TEST(the_bound_is_not_for_the_control_and_tail_lanes)
+{
+    struct tasks_counted tasks[100];
+
+    setup_bounded(1);
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 100; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(loop_submit(loop, i % 2 ? LOOP_CONTROL : LOOP_TAIL, &tasks[i].task), 0);
+    }
+    tasks_block_end(&block);
+    for (int i = 0; i < 100; i++)
+        UNTIL(atomic_load(&tasks[i].run) == 1);
+}
+END_TEST
+
+START_TEST(waiting_tasks_are_counted)
+{
+    struct tasks_counted tasks[5];
+    struct loop_stats stats;
+
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 5; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(submit(&tasks[i]), 0);
+    }
+    loop_stats(loop, &stats);
+    ck_assert_uint_eq(stats.tasks_pending, 6); /* with the one that runs */
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&tasks[4].run) == 1);
+    UNTIL((loop_stats(loop, &stats), stats.tasks_pending == 0));
+    ck_assert_uint_eq(stats.tasks_run, 6);
+    ck_assert_uint_eq(stats.tasks_dropped, 0);
+}
+END_TEST
+
+START_TEST(the_load_is_what_was_added)
+{
+    struct loop_stats stats;
+
+    loop_load_add(loop, 3);
+    loop_load_add(loop, -1);
+    ck_assert_uint_eq(loop_load(loop), 2);
+    loop_stats(loop, &stats);
+    ck_assert_uint_eq(stats.connections, 2);
+}
+END_TEST
+
+START_TEST(a_cookie_is_kept)
+{
+    ck_assert_ptr_null(loop_cookie(loop));
+    loop_set_cookie(loop, &block);
+    ck_assert_ptr_eq(loop_cookie(loop), &block);
+}
+END_TEST
+
+START_TEST(the_event_library_is_named)
+{
+    char text[64];
+
+    loop_backend_text(text, sizeof(text));
+    ck_assert_msg(strncmp(text, "libev 4.", 8) == 0 && strstr(text, "(epoll)"), "%s", text);
+}
+END_TEST
+
+START_TEST(a_thread_that_cannot_be_started_leaves_the_task_with_its_caller)
+{
+    struct tasks_counted t;
+
+    tasks_counted_init(&t);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 2, EAGAIN);
+    ck_assert_int_eq(submit(&t), -EAGAIN);
+    ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
+    ck_assert_int_eq(loop_submit_lazy(loop, &t.task), -EAGAIN);
+    ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
+    ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
+    ck_assert_int_eq(submit(&t), 0); /* now there is a thread */
+    UNTIL(atomic_load(&t.run) == 1);
+    ck_assert_uint_eq(atomic_load(&t.dropped), 0);
+}
+END_TEST
+
+START_TEST(a_loop_whose_thread_could_not_be_started_can_be_stopped)
+{
+    struct tasks_counted t;
+
+    tasks_counted_init(&t);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(submit(&t), -EAGAIN);
+    loop_runner_stop(loop);
+    ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
+    ck_assert_int_eq(submit(&t), -ESHUTDOWN);
+}
+END_TEST
+
+START_TEST(a_loop_without_descriptors_is_not_made_and_leaks_none)
+{
+    struct loop_conf conf = {.name = "none", .max_pending_tasks = 16};
+    unsigned before = process_descriptors();
+    struct loop *none;
+
+    process_allow_descriptors((unsigned)_i);
+    ck_assert_int_eq(loop_create(&none, &conf), -EMFILE);
+    process_allow_any_descriptors();
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+END_TEST
+
+START_TEST(a_destroyed_loop_gives_its_descriptors_back)
+{
+    unsigned before = process_descriptors();
+    struct loop *other = loop_runner_create();
+
+    if (_i)
+        loop_runner_call(other, nothing, NULL);
+    loop_runner_destroy(other);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+END_TEST
+
+START_TEST(scheduling_from_another_thread_is_a_bug)
+{
+    struct timed t;
+
+    loop_schedule(loop, &t, 0);
+}
+END_TEST
+
+static void join_it(void *arg)
+{
+    loop_join(arg);
+}
+
+START_TEST(waiting_for_a_loop_on_a_loop_is_a_bug)
+{
+    loop_runner_call(loop, join_it, loop);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop");
+    TCase *tc = suite_group(suite, "loop");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_new_loop_has_no_thread);
+    tcase_add_test(tc, the_first_task_starts_the_only_thread);
+    tcase_add_test(tc, the_thread_has_the_loops_name_and_knows_its_loop);
+    tcase_add_test(tc, a_name_longer_than_a_thread_can_have_is_cut);
+    tcase_add_test(tc, tasks_of_one_thread_run_once_and_in_their_order);
+    tcase_add_test(tc, a_sleeping_loop_is_woken_by_one_system_call);
+    tcase_add_test(tc, a_busy_loop_costs_no_system_call);
+    tcase_add_test(tc, a_task_submitted_by_a_task_runs_before_the_loop_sleeps);
+    tcase_add_test(tc, a_lazy_task_waits_for_the_next_turn_and_wakes_nobody);
+    tcase_add_test(tc, a_lazy_task_starts_a_loop_that_has_no_thread);
+    tcase_add_test(tc, a_full_loop_refuses_and_leaves_the_task_with_its_caller);
+    tcase_add_test(tc, a_loop_that_was_full_accepts_again);
+    tcase_add_test(tc, the_bound_is_not_for_the_control_and_tail_lanes);
+    tcase_add_test(tc, waiting_tasks_are_counted);
+    tcase_add_test(tc, the_load_is_what_was_added);
+    tcase_add_test(tc, a_cookie_is_kept);
+    tcase_add_test(tc, the_event_library_is_named);
+    tcase_add_test(tc, a_thread_that_cannot_be_started_leaves_the_task_with_its_caller);
+    tcase_add_test(tc, a_loop_whose_thread_could_not_be_started_can_be_stopped);
+    tcase_add_loop_test(tc, a_loop_without_descriptors_is_not_made_and_leaks_none, 0, 2);
+    tcase_add_loop_test(tc, a_destroyed_loop_gives_its_descriptors_back, 0, 2);
+    tcase_add_test_raise_signal(tc, scheduling_from_another_thread_is_a_bug, SIGABRT);
+    tcase_add_test_raise_signal(tc, waiting_for_a_loop_on_a_loop_is_a_bug, SIGABRT);
+    return suite_run(suite);
+}

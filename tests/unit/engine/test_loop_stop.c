@@ -1,0 +1,371 @@
+/* engine/loop, its end: the quiet period, the timeout, what still runs, and that nothing is lost. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define MS(n) ((n)*NS_PER_MS)
+
+static struct loop *loop;
+static struct tasks_block block;
+static struct tasks_trace trace;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_WARNING);
+    loop = loop_runner_create();
+    trace = (struct tasks_trace){.len = 0};
+}
+
+static void teardown(void)
+{
+    loop_destroy(loop);
+}
+
+/* Stop and wait; how long it took. */
+static int64_t stop_ms(int64_t quiet_ns, int64_t timeout_ns)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    loop_stop(loop, quiet_ns, timeout_ns);
+    loop_join(loop);
+    ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
+    return since_ms(began_at_ns);
+}
+
+static void start(void)
+{
+    loop_runner_stats(loop);
+}
+
+START_TEST(a_loop_without_a_thread_ends_at_once_and_starts_none)
+{
+    loop_stop(loop, MS(1000), MS(2000));
+    ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
+    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 0);
+    loop_join(loop);
+}
+END_TEST
+
+START_TEST(without_a_quiet_period_a_loop_ends_at_once)
+{
+    start();
+    ck_assert_int_lt(stop_ms(0, MS(5000)), 500);
+}
+END_TEST
+
+START_TEST(the_quiet_period_counts_from_the_last_task)
+{
+    start();
+    PAUSE_MS(300);
+    ck_assert_int_lt(stop_ms(MS(250), MS(5000)), 200);
+}
+END_TEST
+
+START_TEST(a_loop_that_just_worked_waits_out_the_quiet_period)
+{
+    int64_t ms;
+
+    start();
+    ms = stop_ms(MS(200), MS(5000));
+    ck_assert_int_ge(ms, 190);
+    ck_assert_int_lt(ms, 1500);
+}
+END_TEST
+
+/* Submit a task each 20 ms until ${ms} have passed or one is refused; how many were accepted. */
+static struct tasks_counted steady[200];
+
+static unsigned submit_for(int64_t ms)
+{
+    int64_t began_at_ns = clock_now_ns();
+    unsigned n = 0;
+
+    while (since_ms(began_at_ns) < ms && n < ARRAY_LEN(steady)) {
+        tasks_counted_init(&steady[n]);
+        if (loop_submit(loop, LOOP_TASKS, &steady[n].task) < 0)
+            break;
+        n++;
+        PAUSE_MS(20);
+    }
+    return n;
+}
+
+static void expect_all_run(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_uint_eq(atomic_load(&steady[i].run), 1);
+        ck_assert_uint_eq(atomic_load(&steady[i].dropped), 0);
+    }
+}
+
+START_TEST(a_task_in_the_quiet_period_makes_it_longer)
+{
+    int64_t last_at_ns;
+    unsigned n;
+
+    start();
+    loop_stop(loop, MS(200), MS(10000));
+    n = submit_for(500);
+    last_at_ns = clock_now_ns();
+    ck_assert_uint_ge(n, 3);
+    loop_join(loop);
+    ck_assert_int_ge(since_ms(last_at_ns), 150);
+    expect_all_run(n);
+}
+END_TEST
+
+START_TEST(tasks_without_end_are_ended_by_the_timeout)
+{
+    int64_t began_at_ns = clock_now_ns();
+    unsigned n;
+
+    start();
+    loop_stop(loop, MS(300), MS(400));
+    n = submit_for(3000);
+    loop_join(loop);
+    ck_assert_int_ge(since_ms(began_at_ns), 390);
+    ck_assert_int_lt(since_ms(began_at_ns), 2000);
+    ck_assert_uint_gt(n, 3);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &steady[n].task), -ESHUTDOWN);
+    ck_assert_uint_eq(atomic_load(&steady[n].run) + atomic_load(&steady[n].dropped), 0);
+}
+END_TEST
+
+static atomic_uint endless_ends;
+
+static void endless_run(struct task *t)
+{
+    if (loop_submit(loop, LOOP_TASKS, t) < 0)
+        atomic_fetch_add(&endless_ends, 1);
+}
+
+static void endless_drop(struct task *t)
+{
+    (void)t;
+    atomic_fetch_add(&endless_ends, 1);
+}
+
+START_TEST(a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout)
+{
+    static const struct task_type type = {
+        .name = "endless", .run = endless_run, .drop = endless_drop};
+    struct task endless[3] = {{.type = &type}, {.type = &type}, {.type = &type}};
+
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &endless[i]), 0);
+    ck_assert_int_lt(stop_ms(0, MS(200)), 1500);
+    ck_assert_uint_eq(atomic_load(&endless_ends), 3);
+    ck_assert_uint_eq(log_lines_with("loop test: stop timed out"), 1);
+}
+END_TEST
+
+START_TEST(tasks_queued_before_the_stop_all_run)
+{
+    struct tasks_counted tasks[300];
+
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 300; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)(i % 3), &tasks[i].task), 0);
+    }
+    loop_stop(loop, 0, MS(10000));
+    ck_assert_int_eq(loop_state(loop), LOOP_SHUTTING_DOWN);
+    tasks_block_end(&block);
+    loop_join(loop);
+    for (int i = 0; i < 300; i++)
+        ck_assert_uint_eq(atomic_load(&tasks[i].run), 1);
+}
+END_TEST
+
+START_TEST(tasks_that_the_timeout_cuts_off_are_dropped_once)
+{
+    struct tasks_counted tasks[300];
+    struct loop_stats stats;
+    unsigned run = 0, dropped = 0;
+
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 300; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)(i % 3), &tasks[i].task), 0);
+    }
+    loop_stop(loop, 0, 0);
+    tasks_block_end(&block);
+    loop_join(loop);
+    for (int i = 0; i < 300; i++) {
+        ck_assert_uint_eq(atomic_load(&tasks[i].run) + atomic_load(&tasks[i].dropped), 1);
+        run += atomic_load(&tasks[i].run);
+        dropped += atomic_load(&tasks[i].dropped);
+    }
+    loop_stats(loop, &stats);
+    ck_assert_uint_gt(dropped, 0);
+    ck_assert_uint_eq(stats.tasks_dropped, dropped);
+    ck_assert_uint_eq(stats.tasks_run, run + 1);
+    ck_assert_uint_eq(stats.tasks_pending, 0);
+}
+END_TEST
+
+START_TEST(a_second_stop_does_not_make_it_faster)
+{
+    int64_t began_at_ns;
+
+    start();
+    began_at_ns = clock_now_ns();
+    loop_stop(loop, MS(300), MS(5000));
+    loop_stop(loop, 0, 0);
+    loop_join(loop);
+    ck_assert_int_ge(since_ms(began_at_ns), 290);
+}
+END_TEST
+
+START_TEST(a_loop_that_has_ended_can_be_stopped_again)
+{
+    start();
+    stop_ms(0, MS(1000));
+    loop_stop(loop, 0, 0);
+    ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
+}
+END_TEST
+
+static void stop_itself(void *arg)
+{
+    (void)arg;
+    loop_stop(loop, 0, MS(1000));
+}
+
+START_TEST(a_loop_can_stop_itself)
+{
+    loop_runner_call(loop, stop_itself, NULL);
+    loop_join(loop);
+    ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
+}
+END_TEST
+
+START_TEST(a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller)
+{
+    struct tasks_counted t;
+
+    if (_i)
+        start();
+    tasks_counted_init(&t);
+    stop_ms(0, MS(1000));
+    for (int lane = LOOP_CONTROL; lane <= LOOP_TAIL; lane++)
+        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)lane, &t.task), -ESHUTDOWN);
+    ck_assert_int_eq(loop_submit_lazy(loop, &t.task), -ESHUTDOWN);
+    ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
+    ck_assert_uint_eq(process_threads(), 1);
+}
+END_TEST
+
+static void *watch_states(void *arg)
+{
+    enum loop_state last = LOOP_NOT_STARTED, now;
+
+    do {
+        now = loop_state(loop);
+        if (now < last)
+            return arg; /* backwards */
+        last = now;
+    } while (now < LOOP_TERMINATED);
+    return NULL;
+}
+
+START_TEST(states_only_move_forward)
+{
+    pthread_t watcher;
+    void *bad;
+
+    pthread_create(&watcher, NULL, watch_states, &trace);
+    start();
+    submit_for(50);
+    stop_ms(MS(30), MS(1000));
+    pthread_join(watcher, &bad);
+    ck_assert_ptr_null(bad);
+}
+END_TEST
+
+START_TEST(at_stop_tasks_run_once_in_their_order_before_the_end)
+{
+    struct tasks_traced first, second;
+
+    tasks_traced_init(&first, &trace, '1');
+    tasks_traced_init(&second, &trace, '2');
+    loop_at_stop(loop, &first.task);
+    loop_at_stop(loop, &second.task);
+    start();
+    ck_assert_uint_eq(trace.len, 0);
+    stop_ms(MS(50), MS(1000));
+    ck_assert_str_eq(trace.text, "12");
+}
+END_TEST
+
+START_TEST(at_stop_tasks_of_a_loop_that_never_ran_are_dropped)
+{
+    struct tasks_traced first, second;
+
+    tasks_traced_init(&first, &trace, '1');
+    tasks_traced_init(&second, &trace, '2');
+    loop_at_stop(loop, &first.task);
+    loop_at_stop(loop, &second.task);
+    loop_stop(loop, 0, 0);
+    ck_assert_str_eq(trace.text, "!1!2");
+}
+END_TEST
+
+struct adding {
+    struct task task;
+    struct tasks_traced added;
+};
+
+static void add_another(struct task *t)
+{
+    tasks_trace_add(&trace, 'a');
+    loop_at_stop(loop, &CONTAINER_OF(t, struct adding, task)->added.task);
+}
+
+START_TEST(an_at_stop_task_may_add_another)
+{
+    static const struct task_type type = {.name = "adding", .run = add_another};
+    struct adding adding = {.task.type = &type};
+
+    tasks_traced_init(&adding.added, &trace, 'b');
+    loop_at_stop(loop, &adding.task);
+    start();
+    stop_ms(0, MS(1000));
+    ck_assert_str_eq(trace.text, "ab");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_stop");
+    TCase *tc = suite_group(suite, "stop");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_loop_without_a_thread_ends_at_once_and_starts_none);
+    tcase_add_test(tc, without_a_quiet_period_a_loop_ends_at_once);
+    tcase_add_test(tc, the_quiet_period_counts_from_the_last_task);
+    tcase_add_test(tc, a_loop_that_just_worked_waits_out_the_quiet_period);
+    tcase_add_test(tc, a_task_in_the_quiet_period_makes_it_longer);
+    tcase_add_test(tc, tasks_without_end_are_ended_by_the_timeout);
+    tcase_add_test(tc, a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout);
+    tcase_add_test(tc, tasks_queued_before_the_stop_all_run);
+    tcase_add_test(tc, tasks_that_the_timeout_cuts_off_are_dropped_once);
+    tcase_add_test(tc, a_second_stop_does_not_make_it_faster);
+    tcase_add_test(tc, a_loop_that_has_ended_can_be_stopped_again);
+    tcase_add_test(tc, a_loop_can_stop_itself);
+    tcase_add_loop_test(tc, a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller, 0,
+                        2);
+    tcase_add_test(tc, states_only_move_forward);
+    tcase_add_test(tc, at_stop_tasks_run_once_in_their_order_before_the_end);
+    tcase_add_test(tc, at_stop_tasks_of_a_loop_that_never_ran_are_dropped);
+    tcase_add_test(tc, an_at_stop_task_may_add_another);
+    return suite_run(suite);
+}

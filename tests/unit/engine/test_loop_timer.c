@@ -1,0 +1,444 @@
+/* engine/loop, its timers: never early, in order, fair, and gone when the loop ends. */
+#include <stdlib.h>
+
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct tasks_trace trace;
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    trace = (struct tasks_trace){.len = 0};
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+/* A timer that notes when it ran, and may keep the loop busy for a while each time. */
+#define PROBE_RUNS 8
+
+struct probe {
+    struct timed timed;
+    int64_t delay_ns, period_ns;
+    int64_t work_ns[PROBE_RUNS];
+    int64_t scheduled_at_ns;
+    int64_t planned_at_ns[PROBE_RUNS]; /* its instant in each run */
+    int64_t began_at_ns[PROBE_RUNS];
+    unsigned last_run; /* cancels itself then */
+    atomic_uint run;
+    atomic_uint dropped;
+};
+
+static void probe_run(struct task *t)
+{
+    struct probe *p = CONTAINER_OF(t, struct probe, timed.task);
+    unsigned run = atomic_load(&p->run);
+    int64_t now_ns = clock_now_ns();
+
+    p->planned_at_ns[run] = p->timed.at_ns;
+    p->began_at_ns[run] = now_ns;
+    while (clock_now_ns() < now_ns + p->work_ns[run])
+        ;
+    if (run + 1 == p->last_run)
+        loop_cancel(loop, &p->timed);
+    atomic_store(&p->run, run + 1);
+}
+
+static void probe_drop(struct task *t)
+{
+    atomic_fetch_add(&CONTAINER_OF(t, struct probe, timed.task)->dropped, 1);
+}
+
+static void probe_init(struct probe *p, int64_t delay_ns, int64_t period_ns)
+{
+    static const struct task_type type = {.name = "probe", .run = probe_run, .drop = probe_drop};
+
+    *p = (struct probe){.delay_ns = delay_ns, .period_ns = period_ns, .last_run = PROBE_RUNS};
+    timed_init(&p->timed, &type);
+}
+
+static void schedule_probe(void *arg)
+{
+    struct probe *p = arg;
+
+    p->scheduled_at_ns = clock_now_ns();
+    if (p->period_ns)
+        loop_schedule_every(loop, &p->timed, p->delay_ns, p->period_ns);
+    else
+        loop_schedule(loop, &p->timed, p->delay_ns);
+}
+
+START_TEST(a_timer_is_never_early)
+{
+    struct probe probes[100];
+
+    srand(3);
+    for (int i = 0; i < 100; i++) {
+        probe_init(&probes[i], rand() % (30 * NS_PER_MS), 0);
+        loop_runner_call(loop, schedule_probe, &probes[i]);
+    }
+    for (int i = 0; i < 100; i++) {
+        UNTIL(atomic_load(&probes[i].run) == 1);
+        ck_assert_int_ge(probes[i].began_at_ns[0], probes[i].scheduled_at_ns + probes[i].delay_ns);
+    }
+}
+END_TEST
+
+START_TEST(a_timer_of_an_idle_loop_is_hardly_late)
+{
+    struct probe p;
+
+    probe_init(&p, 20 * NS_PER_MS, 0);
+    loop_runner_call(loop, schedule_probe, &p);
+    UNTIL(atomic_load(&p.run) == 1);
+    ck_assert_int_lt(p.began_at_ns[0] - p.scheduled_at_ns, 500 * NS_PER_MS);
+}
+END_TEST
+
+static void schedule_letters(void *arg)
+{
+    struct tasks_timer *timers = arg;
+
+    for (int i = 0; i < 26; i++)
+        loop_schedule(loop, &timers[i].timed, i % 2 ? -5 : 0);
+}
+
+START_TEST(a_negative_delay_is_none_and_order_is_kept)
+{
+    struct tasks_timer timers[26];
+
+    for (int i = 0; i < 26; i++)
+        tasks_timer_init(&timers[i], &trace, (char)('a' + i));
+    loop_runner_call(loop, schedule_letters, timers);
+    PAUSE_MS(50);
+    teardown();
+    ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
+    setup();
+}
+END_TEST
+
+static void read_stats(void *arg)
+{
+    loop_stats(loop, arg);
+}
+
+/* What is due counts as queued, so at ratio 100 too. */
+START_TEST(timers_due_together_run_in_one_turn_at_any_ratio)
+{
+    struct budget_conf budget = {.io_ratio = _i ? 100 : 50, .quantum_ns = NS_PER_S};
+    struct tasks_timer timers[26];
+    struct loop_stats before, after;
+
+    teardown();
+    loop = loop_runner_create_with(budget, 64);
+    for (int i = 0; i < 26; i++)
+        tasks_timer_init(&timers[i], &trace, (char)('a' + i));
+    loop_runner_call(loop, read_stats, &before);
+    loop_runner_call(loop, schedule_letters, timers);
+    PAUSE_MS(50);
+    loop_runner_call(loop, read_stats, &after);
+    ck_assert_uint_le(after.turns - before.turns, 6); /* the two calls, the wake-ups, the timers */
+}
+END_TEST
+
+static void cancel_probe(void *arg)
+{
+    struct probe *p = arg;
+
+    loop_cancel(loop, &p->timed);
+    loop_cancel(loop, &p->timed);
+}
+
+START_TEST(a_delay_without_end_can_be_had_and_cancelled)
+{
+    struct probe p, soon;
+
+    probe_init(&p, CLOCK_NEVER, 0);
+    probe_init(&soon, NS_PER_MS, 0);
+    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, schedule_probe, &soon);
+    UNTIL(atomic_load(&soon.run) == 1);
+    loop_runner_call(loop, cancel_probe, &p);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&p.run) + atomic_load(&p.dropped), 0);
+}
+END_TEST
+
+START_TEST(a_cancelled_timer_neither_runs_nor_is_dropped_and_may_be_used_again)
+{
+    struct probe p;
+
+    probe_init(&p, 20 * NS_PER_MS, 0);
+    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, cancel_probe, &p);
+    PAUSE_MS(60);
+    ck_assert_uint_eq(atomic_load(&p.run), 0);
+    loop_runner_call(loop, schedule_probe, &p);
+    UNTIL(atomic_load(&p.run) == 1);
+    ck_assert_uint_eq(atomic_load(&p.dropped), 0);
+}
+END_TEST
+
+/* Two that are due in the same turn; the first to run cancels the other. */
+struct rivals {
+    struct timed timed[2];
+    atomic_uint run;
+};
+
+static struct rivals rivals;
+
+static void rival_run(struct task *t)
+{
+    struct timed *timed = CONTAINER_OF(t, struct timed, task);
+
+    atomic_fetch_add(&rivals.run, 1);
+    loop_cancel(loop, &rivals.timed[timed == &rivals.timed[0]]);
+}
+
+static void schedule_rivals(void *arg)
+{
+    static const struct task_type type = {.name = "rival", .run = rival_run};
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        timed_init(&rivals.timed[i], &type);
+        loop_schedule(loop, &rivals.timed[i], 0);
+    }
+}
+
+START_TEST(a_timer_that_is_due_can_still_be_cancelled)
+{
+    loop_runner_call(loop, schedule_rivals, NULL);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(atomic_load(&rivals.run), 1);
+}
+END_TEST
+
+static atomic_uint freed;
+
+static void free_itself(struct task *t)
+{
+    free(CONTAINER_OF(t, struct timed, task));
+    atomic_fetch_add(&freed, 1);
+}
+
+static void schedule_allocated(void *arg)
+{
+    static const struct task_type type = {.name = "allocated", .run = free_itself};
+    struct timed *t = malloc(sizeof(*t));
+
+    (void)arg;
+    timed_init(t, &type);
+    loop_schedule(loop, t, NS_PER_MS);
+}
+
+START_TEST(a_timer_may_free_itself)
+{
+    for (int i = 0; i < 10; i++)
+        loop_runner_call(loop, schedule_allocated, NULL);
+    UNTIL(atomic_load(&freed) == 10);
+}
+END_TEST
+
+START_TEST(a_fixed_rate_catches_up_after_a_stall)
+{
+    struct probe p;
+
+    probe_init(&p, 10 * NS_PER_MS, 20 * NS_PER_MS);
+    p.work_ns[0] = 81 * NS_PER_MS; /* four instants go by */
+    loop_runner_call(loop, schedule_probe, &p);
+    UNTIL(atomic_load(&p.run) == PROBE_RUNS);
+    for (int i = 1; i < PROBE_RUNS; i++) {
+        ck_assert_int_eq(p.planned_at_ns[i], p.planned_at_ns[i - 1] + 20 * NS_PER_MS);
+        ck_assert_int_ge(p.began_at_ns[i], p.planned_at_ns[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_fixed_delay_counts_from_the_end_of_a_run)
+{
+    struct probe p;
+
+    probe_init(&p, 0, -10 * NS_PER_MS);
+    p.last_run = 4;
+    for (int i = 0; i < 4; i++)
+        p.work_ns[i] = 5 * NS_PER_MS;
+    loop_runner_call(loop, schedule_probe, &p);
+    UNTIL(atomic_load(&p.run) == 4);
+    for (int i = 1; i < 4; i++)
+        ck_assert_int_ge(p.began_at_ns[i] - p.began_at_ns[i - 1], 15 * NS_PER_MS);
+}
+END_TEST
+
+START_TEST(a_periodic_timer_can_cancel_itself)
+{
+    struct probe p;
+
+    probe_init(&p, 0, NS_PER_MS);
+    p.last_run = 3;
+    loop_runner_call(loop, schedule_probe, &p);
+    UNTIL(atomic_load(&p.run) == 3);
+    PAUSE_MS(30);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&p.run), 3);
+    ck_assert_uint_eq(atomic_load(&p.dropped), 0);
+}
+END_TEST
+
+static atomic_bool flood_over;
+
+static void flood_run(struct task *t)
+{
+    if (!atomic_load(&flood_over))
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, t), 0);
+}
+
+static void no_drop(struct task *t)
+{
+    (void)t;
+}
+
+START_TEST(tasks_without_end_do_not_keep_a_timer_waiting)
+{
+    static const struct task_type type = {.name = "flood", .run = flood_run, .drop = no_drop};
+    static struct task flood[100];
+    struct probe p;
+
+    for (int i = 0; i < 100; i++) {
+        flood[i].type = &type;
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &flood[i]), 0);
+    }
+    probe_init(&p, 10 * NS_PER_MS, 0);
+    loop_runner_call(loop, schedule_probe, &p);
+    UNTIL(atomic_load(&p.run) == 1);
+    ck_assert_int_lt(p.began_at_ns[0] - p.planned_at_ns[0], NS_PER_S);
+    atomic_store(&flood_over, true);
+}
+END_TEST
+
+static void schedule_always_due(void *arg)
+{
+    loop_schedule_every(loop, arg, 0, 1);
+}
+
+static void cancel_always_due(void *arg)
+{
+    loop_cancel(loop, arg);
+}
+
+START_TEST(a_timer_that_is_always_due_does_not_keep_tasks_waiting)
+{
+    static const struct task_type type = {.name = "always due", .run = no_drop, .drop = no_drop};
+    struct tasks_counted t;
+    struct timed always;
+
+    timed_init(&always, &type);
+    tasks_counted_init(&t);
+    loop_runner_call(loop, schedule_always_due, &always);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+    loop_runner_call(loop, cancel_always_due, &always);
+}
+END_TEST
+
+/* A timer comes due while a task with two more behind it runs: it goes behind those two. */
+struct placing {
+    struct task task;
+    struct tasks_traced before[2], after;
+    struct tasks_timer timer;
+};
+
+static void placing_run(struct task *t)
+{
+    struct placing *p = CONTAINER_OF(t, struct placing, task);
+    int64_t end_at_ns = clock_now_ns() + 5 * NS_PER_MS;
+
+    loop_schedule(loop, &p->timer.timed, 0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &p->before[i].task), 0);
+    while (clock_now_ns() < end_at_ns)
+        ; /* longer than the quantum: the turn ends here */
+}
+
+START_TEST(a_due_timer_takes_its_place_behind_the_tasks_already_queued)
+{
+    static const struct task_type type = {.name = "placing", .run = placing_run, .drop = no_drop};
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS};
+    struct placing p = {.task.type = &type};
+
+    teardown();
+    loop = loop_runner_create_with(budget, 64);
+    tasks_traced_init(&p.before[0], &trace, '1');
+    tasks_traced_init(&p.before[1], &trace, '2');
+    tasks_traced_init(&p.after, &trace, '3');
+    p.before[0].then = &p.after; /* comes in when the timer has its place */
+    p.before[0].then_lane = LOOP_TASKS;
+    tasks_timer_init(&p.timer, &trace, 't');
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &p.task), 0);
+    PAUSE_MS(50);
+    teardown();
+    ck_assert_str_eq(trace.text, "12t3");
+    setup();
+}
+END_TEST
+
+START_TEST(stopping_drops_every_timer_that_waits)
+{
+    struct probe once, every;
+
+    probe_init(&once, NS_PER_S, 0);
+    probe_init(&every, NS_PER_S, NS_PER_S);
+    loop_runner_call(loop, schedule_probe, &once);
+    loop_runner_call(loop, schedule_probe, &every);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&once.dropped), 1);
+    ck_assert_uint_eq(atomic_load(&every.dropped), 1);
+    ck_assert_uint_eq(atomic_load(&once.run) + atomic_load(&every.run), 0);
+}
+END_TEST
+
+START_TEST(a_timer_scheduled_in_the_quiet_period_is_dropped_too)
+{
+    struct probe p;
+
+    probe_init(&p, 0, 0);
+    p.delay_ns = 10 * NS_PER_S;
+    loop_runner_stats(loop);
+    loop_stop(loop, 200 * NS_PER_MS, 5 * NS_PER_S);
+    loop_runner_call(loop, schedule_probe, &p);
+    loop_join(loop);
+    ck_assert_uint_eq(atomic_load(&p.dropped), 1);
+    ck_assert_uint_eq(atomic_load(&p.run), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_timer");
+    TCase *tc = suite_group(suite, "timer");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_timer_is_never_early);
+    tcase_add_test(tc, a_timer_of_an_idle_loop_is_hardly_late);
+    tcase_add_test(tc, a_negative_delay_is_none_and_order_is_kept);
+    tcase_add_loop_test(tc, timers_due_together_run_in_one_turn_at_any_ratio, 0, 2);
+    tcase_add_test(tc, a_delay_without_end_can_be_had_and_cancelled);
+    tcase_add_test(tc, a_cancelled_timer_neither_runs_nor_is_dropped_and_may_be_used_again);
+    tcase_add_test(tc, a_timer_that_is_due_can_still_be_cancelled);
+    tcase_add_test(tc, a_timer_may_free_itself);
+    tcase_add_test(tc, a_fixed_rate_catches_up_after_a_stall);
+    tcase_add_test(tc, a_fixed_delay_counts_from_the_end_of_a_run);
+    tcase_add_test(tc, a_periodic_timer_can_cancel_itself);
+    tcase_add_test(tc, tasks_without_end_do_not_keep_a_timer_waiting);
+    tcase_add_test(tc, a_timer_that_is_always_due_does_not_keep_tasks_waiting);
+    tcase_add_test(tc, a_due_timer_takes_its_place_behind_the_tasks_already_queued);
+    tcase_add_test(tc, stopping_drops_every_timer_that_waits);
+    tcase_add_test(tc, a_timer_scheduled_in_the_quiet_period_is_dropped_too);
+    return suite_run(suite);
+}

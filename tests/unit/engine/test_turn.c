@@ -1,0 +1,416 @@
+/* engine/turn: the order of one turn, and that neither I/O, control, timers nor tasks starve another. */
+#include <ev.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define LONG_QUANTUM_NS (10 * NS_PER_S)
+
+static struct loop *loop;
+static struct tasks_block block;
+static struct tasks_trace trace;
+
+static void setup_with(unsigned io_ratio, int64_t quantum_ns)
+{
+    struct budget_conf budget = {.io_ratio = io_ratio, .quantum_ns = quantum_ns};
+
+    log_lines_capture(LOG_LEVEL_WARNING);
+    loop = loop_runner_create_with(budget, 65536);
+    trace = (struct tasks_trace){.len = 0};
+}
+
+static void submit_traced(struct tasks_traced *t, enum loop_lane lane)
+{
+    ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
+}
+
+/* Submits itself again for ever; dropped when the loop ends. */
+struct endless {
+    struct task task;
+    enum loop_lane lane;
+    atomic_uint run;
+    atomic_uint dropped;
+};
+
+static void endless_run(struct task *t)
+{
+    struct endless *e = CONTAINER_OF(t, struct endless, task);
+
+    atomic_fetch_add(&e->run, 1);
+    if (loop_submit(loop_current(), e->lane, t) < 0)
+        atomic_fetch_add(&e->dropped, 1);
+}
+
+static void endless_drop(struct task *t)
+{
+    atomic_fetch_add(&CONTAINER_OF(t, struct endless, task)->dropped, 1);
+}
+
+static const struct task_type endless_type = {
+    .name = "endless", .run = endless_run, .drop = endless_drop};
+
+static void endless_begin(struct endless *e, enum loop_lane lane)
+{
+    *e = (struct endless){.task.type = &endless_type, .lane = lane};
+    ck_assert_int_eq(loop_submit(loop, lane, &e->task), 0);
+}
+
+/* A task that keeps the processor busy for a while. */
+struct slow {
+    struct task task;
+    int64_t ns;
+    uint64_t turn; /* in which it ran */
+    struct loop_stats stats;
+};
+
+static void slow_run(struct task *t)
+{
+    struct slow *s = CONTAINER_OF(t, struct slow, task);
+    int64_t end_at_ns = clock_now_ns() + s->ns;
+
+    loop_stats(loop, &s->stats);
+    s->turn = s->stats.turns;
+    while (clock_now_ns() < end_at_ns)
+        ;
+}
+
+static void slow_drop(struct task *t)
+{
+    (void)t;
+}
+
+static const struct task_type slow_type = {.name = "slow", .run = slow_run, .drop = slow_drop};
+
+static void submit_slow(struct slow *s, unsigned n, int64_t ns)
+{
+    for (unsigned i = 0; i < n; i++) {
+        s[i] = (struct slow){.task.type = &slow_type, .ns = ns};
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &s[i].task), 0);
+    }
+}
+
+START_TEST(control_tasks_come_before_tasks_and_tail_tasks_after_them)
+{
+    struct tasks_traced tail, task[2], control[2];
+
+    setup_with(50, 1);
+    tasks_traced_init(&tail, &trace, 't');
+    for (int i = 0; i < 2; i++) {
+        tasks_traced_init(&task[i], &trace, (char)('1' + i));
+        tasks_traced_init(&control[i], &trace, (char)('a' + i));
+    }
+    tasks_block_begin(&block, loop); /* with a quantum of 1 ns it is the only task of its turn */
+    submit_traced(&tail, LOOP_TAIL);
+    submit_traced(&task[0], LOOP_TASKS);
+    submit_traced(&control[0], LOOP_CONTROL);
+    submit_traced(&task[1], LOOP_TASKS);
+    submit_traced(&control[1], LOOP_CONTROL);
+    tasks_block_end(&block);
+    loop_runner_destroy(loop);
+    ck_assert_str_eq(trace.text, "tab12"); /* the tail belongs to the turn that was under way */
+}
+END_TEST
+
+START_TEST(a_turn_is_control_tasks_tail_reap)
+{
+    struct tasks_traced control, task, tail;
+
+    setup_with(50, LONG_QUANTUM_NS);
+    tasks_traced_init(&control, &trace, 'c');
+    tasks_traced_init(&task, &trace, 't');
+    tasks_traced_init(&tail, &trace, 'l');
+    control.then = &task;
+    control.then_lane = LOOP_TASKS;
+    task.then = &tail;
+    task.then_lane = LOOP_TAIL;
+    submit_traced(&control, LOOP_CONTROL);
+    loop_runner_destroy(loop);
+    ck_assert_str_eq(trace.text, "ctl");
+}
+END_TEST
+
+START_TEST(a_control_task_does_not_wait_behind_a_backlog)
+{
+    static struct slow slow[1000];
+    struct tasks_counted control;
+    int64_t began_at_ns;
+
+    setup_with(50, 5 * NS_PER_MS);
+    tasks_counted_init(&control);
+    submit_slow(slow, 1000, 1 * NS_PER_MS);
+    PAUSE_MS(20);
+    began_at_ns = clock_now_ns();
+    ck_assert_int_eq(loop_submit(loop, LOOP_CONTROL, &control.task), 0);
+    UNTIL(atomic_load(&control.run) == 1);
+    ck_assert_int_lt(since_ms(began_at_ns), 200); /* a quantum is 5 ms, the backlog 1000 ms */
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(a_task_is_not_kept_waiting_by_endless_control_or_tail_tasks)
+{
+    struct endless control, tail;
+    struct tasks_counted t;
+
+    setup_with(50, 100 * NS_PER_MS);
+    tasks_counted_init(&t);
+    endless_begin(&control, LOOP_CONTROL);
+    endless_begin(&tail, LOOP_TAIL);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+    loop_stop(loop, 0, 50 * NS_PER_MS);
+    loop_runner_destroy(loop);
+    ck_assert_uint_eq(atomic_load(&control.dropped), 1);
+    ck_assert_uint_eq(atomic_load(&tail.dropped), 1);
+}
+END_TEST
+
+START_TEST(a_tail_task_that_submits_itself_runs_once_a_turn)
+{
+    struct loop_stats stats;
+    struct endless tail;
+
+    setup_with(50, 100 * NS_PER_MS);
+    endless_begin(&tail, LOOP_TAIL);
+    UNTIL(atomic_load(&tail.run) >= 1000);
+    loop_stop(loop, 0, 50 * NS_PER_MS);
+    loop_join(loop);
+    loop_stats(loop, &stats);
+    ck_assert_uint_le(atomic_load(&tail.run), stats.turns);
+    ck_assert_uint_ge(atomic_load(&tail.run) + 3, stats.turns);
+    loop_destroy(loop);
+}
+END_TEST
+
+START_TEST(without_io_a_turn_runs_a_batch_of_64)
+{
+    static struct slow tasks[1000];
+    uint64_t first = UINT64_MAX, last = 0;
+
+    setup_with(50, LONG_QUANTUM_NS);
+    tasks_block_begin(&block, loop);
+    submit_slow(tasks, 1000, 0);
+    tasks_block_end(&block);
+    loop_runner_destroy(loop);
+    for (int i = 0; i < 1000; i++) {
+        first = tasks[i].turn < first ? tasks[i].turn : first;
+        last = tasks[i].turn > last ? tasks[i].turn : last;
+    }
+    ck_assert_uint_eq(last - first + 1, 16); /* 1001 tasks in batches of 64 */
+}
+END_TEST
+
+START_TEST(at_ratio_100_a_turn_runs_what_was_queued)
+{
+    static struct slow tasks[1000];
+
+    setup_with(100, LONG_QUANTUM_NS);
+    tasks_block_begin(&block, loop);
+    submit_slow(tasks, 1000, 0);
+    tasks_block_end(&block);
+    loop_runner_destroy(loop);
+    for (int i = 1; i < 1000; i++)
+        ck_assert_uint_eq(tasks[i].turn, tasks[0].turn);
+}
+END_TEST
+
+/* ---- I/O ---- */
+
+struct echo {
+    struct ev_io io;
+    int64_t work_ns; /* for each byte */
+    int peer;
+};
+
+static void echo_byte(struct ev_loop *ev, struct ev_io *w, int revents)
+{
+    struct echo *e = CONTAINER_OF(w, struct echo, io);
+    int64_t end_at_ns = clock_now_ns() + e->work_ns;
+    char byte;
+
+    (void)ev;
+    (void)revents;
+    ck_assert_int_eq(read(w->fd, &byte, 1), 1);
+    while (clock_now_ns() < end_at_ns)
+        ;
+    ck_assert_int_eq(write(w->fd, &byte, 1), 1);
+}
+
+static void echo_start(void *arg)
+{
+    struct echo *e = arg;
+
+    ev_io_start(loop_ev(loop), &e->io);
+}
+
+static void echo_stop(void *arg)
+{
+    struct echo *e = arg;
+
+    ev_io_stop(loop_ev(loop), &e->io);
+    close(e->io.fd);
+    close(e->peer);
+}
+
+static void echo_begin(struct echo *e, int64_t work_ns)
+{
+    int ours;
+
+    sockets_unix(&ours, &e->peer);
+    e->work_ns = work_ns;
+    ev_io_init(&e->io, echo_byte, ours, EV_READ);
+    loop_runner_call(loop, echo_start, e);
+}
+
+static const unsigned ratios[] = {1, 50, 99, 100};
+
+START_TEST(a_task_that_submits_itself_does_not_keep_io_waiting)
+{
+    struct endless endless;
+    struct echo echo;
+
+    setup_with(ratios[_i], 20 * NS_PER_MS);
+    endless_begin(&endless, LOOP_TASKS);
+    echo_begin(&echo, 0);
+    for (int i = 0; i < 10; i++) {
+        int64_t began_at_ns = clock_now_ns();
+
+        sockets_say(echo.peer, "x");
+        sockets_hear(echo.peer, "x");
+        ck_assert_int_lt(since_ms(began_at_ns), 1000);
+    }
+    loop_runner_call(loop, echo_stop, &echo);
+    loop_stop(loop, 0, 50 * NS_PER_MS);
+    loop_runner_destroy(loop);
+    ck_assert_uint_eq(atomic_load(&endless.dropped), 1);
+}
+END_TEST
+
+START_TEST(the_time_a_poll_waits_is_not_io_time)
+{
+    struct loop_stats stats;
+    struct echo echo;
+
+    setup_with(50, 100 * NS_PER_MS);
+    echo_begin(&echo, 0);
+    PAUSE_MS(200);
+    sockets_say(echo.peer, "x");
+    sockets_hear(echo.peer, "x");
+    stats = loop_runner_stats(loop);
+    ck_assert_int_lt(stats.io_ns, 100 * NS_PER_MS);
+    loop_runner_call(loop, echo_stop, &echo);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(tasks_get_as_much_time_as_io_took_at_ratio_50)
+{
+    static struct slow tasks[4000];
+    struct loop_stats stats;
+    struct echo echo;
+    unsigned same = 0;
+
+    setup_with(50, LONG_QUANTUM_NS);
+    echo_begin(&echo, 50 * NS_PER_MS);
+    tasks_block_begin(&block, loop);
+    sockets_say(echo.peer, "x");
+    submit_slow(tasks, 4000, 100 * NS_PER_US);
+    tasks_block_end(&block);
+    sockets_hear(echo.peer, "x");
+    stats = loop_runner_stats(loop);
+    ck_assert_int_ge(stats.io_ns, 50 * NS_PER_MS);
+    loop_runner_call(loop, echo_stop, &echo);
+    loop_runner_stop(loop);
+    for (int i = 100; i < 4000;
+         i++) /* those of the first turn, which had no I/O, are among the 100 */
+        same += tasks[i].turn == tasks[100].turn;
+    ck_assert_uint_gt(same, BUDGET_BATCH); /* more than a turn without I/O would run */
+    ck_assert_uint_le(same, 1000);         /* 50 ms are 500 tasks */
+    loop_destroy(loop);
+}
+END_TEST
+
+START_TEST(an_idle_loop_does_not_turn)
+{
+    struct loop_stats before, after;
+
+    setup_with(50, 100 * NS_PER_MS);
+    loop_runner_stats(loop);
+    PAUSE_MS(20);
+    loop_stats(loop, &before);
+    PAUSE_MS(200);
+    loop_stats(loop, &after);
+    ck_assert_uint_eq(after.turns, before.turns);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+/* ---- reaping ---- */
+
+struct reaper {
+    struct tasks_traced first, second, tail, reaped, inner;
+    struct task reap_inner;
+};
+
+static void reap_inner(struct task *t)
+{
+    struct reaper *r = CONTAINER_OF(t, struct reaper, reap_inner);
+
+    tasks_trace_add(&trace, 'r');
+    loop_reap(loop, &r->inner.task);
+}
+
+static void begin_reaping(void *arg)
+{
+    static const struct task_type type = {.name = "reap inner", .run = reap_inner};
+    struct reaper *r = arg;
+
+    tasks_traced_init(&r->first, &trace, '1');
+    tasks_traced_init(&r->tail, &trace, 't');
+    tasks_traced_init(&r->reaped, &trace, 's');
+    tasks_traced_init(&r->inner, &trace, 'i');
+    r->reap_inner.type = &type;
+    loop_reap(loop, &r->reap_inner);
+    loop_reap(loop, &r->reaped.task);
+    submit_traced(&r->tail, LOOP_TAIL);
+    submit_traced(&r->first, LOOP_TASKS);
+}
+
+START_TEST(what_ended_is_reaped_last_and_what_that_reaps_too)
+{
+    struct reaper r;
+
+    setup_with(50, 100 * NS_PER_MS);
+    loop_runner_call(loop, begin_reaping, &r);
+    loop_runner_destroy(loop);
+    ck_assert_str_eq(trace.text, "1trsi");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/turn");
+    TCase *order = suite_group(suite, "order");
+    TCase *io = suite_group(suite, "io");
+
+    tcase_add_test(order, control_tasks_come_before_tasks_and_tail_tasks_after_them);
+    tcase_add_test(order, a_turn_is_control_tasks_tail_reap);
+    tcase_add_test(order, a_control_task_does_not_wait_behind_a_backlog);
+    tcase_add_test(order, a_task_is_not_kept_waiting_by_endless_control_or_tail_tasks);
+    tcase_add_test(order, a_tail_task_that_submits_itself_runs_once_a_turn);
+    tcase_add_test(order, without_io_a_turn_runs_a_batch_of_64);
+    tcase_add_test(order, at_ratio_100_a_turn_runs_what_was_queued);
+    tcase_add_test(order, what_ended_is_reaped_last_and_what_that_reaps_too);
+    tcase_add_loop_test(io, a_task_that_submits_itself_does_not_keep_io_waiting, 0,
+                        (int)ARRAY_LEN(ratios));
+    tcase_add_test(io, the_time_a_poll_waits_is_not_io_time);
+    tcase_add_test(io, tasks_get_as_much_time_as_io_took_at_ratio_50);
+    tcase_add_test(io, an_idle_loop_does_not_turn);
+    return suite_run(suite);
+}

@@ -1,0 +1,310 @@
+/* net/acceptor: bursts, what each error of accept4(2) means, and the pause when descriptors run out. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "net/acceptor.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define BATCH   16
+#define CLIENTS 128
+
+static struct loop *loop;
+static struct acceptor *acceptor;
+static struct address a;
+static unsigned before;
+
+/* What arrived, written on the loop; the number is written last. */
+static int fds[CLIENTS];
+static uint64_t turns[CLIENTS];
+static struct address peers[CLIENTS];
+static atomic_uint arrived;
+static unsigned stop_after; /* that many; 0: never */
+
+static void on_accepted(void *cookie, int fd, const struct address *peer)
+{
+    unsigned n = atomic_load(&arrived);
+    struct loop_stats stats;
+
+    ck_assert_ptr_eq(cookie, &acceptor);
+    ck_assert(loop_is_current(loop));
+    ck_assert_uint_lt(n, CLIENTS);
+    loop_stats(loop, &stats);
+    fds[n] = fd;
+    turns[n] = stats.turns;
+    peers[n] = *peer;
+    atomic_store(&arrived, n + 1);
+    if (n + 1 == stop_after)
+        acceptor_stop(acceptor);
+}
+
+static void setup(void)
+{
+    static const struct acceptor_ops ops = {.accepted = on_accepted};
+    struct acceptor_conf conf = {.name = "listen test", .batch = BATCH};
+    int fd;
+
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    fd = sockets_listen(&a, CLIENTS);
+    ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    ck_assert_int_eq(acceptor_create(&acceptor, &conf, fd, &ops, &acceptor), 0);
+    loop = loop_runner_create();
+}
+
+static void start(void *arg)
+{
+    (void)arg;
+    acceptor_start(acceptor, loop);
+}
+
+static void stop(void *arg)
+{
+    (void)arg;
+    acceptor_stop(acceptor);
+    acceptor_stop(acceptor);
+}
+
+static void teardown(void)
+{
+    loop_runner_call(loop, stop, NULL);
+    loop_runner_destroy(loop);
+    acceptor_destroy(acceptor);
+    for (unsigned i = 0; i < atomic_load(&arrived); i++)
+        close(fds[i]);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void go(void)
+{
+    loop_runner_call(loop, start, NULL);
+}
+
+START_TEST(a_client_arrives_with_its_address)
+{
+    struct address own = {.len = sizeof(own.u)};
+    int client;
+
+    go();
+    client = sockets_connect(&a);
+    UNTIL(atomic_load(&arrived) == 1);
+    ck_assert_int_eq(getsockname(client, &own.u.sa, &own.len), 0);
+    ck_assert(address_equal(&peers[0], &own));
+    ck_assert_int_ne(fcntl(fds[0], F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_ne(fcntl(fds[0], F_GETFD) & FD_CLOEXEC, 0);
+    sockets_say(client, "hello");
+    close(client);
+}
+END_TEST
+
+START_TEST(a_crowd_is_accepted_in_bursts)
+{
+    int clients[100];
+
+    for (int i = 0; i < 100; i++)
+        clients[i] = sockets_connect(&a);
+    go();
+    UNTIL(atomic_load(&arrived) == 100);
+    for (int i = BATCH; i < 100; i++)
+        ck_assert_uint_gt(turns[i], turns[i - BATCH]); /* never more than a batch in a turn */
+    ck_assert_uint_eq(turns[99] - turns[0] + 1, 7);
+    for (int i = 0; i < 100; i++)
+        close(clients[i]);
+}
+END_TEST
+
+START_TEST(nobody_is_accepted_before_the_start)
+{
+    int client = sockets_connect(&a);
+
+    loop_runner_stats(loop);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(atomic_load(&arrived), 0);
+    go();
+    UNTIL(atomic_load(&arrived) == 1);
+    close(client);
+}
+END_TEST
+
+/* Errors that belong to the connection that was to be accepted, accept(2) names them. */
+static const int passing[] = {EINTR,        ECONNABORTED, EPROTO,     EPERM,
+                              ENETDOWN,     ENOPROTOOPT,  EHOSTDOWN,  ENONET,
+                              EHOSTUNREACH, EOPNOTSUPP,   ENETUNREACH};
+
+START_TEST(the_error_of_one_client_does_not_keep_the_next_waiting)
+{
+    int client;
+
+    fault_plan(FAULT_ACCEPT4, 0, 3, passing[_i]);
+    go();
+    client = sockets_connect(&a);
+    UNTIL(atomic_load(&arrived) == 1);
+    ck_assert_uint_eq(log_lines_with("listen test"), 0);
+    close(client);
+}
+END_TEST
+
+/* What is not known counts as a lack of something, too: it must not spin. */
+static const int lacking[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EIO};
+
+START_TEST(a_lack_of_resources_pauses_and_is_logged_once)
+{
+    int client;
+    unsigned calls;
+
+    fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, lacking[_i]);
+    go();
+    client = sockets_connect(&a);
+    PAUSE_MS(450);
+    calls = fault_calls(FAULT_ACCEPT4);
+    ck_assert_uint_ge(calls, 2); /* it tries again */
+    ck_assert_uint_le(calls, 5); /* each 100 ms */
+    ck_assert_uint_eq(log_lines_with("cannot accept"), 1);
+    ck_assert_uint_eq(log_lines_with("accepting again"), 0);
+    fault_plan(FAULT_ACCEPT4, 0, 0, 0);
+    UNTIL(atomic_load(&arrived) == 1);
+    UNTIL(log_lines_with("accepting again") == 1); /* after a while without another failure */
+    ck_assert_uint_eq(log_lines_with("cannot accept"), 1);
+    close(client);
+}
+END_TEST
+
+static void fail_once_and_connect(unsigned n)
+{
+    int client;
+
+    fault_plan(FAULT_ACCEPT4, 0, 1, EMFILE);
+    client = sockets_connect(&a);
+    UNTIL(atomic_load(&arrived) == n);
+    close(client);
+}
+
+START_TEST(failures_that_follow_each_other_closely_are_one_episode)
+{
+    go();
+    for (unsigned n = 1; n <= 5; n++)
+        fail_once_and_connect(n);
+    UNTIL(log_lines_with("accepting again") == 1);
+    ck_assert_uint_eq(log_lines_with("cannot accept"), 1);
+    ck_assert_uint_eq(log_lines_with("5 times"), 1);
+}
+END_TEST
+
+START_TEST(each_episode_is_logged)
+{
+    go();
+    for (unsigned n = 1; n <= 2; n++) {
+        fail_once_and_connect(n);
+        UNTIL(log_lines_with("accepting again") == n);
+        ck_assert_uint_eq(log_lines_with("cannot accept"), n);
+    }
+}
+END_TEST
+
+START_TEST(when_descriptors_really_run_out_clients_wait_and_are_served_later)
+{
+    int clients[10];
+
+    go();
+    for (int i = 0; i < 10; i++)
+        clients[i] = socket(AF_INET, SOCK_STREAM, 0);
+    process_allow_descriptors(4);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(connect(clients[i], &a.u.sa, a.len), 0);
+    UNTIL(atomic_load(&arrived) == 4);
+    PAUSE_MS(250);
+    ck_assert_uint_eq(atomic_load(&arrived), 4);
+    process_allow_any_descriptors();
+    UNTIL(atomic_load(&arrived) == 10);
+    ck_assert_uint_eq(log_lines_with("Too many open files"), 1);
+    for (int i = 0; i < 10; i++)
+        close(clients[i]);
+}
+END_TEST
+
+START_TEST(an_acceptor_can_be_stopped_by_its_own_client)
+{
+    int clients[5];
+
+    stop_after = 2;
+    for (int i = 0; i < 5; i++)
+        clients[i] = sockets_connect(&a);
+    go();
+    UNTIL(atomic_load(&arrived) == 2);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(atomic_load(&arrived), 2);
+    for (int i = 2; i < 5; i++)
+        sockets_hear_reset(clients[i]); /* the kernel gave them up with the listen socket */
+    for (int i = 0; i < 5; i++)
+        close(clients[i]);
+}
+END_TEST
+
+START_TEST(an_acceptor_can_be_stopped_in_its_pause)
+{
+    int client;
+    unsigned calls;
+
+    fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, EMFILE);
+    go();
+    client = sockets_connect(&a);
+    UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
+    loop_runner_call(loop, stop, NULL);
+    calls = fault_calls(FAULT_ACCEPT4);
+    PAUSE_MS(250);
+    ck_assert_uint_eq(fault_calls(FAULT_ACCEPT4), calls);
+    close(client);
+}
+END_TEST
+
+START_TEST(an_acceptor_that_was_stopped_before_does_not_start)
+{
+    acceptor_stop(acceptor);
+    go();
+    ck_assert_uint_eq(atomic_load(&arrived), 0);
+}
+END_TEST
+
+START_TEST(destroying_what_was_not_stopped_is_a_bug)
+{
+    acceptor_destroy(acceptor);
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    acceptor_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/acceptor");
+    TCase *tc = suite_group(suite, "acceptor");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_client_arrives_with_its_address);
+    tcase_add_test(tc, a_crowd_is_accepted_in_bursts);
+    tcase_add_test(tc, nobody_is_accepted_before_the_start);
+    tcase_add_loop_test(tc, the_error_of_one_client_does_not_keep_the_next_waiting, 0,
+                        (int)ARRAY_LEN(passing));
+    tcase_add_loop_test(tc, a_lack_of_resources_pauses_and_is_logged_once, 0,
+                        (int)ARRAY_LEN(lacking));
+    tcase_add_test(tc, failures_that_follow_each_other_closely_are_one_episode);
+    tcase_add_test(tc, each_episode_is_logged);
+    tcase_add_test(tc, when_descriptors_really_run_out_clients_wait_and_are_served_later);
+    tcase_add_test(tc, an_acceptor_can_be_stopped_by_its_own_client);
+    tcase_add_test(tc, an_acceptor_can_be_stopped_in_its_pause);
+    tcase_add_test(tc, an_acceptor_that_was_stopped_before_does_not_start);
+    tcase_add_test(tc, destroying_none_is_allowed);
+    tcase_add_test_raise_signal(tc, destroying_what_was_not_stopped_is_a_bug, SIGABRT);
+    return suite_run(suite);
+}

@@ -1,0 +1,375 @@
+/* net/channel: reading, writing, water marks. How it ends is in test_channel_end.c. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/fault.h"
+#include "support/loop_runner.h"
+#include "support/probe.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct netloop *net;
+static struct probe probe;
+static int ours, peer;
+static unsigned before;
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    net = probe_net(loop);
+    before = process_descriptors();
+    sockets_tcp(&ours, &peer);
+    probe_init(&probe, net, ours);
+}
+
+static void teardown(void)
+{
+    probe_close(&probe);
+    if (peer >= 0)
+        close(peer);
+    ck_assert_uint_eq(process_descriptors(), before);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
+}
+
+/* The probe's bytes are those of the pattern from 0 on. */
+static void check_read(void *arg)
+{
+    const struct buffer *b = &probe.read;
+    uint8_t expected[4096];
+
+    (void)arg;
+    for (size_t at = 0; at < buffer_bytes(b); at += sizeof(expected)) {
+        size_t left = buffer_bytes(b) - at, n = left < sizeof(expected) ? left : sizeof(expected);
+
+        sockets_pattern(expected, at, n);
+        ck_assert_mem_eq(buffer_front(b) + at, expected, n);
+    }
+}
+
+START_TEST(nothing_is_read_before_the_start)
+{
+    sockets_say(peer, "early");
+    PAUSE_MS(30);
+    ck_assert_str_eq(probe_events(&probe), "");
+    probe_start(&probe);
+    probe_wait(&probe, PROBE_READ);
+    ck_assert_str_eq(probe_events(&probe), "ar");
+    ck_assert_uint_eq(probe_read(&probe), 5);
+}
+END_TEST
+
+START_TEST(a_short_message_is_one_read)
+{
+    probe_start(&probe);
+    sockets_say(peer, "ten bytes.");
+    UNTIL(probe_read(&probe) == 10);
+    ck_assert_uint_eq(probe.n_reads, 1);
+    ck_assert_uint_eq(probe.channel.bytes_in, 10);
+}
+END_TEST
+
+START_TEST(a_long_stream_arrives_complete_and_in_order)
+{
+    probe_start(&probe);
+    sockets_say_pattern(peer, 0, 5000000);
+    UNTIL(probe_read(&probe) == 5000000);
+    loop_runner_call(loop, check_read, NULL);
+}
+END_TEST
+
+START_TEST(a_write_goes_out_at_once_and_nothing_is_kept)
+{
+    probe_start(&probe);
+    ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
+    ck_assert_uint_eq(probe_pending(&probe), 0);
+    ck_assert_ptr_null(probe.channel.out.data);
+    sockets_hear(peer, "hello");
+    ck_assert_uint_eq(probe.channel.bytes_out, 5);
+}
+END_TEST
+
+START_TEST(writing_nothing_is_allowed)
+{
+    probe_start(&probe);
+    ck_assert_int_eq(probe_write(&probe, "", 0), 0);
+    ck_assert_uint_eq(probe_pending(&probe), 0);
+    sockets_hear_nothing(peer);
+}
+END_TEST
+
+START_TEST(what_the_kernel_does_not_take_is_kept_and_sent_later)
+{
+    const size_t len = 8 << 20;
+
+    probe_start(&probe);
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, len), 0);
+    ck_assert_uint_gt(probe_pending(&probe), 0);
+    ck_assert_int_eq(probe_write_pattern(&probe, len, 1000), 0);
+    sockets_hear_pattern(peer, 0, len + 1000);
+    UNTIL(probe_pending(&probe) == 0);
+    ck_assert_uint_eq(probe.channel.bytes_out, len + 1000);
+    ck_assert_ptr_null(probe.channel.out.data); /* an idle channel owns no buffer */
+}
+END_TEST
+
+START_TEST(an_idle_channel_is_not_called_for_room_to_write)
+{
+    struct loop_stats was, is;
+
+    probe_start(&probe);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), 0);
+    was = loop_runner_stats(loop);
+    PAUSE_MS(100);
+    is = loop_runner_stats(loop);
+    ck_assert_uint_le(is.turns - was.turns, 3);
+}
+END_TEST
+
+/* Fill the kernel's buffers, so that from here on every byte is kept. */
+static size_t fill_kernel(void)
+{
+    size_t sent = 0;
+
+    while (probe_pending(&probe) == 0) {
+        ck_assert_int_eq(probe_write_pattern(&probe, sent, 1000), 0);
+        sent += 1000;
+    }
+    return sent;
+}
+
+START_TEST(above_the_high_water_mark_a_channel_is_unwritable)
+{
+    size_t sent;
+
+    sockets_small(ours);
+    sockets_small(peer);
+    probe_start(&probe);
+    sent = fill_kernel();
+    while (probe_pending(&probe) + 1000 <= CHANNEL_HIGH_BYTES) {
+        ck_assert_int_eq(probe_write_pattern(&probe, sent, 1000), 0);
+        sent += 1000;
+        ck_assert(probe_writable(&probe));
+    }
+    ck_assert_int_eq(probe_write_pattern(&probe, sent, CHANNEL_HIGH_BYTES - probe_pending(&probe)),
+                     0);
+    ck_assert(probe_writable(&probe)); /* the mark itself is not above it */
+    ck_assert_uint_eq(probe_pending(&probe), CHANNEL_HIGH_BYTES);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), 0);
+    ck_assert(!probe_writable(&probe));
+    ck_assert_int_eq(probe_write(&probe, "x", 1), 0); /* still taken */
+    ck_assert(!probe_saw(&probe, PROBE_WRITABLE));
+}
+END_TEST
+
+START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
+{
+    size_t sent, heard = 0;
+
+    sockets_small(ours);
+    sockets_small(peer);
+    probe_start(&probe);
+    sent = fill_kernel();
+    ck_assert_int_eq(probe_write_pattern(&probe, sent, 2 * CHANNEL_HIGH_BYTES), 0);
+    sent += 2 * CHANNEL_HIGH_BYTES;
+    ck_assert(!probe_writable(&probe));
+    while (heard < sent) {
+        size_t n = sent - heard < 512 ? sent - heard : 512;
+
+        ck_assert(probe_pending(&probe) < CHANNEL_LOW_BYTES || !probe_writable(&probe));
+        sockets_hear_pattern(peer, heard, n);
+        heard += n;
+    }
+    UNTIL(probe_pending(&probe) == 0);
+    ck_assert(probe_writable(&probe));
+    ck_assert_str_eq(probe_events(&probe), "aw");
+}
+END_TEST
+
+START_TEST(bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone)
+{
+    size_t sent;
+
+    sockets_small(ours);
+    sockets_small(peer);
+    probe_start(&probe);
+    sent = fill_kernel();
+    sockets_hear_pattern(peer, 0, sent);
+    UNTIL(probe_pending(&probe) == 0);
+    ck_assert_str_eq(probe_events(&probe), "a");
+}
+END_TEST
+
+START_TEST(a_paused_channel_reads_nothing_until_it_is_resumed)
+{
+    probe_start(&probe);
+    probe_do(&probe, channel_pause);
+    probe_do(&probe, channel_pause);
+    sockets_say(peer, "hello");
+    sockets_end(peer);
+    PAUSE_MS(50);
+    ck_assert_str_eq(probe_events(&probe), "a");
+    probe_do(&probe, channel_resume);
+    probe_do(&probe, channel_resume);
+    probe_wait(&probe, PROBE_EOF);
+    ck_assert_str_eq(probe_events(&probe), "are");
+    ck_assert_uint_eq(probe_read(&probe), 5);
+}
+END_TEST
+
+static void pause_itself(struct probe *p)
+{
+    channel_pause(&p->channel);
+}
+
+START_TEST(a_pause_in_a_read_ends_the_burst)
+{
+    probe.on_read = pause_itself;
+    sockets_say_pattern(peer, 0, 1000000);
+    probe_start(&probe);
+    probe_wait(&probe, PROBE_READ);
+    PAUSE_MS(50);
+    ck_assert_uint_le(probe_read(&probe), NETLOOP_SCRATCH_BYTES);
+    ck_assert_uint_eq(probe.n_reads, 1);
+}
+END_TEST
+
+START_TEST(a_paused_channel_still_sends)
+{
+    size_t sent;
+
+    sockets_small(ours);
+    probe_start(&probe);
+    probe_do(&probe, channel_pause);
+    sent = fill_kernel();
+    sockets_hear_pattern(peer, 0, sent);
+    UNTIL(probe_pending(&probe) == 0);
+}
+END_TEST
+
+/* Both at once: the peer has sent, and makes room for what waits. */
+START_TEST(writing_comes_before_reading_in_one_event)
+{
+    size_t sent;
+    struct pollfd ready = {.fd = ours, .events = POLLIN | POLLOUT};
+
+    sockets_small(ours);
+    sockets_small(peer);
+    probe_start(&probe);
+    sent = fill_kernel();
+    ck_assert_int_eq(probe_write_pattern(&probe, sent, 2 * CHANNEL_HIGH_BYTES), 0);
+    sent += 2 * CHANNEL_HIGH_BYTES;
+    probe_do(&probe, channel_pause);
+    sockets_say(peer, "x");
+    sockets_hear_pattern(peer, 0, sent - CHANNEL_LOW_BYTES / 2);
+    UNTIL(poll(&ready, 1, 0) == 1 && (ready.revents & POLLIN));
+    probe_wait(&probe, PROBE_WRITABLE);
+    probe_do(&probe, channel_resume);
+    probe_wait(&probe, PROBE_READ);
+    ck_assert_str_eq(probe_events(&probe), "awr");
+    sockets_hear_pattern(peer, sent - CHANNEL_LOW_BYTES / 2, CHANNEL_LOW_BYTES / 2);
+}
+END_TEST
+
+START_TEST(a_full_duplex_exchange_loses_nothing)
+{
+    const size_t len = 3000000;
+
+    probe_start(&probe);
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, len), 0);
+    sockets_say_pattern(peer, 0, len);
+    sockets_hear_pattern(peer, 0, len);
+    UNTIL(probe_read(&probe) == len);
+    loop_runner_call(loop, check_read, NULL);
+}
+END_TEST
+
+/* A full reader must not keep the others of its loop waiting: it gets a few reads an event. */
+START_TEST(a_burst_is_bounded)
+{
+    struct probe other;
+    int fd, other_peer;
+
+    sockets_tcp(&fd, &other_peer);
+    probe_init(&other, net, fd);
+    probe_start(&other);
+    sockets_say_pattern(peer, 0, 2000000);
+    probe_start(&probe);
+    sockets_say(other_peer, "x");
+    probe_wait(&other, PROBE_READ);
+    UNTIL(probe_read(&probe) == 2000000);
+    ck_assert_uint_ge(probe.n_reads, 2000000 / NETLOOP_SCRATCH_BYTES);
+    probe_close(&other);
+    close(other_peer);
+}
+END_TEST
+
+START_TEST(activity_is_noted)
+{
+    int64_t began_at_ns;
+
+    probe_start(&probe);
+    PAUSE_MS(20);
+    began_at_ns = clock_now_ns();
+    sockets_say(peer, "x");
+    UNTIL(probe_read(&probe) == 1);
+    ck_assert_int_ge(probe.channel.last_io_at_ns, began_at_ns - NS_PER_MS);
+    ck_assert_int_le(probe.channel.last_io_at_ns, clock_now_ns());
+}
+END_TEST
+
+START_TEST(a_unix_socket_does_as_well)
+{
+    struct probe other;
+    int fd, other_peer;
+
+    sockets_unix(&fd, &other_peer);
+    probe_init(&other, net, fd);
+    probe_start(&other);
+    sockets_say(other_peer, "hello");
+    UNTIL(probe_read(&other) == 5);
+    ck_assert_int_eq(probe_write_pattern(&other, 0, 1000000), 0);
+    sockets_hear_pattern(other_peer, 0, 1000000);
+    sockets_end(other_peer);
+    probe_wait(&other, PROBE_EOF);
+    probe_do(&other, channel_shutdown_write);
+    sockets_hear_end(other_peer);
+    probe_wait(&other, PROBE_CLOSED);
+    ck_assert_int_eq(other.error, 0);
+    probe_close(&other);
+    close(other_peer);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/channel");
+    TCase *tc = suite_group(suite, "channel");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, nothing_is_read_before_the_start);
+    tcase_add_test(tc, a_short_message_is_one_read);
+    tcase_add_test(tc, a_long_stream_arrives_complete_and_in_order);
+    tcase_add_test(tc, a_write_goes_out_at_once_and_nothing_is_kept);
+    tcase_add_test(tc, writing_nothing_is_allowed);
+    tcase_add_test(tc, what_the_kernel_does_not_take_is_kept_and_sent_later);
+    tcase_add_test(tc, an_idle_channel_is_not_called_for_room_to_write);
+    tcase_add_test(tc, above_the_high_water_mark_a_channel_is_unwritable);
+    tcase_add_test(tc, below_the_low_water_mark_it_is_writable_again_and_says_so_once);
+    tcase_add_test(tc, bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone);
+    tcase_add_test(tc, a_paused_channel_reads_nothing_until_it_is_resumed);
+    tcase_add_test(tc, a_pause_in_a_read_ends_the_burst);
+    tcase_add_test(tc, a_paused_channel_still_sends);
+    tcase_add_test(tc, writing_comes_before_reading_in_one_event);
+    tcase_add_test(tc, a_full_duplex_exchange_loses_nothing);
+    tcase_add_test(tc, a_burst_is_bounded);
+    tcase_add_test(tc, activity_is_noted);
+    tcase_add_test(tc, a_unix_socket_does_as_well);
+    return suite_run(suite);
+}

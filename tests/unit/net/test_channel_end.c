@@ -1,0 +1,428 @@
+/* net/channel, its ends: half-closed either way, lingering, aborted, reset, broken; closed once in each case. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/fault.h"
+#include "support/loop_runner.h"
+#include "support/probe.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define LONG_BYTES (8u << 20) /* more than the kernel takes */
+
+static struct loop *loop;
+static struct netloop *net;
+static struct probe probe;
+static int ours, peer;
+static unsigned before;
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    net = probe_net(loop);
+    before = process_descriptors();
+    sockets_tcp(&ours, &peer);
+    probe_init(&probe, net, ours);
+    probe_start(&probe);
+}
+
+static void teardown(void)
+{
+    probe_close(&probe);
+    if (peer >= 0)
+        close(peer);
+    ck_assert_uint_eq(process_descriptors(), before);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
+}
+
+/* Reset by the test; teardown must not close it again. */
+static void reset_peer(void)
+{
+    sockets_reset(peer);
+    peer = -1;
+}
+
+static void expect_closed(int error, const char *events)
+{
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_str_eq(probe_events(&probe), events);
+    ck_assert_int_eq(probe.error, error);
+}
+
+static bool ended(bool (*question)(const struct channel *ch))
+{
+    probe_events(&probe); /* whatever the loop did is done and seen */
+    return question(&probe.channel);
+}
+
+/* ---- end of file ---- */
+
+START_TEST(after_the_peers_end_of_file_we_can_still_send)
+{
+    sockets_say(peer, "last words");
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    ck_assert_str_eq(probe_events(&probe), "are"); /* the data came first */
+    ck_assert_uint_eq(probe_read(&probe), 10);
+    ck_assert(ended(channel_read_ended));
+    ck_assert(!ended(channel_ended));
+    ck_assert_int_eq(probe_write(&probe, "answer", 6), 0);
+    sockets_hear(peer, "answer");
+    probe_do(&probe, channel_shutdown_write);
+    sockets_hear_end(peer);
+    expect_closed(0, "arec");
+}
+END_TEST
+
+START_TEST(after_our_end_of_file_the_peer_can_still_send)
+{
+    probe_do(&probe, channel_shutdown_write);
+    sockets_hear_end(peer);
+    ck_assert(ended(channel_write_ended));
+    ck_assert(!ended(channel_ended));
+    sockets_say(peer, "still here");
+    UNTIL(probe_read(&probe) == 10);
+    close(peer);
+    peer = -1;
+    expect_closed(0, "arec");
+}
+END_TEST
+
+START_TEST(the_peers_end_of_file_does_not_make_the_loop_spin)
+{
+    struct loop_stats was, is;
+
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    was = loop_runner_stats(loop);
+    PAUSE_MS(100);
+    is = loop_runner_stats(loop);
+    ck_assert_uint_le(is.turns - was.turns, 3);
+    ck_assert_str_eq(probe_events(&probe), "ae");
+}
+END_TEST
+
+START_TEST(our_end_of_file_follows_what_waits)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    ck_assert_uint_gt(probe_pending(&probe), 0);
+    probe_do(&probe, channel_shutdown_write);
+    ck_assert(!ended(channel_write_ended));
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    sockets_hear_end(peer);
+    ck_assert(ended(channel_write_ended));
+}
+END_TEST
+
+START_TEST(the_peers_end_of_file_does_not_cut_off_what_waits)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, channel_shutdown_write);
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    sockets_hear_end(peer);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(probe.error, 0);
+}
+END_TEST
+
+START_TEST(our_end_of_file_is_sent_once)
+{
+    probe_do(&probe, channel_shutdown_write);
+    probe_do(&probe, channel_shutdown_write);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    sockets_hear_end(peer);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+}
+END_TEST
+
+/* ---- close ---- */
+
+START_TEST(close_sends_what_waits_and_discards_what_comes)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, channel_close);
+    probe_do(&probe, channel_close);
+    sockets_say_pattern(peer, 0, 200000); /* read and dropped: unread input would become a reset */
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    sockets_hear_end(peer);
+    ck_assert(!probe_saw(&probe, PROBE_READ));
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(probe.error, 0);
+    ck_assert(!probe_saw(&probe, PROBE_READ));
+    ck_assert(!probe_saw(&probe, PROBE_EOF));
+}
+END_TEST
+
+START_TEST(close_reads_on_even_if_the_channel_was_paused)
+{
+    probe_do(&probe, channel_pause);
+    probe_do(&probe, channel_close);
+    probe_do(&probe, channel_pause); /* too late */
+    sockets_say(peer, "x");
+    sockets_hear_end(peer);
+    sockets_end(peer);
+    expect_closed(0, "ac");
+}
+END_TEST
+
+START_TEST(close_after_the_peers_end_of_file_ends_at_once)
+{
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, channel_close);
+    sockets_hear_end(peer);
+    expect_closed(0, "aec");
+}
+END_TEST
+
+START_TEST(a_peer_that_never_ends_is_left_to_abort)
+{
+    probe_do(&probe, channel_close);
+    sockets_hear_end(peer);
+    PAUSE_MS(50);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    probe_abort(&probe, -ETIMEDOUT);
+    expect_closed(-ETIMEDOUT, "ac");
+    sockets_say(peer, "x"); /* sending shows the reset */
+    UNTIL(send(peer, "x", 1, MSG_NOSIGNAL) < 0);
+}
+END_TEST
+
+/* ---- abort ---- */
+
+START_TEST(abort_is_a_reset_and_loses_what_waits)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_abort(&probe, -ECANCELED);
+    expect_closed(-ECANCELED, "ac");
+    ck_assert_ptr_null(probe.channel.out.data);
+    while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
+        ;
+    ck_assert_int_eq(errno, ECONNRESET);
+}
+END_TEST
+
+START_TEST(only_the_first_abort_counts)
+{
+    probe_abort(&probe, -ECANCELED);
+    probe_abort(&probe, -EIO);
+    expect_closed(-ECANCELED, "ac");
+    sockets_hear_reset(peer);
+}
+END_TEST
+
+static void abort_itself(struct probe *p)
+{
+    channel_abort(&p->channel, -ECANCELED);
+    ck_assert(channel_ended(&p->channel));
+    ck_assert(strchr(p->events, PROBE_CLOSED) == NULL); /* not inside its own event */
+    ck_assert_int_eq(channel_write(&p->channel, "x", 1), -EPIPE);
+    channel_pause(&p->channel);
+    channel_resume(&p->channel);
+    channel_shutdown_write(&p->channel);
+    channel_close(&p->channel);
+}
+
+START_TEST(an_ended_channel_takes_every_call_and_does_nothing)
+{
+    probe.on_read = abort_itself;
+    sockets_say(peer, "x");
+    expect_closed(-ECANCELED, "arc");
+    sockets_hear_reset(peer);
+}
+END_TEST
+
+START_TEST(an_abort_in_a_read_ends_the_burst)
+{
+    probe_do(&probe, channel_pause);
+    probe.on_read = abort_itself;
+    sockets_say_pattern(peer, 0, 1000000);
+    probe_do(&probe, channel_resume);
+    expect_closed(-ECANCELED, "arc");
+    ck_assert_uint_eq(probe.n_reads, 1);
+}
+END_TEST
+
+/* Two channels that are ready in the same turn; the first one that reads aborts the other. */
+static struct probe rivals[2];
+
+static void abort_rival(struct probe *p)
+{
+    channel_abort(&rivals[p == &rivals[0]].channel, -ECANCELED);
+}
+
+static void resume_rivals(void *arg)
+{
+    (void)arg;
+    channel_resume(&rivals[0].channel);
+    channel_resume(&rivals[1].channel);
+}
+
+START_TEST(a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
+{
+    int fds[2], peers[2];
+
+    for (int i = 0; i < 2; i++) {
+        sockets_tcp(&fds[i], &peers[i]);
+        probe_init(&rivals[i], net, fds[i]);
+        rivals[i].on_read = abort_rival;
+        probe_start(&rivals[i]);
+        probe_do(&rivals[i], channel_pause);
+        sockets_say(peers[i], "x");
+    }
+    PAUSE_MS(20);
+    loop_runner_call(loop, resume_rivals, NULL);
+    UNTIL(probe_saw(&rivals[0], PROBE_CLOSED) || probe_saw(&rivals[1], PROBE_CLOSED));
+    ck_assert_uint_eq(probe_read(&rivals[0]) + probe_read(&rivals[1]), 1);
+    for (int i = 0; i < 2; i++) {
+        probe_close(&rivals[i]);
+        close(peers[i]);
+    }
+}
+END_TEST
+
+/* ---- errors ---- */
+
+START_TEST(a_reset_is_told_as_one)
+{
+    reset_peer();
+    expect_closed(-ECONNRESET, "ac");
+}
+END_TEST
+
+START_TEST(writing_to_one_who_is_gone_raises_no_signal_and_is_told)
+{
+    probe_do(&probe, channel_pause);
+    reset_peer();
+    PAUSE_MS(20);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    probe_do(&probe, channel_resume);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_lt(probe.error, 0);
+}
+END_TEST
+
+/* The peer closes with our bytes unread, which is a reset, but what it sent before is still in our socket. */
+START_TEST(a_write_that_fails_does_not_lose_the_peers_last_bytes)
+{
+    fault_plan(FAULT_SEND, 2, 1, EPIPE); /* two pass: what the test itself sends */
+    probe_do(&probe, channel_pause);
+    sockets_say(peer, "last ");
+    sockets_say(peer, "words");
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    sockets_end(peer);
+    probe_do(&probe, channel_resume);
+    expect_closed(-EPIPE, "arec" + (probe_saw(&probe, PROBE_EOF) ? 0 : 0));
+    ck_assert_uint_eq(probe_read(&probe), 10);
+}
+END_TEST
+
+START_TEST(a_write_that_fails_after_the_peers_end_of_file_ends_the_channel)
+{
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    fault_plan(FAULT_SEND, 0, 1, ECONNRESET);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    expect_closed(-ECONNRESET, "aec");
+}
+END_TEST
+
+START_TEST(a_write_for_which_the_kernel_has_no_memory_ends_the_channel)
+{
+    fault_plan(FAULT_SEND, 0, 1, ENOBUFS);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    expect_closed(-ENOBUFS, "ac");
+    sockets_hear_reset(peer);
+}
+END_TEST
+
+START_TEST(an_error_while_sending_what_waits_is_told_too)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    fault_plan(FAULT_SEND, 0, 1, ENOBUFS);
+    sockets_hear_pattern(peer, 0, 1000000);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(probe.error, -ENOBUFS);
+}
+END_TEST
+
+START_TEST(when_sending_breaks_a_waiting_writer_is_let_go)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    ck_assert(!probe_writable(&probe));
+    fault_plan(FAULT_SEND, 0, 1, EPIPE);
+    sockets_hear_pattern(peer, 0, 1000000);
+    probe_wait(&probe, PROBE_WRITABLE);
+    ck_assert_uint_eq(probe_pending(&probe), 0);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+}
+END_TEST
+
+START_TEST(an_interrupted_send_is_done_again)
+{
+    fault_plan(FAULT_SEND, 0, 3, EINTR);
+    ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
+    ck_assert_uint_eq(probe_pending(&probe), 0);
+    sockets_hear(peer, "hello");
+}
+END_TEST
+
+START_TEST(closing_a_channel_whose_sending_is_broken_ends_it)
+{
+    fault_plan(FAULT_SEND, 0, 1, EPIPE);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    probe_do(&probe, channel_close);
+    expect_closed(-EPIPE, "ac");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/channel_end");
+    TCase *orderly = suite_group(suite, "orderly");
+    TCase *broken = suite_group(suite, "broken");
+
+    tcase_add_checked_fixture(orderly, setup, teardown);
+    tcase_add_test(orderly, after_the_peers_end_of_file_we_can_still_send);
+    tcase_add_test(orderly, after_our_end_of_file_the_peer_can_still_send);
+    tcase_add_test(orderly, the_peers_end_of_file_does_not_make_the_loop_spin);
+    tcase_add_test(orderly, our_end_of_file_follows_what_waits);
+    tcase_add_test(orderly, the_peers_end_of_file_does_not_cut_off_what_waits);
+    tcase_add_test(orderly, our_end_of_file_is_sent_once);
+    tcase_add_test(orderly, close_sends_what_waits_and_discards_what_comes);
+    tcase_add_test(orderly, close_reads_on_even_if_the_channel_was_paused);
+    tcase_add_test(orderly, close_after_the_peers_end_of_file_ends_at_once);
+    tcase_add_test(orderly, a_peer_that_never_ends_is_left_to_abort);
+    tcase_add_checked_fixture(broken, setup, teardown);
+    tcase_add_test(broken, abort_is_a_reset_and_loses_what_waits);
+    tcase_add_test(broken, only_the_first_abort_counts);
+    tcase_add_test(broken, an_ended_channel_takes_every_call_and_does_nothing);
+    tcase_add_test(broken, an_abort_in_a_read_ends_the_burst);
+    tcase_add_test(broken, a_channel_ended_by_another_of_its_turn_is_not_called_any_more);
+    tcase_add_test(broken, a_reset_is_told_as_one);
+    tcase_add_test(broken, writing_to_one_who_is_gone_raises_no_signal_and_is_told);
+    tcase_add_test(broken, a_write_that_fails_does_not_lose_the_peers_last_bytes);
+    tcase_add_test(broken, a_write_that_fails_after_the_peers_end_of_file_ends_the_channel);
+    tcase_add_test(broken, a_write_for_which_the_kernel_has_no_memory_ends_the_channel);
+    tcase_add_test(broken, an_error_while_sending_what_waits_is_told_too);
+    tcase_add_test(broken, when_sending_breaks_a_waiting_writer_is_let_go);
+    tcase_add_test(broken, an_interrupted_send_is_done_again);
+    tcase_add_test(broken, closing_a_channel_whose_sending_is_broken_ends_it);
+    return suite_run(suite);
+}

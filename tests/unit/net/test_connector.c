@@ -1,0 +1,377 @@
+/* net/connector: the first address that answers, one deadline, one outcome, and never inside the call. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "net/connector.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct netloop *net;
+static struct connector connector;
+static struct address addresses[3];
+static unsigned n_addresses;
+static int64_t timeout_ns;
+static unsigned before;
+
+static atomic_uint outcomes;
+static int outcome_fd, outcome_error;
+static bool inside_start;
+static bool start_again; /* from done(), once */
+
+static void begin(void *arg)
+{
+    (void)arg;
+    inside_start = true;
+    connector_start(&connector, addresses, n_addresses, timeout_ns);
+    inside_start = false;
+}
+
+static void on_done(struct connector *c, int fd, int error)
+{
+    ck_assert_ptr_eq(c, &connector);
+    ck_assert(loop_is_current(loop));
+    ck_assert(!inside_start);
+    outcome_fd = fd;
+    outcome_error = error;
+    atomic_fetch_add(&outcomes, 1);
+    if (start_again) {
+        start_again = false;
+        n_addresses = 1;
+        addresses[0] = addresses[1];
+        begin(NULL);
+    }
+}
+
+static void prepare(void *arg)
+{
+    (void)arg;
+    connector_init(&connector, net, on_done);
+}
+
+static void cancel(void *arg)
+{
+    (void)arg;
+    connector_cancel(&connector);
+    connector_cancel(&connector);
+}
+
+static void setup(void)
+{
+    before = process_descriptors();
+    loop = loop_runner_create();
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+    loop_runner_call(loop, prepare, NULL);
+    n_addresses = 1;
+    timeout_ns = 10 * NS_PER_S;
+}
+
+static void teardown(void)
+{
+    loop_runner_call(loop, cancel, NULL);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void connect_now(void)
+{
+    loop_runner_call(loop, begin, NULL);
+}
+
+static void await(unsigned n)
+{
+    UNTIL(atomic_load(&outcomes) == n);
+}
+
+static void expect_connected(int listening)
+{
+    int server = sockets_accept(listening);
+
+    ck_assert_int_eq(outcome_error, 0);
+    ck_assert_int_eq(write(outcome_fd, "x", 1), 1);
+    sockets_hear(server, "x");
+    close(server);
+    close(outcome_fd);
+    close(listening);
+}
+
+START_TEST(a_server_that_answers_is_connected_to)
+{
+    int listening = sockets_listen(&addresses[0], 5);
+
+    connect_now();
+    await(1);
+    expect_connected(listening);
+    PAUSE_MS(30);
+    ck_assert_uint_eq(atomic_load(&outcomes), 1);
+}
+END_TEST
+
+START_TEST(a_refusal_is_the_outcome_when_there_is_no_other_address)
+{
+    int bound = sockets_bound(&addresses[0]);
+
+    connect_now();
+    await(1);
+    ck_assert_int_eq(outcome_error, -ECONNREFUSED);
+    ck_assert_int_eq(outcome_fd, -1);
+    close(bound);
+}
+END_TEST
+
+START_TEST(an_address_that_fails_at_once_is_told_later)
+{
+    sockets_path(&addresses[0], "none");
+    connect_now();
+    await(1);
+    ck_assert_int_eq(outcome_error, -ENOENT);
+    ck_assert_int_eq(outcome_fd, -1);
+}
+END_TEST
+
+START_TEST(a_unix_server_that_accepts_at_once_is_told_later)
+{
+    struct address *a = &addresses[0];
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    sockets_path(a, "server");
+    ck_assert_int_eq(bind(fd, &a->u.sa, a->len), 0);
+    ck_assert_int_eq(listen(fd, 5), 0);
+    connect_now();
+    await(1);
+    expect_connected(fd);
+    unlink(a->u.un.sun_path);
+}
+END_TEST
+
+START_TEST(the_addresses_are_tried_in_order)
+{
+    int refused = sockets_bound(&addresses[0]), answering;
+
+    sockets_path(&addresses[1], "none");
+    answering = sockets_listen(&addresses[2], 5);
+    n_addresses = 3;
+    connect_now();
+    await(1);
+    expect_connected(answering);
+    close(refused);
+}
+END_TEST
+
+START_TEST(the_error_of_the_last_address_is_the_outcome)
+{
+    int refused = sockets_bound(&addresses[0]);
+
+    sockets_path(&addresses[1], "none");
+    n_addresses = 2;
+    connect_now();
+    await(1);
+    ck_assert_int_eq(outcome_error, -ENOENT);
+    close(refused);
+}
+END_TEST
+
+/* A listener whose backlog is full: the kernel drops further handshakes, so that connecting hangs. */
+static int listen_deaf(struct address *a, int *filler)
+{
+    int fd = sockets_listen(a, 0);
+
+    *filler = sockets_connect(a);
+    return fd;
+}
+
+START_TEST(a_server_that_does_not_answer_times_out)
+{
+    int filler, deaf = listen_deaf(&addresses[0], &filler);
+    int64_t began_at_ns = clock_now_ns();
+
+    timeout_ns = 100 * NS_PER_MS;
+    connect_now();
+    await(1);
+    ck_assert_int_ge(since_ms(began_at_ns), 100);
+    ck_assert_int_lt(since_ms(began_at_ns), 900);
+    ck_assert_int_eq(outcome_error, -ETIMEDOUT);
+    ck_assert_int_eq(outcome_fd, -1);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+START_TEST(one_deadline_holds_for_all_addresses)
+{
+    int filler, deaf = listen_deaf(&addresses[0], &filler);
+    int64_t began_at_ns = clock_now_ns();
+
+    addresses[1] = addresses[2] = addresses[0];
+    n_addresses = 3;
+    timeout_ns = 150 * NS_PER_MS;
+    connect_now();
+    await(1);
+    ck_assert_int_lt(since_ms(began_at_ns), 1000);
+    ck_assert_int_eq(outcome_error, -ETIMEDOUT);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+START_TEST(a_timeout_without_end_is_none)
+{
+    int listening = sockets_listen(&addresses[0], 5);
+
+    timeout_ns = CLOCK_NEVER;
+    connect_now();
+    await(1);
+    expect_connected(listening);
+}
+END_TEST
+
+static int listen_unix_full(struct address *a, int *filler)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    sockets_path(a, "full");
+    ck_assert_int_eq(bind(fd, &a->u.sa, a->len), 0);
+    ck_assert_int_eq(listen(fd, 0), 0);
+    *filler = sockets_connect(a);
+    return fd;
+}
+
+START_TEST(a_full_unix_backlog_is_waited_for)
+{
+    int filler, fd = listen_unix_full(&addresses[0], &filler), server;
+
+    connect_now();
+    PAUSE_MS(60);
+    ck_assert_uint_eq(atomic_load(&outcomes), 0);
+    server = sockets_accept(fd); /* now there is room */
+    await(1);
+    close(server);
+    expect_connected(fd);
+    close(filler);
+    unlink(addresses[0].u.un.sun_path);
+}
+END_TEST
+
+START_TEST(a_unix_backlog_that_stays_full_times_out)
+{
+    int filler, fd = listen_unix_full(&addresses[0], &filler);
+
+    timeout_ns = 60 * NS_PER_MS;
+    connect_now();
+    await(1);
+    ck_assert_int_eq(outcome_error, -ETIMEDOUT);
+    close(filler);
+    close(fd);
+    unlink(addresses[0].u.un.sun_path);
+}
+END_TEST
+
+START_TEST(a_cancelled_connector_says_nothing_and_closes_its_socket)
+{
+    int filler, deaf = listen_deaf(&addresses[0], &filler);
+    unsigned idle = process_descriptors();
+
+    timeout_ns = 100 * NS_PER_MS;
+    connect_now();
+    ck_assert_uint_eq(process_descriptors(), idle + 1);
+    loop_runner_call(loop, cancel, NULL);
+    ck_assert_uint_eq(process_descriptors(), idle);
+    PAUSE_MS(200);
+    ck_assert_uint_eq(atomic_load(&outcomes), 0);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+static void begin_and_cancel(void *arg)
+{
+    begin(arg);
+    cancel(arg);
+}
+
+START_TEST(an_outcome_that_is_known_but_not_told_can_be_cancelled)
+{
+    sockets_path(&addresses[0], "none");
+    loop_runner_call(loop, begin_and_cancel, NULL);
+    PAUSE_MS(30);
+    ck_assert_uint_eq(atomic_load(&outcomes), 0);
+}
+END_TEST
+
+START_TEST(it_can_be_started_again_from_its_outcome)
+{
+    int refused = sockets_bound(&addresses[0]), answering = sockets_listen(&addresses[1], 5);
+
+    start_again = true;
+    connect_now();
+    await(2);
+    expect_connected(answering);
+    close(refused);
+}
+END_TEST
+
+static atomic_bool bind_first;
+
+/* In the place of the kernel, which sometimes chooses the port that is connected to as the source. */
+int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+    int (*next)(int, __CONST_SOCKADDR_ARG, socklen_t) = dlsym(RTLD_NEXT, "connect");
+
+    if (atomic_load(&bind_first))
+        ck_assert_int_eq(bind(fd, addr, len), 0);
+    return next(fd, addr, len);
+}
+
+START_TEST(a_connection_to_itself_is_a_refusal)
+{
+    int bound = sockets_bound(&addresses[0]);
+
+    close(bound); /* the port is free now */
+    atomic_store(&bind_first, true);
+    connect_now();
+    await(1);
+    ck_assert_int_eq(outcome_error, -ECONNREFUSED);
+    ck_assert_int_eq(outcome_fd, -1);
+}
+END_TEST
+
+START_TEST(without_descriptors_the_outcome_says_so)
+{
+    sockets_loopback(&addresses[0], 9);
+    process_allow_descriptors(0);
+    connect_now();
+    await(1);
+    ck_assert_int_eq(outcome_error, -EMFILE);
+    process_allow_any_descriptors();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/connector");
+    TCase *tc = suite_group(suite, "connector");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_server_that_answers_is_connected_to);
+    tcase_add_test(tc, a_refusal_is_the_outcome_when_there_is_no_other_address);
+    tcase_add_test(tc, an_address_that_fails_at_once_is_told_later);
+    tcase_add_test(tc, a_unix_server_that_accepts_at_once_is_told_later);
+    tcase_add_test(tc, the_addresses_are_tried_in_order);
+    tcase_add_test(tc, the_error_of_the_last_address_is_the_outcome);
+    tcase_add_test(tc, a_server_that_does_not_answer_times_out);
+    tcase_add_test(tc, one_deadline_holds_for_all_addresses);
+    tcase_add_test(tc, a_timeout_without_end_is_none);
+    tcase_add_test(tc, a_full_unix_backlog_is_waited_for);
+    tcase_add_test(tc, a_unix_backlog_that_stays_full_times_out);
+    tcase_add_test(tc, a_cancelled_connector_says_nothing_and_closes_its_socket);
+    tcase_add_test(tc, an_outcome_that_is_known_but_not_told_can_be_cancelled);
+    tcase_add_test(tc, it_can_be_started_again_from_its_outcome);
+    tcase_add_test(tc, a_connection_to_itself_is_a_refusal);
+    tcase_add_test(tc, without_descriptors_the_outcome_says_so);
+    return suite_run(suite);
+}

@@ -1,0 +1,54 @@
+/* net/netloop: what a loop's sockets share. */
+#include "net/netloop.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/suite.h"
+
+START_TEST(it_has_the_loop_room_for_a_read_and_no_pipe_yet)
+{
+    struct loop *loop = loop_runner_create();
+    unsigned before = process_descriptors();
+    struct netloop *net;
+
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+    ck_assert_ptr_eq(net->loop, loop);
+    ck_assert_ptr_nonnull(net->ev);
+    net->scratch[0] = net->scratch[NETLOOP_SCRATCH_BYTES - 1] = 1;
+    ck_assert_uint_eq(process_descriptors(), before);
+    netloop_destroy(net);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(destroying_it_closes_the_pipes_it_keeps)
+{
+    struct loop *loop = loop_runner_create();
+    unsigned before = process_descriptors();
+    struct netloop *net;
+    struct pipe *p;
+
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+    ck_assert_int_eq(pipe_pool_get(&net->pipes, &p), 0);
+    pipe_pool_put(&net->pipes, p);
+    netloop_destroy(net);
+    ck_assert_uint_eq(process_descriptors(), before);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    netloop_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/netloop");
+    TCase *tc = suite_group(suite, "netloop");
+
+    tcase_add_test(tc, it_has_the_loop_room_for_a_read_and_no_pipe_yet);
+    tcase_add_test(tc, destroying_it_closes_the_pipes_it_keeps);
+    tcase_add_test(tc, destroying_none_is_allowed);
+    return suite_run(suite);
+}

@@ -1,0 +1,268 @@
+/* net/pipeline and net/handler: inbound from head to tail, outbound the other way, and leaving in the middle. */
+#include <string.h>
+#include <unistd.h>
+
+#include "support/loop_runner.h"
+#include "support/probe.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct netloop *net;
+static struct probe probe;
+static int peer;
+static struct tasks_trace trace;
+
+/* A handler that adds its letter, small for inbound events and large for outbound ones, and passes them on. */
+struct lettered {
+    struct handler handler;
+    char letter;
+    bool leave_on_read;
+};
+
+static char letter_of(const struct handler *h, bool inbound)
+{
+    char letter = CONTAINER_OF(h, struct lettered, handler)->letter;
+
+    return (char)(inbound ? letter : letter - 'a' + 'A');
+}
+
+static void in_active(struct handler *h)
+{
+    tasks_trace_add(&trace, letter_of(h, true));
+    handler_active(h->next);
+}
+
+static void in_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct lettered *l = CONTAINER_OF(h, struct lettered, handler);
+
+    tasks_trace_add(&trace, letter_of(h, true));
+    if (l->leave_on_read)
+        pipeline_remove(&h->channel->pipeline, h);
+    handler_read(h->next, data, len);
+}
+
+static void in_eof(struct handler *h)
+{
+    tasks_trace_add(&trace, letter_of(h, true));
+    handler_eof(h->next);
+}
+
+static void in_writable(struct handler *h)
+{
+    tasks_trace_add(&trace, letter_of(h, true));
+    handler_writable(h->next);
+}
+
+static void in_closed(struct handler *h, int error)
+{
+    tasks_trace_add(&trace, letter_of(h, true));
+    handler_closed(h->next, error);
+}
+
+static int out_write(struct handler *h, const void *data, size_t len)
+{
+    tasks_trace_add(&trace, letter_of(h, false));
+    return handler_write(h, data, len);
+}
+
+static void out_shutdown_write(struct handler *h)
+{
+    tasks_trace_add(&trace, letter_of(h, false));
+    handler_shutdown_write(h);
+}
+
+static const struct handler_ops inbound = {.name = "inbound",
+                                           .active = in_active,
+                                           .read = in_read,
+                                           .eof = in_eof,
+                                           .writable = in_writable,
+                                           .closed = in_closed};
+static const struct handler_ops outbound = {
+    .name = "outbound", .write = out_write, .shutdown_write = out_shutdown_write};
+static const struct handler_ops both = {.name = "both",
+                                        .active = in_active,
+                                        .read = in_read,
+                                        .eof = in_eof,
+                                        .writable = in_writable,
+                                        .closed = in_closed,
+                                        .write = out_write,
+                                        .shutdown_write = out_shutdown_write};
+static const struct handler_ops nothing = {.name = "nothing"};
+
+/* Four in a row: a inbound, b outbound, c both, d neither. */
+static struct lettered a = {.letter = 'a'}, b = {.letter = 'b'}, c = {.letter = 'c'},
+                       d = {.letter = 'd'};
+
+static void add_four(void *arg)
+{
+    struct pipeline *p = &probe.channel.pipeline;
+
+    (void)arg;
+    pipeline_add(p, &a.handler, &inbound);
+    pipeline_add(p, &b.handler, &outbound);
+    pipeline_add(p, &c.handler, &both);
+    pipeline_add(p, &d.handler, &nothing);
+}
+
+static void setup(void)
+{
+    int ours;
+
+    loop = loop_runner_create();
+    net = probe_net(loop);
+    sockets_tcp(&ours, &peer);
+    probe_init(&probe, net, ours);
+    loop_runner_call(loop, add_four, NULL);
+}
+
+static void teardown(void)
+{
+    probe_close(&probe);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
+    close(peer);
+}
+
+static void copy_trace(void *arg)
+{
+    memcpy(arg, trace.text, sizeof(trace.text));
+    trace = (struct tasks_trace){.len = 0};
+}
+
+/* The letters since the last time. */
+static const char *letters(void)
+{
+    static char text[sizeof(trace.text)];
+
+    loop_runner_call(loop, copy_trace, text);
+    return text;
+}
+
+START_TEST(inbound_events_go_from_head_to_tail_past_those_who_do_not_care)
+{
+    probe_start(&probe);
+    ck_assert_str_eq(letters(), "ac");
+    sockets_say(peer, "x");
+    probe_wait(&probe, PROBE_READ);
+    ck_assert_str_eq(letters(), "ac");
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    ck_assert_str_eq(letters(), "ac");
+    probe_abort(&probe, 0);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_str_eq(letters(), "ac");
+    ck_assert_str_eq(probe_events(&probe), "arec");
+}
+END_TEST
+
+START_TEST(outbound_operations_go_from_the_tail_to_the_head)
+{
+    probe_start(&probe);
+    letters();
+    ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
+    ck_assert_str_eq(letters(), "CB");
+    sockets_hear(peer, "hello");
+    probe_do(&probe, channel_shutdown_write);
+    ck_assert_str_eq(letters(), "CB");
+    sockets_hear_end(peer);
+}
+END_TEST
+
+static void write_from_c(void *arg)
+{
+    *(int *)arg = handler_write(&c.handler, "x", 1);
+}
+
+static void end_from_a(void *arg)
+{
+    (void)arg;
+    handler_shutdown_write(&a.handler);
+}
+
+START_TEST(an_operation_of_a_handler_begins_before_it)
+{
+    int rc;
+
+    probe_start(&probe);
+    letters();
+    loop_runner_call(loop, write_from_c, &rc);
+    ck_assert_int_eq(rc, 0);
+    ck_assert_str_eq(letters(), "B");
+    loop_runner_call(loop, end_from_a, NULL);
+    ck_assert_str_eq(letters(), ""); /* nobody is before it but the socket */
+    sockets_hear(peer, "x");
+    sockets_hear_end(peer);
+}
+END_TEST
+
+static void remove_handler(void *arg)
+{
+    pipeline_remove(&probe.channel.pipeline, arg);
+}
+
+START_TEST(a_removed_handler_gets_nothing_more)
+{
+    loop_runner_call(loop, remove_handler, &c.handler);
+    probe_start(&probe);
+    ck_assert_str_eq(letters(), "a");
+    loop_runner_call(loop, remove_handler, &a.handler);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), 0);
+    ck_assert_str_eq(letters(), "B");
+    loop_runner_call(loop, remove_handler, &d.handler);
+    loop_runner_call(loop, remove_handler, &b.handler);
+    ck_assert_int_eq(probe_write(&probe, "y", 1), 0);
+    sockets_say(peer, "z");
+    probe_wait(&probe, PROBE_READ);
+    ck_assert_str_eq(letters(), "");
+    sockets_hear(peer, "xy");
+}
+END_TEST
+
+START_TEST(a_handler_may_remove_itself_and_still_pass_its_event_on)
+{
+    a.leave_on_read = c.leave_on_read = true;
+    probe_start(&probe);
+    letters();
+    sockets_say(peer, "x");
+    probe_wait(&probe, PROBE_READ);
+    ck_assert_str_eq(letters(), "ac");
+    ck_assert_uint_eq(probe_read(&probe), 1);
+    sockets_say(peer, "y");
+    UNTIL(probe_read(&probe) == 2);
+    ck_assert_str_eq(letters(), "");
+}
+END_TEST
+
+START_TEST(water_marks_reach_the_tail_through_the_handlers)
+{
+    probe_start(&probe);
+    while (probe_writable(&probe))
+        ck_assert_int_eq(probe_write_pattern(&probe, 0, 60000), 0);
+    letters();
+    while (!probe_saw(&probe, PROBE_WRITABLE)) {
+        uint8_t data[60000];
+
+        ck_assert_int_gt(recv(peer, data, sizeof(data), 0), 0);
+    }
+    ck_assert_str_eq(letters(), "ac");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/pipeline");
+    TCase *tc = suite_group(suite, "pipeline");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, inbound_events_go_from_head_to_tail_past_those_who_do_not_care);
+    tcase_add_test(tc, outbound_operations_go_from_the_tail_to_the_head);
+    tcase_add_test(tc, an_operation_of_a_handler_begins_before_it);
+    tcase_add_test(tc, a_removed_handler_gets_nothing_more);
+    tcase_add_test(tc, a_handler_may_remove_itself_and_still_pass_its_event_on);
+    tcase_add_test(tc, water_marks_reach_the_tail_through_the_handlers);
+    return suite_run(suite);
+}

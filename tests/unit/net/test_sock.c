@@ -1,0 +1,373 @@
+/* net/sock: options are set, errors are told apart, and a descriptor that failed is closed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "net/sock.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+
+static const struct sock_listen_conf conf = {.backlog = 16};
+static struct address a;
+static unsigned before;
+
+static void setup(void)
+{
+    before = process_descriptors();
+}
+
+static void teardown(void)
+{
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static int option(int fd, int level, int name)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+
+    ck_assert_int_eq(getsockopt(fd, level, name, &value, &len), 0);
+    return value;
+}
+
+/* Listen on ${a}, and learn the port the kernel chose. */
+static int listen_on(const struct sock_listen_conf *with)
+{
+    int fd;
+
+    ck_assert_int_eq(sock_listen(&fd, &a, with), 0);
+    ck_assert_int_eq(getsockname(fd, &a.u.sa, &a.len), 0);
+    return fd;
+}
+
+static int listen_loopback(void)
+{
+    sockets_loopback(&a, 0);
+    return listen_on(&conf);
+}
+
+static void expect_listen(int error)
+{
+    int fd;
+
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), error);
+}
+
+static void parse(const char *word)
+{
+    struct address both[2];
+
+    ck_assert_int_eq(address_parse(both, 2, word), 1);
+    a = both[0];
+}
+
+START_TEST(a_listener_does_not_block_and_is_not_inherited)
+{
+    int fd = listen_loopback();
+
+    ck_assert_int_ne(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    ck_assert_int_ne(option(fd, SOL_SOCKET, SO_ACCEPTCONN), 0);
+    ck_assert_int_ne(option(fd, SOL_SOCKET, SO_REUSEADDR), 0);
+    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_REUSEPORT), 0);
+    close(fd);
+}
+END_TEST
+
+START_TEST(an_accepted_socket_inherits_nodelay)
+{
+    int fd = listen_loopback(), client = sockets_connect(&a), server = accept(fd, NULL, NULL);
+
+    ck_assert_int_ne(option(server, IPPROTO_TCP, TCP_NODELAY), 0);
+    close(server);
+    close(client);
+    close(fd);
+}
+END_TEST
+
+START_TEST(an_ipv6_listener_leaves_the_ipv4_port_free)
+{
+    int six, four;
+    unsigned port;
+
+    parse("[::]:1");
+    a.u.in6.sin6_port = 0;
+    six = listen_on(&conf);
+    ck_assert_int_ne(option(six, IPPROTO_IPV6, IPV6_V6ONLY), 0);
+    port = ntohs(a.u.in6.sin6_port);
+    sockets_loopback(&a, port);
+    ck_assert_int_eq(sock_listen(&four, &a, &conf), 0);
+    close(four);
+    close(six);
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_told)
+{
+    int fd = listen_loopback();
+
+    expect_listen(-EADDRINUSE);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_port_whose_last_connection_just_ended_can_be_had)
+{
+    int fd = listen_loopback(), client = sockets_connect(&a), server = accept(fd, NULL, NULL);
+
+    close(server); /* the side that ends first waits: TIME_WAIT is on the listener's port */
+    sockets_hear_end(client);
+    close(client);
+    close(fd);
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
+    close(fd);
+}
+END_TEST
+
+START_TEST(reuseport_lets_several_share_a_port)
+{
+    struct sock_listen_conf share = {.backlog = 16, .reuseport = true};
+    int first, second;
+
+    sockets_loopback(&a, 0);
+    first = listen_on(&share);
+    ck_assert_int_eq(sock_listen(&second, &a, &share), 0);
+    close(second);
+    close(first);
+}
+END_TEST
+
+START_TEST(an_address_of_another_host_is_told)
+{
+    parse("192.0.2.1:7");
+    expect_listen(-EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(without_descriptors_nothing_is_made)
+{
+    int fd;
+
+    sockets_loopback(&a, 0);
+    process_allow_descriptors(0);
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), -EMFILE);
+    ck_assert_int_eq(sock_connect(&fd, &a), -EMFILE);
+    process_allow_any_descriptors();
+}
+END_TEST
+
+/* ---- unix sockets ---- */
+
+START_TEST(a_unix_socket_is_a_file_until_it_is_unlinked)
+{
+    int fd;
+    struct stat st;
+
+    sockets_path(&a, "sock");
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
+    ck_assert_int_eq(lstat(a.u.un.sun_path, &st), 0);
+    ck_assert(S_ISSOCK(st.st_mode));
+    close(sockets_connect(&a));
+    close(fd);
+    sock_unlink(&a);
+    ck_assert_int_eq(lstat(a.u.un.sun_path, &st), -1);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(a_unix_socket_left_by_the_dead_is_replaced)
+{
+    int fd;
+
+    sockets_path(&a, "sock");
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
+    close(fd);
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
+    close(sockets_connect(&a));
+    close(fd);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(a_unix_socket_that_answers_is_in_use)
+{
+    int fd;
+
+    sockets_path(&a, "sock");
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
+    expect_listen(-EADDRINUSE);
+    close(sockets_connect(&a)); /* and still works */
+    close(fd);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(a_unix_socket_whose_backlog_is_full_is_in_use)
+{
+    struct sock_listen_conf narrow = {.backlog = 0};
+    int fd, client;
+
+    sockets_path(&a, "sock");
+    ck_assert_int_eq(sock_listen(&fd, &a, &narrow), 0);
+    client = sockets_connect(&a);
+    expect_listen(-EADDRINUSE);
+    close(client);
+    close(fd);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(a_path_that_is_something_else_is_left_alone)
+{
+    FILE *file;
+    struct stat st;
+
+    sockets_path(&a, "file");
+    file = fopen(a.u.un.sun_path, "w");
+    fclose(file);
+    expect_listen(-ENOTSOCK);
+    ck_assert_int_eq(lstat(a.u.un.sun_path, &st), 0);
+    ck_assert(S_ISREG(st.st_mode));
+    ck_assert_int_eq(unlink(a.u.un.sun_path), 0);
+}
+END_TEST
+
+START_TEST(a_path_below_what_is_missing_is_told)
+{
+    sockets_path(&a, "none/sock");
+    expect_listen(-ENOENT);
+}
+END_TEST
+
+START_TEST(an_abstract_name_needs_no_file)
+{
+    int fd;
+
+    parse("@reactord-test-sock");
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
+    expect_listen(-EADDRINUSE);
+    close(sockets_connect(&a));
+    sock_unlink(&a);
+    close(fd);
+}
+END_TEST
+
+/* ---- connecting ---- */
+
+static int connect_and_wait(void)
+{
+    struct timeval limit = {.tv_sec = 5};
+    fd_set set;
+    int fd, rc = sock_connect(&fd, &a);
+
+    ck_assert(rc == 0 || rc == -EINPROGRESS);
+    FD_ZERO(&set);
+    FD_SET(fd, &set);
+    ck_assert_int_eq(select(fd + 1, NULL, &set, NULL, &limit), 1);
+    return fd;
+}
+
+START_TEST(a_connection_is_made)
+{
+    int listening = listen_loopback(), fd = connect_and_wait();
+
+    ck_assert_int_eq(sock_error(fd), 0);
+    ck_assert(!sock_is_self_connected(fd));
+    ck_assert_int_ne(option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
+    ck_assert_int_ne(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    close(fd);
+    close(listening);
+}
+END_TEST
+
+START_TEST(a_refused_connection_is_told_once)
+{
+    int bound = sockets_bound(&a), fd = connect_and_wait();
+
+    ck_assert_int_eq(sock_error(fd), -ECONNREFUSED);
+    ck_assert_int_eq(sock_error(fd), 0); /* it was cleared */
+    close(fd);
+    close(bound);
+}
+END_TEST
+
+START_TEST(an_unreachable_unix_socket_is_told_at_once)
+{
+    int fd;
+
+    sockets_path(&a, "none");
+    ck_assert_int_eq(sock_connect(&fd, &a), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_full_unix_backlog_says_try_again)
+{
+    struct sock_listen_conf narrow = {.backlog = 0};
+    int listening, first, second;
+
+    sockets_path(&a, "sock");
+    ck_assert_int_eq(sock_listen(&listening, &a, &narrow), 0);
+    ck_assert_int_eq(sock_connect(&first, &a), 0);
+    ck_assert_int_eq(sock_connect(&second, &a), -EAGAIN);
+    close(first);
+    close(listening);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(a_socket_connected_to_itself_is_found_out)
+{
+    int fd = sockets_bound(&a);
+
+    ck_assert_int_eq(connect(fd, &a.u.sa, a.len), 0);
+    ck_assert(sock_is_self_connected(fd));
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_unix_pair_is_not_connected_to_itself)
+{
+    int fds[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    ck_assert(!sock_is_self_connected(fds[0]));
+    close(fds[0]);
+    close(fds[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/sock");
+    TCase *tc = suite_group(suite, "sock");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_listener_does_not_block_and_is_not_inherited);
+    tcase_add_test(tc, an_accepted_socket_inherits_nodelay);
+    tcase_add_test(tc, an_ipv6_listener_leaves_the_ipv4_port_free);
+    tcase_add_test(tc, a_port_in_use_is_told);
+    tcase_add_test(tc, a_port_whose_last_connection_just_ended_can_be_had);
+    tcase_add_test(tc, reuseport_lets_several_share_a_port);
+    tcase_add_test(tc, an_address_of_another_host_is_told);
+    tcase_add_test(tc, without_descriptors_nothing_is_made);
+    tcase_add_test(tc, a_unix_socket_is_a_file_until_it_is_unlinked);
+    tcase_add_test(tc, a_unix_socket_left_by_the_dead_is_replaced);
+    tcase_add_test(tc, a_unix_socket_that_answers_is_in_use);
+    tcase_add_test(tc, a_unix_socket_whose_backlog_is_full_is_in_use);
+    tcase_add_test(tc, a_path_that_is_something_else_is_left_alone);
+    tcase_add_test(tc, a_path_below_what_is_missing_is_told);
+    tcase_add_test(tc, an_abstract_name_needs_no_file);
+    tcase_add_test(tc, a_connection_is_made);
+    tcase_add_test(tc, a_refused_connection_is_told_once);
+    tcase_add_test(tc, an_unreachable_unix_socket_is_told_at_once);
+    tcase_add_test(tc, a_full_unix_backlog_says_try_again);
+    tcase_add_test(tc, a_socket_connected_to_itself_is_found_out);
+    tcase_add_test(tc, a_unix_pair_is_not_connected_to_itself);
+    return suite_run(suite);
+}
