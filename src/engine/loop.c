@@ -21,9 +21,11 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     l->max_pending_tasks = conf->max_pending_tasks;
     list_init(&l->due);
     schedule_init(&l->schedule);
-    gate_init(&l->gate);
-    for (unsigned i = 0; i < LOOP_LANES; i++)
+    pthread_mutex_init(&l->start_lock, NULL);
+    for (unsigned i = 0; i < LOOP_LANES; i++) {
+        gate_init(&l->gates[i]);
         queue_init(&l->lanes[i]);
+    }
     atomic_init(&l->state, LOOP_NOT_STARTED);
     atomic_init(&l->load, 0);
     atomic_init(&l->stop_quiet_ns, -1);
@@ -56,6 +58,7 @@ int loop_create(struct loop **out, const struct loop_conf *conf)
 err_wakeup:
     wakeup_close(&l->wakeup);
 err_free:
+    pthread_mutex_destroy(&l->start_lock);
     free(l);
     return rc;
 }
@@ -70,6 +73,7 @@ void loop_destroy(struct loop *l)
     MUST(loop_state(l) == LOOP_TERMINATED);
     ev_loop_destroy(l->ev);
     wakeup_close(&l->wakeup);
+    pthread_mutex_destroy(&l->start_lock);
     free(l);
 }
 
@@ -85,26 +89,28 @@ static bool loop_move_state(struct loop *l, enum loop_state from, enum loop_stat
     return atomic_compare_exchange_strong(&l->state, &expected, (int)to);
 }
 
+static void loop_drop_lane(struct loop *l, unsigned lane)
+{
+    while (gate_count(&l->gates[lane]) > 0) {
+        struct task *t = queue_pop(&l->lanes[lane]);
+
+        if (!t) {
+            sched_yield(); /* a producer stands between gate and queue */
+            continue;
+        }
+        t->type->drop(t);
+        gate_leave(&l->gates[lane], 1);
+        atomic_fetch_add_explicit(&l->counters.tasks_dropped, 1, memory_order_relaxed);
+    }
+}
+
 void loop_refuse_and_drop(struct loop *l)
 {
     loop_set_state(l, LOOP_SHUTDOWN);
-    gate_close(&l->gate);
-    while (gate_count(&l->gate) > 0) {
-        uint64_t dropped = 0;
-
-        for (unsigned i = 0; i < LOOP_LANES; i++) {
-            struct task *t;
-
-            while ((t = queue_pop(&l->lanes[i]))) {
-                t->type->drop(t);
-                dropped++;
-            }
-        }
-        gate_leave(&l->gate, dropped);
-        atomic_fetch_add_explicit(&l->counters.tasks_dropped, dropped, memory_order_relaxed);
-        if (dropped == 0)
-            sched_yield(); /* a producer stands between gate and queue */
-    }
+    for (unsigned i = 0; i < LOOP_LANES; i++)
+        gate_close(&l->gates[i]);
+    for (unsigned i = 0; i < LOOP_LANES; i++)
+        loop_drop_lane(l, i);
 }
 
 static void *loop_main(void *arg)
@@ -129,83 +135,51 @@ static void loop_drop_at_stop(struct loop *l)
     }
 }
 
-/* End a loop that has no thread, as the one thread whose compare-and-swap decided so. */
-static void loop_end_without_thread(struct loop *l)
+/* Create the thread if there is none; see note: start. */
+static int loop_start(struct loop *l)
 {
-    loop_refuse_and_drop(l);
-    loop_drop_at_stop(l);
-    loop_set_state(l, LOOP_TERMINATED);
-}
+    int rc = 0;
 
-/*
- * No thread could be started: stand in for the consumer, give ${mine} back to its owner and drop what others
- * submitted meanwhile.
- */
-static void loop_undo_start(struct loop *l, struct task *mine)
-{
-    bool found = false;
-
-    while (!found) {
-        for (unsigned i = 0; i < LOOP_LANES; i++) {
-            struct task *t;
-
-            while ((t = queue_pop(&l->lanes[i]))) {
-                if (t == mine)
-                    found = true;
-                else
-                    t->type->drop(t);
-                gate_leave(&l->gate, 1);
-            }
+    pthread_mutex_lock(&l->start_lock);
+    if (loop_state(l) == LOOP_NOT_STARTED) {
+        if (pthread_create(&l->thread, NULL, loop_main, l) == 0) {
+            l->joinable = true;
+            (void)loop_move_state(l, LOOP_NOT_STARTED, LOOP_STARTED);
+        } else {
+            rc = -EAGAIN;
         }
-        if (!found)
-            sched_yield(); /* see note: half push */
     }
-    if (!loop_move_state(l, LOOP_STARTED, LOOP_NOT_STARTED))
-        loop_end_without_thread(l); /* loop_stop() came in between and expects a thread */
-}
-
-static int loop_start(struct loop *l, struct task *first)
-{
-    if (!loop_move_state(l, LOOP_NOT_STARTED, LOOP_STARTED))
-        return 0;
-    if (pthread_create(&l->thread, NULL, loop_main, l) == 0) {
-        l->joinable = true;
-        return 0;
-    }
-    loop_undo_start(l, first);
-    return -EAGAIN;
+    pthread_mutex_unlock(&l->start_lock);
+    return rc;
 }
 
 static int loop_enqueue(struct loop *l, enum loop_lane lane, struct task *t)
 {
-    int rc = gate_enter(&l->gate, lane == LOOP_TASKS ? l->max_pending_tasks : UINT64_MAX >> 1);
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    queue_push(&l->lanes[lane], t);
-    return 0;
+    if (loop_state(l) == LOOP_NOT_STARTED) {
+        rc = loop_start(l);
+        if (rc < 0)
+            return rc;
+    }
+    rc = gate_enter(&l->gates[lane], lane == LOOP_TASKS ? l->max_pending_tasks : UINT64_MAX >> 1);
+    if (rc == 0)
+        queue_push(&l->lanes[lane], t);
+    return rc;
 }
 
 int loop_submit(struct loop *l, enum loop_lane lane, struct task *t)
 {
     int rc = loop_enqueue(l, lane, t);
 
-    if (rc < 0 || loop_is_current(l))
-        return rc;
-    /* From here on ${t} may already have run and be gone; its address is only compared. */
-    if (atomic_load_explicit(&l->state, memory_order_relaxed) == LOOP_NOT_STARTED)
-        rc = loop_start(l, t);
-    wakeup_send(&l->wakeup);
+    if (rc == 0 && !loop_is_current(l))
+        wakeup_send(&l->wakeup);
     return rc;
 }
 
 int loop_submit_lazy(struct loop *l, struct task *t)
 {
-    int rc = loop_enqueue(l, LOOP_TASKS, t);
-
-    if (rc == 0 && loop_state(l) == LOOP_NOT_STARTED)
-        rc = loop_start(l, t);
-    return rc;
+    return loop_enqueue(l, LOOP_TASKS, t);
 }
 
 void loop_schedule(struct loop *l, struct timed *t, int64_t delay_ns)
@@ -258,17 +232,15 @@ void loop_stop(struct loop *l, int64_t quiet_ns, int64_t timeout_ns)
     if (!atomic_compare_exchange_strong(&l->stop_quiet_ns, &unset, quiet_ns))
         return; /* the first call decides */
     atomic_store(&l->stop_timeout_ns, timeout_ns);
+    pthread_mutex_lock(&l->start_lock);
     if (loop_move_state(l, LOOP_NOT_STARTED, LOOP_SHUTDOWN)) {
-        loop_end_without_thread(l);
-        return;
+        loop_refuse_and_drop(l);
+        loop_drop_at_stop(l);
+        loop_set_state(l, LOOP_TERMINATED);
+    } else {
+        MUST(loop_move_state(l, LOOP_STARTED, LOOP_SHUTTING_DOWN));
     }
-    while (!loop_move_state(l, LOOP_STARTED, LOOP_SHUTTING_DOWN)) {
-        /* A start that failed moves back to NOT_STARTED. */
-        if (loop_move_state(l, LOOP_NOT_STARTED, LOOP_SHUTDOWN)) {
-            loop_end_without_thread(l);
-            return;
-        }
-    }
+    pthread_mutex_unlock(&l->start_lock);
     wakeup_send(&l->wakeup);
 }
 
@@ -282,7 +254,7 @@ void loop_join(struct loop *l)
 
 enum loop_state loop_state(const struct loop *l)
 {
-    return (enum loop_state)atomic_load_explicit(&l->state, memory_order_acquire);
+    return (enum loop_state)atomic_load(&l->state);
 }
 
 const char *loop_name(const struct loop *l)
@@ -339,7 +311,9 @@ void loop_stats(const struct loop *l, struct loop_stats *out)
     out->polls_blocking = atomic_load_explicit(&c->polls_blocking, memory_order_relaxed);
     out->tasks_run = atomic_load_explicit(&c->tasks_run, memory_order_relaxed);
     out->tasks_dropped = atomic_load_explicit(&c->tasks_dropped, memory_order_relaxed);
-    out->tasks_pending = gate_count(&l->gate);
+    out->tasks_pending = 0;
+    for (unsigned i = 0; i < LOOP_LANES; i++)
+        out->tasks_pending += gate_count(&l->gates[i]);
     out->wakeups_sent = atomic_load_explicit(&l->wakeup.sent, memory_order_relaxed);
     out->io_ns = atomic_load_explicit(&c->io_ns, memory_order_relaxed);
     out->task_ns = atomic_load_explicit(&c->task_ns, memory_order_relaxed);

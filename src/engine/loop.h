@@ -6,7 +6,7 @@
  *   1. Poll: without blocking if tasks wait, else until I/O, a due timer or a wake-up.
  *   2. Run the I/O callbacks; the time they take, and not the poll's, is the turn's I/O time. A due timer does
  *      no work itself: its task takes its place behind the tasks already queued.
- *   3. Run the control lane: everything in it, before any other task, so that adopting a connection never
+ *   3. Run the control lane (up to 1,024 tasks) before any other task, so that adopting a connection never
  *      waits behind a backlog.
  *   4. Run tasks within the budget that io_ratio and task_quantum give (engine/budget).
  *   5. Run tail tasks: those that were there when the step began.
@@ -86,12 +86,12 @@ void loop_destroy(struct loop *loop);
 
 /*
  * loop_submit(loop, lane, t):
- * Have ${t} run on the loop: queue it, start the thread if there is none, and end its sleep.
+ * Have ${t} run on the loop: start the thread if there is none, queue ${t}, and end the loop's sleep.
  *
  * Thread: any
  * Owns:   on 0 the loop owns ${t}, and runs or drops it; on error the caller still does
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could be started); -ESHUTDOWN (loop has ended)
- * Source: Netty SingleThreadEventExecutor.execute(); a closed gate takes the place of its re-check
+ * Source: Netty SingleThreadEventExecutor.execute(); there the thread is started last and the task taken back
  */
 int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) MUST_CHECK;
 

@@ -30,10 +30,7 @@ struct loop {
     /* The loop's own. */
     struct ev_loop *ev;
     int64_t now_ns;
-    int64_t io_ns;  /* of this turn */
-    unsigned ready; /* I/O callbacks of this turn */
-    bool woken;     /* the eventfd was among the ready watchers of this turn */
-    bool timer_fired;
+    int64_t io_ns;     /* of this turn */
     struct list due;   /* of struct timed, in order */
     struct task *reap; /* first of this turn */
     struct task *reap_last;
@@ -51,13 +48,19 @@ struct loop {
 
     /* Shared. */
     struct wakeup wakeup;
-    struct gate gate;
-    unsigned max_pending_tasks;
+    struct gate gates[LOOP_LANES];
     struct queue lanes[LOOP_LANES];
+    unsigned max_pending_tasks;
     _Atomic int state;
     atomic_uint load;
+    /*
+     * note: start. Starting and stopping a loop without a thread exclude each other by this lock, the only one there
+     * is: a loop is STARTED only when its thread exists, so a failed start has nothing to undo. Nobody waits for it
+     * once the loop runs.
+     */
+    pthread_mutex_t start_lock;
     pthread_t thread;
-    bool joinable; /* written by the thread that won the start, read by loop_join() */
+    bool joinable;
     _Atomic int64_t stop_quiet_ns;
     _Atomic int64_t stop_timeout_ns;
     void *cookie;
@@ -76,7 +79,7 @@ bool turn_run(struct loop *loop);
 
 /*
  * loop_refuse_and_drop(loop):
- * Close the gate and drop every task that came in before.
+ * Close the gates and drop every task that came in before.
  *
  * Thread: loop, or the thread that ends a loop without one
  * Errors: none

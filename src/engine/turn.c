@@ -1,15 +1,10 @@
 /* engine/turn: one turn of a loop, in the steps that loop.h lists. Everything here runs on the loop's thread. */
-#include <sched.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_internal.h"
 
 /* Control tasks run in one turn at most, so that a control task that submits another cannot keep I/O waiting. */
 #define TURN_CONTROL_MAX 1024
-
-/* The eventfd and the timer come after the I/O (priority 0): they are not what io_ratio weighs. */
-#define TURN_AFTER_IO_PRIORITY (-2)
 
 /* A statistic has one writer: no read-modify-write needed. */
 #define BUMP(counter, n)                                                                \
@@ -35,7 +30,6 @@ static void on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
     (void)ev;
     (void)revents;
     wakeup_clear(&l->wakeup);
-    l->woken = true;
 }
 
 static void on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
@@ -44,7 +38,6 @@ static void on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
 
     (void)ev;
     (void)revents;
-    l->timer_fired = true;
     l->timer_at_ns = CLOCK_NEVER;
 }
 
@@ -52,15 +45,13 @@ static void on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
 static void on_ready(struct ev_loop *ev)
 {
     struct loop *l = ev_userdata(ev);
-    unsigned n = ev_pending_count(ev);
 
-    if (n == 0)
+    if (ev_pending_count(ev) == 0)
         return;
     wakeup_done(&l->wakeup);
     l->now_ns = clock_now_ns();
     ev_invoke_pending(ev);
     l->io_ns = clock_now_ns() - l->now_ns;
-    l->ready = n - l->woken - l->timer_fired;
 }
 
 void turn_init(struct loop *l)
@@ -68,10 +59,8 @@ void turn_init(struct loop *l)
     ev_set_userdata(l->ev, l);
     ev_set_invoke_pending_cb(l->ev, on_ready);
     ev_io_init(&l->wakeup_io, on_wakeup, l->wakeup.fd, EV_READ);
-    ev_set_priority(&l->wakeup_io, TURN_AFTER_IO_PRIORITY);
     ev_io_start(l->ev, &l->wakeup_io);
     ev_timer_init(&l->timer, on_timer, 0., 0.);
-    ev_set_priority(&l->timer, TURN_AFTER_IO_PRIORITY);
     l->timer_at_ns = CLOCK_NEVER;
 }
 
@@ -112,8 +101,6 @@ static void turn_poll(struct loop *l)
 
     l->now_ns = 0;
     l->io_ns = 0;
-    l->ready = 0;
-    l->woken = l->timer_fired = false;
     turn_arm_timer(l, until_ns);
     if (turn_has_work(l)) {
         ev_run(l->ev, EVRUN_NOWAIT);
@@ -141,7 +128,7 @@ static void turn_fetch_due(struct loop *l)
 
     if (schedule_next_at_ns(&l->schedule) > l->now_ns)
         return;
-    place = l->tasks_taken + gate_count(&l->gate);
+    place = l->tasks_taken + gate_count(&l->gates[LOOP_TASKS]);
     while ((t = schedule_take_due(&l->schedule, l->now_ns))) {
         t->state = TIMED_DUE;
         t->order = place;
@@ -161,7 +148,7 @@ static void turn_control(struct loop *l)
         t->type->run(t);
         run++;
     }
-    gate_leave(&l->gate, run);
+    gate_leave(&l->gates[LOOP_CONTROL], run);
     BUMP(l->counters.tasks_run, run);
     l->last_task_at_ns = l->now_ns;
 }
@@ -204,6 +191,16 @@ static bool turn_run_next(struct loop *l, uint64_t *from_lane)
     return due != NULL;
 }
 
+/* What waits for step 4: due timers and the task lane. */
+static uint64_t turn_queued(const struct loop *l)
+{
+    uint64_t n = gate_count(&l->gates[LOOP_TASKS]);
+
+    list_for_each (node, &l->due)
+        n++;
+    return n;
+}
+
 /* Step 4. */
 static void turn_tasks(struct loop *l)
 {
@@ -213,16 +210,16 @@ static void turn_tasks(struct loop *l)
 
     if (queue_empty(&l->lanes[LOOP_TASKS]) && list_empty(&l->due))
         return;
-    budget_begin(&budget, &l->budget, l->io_ns, clock_now_ns(), gate_count(&l->gate));
+    budget_begin(&budget, &l->budget, l->io_ns, clock_now_ns(), turn_queued(l));
     while (turn_run_next(l, &from_lane)) {
         if (!budget_count(&budget))
             continue;
-        gate_leave(&l->gate, from_lane);
+        gate_leave(&l->gates[LOOP_TASKS], from_lane);
         from_lane = 0;
         if (budget_spent(&budget, clock_now_ns()))
             break;
     }
-    gate_leave(&l->gate, from_lane);
+    gate_leave(&l->gates[LOOP_TASKS], from_lane);
     now_ns = clock_now_ns();
     if (budget.run > 0)
         l->last_task_at_ns = now_ns;
@@ -238,12 +235,12 @@ static void turn_tail(struct loop *l)
 
     if (queue_empty(&l->lanes[LOOP_TAIL]))
         return;
-    n = gate_count(&l->gate);
+    n = gate_count(&l->gates[LOOP_TAIL]);
     while (run < n && (t = queue_pop(&l->lanes[LOOP_TAIL]))) {
         t->type->run(t);
         run++;
     }
-    gate_leave(&l->gate, run);
+    gate_leave(&l->gates[LOOP_TAIL], run);
     BUMP(l->counters.tasks_run, run);
 }
 
@@ -298,7 +295,7 @@ static bool turn_may_end(struct loop *l)
     if (now_ns - l->stop_began_at_ns >= atomic_load(&l->stop_timeout_ns)) {
         if (turn_has_work(l))
             log_warning("loop %s: stop timed out, %llu tasks are dropped", l->name,
-                        (unsigned long long)gate_count(&l->gate));
+                        (unsigned long long)turn_queued(l));
         return true;
     }
     if (turn_has_work(l))

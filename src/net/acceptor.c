@@ -34,16 +34,17 @@ struct acceptor {
     char *name;
 };
 
-enum acceptor_verdict { ACCEPTOR_GO_ON, ACCEPTOR_DRAINED, ACCEPTOR_EXHAUSTED };
+/* More clients than this are not queued anywhere (the kernel's somaxconn is 4096 by default). */
+#define ACCEPTOR_DRAIN_MAX 65536
 
 /*
- * What an error of accept4(2) means for the listener. Errors of the connection that was to be accepted are
- * passed on by Linux and are no reason to stop (accept(2), "Error handling").
+ * May accepting go on after this error of accept4(2)? Errors of the connection that was to be accepted are passed on
+ * by Linux and are no reason to stop (accept(2), "Error handling"). EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM and what
+ * we do not know are.
  */
-static enum acceptor_verdict acceptor_judge(int error)
+static bool acceptor_may_go_on(int error)
 {
     switch (error) {
-    case EAGAIN: return ACCEPTOR_DRAINED;
     case EINTR:
     case ECONNABORTED:
     case EPROTO:
@@ -54,9 +55,8 @@ static enum acceptor_verdict acceptor_judge(int error)
     case ENONET:
     case EHOSTUNREACH:
     case EOPNOTSUPP:
-    case ENETUNREACH: return ACCEPTOR_GO_ON;
-    default:
-        return ACCEPTOR_EXHAUSTED; /* EMFILE, ENFILE, ENOBUFS, ENOMEM, and what we do not know */
+    case ENETUNREACH: return true;
+    default: return false;
     }
 }
 
@@ -84,27 +84,38 @@ static void acceptor_end_episode(struct acceptor *ac)
     ac->episode_at_ns = 0;
 }
 
+static bool acceptor_admits(const struct acceptor *ac)
+{
+    return !ac->ops->admit || ac->ops->admit(ac->cookie);
+}
+
+/* Accept up to ${max} clients; 0 when there may be more, EAGAIN when there are none, or what has run out. */
+static int acceptor_burst(struct acceptor *ac, unsigned max)
+{
+    for (unsigned i = 0; i < max && ac->fd >= 0; i++) {
+        struct address peer = {.len = sizeof(peer.u)};
+        int fd;
+
+        if (!acceptor_admits(ac))
+            return EMFILE;
+        fd = accept4(ac->fd, &peer.u.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            ac->ops->accepted(ac->cookie, fd, &peer);
+        else if (!acceptor_may_go_on(errno))
+            return errno;
+    }
+    return 0;
+}
+
 static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct acceptor *ac = CONTAINER_OF(w, struct acceptor, io);
+    int error = acceptor_burst(ac, ac->batch);
 
     (void)ev;
     (void)revents;
-    for (unsigned i = 0; i < ac->batch && ac->fd >= 0; i++) {
-        struct address peer = {.len = sizeof(peer.u)};
-        int fd = accept4(ac->fd, &peer.u.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        enum acceptor_verdict verdict;
-
-        if (fd >= 0) {
-            ac->ops->accepted(ac->cookie, fd, &peer);
-            continue;
-        }
-        verdict = acceptor_judge(errno);
-        if (verdict == ACCEPTOR_EXHAUSTED)
-            acceptor_pause(ac, errno);
-        if (verdict != ACCEPTOR_GO_ON)
-            return;
-    }
+    if (error != 0 && error != EAGAIN)
+        acceptor_pause(ac, error);
 }
 
 static void acceptor_run_retry(struct task *t)
@@ -159,11 +170,17 @@ void acceptor_start(struct acceptor *ac, struct loop *loop)
     ev_io_start(loop_ev(loop), &ac->io);
 }
 
+void acceptor_drain(struct acceptor *ac)
+{
+    if (ac->loop && ac->fd >= 0)
+        (void)acceptor_burst(ac, ACCEPTOR_DRAIN_MAX);
+}
+
 void acceptor_stop(struct acceptor *ac)
 {
     if (ac->fd < 0)
         return;
-    if (ac->loop) {
+    if (ac->loop && loop_state(ac->loop) != LOOP_TERMINATED) {
         loop_cancel(ac->loop, &ac->retry);
         ev_io_stop(loop_ev(ac->loop), &ac->io);
     }

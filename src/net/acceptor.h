@@ -7,6 +7,8 @@
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H
 
+#include <stdbool.h>
+
 #include "base/must.h"
 #include "net/address.h"
 #include "net/netloop.h"
@@ -14,6 +16,8 @@
 struct acceptor;
 
 struct acceptor_ops {
+    /* May another client be accepted? If not the acceptor pauses as if descriptors had run out. NULL: always. */
+    bool (*admit)(void *cookie);
     /* ${fd} is a new client's, non-blocking, and the callee owns it. On the acceptor's loop. */
     void (*accepted)(void *cookie, int fd, const struct address *peer);
 };
@@ -44,11 +48,19 @@ int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int
 void acceptor_start(struct acceptor *ac, struct loop *loop);
 
 /*
- * acceptor_stop(ac):
- * Accept no more and close the listen socket; clients the kernel has queued are reset by it. Nothing happens if
- * that was done.
+ * acceptor_drain(ac):
+ * Accept the clients that the kernel has queued, which acceptor_stop() would reset.
  *
- * Thread: loop of ${ac}; any if it was never started
+ * Thread: loop of ${ac}
+ * Errors: none
+ */
+void acceptor_drain(struct acceptor *ac);
+
+/*
+ * acceptor_stop(ac):
+ * Accept no more and close the listen socket. Nothing happens if that was done.
+ *
+ * Thread: loop of ${ac}; any if it was never started or its loop has ended
  * Errors: none
  */
 void acceptor_stop(struct acceptor *ac);

@@ -2,8 +2,12 @@
 #include "net/channel.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "net/sock.h"
 
 /* Full reads in one event, by copy and by splice; then the others of the turn get theirs. */
 #define CHANNEL_COPY_ROUNDS   4
@@ -23,8 +27,9 @@ enum channel_flag {
     CHANNEL_HANDLERS = 1 << 10,    /* the pipeline has more than its tail */
 };
 
-#define CHANNEL_NO_WRITE \
-    (CHANNEL_EOF_WANTED | CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN | CHANNEL_ENDED)
+#define CHANNEL_NO_WRITE                                                               \
+    (CHANNEL_EOF_WANTED | CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN | CHANNEL_RESET | \
+     CHANNEL_ENDED)
 
 static const struct transport *channel_transport(const struct channel *ch)
 {
@@ -87,7 +92,8 @@ static const struct task_type channel_end_type = {
 
 static void channel_end_if_done(struct channel *ch)
 {
-    if ((ch->flags & CHANNEL_READ_ENDED) && (ch->flags & CHANNEL_WRITE_ENDED))
+    if ((ch->flags & CHANNEL_READ_ENDED) &&
+        (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN)))
         channel_end(ch, 0);
 }
 
@@ -111,22 +117,21 @@ static void channel_become_writable(struct channel *ch)
     handler_writable(ch->pipeline.head);
 }
 
-/*
- * The peer takes no more bytes. What it sent before that may still be on its way to us and is worth delivering
- * (a server's last words before it closed), so reading goes on until it ends too.
- */
+/* The peer takes no more bytes; what comes of it is for the tail to decide. */
 void channel_write_failed(struct channel *ch, int error)
 {
+    if (ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))
+        return;
     channel_drop_pending(ch);
-    ch->flags |= CHANNEL_WRITE_BROKEN;
-    ch->error = (int16_t)error;
-    if ((error != -EPIPE && error != -ECONNRESET) ||
-        (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_DISCARD))) {
+    if (error != -EPIPE && error != -ECONNRESET) {
         channel_abort(ch, error);
         return;
     }
+    ch->flags |= CHANNEL_WRITE_BROKEN;
     channel_watch(ch);
     channel_become_writable(ch);
+    handler_broken(ch->pipeline.head, error);
+    channel_end_if_done(ch);
 }
 
 static void channel_do_eof(struct channel *ch)
@@ -268,10 +273,6 @@ void channel_resume(struct channel *ch)
 
 static void channel_on_eof(struct channel *ch)
 {
-    if (ch->flags & CHANNEL_WRITE_BROKEN) {
-        channel_abort(ch, ch->error);
-        return;
-    }
     ch->flags |= CHANNEL_READ_ENDED;
     ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
     channel_watch(ch);
@@ -363,17 +364,51 @@ void channel_start(struct channel *ch)
     channel_watch(ch);
 }
 
+size_t channel_unsent_bytes(const struct channel *ch)
+{
+    int queued = 0;
+
+    (void)ioctl(ch->io.fd, SIOCOUTQ, &queued); /* not supported: what we hold ourselves has to do */
+    return channel_pending_bytes(ch) + (size_t)queued;
+}
+
+void channel_discard(struct channel *ch)
+{
+    ch->flags |= CHANNEL_DISCARD;
+    channel_resume(ch);
+}
+
 void channel_close(struct channel *ch)
 {
-    if (ch->flags & (CHANNEL_ENDED | CHANNEL_DISCARD))
+    if (ch->flags & CHANNEL_ENDED)
         return;
-    ch->flags |= CHANNEL_DISCARD;
-    if (ch->flags & CHANNEL_WRITE_BROKEN) {
-        channel_abort(ch, ch->error);
+    channel_discard(ch);
+    channel_send_eof(ch);
+    channel_end_if_done(ch);
+}
+
+void channel_reset(struct channel *ch)
+{
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    if (channel_unsent_bytes(ch) == 0) {
+        channel_abort(ch, 0);
         return;
     }
-    channel_resume(ch);
-    channel_send_eof(ch);
+    ch->flags |= CHANNEL_RESET;
+    channel_discard(ch);
+}
+
+void channel_finish(struct channel *ch)
+{
+    bool clean = (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED;
+
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    if (clean && channel_unsent_bytes(ch) == 0)
+        channel_end(ch, 0);
+    else
+        channel_abort(ch, 0);
 }
 
 void channel_abort(struct channel *ch, int error)
@@ -383,6 +418,17 @@ void channel_abort(struct channel *ch, int error)
         return;
     ch->flags |= CHANNEL_RESET;
     channel_end(ch, error);
+}
+
+void channel_probe(struct channel *ch)
+{
+    int error;
+
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    error = sock_error(ch->io.fd);
+    if (error < 0)
+        channel_abort(ch, error);
 }
 
 void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode mode)
@@ -427,4 +473,9 @@ bool channel_write_ended(const struct channel *ch)
 bool channel_ended(const struct channel *ch)
 {
     return ch->flags & CHANNEL_ENDED;
+}
+
+bool channel_resetting(const struct channel *ch)
+{
+    return (ch->flags & (CHANNEL_RESET | CHANNEL_ENDED)) == CHANNEL_RESET;
 }

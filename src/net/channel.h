@@ -161,10 +161,29 @@ bool channel_writable(const struct channel *ch);
 size_t channel_pending_bytes(const struct channel *ch);
 
 /*
+ * channel_unsent_bytes(ch):
+ * What the peer has not acknowledged: channel_pending_bytes() and what the kernel still holds. One system call.
+ *
+ * Thread: loop of ${ch}
+ * Units:  bytes
+ * Errors: none
+ */
+size_t channel_unsent_bytes(const struct channel *ch);
+
+/*
+ * channel_discard(ch):
+ * Read on, but throw away what comes: nobody wants it any more.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_discard(struct channel *ch);
+
+/*
  * channel_close(ch):
  * End without loss: send what waits, then end of file, and read and discard until the peer ends too. Closing
  * with unread input would make the kernel send a reset that overtakes our last bytes. How long the peer may take
- * is for the caller to bound with channel_abort().
+ * is for the caller to bound with channel_finish().
  *
  * Thread: loop of ${ch}
  * Errors: none
@@ -173,13 +192,45 @@ size_t channel_pending_bytes(const struct channel *ch);
 void channel_close(struct channel *ch);
 
 /*
+ * channel_reset(ch):
+ * End visibly, but deliver what was read for it: at once if the peer has acknowledged everything. If not, nothing
+ * more is written, input is discarded, and the caller looks again (channel_unsent_bytes()) and ends it with
+ * channel_finish().
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_reset(struct channel *ch);
+
+/*
+ * channel_finish(ch):
+ * End now what channel_close() or channel_reset() began: without a reset if the peer has got all and our end of
+ * file, else with one.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_finish(struct channel *ch);
+
+/*
  * channel_abort(ch, error):
  * End now and visibly: what waits is lost and the peer gets a reset. ${error} (0 or -errno) goes to `closed`.
+ * A unix socket has no reset: its peer sees end of file, or ECONNRESET if it had sent what we did not read.
  *
  * Thread: loop of ${ch}
  * Errors: none
  */
 void channel_abort(struct channel *ch, int error);
+
+/*
+ * channel_probe(ch):
+ * Ask the kernel whether the peer has reset the connection, and abort it then. For a channel that reads nothing
+ * (half-closed, or not started), since libev tells of errors only with what is read or written.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_probe(struct channel *ch);
 
 /*
  * channel_splice_to(ch, dst, mode):
@@ -201,6 +252,15 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 bool channel_read_ended(const struct channel *ch);
 bool channel_write_ended(const struct channel *ch);
 bool channel_ended(const struct channel *ch);
+
+/*
+ * channel_resetting(ch):
+ * Did channel_reset() leave something to wait for?
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+bool channel_resetting(const struct channel *ch);
 
 /*
  * channel_set_handlers(ch, any):

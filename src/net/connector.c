@@ -39,10 +39,20 @@ static void connector_finish(struct connector *c, int error)
 /* Have the outcome or the next try come from a timer, never from inside the caller. */
 static void connector_wait(struct connector *c, int64_t delay_ns)
 {
-    int64_t left_ns = c->deadline_at_ns - clock_now_ns();
+    int64_t left_ns = c->address_until_ns - clock_now_ns();
 
     loop_cancel(c->net->loop, &c->timer);
     loop_schedule(c->net->loop, &c->timer, delay_ns < left_ns ? delay_ns : left_ns);
+}
+
+/* The addresses that are left share the time that is left, so that a black hole does not use up all of it. */
+static void connector_share(struct connector *c)
+{
+    int64_t now_ns = clock_now_ns();
+    int64_t left_ns = c->deadline_at_ns - now_ns;
+
+    if (c->at < c->n_addresses)
+        c->address_until_ns = clock_add_ns(now_ns, left_ns / (c->n_addresses - c->at));
 }
 
 static void connector_fail_address(struct connector *c, int error)
@@ -50,6 +60,7 @@ static void connector_fail_address(struct connector *c, int error)
     connector_close(c);
     c->error = error;
     c->at++;
+    connector_share(c);
     connector_wait(c, 0);
 }
 
@@ -59,7 +70,7 @@ static void connector_on_writable(struct ev_loop *ev, struct ev_io *w, int reven
     int error = revents & EV_ERROR ? -EIO : sock_error(c->fd);
 
     (void)ev;
-    if (error == 0 && sock_is_self_connected(c->fd))
+    if (error == 0 && sock_is_self_connected(c->fd, &c->addresses[c->at]))
         error = -ECONNREFUSED;
     if (error == 0)
         connector_finish(c, 0);
@@ -74,8 +85,8 @@ static void connector_run_timer(struct task *t)
 
     if (c->at >= c->n_addresses)
         connector_finish(c, c->error);
-    else if (clock_now_ns() >= c->deadline_at_ns)
-        connector_finish(c, -ETIMEDOUT);
+    else if (clock_now_ns() >= c->address_until_ns)
+        connector_fail_address(c, -ETIMEDOUT);
     else
         connector_try(c);
 }
@@ -121,6 +132,7 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
     c->at = 0;
     c->error = 0;
     c->deadline_at_ns = clock_add_ns(clock_now_ns(), timeout_ns);
+    connector_share(c);
     connector_try(c);
 }
 

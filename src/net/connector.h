@@ -1,7 +1,8 @@
 /*
  * net/connector: getting one connection to a server that may have several addresses.
  *
- * The addresses are tried in order under one deadline; the first that answers wins. Embedded in the session that
+ * The addresses are tried in order under one deadline, each with an equal share of the time that is left; the first
+ * that answers wins. Embedded in the session that
  * wants the connection, so that connecting allocates nothing.
  */
 #ifndef NET_CONNECTOR_H
@@ -33,8 +34,9 @@ struct connector {
     unsigned n_addresses;
     unsigned at; /* the address being tried */
     int64_t deadline_at_ns;
-    int fd;    /* -1: not connecting */
-    int error; /* of the last address that failed */
+    int64_t address_until_ns; /* this address' share of the time */
+    int fd;                   /* -1: not connecting */
+    int error;                /* of the last address that failed */
 };
 
 /*

@@ -31,6 +31,13 @@ void handler_writable(struct handler *h)
     h->ops->writable(h);
 }
 
+void handler_broken(struct handler *h, int error)
+{
+    while (!h->ops->broken)
+        h = h->next;
+    h->ops->broken(h, error);
+}
+
 void handler_closed(struct handler *h, int error)
 {
     while (!h->ops->closed)

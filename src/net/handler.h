@@ -26,6 +26,8 @@ struct handler_ops {
     void (*eof)(struct handler *h);
     /* What was waiting to be sent fell below the low water mark after it had risen above the high one. */
     void (*writable)(struct handler *h);
+    /* The peer takes no more bytes (${error} says why); what it sent before is still read. Called once. */
+    void (*broken)(struct handler *h, int error);
     /* The descriptor is closed; ${error} is 0 or -errno. Called once, at the end of the turn, and last. */
     void (*closed)(struct handler *h, int error);
     /* Bytes are to be sent; pass on with handler_write(). */
@@ -42,7 +44,8 @@ struct handler {
 };
 
 /*
- * handler_active(h) / handler_read(h, data, len) / handler_eof(h) / handler_writable(h) / handler_closed(h, error):
+ * handler_active(h) / handler_read(h, data, len) / handler_eof(h) / handler_writable(h) / handler_broken(h, error) /
+ * handler_closed(h, error):
  * Give an inbound event to the first handler at or behind ${h} that takes it. A handler passes an event on
  * with ${h}->next.
  *
@@ -53,6 +56,7 @@ void handler_active(struct handler *h);
 void handler_read(struct handler *h, const uint8_t *data, size_t len);
 void handler_eof(struct handler *h);
 void handler_writable(struct handler *h);
+void handler_broken(struct handler *h, int error);
 void handler_closed(struct handler *h, int error);
 
 /*

@@ -12,9 +12,6 @@
 
 #include "base/must.h"
 
-/* The kernel's default size of a pipe; measured, a larger one gains nothing when it is emptied at once. */
-#define PIPE_BYTES (64 * 1024)
-
 struct pipe {
     int read_fd;
     int write_fd;

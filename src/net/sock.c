@@ -129,11 +129,11 @@ int sock_error(int fd)
     return -error;
 }
 
-bool sock_is_self_connected(int fd)
+bool sock_is_self_connected(int fd, const struct address *target)
 {
-    struct address local = {.len = sizeof(local.u)}, peer = {.len = sizeof(peer.u)};
+    struct address local = {.len = sizeof(local.u)};
 
-    if (getsockname(fd, &local.u.sa, &local.len) < 0 || getpeername(fd, &peer.u.sa, &peer.len) < 0)
+    if (address_is_unix(target) || getsockname(fd, &local.u.sa, &local.len) < 0)
         return false;
-    return !address_is_unix(&local) && address_equal(&local, &peer);
+    return address_equal(&local, target);
 }

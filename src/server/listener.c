@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
@@ -20,6 +21,7 @@ struct listener_socket {
     struct listener *listener;
     const struct address *address;
     struct acceptor *acceptor;
+    bool open;
     struct loop *boss;
     struct task start;
     struct task stop;
@@ -29,6 +31,7 @@ struct listener {
     const struct listener_conf *conf;
     struct listener_env env;
     struct service service;
+    struct log_limit log_limit;
     unsigned n_sockets;
     struct listener_socket sockets[];
 };
@@ -49,7 +52,11 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     struct session *s;
 
     if (ls->service.ops->create(&s, &ls->service) < 0) {
-        log_error("listen %s: no memory for a session, its client is reset", ls->conf->name);
+        unsigned suppressed;
+
+        if (log_allowed(&ls->log_limit, NS_PER_S, &suppressed))
+            log_error("listen %s: no memory for a session, its client is reset (%u more before)",
+                      ls->conf->name, suppressed);
         listener_refuse_fd(fd);
         return;
     }
@@ -58,7 +65,15 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     ls->env.accepted(ls->env.cookie, s);
 }
 
-static const struct acceptor_ops listener_acceptor_ops = {.accepted = listener_accepted};
+static bool listener_admit(void *cookie)
+{
+    const struct listener *ls = cookie;
+
+    return ls->env.admit(ls->env.cookie, ls->service.ops->descriptors);
+}
+
+static const struct acceptor_ops listener_acceptor_ops = {.admit = listener_admit,
+                                                          .accepted = listener_accepted};
 
 static void listener_run_start(struct task *t)
 {
@@ -75,10 +90,15 @@ static void listener_drop_start(struct task *t)
 static const struct task_type listener_start_type = {
     .name = "listener start", .run = listener_run_start, .drop = listener_drop_start};
 
+/* The file goes first, and once only: afterwards another process may listen on the same path. */
 static void listener_close_socket(struct listener_socket *sock)
 {
-    acceptor_stop(sock->acceptor);
+    if (!sock->open)
+        return;
+    sock->open = false;
     sock_unlink(sock->address);
+    acceptor_drain(sock->acceptor);
+    acceptor_stop(sock->acceptor);
 }
 
 static void listener_run_stop(struct task *t)
@@ -125,6 +145,7 @@ static int listener_open_socket(struct listener *ls, const struct address *a)
         return rc;
     }
     sock->listener = ls;
+    sock->open = true;
     sock->address = a;
     sock->boss = loop_group_next(ls->env.boss);
     sock->start.type = &listener_start_type;

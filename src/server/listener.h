@@ -40,9 +40,11 @@ struct listener_env {
     struct loop_group *boss;
     unsigned accept_batch;
     struct upstream *upstream; /* proxy only */
+    /* May a client be accepted that takes ${descriptors}? On a boss loop. */
+    bool (*admit)(void *cookie, unsigned descriptors);
     /* A client came; the callee owns ${s}. On a boss loop. */
     void (*accepted)(void *cookie, struct session *s);
-    /* A socket was closed after listener_stop(); once for each of listener_sockets(). On its boss loop. */
+    /* A socket is done with after listener_stop(); once for each of listener_sockets(). On any thread. */
     void (*stopped)(void *cookie);
     void *cookie;
 };

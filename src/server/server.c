@@ -1,11 +1,14 @@
 /* server/server: see server.h. */
 #include "server/server.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sched.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,6 +17,14 @@
 #include "service/session.h"
 
 #define SERVER_STOP_TIMEOUT_NS (5 * NS_PER_S)
+
+/*
+ * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
+ * the limit clients wait in the kernel's queue instead of being accepted and then reset. Left aside are those open
+ * when listening begins, some for what the process opens later (a log file, a socket to the service manager), and a
+ * pipe for each worker. When pipes run out bytes are copied.
+ */
+#define SERVER_SPARE_DESCRIPTORS 4
 
 struct server {
     const struct server_conf *conf;
@@ -26,6 +37,9 @@ struct server {
     bool started;
     atomic_bool draining;
     atomic_uint sessions;
+    unsigned max_descriptors; /* for sessions; see note: descriptors */
+    atomic_uint descriptors;
+    struct log_limit refused_limit;
     /*
      * note: holds. What keeps the server from being drained: each open session and each listen socket. Whoever
      * lets go of the last one tells. Acquire and release, so that the teller sees all that the others did.
@@ -41,29 +55,58 @@ static void server_release(struct server *sv)
         sv->events.drained(sv->events.cookie);
 }
 
-static void server_on_ended(void *cookie)
+static bool server_on_admit(void *cookie, unsigned descriptors)
 {
     struct server *sv = cookie;
 
+    return atomic_load_explicit(&sv->descriptors, memory_order_relaxed) + descriptors <=
+           sv->max_descriptors;
+}
+
+static void server_on_ended(void *cookie, struct session *s)
+{
+    struct server *sv = cookie;
+
+    atomic_fetch_sub_explicit(&sv->descriptors, s->service->ops->descriptors, memory_order_relaxed);
     atomic_fetch_sub_explicit(&sv->sessions, 1, memory_order_relaxed);
     server_release(sv);
+}
+
+/* A worker that cannot start its thread leaves the client to the next one. */
+static int server_hand_over(struct server *sv, struct session *s)
+{
+    int rc = -ESHUTDOWN;
+
+    for (unsigned i = 0; i < loop_group_size(sv->workers) && rc < 0; i++) {
+        struct loop *loop = loop_group_next(sv->workers);
+
+        if (!loop)
+            break;
+        rc = worker_hand_over(loop, s);
+    }
+    return rc;
 }
 
 static void server_on_accepted(void *cookie, struct session *s)
 {
     struct server *sv = cookie;
-    struct loop *loop = loop_group_next(sv->workers);
+    unsigned suppressed;
+    int rc;
 
     atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sv->descriptors, s->service->ops->descriptors, memory_order_relaxed);
     atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
-    if (!loop || worker_hand_over(loop, s) < 0) {
-        log_warning("listen %s: no worker takes the client, it is reset", s->service->listener);
-        session_refuse(s);
-        server_on_ended(sv);
-    }
+    rc = server_hand_over(sv, s);
+    if (rc == 0)
+        return;
+    if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))
+        log_warning("listen %s: no worker takes the client, it is reset: %s (%u more before)",
+                    s->service->listener, strerror(-rc), suppressed);
+    server_on_ended(sv, s);
+    session_refuse(s);
 }
 
-static void server_on_stopped(void *cookie)
+static void server_on_socket_done(void *cookie)
 {
     server_release(cookie);
 }
@@ -144,6 +187,35 @@ static struct upstream *server_find_upstream(const struct server *sv, const char
     return NULL;
 }
 
+static unsigned server_open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    if (!dir)
+        return 0;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n - 3; /* ".", ".." and the directory itself */
+}
+
+/* See note: descriptors. */
+static void server_limit_descriptors(struct server *sv)
+{
+    unsigned aside =
+        server_open_descriptors() + SERVER_SPARE_DESCRIPTORS + 2 * loop_group_size(sv->workers);
+    struct rlimit limit;
+
+    sv->max_descriptors = UINT_MAX / 2;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < sv->max_descriptors)
+        sv->max_descriptors = (unsigned)limit.rlim_cur;
+    sv->max_descriptors = sv->max_descriptors > aside ? sv->max_descriptors - aside : 0;
+    if (sv->max_descriptors < 2)
+        log_warning(
+            "no descriptors are left for clients: raise the limit of open files (ulimit -n)");
+}
+
 static int server_create_listeners(struct server *sv)
 {
     unsigned sockets = 0;
@@ -156,8 +228,9 @@ static int server_create_listeners(struct server *sv)
         struct listener_env env = {.boss = sv->boss,
                                    .accept_batch = sv->conf->boss.accept_batch,
                                    .upstream = server_find_upstream(sv, conf->upstream),
+                                   .admit = server_on_admit,
                                    .accepted = server_on_accepted,
-                                   .stopped = server_on_stopped,
+                                   .stopped = server_on_socket_done,
                                    .cookie = sv};
         int rc;
 
@@ -171,6 +244,7 @@ static int server_create_listeners(struct server *sv)
         log_warning("boss: %u threads for %u listen sockets, the others stay idle (see reuseport)",
                     loop_group_size(sv->boss), sockets);
     atomic_store(&sv->holds, sockets);
+    server_limit_descriptors(sv);
     return 0;
 }
 

@@ -22,7 +22,7 @@ static void worker_on_ended(struct session_owner *owner, struct session *s)
 
     list_remove(&s->link);
     loop_load_add(w->owner.net->loop, -1);
-    w->env.ended(w->env.cookie);
+    w->env.ended(w->env.cookie, s);
 }
 
 static void worker_run_hand_over(struct task *t)
@@ -44,9 +44,9 @@ static void worker_drop_hand_over(struct task *t)
     struct session *s = CONTAINER_OF(t, struct session, task);
     struct worker *w = s->handed_to;
 
-    session_refuse(s);
     loop_load_add(w->owner.net->loop, -1);
-    w->env.ended(w->env.cookie);
+    w->env.ended(w->env.cookie, s);
+    session_refuse(s);
 }
 
 static const struct task_type worker_hand_over_type = {

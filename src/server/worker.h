@@ -16,8 +16,8 @@ struct worker;
 /* What a worker needs of the server around it. */
 struct worker_env {
     const atomic_bool *draining;
-    /* A session has ended. On the worker's loop. */
-    void (*ended)(void *cookie);
+    /* ${s} has ended and is about to be freed. On the worker's loop, or on any thread if it was never adopted. */
+    void (*ended)(void *cookie, struct session *s);
     void *cookie;
 };
 

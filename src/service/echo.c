@@ -56,10 +56,11 @@ static void echo_cancel(struct session *s)
 
 static bool echo_finished(const struct session *s)
 {
-    return channel_pending_bytes(&echo_of(s)->client) == 0;
+    return channel_unsent_bytes(&echo_of(s)->client) == 0;
 }
 
 const struct service_ops echo_ops = {.name = "echo",
+                                     .descriptors = 1,
                                      .create = echo_create,
                                      .start = echo_start,
                                      .cancel = echo_cancel,

@@ -71,6 +71,12 @@ static void log_writable(struct handler *h)
     handler_writable(h->next);
 }
 
+static void log_broken(struct handler *h, int error)
+{
+    log_event(h, "takes no more: ", strerror(-error));
+    handler_broken(h->next, error);
+}
+
 static void log_closed(struct handler *h, int error)
 {
     log_event(h, "closed: ", error ? strerror(-error) : "no error");
@@ -94,6 +100,7 @@ static const struct handler_ops log_handler_ops = {.name = "log",
                                                    .read = log_read,
                                                    .eof = log_eof,
                                                    .writable = log_writable,
+                                                   .broken = log_broken,
                                                    .closed = log_closed,
                                                    .write = log_data_out,
                                                    .shutdown_write = log_shutdown_write};

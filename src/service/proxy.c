@@ -54,6 +54,20 @@ static int proxy_create(struct session **out, const struct service *service)
     return 0;
 }
 
+/*
+ * The tail of the client's pipeline until there is a server. The client is not read before, so nothing but its end can
+ * happen to it.
+ */
+static void proxy_client_closed(struct handler *h, int error)
+{
+    struct proxy *p = CONTAINER_OF(h, struct proxy, to_server.handler);
+
+    session_leg_closed(&p->session, h->channel, error);
+}
+
+static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
+                                                     .closed = proxy_client_closed};
+
 static void proxy_connect(struct proxy *p)
 {
     const struct upstream_conf *conf = p->session.service->upstream->conf;
@@ -76,12 +90,23 @@ static void proxy_log_failure(const struct proxy *p, int error, const char *then
         strerror(-error), then, suppressed);
 }
 
+/* We ran out of something: no other server would fare better. */
+static bool proxy_error_is_local(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
+}
+
 /* The server at hand failed: the next one, or the end of the session. */
 static void proxy_failed(struct proxy *p, int error)
 {
     struct upstream *up = p->session.service->upstream;
     unsigned next;
 
+    if (proxy_error_is_local(error)) {
+        proxy_log_failure(p, error, "the client is reset");
+        session_abort(&p->session, SESSION_ERROR);
+        return;
+    }
     if (p->walk.tried > up->conf->retries || balancer_next(&up->balancer, &p->walk, &next) < 0) {
         proxy_log_failure(p, error, "no server left to try, the client is reset");
         session_abort(&p->session, SESSION_NO_SERVER);
@@ -101,6 +126,7 @@ static void proxy_connected(struct connector *c, int fd, int error)
         proxy_failed(p, error);
         return;
     }
+    s->connecting = false;
     channel_init(&p->server, s->owner->net, fd);
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
@@ -118,8 +144,8 @@ static void proxy_start(struct session *s)
     channel_init(&p->client, s->owner->net, s->client_fd);
     s->client_fd = -1;
     session_leg_open(s, 0, &p->client);
-    /* Until there is a server the client's bytes stay with the kernel; the relay is there for its end. */
-    relay_init(&p->to_server, s, &p->client, &p->client);
+    pipeline_init(&p->client.pipeline, &p->client, &p->to_server.handler, &proxy_waiting_ops);
+    s->connecting = true;
     connector_init(&p->connector, s->owner->net, proxy_connected);
     p->server_index = balancer_first(&s->service->upstream->balancer, &p->walk);
     proxy_connect(p);
@@ -127,6 +153,7 @@ static void proxy_start(struct session *s)
 
 static void proxy_cancel(struct session *s)
 {
+    s->connecting = false;
     connector_cancel(&proxy_of(s)->connector);
 }
 
@@ -136,6 +163,7 @@ static const char *proxy_peer_name(const struct session *s)
 }
 
 const struct service_ops proxy_ops = {.name = "proxy",
+                                      .descriptors = 2,
                                       .create = proxy_create,
                                       .start = proxy_start,
                                       .cancel = proxy_cancel,

@@ -1,8 +1,6 @@
 /* service/relay: see relay.h. Everything here runs on the loop of the session. */
 #include "service/relay.h"
 
-#include <errno.h>
-
 static struct relay *relay_of(struct handler *h)
 {
     return CONTAINER_OF(h, struct relay, handler);
@@ -17,17 +15,8 @@ static void relay_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct relay *r = relay_of(h);
 
-    if (channel_write(r->to, data, len) < 0) {
-        /*
-         * ${data} is lost, and so the session is: the destination is aborted as soon as what its peer still sent
-         * has been read. Nobody is left to read on for.
-         */
-        if (r->to == h->channel)
-            channel_abort(h->channel, -EPIPE);
-        else
-            channel_pause(h->channel);
-        return;
-    }
+    if (channel_write(r->to, data, len) < 0)
+        return; /* ${data} is lost: relay_broken() or relay_closed() of that channel sees to it */
     if (!channel_writable(r->to))
         channel_pause(h->channel);
 }
@@ -40,10 +29,18 @@ static void relay_eof(struct handler *h)
     session_leg_half_closed(r->session, h->channel);
 }
 
-/* Our channel takes bytes again: whoever writes to it may read on. That is the relay's destination. */
+/*
+ * Our channel takes bytes again: whoever writes to it may read on. Since relays come in pairs that cross (echo's with
+ * itself) that is the channel we write to.
+ */
 static void relay_writable(struct handler *h)
 {
     channel_resume(relay_of(h)->to);
+}
+
+static void relay_broken(struct handler *h, int error)
+{
+    session_leg_broken(relay_of(h)->session, h->channel, error);
 }
 
 static void relay_closed(struct handler *h, int error)
@@ -56,6 +53,7 @@ static const struct handler_ops relay_ops = {.name = "relay",
                                              .read = relay_read,
                                              .eof = relay_eof,
                                              .writable = relay_writable,
+                                             .broken = relay_broken,
                                              .closed = relay_closed};
 
 void relay_init(struct relay *r, struct session *session, struct channel *from, struct channel *to)

@@ -20,6 +20,7 @@ const char *session_reason_text(enum session_reason reason)
         [SESSION_NO_SERVER] = "no server",
         [SESSION_IDLE] = "idle",
         [SESSION_HALF_CLOSE] = "half-close timeout",
+        [SESSION_LINGER] = "linger timeout",
         [SESSION_DRAIN] = "drain",
         [SESSION_STOP] = "stop",
         [SESSION_ERROR] = "error",
@@ -75,53 +76,92 @@ static void session_end(struct session *s)
 
 /* ---- timeouts ---- */
 
+/* How often what has no event of its own is looked at. */
+#define SESSION_CHECK_NS       (1 * NS_PER_S)
+#define SESSION_RESET_CHECK_NS (20 * NS_PER_MS)
+
+enum session_due {
+    SESSION_DUE_NOTHING,
+    SESSION_DUE_CLOSING,
+    SESSION_DUE_QUIET,
+    SESSION_DUE_PROBE,
+    SESSION_DUE_HALF_CLOSE,
+    SESSION_DUE_IDLE
+};
+
+struct session_deadline {
+    int64_t at_ns;
+    enum session_due due;
+};
+
+#define session_for_each_leg(leg, s)                                                          \
+    for (struct channel *const *at_ = (s)->legs, *leg; at_ < (s)->legs + SESSION_LEGS; at_++) \
+        if ((leg = *at_) && !channel_ended(leg))
+
 static int64_t session_last_io_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;
 
-    for (unsigned i = 0; i < SESSION_LEGS; i++)
-        if (s->legs[i] && s->legs[i]->last_io_at_ns > at_ns)
-            at_ns = s->legs[i]->last_io_at_ns;
+    session_for_each_leg(leg, s) if (leg->last_io_at_ns > at_ns) at_ns = leg->last_io_at_ns;
     return at_ns;
 }
 
 static bool session_half_closed(const struct session *s)
 {
-    for (unsigned i = 0; i < SESSION_LEGS; i++)
-        if (s->legs[i] && (channel_read_ended(s->legs[i]) || channel_write_ended(s->legs[i])))
-            return true;
+    session_for_each_leg(leg,
+                         s) if (channel_read_ended(leg) || channel_write_ended(leg)) return true;
     return false;
 }
 
-static bool session_waits_for_quiet(const struct session *s)
+static bool session_resetting(const struct session *s)
 {
-    return s->draining && s->service->ops->finished;
+    session_for_each_leg(leg, s) if (channel_resetting(leg)) return true;
+    return false;
 }
 
-/* When the timer has to look at the session again if nothing moves until then. */
-static int64_t session_deadline_ns(const struct session *s)
+/* ${limit_ns} after ${from_ns} if that comes before ${d}; a limit of 0 is none. */
+static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
+                           enum session_due due)
 {
-    const struct service *service = s->service;
-    int64_t limit_ns = service->idle_timeout_ns > 0 ? service->idle_timeout_ns : CLOCK_NEVER;
+    int64_t at_ns = clock_add_ns(from_ns, limit_ns);
 
-    if (s->closing)
-        return clock_add_ns(s->closing_at_ns, SESSION_LINGER_NS);
-    if (service->half_close_timeout_ns > 0 && service->half_close_timeout_ns < limit_ns &&
-        session_half_closed(s))
-        limit_ns = service->half_close_timeout_ns;
-    if (session_waits_for_quiet(s) && SESSION_QUIET_NS < limit_ns)
-        limit_ns = SESSION_QUIET_NS;
-    return clock_add_ns(session_last_io_at_ns(s), limit_ns);
+    if (limit_ns > 0 && at_ns < d->at_ns)
+        *d = (struct session_deadline){.at_ns = at_ns, .due = due};
+}
+
+/* What the timer has to do next if nothing moves until then, and when. */
+static struct session_deadline session_deadline(const struct session *s)
+{
+    struct session_deadline d = {.at_ns = CLOCK_NEVER, .due = SESSION_DUE_NOTHING};
+    int64_t last_ns = session_last_io_at_ns(s);
+    int64_t seen_ns = s->checked_at_ns > last_ns ? s->checked_at_ns : last_ns;
+    bool half_closed = session_half_closed(s);
+
+    if (s->closing) {
+        session_sooner(&d, s->checked_at_ns,
+                       session_resetting(s) ? SESSION_RESET_CHECK_NS : SESSION_CHECK_NS,
+                       SESSION_DUE_CLOSING);
+        return d;
+    }
+    session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
+    if (half_closed)
+        session_sooner(&d, last_ns, s->service->half_close_timeout_ns, SESSION_DUE_HALF_CLOSE);
+    if (half_closed || s->connecting)
+        session_sooner(&d, seen_ns, SESSION_CHECK_NS, SESSION_DUE_PROBE);
+    if (s->draining && s->service->ops->finished)
+        session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);
+    return d;
 }
 
 /* The timer is moved only when it would come too late: activity makes it come too early, which is cheap. */
 static void session_arm(struct session *s)
 {
     struct loop *loop = s->owner->net->loop;
-    int64_t at_ns = session_deadline_ns(s);
+    int64_t at_ns;
 
     if (s->ending)
         return;
+    at_ns = session_deadline(s).at_ns;
     if (s->timer.state != TIMED_IDLE && s->timer.at_ns <= at_ns)
         return;
     loop_cancel(loop, &s->timer);
@@ -129,41 +169,79 @@ static void session_arm(struct session *s)
         loop_schedule(loop, &s->timer, at_ns - clock_now_ns());
 }
 
-static void session_close(struct session *s, enum session_reason reason)
+/* All that peers have acknowledged: it grows as long as one of them takes something. */
+static uint64_t session_acknowledged_bytes(const struct session *s)
 {
-    session_set_reason(s, reason);
+    uint64_t bytes = 0;
+
+    session_for_each_leg(leg, s) bytes +=
+        leg->bytes_out + channel_pending_bytes(leg) - channel_unsent_bytes(leg);
+    return bytes;
+}
+
+/* From now on the session goes on only as long as its peers take what is on the way to them. */
+static void session_begin_closing(struct session *s)
+{
+    if (s->closing)
+        return;
     s->closing = true;
-    s->closing_at_ns = clock_now_ns();
-    s->service->ops->cancel(s);
-    for (unsigned i = 0; i < SESSION_LEGS; i++)
-        if (s->legs[i])
-            channel_close(s->legs[i]);
+    s->checked_at_ns = s->progress_at_ns = clock_now_ns();
+    s->acknowledged_bytes = session_acknowledged_bytes(s);
     session_arm(s);
 }
 
-/* Nothing moved for as long as is allowed now. */
-static void session_expire(struct session *s)
+static void session_close(struct session *s, enum session_reason reason)
 {
-    if (s->closing) {
-        session_abort(s, SESSION_ERROR);
-    } else if (session_waits_for_quiet(s)) {
+    session_set_reason(s, reason);
+    s->service->ops->cancel(s);
+    session_for_each_leg(leg, s) channel_close(leg);
+    session_begin_closing(s);
+}
+
+static void session_check_closing(struct session *s)
+{
+    uint64_t acknowledged_bytes = session_acknowledged_bytes(s);
+    bool over;
+
+    if (acknowledged_bytes != s->acknowledged_bytes)
+        s->progress_at_ns = s->checked_at_ns;
+    s->acknowledged_bytes = acknowledged_bytes;
+    over = s->checked_at_ns - s->progress_at_ns >= SESSION_LINGER_NS;
+    if (over)
+        session_set_reason(s, SESSION_LINGER);
+    session_for_each_leg(leg, s) if (over || (channel_resetting(leg) &&
+                                              channel_unsent_bytes(leg) == 0)) channel_finish(leg);
+}
+
+static void session_probe(struct session *s)
+{
+    session_for_each_leg(leg, s) channel_probe(leg);
+}
+
+static void session_act(struct session *s, enum session_due due)
+{
+    s->checked_at_ns = clock_now_ns();
+    switch (due) {
+    case SESSION_DUE_NOTHING: break;
+    case SESSION_DUE_CLOSING: session_check_closing(s); break;
+    case SESSION_DUE_PROBE: session_probe(s); break;
+    case SESSION_DUE_IDLE: session_close(s, SESSION_IDLE); break;
+    case SESSION_DUE_HALF_CLOSE: session_close(s, SESSION_HALF_CLOSE); break;
+    case SESSION_DUE_QUIET:
         if (s->service->ops->finished(s))
             session_close(s, SESSION_DRAIN);
-        else
-            loop_schedule(s->owner->net->loop, &s->timer, SESSION_QUIET_NS);
-    } else {
-        session_close(s, session_half_closed(s) ? SESSION_HALF_CLOSE : SESSION_IDLE);
+        break;
     }
 }
 
 static void session_run_timer(struct task *t)
 {
     struct session *s = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct session, timer);
+    struct session_deadline d = session_deadline(s);
 
-    if (session_deadline_ns(s) > clock_now_ns())
-        session_arm(s);
-    else
-        session_expire(s);
+    if (d.at_ns <= clock_now_ns())
+        session_act(s, d.due);
+    session_arm(s);
 }
 
 static void session_drop_timer(struct task *t)
@@ -216,6 +294,13 @@ void session_leg_half_closed(struct session *s, struct channel *ch)
     session_arm(s);
 }
 
+/* The leg that is not ${ch} and still open, or NULL. */
+static struct channel *session_other_leg(const struct session *s, const struct channel *ch)
+{
+    session_for_each_leg(leg, s) if (leg != ch) return leg;
+    return NULL;
+}
+
 static enum session_reason session_reason_of(const struct session *s, const struct channel *ch,
                                              int error)
 {
@@ -224,13 +309,46 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     return ch == s->legs[0] ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET;
 }
 
+void session_leg_broken(struct session *s, struct channel *ch, int error)
+{
+    struct channel *other = session_other_leg(s, ch);
+
+    session_set_reason(s, session_reason_of(s, ch, error));
+    if (!other) {
+        channel_abort(ch, error); /* what it still sends would only be sent back to it */
+        return;
+    }
+    if (channel_read_ended(ch))
+        channel_close(other);
+    else
+        channel_discard(other);
+    channel_resume(ch);
+    session_begin_closing(s);
+}
+
+/* ${ch} was reset or failed: so is the other leg. */
+static void session_pass_reset(struct session *s, struct channel *ch)
+{
+    struct channel *other = session_other_leg(s, ch);
+
+    if (!other)
+        return;
+    if (other != s->legs[0]) {
+        channel_abort(other,
+                      0); /* the client has given up: there is nothing the server could still do */
+        return;
+    }
+    channel_reset(other);
+    if (!channel_ended(other))
+        session_begin_closing(s);
+}
+
 void session_leg_closed(struct session *s, struct channel *ch, int error)
 {
     if (error < 0) {
         session_set_reason(s, session_reason_of(s, ch, error));
-        for (unsigned i = 0; i < SESSION_LEGS; i++)
-            if (s->legs[i])
-                channel_abort(s->legs[i], 0);
+        s->service->ops->cancel(s);
+        session_pass_reset(s, ch);
     }
     MUST(s->open_legs > 0);
     if (--s->open_legs == 0)
@@ -247,9 +365,7 @@ void session_abort(struct session *s, enum session_reason reason)
 {
     session_set_reason(s, reason);
     s->service->ops->cancel(s);
-    for (unsigned i = 0; i < SESSION_LEGS; i++)
-        if (s->legs[i])
-            channel_abort(s->legs[i], 0);
+    session_for_each_leg(leg, s) channel_abort(leg, 0);
     if (s->open_legs == 0)
         session_end(s);
 }

@@ -29,7 +29,7 @@ struct session;
 
 #define SESSION_LEGS 2
 
-/* How long a peer may take to end after we did (nginx: lingering_timeout). */
+/* How long a peer that we are ending with may acknowledge nothing (nginx: lingering_timeout). */
 #define SESSION_LINGER_NS (5 * NS_PER_S)
 
 /* How long nothing may move before a draining echo session counts as finished. */
@@ -45,6 +45,7 @@ enum session_reason {
     SESSION_NO_SERVER,
     SESSION_IDLE,
     SESSION_HALF_CLOSE,
+    SESSION_LINGER,
     SESSION_DRAIN,
     SESSION_STOP,
     SESSION_ERROR
@@ -59,6 +60,7 @@ struct session_owner {
 /* What a kind of session adds. */
 struct service_ops {
     const char *name;
+    unsigned descriptors; /* that a session takes */
     /*
      * Memory for a session of ${service}. Called by the boss. The session's `client_fd` is not set yet.
      * Errors: 0; -ENOMEM
@@ -68,7 +70,7 @@ struct service_ops {
     void (*start)(struct session *s);
     /* End a connection that is being made, if there is one. On the session's loop. */
     void (*cancel)(struct session *s);
-    /* Is nothing lost when the session ends now, since what came was answered in full? NULL: cannot know. */
+    /* Has the client got the answer to all that came from it? NULL: only the peers know. */
     bool (*finished)(const struct session *s);
     /* Whom the second leg leads to, for logs. NULL: there is no second leg. */
     const char *(*peer_name)(const struct session *s);
@@ -83,13 +85,16 @@ struct session {
     void *handed_to;                    /* until then: for whoever handles the hand-over */
     struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not there (yet) */
     unsigned open_legs;
-    int client_fd; /* until the client's channel has it; -1 then */
+    int client_fd;   /* until the client's channel has it; -1 then */
+    bool connecting; /* the second leg is on its way */
     bool draining;
-    bool closing; /* ended from our side; the peers have SESSION_LINGER_NS */
+    bool closing; /* we end it: each SESSION_LINGER_NS the peers must have acknowledged more */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
     int64_t began_at_ns;
-    int64_t closing_at_ns;
+    int64_t checked_at_ns;  /* when the timer last looked without ending anything */
+    int64_t progress_at_ns; /* closing: when more was acknowledged */
+    uint64_t acknowledged_bytes;
     struct timed timer;
     struct task task; /* the hand-off, then the reaping */
     struct address peer;
@@ -133,13 +138,18 @@ void session_refuse(struct session *s);
 void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 
 /*
- * session_leg_half_closed(s, ch) / session_leg_closed(s, ch, error):
- * A channel's eof or closed event. After an error the other leg is aborted too: a reset is passed on as a reset.
+ * session_leg_half_closed(s, ch) / session_leg_broken(s, ch, error) / session_leg_closed(s, ch, error):
+ * A channel's eof, broken or closed event.
+ *
+ * Broken: what the other leg still sends is lost and discarded; what ${ch} still sends is delivered to it, then the
+ * session ends. Closed after an error: a reset is passed on as a reset, to a server at once, to the client behind
+ * what was read for it.
  *
  * Thread: loop of ${s}
  * Errors: none
  */
 void session_leg_half_closed(struct session *s, struct channel *ch);
+void session_leg_broken(struct session *s, struct channel *ch, int error);
 void session_leg_closed(struct session *s, struct channel *ch, int error);
 
 /*

@@ -14,8 +14,6 @@ struct fault {
     atomic_uint skip;
     atomic_uint times;
     atomic_int error;
-    void (*_Atomic function)(void *arg);
-    void *arg;
 };
 
 static struct fault faults[FAULT_SPLICE + 1];
@@ -28,12 +26,6 @@ void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error)
     atomic_store(&f->skip, skip);
     atomic_store(&f->error, error);
     atomic_store(&f->times, times);
-}
-
-void fault_call_back(enum fault_call call, void (*function)(void *arg), void *arg)
-{
-    faults[call].arg = arg;
-    atomic_store(&faults[call].function, function);
 }
 
 unsigned fault_calls(enum fault_call call)
@@ -56,14 +48,10 @@ static bool take(atomic_uint *left)
 static int strike(enum fault_call call)
 {
     struct fault *f = &faults[call];
-    void (*function)(void *arg);
 
     atomic_fetch_add(&f->calls, 1);
     if (atomic_load(&f->times) == 0 || take(&f->skip) || !take(&f->times))
         return 0;
-    function = atomic_exchange(&f->function, NULL);
-    if (function)
-        function(f->arg);
     return atomic_load(&f->error);
 }
 

@@ -22,15 +22,6 @@ enum fault_call { FAULT_PTHREAD_CREATE, FAULT_ACCEPT4, FAULT_SEND, FAULT_SPLICE 
 void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error);
 
 /*
- * fault_call_back(call, function, arg):
- * Call ${function} once, inside the next ${call} that fails: for what happens meanwhile.
- *
- * Thread: the test's
- * Errors: none
- */
-void fault_call_back(enum fault_call call, void (*function)(void *arg), void *arg);
-
-/*
  * fault_calls(call):
  * How often ${call} was made so far, failed or not.
  *

@@ -195,8 +195,7 @@ START_TEST(a_peer_that_never_ends_is_left_to_abort)
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
     probe_abort(&probe, -ETIMEDOUT);
     expect_closed(-ETIMEDOUT, "ac");
-    sockets_say(peer, "x"); /* sending shows the reset */
-    UNTIL(send(peer, "x", 1, MSG_NOSIGNAL) < 0);
+    UNTIL(send(peer, "x", 1, MSG_NOSIGNAL) < 0); /* it was a reset */
 }
 END_TEST
 
@@ -327,7 +326,7 @@ START_TEST(a_write_that_fails_does_not_lose_the_peers_last_bytes)
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     sockets_end(peer);
     probe_do(&probe, channel_resume);
-    expect_closed(-EPIPE, "arec" + (probe_saw(&probe, PROBE_EOF) ? 0 : 0));
+    expect_closed(-EPIPE, "arc");
     ck_assert_uint_eq(probe_read(&probe), 10);
 }
 END_TEST
@@ -351,12 +350,20 @@ START_TEST(a_write_for_which_the_kernel_has_no_memory_ends_the_channel)
 }
 END_TEST
 
+/* Receive, so that there is room to send again, until ${event}. */
+static void hear_until(char event)
+{
+    static uint8_t data[60000];
+
+    while (!probe_saw(&probe, event))
+        (void)recv(peer, data, sizeof(data), MSG_DONTWAIT);
+}
+
 START_TEST(an_error_while_sending_what_waits_is_told_too)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     fault_plan(FAULT_SEND, 0, 1, ENOBUFS);
-    sockets_hear_pattern(peer, 0, 1000000);
-    probe_wait(&probe, PROBE_CLOSED);
+    hear_until(PROBE_CLOSED);
     ck_assert_int_eq(probe.error, -ENOBUFS);
 }
 END_TEST
@@ -366,8 +373,7 @@ START_TEST(when_sending_breaks_a_waiting_writer_is_let_go)
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     ck_assert(!probe_writable(&probe));
     fault_plan(FAULT_SEND, 0, 1, EPIPE);
-    sockets_hear_pattern(peer, 0, 1000000);
-    probe_wait(&probe, PROBE_WRITABLE);
+    hear_until(PROBE_WRITABLE);
     ck_assert_uint_eq(probe_pending(&probe), 0);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));

@@ -1,0 +1,80 @@
+/*
+ * support/host: who runs sessions in a test, in the place of a worker: a loop with an owner on it.
+ */
+#ifndef SUPPORT_HOST_H
+#define SUPPORT_HOST_H
+
+#include <stdatomic.h>
+
+#include "service/session.h"
+
+struct host {
+    struct session_owner owner;
+    struct loop *loop;
+    struct service service; /* settings may be changed before the first client */
+    struct list sessions;
+    atomic_uint adopted;
+    atomic_uint ended;
+    atomic_int reason; /* enum session_reason of the one that ended last */
+};
+
+/*
+ * host_open(h, ops, upstream):
+ * A host for sessions of a service with ${ops}: no timeouts, splice as large reads suggest.
+ *
+ * Thread: the test's
+ * Owns:   ${upstream} is borrowed
+ * Errors: none (the test fails)
+ */
+void host_open(struct host *h, const struct service_ops *ops, struct upstream *upstream);
+
+/*
+ * host_close(h):
+ * Abort what is left, end the loop and see that every session has ended once.
+ *
+ * Thread: the test's
+ * Errors: none (the test fails)
+ */
+void host_close(struct host *h);
+
+/*
+ * host_client(h) / host_adopt(h, fd):
+ * A session with a new TCP client, whose descriptor is the result; a session with the client at the other end of
+ * ${fd}.
+ *
+ * Thread: the test's
+ * Owns:   the caller owns the client's descriptor; the session has ${fd}
+ * Errors: none (the test fails)
+ */
+int host_client(struct host *h);
+void host_adopt(struct host *h, int fd);
+
+/*
+ * host_drain(h) / host_abort(h, reason):
+ * session_drain() and session_abort() for each session.
+ *
+ * Thread: the test's
+ * Errors: none
+ */
+void host_drain(struct host *h);
+void host_abort(struct host *h, enum session_reason reason);
+
+/*
+ * host_pending(h):
+ * The bytes that wait in all channels of all sessions.
+ *
+ * Thread: the test's
+ * Errors: none
+ */
+size_t host_pending(struct host *h);
+
+/*
+ * host_expect_end(h, reason):
+ * Wait until every session has ended, the last one for ${reason}.
+ *
+ * Thread: the test's
+ * Errors: none (the test fails)
+ */
+void host_expect_end(struct host *h, enum session_reason reason);
+
+#endif

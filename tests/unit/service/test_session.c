@@ -1,0 +1,279 @@
+/* service/session: its timeouts, draining, and that it ends once, whoever ends it. */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "service/echo.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct host host;
+static unsigned before;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    host_open(&host, &echo_ops, NULL);
+}
+
+static void teardown(void)
+{
+    host_close(&host);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+START_TEST(every_reason_has_a_text_of_its_own)
+{
+    for (int i = SESSION_OPEN; i <= SESSION_ERROR; i++)
+        for (int j = SESSION_OPEN; j < i; j++)
+            ck_assert_str_ne(session_reason_text((enum session_reason)i),
+                             session_reason_text((enum session_reason)j));
+}
+END_TEST
+
+START_TEST(a_refused_session_resets_its_client_and_closes_its_descriptor_once)
+{
+    struct session *s;
+    int ours, client;
+
+    sockets_tcp(&ours, &client);
+    ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
+    s->client_fd = ours;
+    session_refuse(s);
+    sockets_hear_reset(client);
+    close(client);
+}
+END_TEST
+
+START_TEST(a_session_that_never_got_a_descriptor_can_be_refused)
+{
+    struct session *s;
+
+    ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
+    session_refuse(s);
+}
+END_TEST
+
+/* ---- idle ---- */
+
+START_TEST(an_idle_session_is_ended_in_good_order)
+{
+    int64_t began_at_ns;
+    int client;
+
+    host.service.idle_timeout_ns = 150 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_say(client, "x");
+    sockets_hear(client, "x");
+    began_at_ns = clock_now_ns();
+    sockets_hear_end(client); /* not a reset */
+    ck_assert_int_ge(since_ms(began_at_ns), 130);
+    ck_assert_int_lt(since_ms(began_at_ns), 1500);
+    close(client);
+    host_expect_end(&host, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(a_session_nobody_ever_spoke_in_is_idle_too)
+{
+    int client;
+
+    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_hear_end(client);
+    close(client);
+    host_expect_end(&host, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(a_busy_session_is_not_idle)
+{
+    int client;
+
+    host.service.idle_timeout_ns = 200 * NS_PER_MS;
+    client = host_client(&host);
+    for (int i = 0; i < 10; i++) {
+        PAUSE_MS(60);
+        sockets_say(client, "x");
+        sockets_hear(client, "x");
+    }
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+END_TEST
+
+START_TEST(without_an_idle_timeout_nothing_happens)
+{
+    int client = host_client(&host);
+
+    PAUSE_MS(200);
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+END_TEST
+
+/* ---- closing ---- */
+
+START_TEST(an_idle_client_that_takes_nothing_more_is_reset_in_the_end)
+{
+    int client;
+
+    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_stuff(client, 0);
+    host_expect_end(&host, SESSION_IDLE); /* idle, then as long as SESSION_LINGER_NS allows */
+    while (recv(client, (char[60000]){0}, 60000, 0) > 0)
+        ;
+    ck_assert_int_eq(errno, ECONNRESET);
+    close(client);
+}
+END_TEST
+
+START_TEST(closing_goes_on_as_long_as_the_client_takes_something)
+{
+    size_t sent, heard = 0;
+    int client;
+
+    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    client = host_client(&host);
+    sent = sockets_stuff(client, 0);
+    sockets_end(client);
+    PAUSE_MS(300); /* idle; the rest is on its way out */
+    while (heard < sent) {
+        size_t n = sent - heard < 200000 ? sent - heard : 200000;
+
+        sockets_hear_pattern(client, heard, n);
+        heard += n;
+        PAUSE_MS(2);
+    }
+    sockets_hear_end(client);
+    close(client);
+    host_expect_end(&host, SESSION_IDLE);
+}
+END_TEST
+
+/* ---- draining ---- */
+
+START_TEST(a_draining_session_that_is_quiet_ends)
+{
+    int client = host_client(&host);
+    int64_t began_at_ns;
+
+    sockets_say(client, "x");
+    sockets_hear(client, "x");
+    began_at_ns = clock_now_ns();
+    host_drain(&host);
+    sockets_hear_end(client);
+    ck_assert_int_ge(since_ms(began_at_ns), SESSION_QUIET_NS / NS_PER_MS - 50);
+    close(client);
+    host_expect_end(&host, SESSION_DRAIN);
+}
+END_TEST
+
+START_TEST(a_draining_session_answers_what_came)
+{
+    size_t sent;
+    int client = host_client(&host);
+
+    sent = sockets_stuff(client, 0);
+    host_drain(&host);
+    PAUSE_MS(1300); /* longer than the quiet time: it is not finished */
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    sockets_hear_pattern(client, 0, sent);
+    sockets_hear_end(client);
+    close(client);
+    host_expect_end(&host, SESSION_DRAIN);
+}
+END_TEST
+
+START_TEST(a_draining_session_goes_on_while_its_client_speaks)
+{
+    int client = host_client(&host);
+
+    host_drain(&host);
+    for (int i = 0; i < 15; i++) {
+        sockets_say(client, "x");
+        sockets_hear(client, "x");
+        PAUSE_MS(100);
+    }
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+END_TEST
+
+START_TEST(a_draining_session_still_has_its_idle_timeout)
+{
+    int64_t began_at_ns = clock_now_ns();
+    int client;
+
+    host.service.idle_timeout_ns = 300 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_stuff(client, 0); /* never finished */
+    host_drain(&host);
+    host_expect_end(&host, SESSION_IDLE);
+    ck_assert_int_lt(since_ms(began_at_ns), 10000);
+    close(client);
+}
+END_TEST
+
+/* ---- aborting ---- */
+
+START_TEST(an_aborted_session_resets_its_client_and_keeps_the_first_reason)
+{
+    int client = host_client(&host);
+
+    host_abort(&host, SESSION_STOP);
+    host_abort(&host, SESSION_ERROR);
+    sockets_hear_reset(client);
+    close(client);
+    host_expect_end(&host, SESSION_STOP);
+}
+END_TEST
+
+START_TEST(a_loop_that_ends_leaves_no_session_behind)
+{
+    int clients[20];
+
+    for (int i = 0; i < 20; i++)
+        clients[i] = host_client(&host);
+    sockets_stuff(clients[0], 0);
+    host_close(&host);
+    for (int i = 1; i < 20; i++)
+        sockets_hear_reset(clients[i]);
+    for (int i = 0; i < 20; i++)
+        close(clients[i]);
+    host_open(&host, &echo_ops, NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/session");
+    TCase *tc = suite_group(suite, "session");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, every_reason_has_a_text_of_its_own);
+    tcase_add_test(tc, a_refused_session_resets_its_client_and_closes_its_descriptor_once);
+    tcase_add_test(tc, a_session_that_never_got_a_descriptor_can_be_refused);
+    tcase_add_test(tc, an_idle_session_is_ended_in_good_order);
+    tcase_add_test(tc, a_session_nobody_ever_spoke_in_is_idle_too);
+    tcase_add_test(tc, a_busy_session_is_not_idle);
+    tcase_add_test(tc, without_an_idle_timeout_nothing_happens);
+    tcase_add_test(tc, an_idle_client_that_takes_nothing_more_is_reset_in_the_end);
+    tcase_add_test(tc, closing_goes_on_as_long_as_the_client_takes_something);
+    tcase_add_test(tc, a_draining_session_that_is_quiet_ends);
+    tcase_add_test(tc, a_draining_session_answers_what_came);
+    tcase_add_test(tc, a_draining_session_goes_on_while_its_client_speaks);
+    tcase_add_test(tc, a_draining_session_still_has_its_idle_timeout);
+    tcase_add_test(tc, an_aborted_session_resets_its_client_and_keeps_the_first_reason);
+    tcase_add_test(tc, a_loop_that_ends_leaves_no_session_behind);
+    return suite_run(suite);
+}
