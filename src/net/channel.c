@@ -128,6 +128,7 @@ void channel_write_failed(struct channel *ch, int error)
         return;
     }
     ch->flags |= CHANNEL_WRITE_BROKEN;
+    ch->error = (int16_t)error;
     channel_watch(ch);
     channel_become_writable(ch);
     handler_broken(ch->pipeline.head, error);
@@ -271,8 +272,16 @@ void channel_resume(struct channel *ch)
     channel_watch(ch);
 }
 
+/*
+ * A reset that send(2) has reported looks like end of file to recv(2) afterwards: ECONNRESET tells it apart from the
+ * EPIPE of a peer that had ended cleanly before it refused our bytes (tcp_reset() in Linux' net/ipv4/tcp_input.c).
+ */
 static void channel_on_eof(struct channel *ch)
 {
+    if ((ch->flags & CHANNEL_WRITE_BROKEN) && ch->error == -ECONNRESET) {
+        channel_abort(ch, -ECONNRESET);
+        return;
+    }
     ch->flags |= CHANNEL_READ_ENDED;
     ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
     channel_watch(ch);

@@ -17,6 +17,7 @@ struct call {
     size_t len;
     int number;
     void (*operation)(struct channel *ch);
+    bool (*question)(const struct channel *ch);
     size_t result;
 };
 
@@ -65,6 +66,14 @@ static void on_writable(struct handler *h)
     note(probe_of(h), PROBE_WRITABLE);
 }
 
+static void on_broken(struct handler *h, int error)
+{
+    struct probe *p = probe_of(h);
+
+    p->broken = error;
+    note(p, PROBE_BROKEN);
+}
+
 static void on_closed(struct handler *h, int error)
 {
     struct probe *p = probe_of(h);
@@ -78,6 +87,7 @@ static const struct handler_ops probe_ops = {.name = "probe",
                                              .read = on_read,
                                              .eof = on_eof,
                                              .writable = on_writable,
+                                             .broken = on_broken,
                                              .closed = on_closed};
 
 struct netloop *probe_net(struct loop *loop)
@@ -230,19 +240,34 @@ size_t probe_pending(struct probe *p)
     return c.result;
 }
 
-static void do_writable(void *arg)
+static void do_unsent(void *arg)
 {
     struct call *c = arg;
 
-    c->result = channel_writable(&c->p->channel);
+    c->result = channel_unsent_bytes(&c->p->channel);
 }
 
-bool probe_writable(struct probe *p)
+size_t probe_unsent(struct probe *p)
 {
     struct call c = {.p = p};
 
-    call(&c, do_writable);
+    call(&c, do_unsent);
     return c.result;
+}
+
+static void do_question(void *arg)
+{
+    struct call *c = arg;
+
+    c->result = c->question(&c->p->channel);
+}
+
+bool probe_is(struct probe *p, bool (*question)(const struct channel *ch))
+{
+    struct call c = {.p = p, .question = question};
+
+    call(&c, do_question);
+    return c.result != 0;
 }
 
 bool probe_saw(struct probe *p, char event)

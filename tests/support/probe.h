@@ -8,11 +8,12 @@
 
 #include "net/channel.h"
 
-/* Letters of events: active, read (once for several in a row), eof, writable, closed. */
+/* Letters of events: active, read (once for several in a row), eof, writable, broken, closed. */
 #define PROBE_ACTIVE   'a'
 #define PROBE_READ     'r'
 #define PROBE_EOF      'e'
 #define PROBE_WRITABLE 'w'
+#define PROBE_BROKEN   'b'
 #define PROBE_CLOSED   'c'
 
 #define PROBE_EVENTS 64
@@ -24,7 +25,8 @@ struct probe {
     struct buffer read; /* all bytes that were read */
     char events[PROBE_EVENTS];
     unsigned n_reads;
-    int error; /* of the closed event */
+    int broken; /* error of the broken event */
+    int error;  /* of the closed event */
     void (*on_read)(struct probe *p);
     void (*on_eof)(struct probe *p);
     char seen[PROBE_EVENTS];
@@ -81,8 +83,8 @@ void probe_abort(struct probe *p, int error);
 void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode);
 
 /*
- * probe_events(p) / probe_read(p) / probe_pending(p) / probe_writable(p):
- * The letters so far; the bytes read so far; the bytes that wait to be sent; is the channel writable?
+ * probe_events(p) / probe_read(p) / probe_pending(p) / probe_unsent(p):
+ * The letters so far; the bytes read so far; those that wait to be sent; those that were not acknowledged.
  *
  * Thread: the test's
  * Errors: none
@@ -90,7 +92,16 @@ void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode);
 const char *probe_events(struct probe *p);
 size_t probe_read(struct probe *p);
 size_t probe_pending(struct probe *p);
-bool probe_writable(struct probe *p);
+size_t probe_unsent(struct probe *p);
+
+/*
+ * probe_is(p, question):
+ * What ${question}, such as channel_writable, says of the channel.
+ *
+ * Thread: the test's
+ * Errors: none
+ */
+bool probe_is(struct probe *p, bool (*question)(const struct channel *ch));
 
 /*
  * probe_saw(p, event) / probe_wait(p, event):

@@ -155,14 +155,14 @@ START_TEST(above_the_high_water_mark_a_channel_is_unwritable)
     while (probe_pending(&probe) + 1000 <= CHANNEL_HIGH_BYTES) {
         ck_assert_int_eq(probe_write_pattern(&probe, sent, 1000), 0);
         sent += 1000;
-        ck_assert(probe_writable(&probe));
+        ck_assert(probe_is(&probe, channel_writable));
     }
     ck_assert_int_eq(probe_write_pattern(&probe, sent, CHANNEL_HIGH_BYTES - probe_pending(&probe)),
                      0);
-    ck_assert(probe_writable(&probe)); /* the mark itself is not above it */
+    ck_assert(probe_is(&probe, channel_writable)); /* the mark itself is not above it */
     ck_assert_uint_eq(probe_pending(&probe), CHANNEL_HIGH_BYTES);
     ck_assert_int_eq(probe_write(&probe, "x", 1), 0);
-    ck_assert(!probe_writable(&probe));
+    ck_assert(!probe_is(&probe, channel_writable));
     ck_assert_int_eq(probe_write(&probe, "x", 1), 0); /* still taken */
     ck_assert(!probe_saw(&probe, PROBE_WRITABLE));
 }
@@ -178,16 +178,16 @@ START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
     sent = fill_kernel();
     ck_assert_int_eq(probe_write_pattern(&probe, sent, 2 * CHANNEL_HIGH_BYTES), 0);
     sent += 2 * CHANNEL_HIGH_BYTES;
-    ck_assert(!probe_writable(&probe));
+    ck_assert(!probe_is(&probe, channel_writable));
     while (heard < sent) {
         size_t n = sent - heard < 512 ? sent - heard : 512;
 
-        ck_assert(probe_pending(&probe) < CHANNEL_LOW_BYTES || !probe_writable(&probe));
+        ck_assert(probe_pending(&probe) < CHANNEL_LOW_BYTES || !probe_is(&probe, channel_writable));
         sockets_hear_pattern(peer, heard, n);
         heard += n;
     }
     UNTIL(probe_pending(&probe) == 0);
-    ck_assert(probe_writable(&probe));
+    ck_assert(probe_is(&probe, channel_writable));
     ck_assert_str_eq(probe_events(&probe), "aw");
 }
 END_TEST

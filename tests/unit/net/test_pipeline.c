@@ -240,7 +240,7 @@ END_TEST
 START_TEST(water_marks_reach_the_tail_through_the_handlers)
 {
     probe_start(&probe);
-    while (probe_writable(&probe))
+    while (probe_is(&probe, channel_writable))
         ck_assert_int_eq(probe_write_pattern(&probe, 0, 60000), 0);
     letters();
     while (!probe_saw(&probe, PROBE_WRITABLE)) {

@@ -121,41 +121,52 @@ END_TEST
 
 /* ---- closing ---- */
 
-START_TEST(an_idle_client_that_takes_nothing_more_is_reset_in_the_end)
+/* Receive pieces of the pattern with pauses between them until the end of file; how many bytes came. */
+static size_t hear_slowly(int client)
+{
+    static uint8_t data[100000], expected[sizeof(data)];
+    size_t heard = 0;
+
+    for (;;) {
+        ssize_t n = recv(client, data, sizeof(data), 0);
+
+        ck_assert_int_ge(n, 0);
+        if (n == 0)
+            return heard;
+        sockets_pattern(expected, heard, (size_t)n);
+        ck_assert_mem_eq(data, expected, (size_t)n);
+        heard += (size_t)n;
+        PAUSE_MS(2);
+    }
+}
+
+START_TEST(closing_goes_on_as_long_as_the_client_takes_something)
 {
     int client;
 
-    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    host.service.idle_timeout_ns = 500 * NS_PER_MS;
     client = host_client(&host);
     sockets_stuff(client, 0);
-    host_expect_end(&host, SESSION_IDLE); /* idle, then as long as SESSION_LINGER_NS allows */
+    PAUSE_MS(500); /* idle now: what was read goes out, what was not is given up */
+    ck_assert_uint_gt(hear_slowly(client), 100000);
+    close(client);
+    host_expect_end(&host, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not)
+{
+    int client;
+
+    host.service.idle_timeout_ns = 500 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_stuff(client, 0);
+    host_drain(&host);
+    host_expect_end(&host, SESSION_IDLE); /* and then as long as SESSION_LINGER_NS allows */
     while (recv(client, (char[60000]){0}, 60000, 0) > 0)
         ;
     ck_assert_int_eq(errno, ECONNRESET);
     close(client);
-}
-END_TEST
-
-START_TEST(closing_goes_on_as_long_as_the_client_takes_something)
-{
-    size_t sent, heard = 0;
-    int client;
-
-    host.service.idle_timeout_ns = 100 * NS_PER_MS;
-    client = host_client(&host);
-    sent = sockets_stuff(client, 0);
-    sockets_end(client);
-    PAUSE_MS(300); /* idle; the rest is on its way out */
-    while (heard < sent) {
-        size_t n = sent - heard < 200000 ? sent - heard : 200000;
-
-        sockets_hear_pattern(client, heard, n);
-        heard += n;
-        PAUSE_MS(2);
-    }
-    sockets_hear_end(client);
-    close(client);
-    host_expect_end(&host, SESSION_IDLE);
 }
 END_TEST
 
@@ -184,7 +195,7 @@ START_TEST(a_draining_session_answers_what_came)
 
     sent = sockets_stuff(client, 0);
     host_drain(&host);
-    PAUSE_MS(1300); /* longer than the quiet time: it is not finished */
+    PAUSE_MS(1100); /* longer than the quiet time: it is not finished */
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
     sockets_hear_pattern(client, 0, sent);
     sockets_hear_end(client);
@@ -198,7 +209,7 @@ START_TEST(a_draining_session_goes_on_while_its_client_speaks)
     int client = host_client(&host);
 
     host_drain(&host);
-    for (int i = 0; i < 15; i++) {
+    for (int i = 0; i < 12; i++) {
         sockets_say(client, "x");
         sockets_hear(client, "x");
         PAUSE_MS(100);
@@ -206,21 +217,6 @@ START_TEST(a_draining_session_goes_on_while_its_client_speaks)
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-}
-END_TEST
-
-START_TEST(a_draining_session_still_has_its_idle_timeout)
-{
-    int64_t began_at_ns = clock_now_ns();
-    int client;
-
-    host.service.idle_timeout_ns = 300 * NS_PER_MS;
-    client = host_client(&host);
-    sockets_stuff(client, 0); /* never finished */
-    host_drain(&host);
-    host_expect_end(&host, SESSION_IDLE);
-    ck_assert_int_lt(since_ms(began_at_ns), 10000);
-    close(client);
 }
 END_TEST
 
@@ -267,12 +263,11 @@ int main(void)
     tcase_add_test(tc, a_session_nobody_ever_spoke_in_is_idle_too);
     tcase_add_test(tc, a_busy_session_is_not_idle);
     tcase_add_test(tc, without_an_idle_timeout_nothing_happens);
-    tcase_add_test(tc, an_idle_client_that_takes_nothing_more_is_reset_in_the_end);
     tcase_add_test(tc, closing_goes_on_as_long_as_the_client_takes_something);
+    tcase_add_test(tc, a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not);
     tcase_add_test(tc, a_draining_session_that_is_quiet_ends);
     tcase_add_test(tc, a_draining_session_answers_what_came);
     tcase_add_test(tc, a_draining_session_goes_on_while_its_client_speaks);
-    tcase_add_test(tc, a_draining_session_still_has_its_idle_timeout);
     tcase_add_test(tc, an_aborted_session_resets_its_client_and_keeps_the_first_reason);
     tcase_add_test(tc, a_loop_that_ends_leaves_no_session_behind);
     return suite_run(suite);

@@ -1,0 +1,284 @@
+/* net/channel, ended from our side: lingering close, discard, and a reset that overtakes nothing. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/loop_runner.h"
+#include "support/probe.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define LONG_BYTES (8u << 20) /* more than the kernel takes */
+
+static struct loop *loop;
+static struct netloop *net;
+static struct probe probe;
+static int ours, peer;
+static unsigned before;
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    net = probe_net(loop);
+    before = process_descriptors();
+    sockets_tcp(&ours, &peer);
+    probe_init(&probe, net, ours);
+    probe_start(&probe);
+}
+
+static void teardown(void)
+{
+    probe_close(&probe);
+    if (peer >= 0)
+        close(peer);
+    ck_assert_uint_eq(process_descriptors(), before);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
+}
+
+static void reset_peer(void)
+{
+    sockets_reset(peer);
+    peer = -1;
+}
+
+static void expect_closed(int error, const char *events)
+{
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_str_eq(probe_events(&probe), events);
+    ck_assert_int_eq(probe.error, error);
+}
+
+/* ---- close ---- */
+
+START_TEST(close_sends_what_waits_and_discards_what_comes)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, channel_close);
+    probe_do(&probe, channel_close);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    sockets_say_pattern(peer, 0, 200000); /* unread input would become a reset */
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    sockets_hear_end(peer);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(probe.error, 0);
+    ck_assert(!probe_saw(&probe, PROBE_READ));
+    ck_assert(!probe_saw(&probe, PROBE_EOF));
+}
+END_TEST
+
+START_TEST(close_reads_on_even_if_the_channel_was_paused)
+{
+    probe_do(&probe, channel_pause);
+    probe_do(&probe, channel_close);
+    probe_do(&probe, channel_pause); /* too late */
+    sockets_say(peer, "x");
+    sockets_hear_end(peer);
+    sockets_end(peer);
+    expect_closed(0, "ac");
+}
+END_TEST
+
+START_TEST(close_after_the_peers_end_of_file_ends_at_once)
+{
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, channel_close);
+    sockets_hear_end(peer);
+    expect_closed(0, "aec");
+}
+END_TEST
+
+START_TEST(close_after_our_end_of_file_waits_for_the_peers)
+{
+    probe_do(&probe, channel_shutdown_write);
+    probe_do(&probe, channel_close);
+    sockets_hear_end(peer);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    sockets_end(peer);
+    expect_closed(0, "ac");
+}
+END_TEST
+
+START_TEST(close_before_the_start_lingers_too)
+{
+    struct probe early;
+    int fd, early_peer;
+
+    sockets_tcp(&fd, &early_peer);
+    probe_init(&early, net, fd);
+    probe_do(&early, channel_close);
+    sockets_say(early_peer, "x");
+    sockets_hear_end(early_peer);
+    sockets_end(early_peer);
+    probe_wait(&early, PROBE_CLOSED);
+    ck_assert_str_eq(probe_events(&early), "c");
+    probe_close(&early);
+    close(early_peer);
+}
+END_TEST
+
+START_TEST(a_reset_while_closing_is_told)
+{
+    probe_do(&probe, channel_close);
+    reset_peer();
+    expect_closed(-ECONNRESET, "ac");
+}
+END_TEST
+
+/* ---- discard ---- */
+
+START_TEST(discarded_input_is_read_and_thrown_away)
+{
+    probe_do(&probe, channel_pause);
+    sockets_say(peer, "early");
+    probe_do(&probe, channel_discard);
+    sockets_say_pattern(peer, 0, LONG_BYTES); /* more than fits anywhere unread */
+    ck_assert_int_eq(probe_write(&probe, "answer", 6), 0);
+    sockets_hear(peer, "answer");
+    UNTIL(probe.channel.bytes_in == 5 + LONG_BYTES);
+    ck_assert_str_eq(probe_events(&probe), "a");
+}
+END_TEST
+
+/* ---- finish ---- */
+
+START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
+{
+    ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
+    probe_do(&probe, channel_close);
+    sockets_hear(peer, "bye");
+    sockets_hear_end(peer);
+    UNTIL(probe_unsent(&probe) == 0);
+    probe_do(&probe, channel_finish);
+    expect_closed(0, "ac");
+    sockets_hear_end(peer); /* still, and not a reset */
+}
+END_TEST
+
+START_TEST(a_peer_that_has_not_got_all_is_reset)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, channel_close);
+    probe_do(&probe, channel_finish);
+    expect_closed(0, "ac");
+    while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
+        ;
+    ck_assert_int_eq(errno, ECONNRESET);
+}
+END_TEST
+
+START_TEST(what_the_peer_has_not_acknowledged_is_counted)
+{
+    ck_assert_uint_eq(probe_unsent(&probe), 0);
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    ck_assert_uint_gt(probe_unsent(&probe), probe_pending(&probe));
+    ck_assert_uint_lt(probe_unsent(&probe), LONG_BYTES);
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    UNTIL(probe_unsent(&probe) == 0);
+}
+END_TEST
+
+/* ---- reset ---- */
+
+START_TEST(a_reset_with_nothing_on_the_way_is_at_once)
+{
+    UNTIL(probe_unsent(&probe) == 0);
+    probe_do(&probe, channel_reset);
+    expect_closed(0, "ac");
+    sockets_hear_reset(peer);
+}
+END_TEST
+
+START_TEST(a_reset_comes_behind_what_was_written)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, channel_reset);
+    ck_assert(probe_is(&probe, channel_resetting));
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    sockets_say(peer, "x"); /* discarded */
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    UNTIL(probe_unsent(&probe) == 0);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    probe_do(&probe, channel_finish);
+    expect_closed(0, strchr(probe_events(&probe), PROBE_WRITABLE) ? "awc" : "ac");
+    ck_assert(!probe_is(&probe, channel_resetting));
+    sockets_hear_reset(peer);
+}
+END_TEST
+
+START_TEST(a_reset_after_our_end_of_file_still_is_one)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, channel_shutdown_write);
+    probe_do(&probe, channel_reset);
+    probe_do(&probe, channel_finish);
+    probe_wait(&probe, PROBE_CLOSED);
+    while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
+        ;
+    ck_assert_int_eq(errno, ECONNRESET);
+}
+END_TEST
+
+/* ---- probe ---- */
+
+START_TEST(a_reset_that_nobody_reads_is_found_by_asking)
+{
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, channel_probe);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED)); /* an end of file is none */
+    reset_peer();
+    PAUSE_MS(20);
+    probe_do(&probe, channel_probe);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_lt(probe.error, 0);
+    probe_do(&probe, channel_probe);
+}
+END_TEST
+
+START_TEST(a_reset_of_a_channel_that_was_not_started_is_found_by_asking)
+{
+    struct probe early;
+    int fd, early_peer;
+
+    sockets_tcp(&fd, &early_peer);
+    probe_init(&early, net, fd);
+    probe_do(&early, channel_probe);
+    ck_assert(!probe_saw(&early, PROBE_CLOSED));
+    sockets_reset(early_peer);
+    PAUSE_MS(20);
+    probe_do(&early, channel_probe);
+    probe_wait(&early, PROBE_CLOSED);
+    ck_assert_int_eq(early.error, -ECONNRESET);
+    probe_close(&early);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/channel_close");
+    TCase *tc = suite_group(suite, "close");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, close_sends_what_waits_and_discards_what_comes);
+    tcase_add_test(tc, close_reads_on_even_if_the_channel_was_paused);
+    tcase_add_test(tc, close_after_the_peers_end_of_file_ends_at_once);
+    tcase_add_test(tc, close_after_our_end_of_file_waits_for_the_peers);
+    tcase_add_test(tc, close_before_the_start_lingers_too);
+    tcase_add_test(tc, a_reset_while_closing_is_told);
+    tcase_add_test(tc, discarded_input_is_read_and_thrown_away);
+    tcase_add_test(tc, a_silent_peer_that_has_got_all_is_left_without_a_reset);
+    tcase_add_test(tc, a_peer_that_has_not_got_all_is_reset);
+    tcase_add_test(tc, what_the_peer_has_not_acknowledged_is_counted);
+    tcase_add_test(tc, a_reset_with_nothing_on_the_way_is_at_once);
+    tcase_add_test(tc, a_reset_comes_behind_what_was_written);
+    tcase_add_test(tc, a_reset_after_our_end_of_file_still_is_one);
+    tcase_add_test(tc, a_reset_that_nobody_reads_is_found_by_asking);
+    tcase_add_test(tc, a_reset_of_a_channel_that_was_not_started_is_found_by_asking);
+    return suite_run(suite);
+}
