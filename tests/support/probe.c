@@ -31,7 +31,7 @@ static void note(struct probe *p, char event)
     size_t n = strlen(p->events);
 
     ck_assert_uint_lt(n + 1, sizeof(p->events));
-    if (event != PROBE_READ || n == 0 || p->events[n - 1] != PROBE_READ)
+    if ((event != PROBE_READ && event != PROBE_WRITABLE) || n == 0 || p->events[n - 1] != event)
         p->events[n] = event;
 }
 
@@ -63,7 +63,11 @@ static void on_eof(struct handler *h)
 
 static void on_writable(struct handler *h)
 {
-    note(probe_of(h), PROBE_WRITABLE);
+    struct probe *p = probe_of(h);
+
+    note(p, PROBE_WRITABLE);
+    if (p->on_writable)
+        p->on_writable(p);
 }
 
 static void on_broken(struct handler *h, int error)

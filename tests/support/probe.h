@@ -8,7 +8,7 @@
 
 #include "net/channel.h"
 
-/* Letters of events: active, read (once for several in a row), eof, writable, broken, closed. */
+/* Letters of events: active, read, eof, writable, broken, closed; read and writable once for several in a row. */
 #define PROBE_ACTIVE   'a'
 #define PROBE_READ     'r'
 #define PROBE_EOF      'e'
@@ -29,6 +29,7 @@ struct probe {
     int error;  /* of the closed event */
     void (*on_read)(struct probe *p);
     void (*on_eof)(struct probe *p);
+    void (*on_writable)(struct probe *p);
     char seen[PROBE_EVENTS];
 };
 

@@ -168,10 +168,19 @@ START_TEST(above_the_high_water_mark_a_channel_is_unwritable)
 }
 END_TEST
 
+static unsigned times_writable;
+
+static void count_writable(struct probe *p)
+{
+    (void)p;
+    times_writable++;
+}
+
 START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
 {
     size_t sent, heard = 0;
 
+    probe.on_writable = count_writable;
     sockets_small(ours);
     sockets_small(peer);
     probe_start(&probe);
@@ -189,6 +198,7 @@ START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
     UNTIL(probe_pending(&probe) == 0);
     ck_assert(probe_is(&probe, channel_writable));
     ck_assert_str_eq(probe_events(&probe), "aw");
+    ck_assert_uint_eq(times_writable, 1);
 }
 END_TEST
 
