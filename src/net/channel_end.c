@@ -1,0 +1,104 @@
+/* net/channel_end: the ways a channel ends. See channel.h. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/channel_internal.h"
+#include "net/sock.h"
+
+void channel_run_end(struct task *t)
+{
+    struct channel *ch = CONTAINER_OF(t, struct channel, end);
+    struct linger reset = {.l_onoff = 1, .l_linger = 0};
+
+    channel_drop_pending(ch);
+    if (ch->flags & CHANNEL_RESET)
+        (void)setsockopt(ch->io.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    close(ch->io.fd);
+    handler_closed(ch->pipeline.head, ch->error);
+}
+
+void channel_end(struct channel *ch, int error)
+{
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    ch->flags |= CHANNEL_ENDED;
+    ch->error = (int16_t)error;
+    channel_watch(ch);
+    loop_reap(channel_net(ch)->loop, &ch->end);
+}
+
+void channel_end_if_done(struct channel *ch)
+{
+    if ((ch->flags & CHANNEL_READ_ENDED) &&
+        (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN)))
+        channel_end(ch, 0);
+}
+
+void channel_discard(struct channel *ch)
+{
+    ch->flags |= CHANNEL_DISCARD;
+    channel_resume(ch);
+}
+
+void channel_close(struct channel *ch)
+{
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    channel_discard(ch);
+    channel_send_eof(ch);
+    channel_end_if_done(ch);
+}
+
+void channel_reset(struct channel *ch)
+{
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    if (channel_unsent_bytes(ch) == 0) {
+        channel_abort(ch, 0);
+        return;
+    }
+    ch->flags |= CHANNEL_RESET;
+    channel_discard(ch);
+}
+
+void channel_finish(struct channel *ch)
+{
+    bool clean = (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED;
+
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    if (clean && channel_unsent_bytes(ch) == 0)
+        channel_end(ch, 0);
+    else
+        channel_abort(ch, 0);
+}
+
+void channel_abort(struct channel *ch, int error)
+{
+    MUST(loop_is_current(channel_net(ch)->loop));
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    ch->flags |= CHANNEL_RESET;
+    channel_end(ch, error);
+}
+
+void channel_probe(struct channel *ch)
+{
+    int error;
+
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    error = sock_error(ch->io.fd);
+    if (error < 0)
+        channel_abort(ch, error);
+}
+
+bool channel_ended(const struct channel *ch)
+{
+    return ch->flags & CHANNEL_ENDED;
+}
+
+bool channel_resetting(const struct channel *ch)
+{
+    return (ch->flags & (CHANNEL_RESET | CHANNEL_ENDED)) == CHANNEL_RESET;
+}

@@ -1,0 +1,186 @@
+/* net/channel_write: sending, and what waits to be sent. See channel.h. */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include "net/channel_internal.h"
+
+void channel_drop_pending(struct channel *ch)
+{
+    if (ch->pipe)
+        pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
+    ch->pipe = NULL;
+    buffer_clear(&ch->out);
+    ch->flags &= (uint16_t)~CHANNEL_PENDING;
+}
+
+size_t channel_pending_bytes(const struct channel *ch)
+{
+    return buffer_bytes(&ch->out) + (ch->pipe ? ch->pipe->bytes : 0);
+}
+
+bool channel_writable(const struct channel *ch)
+{
+    return !(ch->flags & CHANNEL_UNWRITABLE);
+}
+
+static void channel_become_writable(struct channel *ch)
+{
+    if (!(ch->flags & CHANNEL_UNWRITABLE))
+        return;
+    ch->flags &= (uint16_t)~CHANNEL_UNWRITABLE;
+    handler_writable(ch->pipeline.head);
+}
+
+/* The peer takes no more bytes; what comes of it is for the tail to decide. */
+void channel_write_failed(struct channel *ch, int error)
+{
+    if (ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))
+        return;
+    channel_drop_pending(ch);
+    if (error != -EPIPE && error != -ECONNRESET) {
+        channel_abort(ch, error);
+        return;
+    }
+    ch->flags |= CHANNEL_WRITE_BROKEN;
+    ch->error = (int16_t)error;
+    channel_watch(ch);
+    channel_become_writable(ch);
+    handler_broken(ch->pipeline.head, error);
+    channel_end_if_done(ch);
+}
+
+static void channel_do_eof(struct channel *ch)
+{
+    if (channel_transport(ch)->shutdown_write(ch) < 0) {
+        channel_abort(ch, -ECONNRESET); /* ENOTCONN: the peer's reset was faster */
+        return;
+    }
+    ch->flags |= CHANNEL_WRITE_ENDED;
+    channel_end_if_done(ch);
+}
+
+/* Something waits now that did not, or more than before. */
+static void channel_note_pending(struct channel *ch)
+{
+    ch->flags |= CHANNEL_PENDING;
+    if (ch->pipe || channel_pending_bytes(ch) > CHANNEL_HIGH_BYTES)
+        ch->flags |= CHANNEL_UNWRITABLE;
+    channel_watch(ch);
+}
+
+void channel_give_pipe(struct channel *ch, struct pipe *p)
+{
+    MUST(!ch->pipe && buffer_bytes(&ch->out) == 0);
+    ch->pipe = p;
+    channel_note_pending(ch);
+}
+
+int channel_send(struct channel *ch, const void *data, size_t len)
+{
+    const uint8_t *rest = data;
+    ssize_t n;
+
+    MUST(loop_is_current(channel_net(ch)->loop));
+    if (ch->flags & CHANNEL_NO_WRITE)
+        return -EPIPE;
+    if (!(ch->flags & CHANNEL_PENDING)) {
+        n = channel_transport(ch)->send(ch, data, len);
+        if (n < 0 && n != -EAGAIN) {
+            channel_write_failed(ch, (int)n);
+            return -EPIPE;
+        }
+        if (n > 0) {
+            ch->bytes_out +=
+                (uint64_t)n; /* activity is noted where the bytes came from; see note: layout */
+            rest += n;
+            len -= (size_t)n;
+        }
+        if (len == 0)
+            return 0;
+    }
+    if (buffer_append(&ch->out, rest, len) < 0) {
+        channel_abort(ch, -ENOMEM);
+        return -ENOMEM;
+    }
+    channel_note_pending(ch);
+    return 0;
+}
+
+void channel_send_eof(struct channel *ch)
+{
+    if (ch->flags & CHANNEL_NO_WRITE)
+        return;
+    ch->flags |= CHANNEL_EOF_WANTED;
+    if (!(ch->flags & CHANNEL_PENDING))
+        channel_do_eof(ch);
+}
+
+int channel_write(struct channel *ch, const void *data, size_t len)
+{
+    if (!(ch->flags & CHANNEL_HANDLERS))
+        return channel_send(ch, data, len); /* see note: layout */
+    return handler_write(ch->pipeline.tail, data, len);
+}
+
+void channel_shutdown_write(struct channel *ch)
+{
+    handler_shutdown_write(ch->pipeline.tail);
+}
+
+/* Send what waits: the pipe first, it is older. 0 when all is sent; -EAGAIN; -errno. */
+static int channel_send_pending(struct channel *ch)
+{
+    ssize_t n;
+
+    while (ch->pipe) {
+        n = splice_pipe_out(ch, ch->pipe);
+        if (n < 0)
+            return (int)n;
+        if (ch->pipe->bytes == 0) {
+            pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
+            ch->pipe = NULL;
+        }
+    }
+    while (buffer_bytes(&ch->out) > 0) {
+        n = channel_transport(ch)->send(ch, buffer_front(&ch->out), buffer_bytes(&ch->out));
+        if (n < 0)
+            return (int)n;
+        ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
+        ch->bytes_out += (uint64_t)n;
+        buffer_consume(&ch->out, (size_t)n);
+    }
+    return 0;
+}
+
+void channel_flush(struct channel *ch)
+{
+    int rc = channel_send_pending(ch);
+
+    if (rc < 0 && rc != -EAGAIN) {
+        channel_write_failed(ch, rc);
+        return;
+    }
+    if (rc == 0) {
+        ch->flags &= (uint16_t)~CHANNEL_PENDING;
+        channel_watch(ch);
+        if (ch->flags & CHANNEL_EOF_WANTED)
+            channel_do_eof(ch);
+    }
+    if (!ch->pipe && channel_pending_bytes(ch) < CHANNEL_LOW_BYTES)
+        channel_become_writable(ch);
+}
+
+size_t channel_unsent_bytes(const struct channel *ch)
+{
+    int queued = 0;
+
+    (void)ioctl(ch->io.fd, SIOCOUTQ, &queued); /* not supported: what we hold ourselves has to do */
+    return channel_pending_bytes(ch) + (size_t)queued;
+}
+
+bool channel_can_splice_into(const struct channel *ch)
+{
+    return channel_transport(ch)->can_splice &&
+           !(ch->flags & (CHANNEL_HANDLERS | CHANNEL_PENDING | CHANNEL_NO_WRITE));
+}
