@@ -114,7 +114,8 @@ check: lint test-unit test-stress test-fuzz-corpus test-integration
 
 .PHONY: test-unit
 test-unit: $(UNIT_TESTS)
-	@set -e; for test in $^; do "$$test"; done
+	@failed=; for test in $^; do "$$test" || failed="$$failed $$test"; done; \
+	    test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: test-stress
 test-stress: $(STRESS_TESTS)

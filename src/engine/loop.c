@@ -127,12 +127,10 @@ static void *loop_main(void *arg)
 
 static void loop_drop_at_stop(struct loop *l)
 {
-    while (l->at_stop) {
-        struct task *t = l->at_stop;
+    struct task *t;
 
-        l->at_stop = atomic_load_explicit(&t->next, memory_order_relaxed);
+    while ((t = task_list_take(&l->at_stop)))
         t->type->drop(t);
-    }
 }
 
 /* Create the thread if there is none; see note: start. */
@@ -202,26 +200,16 @@ void loop_cancel(struct loop *l, struct timed *t)
     t->period_ns = 0;
 }
 
-static void loop_append(struct task **first, struct task **last, struct task *t)
-{
-    atomic_store_explicit(&t->next, NULL, memory_order_relaxed);
-    if (*last)
-        atomic_store_explicit(&(*last)->next, t, memory_order_relaxed);
-    else
-        *first = t;
-    *last = t;
-}
-
 void loop_reap(struct loop *l, struct task *t)
 {
     MUST(loop_is_current(l));
-    loop_append(&l->reap, &l->reap_last, t);
+    task_list_append(&l->reap, t);
 }
 
 void loop_at_stop(struct loop *l, struct task *t)
 {
     MUST(loop_is_current(l) || loop_state(l) == LOOP_NOT_STARTED);
-    loop_append(&l->at_stop, &l->at_stop_last, t);
+    task_list_append(&l->at_stop, t);
 }
 
 void loop_stop(struct loop *l, int64_t quiet_ns, int64_t timeout_ns)

@@ -11,6 +11,7 @@
 #include "engine/gate.h"
 #include "engine/loop.h"
 #include "engine/queue.h"
+#include "engine/task_list.h"
 #include "engine/wakeup.h"
 
 #define LOOP_LANES      3
@@ -30,18 +31,16 @@ struct loop {
     /* The loop's own. */
     struct ev_loop *ev;
     int64_t now_ns;
-    int64_t io_ns;     /* of this turn */
-    struct list due;   /* of struct timed, in order */
-    struct task *reap; /* first of this turn */
-    struct task *reap_last;
-    uint64_t tasks_taken; /* from the task lane, ever */
+    int64_t io_ns;         /* of this turn */
+    struct list due;       /* of struct timed, in order */
+    struct task_list reap; /* of this turn */
+    uint64_t tasks_taken;  /* from the task lane, ever */
     struct schedule schedule;
     struct ev_io wakeup_io;
     struct ev_timer timer;
     int64_t timer_at_ns; /* what `timer` is armed for; CLOCK_NEVER: not armed */
     struct budget_conf budget;
-    struct task *at_stop;
-    struct task *at_stop_last;
+    struct task_list at_stop;
     int64_t stop_began_at_ns; /* 0: not yet */
     int64_t last_task_at_ns;
     struct loop_counters counters;

@@ -247,14 +247,10 @@ static void turn_tail(struct loop *l)
 /* Step 6: what a reaped object reaps in turn is reaped in the same step. */
 static void turn_reap(struct loop *l)
 {
-    while (l->reap) {
-        struct task *t = l->reap;
+    struct task *t;
 
-        l->reap = atomic_load_explicit(&t->next, memory_order_relaxed);
-        if (!l->reap)
-            l->reap_last = NULL;
+    while ((t = task_list_take(&l->reap)))
         t->type->run(t);
-    }
 }
 
 static void turn_drop_timed(struct loop *l, struct timed *t)
@@ -277,14 +273,11 @@ static void turn_drop_timers(struct loop *l)
 
 static void turn_begin_stop(struct loop *l)
 {
-    l->stop_began_at_ns = clock_now_ns();
-    while (l->at_stop) {
-        struct task *t = l->at_stop;
+    struct task *t;
 
-        l->at_stop = atomic_load_explicit(&t->next, memory_order_relaxed);
+    l->stop_began_at_ns = clock_now_ns();
+    while ((t = task_list_take(&l->at_stop)))
         t->type->run(t);
-    }
-    l->at_stop_last = NULL;
     turn_reap(l);
 }
 

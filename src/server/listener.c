@@ -21,7 +21,7 @@ struct listener_socket {
     struct listener *listener;
     const struct address *address;
     struct acceptor *acceptor;
-    bool open;
+    bool linked; /* the file of a unix socket is ours */
     struct loop *boss;
     struct task start;
     struct task stop;
@@ -90,15 +90,12 @@ static void listener_drop_start(struct task *t)
 static const struct task_type listener_start_type = {
     .name = "listener start", .run = listener_run_start, .drop = listener_drop_start};
 
-/* The file goes first, and once only: afterwards another process may listen on the same path. */
-static void listener_close_socket(struct listener_socket *sock)
+/* Once only, and before the socket closes: afterwards another process may listen on the same path. */
+static void listener_unlink(struct listener_socket *sock)
 {
-    if (!sock->open)
-        return;
-    sock->open = false;
-    sock_unlink(sock->address);
-    acceptor_drain(sock->acceptor);
-    acceptor_stop(sock->acceptor);
+    if (sock->linked)
+        sock_unlink(sock->address);
+    sock->linked = false;
 }
 
 static void listener_run_stop(struct task *t)
@@ -106,7 +103,9 @@ static void listener_run_stop(struct task *t)
     struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, stop);
     struct listener *ls = sock->listener;
 
-    listener_close_socket(sock);
+    listener_unlink(sock);
+    acceptor_drain(sock->acceptor);
+    acceptor_stop(sock->acceptor);
     ls->env.stopped(ls->env.cookie);
 }
 
@@ -145,7 +144,7 @@ static int listener_open_socket(struct listener *ls, const struct address *a)
         return rc;
     }
     sock->listener = ls;
-    sock->open = true;
+    sock->linked = true;
     sock->address = a;
     sock->boss = loop_group_next(ls->env.boss);
     sock->start.type = &listener_start_type;
@@ -241,7 +240,8 @@ void listener_destroy(struct listener *ls)
     if (!ls)
         return;
     for (unsigned i = 0; i < ls->n_sockets; i++) {
-        listener_close_socket(&ls->sockets[i]);
+        listener_unlink(&ls->sockets[i]);
+        acceptor_stop(ls->sockets[i].acceptor);
         acceptor_destroy(ls->sockets[i].acceptor);
     }
     free(ls);

@@ -7,11 +7,12 @@ import socket
 import time
 
 from support import net, program
-from support.case import Failed, check, check_equal, test
+from support.case import check, check_equal, test
 from test_proxy import proxy
 
 MIB = 1024 * 1024
 CROWD = 5000
+STACK = 64 * MIB  # so much more than anything else takes
 
 
 def echo(address):
@@ -19,7 +20,7 @@ def echo(address):
 
 
 class Crowd:
-    """100 clients of a daemon that has descriptors for fewer."""
+    """Clients of a daemon that has descriptors for fewer."""
 
     def __init__(self, address, count=100):
         self.clients = [net.connect(address) for _ in range(count)]
@@ -35,6 +36,16 @@ class Crowd:
         """Those that get an answer within that time."""
         for client in self.clients:
             client.sendall(b"?")
+        return self.answered(seconds)
+
+    def leave(self, clients):
+        """These have been served."""
+        for client in clients:
+            client.close()
+        self.clients = [c for c in self.clients if c not in clients]
+
+    def answered(self, seconds):
+        """Those that asked before and get their answer within that time."""
         answered, end = set(), time.monotonic() + seconds
         while len(answered) < len(self.clients) and time.monotonic() < end:
             waiting = [c for c in self.clients if c not in answered]
@@ -114,38 +125,75 @@ def churn_at_the_limit(t):
 
 
 @test(timeout=60)
-def proxy_without_descriptors(t):
-    """a proxy that cannot open the server's socket resets the client, and recovers"""
+def proxy_at_the_limit(t):
+    """with ulimit -n 60 a proxy lets the clients wait whose servers it has no descriptor for: it used
+    to reset them; all 80 are served in the end"""
     with program.echo_server(t) as back:
         front = t.address()
-        config = "[worker]\nthreads = 2\n" + proxy(front, back)
-        with t.daemon(config, nofile=64) as daemon:
-            with contextlib.ExitStack() as stack:
-                served = []
-                for _ in range(60):
-                    try:
-                        client = stack.enter_context(net.connect(front))
-                        client.settimeout(0.5 * t.scale)
-                        net.exchange(client, b"?")
-                    except (OSError, EOFError):
-                        break
-                    served.append(client)
-                else:
-                    raise Failed("60 proxied clients with 64 descriptors")
-                check(len(served) > 10, f"only {len(served)} clients are served")
-                used = daemon.cpu_s()
-                time.sleep(1)
-                check(daemon.cpu_s() - used < 0.3, "it burns processor time")
-                client = served[0]
-                client.settimeout(10 * t.scale)
-                check_equal(net.exchange(client, b"hello"), b"hello", "the echo of a served client")
+        config = "[worker]\nthreads = 2\n" + proxy(front, back, "splice = on")
+        with t.daemon(config, nofile=60) as daemon, Crowd(front, 80) as crowd:
+            served = crowd.served(0.7 * t.scale)
+            check(10 < len(served) < 30, f"{len(served)} of 80 clients are served")
+            used = daemon.cpu_s()
+            time.sleep(1)
+            check(daemon.cpu_s() - used < 0.3, "it burns processor time")
+            check_equal(net.exchange(served[0], b"hello"), b"hello", "the echo of a served client")
+            crowd.leave(served)
+            deadline = time.monotonic() + 5 * t.scale
+            while crowd.clients:
+                check(time.monotonic() < deadline, f"{len(crowd.clients)} clients are not served")
+                crowd.leave(crowd.answered(0.1))
 
-            def answered():
-                with contextlib.suppress(OSError), net.connect(front) as late:
-                    late.settimeout(2)
-                    return net.exchange(late, b"hello") == b"hello"
-                return False
-            t.eventually(answered, "an echo after the others left")
+
+@contextlib.contextmanager
+def no_more_threads(daemon):
+    """Have new threads of the daemon fail, because there is no address space for their stacks."""
+    size = int(daemon.status("VmSize").split()[0]) * 1024
+    before = resource.prlimit(daemon.pid, resource.RLIMIT_AS)
+    resource.prlimit(daemon.pid, resource.RLIMIT_AS, (size + STACK // 2, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(daemon.pid, resource.RLIMIT_AS, before)
+
+
+def large_stacks():
+    """Have the threads of daemons that are started from now on get a stack of that size."""
+    resource.setrlimit(resource.RLIMIT_STACK,
+                       (STACK, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+
+@test()
+def no_worker_can_start(t):
+    """clients that no worker can be started for are reset, which used to flood the log, and served
+    when it can"""
+    address = t.address()
+    large_stacks()
+    with t.daemon("[worker]\nthreads = 2\n" + echo(address)) as daemon:
+        began = time.monotonic()
+        with no_more_threads(daemon):
+            for _ in range(100):
+                check_equal(net.fate(address), "reset", "the client's end")
+        lines = daemon.log_lines("client.*reset")
+        check(1 <= len(lines) <= 2 + time.monotonic() - began, f"{len(lines)} lines")
+        for _ in range(4):
+            with net.connect(address) as client:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo afterwards")
+
+
+@test()
+def one_worker_cannot_start(t):
+    """while one of two workers cannot be started the other takes all clients: every second one used
+    to be reset"""
+    address = t.address()
+    large_stacks()
+    with t.daemon("[worker]\nthreads = 2\n" + echo(address)) as daemon:
+        with net.connect(address) as client:
+            net.exchange(client, b"starts a worker")
+        with no_more_threads(daemon):
+            for i in range(20):
+                with net.connect(address) as client:
+                    check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of client {i}")
 
 
 def _hold_connections(front, count, rounds, reports):

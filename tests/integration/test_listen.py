@@ -1,5 +1,6 @@
 """listen: every kind of address, alone and together, and what happens to socket files."""
 
+import contextlib
 import os
 import signal
 import stat
@@ -7,6 +8,7 @@ import threading
 
 from support import net
 from support.case import check, check_equal, test
+from test_proxy import proxy
 
 
 def echo_config(name, address, options=""):
@@ -147,6 +149,21 @@ def live_socket_file(t):
         done = t.reactord("-c", t.write("second.ini", config))
         check_equal(done.code, 3, "exit code")
         check(path in done.err, f"stderr does not name it: {done.err}")
+        expect_echo(path)
+
+
+@test()
+def socket_file_of_the_successor(t):
+    """a daemon that ends after its successor has started leaves the successor's socket file alone:
+    it used to remove it"""
+    path, front, back = t.path("x.sock"), t.address(), t.address()
+    config = echo_config("file", path) + proxy(front, back)
+    with net.listen(back) as listener, t.daemon(config) as first, contextlib.ExitStack() as stack:
+        with net.proxied(front, listener):
+            first.send_signal(signal.SIGTERM)
+            t.eventually(lambda: not os.path.exists(path), "the file of the first removed")
+            stack.enter_context(t.daemon(echo_config("file", path)))
+        check_equal(first.wait(), 0, "exit code")
         expect_echo(path)
 
 

@@ -179,6 +179,73 @@ def close_with_unread_bytes(t):
             check_equal(net.read_to_end(client), b"", "behind the answer")
 
 
+@test(each={"splice": ["off", "on", "auto"]})
+def answer_of_a_closed_server(t, splice):
+    """the answer of a server that has closed reaches a client that goes on sending, which used to
+    lose it (splice {splice})"""
+    front, back = t.address(), t.address()
+    answer = random.randbytes(200_000)
+    with net.listen(back) as listener, t.daemon(proxy(front, back, f"splice = {splice}")):
+        for pokes in range(3):
+            with net.connect(front, rcvbuf=8192) as client:
+                with net.accept(listener) as server:
+                    client.sendall(b"request")
+                    net.read_exactly(server, 7)
+                    server.sendall(answer)
+                    # What the proxy's kernel did not have by then would die with the server's.
+                    t.eventually(lambda: net.unacknowledged(server) == 0, "the answer sent")
+                for _ in range(pokes):
+                    client.sendall(b"more")
+                    time.sleep(0.1)
+                check(net.read_exactly(client, len(answer)) == answer, "the answer changed")
+                check_equal(net.read_to_end(client), b"", f"behind the answer ({pokes} times more)")
+
+
+@test(each={"side": ["client", "server"]})
+def abort_behind_its_own_half_close(t, side):
+    """the RST of a {side} that had ended its half is passed on within about a second: it used to go
+    unnoticed"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back)):
+        with net.proxied(front, listener) as (client, server):
+            one, other = (client, server) if side == "client" else (server, client)
+            one.shutdown(socket.SHUT_WR)
+            check_equal(net.read_to_end(other), b"", "what the other got")
+            net.reset(one)
+            check(net.wait_cut(other, 3 * t.scale), "the other is not reset")
+
+
+@test()
+def unix_server_that_does_not_read(t):
+    """a unix server that reads no more (SHUT_RD) still gets its answer through, and the session ends
+    after 5 s"""
+    front, back = t.address(), t.path("back.sock")
+    with net.listen(back) as listener, t.daemon(proxy(front, back)) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            server.shutdown(socket.SHUT_RD)
+            client.sendall(b"request")
+            time.sleep(0.2)
+            server.sendall(b"go away")
+            check_equal(net.read_exactly(client, 7), b"go away", "what the client got")
+            used = daemon.cpu_s()
+            client.settimeout(8 * t.scale)
+            net.ending(client)
+            check(net.wait_cut(server, 1 * t.scale), "the server is still connected")
+            check(daemon.cpu_s() - used < 0.3 * t.scale, "it burns processor time")
+
+
+@test()
+def unix_client_that_does_not_read(t):
+    """a unix echo client that reads no more (SHUT_RD) but sends is let go at once"""
+    path = t.path("x.sock")
+    with t.daemon(f"[listen echo]\naddress = {path}\nservice = echo\n"), \
+            net.connect(path) as client:
+        net.exchange(client, b"hello")
+        client.shutdown(socket.SHUT_RD)
+        client.sendall(b"nobody reads that")
+        check(net.wait_cut(client, 1 * t.scale), "the client is still connected")
+
+
 @test(each=[{"kind": "IPv6"}, {"kind": "unix path"}, {"kind": "abstract"}])
 def kinds_of_addresses(t, kind):
     """a client on one kind of address reaches a server on another: IPv4 to {kind} and back"""

@@ -11,6 +11,7 @@ from support import net
 from support.case import Failed, check, check_equal, test
 from support.net import Task
 from test_proxy import proxy
+from test_timeouts import LINGER_S, SLOW_BYTES
 
 MIB = 1024 * 1024
 
@@ -79,6 +80,58 @@ def pending_echo(t, what, stall):
         sender.result()
         check_equal(net.read_to_end(client), b"", "behind the echo")
         client.close()
+        check_equal(daemon.wait(), 0, "exit code")
+
+
+@test()
+def slow_but_steady(t):
+    """after SIGTERM an echo client that takes its bytes slowly but steadily gets all of them: it used
+    to be reset after 6 s"""
+    address = t.address()
+    with t.daemon(echo(address, "1m")) as daemon, net.connect(address, rcvbuf=8192) as client:
+        net.send_pattern(client, SLOW_BYTES, finish=False)
+        time.sleep(0.1)  # so that all of it is with the kernel
+        daemon.send_signal(signal.SIGTERM)
+        check_equal(net.receive_slowly(client, SLOW_BYTES, LINGER_S + 2),
+                    net.pattern_sha256(SLOW_BYTES), "SHA-256")
+        check_equal(net.read_to_end(client), b"", "behind the echo")
+        client.close()
+        check_equal(daemon.wait(), 0, "exit code")
+
+
+@test(each={"option": ["idle_timeout", "half_close_timeout"]})
+def timeouts_while_draining(t, option):
+    """with drain_timeout = 0 a session that is left ends by {option}: draining used to switch it
+    off"""
+    front, back = t.address(), t.address()
+    config = "[reactord]\ndrain_timeout = 0\n" + proxy(front, back, f"{option} = 700ms")
+    with net.listen(back) as listener, t.daemon(config) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            daemon.send_signal(signal.SIGTERM)
+            wait_draining(t, daemon, front)
+            if option == "half_close_timeout":
+                client.shutdown(socket.SHUT_WR)
+                check_equal(net.read_to_end(server), b"", "what the server got")
+            client.settimeout(4 * t.scale)
+            check_equal(net.read_to_end(client), b"", "what the client got")
+        check_equal(daemon.wait(), 0, "exit code")
+
+
+@test(each={"kind": ["TCP", "unix"]})
+def clients_in_the_queue(t, kind):
+    """300 {kind} clients in the kernel's queue at SIGTERM are served: those beyond accept_batch used
+    to be reset"""
+    address = t.address() if kind == "TCP" else t.path("queue.sock")
+    with t.daemon(echo(address)) as daemon, contextlib.ExitStack() as stack:
+        daemon.send_signal(signal.SIGSTOP)
+        clients = [stack.enter_context(net.connect(address)) for _ in range(300)]
+        for client in clients:
+            client.sendall(b"hello")
+        daemon.send_signal(signal.SIGTERM)
+        daemon.send_signal(signal.SIGCONT)
+        for i, client in enumerate(clients):
+            check_equal(net.read_exactly(client, 5), b"hello", f"the echo of client {i}")
+            client.close()
         check_equal(daemon.wait(), 0, "exit code")
 
 

@@ -5,7 +5,11 @@ import time
 
 from support import net
 from support.case import check, check_equal, test
+from support.net import Task
 from test_proxy import proxy
+
+SLOW_BYTES = 300_000  # the kernel takes that much from the daemon for a client that reads nothing
+LINGER_S = 5  # SESSION_LINGER_NS in service/session.h
 
 
 def expect_end(t, s, least, limit):
@@ -142,3 +146,36 @@ def listeners_differ(t):
     with t.daemon(config), net.connect(long) as patient, net.connect(short) as hasty:
         expect_end(t, hasty, 0.3, 3)
         check_equal(net.exchange(patient, b"hello"), b"hello", "the echo of the other")
+
+
+@test()
+def slow_but_steady(t):
+    """a client that takes its last bytes slowly but steadily gets all of them after idle_timeout or
+    half_close_timeout: it used to be reset 5 s later"""
+    address, front, back = t.address(), t.address(), t.address()
+    config = echo(address, "idle_timeout = 500ms") + proxy(front, back, "half_close_timeout = 500ms")
+    with net.listen(back) as listener, t.daemon(config), \
+            net.connect(address, rcvbuf=8192) as idle, net.connect(front, rcvbuf=8192) as half, \
+            net.accept(listener) as server:
+        net.send_pattern(idle, SLOW_BYTES, finish=False)
+        net.send_pattern(server, SLOW_BYTES)
+        readers = [Task(net.receive_slowly, s, SLOW_BYTES, LINGER_S + 2) for s in (idle, half)]
+        for s, reader in zip((idle, half), readers):
+            check_equal(reader.result(), net.pattern_sha256(SLOW_BYTES), "SHA-256")
+            check_equal(net.read_to_end(s), b"", "behind the bytes")
+
+
+@test()
+def takes_nothing(t):
+    """a client that takes nothing of its last bytes is cut 5 s after idle_timeout, and not only
+    those that take something are waited for"""
+    address = t.address()
+    with t.daemon(echo(address, "idle_timeout = 500ms")) as daemon:
+        before = daemon.fd_count()
+        with net.connect(address, rcvbuf=8192) as client:
+            net.send_pattern(client, SLOW_BYTES, finish=False)
+            began = time.monotonic()
+            check(net.wait_cut(client, (LINGER_S + 5) * t.scale), "it is not cut")
+            took = time.monotonic() - began
+            check(took > LINGER_S, f"it was cut after {took:.1f} s")
+            t.eventually(lambda: daemon.fd_count() <= before + 4, "the descriptor closed")

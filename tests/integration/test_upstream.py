@@ -13,7 +13,8 @@ from collections import Counter
 from support import net
 from support.case import Skipped, check, check_equal, test
 
-CLONE_NEWNET = 0x40000000  # sched.h
+CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000  # sched.h
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000  # sys/mount.h
 SIOCSIFFLAGS = 0x8914      # netdevice(7)
 IFF_UP = 1
 
@@ -86,6 +87,14 @@ def own_network(ports):
         fcntl.ioctl(s, SIOCSIFFLAGS, request)
     with open("/proc/sys/net/ipv4/ip_local_port_range", "w", encoding="ascii") as f:
         f.write(ports)
+
+
+def own_hosts(path):
+    """Have this test's process, and what it starts, see that file as /etc/hosts."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) \
+            or libc.mount(path.encode(), b"/etc/hosts", None, MS_BIND, None):
+        raise Skipped(f"no /etc/hosts of our own: {os.strerror(ctypes.get_errno())}")
 
 
 @test()
@@ -225,6 +234,39 @@ def connect_timeout_then_next(t):
         with t.daemon(config(front, lines, "connect_timeout = 300ms")):
             for _ in range(3):
                 check_equal(who(front), "b", "the server")
+
+
+@test()
+def black_hole_among_addresses(t):
+    """a server's first address that does not answer leaves its second one half of connect_timeout:
+    it used to take all of it"""
+    front, port = t.address(), t.port()
+    own_hosts(t.write("hosts", "127.0.0.2 twins.test\n127.0.0.3 twins.test\n"))
+    found = socket.getaddrinfo("twins.test", port, type=socket.SOCK_STREAM)
+    hole, alive = (f"{where[0]}:{port}" for *_, where in found)
+    with full_server(hole), net.listen(alive) as listener:
+        with t.daemon(config(front, {"only": f"twins.test:{port}"}, "connect_timeout = 2s")):
+            began = time.monotonic()
+            with net.proxied(front, listener) as (client, server):
+                took = time.monotonic() - began
+                client.sendall(b"hello")
+                check_equal(net.read_exactly(server, 5), b"hello", "what the server got")
+    check(0.8 < took < 1.9 * t.scale, f"the server was reached after {took:.1f} s")
+
+
+@test()
+def abort_while_connecting(t):
+    """a client's RST while its server is being connected ends the session within about a second: it
+    used to wait for connect_timeout"""
+    front, back = t.address(), t.address()
+    options = "connect_timeout = 1m"
+    with full_server(back), t.daemon(config(front, {"only": back}, options)) as daemon:
+        before = daemon.fd_count()
+        clients = [net.connect(front) for _ in range(20)]
+        t.eventually(lambda: daemon.fd_count() >= before + 30, "the servers being connected")
+        for client in clients:
+            net.reset(client)
+        t.eventually(lambda: daemon.fd_count() <= before + 4, "the descriptors closed", within=3)
 
 
 @test()

@@ -229,6 +229,21 @@ size_t probe_read(struct probe *p)
     return c.result;
 }
 
+static void do_in(void *arg)
+{
+    struct call *c = arg;
+
+    c->result = c->p->channel.bytes_in;
+}
+
+size_t probe_in(struct probe *p)
+{
+    struct call c = {.p = p};
+
+    call(&c, do_in);
+    return c.result;
+}
+
 static void do_pending(void *arg)
 {
     struct call *c = arg;

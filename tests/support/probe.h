@@ -84,14 +84,16 @@ void probe_abort(struct probe *p, int error);
 void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode);
 
 /*
- * probe_events(p) / probe_read(p) / probe_pending(p) / probe_unsent(p):
- * The letters so far; the bytes read so far; those that wait to be sent; those that were not acknowledged.
+ * probe_events(p) / probe_read(p) / probe_in(p) / probe_pending(p) / probe_unsent(p):
+ * The letters so far; the bytes the pipeline got; those that came in, discarded or spliced ones too; those that wait to
+ * be sent; those that were not acknowledged.
  *
  * Thread: the test's
  * Errors: none
  */
 const char *probe_events(struct probe *p);
 size_t probe_read(struct probe *p);
+size_t probe_in(struct probe *p);
 size_t probe_pending(struct probe *p);
 size_t probe_unsent(struct probe *p);
 

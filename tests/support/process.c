@@ -4,28 +4,53 @@
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-static unsigned count_entries(const char *path)
+unsigned process_descriptors(void)
 {
-    DIR *dir = opendir(path);
+    DIR *dir = opendir("/proc/self/fd");
     unsigned n = 0;
 
     ck_assert_ptr_nonnull(dir);
     for (struct dirent *entry; (entry = readdir(dir));)
         n += entry->d_name[0] != '.';
     closedir(dir);
+    return n - 1; /* without the one that reads the directory */
+}
+
+/* The name of thread ${tid}, "" if it has ended. */
+static void thread_name(const char *tid, char *name, int size)
+{
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%s/comm", tid);
+    file = fopen(path, "r");
+    if (!file || !fgets(name, size, file))
+        name[0] = '\0';
+    if (file)
+        fclose(file);
+}
+
+unsigned process_loops(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    char own[32], name[32], pid[16];
+    unsigned n = 0;
+
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    thread_name(pid, own, sizeof(own));
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        thread_name(entry->d_name, name, sizeof(name));
+        n += name[0] != '\0' && strcmp(name, own) != 0;
+    }
+    closedir(dir);
     return n;
-}
-
-unsigned process_descriptors(void)
-{
-    return count_entries("/proc/self/fd") - 1; /* without the one that reads the directory */
-}
-
-unsigned process_threads(void)
-{
-    return count_entries("/proc/self/task");
 }
 
 static void set_limit(rlim_t limit)

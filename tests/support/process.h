@@ -7,14 +7,15 @@
 #include <sys/resource.h>
 
 /*
- * process_descriptors() / process_threads():
- * How many descriptors are open; how many threads there are.
+ * process_descriptors() / process_loops():
+ * How many descriptors are open; how many threads carry a name of their own, as those of loops do. (Sanitizers have
+ * threads, too. A thread is named a moment after it was started, and listed a moment longer than it lives.)
  *
  * Thread: any
  * Errors: none (the test fails)
  */
 unsigned process_descriptors(void);
-unsigned process_threads(void);
+unsigned process_loops(void);
 
 /*
  * process_allow_descriptors(more):

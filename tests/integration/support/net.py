@@ -4,10 +4,13 @@ Addresses are written as in reactord's configuration: 127.0.0.1:7, [::1]:7, /run
 """
 
 import contextlib
+import fcntl
 import hashlib
 import random
+import select
 import socket
 import struct
+import termios
 import threading
 import time
 
@@ -107,6 +110,19 @@ def ending(s):
         return "reset"
 
 
+def wait_cut(s, limit_s):
+    """Wait until the connection is reset (unix: closed), read nothing; returns whether it was."""
+    poll = select.poll()
+    poll.register(s, 0)  # POLLERR and POLLHUP come unasked, and not for a FIN
+    return bool(poll.poll(limit_s * 1000))
+
+
+def unacknowledged(s):
+    """How many bytes were written to a TCP socket that its peer's kernel does not have yet."""
+    answer = fcntl.ioctl(s, termios.TIOCOUTQ, struct.pack("i", 0))
+    return struct.unpack("i", answer)[0]
+
+
 def exchange(s, message):
     """Send, and read as much back."""
     s.sendall(message)
@@ -184,6 +200,20 @@ def receive_sha256(s, total, stalls=()):
             raise EOFError(f"end of stream after {got} of {total} bytes")
         digest.update(view[:count])
         got += count
+    return digest.hexdigest()
+
+
+def receive_slowly(s, total, seconds):
+    """Read ${total} bytes in small equal steps that take so many seconds together."""
+    steps = int(seconds / 0.05)
+    digest, got = hashlib.sha256(), 0
+    while got < total:
+        time.sleep(seconds / steps)
+        part = s.recv(min(-(-total // steps), total - got))
+        if not part:
+            raise EOFError(f"end of stream after {got} of {total} bytes")
+        digest.update(part)
+        got += len(part)
     return digest.hexdigest()
 
 

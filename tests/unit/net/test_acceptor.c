@@ -46,13 +46,22 @@ static void on_accepted(void *cookie, int fd, const struct address *peer)
         acceptor_stop(acceptor);
 }
 
+static atomic_uint admitted; /* at most */
+
+static bool on_admit(void *cookie)
+{
+    ck_assert_ptr_eq(cookie, &acceptor);
+    return atomic_load(&arrived) < atomic_load(&admitted);
+}
+
 static void setup(void)
 {
-    static const struct acceptor_ops ops = {.accepted = on_accepted};
+    static const struct acceptor_ops ops = {.admit = on_admit, .accepted = on_accepted};
     struct acceptor_conf conf = {.name = "listen test", .batch = BATCH};
     int fd;
 
     log_lines_capture(LOG_LEVEL_NOTICE);
+    atomic_store(&admitted, CLIENTS);
     before = process_descriptors();
     fd = sockets_listen(&a, CLIENTS);
     ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
@@ -221,6 +230,68 @@ START_TEST(when_descriptors_really_run_out_clients_wait_and_are_served_later)
 }
 END_TEST
 
+START_TEST(those_who_are_not_admitted_wait_as_if_descriptors_had_run_out)
+{
+    int clients[5];
+    unsigned calls;
+
+    atomic_store(&admitted, 2);
+    go();
+    for (int i = 0; i < 5; i++)
+        clients[i] = sockets_connect(&a);
+    UNTIL(atomic_load(&arrived) == 2);
+    UNTIL(log_lines_with("cannot accept") == 1);
+    calls = fault_calls(FAULT_ACCEPT4);
+    PAUSE_MS(250);
+    ck_assert_uint_eq(fault_calls(FAULT_ACCEPT4), calls); /* none is accepted to be thrown out */
+    atomic_store(&admitted, 5);
+    UNTIL(atomic_load(&arrived) == 5);
+    for (int i = 0; i < 5; i++)
+        close(clients[i]);
+}
+END_TEST
+
+static void drain(void *arg)
+{
+    (void)arg;
+    acceptor_drain(acceptor);
+}
+
+START_TEST(draining_accepts_all_whom_the_kernel_has_queued)
+{
+    int clients[50];
+
+    fault_plan(FAULT_ACCEPT4, 0, 1, EMFILE); /* the acceptor pauses */
+    go();
+    for (int i = 0; i < 50; i++)
+        clients[i] = sockets_connect(&a);
+    UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
+    loop_runner_call(loop, drain, NULL);
+    ck_assert_uint_eq(atomic_load(&arrived), 50);
+    loop_runner_call(loop, stop, NULL);
+    loop_runner_call(loop, drain, NULL); /* too late, and harmless */
+    for (int i = 0; i < 50; i++)
+        close(clients[i]);
+}
+END_TEST
+
+START_TEST(an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere)
+{
+    int client;
+
+    fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, EMFILE); /* even in its pause */
+    go();
+    client = sockets_connect(&a);
+    UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
+    loop_runner_stop(loop);
+    acceptor_stop(acceptor);
+    loop_destroy(loop);
+    sockets_hear_reset(client);
+    close(client);
+    loop = loop_runner_create();
+}
+END_TEST
+
 START_TEST(an_acceptor_can_be_stopped_by_its_own_client)
 {
     int clients[5];
@@ -291,6 +362,9 @@ int main(void)
                         (int)ARRAY_LEN(lacking));
     tcase_add_test(tc, failures_that_follow_each_other_closely_are_one_episode);
     tcase_add_test(tc, when_descriptors_really_run_out_clients_wait_and_are_served_later);
+    tcase_add_test(tc, those_who_are_not_admitted_wait_as_if_descriptors_had_run_out);
+    tcase_add_test(tc, draining_accepts_all_whom_the_kernel_has_queued);
+    tcase_add_test(tc, an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere);
     tcase_add_test(tc, an_acceptor_can_be_stopped_by_its_own_client);
     tcase_add_test(tc, an_acceptor_can_be_stopped_in_its_pause);
     tcase_add_test(tc, an_acceptor_that_was_stopped_before_does_not_start);

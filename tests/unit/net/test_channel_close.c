@@ -140,7 +140,7 @@ START_TEST(discarded_input_is_read_and_thrown_away)
     sockets_say_pattern(peer, 0, LONG_BYTES); /* more than fits anywhere unread */
     ck_assert_int_eq(probe_write(&probe, "answer", 6), 0);
     sockets_hear(peer, "answer");
-    UNTIL(probe.channel.bytes_in == 5 + LONG_BYTES);
+    UNTIL(probe_in(&probe) == 5 + LONG_BYTES);
     ck_assert_str_eq(probe_events(&probe), "a");
 }
 END_TEST

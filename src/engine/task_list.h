@@ -1,0 +1,49 @@
+/*
+ * engine/task_list: tasks in order, of one thread.
+ */
+#ifndef ENGINE_TASK_LIST_H
+#define ENGINE_TASK_LIST_H
+
+#include <stddef.h>
+
+#include "engine/task.h"
+
+struct task_list {
+    struct task *first; /* NULL: empty */
+    struct task *last;
+};
+
+/*
+ * task_list_append(l, t):
+ * Put ${t}, which is on no queue or list, at the end.
+ *
+ * Thread: owner of ${l}
+ * Errors: none
+ */
+static inline void task_list_append(struct task_list *l, struct task *t)
+{
+    atomic_store_explicit(&t->next, NULL, memory_order_relaxed);
+    if (l->first)
+        atomic_store_explicit(&l->last->next, t, memory_order_relaxed);
+    else
+        l->first = t;
+    l->last = t;
+}
+
+/*
+ * task_list_take(l):
+ * Take the first task off; NULL when there is none.
+ *
+ * Thread: owner of ${l}
+ * Errors: none
+ */
+static inline struct task *task_list_take(struct task_list *l)
+{
+    struct task *t = l->first;
+
+    if (t)
+        l->first = atomic_load_explicit(&t->next, memory_order_relaxed);
+    return t;
+}
+
+#endif

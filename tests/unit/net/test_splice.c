@@ -1,0 +1,426 @@
+/* net/splice: when it is chosen, that it changes no byte, and how it falls back to copying. */
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "support/fault.h"
+#include "support/loop_runner.h"
+#include "support/probe.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define LONG_BYTES (6u << 20)
+
+static struct loop *loop;
+static struct netloop *net;
+static struct probe from, to; /* all that `from` reads goes to `to` */
+static int source, sink;      /* the test's ends */
+static unsigned before;
+
+/* What a relay does. */
+static void copy(struct probe *p)
+{
+    if (channel_write(&to.channel, buffer_front(&p->read), buffer_bytes(&p->read)) == 0 &&
+        !channel_writable(&to.channel))
+        channel_pause(&p->channel);
+    buffer_clear(&p->read);
+}
+
+static void pass_eof(struct probe *p)
+{
+    (void)p;
+    channel_shutdown_write(&to.channel);
+}
+
+static void go_on(struct probe *p)
+{
+    (void)p;
+    channel_resume(&from.channel);
+}
+
+static void open_pair(void (*sockets)(int *ours, int *theirs))
+{
+    int ours;
+
+    sockets(&ours, &source);
+    probe_init(&from, net, ours);
+    sockets(&ours, &sink);
+    probe_init(&to, net, ours);
+    from.on_read = copy;
+    from.on_eof = pass_eof;
+    to.on_writable = go_on;
+}
+
+static void start(enum splice_mode mode)
+{
+    probe_splice(&from, &to, mode);
+    probe_start(&to);
+    probe_start(&from);
+}
+
+static void close_pair(void)
+{
+    probe_close(&from);
+    probe_close(&to);
+    close(source);
+    close(sink);
+}
+
+static void setup(void)
+{
+    before = process_descriptors();
+    loop = loop_runner_create();
+    net = probe_net(loop);
+    open_pair(sockets_tcp);
+}
+
+static void teardown(void)
+{
+    close_pair();
+    loop_runner_stop(loop);
+    netloop_destroy(net);
+    loop_destroy(loop);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static unsigned splices(void)
+{
+    return fault_calls(FAULT_SPLICE);
+}
+
+static void pass(size_t at, size_t len)
+{
+    sockets_say_pattern(source, at, len);
+    sockets_hear_pattern(sink, at, len);
+}
+
+/* ---- the choice ---- */
+
+START_TEST(mode_off_never_splices)
+{
+    start(SPLICE_OFF);
+    pass(0, 100000);
+    ck_assert_uint_eq(splices(), 0);
+}
+END_TEST
+
+START_TEST(mode_on_splices_from_the_first_byte)
+{
+    start(SPLICE_ON);
+    pass(0, 10);
+    pass(10, 100000);
+    ck_assert_uint_gt(splices(), 0);
+    ck_assert_str_eq(probe_events(&from), "a"); /* nothing passed the pipeline */
+    ck_assert_uint_eq(from.channel.bytes_in, 100010);
+    ck_assert_uint_eq(to.channel.bytes_out, 100010);
+}
+END_TEST
+
+START_TEST(mode_auto_copies_small_messages)
+{
+    start(SPLICE_AUTO);
+    for (size_t i = 0; i < 50; i++)
+        pass(i * 1000, 1000);
+    ck_assert_uint_eq(splices(), 0);
+}
+END_TEST
+
+START_TEST(mode_auto_splices_after_two_large_reads_and_copies_after_two_small_ones)
+{
+    size_t at = 0;
+    unsigned calls;
+
+    start(SPLICE_AUTO);
+    for (int i = 0; i < SPLICE_AFTER_READS; i++, at += SPLICE_WORTH_BYTES)
+        pass(at, SPLICE_WORTH_BYTES);
+    probe_events(&from);
+    ck_assert_uint_eq(splices(), 0);
+    pass(at, SPLICE_WORTH_BYTES);
+    at += SPLICE_WORTH_BYTES;
+    ck_assert_uint_gt(splices(), 0);
+    for (int i = 0; i < 2; i++, at += 100)
+        pass(at, 100);
+    probe_events(&from);
+    calls = splices();
+    for (int i = 0; i < 20; i++, at += 100)
+        pass(at, 100);
+    ck_assert_uint_eq(splices(), calls);
+}
+END_TEST
+
+static struct handler onlooker;
+static const struct handler_ops onlooker_ops = {.name = "onlooker"};
+
+static void add_onlooker(void *arg)
+{
+    pipeline_add(arg, &onlooker, &onlooker_ops);
+}
+
+static void remove_onlooker(void *arg)
+{
+    pipeline_remove(arg, &onlooker);
+}
+
+START_TEST(a_handler_in_either_pipeline_prevents_it)
+{
+    struct pipeline *p = _i ? &from.channel.pipeline : &to.channel.pipeline;
+
+    loop_runner_call(loop, add_onlooker, p);
+    start(SPLICE_ON);
+    pass(0, 100000);
+    ck_assert_uint_eq(splices(), 0);
+    loop_runner_call(loop, remove_onlooker, p);
+    pass(100000, 100000);
+    ck_assert_uint_gt(splices(), 0);
+}
+END_TEST
+
+START_TEST(unix_sockets_are_spliced_too)
+{
+    close_pair();
+    open_pair(sockets_unix);
+    start(SPLICE_ON);
+    pass(0, 100000);
+    ck_assert_uint_gt(splices(), 0);
+    ck_assert_str_eq(probe_events(&from), "a");
+}
+END_TEST
+
+/* ---- nothing is lost ---- */
+
+static void *say_long(void *arg)
+{
+    sockets_say_pattern(source, 0, LONG_BYTES);
+    sockets_end(source);
+    return arg;
+}
+
+static void pass_long(void)
+{
+    pthread_t speaker;
+
+    pthread_create(&speaker, NULL, say_long, NULL);
+    PAUSE_MS(100); /* until everything is full */
+    sockets_hear_pattern(sink, 0, LONG_BYTES);
+    sockets_hear_end(sink);
+    pthread_join(speaker, NULL);
+}
+
+static const enum splice_mode modes[] = {SPLICE_AUTO, SPLICE_ON, SPLICE_OFF};
+
+START_TEST(a_slow_receiver_gets_every_byte_in_order)
+{
+    start(modes[_i]);
+    pass_long();
+}
+END_TEST
+
+/* Block the receiver until a pipe holds what it did not take. */
+static size_t block_with_pipe(void)
+{
+    size_t sent;
+
+    start(SPLICE_ON);
+    sent = sockets_stuff(source, 0);
+    ck_assert_uint_gt(probe_pending(&to), 0);
+    ck_assert(!probe_is(&to, channel_writable));
+    return sent;
+}
+
+START_TEST(a_blocked_receiver_keeps_its_pipe_until_it_is_empty)
+{
+    size_t sent = block_with_pipe();
+
+    ck_assert_ptr_nonnull(to.channel.pipe);
+    ck_assert_uint_le(probe_pending(&to), SPLICE_MAX_BYTES);
+    sockets_hear_pattern(sink, 0, sent);
+    UNTIL(probe_pending(&to) == 0);
+    ck_assert_ptr_null(to.channel.pipe);
+    ck_assert(probe_saw(&to, PROBE_WRITABLE));
+    pass(sent, 1000);
+}
+END_TEST
+
+START_TEST(other_pairs_take_another_pipe_meanwhile)
+{
+    static struct probe other_from, other_to;
+    int other_source, other_sink, ours;
+
+    block_with_pipe();
+    sockets_tcp(&ours, &other_source);
+    probe_init(&other_from, net, ours);
+    sockets_tcp(&ours, &other_sink);
+    probe_init(&other_to, net, ours);
+    probe_splice(&other_from, &other_to, SPLICE_ON);
+    probe_start(&other_from);
+    sockets_say_pattern(other_source, 0, 50000);
+    sockets_hear_pattern(other_sink, 0, 50000);
+    probe_close(&other_from);
+    probe_close(&other_to);
+    close(other_source);
+    close(other_sink);
+}
+END_TEST
+
+static int write_behind;
+
+static void write_to(void *arg)
+{
+    (void)arg;
+    write_behind = channel_write(&to.channel, "behind", 6);
+}
+
+START_TEST(what_is_written_meanwhile_goes_behind_what_is_in_the_pipe)
+{
+    size_t sent = block_with_pipe(), in_source = from.channel.bytes_in;
+
+    loop_runner_call(loop, write_to, NULL);
+    ck_assert_int_eq(write_behind, 0);
+    sockets_hear_pattern(sink, 0, in_source);
+    sockets_hear(sink, "behind");
+    sockets_hear_pattern(sink, in_source, sent - in_source);
+}
+END_TEST
+
+START_TEST(copied_bytes_that_wait_are_not_overtaken)
+{
+    const size_t copied = 3u << 20; /* some of it waits to be sent */
+
+    start(SPLICE_ON);
+    ck_assert_int_eq(probe_write_pattern(&to, 0, copied), 0);
+    sockets_say_pattern(source, copied, 50000);
+    sockets_hear_pattern(sink, 0, copied + 50000);
+}
+END_TEST
+
+START_TEST(an_aborted_receiver_gives_its_pipe_up)
+{
+    block_with_pipe();
+    probe_abort(&to, 0);
+    probe_wait(&to, PROBE_CLOSED);
+    ck_assert_ptr_null(to.channel.pipe);
+    probe_abort(&from, 0);
+}
+END_TEST
+
+/* ---- falling back ---- */
+
+START_TEST(a_source_that_cannot_be_spliced_is_copied)
+{
+    fault_plan(FAULT_SPLICE, 0, FAULT_ALWAYS, _i ? EINVAL : EOPNOTSUPP);
+    start(SPLICE_ON);
+    pass_long();
+    ck_assert_uint_eq(splices(), 1); /* it was tried once */
+}
+END_TEST
+
+START_TEST(a_receiver_that_cannot_be_spliced_to_is_copied_to_and_nothing_is_lost)
+{
+    fault_plan(FAULT_SPLICE, 1, FAULT_ALWAYS, _i ? EINVAL : EOPNOTSUPP);
+    start(SPLICE_ON);
+    pass_long();
+    ck_assert_uint_eq(splices(), 2);
+}
+END_TEST
+
+START_TEST(without_descriptors_for_a_pipe_it_is_copied)
+{
+    start(SPLICE_ON);
+    process_allow_descriptors(0);
+    pass_long();
+    ck_assert_uint_eq(splices(), 0);
+    process_allow_any_descriptors();
+}
+END_TEST
+
+START_TEST(an_interrupted_splice_is_done_again)
+{
+    fault_plan(FAULT_SPLICE, 0, 2, EINTR);
+    start(SPLICE_ON);
+    pass(0, 50000);
+    ck_assert_str_eq(probe_events(&from), "a");
+}
+END_TEST
+
+/* ---- ends ---- */
+
+START_TEST(end_of_file_is_seen_through_a_splice)
+{
+    start(SPLICE_ON);
+    pass(0, 50000);
+    sockets_end(source);
+    sockets_hear_end(sink);
+    ck_assert_str_eq(probe_events(&from), "ae");
+}
+END_TEST
+
+START_TEST(a_reset_of_the_source_is_told_to_the_source)
+{
+    start(SPLICE_ON);
+    pass(0, 50000);
+    sockets_reset(source);
+    probe_wait(&from, PROBE_CLOSED);
+    ck_assert_int_eq(from.error, -ECONNRESET);
+    source = dup(sink); /* for teardown to close */
+}
+END_TEST
+
+START_TEST(a_receiver_that_is_gone_is_told_to_the_receiver)
+{
+    start(SPLICE_ON);
+    pass(0, 1000);
+    sockets_reset(sink);
+    probe_wait(&to, PROBE_CLOSED);
+    ck_assert_int_eq(to.error, -ECONNRESET);
+    sockets_say_pattern(source, 0, 50000);
+    UNTIL(probe_read(&from) == 0 && probe_saw(&from, PROBE_READ)); /* copied again, to nobody */
+    ck_assert(!probe_saw(&from, PROBE_CLOSED));
+    sink = dup(source);
+}
+END_TEST
+
+START_TEST(a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free)
+{
+    fault_plan(FAULT_SPLICE, 1, 1, EPIPE);
+    start(SPLICE_ON);
+    sockets_say_pattern(source, 0, 1000);
+    probe_wait(&to, PROBE_BROKEN);
+    ck_assert_int_eq(to.broken, -EPIPE);
+    ck_assert_ptr_null(to.channel.pipe);
+    ck_assert(!probe_saw(&to, PROBE_CLOSED));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/splice");
+    TCase *choice = suite_group(suite, "choice");
+    TCase *bytes = suite_group(suite, "bytes");
+
+    tcase_add_checked_fixture(choice, setup, teardown);
+    tcase_add_test(choice, mode_off_never_splices);
+    tcase_add_test(choice, mode_on_splices_from_the_first_byte);
+    tcase_add_test(choice, mode_auto_copies_small_messages);
+    tcase_add_test(choice, mode_auto_splices_after_two_large_reads_and_copies_after_two_small_ones);
+    tcase_add_loop_test(choice, a_handler_in_either_pipeline_prevents_it, 0, 2);
+    tcase_add_test(choice, unix_sockets_are_spliced_too);
+    tcase_add_checked_fixture(bytes, setup, teardown);
+    tcase_add_loop_test(bytes, a_slow_receiver_gets_every_byte_in_order, 0, (int)ARRAY_LEN(modes));
+    tcase_add_test(bytes, a_blocked_receiver_keeps_its_pipe_until_it_is_empty);
+    tcase_add_test(bytes, other_pairs_take_another_pipe_meanwhile);
+    tcase_add_test(bytes, what_is_written_meanwhile_goes_behind_what_is_in_the_pipe);
+    tcase_add_test(bytes, copied_bytes_that_wait_are_not_overtaken);
+    tcase_add_test(bytes, an_aborted_receiver_gives_its_pipe_up);
+    tcase_add_loop_test(bytes, a_source_that_cannot_be_spliced_is_copied, 0, 2);
+    tcase_add_loop_test(
+        bytes, a_receiver_that_cannot_be_spliced_to_is_copied_to_and_nothing_is_lost, 0, 2);
+    tcase_add_test(bytes, without_descriptors_for_a_pipe_it_is_copied);
+    tcase_add_test(bytes, an_interrupted_splice_is_done_again);
+    tcase_add_test(bytes, end_of_file_is_seen_through_a_splice);
+    tcase_add_test(bytes, a_reset_of_the_source_is_told_to_the_source);
+    tcase_add_test(bytes, a_receiver_that_is_gone_is_told_to_the_receiver);
+    tcase_add_test(bytes, a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free);
+    return suite_run(suite);
+}

@@ -1,0 +1,324 @@
+/* server/listener: all addresses or none, each closed once, and nothing left of a unix socket but for others. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/loop_group.h"
+#include "net/sock.h"
+#include "server/listener.h"
+#include "service/session.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+static struct loop_group *boss;
+static struct listener *listener;
+static struct address addresses[2];
+static struct listener_conf conf;
+static atomic_uint accepted, stopped;
+static unsigned before;
+
+static bool on_admit(void *cookie, unsigned descriptors)
+{
+    (void)cookie;
+    ck_assert_uint_eq(descriptors, 1); /* an echo's */
+    return true;
+}
+
+static void on_accepted(void *cookie, struct session *s)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    ck_assert_str_eq(s->service->listener, "front");
+    session_refuse(s);
+    atomic_fetch_add(&accepted, 1);
+}
+
+static void on_stopped(void *cookie)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    atomic_fetch_add(&stopped, 1);
+}
+
+/* A loopback address whose port was free a moment ago. */
+static void choose(struct address *a)
+{
+    close(sockets_bound(a));
+}
+
+static void setup(void)
+{
+    struct loop_group_conf group = {
+        .name = "boss",
+        .pool = 1,
+        .n_loops = 2,
+        .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    choose(&addresses[0]);
+    choose(&addresses[1]);
+    conf = (struct listener_conf){.name = "front",
+                                  .addresses = addresses,
+                                  .n_addresses = 1,
+                                  .service = LISTENER_ECHO,
+                                  .backlog = 16,
+                                  .reuseport = 1};
+    ck_assert_int_eq(loop_group_create(&boss, &group), 0);
+    before = process_descriptors();
+}
+
+static int create(void)
+{
+    struct listener_env env = {.boss = boss,
+                               .accept_batch = 16,
+                               .admit = on_admit,
+                               .accepted = on_accepted,
+                               .stopped = on_stopped,
+                               .cookie = &conf};
+
+    return listener_create(&listener, &conf, &env);
+}
+
+static void end_boss(void)
+{
+    loop_group_stop(boss, 0, 5 * NS_PER_S);
+    loop_group_join(boss);
+}
+
+static void teardown(void)
+{
+    if (loop_group_next(boss))
+        end_boss();
+    listener_destroy(listener);
+    ck_assert_uint_eq(process_descriptors(), before);
+    loop_group_destroy(boss);
+}
+
+static void expect_refused(const struct address *a)
+{
+    int fd = socket(a->u.sa.sa_family, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(connect(fd, &a->u.sa, a->len), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    close(fd);
+}
+
+START_TEST(a_new_listener_listens_and_accepts_nobody)
+{
+    int client;
+
+    conf.n_addresses = 2;
+    ck_assert_int_eq(create(), 0);
+    ck_assert_uint_eq(listener_sockets(listener), 2);
+    UNTIL(process_loops() == 0);
+    ck_assert_uint_eq(log_lines_with("listen front: echo on 127.0.0.1:"), 2);
+    client = sockets_connect(&addresses[1]);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&accepted), 0);
+    close(client);
+}
+END_TEST
+
+START_TEST(a_started_listener_accepts_on_every_address)
+{
+    conf.n_addresses = 2;
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(listener_start(listener), 0);
+    for (int i = 0; i < 2; i++)
+        close(sockets_connect(&addresses[i]));
+    UNTIL(atomic_load(&accepted) == 2);
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 2);
+    expect_refused(&addresses[0]);
+    expect_refused(&addresses[1]);
+}
+END_TEST
+
+START_TEST(when_one_address_cannot_be_had_none_is_kept)
+{
+    int holder = sockets_listen(&addresses[1], 1), fd;
+    struct sock_listen_conf listen_conf = {.backlog = 1};
+
+    before = process_descriptors();
+    conf.n_addresses = 2;
+    ck_assert_int_eq(create(), -EADDRINUSE);
+    ck_assert_uint_eq(process_descriptors(), before);
+    ck_assert_uint_eq(log_lines_with("cannot listen: Address already in use"), 1);
+    ck_assert_int_eq(sock_listen(&fd, &addresses[0], &listen_conf), 0);
+    close(fd);
+    close(holder);
+    before--;
+    listener = NULL;
+}
+END_TEST
+
+START_TEST(each_address_has_as_many_sockets_as_reuseport_says)
+{
+    conf.n_addresses = 2;
+    conf.reuseport = 4;
+    sockets_path(&addresses[1], "front");
+    ck_assert_int_eq(create(), 0);
+    ck_assert_uint_eq(listener_sockets(listener), 5); /* a unix socket cannot be shared */
+    ck_assert_int_eq(listener_start(listener), 0);
+    for (int i = 0; i < 40; i++)
+        close(sockets_connect(&addresses[0]));
+    UNTIL(atomic_load(&accepted) == 40);
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 5);
+}
+END_TEST
+
+START_TEST(clients_that_wait_when_it_stops_are_still_accepted)
+{
+    int clients[10];
+
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(listener_start(listener), 0);
+    fault_plan(FAULT_ACCEPT4, 0, 1, EMFILE); /* the listener pauses */
+    for (int i = 0; i < 10; i++)
+        clients[i] = sockets_connect(&addresses[0]);
+    UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 1);
+    ck_assert_uint_eq(atomic_load(&accepted), 10);
+    for (int i = 0; i < 10; i++)
+        close(clients[i]);
+}
+END_TEST
+
+START_TEST(a_boss_that_cannot_start_is_told)
+{
+    ck_assert_int_eq(create(), 0);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(listener_start(listener), -EAGAIN);
+}
+END_TEST
+
+START_TEST(stopping_one_that_was_never_started_is_told_too)
+{
+    ck_assert_int_eq(create(), 0);
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 1);
+}
+END_TEST
+
+START_TEST(stopping_when_the_boss_has_ended_is_told_too)
+{
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(listener_start(listener), 0);
+    end_boss();
+    listener_stop(listener);
+    ck_assert_uint_eq(atomic_load(&stopped), 1);
+}
+END_TEST
+
+START_TEST(what_a_boss_that_was_cut_off_left_open_is_only_closed)
+{
+    struct tasks_block block;
+    int client;
+
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(listener_start(listener), 0);
+    loop_runner_stats(loop_group_at(boss, 0));
+    tasks_block_begin(&block, loop_group_at(boss, 0));
+    client = sockets_connect(&addresses[0]);
+    listener_stop(listener);
+    loop_group_stop(boss, 0, 0);
+    tasks_block_end(&block);
+    loop_group_join(boss);
+    ck_assert_uint_eq(atomic_load(&stopped), 1);
+    listener_destroy(listener);
+    listener = NULL;
+    ck_assert_uint_eq(atomic_load(&accepted), 0); /* there is no loop any more to do it on */
+    sockets_hear_reset(client);
+    close(client);
+}
+END_TEST
+
+/* ---- unix sockets ---- */
+
+static bool exists(void)
+{
+    struct stat st;
+
+    return lstat(addresses[0].u.un.sun_path, &st) == 0;
+}
+
+START_TEST(a_unix_socket_is_gone_when_the_listener_has_stopped)
+{
+    sockets_path(&addresses[0], "front");
+    ck_assert_int_eq(create(), 0);
+    ck_assert(exists());
+    ck_assert_int_eq(listener_start(listener), 0);
+    close(sockets_connect(&addresses[0]));
+    UNTIL(atomic_load(&accepted) == 1);
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 1);
+    ck_assert(!exists());
+}
+END_TEST
+
+START_TEST(a_unix_socket_of_a_successor_is_left_alone)
+{
+    struct sock_listen_conf listen_conf = {.backlog = 1};
+    int fd;
+
+    sockets_path(&addresses[0], "front");
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(listener_start(listener), 0);
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 1);
+    ck_assert_int_eq(sock_listen(&fd, &addresses[0], &listen_conf), 0);
+    end_boss();
+    listener_destroy(listener);
+    listener = NULL;
+    ck_assert(exists());
+    close(fd);
+    sock_unlink(&addresses[0]);
+}
+END_TEST
+
+START_TEST(a_unix_socket_that_was_never_started_is_removed)
+{
+    sockets_path(&addresses[0], "front");
+    ck_assert_int_eq(create(), 0);
+    end_boss();
+    listener_destroy(listener);
+    listener = NULL;
+    ck_assert(!exists());
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    listener_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/listener");
+    TCase *tc = suite_group(suite, "listener");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_new_listener_listens_and_accepts_nobody);
+    tcase_add_test(tc, a_started_listener_accepts_on_every_address);
+    tcase_add_test(tc, when_one_address_cannot_be_had_none_is_kept);
+    tcase_add_test(tc, each_address_has_as_many_sockets_as_reuseport_says);
+    tcase_add_test(tc, clients_that_wait_when_it_stops_are_still_accepted);
+    tcase_add_test(tc, a_boss_that_cannot_start_is_told);
+    tcase_add_test(tc, stopping_one_that_was_never_started_is_told_too);
+    tcase_add_test(tc, stopping_when_the_boss_has_ended_is_told_too);
+    tcase_add_test(tc, what_a_boss_that_was_cut_off_left_open_is_only_closed);
+    tcase_add_test(tc, a_unix_socket_is_gone_when_the_listener_has_stopped);
+    tcase_add_test(tc, a_unix_socket_of_a_successor_is_left_alone);
+    tcase_add_test(tc, a_unix_socket_that_was_never_started_is_removed);
+    tcase_add_test(tc, destroying_none_is_allowed);
+    return suite_run(suite);
+}

@@ -1,0 +1,460 @@
+/* server/server: boss and workers together, from create to destroy; whatever happens, nothing is left behind. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/server.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct server *server;
+static struct address addresses[2], upstream_address;
+static struct listener_conf listeners[2];
+static struct upstream_server_conf upstream_server = {.id = "a",
+                                                      .address_text = "there",
+                                                      .addresses = &upstream_address,
+                                                      .n_addresses = 1,
+                                                      .weight = 1};
+static struct upstream_conf upstream = {
+    .name = "back", .servers = &upstream_server, .n_servers = 1, .connect_timeout_ns = NS_PER_S};
+static struct server_conf conf;
+static atomic_uint drained;
+static unsigned before;
+
+static void on_drained(void *cookie)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    ck_assert_uint_eq(server_sessions(server), 0);
+    atomic_fetch_add(&drained, 1);
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    for (int i = 0; i < 2; i++) {
+        close(sockets_bound(&addresses[i]));
+        listeners[i] = (struct listener_conf){.name = i ? "front" : "echo",
+                                              .addresses = &addresses[i],
+                                              .n_addresses = 1,
+                                              .service = i ? LISTENER_PROXY : LISTENER_ECHO,
+                                              .upstream = i ? "back" : NULL,
+                                              .backlog = 128,
+                                              .reuseport = 1};
+    }
+    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
+                                .worker = {.threads = 3,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = 5 * NS_PER_MS,
+                                           .max_pending_tasks = 65536},
+                                .listeners = listeners,
+                                .n_listeners = 1,
+                                .upstreams = &upstream,
+                                .n_upstreams = 1};
+    before = process_descriptors();
+}
+
+static int create(void)
+{
+    struct server_events events = {.drained = on_drained, .cookie = &conf};
+
+    return server_create(&server, &conf, &events);
+}
+
+static void start(void)
+{
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(server_start(server), 0);
+}
+
+static void teardown(void)
+{
+    if (server) {
+        server_stop(server);
+        server_destroy(server);
+    }
+    UNTIL(process_loops() == 0);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void exchange(int fd)
+{
+    sockets_say(fd, "hello");
+    sockets_hear(fd, "hello");
+}
+
+static int echo_client(void)
+{
+    int fd = sockets_connect(&addresses[0]);
+
+    exchange(fd);
+    return fd;
+}
+
+static bool refused(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0), rc;
+
+    rc = connect(fd, &addresses[0].u.sa, addresses[0].len);
+    close(fd);
+    return rc < 0 && errno == ECONNREFUSED;
+}
+
+/* ---- create and start ---- */
+
+START_TEST(a_new_server_listens_and_has_no_thread)
+{
+    ck_assert_int_eq(create(), 0);
+    UNTIL(process_loops() == 0);
+    close(sockets_connect(&addresses[0]));
+    ck_assert_uint_eq(server_sessions(server), 0);
+}
+END_TEST
+
+START_TEST(a_server_that_was_never_started_can_be_destroyed)
+{
+    ck_assert_int_eq(create(), 0);
+    server_destroy(server);
+    server = NULL;
+}
+END_TEST
+
+START_TEST(threads_start_with_the_first_client_each_worker_gets)
+{
+    int clients[5];
+
+    start();
+    for (unsigned i = 0; i < 5; i++) {
+        clients[i] = echo_client();
+        UNTIL(process_loops() == 1 + (i < 3 ? i + 1 : 3)); /* with the boss */
+    }
+    ck_assert_uint_eq(server_sessions(server), 5);
+    for (unsigned i = 0; i < 5; i++)
+        close(clients[i]);
+    UNTIL(server_sessions(server) == 0);
+}
+END_TEST
+
+START_TEST(echo_and_proxy_live_side_by_side)
+{
+    int listening = sockets_listen(&upstream_address, 5), client, behind, echo;
+
+    conf.n_listeners = 2;
+    start();
+    client = sockets_connect(&addresses[1]);
+    behind = sockets_accept(listening);
+    echo = echo_client();
+    sockets_say(client, "question");
+    sockets_hear(behind, "question");
+    exchange(echo);
+    close(client);
+    sockets_hear_end(behind);
+    close(behind);
+    close(echo);
+    close(listening);
+}
+END_TEST
+
+START_TEST(a_port_in_use_fails_the_whole_server_and_is_named)
+{
+    int holder = sockets_listen(&addresses[1], 1);
+
+    conf.n_listeners = 2;
+    ck_assert_int_eq(create(), -EADDRINUSE);
+    ck_assert_uint_eq(log_lines_with("listen front: 127.0.0.1:"), 1);
+    ck_assert(refused()); /* the first listener's port is closed again */
+    close(holder);
+}
+END_TEST
+
+START_TEST(without_descriptors_the_server_fails_and_leaks_none)
+{
+    process_allow_descriptors((unsigned)_i);
+    ck_assert_int_eq(create(), -EMFILE);
+    process_allow_any_descriptors();
+    ck_assert_uint_ge(log_lines_with("Too many open files"), 1);
+}
+END_TEST
+
+START_TEST(a_boss_that_cannot_start_is_told_and_the_server_can_be_stopped)
+{
+    ck_assert_int_eq(create(), 0);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, (unsigned)_i, EAGAIN);
+    ck_assert_int_eq(server_start(server), -EAGAIN);
+    ck_assert_uint_eq(log_lines_with("cannot start a boss thread"), 1);
+}
+END_TEST
+
+START_TEST(a_second_boss_that_cannot_start_is_told_too)
+{
+    conf.boss.threads = 2;
+    conf.n_listeners = 2;
+    ck_assert_int_eq(create(), 0);
+    fault_plan(FAULT_PTHREAD_CREATE, 1, 1, EAGAIN);
+    ck_assert_int_eq(server_start(server), -EAGAIN);
+}
+END_TEST
+
+START_TEST(more_boss_threads_than_sockets_are_warned_of)
+{
+    conf.boss.threads = 2;
+    start();
+    ck_assert_uint_eq(log_lines_with("boss: 2 threads for 1 listen sockets"), 1);
+}
+END_TEST
+
+START_TEST(reuseport_spreads_clients_over_the_boss_threads)
+{
+    int clients[40];
+
+    conf.boss.threads = 2;
+    listeners[0].reuseport = 2;
+    start();
+    for (int i = 0; i < 40; i++)
+        clients[i] = echo_client();
+    UNTIL(process_loops() == 2 + 3);
+    for (int i = 0; i < 40; i++)
+        close(clients[i]);
+}
+END_TEST
+
+/* ---- when something lacks ---- */
+
+START_TEST(a_client_of_a_worker_that_cannot_start_goes_to_the_next)
+{
+    int client;
+
+    start();
+    UNTIL(process_loops() == 1);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 2, EAGAIN);
+    client = echo_client();
+    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 4);
+    close(client);
+}
+END_TEST
+
+START_TEST(a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
+{
+    int client;
+
+    start();
+    UNTIL(process_loops() == 1);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
+    client = sockets_connect(&addresses[0]);
+    sockets_hear_reset(client);
+    close(client);
+    ck_assert_uint_eq(log_lines_with("no worker takes the client"), 1);
+    UNTIL(server_sessions(server) == 0);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
+    close(echo_client());
+}
+END_TEST
+
+START_TEST(at_the_limit_of_descriptors_clients_wait_and_none_is_reset)
+{
+    int clients[60];
+
+    for (int i = 0; i < 60; i++)
+        clients[i] = socket(AF_INET, SOCK_STREAM, 0);
+    before = process_descriptors();
+    process_allow_descriptors(60); /* for the server and its sessions */
+    start();
+    for (int i = 0; i < 60; i++)
+        ck_assert_int_eq(connect(clients[i], &addresses[0].u.sa, addresses[0].len), 0);
+    PAUSE_MS(100);
+    ck_assert_uint_lt(server_sessions(server), 60);
+    ck_assert_uint_eq(log_lines_with("cannot accept"), 1);
+    for (int i = 0; i < 60; i++) { /* each in its turn, when others have left */
+        exchange(clients[i]);
+        close(clients[i]);
+    }
+    before -= 60;
+    process_allow_any_descriptors();
+}
+END_TEST
+
+/* ---- drain ---- */
+
+START_TEST(a_server_without_sessions_is_drained_at_once)
+{
+    start();
+    server_drain(server);
+    UNTIL(atomic_load(&drained) == 1);
+    ck_assert(refused());
+    server_drain(server);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&drained), 1);
+}
+END_TEST
+
+START_TEST(draining_refuses_new_clients_and_lets_old_ones_finish)
+{
+    int client;
+
+    start();
+    client = echo_client();
+    server_drain(server);
+    UNTIL(refused());
+    exchange(client);
+    ck_assert_uint_eq(atomic_load(&drained), 0);
+    close(client);
+    UNTIL(atomic_load(&drained) == 1);
+    ck_assert_uint_eq(server_stop(server), 0);
+    ck_assert_uint_eq(atomic_load(&drained), 1);
+    server_destroy(server);
+    server = NULL;
+}
+END_TEST
+
+START_TEST(an_echo_client_that_is_silent_does_not_hold_up_a_drain)
+{
+    int client;
+
+    start();
+    client = echo_client();
+    server_drain(server);
+    sockets_hear_end(client);
+    close(client);
+    UNTIL(atomic_load(&drained) == 1);
+}
+END_TEST
+
+START_TEST(clients_that_the_kernel_has_queued_are_served_though_it_drains)
+{
+    int clients[30];
+
+    ck_assert_int_eq(create(), 0);
+    for (int i = 0; i < 30; i++)
+        clients[i] = sockets_connect(&addresses[0]);
+    ck_assert_int_eq(server_start(server), 0);
+    server_drain(server);
+    for (int i = 0; i < 30; i++) {
+        exchange(clients[i]);
+        close(clients[i]);
+    }
+    UNTIL(atomic_load(&drained) == 1);
+}
+END_TEST
+
+/* ---- stop ---- */
+
+START_TEST(stopping_resets_every_session_and_says_how_many)
+{
+    int clients[20];
+
+    start();
+    for (int i = 0; i < 20; i++)
+        clients[i] = echo_client();
+    ck_assert_uint_eq(server_stop(server), 20);
+    ck_assert_uint_eq(server_sessions(server), 0);
+    UNTIL(process_loops() == 0);
+    for (int i = 0; i < 20; i++) {
+        sockets_hear_reset(clients[i]);
+        close(clients[i]);
+    }
+    server_destroy(server);
+    server = NULL;
+}
+END_TEST
+
+START_TEST(stopping_cuts_off_a_drain)
+{
+    int client;
+
+    start();
+    client = echo_client();
+    sockets_stuff(client, 0); /* it will never be finished */
+    server_drain(server);
+    ck_assert_uint_eq(server_stop(server), 1);
+    ck_assert_uint_eq(atomic_load(&drained), 1); /* told before the stop returned */
+    server_destroy(server);
+    server = NULL;
+    close(client);
+}
+END_TEST
+
+START_TEST(a_server_that_was_never_started_can_be_stopped)
+{
+    ck_assert_int_eq(create(), 0);
+    ck_assert_uint_eq(server_stop(server), 0);
+    server_destroy(server);
+    server = NULL;
+}
+END_TEST
+
+static atomic_bool storm_over;
+
+static void *storm(void *arg)
+{
+    while (!atomic_load(&storm_over)) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+        if (connect(fd, &addresses[0].u.sa, addresses[0].len) == 0)
+            (void)!write(fd, "x", 1);
+        close(fd);
+    }
+    return arg;
+}
+
+START_TEST(a_stop_in_a_storm_of_clients_leaves_nothing_behind)
+{
+    pthread_t threads[3];
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    sigaction(SIGPIPE, &ignore, NULL);
+    start();
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, storm, NULL);
+    PAUSE_MS(100);
+    if (_i)
+        server_drain(server);
+    server_stop(server);
+    ck_assert_uint_eq(server_sessions(server), 0);
+    atomic_store(&storm_over, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    server_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/server");
+    TCase *tc = suite_group(suite, "server");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_new_server_listens_and_has_no_thread);
+    tcase_add_test(tc, a_server_that_was_never_started_can_be_destroyed);
+    tcase_add_test(tc, threads_start_with_the_first_client_each_worker_gets);
+    tcase_add_test(tc, echo_and_proxy_live_side_by_side);
+    tcase_add_test(tc, a_port_in_use_fails_the_whole_server_and_is_named);
+    tcase_add_loop_test(tc, without_descriptors_the_server_fails_and_leaks_none, 0, 9);
+    tcase_add_loop_test(tc, a_boss_that_cannot_start_is_told_and_the_server_can_be_stopped, 1, 4);
+    tcase_add_test(tc, a_second_boss_that_cannot_start_is_told_too);
+    tcase_add_test(tc, more_boss_threads_than_sockets_are_warned_of);
+    tcase_add_test(tc, reuseport_spreads_clients_over_the_boss_threads);
+    tcase_add_test(tc, a_client_of_a_worker_that_cannot_start_goes_to_the_next);
+    tcase_add_test(tc, a_client_that_no_worker_takes_is_reset_and_the_next_is_served);
+    tcase_add_test(tc, at_the_limit_of_descriptors_clients_wait_and_none_is_reset);
+    tcase_add_test(tc, a_server_without_sessions_is_drained_at_once);
+    tcase_add_test(tc, draining_refuses_new_clients_and_lets_old_ones_finish);
+    tcase_add_test(tc, an_echo_client_that_is_silent_does_not_hold_up_a_drain);
+    tcase_add_test(tc, clients_that_the_kernel_has_queued_are_served_though_it_drains);
+    tcase_add_test(tc, stopping_resets_every_session_and_says_how_many);
+    tcase_add_test(tc, stopping_cuts_off_a_drain);
+    tcase_add_test(tc, a_server_that_was_never_started_can_be_stopped);
+    tcase_add_loop_test(tc, a_stop_in_a_storm_of_clients_leaves_nothing_behind, 0, 2);
+    tcase_add_test(tc, destroying_none_is_allowed);
+    return suite_run(suite);
+}

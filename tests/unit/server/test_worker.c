@@ -1,0 +1,266 @@
+/* server/worker: taking sessions over, draining, and who closes a client's descriptor when the loop is gone. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "server/worker.h"
+#include "service/echo.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct worker *worker;
+static struct service service;
+static atomic_bool draining;
+static atomic_uint ended;
+static struct tasks_block block;
+static unsigned before;
+
+static void on_ended(void *cookie, struct session *s)
+{
+    ck_assert_ptr_eq(cookie, &service);
+    ck_assert_ptr_eq(s->service, &service);
+    atomic_fetch_add(&ended, 1);
+}
+
+static void setup(void)
+{
+    struct worker_env env = {.draining = &draining, .ended = on_ended, .cookie = &service};
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 5 * NS_PER_MS};
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    service = (struct service){.ops = &echo_ops, .listener = "test"};
+    loop = loop_runner_create_with(budget, 65536);
+    ck_assert_int_eq(worker_create(&worker, loop, &env), 0);
+}
+
+static void teardown(void)
+{
+    if (loop_state(loop) != LOOP_TERMINATED)
+        loop_runner_stop(loop);
+    worker_destroy(worker);
+    loop_destroy(loop);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static struct session *new_session(int *client)
+{
+    struct session *s;
+    int ours;
+
+    sockets_tcp(&ours, client);
+    ck_assert_int_eq(echo_ops.create(&s, &service), 0);
+    s->client_fd = ours;
+    sockets_loopback(&s->peer, 1);
+    return s;
+}
+
+static int hand_over(void)
+{
+    int client;
+
+    ck_assert_int_eq(worker_hand_over(loop, new_session(&client)), 0);
+    return client;
+}
+
+START_TEST(a_new_worker_has_no_thread)
+{
+    UNTIL(process_loops() == 0);
+}
+END_TEST
+
+START_TEST(a_session_that_is_handed_over_is_served_and_counted)
+{
+    int client = hand_over();
+
+    ck_assert_uint_eq(loop_load(loop), 1);
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+    close(client);
+    UNTIL(atomic_load(&ended) == 1);
+    ck_assert_uint_eq(loop_load(loop), 0);
+}
+END_TEST
+
+struct slow {
+    struct task task;
+};
+
+static void slow_run(struct task *t)
+{
+    int64_t end_at_ns = clock_now_ns() + NS_PER_MS;
+
+    (void)t;
+    while (clock_now_ns() < end_at_ns)
+        ;
+}
+
+static void slow_drop(struct task *t)
+{
+    (void)t;
+}
+
+START_TEST(a_session_does_not_wait_behind_a_backlog_of_tasks)
+{
+    static const struct task_type type = {.name = "slow", .run = slow_run, .drop = slow_drop};
+    static struct slow slow[2000];
+    int64_t began_at_ns;
+    int client;
+
+    for (int i = 0; i < 2000; i++) {
+        slow[i].task.type = &type;
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &slow[i].task), 0);
+    }
+    began_at_ns = clock_now_ns();
+    client = hand_over();
+    sockets_say(client, "x");
+    sockets_hear(client, "x");
+    ck_assert_int_lt(since_ms(began_at_ns), 500); /* the backlog takes 2000 ms, a quantum 5 */
+    close(client);
+    loop_stop(loop, 0, 0);
+    loop_join(loop);
+}
+END_TEST
+
+START_TEST(a_worker_that_has_ended_leaves_the_session_with_its_giver)
+{
+    struct session *s;
+    int client;
+
+    if (_i)
+        loop_runner_stats(loop);
+    loop_runner_stop(loop);
+    s = new_session(&client);
+    ck_assert_int_eq(worker_hand_over(loop, s), -ESHUTDOWN);
+    ck_assert_uint_eq(loop_load(loop), 0);
+    ck_assert_uint_eq(atomic_load(&ended), 0);
+    session_refuse(s);
+    sockets_hear_reset(client);
+    close(client);
+}
+END_TEST
+
+START_TEST(a_worker_that_cannot_start_leaves_the_session_with_its_giver)
+{
+    struct session *s;
+    int client;
+
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    s = new_session(&client);
+    ck_assert_int_eq(worker_hand_over(loop, s), -EAGAIN);
+    ck_assert_uint_eq(loop_load(loop), 0);
+    ck_assert_int_eq(worker_hand_over(loop, s), 0); /* now it can */
+    sockets_say(client, "x");
+    sockets_hear(client, "x");
+    close(client);
+}
+END_TEST
+
+START_TEST(a_worker_that_ends_before_it_comes_to_a_session_resets_it)
+{
+    int clients[5];
+
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 5; i++)
+        clients[i] = hand_over();
+    loop_stop(loop, 0, 0);
+    tasks_block_end(&block);
+    loop_join(loop);
+    ck_assert_uint_eq(atomic_load(&ended), 5);
+    ck_assert_uint_eq(loop_load(loop), 0);
+    for (int i = 0; i < 5; i++) {
+        sockets_hear_reset(clients[i]);
+        close(clients[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_session_that_comes_while_the_worker_shuts_down_is_reset)
+{
+    int client;
+
+    loop_runner_stats(loop);
+    loop_stop(loop, 200 * NS_PER_MS, 5 * NS_PER_S);
+    client = hand_over();
+    sockets_hear_reset(client);
+    loop_join(loop);
+    ck_assert_uint_eq(atomic_load(&ended), 1);
+    close(client);
+}
+END_TEST
+
+START_TEST(stopping_the_loop_resets_every_session)
+{
+    int clients[20];
+
+    for (int i = 0; i < 20; i++) {
+        clients[i] = hand_over();
+        sockets_say(clients[i], "x");
+        sockets_hear(clients[i], "x");
+    }
+    sockets_stuff(clients[0], 0);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&ended), 20);
+    for (int i = 1; i < 20; i++)
+        sockets_hear_reset(clients[i]);
+    for (int i = 0; i < 20; i++)
+        close(clients[i]);
+}
+END_TEST
+
+START_TEST(draining_reaches_the_sessions_that_are_there_and_those_that_come)
+{
+    int early = hand_over(), late;
+
+    sockets_say(early, "x");
+    sockets_hear(early, "x");
+    atomic_store(&draining, true);
+    worker_drain(worker);
+    late = hand_over();
+    sockets_hear_end(early); /* after the quiet time of an echo */
+    sockets_hear_end(late);
+    close(early);
+    close(late);
+    UNTIL(atomic_load(&ended) == 2);
+}
+END_TEST
+
+START_TEST(draining_a_worker_without_a_thread_starts_none)
+{
+    atomic_store(&draining, true);
+    worker_drain(worker);
+    UNTIL(process_loops() == 0);
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    worker_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/worker");
+    TCase *tc = suite_group(suite, "worker");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_new_worker_has_no_thread);
+    tcase_add_test(tc, a_session_that_is_handed_over_is_served_and_counted);
+    tcase_add_test(tc, a_session_does_not_wait_behind_a_backlog_of_tasks);
+    tcase_add_loop_test(tc, a_worker_that_has_ended_leaves_the_session_with_its_giver, 0, 2);
+    tcase_add_test(tc, a_worker_that_cannot_start_leaves_the_session_with_its_giver);
+    tcase_add_test(tc, a_worker_that_ends_before_it_comes_to_a_session_resets_it);
+    tcase_add_test(tc, a_session_that_comes_while_the_worker_shuts_down_is_reset);
+    tcase_add_test(tc, stopping_the_loop_resets_every_session);
+    tcase_add_test(tc, draining_reaches_the_sessions_that_are_there_and_those_that_come);
+    tcase_add_test(tc, draining_a_worker_without_a_thread_starts_none);
+    tcase_add_test(tc, destroying_none_is_allowed);
+    return suite_run(suite);
+}

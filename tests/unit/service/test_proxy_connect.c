@@ -1,0 +1,319 @@
+/* service/proxy, until there is a server: which one is tried, which next, and what the client sees of it. */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "service/proxy.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define SERVERS 3
+
+static struct host host;
+static struct upstream *upstream;
+static struct upstream_server_conf servers[SERVERS];
+static struct address addresses[SERVERS + 1];
+static struct upstream_conf conf;
+static int fds[SERVERS]; /* listening, or bound so that connecting is refused */
+static unsigned before;
+
+enum behaviour { ANSWERS, REFUSES };
+
+static void open_server(unsigned i, enum behaviour behaviour)
+{
+    static const char *const ids[] = {"a", "b", "c"};
+
+    fds[i] =
+        behaviour == ANSWERS ? sockets_listen(&addresses[i], 16) : sockets_bound(&addresses[i]);
+    servers[i] = (struct upstream_server_conf){.id = ids[i],
+                                               .address_text = "there",
+                                               .addresses = &addresses[i],
+                                               .n_addresses = 1,
+                                               .weight = 1};
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    conf = (struct upstream_conf){
+        .name = "back", .servers = servers, .connect_timeout_ns = 5 * NS_PER_S, .retries = 3};
+    for (unsigned i = 0; i < SERVERS; i++)
+        fds[i] = -1;
+}
+
+static void open_upstream(unsigned n)
+{
+    conf.n_servers = n;
+    ck_assert_int_eq(upstream_create(&upstream, &conf), 0);
+    host_open(&host, &proxy_ops, upstream);
+}
+
+static void teardown(void)
+{
+    host_close(&host);
+    upstream_destroy(upstream);
+    for (unsigned i = 0; i < SERVERS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+/* A new client is served by server ${i}. */
+static void expect_served_by(unsigned i)
+{
+    int client = host_client(&host), server = sockets_accept(fds[i]);
+
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    close(client);
+    close(server);
+}
+
+static void expect_reset(enum session_reason reason)
+{
+    int client = host_client(&host);
+
+    sockets_hear_reset(client);
+    close(client);
+    host_expect_end(&host, reason);
+}
+
+START_TEST(servers_take_turns)
+{
+    for (unsigned i = 0; i < 3; i++)
+        open_server(i, ANSWERS);
+    open_upstream(3);
+    for (unsigned i = 0; i < 6; i++)
+        expect_served_by(i % 3);
+}
+END_TEST
+
+START_TEST(a_server_that_refuses_is_followed_by_the_next)
+{
+    open_server(0, REFUSES);
+    open_server(1, REFUSES);
+    open_server(2, ANSWERS);
+    open_upstream(3);
+    for (int i = 0; i < 6; i++)
+        expect_served_by(2);
+}
+END_TEST
+
+START_TEST(a_backup_is_tried_only_after_the_others)
+{
+    open_server(0, ANSWERS);
+    open_server(1, REFUSES);
+    open_server(2, ANSWERS);
+    servers[0].backup = true;
+    open_upstream(3);
+    for (int i = 0; i < 4; i++)
+        expect_served_by(2);
+    close(fds[2]);
+    fds[2] = -1;
+    for (int i = 0; i < 4; i++)
+        expect_served_by(0);
+}
+END_TEST
+
+START_TEST(no_more_servers_are_tried_than_retries_say)
+{
+    open_server(0, REFUSES);
+    open_server(1, REFUSES);
+    open_server(2, ANSWERS);
+    conf.retries = 1;
+    open_upstream(3);
+    expect_reset(SESSION_NO_SERVER); /* a, then b */
+    expect_served_by(2);             /* b, then c */
+    expect_served_by(2);
+}
+END_TEST
+
+START_TEST(without_retries_the_first_failure_is_the_end)
+{
+    open_server(0, REFUSES);
+    open_server(1, ANSWERS);
+    conf.retries = 0;
+    open_upstream(2);
+    expect_reset(SESSION_NO_SERVER);
+    expect_served_by(1);
+}
+END_TEST
+
+START_TEST(when_every_server_refuses_the_client_is_reset_at_once)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    for (unsigned i = 0; i < 3; i++)
+        open_server(i, REFUSES);
+    open_upstream(3);
+    expect_reset(SESSION_NO_SERVER);
+    ck_assert_int_lt(since_ms(began_at_ns), 500);
+}
+END_TEST
+
+START_TEST(all_addresses_of_a_server_are_tried)
+{
+    open_server(0, REFUSES);
+    fds[1] = sockets_listen(&addresses[1], 16);
+    servers[0].n_addresses = 2;
+    open_upstream(1);
+    expect_served_by(1);
+}
+END_TEST
+
+START_TEST(a_unix_server_serves_as_well)
+{
+    open_server(0, ANSWERS);
+    close(fds[0]);
+    sockets_path(&addresses[0], "server");
+    fds[0] = socket(AF_UNIX, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(fds[0], &addresses[0].u.sa, addresses[0].len), 0);
+    ck_assert_int_eq(listen(fds[0], 5), 0);
+    open_upstream(1);
+    expect_served_by(0);
+    unlink(addresses[0].u.un.sun_path);
+}
+END_TEST
+
+START_TEST(failures_are_logged_once_a_second_and_server)
+{
+    open_server(0, REFUSES);
+    open_server(1, REFUSES);
+    open_upstream(2);
+    for (int i = 0; i < 20; i++)
+        expect_reset(SESSION_NO_SERVER);
+    ck_assert_uint_ge(log_lines_with("server a (there)"), 1);
+    ck_assert_uint_ge(log_lines_with("server b (there)"), 1);
+    ck_assert_uint_le(log_lines_with("upstream back: server"), 4);
+    ck_assert_uint_ge(log_lines_with("Connection refused"), 2);
+}
+END_TEST
+
+START_TEST(when_we_have_no_descriptor_no_other_server_is_blamed)
+{
+    int ours, client;
+
+    for (unsigned i = 0; i < 2; i++)
+        open_server(i, ANSWERS);
+    open_upstream(2);
+    sockets_tcp(&ours, &client);
+    process_allow_descriptors(0);
+    host_adopt(&host, ours);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+    process_allow_any_descriptors();
+    ck_assert_uint_eq(log_lines_with("server b"), 0);
+    close(client);
+}
+END_TEST
+
+/* ---- while connecting ---- */
+
+/* A server whose backlog is full: it neither answers nor refuses. */
+static int filler;
+
+static void open_deaf_server(void)
+{
+    open_server(0, ANSWERS);
+    ck_assert_int_eq(listen(fds[0], 0), 0);
+    filler = sockets_connect(&addresses[0]);
+}
+
+START_TEST(a_server_that_does_not_answer_in_time_is_followed_by_the_next)
+{
+    open_deaf_server();
+    open_server(1, ANSWERS);
+    conf.connect_timeout_ns = 100 * NS_PER_MS;
+    open_upstream(2);
+    expect_served_by(1);
+    close(filler);
+}
+END_TEST
+
+START_TEST(a_client_that_is_gone_ends_the_attempt)
+{
+    open_deaf_server();
+    conf.connect_timeout_ns = 30 * NS_PER_S;
+    open_upstream(1);
+    sockets_reset(host_client(&host)); /* found by asking, once a second */
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+    close(filler);
+}
+END_TEST
+
+START_TEST(an_idle_timeout_ends_the_attempt)
+{
+    int client;
+
+    open_deaf_server();
+    open_upstream(1);
+    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_hear_end(client);
+    close(client);
+    host_expect_end(&host, SESSION_IDLE);
+    close(filler);
+}
+END_TEST
+
+START_TEST(an_abort_ends_the_attempt)
+{
+    int client;
+
+    open_deaf_server();
+    open_upstream(1);
+    client = host_client(&host);
+    host_abort(&host, SESSION_STOP);
+    sockets_hear_reset(client);
+    close(client);
+    host_expect_end(&host, SESSION_STOP);
+    close(filler);
+}
+END_TEST
+
+START_TEST(draining_lets_an_attempt_go_on)
+{
+    int client, server;
+
+    open_deaf_server();
+    open_upstream(1);
+    client = host_client(&host);
+    host_drain(&host);
+    close(sockets_accept(fds[0])); /* the filler: now there is room */
+    server = sockets_accept(fds[0]);
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    close(client);
+    close(server);
+    close(filler);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/proxy_connect");
+    TCase *tc = suite_group(suite, "connect");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, servers_take_turns);
+    tcase_add_test(tc, a_server_that_refuses_is_followed_by_the_next);
+    tcase_add_test(tc, a_backup_is_tried_only_after_the_others);
+    tcase_add_test(tc, no_more_servers_are_tried_than_retries_say);
+    tcase_add_test(tc, without_retries_the_first_failure_is_the_end);
+    tcase_add_test(tc, when_every_server_refuses_the_client_is_reset_at_once);
+    tcase_add_test(tc, all_addresses_of_a_server_are_tried);
+    tcase_add_test(tc, a_unix_server_serves_as_well);
+    tcase_add_test(tc, failures_are_logged_once_a_second_and_server);
+    tcase_add_test(tc, when_we_have_no_descriptor_no_other_server_is_blamed);
+    tcase_add_test(tc, a_server_that_does_not_answer_in_time_is_followed_by_the_next);
+    tcase_add_test(tc, a_client_that_is_gone_ends_the_attempt);
+    tcase_add_test(tc, an_idle_timeout_ends_the_attempt);
+    tcase_add_test(tc, an_abort_ends_the_attempt);
+    tcase_add_test(tc, draining_lets_an_attempt_go_on);
+    return suite_run(suite);
+}
