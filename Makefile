@@ -112,10 +112,12 @@ $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIBRARY)
 .PHONY: check
 check: lint test-unit test-stress test-fuzz-corpus test-integration
 
+TEST_JOBS ?= 4
+
 .PHONY: test-unit
 test-unit: $(UNIT_TESTS)
-	@failed=; for test in $^; do "$$test" || failed="$$failed $$test"; done; \
-	    test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+	@# Most of them wait most of the time.
+	@printf '%s\n' $^ | xargs -P $(TEST_JOBS) -n 1 sh -c '"$$0" || { echo "failed: $$0"; exit 1; }'
 
 .PHONY: test-stress
 test-stress: $(STRESS_TESTS)
@@ -128,7 +130,8 @@ test-fuzz-corpus: $(REPLAYS)
 
 .PHONY: test-integration
 test-integration: $(PROGRAM)
-	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) $(TEST_FLAGS)
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) \
+	    --jobs $(TEST_JOBS) $(TEST_FLAGS)
 
 .PHONY: asan tsan
 asan:

@@ -177,7 +177,12 @@ int loop_submit(struct loop *l, enum loop_lane lane, struct task *t)
 
 int loop_submit_lazy(struct loop *l, struct task *t)
 {
-    return loop_enqueue(l, LOOP_TASKS, t);
+    bool is_first = loop_state(l) == LOOP_NOT_STARTED;
+    int rc = loop_enqueue(l, LOOP_TASKS, t);
+
+    if (rc == 0 && is_first)
+        wakeup_send(&l->wakeup); /* the new thread may have gone to sleep before the task was there */
+    return rc;
 }
 
 void loop_schedule(struct loop *l, struct timed *t, int64_t delay_ns)

@@ -99,21 +99,19 @@ def slow_but_steady(t):
         check_equal(daemon.wait(), 0, "exit code")
 
 
-@test(each={"option": ["idle_timeout", "half_close_timeout"]})
-def timeouts_while_draining(t, option):
-    """with drain_timeout = 0 a session that is left ends by {option}: draining used to switch it
-    off"""
-    front, back = t.address(), t.address()
-    config = "[reactord]\ndrain_timeout = 0\n" + proxy(front, back, f"{option} = 700ms")
-    with net.listen(back) as listener, t.daemon(config) as daemon:
-        with net.proxied(front, listener) as (client, server):
-            daemon.send_signal(signal.SIGTERM)
-            wait_draining(t, daemon, front)
-            if option == "half_close_timeout":
-                client.shutdown(socket.SHUT_WR)
-                check_equal(net.read_to_end(server), b"", "what the server got")
-            client.settimeout(4 * t.scale)
-            check_equal(net.read_to_end(client), b"", "what the client got")
+@test()
+def takes_nothing(t):
+    """with drain_timeout = 0 an echo client that takes nothing is cut 5 s after idle_timeout: draining
+    used to switch that off"""
+    address = t.address()
+    with t.daemon(echo(address, "0") + "idle_timeout = 3s\n") as daemon, \
+            net.connect(address, rcvbuf=8192) as client:
+        net.fill(client)
+        daemon.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        check(net.wait_cut(client, (LINGER_S + 8) * t.scale), "it is not cut")
+        took = time.monotonic() - began
+        check(took > LINGER_S - 0.5, f"it was cut after {took:.1f} s")
         check_equal(daemon.wait(), 0, "exit code")
 
 

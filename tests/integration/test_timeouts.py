@@ -163,19 +163,3 @@ def slow_but_steady(t):
         for s, reader in zip((idle, half), readers):
             check_equal(reader.result(), net.pattern_sha256(SLOW_BYTES), "SHA-256")
             check_equal(net.read_to_end(s), b"", "behind the bytes")
-
-
-@test()
-def takes_nothing(t):
-    """a client that takes nothing of its last bytes is cut 5 s after idle_timeout, and not only
-    those that take something are waited for"""
-    address = t.address()
-    with t.daemon(echo(address, "idle_timeout = 500ms")) as daemon:
-        before = daemon.fd_count()
-        with net.connect(address, rcvbuf=8192) as client:
-            net.send_pattern(client, SLOW_BYTES, finish=False)
-            began = time.monotonic()
-            check(net.wait_cut(client, (LINGER_S + 5) * t.scale), "it is not cut")
-            took = time.monotonic() - began
-            check(took > LINGER_S, f"it was cut after {took:.1f} s")
-            t.eventually(lambda: daemon.fd_count() <= before + 4, "the descriptor closed")

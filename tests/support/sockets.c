@@ -12,7 +12,7 @@
 
 #define CHUNK_BYTES    16384
 #define HEAR_SECONDS   10
-#define STUFFED_MS     200
+#define STUFFED_MS     100
 #define SMALL_BYTES    4096
 #define PATTERN_PERIOD 251 /* prime, so that no buffer size is a multiple of it */
 

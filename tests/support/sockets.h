@@ -104,7 +104,7 @@ void sockets_hear_pattern(int fd, size_t from, size_t len);
 
 /*
  * sockets_stuff(fd, from):
- * Send the pattern from ${from} on until nothing was taken for 200 ms, and say how much was.
+ * Send the pattern from ${from} on until nothing was taken for 100 ms, and say how much was.
  *
  * Thread: any
  * Errors: bytes sent

@@ -110,6 +110,19 @@ def ending(s):
         return "reset"
 
 
+def fill(s):
+    """Send until nothing more is taken for 0.3 s."""
+    s.setblocking(False)
+    until = time.monotonic() + 0.3
+    while time.monotonic() < until:
+        try:
+            s.send(bytes(CHUNK))
+            until = time.monotonic() + 0.3
+        except BlockingIOError:
+            time.sleep(0.02)
+    s.settimeout(LIMIT_S)
+
+
 def wait_cut(s, limit_s):
     """Wait until the connection is reset (unix: closed), read nothing; returns whether it was."""
     poll = select.poll()

@@ -72,7 +72,7 @@ START_TEST(the_first_task_starts_the_only_thread)
         tasks_counted_init(&tasks[i]);
         ck_assert_int_eq(submit(&tasks[i]), 0);
     }
-    loop_runner_call(loop, nothing, NULL);
+    UNTIL(atomic_load(&tasks[9].run) == 1);
     UNTIL(process_loops() == 1);
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 1);
     ck_assert_int_eq(loop_state(loop), LOOP_STARTED);

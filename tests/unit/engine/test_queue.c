@@ -119,9 +119,10 @@ static void *produce(void *arg)
     return NULL;
 }
 
-static void consume_all(void)
+/* How many came out of their order. */
+static unsigned consume_all(void)
 {
-    unsigned next[PRODUCERS] = {0}, taken = 0;
+    unsigned next[PRODUCERS] = {0}, taken = 0, misplaced = 0;
 
     while (taken < PRODUCERS * TASKS_EACH) {
         struct task *t = queue_pop(&q);
@@ -131,9 +132,10 @@ static void consume_all(void)
             sched_yield();
             continue;
         }
-        ck_assert_uint_eq(n->number, next[n->producer]++);
+        misplaced += n->number != next[n->producer]++;
         taken++;
     }
+    return misplaced;
 }
 
 START_TEST(eight_producers_lose_nothing_and_each_keeps_its_order)
@@ -147,7 +149,7 @@ START_TEST(eight_producers_lose_nothing_and_each_keeps_its_order)
     }
     for (unsigned i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, tasks + (size_t)i * TASKS_EACH);
-    consume_all();
+    ck_assert_uint_eq(consume_all(), 0);
     for (unsigned i = 0; i < PRODUCERS; i++)
         pthread_join(threads[i], NULL);
     ck_assert(queue_empty(&q));

@@ -132,6 +132,21 @@ START_TEST(an_idle_channel_is_not_called_for_room_to_write)
 }
 END_TEST
 
+/*
+ * Start over with sockets that take only a few kilobytes. Unix sockets, since a tiny TCP window makes the kernel wait
+ * for its timers.
+ */
+static void start_small(void)
+{
+    probe_close(&probe);
+    close(peer);
+    sockets_unix(&ours, &peer);
+    sockets_small(ours);
+    sockets_small(peer);
+    probe_init(&probe, net, ours);
+    probe_start(&probe);
+}
+
 /* Fill the kernel's buffers, so that from here on every byte is kept. */
 static size_t fill_kernel(void)
 {
@@ -148,9 +163,7 @@ START_TEST(above_the_high_water_mark_a_channel_is_unwritable)
 {
     size_t sent;
 
-    sockets_small(ours);
-    sockets_small(peer);
-    probe_start(&probe);
+    start_small();
     sent = fill_kernel();
     while (probe_pending(&probe) + 1000 <= CHANNEL_HIGH_BYTES) {
         ck_assert_int_eq(probe_write_pattern(&probe, sent, 1000), 0);
@@ -180,10 +193,8 @@ START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
 {
     size_t sent, heard = 0;
 
+    start_small();
     probe.on_writable = count_writable;
-    sockets_small(ours);
-    sockets_small(peer);
-    probe_start(&probe);
     sent = fill_kernel();
     ck_assert_int_eq(probe_write_pattern(&probe, sent, 2 * CHANNEL_HIGH_BYTES), 0);
     sent += 2 * CHANNEL_HIGH_BYTES;
@@ -206,9 +217,7 @@ START_TEST(bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone)
 {
     size_t sent;
 
-    sockets_small(ours);
-    sockets_small(peer);
-    probe_start(&probe);
+    start_small();
     sent = fill_kernel();
     sockets_hear_pattern(peer, 0, sent);
     UNTIL(probe_pending(&probe) == 0);
@@ -254,8 +263,7 @@ START_TEST(a_paused_channel_still_sends)
 {
     size_t sent;
 
-    sockets_small(ours);
-    probe_start(&probe);
+    start_small();
     probe_do(&probe, channel_pause);
     sent = fill_kernel();
     sockets_hear_pattern(peer, 0, sent);
@@ -269,9 +277,7 @@ START_TEST(writing_comes_before_reading_in_one_event)
     size_t sent;
     struct pollfd ready = {.fd = ours, .events = POLLIN | POLLOUT};
 
-    sockets_small(ours);
-    sockets_small(peer);
-    probe_start(&probe);
+    start_small();
     sent = fill_kernel();
     ck_assert_int_eq(probe_write_pattern(&probe, sent, 2 * CHANNEL_HIGH_BYTES), 0);
     sent += 2 * CHANNEL_HIGH_BYTES;

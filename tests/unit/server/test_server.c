@@ -73,11 +73,17 @@ static void start(void)
     ck_assert_int_eq(server_start(server), 0);
 }
 
+static void destroy(void)
+{
+    server_destroy(server);
+    server = NULL;
+}
+
 static void teardown(void)
 {
     if (server) {
         server_stop(server);
-        server_destroy(server);
+        destroy();
     }
     UNTIL(process_loops() == 0);
     ck_assert_uint_eq(process_descriptors(), before);
@@ -95,6 +101,14 @@ static int echo_client(void)
 
     exchange(fd);
     return fd;
+}
+
+static int clients[60];
+
+static void close_clients(int n)
+{
+    for (int i = 0; i < n; i++)
+        close(clients[i]);
 }
 
 static bool refused(void)
@@ -120,23 +134,19 @@ END_TEST
 START_TEST(a_server_that_was_never_started_can_be_destroyed)
 {
     ck_assert_int_eq(create(), 0);
-    server_destroy(server);
-    server = NULL;
+    destroy();
 }
 END_TEST
 
 START_TEST(threads_start_with_the_first_client_each_worker_gets)
 {
-    int clients[5];
-
     start();
     for (unsigned i = 0; i < 5; i++) {
         clients[i] = echo_client();
         UNTIL(process_loops() == 1 + (i < 3 ? i + 1 : 3)); /* with the boss */
     }
     ck_assert_uint_eq(server_sessions(server), 5);
-    for (unsigned i = 0; i < 5; i++)
-        close(clients[i]);
+    close_clients(5);
     UNTIL(server_sessions(server) == 0);
 }
 END_TEST
@@ -211,16 +221,13 @@ END_TEST
 
 START_TEST(reuseport_spreads_clients_over_the_boss_threads)
 {
-    int clients[40];
-
     conf.boss.threads = 2;
     listeners[0].reuseport = 2;
     start();
     for (int i = 0; i < 40; i++)
         clients[i] = echo_client();
     UNTIL(process_loops() == 2 + 3);
-    for (int i = 0; i < 40; i++)
-        close(clients[i]);
+    close_clients(40);
 }
 END_TEST
 
@@ -258,8 +265,6 @@ END_TEST
 
 START_TEST(at_the_limit_of_descriptors_clients_wait_and_none_is_reset)
 {
-    int clients[60];
-
     for (int i = 0; i < 60; i++)
         clients[i] = socket(AF_INET, SOCK_STREAM, 0);
     before = process_descriptors();
@@ -307,8 +312,7 @@ START_TEST(draining_refuses_new_clients_and_lets_old_ones_finish)
     UNTIL(atomic_load(&drained) == 1);
     ck_assert_uint_eq(server_stop(server), 0);
     ck_assert_uint_eq(atomic_load(&drained), 1);
-    server_destroy(server);
-    server = NULL;
+    destroy();
 }
 END_TEST
 
@@ -327,8 +331,6 @@ END_TEST
 
 START_TEST(clients_that_the_kernel_has_queued_are_served_though_it_drains)
 {
-    int clients[30];
-
     ck_assert_int_eq(create(), 0);
     for (int i = 0; i < 30; i++)
         clients[i] = sockets_connect(&addresses[0]);
@@ -346,8 +348,6 @@ END_TEST
 
 START_TEST(stopping_resets_every_session_and_says_how_many)
 {
-    int clients[20];
-
     start();
     for (int i = 0; i < 20; i++)
         clients[i] = echo_client();
@@ -358,8 +358,7 @@ START_TEST(stopping_resets_every_session_and_says_how_many)
         sockets_hear_reset(clients[i]);
         close(clients[i]);
     }
-    server_destroy(server);
-    server = NULL;
+    destroy();
 }
 END_TEST
 
@@ -373,8 +372,7 @@ START_TEST(stopping_cuts_off_a_drain)
     server_drain(server);
     ck_assert_uint_eq(server_stop(server), 1);
     ck_assert_uint_eq(atomic_load(&drained), 1); /* told before the stop returned */
-    server_destroy(server);
-    server = NULL;
+    destroy();
     close(client);
 }
 END_TEST
@@ -383,8 +381,7 @@ START_TEST(a_server_that_was_never_started_can_be_stopped)
 {
     ck_assert_int_eq(create(), 0);
     ck_assert_uint_eq(server_stop(server), 0);
-    server_destroy(server);
-    server = NULL;
+    destroy();
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 #include "support/suite.h"
 #include "support/until.h"
 
-#define LONG_BYTES (10u << 20)
+#define LONG_BYTES (4u << 20)
 
 static struct host host;
 static unsigned before;
