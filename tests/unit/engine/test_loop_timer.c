@@ -109,6 +109,20 @@ static void schedule_letters(void *arg)
         loop_schedule(loop, &timers[i].timed, i % 2 ? -5 : 0);
 }
 
+static void read_length(void *arg)
+{
+    *(unsigned *)arg = trace.len;
+}
+
+/* Are there ${n} letters? */
+static bool traced(unsigned n)
+{
+    unsigned len;
+
+    loop_runner_call(loop, read_length, &len);
+    return len == n;
+}
+
 START_TEST(a_negative_delay_is_none_and_order_is_kept)
 {
     struct tasks_timer timers[26];
@@ -116,7 +130,7 @@ START_TEST(a_negative_delay_is_none_and_order_is_kept)
     for (int i = 0; i < 26; i++)
         tasks_timer_init(&timers[i], &trace, (char)('a' + i));
     loop_runner_call(loop, schedule_letters, timers);
-    PAUSE_MS(50);
+    UNTIL(traced(26));
     teardown();
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
     setup();
@@ -142,8 +156,9 @@ START_TEST(timers_due_together_run_in_one_turn_at_any_ratio)
     loop_runner_call(loop, read_stats, &before);
     loop_runner_call(loop, schedule_letters, timers);
     PAUSE_MS(50);
+    UNTIL(traced(26));
     loop_runner_call(loop, read_stats, &after);
-    ck_assert_uint_le(after.turns - before.turns, 6); /* the two calls, the wake-ups, the timers */
+    ck_assert_uint_le(after.turns - before.turns, 12); /* the calls, the wake-ups, the timers */
 }
 END_TEST
 
@@ -215,7 +230,8 @@ static void schedule_rivals(void *arg)
 START_TEST(a_timer_that_is_due_can_still_be_cancelled)
 {
     loop_runner_call(loop, schedule_rivals, NULL);
-    PAUSE_MS(50);
+    UNTIL(atomic_load(&rivals.run) > 0);
+    PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&rivals.run), 1);
 }
 END_TEST
@@ -381,7 +397,7 @@ START_TEST(a_due_timer_takes_its_place_behind_the_tasks_already_queued)
     p.before[0].then_lane = LOOP_TASKS;
     tasks_timer_init(&p.timer, &trace, 't');
     ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &p.task), 0);
-    PAUSE_MS(50);
+    UNTIL(traced(4));
     teardown();
     ck_assert_str_eq(trace.text, "12t3");
     setup();

@@ -148,7 +148,7 @@ START_TEST(a_control_task_does_not_wait_behind_a_backlog)
     began_at_ns = clock_now_ns();
     ck_assert_int_eq(loop_submit(loop, LOOP_CONTROL, &control.task), 0);
     UNTIL(atomic_load(&control.run) == 1);
-    ck_assert_int_lt(since_ms(began_at_ns), 200); /* a quantum is 5 ms, the backlog 1000 ms */
+    ck_assert_int_lt(since_ms(began_at_ns), 500); /* a quantum is 5 ms, the backlog 1000 ms */
     loop_runner_destroy(loop);
 }
 END_TEST
@@ -314,7 +314,7 @@ START_TEST(tasks_get_as_much_time_as_io_took_at_ratio_50)
     static struct slow tasks[4000];
     struct loop_stats stats;
     struct echo echo;
-    unsigned same = 0;
+    unsigned in_turn = 1, most = 1;
 
     setup_with(50, LONG_QUANTUM_NS);
     echo_begin(&echo, 50 * NS_PER_MS);
@@ -327,11 +327,12 @@ START_TEST(tasks_get_as_much_time_as_io_took_at_ratio_50)
     ck_assert_int_ge(stats.io_ns, 50 * NS_PER_MS);
     loop_runner_call(loop, echo_stop, &echo);
     loop_runner_stop(loop);
-    for (int i = 100; i < 4000;
-         i++) /* those of the first turn, which had no I/O, are among the 100 */
-        same += tasks[i].turn == tasks[100].turn;
-    ck_assert_uint_gt(same, BUDGET_BATCH); /* more than a turn without I/O would run */
-    ck_assert_uint_le(same, 1000);         /* 50 ms are 500 tasks */
+    for (int i = 1; i < 4000; i++) { /* the longest run of one turn: only one had I/O */
+        in_turn = tasks[i].turn == tasks[i - 1].turn ? in_turn + 1 : 1;
+        most = in_turn > most ? in_turn : most;
+    }
+    ck_assert_uint_gt(most, BUDGET_BATCH); /* more than a turn without I/O would run */
+    ck_assert_uint_le(most, 1000);         /* 50 ms are 500 tasks */
     loop_destroy(loop);
 }
 END_TEST
@@ -341,9 +342,8 @@ START_TEST(an_idle_loop_does_not_turn)
     struct loop_stats before, after;
 
     setup_with(50, 100 * NS_PER_MS);
-    loop_runner_stats(loop);
-    PAUSE_MS(20);
-    loop_stats(loop, &before);
+    after = loop_runner_stats(loop);
+    UNTIL((loop_stats(loop, &before), before.polls_blocking > after.polls_blocking));
     PAUSE_MS(200);
     loop_stats(loop, &after);
     ck_assert_uint_eq(after.turns, before.turns);
