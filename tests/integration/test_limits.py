@@ -126,8 +126,8 @@ def churn_at_the_limit(t):
 
 @test(timeout=60)
 def proxy_at_the_limit(t):
-    """with ulimit -n 60 a proxy lets the clients wait whose servers it has no descriptor for: it used
-    to reset them; all 80 are served in the end"""
+    """with ulimit -n 60 a proxy lets the clients wait whose servers it has no descriptor for: it
+    used to reset them; all 80 are served in the end"""
     with program.echo_server(t) as back:
         front = t.address()
         config = "[worker]\nthreads = 2\n" + proxy(front, back, "splice = on")

@@ -169,8 +169,9 @@ def run_iperf3(t, port, host, direction):
     report = json.loads(out)
     check("error" not in report, f"iperf3: {report.get('error')}")
     got = report["end"]["sum_received"]["bytes"]
-    # With -n the sender counts; what is on its way when it stops is not counted as received.
-    check(got > total - 50_000_000, f"{got} of {total} bytes were received")
+    # With -n the sender counts; what is on its way when it stops is not counted as received. Each
+    # hop may hold the largest tcp_rmem and tcp_wmem, often 6 + 4 MB, on some machines 32 + 4 MB.
+    check(got > total - 120_000_000, f"{got} of {total} bytes were received")
 
 
 @test(needs=["socat"])

@@ -217,8 +217,8 @@ def abort_behind_its_own_half_close(t, side):
 
 @test()
 def unix_server_that_does_not_read(t):
-    """a unix server that reads no more (SHUT_RD) still gets its answer through, and the session ends
-    after 5 s: it used to hang"""
+    """a unix server that reads no more (SHUT_RD) still gets its answer through, and the session
+    ends after 5 s: it used to hang"""
     front, back = t.address(), t.path("back.sock")
     with net.listen(back) as listener, t.daemon(proxy(front, back)) as daemon:
         with net.proxied(front, listener) as (client, server):

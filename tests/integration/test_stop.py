@@ -85,8 +85,8 @@ def pending_echo(t, what, stall):
 
 @test()
 def slow_but_steady(t):
-    """after SIGTERM an echo client that takes its bytes slowly but steadily gets all of them: it used
-    to be reset after 6 s"""
+    """after SIGTERM an echo client that takes its bytes slowly but steadily gets all of them: it
+    used to be reset after 6 s"""
     address = t.address()
     with t.daemon(echo(address, "1m")) as daemon, net.connect(address, rcvbuf=8192) as client:
         net.send_pattern(client, SLOW_BYTES, finish=False)
@@ -101,8 +101,8 @@ def slow_but_steady(t):
 
 @test()
 def takes_nothing(t):
-    """with drain_timeout = 0 an echo client that takes nothing is cut 5 s after idle_timeout: draining
-    used to switch that off"""
+    """with drain_timeout = 0 an echo client that takes nothing is cut 5 s after idle_timeout:
+    draining used to switch that off"""
     address = t.address()
     with t.daemon(echo(address, "0") + "idle_timeout = 3s\n") as daemon, \
             net.connect(address, rcvbuf=8192) as client:
@@ -117,8 +117,8 @@ def takes_nothing(t):
 
 @test(each={"kind": ["TCP", "unix"]})
 def clients_in_the_queue(t, kind):
-    """300 {kind} clients in the kernel's queue at SIGTERM are served: those beyond accept_batch used
-    to be reset"""
+    """300 {kind} clients in the kernel's queue at SIGTERM are served: those beyond accept_batch
+    used to be reset"""
     address = t.address() if kind == "TCP" else t.path("queue.sock")
     with t.daemon(echo(address)) as daemon, contextlib.ExitStack() as stack:
         daemon.send_signal(signal.SIGSTOP)

@@ -153,7 +153,8 @@ def slow_but_steady(t):
     """a client that takes its last bytes slowly but steadily gets all of them after idle_timeout or
     half_close_timeout: it used to be reset 5 s later"""
     address, front, back = t.address(), t.address(), t.address()
-    config = echo(address, "idle_timeout = 500ms") + proxy(front, back, "half_close_timeout = 500ms")
+    config = (echo(address, "idle_timeout = 500ms")
+              + proxy(front, back, "half_close_timeout = 500ms"))
     with net.listen(back) as listener, t.daemon(config), \
             net.connect(address, rcvbuf=8192) as idle, net.connect(front, rcvbuf=8192) as half, \
             net.accept(listener) as server:
