@@ -181,7 +181,8 @@ int loop_submit_lazy(struct loop *l, struct task *t)
     int rc = loop_enqueue(l, LOOP_TASKS, t);
 
     if (rc == 0 && is_first)
-        wakeup_send(&l->wakeup); /* the new thread may have gone to sleep before the task was there */
+        wakeup_send(
+            &l->wakeup); /* the new thread may have gone to sleep before the task was there */
     return rc;
 }
 

@@ -12,7 +12,7 @@
 
 #define CHUNK_BYTES    16384
 #define HEAR_SECONDS   10
-#define STUFFED_MS     100
+#define STUFFED_MS     150
 #define SMALL_BYTES    4096
 #define PATTERN_PERIOD 251 /* prime, so that no buffer size is a multiple of it */
 
@@ -69,12 +69,14 @@ void sockets_loopback(struct address *out, unsigned port)
 
 int sockets_bound(struct address *out)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
     sockets_loopback(out, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(bind(fd, &out->u.sa, out->len), 0);
     ck_assert_int_eq(getsockname(fd, &out->u.sa, &out->len), 0);
+    /* Not before bind(2): the port must be nobody else's. */
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
     return fd;
 }
 

@@ -43,8 +43,8 @@ void sockets_loopback(struct address *out, unsigned port);
 
 /*
  * sockets_listen(out, backlog) / sockets_bound(out):
- * A listening socket on a free loopback port; one that is only bound, so that connecting to it is refused and
- * nobody else gets the port.
+ * A listening socket on a free loopback port; one that is only bound: connecting to it is refused, and as long as it is
+ * open nobody gets the port but who binds to it with SO_REUSEADDR.
  *
  * Thread: any
  * Owns:   the caller owns the descriptor
@@ -104,7 +104,7 @@ void sockets_hear_pattern(int fd, size_t from, size_t len);
 
 /*
  * sockets_stuff(fd, from):
- * Send the pattern from ${from} on until nothing was taken for 100 ms, and say how much was.
+ * Send the pattern from ${from} on until nothing was taken for 150 ms, and say how much was.
  *
  * Thread: any
  * Errors: bytes sent

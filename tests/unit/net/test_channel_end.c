@@ -1,7 +1,5 @@
 /* net/channel, its ends: half-closed either way, aborted, reset, broken; closed once in each case. */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -220,12 +220,13 @@ END_TEST
 /* Block the receiver until a pipe holds what it did not take. */
 static size_t block_with_pipe(void)
 {
-    size_t sent;
+    size_t sent = 0;
 
     start(SPLICE_ON);
-    sent = sockets_stuff(source, 0);
+    do
+        sent += sockets_stuff(source, sent);
+    while (probe_is(&to, channel_writable));
     ck_assert_uint_gt(probe_pending(&to), 0);
-    ck_assert(!probe_is(&to, channel_writable));
     return sent;
 }
 

@@ -1,6 +1,7 @@
 /* service/proxy: two ends, coupled: bytes, end of file, resets and slowness are passed on. */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -157,13 +158,22 @@ START_TEST(a_reset_of_the_client_is_a_reset_for_the_server)
 }
 END_TEST
 
+/* What the kernel has for us to receive. */
+static int waiting(int fd)
+{
+    int bytes;
+
+    ck_assert_int_eq(ioctl(fd, FIONREAD, &bytes), 0);
+    return bytes;
+}
+
 START_TEST(a_reset_of_the_server_is_a_reset_for_the_client_behind_its_last_bytes)
 {
     connect_both();
-    sockets_say_pattern(server, 0, 200000);
-    PAUSE_MS(50); /* a reset would take back what has not arrived */
+    sockets_say_pattern(server, 0, 40000);
+    UNTIL(waiting(client) == 40000); /* a reset takes back what has not arrived */
     reset_now(&server);
-    sockets_hear_pattern(client, 0, 200000);
+    sockets_hear_pattern(client, 0, 40000);
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_UPSTREAM_RESET);
 }
@@ -323,10 +333,10 @@ END_TEST
 
 START_TEST(activity_of_either_side_counts)
 {
-    host.service.idle_timeout_ns = 200 * NS_PER_MS;
+    host.service.idle_timeout_ns = 500 * NS_PER_MS;
     connect_both();
-    for (int i = 0; i < 6; i++) {
-        PAUSE_MS(60);
+    for (int i = 0; i < 8; i++) {
+        PAUSE_MS(100);
         sockets_say(i % 2 ? client : server, "x");
         sockets_hear(i % 2 ? server : client, "x");
     }
