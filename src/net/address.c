@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/parse.h"
 
@@ -236,6 +237,9 @@ int address_resolve(struct address *out, size_t max, const char *word)
     if (rc < 0)
         return rc;
     rc = getaddrinfo(host, NULL, &hints, &found);
+    if (rc != 0 && strcasecmp(host, "localhost") == 0)
+        rc = getaddrinfo(NULL, "0", &hints,
+                         &found); /* RFC 6761, 6.3: known even where /etc/hosts is missing */
     if (rc != 0)
         return resolve_error(rc);
     for (const struct addrinfo *info = found; info != NULL && n < max; info = info->ai_next)
