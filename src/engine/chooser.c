@@ -57,7 +57,7 @@ static struct loop *chooser_two(struct loop *const *loops, unsigned n, uint64_t 
     struct loop *a = chooser_from(loops, n, (uint32_t)random % n);
     struct loop *b = chooser_from(loops, n, (uint32_t)(random >> 32) % n);
 
-    return a && loop_load(b) < loop_load(a) ? b : a;
+    return a && b && loop_load(b) < loop_load(a) ? b : a;
 }
 
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n)

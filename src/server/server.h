@@ -42,7 +42,7 @@ struct server_conf {
 
 /* What the server tells the process around it. */
 struct server_events {
-    /* The last session ended after server_drain(). Called once, on a worker loop or in server_drain(). */
+    /* The last session ended after server_drain(). Called once, on any loop or in server_drain() or server_stop(). */
     void (*drained)(void *cookie);
     void *cookie;
 };
