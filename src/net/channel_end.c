@@ -1,5 +1,4 @@
 /* net/channel_end: the ways a channel ends. See channel.h. */
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/channel_internal.h"
@@ -8,12 +7,12 @@
 void channel_run_end(struct task *t)
 {
     struct channel *ch = CONTAINER_OF(t, struct channel, end);
-    struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
     channel_drop_pending(ch);
     if (ch->flags & CHANNEL_RESET)
-        (void)setsockopt(ch->io.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    close(ch->io.fd);
+        sock_close_reset(ch->io.fd);
+    else
+        close(ch->io.fd);
     handler_closed(ch->pipeline.head, ch->error);
 }
 

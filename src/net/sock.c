@@ -119,6 +119,14 @@ int sock_connect(int *out_fd, const struct address *a)
     return rc;
 }
 
+void sock_close_reset(int fd)
+{
+    struct linger reset = {.l_onoff = 1, .l_linger = 0};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    close(fd);
+}
+
 int sock_error(int fd)
 {
     int error = 0;

@@ -48,6 +48,16 @@ void sock_unlink(const struct address *a);
 int sock_connect(int *out_fd, const struct address *a) MUST_CHECK;
 
 /*
+ * sock_close_reset(fd):
+ * Close ${fd} so that its peer gets a reset: the connection is broken visibly.
+ *
+ * Thread: owner of ${fd}
+ * Owns:   ${fd} is gone
+ * Errors: none
+ */
+void sock_close_reset(int fd);
+
+/*
  * sock_error(fd):
  * The pending error of ${fd}, which is cleared.
  *

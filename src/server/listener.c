@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -38,14 +37,6 @@ struct listener {
 
 /* ---- on the boss loop ---- */
 
-static void listener_refuse_fd(int fd)
-{
-    struct linger reset = {.l_onoff = 1, .l_linger = 0};
-
-    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    close(fd);
-}
-
 static void listener_accepted(void *cookie, int fd, const struct address *peer)
 {
     struct listener *ls = cookie;
@@ -57,7 +48,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
         if (log_allowed(&ls->log_limit, NS_PER_S, &suppressed))
             log_error("listen %s: no memory for a session, its client is reset (%u more before)",
                       ls->conf->name, suppressed);
-        listener_refuse_fd(fd);
+        sock_close_reset(fd);
         return;
     }
     s->client_fd = fd;

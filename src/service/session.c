@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/sock.h"
 
 const char *session_reason_text(enum session_reason reason)
 {
@@ -272,13 +271,9 @@ void session_adopt(struct session *s, struct session_owner *owner)
 
 void session_refuse(struct session *s)
 {
-    struct linger reset = {.l_onoff = 1, .l_linger = 0};
-
     MUST(!s->owner);
-    if (s->client_fd >= 0) {
-        (void)setsockopt(s->client_fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-        close(s->client_fd);
-    }
+    if (s->client_fd >= 0)
+        sock_close_reset(s->client_fd);
     s->service->ops->free(s);
 }
 
