@@ -33,12 +33,11 @@ static void buffer_compact(struct buffer *b)
 
 static int buffer_grow(struct buffer *b, size_t need)
 {
-    size_t cap = b->cap ? b->cap : BUFFER_FIRST_BYTES;
+    uint32_t cap = b->cap ? b->cap : BUFFER_FIRST_BYTES;
     uint8_t *data;
 
     while (cap < need)
-        if (__builtin_mul_overflow(cap, (size_t)2, &cap))
-            return -ENOMEM;
+        cap *= 2; /* up to BUFFER_MAX_BYTES, which is a power of two */
     data = realloc(b->data, cap);
     if (!data)
         return -ENOMEM;
@@ -49,27 +48,25 @@ static int buffer_grow(struct buffer *b, size_t need)
 
 int buffer_append(struct buffer *b, const void *data, size_t len)
 {
-    size_t need;
-
     if (len == 0)
         return 0;
+    if (len > BUFFER_MAX_BYTES - buffer_bytes(b))
+        return -ENOMEM;
     if (len > b->cap - b->tail && b->head >= buffer_bytes(b) && b->head > 0)
         buffer_compact(b);
-    if (len > b->cap - b->tail) {
-        if (__builtin_add_overflow(b->tail, len, &need))
-            return -ENOMEM;
-        if (buffer_grow(b, need) < 0)
-            return -ENOMEM;
-    }
+    if (len > BUFFER_MAX_BYTES - b->tail)
+        buffer_compact(b);
+    if (len > b->cap - b->tail && buffer_grow(b, b->tail + len) < 0)
+        return -ENOMEM;
     memcpy(b->data + b->tail, data, len);
-    b->tail += len;
+    b->tail += (uint32_t)len;
     return 0;
 }
 
 void buffer_consume(struct buffer *b, size_t len)
 {
     MUST(len <= buffer_bytes(b));
-    b->head += len;
+    b->head += (uint32_t)len;
     if (b->head == b->tail)
         buffer_clear(b);
 }

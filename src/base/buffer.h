@@ -17,10 +17,13 @@
 
 struct buffer {
     uint8_t *data;
-    size_t head;
-    size_t tail;
-    size_t cap;
+    uint32_t head;
+    uint32_t tail;
+    uint32_t cap;
 };
+
+/* More than anything may wait; 32 bits for each field keep a channel's cold part in one cache line. */
+#define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 
 /*
  * buffer_init(b) / buffer_clear(b):

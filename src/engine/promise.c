@@ -1,0 +1,266 @@
+/* engine/promise: see promise.h. */
+#include "engine/promise.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <time.h>
+
+#include "base/cache_line.h"
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "engine/task_list.h"
+
+/* More than threads are likely to tell at the same moment, so that they seldom wait for each other. */
+#define FATES 64
+
+/* On the stack of a thread that tells a promise's listeners. */
+struct promise_telling {
+    pthread_mutex_t *fate;
+    bool is_over; /* under fate: the promise was closed */
+};
+
+/* See note: last touch. Each guards the promise.telling of those whose address leads to it, and what that points to. */
+static struct {
+    alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
+} fates[FATES] = {[0 ... FATES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
+
+/* How deep this thread is nested in telling, and what it tells when it is through. */
+static _Thread_local struct {
+    unsigned depth;
+    struct task_list later; /* of promise.notify */
+} here;
+
+static void promise_on_notify(struct task *t);
+
+/* A task that is dropped still tells: nobody else would. */
+static const struct task_type notify_type = {
+    .name = "promise", .run = promise_on_notify, .drop = promise_on_notify};
+
+void promise_init(struct promise *p, struct loop *loop)
+{
+    pthread_condattr_t attr;
+
+    atomic_init(&p->state, PROMISE_PENDING);
+    p->error = 0;
+    p->value = NULL;
+    p->loop = loop;
+    p->notify.type = &notify_type;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->completed, &attr);
+    pthread_condattr_destroy(&attr);
+    list_init(&p->listeners);
+    p->notifying = false;
+    p->telling = NULL;
+}
+
+/* Knuth's multiplicative hash: promises in objects of one size are whole multiples of it apart. */
+static pthread_mutex_t *promise_fate(const struct promise *p)
+{
+    uint32_t hash = (uint32_t)((uintptr_t)p >> 4) * UINT32_C(2654435761);
+
+    return &fates[hash / (UINT32_MAX / FATES + 1)].lock;
+}
+
+void promise_close(struct promise *p)
+{
+    pthread_mutex_t *fate = promise_fate(p);
+
+    MUST(list_empty(&p->listeners));
+    pthread_mutex_lock(fate);
+    if (p->telling)
+        p->telling->is_over = true;
+    pthread_mutex_unlock(fate);
+    pthread_cond_destroy(&p->completed);
+    pthread_mutex_destroy(&p->lock);
+}
+
+/* Is it now up to the caller, who has the lock, to see to it that the listeners are told? */
+static bool promise_claim_notifying(struct promise *p)
+{
+    if (!promise_is_done(p) || p->notifying || list_empty(&p->listeners))
+        return false;
+    p->notifying = true;
+    return true;
+}
+
+/* Take the next listener off, if the promise is still there and has one. */
+static struct promise_listener *promise_take(struct promise *p, struct promise_telling *me)
+{
+    struct promise_listener *l = NULL;
+
+    pthread_mutex_lock(me->fate);
+    if (!me->is_over) {
+        pthread_mutex_lock(&p->lock);
+        if (!list_empty(&p->listeners)) {
+            l = LIST_FIRST(&p->listeners, struct promise_listener, link);
+            list_remove(&l->link);
+        }
+        p->notifying = l != NULL;
+        p->telling = l ? me : NULL;
+        pthread_mutex_unlock(&p->lock);
+    }
+    pthread_mutex_unlock(me->fate);
+    return l;
+}
+
+static void promise_tell(struct promise *p)
+{
+    struct promise_telling me = {.fate = promise_fate(p)};
+    struct promise_listener *l;
+
+    here.depth++;
+    while ((l = promise_take(p, &me)))
+        l->done(l, p);
+    here.depth--;
+}
+
+/* Tell on this thread: now, or when what it is telling is done, so that no chain can use up the stack. */
+static void promise_tell_here(struct promise *p)
+{
+    struct task *t;
+
+    if (here.depth >= PROMISE_NESTED_MAX) {
+        task_list_append(&here.later, &p->notify);
+        return;
+    }
+    promise_tell(p);
+    while (here.depth == 0 && (t = task_list_take(&here.later)))
+        promise_tell(CONTAINER_OF(t, struct promise, notify));
+}
+
+static void promise_on_notify(struct task *t)
+{
+    promise_tell_here(CONTAINER_OF(t, struct promise, notify));
+}
+
+/* By who has claimed it, and has let go of the lock. */
+static void promise_notify(struct promise *p)
+{
+    bool elsewhere = p->loop && (!loop_is_current(p->loop) || here.depth >= PROMISE_NESTED_MAX);
+
+    if (elsewhere && loop_submit(p->loop, LOOP_CONTROL, &p->notify) == 0)
+        return; /* and by now ${p} may be gone */
+    promise_tell_here(p);
+}
+
+/* The lock is held. */
+static bool promise_may_become(const struct promise *p, enum promise_state state)
+{
+    enum promise_state now = promise_state(p);
+
+    return now == PROMISE_PENDING || (now == PROMISE_UNCANCELLABLE && state != PROMISE_CANCELLED);
+}
+
+static bool promise_complete(struct promise *p, enum promise_state state, int error, void *value)
+{
+    bool is_first, notify = false;
+
+    pthread_mutex_lock(&p->lock);
+    is_first = promise_may_become(p, state);
+    if (is_first) {
+        p->error = error;
+        p->value = value;
+        atomic_store_explicit(&p->state, (int)state,
+                              memory_order_release); /* see note: completion */
+        pthread_cond_broadcast(&p->completed);
+        notify = promise_claim_notifying(p);
+    }
+    pthread_mutex_unlock(&p->lock); /* see note: last touch */
+    if (notify)
+        promise_notify(p);
+    return is_first;
+}
+
+bool promise_succeed(struct promise *p, void *value)
+{
+    return promise_complete(p, PROMISE_SUCCEEDED, 0, value);
+}
+
+bool promise_fail(struct promise *p, int error)
+{
+    MUST(error < 0);
+    return promise_complete(p, PROMISE_FAILED, error, NULL);
+}
+
+bool promise_cancel(struct promise *p)
+{
+    return promise_complete(p, PROMISE_CANCELLED, -ECANCELED, NULL);
+}
+
+bool promise_set_uncancellable(struct promise *p)
+{
+    bool was_cancelled;
+
+    pthread_mutex_lock(&p->lock);
+    if (promise_state(p) == PROMISE_PENDING)
+        atomic_store_explicit(&p->state, PROMISE_UNCANCELLABLE, memory_order_relaxed);
+    was_cancelled = promise_state(p) == PROMISE_CANCELLED;
+    pthread_mutex_unlock(&p->lock);
+    return !was_cancelled;
+}
+
+void promise_listen(struct promise *p, struct promise_listener *l)
+{
+    bool notify;
+
+    pthread_mutex_lock(&p->lock);
+    list_append(&p->listeners, &l->link);
+    notify = promise_claim_notifying(p);
+    pthread_mutex_unlock(&p->lock); /* see note: last touch */
+    if (notify)
+        promise_notify(p);
+}
+
+/* Wait for the completion, with the lock. */
+static int promise_wait_until(struct promise *p, int64_t until_at_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_at_ns / NS_PER_S),
+                             .tv_nsec = (long)(until_at_ns % NS_PER_S)};
+    int rc = 0;
+
+    while (!promise_is_done(p) && rc == 0)
+        rc = pthread_cond_timedwait(&p->completed, &p->lock, &until);
+    MUST(rc == 0 || rc == ETIMEDOUT);
+    return promise_is_done(p) ? 0 : -ETIMEDOUT;
+}
+
+int promise_await(struct promise *p, int64_t timeout_ns)
+{
+    int rc;
+
+    pthread_mutex_lock(&p->lock); /* also if it is complete; see note: last touch */
+    if (promise_is_done(p))
+        rc = 0;
+    else if (loop_current())
+        rc = -EDEADLK;
+    else if (timeout_ns <= 0)
+        rc = -ETIMEDOUT;
+    else
+        rc = promise_wait_until(p, clock_add_ns(clock_now_ns(), timeout_ns));
+    pthread_mutex_unlock(&p->lock);
+    return rc;
+}
+
+enum promise_state promise_state(const struct promise *p)
+{
+    return (enum promise_state)atomic_load_explicit(&p->state, memory_order_acquire);
+}
+
+bool promise_is_done(const struct promise *p)
+{
+    return promise_state(p) >= PROMISE_SUCCEEDED;
+}
+
+int promise_error(const struct promise *p)
+{
+    MUST(promise_is_done(p));
+    return p->error;
+}
+
+void *promise_value(const struct promise *p)
+{
+    MUST(promise_is_done(p));
+    return p->value;
+}

@@ -1,0 +1,482 @@
+/* engine/promise: one outcome, whoever is first, and waiting for it. test_promise_listener.c is about listeners. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "engine/promise.h"
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define ROUNDS 2000
+#else
+#define ROUNDS 20000
+#endif
+
+#define RACERS  8
+#define SIGNALS 4096
+#define PAIRS   4
+
+static struct promise promise;
+static int first_value, second_value;
+
+static void setup(void)
+{
+    promise_init(&promise, NULL);
+}
+
+static void teardown(void)
+{
+    promise_close(&promise);
+}
+
+/* ---- outcome ---- */
+
+static bool call_succeed(struct promise *p)
+{
+    return promise_succeed(p, &second_value);
+}
+
+static bool call_fail(struct promise *p)
+{
+    return promise_fail(p, -EPIPE);
+}
+
+/* What each call answers in each state, and the state after it. */
+static const struct row {
+    enum promise_state from;
+    bool (*call)(struct promise *p);
+    bool answer;
+    enum promise_state to;
+} rows[] = {
+    {PROMISE_PENDING, call_succeed, true, PROMISE_SUCCEEDED},
+    {PROMISE_PENDING, call_fail, true, PROMISE_FAILED},
+    {PROMISE_PENDING, promise_cancel, true, PROMISE_CANCELLED},
+    {PROMISE_PENDING, promise_set_uncancellable, true, PROMISE_UNCANCELLABLE},
+    {PROMISE_UNCANCELLABLE, call_succeed, true, PROMISE_SUCCEEDED},
+    {PROMISE_UNCANCELLABLE, call_fail, true, PROMISE_FAILED},
+    {PROMISE_UNCANCELLABLE, promise_cancel, false, PROMISE_UNCANCELLABLE},
+    {PROMISE_UNCANCELLABLE, promise_set_uncancellable, true, PROMISE_UNCANCELLABLE},
+    {PROMISE_SUCCEEDED, call_succeed, false, PROMISE_SUCCEEDED},
+    {PROMISE_SUCCEEDED, call_fail, false, PROMISE_SUCCEEDED},
+    {PROMISE_SUCCEEDED, promise_cancel, false, PROMISE_SUCCEEDED},
+    {PROMISE_SUCCEEDED, promise_set_uncancellable, true, PROMISE_SUCCEEDED},
+    {PROMISE_FAILED, call_succeed, false, PROMISE_FAILED},
+    {PROMISE_FAILED, call_fail, false, PROMISE_FAILED},
+    {PROMISE_FAILED, promise_cancel, false, PROMISE_FAILED},
+    {PROMISE_FAILED, promise_set_uncancellable, true, PROMISE_FAILED},
+    {PROMISE_CANCELLED, call_succeed, false, PROMISE_CANCELLED},
+    {PROMISE_CANCELLED, call_fail, false, PROMISE_CANCELLED},
+    {PROMISE_CANCELLED, promise_cancel, false, PROMISE_CANCELLED},
+    {PROMISE_CANCELLED, promise_set_uncancellable, false, PROMISE_CANCELLED},
+};
+
+static bool done(enum promise_state state)
+{
+    return state != PROMISE_PENDING && state != PROMISE_UNCANCELLABLE;
+}
+
+/* The first outcome is &first_value or -EIO, a second one would be &second_value or -EPIPE. */
+static void bring_to(enum promise_state state)
+{
+    switch (state) {
+    case PROMISE_PENDING: break;
+    case PROMISE_UNCANCELLABLE: ck_assert(promise_set_uncancellable(&promise)); break;
+    case PROMISE_SUCCEEDED: ck_assert(promise_succeed(&promise, &first_value)); break;
+    case PROMISE_FAILED: ck_assert(promise_fail(&promise, -EIO)); break;
+    case PROMISE_CANCELLED: ck_assert(promise_cancel(&promise)); break;
+    }
+    ck_assert_int_eq(promise_state(&promise), state);
+}
+
+static void expect_outcome(enum promise_state state, bool is_first)
+{
+    int error = 0;
+
+    if (state == PROMISE_FAILED)
+        error = is_first ? -EIO : -EPIPE;
+    else if (state == PROMISE_CANCELLED)
+        error = -ECANCELED;
+    ck_assert_int_eq(promise_error(&promise), error);
+    if (state == PROMISE_SUCCEEDED)
+        ck_assert_ptr_eq(promise_value(&promise), is_first ? &first_value : &second_value);
+    else
+        ck_assert_ptr_null(promise_value(&promise));
+}
+
+START_TEST(the_first_completion_wins_and_cancelling_only_what_is_pending)
+{
+    const struct row *row = &rows[_i];
+
+    bring_to(row->from);
+    ck_assert_int_eq(row->call(&promise), row->answer);
+    ck_assert_int_eq(promise_state(&promise), row->to);
+    ck_assert_int_eq(promise_is_done(&promise), done(row->to));
+    if (done(row->to))
+        expect_outcome(row->to, done(row->from));
+}
+END_TEST
+
+START_TEST(a_success_without_a_value_is_one)
+{
+    ck_assert(promise_succeed(&promise, NULL));
+    ck_assert_int_eq(promise_state(&promise), PROMISE_SUCCEEDED);
+    ck_assert_int_eq(promise_error(&promise), 0);
+    ck_assert_ptr_null(promise_value(&promise));
+}
+END_TEST
+
+START_TEST(asking_a_pending_promise_for_its_error_is_a_bug)
+{
+    (void)promise_error(&promise);
+}
+END_TEST
+
+START_TEST(asking_a_pending_promise_for_its_value_is_a_bug)
+{
+    (void)promise_set_uncancellable(&promise);
+    (void)promise_value(&promise);
+}
+END_TEST
+
+START_TEST(failing_without_an_error_is_a_bug)
+{
+    (void)promise_fail(&promise, 0);
+}
+END_TEST
+
+/* ---- races: all threads make their call in each round, and the test looks at what came of it ---- */
+
+struct racer {
+    pthread_t thread;
+    unsigned id;
+    bool answer;
+};
+
+static struct racer racers[RACERS];
+static pthread_barrier_t begin, end;
+static bool (*race_call)(const struct racer *r);
+
+static void *race(void *arg)
+{
+    struct racer *r = arg;
+
+    for (unsigned round = 0; round < ROUNDS / 4; round++) {
+        pthread_barrier_wait(&begin);
+        r->answer = race_call(r);
+        pthread_barrier_wait(&end);
+    }
+    return NULL;
+}
+
+static void race_rounds(unsigned n_racers, bool (*call)(const struct racer *r), void (*check)(void))
+{
+    race_call = call;
+    pthread_barrier_init(&begin, NULL, n_racers + 1);
+    pthread_barrier_init(&end, NULL, n_racers + 1);
+    for (unsigned i = 0; i < n_racers; i++) {
+        racers[i].id = i;
+        ck_assert_int_eq(pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
+    }
+    for (unsigned round = 0; round < ROUNDS / 4; round++) {
+        promise_close(&promise);
+        promise_init(&promise, NULL);
+        pthread_barrier_wait(&begin);
+        pthread_barrier_wait(&end);
+        check();
+    }
+    for (unsigned i = 0; i < n_racers; i++)
+        pthread_join(racers[i].thread, NULL);
+}
+
+/* Racer 0 cancels; the error or the value of the others says whose it is. */
+static bool complete_somehow(const struct racer *r)
+{
+    if (r->id == 0)
+        return promise_cancel(&promise);
+    if (r->id % 2)
+        return promise_succeed(&promise, (void *)r);
+    return promise_fail(&promise, -(int)r->id);
+}
+
+static void check_one_winner(void)
+{
+    const struct racer *winner = NULL;
+
+    for (unsigned i = 0; i < RACERS; i++)
+        if (racers[i].answer) {
+            ck_assert_ptr_null(winner);
+            winner = &racers[i];
+        }
+    ck_assert_ptr_nonnull(winner);
+    if (winner->id == 0) {
+        ck_assert_int_eq(promise_state(&promise), PROMISE_CANCELLED);
+    } else if (winner->id % 2) {
+        ck_assert_int_eq(promise_state(&promise), PROMISE_SUCCEEDED);
+        ck_assert_ptr_eq(promise_value(&promise), winner);
+    } else {
+        ck_assert_int_eq(promise_state(&promise), PROMISE_FAILED);
+        ck_assert_int_eq(promise_error(&promise), -(int)winner->id);
+    }
+}
+
+START_TEST(of_eight_threads_that_complete_it_one_wins_and_the_outcome_is_its_own)
+{
+    race_rounds(RACERS, complete_somehow, check_one_winner);
+}
+END_TEST
+
+static bool cancel_or_forbid(const struct racer *r)
+{
+    return r->id == 0 ? promise_cancel(&promise) : promise_set_uncancellable(&promise);
+}
+
+static void check_either(void)
+{
+    ck_assert_int_ne(racers[0].answer, racers[1].answer);
+    ck_assert_int_eq(promise_state(&promise),
+                     racers[0].answer ? PROMISE_CANCELLED : PROMISE_UNCANCELLABLE);
+}
+
+START_TEST(either_it_is_cancelled_or_it_cannot_be_any_more)
+{
+    race_rounds(2, cancel_or_forbid, check_either);
+}
+END_TEST
+
+/* Racer 0 completes, the others look on. */
+static bool complete_or_look(const struct racer *r)
+{
+    if (r->id == 0)
+        return promise_succeed(&promise, &first_value);
+    while (!promise_is_done(&promise))
+        sched_yield();
+    return promise_value(&promise) == &first_value && promise_error(&promise) == 0;
+}
+
+static void check_all_saw_it(void)
+{
+    for (unsigned i = 0; i < PAIRS; i++)
+        ck_assert(racers[i].answer);
+}
+
+START_TEST(who_sees_that_it_is_complete_sees_the_outcome)
+{
+    race_rounds(PAIRS, complete_or_look, check_all_saw_it);
+}
+END_TEST
+
+/* ---- waiting: where nothing limits it, the time limit of the case ends what hangs ---- */
+
+START_TEST(a_timeout_is_never_early)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    ck_assert_int_eq(promise_await(&promise, 50 * NS_PER_MS), -ETIMEDOUT);
+    ck_assert_int_ge(clock_now_ns() - began_at_ns, 50 * NS_PER_MS);
+    ck_assert_int_eq(promise_state(&promise), PROMISE_PENDING);
+}
+END_TEST
+
+START_TEST(without_time_to_wait_it_only_looks)
+{
+    static const int64_t none[] = {0, -1, -NS_PER_S, INT64_MIN};
+    int64_t began_at_ns = clock_now_ns();
+
+    for (unsigned i = 0; i < ARRAY_LEN(none); i++)
+        ck_assert_int_eq(promise_await(&promise, none[i]), -ETIMEDOUT);
+    ck_assert(promise_cancel(&promise));
+    for (unsigned i = 0; i < ARRAY_LEN(none); i++)
+        ck_assert_int_eq(promise_await(&promise, none[i]), 0);
+    ck_assert_int_lt(since_ms(began_at_ns), UNTIL_LIMIT_NS / NS_PER_MS);
+}
+END_TEST
+
+START_TEST(what_is_complete_is_not_waited_for_whatever_the_outcome)
+{
+    bring_to((enum promise_state)_i);
+    ck_assert_int_eq(promise_await(&promise, CLOCK_NEVER), 0);
+}
+END_TEST
+
+static void *succeed_soon(void *arg)
+{
+    PAUSE_MS(30);
+    ck_assert(promise_succeed(&promise, arg));
+    return NULL;
+}
+
+START_TEST(a_time_to_wait_beyond_the_end_of_the_clock_is_for_ever)
+{
+    static const int64_t for_ever[] = {CLOCK_NEVER, CLOCK_NEVER - 1, CLOCK_NEVER / 2};
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, succeed_soon, &first_value);
+    ck_assert_int_eq(promise_await(&promise, for_ever[_i]), 0);
+    ck_assert_ptr_eq(promise_value(&promise), &first_value);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+static void *await(void *arg)
+{
+    ck_assert_int_eq(promise_await(arg, CLOCK_NEVER), 0);
+    return NULL;
+}
+
+START_TEST(all_who_wait_are_woken)
+{
+    pthread_t threads[RACERS];
+
+    for (unsigned i = 0; i < RACERS; i++)
+        pthread_create(&threads[i], NULL, await, &promise);
+    PAUSE_MS(20);
+    ck_assert(promise_fail(&promise, -EIO));
+    for (unsigned i = 0; i < RACERS; i++)
+        pthread_join(threads[i], NULL);
+}
+END_TEST
+
+static struct promise signals[SIGNALS];
+
+static void *complete_signals(void *arg)
+{
+    for (uintptr_t i = (uintptr_t)arg; i < SIGNALS; i += PAIRS)
+        ck_assert(promise_succeed(&signals[i], &signals[i]));
+    return NULL;
+}
+
+static void *await_signals(void *arg)
+{
+    for (uintptr_t i = (uintptr_t)arg; i < SIGNALS; i += PAIRS) {
+        ck_assert_int_eq(promise_await(&signals[i], CLOCK_NEVER), 0);
+        ck_assert_ptr_eq(promise_value(&signals[i]), &signals[i]);
+    }
+    return NULL;
+}
+
+START_TEST(none_of_4096_that_complete_while_they_are_waited_for_hangs)
+{
+    pthread_t completers[PAIRS], awaiters[PAIRS];
+
+    for (unsigned i = 0; i < SIGNALS; i++)
+        promise_init(&signals[i], NULL);
+    for (uintptr_t i = 0; i < PAIRS; i++) {
+        pthread_create(&awaiters[i], NULL, await_signals, (void *)i);
+        pthread_create(&completers[i], NULL, complete_signals, (void *)i);
+    }
+    for (unsigned i = 0; i < PAIRS; i++) {
+        pthread_join(completers[i], NULL);
+        pthread_join(awaiters[i], NULL);
+    }
+    for (unsigned i = 0; i < SIGNALS; i++)
+        promise_close(&signals[i]);
+}
+END_TEST
+
+/* ---- waiting on a loop ---- */
+
+static const int64_t timeouts[] = {CLOCK_NEVER, NS_PER_S, 0, -1};
+
+static void expect_deadlock(void *arg)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(timeouts); i++)
+        ck_assert_int_eq(promise_await(arg, timeouts[i]), -EDEADLK);
+}
+
+static void expect_complete(void *arg)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(timeouts); i++)
+        ck_assert_int_eq(promise_await(arg, timeouts[i]), 0);
+}
+
+START_TEST(no_loop_waits_neither_the_promises_own_nor_another)
+{
+    struct loop *own = loop_runner_create(), *other = loop_runner_create();
+    struct promise p;
+
+    promise_init(&p, own);
+    loop_runner_call(own, expect_deadlock, &p);
+    loop_runner_call(other, expect_deadlock, &p);
+    loop_runner_call(own, expect_deadlock, &promise); /* which has none */
+    ck_assert(promise_set_uncancellable(&p));
+    loop_runner_call(own, expect_deadlock, &p);
+    ck_assert(promise_succeed(&p, NULL));
+    loop_runner_call(own, expect_complete, &p);
+    loop_runner_call(other, expect_complete, &p);
+    promise_close(&p);
+    loop_runner_destroy(own);
+    loop_runner_destroy(other);
+}
+END_TEST
+
+/* ---- who waits may end its life ---- */
+
+static _Atomic(struct promise *) to_complete;
+
+static void *complete_what_comes(void *arg)
+{
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct promise *p;
+
+        while (!(p = atomic_exchange(&to_complete, NULL)))
+            sched_yield();
+        ck_assert(promise_succeed(p, arg));
+    }
+    return NULL;
+}
+
+START_TEST(who_has_waited_may_free_it_at_once)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, complete_what_comes, &first_value);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct promise *p = malloc(sizeof(*p));
+
+        promise_init(p, NULL);
+        atomic_store(&to_complete, p);
+        if (round % 3 == 0)
+            ck_assert_int_eq(promise_await(p, CLOCK_NEVER), 0); /* in time to sleep */
+        else
+            while (promise_await(p, 0) < 0) /* never asleep */
+                sched_yield();
+        promise_close(p);
+        free(p);
+    }
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/promise");
+    TCase *tc = suite_group(suite, "outcome");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, the_first_completion_wins_and_cancelling_only_what_is_pending, 0,
+                        (int)ARRAY_LEN(rows));
+    tcase_add_test(tc, a_success_without_a_value_is_one);
+    tcase_add_test_raise_signal(tc, asking_a_pending_promise_for_its_error_is_a_bug, SIGABRT);
+    tcase_add_test_raise_signal(tc, asking_a_pending_promise_for_its_value_is_a_bug, SIGABRT);
+    tcase_add_test_raise_signal(tc, failing_without_an_error_is_a_bug, SIGABRT);
+    tcase_add_test(tc, of_eight_threads_that_complete_it_one_wins_and_the_outcome_is_its_own);
+    tcase_add_test(tc, either_it_is_cancelled_or_it_cannot_be_any_more);
+    tcase_add_test(tc, who_sees_that_it_is_complete_sees_the_outcome);
+
+    tc = suite_group(suite, "await");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_timeout_is_never_early);
+    tcase_add_test(tc, without_time_to_wait_it_only_looks);
+    tcase_add_loop_test(tc, what_is_complete_is_not_waited_for_whatever_the_outcome,
+                        PROMISE_SUCCEEDED, PROMISE_CANCELLED + 1);
+    tcase_add_loop_test(tc, a_time_to_wait_beyond_the_end_of_the_clock_is_for_ever, 0, 3);
+    tcase_add_test(tc, all_who_wait_are_woken);
+    tcase_add_test(tc, none_of_4096_that_complete_while_they_are_waited_for_hangs);
+    tcase_add_test(tc, no_loop_waits_neither_the_promises_own_nor_another);
+    tcase_add_test(tc, who_has_waited_may_free_it_at_once);
+    return suite_run(suite);
+}
