@@ -1,0 +1,383 @@
+/* engine/executor: life of an executor and what is asked of it. What its threads do is in executor_thread.c. */
+#include "engine/executor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/executor_internal.h"
+#include "engine/loop.h"
+#include "engine/serial_internal.h"
+
+/* ---- life ---- */
+
+/* Conditions are waited for by the clock that base/clock reads. */
+static void init_condition(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int executor_create(struct executor **out, const struct executor_conf *conf)
+{
+    struct executor *e;
+
+    MUST(conf->threads > 0);
+    e = calloc(1, sizeof(*e) + conf->threads * sizeof(e->threads[0]));
+    if (!e)
+        return -ENOMEM;
+    snprintf(e->name, sizeof(e->name), "%s", conf->name);
+    e->pool = conf->pool;
+    e->max_threads = conf->threads;
+    e->max_pending = conf->max_pending_tasks;
+    if (e->max_pending < EXECUTOR_PENDING_MIN)
+        e->max_pending = EXECUTOR_PENDING_MIN;
+    e->knows_cpus = sched_getaffinity(0, sizeof(e->cpus), &e->cpus) == 0;
+    pthread_mutex_init(&e->lock, NULL);
+    init_condition(&e->ended);
+    schedule_init(&e->schedule);
+    list_init(&e->due);
+    list_init(&e->idle);
+    for (unsigned i = 0; i < e->max_threads; i++) {
+        e->threads[i].executor = e;
+        e->threads[i].number = i + 1;
+        init_condition(&e->threads[i].wake);
+        list_init(&e->threads[i].idle);
+    }
+    *out = e;
+    return 0;
+}
+
+void executor_destroy(struct executor *e)
+{
+    if (!e)
+        return;
+    MUST(!executor_thread_is_current(e));
+    MUST(e->n_joined == e->n_threads);
+    MUST(e->n_pending == 0 && e->n_queued == 0);
+    for (unsigned i = 0; i < e->max_threads; i++)
+        pthread_cond_destroy(&e->threads[i].wake);
+    pthread_cond_destroy(&e->ended);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+void executor_lock(struct executor *e)
+{
+    pthread_mutex_lock(&e->lock);
+}
+
+static void tell(struct task_list *waiters)
+{
+    struct task *t;
+
+    while ((t = task_list_take(waiters))) {
+        struct executor_waiter *w = CONTAINER_OF(t, struct executor_waiter, timed.task);
+
+        if (loop_submit(w->loop, LOOP_CONTROL, t) < 0)
+            t->type->drop(t);
+    }
+}
+
+void executor_unlock(struct executor *e)
+{
+    struct task_list told = e->told;
+    unsigned n_threads = e->n_threads;
+    int error = e->start_error;
+
+    e->told = (struct task_list){0};
+    e->start_error = 0;
+    pthread_mutex_unlock(&e->lock);
+    if (error)
+        log_warning("executor %s: cannot start another thread than the %u it has: %s", e->name,
+                    n_threads, strerror(error));
+    tell(&told);
+}
+
+void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)
+{
+    struct timespec at = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S};
+
+    if (at_ns == CLOCK_NEVER)
+        pthread_cond_wait(cond, &e->lock);
+    else
+        pthread_cond_timedwait(cond, &e->lock, &at);
+}
+
+/* ---- tasks ---- */
+
+static int check_admission(struct executor *e)
+{
+    if (e->state != EXECUTOR_OPEN)
+        return -ESHUTDOWN;
+    if (e->n_pending >= e->max_pending)
+        return -EAGAIN;
+    return e->n_threads > 0 ? 0 : executor_thread_start(e);
+}
+
+int executor_admit(struct executor *e)
+{
+    int rc = check_admission(e);
+
+    if (rc == 0)
+        e->n_pending++;
+    else
+        e->tasks_rejected++;
+    return rc;
+}
+
+static bool has_room(const struct executor *e)
+{
+    return e->n_pending <= e->max_pending / 2 || e->state != EXECUTOR_OPEN;
+}
+
+void executor_tell(struct executor *e, struct executor_waiter *w)
+{
+    task_list_append(&e->told, &w->timed.task);
+}
+
+static void tell_if_room(struct executor *e)
+{
+    struct task *t;
+
+    if (has_room(e))
+        while ((t = task_list_take(&e->waiting)))
+            task_list_append(&e->told, t);
+}
+
+void executor_count_out(struct executor *e, unsigned n)
+{
+    e->n_pending -= n;
+    tell_if_room(e);
+}
+
+void executor_push(struct executor *e, struct task *place)
+{
+    task_list_append(&e->queue, place);
+    e->n_queued++;
+    executor_thread_call(e);
+}
+
+int executor_submit(struct executor *e, struct task *t)
+{
+    int rc;
+
+    t->queued_at_ns = clock_now_ns();
+    executor_lock(e);
+    rc = executor_admit(e);
+    if (rc == 0)
+        executor_push(e, t);
+    executor_unlock(e);
+    return rc;
+}
+
+int executor_submit_more(struct executor *e, struct task *t)
+{
+    int rc = 0;
+
+    MUST(executor_thread_is_current(e));
+    t->queued_at_ns = clock_now_ns();
+    executor_lock(e);
+    if (e->state == EXECUTOR_OVER) {
+        rc = -ESHUTDOWN;
+        e->tasks_rejected++;
+    } else {
+        e->n_pending++;
+        executor_push(e, t);
+    }
+    executor_unlock(e);
+    return rc;
+}
+
+void executor_await_room(struct executor *e, struct executor_waiter *w, struct loop *loop)
+{
+    bool has_thread;
+
+    MUST(loop_is_current(loop));
+    w->loop = loop;
+    executor_lock(e);
+    has_thread = e->n_threads > 0 || e->state != EXECUTOR_OPEN;
+    if (has_thread) {
+        task_list_append(&e->waiting, &w->timed.task);
+        tell_if_room(e);
+    }
+    executor_unlock(e);
+    if (!has_thread)
+        loop_schedule(loop, &w->timed, EXECUTOR_RETRY_NS);
+}
+
+/* ---- timers ---- */
+
+static void add_timer(struct executor *e, struct timed *t)
+{
+    schedule_add(&e->schedule, t);
+    if (e->timekeeper && e->schedule.root == t)
+        pthread_cond_signal(&e->timekeeper->wake); /* it sleeps too long now */
+    executor_thread_call(e);
+}
+
+int executor_schedule(struct executor *e, struct timed *t, int64_t delay_ns)
+{
+    int rc = 0;
+
+    t->at_ns = clock_add_ns(clock_now_ns(), delay_ns);
+    t->period_ns = 0;
+    executor_lock(e);
+    if (e->state != EXECUTOR_OPEN)
+        rc = -ESHUTDOWN;
+    else if (e->n_threads == 0)
+        rc = executor_thread_start(e);
+    if (rc == 0)
+        add_timer(e, t);
+    else
+        e->tasks_rejected++;
+    executor_unlock(e);
+    return rc;
+}
+
+bool executor_cancel(struct executor *e, struct timed *t)
+{
+    bool in_time;
+
+    executor_lock(e);
+    in_time = t->state != TIMED_IDLE;
+    if (t->state == TIMED_DUE)
+        e->n_due--;
+    schedule_remove(&e->schedule, t);
+    executor_unlock(e);
+    return in_time;
+}
+
+/* ---- the end ---- */
+
+static void take_timers(struct executor *e, struct task_list *out)
+{
+    struct timed *t;
+
+    while ((t = schedule_take_due(&e->schedule, CLOCK_NEVER))) {
+        task_list_append(out, &t->task);
+        e->tasks_dropped++;
+    }
+}
+
+void executor_stop(struct executor *e, int64_t timeout_ns)
+{
+    struct task_list timers = {0};
+    struct task *t;
+
+    MUST(timeout_ns >= 0);
+    MUST(!executor_thread_is_current(e));
+    executor_lock(e);
+    if (e->state == EXECUTOR_OPEN) {
+        e->state = EXECUTOR_DRAINING;
+        e->stop_at_ns = clock_add_ns(clock_now_ns(), timeout_ns);
+        take_timers(e, &timers);
+        tell_if_room(e);
+        executor_thread_call_all(e);
+        if (timeout_ns == 0)
+            executor_thread_finish(e);
+    }
+    executor_unlock(e);
+    while ((t = task_list_take(&timers)))
+        t->type->drop(t);
+}
+
+/* All threads have ended or are about to. */
+static void join_threads(struct executor *e)
+{
+    while (e->n_joined < e->n_threads)
+        pthread_join(e->threads[e->n_joined++].id, NULL);
+}
+
+int executor_join(struct executor *e, int64_t timeout_ns)
+{
+    int64_t until_ns = clock_add_ns(clock_now_ns(), timeout_ns), now_ns;
+    bool all_ended;
+
+    MUST(!loop_current() && !executor_thread_is_current(e));
+    executor_lock(e);
+    MUST(e->state != EXECUTOR_OPEN);
+    while (e->n_ended < e->n_threads && (now_ns = clock_now_ns()) < until_ns) {
+        if (e->state == EXECUTOR_OVER)
+            executor_sleep(e, &e->ended, until_ns);
+        else if (now_ns >= e->stop_at_ns)
+            executor_thread_finish(e);
+        else
+            executor_sleep(e, &e->ended, e->stop_at_ns < until_ns ? e->stop_at_ns : until_ns);
+    }
+    all_ended = e->n_ended == e->n_threads;
+    executor_unlock(e);
+    if (!all_ended)
+        return -ETIMEDOUT;
+    join_threads(e);
+    return 0;
+}
+
+/* ---- statistics ---- */
+
+static int64_t place_at_ns(struct task *place)
+{
+    struct serial *s = serial_of(place);
+
+    return s ? serial_oldest_at_ns(s) : place->queued_at_ns;
+}
+
+/* Of what waits first in the queue and behind each running task; the place of an emptied serial waits for nothing. */
+static int64_t oldest_at_ns(const struct executor *e)
+{
+    int64_t oldest_ns = CLOCK_NEVER;
+
+    for (struct task *t = e->queue.first; t && oldest_ns == CLOCK_NEVER;
+         t = atomic_load_explicit(&t->next, memory_order_relaxed))
+        oldest_ns = place_at_ns(t);
+    for (unsigned i = 0; i < e->n_threads; i++) {
+        const struct serial *s = e->threads[i].serial;
+        int64_t at_ns = s ? serial_oldest_at_ns(s) : CLOCK_NEVER;
+
+        oldest_ns = at_ns < oldest_ns ? at_ns : oldest_ns;
+    }
+    return oldest_ns;
+}
+
+static const struct executor_thread *longest_running(const struct executor *e)
+{
+    const struct executor_thread *longest = NULL;
+
+    for (unsigned i = 0; i < e->n_threads; i++) {
+        const struct executor_thread *th = &e->threads[i];
+
+        if (th->running && (!longest || th->began_at_ns < longest->began_at_ns))
+            longest = th;
+    }
+    return longest;
+}
+
+void executor_stats(struct executor *e, struct executor_stats *out)
+{
+    const struct executor_thread *running;
+    int64_t now_ns, oldest_ns;
+
+    executor_lock(e);
+    now_ns = clock_now_ns();
+    oldest_ns = oldest_at_ns(e);
+    running = longest_running(e);
+    *out = (struct executor_stats){
+        .threads = e->n_threads,
+        .tasks_run = e->tasks_run,
+        .tasks_dropped = e->tasks_dropped,
+        .tasks_rejected = e->tasks_rejected,
+        .tasks_pending = e->n_pending,
+        .oldest_ns = oldest_ns == CLOCK_NEVER ? 0 : now_ns - oldest_ns,
+        .longest_ns = e->longest_ns,
+        .longest_name = e->longest_name,
+        .running_name = running ? running->running : NULL,
+        .running_ns = running ? now_ns - running->began_at_ns : 0,
+    };
+    executor_unlock(e);
+}

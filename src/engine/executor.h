@@ -1,0 +1,148 @@
+/*
+ * engine/executor: threads for work that blocks or takes long, such as asking a name server.
+ *
+ * The same tasks as a loop runs, without I/O: a fixed number of threads, each started by need, take from one queue in
+ * order, so that a slow task holds up its own thread only. Unlike a loop an executor owns no objects: what its tasks
+ * touch they must own, and they answer by submitting a task to a loop. What was accepted and cannot be run any more is
+ * dropped on the thread that stops or joins the executor, or on one of its own.
+ *
+ * note: pool. One queue for many consumers, so it is guarded by a lock; nobody holds it while a task runs or is dropped,
+ * and what it guards is short. Submitting from a loop therefore waits for a few instructions, or for the start of a
+ * thread, never for a task.
+ */
+#ifndef ENGINE_EXECUTOR_H
+#define ENGINE_EXECUTOR_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+#include "engine/task.h"
+#include "engine/timed.h"
+
+struct executor;
+struct loop;
+
+struct executor_conf {
+    const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... in the order they start */
+    unsigned pool;
+    unsigned threads;           /* at least 1 */
+    unsigned max_pending_tasks; /* at least 16; a smaller number counts as 16 */
+};
+
+struct executor_stats {
+    unsigned threads; /* started so far */
+    uint64_t tasks_run;
+    uint64_t tasks_dropped;
+    uint64_t tasks_rejected;
+    uint64_t tasks_pending; /* accepted and not begun */
+    int64_t oldest_ns;      /* how long the first in the queue, or behind a serial's task, waits */
+    int64_t longest_ns;     /* the longest task that has ended */
+    const char *longest_name;
+    const char *running_name; /* of the task that has been running longest now; NULL: none runs */
+    int64_t running_ns;
+};
+
+/* Told on its loop, once, after executor_await_room(): run() means that there is room, drop() that the loop has ended. */
+struct executor_waiter {
+    struct timed timed; /* initialised by the caller, with a type of its own */
+    struct loop *loop;
+};
+
+/*
+ * executor_create(out, conf):
+ * An executor with no thread yet.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out}; ${conf} is copied
+ * Errors: 0; -ENOMEM
+ */
+int executor_create(struct executor **out, const struct executor_conf *conf) MUST_CHECK;
+
+/*
+ * executor_submit(e, t):
+ * Have ${t} run on one of the threads, after those submitted before it have begun.
+ *
+ * Thread: any
+ * Owns:   on 0 the executor owns ${t}, and runs or drops it; on error the caller still does
+ * Errors: 0; -EAGAIN (max_pending_tasks wait, or no thread could be started); -ESHUTDOWN (stopped)
+ */
+int executor_submit(struct executor *e, struct task *t) MUST_CHECK;
+
+/*
+ * executor_submit_more(e, t):
+ * As executor_submit(), but never refused for lack of room, and not yet while a stopped executor still runs what is
+ * queued: for a task that continues one that was accepted.
+ *
+ * Thread: a task of ${e}
+ * Owns:   as executor_submit()
+ * Errors: 0; -ESHUTDOWN (the time that executor_stop() gave is over)
+ */
+int executor_submit_more(struct executor *e, struct task *t) MUST_CHECK;
+
+/*
+ * executor_schedule(e, t, delay_ns) / executor_cancel(e, t):
+ * Run the idle ${t} on one of the threads after ${delay_ns}, never early, even if tasks always wait; make it idle
+ * again, if it has not begun. When it is due it takes its place behind what is queued then. A timer that waits is
+ * dropped when the executor stops. Timers do not count as pending.
+ *
+ * Thread: any
+ * Owns:   nothing; ${t} must live until it has run, was dropped or cancelled
+ * Units:  ns; negative counts as 0
+ * Errors: 0; -EAGAIN (no thread could be started); -ESHUTDOWN. Cancel: was it in time?
+ */
+int executor_schedule(struct executor *e, struct timed *t, int64_t delay_ns) MUST_CHECK;
+bool executor_cancel(struct executor *e, struct timed *t);
+
+/*
+ * executor_await_room(e, w, loop):
+ * After -EAGAIN: run ${w} on ${loop} (control lane) as soon as no more than half of max_pending_tasks wait, or the
+ * executor stops. Those who wait are told together, in the order they came. If what lacked was a thread, there is
+ * nothing to wait for, and it is worth another try after 10 ms.
+ *
+ * Thread: loop of ${loop}
+ * Owns:   the executor has ${w}, and uses ${loop}, until ${w} was run or dropped
+ * Errors: none
+ */
+void executor_await_room(struct executor *e, struct executor_waiter *w, struct loop *loop);
+
+/*
+ * executor_stop(e, timeout_ns):
+ * Refuse tasks from now on, drop the timers, run what is queued for ${timeout_ns}, then drop the rest: executor_join()
+ * does, or the first thread whose task ends after that time. Returns without waiting; the first call decides.
+ *
+ * Thread: any but a task of ${e}
+ * Units:  ns, at least 0
+ * Errors: none
+ */
+void executor_stop(struct executor *e, int64_t timeout_ns);
+
+/*
+ * executor_join(e, timeout_ns):
+ * Wait until all threads have ended, after executor_stop(). A task that blocks cannot be cut: then the executor cannot
+ * be destroyed.
+ *
+ * Thread: none that is a loop, nor a task of ${e}; one at a time
+ * Units:  ns (CLOCK_NEVER: for ever; 0 or less: only look)
+ * Errors: 0; -ETIMEDOUT (some task still runs: see executor_stats)
+ */
+int executor_join(struct executor *e, int64_t timeout_ns) MUST_CHECK;
+
+/*
+ * executor_destroy(e):
+ * Free it; it was joined, or never had a thread, and no serial is left on it. NULL is allowed.
+ *
+ * Thread: any but a task of ${e}
+ * Errors: none
+ */
+void executor_destroy(struct executor *e);
+
+/*
+ * executor_stats(e, out):
+ * A reading of its counters.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void executor_stats(struct executor *e, struct executor_stats *out);
+
+#endif

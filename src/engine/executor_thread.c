@@ -1,0 +1,258 @@
+/* engine/executor_thread: what the threads of an executor do, and how they are called. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+
+#include "engine/executor_internal.h"
+#include "engine/serial_internal.h"
+
+static _Thread_local struct executor_thread *executor_thread_self;
+
+bool executor_thread_is_current(const struct executor *e)
+{
+    return executor_thread_self && executor_thread_self->executor == e;
+}
+
+/* ---- calling: see note: calling ---- */
+
+static void stop_idling(struct executor *e, struct executor_thread *th)
+{
+    if (!list_empty(&th->idle)) {
+        list_remove(&th->idle);
+        e->n_idle--;
+    }
+    if (e->timekeeper == th)
+        e->timekeeper = NULL;
+}
+
+/* The one whose caches are the warmest; the timekeeper only if there is no other. */
+static void call_idle(struct executor *e)
+{
+    struct list *last = e->idle.prev;
+    struct executor_thread *th = LIST_ENTRY(last, struct executor_thread, idle);
+
+    if (th == e->timekeeper && last->prev != &e->idle)
+        th = LIST_ENTRY(last->prev, struct executor_thread, idle);
+    stop_idling(e, th);
+    pthread_cond_signal(&th->wake);
+}
+
+/* There are threads already, so a failure refuses nobody: it is logged once, and not repeated all the time. */
+static void start_another(struct executor *e)
+{
+    bool failed_before = e->start_failed_at_ns > 0;
+
+    if (failed_before && clock_now_ns() - e->start_failed_at_ns < EXECUTOR_RETRY_NS)
+        return;
+    if (executor_thread_start(e) < 0 && !failed_before)
+        e->start_error = EAGAIN;
+}
+
+void executor_thread_call(struct executor *e)
+{
+    uint64_t wanted = e->n_queued + e->n_due + (e->schedule.count > 0 && !e->timekeeper);
+    unsigned coming = e->n_threads - e->n_ended - e->n_busy - e->n_idle;
+
+    if (wanted <= coming)
+        return;
+    if (e->n_idle > 0)
+        call_idle(e);
+    else if (e->n_threads < e->max_threads && e->state == EXECUTOR_OPEN)
+        start_another(e);
+}
+
+void executor_thread_call_all(struct executor *e)
+{
+    while (e->n_idle > 0)
+        call_idle(e);
+}
+
+static void wait_for_call(struct executor *e, struct executor_thread *me)
+{
+    int64_t until_ns = CLOCK_NEVER;
+
+    if (!e->timekeeper && e->schedule.count > 0) {
+        e->timekeeper = me;
+        until_ns = schedule_next_at_ns(&e->schedule);
+    }
+    list_append(&e->idle, &me->idle);
+    e->n_idle++;
+    executor_sleep(e, &me->wake, until_ns);
+    stop_idling(e, me);
+}
+
+/* ---- the queue ---- */
+
+/* Due timers take their place behind what is queued now; thus neither starves the other. */
+static void fetch_due(struct executor *e)
+{
+    struct timed *t;
+    int64_t now_ns;
+
+    if (e->schedule.count == 0)
+        return;
+    now_ns = clock_now_ns();
+    while ((t = schedule_take_due(&e->schedule, now_ns))) {
+        t->state = TIMED_DUE;
+        t->order = e->n_taken + e->n_queued;
+        list_append(&e->due, &t->u.due);
+        e->n_due++;
+    }
+}
+
+static struct task *take_due(struct executor *e)
+{
+    struct timed *t;
+
+    if (e->n_due == 0)
+        return NULL;
+    t = LIST_FIRST(&e->due, struct timed, u.due);
+    if (t->order > e->n_taken)
+        return NULL;
+    schedule_remove(&e->schedule, t);
+    e->n_due--;
+    return &t->task;
+}
+
+/* The first place; NULL when nothing is queued. A task has thereby begun, the tasks of a serial have not. */
+static struct task *take_place(struct executor *e)
+{
+    struct task *t = take_due(e);
+
+    if (t)
+        return t;
+    t = task_list_take(&e->queue);
+    if (!t)
+        return NULL;
+    e->n_queued--;
+    e->n_taken++;
+    if (!serial_of(t))
+        executor_count_out(e, 1);
+    return t;
+}
+
+static struct task *take_task(struct executor *e, struct executor_thread *me)
+{
+    struct task *t;
+
+    for (;;) {
+        if (me->serial) {
+            t = serial_take(me->serial);
+            if (t)
+                return t;
+        }
+        t = take_place(e);
+        me->serial = t ? serial_of(t) : NULL;
+        if (!me->serial)
+            return t;
+    }
+}
+
+void executor_thread_finish(struct executor *e)
+{
+    struct task_list rest = {0};
+    struct task *t;
+
+    e->state = EXECUTOR_OVER;
+    while ((t = take_place(e))) {
+        struct serial *s = serial_of(t);
+
+        if (s) {
+            serial_take_all(s, &rest);
+            MUST(!serial_take(s));
+        } else {
+            task_list_append(&rest, t);
+            e->tasks_dropped++;
+        }
+    }
+    for (unsigned i = 0; i < e->n_threads; i++)
+        if (e->threads[i].serial)
+            serial_take_all(e->threads[i].serial, &rest);
+    executor_unlock(e);
+    while ((t = task_list_take(&rest)))
+        t->type->drop(t);
+    executor_lock(e);
+}
+
+/* ---- the threads ---- */
+
+/* The next task for this thread to run; NULL: it is to end. */
+static struct task *next_task(struct executor *e, struct executor_thread *me)
+{
+    struct task *t;
+
+    for (;;) {
+        if (e->state == EXECUTOR_DRAINING && clock_now_ns() >= e->stop_at_ns)
+            executor_thread_finish(e);
+        fetch_due(e);
+        t = take_task(e, me);
+        if (t || e->state != EXECUTOR_OPEN)
+            return t;
+        wait_for_call(e, me);
+    }
+}
+
+static void run_task(struct executor *e, struct executor_thread *me, struct task *t)
+{
+    int64_t took_ns;
+
+    me->running = t->type->name;
+    me->began_at_ns = clock_now_ns();
+    e->n_busy++;
+    executor_thread_call(e);
+    executor_unlock(e);
+    t->type->run(t);
+    executor_lock(e);
+    took_ns = clock_now_ns() - me->began_at_ns;
+    if (took_ns > e->longest_ns) {
+        e->longest_ns = took_ns;
+        e->longest_name = me->running;
+    }
+    me->running = NULL;
+    e->tasks_run++;
+    e->n_busy--;
+}
+
+/* The kernel cuts off what is too long: rather some of the executor's name than the number. */
+static void set_name(const struct executor *e, const struct executor_thread *me)
+{
+    char suffix[24], name[EXECUTOR_NAME_BYTES + sizeof(suffix)];
+    int room =
+        EXECUTOR_NAME_BYTES - 1 - snprintf(suffix, sizeof(suffix), "-%u-%u", e->pool, me->number);
+
+    snprintf(name, sizeof(name), "%.*s%s", room > 0 ? room : 0, e->name, suffix);
+    prctl(PR_SET_NAME, name);
+}
+
+static void *thread_main(void *arg)
+{
+    struct executor_thread *me = arg;
+    struct executor *e = me->executor;
+    struct task *t;
+
+    executor_thread_self = me;
+    set_name(e, me);
+    if (e->knows_cpus)
+        sched_setaffinity(0, sizeof(e->cpus),
+                          &e->cpus); /* where it may not run it does not have to */
+    executor_lock(e);
+    while ((t = next_task(e, me)))
+        run_task(e, me, t);
+    e->n_ended++;
+    pthread_cond_signal(&e->ended);
+    executor_unlock(e);
+    return NULL;
+}
+
+int executor_thread_start(struct executor *e)
+{
+    struct executor_thread *th = &e->threads[e->n_threads];
+
+    if (pthread_create(&th->id, NULL, thread_main, th) != 0) {
+        e->start_failed_at_ns = clock_now_ns();
+        return -EAGAIN;
+    }
+    e->start_failed_at_ns = 0;
+    e->n_threads++;
+    return 0;
+}

@@ -1,0 +1,186 @@
+/*
+ * engine/serial: see serial.h.
+ *
+ * note: place. A serial with tasks has one place, which waits in the executor's queue or has been taken by a thread. That
+ * thread takes the tasks one by one, each when the one before has ended, so they cannot overlap; it gives the place up
+ * when there are none left, or puts it at the end of the queue again. What happens to the place and the tasks is under
+ * the executor's lock: then the two bounds, which are looked at together, cannot contradict each other.
+ *
+ * note: users. The owner, the place and the waiter each count as a user as long as they are out; the last to leave frees
+ * the serial. So neither a thread that is at it nor a message that is on its way to the loop is left without it.
+ */
+#include "engine/serial.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/executor_internal.h"
+#include "engine/loop.h"
+#include "engine/serial_internal.h"
+
+struct serial {
+    /* Under the executor's lock. */
+    struct task place;
+    struct task_list tasks;
+    unsigned n_tasks;
+    unsigned in_a_row; /* taken since the place was */
+    bool placed;       /* see note: place */
+    bool was_full;     /* the waiter is to be told when no more than half of the tasks are left */
+
+    /* The loop's. */
+    bool refused; /* room() is to be called */
+    bool gone;
+    struct executor_waiter waiter;
+
+    struct serial_conf conf;
+    atomic_uint users; /* see note: users */
+};
+
+static void serial_leave(struct serial *s)
+{
+    if (atomic_fetch_sub_explicit(&s->users, 1, memory_order_acq_rel) == 1)
+        free(s);
+}
+
+static void serial_join(struct serial *s)
+{
+    atomic_fetch_add_explicit(&s->users, 1, memory_order_relaxed);
+}
+
+static void on_room(struct task *t)
+{
+    struct serial *s = CONTAINER_OF(t, struct serial, waiter.timed.task);
+
+    s->refused = false;
+    if (!s->gone)
+        s->conf.room(s->conf.cookie);
+    serial_leave(s);
+}
+
+static void on_no_loop(struct task *t)
+{
+    serial_leave(CONTAINER_OF(t, struct serial, waiter.timed.task));
+}
+
+static const struct task_type room_type = {
+    .name = "serial room", .run = on_room, .drop = on_no_loop};
+
+/* A place is never run: the executor takes a task from its serial. */
+static const struct task_type place_type = {.name = "serial"};
+
+int serial_create(struct serial **out, const struct serial_conf *conf)
+{
+    struct serial *s;
+
+    MUST(loop_is_current(conf->loop));
+    MUST(conf->max_pending_tasks > 0);
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    s->place.type = &place_type;
+    timed_init(&s->waiter.timed, &room_type);
+    s->waiter.loop = conf->loop;
+    s->conf = *conf;
+    atomic_init(&s->users, 1);
+    *out = s;
+    return 0;
+}
+
+static void serial_append(struct serial *s, struct task *t)
+{
+    task_list_append(&s->tasks, t);
+    s->n_tasks++;
+    if (s->placed)
+        return;
+    s->placed = true;
+    s->in_a_row = 0;
+    serial_join(s);
+    executor_push(s->conf.executor, &s->place);
+}
+
+int serial_submit(struct serial *s, struct task *t)
+{
+    struct executor *e = s->conf.executor;
+    bool full, first_refused = false;
+    int rc;
+
+    MUST(loop_is_current(s->conf.loop));
+    t->queued_at_ns = clock_now_ns();
+    executor_lock(e);
+    full = s->n_tasks >= s->conf.max_pending_tasks && e->state == EXECUTOR_OPEN;
+    rc = full ? -EAGAIN : executor_admit(e);
+    if (rc == 0) {
+        serial_append(s, t);
+    } else if (rc == -EAGAIN && !s->refused) {
+        s->refused = first_refused = true;
+        s->was_full = full;
+        serial_join(s);
+    }
+    executor_unlock(e);
+    if (first_refused && !full)
+        executor_await_room(e, &s->waiter, s->conf.loop);
+    return rc;
+}
+
+struct serial *serial_of(struct task *place)
+{
+    return place->type == &place_type ? CONTAINER_OF(place, struct serial, place) : NULL;
+}
+
+static void serial_count_out(struct serial *s, unsigned n)
+{
+    s->n_tasks -= n;
+    executor_count_out(s->conf.executor, n);
+    if (s->was_full && s->n_tasks <= s->conf.max_pending_tasks / 2) {
+        s->was_full = false;
+        executor_tell(s->conf.executor, &s->waiter);
+    }
+}
+
+struct task *serial_take(struct serial *s)
+{
+    if (s->n_tasks == 0) {
+        s->placed = false;
+        serial_leave(s);
+        return NULL;
+    }
+    if (s->in_a_row == SERIAL_BATCH) {
+        s->in_a_row = 0;
+        executor_push(s->conf.executor, &s->place);
+        return NULL;
+    }
+    s->in_a_row++;
+    serial_count_out(s, 1);
+    return task_list_take(&s->tasks);
+}
+
+void serial_take_all(struct serial *s, struct task_list *out)
+{
+    struct task *t;
+
+    while ((t = task_list_take(&s->tasks)))
+        task_list_append(out, t);
+    s->conf.executor->tasks_dropped += s->n_tasks;
+    serial_count_out(s, s->n_tasks);
+}
+
+int64_t serial_oldest_at_ns(const struct serial *s)
+{
+    return s->tasks.first ? s->tasks.first->queued_at_ns : CLOCK_NEVER;
+}
+
+void serial_destroy(struct serial *s)
+{
+    struct executor *e = s->conf.executor;
+    struct task_list rest = {0};
+    struct task *t;
+
+    MUST(loop_is_current(s->conf.loop) || loop_state(s->conf.loop) == LOOP_TERMINATED);
+    s->gone = true;
+    executor_lock(e);
+    serial_take_all(s, &rest);
+    executor_unlock(e);
+    while ((t = task_list_take(&rest)))
+        t->type->drop(t);
+    serial_leave(s);
+}

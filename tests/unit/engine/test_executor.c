@@ -1,0 +1,617 @@
+/* engine/executor: threads by need, order, the bound and waiting for room, what it tells. Timers and the end have their
+ * own files. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "support/executor_runner.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define MANY 40
+
+/* Two of them end only when both have begun. */
+struct meeting {
+    struct task task;
+    pthread_barrier_t *barrier;
+};
+
+/* Notes what its thread is called and where it may run. */
+struct noted {
+    struct task task;
+    char name[16];
+    cpu_set_t cpus;
+    atomic_bool done;
+};
+
+/* Submits `then` as a continuation. */
+struct continued {
+    struct task task;
+    struct executor *e;
+    struct task *then;
+    int result;
+};
+
+/* Waits for room, and remembers as the how manieth it was told. */
+struct waiting {
+    struct executor_waiter waiter;
+    int run_as; /* 0: not yet */
+    atomic_int dropped;
+};
+
+static struct executor *e;
+static struct tasks_block block;
+static struct tasks_counted tasks[MANY];
+static int n_told;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    for (int i = 0; i < MANY; i++)
+        tasks_counted_init(&tasks[i]);
+}
+
+static unsigned run_of(int n)
+{
+    unsigned run = 0;
+
+    for (int i = 0; i < n; i++)
+        run += atomic_load(&tasks[i].run);
+    return run;
+}
+
+static void meeting_run(struct task *t)
+{
+    pthread_barrier_wait(CONTAINER_OF(t, struct meeting, task)->barrier);
+}
+
+static void noted_run(struct task *t)
+{
+    struct noted *n = CONTAINER_OF(t, struct noted, task);
+
+    prctl(PR_GET_NAME, n->name);
+    sched_getaffinity(0, sizeof(n->cpus), &n->cpus);
+    atomic_store(&n->done, true);
+}
+
+static void continued_run(struct task *t)
+{
+    struct continued *c = CONTAINER_OF(t, struct continued, task);
+
+    c->result = executor_submit_more(c->e, c->then);
+}
+
+static void never(struct task *t)
+{
+    ck_abort_msg("dropped: %s", t->type->name);
+}
+
+static const struct task_type meeting_type = {"meeting", meeting_run, never};
+static const struct task_type noted_type = {"noted", noted_run, never};
+static const struct task_type continued_type = {"continued", continued_run, never};
+
+/* ---- threads ---- */
+
+START_TEST(an_executor_that_was_never_used_has_no_thread)
+{
+    e = executor_runner_create(4, 100);
+    ck_assert_uint_eq(executor_runner_stats(e).threads, 0);
+    executor_destroy(e);
+    executor_destroy(NULL);
+}
+END_TEST
+
+START_TEST(an_idle_thread_is_used_again)
+{
+    e = executor_runner_create(4, 100);
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+        UNTIL(executor_runner_stats(e).tasks_run == i + 1);
+    }
+    ck_assert_uint_eq(executor_runner_stats(e).threads, 1);
+    executor_runner_destroy(e);
+    ck_assert_uint_eq(run_of(MANY), MANY);
+}
+END_TEST
+
+START_TEST(another_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
+{
+    struct tasks_block blocks[3];
+
+    e = executor_runner_create(3, 100);
+    for (unsigned i = 0; i < 3; i++) {
+        executor_runner_block(e, &blocks[i]);
+        ck_assert_uint_eq(executor_runner_stats(e).threads, i + 1);
+    }
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    ck_assert_uint_eq(executor_runner_stats(e).threads, 3);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, MANY);
+    for (unsigned i = 0; i < 3; i++)
+        tasks_block_end(&blocks[i]);
+    executor_runner_destroy(e);
+    ck_assert_uint_eq(run_of(MANY), MANY);
+}
+END_TEST
+
+/* The second must not be left to the thread that was woken for the first. */
+START_TEST(two_tasks_that_come_at_once_do_not_wait_for_each_other)
+{
+    pthread_barrier_t barrier;
+    struct meeting a = {.task.type = &meeting_type, .barrier = &barrier};
+    struct meeting b = {.task.type = &meeting_type, .barrier = &barrier};
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    e = executor_runner_create(2, 100);
+    for (unsigned i = 0; i < 300; i++) {
+        ck_assert_int_eq(executor_submit(e, &a.task), 0);
+        ck_assert_int_eq(executor_submit(e, &b.task), 0);
+        UNTIL(executor_runner_stats(e).tasks_run == 2 * (i + 1));
+    }
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(threads_are_called_by_executor_pool_and_number)
+{
+    struct noted notes[2] = {{.task.type = &noted_type}, {.task.type = &noted_type}};
+    struct executor_conf conf = {.name = "resolver", .pool = 7, .threads = 2};
+
+    ck_assert_int_eq(executor_create(&e, &conf), 0);
+    ck_assert_int_eq(executor_submit(e, &notes[0].task), 0);
+    UNTIL(atomic_load(&notes[0].done));
+    ck_assert_str_eq(notes[0].name, "resolver-7-1");
+    executor_runner_block(e, &block);
+    ck_assert_int_eq(executor_submit(e, &notes[1].task), 0);
+    UNTIL(atomic_load(&notes[1].done)); /* the block has one of the two */
+    ck_assert_int_eq(strncmp(notes[1].name, "resolver-7-", 11), 0);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(a_long_name_is_cut_and_the_number_is_kept)
+{
+    struct noted note = {.task.type = &noted_type};
+    struct executor_conf conf = {.name = "name-of-20-characters", .pool = 12, .threads = 1};
+
+    ck_assert_int_eq(executor_create(&e, &conf), 0);
+    ck_assert_int_eq(executor_submit(e, &note.task), 0);
+    executor_runner_destroy(e);
+    ck_assert_str_eq(note.name, "name-of-20-12-1");
+}
+END_TEST
+
+static void *submit_bound_to_one(void *arg)
+{
+    cpu_set_t one, all;
+    int cpu = 0;
+
+    sched_getaffinity(0, sizeof(all), &all);
+    while (!CPU_ISSET(cpu, &all))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    ck_assert_int_eq(executor_submit(e, arg), 0);
+    return NULL;
+}
+
+START_TEST(a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it)
+{
+    struct noted note = {.task.type = &noted_type};
+    pthread_t bound;
+    cpu_set_t mine;
+
+    sched_getaffinity(0, sizeof(mine), &mine);
+    e = executor_runner_create(1, 100);
+    pthread_create(&bound, NULL, submit_bound_to_one, &note.task);
+    pthread_join(bound, NULL);
+    executor_runner_destroy(e);
+    ck_assert(CPU_EQUAL(&note.cpus, &mine));
+}
+END_TEST
+
+START_TEST(a_task_that_no_thread_could_be_started_for_stays_the_callers)
+{
+    e = executor_runner_create(2, 100);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(executor_submit(e, &tasks[0].task), -EAGAIN);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
+    ck_assert_int_eq(executor_submit(e, &tasks[0].task), 0); /* now it works */
+    executor_runner_end(e);
+    ck_assert_uint_eq(atomic_load(&tasks[0].run), 1);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_rejected, 1);
+    executor_destroy(e);
+}
+END_TEST
+
+START_TEST(a_second_thread_that_cannot_be_started_is_logged_once_and_tried_again_later)
+{
+    struct tasks_block second;
+
+    e = executor_runner_create(2, 100);
+    executor_runner_block(e, &block);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+        PAUSE_MS(12);
+    }
+    ck_assert_uint_ge(fault_calls(FAULT_PTHREAD_CREATE), 1 + 2);
+    ck_assert_uint_eq(log_lines_with("executor test: cannot start another thread than the 1"), 1);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
+    PAUSE_MS(12);
+    executor_runner_block(e, &second); /* the first is still busy */
+    ck_assert_uint_eq(run_of(3), 3);
+    tasks_block_end(&second);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(failing_to_start_a_second_thread_is_not_repeated_all_the_time)
+{
+    unsigned before;
+    int64_t began_at_ns;
+
+    e = executor_runner_create(2, 100000);
+    executor_runner_block(e, &block);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
+    before = fault_calls(FAULT_PTHREAD_CREATE);
+    began_at_ns = clock_now_ns();
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    ck_assert_uint_le(fault_calls(FAULT_PTHREAD_CREATE) - before,
+                      1 + (unsigned)since_ms(began_at_ns) / 10 + 1);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+/* ---- order and bound ---- */
+
+START_TEST(tasks_begin_in_the_order_they_were_submitted)
+{
+    struct tasks_trace trace = {0};
+    struct tasks_traced traced[26];
+
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    for (int i = 0; i < 26; i++) {
+        tasks_traced_init(&traced[i], &trace, (char)('a' + i));
+        ck_assert_int_eq(executor_submit(e, &traced[i].task), 0);
+    }
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+    ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
+}
+END_TEST
+
+START_TEST(a_slow_task_holds_up_its_own_thread_only)
+{
+    e = executor_runner_create(2, 100);
+    executor_runner_block(e, &block);
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    UNTIL(run_of(MANY) == MANY);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(a_full_executor_refuses_and_the_task_stays_the_callers)
+{
+    e = executor_runner_create(1, 20);
+    executor_runner_block(e, &block);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    ck_assert_int_eq(executor_submit(e, &tasks[20].task), -EAGAIN);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_rejected, 1);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 20);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+    ck_assert_uint_eq(run_of(20), 20);
+    ck_assert_uint_eq(atomic_load(&tasks[20].run) + atomic_load(&tasks[20].dropped), 0);
+}
+END_TEST
+
+START_TEST(sixteen_is_the_smallest_bound)
+{
+    e = executor_runner_create(1, 1);
+    executor_runner_block(e, &block);
+    for (int i = 0; i < 16; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    ck_assert_int_eq(executor_submit(e, &tasks[16].task), -EAGAIN);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(a_task_that_continues_one_is_not_refused_and_goes_to_the_end)
+{
+    struct continued c = {.task.type = &continued_type, .then = &tasks[MANY - 1].task};
+
+    c.e = e = executor_runner_create(1, 16);
+    executor_runner_block(e, &block);
+    ck_assert_int_eq(executor_submit(e, &c.task), 0);
+    for (int i = 0; i < 15; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    ck_assert_int_eq(executor_submit(e, &tasks[15].task), -EAGAIN);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+    ck_assert_int_eq(c.result, 0);
+    ck_assert_uint_eq(run_of(15), 15);
+    ck_assert_uint_eq(atomic_load(&tasks[MANY - 1].run), 1);
+}
+END_TEST
+
+/* ---- room ---- */
+
+static void waiting_run(struct task *t)
+{
+    struct waiting *w = CONTAINER_OF(t, struct waiting, waiter.timed.task);
+
+    ck_assert(loop_is_current(w->waiter.loop));
+    ck_assert_int_eq(w->run_as, 0);
+    w->run_as = ++n_told;
+}
+
+static void waiting_drop(struct task *t)
+{
+    atomic_fetch_add(&CONTAINER_OF(t, struct waiting, waiter.timed.task)->dropped, 1);
+}
+
+static void await_room(void *arg)
+{
+    static const struct task_type type = {"waiting", waiting_run, waiting_drop};
+    struct waiting *w = arg;
+
+    timed_init(&w->waiter.timed, &type);
+    executor_await_room(e, &w->waiter, loop_current());
+}
+
+static void read_run_as(void *arg)
+{
+    *(int *)arg = n_told;
+}
+
+/* How many were told, as far as the loop has got. */
+static int told(struct loop *loop)
+{
+    int n;
+
+    loop_runner_call(loop, read_run_as, &n);
+    return n;
+}
+
+static void fill(unsigned n)
+{
+    executor_runner_block(e, &block);
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    ck_assert_int_eq(executor_submit(e, &tasks[n].task), -EAGAIN);
+}
+
+START_TEST(those_who_wait_for_room_are_told_in_order_and_once)
+{
+    struct loop *loop = loop_runner_create();
+    struct waiting waiting[3] = {0};
+
+    e = executor_runner_create(1, 16);
+    fill(16);
+    for (int i = 0; i < 3; i++)
+        loop_runner_call(loop, await_room, &waiting[i]);
+    PAUSE_MS(20);
+    ck_assert_int_eq(told(loop), 0);
+    tasks_block_end(&block);
+    UNTIL(told(loop) == 3);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(waiting[i].run_as, i + 1);
+    executor_runner_destroy(e);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+/* Ends when it is told to; for tasks that are to be let through one by one. */
+static sem_t steps;
+
+static void step_run(struct task *t)
+{
+    (void)t;
+    while (sem_wait(&steps) < 0)
+        ;
+}
+
+START_TEST(there_is_room_when_no_more_than_half_wait)
+{
+    static const struct task_type type = {"step", step_run, never};
+    struct loop *loop = loop_runner_create();
+    struct waiting w = {0};
+    struct task step[17];
+
+    sem_init(&steps, 0, 0);
+    e = executor_runner_create(1, 16);
+    for (int i = 0; i < 17; i++)
+        step[i].type = &type;
+    ck_assert_int_eq(executor_submit(e, &step[0]), 0);
+    UNTIL(executor_runner_stats(e).tasks_pending == 0); /* it has begun */
+    for (int i = 1; i <= 16; i++)
+        ck_assert_int_eq(executor_submit(e, &step[i]), 0);
+    loop_runner_call(loop, await_room, &w);
+    for (unsigned pending = 16; pending > 8; pending--) {
+        ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, pending);
+        ck_assert_int_eq(told(loop), 0);
+        sem_post(&steps);
+        UNTIL(executor_runner_stats(e).tasks_pending == pending - 1);
+    }
+    UNTIL(told(loop) == 1);
+    for (int i = 0; i < 9; i++)
+        sem_post(&steps);
+    executor_runner_destroy(e);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(who_asks_when_there_is_room_is_told_at_once)
+{
+    struct loop *loop = loop_runner_create();
+    struct waiting w = {0};
+
+    e = executor_runner_create(1, 16);
+    executor_runner_block(e, &block);
+    loop_runner_call(loop, await_room, &w);
+    UNTIL(told(loop) == 1);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(a_stop_ends_the_wait_for_room)
+{
+    struct loop *loop = loop_runner_create();
+    struct waiting before = {0}, after = {0};
+
+    e = executor_runner_create(1, 16);
+    fill(16);
+    loop_runner_call(loop, await_room, &before);
+    executor_stop(e, UNTIL_LIMIT_NS);
+    UNTIL(told(loop) == 1);
+    loop_runner_call(loop, await_room, &after); /* nor can one begin then */
+    UNTIL(told(loop) == 2);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(who_waits_on_a_loop_that_has_ended_is_dropped)
+{
+    struct loop *loop = loop_runner_create();
+    struct waiting w = {0};
+
+    e = executor_runner_create(1, 16);
+    fill(16);
+    loop_runner_call(loop, await_room, &w);
+    loop_runner_stop(loop);
+    ck_assert_int_eq(atomic_load(&w.dropped), 0);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&w.dropped) == 1);
+    ck_assert_int_eq(w.run_as, 0);
+    executor_runner_destroy(e);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(who_waits_because_there_is_no_thread_tries_again_without_spinning)
+{
+    struct loop *loop = loop_runner_create();
+    struct waiting w = {0};
+    int64_t began_at_ns = clock_now_ns();
+
+    e = executor_runner_create(1, 16);
+    loop_runner_call(loop, await_room, &w);
+    UNTIL(told(loop) == 1);
+    ck_assert_int_ge(clock_now_ns() - began_at_ns, 10 * NS_PER_MS);
+    executor_runner_destroy(e);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+/* ---- what it tells ---- */
+
+START_TEST(the_counters_tell_what_runs_and_what_waits)
+{
+    struct executor_stats stats;
+
+    e = executor_runner_create(1, 16);
+    executor_runner_block(e, &block);
+    ck_assert_int_eq(executor_submit(e, &tasks[0].task), 0);
+    PAUSE_MS(20);
+    stats = executor_runner_stats(e);
+    ck_assert_str_eq(stats.running_name, "block");
+    ck_assert_int_ge(stats.running_ns, 20 * NS_PER_MS);
+    ck_assert_uint_eq(stats.tasks_pending, 1);
+    ck_assert_int_ge(stats.oldest_ns, 20 * NS_PER_MS);
+    ck_assert_ptr_null(stats.longest_name);
+    tasks_block_end(&block);
+    executor_runner_end(e);
+    stats = executor_runner_stats(e);
+    ck_assert_ptr_null(stats.running_name);
+    ck_assert_int_eq(stats.running_ns, 0);
+    ck_assert_int_eq(stats.oldest_ns, 0);
+    ck_assert_uint_eq(stats.tasks_pending, 0);
+    ck_assert_uint_eq(stats.tasks_run, 2);
+    ck_assert_str_eq(stats.longest_name, "block");
+    ck_assert_int_ge(stats.longest_ns, 20 * NS_PER_MS);
+    executor_destroy(e);
+}
+END_TEST
+
+static void nap_run(struct task *t)
+{
+    (void)t;
+    PAUSE_MS(30);
+}
+
+START_TEST(of_several_that_run_the_longest_is_named)
+{
+    static const struct task_type type = {"nap", nap_run, never};
+    struct task nap = {.type = &type};
+
+    e = executor_runner_create(2, 16);
+    executor_runner_block(e, &block);
+    PAUSE_MS(2);
+    ck_assert_int_eq(executor_submit(e, &nap), 0);
+    PAUSE_MS(10);
+    ck_assert_str_eq(executor_runner_stats(e).running_name, "block");
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/executor");
+    TCase *threads = suite_group(suite, "threads");
+    TCase *order = suite_group(suite, "order and bound");
+    TCase *room = suite_group(suite, "room");
+    TCase *stats = suite_group(suite, "stats");
+
+    tcase_add_checked_fixture(threads, setup, NULL);
+    tcase_add_test(threads, an_executor_that_was_never_used_has_no_thread);
+    tcase_add_test(threads, an_idle_thread_is_used_again);
+    tcase_add_test(threads, another_thread_starts_only_when_all_are_busy_and_up_to_the_limit);
+    tcase_add_test(threads, two_tasks_that_come_at_once_do_not_wait_for_each_other);
+    tcase_add_test(threads, threads_are_called_by_executor_pool_and_number);
+    tcase_add_test(threads, a_long_name_is_cut_and_the_number_is_kept);
+    tcase_add_test(threads, a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it);
+    tcase_add_test(threads, a_task_that_no_thread_could_be_started_for_stays_the_callers);
+    tcase_add_test(threads,
+                   a_second_thread_that_cannot_be_started_is_logged_once_and_tried_again_later);
+    tcase_add_test(threads, failing_to_start_a_second_thread_is_not_repeated_all_the_time);
+    tcase_add_checked_fixture(order, setup, NULL);
+    tcase_add_test(order, tasks_begin_in_the_order_they_were_submitted);
+    tcase_add_test(order, a_slow_task_holds_up_its_own_thread_only);
+    tcase_add_test(order, a_full_executor_refuses_and_the_task_stays_the_callers);
+    tcase_add_test(order, sixteen_is_the_smallest_bound);
+    tcase_add_test(order, a_task_that_continues_one_is_not_refused_and_goes_to_the_end);
+    tcase_add_checked_fixture(room, setup, NULL);
+    tcase_add_test(room, those_who_wait_for_room_are_told_in_order_and_once);
+    tcase_add_test(room, there_is_room_when_no_more_than_half_wait);
+    tcase_add_test(room, who_asks_when_there_is_room_is_told_at_once);
+    tcase_add_test(room, a_stop_ends_the_wait_for_room);
+    tcase_add_test(room, who_waits_on_a_loop_that_has_ended_is_dropped);
+    tcase_add_test(room, who_waits_because_there_is_no_thread_tries_again_without_spinning);
+    tcase_add_checked_fixture(stats, setup, NULL);
+    tcase_add_test(stats, the_counters_tell_what_runs_and_what_waits);
+    tcase_add_test(stats, of_several_that_run_the_longest_is_named);
+    return suite_run(suite);
+}

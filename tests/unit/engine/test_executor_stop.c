@@ -1,0 +1,375 @@
+/* engine/executor, its end: what was accepted is run or dropped, and once; a task that hangs is waited for no longer
+ * than told, and named. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "support/executor_runner.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define MANY 40
+
+#define RACERS     3
+#define RACE_TASKS 40
+#define RACE_LINES 8
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define RACES 150
+#else
+#define RACES 800
+#endif
+
+struct racer {
+    pthread_t thread;
+    struct tasks_counted tasks[RACE_TASKS];
+    int result[RACE_TASKS];
+};
+
+/* Continues itself as long as it may. */
+struct continuing {
+    struct task task;
+    atomic_uint run;
+    atomic_uint dropped;
+    atomic_int refused;
+};
+
+static struct executor *e;
+static struct tasks_block block;
+static struct tasks_counted tasks[MANY];
+static struct racer racers[RACERS];
+static atomic_uint racing;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_WARNING);
+    for (int i = 0; i < MANY; i++)
+        tasks_counted_init(&tasks[i]);
+}
+
+static unsigned run_of(int n)
+{
+    unsigned run = 0;
+
+    for (int i = 0; i < n; i++)
+        run += atomic_load(&tasks[i].run);
+    return run;
+}
+
+static unsigned dropped_of(int n)
+{
+    unsigned dropped = 0;
+
+    for (int i = 0; i < n; i++)
+        dropped += atomic_load(&tasks[i].dropped);
+    return dropped;
+}
+
+static void submit_many(void)
+{
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+}
+
+START_TEST(what_is_queued_is_run_within_the_time)
+{
+    e = executor_runner_create(2, 100);
+    executor_runner_block(e, &block);
+    submit_many();
+    executor_stop(e, UNTIL_LIMIT_NS);
+    ck_assert_int_eq(executor_submit(e, &tasks[0].task), -ESHUTDOWN);
+    tasks_block_end(&block);
+    ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
+    ck_assert_uint_eq(run_of(MANY), MANY);
+    ck_assert_uint_eq(dropped_of(MANY), 0);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_rejected, 1);
+    executor_destroy(e);
+}
+END_TEST
+
+START_TEST(with_no_time_what_is_queued_is_dropped_before_the_stop_returns)
+{
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    submit_many();
+    executor_stop(e, 0);
+    ck_assert_uint_eq(dropped_of(MANY), MANY);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_dropped, MANY);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
+    tasks_block_end(&block);
+    ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
+    ck_assert_uint_eq(run_of(MANY), 0);
+    executor_destroy(e);
+}
+END_TEST
+
+START_TEST(when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    submit_many();
+    executor_stop(e, 20 * NS_PER_MS);
+    ck_assert_int_eq(executor_join(e, 60 * NS_PER_MS), -ETIMEDOUT);
+    ck_assert_int_ge(clock_now_ns() - began_at_ns, 60 * NS_PER_MS);
+    ck_assert_uint_eq(dropped_of(MANY), MANY);
+    ck_assert_str_eq(executor_runner_stats(e).running_name, "block");
+    ck_assert_int_eq(executor_join(e, 0), -ETIMEDOUT);
+    tasks_block_end(&block);
+    ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0); /* it is allowed again */
+    executor_destroy(e);
+}
+END_TEST
+
+START_TEST(when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest)
+{
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    submit_many();
+    executor_stop(e, NS_PER_MS);
+    PAUSE_MS(5);
+    tasks_block_end(&block);
+    UNTIL(dropped_of(MANY) == MANY);
+    ck_assert_uint_eq(run_of(MANY), 0);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(idle_threads_end_at_once)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    e = executor_runner_create(3, 100);
+    submit_many();
+    executor_stop(e, 3600 * NS_PER_S);
+    ck_assert_int_eq(executor_join(e, CLOCK_NEVER), 0);
+    ck_assert_int_lt(since_ms(began_at_ns), 20000);
+    ck_assert_uint_eq(run_of(MANY), MANY);
+    executor_destroy(e);
+}
+END_TEST
+
+START_TEST(the_first_stop_decides)
+{
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    submit_many();
+    executor_stop(e, UNTIL_LIMIT_NS);
+    executor_stop(e, 0);
+    ck_assert_uint_eq(dropped_of(MANY), 0);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+    ck_assert_uint_eq(run_of(MANY), MANY);
+}
+END_TEST
+
+START_TEST(an_executor_without_threads_ends_at_once)
+{
+    e = executor_runner_create(1, 100);
+    executor_stop(e, NS_PER_S);
+    ck_assert_int_eq(executor_join(e, 0), 0);
+    ck_assert_int_eq(executor_submit(e, &tasks[0].task), -ESHUTDOWN);
+    executor_destroy(e);
+}
+END_TEST
+
+static void continuing_run(struct task *t)
+{
+    struct continuing *c = CONTAINER_OF(t, struct continuing, task);
+
+    atomic_fetch_add(&c->run, 1);
+    atomic_store(&c->refused, executor_submit_more(e, t));
+}
+
+static void continuing_drop(struct task *t)
+{
+    atomic_fetch_add(&CONTAINER_OF(t, struct continuing, task)->dropped, 1);
+}
+
+static const struct task_type continuing_type = {"continuing", continuing_run, continuing_drop};
+
+START_TEST(a_task_may_continue_itself_until_the_time_is_over)
+{
+    struct continuing c = {.task.type = &continuing_type};
+    unsigned before;
+
+    e = executor_runner_create(1, 100);
+    ck_assert_int_eq(executor_submit(e, &c.task), 0);
+    executor_stop(e, 30 * NS_PER_MS);
+    before = atomic_load(&c.run);
+    ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
+    ck_assert_uint_gt(atomic_load(&c.run), before);
+    /* Either it was refused, and then is ours, or it was in the queue. */
+    ck_assert_uint_eq(atomic_load(&c.dropped), atomic_load(&c.refused) == 0);
+    if (atomic_load(&c.refused) != 0)
+        ck_assert_int_eq(atomic_load(&c.refused), -ESHUTDOWN);
+    executor_destroy(e);
+}
+END_TEST
+
+static void stop_from_task(struct task *t)
+{
+    (void)t;
+    executor_stop(e, 0);
+}
+
+START_TEST(a_task_must_not_stop_its_executor)
+{
+    static const struct task_type type = {"stop", stop_from_task, stop_from_task};
+    struct task t = {.type = &type};
+
+    e = executor_runner_create(1, 100);
+    ck_assert_int_eq(executor_submit(e, &t), 0);
+    PAUSE_MS(10000);
+}
+END_TEST
+
+/* ---- races ---- */
+
+static void *race(void *arg)
+{
+    struct racer *r = arg;
+
+    atomic_fetch_add(&racing, 1);
+    while (atomic_load(&racing) < RACERS + 1)
+        sched_yield();
+    for (int i = 0; i < RACE_TASKS; i++)
+        r->result[i] = executor_submit(e, &r->tasks[i].task);
+    return NULL;
+}
+
+static void race_begin(void)
+{
+    atomic_store(&racing, 0);
+    for (int i = 0; i < RACERS; i++) {
+        for (int j = 0; j < RACE_TASKS; j++)
+            tasks_counted_init(&racers[i].tasks[j]);
+        pthread_create(&racers[i].thread, NULL, race, &racers[i]);
+    }
+    while (atomic_load(&racing) < RACERS)
+        sched_yield();
+    atomic_fetch_add(&racing, 1);
+}
+
+static void race_check(void)
+{
+    uint64_t run = 0, dropped = 0, refused = 0;
+    struct executor_stats stats = executor_runner_stats(e);
+
+    for (int i = 0; i < RACERS; i++)
+        for (int j = 0; j < RACE_TASKS; j++) {
+            struct tasks_counted *t = &racers[i].tasks[j];
+            int rc = racers[i].result[j];
+
+            ck_assert(rc == 0 || rc == -ESHUTDOWN || rc == -EAGAIN);
+            ck_assert_uint_eq(atomic_load(&t->run) + atomic_load(&t->dropped), rc == 0);
+            run += atomic_load(&t->run);
+            dropped += atomic_load(&t->dropped);
+            refused += rc != 0;
+        }
+    ck_assert_uint_eq(stats.tasks_run, run);
+    ck_assert_uint_eq(stats.tasks_dropped, dropped);
+    ck_assert_uint_eq(stats.tasks_rejected, refused);
+    ck_assert_uint_eq(stats.tasks_pending, 0);
+}
+
+static void race_once(unsigned round)
+{
+    e = executor_runner_create(1 + round % 3, 50);
+    race_begin();
+    for (unsigned spin = 0; spin < round % 400 * 25; spin++)
+        atomic_load(&racing); /* another moment in each round */
+    executor_stop(e, round % 4 ? (round % 4 - 1) * 10 * NS_PER_US : NS_PER_S);
+    for (int i = 0; i < RACERS; i++)
+        pthread_join(racers[i].thread, NULL);
+    ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
+    race_check();
+    executor_destroy(e);
+}
+
+START_TEST(each_task_that_races_with_a_stop_is_run_or_dropped_or_refused)
+{
+    for (unsigned round = 0; round < RACES; round++)
+        race_once(round);
+}
+END_TEST
+
+START_TEST(so_it_is_when_threads_cannot_always_be_started)
+{
+    for (unsigned round = 0; round < RACES; round++) {
+        /* The racers' own threads come first. */
+        fault_plan(FAULT_PTHREAD_CREATE, RACERS, 1 + round % 3, EAGAIN);
+        race_once(round);
+    }
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
+}
+END_TEST
+
+static atomic_uint timers_run, timers_dropped;
+
+static void line_run(struct task *t)
+{
+    (void)t;
+    atomic_fetch_add(&timers_run, 1);
+}
+
+static void line_drop(struct task *t)
+{
+    (void)t;
+    atomic_fetch_add(&timers_dropped, 1);
+}
+
+static const struct task_type line_type = {"timer", line_run, line_drop};
+
+START_TEST(each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled)
+{
+    for (unsigned round = 0; round < RACES; round++) {
+        struct timed timers[RACE_LINES];
+        unsigned cancelled = 0;
+
+        atomic_store(&timers_run, 0);
+        atomic_store(&timers_dropped, 0);
+        e = executor_runner_create(2, 50);
+        for (unsigned i = 0; i < RACE_LINES; i++) {
+            timed_init(&timers[i], &line_type);
+            ck_assert_int_eq(
+                executor_schedule(e, &timers[i], (int64_t)(i * round % 50) * NS_PER_US), 0);
+        }
+        for (unsigned i = 0; i < RACE_LINES; i += 2)
+            cancelled += executor_cancel(e, &timers[i]);
+        executor_stop(e, round % 2 ? 0 : NS_PER_S);
+        ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
+        ck_assert_uint_eq(cancelled + atomic_load(&timers_run) + atomic_load(&timers_dropped),
+                          RACE_LINES);
+        executor_destroy(e);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/executor stop");
+    TCase *stop = suite_group(suite, "stop");
+    TCase *races = suite_group(suite, "races");
+
+    tcase_add_checked_fixture(stop, setup, NULL);
+    tcase_add_test(stop, what_is_queued_is_run_within_the_time);
+    tcase_add_test(stop, with_no_time_what_is_queued_is_dropped_before_the_stop_returns);
+    tcase_add_test(stop, when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs);
+    tcase_add_test(stop, when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest);
+    tcase_add_test(stop, idle_threads_end_at_once);
+    tcase_add_test(stop, the_first_stop_decides);
+    tcase_add_test(stop, an_executor_without_threads_ends_at_once);
+    tcase_add_test(stop, a_task_may_continue_itself_until_the_time_is_over);
+    tcase_add_test_raise_signal(stop, a_task_must_not_stop_its_executor, SIGABRT);
+    tcase_add_checked_fixture(races, setup, NULL);
+    tcase_add_test(races, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused);
+    tcase_add_test(races, so_it_is_when_threads_cannot_always_be_started);
+    tcase_add_test(races, each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled);
+    return suite_run(suite);
+}

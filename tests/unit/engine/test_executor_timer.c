@@ -1,0 +1,425 @@
+/* engine/executor, its timers: never early, in order, not starved and starving nobody, taken back in time. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "support/executor_runner.h"
+#include "support/fault.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define MANY 100
+
+/* Notes when it ran. */
+struct stamped {
+    struct timed timed;
+    _Atomic int64_t run_at_ns; /* 0: not yet */
+    atomic_uint dropped;
+};
+
+/* Ends when as many as the barrier says run at the same time. */
+struct meeting {
+    struct timed timed;
+    pthread_barrier_t *barrier;
+};
+
+/* Submits itself again and again, so that the queue is never empty, until it is told to stop. */
+struct restless {
+    struct task task;
+    struct executor *e;
+    atomic_bool over;
+};
+
+/* A timer that does the same. */
+struct tireless {
+    struct timed timed;
+    atomic_bool over;
+};
+
+/* Cancels a timer. */
+struct canceller {
+    struct task task;
+    struct timed *timed;
+    bool was_due;
+    bool in_time;
+};
+
+static struct executor *e;
+static struct tasks_block block;
+static struct tasks_trace trace;
+
+static void stamped_run(struct task *t)
+{
+    atomic_store(&CONTAINER_OF(t, struct stamped, timed.task)->run_at_ns, clock_now_ns());
+}
+
+static void stamped_drop(struct task *t)
+{
+    atomic_fetch_add(&CONTAINER_OF(t, struct stamped, timed.task)->dropped, 1);
+}
+
+static void stamped_init(struct stamped *s)
+{
+    static const struct task_type type = {"stamped", stamped_run, stamped_drop};
+
+    timed_init(&s->timed, &type);
+    atomic_init(&s->run_at_ns, 0);
+    atomic_init(&s->dropped, 0);
+}
+
+static void never(struct task *t)
+{
+    ck_abort_msg("dropped: %s", t->type->name);
+}
+
+static void meeting_run(struct task *t)
+{
+    pthread_barrier_wait(CONTAINER_OF(t, struct meeting, timed.task)->barrier);
+}
+
+static void restless_run(struct task *t)
+{
+    struct restless *r = CONTAINER_OF(t, struct restless, task);
+
+    if (!atomic_load(&r->over))
+        ck_assert_int_eq(executor_submit_more(r->e, t), 0);
+}
+
+static void tireless_run(struct task *t)
+{
+    struct tireless *r = CONTAINER_OF(t, struct tireless, timed.task);
+
+    if (!atomic_load(&r->over))
+        (void)!executor_schedule(e, &r->timed, 0);
+}
+
+static void tireless_drop(struct task *t)
+{
+    (void)t;
+}
+
+static void tireless_init(struct tireless *r)
+{
+    static const struct task_type type = {"tireless", tireless_run, tireless_drop};
+
+    timed_init(&r->timed, &type);
+    atomic_init(&r->over, false);
+}
+
+static void canceller_run(struct task *t)
+{
+    struct canceller *c = CONTAINER_OF(t, struct canceller, task);
+
+    c->was_due = c->timed->state == TIMED_DUE; /* this is the only thread */
+    c->in_time = executor_cancel(e, c->timed);
+}
+
+static const struct task_type canceller_type = {"canceller", canceller_run, never};
+static const struct task_type meeting_type = {"meeting", meeting_run, never};
+static const struct task_type restless_type = {"restless", restless_run, never};
+
+static void add_traced(struct tasks_timer *t, char letter, int64_t delay_ns)
+{
+    tasks_timer_init(t, &trace, letter);
+    ck_assert_int_eq(executor_schedule(e, &t->timed, delay_ns), 0);
+}
+
+START_TEST(a_timer_never_runs_early)
+{
+    struct stamped timers[MANY];
+    int64_t due_at_ns[MANY];
+
+    e = executor_runner_create(2, 100);
+    for (int i = 0; i < MANY; i++) {
+        int64_t delay_ns = (int64_t)(i * 37 % MANY) * NS_PER_MS / 2;
+
+        stamped_init(&timers[i]);
+        due_at_ns[i] = clock_now_ns() + delay_ns;
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, delay_ns), 0);
+    }
+    UNTIL(executor_runner_stats(e).tasks_run == MANY);
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_ge(atomic_load(&timers[i].run_at_ns), due_at_ns[i]);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(timers_run_in_the_order_of_their_instants)
+{
+    struct tasks_timer timers[5];
+
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    add_traced(&timers[0], 'd', 20 * NS_PER_MS);
+    add_traced(&timers[1], 'a', -1); /* as 0 */
+    PAUSE_MS(1);
+    add_traced(&timers[2], 'b', 0);
+    PAUSE_MS(1);
+    add_traced(&timers[3], 'c', 0);
+    add_traced(&timers[4], 'e', 30 * NS_PER_MS);
+    tasks_block_end(&block);
+    UNTIL(executor_runner_stats(e).tasks_run == 6);
+    executor_runner_destroy(e);
+    ck_assert_str_eq(trace.text, "abcde");
+}
+END_TEST
+
+START_TEST(a_due_timer_takes_its_place_behind_what_is_queued_and_before_what_comes_later)
+{
+    struct tasks_traced first[3], later;
+    struct tasks_timer timer;
+    struct tasks_block again;
+
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    add_traced(&timer, 't', 0);
+    for (int i = 0; i < 3; i++) {
+        tasks_traced_init(&first[i], &trace, (char)('a' + i));
+        ck_assert_int_eq(executor_submit(e, &first[i].task), 0);
+    }
+    /* The thread sees that the timer is due as it takes the first of these. */
+    tasks_block_end(&block);
+    executor_runner_block(e, &again);
+    tasks_traced_init(&later, &trace, 'z');
+    ck_assert_int_eq(executor_submit(e, &later.task), 0);
+    tasks_block_end(&again);
+    executor_runner_destroy(e);
+    ck_assert_str_eq(trace.text, "abctz");
+}
+END_TEST
+
+/* Regression of Netty #1614: with the queue never empty, timers were never looked at. */
+START_TEST(a_timer_runs_although_the_queue_is_never_empty)
+{
+    struct restless restless[2] = {{.task.type = &restless_type}, {.task.type = &restless_type}};
+    struct stamped timer;
+    int64_t due_at_ns;
+
+    restless[0].e = restless[1].e = e = executor_runner_create(1, 100);
+    stamped_init(&timer);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(executor_submit(e, &restless[i].task), 0);
+    due_at_ns = clock_now_ns() + 50 * NS_PER_MS;
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, 50 * NS_PER_MS), 0);
+    UNTIL(atomic_load(&timer.run_at_ns) > 0);
+    ck_assert_int_ge(atomic_load(&timer.run_at_ns), due_at_ns);
+    for (int i = 0; i < 2; i++)
+        atomic_store(&restless[i].over, true);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(timers_that_are_always_due_do_not_starve_the_queue)
+{
+    struct tireless timers[2];
+    struct tasks_counted tasks[MANY];
+
+    e = executor_runner_create(1, MANY);
+    for (int i = 0; i < 2; i++) {
+        tireless_init(&timers[i]);
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, 0), 0);
+    }
+    for (int i = 0; i < MANY; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
+    }
+    UNTIL(executor_runner_stats(e).tasks_pending == 0);
+    for (int i = 0; i < 2; i++)
+        atomic_store(&timers[i].over, true);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(an_earlier_timer_shortens_the_sleep)
+{
+    struct stamped late, early;
+    int64_t began_at_ns = clock_now_ns();
+
+    e = executor_runner_create(2, 100);
+    stamped_init(&late);
+    stamped_init(&early);
+    ck_assert_int_eq(executor_schedule(e, &late.timed, 3600 * NS_PER_S), 0);
+    PAUSE_MS(20); /* a thread sleeps for an hour now */
+    ck_assert_int_eq(executor_schedule(e, &early.timed, NS_PER_MS), 0);
+    UNTIL(atomic_load(&early.run_at_ns) > 0);
+    ck_assert_int_lt(since_ms(began_at_ns), 10000);
+    executor_runner_destroy(e);
+    ck_assert_uint_eq(atomic_load(&late.dropped), 1);
+}
+END_TEST
+
+START_TEST(a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task)
+{
+    struct stamped timer;
+
+    e = executor_runner_create(2, 100);
+    stamped_init(&timer);
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, 50 * NS_PER_MS), 0);
+    PAUSE_MS(10);
+    executor_runner_block(e, &block); /* takes the only thread, so another has to watch */
+    UNTIL(atomic_load(&timer.run_at_ns) > 0);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(timers_that_are_due_together_run_on_all_threads)
+{
+    struct meeting meetings[4];
+    pthread_barrier_t barrier;
+
+    pthread_barrier_init(&barrier, NULL, 4);
+    e = executor_runner_create(4, 100);
+    for (int i = 0; i < 4; i++) {
+        timed_init(&meetings[i].timed, &meeting_type);
+        meetings[i].barrier = &barrier;
+        ck_assert_int_eq(executor_schedule(e, &meetings[i].timed, 10 * NS_PER_MS), 0);
+    }
+    UNTIL(executor_runner_stats(e).tasks_run == 4);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(for_ever_is_an_ordinary_delay)
+{
+    struct stamped timer;
+
+    e = executor_runner_create(1, 100);
+    stamped_init(&timer);
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, INT64_MAX), 0);
+    PAUSE_MS(20);
+    ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
+    ck_assert(executor_cancel(e, &timer.timed));
+    executor_runner_destroy(e);
+    ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
+}
+END_TEST
+
+START_TEST(timers_do_not_count_as_pending)
+{
+    struct stamped timers[MANY];
+
+    e = executor_runner_create(1, 16);
+    executor_runner_block(e, &block);
+    for (int i = 0; i < MANY; i++) {
+        stamped_init(&timers[i]);
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, 0), 0);
+    }
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
+    tasks_block_end(&block);
+    UNTIL(executor_runner_stats(e).tasks_run == MANY + 1);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(a_cancelled_timer_is_neither_run_nor_dropped)
+{
+    struct stamped timer;
+
+    e = executor_runner_create(1, 100);
+    stamped_init(&timer);
+    ck_assert(!executor_cancel(e, &timer.timed)); /* nor is that wrong */
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, 20 * NS_PER_MS), 0);
+    ck_assert(executor_cancel(e, &timer.timed));
+    ck_assert(!executor_cancel(e, &timer.timed));
+    PAUSE_MS(40);
+    executor_runner_destroy(e);
+    ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
+    ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
+}
+END_TEST
+
+START_TEST(a_timer_that_is_due_and_queued_can_still_be_cancelled)
+{
+    struct tasks_timer cancelled, other;
+    struct canceller c = {.task.type = &canceller_type, .timed = &cancelled.timed};
+
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    ck_assert_int_eq(executor_submit(e, &c.task), 0);
+    add_traced(&cancelled, 'c', 0);
+    add_traced(&other, 'o', 0);
+    tasks_block_end(&block); /* both timers are queued behind the task that cancels one */
+    UNTIL(executor_runner_stats(e).tasks_run == 3);
+    executor_runner_destroy(e);
+    ck_assert_str_eq(trace.text, "o");
+    ck_assert(c.was_due && c.in_time);
+}
+END_TEST
+
+START_TEST(a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again)
+{
+    struct stamped timer;
+
+    e = executor_runner_create(1, 100);
+    stamped_init(&timer);
+    for (int i = 0; i < 10; i++) {
+        atomic_store(&timer.run_at_ns, 0);
+        ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), 0);
+        UNTIL(atomic_load(&timer.run_at_ns) > 0);
+        ck_assert(!executor_cancel(e, &timer.timed));
+    }
+    executor_runner_destroy(e);
+}
+END_TEST
+
+START_TEST(a_timer_without_a_thread_stays_the_callers)
+{
+    struct stamped timer;
+
+    e = executor_runner_create(1, 100);
+    stamped_init(&timer);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), -EAGAIN);
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), 0);
+    UNTIL(atomic_load(&timer.run_at_ns) > 0);
+    executor_runner_end(e);
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), -ESHUTDOWN);
+    ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
+    executor_destroy(e);
+}
+END_TEST
+
+START_TEST(timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
+{
+    struct stamped timers[MANY];
+
+    e = executor_runner_create(2, 100);
+    for (int i = 0; i < MANY; i++) {
+        stamped_init(&timers[i]);
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, 3600 * NS_PER_S), 0);
+    }
+    executor_stop(e, NS_PER_S);
+    for (int i = 0; i < MANY; i++)
+        ck_assert_uint_eq(atomic_load(&timers[i].dropped), 1);
+    executor_runner_end(e);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_dropped, MANY);
+    executor_destroy(e);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/executor timers");
+    TCase *order = suite_group(suite, "when");
+    TCase *cancel = suite_group(suite, "cancel and end");
+
+    tcase_add_test(order, a_timer_never_runs_early);
+    tcase_add_test(order, timers_run_in_the_order_of_their_instants);
+    tcase_add_test(order,
+                   a_due_timer_takes_its_place_behind_what_is_queued_and_before_what_comes_later);
+    tcase_add_test(order, a_timer_runs_although_the_queue_is_never_empty);
+    tcase_add_test(order, timers_that_are_always_due_do_not_starve_the_queue);
+    tcase_add_test(order, an_earlier_timer_shortens_the_sleep);
+    tcase_add_test(order, a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task);
+    tcase_add_test(order, timers_that_are_due_together_run_on_all_threads);
+    tcase_add_test(order, for_ever_is_an_ordinary_delay);
+    tcase_add_test(order, timers_do_not_count_as_pending);
+    tcase_add_test(cancel, a_cancelled_timer_is_neither_run_nor_dropped);
+    tcase_add_test(cancel, a_timer_that_is_due_and_queued_can_still_be_cancelled);
+    tcase_add_test(cancel, a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again);
+    tcase_add_test(cancel, a_timer_without_a_thread_stays_the_callers);
+    tcase_add_test(cancel, timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops);
+    return suite_run(suite);
+}
