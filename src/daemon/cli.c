@@ -46,6 +46,7 @@ static const char help_text[] =
     "  SIGQUIT            as the first SIGTERM\n"
     "  SIGINT             stop at once, cutting open sessions\n"
     "  SIGUSR1            reopen the log file\n"
+    "  SIGUSR2            write statistics to the log\n"
     "  SIGHUP             no more than a warning: a new configuration needs a restart\n"
     "\n"
     "Exit status:\n"

@@ -136,6 +136,7 @@ static int attach(struct config *config, struct config_section *section)
     case OPTION_REACTORD: section->conf = &config->process; return 0;
     case OPTION_BOSS: section->conf = &config->server.boss; return 0;
     case OPTION_WORKER: section->conf = &config->server.worker; return 0;
+    case OPTION_EXECUTOR: section->conf = &config->server.executor; return 0;
     case OPTION_LISTEN: return add_listener(config, section);
     case OPTION_UPSTREAM: return add_upstream(config, section);
     case OPTION_SECTIONS: break;

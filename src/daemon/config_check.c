@@ -161,7 +161,10 @@ static void check_addresses(const struct check *c, unsigned s)
     }
 }
 
-/* The proxy that a connection to ${server} would come in at again, or NULL. */
+/*
+ * The proxy that a connection to ${server} would come in at again, or NULL. A host name has no addresses here; the
+ * server looks at those that it turns out to have.
+ */
 static const struct listener_conf *reached(const struct check *c,
                                            const struct upstream_server_conf *server,
                                            const struct listener_conf *after)

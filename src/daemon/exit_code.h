@@ -12,7 +12,7 @@ enum exit_code {
         1, /* the configuration has errors or cannot be read: a restart changes nothing */
     EXIT_CODE_USAGE = 2,  /* the command line has errors: a restart changes nothing */
     EXIT_CODE_START = 3,  /* could not start: address in use, permission, user, pid file, log */
-    EXIT_CODE_FAILED = 4, /* failed while running */
+    EXIT_CODE_FAILED = 4, /* failed while running, or a loop hung when it was to end */
 };
 
 #endif

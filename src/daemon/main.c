@@ -169,6 +169,15 @@ static unsigned count_addresses(const struct server_conf *conf)
     return n;
 }
 
+/* Other threads go on and may use anything at any moment: nothing is freed, but what outlives us is removed. */
+static _Noreturn void process_leave(struct process *p, enum exit_code code)
+{
+    log_write(code == EXIT_CODE_OK ? LOG_LEVEL_NOTICE : LOG_LEVEL_ERROR,
+              "ends while a thread is still busy; nothing is freed");
+    pid_file_remove(p->pid_file);
+    _exit(code);
+}
+
 static enum exit_code process_run(struct process *p, const struct config *config)
 {
     const struct run_conf conf = {
@@ -176,16 +185,21 @@ static enum exit_code process_run(struct process *p, const struct config *config
         .log = p->log,
         .drain_timeout_ns = config->process.drain_timeout_ns,
     };
-    int rc;
+    enum exit_code code;
+    unsigned cut;
+    bool alone;
 
-    rc = server_start(p->server);
-    if (rc < 0) {
-        (void)server_stop(p->server); /* some loops may have started */
-        return EXIT_CODE_START;
+    if (server_start(p->server) == 0) {
+        log_notice("ready");
+        notify_ready("Accepting, listen addresses: %u", count_addresses(&config->server));
+        code = run_until_stopped(p->run, &conf, &alone);
+    } else {
+        alone = server_stop(p->server, &cut) == 0; /* some loops may have started */
+        code = EXIT_CODE_START;
     }
-    log_notice("ready");
-    notify_ready("Accepting, listen addresses: %u", count_addresses(&config->server));
-    return run_until_stopped(p->run, &conf);
+    if (!alone)
+        process_leave(p, code);
+    return code;
 }
 
 static enum exit_code serve(const struct config *config, const char *config_path)

@@ -67,3 +67,21 @@ void notify_extend(int64_t extend_ns)
     snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%" PRId64 "\n", extend_ns / NS_PER_US);
     send_state(state);
 }
+
+int64_t notify_watchdog_interval_ns(void)
+{
+    uint64_t period_us;
+    int rc = sd_watchdog_enabled(0, &period_us);
+
+    if (rc < 0)
+        log_warning("systemd's watchdog is not fed: WATCHDOG_USEC or WATCHDOG_PID: %s",
+                    strerror(-rc));
+    if (rc <= 0 || period_us > (uint64_t)(CLOCK_NEVER / NS_PER_US))
+        return CLOCK_NEVER;
+    return (int64_t)period_us * NS_PER_US / 2;
+}
+
+void notify_watchdog(void)
+{
+    send_state("WATCHDOG=1");
+}

@@ -35,4 +35,26 @@ void notify_status(const char *format, ...) PRINTF_LIKE(1, 2);
  */
 void notify_extend(int64_t extend_ns);
 
+/*
+ * notify_watchdog_interval_ns():
+ * How often notify_watchdog() is to be called: twice in the time after which systemd takes us for dead, or never if it
+ * does not watch this process. What it says about that and cannot be understood is logged.
+ *
+ * Thread: main
+ * Units:  ns
+ * Errors: CLOCK_NEVER
+ * Source: sd_watchdog_enabled(3): WATCHDOG_USEC, WATCHDOG_PID
+ */
+int64_t notify_watchdog_interval_ns(void);
+
+/*
+ * notify_watchdog():
+ * We are alive.
+ *
+ * Thread: main
+ * Errors: none
+ * Source: sd_notify(3): WATCHDOG
+ */
+void notify_watchdog(void);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config.h"
+#include "daemon/option_cpus.h"
 #include "daemon/option_kind.h"
 #include "daemon/option_network.h"
 #include "engine/chooser.h"
@@ -27,6 +28,7 @@ static const struct {
     [OPTION_REACTORD] = {"reactord", "[reactord]", false},
     [OPTION_BOSS] = {"boss", "[boss]", false},
     [OPTION_WORKER] = {"worker", "[worker]", false},
+    [OPTION_EXECUTOR] = {"executor", "[executor]", false},
     [OPTION_LISTEN] = {"listen", "[listen NAME]", true},
     [OPTION_UPSTREAM] = {"upstream", "[upstream NAME]", true},
 };
@@ -47,6 +49,12 @@ static const struct option_word choosers[] = {
     {"round_robin", CHOOSER_ROUND_ROBIN},
     {"least_connections", CHOOSER_LEAST_CONNECTIONS},
     {"p2c", CHOOSER_P2C},
+    {NULL, 0},
+};
+
+static const struct option_word affinities[] = {
+    {"off", SERVER_AFFINITY_OFF},
+    {"auto", SERVER_AFFINITY_AUTO},
     {NULL, 0},
 };
 
@@ -78,6 +86,7 @@ _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode")
 #define REACTORD(field) offsetof(struct process_conf, field)
 #define BOSS(field)     offsetof(struct server_boss_conf, field)
 #define WORKER(field)   offsetof(struct server_worker_conf, field)
+#define EXECUTOR(field) offsetof(struct server_executor_conf, field)
 #define LISTEN(field)   offsetof(struct listener_conf, field)
 #define UPSTREAM(field) offsetof(struct upstream_conf, field)
 
@@ -109,6 +118,10 @@ static const struct option table[] = {
     {OPTION_BOSS, "accept_batch", &option_kind_number, 0, "64",
      "1 to 4096", "connections accepted from one socket before the next gets its turn",
      BOSS(accept_batch), 1, 4096, NULL},
+    {OPTION_BOSS, "cpu_affinity", &option_cpus_affinity, 0, "off",
+     "off, auto, or processor numbers such as 0-3,8",
+     "processors that the threads are tied to, one each; off: none; auto: all there are",
+     BOSS(cpus), 0, 0, affinities},
 
     {OPTION_WORKER, "threads", &option_kind_number, 0, "0",
      "0 to 256", "threads that serve connections; 0: two a processor",
@@ -125,6 +138,26 @@ static const struct option table[] = {
     {OPTION_WORKER, "chooser", &option_kind_word, 0, "round_robin",
      "round_robin, least_connections or p2c", "how the loop of a new connection is chosen",
      WORKER(chooser), 0, 0, choosers},
+    {OPTION_WORKER, "rebuild_threshold", &option_kind_number, OPTION_ZERO, "512",
+     "0, or 3 to 1000000",
+     "polls in a row that return early with nothing to do before a loop's epoll instance is "
+     "rebuilt; 0: never",
+     WORKER(rebuild_threshold), 3, 1000000, NULL},
+    {OPTION_WORKER, "stall_threshold", &option_kind_duration, OPTION_ZERO, "500ms",
+     "0, or 10ms to 1h",
+     "a turn of a loop that takes longer is logged with what it is doing; 0: nobody looks",
+     WORKER(stall_threshold_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {OPTION_WORKER, "cpu_affinity", &option_cpus_affinity, 0, "off",
+     "off, auto, or processor numbers such as 0-3,8",
+     "processors that the threads are tied to, one each; off: none; auto: all there are",
+     WORKER(cpus), 0, 0, affinities},
+
+    {OPTION_EXECUTOR, "threads", &option_kind_number, 0, "4",
+     "1 to 64", "threads for slow work such as looking up host names",
+     EXECUTOR(threads), 1, 64, NULL},
+    {OPTION_EXECUTOR, "max_pending_tasks", &option_kind_number, 0, "16384",
+     "16 to 2147483647", "tasks that may wait for one of these threads; more are refused",
+     EXECUTOR(max_pending_tasks), 16, INT32_MAX, NULL},
 
     {OPTION_LISTEN, "address", &option_network_addresses, OPTION_REQUIRED, NULL,
      "127.0.0.1:7, [::1]:7, *:7, /run/x.sock or @name, with commas between",

@@ -3,8 +3,8 @@
  *
  * The table decides what a configuration file may say, what its errors name as allowed, what --dump-config
  * writes, and (by tests/lint) what the sample file and the manual page must have. A new option is a row here
- * and a field in the struct of its section; a new kind of value is a function in daemon/option_kind or
- * daemon/option_network.
+ * and a field in the struct of its section; a new kind of value is a function in daemon/option_kind,
+ * daemon/option_network or daemon/option_cpus.
  */
 #ifndef DAEMON_OPTION_H
 #define DAEMON_OPTION_H
@@ -24,6 +24,7 @@ enum option_section {
     OPTION_REACTORD,
     OPTION_BOSS,
     OPTION_WORKER,
+    OPTION_EXECUTOR,
     OPTION_LISTEN,
     OPTION_UPSTREAM,
     OPTION_SECTIONS
@@ -32,7 +33,8 @@ enum option_section {
 enum {
     OPTION_REQUIRED = 1 << 0, /* has no default */
     OPTION_EMPTY = 1 << 1,    /* an empty value is the default, and means "not set" */
-    OPTION_FAMILY = 1 << 2    /* `server.ID` stands for many keys, all that begin with `server.` */
+    OPTION_FAMILY = 1 << 2,   /* `server.ID` stands for many keys, all that begin with `server.` */
+    OPTION_ZERO = 1 << 3      /* 0 is allowed besides option.min to option.max */
 };
 
 /* A kind of value: how its text becomes the field. */

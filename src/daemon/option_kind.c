@@ -10,6 +10,8 @@
 #include "daemon/quote.h"
 #include "daemon/suggest.h"
 
+#define BLANKS " \t"
+
 #define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
 
 static void *field(const struct option *o, const struct option_value *v)
@@ -27,7 +29,7 @@ static void put_text(const struct option *o, const struct option_value *v, const
     memcpy(field(o, v), &text, sizeof(text));
 }
 
-/* The problem of a number that parse_...() refused with ${rc}, or that is below the least. */
+/* The problem of a number that parse_...() refused with ${rc}, or that is out of range. */
 static int refuse_number(struct option_value *v, int rc, const char *what)
 {
     if (rc == -EINVAL)
@@ -35,12 +37,17 @@ static int refuse_number(struct option_value *v, int rc, const char *what)
     return option_refuse(v, "%s is out of range", QUOTE(v->text));
 }
 
+static bool in_range(const struct option *o, int64_t n)
+{
+    return (n >= o->min && n <= o->max) || (n == 0 && (o->flags & OPTION_ZERO) != 0);
+}
+
 static int set_number(const struct option *o, struct option_value *v)
 {
     uint64_t n;
     int rc = parse_uint(&n, v->text, (uint64_t)o->max);
 
-    if (rc == 0 && n < (uint64_t)o->min)
+    if (rc == 0 && !in_range(o, (int64_t)n))
         rc = -ERANGE;
     if (rc < 0)
         return refuse_number(v, rc, "a plain decimal number");
@@ -53,7 +60,7 @@ static int set_percent(const struct option *o, struct option_value *v)
     unsigned n;
     int rc = parse_percent(&n, v->text);
 
-    if (rc == 0 && (n < o->min || n > o->max))
+    if (rc == 0 && !in_range(o, n))
         rc = -ERANGE;
     if (rc < 0)
         return refuse_number(v, rc, "a percentage");
@@ -66,7 +73,7 @@ static int set_duration(const struct option *o, struct option_value *v)
     int64_t ns;
     int rc = parse_duration(&ns, v->text, o->max);
 
-    if (rc == 0 && ns < o->min)
+    if (rc == 0 && !in_range(o, ns))
         rc = -ERANGE;
     if (rc < 0)
         return refuse_number(v, rc, "a number with a unit");
@@ -74,8 +81,7 @@ static int set_duration(const struct option *o, struct option_value *v)
     return 0;
 }
 
-/* NULL when ${v}->text is none of the words of ${o}; the problem then names the nearest. */
-static const struct option_word *find_word(const struct option *o, struct option_value *v)
+const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v)
 {
     struct suggest near;
 
@@ -94,7 +100,7 @@ static const struct option_word *find_word(const struct option *o, struct option
 
 static int set_word(const struct option *o, struct option_value *v)
 {
-    const struct option_word *w = find_word(o, v);
+    const struct option_word *w = option_kind_find_word(o, v);
 
     if (w == NULL)
         return -EINVAL;
@@ -104,7 +110,7 @@ static int set_word(const struct option *o, struct option_value *v)
 
 static int set_choice(const struct option *o, struct option_value *v)
 {
-    return find_word(o, v) == NULL ? -EINVAL : 0;
+    return option_kind_find_word(o, v) == NULL ? -EINVAL : 0;
 }
 
 /* passwd(5) forbids the colon; directory services have names with '@' and '\'. */
@@ -134,10 +140,22 @@ static int set_log(const struct option *o, struct option_value *v)
 {
     if (v->text[0] == '/')
         return set_path(o, v);
-    if (find_word(o, v) == NULL)
+    if (option_kind_find_word(o, v) == NULL)
         return -EINVAL;
     put_text(o, v, v->text);
     return 0;
+}
+
+char *option_kind_next_item(char **list)
+{
+    char *item = strsep(list, ",");
+    size_t len;
+
+    item += strspn(item, BLANKS);
+    for (len = strlen(item); len > 0 && strchr(BLANKS, item[len - 1]) != NULL; len--)
+        ;
+    item[len] = '\0';
+    return item;
 }
 
 bool option_kind_is_name(const char *text)

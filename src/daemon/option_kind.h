@@ -26,6 +26,26 @@ extern const struct option_kind option_kind_log;  /* const char *: one of option
 extern const struct option_kind option_kind_name; /* const char *: a section's, in lower case */
 
 /*
+ * option_kind_find_word(o, v):
+ * The row of option.words that ${v}->text is. If it is none, ${v}->problem names the nearest.
+ *
+ * Thread: before start
+ * Errors: NULL (${v}->problem is filled)
+ */
+const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v);
+
+/*
+ * option_kind_next_item(list):
+ * The next item of a list with commas, without the blanks around it; *${list} goes behind it, and is NULL
+ * after the last one.
+ *
+ * Thread: any
+ * Owns:   nothing; the text of the list is changed
+ * Errors: none; an item may be empty
+ */
+char *option_kind_next_item(char **list);
+
+/*
  * option_kind_is_name(text):
  * Is it 1 to OPTION_KIND_NAME_BYTES letters, digits, '_', '.' and '-'?
  *

@@ -17,36 +17,16 @@
 
 #define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
 
-/* What address_parse() or address_resolve() had against ${word}. */
+/* What address_parse() had against ${word}. */
 static int refuse_address(struct option_value *v, int rc, const char *word)
 {
     switch (rc) {
-    case -ENOMEM: return rc;
-    case -EINVAL: return option_refuse(v, "%s is not an address", QUOTE(word));
     case -ERANGE: return option_refuse(v, "the port of %s is not 1 to 65535", QUOTE(word));
     case -ENAMETOOLONG:
         return option_refuse(v, "%s is too long for a unix socket, which takes 107 characters",
                              QUOTE(word));
-    case -ENOENT: return option_refuse(v, "the host name of %s is not known", QUOTE(word));
-    case -EAGAIN: return option_refuse(v, "no name server answers for %s", QUOTE(word));
-    default: return option_refuse(v, "%s: %s", QUOTE(word), strerror(-rc));
+    default: return option_refuse(v, "%s is not an address", QUOTE(word));
     }
-}
-
-/*
- * The next item of a list with commas, blanks around it removed; *list is set behind it, NULL at the end.
- * The copy is changed.
- */
-static char *next_item(char **list)
-{
-    char *item = strsep(list, ",");
-    size_t len;
-
-    item += strspn(item, BLANKS);
-    for (len = strlen(item); len > 0 && strchr(BLANKS, item[len - 1]) != NULL; len--)
-        ;
-    item[len] = '\0';
-    return item;
 }
 
 /* How many addresses ${item} of a list adds to the ${n} of ${out}, which has room for two more. */
@@ -90,7 +70,7 @@ static int set_addresses(const struct option *o, struct option_value *v)
     if (list == NULL)
         return -ENOMEM;
     while (list != NULL) {
-        int rc = parse_item(v, found, n, next_item(&list));
+        int rc = parse_item(v, found, n, option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;
@@ -114,7 +94,7 @@ static int set_pipeline(const struct option *o, struct option_value *v)
     if (list == NULL)
         return -ENOMEM;
     while (list != NULL) {
-        const char *item = next_item(&list);
+        const char *item = option_kind_next_item(&list);
 
         if (strcmp(item, "log") != 0)
             return option_refuse(v, "%s is not a handler", QUOTE(item));
@@ -148,15 +128,18 @@ static int set_server_word(struct option_value *v, struct upstream_server_conf *
     return 0;
 }
 
-static int resolve_server(struct option_value *v, struct upstream_server_conf *server)
+/* A host name has no addresses yet: nobody is asked before the server starts. */
+static int parse_server_address(struct option_value *v, struct upstream_server_conf *server)
 {
-    struct address found[OPTION_NETWORK_SERVER_ADDRESSES];
+    struct address found[2];
     int n;
 
     if (server->address_text[0] == '*')
         return option_refuse(v, "%s is for listening, a server needs one address",
                              QUOTE(server->address_text));
-    n = address_resolve(found, ARRAY_LEN(found), server->address_text);
+    n = address_parse_target(found, ARRAY_LEN(found), server->address_text);
+    if (n == -ENOENT)
+        return 0;
     if (n < 0)
         return refuse_address(v, n, server->address_text);
     server->addresses = keep_addresses(v, found, (unsigned)n);
@@ -189,7 +172,7 @@ static int set_server(const struct option *o, struct option_value *v)
     }
     if (server.weight == 0)
         server.weight = 1;
-    rc = resolve_server(v, &server);
+    rc = parse_server_address(v, &server);
     if (rc < 0)
         return rc;
     conf->servers[conf->n_servers++] = server;

@@ -9,9 +9,8 @@
 
 #include "daemon/option.h"
 
-/* How many addresses a listener may have, and of how many of a server's name are used. */
+/* How many addresses a listener may have. */
 #define OPTION_NETWORK_LISTEN_ADDRESSES 64
-#define OPTION_NETWORK_SERVER_ADDRESSES 16
 
 /* addresses and n_addresses of a listener_conf */
 extern const struct option_kind option_network_addresses;
@@ -19,7 +18,7 @@ extern const struct option_kind option_network_addresses;
 /* log_handler of a listener_conf */
 extern const struct option_kind option_network_pipeline;
 
-/* The next of the servers of an upstream_conf, which has room for it. The name is looked up: this may block. */
+/* The next of the servers of an upstream_conf, which has room for it. Of a host name only the form is looked at. */
 extern const struct option_kind option_network_server;
 
 #endif

@@ -2,6 +2,7 @@
 #include "daemon/run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,12 +12,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/lookout.h"
 #include "daemon/notify.h"
 #include "daemon/signals.h"
 
 /*
  * While draining systemd is told every TICK_NS that it goes on and is asked for EXTEND_NS more, so that a
- * drain may take longer than TimeoutStopSec, and a hung one may not.
+ * drain may take longer than TimeoutStopSec, and a hung one may not. EXTEND_NS is also more than
+ * server_stop() takes until it gives up on a thread.
  */
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
@@ -29,6 +32,8 @@ struct run {
     enum state state;
     int64_t deadline_at_ns; /* of the drain */
     int64_t tick_at_ns;
+    struct lookout lookout;
+    int stop_rc; /* what server_stop() returned */
 };
 
 static void run_on_drained(void *cookie)
@@ -92,14 +97,22 @@ static void drain_begin(struct run *run, const struct run_conf *conf)
     server_drain(conf->server);
 }
 
+/* Have all sessions ended? Then the caller says what became of them; else the server said which loop hangs. */
+static bool stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
+{
+    notify_extend(EXTEND_NS);
+    run->stop_rc = server_stop(conf->server, cut);
+    run->state = STATE_STOPPED;
+    return run->stop_rc != -ETIMEDOUT;
+}
+
 static void stop_now(struct run *run, const struct run_conf *conf)
 {
     unsigned cut;
 
     notify_stopping("Stopping at once");
-    cut = server_stop(conf->server);
-    log_notice("stopped at once; sessions cut: %u", cut);
-    run->state = STATE_STOPPED;
+    if (stop_server(run, conf, &cut))
+        log_notice("stopped at once; sessions cut: %u", cut);
 }
 
 static void reopen_log(struct log_target *log)
@@ -130,6 +143,7 @@ static void act_on_signal(struct run *run, const struct run_conf *conf,
         break;
     case SIGINT: stop_now(run, conf); break;
     case SIGUSR1: reopen_log(conf->log); break;
+    case SIGUSR2: server_log_stats(conf->server); break;
     case SIGHUP: log_warning("the configuration cannot be reloaded: restart to change it"); break;
     default: break;
     }
@@ -145,9 +159,10 @@ static void take_signals(struct run *run, const struct run_conf *conf)
 
 static void drain_finish(struct run *run, const struct run_conf *conf)
 {
-    (void)server_stop(conf->server); /* no session is left to cut */
-    log_notice("stopped; all sessions have finished");
-    run->state = STATE_STOPPED;
+    unsigned cut; /* no session is left */
+
+    if (stop_server(run, conf, &cut))
+        log_notice("stopped; all sessions have finished");
 }
 
 /* What is due while draining: the deadline, or a word to systemd. */
@@ -156,10 +171,10 @@ static void drain_tick(struct run *run, const struct run_conf *conf)
     int64_t now_ns = clock_now_ns();
 
     if (now_ns >= run->deadline_at_ns) {
-        unsigned cut = server_stop(conf->server);
+        unsigned cut;
 
-        log_warning("drain_timeout is over; sessions cut: %u", cut);
-        run->state = STATE_STOPPED;
+        if (stop_server(run, conf, &cut))
+            log_warning("drain_timeout is over; sessions cut: %u", cut);
     } else if (now_ns >= run->tick_at_ns) {
         notify_status("Draining, sessions left: %u", server_sessions(conf->server));
         notify_extend(EXTEND_NS);
@@ -167,39 +182,58 @@ static void drain_tick(struct run *run, const struct run_conf *conf)
     }
 }
 
+static int64_t sooner(int64_t a_at_ns, int64_t b_at_ns)
+{
+    return a_at_ns < b_at_ns ? a_at_ns : b_at_ns;
+}
+
 /* How long poll(2) may wait, in ms, rounded up so that it does not return just before the time. */
 static int wait_ms(const struct run *run)
 {
-    int64_t due_at_ns, rest_ns;
+    int64_t due_at_ns = lookout_due_at_ns(&run->lookout);
+    int64_t rest_ns;
 
-    if (run->state != STATE_DRAINING)
+    if (run->state == STATE_DRAINING)
+        due_at_ns = sooner(due_at_ns, sooner(run->tick_at_ns, run->deadline_at_ns));
+    if (due_at_ns == CLOCK_NEVER)
         return -1;
-    due_at_ns = run->tick_at_ns < run->deadline_at_ns ? run->tick_at_ns : run->deadline_at_ns;
     rest_ns = due_at_ns - clock_now_ns();
-    return rest_ns <= 0 ? 0 : (int)((rest_ns + NS_PER_MS - 1) / NS_PER_MS);
+    if (rest_ns <= 0)
+        return 0;
+    return rest_ns <= INT_MAX * NS_PER_MS ? (int)((rest_ns + NS_PER_MS - 1) / NS_PER_MS) : INT_MAX;
 }
 
-enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf)
+/* All that is due or has come in, the most final first. */
+static void act(struct run *run, const struct run_conf *conf, bool drained, bool signalled)
+{
+    if (drained)
+        drain_finish(run, conf);
+    if (run->state != STATE_STOPPED && signalled)
+        take_signals(run, conf);
+    if (run->state == STATE_DRAINING)
+        drain_tick(run, conf);
+    if (run->state != STATE_STOPPED)
+        lookout_look(&run->lookout);
+}
+
+enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, bool *alone)
 {
     struct pollfd fds[] = {
         {.fd = run->signal_fd, .events = POLLIN},
         {.fd = run->drained_fd, .events = POLLIN},
     };
+    enum exit_code code = EXIT_CODE_OK;
 
+    lookout_start(&run->lookout, conf->server);
     while (run->state != STATE_STOPPED) {
-        if (poll(fds, ARRAY_LEN(fds), wait_ms(run)) < 0) {
-            if (errno == EINTR || errno == EAGAIN)
-                continue;
+        if (poll(fds, ARRAY_LEN(fds), wait_ms(run)) >= 0) {
+            act(run, conf, fds[1].revents != 0, fds[0].revents != 0);
+        } else if (errno != EINTR && errno != EAGAIN) {
             log_error("signals cannot be waited for: %s", strerror(errno));
             stop_now(run, conf);
-            return EXIT_CODE_FAILED;
+            code = EXIT_CODE_FAILED;
         }
-        if (fds[1].revents)
-            drain_finish(run, conf);
-        if (run->state != STATE_STOPPED && fds[0].revents)
-            take_signals(run, conf);
-        if (run->state == STATE_DRAINING)
-            drain_tick(run, conf);
     }
-    return EXIT_CODE_OK;
+    *alone = run->stop_rc == 0;
+    return run->stop_rc == -ETIMEDOUT ? EXIT_CODE_FAILED : code;
 }

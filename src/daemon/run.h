@@ -4,11 +4,13 @@
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- * SIGUSR1 reopens the log and SIGHUP is answered with a warning, in either state.
+ * SIGUSR1 reopens the log, SIGUSR2 writes statistics to it and SIGHUP is answered with a warning, in either state, and
+ * in either state the loops are watched (daemon/lookout).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -44,14 +46,16 @@ int run_create(struct run **out) MUST_CHECK;
 struct server_events run_events(struct run *run);
 
 /*
- * run_until_stopped(run, conf):
- * Wait and act as drawn above; when this returns the server has been stopped.
+ * run_until_stopped(run, conf, alone):
+ * Wait and act as drawn above; when this returns the server has been stopped. ${alone} is whether all other threads have
+ * ended; if not, nothing that they may use can be freed, and the process has to be ended.
  *
  * Thread: main
  * Owns:   nothing of ${conf}
- * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (the wait itself failed)
+ * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (the wait itself failed, or a loop hangs)
  */
-enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf) MUST_CHECK;
+enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf,
+                                 bool *alone) MUST_CHECK;
 
 /*
  * run_destroy(run):

@@ -11,7 +11,7 @@ static const struct {
     const char *name;
 } collected[] = {
     {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
-    {SIGHUP, "SIGHUP"},   {SIGUSR1, "SIGUSR1"},
+    {SIGHUP, "SIGHUP"},   {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"},
 };
 
 int signals_open(int *out_fd)

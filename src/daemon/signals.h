@@ -19,8 +19,8 @@ struct signal_notice {
 
 /*
  * signals_open(out_fd):
- * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP and SIGUSR1 and collect them in ${out_fd}; ignore SIGPIPE and
- * SIGXFSZ, whose errno says enough (splice(2) and write(2) have no MSG_NOSIGNAL).
+ * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 and collect them in ${out_fd}; ignore SIGPIPE
+ * and SIGXFSZ, whose errno says enough (splice(2) and write(2) have no MSG_NOSIGNAL).
  *
  * Thread: main, before any other thread
  * Owns:   the caller closes ${out_fd}

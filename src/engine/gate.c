@@ -10,13 +10,13 @@ void gate_init(struct gate *g)
     atomic_init(&g->word, 0);
 }
 
-int gate_enter(struct gate *g, uint64_t max)
+int64_t gate_enter(struct gate *g, uint64_t max)
 {
     /* Acquire and release: what the consumer did before gate_leave() is seen by who enters in its place. */
     uint64_t old = atomic_fetch_add_explicit(&g->word, 1, memory_order_acq_rel);
 
     if (__builtin_expect(!(old & GATE_CLOSED) && old < max, 1))
-        return 0;
+        return (int64_t)old;
     atomic_fetch_sub_explicit(&g->word, 1, memory_order_acq_rel);
     return old & GATE_CLOSED ? -ESHUTDOWN : -EAGAIN;
 }

@@ -29,18 +29,18 @@ void gate_init(struct gate *g);
 
 /*
  * gate_enter(g, max):
- * Count one more task in, unless ${max} are inside.
+ * Count one more task in, unless ${max} are inside. Returns how many were inside before.
  *
  * Thread: any
- * Errors: 0; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
+ * Errors: 0 or more; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
  */
-int gate_enter(struct gate *g, uint64_t max) MUST_CHECK;
+int64_t gate_enter(struct gate *g, uint64_t max) MUST_CHECK;
 
 /*
  * gate_leave(g, n):
  * Count ${n} tasks out.
  *
- * Thread: consumer
+ * Thread: consumer, or who entered and pushed nothing
  * Errors: none
  */
 void gate_leave(struct gate *g, uint64_t n);

@@ -1,4 +1,4 @@
-/* engine/loop: life of a loop and what other threads may ask of it. The turn itself is in turn.c. */
+/* engine/loop: the life of a loop. What is asked of it is in loop_submit.c, its turn in turn.c. */
 #include "engine/loop.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/loop_internal.h"
 
 static _Thread_local struct loop *loop_of_this_thread;
@@ -17,11 +18,18 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
 {
     memset(l, 0, sizeof(*l));
     snprintf(l->name, sizeof(l->name), "%s", conf->name);
-    l->budget = conf->budget;
-    l->max_pending_tasks = conf->max_pending_tasks;
+    l->quantum_ns = conf->budget.quantum_ns;
+    l->stall_threshold_ns = conf->stall_threshold_ns;
+    l->max_pending_tasks =
+        conf->max_pending_tasks > LOOP_PENDING_MIN ? conf->max_pending_tasks : LOOP_PENDING_MIN;
+    l->backoff = conf->backoff;
+    l->pinned = conf->pinned;
+    l->cpu = conf->cpu;
+    atomic_init(&l->io_ratio, conf->budget.io_ratio);
     list_init(&l->due);
     schedule_init(&l->schedule);
     pthread_mutex_init(&l->start_lock, NULL);
+    promise_init(&l->terminated, NULL);
     for (unsigned i = 0; i < LOOP_LANES; i++) {
         gate_init(&l->gates[i]);
         queue_init(&l->lanes[i]);
@@ -31,6 +39,13 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     atomic_init(&l->stop_quiet_ns, -1);
     atomic_init(&l->stop_timeout_ns, 0);
     l->last_task_at_ns = clock_now_ns();
+}
+
+static void loop_free(struct loop *l)
+{
+    promise_close(&l->terminated);
+    pthread_mutex_destroy(&l->start_lock);
+    free(l);
 }
 
 int loop_create(struct loop **out, const struct loop_conf *conf)
@@ -45,12 +60,9 @@ int loop_create(struct loop **out, const struct loop_conf *conf)
     rc = wakeup_open(&l->wakeup);
     if (rc < 0)
         goto err_free;
-    errno = 0;
-    l->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
-    if (!l->ev) {
-        rc = errno ? -errno : -ENOMEM;
+    rc = backend_open(&l->backend, l->name, l->wakeup.fd, conf->rebuild_threshold);
+    if (rc < 0)
         goto err_wakeup;
-    }
     turn_init(l);
     *out = l;
     return 0;
@@ -58,8 +70,7 @@ int loop_create(struct loop **out, const struct loop_conf *conf)
 err_wakeup:
     wakeup_close(&l->wakeup);
 err_free:
-    pthread_mutex_destroy(&l->start_lock);
-    free(l);
+    loop_free(l);
     return rc;
 }
 
@@ -71,13 +82,12 @@ void loop_destroy(struct loop *l)
     if (state == LOOP_NOT_STARTED)
         loop_stop(l, 0, 0);
     MUST(loop_state(l) == LOOP_TERMINATED);
-    ev_loop_destroy(l->ev);
+    backend_close(&l->backend);
     wakeup_close(&l->wakeup);
-    pthread_mutex_destroy(&l->start_lock);
-    free(l);
+    loop_free(l);
 }
 
-static void loop_set_state(struct loop *l, enum loop_state state)
+void loop_set_state(struct loop *l, enum loop_state state)
 {
     atomic_store(&l->state, (int)state);
 }
@@ -100,7 +110,7 @@ static void loop_drop_lane(struct loop *l, unsigned lane)
         }
         t->type->drop(t);
         gate_leave(&l->gates[lane], 1);
-        atomic_fetch_add_explicit(&l->counters.tasks_dropped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&l->telemetry.tasks_dropped, 1, memory_order_relaxed);
     }
 }
 
@@ -113,15 +123,34 @@ void loop_refuse_and_drop(struct loop *l)
         loop_drop_lane(l, i);
 }
 
+static void loop_pin(const struct loop *l)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(l->cpu, &set);
+    if (sched_setaffinity(0, sizeof(set), &set) < 0)
+        log_warning("loop %s: cannot stay on processor %u: %s", l->name, l->cpu, strerror(errno));
+}
+
+static void loop_end(struct loop *l)
+{
+    loop_set_state(l, LOOP_TERMINATED);
+    MUST(promise_succeed(&l->terminated, NULL));
+}
+
 static void *loop_main(void *arg)
 {
     struct loop *l = arg;
 
     loop_of_this_thread = l;
     prctl(PR_SET_NAME, l->name);
+    if (l->pinned)
+        loop_pin(l);
+    l->clock_at_ns = clock_now_ns();
     while (turn_run(l))
         ;
-    loop_set_state(l, LOOP_TERMINATED);
+    loop_end(l);
     return NULL;
 }
 
@@ -133,8 +162,7 @@ static void loop_drop_at_stop(struct loop *l)
         t->type->drop(t);
 }
 
-/* Create the thread if there is none; see note: start. */
-static int loop_start(struct loop *l)
+int loop_start(struct loop *l)
 {
     int rc = 0;
 
@@ -148,41 +176,6 @@ static int loop_start(struct loop *l)
         }
     }
     pthread_mutex_unlock(&l->start_lock);
-    return rc;
-}
-
-static int loop_enqueue(struct loop *l, enum loop_lane lane, struct task *t)
-{
-    int rc;
-
-    if (loop_state(l) == LOOP_NOT_STARTED) {
-        rc = loop_start(l);
-        if (rc < 0)
-            return rc;
-    }
-    rc = gate_enter(&l->gates[lane], lane == LOOP_TASKS ? l->max_pending_tasks : UINT64_MAX >> 1);
-    if (rc == 0)
-        queue_push(&l->lanes[lane], t);
-    return rc;
-}
-
-int loop_submit(struct loop *l, enum loop_lane lane, struct task *t)
-{
-    int rc = loop_enqueue(l, lane, t);
-
-    if (rc == 0 && !loop_is_current(l))
-        wakeup_send(&l->wakeup);
-    return rc;
-}
-
-int loop_submit_lazy(struct loop *l, struct task *t)
-{
-    bool is_first = loop_state(l) == LOOP_NOT_STARTED;
-    int rc = loop_enqueue(l, LOOP_TASKS, t);
-
-    if (rc == 0 && is_first)
-        wakeup_send(
-            &l->wakeup); /* the new thread may have gone to sleep before the task was there */
     return rc;
 }
 
@@ -204,6 +197,31 @@ void loop_cancel(struct loop *l, struct timed *t)
     MUST(loop_is_current(l));
     schedule_remove(&l->schedule, t);
     t->period_ns = 0;
+    (void)timed_move_claim(t, TIMED_HELD, TIMED_FREE); /* or else its withdrawal is on the way */
+}
+
+int loop_set_io_ratio(struct loop *l, unsigned io_ratio)
+{
+    if (io_ratio < 1 || io_ratio > 100)
+        return -EINVAL;
+    atomic_store_explicit(&l->io_ratio, io_ratio, memory_order_relaxed);
+    return 0;
+}
+
+int loop_rebuild(struct loop *l)
+{
+    int rc;
+
+    MUST(loop_is_current(l));
+    rc = backend_rebuild(&l->backend);
+    if (rc == 0)
+        TELEMETRY_ADD(l->telemetry.rebuilds, 1);
+    return rc;
+}
+
+void loop_doing(struct loop *l, const char *what)
+{
+    TELEMETRY_SET(l->telemetry.doing, what);
 }
 
 void loop_reap(struct loop *l, struct task *t)
@@ -230,7 +248,7 @@ void loop_stop(struct loop *l, int64_t quiet_ns, int64_t timeout_ns)
     if (loop_move_state(l, LOOP_NOT_STARTED, LOOP_SHUTDOWN)) {
         loop_refuse_and_drop(l);
         loop_drop_at_stop(l);
-        loop_set_state(l, LOOP_TERMINATED);
+        loop_end(l);
     } else {
         MUST(loop_move_state(l, LOOP_STARTED, LOOP_SHUTTING_DOWN));
     }
@@ -238,12 +256,22 @@ void loop_stop(struct loop *l, int64_t quiet_ns, int64_t timeout_ns)
     wakeup_send(&l->wakeup);
 }
 
+int loop_join_until(struct loop *l, int64_t at_ns)
+{
+    int rc;
+
+    MUST(!loop_current());
+    rc = promise_await(&l->terminated, at_ns == CLOCK_NEVER ? at_ns : at_ns - clock_now_ns());
+    if (rc == 0 && l->joinable) {
+        pthread_join(l->thread, NULL);
+        l->joinable = false;
+    }
+    return rc;
+}
+
 void loop_join(struct loop *l)
 {
-    MUST(!loop_current());
-    if (l->joinable)
-        pthread_join(l->thread, NULL);
-    l->joinable = false;
+    MUST(loop_join_until(l, CLOCK_NEVER) == 0);
 }
 
 enum loop_state loop_state(const struct loop *l)
@@ -284,7 +312,7 @@ int64_t loop_now_ns(const struct loop *l)
 
 struct ev_loop *loop_ev(struct loop *l)
 {
-    return l->ev;
+    return l->backend.ev;
 }
 
 void loop_load_add(struct loop *l, int n)
@@ -295,23 +323,6 @@ void loop_load_add(struct loop *l, int n)
 unsigned loop_load(const struct loop *l)
 {
     return atomic_load_explicit(&l->load, memory_order_relaxed);
-}
-
-void loop_stats(const struct loop *l, struct loop_stats *out)
-{
-    const struct loop_counters *c = &l->counters;
-
-    out->turns = atomic_load_explicit(&c->turns, memory_order_relaxed);
-    out->polls_blocking = atomic_load_explicit(&c->polls_blocking, memory_order_relaxed);
-    out->tasks_run = atomic_load_explicit(&c->tasks_run, memory_order_relaxed);
-    out->tasks_dropped = atomic_load_explicit(&c->tasks_dropped, memory_order_relaxed);
-    out->tasks_pending = 0;
-    for (unsigned i = 0; i < LOOP_LANES; i++)
-        out->tasks_pending += gate_count(&l->gates[i]);
-    out->wakeups_sent = atomic_load_explicit(&l->wakeup.sent, memory_order_relaxed);
-    out->io_ns = atomic_load_explicit(&c->io_ns, memory_order_relaxed);
-    out->task_ns = atomic_load_explicit(&c->task_ns, memory_order_relaxed);
-    out->connections = loop_load(l);
 }
 
 void loop_backend_text(char *text, size_t size)

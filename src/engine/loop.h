@@ -25,6 +25,7 @@
 
 #include "base/must.h"
 #include "engine/budget.h"
+#include "engine/loop_stats.h"
 #include "engine/schedule.h"
 #include "engine/task.h"
 
@@ -47,22 +48,24 @@ enum loop_lane {
     LOOP_TAIL     /* step 5; not bounded by max_pending_tasks */
 };
 
+/* A full task lane: try again so often before the submitter is told. Never on a thread that is itself a loop. */
+struct loop_backoff {
+    unsigned retries; /* 0: tell at once */
+    int64_t delay_ns; /* before each */
+};
+
+/* The least that max_pending_tasks can be; fewer count as so many. */
+#define LOOP_PENDING_MIN 16
+
 struct loop_conf {
     const char *name; /* of the thread: at most 15 characters; copied */
     struct budget_conf budget;
     unsigned max_pending_tasks;
-};
-
-struct loop_stats {
-    uint64_t turns;
-    uint64_t polls_blocking;
-    uint64_t tasks_run;
-    uint64_t tasks_dropped;
-    uint64_t tasks_pending;
-    uint64_t wakeups_sent;
-    int64_t io_ns;
-    int64_t task_ns;
-    unsigned connections;
+    struct loop_backoff backoff;
+    unsigned rebuild_threshold; /* see engine/backend; 0: never rebuild for early polls */
+    int64_t stall_threshold_ns; /* a turn that takes longer counts as a stall; 0: none does */
+    bool pinned; /* to the processor `cpu`; a thread that cannot be is logged and runs anywhere */
+    unsigned cpu;
 };
 
 /*
@@ -105,6 +108,32 @@ int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) MUST_CHE
 int loop_submit_lazy(struct loop *loop, struct task *t) MUST_CHECK;
 
 /*
+ * loop_submit_after(loop, t, delay_ns, period_ns):
+ * Have the idle ${t} run after ${delay_ns}, and then each ${period_ns} as loop_schedule_every() says; from any thread.
+ * Its instant counts from now, however long it takes until the loop hears of it. The loop's sleep is ended only if it
+ * would last longer.
+ *
+ * Thread: any
+ * Owns:   on 0 the loop owns ${t}, and runs or drops it; on error the caller still does
+ * Units:  ns
+ * Errors: as loop_submit()
+ * Source: Netty AbstractScheduledEventExecutor.schedule()
+ */
+int loop_submit_after(struct loop *loop, struct timed *t, int64_t delay_ns,
+                      int64_t period_ns) MUST_CHECK;
+
+/*
+ * loop_withdraw(loop, t):
+ * Take back what loop_submit_after() accepted: true if ${t} will not run (again), and is dropped by the loop instead,
+ * soon; false if it comes too late. Does not end the loop's sleep.
+ *
+ * Thread: any
+ * Owns:   nothing; the memory of ${t} must outlive the call, whichever way it ends
+ * Errors: none
+ */
+bool loop_withdraw(struct loop *loop, struct timed *t);
+
+/*
  * loop_schedule(loop, t, delay_ns) / loop_schedule_every(loop, t, delay_ns, period_ns):
  * Run the idle ${t} once after ${delay_ns} (negative counts as 0), and then each ${period_ns}: a positive one
  * is a fixed rate, a negative one a fixed delay after each run. Never early. When the loop ends, a task that
@@ -128,6 +157,35 @@ void loop_schedule_every(struct loop *loop, struct timed *t, int64_t delay_ns, i
 void loop_cancel(struct loop *loop, struct timed *t);
 
 /*
+ * loop_set_io_ratio(loop, io_ratio):
+ * From the next turn on, tasks get their time by this ratio.
+ *
+ * Thread: any
+ * Units:  percent
+ * Errors: 0; -EINVAL (not 1 to 100; nothing changed)
+ */
+int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) MUST_CHECK;
+
+/*
+ * loop_rebuild(loop):
+ * Replace the loop's epoll instance before its next poll; nothing that is watched notices.
+ *
+ * Thread: loop
+ * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old one stays)
+ */
+int loop_rebuild(struct loop *loop) MUST_CHECK;
+
+/*
+ * loop_doing(loop, what):
+ * Say what the loop runs from here on in this turn, for who looks at a turn that takes long.
+ *
+ * Thread: loop
+ * Owns:   nothing; ${what} must live as long as the loop
+ * Errors: none
+ */
+void loop_doing(struct loop *loop, const char *what);
+
+/*
  * loop_reap(loop, t):
  * Run ${t} in step 6 of this turn; for what must not happen inside an object's own callbacks.
  *
@@ -139,8 +197,8 @@ void loop_reap(struct loop *loop, struct task *t);
 
 /*
  * loop_at_stop(loop, t):
- * Run ${t} once on the loop when it begins to shut down, after those added before; if the loop never had a
- * thread, it is dropped.
+ * Run ${t} once on the loop when it begins to shut down, after those added before; at once (in this turn) if it is
+ * shutting down already. If the loop never had a thread, it is dropped.
  *
  * Thread: loop, or before start
  * Owns:   the loop owns ${t}
@@ -161,13 +219,15 @@ void loop_at_stop(struct loop *loop, struct task *t);
 void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
- * loop_join(loop):
- * Wait until the loop has ended. Call it once, after loop_stop().
+ * loop_join(loop) / loop_join_until(loop, at_ns):
+ * Wait until the loop has ended, but no longer than until ${at_ns}; after loop_stop(). A task that hangs cannot be cut:
+ * the loop can then not be destroyed.
  *
  * Thread: none that is a loop
- * Errors: none
+ * Errors: 0; -ETIMEDOUT
  */
 void loop_join(struct loop *loop);
+int loop_join_until(struct loop *loop, int64_t at_ns) MUST_CHECK;
 
 /*
  * loop_state(loop) / loop_name(loop):
@@ -229,15 +289,6 @@ struct ev_loop *loop_ev(struct loop *loop);
  */
 void loop_load_add(struct loop *loop, int n);
 unsigned loop_load(const struct loop *loop);
-
-/*
- * loop_stats(loop, out):
- * A reading of the loop's counters, each exact, together not of one instant.
- *
- * Thread: any
- * Errors: none
- */
-void loop_stats(const struct loop *loop, struct loop_stats *out);
 
 /*
  * loop_backend_text(text, size):

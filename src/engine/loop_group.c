@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 struct loop_group {
     struct chooser chooser;
     unsigned n_loops;
@@ -27,6 +29,8 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
 
         snprintf(name, sizeof(name), "%s-%u-%u", conf->name, conf->pool, g->n_loops + 1);
         loop.name = name;
+        loop.pinned = conf->n_cpus > 0;
+        loop.cpu = loop.pinned ? conf->cpus[g->n_loops % conf->n_cpus] : 0;
         rc = loop_create(&g->loops[g->n_loops], &loop);
         if (rc < 0)
             goto err_destroy;
@@ -62,10 +66,38 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
         loop_stop(g->loops[i], quiet_ns, timeout_ns);
 }
 
+int loop_group_join_until(struct loop_group *g, int64_t at_ns)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < g->n_loops; i++)
+        if (loop_join_until(g->loops[i], at_ns) < 0)
+            rc = -ETIMEDOUT;
+    return rc;
+}
+
 void loop_group_join(struct loop_group *g)
 {
+    MUST(loop_group_join_until(g, CLOCK_NEVER) == 0);
+}
+
+enum loop_state loop_group_state(const struct loop_group *g)
+{
+    enum loop_state least = LOOP_TERMINATED;
+
     for (unsigned i = 0; i < g->n_loops; i++)
-        loop_join(g->loops[i]);
+        if (loop_state(g->loops[i]) < least)
+            least = loop_state(g->loops[i]);
+    return least;
+}
+
+int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < g->n_loops && rc == 0; i++)
+        rc = loop_set_io_ratio(g->loops[i], io_ratio);
+    return rc;
 }
 
 void loop_group_destroy(struct loop_group *g)

@@ -17,7 +17,9 @@ struct loop_group_conf {
     unsigned pool;
     unsigned n_loops; /* at least 1 */
     enum chooser_kind chooser;
-    struct loop_conf loop; /* its name is not used */
+    struct loop_conf loop; /* its name and processor are not used */
+    const unsigned *cpus;  /* loop i runs on the i-th, and round again; borrowed */
+    unsigned n_cpus;       /* 0: all run anywhere */
 };
 
 /*
@@ -60,13 +62,34 @@ struct loop *loop_group_next(struct loop_group *g);
 void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
- * loop_group_join(g):
- * Wait until every loop has ended. Call it once, after loop_group_stop().
+ * loop_group_join(g) / loop_group_join_until(g, at_ns):
+ * Wait until every loop has ended, but no longer than until ${at_ns}; after loop_group_stop().
  *
  * Thread: none that is a loop
- * Errors: none
+ * Errors: 0; -ETIMEDOUT (some loop hangs: see loop_state() and loop_stats() of each)
  */
 void loop_group_join(struct loop_group *g);
+int loop_group_join_until(struct loop_group *g, int64_t at_ns) MUST_CHECK;
+
+/*
+ * loop_group_state(g):
+ * How far the loop is that is furthest behind: LOOP_TERMINATED when all have ended, LOOP_SHUTTING_DOWN when all have at
+ * least begun to.
+ *
+ * Thread: any
+ * Errors: none
+ */
+enum loop_state loop_group_state(const struct loop_group *g);
+
+/*
+ * loop_group_set_io_ratio(g, io_ratio):
+ * loop_set_io_ratio() for each loop.
+ *
+ * Thread: any
+ * Units:  percent
+ * Errors: 0; -EINVAL (not 1 to 100; nothing changed)
+ */
+int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) MUST_CHECK;
 
 /*
  * loop_group_destroy(g):

@@ -8,6 +8,7 @@ void queue_init(struct queue *q)
     atomic_init(&q->stub.next, NULL);
     atomic_init(&q->tail, &q->stub);
     q->stub.type = NULL;
+    q->stub.queued_at_ns = 0;
     q->head = &q->stub;
 }
 
@@ -47,7 +48,14 @@ struct task *queue_pop(struct queue *q)
     return head;
 }
 
-bool queue_empty(struct queue *q)
+const struct task *queue_peek(const struct queue *q)
+{
+    if (q->head != &q->stub)
+        return q->head;
+    return atomic_load_explicit(&q->stub.next, memory_order_acquire);
+}
+
+bool queue_empty(const struct queue *q)
 {
     /* With nothing left the stub is the only node. */
     return q->head == &q->stub && atomic_load(&q->tail) == &q->stub;

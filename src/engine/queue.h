@@ -57,12 +57,22 @@ void queue_push(struct queue *q, struct task *t);
 struct task *queue_pop(struct queue *q);
 
 /*
+ * queue_peek(q):
+ * The task that queue_pop() would return next, as far as that can be seen now.
+ *
+ * Thread: consumer
+ * Owns:   the queue keeps the task
+ * Errors: NULL (none, or see note: half push)
+ */
+const struct task *queue_peek(const struct queue *q);
+
+/*
  * queue_empty(q):
  * Has every pushed task been popped? Sequentially consistent, as the wake-up protocol needs it.
  *
  * Thread: consumer
  * Errors: none
  */
-bool queue_empty(struct queue *q);
+bool queue_empty(const struct queue *q);
 
 #endif

@@ -9,6 +9,7 @@
 #define ENGINE_TASK_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 
 struct task;
 
@@ -21,6 +22,7 @@ struct task_type {
 struct task {
     _Atomic(struct task *) next; /* of the queue it is on */
     const struct task_type *type;
+    int64_t queued_at_ns; /* written by whoever queues it */
 };
 
 #endif

@@ -12,6 +12,8 @@ void timed_init(struct timed *t, const struct task_type *type)
     t->period_ns = 0;
     t->order = 0;
     t->state = TIMED_IDLE;
+    atomic_init(&t->claim, TIMED_FREE);
+    t->own_type = NULL;
 }
 
 int64_t timed_next_at_ns(const struct timed *t, int64_t now_ns)

@@ -2,16 +2,27 @@
  * engine/timed: a task with an instant, once or again and again.
  *
  *   IDLE --schedule_add--> WAITING --schedule_take_due--> IDLE, or DUE in the loop's list --run--> IDLE
+ *
+ * note: claim. A timer that another thread gave to a loop may also be taken back by another thread, while the loop is
+ * about to run it: both try to change `claim`, and who succeeds has the timer. The states above are the loop's alone.
+ *
+ *   FREE --loop_submit_after--> COMING (in the task lane) --arrives--> HELD --the loop begins to run or drop it--> FREE
+ *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
+ *
+ * Acquire and release on each change: who has the timer sees what the other wrote to it before.
  */
 #ifndef ENGINE_TIMED_H
 #define ENGINE_TIMED_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
 #include "engine/task.h"
 
 enum timed_state { TIMED_IDLE, TIMED_WAITING, TIMED_DUE };
+enum timed_claim { TIMED_FREE, TIMED_COMING, TIMED_HELD, TIMED_WITHDRAWN };
 
 struct timed {
     struct task task;
@@ -27,6 +38,9 @@ struct timed {
         struct list due;
     } u;
     enum timed_state state;
+    atomic_int claim; /* see note: claim */
+    const struct task_type
+        *own_type; /* unless FREE: its type, task.type being that of its way through a queue */
 };
 
 /*
@@ -37,6 +51,21 @@ struct timed {
  * Errors: none
  */
 void timed_init(struct timed *t, const struct task_type *type);
+
+/*
+ * timed_move_claim(t, from, to):
+ * Change the claim from ${from} to ${to}; was it ${from}? See note: claim.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool timed_move_claim(struct timed *t, enum timed_claim from, enum timed_claim to)
+{
+    int expected = (int)from;
+
+    return atomic_compare_exchange_strong_explicit(&t->claim, &expected, (int)to,
+                                                   memory_order_acq_rel, memory_order_acquire);
+}
 
 /*
  * timed_next_at_ns(t, now_ns):

@@ -2,8 +2,11 @@
 #include "engine/wakeup.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 int wakeup_open(struct wakeup *w)
 {
@@ -19,18 +22,29 @@ void wakeup_close(struct wakeup *w)
     w->fd = -1;
 }
 
-void wakeup_send(struct wakeup *w)
+/* The load before this keeps the line shared while the loop is busy; see note: wake-up. */
+static void wakeup_end_sleep(struct wakeup *w)
 {
     uint64_t one = 1;
 
-    /* The plain load keeps the line shared while the loop is busy; see note: wake-up. */
-    if (atomic_load(&w->sleeps_until_ns) == WAKEUP_AWAKE)
-        return;
     if (atomic_exchange(&w->sleeps_until_ns, WAKEUP_AWAKE) == WAKEUP_AWAKE)
         return;
     atomic_fetch_add_explicit(&w->sent, 1, memory_order_relaxed);
     while (write(w->fd, &one, sizeof(one)) < 0 && errno == EINTR)
         ;
+}
+
+void wakeup_send(struct wakeup *w)
+{
+    if (atomic_load(&w->sleeps_until_ns) != WAKEUP_AWAKE)
+        wakeup_end_sleep(w);
+}
+
+void wakeup_send_before(struct wakeup *w, int64_t at_ns)
+{
+    /* WAKEUP_AWAKE is below every instant. */
+    if (atomic_load(&w->sleeps_until_ns) > at_ns)
+        wakeup_end_sleep(w);
 }
 
 void wakeup_prepare(struct wakeup *w, int64_t until_ns)
@@ -49,4 +63,14 @@ void wakeup_clear(struct wakeup *w)
 
     while (read(w->fd, &count, sizeof(count)) < 0 && errno == EINTR)
         ;
+}
+
+void wakeup_wait(struct wakeup *w, int64_t at_ns)
+{
+    struct pollfd fd = {.fd = w->fd, .events = POLLIN};
+    int64_t rest_ns = at_ns - clock_now_ns();
+    struct timespec rest = {.tv_sec = rest_ns / NS_PER_S, .tv_nsec = rest_ns % NS_PER_S};
+
+    if (rest_ns > 0 && ppoll(&fd, 1, &rest, NULL) > 0)
+        wakeup_clear(w);
 }

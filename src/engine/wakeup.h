@@ -54,6 +54,15 @@ void wakeup_close(struct wakeup *w);
 void wakeup_send(struct wakeup *w);
 
 /*
+ * wakeup_send_before(w, at_ns):
+ * As wakeup_send(), unless the loop wakes up by itself at ${at_ns} or earlier.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void wakeup_send_before(struct wakeup *w, int64_t at_ns);
+
+/*
  * wakeup_prepare(w, until_ns):
  * Publish that the loop is about to sleep until ${until_ns}. The caller looks for work after this and before it
  * sleeps.
@@ -80,5 +89,14 @@ void wakeup_done(struct wakeup *w);
  * Errors: none
  */
 void wakeup_clear(struct wakeup *w);
+
+/*
+ * wakeup_wait(w, at_ns):
+ * Sleep on the eventfd alone until ${at_ns} at the latest: what is left to do when the loop's epoll instance fails.
+ *
+ * Thread: loop
+ * Errors: none
+ */
+void wakeup_wait(struct wakeup *w, int64_t at_ns);
 
 #endif

@@ -110,10 +110,12 @@ static int acceptor_burst(struct acceptor *ac, unsigned max)
 static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct acceptor *ac = CONTAINER_OF(w, struct acceptor, io);
-    int error = acceptor_burst(ac, ac->batch);
+    int error;
 
     (void)ev;
-    (void)revents;
+    loop_doing(ac->loop, "accept");
+    /* libev could not watch the descriptor and has stopped the watcher; only memory can be the reason. */
+    error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch);
     if (error != 0 && error != EAGAIN)
         acceptor_pause(ac, error);
 }

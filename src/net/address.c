@@ -2,7 +2,7 @@
  * net/address: see address.h.
  *
  * Literals are read by inet_pton(3), which takes neither "127.1" nor "010.0.0.1"; getaddrinfo(3) would take
- * both, so it only ever sees what is a host name by its looks.
+ * both, so it only ever sees what is a host name by its form.
  */
 #include "net/address.h"
 
@@ -17,8 +17,12 @@
 
 #include "base/parse.h"
 
-/* RFC 1035, section 2.3.4, as text without the root label. */
+/* RFC 1035, section 2.3.4, as text without the dot of the root. */
 #define HOST_NAME_BYTES 253
+#define LABEL_BYTES     63
+
+/* Room for a host: the dot of the root and a NUL behind it. */
+#define HOST_BYTES (HOST_NAME_BYTES + 2)
 
 static int parse_unix(struct address *out, const char *word)
 {
@@ -110,23 +114,34 @@ static bool is_number(const char *label, size_t len)
     return strspn(label, "0123456789") >= len;
 }
 
+/* RFC 1123, section 2.1, and the '_' that many networks have in their names all the same. */
+static bool is_label(const char *label, size_t len)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+    return len > 0 && len <= LABEL_BYTES && strspn(label, allowed) >= len && label[0] != '-' &&
+           label[len - 1] != '-';
+}
+
 /* A name, and not a mistyped IPv4 address: its last label is no number (RFC 1123, section 2.1). */
 static bool is_host_name(const char *host)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    size_t len = strlen(host);
-    size_t start;
+    const char *label = host;
+    size_t len = strlen(host), label_len;
 
-    if (len == 0 || len > HOST_NAME_BYTES || strspn(host, allowed) != len)
-        return false;
-    if (host[0] == '.' || host[0] == '-' || strstr(host, "..") != NULL)
-        return false;
-    if (host[len - 1] == '.')
+    if (len > 0 && host[len - 1] == '.')
         len--;
-    for (start = len; start > 0 && host[start - 1] != '.'; start--)
-        ;
-    return !is_number(host + start, len - start);
+    if (len > HOST_NAME_BYTES)
+        return false;
+    for (;;) {
+        label_len = strcspn(label, ".");
+        if (!is_label(label, label_len))
+            return false;
+        if (label + label_len == host + len)
+            return !is_number(label, label_len);
+        label += label_len + 1;
+    }
 }
 
 /* Split `host:port` at its last colon. */
@@ -177,7 +192,7 @@ static int parse_host(struct address *out, char *host, uint16_t port)
 
 int address_parse(struct address *out, size_t max, const char *word)
 {
-    char host[HOST_NAME_BYTES + 1];
+    char host[HOST_BYTES];
     uint16_t port;
     int rc;
 
@@ -190,10 +205,30 @@ int address_parse(struct address *out, size_t max, const char *word)
     return parse_host(out, host, port);
 }
 
+int address_parse_target(struct address *out, size_t max, const char *word)
+{
+    char host[HOST_BYTES];
+    uint16_t port;
+    int rc = address_parse(out, max, word);
+
+    if (rc != -ENOENT)
+        return rc;
+    rc = split_port(host, sizeof(host), word, &port);
+    if (rc < 0)
+        return rc;
+    if (strcasecmp(host, "localhost") != 0)
+        return -ENOENT;
+    /* IPv4 first: there are more that listen there alone than the other way round. */
+    set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);
+    set_ipv6(&out[1], &in6addr_loopback, 0, port);
+    return 2;
+}
+
 static int resolve_error(int eai)
 {
     switch (eai) {
     case EAI_AGAIN: return -EAGAIN;
+    case EAI_FAIL: return -EREMOTEIO;
     case EAI_MEMORY: return -ENOMEM;
     case EAI_SYSTEM: return errno == 0 ? -EAGAIN : -errno;
     default: return -ENOENT;
@@ -225,11 +260,11 @@ static size_t add_resolved(struct address *out, size_t n, const struct addrinfo 
 int address_resolve(struct address *out, size_t max, const char *word)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    char host[HOST_NAME_BYTES + 1];
+    char host[HOST_BYTES];
     struct addrinfo *found;
     uint16_t port;
     size_t n = 0;
-    int rc = address_parse(out, max, word);
+    int rc = address_parse_target(out, max, word);
 
     if (rc != -ENOENT)
         return rc;
@@ -237,9 +272,6 @@ int address_resolve(struct address *out, size_t max, const char *word)
     if (rc < 0)
         return rc;
     rc = getaddrinfo(host, NULL, &hints, &found);
-    if (rc != 0 && strcasecmp(host, "localhost") == 0)
-        rc = getaddrinfo(NULL, "0", &hints,
-                         &found); /* RFC 6761, 6.3: known even where /etc/hosts is missing */
     if (rc != 0)
         return resolve_error(rc);
     for (const struct addrinfo *info = found; info != NULL && n < max; info = info->ai_next)

@@ -35,19 +35,29 @@ struct address {
  *
  * Thread: any
  * Units:  ${max} addresses of room, at least 2
- * Errors: number of addresses written; -EINVAL (not an address); -ENOENT (host:port with a host name: ask
- *         address_resolve); -ERANGE (port not 1 to 65535); -ENAMETOOLONG (unix path)
+ * Errors: number of addresses written; -EINVAL (not an address); -ENOENT (host:port with a host name, by its
+ *         form); -ERANGE (port not 1 to 65535); -ENAMETOOLONG (unix path)
  */
 int address_parse(struct address *out, size_t max, const char *word) MUST_CHECK;
 
 /*
- * address_resolve(out, max, word):
- * As address_parse(), and a host name is looked up with getaddrinfo(3), which blocks. What goes beyond
- * ${max} addresses is left out.
+ * address_parse_target(out, max, word):
+ * As address_parse(), for an address to connect to: `localhost:port` is the two loopback addresses.
  *
- * Thread: before start
- * Errors: as address_parse(), where -ENOENT means that the name is not known; -EAGAIN (no name server
- *         answered); -ENOMEM; -errno of what failed on the way to one
+ * Thread: any
+ * Errors: as address_parse(), where -ENOENT means any other host name: ask address_resolve()
+ * Source: RFC 6761, section 6.3
+ */
+int address_parse_target(struct address *out, size_t max, const char *word) MUST_CHECK;
+
+/*
+ * address_resolve(out, max, word):
+ * As address_parse_target(), and a host name is looked up with getaddrinfo(3), which may block for long. What goes
+ * beyond ${max} addresses is left out.
+ *
+ * Thread: none that is a loop
+ * Errors: as address_parse(), where -ENOENT means that there is no such name; -EAGAIN (no name server answers);
+ *         -EREMOTEIO (one did, and failed); -ENOMEM; -errno of what failed on the way to one
  */
 int address_resolve(struct address *out, size_t max, const char *word) MUST_CHECK;
 

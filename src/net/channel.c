@@ -115,10 +115,10 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 
     (void)ev;
     if (revents & EV_ERROR) {
-        channel_abort(ch,
-                      -EIO); /* libev could not watch the descriptor and has stopped the watcher */
+        channel_abort(ch, -ENOMEM); /* libev could not watch it and has stopped the watcher */
         return;
     }
+    loop_doing(channel_net(ch)->loop, ch->pipeline.head->ops->name);
     if ((revents & EV_WRITE) && (ch->flags & CHANNEL_PENDING))
         channel_flush(ch);
     if ((revents & EV_READ) && (ch->watched & EV_READ))

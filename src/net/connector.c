@@ -55,10 +55,17 @@ static void connector_share(struct connector *c)
         c->address_until_ns = clock_add_ns(now_ns, left_ns / (c->n_addresses - c->at));
 }
 
+/* This host has no way there, which many have not for IPv6: that says nothing about the server. */
+static bool connector_error_is_ours(int error)
+{
+    return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL;
+}
+
 static void connector_fail_address(struct connector *c, int error)
 {
     connector_close(c);
-    c->error = error;
+    if (c->error == 0 || !connector_error_is_ours(error))
+        c->error = error;
     c->at++;
     connector_share(c);
     connector_wait(c, 0);
@@ -67,9 +74,10 @@ static void connector_fail_address(struct connector *c, int error)
 static void connector_on_writable(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct connector *c = CONTAINER_OF(w, struct connector, io);
-    int error = revents & EV_ERROR ? -EIO : sock_error(c->fd);
+    int error = revents & EV_ERROR ? -ENOMEM : sock_error(c->fd); /* as in acceptor.c */
 
     (void)ev;
+    loop_doing(c->net->loop, "connect");
     if (error == 0 && sock_is_self_connected(c->fd, &c->addresses[c->at]))
         error = -ECONNREFUSED;
     if (error == 0)

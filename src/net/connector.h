@@ -20,8 +20,8 @@ struct connector;
 
 /*
  * The outcome, once, on the loop and never inside connector_start(): ${fd} is connected and the callee's, or
- * ${error} is why the last address failed (-ETIMEDOUT: the deadline) and ${fd} is -1. The connector may be
- * started again from here.
+ * ${error} is why the last address failed that there was a way to (-ETIMEDOUT: the deadline) and ${fd} is -1. The
+ * connector may be started again from here.
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
@@ -36,7 +36,7 @@ struct connector {
     int64_t deadline_at_ns;
     int64_t address_until_ns; /* this address' share of the time */
     int fd;                   /* -1: not connecting */
-    int error;                /* of the last address that failed */
+    int error;                /* of the last address that failed, if there was a way to it */
 };
 
 /*

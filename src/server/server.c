@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,26 +12,31 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_group.h"
+#include "server/threads.h"
 #include "server/worker.h"
+#include "service/resolver.h"
 #include "service/session.h"
 
-#define SERVER_STOP_TIMEOUT_NS (5 * NS_PER_S)
+/* How long the start waits for host names, all together, and how often one that is not known is tried again. */
+#define SERVER_LOOKUP_WAIT_NS  (3 * NS_PER_S)
+#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S)
 
 /*
  * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
  * the limit clients wait in the kernel's queue instead of being accepted and then reset. Left aside are those open
- * when listening begins, some for what the process opens later (a log file, a socket to the service manager), and a
- * pipe for each worker. When pipes run out bytes are copied.
+ * when listening begins, some for what the process opens later (a log file, a socket to the service manager), what
+ * lookups of host names open for a moment, and a pipe for each worker. When pipes run out bytes are copied.
  */
-#define SERVER_SPARE_DESCRIPTORS 4
+#define SERVER_SPARE_DESCRIPTORS  4
+#define SERVER_LOOKUP_DESCRIPTORS 3
 
 struct server {
     const struct server_conf *conf;
     struct server_events events;
-    struct loop_group *boss;
-    struct loop_group *workers;
-    struct worker **worker; /* one for each loop of `workers` */
+    struct threads threads;
+    struct worker **worker; /* one for each worker loop */
     struct upstream **upstreams;
+    struct resolver *resolver;
     struct listener **listeners;
     bool started;
     atomic_bool draining;
@@ -77,8 +81,8 @@ static int server_hand_over(struct server *sv, struct session *s)
 {
     int rc = -ESHUTDOWN;
 
-    for (unsigned i = 0; i < loop_group_size(sv->workers) && rc < 0; i++) {
-        struct loop *loop = loop_group_next(sv->workers);
+    for (unsigned i = 0; i < loop_group_size(sv->threads.workers) && rc < 0; i++) {
+        struct loop *loop = loop_group_next(sv->threads.workers);
 
         if (!loop)
             break;
@@ -113,51 +117,16 @@ static void server_on_socket_done(void *cookie)
 
 /* ---- main ---- */
 
-static unsigned server_worker_threads(const struct server_conf *conf)
-{
-    cpu_set_t set;
-    int cpus = 1;
-
-    if (conf->worker.threads > 0)
-        return conf->worker.threads;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        cpus = CPU_COUNT(&set);
-    return 2 * (unsigned)cpus;
-}
-
-static int server_create_loops(struct server *sv)
-{
-    const struct server_conf *conf = sv->conf;
-    struct loop_conf loop = {
-        .budget = {.io_ratio = conf->worker.io_ratio, .quantum_ns = conf->worker.task_quantum_ns},
-        .max_pending_tasks = conf->worker.max_pending_tasks};
-    struct loop_group_conf boss = {
-        .name = "boss", .pool = 1, .n_loops = conf->boss.threads, .loop = loop};
-    struct loop_group_conf workers = {.name = "work",
-                                      .pool = 2,
-                                      .n_loops = server_worker_threads(conf),
-                                      .chooser = conf->worker.chooser,
-                                      .loop = loop};
-    int rc = loop_group_create(&sv->boss, &boss);
-
-    if (rc == 0)
-        rc = loop_group_create(&sv->workers, &workers);
-    if (rc < 0)
-        log_error("cannot create %u boss and %u worker loops: %s", boss.n_loops, workers.n_loops,
-                  strerror(-rc));
-    return rc;
-}
-
 static int server_create_workers(struct server *sv)
 {
     struct worker_env env = {.draining = &sv->draining, .ended = server_on_ended, .cookie = sv};
-    unsigned n = loop_group_size(sv->workers);
+    unsigned n = loop_group_size(sv->threads.workers);
 
     sv->worker = calloc(n, sizeof(struct worker *));
     if (!sv->worker)
         return -ENOMEM;
     for (unsigned i = 0; i < n; i++) {
-        int rc = worker_create(&sv->worker[i], loop_group_at(sv->workers, i), &env);
+        int rc = worker_create(&sv->worker[i], loop_group_at(sv->threads.workers, i), &env);
 
         if (rc < 0)
             return rc;
@@ -179,12 +148,50 @@ static int server_create_upstreams(struct server *sv)
     return 0;
 }
 
+/* On a thread of the executor; the configuration does not change. */
+static bool server_leads_back(void *cookie, const struct upstream *up, const struct address *a)
+{
+    const struct server *sv = cookie;
+
+    for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
+        const struct listener_conf *conf = &sv->conf->listeners[i];
+
+        if (!conf->upstream || strcmp(conf->upstream, up->conf->name) != 0)
+            continue;
+        for (unsigned j = 0; j < conf->n_addresses; j++)
+            if (address_covers(&conf->addresses[j], a))
+                return true;
+    }
+    return false;
+}
+
+static int server_create_resolver(struct server *sv)
+{
+    struct resolver_conf conf = {.executor = sv->threads.executor,
+                                 .upstreams = sv->upstreams,
+                                 .n_upstreams = sv->conf->n_upstreams,
+                                 .retry_ns = SERVER_LOOKUP_RETRY_NS,
+                                 .lookup = address_resolve,
+                                 .leads_back = server_leads_back,
+                                 .cookie = sv};
+
+    return resolver_create(&sv->resolver, &conf);
+}
+
 static struct upstream *server_find_upstream(const struct server *sv, const char *name)
 {
     for (unsigned i = 0; name && i < sv->conf->n_upstreams; i++)
         if (strcmp(sv->conf->upstreams[i].name, name) == 0)
             return sv->upstreams[i];
     return NULL;
+}
+
+/* As many lookups as there are names, or threads for them, go on at a time. */
+static unsigned server_lookups(const struct server *sv)
+{
+    unsigned names = resolver_names(sv->resolver), threads = sv->conf->executor.threads;
+
+    return names < threads ? names : threads;
 }
 
 static unsigned server_open_descriptors(void)
@@ -203,8 +210,9 @@ static unsigned server_open_descriptors(void)
 /* See note: descriptors. */
 static void server_limit_descriptors(struct server *sv)
 {
-    unsigned aside =
-        server_open_descriptors() + SERVER_SPARE_DESCRIPTORS + 2 * loop_group_size(sv->workers);
+    unsigned aside = server_open_descriptors() + SERVER_SPARE_DESCRIPTORS +
+                     SERVER_LOOKUP_DESCRIPTORS * server_lookups(sv) +
+                     2 * loop_group_size(sv->threads.workers);
     struct rlimit limit;
 
     sv->max_descriptors = UINT_MAX / 2;
@@ -225,7 +233,7 @@ static int server_create_listeners(struct server *sv)
         return -ENOMEM;
     for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
         const struct listener_conf *conf = &sv->conf->listeners[i];
-        struct listener_env env = {.boss = sv->boss,
+        struct listener_env env = {.boss = sv->threads.boss,
                                    .accept_batch = sv->conf->boss.accept_batch,
                                    .upstream = server_find_upstream(sv, conf->upstream),
                                    .admit = server_on_admit,
@@ -240,9 +248,9 @@ static int server_create_listeners(struct server *sv)
             return rc;
         sockets += listener_sockets(sv->listeners[i]);
     }
-    if (loop_group_size(sv->boss) > sockets)
+    if (loop_group_size(sv->threads.boss) > sockets)
         log_warning("boss: %u threads for %u listen sockets, the others stay idle (see reuseport)",
-                    loop_group_size(sv->boss), sockets);
+                    loop_group_size(sv->threads.boss), sockets);
     atomic_store(&sv->holds, sockets);
     server_limit_descriptors(sv);
     return 0;
@@ -258,11 +266,13 @@ int server_create(struct server **out, const struct server_conf *conf,
         return -ENOMEM;
     sv->conf = conf;
     sv->events = *events;
-    rc = server_create_loops(sv);
+    rc = threads_create(&sv->threads, conf);
     if (rc == 0)
         rc = server_create_workers(sv);
     if (rc == 0)
         rc = server_create_upstreams(sv);
+    if (rc == 0)
+        rc = server_create_resolver(sv);
     if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {
@@ -277,10 +287,15 @@ int server_create(struct server **out, const struct server_conf *conf,
 
 int server_start(struct server *sv)
 {
+    int rc = resolver_start(sv->resolver, SERVER_LOOKUP_WAIT_NS);
+
+    if (rc < 0) {
+        log_error("cannot start an executor thread: %s", strerror(-rc));
+        return rc;
+    }
     sv->started = true;
     for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
-        int rc = listener_start(sv->listeners[i]);
-
+        rc = listener_start(sv->listeners[i]);
         if (rc < 0) {
             log_error("cannot start a boss thread: %s", strerror(-rc));
             return rc;
@@ -295,24 +310,43 @@ void server_drain(struct server *sv)
         return;
     for (unsigned i = 0; i < sv->conf->n_listeners; i++)
         listener_stop(sv->listeners[i]);
-    for (unsigned i = 0; i < loop_group_size(sv->workers); i++)
+    for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
         worker_drain(sv->worker[i]);
 }
 
-/* Boss first: then no worker gets anything new while it ends. */
-unsigned server_stop(struct server *sv)
+/*
+ * Boss first: then no worker gets anything new while it ends. Workers next: then nobody submits to the executor. What
+ * hangs does not keep the others from ending.
+ */
+int server_stop(struct server *sv, unsigned *cut)
 {
-    unsigned cut;
+    int boss, workers, executor;
 
     if (sv->started)
         server_drain(sv); /* the listeners close on their own loops */
-    loop_group_stop(sv->boss, 0, SERVER_STOP_TIMEOUT_NS);
-    loop_group_join(sv->boss);
-    cut = server_sessions(sv);
-    loop_group_stop(sv->workers, 0, SERVER_STOP_TIMEOUT_NS);
-    loop_group_join(sv->workers);
+    boss = threads_end_boss(&sv->threads);
+    *cut = server_sessions(sv);
+    workers = threads_end_workers(&sv->threads);
+    executor = threads_end_executor(&sv->threads);
+    if (boss < 0 || workers < 0)
+        return -ETIMEDOUT;
     MUST(server_sessions(sv) == 0);
-    return cut;
+    return executor < 0 ? -EBUSY : 0;
+}
+
+bool server_watch(struct server *sv)
+{
+    return threads_watch(&sv->threads);
+}
+
+int64_t server_watch_interval_ns(const struct server *sv)
+{
+    return threads_watch_interval_ns(&sv->threads);
+}
+
+void server_log_stats(struct server *sv)
+{
+    threads_log_stats(&sv->threads);
 }
 
 unsigned server_sessions(const struct server *sv)
@@ -323,10 +357,10 @@ unsigned server_sessions(const struct server *sv)
 /* Loops that never had a thread end here, while the workers that they still know are there. */
 static void server_end_loops(struct server *sv)
 {
-    if (sv->boss)
-        loop_group_stop(sv->boss, 0, 0);
-    if (sv->workers)
-        loop_group_stop(sv->workers, 0, 0);
+    if (sv->threads.boss)
+        loop_group_stop(sv->threads.boss, 0, 0);
+    if (sv->threads.workers)
+        loop_group_stop(sv->threads.workers, 0, 0);
 }
 
 void server_destroy(struct server *sv)
@@ -336,12 +370,12 @@ void server_destroy(struct server *sv)
     server_end_loops(sv);
     for (unsigned i = 0; sv->listeners && i < sv->conf->n_listeners; i++)
         listener_destroy(sv->listeners[i]);
-    for (unsigned i = 0; sv->worker && i < loop_group_size(sv->workers); i++)
+    for (unsigned i = 0; sv->worker && i < loop_group_size(sv->threads.workers); i++)
         worker_destroy(sv->worker[i]);
+    resolver_destroy(sv->resolver);
     for (unsigned i = 0; sv->upstreams && i < sv->conf->n_upstreams; i++)
         upstream_destroy(sv->upstreams[i]);
-    loop_group_destroy(sv->workers);
-    loop_group_destroy(sv->boss);
+    threads_destroy(&sv->threads);
     free(sv->listeners);
     free(sv->worker);
     free(sv->upstreams);

@@ -17,9 +17,23 @@
 
 struct server;
 
+/* Which processors the threads of a group may run on. */
+enum server_affinity {
+    SERVER_AFFINITY_OFF,  /* any */
+    SERVER_AFFINITY_AUTO, /* thread i on the i-th of those the process may use, and round again */
+    SERVER_AFFINITY_LIST  /* thread i on the i-th of the list, and round again */
+};
+
+struct server_cpus {
+    enum server_affinity affinity;
+    unsigned *list; /* SERVER_AFFINITY_LIST: processor numbers */
+    unsigned n;
+};
+
 struct server_boss_conf {
     unsigned threads;
     unsigned accept_batch; /* accepts at most per readiness */
+    struct server_cpus cpus;
 };
 
 struct server_worker_conf {
@@ -28,12 +42,22 @@ struct server_worker_conf {
     int64_t task_quantum_ns; /* the most a turn spends on tasks */
     unsigned max_pending_tasks;
     enum chooser_kind chooser;
+    unsigned
+        rebuild_threshold; /* polls in a row that return early with nothing; 0: never rebuild */
+    int64_t stall_threshold_ns; /* a turn that takes longer is a stall; 0: nobody looks */
+    struct server_cpus cpus;
+};
+
+struct server_executor_conf {
+    unsigned threads;
+    unsigned max_pending_tasks;
 };
 
 /* One generation of configuration; immutable, and it outlives the server. */
 struct server_conf {
     struct server_boss_conf boss;
     struct server_worker_conf worker;
+    struct server_executor_conf executor;
     struct listener_conf *listeners;
     unsigned n_listeners;
     struct upstream_conf *upstreams;
@@ -61,7 +85,8 @@ int server_create(struct server **out, const struct server_conf *conf,
 
 /*
  * server_start(sv):
- * Begin to accept. Threads start with the first work each loop gets.
+ * Begin to accept. Before that the host names of servers are looked up on the executor; what is not known after 3 s is
+ * left for later. Threads start with the first work each loop gets.
  *
  * Thread: main
  * Errors: 0; -EAGAIN (no thread could be started)
@@ -79,14 +104,37 @@ int server_start(struct server *sv) MUST_CHECK;
 void server_drain(struct server *sv);
 
 /*
- * server_stop(sv):
- * End what is left, breaking open connections visibly (RST), and wait for all threads: boss, then workers.
- * Returns how many sessions were cut.
+ * server_stop(sv, cut):
+ * End what is left, breaking open connections visibly (RST), and wait for all threads: boss, then workers, then the
+ * executor. ${cut} is how many sessions were open. A thread that hangs is logged with the task or handler it is in;
+ * the server can then not be destroyed.
+ *
+ * Thread: main
+ * Errors: 0; -ETIMEDOUT (some loop hangs); -EBUSY (all loops have ended, but slow work such as a lookup is still under
+ *         way: nothing is lost by that, only the server can not be destroyed)
+ */
+int server_stop(struct server *sv, unsigned *cut) MUST_CHECK;
+
+/*
+ * server_watch(sv) / server_watch_interval_ns(sv):
+ * Look at every loop's turn: what stalls, and what goes on again, is logged with the task or handler it is in. True when
+ * every loop turns. To be called so often.
+ *
+ * Thread: main
+ * Units:  ns
+ * Errors: none
+ */
+bool server_watch(struct server *sv);
+int64_t server_watch_interval_ns(const struct server *sv);
+
+/*
+ * server_log_stats(sv):
+ * Write what every loop and the executor counted to the log, at notice level, some lines for each.
  *
  * Thread: main
  * Errors: none
  */
-unsigned server_stop(struct server *sv);
+void server_log_stats(struct server *sv);
 
 /*
  * server_sessions(sv):

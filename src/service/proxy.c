@@ -68,16 +68,7 @@ static void proxy_client_closed(struct handler *h, int error)
 static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
                                                      .closed = proxy_client_closed};
 
-static void proxy_connect(struct proxy *p)
-{
-    const struct upstream_conf *conf = p->session.service->upstream->conf;
-    const struct upstream_server_conf *server = proxy_server(p)->conf;
-
-    connector_start(&p->connector, server->addresses, server->n_addresses,
-                    conf->connect_timeout_ns);
-}
-
-static void proxy_log_failure(const struct proxy *p, int error, const char *then)
+static void proxy_log_failure(const struct proxy *p, const char *why, const char *then)
 {
     struct upstream_server *server = proxy_server(p);
     unsigned suppressed;
@@ -86,8 +77,35 @@ static void proxy_log_failure(const struct proxy *p, int error, const char *then
         return;
     log_warning(
         "upstream %s: server %s (%s): cannot connect: %s; %s (%u more such lines held back)",
-        p->session.service->upstream->conf->name, server->conf->id, server->conf->address_text,
-        strerror(-error), then, suppressed);
+        p->session.service->upstream->conf->name, server->conf->id, server->conf->address_text, why,
+        then, suppressed);
+}
+
+/* The server at hand failed: pick the next one. False: there is none, and the session ends. */
+static bool proxy_pick_next(struct proxy *p, const char *why)
+{
+    struct upstream *up = p->session.service->upstream;
+    unsigned next;
+
+    if (p->walk.tried > up->conf->retries || balancer_next(&up->balancer, &p->walk, &next) < 0) {
+        proxy_log_failure(p, why, "no server left to try, the client is reset");
+        session_abort(&p->session, SESSION_NO_SERVER);
+        return false;
+    }
+    proxy_log_failure(p, why, "trying the next server");
+    p->server_index = next;
+    return true;
+}
+
+static void proxy_connect(struct proxy *p)
+{
+    const struct upstream_conf *conf = p->session.service->upstream->conf;
+    const struct upstream_addresses *at;
+
+    while (!(at = upstream_addresses(proxy_server(p))))
+        if (!proxy_pick_next(p, "the name is not known yet"))
+            return;
+    connector_start(&p->connector, at->list, at->n, conf->connect_timeout_ns);
 }
 
 /* We ran out of something: no other server would fare better. */
@@ -96,25 +114,14 @@ static bool proxy_error_is_local(int error)
     return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
 }
 
-/* The server at hand failed: the next one, or the end of the session. */
 static void proxy_failed(struct proxy *p, int error)
 {
-    struct upstream *up = p->session.service->upstream;
-    unsigned next;
-
     if (proxy_error_is_local(error)) {
-        proxy_log_failure(p, error, "the client is reset");
+        proxy_log_failure(p, strerror(-error), "the client is reset");
         session_abort(&p->session, SESSION_ERROR);
-        return;
+    } else if (proxy_pick_next(p, strerror(-error))) {
+        proxy_connect(p);
     }
-    if (p->walk.tried > up->conf->retries || balancer_next(&up->balancer, &p->walk, &next) < 0) {
-        proxy_log_failure(p, error, "no server left to try, the client is reset");
-        session_abort(&p->session, SESSION_NO_SERVER);
-        return;
-    }
-    proxy_log_failure(p, error, "trying the next server");
-    p->server_index = next;
-    proxy_connect(p);
 }
 
 static void proxy_connected(struct connector *c, int fd, int error)

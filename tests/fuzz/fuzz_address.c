@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int n;
 
     MUST(word != NULL);
-    n = address_parse(a, 2, word);
+    n = address_parse_target(a, 2, word);
     MUST(n <= 2 && n != 0);
     for (int i = 0; i < n; i++)
         again(&a[i]);

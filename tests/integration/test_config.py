@@ -13,6 +13,12 @@ drain_timeout = 5s
 [worker]
 threads = 2
 io_ratio = 60%
+rebuild_threshold = 0
+stall_threshold = 200ms
+cpu_affinity = auto
+
+[executor]
+threads = 1
 
 [listen echo]
 address = {echo}
@@ -41,7 +47,7 @@ def help_text(t, option):
     """{option} describes the options on stdout and exits with 0"""
     done = t.reactord(option)
     check_equal((done.code, done.err), (0, ""), "exit code and stderr")
-    for word in ("-c", "-t", "--dump-config", "--version"):
+    for word in ("-c", "-t", "--dump-config", "--version", "SIGTERM", "SIGUSR2"):
         check(word in done.out, f"{word} is not in the help")
 
 
@@ -124,7 +130,8 @@ def dump_loads_again(t):
     check_equal((second.code, second.err), (0, ""), "exit code and stderr of the dump's dump")
     check_equal(second.out, first.out, "the dump's dump")
     for wanted in (r"log_level = notice", r"io_ratio = 60", r"splice = on", r"server\.b = .*backup",
-                   r"accept_batch = \d+", r"connect_timeout = \d"):
+                   r"accept_batch = \d+", r"connect_timeout = \d", r"rebuild_threshold = 0",
+                   r"stall_threshold = 200ms", r"cpu_affinity = auto", r"max_pending_tasks = 16384"):
         check(re.search(rf"^{wanted}", first.out, re.M), f"no line '{wanted}' in\n{first.out}")
 
 

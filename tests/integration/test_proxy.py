@@ -264,12 +264,11 @@ def kinds_of_addresses(t, kind):
                 check_equal(net.read_to_end(client), b"", "behind the echo")
 
 
-@test()
-def host_name(t):
-    """a server given by a name that has an IPv6 and an IPv4 address is reached on the one that
-    answers"""
+@test(each={"host": ["127.0.0.1", "[::1]"]})
+def host_name(t, host):
+    """localhost is an IPv4 and an IPv6 address, and a server at {host} alone is reached"""
     front, port = t.address(), t.port()
-    with program.echo_server(t, f"127.0.0.1:{port}"), \
+    with program.echo_server(t, f"{host}:{port}"), \
             t.daemon(proxy(front, f"localhost:{port}")), net.connect(front) as client:
         check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
 

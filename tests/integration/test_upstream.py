@@ -18,6 +18,9 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000  # sys/mount.h
 SIOCSIFFLAGS = 0x8914      # netdevice(7)
 IFF_UP = 1
 
+# What a name server that does not answer keeps a lookup busy for: 150 s.
+SLOW_RESOLVER = "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n"
+
 
 def config(front, servers, options=""):
     lines = "".join(f"server.{name} = {rest}\n" for name, rest in servers.items())
@@ -76,8 +79,8 @@ def full_server(address):
         yield
 
 
-def own_network(ports):
-    """Put this test's process, and what it starts, in a network of its own with few ephemeral
+def own_network(ports="32768 60999"):
+    """Put this test's process, and what it starts, in a network of its own with those ephemeral
     ports."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
@@ -89,12 +92,56 @@ def own_network(ports):
         f.write(ports)
 
 
-def own_hosts(path):
-    """Have this test's process, and what it starts, see that file as /etc/hosts."""
+def own_names(t, source="files", hosts="", servers=""):
+    """Have this test's process, and what it starts, look host names up in an /etc/hosts of their
+    own ("files"), which t.write("hosts") changes, or ask the name servers of an own
+    /etc/resolv.conf ("dns")."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) \
-            or libc.mount(path.encode(), b"/etc/hosts", None, MS_BIND, None):
-        raise Skipped(f"no /etc/hosts of our own: {os.strerror(ctypes.get_errno())}")
+    failed = libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    files = {"nsswitch.conf": f"hosts: {source}\n", "hosts": hosts, "resolv.conf": servers}
+    for name, content in files.items():
+        path = t.write(name, content).encode()
+        failed = failed or libc.mount(path, f"/etc/{name}".encode(), None, MS_BIND, None)
+    if failed:
+        raise Skipped(f"no files of our own in /etc: {os.strerror(ctypes.get_errno())}")
+
+
+class NameServer:
+    """A name server on 127.0.0.1:53, a network of our own, that answers nothing at first, and later
+    every name with 127.0.0.1."""
+
+    def __init__(self):
+        own_network()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 53))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def asked(self):
+        """Did anybody ask so far?"""
+        try:
+            return bool(self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return False
+
+    def speak(self):
+        """Answer, what was asked before included."""
+        net.Task(self._answer)
+
+    def _answer(self):
+        while True:
+            query, client = self.socket.recvfrom(512)
+            question = query[12:query.index(b"\0", 12) + 5]
+            (kind,) = struct.unpack("!H", question[-4:-2])
+            # RFC 1035, section 4.1; the name is a pointer to that of the question.
+            record = struct.pack("!HHHIH4s", 0xC00C, 1, 1, 60, 4, socket.inet_aton("127.0.0.1"))
+            found = [record] if kind == 1 else []
+            header = query[:2] + struct.pack("!HHHHH", 0x8180, 1, len(found), 0, 0)
+            self.socket.sendto(header + question + b"".join(found), client)
 
 
 @test()
@@ -241,7 +288,7 @@ def black_hole_among_addresses(t):
     """a server's first address that does not answer leaves its second one half of connect_timeout:
     it used to take all of it"""
     front, port = t.address(), t.port()
-    own_hosts(t.write("hosts", "127.0.0.2 twins.test\n127.0.0.3 twins.test\n"))
+    own_names(t, hosts="127.0.0.2 twins.test\n127.0.0.3 twins.test\n")
     found = socket.getaddrinfo("twins.test", port, type=socket.SOCK_STREAM)
     hole, alive = (f"{where[0]}:{port}" for *_, where in found)
     with full_server(hole), net.listen(alive) as listener:
@@ -322,3 +369,100 @@ def no_connection_to_itself(t):
                     net.connect(front) as client:
                 client.sendall(b"x")
                 check_equal(client.recv(1), b"", "an answer from nobody")
+
+
+@test()
+def unknown_name(t):
+    """a server whose name nobody knows is warned of once, and every client gets another server"""
+    own_names(t)
+    front = t.address()
+    with Servers(t, "b") as servers:
+        lines = {"a": f"nobody.test:{t.port()}", "b": servers.addresses["b"]}
+        began = time.monotonic()
+        with t.daemon(config(front, lines)) as daemon:
+            check(time.monotonic() - began < 2.5 * t.scale, "the start waited for the name")
+            check_equal({who(front) for _ in range(12)}, {"b"}, "the servers that got clients")
+            found = daemon.log_lines(r"warning.*back.*\ba \(nobody.test:.*no such name.*every 10 s")
+            check_equal(len(found), 1, "warnings that the name is not known")
+            check(daemon.log_lines(r"\ba \(nobody.test:.*the name is not known yet; trying the next"),
+                  "no log line about a client that got another server")
+
+
+@test()
+def name_becomes_known(t):
+    """a server whose name /etc/hosts gets only later is tried every 10 s, and has clients then"""
+    own_names(t)
+    front, port = t.address(), t.port()
+    with Servers(t, "a") as servers:
+        servers.start("a", f"127.0.0.7:{port}")
+        with t.daemon(config(front, {"a": f"late.test:{port}"})) as daemon:
+            check_equal(net.fate(front), "reset", "the client's end while the name is not known")
+            t.write("hosts", "127.0.0.7 late.test\n")
+            t.eventually(lambda: daemon.log_lines(r"notice.*late.test.*known: 127.0.0.7:"),
+                         "the log says that the name is known", within=14)
+            check_equal(who(front), "a", "the server")
+
+
+@test()
+def name_of_its_own_listener(t):
+    """a name with an address that leads back to the proxy's own listener is an error in the log; its
+    other address is used"""
+    front = t.address()
+    port = front.rpartition(":")[2]
+    own_names(t, hosts="127.0.0.1 both.test\n127.0.0.7 both.test\n")
+    with Servers(t, "") as servers:
+        servers.start("a", f"127.0.0.7:{port}")
+        with t.daemon(config(front, {"a": f"both.test:{port}"})) as daemon:
+            check_equal({who(front) for _ in range(6)}, {"a"}, "the servers that got clients")
+            found = daemon.log_lines(r"error.*back.*both.test.*round for ever")
+            check(len(found) == 1 and front in found[0], f"the log has {found}")
+
+
+@test()
+def silent_name_server(t):
+    """a name server that does not answer delays the start by 3 s and nothing else, and when it does
+    answer the name is known"""
+    with NameServer() as name_server, Servers(t, "b") as servers:
+        own_names(t, "dns", servers=SLOW_RESOLVER)
+        front, port = t.address(), t.port()
+        servers.start("a", f"127.0.0.1:{port}")
+        lines = {"a": f"far.test:{port}", "b": servers.addresses["b"]}
+        began = time.monotonic()
+        with t.daemon(config(front, lines)) as daemon:
+            took = time.monotonic() - began
+            check(2.9 < took < 3 + 3 * t.scale, f"the start took {took:.1f} s")
+            check_equal({who(front) for _ in range(6)}, {"b"}, "the servers that got clients")
+            check(daemon.log_lines(r"warning.*far.test.*still being looked up"), "no warning")
+            name_server.speak()
+            t.eventually(lambda: daemon.log_lines(r"notice.*far.test.*known: 127.0.0.1:"),
+                         "the log says that the name is known")
+            check_equal({who(front) for _ in range(6)}, {"a", "b"}, "the servers afterwards")
+
+
+@test()
+def stop_during_lookup(t):
+    """a name server that does not answer does not keep it from ending, and the log names what is
+    left"""
+    with NameServer():
+        own_names(t, "dns", servers=SLOW_RESOLVER)
+        with t.daemon(config(t.address(), {"a": "far.test:7"})) as daemon:
+            began = time.monotonic()
+            daemon.stop()
+            check(time.monotonic() - began < 5 + 3 * t.scale, "it took long")
+            check(daemon.log_lines("look up a host name"), "the log does not name what is left")
+
+
+@test()
+def check_asks_nobody(t):
+    """-t and --dump-config take a server's host name by its form and ask no name server"""
+    path = t.write("c.ini", config(t.address(), {"a": "db.example.com:5432 weight=2"}))
+    with NameServer() as name_server:
+        own_names(t, "dns", servers=SLOW_RESOLVER + "options timeout:1 attempts:1\n")
+        done = t.reactord("-t", "-c", path)
+        check_equal((done.code, done.err), (0, ""), "exit code and stderr of -t")
+        dump = t.reactord("--dump-config", "-c", path)
+        check(re.search(r"^server\.a = db\.example\.com:5432 weight=2$", dump.out, re.M), dump.out)
+        check(not name_server.asked(), "the name server was asked")
+        with contextlib.suppress(socket.gaierror):
+            socket.getaddrinfo("db.example.com", 5432)
+        check(name_server.asked(), "nobody ever asks this name server: the test asks nothing")

@@ -41,6 +41,7 @@ static const struct server_conf conf = {.boss = {.threads = 2, .accept_batch = 1
                                                    .io_ratio = 50,
                                                    .task_quantum_ns = 5 * NS_PER_MS,
                                                    .max_pending_tasks = 4096},
+                                        .executor = {.threads = 1, .max_pending_tasks = 16},
                                         .listeners = listeners,
                                         .n_listeners = ARRAY_LEN(listeners),
                                         .upstreams = upstreams,
@@ -163,6 +164,7 @@ static void on_drained(void *cookie)
 
 static void run_round(unsigned round)
 {
+    unsigned cut;
     struct server_events events = {.drained = on_drained};
     pthread_t visitors[CLIENTS];
     struct server *server;
@@ -179,7 +181,7 @@ static void run_round(unsigned round)
         server_drain(server);
         usleep(round % 4 * 20000);
     }
-    server_stop(server);
+    STRESS_CHECK(server_stop(server, &cut) == 0);
     STRESS_CHECK(server_sessions(server) == 0);
     STRESS_CHECK(atomic_load(&drained) == 1);
     atomic_store(&round_over, true);

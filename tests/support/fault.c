@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 struct fault {
@@ -16,7 +17,7 @@ struct fault {
     atomic_int error;
 };
 
-static struct fault faults[FAULT_SPLICE + 1];
+static struct fault faults[FAULT_EPOLL_WAIT + 1];
 
 void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error)
 {
@@ -44,15 +45,25 @@ static bool take(atomic_uint *left)
     return false;
 }
 
-/* The planned errno, or 0 when the call is to be passed on. */
-static int strike(enum fault_call call)
+/* Is the call to fail, and with what? */
+static bool strike(enum fault_call call, int *error)
 {
     struct fault *f = &faults[call];
 
     atomic_fetch_add(&f->calls, 1);
     if (atomic_load(&f->times) == 0 || take(&f->skip) || !take(&f->times))
+        return false;
+    *error = atomic_load(&f->error);
+    return true;
+}
+
+/* As a system call returns it. */
+static int outcome(int error)
+{
+    if (error == 0)
         return 0;
-    return atomic_load(&f->error);
+    errno = error;
+    return -1;
 }
 
 int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
@@ -60,40 +71,62 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
 {
     int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
         dlsym(RTLD_NEXT, "pthread_create");
-    int error = strike(FAULT_PTHREAD_CREATE);
+    int error;
 
-    return error ? error : next(thread, attr, start, arg);
+    return strike(FAULT_PTHREAD_CREATE, &error) ? error : next(thread, attr, start, arg);
 }
 
 int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len, int flags)
 {
     int (*next)(int, __SOCKADDR_ARG, socklen_t *, int) = dlsym(RTLD_NEXT, "accept4");
-    int error = strike(FAULT_ACCEPT4);
+    int error;
 
-    if (!error)
-        return next(fd, addr, len, flags);
-    errno = error;
-    return -1;
+    return strike(FAULT_ACCEPT4, &error) ? outcome(error) : next(fd, addr, len, flags);
 }
 
 ssize_t send(int fd, const void *data, size_t len, int flags)
 {
     ssize_t (*next)(int, const void *, size_t, int) = dlsym(RTLD_NEXT, "send");
-    int error = strike(FAULT_SEND);
+    int error;
 
-    if (!error)
-        return next(fd, data, len, flags);
-    errno = error;
-    return -1;
+    return strike(FAULT_SEND, &error) ? outcome(error) : next(fd, data, len, flags);
 }
 
 ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_t len, unsigned flags)
 {
     ssize_t (*next)(int, off64_t *, int, off64_t *, size_t, unsigned) = dlsym(RTLD_NEXT, "splice");
-    int error = strike(FAULT_SPLICE);
+    int error;
 
-    if (!error)
-        return next(from, from_at, to, to_at, len, flags);
-    errno = error;
-    return -1;
+    return strike(FAULT_SPLICE, &error) ? outcome(error)
+                                        : next(from, from_at, to, to_at, len, flags);
+}
+
+int epoll_create1(int flags)
+{
+    int (*next)(int) = dlsym(RTLD_NEXT, "epoll_create1");
+    int error;
+
+    return strike(FAULT_EPOLL_CREATE1, &error) ? outcome(error) : next(flags);
+}
+
+int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+    int (*next)(int, int, int, struct epoll_event *) = dlsym(RTLD_NEXT, "epoll_ctl");
+    int error;
+
+    return strike(FAULT_EPOLL_CTL, &error) ? outcome(error) : next(epfd, op, fd, event);
+}
+
+int epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
+{
+    static int (*_Atomic found)(int, struct epoll_event *, int,
+                                int); /* looking it up takes longer */
+    int (*next)(int, struct epoll_event *, int, int) = atomic_load(&found);
+    int error;
+
+    if (!next) {
+        next = dlsym(RTLD_NEXT, "epoll_wait");
+        atomic_store(&found, next);
+    }
+    return strike(FAULT_EPOLL_WAIT, &error) ? outcome(error) : next(epfd, events, n, timeout_ms);
 }

@@ -1,20 +1,29 @@
 /*
  * support/fault: system calls that fail when a test says so.
  *
- * Every test program is linked with functions of these names in front of the C library's; they pass the call on
- * unless a fault is planned.
+ * Every test program is linked with functions of these names in front of the C library's, also for the libraries it
+ * uses; they pass the call on unless a fault is planned.
  */
 #ifndef SUPPORT_FAULT_H
 #define SUPPORT_FAULT_H
 
-enum fault_call { FAULT_PTHREAD_CREATE, FAULT_ACCEPT4, FAULT_SEND, FAULT_SPLICE };
+enum fault_call {
+    FAULT_PTHREAD_CREATE,
+    FAULT_ACCEPT4,
+    FAULT_SEND,
+    FAULT_SPLICE,
+    FAULT_EPOLL_CREATE1,
+    FAULT_EPOLL_CTL,
+    FAULT_EPOLL_WAIT
+};
 
 /* As `times`: from now on always. */
 #define FAULT_ALWAYS 0xffffffffu
 
 /*
  * fault_plan(call, skip, times, error):
- * Let the next ${skip} calls pass and the ${times} after them fail with the errno ${error}. 0 times: none fail.
+ * Let the next ${skip} calls pass and the ${times} after them fail with the errno ${error}; with an ${error} of 0 they do
+ * nothing and return 0 (no events, nothing sent). 0 times: none fail.
  *
  * Thread: any
  * Errors: none

@@ -66,6 +66,12 @@ START_TEST(what_the_file_does_not_say_is_the_default)
     ck_assert_int_eq(file.config->server.worker.task_quantum_ns, 10 * NS_PER_MS);
     ck_assert_uint_eq(file.config->server.worker.max_pending_tasks, 1000000);
     ck_assert_int_eq(file.config->server.worker.chooser, CHOOSER_ROUND_ROBIN);
+    ck_assert_uint_eq(file.config->server.worker.rebuild_threshold, 512);
+    ck_assert_int_eq(file.config->server.worker.stall_threshold_ns, 500 * NS_PER_MS);
+    ck_assert_int_eq(file.config->server.worker.cpus.affinity, SERVER_AFFINITY_OFF);
+    ck_assert_int_eq(file.config->server.boss.cpus.affinity, SERVER_AFFINITY_OFF);
+    ck_assert_uint_eq(file.config->server.executor.threads, 4);
+    ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, 16384);
 }
 END_TEST
 
@@ -73,9 +79,11 @@ START_TEST(what_the_file_says_is_there)
 {
     ck_assert_int_eq(load("[reactord]\nuser = nobody\ngroup = 65534\npid_file = /run/r.pid\n"
                           "log = syslog\nlog_level = debug\ndrain_timeout = 0\n"
-                          "[boss]\nthreads = 2\naccept_batch = 1\n"
+                          "[boss]\nthreads = 2\naccept_batch = 1\ncpu_affinity = auto\n"
                           "[worker]\nthreads = 4\nio_ratio = 100%\ntask_quantum = 1s\n"
                           "max_pending_tasks = 16\nchooser = least_connections\n"
+                          "rebuild_threshold = 0\nstall_threshold = 1h\ncpu_affinity = 8, 0-3\n"
+                          "[executor]\nthreads = 64\nmax_pending_tasks = 2147483647\n"
                           "[listen e]\naddress = *:7\nservice = echo\npipeline = log\n"
                           "backlog = 1\nreuseport = 2\nsplice = on\nidle_timeout = 0\n"
                           "half_close_timeout = 365d\n"),
@@ -93,6 +101,14 @@ START_TEST(what_the_file_says_is_there)
     ck_assert_int_eq(file.config->server.worker.task_quantum_ns, NS_PER_S);
     ck_assert_uint_eq(file.config->server.worker.max_pending_tasks, 16);
     ck_assert_int_eq(file.config->server.worker.chooser, CHOOSER_LEAST_CONNECTIONS);
+    ck_assert_uint_eq(file.config->server.worker.rebuild_threshold, 0);
+    ck_assert_int_eq(file.config->server.worker.stall_threshold_ns, 3600 * NS_PER_S);
+    ck_assert_int_eq(file.config->server.worker.cpus.affinity, SERVER_AFFINITY_LIST);
+    ck_assert_uint_eq(file.config->server.worker.cpus.n, 5);
+    ck_assert_uint_eq(file.config->server.worker.cpus.list[0], 8);
+    ck_assert_int_eq(file.config->server.boss.cpus.affinity, SERVER_AFFINITY_AUTO);
+    ck_assert_uint_eq(file.config->server.executor.threads, 64);
+    ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, INT32_MAX);
     ck_assert_uint_eq(file.config->server.listeners[0].n_addresses, 2);
     ck_assert(file.config->server.listeners[0].log_handler);
     ck_assert_uint_eq(file.config->server.listeners[0].reuseport, 2);
@@ -153,12 +169,15 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
     text = dump();
     ck_assert_str_eq(text, "[reactord]\nuser =\ngroup =\npid_file =\nlog = stderr\n"
                            "log_level = info\ndrain_timeout = 30s\n\n"
-                           "[boss]\nthreads = 1\naccept_batch = 64\n\n"
+                           "[boss]\nthreads = 1\naccept_batch = 64\ncpu_affinity = off\n\n"
+                           "[executor]\nthreads = 4\nmax_pending_tasks = 16384\n\n"
                            "[listen e]\naddress = 127.0.0.1:7\nservice = echo\nupstream =\n"
                            "pipeline =\nbacklog = 4096\nreuseport = 1\nsplice = auto\n"
                            "idle_timeout = 1h\nhalf_close_timeout = 5m\n\n"
                            "[worker]\nthreads = 0\nio_ratio = 70%\ntask_quantum = 10ms\n"
-                           "max_pending_tasks = 1000000\nchooser = round_robin\n\n"
+                           "max_pending_tasks = 1000000\nchooser = round_robin\n"
+                           "rebuild_threshold = 512\nstall_threshold = 500ms\n"
+                           "cpu_affinity = off\n\n"
                            "[upstream u]\nserver.b = @b\nserver.a = @a\nbalance = round_robin\n"
                            "connect_timeout = 5s\nretries = 3\n");
     free(text);
@@ -185,6 +204,7 @@ static const char *const dumped[] = {
     PROXY ECHO SERVER "server.b = /run/b weight=3 backup\n[boss]\nthreads = 3\n",
     "[listen e]\nservice = echo\naddress = *:7, @x, [fe80::1%lo]:8, [::ffff:127.0.0.1]:9\n",
     "[listen e]\nservice = echo\naddress = \"/run/a#b\"\n",
+    ECHO "[worker]\nstall_threshold = 0\ncpu_affinity = \" 0-3 , 8\"\n[executor]\nthreads = 1\n",
     "[listen e]\nservice = echo\naddress = '/run/a\"b'\n",
     "[listen e]\nservice = echo\naddress = \"/run/it's\"\n",
     "[listen e]\nservice = echo\naddress = \"/run/x\\\"\n",

@@ -6,6 +6,7 @@
 
 #include "daemon/config.h"
 #include "support/config_file.h"
+#include "support/names.h"
 #include "support/text_file.h"
 
 static struct config_file file;
@@ -41,14 +42,16 @@ static const struct {
     {ECHO "[boss]\nacept_batch = 2\n",
      "t.ini:5: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)"},
     {ECHO "[boss]\nworkers = 2\n",
-     "t.ini:5: [boss] workers: unknown option (threads, accept_batch)"},
+     "t.ini:5: [boss] workers: unknown option (threads, accept_batch, cpu_affinity)"},
     {ECHO "[boss]\nio_ratio = 2\n",
      "t.ini:5: [boss] io_ratio: unknown option here (it belongs to [worker])"},
     {ECHO "max_connections = 2\n", "t.ini:4: [listen e] max_connections: unknown option ("},
     {ECHO "[wroker]\nthreads = 2\n", "t.ini:4: [wroker] is not known (did you mean [worker]?)"},
     {"[lisen e]\naddress = @x\n", "t.ini:1: [lisen e] is not known (did you mean [listen NAME]?)"},
-    {ECHO "[executor]\n", "t.ini:4: [executor] is not known ([reactord], [boss], [worker], "
-                          "[listen NAME], [upstream NAME])"},
+    {ECHO "[boss]\nmax_pending_tasks = 20\n",
+     "t.ini:5: [boss] max_pending_tasks: unknown option here (it belongs to [worker], [executor])"},
+    {ECHO "[nonsense]\n", "t.ini:4: [nonsense] is not known ([reactord], [boss], [worker], "
+                          "[executor], [listen NAME], [upstream NAME])"},
     {ECHO "[boss b]\n", "t.ini:4: [boss b] has a name of its own ([boss])"},
     {ECHO "[upstream]\n", "t.ini:4: [upstream] has no name of its own ([upstream NAME])"},
     {ECHO "[upstream a23456789012345678901234567890123]\n",
@@ -72,6 +75,21 @@ static const struct {
     {ECHO "[boss]\nthreads = \x80\xff\n", "t.ini:5: [boss] threads: '\\x80\\xff' is not a plain "},
     {ECHO "[worker]\nio_ratio = 0\n",
      "t.ini:5: [worker] io_ratio: '0' is out of range (1 to 100, in percent)"},
+    {ECHO "[worker]\nrebuild_threshold = 2\n",
+     "t.ini:5: [worker] rebuild_threshold: '2' is out of range (0, or 3 to 1000000)"},
+    {ECHO "[worker]\nstall_threshold = 1ms\n",
+     "t.ini:5: [worker] stall_threshold: '1ms' is out of range (0, or 10ms to 1h, in us, ms, s, m, "
+     "h or d)"},
+    {ECHO "[worker]\nstall_threshold = 2h\n", "t.ini:5: [worker] stall_threshold: '2h' is out of "},
+    {ECHO "[worker]\ncpu_affinity = atuo\n",
+     "t.ini:5: [worker] cpu_affinity: 'atuo' is not known; did you mean 'auto'? (off, auto, or "
+     "processor numbers such as 0-3,8)"},
+    {ECHO "[boss]\ncpu_affinity = 1,1024\n",
+     "t.ini:5: [boss] cpu_affinity: '1024' is above 1023, the highest number of a processor (off, "},
+    {ECHO "[executor]\nthreads = 0\n",
+     "t.ini:5: [executor] threads: '0' is out of range (1 to 64)"},
+    {ECHO "[executor]\nmax_pending_tasks = 15\n",
+     "t.ini:5: [executor] max_pending_tasks: '15' is out of range (16 to 2147483647)"},
     {ECHO "idle_timeout = 10\n",
      "t.ini:4: [listen e] idle_timeout: '10' is not a number with a unit (0 to 365d, in us, ms, s, "
      "m, h or d)"},
@@ -126,10 +144,15 @@ static const struct {
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=0\n",
      "t.ini:6: [upstream u] server.a: '0' is not a weight from 1 to 256 (ADDRESS [weight=1..256] "
      "[backup])"},
-    {PROXY "[upstream u]\nserver.a = nosuchname.invalid:9\n", "t.ini:6: [upstream u] server.a: "},
+    {PROXY "[upstream u]\nserver.a = no-.such.name:9\n",
+     "t.ini:6: [upstream u] server.a: 'no-.such.name:9' is not an address (ADDRESS "},
+    {PROXY "[upstream u]\nserver.a = db.example.com:99999\n",
+     "t.ini:6: [upstream u] server.a: the port of 'db.example.com:99999' is not 1 to 65535 "},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:8\n",
      "t.ini:6: [upstream u] server.a: '127.0.0.1:8' is where [listen p] listens, so that a "
      "connection would go round for ever "},
+    {PROXY "[upstream u]\nserver.a = localhost:8\n",
+     "t.ini:6: [upstream u] server.a: 'localhost:8' is where [listen p] listens"},
     {"[listen p]\naddress = *:8\nservice = proxy\nupstream = u\n"
      "[upstream u]\nserver.x = @x\nserver.a = 127.0.0.2:8\n",
      "t.ini:7: [upstream u] server.a: '127.0.0.2:8' is where [listen p] listens"},
@@ -242,6 +265,15 @@ START_TEST(a_proxy_to_an_echo_of_our_own_is_no_loop)
 }
 END_TEST
 
+START_TEST(a_host_name_is_taken_and_nobody_is_asked_for_it)
+{
+    ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = p.example.com:8\nserver.b = b:9 backup\n"
+                                "server.c = localhost:9\n"),
+                     0);
+    ck_assert_uint_eq(names_asked(), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("daemon/config_check");
@@ -250,13 +282,13 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tc, text_file_enter, teardown);
-    tcase_set_timeout(tc, 60); /* of the name service */
     tcase_add_loop_test(tc, a_problem_is_told_by_its_line, 0, ARRAY_LEN(broken));
     tcase_add_loop_test(tc, a_problem_is_told_once, 0, ARRAY_LEN(broken));
     tcase_add_test(tc, a_file_that_cannot_be_read_is_told);
     tcase_add_test(tc, all_problems_of_a_file_are_told_in_its_order);
     tcase_add_test(tc, a_loop_over_several_proxies_is_told_at_each_of_its_servers);
     tcase_add_test(tc, a_proxy_to_an_echo_of_our_own_is_no_loop);
+    tcase_add_test(tc, a_host_name_is_taken_and_nobody_is_asked_for_it);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

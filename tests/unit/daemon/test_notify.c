@@ -3,45 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/notify.h"
-
-static int manager_fd;
-
-/* A service manager's socket, in the abstract name space so that nothing stays behind. */
-static void setup(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char name[64];
-    int len = snprintf(name, sizeof(name), "@reactord-test-notify-%ld", (long)getpid());
-
-    memcpy(address.sun_path + 1, name + 1, (size_t)len - 1);
-    manager_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    ck_assert_int_ge(manager_fd, 0);
-    ck_assert_int_eq(bind(manager_fd, (struct sockaddr *)&address,
-                          (socklen_t)offsetof(struct sockaddr_un, sun_path) + (socklen_t)len),
-                     0);
-    ck_assert_int_eq(setenv("NOTIFY_SOCKET", name, 1), 0);
-}
-
-static void teardown(void)
-{
-    close(manager_fd);
-}
-
-/* The next message that arrived, "" for none. */
-static const char *received(void)
-{
-    static char message[512];
-    ssize_t n = recv(manager_fd, message, sizeof(message) - 1, 0);
-
-    message[n > 0 ? n : 0] = '\0';
-    return message;
-}
+#include "support/log_lines.h"
+#include "support/manager.h"
+#include "support/suite.h"
 
 START_TEST(ready_is_told_with_the_process_and_a_status)
 {
@@ -50,28 +18,28 @@ START_TEST(ready_is_told_with_the_process_and_a_status)
     notify_ready("Accepting, listen addresses: %d", 3);
     snprintf(expected, sizeof(expected),
              "READY=1\nMAINPID=%ld\nSTATUS=Accepting, listen addresses: 3\n", (long)getpid());
-    ck_assert_str_eq(received(), expected);
+    ck_assert_str_eq(manager_received(), expected);
 }
 END_TEST
 
 START_TEST(stopping_is_told_with_a_status)
 {
     notify_stopping("Draining, sessions left: %u", 2u);
-    ck_assert_str_eq(received(), "STOPPING=1\nSTATUS=Draining, sessions left: 2\n");
+    ck_assert_str_eq(manager_received(), "STOPPING=1\nSTATUS=Draining, sessions left: 2\n");
 }
 END_TEST
 
 START_TEST(a_status_alone_changes_no_state)
 {
     notify_status("Draining, sessions left: %u", 1u);
-    ck_assert_str_eq(received(), "STATUS=Draining, sessions left: 1\n");
+    ck_assert_str_eq(manager_received(), "STATUS=Draining, sessions left: 1\n");
 }
 END_TEST
 
 START_TEST(an_extension_is_told_in_microseconds)
 {
     notify_extend(20 * NS_PER_S);
-    ck_assert_str_eq(received(), "EXTEND_TIMEOUT_USEC=20000000\n");
+    ck_assert_str_eq(manager_received(), "EXTEND_TIMEOUT_USEC=20000000\n");
 }
 END_TEST
 
@@ -83,9 +51,52 @@ START_TEST(a_status_that_is_too_long_is_cut)
     memset(status, 'x', sizeof(status) - 1);
     status[sizeof(status) - 1] = '\0';
     notify_status("%s", status);
-    message = received();
+    message = manager_received();
     ck_assert_uint_gt(strlen(message), 200);
     ck_assert_str_eq(message + strlen(message) - 2, "x\n");
+}
+END_TEST
+
+START_TEST(the_watchdog_is_fed_twice_in_its_period)
+{
+    char pid[32];
+
+    snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    manager_watch("30000000", NULL);
+    ck_assert_int_eq(notify_watchdog_interval_ns(), 15 * NS_PER_S);
+    manager_watch("30000000", pid);
+    ck_assert_int_eq(notify_watchdog_interval_ns(), 15 * NS_PER_S);
+    notify_watchdog();
+    ck_assert_str_eq(manager_received(), "WATCHDOG=1");
+}
+END_TEST
+
+START_TEST(a_watchdog_of_nobody_or_of_another_process_is_never_fed)
+{
+    char pid[32];
+
+    ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
+    snprintf(pid, sizeof(pid), "%ld", (long)getppid());
+    manager_watch("30000000", pid);
+    ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
+}
+END_TEST
+
+static const char *const bad_periods[] = {"", "0", "-1", "30s", "18446744073709551615"};
+
+START_TEST(a_period_that_is_no_number_of_microseconds_is_told_and_never_fed)
+{
+    log_lines_capture(LOG_LEVEL_WARNING);
+    manager_watch(bad_periods[_i], NULL);
+    ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
+    ck_assert_uint_eq(log_lines_with("systemd's watchdog is not fed: WATCHDOG_USEC "), 1);
+}
+END_TEST
+
+START_TEST(a_period_beyond_the_clock_is_never)
+{
+    manager_watch("18446744073709551614", NULL);
+    ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
 }
 END_TEST
 
@@ -96,38 +107,36 @@ START_TEST(without_a_service_manager_nothing_is_sent)
     notify_stopping("stopping");
     notify_status("status");
     notify_extend(NS_PER_S);
-    ck_assert_str_eq(received(), "");
+    notify_watchdog();
+    ck_assert_str_eq(manager_received(), "");
 }
 END_TEST
 
 START_TEST(a_service_manager_that_is_gone_is_no_error)
 {
-    close(manager_fd);
+    manager_close();
     notify_ready("ready");
     notify_status("status");
-    manager_fd = -1;
 }
 END_TEST
 
 int main(void)
 {
     Suite *suite = suite_create("daemon/notify");
-    TCase *tc = tcase_create("notify");
-    SRunner *runner;
-    int failed;
+    TCase *tc = suite_group(suite, "notify");
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, manager_open, manager_close);
     tcase_add_test(tc, ready_is_told_with_the_process_and_a_status);
     tcase_add_test(tc, stopping_is_told_with_a_status);
     tcase_add_test(tc, a_status_alone_changes_no_state);
     tcase_add_test(tc, an_extension_is_told_in_microseconds);
     tcase_add_test(tc, a_status_that_is_too_long_is_cut);
+    tcase_add_test(tc, the_watchdog_is_fed_twice_in_its_period);
+    tcase_add_test(tc, a_watchdog_of_nobody_or_of_another_process_is_never_fed);
+    tcase_add_loop_test(tc, a_period_that_is_no_number_of_microseconds_is_told_and_never_fed, 0,
+                        ARRAY_LEN(bad_periods));
+    tcase_add_test(tc, a_period_beyond_the_clock_is_never);
     tcase_add_test(tc, without_a_service_manager_nothing_is_sent);
     tcase_add_test(tc, a_service_manager_that_is_gone_is_no_error);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -11,12 +11,14 @@
 #include "daemon/config.h"
 #include "daemon/option.h"
 #include "daemon/option_kind.h"
+#include "support/names.h"
 
 /* Room for the struct of any section, so that a row can be tried without knowing which it has. */
 static union {
     struct process_conf process;
     struct server_boss_conf boss;
     struct server_worker_conf worker;
+    struct server_executor_conf executor;
     struct listener_conf listener;
     struct upstream_conf upstream;
 } conf;
@@ -136,7 +138,7 @@ START_TEST(an_empty_value_is_refused_unless_it_is_the_default)
 }
 END_TEST
 
-/* One end of `LEAST to MOST`, as the kind of ${o} reads it. */
+/* One end of `LEAST to MOST` or `0, or LEAST to MOST`, as the kind of ${o} reads it. */
 static int64_t bound(const struct option *o, const char *text)
 {
     int64_t ns = -1;
@@ -158,12 +160,14 @@ static bool is_number(const struct option *o)
 START_TEST(the_range_that_is_shown_is_the_range_that_holds)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
+        bool zero = (row(i)->flags & OPTION_ZERO) != 0;
         char least[32], most[32];
         struct option_value v;
 
         if (!is_number(row(i)))
             continue;
-        ck_assert_int_eq(sscanf(row(i)->allowed, "%31s to %31s", least, most), 2);
+        ck_assert_int_eq(
+            sscanf(row(i)->allowed, zero ? "0, or %31s to %31s" : "%31s to %31s", least, most), 2);
         ck_assert_msg(bound(row(i), least) == row(i)->min, "%s", row(i)->key);
         ck_assert_msg(bound(row(i), most) == row(i)->max, "%s", row(i)->key);
         v = value(row(i), row(i)->key, least);
@@ -171,6 +175,24 @@ START_TEST(the_range_that_is_shown_is_the_range_that_holds)
         v = value(row(i), row(i)->key, most);
         ck_assert_msg(option_set(row(i), &v) == 0, "%s", row(i)->key);
     }
+}
+END_TEST
+
+START_TEST(a_zero_besides_the_range_is_allowed_and_nothing_between)
+{
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "0"), 0);
+    ck_assert_uint_eq(conf.worker.rebuild_threshold, 0);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "1"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "2"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "3"), 0);
+    ck_assert_uint_eq(conf.worker.rebuild_threshold, 3);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "1000001"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "0"), 0);
+    ck_assert_int_eq(conf.worker.stall_threshold_ns, 0);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "9999us"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "10ms"), 0);
+    ck_assert_int_eq(conf.worker.stall_threshold_ns, 10 * NS_PER_MS);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "61m"), -EINVAL);
 }
 END_TEST
 
@@ -200,6 +222,10 @@ START_TEST(a_value_goes_to_its_field)
     ck_assert_int_eq(conf.worker.task_quantum_ns, 20 * NS_PER_MS);
     ck_assert_int_eq(try(OPTION_WORKER, "chooser", "p2c"), 0);
     ck_assert_int_eq(conf.worker.chooser, CHOOSER_P2C);
+    ck_assert_int_eq(try(OPTION_EXECUTOR, "threads", "3"), 0);
+    ck_assert_uint_eq(conf.executor.threads, 3);
+    ck_assert_int_eq(try(OPTION_EXECUTOR, "max_pending_tasks", "17"), 0);
+    ck_assert_uint_eq(conf.executor.max_pending_tasks, 17);
     ck_assert_int_eq(try(OPTION_LISTEN, "splice", "off"), 0);
     ck_assert_int_eq(conf.listener.splice, SPLICE_OFF);
     ck_assert_int_eq(try(OPTION_LISTEN, "half_close_timeout", "2m"), 0);
@@ -279,7 +305,17 @@ START_TEST(a_server_has_an_address_and_perhaps_words)
     ck_assert_uint_eq(servers[0].weight, 256);
     ck_assert(servers[0].backup);
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.c", "localhost:7"), 0);
-    ck_assert_uint_ge(servers[0].n_addresses, 1);
+    ck_assert_uint_eq(servers[0].n_addresses, 2);
+}
+END_TEST
+
+START_TEST(a_host_name_of_a_server_is_taken_without_asking_for_it)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "db.example.com:5432 weight=2"), 0);
+    ck_assert_str_eq(servers[0].address_text, "db.example.com:5432");
+    ck_assert_uint_eq(servers[0].n_addresses, 0);
+    ck_assert_uint_eq(servers[0].weight, 2);
+    ck_assert_uint_eq(names_asked(), 0);
 }
 END_TEST
 
@@ -294,6 +330,10 @@ static const char *const bad_servers[] = {
     "127.0.0.1:7 wieght=1",
     "127.0.0.1:7, 127.0.0.1:8",
     "*:7",
+    "db..example.com:7",
+    "-db.example.com:7",
+    "db.example.com",
+    "db.example.com:0",
     " ",
 };
 
@@ -341,6 +381,7 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, each_default_is_allowed);
     tcase_add_test(tc, an_empty_value_is_refused_unless_it_is_the_default);
     tcase_add_test(tc, the_range_that_is_shown_is_the_range_that_holds);
+    tcase_add_test(tc, a_zero_besides_the_range_is_allowed_and_nothing_between);
     tcase_add_test(tc, each_word_is_shown_and_allowed);
     tcase_add_test(tc, a_value_goes_to_its_field);
     tcase_add_test(tc, the_name_of_an_upstream_is_kept_in_lower_case);
@@ -348,6 +389,7 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_listener_has_at_most_64_addresses);
     tcase_add_test(tc, a_pipeline_is_a_list_of_handlers);
     tcase_add_test(tc, a_server_has_an_address_and_perhaps_words);
+    tcase_add_test(tc, a_host_name_of_a_server_is_taken_without_asking_for_it);
     tcase_add_loop_test(tc, a_bad_server_is_refused_and_not_added, 0, ARRAY_LEN(bad_servers));
     tcase_add_test(tc, a_server_needs_an_id);
     tcase_add_test(tc, an_account_is_a_word);

@@ -26,15 +26,6 @@ static void teardown(void)
     loop_runner_destroy(loop);
 }
 
-/* Replace the loop by one that holds ${max} tasks at most. */
-static void setup_bounded(unsigned max)
-{
-    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 100 * NS_PER_MS};
-
-    loop_runner_destroy(loop);
-    loop = loop_runner_create_with(budget, max);
-}
-
 static int submit(struct tasks_counted *t)
 {
     return loop_submit(loop, LOOP_TASKS, &t->task);
@@ -227,64 +218,6 @@ START_TEST(a_lazy_task_starts_a_loop_that_has_no_thread)
 }
 END_TEST
 
-START_TEST(a_full_loop_refuses_and_leaves_the_task_with_its_caller)
-{
-    struct tasks_counted tasks[20];
-    unsigned accepted = 0;
-
-    setup_bounded(16);
-    tasks_block_begin(&block, loop);
-    for (int i = 0; i < 20; i++) {
-        int rc;
-
-        tasks_counted_init(&tasks[i]);
-        rc = i % 2 ? submit(&tasks[i]) : loop_submit_lazy(loop, &tasks[i].task);
-        ck_assert_int_eq(rc, i < 15 ? 0 : -EAGAIN); /* the one that blocks is the 16th */
-        accepted += rc == 0;
-    }
-    tasks_block_end(&block);
-    loop_runner_destroy(loop);
-    for (unsigned i = 0; i < 20; i++) {
-        ck_assert_uint_eq(atomic_load(&tasks[i].run), i < accepted);
-        ck_assert_uint_eq(atomic_load(&tasks[i].dropped), 0);
-    }
-    setup();
-}
-END_TEST
-
-START_TEST(a_loop_that_was_full_accepts_again)
-{
-    struct tasks_counted tasks[4];
-
-    setup_bounded(2);
-    tasks_block_begin(&block, loop);
-    for (int i = 0; i < 4; i++)
-        tasks_counted_init(&tasks[i]);
-    ck_assert_int_eq(submit(&tasks[0]), 0);
-    ck_assert_int_eq(submit(&tasks[1]), -EAGAIN);
-    tasks_block_end(&block);
-    UNTIL(atomic_load(&tasks[0].run) == 1);
-    UNTIL(submit(&tasks[2]) == 0);
-    UNTIL(atomic_load(&tasks[2].run) == 1);
-}
-END_TEST
-
-START_TEST(the_bound_is_not_for_the_control_and_tail_lanes)
-{
-    struct tasks_counted tasks[100];
-
-    setup_bounded(1);
-    tasks_block_begin(&block, loop);
-    for (int i = 0; i < 100; i++) {
-        tasks_counted_init(&tasks[i]);
-        ck_assert_int_eq(loop_submit(loop, i % 2 ? LOOP_CONTROL : LOOP_TAIL, &tasks[i].task), 0);
-    }
-    tasks_block_end(&block);
-    for (int i = 0; i < 100; i++)
-        UNTIL(atomic_load(&tasks[i].run) == 1);
-}
-END_TEST
-
 START_TEST(waiting_tasks_are_counted)
 {
     struct tasks_counted tasks[5];
@@ -424,9 +357,6 @@ int main(void)
     tcase_add_test(tc, a_task_submitted_by_a_task_runs_before_the_loop_sleeps);
     tcase_add_test(tc, a_lazy_task_waits_for_the_next_turn_and_wakes_nobody);
     tcase_add_test(tc, a_lazy_task_starts_a_loop_that_has_no_thread);
-    tcase_add_test(tc, a_full_loop_refuses_and_leaves_the_task_with_its_caller);
-    tcase_add_test(tc, a_loop_that_was_full_accepts_again);
-    tcase_add_test(tc, the_bound_is_not_for_the_control_and_tail_lanes);
     tcase_add_test(tc, waiting_tasks_are_counted);
     tcase_add_test(tc, the_load_is_what_was_added);
     tcase_add_test(tc, a_cookie_is_kept);

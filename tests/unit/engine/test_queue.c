@@ -104,6 +104,47 @@ START_TEST(what_stands_behind_a_half_push_waits_for_it)
 }
 END_TEST
 
+START_TEST(peeking_shows_the_next_task_and_takes_none)
+{
+    ck_assert_ptr_null(queue_peek(&q));
+    queue_push(&q, &one);
+    queue_push(&q, &two);
+    ck_assert_ptr_eq(queue_peek(&q), &one);
+    ck_assert_ptr_eq(queue_peek(&q), &one);
+    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert_ptr_eq(queue_peek(&q), &two);
+    ck_assert_ptr_eq(queue_pop(&q), &two);
+    ck_assert_ptr_null(queue_peek(&q));
+    ck_assert(queue_empty(&q));
+}
+END_TEST
+
+START_TEST(peeking_sees_past_the_stub_that_stands_between_tasks)
+{
+    queue_push(&q, &one);
+    ck_assert_ptr_eq(queue_pop(&q), &one); /* which puts the stub at the end */
+    queue_push(&q, &two);
+    ck_assert_ptr_eq(queue_peek(&q), &two);
+    ck_assert_ptr_eq(queue_pop(&q), &two);
+}
+END_TEST
+
+START_TEST(peeking_sees_a_half_pushed_task_when_it_can_be_reached)
+{
+    struct task *before = half_push(&one);
+
+    ck_assert_ptr_null(queue_peek(&q));
+    atomic_store(&before->next, &one);
+    ck_assert_ptr_eq(queue_peek(&q), &one);
+    before = half_push(&two);
+    ck_assert_ptr_eq(queue_peek(&q), &one); /* it is the next, though not to be had yet */
+    ck_assert_ptr_null(queue_pop(&q));
+    atomic_store(&before->next, &two);
+    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert_ptr_eq(queue_peek(&q), &two);
+}
+END_TEST
+
 struct numbered {
     struct task task;
     unsigned producer;
@@ -170,6 +211,9 @@ int main(void)
     tcase_add_test(tc, a_popped_task_can_be_pushed_again_at_once);
     tcase_add_test(tc, a_half_pushed_task_is_there_but_cannot_be_reached);
     tcase_add_test(tc, what_stands_behind_a_half_push_waits_for_it);
+    tcase_add_test(tc, peeking_shows_the_next_task_and_takes_none);
+    tcase_add_test(tc, peeking_sees_past_the_stub_that_stands_between_tasks);
+    tcase_add_test(tc, peeking_sees_a_half_pushed_task_when_it_can_be_reached);
     tcase_add_test(tc, eight_producers_lose_nothing_and_each_keeps_its_order);
     return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include "engine/wakeup.h"
 #include "support/process.h"
 #include "support/suite.h"
+#include "support/until.h"
 
 static struct wakeup w;
 
@@ -84,6 +85,103 @@ START_TEST(clearing_what_was_not_sent_does_not_block)
 }
 END_TEST
 
+START_TEST(a_loop_that_wakes_up_in_time_by_itself_costs_nothing)
+{
+    wakeup_prepare(&w, 1000);
+    wakeup_send_before(&w, 1000);
+    wakeup_send_before(&w, 1001);
+    wakeup_send_before(&w, CLOCK_NEVER);
+    ck_assert_uint_eq(atomic_load(&w.sent), 0);
+    ck_assert(!readable());
+    wakeup_send(&w); /* it still counts as asleep */
+    ck_assert_uint_eq(atomic_load(&w.sent), 1);
+}
+END_TEST
+
+START_TEST(a_loop_that_would_sleep_too_long_is_woken_once)
+{
+    wakeup_prepare(&w, 1000);
+    wakeup_send_before(&w, 999);
+    wakeup_send_before(&w, 1);
+    ck_assert_uint_eq(atomic_load(&w.sent), 1);
+    ck_assert(readable());
+}
+END_TEST
+
+START_TEST(a_sleep_without_end_is_too_long_for_every_instant_but_never)
+{
+    wakeup_prepare(&w, CLOCK_NEVER);
+    wakeup_send_before(&w, CLOCK_NEVER);
+    ck_assert_uint_eq(atomic_load(&w.sent), 0);
+    wakeup_send_before(&w, CLOCK_NEVER - 1);
+    ck_assert_uint_eq(atomic_load(&w.sent), 1);
+}
+END_TEST
+
+START_TEST(an_awake_loop_is_not_woken_for_an_instant)
+{
+    wakeup_send_before(&w, 0);
+    wakeup_send_before(&w, clock_now_ns());
+    ck_assert_uint_eq(atomic_load(&w.sent), 0);
+    ck_assert(!readable());
+}
+END_TEST
+
+START_TEST(waiting_lasts_until_its_instant_and_no_shorter)
+{
+    int64_t at_ns = clock_now_ns() + 30 * NS_PER_MS;
+
+    wakeup_wait(&w, at_ns);
+    ck_assert_int_ge(clock_now_ns(), at_ns);
+    ck_assert_int_lt(since_ms(at_ns), 5000);
+}
+END_TEST
+
+START_TEST(waiting_for_an_instant_that_is_past_does_not_wait)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    for (int i = 0; i < 100; i++) {
+        wakeup_wait(&w, began_at_ns);
+        wakeup_wait(&w, 0);
+    }
+    ck_assert_int_lt(since_ms(began_at_ns), 5000);
+}
+END_TEST
+
+START_TEST(waiting_ends_with_what_was_sent_before)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    wakeup_prepare(&w, CLOCK_NEVER);
+    wakeup_send(&w);
+    wakeup_wait(&w, CLOCK_NEVER);
+    ck_assert_int_lt(since_ms(began_at_ns), 5000);
+    ck_assert(!readable()); /* and the next wait lasts again */
+}
+END_TEST
+
+static void *send_later(void *arg)
+{
+    PAUSE_MS(30);
+    wakeup_send(&w);
+    return arg;
+}
+
+START_TEST(waiting_ends_when_another_thread_sends)
+{
+    int64_t began_at_ns = clock_now_ns();
+    pthread_t sender;
+
+    wakeup_prepare(&w, CLOCK_NEVER);
+    pthread_create(&sender, NULL, send_later, NULL);
+    wakeup_wait(&w, began_at_ns + 20 * NS_PER_S);
+    ck_assert_int_lt(since_ms(began_at_ns), 10000);
+    pthread_join(sender, NULL);
+    ck_assert(!readable());
+}
+END_TEST
+
 static void *send_one(void *arg)
 {
     wakeup_send(&w);
@@ -145,6 +243,14 @@ int main(void)
     tcase_add_test(tc, a_sleep_with_a_deadline_is_ended_too);
     tcase_add_test(tc, a_loop_that_woke_by_itself_costs_nothing);
     tcase_add_test(tc, clearing_what_was_not_sent_does_not_block);
+    tcase_add_test(tc, a_loop_that_wakes_up_in_time_by_itself_costs_nothing);
+    tcase_add_test(tc, a_loop_that_would_sleep_too_long_is_woken_once);
+    tcase_add_test(tc, a_sleep_without_end_is_too_long_for_every_instant_but_never);
+    tcase_add_test(tc, an_awake_loop_is_not_woken_for_an_instant);
+    tcase_add_test(tc, waiting_lasts_until_its_instant_and_no_shorter);
+    tcase_add_test(tc, waiting_for_an_instant_that_is_past_does_not_wait);
+    tcase_add_test(tc, waiting_ends_with_what_was_sent_before);
+    tcase_add_test(tc, waiting_ends_when_another_thread_sends);
     tcase_add_test(tc, of_many_threads_one_pays);
     tcase_add_test(tc, the_descriptor_is_not_inherited_and_does_not_block);
     tcase_add_test(tc, without_descriptors_opening_fails);

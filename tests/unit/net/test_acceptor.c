@@ -172,7 +172,7 @@ START_TEST(a_lack_of_resources_pauses_and_is_logged_once)
     fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, lacking[_i]);
     go();
     client = sockets_connect(&a);
-    UNTIL(fault_calls(FAULT_ACCEPT4) == 3);       /* it tries again, but */
+    UNTIL(fault_calls(FAULT_ACCEPT4) >= 3);       /* it tries again, but */
     ck_assert_int_ge(since_ms(began_at_ns), 200); /* only each 100 ms */
     ck_assert_uint_eq(log_lines_with("cannot accept"), 1);
     ck_assert_uint_eq(log_lines_with("accepting again"), 0);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "support/names.h"
 
 static struct address parsed(const char *word)
 {
@@ -93,8 +94,24 @@ static const struct {
     {"-a:7", -EINVAL},
     {".a:7", -EINVAL},
     {"a..b:7", -EINVAL},
+    {"a..:7", -EINVAL},
+    {".:7", -EINVAL},
+    {"a-:7", -EINVAL},
+    {"a.-b:7", -EINVAL},
+    {"a-.b:7", -EINVAL},
+    {"a.b-.:7", -EINVAL},
+    {"a/b:7", -EINVAL},
+    {"a.7:7", -EINVAL},
+    {"a.0x7:7", -EINVAL},
+    {"db.example.com:0", -ERANGE},
+    {"db.example.com:65536", -ERANGE},
+    {"db.example.com:", -EINVAL},
+    {"db.example.com", -EINVAL},
     {"localhost:7", -ENOENT},
     {"a-b.example.com.:7", -ENOENT},
+    {"db_1.example.com:65535", -ENOENT},
+    {"x--y.example:7", -ENOENT},
+    {"7.b:7", -ENOENT},
     {"4u.example:7", -ENOENT},
 };
 
@@ -144,17 +161,52 @@ START_TEST(a_unix_path_has_at_most_107_characters)
 }
 END_TEST
 
-START_TEST(a_host_name_has_at_most_253_characters)
+/* A host name of ${n} characters in labels of ${label} each, the last one perhaps shorter, then ${end}. */
+static int name_of_length(size_t n, size_t label, const char *end)
 {
     char word[300];
     struct address a[2];
 
-    memset(word, 'x', sizeof(word));
-    strcpy(word + 253, ":7");
-    ck_assert_int_eq(address_parse(a, 2, word), -ENOENT);
-    memset(word, 'x', sizeof(word));
-    strcpy(word + 254, ":7");
-    ck_assert_int_eq(address_parse(a, 2, word), -EINVAL);
+    for (size_t i = 0; i < n; i++)
+        word[i] = i % (label + 1) == label ? '.' : 'x';
+    strcpy(word + n, end);
+    return address_parse(a, 2, word);
+}
+
+START_TEST(a_host_name_has_at_most_253_characters)
+{
+    ck_assert_int_eq(name_of_length(253, 63, ":7"), -ENOENT);
+    ck_assert_int_eq(name_of_length(253, 63, ".:7"), -ENOENT);
+    ck_assert_int_eq(name_of_length(254, 63, ":7"), -EINVAL);
+    ck_assert_int_eq(name_of_length(254, 63, ".:7"), -EINVAL);
+    ck_assert_int_eq(name_of_length(255, 50, ":7"), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_label_has_at_most_63_characters)
+{
+    ck_assert_int_eq(name_of_length(63, 63, ":7"), -ENOENT);
+    ck_assert_int_eq(name_of_length(64, 64, ":7"), -EINVAL);
+    ck_assert_int_eq(name_of_length(100, 64, ":7"), -EINVAL);
+}
+END_TEST
+
+START_TEST(localhost_is_known_without_asking)
+{
+    static const char *const words[] = {"localhost:7", "LocalHost:7"};
+    struct address a[2];
+    char text[ADDRESS_TEXT_BYTES];
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        ck_assert_int_eq(address_parse_target(a, 2, words[i]), 2);
+        ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "127.0.0.1:7");
+        ck_assert_str_eq(address_format(text, sizeof(text), &a[1]), "[::1]:7");
+        ck_assert_int_eq(address_resolve(a, 2, words[i]), 2);
+    }
+    ck_assert_int_eq(address_parse_target(a, 2, "localhost:0"), -ERANGE);
+    ck_assert_int_eq(address_parse_target(a, 2, "localhosts:7"), -ENOENT);
+    ck_assert_int_eq(address_parse_target(a, 2, "/localhost:7"), 1);
+    ck_assert_uint_eq(names_asked(), 0);
 }
 END_TEST
 
@@ -176,16 +228,24 @@ START_TEST(the_kernel_gives_back_a_name_that_equals_it)
 }
 END_TEST
 
-START_TEST(a_name_is_resolved_to_each_of_its_addresses_once)
+START_TEST(a_name_is_resolved_to_its_addresses)
 {
     struct address a[16];
-    int n = address_resolve(a, 16, "localhost:7");
+    char text[ADDRESS_TEXT_BYTES];
 
-    ck_assert_int_ge(n, 1);
-    for (int i = 0; i < n; i++) {
-        for (int j = 0; j < i; j++)
-            ck_assert(!address_equal(&a[i], &a[j]));
-    }
+    names_set("db.test", "192.0.2.1");
+    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), 1);
+    ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "192.0.2.1:7");
+    names_set("db.test", "2001:db8::1");
+    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), 1);
+    ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "[2001:db8::1]:7");
+    names_set("db.test", NAMES_UNKNOWN);
+    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), -ENOENT);
+    names_set("db.test", "192.0.2.1,192.0.2.2,192.0.2.1,2001:db8::1,192.0.2.2");
+    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), 3); /* each once */
+    ck_assert_str_eq(address_format(text, sizeof(text), &a[1]), "192.0.2.2:7");
+    ck_assert_int_eq(address_resolve(a, 2, "db.test:7"), 2);
+    ck_assert_uint_eq(names_asked(), 5);
 }
 END_TEST
 
@@ -197,7 +257,8 @@ START_TEST(a_literal_is_resolved_as_it_is_parsed)
     ck_assert(address_equal(&a[0], &b));
     ck_assert_int_eq(address_resolve(a, 2, "127.1:7"), -EINVAL);
     ck_assert_int_eq(address_resolve(a, 2, "*:7"), 2);
-    ck_assert_int_eq(address_resolve(a, 2, "localhost:0"), -ERANGE);
+    ck_assert_int_eq(address_resolve(a, 2, "db.test:0"), -ERANGE);
+    ck_assert_uint_eq(names_asked(), 0);
 }
 END_TEST
 
@@ -282,8 +343,10 @@ int main(void)
     tcase_add_test(tc, a_star_is_two_addresses);
     tcase_add_test(tc, a_unix_path_has_at_most_107_characters);
     tcase_add_test(tc, a_host_name_has_at_most_253_characters);
+    tcase_add_test(tc, a_label_has_at_most_63_characters);
+    tcase_add_test(tc, localhost_is_known_without_asking);
     tcase_add_test(tc, the_kernel_gives_back_a_name_that_equals_it);
-    tcase_add_test(tc, a_name_is_resolved_to_each_of_its_addresses_once);
+    tcase_add_test(tc, a_name_is_resolved_to_its_addresses);
     tcase_add_test(tc, a_literal_is_resolved_as_it_is_parsed);
     tcase_add_test(tc, equal_is_family_host_port_and_path);
     tcase_add_loop_test(tc, a_listen_socket_covers_what_reaches_it, 0, ARRAY_LEN(coverings));

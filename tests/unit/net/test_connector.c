@@ -185,6 +185,27 @@ START_TEST(the_error_of_the_last_address_is_the_outcome)
 }
 END_TEST
 
+START_TEST(an_address_there_is_no_way_to_does_not_hide_why_the_other_failed)
+{
+    int refused;
+
+    for (int way = 0; way < 2; way++) {
+        refused = sockets_bound(&addresses[way]);
+        sockets_loopback(&addresses[!way], 7);
+        addresses[!way].u.in.sin_addr.s_addr = htonl(INADDR_BROADCAST);
+        n_addresses = 2;
+        connect_now();
+        await(1 + (unsigned)way);
+        ck_assert_int_eq(outcome_error, -ECONNREFUSED);
+        close(refused);
+    }
+    addresses[1] = addresses[0];
+    connect_now();
+    await(3);
+    ck_assert_int_eq(outcome_error, -ENETUNREACH);
+}
+END_TEST
+
 /* A listener whose backlog is full: the kernel drops further handshakes, so that connecting hangs. */
 static int listen_deaf(struct address *a, int *filler)
 {
@@ -388,6 +409,7 @@ int main(void)
     tcase_add_test(tc, a_unix_server_that_accepts_at_once_is_told_later);
     tcase_add_test(tc, the_addresses_are_tried_in_order);
     tcase_add_test(tc, the_error_of_the_last_address_is_the_outcome);
+    tcase_add_test(tc, an_address_there_is_no_way_to_does_not_hide_why_the_other_failed);
     tcase_add_test(tc, a_server_that_does_not_answer_times_out);
     tcase_add_test(tc, one_deadline_holds_for_all_addresses);
     tcase_add_test(tc, an_address_that_does_not_answer_leaves_time_for_the_next);

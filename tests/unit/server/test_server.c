@@ -54,6 +54,7 @@ static void setup(void)
                                            .io_ratio = 50,
                                            .task_quantum_ns = 5 * NS_PER_MS,
                                            .max_pending_tasks = 65536},
+                                .executor = {.threads = 2, .max_pending_tasks = 16},
                                 .listeners = listeners,
                                 .n_listeners = 1,
                                 .upstreams = &upstream,
@@ -80,10 +81,19 @@ static void destroy(void)
     server = NULL;
 }
 
+/* How many sessions that cut. */
+static unsigned stop_server(void)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    return cut;
+}
+
 static void teardown(void)
 {
     if (server) {
-        server_stop(server);
+        (void)stop_server();
         destroy();
     }
     UNTIL(process_loops() == 0);
@@ -303,7 +313,7 @@ START_TEST(draining_refuses_new_clients_and_lets_old_ones_finish)
     ck_assert_uint_eq(atomic_load(&drained), 0);
     close(client);
     UNTIL(atomic_load(&drained) == 1);
-    ck_assert_uint_eq(server_stop(server), 0);
+    ck_assert_uint_eq(stop_server(), 0);
     ck_assert_uint_eq(atomic_load(&drained), 1);
     destroy();
 }
@@ -344,7 +354,7 @@ START_TEST(stopping_resets_every_session_and_says_how_many)
     start();
     for (int i = 0; i < 20; i++)
         clients[i] = echo_client();
-    ck_assert_uint_eq(server_stop(server), 20);
+    ck_assert_uint_eq(stop_server(), 20);
     ck_assert_uint_eq(server_sessions(server), 0);
     UNTIL(process_loops() == 0);
     for (int i = 0; i < 20; i++) {
@@ -363,7 +373,7 @@ START_TEST(stopping_cuts_off_a_drain)
     client = echo_client();
     sockets_stuff(client, 0); /* it will never be finished */
     server_drain(server);
-    ck_assert_uint_eq(server_stop(server), 1);
+    ck_assert_uint_eq(stop_server(), 1);
     ck_assert_uint_eq(atomic_load(&drained), 1); /* told before the stop returned */
     destroy();
     close(client);
@@ -373,7 +383,7 @@ END_TEST
 START_TEST(a_server_that_was_never_started_can_be_stopped)
 {
     ck_assert_int_eq(create(), 0);
-    ck_assert_uint_eq(server_stop(server), 0);
+    ck_assert_uint_eq(stop_server(), 0);
     destroy();
 }
 END_TEST
@@ -404,7 +414,7 @@ START_TEST(a_stop_in_a_storm_of_clients_leaves_nothing_behind)
     PAUSE_MS(100);
     if (_i)
         server_drain(server);
-    server_stop(server);
+    (void)stop_server();
     ck_assert_uint_eq(server_sessions(server), 0);
     atomic_store(&storm_over, true);
     for (int i = 0; i < 3; i++)

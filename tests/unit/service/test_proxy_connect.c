@@ -21,18 +21,18 @@ static struct upstream_conf conf;
 static int fds[SERVERS]; /* listening, or bound so that connecting is refused */
 static unsigned before;
 
-enum behaviour { ANSWERS, REFUSES };
+enum behaviour { ANSWERS, REFUSES, UNKNOWN /* answers, but its name is not known yet */ };
 
 static void open_server(unsigned i, enum behaviour behaviour)
 {
     static const char *const ids[] = {"a", "b", "c"};
 
     fds[i] =
-        behaviour == ANSWERS ? sockets_listen(&addresses[i], 16) : sockets_bound(&addresses[i]);
+        behaviour == REFUSES ? sockets_bound(&addresses[i]) : sockets_listen(&addresses[i], 16);
     servers[i] = (struct upstream_server_conf){.id = ids[i],
                                                .address_text = "there",
                                                .addresses = &addresses[i],
-                                               .n_addresses = 1,
+                                               .n_addresses = behaviour == UNKNOWN ? 0 : 1,
                                                .weight = 1};
 }
 
@@ -194,6 +194,64 @@ START_TEST(failures_are_logged_once_a_second_and_server)
 }
 END_TEST
 
+/* ---- names ---- */
+
+START_TEST(a_server_whose_name_is_not_known_is_followed_by_the_next)
+{
+    open_server(0, UNKNOWN);
+    open_server(1, UNKNOWN);
+    open_server(2, ANSWERS);
+    open_upstream(3);
+    for (int i = 0; i < 6; i++)
+        expect_served_by(2);
+    ck_assert_uint_ge(log_lines_with("server a (there): cannot connect: the name is not known yet; "
+                                     "trying the next server"),
+                      1);
+    ck_assert_uint_eq(log_lines_with("server c"), 0);
+}
+END_TEST
+
+START_TEST(a_name_that_is_not_known_counts_as_a_try)
+{
+    open_server(0, UNKNOWN);
+    open_server(1, REFUSES);
+    open_server(2, ANSWERS);
+    conf.retries = 1;
+    open_upstream(3);
+    expect_reset(SESSION_NO_SERVER); /* a, then b */
+    expect_served_by(2);             /* b, then c */
+}
+END_TEST
+
+START_TEST(when_no_name_is_known_the_client_is_reset_at_once)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    for (unsigned i = 0; i < 3; i++)
+        open_server(i, UNKNOWN);
+    open_upstream(3);
+    for (int i = 0; i < 20; i++)
+        expect_reset(SESSION_NO_SERVER);
+    ck_assert_int_lt(since_ms(began_at_ns), 5000);
+    ck_assert_uint_ge(log_lines_with("the name is not known yet; no server left to try"), 1);
+    ck_assert_uint_le(log_lines_with("the name is not known yet"),
+                      3 * (1 + (unsigned)since_ms(began_at_ns) / 1000));
+}
+END_TEST
+
+START_TEST(a_server_gets_clients_as_soon_as_its_name_is_known)
+{
+    open_server(0, UNKNOWN);
+    open_server(1, ANSWERS);
+    open_upstream(2);
+    expect_served_by(1);
+    expect_served_by(1);
+    ck_assert_int_eq(upstream_set_addresses(&upstream->servers[0], &addresses[0], 1), 0);
+    expect_served_by(0);
+    expect_served_by(1);
+}
+END_TEST
+
 START_TEST(when_we_have_no_descriptor_no_other_server_is_blamed)
 {
     int ours, client;
@@ -309,6 +367,10 @@ int main(void)
     tcase_add_test(tc, all_addresses_of_a_server_are_tried);
     tcase_add_test(tc, a_unix_server_serves_as_well);
     tcase_add_test(tc, failures_are_logged_once_a_second_and_server);
+    tcase_add_test(tc, a_server_whose_name_is_not_known_is_followed_by_the_next);
+    tcase_add_test(tc, a_name_that_is_not_known_counts_as_a_try);
+    tcase_add_test(tc, when_no_name_is_known_the_client_is_reset_at_once);
+    tcase_add_test(tc, a_server_gets_clients_as_soon_as_its_name_is_known);
     tcase_add_test(tc, when_we_have_no_descriptor_no_other_server_is_blamed);
     tcase_add_test(tc, a_server_that_does_not_answer_in_time_is_followed_by_the_next);
     tcase_add_test(tc, a_client_that_is_gone_ends_the_attempt);

@@ -1,0 +1,144 @@
+/* engine/backend: see backend.h. Everything but open and close runs on the loop's thread. */
+#include "engine/backend.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* libev's callback for errors is one for the process and is told no loop: this is whose poll the thread is in. */
+static _Thread_local struct backend *polling;
+
+/* Without this libev would abort. What it does after an error: go on without events, or try epoll_create again. */
+static void backend_on_error(const char *what) EV_NOEXCEPT
+{
+    const struct timespec pause = {.tv_nsec = BACKEND_PACE_NS};
+    static struct log_limit limit;
+    int error = errno;
+    unsigned suppressed;
+
+    if (polling)
+        polling->error = error;
+    if (strstr(what, "epoll_create")) {
+        if (log_allowed(&limit, NS_PER_S, &suppressed))
+            log_error("loop %s: no epoll instance: %s; trying again (%u such lines held back)",
+                      polling ? polling->name : "?", strerror(error), suppressed);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/*
+ * Just before epoll_wait, whose timeout is fixed by now. Watchers that libev could not register have been told by an
+ * event that it delivers only after the poll, so the poll must not last.
+ */
+static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
+{
+    const uint64_t one = 1;
+
+    if (ev_pending_count(ev) > 0 && write(polling->nudge_fd, &one, sizeof(one)) < 0)
+        log_debug("loop %s: cannot be nudged: %s", polling->name, strerror(errno));
+    errno = 0;
+}
+
+/* Just after it: libev tells nobody of EINTR. */
+static void backend_after_wait(struct ev_loop *ev) EV_NOEXCEPT
+{
+    (void)ev;
+    polling->error = errno;
+}
+
+int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned threshold)
+{
+    *b =
+        (struct backend){.name = name, .nudge_fd = nudge_fd, .threshold = threshold, .fresh = true};
+    ev_set_syserr_cb(backend_on_error);
+    errno = 0;
+    b->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
+    if (!b->ev)
+        return errno ? -errno : -ENOMEM;
+    ev_set_loop_release_cb(b->ev, backend_before_wait, backend_after_wait);
+    return 0;
+}
+
+void backend_close(struct backend *b)
+{
+    ev_loop_destroy(b->ev);
+}
+
+void backend_poll(struct backend *b, bool may_block)
+{
+    b->error = 0;
+    polling = b;
+    ev_run(b->ev, may_block && !b->fresh ? EVRUN_ONCE : EVRUN_NOWAIT);
+    polling = NULL;
+    b->fresh = false;
+}
+
+int backend_rebuild(struct backend *b)
+{
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    close(fd); /* there is room for one; libev closes its own before it takes another */
+    ev_loop_fork(b->ev);
+    b->fresh = true;
+    return 0;
+}
+
+/* One line an episode: a cure that does not help is tried again in silence. */
+static bool backend_cure(struct backend *b, const char *cause)
+{
+    bool is_news = !b->in_trouble;
+    int rc = backend_rebuild(b);
+
+    b->cured_at_ns = b->bad_at_ns;
+    b->in_trouble = true;
+    b->early = 0;
+    if (rc < 0 && is_news)
+        log_error("loop %s: %s; its epoll instance cannot be rebuilt: %s", b->name, cause,
+                  strerror(-rc));
+    else if (is_news)
+        log_warning("loop %s: %s; its epoll instance is rebuilt", b->name, cause);
+    return rc == 0;
+}
+
+/* Some good polls between bad ones are no recovery. */
+static void backend_recover(struct backend *b)
+{
+    b->early = 0;
+    if (!b->in_trouble || clock_now_ns() - b->bad_at_ns < BACKEND_CURE_NS)
+        return;
+    if (b->paced)
+        log_notice("loop %s: polls work again", b->name);
+    b->in_trouble = false;
+    b->paced = false;
+}
+
+static bool backend_is_bad(struct backend *b, enum backend_poll poll)
+{
+    if (poll == BACKEND_FAILED)
+        return true;
+    return b->threshold > 0 && (++b->early >= b->threshold || b->paced);
+}
+
+bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
+{
+    if (poll == BACKEND_GOOD)
+        backend_recover(b);
+    if (poll == BACKEND_NEUTRAL)
+        b->early = 0;
+    if (poll <= BACKEND_NEUTRAL || !backend_is_bad(b, poll))
+        return false;
+    b->bad_at_ns = clock_now_ns();
+    if (b->cured_at_ns == 0 || b->bad_at_ns - b->cured_at_ns >= BACKEND_CURE_NS)
+        return backend_cure(b, cause);
+    if (!b->paced)
+        log_error("loop %s: %s, and a new epoll instance does not help; the loop is slowed down",
+                  b->name, cause);
+    b->paced = true;
+    return false;
+}

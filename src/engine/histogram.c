@@ -1,0 +1,37 @@
+/* engine/histogram: see histogram.h. */
+#include "engine/histogram.h"
+
+#include "base/clock.h"
+#include "base/must.h"
+
+void histogram_read(const struct histogram *h, struct histogram_view *out)
+{
+    out->count = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        out->bucket[i] = atomic_load_explicit(&h->bucket[i], memory_order_relaxed);
+        out->count += out->bucket[i];
+    }
+}
+
+int64_t histogram_limit_ns(unsigned bucket)
+{
+    MUST(bucket < HISTOGRAM_BUCKETS);
+    return bucket == HISTOGRAM_BUCKETS - 1 ? CLOCK_NEVER : (INT64_C(1) << bucket) * NS_PER_US;
+}
+
+int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille)
+{
+    /* The rank, rounded up: of three values the 500th permille is the second. */
+    uint64_t rank = v->count / 1000 * permille + (v->count % 1000 * permille + 999) / 1000;
+    uint64_t seen = 0;
+
+    MUST(permille >= 1 && permille <= 1000);
+    if (v->count == 0)
+        return 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        seen += v->bucket[i];
+        if (seen >= rank)
+            return histogram_limit_ns(i);
+    }
+    return CLOCK_NEVER;
+}

@@ -1,0 +1,201 @@
+/* engine/loop_submit: what may be asked of a loop from any thread: tasks, now or later. */
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "engine/loop_internal.h"
+
+/* A clock reading for each task would cost as much as the rest of the hand-off: one in so many carries its time. */
+#define LOOP_STAMP_EACH 16
+
+#define LOOP_NO_BOUND (UINT64_MAX >> 1)
+
+/* The loop's backoff, for a thread that may sleep. */
+static int64_t loop_submit_patiently(struct loop *l, uint64_t max)
+{
+    const struct timespec delay = {.tv_sec = l->backoff.delay_ns / NS_PER_S,
+                                   .tv_nsec = l->backoff.delay_ns % NS_PER_S};
+    int64_t inside = -EAGAIN;
+
+    for (unsigned i = 0; i < l->backoff.retries && inside == -EAGAIN; i++) {
+        wakeup_send(&l->wakeup);
+        nanosleep(&delay, NULL);
+        inside = gate_enter(&l->gates[LOOP_TASKS], max);
+    }
+    return inside;
+}
+
+/* Count a task in; how many were there before, or why it is refused. */
+static int64_t loop_submit_enter(struct loop *l, enum loop_lane lane)
+{
+    uint64_t max = lane == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
+    int64_t inside = gate_enter(&l->gates[lane], max);
+
+    if (inside == -EAGAIN && !loop_current())
+        inside = loop_submit_patiently(l, max);
+    if (inside < 0)
+        atomic_fetch_add_explicit(&l->tasks_rejected, 1, memory_order_relaxed);
+    return inside;
+}
+
+/* Queue a task that was counted in as one after ${inside} others. */
+static void loop_submit_push(struct loop *l, enum loop_lane lane, struct task *t, int64_t inside)
+{
+    t->queued_at_ns = inside % LOOP_STAMP_EACH == 0 ? clock_now_ns() : 0;
+    if (inside == 0)
+        TELEMETRY_SET(l->oldest_at_ns[lane], t->queued_at_ns);
+    queue_push(&l->lanes[lane], t);
+}
+
+static int loop_submit_quietly(struct loop *l, enum loop_lane lane, struct task *t)
+{
+    int64_t inside;
+
+    if (loop_state(l) == LOOP_NOT_STARTED) {
+        int rc = loop_start(l);
+
+        if (rc < 0)
+            return rc;
+    }
+    inside = loop_submit_enter(l, lane);
+    if (inside < 0)
+        return (int)inside;
+    loop_submit_push(l, lane, t, inside);
+    return 0;
+}
+
+/* The loop itself needs no wake-up, and counts its own tasks. */
+static bool loop_submit_is_own(struct loop *l)
+{
+    if (!loop_is_current(l))
+        return false;
+    TELEMETRY_ADD(l->telemetry.tasks_own, 1);
+    return true;
+}
+
+int loop_submit(struct loop *l, enum loop_lane lane, struct task *t)
+{
+    int rc = loop_submit_quietly(l, lane, t);
+
+    if (rc == 0 && !loop_submit_is_own(l))
+        wakeup_send(&l->wakeup);
+    return rc;
+}
+
+int loop_submit_lazy(struct loop *l, struct task *t)
+{
+    bool is_first = loop_state(l) == LOOP_NOT_STARTED;
+    int rc = loop_submit_quietly(l, LOOP_TASKS, t);
+
+    if (rc < 0 || loop_submit_is_own(l))
+        return rc;
+    atomic_fetch_add_explicit(&l->tasks_lazy, 1, memory_order_relaxed);
+    if (is_first) /* the new thread may have gone to sleep before the task was there */
+        wakeup_send(&l->wakeup);
+    return 0;
+}
+
+/* ---- timers; see note: claim in timed.h ---- */
+
+static struct timed *loop_timed_of(struct task *t)
+{
+    return CONTAINER_OF(t, struct timed, task);
+}
+
+/* Off its way through a queue, and nobody's but ours. */
+static void loop_free_timed(struct timed *t)
+{
+    t->task.type = t->own_type;
+    t->period_ns = 0;
+    atomic_store_explicit(&t->claim, TIMED_FREE, memory_order_release);
+}
+
+static void loop_drop_timed(struct loop *l, struct timed *t)
+{
+    loop_free_timed(t);
+    TELEMETRY_ADD(l->telemetry.tasks_dropped, 1);
+    t->task.type->drop(&t->task);
+}
+
+static void loop_run_arrival(struct task *task)
+{
+    struct loop *l = loop_current();
+    struct timed *t = loop_timed_of(task);
+
+    task->type = t->own_type;
+    if (timed_move_claim(t, TIMED_COMING, TIMED_HELD))
+        schedule_add(&l->schedule, t);
+    else
+        loop_drop_timed(l, t);
+}
+
+/* The loop ended before the timer got there. Who drops a lane counts. */
+static void loop_drop_arrival(struct task *task)
+{
+    loop_free_timed(loop_timed_of(task));
+    task->type->drop(task);
+}
+
+static void loop_run_withdrawal(struct task *task)
+{
+    struct loop *l = loop_current();
+
+    schedule_remove(&l->schedule, loop_timed_of(task));
+    loop_drop_timed(l, loop_timed_of(task));
+}
+
+static void loop_drop_withdrawal(struct task *task)
+{
+    schedule_remove(&loop_current()->schedule, loop_timed_of(task));
+    loop_free_timed(loop_timed_of(task));
+    task->type->drop(task);
+}
+
+static const struct task_type loop_arrival_type = {
+    .name = "timer arrives", .run = loop_run_arrival, .drop = loop_drop_arrival};
+static const struct task_type loop_withdrawal_type = {
+    .name = "timer withdrawn", .run = loop_run_withdrawal, .drop = loop_drop_withdrawal};
+
+int loop_submit_after(struct loop *l, struct timed *t, int64_t delay_ns, int64_t period_ns)
+{
+    int64_t at_ns = clock_add_ns(clock_now_ns(), delay_ns);
+    int rc;
+
+    MUST(t->state == TIMED_IDLE && t->claim == TIMED_FREE);
+    t->at_ns = at_ns;
+    t->period_ns = period_ns;
+    t->own_type = t->task.type;
+    t->task.type = &loop_arrival_type;
+    atomic_store_explicit(&t->claim, TIMED_COMING, memory_order_release);
+    rc = loop_submit_quietly(l, LOOP_TASKS, &t->task);
+    if (rc < 0) {
+        t->task.type = t->own_type;
+        atomic_store_explicit(&t->claim, TIMED_FREE, memory_order_relaxed);
+        return rc;
+    }
+    if (!loop_submit_is_own(l))
+        wakeup_send_before(&l->wakeup, at_ns);
+    return 0;
+}
+
+/*
+ * Entered before it is claimed: while a withdrawal may be on its way the loop cannot come to its end, and when it has
+ * come to its end nothing is touched.
+ */
+bool loop_withdraw(struct loop *l, struct timed *t)
+{
+    int64_t inside = gate_enter(&l->gates[LOOP_CONTROL], LOOP_NO_BOUND);
+    bool arrived, withdrawn;
+
+    if (inside < 0)
+        return false;
+    withdrawn = timed_move_claim(t, TIMED_COMING, TIMED_WITHDRAWN);
+    arrived = !withdrawn && timed_move_claim(t, TIMED_HELD, TIMED_WITHDRAWN);
+    if (arrived) {
+        t->task.type = &loop_withdrawal_type;
+        loop_submit_push(l, LOOP_CONTROL, &t->task, inside);
+    } else {
+        gate_leave(&l->gates[LOOP_CONTROL], 1);
+    }
+    return withdrawn || arrived;
+}

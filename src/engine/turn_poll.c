@@ -1,0 +1,191 @@
+/* engine/turn_poll: steps 1 and 2 of a turn: sleeping, waking up, and the callbacks of what is ready. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/loop_internal.h"
+
+/* libev ends a poll by itself about once a minute: one that was to last longer is not early. */
+#define TURN_POLL_MAX_NS (59 * NS_PER_S)
+
+/* epoll counts in milliseconds: a poll that ends so little before its time is not early. */
+#define TURN_POLL_SLACK_NS (2 * NS_PER_MS)
+
+static void on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
+{
+    struct loop *l = CONTAINER_OF(w, struct loop, wakeup_io);
+
+    (void)ev;
+    if (revents & EV_ERROR)
+        l->wakeup_lost = true; /* libev has stopped the watcher: see turn_poll_find_wakeup() */
+    else
+        wakeup_clear(&l->wakeup);
+    l->woken = true;
+    l->io_events--;
+}
+
+static void on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
+{
+    struct loop *l = CONTAINER_OF(w, struct loop, timer);
+
+    (void)ev;
+    (void)revents;
+    l->timer_at_ns = CLOCK_NEVER;
+    l->ran = true;
+    l->io_events--;
+}
+
+/* Step 2, called by libev with everything that is ready, and with nothing as ev_run() begins. */
+static void on_ready(struct ev_loop *ev)
+{
+    struct loop *l = ev_userdata(ev);
+
+    if (ev_pending_count(ev) == 0)
+        return;
+    wakeup_done(&l->wakeup);
+    l->now_ns = clock_now_ns();
+    l->io_events = ev_pending_count(ev);
+    TELEMETRY_SET(l->telemetry.doing, "I/O");
+    TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
+    ev_invoke_pending(ev);
+    l->clock_at_ns = clock_now_ns();
+    l->io_ns = l->clock_at_ns - l->now_ns;
+}
+
+void turn_poll_init(struct loop *l)
+{
+    ev_set_userdata(l->backend.ev, l);
+    ev_set_invoke_pending_cb(l->backend.ev, on_ready);
+    ev_io_init(&l->wakeup_io, on_wakeup, l->wakeup.fd, EV_READ);
+    ev_io_start(l->backend.ev, &l->wakeup_io);
+    ev_timer_init(&l->timer, on_timer, 0., 0.);
+    l->timer_at_ns = CLOCK_NEVER;
+}
+
+/* A timer armed too early costs one idle turn; re-arming it for each cancelled deadline would cost more. */
+static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
+{
+    int64_t delay_ns;
+
+    if (at_ns >= l->timer_at_ns)
+        return;
+    ev_timer_stop(l->backend.ev, &l->timer);
+    ev_now_update(l->backend.ev); /* libev counts from its own cached clock */
+    delay_ns = at_ns - clock_now_ns();
+    ev_timer_set(&l->timer, delay_ns > 0 ? (double)delay_ns / (double)NS_PER_S : 0., 0.);
+    ev_timer_start(l->backend.ev, &l->timer);
+    l->timer_at_ns = at_ns;
+}
+
+/* Without the wake-up descriptor the loop may not sleep: have it registered first. */
+static void turn_poll_find_wakeup(struct loop *l)
+{
+    ev_io_start(l->backend.ev, &l->wakeup_io);
+    wakeup_wait(&l->wakeup, clock_now_ns() + BACKEND_PACE_NS);
+    l->backend.fresh = true;
+    l->wakeup_lost = false;
+}
+
+/* While the epoll instance misbehaves: sleep on the wake-up descriptor alone for a moment (note: trouble). */
+static void turn_poll_pace(struct loop *l, int64_t until_ns)
+{
+    int64_t pace_until_ns = clock_add_ns(clock_now_ns(), BACKEND_PACE_NS);
+
+    wakeup_prepare(&l->wakeup, until_ns);
+    if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
+        wakeup_wait(&l->wakeup, pace_until_ns < until_ns ? pace_until_ns : until_ns);
+    wakeup_done(&l->wakeup);
+}
+
+static void turn_poll_sleep(struct loop *l, int64_t until_ns)
+{
+    wakeup_prepare(&l->wakeup, until_ns);
+    if (turn_has_work(l) || turn_stop_is_news(l)) { /* see note: wake-up */
+        wakeup_done(&l->wakeup);
+        backend_poll(&l->backend, false);
+        return;
+    }
+    TELEMETRY_ADD(l->telemetry.polls_blocking, 1);
+    l->sleep_until_ns = until_ns;
+    backend_poll(&l->backend, true);
+    wakeup_done(&l->wakeup);
+}
+
+/* Step 1. */
+static void turn_poll_wait(struct loop *l)
+{
+    int64_t stop_at_ns = turn_stop_next_at_ns(l);
+    int64_t until_ns = schedule_next_at_ns(&l->schedule);
+
+    if (stop_at_ns < until_ns)
+        until_ns = stop_at_ns;
+    turn_poll_arm_timer(l, until_ns);
+    if (l->wakeup_lost)
+        turn_poll_find_wakeup(l);
+    if (l->backend.paced)
+        turn_poll_pace(l, until_ns);
+    if (turn_has_work(l) || l->backend.fresh)
+        backend_poll(&l->backend, false);
+    else
+        turn_poll_sleep(l, until_ns);
+}
+
+void turn_poll_run(struct loop *l)
+{
+    l->now_ns = 0;
+    l->io_ns = 0;
+    l->io_events = 0;
+    l->ran = false;
+    l->woken = false;
+    l->sleep_at_ns = l->clock_at_ns;
+    l->sleep_until_ns = 0;
+    TELEMETRY_SET(l->telemetry.turn_at_ns, 0);
+    turn_poll_wait(l);
+    if (l->now_ns == 0) {
+        l->now_ns = l->clock_at_ns = clock_now_ns();
+        TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
+    }
+    l->ran |= l->io_events > 0;
+    TELEMETRY_ADD(l->telemetry.poll_ns, l->now_ns - l->sleep_at_ns);
+    TELEMETRY_ADD(l->telemetry.io_ns, l->io_ns);
+    TELEMETRY_ADD(l->telemetry.io_events, l->io_events);
+}
+
+/* Did a poll that was to last end before its time? */
+static bool turn_poll_is_early(const struct loop *l)
+{
+    int64_t at_ns = clock_add_ns(l->sleep_at_ns, TURN_POLL_MAX_NS);
+
+    if (l->sleep_until_ns < at_ns)
+        at_ns = l->sleep_until_ns;
+    return l->now_ns < at_ns - TURN_POLL_SLACK_NS;
+}
+
+static enum backend_poll turn_poll_verdict(const struct loop *l)
+{
+    int error = l->backend.error;
+
+    if (error != 0 && error != EINTR)
+        return BACKEND_FAILED;
+    if (l->io_events > 0)
+        return BACKEND_GOOD;
+    if (l->sleep_until_ns == 0 || error == EINTR || l->ran)
+        return BACKEND_NEUTRAL;
+    return turn_poll_is_early(l) ? BACKEND_EARLY : BACKEND_GOOD;
+}
+
+void turn_poll_judge(struct loop *l)
+{
+    enum backend_poll poll = turn_poll_verdict(l);
+    char failure[64];
+    const char *cause = l->woken ? "its wake-up descriptor stays readable"
+                                 : "polls end before their time without events";
+
+    if (poll == BACKEND_FAILED) {
+        snprintf(failure, sizeof(failure), "epoll_wait: %s", strerror(l->backend.error));
+        cause = failure;
+    }
+    if (backend_judge(&l->backend, poll, cause))
+        TELEMETRY_ADD(l->telemetry.rebuilds, 1);
+}

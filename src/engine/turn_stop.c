@@ -1,0 +1,99 @@
+/* engine/turn_stop: step 7 of a turn: how a loop comes to its end. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop_internal.h"
+
+bool turn_stop_is_news(const struct loop *l)
+{
+    return l->stop_began_at_ns == 0 && atomic_load(&l->state) >= LOOP_SHUTTING_DOWN;
+}
+
+int64_t turn_stop_next_at_ns(const struct loop *l)
+{
+    int64_t quiet_at_ns, limit_at_ns;
+
+    if (l->stop_began_at_ns == 0)
+        return CLOCK_NEVER;
+    quiet_at_ns = clock_add_ns(l->last_task_at_ns, atomic_load(&l->stop_quiet_ns));
+    limit_at_ns = clock_add_ns(l->stop_began_at_ns, atomic_load(&l->stop_timeout_ns));
+    return quiet_at_ns < limit_at_ns ? quiet_at_ns : limit_at_ns;
+}
+
+/* One that was withdrawn is dropped by the task that its withdrawal has queued. */
+static void turn_stop_drop_timed(struct loop *l, struct timed *t)
+{
+    schedule_remove(&l->schedule, t);
+    t->period_ns = 0;
+    if (atomic_load_explicit(&t->claim, memory_order_acquire) != TIMED_FREE &&
+        !timed_move_claim(t, TIMED_HELD, TIMED_FREE)) /* see note: claim in timed.h */
+        return;
+    t->task.type->drop(&t->task);
+    TELEMETRY_ADD(l->telemetry.tasks_dropped, 1);
+}
+
+static void turn_stop_drop_timers(struct loop *l)
+{
+    struct timed *t;
+
+    while (!list_empty(&l->due))
+        turn_stop_drop_timed(l, LIST_FIRST(&l->due, struct timed, u.due));
+    while ((t = schedule_take_due(&l->schedule, CLOCK_NEVER)))
+        turn_stop_drop_timed(l, t);
+}
+
+/* At-stop tasks may add at-stop tasks, and others may add some until the loop has ended. */
+static void turn_stop_run_tasks(struct loop *l)
+{
+    struct task *t;
+
+    while ((t = task_list_take(&l->at_stop))) {
+        loop_doing(l, t->type->name);
+        t->type->run(t);
+    }
+}
+
+/* What the loop still has when its time is over. */
+static void turn_stop_log_timeout(const struct loop *l)
+{
+    for (unsigned i = 0; i < LOOP_LANES; i++) {
+        const struct task *t = queue_peek(&l->lanes[i]);
+
+        if (!t)
+            continue;
+        log_warning("loop %s: stop timed out after %.1f s; %llu tasks are dropped, the first: %s",
+                    l->name, (double)(clock_now_ns() - l->stop_began_at_ns) / (double)NS_PER_S,
+                    (unsigned long long)gate_count(&l->gates[i]), t->type->name);
+        return;
+    }
+}
+
+static bool turn_stop_may_end(const struct loop *l)
+{
+    int64_t now_ns = clock_now_ns();
+
+    if (now_ns - l->stop_began_at_ns >= atomic_load(&l->stop_timeout_ns)) {
+        turn_stop_log_timeout(l);
+        return true;
+    }
+    if (turn_has_work(l))
+        return false;
+    return now_ns - l->last_task_at_ns >= atomic_load(&l->stop_quiet_ns);
+}
+
+bool turn_stop_run(struct loop *l)
+{
+    if (atomic_load_explicit(&l->state, memory_order_acquire) < LOOP_SHUTTING_DOWN)
+        return true;
+    if (l->stop_began_at_ns == 0)
+        l->stop_began_at_ns = clock_now_ns();
+    turn_stop_run_tasks(l);
+    turn_stop_drop_timers(l);
+    turn_reap(l);
+    if (!turn_stop_may_end(l))
+        return true;
+    loop_refuse_and_drop(l);
+    turn_stop_run_tasks(l);
+    turn_stop_drop_timers(l);
+    turn_reap(l);
+    return false;
+}

@@ -1,0 +1,129 @@
+/* engine/watchdog: see watchdog.h. */
+#include "engine/watchdog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "engine/loop_internal.h"
+
+/* One loop and what was seen of it. */
+struct watch {
+    struct loop *loop;
+    int64_t stalled_at_ns; /* the turn that was said to stall; 0: none */
+    struct task beat;
+    atomic_bool
+        beating; /* sent, and neither run nor dropped; release and acquire: the task is free again */
+    int64_t beat_at_ns; /* when it was sent; 0: never */
+    bool asleep;        /* it was said to have missed a beat */
+};
+
+struct watchdog {
+    int64_t threshold_ns;
+    unsigned max_loops;
+    unsigned n_loops;
+    struct watch watches[];
+};
+
+static void watchdog_take_beat(struct task *t)
+{
+    atomic_store_explicit(&CONTAINER_OF(t, struct watch, beat)->beating, false,
+                          memory_order_release);
+}
+
+static const struct task_type watchdog_beat_type = {
+    .name = "watchdog beat", .run = watchdog_take_beat, .drop = watchdog_take_beat};
+
+int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold_ns)
+{
+    struct watchdog *w = calloc(1, sizeof(*w) + max_loops * sizeof(w->watches[0]));
+
+    if (!w)
+        return -ENOMEM;
+    w->threshold_ns = threshold_ns;
+    w->max_loops = max_loops;
+    *out = w;
+    return 0;
+}
+
+void watchdog_add(struct watchdog *w, struct loop *loop)
+{
+    struct watch *watch = &w->watches[w->n_loops];
+
+    MUST(w->n_loops < w->max_loops);
+    watch->loop = loop;
+    watch->beat.type = &watchdog_beat_type;
+    atomic_init(&watch->beating, false);
+    w->n_loops++;
+}
+
+int64_t watchdog_interval_ns(const struct watchdog *w)
+{
+    if (w->threshold_ns == 0)
+        return WATCHDOG_BEAT_NS;
+    return w->threshold_ns / 2 < WATCHDOG_LOOK_MAX_NS ? w->threshold_ns / 2 : WATCHDOG_LOOK_MAX_NS;
+}
+
+static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t now_ns)
+{
+    const struct telemetry *t = &watch->loop->telemetry;
+    int64_t turn_at_ns = TELEMETRY_GET(t->turn_at_ns);
+
+    if (watch->stalled_at_ns > 0 && turn_at_ns != watch->stalled_at_ns) {
+        log_notice("loop %s: goes on; it stalled for about %.1f s", loop_name(watch->loop),
+                   (double)(now_ns - watch->stalled_at_ns) / (double)NS_PER_S);
+        watch->stalled_at_ns = 0;
+    }
+    if (turn_at_ns == 0 || w->threshold_ns == 0 || now_ns - turn_at_ns < w->threshold_ns)
+        return true;
+    if (watch->stalled_at_ns == 0)
+        log_warning("loop %s: stalls: its turn has lasted %.3f s and is in: %s",
+                    loop_name(watch->loop), (double)(now_ns - turn_at_ns) / (double)NS_PER_S,
+                    TELEMETRY_GET(t->doing));
+    watch->stalled_at_ns = turn_at_ns;
+    return false;
+}
+
+/* Send the next beat when it is time, unless the last one is still out. A turn that may last longer may miss more. */
+static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int64_t now_ns)
+{
+    bool beating = atomic_load_explicit(&watch->beating, memory_order_acquire);
+    int64_t patience_ns = WATCHDOG_BEAT_NS > w->threshold_ns ? WATCHDOG_BEAT_NS : w->threshold_ns;
+
+    if (watch->beat_at_ns > 0 && now_ns - watch->beat_at_ns < patience_ns)
+        return !watch->asleep;
+    if (beating && !watch->asleep)
+        log_error("loop %s: has not run a task for %.1f s", loop_name(watch->loop),
+                  (double)(now_ns - watch->beat_at_ns) / (double)NS_PER_S);
+    if (!beating && watch->asleep)
+        log_notice("loop %s: runs tasks again", loop_name(watch->loop));
+    watch->asleep = beating;
+    if (beating)
+        return false;
+    watch->beat_at_ns = now_ns;
+    atomic_store_explicit(&watch->beating, true, memory_order_relaxed);
+    if (loop_submit(watch->loop, LOOP_CONTROL, &watch->beat) < 0)
+        atomic_store_explicit(&watch->beating, false, memory_order_relaxed); /* it has ended */
+    return true;
+}
+
+bool watchdog_check(struct watchdog *w)
+{
+    int64_t now_ns = clock_now_ns();
+    bool all = true;
+
+    for (unsigned i = 0; i < w->n_loops; i++) {
+        enum loop_state state = loop_state(w->watches[i].loop);
+
+        if (state == LOOP_NOT_STARTED || state == LOOP_TERMINATED)
+            continue;
+        all &= watchdog_is_turning(w, &w->watches[i], now_ns);
+        all &= watchdog_answers(w, &w->watches[i], now_ns);
+    }
+    return all;
+}
+
+void watchdog_destroy(struct watchdog *w)
+{
+    free(w);
+}

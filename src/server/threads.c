@@ -1,0 +1,231 @@
+/* server/threads: see threads.h. */
+#include "server/threads.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/executor.h"
+#include "engine/loop_group.h"
+#include "engine/watchdog.h"
+#include "server/server.h"
+
+/* How long a loop may take to end, and how long the wait for it goes on then. */
+#define THREADS_STOP_NS (5 * NS_PER_S)
+#define THREADS_JOIN_NS (1 * NS_PER_S)
+
+/* ---- processors ---- */
+
+/* The processors this process may use, in ascending order: n of them, in ${out} with room for CPU_SETSIZE. */
+static unsigned threads_allowed_cpus(unsigned *out)
+{
+    cpu_set_t set;
+    unsigned n = 0;
+
+    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+        return 0; /* more processors than a cpu_set_t holds */
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set))
+            out[n++] = cpu;
+    return n;
+}
+
+static bool threads_has_cpu(const unsigned *cpus, unsigned n, unsigned cpu)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (cpus[i] == cpu)
+            return true;
+    return false;
+}
+
+/* Fill in ${group}'s processors as ${conf} says; ${allowed} lives as long as the group is being created. */
+static int threads_place(struct loop_group_conf *group, const struct server_cpus *conf,
+                         const unsigned *allowed, unsigned n_allowed)
+{
+    group->cpus = conf->affinity == SERVER_AFFINITY_AUTO ? allowed : conf->list;
+    group->n_cpus = conf->affinity == SERVER_AFFINITY_AUTO ? n_allowed : conf->n;
+    if (conf->affinity == SERVER_AFFINITY_OFF)
+        group->n_cpus = 0;
+    for (unsigned i = 0; i < group->n_cpus; i++) {
+        if (threads_has_cpu(allowed, n_allowed, group->cpus[i]))
+            continue;
+        log_error("cpu_affinity: processor %u is not one that this process may use",
+                  group->cpus[i]);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- beginning ---- */
+
+static int threads_create_loops(struct threads *t, const struct server_conf *conf)
+{
+    const struct server_worker_conf *worker = &conf->worker;
+    unsigned allowed[CPU_SETSIZE];
+    unsigned n_allowed = threads_allowed_cpus(allowed);
+    struct loop_conf loop = {
+        .budget = {.io_ratio = worker->io_ratio, .quantum_ns = worker->task_quantum_ns},
+        .max_pending_tasks = worker->max_pending_tasks,
+        .rebuild_threshold = worker->rebuild_threshold,
+        .stall_threshold_ns = worker->stall_threshold_ns};
+    struct loop_group_conf boss = {
+        .name = "boss", .pool = 1, .n_loops = conf->boss.threads, .loop = loop};
+    struct loop_group_conf workers = {
+        .name = "work", .pool = 2, .chooser = worker->chooser, .loop = loop};
+    int rc;
+
+    workers.n_loops = worker->threads > 0 ? worker->threads : 2 * (n_allowed > 0 ? n_allowed : 1);
+    if (threads_place(&boss, &conf->boss.cpus, allowed, n_allowed) < 0 ||
+        threads_place(&workers, &worker->cpus, allowed, n_allowed) < 0)
+        return -EINVAL;
+    rc = loop_group_create(&t->boss, &boss);
+    if (rc == 0)
+        rc = loop_group_create(&t->workers, &workers);
+    if (rc < 0)
+        log_error("cannot create %u boss and %u worker loops: %s", boss.n_loops, workers.n_loops,
+                  strerror(-rc));
+    return rc;
+}
+
+static void threads_watch_group(struct threads *t, const struct loop_group *g)
+{
+    for (unsigned i = 0; i < loop_group_size(g); i++)
+        watchdog_add(t->watchdog, loop_group_at(g, i));
+}
+
+static int threads_create_watchdog(struct threads *t, int64_t threshold_ns)
+{
+    int rc = watchdog_create(&t->watchdog, loop_group_size(t->boss) + loop_group_size(t->workers),
+                             threshold_ns);
+
+    if (rc < 0)
+        return rc;
+    threads_watch_group(t, t->boss);
+    threads_watch_group(t, t->workers);
+    return 0;
+}
+
+int threads_create(struct threads *t, const struct server_conf *conf)
+{
+    struct executor_conf executor = {.name = "exec",
+                                     .pool = 3,
+                                     .threads = conf->executor.threads,
+                                     .max_pending_tasks = conf->executor.max_pending_tasks};
+    int rc;
+
+    *t = (struct threads){.boss = NULL};
+    rc = threads_create_loops(t, conf);
+    if (rc == 0)
+        rc = executor_create(&t->executor, &executor);
+    if (rc == 0)
+        rc = threads_create_watchdog(t, conf->worker.stall_threshold_ns);
+    if (rc < 0)
+        threads_destroy(t);
+    return rc;
+}
+
+/* ---- life ---- */
+
+bool threads_watch(struct threads *t)
+{
+    return watchdog_check(t->watchdog);
+}
+
+int64_t threads_watch_interval_ns(const struct threads *t)
+{
+    return watchdog_interval_ns(t->watchdog);
+}
+
+static void threads_log_group(const struct loop_group *g)
+{
+    for (unsigned i = 0; i < loop_group_size(g); i++)
+        loop_stats_log(loop_group_at(g, i));
+}
+
+static void threads_log_executor(struct executor *e)
+{
+    struct executor_stats s;
+
+    executor_stats(e, &s);
+    log_notice("stats executor threads=%u tasks_run=%llu tasks_dropped=%llu tasks_rejected=%llu"
+               " tasks_pending=%llu oldest_ms=%.1f longest_ms=%.3f longest=\"%s\" running_ms=%.1f"
+               " running=\"%s\"",
+               s.threads, (unsigned long long)s.tasks_run, (unsigned long long)s.tasks_dropped,
+               (unsigned long long)s.tasks_rejected, (unsigned long long)s.tasks_pending,
+               (double)s.oldest_ns / (double)NS_PER_MS, (double)s.longest_ns / (double)NS_PER_MS,
+               s.longest_name ? s.longest_name : "", (double)s.running_ns / (double)NS_PER_MS,
+               s.running_name ? s.running_name : "");
+}
+
+void threads_log_stats(struct threads *t)
+{
+    threads_log_group(t->boss);
+    threads_log_group(t->workers);
+    threads_log_executor(t->executor);
+}
+
+/* ---- end ---- */
+
+static void threads_log_hung(const struct loop_group *g)
+{
+    for (unsigned i = 0; i < loop_group_size(g); i++) {
+        const struct loop *loop = loop_group_at(g, i);
+        struct loop_stats s;
+
+        if (loop_state(loop) == LOOP_TERMINATED)
+            continue;
+        loop_stats(loop, &s);
+        log_error("loop %s: does not end; it has been for %.1f s in: %s", loop_name(loop),
+                  (double)s.turn_ns / (double)NS_PER_S, s.doing ? s.doing : "nothing");
+    }
+}
+
+static int threads_end_group(struct loop_group *g)
+{
+    int rc;
+
+    loop_group_stop(g, 0, THREADS_STOP_NS);
+    rc = loop_group_join_until(g, clock_now_ns() + THREADS_STOP_NS + THREADS_JOIN_NS);
+    if (rc < 0)
+        threads_log_hung(g);
+    return rc;
+}
+
+int threads_end_boss(struct threads *t)
+{
+    return threads_end_group(t->boss);
+}
+
+int threads_end_workers(struct threads *t)
+{
+    return threads_end_group(t->workers);
+}
+
+/* What waits is dropped. What runs cannot be cut: a name server that does not answer may hold a lookup for long. */
+int threads_end_executor(struct threads *t)
+{
+    struct executor_stats s;
+    int rc;
+
+    executor_stop(t->executor, 0);
+    rc = executor_join(t->executor, THREADS_STOP_NS);
+    if (rc < 0) {
+        executor_stats(t->executor, &s);
+        log_warning("executor: does not end; it has been for %.1f s in: %s",
+                    (double)s.running_ns / (double)NS_PER_S,
+                    s.running_name ? s.running_name : "nothing");
+    }
+    return rc;
+}
+
+void threads_destroy(struct threads *t)
+{
+    watchdog_destroy(t->watchdog);
+    executor_destroy(t->executor);
+    loop_group_destroy(t->workers);
+    loop_group_destroy(t->boss);
+    *t = (struct threads){.boss = NULL};
+}

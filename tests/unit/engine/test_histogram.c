@@ -1,0 +1,191 @@
+/* engine/histogram: which bucket a duration belongs to, and what the counts say about quantiles. */
+#include <pthread.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "engine/histogram.h"
+#include "support/suite.h"
+
+#define LAST  (HISTOGRAM_BUCKETS - 1)
+#define COUNT 200000
+
+static struct histogram h;
+static struct histogram_view v;
+
+static void setup(void)
+{
+    h = (struct histogram){0};
+}
+
+static void count(int64_t ns, unsigned times)
+{
+    while (times-- > 0)
+        histogram_count(&h, ns);
+    histogram_read(&h, &v);
+}
+
+struct placed {
+    int64_t ns;
+    unsigned bucket;
+};
+
+static const struct placed places[] = {
+    {INT64_MIN, 0},
+    {-1, 0},
+    {0, 0},
+    {999, 0},
+    {1000, 1},
+    {1999, 1},
+    {2000, 2},
+    {3999, 2},
+    {4000, 3},
+    {NS_PER_MS - 1, 10},
+    {NS_PER_MS, 10},
+    {1024 * NS_PER_US, 11},
+    {NS_PER_S, 20},
+    {16777216 * NS_PER_US - 1, 24},
+    {16777216 * NS_PER_US, LAST},
+    {INT64_MAX, LAST},
+};
+
+START_TEST(a_duration_has_its_bucket)
+{
+    ck_assert_uint_eq(histogram_bucket(places[_i].ns), places[_i].bucket);
+}
+END_TEST
+
+START_TEST(a_bucket_begins_where_the_one_before_it_ends)
+{
+    for (unsigned i = 0; i < LAST; i++) {
+        ck_assert_uint_eq(histogram_bucket(histogram_limit_ns(i) - 1), i);
+        ck_assert_uint_eq(histogram_bucket(histogram_limit_ns(i)), i + 1);
+    }
+    ck_assert_int_eq(histogram_limit_ns(0), NS_PER_US);
+    ck_assert_int_eq(histogram_limit_ns(LAST), CLOCK_NEVER);
+}
+END_TEST
+
+START_TEST(a_bucket_that_is_not_there_is_a_bug)
+{
+    histogram_limit_ns(HISTOGRAM_BUCKETS);
+}
+END_TEST
+
+START_TEST(a_new_one_has_counted_nothing)
+{
+    histogram_read(&h, &v);
+    ck_assert_uint_eq(v.count, 0);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1), 0);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1000), 0);
+}
+END_TEST
+
+START_TEST(what_was_counted_is_read)
+{
+    count(500, 3);
+    count(NS_PER_MS, 2);
+    count(-NS_PER_S, 1);
+    count(CLOCK_NEVER, 4);
+    ck_assert_uint_eq(v.count, 10);
+    ck_assert_uint_eq(v.bucket[0], 4);
+    ck_assert_uint_eq(v.bucket[10], 2);
+    ck_assert_uint_eq(v.bucket[LAST], 4);
+}
+END_TEST
+
+START_TEST(of_three_values_the_median_is_the_second)
+{
+    count(500, 1);
+    count(3 * NS_PER_US, 1);
+    count(1 * NS_PER_MS, 1);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1), 1 * NS_PER_US);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 333), 1 * NS_PER_US);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 334), 4 * NS_PER_US);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 500), 4 * NS_PER_US);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 667), 1024 * NS_PER_US);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1000), 1024 * NS_PER_US);
+}
+END_TEST
+
+START_TEST(one_slow_one_in_a_thousand_is_the_last_permille)
+{
+    count(500, 999);
+    count(NS_PER_S, 1);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 999), 1 * NS_PER_US);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1000), histogram_limit_ns(20));
+}
+END_TEST
+
+START_TEST(what_has_no_limit_has_a_quantile_without_end)
+{
+    count(60 * NS_PER_S, 1);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1), CLOCK_NEVER);
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1000), CLOCK_NEVER);
+}
+END_TEST
+
+START_TEST(counts_near_the_end_of_the_numbers_do_not_overflow)
+{
+    v = (struct histogram_view){.bucket = {[3] = UINT64_MAX / 2, [5] = UINT64_MAX / 2}};
+    v.count = v.bucket[3] + v.bucket[5];
+    ck_assert_int_eq(histogram_quantile_ns(&v, 500), histogram_limit_ns(3));
+    ck_assert_int_eq(histogram_quantile_ns(&v, 501), histogram_limit_ns(5));
+    ck_assert_int_eq(histogram_quantile_ns(&v, 1000), histogram_limit_ns(5));
+}
+END_TEST
+
+static const unsigned no_permilles[] = {0, 1001};
+
+START_TEST(a_permille_outside_its_range_is_a_bug)
+{
+    count(500, 1);
+    histogram_quantile_ns(&v, no_permilles[_i]);
+}
+END_TEST
+
+static void *count_many(void *arg)
+{
+    for (unsigned i = 0; i < COUNT; i++)
+        histogram_count(&h, (int64_t)(i % 4) * NS_PER_US);
+    return arg;
+}
+
+START_TEST(who_reads_while_it_counts_never_sees_a_number_fall)
+{
+    struct histogram_view last = {.count = 0};
+    pthread_t counter;
+
+    pthread_create(&counter, NULL, count_many, NULL);
+    do {
+        histogram_read(&h, &v);
+        for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+            ck_assert_uint_ge(v.bucket[i], last.bucket[i]);
+        last = v;
+    } while (v.count < COUNT);
+    pthread_join(counter, NULL);
+    ck_assert_uint_eq(v.count, COUNT);
+    ck_assert_uint_eq(v.bucket[2], COUNT / 2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/histogram");
+    TCase *tc = suite_group(suite, "histogram");
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_loop_test(tc, a_duration_has_its_bucket, 0, (int)ARRAY_LEN(places));
+    tcase_add_test(tc, a_bucket_begins_where_the_one_before_it_ends);
+    tcase_add_test_raise_signal(tc, a_bucket_that_is_not_there_is_a_bug, SIGABRT);
+    tcase_add_test(tc, a_new_one_has_counted_nothing);
+    tcase_add_test(tc, what_was_counted_is_read);
+    tcase_add_test(tc, of_three_values_the_median_is_the_second);
+    tcase_add_test(tc, one_slow_one_in_a_thousand_is_the_last_permille);
+    tcase_add_test(tc, what_has_no_limit_has_a_quantile_without_end);
+    tcase_add_test(tc, counts_near_the_end_of_the_numbers_do_not_overflow);
+    tcase_add_loop_test_raise_signal(tc, a_permille_outside_its_range_is_a_bug, SIGABRT, 0,
+                                     (int)ARRAY_LEN(no_permilles));
+    tcase_add_test(tc, who_reads_while_it_counts_never_sees_a_number_fall);
+    return suite_run(suite);
+}

@@ -1,0 +1,397 @@
+/* engine/loop, max_pending_tasks: who is refused, who tries again, and that nobody's task is lost over it. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define FULL    LOOP_PENDING_MIN
+#define FOREVER 1000000 /* retries */
+
+static struct loop *loop;
+static struct tasks_block block;
+static struct tasks_counted filling[2 * FULL];
+static struct tasks_counted one;
+
+static struct loop *create(unsigned max_pending_tasks, struct loop_backoff backoff)
+{
+    struct loop_conf conf = {.name = "test",
+                             .budget = {.io_ratio = 50, .quantum_ns = 100 * NS_PER_MS},
+                             .max_pending_tasks = max_pending_tasks,
+                             .backoff = backoff};
+    struct loop *l;
+
+    ck_assert_int_eq(loop_create(&l, &conf), 0);
+    return l;
+}
+
+static void setup_with(unsigned max_pending_tasks, struct loop_backoff backoff)
+{
+    log_lines_capture(LOG_LEVEL_WARNING);
+    loop = create(max_pending_tasks, backoff);
+    tasks_counted_init(&one);
+}
+
+static void setup(unsigned max_pending_tasks)
+{
+    setup_with(max_pending_tasks, (struct loop_backoff){.retries = 0});
+}
+
+static int submit(struct tasks_counted *t)
+{
+    return loop_submit(loop, LOOP_TASKS, &t->task);
+}
+
+/* Submit until one is refused; how many were not. Lazily, so that a loop that sleeps stays asleep. */
+static unsigned fill(void)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(filling); i++) {
+        tasks_counted_init(&filling[i]);
+        if (loop_submit_lazy(loop, &filling[i].task) == -EAGAIN)
+            return i;
+    }
+    ck_abort_msg("nobody was refused");
+    return 0;
+}
+
+static void expect_filling_run_once(unsigned n)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(filling); i++) {
+        ck_assert_uint_eq(atomic_load(&filling[i].run), i < n);
+        ck_assert_uint_eq(atomic_load(&filling[i].dropped), 0);
+    }
+}
+
+static uint64_t rejected(void)
+{
+    struct loop_stats stats;
+
+    loop_stats(loop, &stats);
+    return stats.tasks_rejected;
+}
+
+START_TEST(a_full_loop_refuses_and_leaves_the_task_with_its_caller)
+{
+    struct tasks_counted tasks[40];
+    unsigned accepted = 0;
+
+    setup(32);
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 40; i++) {
+        int rc;
+
+        tasks_counted_init(&tasks[i]);
+        rc = i % 2 ? submit(&tasks[i]) : loop_submit_lazy(loop, &tasks[i].task);
+        ck_assert_int_eq(rc, i < 31 ? 0 : -EAGAIN); /* the one that blocks is the 32nd */
+        accepted += rc == 0;
+    }
+    tasks_block_end(&block);
+    loop_runner_destroy(loop);
+    for (unsigned i = 0; i < 40; i++) {
+        ck_assert_uint_eq(atomic_load(&tasks[i].run), i < accepted);
+        ck_assert_uint_eq(atomic_load(&tasks[i].dropped), 0);
+    }
+}
+END_TEST
+
+static const unsigned small_bounds[] = {0, 1, 2, FULL - 1, FULL};
+
+START_TEST(a_bound_below_16_counts_as_16)
+{
+    setup(small_bounds[_i]);
+    tasks_block_begin(&block, loop);
+    ck_assert_uint_eq(fill(), FULL - 1); /* and the one that blocks */
+    tasks_block_end(&block);
+    loop_runner_destroy(loop);
+    expect_filling_run_once(FULL - 1);
+}
+END_TEST
+
+START_TEST(a_loop_that_was_full_accepts_again)
+{
+    setup(FULL);
+    tasks_block_begin(&block, loop);
+    ck_assert_uint_eq(fill(), FULL - 1);
+    ck_assert_int_eq(submit(&one), -EAGAIN);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&filling[FULL - 2].run) == 1);
+    UNTIL(submit(&one) == 0);
+    UNTIL(atomic_load(&one.run) == 1);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(the_bound_is_not_for_the_control_and_tail_lanes)
+{
+    struct tasks_counted tasks[100];
+
+    setup(FULL);
+    tasks_block_begin(&block, loop);
+    ck_assert_uint_eq(fill(), FULL - 1);
+    for (int i = 0; i < 100; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(loop_submit(loop, i % 2 ? LOOP_CONTROL : LOOP_TAIL, &tasks[i].task), 0);
+    }
+    tasks_block_end(&block);
+    for (int i = 0; i < 100; i++)
+        UNTIL(atomic_load(&tasks[i].run) == 1);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(each_refusal_is_counted_and_nothing_else_is)
+{
+    setup(FULL);
+    tasks_block_begin(&block, loop);
+    ck_assert_uint_eq(fill(), FULL - 1);
+    ck_assert_uint_eq(rejected(), 1);
+    ck_assert_int_eq(submit(&one), -EAGAIN);
+    ck_assert_int_eq(loop_submit_lazy(loop, &one.task), -EAGAIN);
+    ck_assert_uint_eq(rejected(), 3);
+    ck_assert_int_eq(loop_submit(loop, LOOP_CONTROL, &one.task), 0);
+    tasks_block_end(&block);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(rejected(), 3);
+    ck_assert_int_eq(submit(&one), -ESHUTDOWN);
+    ck_assert_uint_eq(rejected(), 4);
+    loop_destroy(loop);
+}
+END_TEST
+
+/* ---- backoff ---- */
+
+/* Submits `one` from another thread, as `_i` says. */
+struct submission {
+    pthread_t thread;
+    int how; /* 0: now, 1: lazily, 2: a timer */
+    int rc;
+    struct tasks_trace trace;
+    struct tasks_timer timer;
+};
+
+static struct submission submission;
+
+static void *submit_elsewhere(void *arg)
+{
+    struct submission *s = arg;
+
+    if (s->how == 0)
+        s->rc = submit(&one);
+    else if (s->how == 1)
+        s->rc = loop_submit_lazy(loop, &one.task);
+    else
+        s->rc = loop_submit_after(loop, &s->timer.timed, 0, 0);
+    return NULL;
+}
+
+static void submission_begin(int how)
+{
+    submission = (struct submission){.how = how, .rc = 1};
+    tasks_timer_init(&submission.timer, &submission.trace, 't');
+    pthread_create(&submission.thread, NULL, submit_elsewhere, &submission);
+}
+
+static int submission_end(void)
+{
+    pthread_join(submission.thread, NULL);
+    return submission.rc;
+}
+
+START_TEST(who_may_sleep_tries_again_and_gets_in)
+{
+    setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = 2 * NS_PER_MS});
+    tasks_block_begin(&block, loop);
+    for (unsigned i = 0; i < FULL - 1; i++) {
+        tasks_counted_init(&filling[i]);
+        ck_assert_int_eq(submit(&filling[i]), 0);
+    }
+    submission_begin(_i);
+    PAUSE_MS(50);
+    tasks_block_end(&block);
+    ck_assert_int_eq(submission_end(), 0);
+    ck_assert_uint_eq(rejected(), 0);
+    UNTIL(loop_runner_stats(loop).tasks_pending == 1); /* the one that asks */
+    PAUSE_MS(5);
+    loop_runner_stop(loop);
+    if (_i < 2)
+        ck_assert_uint_eq(atomic_load(&one.run), 1);
+    else
+        ck_assert_uint_gt(submission.trace.len, 0); /* run, or dropped if the stop came first */
+    loop_destroy(loop);
+}
+END_TEST
+
+START_TEST(when_the_tries_are_used_up_the_submitter_is_told)
+{
+    int64_t began_at_ns;
+
+    setup_with(FULL, (struct loop_backoff){.retries = 3, .delay_ns = 10 * NS_PER_MS});
+    tasks_block_begin(&block, loop);
+    (void)fill();
+    ck_assert_uint_eq(rejected(), 1);
+    began_at_ns = clock_now_ns();
+    submission_begin(_i);
+    ck_assert_int_eq(submission_end(), -EAGAIN);
+    ck_assert_int_ge(clock_now_ns() - began_at_ns, 30 * NS_PER_MS);
+    ck_assert_uint_eq(rejected(), 2);
+    tasks_block_end(&block);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&one.run) + atomic_load(&one.dropped), 0);
+    ck_assert_uint_eq(submission.trace.len, 0);
+    loop_destroy(loop);
+}
+END_TEST
+
+static void let_it_sleep(void)
+{
+    struct loop_stats now, before = loop_runner_stats(loop);
+
+    UNTIL((loop_stats(loop, &now), now.polls_blocking > before.polls_blocking));
+    PAUSE_MS(20);
+}
+
+START_TEST(each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
+{
+    struct loop_stats before, after;
+
+    setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = NS_PER_MS});
+    let_it_sleep();
+    loop_stats(loop, &before);
+    for (unsigned i = 0; i < FULL; i++) {
+        tasks_counted_init(&filling[i]);
+        ck_assert_int_eq(loop_submit_lazy(loop, &filling[i].task), 0);
+    }
+    PAUSE_MS(20);
+    loop_stats(loop, &after);
+    ck_assert_uint_eq(after.wakeups_sent, before.wakeups_sent);
+    ck_assert_uint_eq(after.tasks_pending, FULL);
+    ck_assert_int_eq(loop_submit_lazy(loop, &one.task), 0);
+    loop_runner_destroy(loop);
+    expect_filling_run_once(FULL);
+    ck_assert_uint_eq(atomic_load(&one.run), 1);
+}
+END_TEST
+
+/* Fill `loop` from a thread that is a loop; how long that took. */
+static void fill_from_a_loop(void *arg)
+{
+    int64_t *took_ms = arg, began_at_ns = clock_now_ns();
+
+    (void)fill();
+    *took_ms = since_ms(began_at_ns);
+}
+
+static const struct loop_backoff patient = {.retries = 1, .delay_ns = 40 * NS_PER_S};
+
+START_TEST(the_loop_itself_is_refused_at_once)
+{
+    int64_t took_ms = -1;
+
+    setup_with(FULL, patient);
+    loop_runner_call(loop, fill_from_a_loop, &took_ms);
+    ck_assert_int_lt(took_ms, 20000);
+    ck_assert_uint_eq(rejected(), 1);
+    loop_runner_destroy(loop);
+    expect_filling_run_once(FULL);
+}
+END_TEST
+
+START_TEST(another_loop_is_refused_at_once)
+{
+    struct loop *other = create(FULL, patient);
+    int64_t took_ms = -1;
+
+    setup_with(FULL, patient);
+    tasks_block_begin(&block, loop);
+    loop_runner_call(other, fill_from_a_loop, &took_ms);
+    ck_assert_int_lt(took_ms, 20000);
+    ck_assert_uint_eq(rejected(), 1);
+    tasks_block_end(&block);
+    loop_runner_destroy(loop);
+    loop_runner_destroy(other);
+    expect_filling_run_once(FULL - 1);
+}
+END_TEST
+
+START_TEST(who_still_tries_when_the_loop_ends_is_told_so)
+{
+    setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = NS_PER_MS});
+    tasks_block_begin(&block, loop);
+    for (unsigned i = 0; i < FULL - 1; i++) {
+        tasks_counted_init(&filling[i]);
+        ck_assert_int_eq(submit(&filling[i]), 0);
+    }
+    submission_begin(0);
+    PAUSE_MS(10);
+    loop_stop(loop, 0, 0);
+    tasks_block_end(&block);
+    loop_join(loop);
+    if (submission_end() < 0) /* it may have got in at the last moment */
+        ck_assert_int_eq(submission.rc, -ESHUTDOWN);
+    ck_assert_uint_eq(atomic_load(&one.run) + atomic_load(&one.dropped), submission.rc == 0);
+    loop_destroy(loop);
+}
+END_TEST
+
+#define THREADS 4
+#define EACH    500
+
+static struct tasks_counted crowd[THREADS][EACH];
+
+static void *submit_crowd(void *arg)
+{
+    struct tasks_counted *mine = arg;
+
+    for (int i = 0; i < EACH; i++) {
+        tasks_counted_init(&mine[i]);
+        if (submit(&mine[i]) < 0)
+            return arg;
+    }
+    return NULL;
+}
+
+START_TEST(a_crowd_gets_through_a_narrow_loop_and_nobody_is_lost)
+{
+    pthread_t threads[THREADS];
+    void *refused;
+
+    setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = 100 * NS_PER_US});
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, submit_crowd, crowd[i]);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &refused);
+        ck_assert_ptr_null(refused);
+    }
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(rejected(), 0);
+    for (int i = 0; i < THREADS; i++)
+        for (int j = 0; j < EACH; j++)
+            ck_assert_uint_eq(atomic_load(&crowd[i][j].run), 1);
+    loop_destroy(loop);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_bound");
+    TCase *bound = suite_group(suite, "bound");
+    TCase *backoff = suite_group(suite, "backoff");
+
+    tcase_add_test(bound, a_full_loop_refuses_and_leaves_the_task_with_its_caller);
+    tcase_add_loop_test(bound, a_bound_below_16_counts_as_16, 0, (int)ARRAY_LEN(small_bounds));
+    tcase_add_test(bound, a_loop_that_was_full_accepts_again);
+    tcase_add_test(bound, the_bound_is_not_for_the_control_and_tail_lanes);
+    tcase_add_test(bound, each_refusal_is_counted_and_nothing_else_is);
+    tcase_add_loop_test(backoff, who_may_sleep_tries_again_and_gets_in, 0, 3);
+    tcase_add_loop_test(backoff, when_the_tries_are_used_up_the_submitter_is_told, 0, 3);
+    tcase_add_test(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane);
+    tcase_add_test(backoff, the_loop_itself_is_refused_at_once);
+    tcase_add_test(backoff, another_loop_is_refused_at_once);
+    tcase_add_test(backoff, who_still_tries_when_the_loop_ends_is_told_so);
+    tcase_add_test(backoff, a_crowd_gets_through_a_narrow_loop_and_nobody_is_lost);
+    return suite_run(suite);
+}

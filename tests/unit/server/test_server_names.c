@@ -1,0 +1,215 @@
+/* server/server: upstream servers that have a host name: when it starts, while it runs, and when it is to end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "server/server.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/names.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+enum { ECHO, FRONT, BACK, PORTS };
+
+static struct server *server;
+static struct address addresses[PORTS];
+static int fds[PORTS]; /* that hold the ports; BACK's listens */
+static char back_name[32];
+static struct listener_conf listeners[] = {
+    [ECHO] = {.name = "echo", .service = LISTENER_ECHO},
+    [FRONT] = {.name = "front", .service = LISTENER_PROXY, .upstream = "back"},
+};
+static struct upstream_server_conf back = {.id = "a", .address_text = back_name, .weight = 1};
+static struct upstream_conf upstream = {
+    .name = "back", .servers = &back, .n_servers = 1, .connect_timeout_ns = NS_PER_S};
+static const struct server_conf conf = {.boss = {.threads = 1, .accept_batch = 16},
+                                        .worker = {.threads = 1,
+                                                   .io_ratio = 50,
+                                                   .task_quantum_ns = 5 * NS_PER_MS,
+                                                   .max_pending_tasks = 65536},
+                                        .executor = {.threads = 2, .max_pending_tasks = 16},
+                                        .listeners = listeners,
+                                        .n_listeners = ARRAY_LEN(listeners),
+                                        .upstreams = &upstream,
+                                        .n_upstreams = 1};
+
+/* The one server of the upstream is back.test with the port of ${which}. */
+static void lead_to(unsigned which)
+{
+    snprintf(back_name, sizeof(back_name), "back.test:%u", ntohs(addresses[which].u.in.sin_port));
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    for (unsigned i = 0; i < PORTS; i++)
+        fds[i] = i == BACK ? sockets_listen(&addresses[i], 5) : sockets_bound(&addresses[i]);
+    for (unsigned i = 0; i < ARRAY_LEN(listeners); i++) {
+        listeners[i].addresses = &addresses[i];
+        listeners[i].n_addresses = 1;
+        listeners[i].backlog = 16;
+        listeners[i].reuseport = 1;
+    }
+    lead_to(BACK);
+}
+
+static void create(void)
+{
+    ck_assert_int_eq(server_create(&server, &conf, &(struct server_events){.drained = NULL}), 0);
+}
+
+static void start(void)
+{
+    create();
+    ck_assert_int_eq(server_start(server), 0);
+}
+
+static void teardown(void)
+{
+    unsigned cut;
+
+    if (server) {
+        ck_assert_int_eq(server_stop(server, &cut), 0);
+        server_destroy(server);
+    }
+    for (unsigned i = 0; i < PORTS; i++)
+        close(fds[i]);
+}
+
+static int client_of(unsigned listener)
+{
+    return sockets_connect(&addresses[listener]);
+}
+
+static void exchange(int fd)
+{
+    sockets_say(fd, "hello");
+    sockets_hear(fd, "hello");
+}
+
+/* A client of the proxy, which is connected to the server. */
+static void expect_proxied(void)
+{
+    int client = client_of(FRONT), behind = sockets_accept(fds[BACK]);
+
+    sockets_say(client, "question");
+    sockets_hear(behind, "question");
+    close(client);
+    close(behind);
+}
+
+START_TEST(a_server_that_has_a_name_is_reached_as_soon_as_we_accept)
+{
+    names_set("back.test", "127.0.0.1");
+    start();
+    expect_proxied();
+    ck_assert_uint_eq(names_asked(), 1);
+}
+END_TEST
+
+START_TEST(a_name_that_is_not_known_holds_up_nobody)
+{
+    int client, reset;
+
+    names_set("back.test", NAMES_UNKNOWN);
+    start();
+    client = client_of(ECHO);
+    exchange(client);
+    reset = client_of(FRONT);
+    sockets_hear_reset(reset);
+    ck_assert_uint_eq(log_lines_with("trying again every 10 s"), 1);
+    ck_assert_uint_eq(log_lines_with("the name is not known yet"), 1);
+    close(client);
+    close(reset);
+}
+END_TEST
+
+START_TEST(a_name_that_leads_to_its_own_listener_is_not_used)
+{
+    names_set("back.test", "127.0.0.2,127.0.0.1");
+    lead_to(FRONT);
+    start();
+    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 1);
+    ck_assert_uint_eq(log_lines_with("the name is known: 127.0.0.2:"), 1);
+}
+END_TEST
+
+START_TEST(a_name_that_leads_to_another_listener_is_used)
+{
+    int client;
+
+    names_set("back.test", "127.0.0.1");
+    lead_to(ECHO);
+    start();
+    client = client_of(FRONT);
+    exchange(client);
+    close(client);
+}
+END_TEST
+
+START_TEST(without_a_thread_to_look_names_up_a_server_does_not_start)
+{
+    names_set("back.test", "127.0.0.1");
+    create();
+    fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
+    ck_assert_int_eq(server_start(server), -EAGAIN);
+    ck_assert_uint_eq(log_lines_with("cannot start an executor thread"), 1);
+    ck_assert_uint_eq(names_asked(), 0);
+}
+END_TEST
+
+START_TEST(a_name_server_that_does_not_answer_holds_up_start_and_end_for_seconds_only)
+{
+    int64_t began_at_ns = clock_now_ns();
+    unsigned cut;
+    int client;
+
+    names_set("back.test", NAMES_SILENT);
+    start();
+    ck_assert_int_ge(since_ms(began_at_ns), 3000);
+    ck_assert_uint_eq(log_lines_with("the name is still being looked up"), 1);
+    client = client_of(ECHO);
+    exchange(client);
+    ck_assert_int_eq(server_stop(server, &cut), -EBUSY);
+    ck_assert_uint_eq(cut, 1);
+    ck_assert_uint_eq(log_lines_with("look up a host name"), 1);
+    sockets_hear_reset(client);
+    _exit(EXIT_SUCCESS); /* as the daemon does: the lookup uses what could be freed */
+}
+END_TEST
+
+START_TEST(a_name_that_is_known_late_is_used_then)
+{
+    int client;
+
+    names_set("back.test", NAMES_SILENT);
+    start();
+    client = client_of(FRONT);
+    sockets_hear_reset(client);
+    close(client);
+    names_set("back.test", "127.0.0.1");
+    UNTIL(log_lines_with("the name is known: 127.0.0.1:") == 1);
+    expect_proxied();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/server_names");
+    TCase *tc = suite_group(suite, "names");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_server_that_has_a_name_is_reached_as_soon_as_we_accept);
+    tcase_add_test(tc, a_name_that_is_not_known_holds_up_nobody);
+    tcase_add_test(tc, a_name_that_leads_to_its_own_listener_is_not_used);
+    tcase_add_test(tc, a_name_that_leads_to_another_listener_is_used);
+    tcase_add_test(tc, without_a_thread_to_look_names_up_a_server_does_not_start);
+    tcase_add_exit_test(tc,
+                        a_name_server_that_does_not_answer_holds_up_start_and_end_for_seconds_only,
+                        EXIT_SUCCESS);
+    tcase_add_test(tc, a_name_that_is_known_late_is_used_then);
+    return suite_run(suite);
+}

@@ -1,0 +1,366 @@
+/* service/resolver: names are looked up elsewhere, again and again until they are known, and nobody waits for long. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/executor.h"
+#include "service/resolver.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define NAMES 40
+#define LATER (1000 * NS_PER_S)
+
+/* What a lookup of each name gives: so many addresses, an error, or nothing until something is set. */
+#define SILENT 0
+static atomic_int answers[NAMES];
+static atomic_uint lookups[NAMES], running, most_running;
+static _Atomic int64_t looked_up_at_ns;
+
+static struct upstream_server_conf server_confs[NAMES];
+static char texts[NAMES][16];
+static struct upstream_conf upstream_conf = {
+    .name = "back", .servers = server_confs, .connect_timeout_ns = NS_PER_S};
+static struct upstream *upstream;
+static struct executor *executor;
+static struct resolver_conf conf;
+static struct resolver *resolver;
+static atomic_uint loop_port; /* addresses with this port lead back; 0: none does */
+
+/* A name is its number as text; address i of name n has the port 1000 + 100 n + i. */
+static int look_up(struct address *out, size_t max, const char *word)
+{
+    unsigned n = (unsigned)atoi(word), at_once = atomic_fetch_add(&running, 1) + 1;
+    unsigned most = atomic_load(&most_running);
+    int answer;
+
+    while (most < at_once && !atomic_compare_exchange_weak(&most_running, &most, at_once))
+        ;
+    atomic_store(&looked_up_at_ns, clock_now_ns());
+    atomic_fetch_add(&lookups[n], 1);
+    while ((answer = atomic_load(&answers[n])) == SILENT)
+        usleep(500);
+    ck_assert_uint_eq(max, RESOLVER_ADDRESSES);
+    for (int i = 0; i < answer; i++)
+        sockets_loopback(&out[i], 1000 + 100 * n + (unsigned)i);
+    atomic_fetch_sub(&running, 1);
+    return answer;
+}
+
+static bool leads_back(void *cookie, const struct upstream *up, const struct address *a)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    ck_assert_ptr_eq(up, upstream);
+    return ntohs(a->u.in.sin_port) == atomic_load(&loop_port);
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    conf = (struct resolver_conf){.upstreams = &upstream,
+                                  .n_upstreams = 1,
+                                  .retry_ns = LATER,
+                                  .lookup = look_up,
+                                  .leads_back = leads_back,
+                                  .cookie = &conf};
+    for (unsigned i = 0; i < NAMES; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%u", i);
+        server_confs[i] =
+            (struct upstream_server_conf){.id = "s", .address_text = texts[i], .weight = 1};
+        atomic_store(&answers[i], 1);
+    }
+}
+
+/* A resolver for the first ${n} names. */
+static void create(unsigned n, unsigned threads)
+{
+    struct executor_conf exec = {
+        .name = "exec", .pool = 3, .threads = threads, .max_pending_tasks = 16};
+
+    upstream_conf.n_servers = n;
+    ck_assert_int_eq(executor_create(&executor, &exec), 0);
+    ck_assert_int_eq(upstream_create(&upstream, &upstream_conf), 0);
+    conf.executor = executor;
+    ck_assert_int_eq(resolver_create(&resolver, &conf), 0);
+}
+
+static void start(unsigned n, int64_t wait_ns)
+{
+    create(n, 4);
+    ck_assert_int_eq(resolver_start(resolver, wait_ns), 0);
+}
+
+static void teardown(void)
+{
+    executor_stop(executor, 0);
+    ck_assert_int_eq(executor_join(executor, UNTIL_LIMIT_NS), 0);
+    resolver_destroy(resolver);
+    upstream_destroy(upstream);
+    executor_destroy(executor);
+}
+
+static bool is_known(unsigned n)
+{
+    return upstream_addresses(&upstream->servers[n]) != NULL;
+}
+
+static unsigned port_of(unsigned n, unsigned i)
+{
+    const struct upstream_addresses *at = upstream_addresses(&upstream->servers[n]);
+
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_lt(i, at->n);
+    return ntohs(at->list[i].u.in.sin_port);
+}
+
+/* ---- the start ---- */
+
+START_TEST(names_are_known_when_the_start_returns)
+{
+    atomic_store(&answers[1], 3);
+    start(3, UNTIL_LIMIT_NS);
+    for (unsigned n = 0; n < 3; n++) {
+        ck_assert_uint_eq(port_of(n, 0), 1000 + 100 * n);
+        ck_assert_uint_eq(atomic_load(&lookups[n]), 1);
+    }
+    ck_assert_uint_eq(port_of(1, 2), 1102);
+    ck_assert_uint_eq(
+        log_lines_with("upstream back: server s (1): the name is known: 127.0.0.1:1100 and 2 more"),
+        1);
+}
+END_TEST
+
+START_TEST(what_is_no_name_is_not_looked_up)
+{
+    struct address literal;
+
+    sockets_loopback(&literal, 7);
+    server_confs[1].addresses = &literal;
+    server_confs[1].n_addresses = 1;
+    start(3, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(resolver_names(resolver), 2);
+    ck_assert_uint_eq(atomic_load(&lookups[1]), 0);
+    ck_assert_uint_eq(port_of(1, 0), 7);
+    ck_assert_uint_eq(port_of(2, 0), 1200);
+}
+END_TEST
+
+START_TEST(without_names_no_thread_is_started)
+{
+    struct address literal;
+
+    sockets_loopback(&literal, 7);
+    server_confs[0].addresses = &literal;
+    server_confs[0].n_addresses = 1;
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(process_loops(), 0);
+}
+END_TEST
+
+START_TEST(names_are_looked_up_at_the_same_time)
+{
+    for (unsigned n = 0; n < 4; n++)
+        atomic_store(&answers[n], SILENT);
+    start(4, 0);
+    UNTIL(atomic_load(&most_running) == 4);
+    for (unsigned n = 0; n < 4; n++)
+        atomic_store(&answers[n], 1);
+    UNTIL(is_known(0) && is_known(1) && is_known(2) && is_known(3));
+}
+END_TEST
+
+START_TEST(more_names_than_may_be_pending_are_all_looked_up)
+{
+    create(NAMES, 2);
+    ck_assert_int_eq(resolver_start(resolver, UNTIL_LIMIT_NS), 0);
+    for (unsigned n = 0; n < NAMES; n++)
+        ck_assert(is_known(n));
+    ck_assert_uint_le(atomic_load(&most_running), 2);
+}
+END_TEST
+
+START_TEST(a_bad_answer_is_not_waited_for_any_longer_than_a_good_one)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    atomic_store(&answers[0], -ENOENT);
+    start(2, UNTIL_LIMIT_NS);
+    ck_assert_int_lt(since_ms(began_at_ns), UNTIL_LIMIT_NS / NS_PER_MS);
+    ck_assert(!is_known(0));
+    ck_assert(is_known(1));
+}
+END_TEST
+
+START_TEST(all_names_that_do_not_answer_have_one_deadline)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    for (unsigned n = 0; n < 20; n++)
+        atomic_store(&answers[n], SILENT);
+    start(20, 300 * NS_PER_MS);
+    ck_assert_int_ge(since_ms(began_at_ns), 300);
+    ck_assert_int_lt(since_ms(began_at_ns), 20 * 300);
+    ck_assert_uint_eq(log_lines_with("the name is still being looked up"), 20);
+    for (unsigned n = 0; n < 20; n++)
+        atomic_store(&answers[n], 1);
+}
+END_TEST
+
+/* ---- afterwards ---- */
+
+START_TEST(a_name_whose_answer_is_late_is_known_then)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    atomic_store(&answers[0], SILENT);
+    start(1, 50 * NS_PER_MS);
+    ck_assert(!is_known(0));
+    atomic_store(&answers[0], 1);
+    UNTIL(is_known(0));
+    UNTIL(log_lines_with("server s (0): the name is known: 127.0.0.1:1000") == 1);
+}
+END_TEST
+
+START_TEST(a_name_that_is_not_known_is_tried_again_until_it_is)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    conf.retry_ns = 10 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(log_lines_with("upstream back: server s (0): cannot look up the name: there "
+                                     "is no such name; trying again every 0.01 s"),
+                      1);
+    UNTIL(atomic_load(&lookups[0]) >= 5);
+    ck_assert(!is_known(0));
+    ck_assert_uint_eq(log_lines_with("cannot look up"), 1);
+    atomic_store(&answers[0], -EAGAIN);
+    UNTIL(log_lines_with("no name server answers") == 1);
+    atomic_store(&answers[0], 2);
+    UNTIL(log_lines_with("server s (0): the name is known: 127.0.0.1:1000 and 1 more") == 1);
+    ck_assert_uint_eq(port_of(0, 1), 1001);
+    ck_assert_uint_eq(log_lines_with("cannot look up"), 2);
+}
+END_TEST
+
+START_TEST(it_is_not_tried_again_before_the_time)
+{
+    int64_t first_at_ns;
+
+    conf.retry_ns = 200 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(1, UNTIL_LIMIT_NS);
+    first_at_ns = atomic_load(&looked_up_at_ns);
+    UNTIL(atomic_load(&lookups[0]) == 2);
+    ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns, conf.retry_ns);
+}
+END_TEST
+
+START_TEST(a_name_that_is_known_is_not_asked_for_again)
+{
+    conf.retry_ns = 5 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(2, UNTIL_LIMIT_NS);
+    UNTIL(atomic_load(&lookups[0]) >= 10);
+    ck_assert_uint_eq(atomic_load(&lookups[1]), 1);
+}
+END_TEST
+
+/* ---- round for ever ---- */
+
+START_TEST(an_address_that_leads_back_is_left_out_and_told)
+{
+    atomic_store(&answers[0], 3);
+    atomic_store(&loop_port, 1001);
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(upstream_addresses(&upstream->servers[0])->n, 2);
+    ck_assert_uint_eq(port_of(0, 0), 1000);
+    ck_assert_uint_eq(port_of(0, 1), 1002);
+    ck_assert_uint_eq(log_lines_with("server s (0): 127.0.0.1:1001 is where clients of this "
+                                     "upstream come in"),
+                      1);
+}
+END_TEST
+
+START_TEST(when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
+{
+    conf.retry_ns = 10 * NS_PER_MS;
+    atomic_store(&loop_port, 1000);
+    start(1, UNTIL_LIMIT_NS);
+    UNTIL(atomic_load(&lookups[0]) >= 5);
+    ck_assert(!is_known(0));
+    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 1);
+    ck_assert_uint_eq(log_lines_with("none of its addresses can be used"), 1);
+    atomic_store(&loop_port, 0);
+    UNTIL(is_known(0));
+}
+END_TEST
+
+/* ---- the end ---- */
+
+START_TEST(stopping_does_not_wait_for_the_next_try)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    atomic_store(&answers[0], -ENOENT);
+    start(1, UNTIL_LIMIT_NS);
+    executor_stop(executor, 0);
+    ck_assert_int_eq(executor_join(executor, UNTIL_LIMIT_NS), 0);
+    ck_assert_int_lt(since_ms(began_at_ns), LATER / NS_PER_MS);
+    ck_assert_uint_eq(atomic_load(&lookups[0]), 1);
+}
+END_TEST
+
+START_TEST(a_lookup_that_hangs_is_named_and_ends_whenever_it_does)
+{
+    struct executor_stats stats;
+
+    for (unsigned n = 0; n < 10; n++) /* more than there are threads */
+        atomic_store(&answers[n], SILENT);
+    start(10, 0);
+    UNTIL(atomic_load(&running) == 4);
+    executor_stop(executor, 0);
+    ck_assert_int_eq(executor_join(executor, 50 * NS_PER_MS), -ETIMEDOUT);
+    executor_stats(executor, &stats);
+    ck_assert_str_eq(stats.running_name, "look up a host name");
+    for (unsigned n = 0; n < 10; n++)
+        atomic_store(&answers[n], _i ? 1 : -ENOENT);
+    ck_assert_int_eq(executor_join(executor, UNTIL_LIMIT_NS), 0);
+    for (unsigned n = 4; n < 10; n++)
+        ck_assert_uint_eq(atomic_load(&lookups[n]), 0); /* dropped */
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    resolver_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/resolver");
+    TCase *tc = suite_group(suite, "resolver");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, names_are_known_when_the_start_returns);
+    tcase_add_test(tc, what_is_no_name_is_not_looked_up);
+    tcase_add_test(tc, without_names_no_thread_is_started);
+    tcase_add_test(tc, names_are_looked_up_at_the_same_time);
+    tcase_add_test(tc, more_names_than_may_be_pending_are_all_looked_up);
+    tcase_add_test(tc, a_bad_answer_is_not_waited_for_any_longer_than_a_good_one);
+    tcase_add_test(tc, all_names_that_do_not_answer_have_one_deadline);
+    tcase_add_test(tc, a_name_whose_answer_is_late_is_known_then);
+    tcase_add_test(tc, a_name_that_is_not_known_is_tried_again_until_it_is);
+    tcase_add_test(tc, it_is_not_tried_again_before_the_time);
+    tcase_add_test(tc, a_name_that_is_known_is_not_asked_for_again);
+    tcase_add_test(tc, an_address_that_leads_back_is_left_out_and_told);
+    tcase_add_test(tc, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once);
+    tcase_add_test(tc, stopping_does_not_wait_for_the_next_try);
+    tcase_add_loop_test(tc, a_lookup_that_hangs_is_named_and_ends_whenever_it_does, 0, 2);
+    tc = suite_group(suite, "none");
+    tcase_add_test(tc, destroying_none_is_allowed);
+    return suite_run(suite);
+}
