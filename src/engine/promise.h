@@ -32,7 +32,7 @@ struct loop;
 struct promise;
 struct promise_telling;
 
-/* Promises whose listeners tell of each other inside one another; the next one is told after them (Netty: the same). */
+/* Promises that complete each other in done() are told so deep inside one another (Netty: maxListenerStackDepth). */
 #define PROMISE_NESTED_MAX 8
 
 enum promise_state {

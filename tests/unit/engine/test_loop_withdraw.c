@@ -42,10 +42,10 @@ static bool withdraw(struct timers_noted *t)
     return loop_withdraw(loop, &t->timed);
 }
 
-/* Those submitted so far are where they wait. A call would not do: it comes before the tasks. */
+/* Those submitted so far are where they wait. A call wakes the loop, but comes before the tasks of its turn. */
 static void until_arrived(void)
 {
-    struct loop_stats stats;
+    struct loop_stats stats = loop_runner_stats(loop);
 
     UNTIL((loop_stats(loop, &stats), stats.tasks_pending == 0));
 }
