@@ -81,6 +81,8 @@ static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 /* Without the wake-up descriptor the loop may not sleep: have it registered first. */
 static void turn_poll_find_wakeup(struct loop *l)
 {
+    /* libev has just stopped it and would see no change, were it not set anew. */
+    ev_io_set(&l->wakeup_io, l->wakeup.fd, EV_READ);
     ev_io_start(l->backend.ev, &l->wakeup_io);
     wakeup_wait(&l->wakeup, clock_now_ns() + BACKEND_PACE_NS);
     l->backend.fresh = true;
