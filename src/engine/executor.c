@@ -297,19 +297,23 @@ static void join_threads(struct executor *e)
 
 int executor_join(struct executor *e, int64_t timeout_ns)
 {
-    int64_t until_ns = clock_add_ns(clock_now_ns(), timeout_ns), now_ns;
+    int64_t until_ns = clock_add_ns(clock_now_ns(), timeout_ns);
     bool all_ended;
 
     MUST(!loop_current() && !executor_thread_is_current(e));
     executor_lock(e);
     MUST(e->state != EXECUTOR_OPEN);
-    while (e->n_ended < e->n_threads && (now_ns = clock_now_ns()) < until_ns) {
-        if (e->state == EXECUTOR_OVER)
-            executor_sleep(e, &e->ended, until_ns);
-        else if (now_ns >= e->stop_at_ns)
+    while (e->n_ended < e->n_threads) {
+        bool drains = e->state == EXECUTOR_DRAINING;
+        int64_t now_ns = clock_now_ns();
+
+        if (drains && now_ns >= e->stop_at_ns)
             executor_thread_finish(e);
+        else if (now_ns >= until_ns)
+            break;
         else
-            executor_sleep(e, &e->ended, e->stop_at_ns < until_ns ? e->stop_at_ns : until_ns);
+            executor_sleep(e, &e->ended,
+                           drains && e->stop_at_ns < until_ns ? e->stop_at_ns : until_ns);
     }
     all_ended = e->n_ended == e->n_threads;
     executor_unlock(e);

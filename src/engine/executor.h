@@ -6,13 +6,14 @@
  * touch they must own, and they answer by submitting a task to a loop. What was accepted and cannot be run any more is
  * dropped on the thread that stops or joins the executor, or on one of its own.
  *
- * note: pool. One queue for many consumers, so it is guarded by a lock; nobody holds it while a task runs or is dropped,
- * and what it guards is short. Submitting from a loop therefore waits for a few instructions, or for the start of a
- * thread, never for a task.
+ * note: pool. One queue for many consumers, so it is guarded by a lock; nobody holds it while a task runs or is
+ * dropped, and what it guards is short. Submitting from a loop therefore waits for a few instructions, or for the start
+ * of a thread, never for a task.
  */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -42,7 +43,7 @@ struct executor_stats {
     int64_t running_ns;
 };
 
-/* Told on its loop, once, after executor_await_room(): run() means that there is room, drop() that the loop has ended. */
+/* After executor_await_room() it is told once: run() means that there is room, drop() that its loop has ended. */
 struct executor_waiter {
     struct timed timed; /* initialised by the caller, with a type of its own */
     struct loop *loop;
@@ -50,7 +51,8 @@ struct executor_waiter {
 
 /*
  * executor_create(out, conf):
- * An executor with no thread yet.
+ * An executor with no thread yet. Its threads will run on the processors that the caller may run on, whoever starts
+ * them.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${conf} is copied

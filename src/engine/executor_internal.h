@@ -5,10 +5,10 @@
  * The queue consists of places. A place is a task, or stands for a serial with all its tasks (see note: place in
  * serial.c).
  *
- * note: calling. Of the threads some are busy, some idle, and the others on their way to the queue. A thread is woken, or
- * started, only when more is to be taken than those on their way will take. Whoever takes something asks again, so that
- * one who was called for two things passes the call on. Timers that wait want one thread as well, so that they are not
- * late when all others are busy: the timekeeper, an idle one that sleeps until the first is due.
+ * note: calling. Of the threads some are busy, some idle, and the others on their way to the queue. A thread is woken,
+ * or started, only when more is to be taken than those on their way will take. Whoever takes something asks again, so
+ * that one who was called for two things passes the call on. Timers that wait want one thread as well, so that they are
+ * not late when all others are busy: the timekeeper, an idle one that sleeps until the first is due.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H

@@ -1,6 +1,6 @@
 /*
- * engine/serial_internal: how an executor's threads take tasks out of a serial. Private to executor*.c and serial.c; all
- * of it is under the executor's lock.
+ * engine/serial_internal: how an executor's threads take tasks out of a serial. Private to executor*.c and serial.c;
+ * all of it is under the executor's lock.
  */
 #ifndef ENGINE_SERIAL_INTERNAL_H
 #define ENGINE_SERIAL_INTERNAL_H

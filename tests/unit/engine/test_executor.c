@@ -402,7 +402,7 @@ static void fill(unsigned n)
 START_TEST(those_who_wait_for_room_are_told_in_order_and_once)
 {
     struct loop *loop = loop_runner_create();
-    struct waiting waiting[3] = {0};
+    struct waiting waiting[3] = {{.run_as = 0}};
 
     e = executor_runner_create(1, 16);
     fill(16);
@@ -433,7 +433,7 @@ START_TEST(there_is_room_when_no_more_than_half_wait)
 {
     static const struct task_type type = {"step", step_run, never};
     struct loop *loop = loop_runner_create();
-    struct waiting w = {0};
+    struct waiting w = {.run_as = 0};
     struct task step[17];
 
     sem_init(&steps, 0, 0);
@@ -462,7 +462,7 @@ END_TEST
 START_TEST(who_asks_when_there_is_room_is_told_at_once)
 {
     struct loop *loop = loop_runner_create();
-    struct waiting w = {0};
+    struct waiting w = {.run_as = 0};
 
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -477,7 +477,7 @@ END_TEST
 START_TEST(a_stop_ends_the_wait_for_room)
 {
     struct loop *loop = loop_runner_create();
-    struct waiting before = {0}, after = {0};
+    struct waiting before = {.run_as = 0}, after = {.run_as = 0};
 
     e = executor_runner_create(1, 16);
     fill(16);
@@ -495,7 +495,7 @@ END_TEST
 START_TEST(who_waits_on_a_loop_that_has_ended_is_dropped)
 {
     struct loop *loop = loop_runner_create();
-    struct waiting w = {0};
+    struct waiting w = {.run_as = 0};
 
     e = executor_runner_create(1, 16);
     fill(16);
@@ -513,7 +513,7 @@ END_TEST
 START_TEST(who_waits_because_there_is_no_thread_tries_again_without_spinning)
 {
     struct loop *loop = loop_runner_create();
-    struct waiting w = {0};
+    struct waiting w = {.run_as = 0};
     int64_t began_at_ns = clock_now_ns();
 
     e = executor_runner_create(1, 16);

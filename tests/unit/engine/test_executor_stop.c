@@ -30,11 +30,11 @@ struct racer {
     int result[RACE_TASKS];
 };
 
-/* Continues itself as long as it may. */
+/* Continues itself until it is told that it is enough, or is refused. */
 struct continuing {
     struct task task;
     atomic_uint run;
-    atomic_uint dropped;
+    atomic_bool enough;
     atomic_int refused;
 };
 
@@ -126,6 +126,20 @@ START_TEST(when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
 }
 END_TEST
 
+START_TEST(so_does_a_join_that_does_not_wait)
+{
+    e = executor_runner_create(1, 100);
+    executor_runner_block(e, &block);
+    submit_many();
+    executor_stop(e, NS_PER_MS);
+    PAUSE_MS(2);
+    ck_assert_int_eq(executor_join(e, 0), -ETIMEDOUT);
+    ck_assert_uint_eq(dropped_of(MANY), MANY);
+    tasks_block_end(&block);
+    executor_runner_destroy(e);
+}
+END_TEST
+
 START_TEST(when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest)
 {
     e = executor_runner_create(1, 100);
@@ -178,36 +192,64 @@ START_TEST(an_executor_without_threads_ends_at_once)
 }
 END_TEST
 
+static void never(struct task *t)
+{
+    ck_abort_msg("dropped: %s", t->type->name);
+}
+
 static void continuing_run(struct task *t)
 {
     struct continuing *c = CONTAINER_OF(t, struct continuing, task);
+    int rc;
 
     atomic_fetch_add(&c->run, 1);
-    atomic_store(&c->refused, executor_submit_more(e, t));
+    if (atomic_load(&c->enough))
+        return;
+    rc = executor_submit_more(e, t);
+    if (rc < 0)
+        atomic_store(&c->refused, rc);
 }
 
-static void continuing_drop(struct task *t)
-{
-    atomic_fetch_add(&CONTAINER_OF(t, struct continuing, task)->dropped, 1);
-}
+static const struct task_type continuing_type = {"continuing", continuing_run, never};
 
-static const struct task_type continuing_type = {"continuing", continuing_run, continuing_drop};
-
-START_TEST(a_task_may_continue_itself_until_the_time_is_over)
+START_TEST(a_task_may_continue_itself_while_what_is_queued_is_run)
 {
     struct continuing c = {.task.type = &continuing_type};
     unsigned before;
 
     e = executor_runner_create(1, 100);
     ck_assert_int_eq(executor_submit(e, &c.task), 0);
-    executor_stop(e, 30 * NS_PER_MS);
+    executor_stop(e, UNTIL_LIMIT_NS);
     before = atomic_load(&c.run);
+    UNTIL(atomic_load(&c.run) > before + 10);
+    atomic_store(&c.enough, true);
     ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
-    ck_assert_uint_gt(atomic_load(&c.run), before);
-    /* Either it was refused, and then is ours, or it was in the queue. */
-    ck_assert_uint_eq(atomic_load(&c.dropped), atomic_load(&c.refused) == 0);
-    if (atomic_load(&c.refused) != 0)
-        ck_assert_int_eq(atomic_load(&c.refused), -ESHUTDOWN);
+    ck_assert_int_eq(atomic_load(&c.refused), 0);
+    executor_destroy(e);
+}
+END_TEST
+
+/* Waits for the stop, and then wants to continue. */
+static void late_run(struct task *t)
+{
+    while (executor_runner_stats(e).tasks_dropped == 0)
+        usleep(500);
+    continuing_run(t);
+}
+
+START_TEST(a_task_that_continues_when_the_time_is_over_is_refused)
+{
+    static const struct task_type type = {"late", late_run, never};
+    struct continuing c = {.task.type = &type};
+
+    e = executor_runner_create(1, 100);
+    ck_assert_int_eq(executor_submit(e, &c.task), 0);
+    UNTIL(executor_runner_stats(e).running_name);
+    ck_assert_int_eq(executor_submit(e, &tasks[0].task), 0);
+    executor_stop(e, 0);
+    ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
+    ck_assert_int_eq(atomic_load(&c.refused), -ESHUTDOWN);
+    ck_assert_uint_eq(atomic_load(&tasks[0].dropped), 1);
     executor_destroy(e);
 }
 END_TEST
@@ -361,11 +403,13 @@ int main(void)
     tcase_add_test(stop, what_is_queued_is_run_within_the_time);
     tcase_add_test(stop, with_no_time_what_is_queued_is_dropped_before_the_stop_returns);
     tcase_add_test(stop, when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs);
+    tcase_add_test(stop, so_does_a_join_that_does_not_wait);
     tcase_add_test(stop, when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest);
     tcase_add_test(stop, idle_threads_end_at_once);
     tcase_add_test(stop, the_first_stop_decides);
     tcase_add_test(stop, an_executor_without_threads_ends_at_once);
-    tcase_add_test(stop, a_task_may_continue_itself_until_the_time_is_over);
+    tcase_add_test(stop, a_task_may_continue_itself_while_what_is_queued_is_run);
+    tcase_add_test(stop, a_task_that_continues_when_the_time_is_over_is_refused);
     tcase_add_test_raise_signal(stop, a_task_must_not_stop_its_executor, SIGABRT);
     tcase_add_checked_fixture(races, setup, NULL);
     tcase_add_test(races, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused);

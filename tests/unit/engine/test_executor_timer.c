@@ -319,10 +319,9 @@ START_TEST(a_cancelled_timer_is_neither_run_nor_dropped)
     e = executor_runner_create(1, 100);
     stamped_init(&timer);
     ck_assert(!executor_cancel(e, &timer.timed)); /* nor is that wrong */
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, 20 * NS_PER_MS), 0);
+    ck_assert_int_eq(executor_schedule(e, &timer.timed, 3600 * NS_PER_S), 0);
     ck_assert(executor_cancel(e, &timer.timed));
     ck_assert(!executor_cancel(e, &timer.timed));
-    PAUSE_MS(40);
     executor_runner_destroy(e);
     ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
     ck_assert_uint_eq(atomic_load(&timer.dropped), 0);

@@ -56,6 +56,7 @@ static struct serial *serial;
 static struct tasks_block block;
 static struct record seen;
 static struct numbered tasks[MAX_TASKS];
+static struct tasks_counted direct[16]; /* submitted to the executor itself */
 static atomic_uint n_run, n_dropped, n_rooms;
 
 static void setup(void)
@@ -197,6 +198,14 @@ static void submit_numbered(unsigned from, unsigned to)
     }
 }
 
+static void fill_executor(void)
+{
+    for (int i = 0; i < 16; i++) {
+        tasks_counted_init(&direct[i]);
+        ck_assert_int_eq(executor_submit(e, &direct[i].task), 0);
+    }
+}
+
 /* ---- order ---- */
 
 START_TEST(tasks_keep_their_order_and_never_overlap_on_many_threads)
@@ -335,15 +344,10 @@ END_TEST
 
 START_TEST(a_serial_that_found_the_executor_full_is_not_kept_from_it_when_it_has_no_task_itself)
 {
-    struct tasks_counted others[16];
-
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
     create(&serial, 1, count_room);
-    for (int i = 0; i < 16; i++) {
-        tasks_counted_init(&others[i]);
-        ck_assert_int_eq(executor_submit(e, &others[i].task), 0);
-    }
+    fill_executor();
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(submit(serial, &tasks[0].task), -EAGAIN);
     tasks_block_end(&block);
@@ -471,9 +475,10 @@ START_TEST(destroying_drops_what_has_not_begun)
     ck_assert_uint_eq(executor_runner_stats(e).tasks_dropped, 20);
     ck_assert_int_eq(executor_runner_stats(e).oldest_ns, 0);
     tasks_block_end(&block);
+    UNTIL(executor_runner_stats(e).tasks_run == 1); /* the block */
     PAUSE_MS(10);
     ck_assert_uint_eq(atomic_load(&n_run), 0);
-    ck_assert_uint_eq(executor_runner_stats(e).tasks_run, 1); /* the block */
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_run, 1);
 }
 END_TEST
 
@@ -527,21 +532,29 @@ END_TEST
 
 START_TEST(after_destroying_there_is_no_room_message_even_if_it_comes_later)
 {
-    struct tasks_counted others[16];
-
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
     create(&serial, 1, count_room);
-    for (int i = 0; i < 16; i++) {
-        tasks_counted_init(&others[i]);
-        ck_assert_int_eq(executor_submit(e, &others[i].task), 0);
-    }
+    fill_executor();
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(submit(serial, &tasks[0].task), -EAGAIN); /* waits for the executor */
     destroy(serial);
     tasks_block_end(&block);
     UNTIL(executor_runner_stats(e).tasks_pending == 0);
     PAUSE_MS(10);
+    ck_assert_uint_eq(rooms(), 0);
+}
+END_TEST
+
+START_TEST(after_destroying_there_is_no_room_message_even_if_there_was_no_thread)
+{
+    e = executor_runner_create(1, 16);
+    create(&serial, 1, count_room);
+    numbered_init(&tasks[0], &seen, 0);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(submit(serial, &tasks[0].task), -EAGAIN);
+    destroy(serial);
+    PAUSE_MS(20);
     ck_assert_uint_eq(rooms(), 0);
 }
 END_TEST
@@ -590,7 +603,6 @@ START_TEST(a_stopped_executor_runs_what_the_serial_has_within_the_time)
     create(&serial, MAX_TASKS, count_room);
     submit_numbered(0, MAX_TASKS); /* more than a batch */
     executor_stop(e, UNTIL_LIMIT_NS);
-    numbered_init(&tasks[0], &seen, 0);
     tasks_block_end(&block);
     executor_runner_end(e);
     ck_assert_uint_eq(atomic_load(&n_run), MAX_TASKS);
@@ -629,15 +641,10 @@ END_TEST
 
 START_TEST(who_waits_for_room_is_told_that_the_executor_stops)
 {
-    struct tasks_counted others[16];
-
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
     create(&serial, 1, count_room);
-    for (int i = 0; i < 16; i++) {
-        tasks_counted_init(&others[i]);
-        ck_assert_int_eq(executor_submit(e, &others[i].task), 0);
-    }
+    fill_executor();
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(submit(serial, &tasks[0].task), -EAGAIN);
     executor_stop(e, UNTIL_LIMIT_NS);
@@ -826,6 +833,7 @@ int main(void)
     tcase_add_test(end, destroying_lets_what_runs_come_to_its_end);
     tcase_add_test(end, after_destroying_there_is_no_room_message_even_if_it_was_on_its_way);
     tcase_add_test(end, after_destroying_there_is_no_room_message_even_if_it_comes_later);
+    tcase_add_test(end, after_destroying_there_is_no_room_message_even_if_there_was_no_thread);
     tcase_add_test(end, a_serial_may_be_destroyed_in_its_room_call);
     tcase_add_test(end, a_serial_outlives_its_loop);
     tcase_add_test(end, a_stopped_executor_runs_what_the_serial_has_within_the_time);

@@ -55,6 +55,7 @@ static struct loop *loop;
 static struct netloop *net;
 static struct executor *e;
 static struct offload offload;
+static struct tasks_block block[2];
 static int peer;
 
 /* ---- on the executor ---- */
@@ -288,8 +289,6 @@ END_TEST
 
 START_TEST(a_channel_that_ends_in_between_drops_what_has_not_begun)
 {
-    struct tasks_block block[2];
-
     executor_runner_block(e, &block[0]);
     executor_runner_block(e, &block[1]);
     ck_assert_uint_gt(sockets_stuff(peer, 0), 0);
