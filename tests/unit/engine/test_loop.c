@@ -1,13 +1,16 @@
 /* engine/loop: the thread that starts by itself, and who has a task after it was submitted. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 #include "support/fault.h"
+#include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/observe.h"
 #include "support/process.h"
 #include "support/suite.h"
 #include "support/tasks.h"
@@ -34,15 +37,6 @@ static int submit(struct tasks_counted *t)
 static void nothing(void *arg)
 {
     (void)arg;
-}
-
-/* Until the loop has gone to sleep, as far as that can be seen from outside. */
-static void let_it_sleep(void)
-{
-    struct loop_stats now, before = loop_runner_stats(loop);
-
-    UNTIL((loop_stats(loop, &now), now.polls_blocking > before.polls_blocking));
-    PAUSE_MS(20);
 }
 
 START_TEST(a_new_loop_has_no_thread)
@@ -100,6 +94,59 @@ START_TEST(a_name_longer_than_a_thread_can_have_is_cut)
 }
 END_TEST
 
+static void note_affinity(void *arg)
+{
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(cpu_set_t), arg), 0);
+}
+
+static struct loop *create_pinned(unsigned cpu)
+{
+    struct loop_conf conf = {.name = "pinned",
+                             .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
+                             .max_pending_tasks = 16,
+                             .pinned = true,
+                             .cpu = cpu};
+    struct loop *pinned;
+
+    ck_assert_int_eq(loop_create(&pinned, &conf), 0);
+    return pinned;
+}
+
+START_TEST(a_pinned_loop_stays_on_its_processor_and_others_go_anywhere)
+{
+    struct loop *pinned;
+    cpu_set_t ours, set;
+    unsigned cpu = 0;
+
+    note_affinity(&ours);
+    while (!CPU_ISSET(cpu, &ours))
+        cpu++;
+    pinned = create_pinned(cpu);
+    loop_runner_call(pinned, note_affinity, &set);
+    ck_assert_int_eq(CPU_COUNT(&set), 1);
+    ck_assert(CPU_ISSET(cpu, &set));
+    loop_runner_call(loop, note_affinity, &set);
+    ck_assert(CPU_EQUAL(&set, &ours));
+    loop_runner_destroy(pinned);
+}
+END_TEST
+
+static const unsigned no_cpus[] = {CPU_SETSIZE - 1, CPU_SETSIZE, 0xffffffffu};
+
+START_TEST(a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere)
+{
+    struct loop *pinned = create_pinned(no_cpus[_i]);
+    cpu_set_t ours, set;
+
+    log_lines_capture(LOG_LEVEL_WARNING);
+    note_affinity(&ours);
+    loop_runner_call(pinned, note_affinity, &set);
+    ck_assert(CPU_EQUAL(&set, &ours));
+    ck_assert_uint_eq(log_lines_with("loop pinned: cannot stay on processor"), 1);
+    loop_runner_destroy(pinned);
+}
+END_TEST
+
 START_TEST(tasks_of_one_thread_run_once_and_in_their_order)
 {
     struct tasks_trace trace = {.len = 0};
@@ -121,7 +168,7 @@ START_TEST(a_sleeping_loop_is_woken_by_one_system_call)
     struct loop_stats before, after;
 
     tasks_counted_init(&t);
-    let_it_sleep();
+    observe_until_asleep(loop);
     loop_stats(loop, &before);
     ck_assert_int_eq(submit(&t), 0);
     UNTIL(atomic_load(&t.run) == 1);
@@ -193,7 +240,7 @@ START_TEST(a_lazy_task_waits_for_the_next_turn_and_wakes_nobody)
 
     tasks_traced_init(&lazy, &trace, 'l');
     tasks_traced_init(&normal, &trace, 'n');
-    let_it_sleep();
+    observe_until_asleep(loop);
     loop_stats(loop, &before);
     ck_assert_int_eq(loop_submit_lazy(loop, &lazy.task), 0);
     PAUSE_MS(100);
@@ -351,6 +398,9 @@ int main(void)
     tcase_add_test(tc, the_first_task_starts_the_only_thread);
     tcase_add_test(tc, the_thread_has_the_loops_name_and_knows_its_loop);
     tcase_add_test(tc, a_name_longer_than_a_thread_can_have_is_cut);
+    tcase_add_test(tc, a_pinned_loop_stays_on_its_processor_and_others_go_anywhere);
+    tcase_add_loop_test(tc, a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere, 0,
+                        (int)ARRAY_LEN(no_cpus));
     tcase_add_test(tc, tasks_of_one_thread_run_once_and_in_their_order);
     tcase_add_test(tc, a_sleeping_loop_is_woken_by_one_system_call);
     tcase_add_test(tc, a_busy_loop_costs_no_system_call);

@@ -5,6 +5,7 @@
 
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/observe.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
@@ -246,20 +247,12 @@ START_TEST(when_the_tries_are_used_up_the_submitter_is_told)
 }
 END_TEST
 
-static void let_it_sleep(void)
-{
-    struct loop_stats now, before = loop_runner_stats(loop);
-
-    UNTIL((loop_stats(loop, &now), now.polls_blocking > before.polls_blocking));
-    PAUSE_MS(20);
-}
-
 START_TEST(each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
 {
     struct loop_stats before, after;
 
     setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = NS_PER_MS});
-    let_it_sleep();
+    observe_until_asleep(loop);
     loop_stats(loop, &before);
     for (unsigned i = 0; i < FULL; i++) {
         tasks_counted_init(&filling[i]);

@@ -1,5 +1,7 @@
 /* engine/loop_group: all loops or none, threads only when they are needed. */
 #include <errno.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -11,6 +13,7 @@
 #include "support/until.h"
 
 static struct loop_group *group;
+static struct tasks_block block, blocks[3];
 
 static int create(unsigned n)
 {
@@ -94,6 +97,118 @@ START_TEST(when_one_loop_cannot_be_made_none_is)
 }
 END_TEST
 
+START_TEST(the_state_of_a_group_is_that_of_the_loop_furthest_behind)
+{
+    ck_assert_int_eq(create(3), 0);
+    ck_assert_int_eq(loop_group_state(group), LOOP_NOT_STARTED);
+    loop_runner_call(loop_group_at(group, 0), nothing, NULL);
+    ck_assert_int_eq(loop_group_state(group), LOOP_NOT_STARTED);
+    loop_runner_call(loop_group_at(group, 1), nothing, NULL);
+    tasks_block_begin(&block, loop_group_at(group, 2));
+    ck_assert_int_eq(loop_group_state(group), LOOP_STARTED);
+    loop_stop(loop_group_at(group, 0), 0, NS_PER_S);
+    ck_assert_int_eq(loop_group_state(group), LOOP_STARTED);
+    loop_group_stop(group, 0, NS_PER_S);
+    UNTIL(loop_state(loop_group_at(group, 1)) == LOOP_TERMINATED);
+    ck_assert_int_eq(loop_group_state(group), LOOP_SHUTTING_DOWN);
+    tasks_block_end(&block);
+    loop_group_join(group);
+    ck_assert_int_eq(loop_group_state(group), LOOP_TERMINATED);
+    loop_group_destroy(group);
+}
+END_TEST
+
+START_TEST(waiting_for_a_group_has_one_deadline_for_all_loops)
+{
+    int64_t began_at_ns;
+
+    ck_assert_int_eq(create(3), 0);
+    for (unsigned i = 0; i < 3; i++)
+        tasks_block_begin(&blocks[i], loop_group_at(group, i));
+    loop_group_stop(group, 0, 0);
+    began_at_ns = clock_now_ns();
+    ck_assert_int_eq(loop_group_join_until(group, began_at_ns + NS_PER_S), -ETIMEDOUT);
+    ck_assert_int_ge(clock_now_ns() - began_at_ns, NS_PER_S);
+    ck_assert_int_lt(since_ms(began_at_ns), 2500); /* and not one second for each */
+    tasks_block_end(&blocks[0]);
+    tasks_block_end(&blocks[1]);
+    UNTIL(loop_state(loop_group_at(group, 1)) == LOOP_TERMINATED);
+    ck_assert_int_eq(loop_group_join_until(group, 0), -ETIMEDOUT); /* the last one hangs */
+    tasks_block_end(&blocks[2]);
+    ck_assert_int_eq(loop_group_join_until(group, CLOCK_NEVER), 0);
+    ck_assert_int_eq(loop_group_join_until(group, 0), 0);
+    loop_group_destroy(group);
+}
+END_TEST
+
+static unsigned ratio_of(unsigned i)
+{
+    struct loop_stats stats;
+
+    loop_stats(loop_group_at(group, i), &stats);
+    return stats.io_ratio;
+}
+
+START_TEST(the_io_ratio_of_a_group_is_that_of_each_loop)
+{
+    ck_assert_int_eq(create(3), 0);
+    ck_assert_int_eq(loop_group_set_io_ratio(group, 80), 0);
+    ck_assert_int_eq(loop_group_set_io_ratio(group, 0), -EINVAL);
+    ck_assert_int_eq(loop_group_set_io_ratio(group, 101), -EINVAL);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(ratio_of(i), 80);
+    loop_group_destroy(group);
+}
+END_TEST
+
+static void note_affinity(void *arg)
+{
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(cpu_set_t), arg), 0);
+}
+
+/* The first and the last processor we may use; on a small machine they are the same. */
+static void two_cpus(unsigned cpus[2])
+{
+    cpu_set_t ours;
+
+    note_affinity(&ours);
+    for (cpus[0] = 0; !CPU_ISSET(cpus[0], &ours); cpus[0]++)
+        ;
+    for (cpus[1] = CPU_SETSIZE - 1; !CPU_ISSET(cpus[1], &ours); cpus[1]--)
+        ;
+}
+
+START_TEST(loops_take_turns_on_the_processors_they_are_given)
+{
+    unsigned cpus[2];
+    struct loop_group_conf conf = {
+        .name = "work",
+        .n_loops = 5,
+        .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64},
+        .cpus = cpus,
+        .n_cpus = 2};
+
+    two_cpus(cpus);
+    ck_assert_int_eq(loop_group_create(&group, &conf), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        cpu_set_t set;
+
+        loop_runner_call(loop_group_at(group, i), note_affinity, &set);
+        ck_assert_int_eq(CPU_COUNT(&set), 1);
+        ck_assert(CPU_ISSET(cpus[i % 2], &set));
+    }
+    loop_group_stop(group, 0, NS_PER_S);
+    loop_group_join(group);
+    loop_group_destroy(group);
+}
+END_TEST
+
+START_TEST(a_group_without_loops_is_a_bug)
+{
+    (void)!create(0);
+}
+END_TEST
+
 START_TEST(destroying_none_is_allowed)
 {
     loop_group_destroy(NULL);
@@ -110,6 +225,11 @@ int main(void)
     tcase_add_test(tc, each_loop_starts_with_its_own_first_task);
     tcase_add_test(tc, stopping_ends_started_and_unstarted_loops_alike);
     tcase_add_loop_test(tc, when_one_loop_cannot_be_made_none_is, 0, 20);
+    tcase_add_test(tc, the_state_of_a_group_is_that_of_the_loop_furthest_behind);
+    tcase_add_test(tc, waiting_for_a_group_has_one_deadline_for_all_loops);
+    tcase_add_test(tc, the_io_ratio_of_a_group_is_that_of_each_loop);
+    tcase_add_test(tc, loops_take_turns_on_the_processors_they_are_given);
+    tcase_add_test_raise_signal(tc, a_group_without_loops_is_a_bug, SIGABRT);
     tcase_add_test(tc, destroying_none_is_allowed);
     return suite_run(suite);
 }

@@ -1,11 +1,11 @@
 /* engine/loop, loop_withdraw(): a timer that another thread takes back is run or dropped, never both and never neither. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "engine/loop_internal.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/observe.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/timers.h"
@@ -84,11 +84,7 @@ START_TEST(one_that_waits_is_dropped_in_the_next_turn_and_wakes_nobody)
     struct timers_noted t;
 
     begin(&t, A_WHILE, periods[_i]);
-    until_arrived();
-    now = loop_runner_stats(loop);
-    UNTIL((loop_stats(loop, &before), before.polls_blocking > now.polls_blocking));
-    PAUSE_MS(20);
-    loop_stats(loop, &before);
+    before = observe_until_asleep(loop);
     ck_assert(withdraw(&t));
     ck_assert(!withdraw(&t));
     PAUSE_MS(20);
@@ -106,15 +102,18 @@ static void *begin_second_block(void *arg)
     return arg;
 }
 
-/* Have ${t}, which waits, taken off the heap by a turn that is then held up by a task before it. */
-static void hold_up_when_due(struct timers_noted *t)
+/*
+ * Have ${t} taken off the heap by a turn that is then held up by a task before it. With the quantum of one nanosecond the
+ * turns are: the first block; the arrival; the second block, behind which the timer, which is due, takes its place.
+ */
+static void hold_up_when_due(struct timers_noted *t, int64_t period_ns)
 {
     pthread_t submitter;
 
     tasks_block_begin(&block, loop);
+    begin(t, 0, period_ns);
     pthread_create(&submitter, NULL, begin_second_block, NULL);
-    UNTIL(gate_count(&loop->gates[LOOP_TASKS]) == 2);
-    UNTIL(clock_now_ns() > t->timed.at_ns);
+    UNTIL(gate_count(&loop->gates[LOOP_TASKS]) == 3);
     tasks_block_end(&block);
     pthread_join(submitter, NULL);
     ck_assert_int_eq(t->timed.state, TIMED_DUE);
@@ -124,9 +123,7 @@ START_TEST(one_that_is_due_and_has_not_begun_is_dropped)
 {
     struct timers_noted t;
 
-    begin(&t, MS(100), periods[_i]);
-    until_arrived();
-    hold_up_when_due(&t);
+    hold_up_when_due(&t, periods[_i]);
     ck_assert(withdraw(&t));
     ck_assert(!withdraw(&t));
     tasks_block_end(&second_block);
@@ -324,115 +321,10 @@ START_TEST(many_that_are_withdrawn_leave_nothing_behind)
 }
 END_TEST
 
-#define TIMERS  100
-#define CALLERS 2 /* who withdraw each of them */
-
-#ifdef __SANITIZE_THREAD__
-#define RACES 20
-#else
-#define RACES 100
-#endif
-
-static struct timers_noted racing[TIMERS];
-static atomic_uint n_withdrawn[TIMERS];
-static pthread_barrier_t start;
-
-static void *withdraw_all(void *arg)
-{
-    unsigned step = arg == &racing ? 1 : 3; /* in another order than the other */
-
-    pthread_barrier_wait(&start);
-    for (unsigned i = 0; i < TIMERS; i++) {
-        unsigned which = i * step % TIMERS;
-
-        atomic_fetch_add(&n_withdrawn[which], withdraw(&racing[which]));
-        if (i % 8 == 0)
-            sched_yield();
-    }
-    return NULL;
-}
-
-/* Submit them all, have them withdrawn while they run, and, if ${stop}, end the loop meanwhile. */
-static void race_once(unsigned round, bool stop)
-{
-    int64_t max_ns =
-        1 + round % 6 * 60 * NS_PER_US; /* some begin before the withdrawals, and some after */
-    pthread_t callers[CALLERS];
-    unsigned seed = round;
-
-    for (unsigned i = 0; i < TIMERS; i++) {
-        timers_noted_init(&racing[i]);
-        atomic_store(&n_withdrawn[i], 0);
-        ck_assert_int_eq(loop_submit_after(loop, &racing[i].timed, rand_r(&seed) % max_ns,
-                                           i % 3 ? 0 : 20 * NS_PER_US),
-                         0);
-    }
-    for (int i = 0; i < CALLERS; i++)
-        pthread_create(&callers[i], NULL, withdraw_all, i ? (void *)&seed : (void *)&racing);
-    pthread_barrier_wait(&start);
-    if (stop)
-        loop_stop(loop, 0, round % 2 ? 0 : NS_PER_S);
-    for (int i = 0; i < CALLERS; i++)
-        pthread_join(callers[i], NULL);
-}
-
-static unsigned race_end_of(const struct timers_noted *t)
-{
-    return atomic_load(&t->run) + atomic_load(&t->dropped);
-}
-
-START_TEST(a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_said)
-{
-    pthread_barrier_init(&start, NULL, CALLERS + 1);
-    for (unsigned round = 0; round < RACES; round++) {
-        race_once(round, false);
-        loop_runner_stats(loop);
-        for (unsigned i = 0; i < TIMERS; i++) {
-            struct timers_noted *t = &racing[i];
-            bool periodic = i % 3 == 0;
-
-            UNTIL(race_end_of(t) > 0);
-            if (periodic) { /* it goes on until it is withdrawn */
-                ck_assert_uint_eq(atomic_load(&n_withdrawn[i]), 1);
-                UNTIL(atomic_load(&t->dropped) == 1);
-            } else {
-                ck_assert_uint_eq(race_end_of(t), 1);
-                ck_assert_uint_eq(atomic_load(&n_withdrawn[i]), atomic_load(&t->dropped));
-            }
-            ck_assert(!atomic_load(&t->broken));
-        }
-    }
-}
-END_TEST
-
-START_TEST(so_it_is_when_the_loop_ends_meanwhile)
-{
-    pthread_barrier_init(&start, NULL, CALLERS + 1);
-    for (unsigned round = 0; round < RACES; round++) {
-        race_once(round, true);
-        loop_join(loop);
-        for (unsigned i = 0; i < TIMERS; i++) {
-            struct timers_noted *t = &racing[i];
-
-            ck_assert_uint_le(atomic_load(&n_withdrawn[i]), 1);
-            if (i % 3 == 0) /* periodic: only dropping ends it */
-                ck_assert_uint_eq(atomic_load(&t->dropped), 1);
-            else
-                ck_assert_uint_eq(race_end_of(t), 1);
-            ck_assert(atomic_load(&n_withdrawn[i]) == 0 || atomic_load(&t->dropped) == 1);
-            ck_assert(!atomic_load(&t->broken));
-        }
-        loop_destroy(loop);
-        setup();
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("engine/loop_withdraw");
     TCase *tc = suite_group(suite, "withdraw");
-    TCase *race = suite_group(suite, "race");
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, one_that_is_still_coming_is_dropped_when_it_arrives, 0, 3);
@@ -449,8 +341,5 @@ int main(void)
     tcase_add_loop_test(tc, what_the_end_of_the_loop_dropped_cannot_be_withdrawn, 0, 3);
     tcase_add_loop_test(tc, what_was_withdrawn_before_the_end_is_dropped_once, 0, 2);
     tcase_add_test(tc, many_that_are_withdrawn_leave_nothing_behind);
-    tcase_add_checked_fixture(race, setup, teardown);
-    tcase_add_test(race, a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_said);
-    tcase_add_test(race, so_it_is_when_the_loop_ends_meanwhile);
     return suite_run(suite);
 }

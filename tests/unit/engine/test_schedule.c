@@ -149,6 +149,19 @@ START_TEST(any_mix_of_adding_removing_and_taking_keeps_the_order)
 }
 END_TEST
 
+START_TEST(a_million_that_were_added_and_removed_leave_nothing)
+{
+    for (int round = 0; round < 1000000 / MANY; round++) {
+        for (int i = 0; i < MANY; i++)
+            add(i, (i * 7919 + round) % 997);
+        for (int i = 0; i < MANY; i++) /* from all places */
+            schedule_remove(&s, &timers[i * 3 % MANY]);
+        ck_assert_uint_eq(s.count, 0);
+        ck_assert_ptr_null(s.root);
+    }
+}
+END_TEST
+
 START_TEST(a_fixed_rate_counts_from_the_last_instant)
 {
     struct timed t = {.at_ns = 1000, .period_ns = 100};
@@ -190,6 +203,7 @@ int main(void)
     tcase_add_test(tc, removing_what_is_idle_does_nothing);
     tcase_add_test_raise_signal(tc, scheduling_what_waits_is_a_bug, SIGABRT);
     tcase_add_test(tc, any_mix_of_adding_removing_and_taking_keeps_the_order);
+    tcase_add_test(tc, a_million_that_were_added_and_removed_leave_nothing);
     tcase_add_test(tc, a_fixed_rate_counts_from_the_last_instant);
     tcase_add_test(tc, a_fixed_delay_counts_from_now);
     tcase_add_test(tc, a_period_without_end_does_not_overflow);

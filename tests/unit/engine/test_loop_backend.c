@@ -1,0 +1,349 @@
+/* engine/loop over an epoll instance that misbehaves: tasks, timers and I/O go on, and the processor stays free. What
+ * a new instance takes over is in test_loop_rebuild.c. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "support/bell.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/observe.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/timers.h"
+#include "support/until.h"
+
+#define MS(n)     ((n)*NS_PER_MS)
+#define THRESHOLD 512
+
+/* Polls in 300 ms that are no spin: a paced loop makes one in each millisecond, one that spins 100,000. */
+#define PACED_MAX 1500
+
+static struct loop *loop;
+
+static void setup_with(unsigned threshold)
+{
+    struct loop_conf conf = {.name = "test",
+                             .budget = {.io_ratio = 50, .quantum_ns = MS(100)},
+                             .max_pending_tasks = 65536,
+                             .rebuild_threshold = threshold};
+
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    ck_assert_int_eq(loop_create(&loop, &conf), 0);
+}
+
+static void setup(void)
+{
+    setup_with(THRESHOLD);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Have it make a turn, and with it the next poll. */
+static void turn(void)
+{
+    loop_runner_call(loop, nothing, NULL);
+}
+
+/* Let its next ${times} polls end with ${error} at once; 0: without an event. */
+static void spoil_polls(unsigned times, int error)
+{
+    observe_until_asleep(loop);
+    fault_plan(FAULT_EPOLL_WAIT, 0, times, error);
+    turn();
+}
+
+static void expect_tasks_run(void)
+{
+    struct tasks_counted t;
+
+    for (int lane = LOOP_CONTROL; lane <= LOOP_TAIL; lane++) {
+        tasks_counted_init(&t);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)lane, &t.task), 0);
+        UNTIL(atomic_load(&t.run) == 1);
+    }
+}
+
+static void expect_timers_run(void)
+{
+    struct timers_noted t;
+
+    timers_noted_init(&t);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timed, MS(10), 0), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+    ck_assert_int_ge(t.began_at_ns[0], t.planned_at_ns[0]);
+}
+
+static void expect_heard(struct bell *b)
+{
+    unsigned before = atomic_load(&b->n_heard);
+
+    bell_ring(b);
+    UNTIL(atomic_load(&b->n_heard) == before + 1);
+}
+
+static void expect_all_well(struct bell *b)
+{
+    expect_tasks_run();
+    expect_timers_run();
+    expect_heard(b);
+}
+
+/* It neither spins nor wakes up over and over: what it polls in 300 ms. */
+static unsigned polls_meanwhile(void)
+{
+    unsigned before = fault_calls(FAULT_EPOLL_WAIT);
+
+    PAUSE_MS(300);
+    return fault_calls(FAULT_EPOLL_WAIT) - before;
+}
+
+/* ---- polls that fail ---- */
+
+START_TEST(after_a_failed_poll_it_is_rebuilt_and_works_on)
+{
+    struct bell bell;
+
+    bell_open(&bell, loop, NULL);
+    spoil_polls(1, EBADF);
+    UNTIL(observe_stats(loop).rebuilds == 1);
+    expect_all_well(&bell);
+    ck_assert_uint_le(polls_meanwhile(), 5);
+    bell_close(&bell);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 1);
+    ck_assert_uint_eq(
+        log_lines_with("loop test: epoll_wait: Bad file descriptor; its epoll instance is rebuilt"),
+        1);
+    ck_assert_uint_eq(log_lines_with(""), 1);
+}
+END_TEST
+
+/* Polls that fail, or end without an event at once, for ever. */
+static const int endless_errors[] = {EBADF, EINVAL, ENOMEM, 0};
+
+static double seconds_of_processor(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+START_TEST(when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers)
+{
+    double used;
+
+    turn();
+    spoil_polls(FAULT_ALWAYS, endless_errors[_i]);
+    UNTIL(log_lines_with("does not help; the loop is slowed down") == 1);
+    used = seconds_of_processor();
+    ck_assert_uint_le(polls_meanwhile(), PACED_MAX);
+    ck_assert_double_lt(seconds_of_processor() - used, 0.25);
+    for (int i = 0; i < 10; i++) {
+        expect_tasks_run();
+        expect_timers_run();
+    }
+    ck_assert_uint_eq(log_lines_with("is rebuilt"), 1);
+    ck_assert_uint_eq(log_lines_with("is slowed down"), 1);
+    ck_assert_uint_ge(observe_stats(loop).rebuilds, 1);
+    ck_assert_uint_le(observe_stats(loop).rebuilds, 40); /* one each second */
+}
+END_TEST
+
+START_TEST(it_recovers_when_polls_work_again_and_says_each_thing_once)
+{
+    struct bell bell;
+
+    bell_open(&bell, loop, NULL);
+    spoil_polls(FAULT_ALWAYS, endless_errors[_i]);
+    UNTIL(log_lines_with("is slowed down") == 1);
+    PAUSE_MS(50);
+    fault_plan(FAULT_EPOLL_WAIT, 0, 0, 0);
+    expect_all_well(&bell);
+    UNTIL((bell_ring(&bell), log_lines_with("loop test: polls work again") == 1));
+    ck_assert_uint_eq(log_lines_with(""), 3); /* rebuilt, slowed down, work again */
+    PAUSE_MS(20);                             /* it has heard the last ring */
+    ck_assert_uint_le(polls_meanwhile(), 5);
+    expect_all_well(&bell);
+    bell_close(&bell);
+}
+END_TEST
+
+START_TEST(it_can_be_stopped_while_no_poll_works)
+{
+    struct timers_noted t;
+    int64_t began_at_ns;
+
+    timers_noted_init(&t);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timed, 30 * NS_PER_S, 0), 0);
+    spoil_polls(FAULT_ALWAYS, endless_errors[_i]);
+    UNTIL(log_lines_with("is slowed down") == 1);
+    began_at_ns = clock_now_ns();
+    loop_stop(loop, MS(50), 10 * NS_PER_S);
+    loop_join(loop);
+    ck_assert_int_lt(since_ms(began_at_ns), 9000);
+    ck_assert_uint_eq(atomic_load(&t.dropped), 1);
+}
+END_TEST
+
+/* ---- polls that end too early ---- */
+
+START_TEST(early_polls_in_a_row_have_it_rebuilt_once)
+{
+    struct bell bell;
+
+    bell_open(&bell, loop, NULL);
+    spoil_polls(THRESHOLD, 0);
+    UNTIL(observe_stats(loop).rebuilds == 1);
+    ck_assert_uint_le(polls_meanwhile(), 5);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 1);
+    ck_assert_uint_eq(log_lines_with("polls end before their time without events; its epoll "
+                                     "instance is rebuilt"),
+                      1);
+    expect_all_well(&bell);
+    PAUSE_MS(1100); /* BACKEND_CURE_NS: now another row is a new story */
+    spoil_polls(THRESHOLD, 0);
+    UNTIL(observe_stats(loop).rebuilds == 2);
+    ck_assert_uint_le(polls_meanwhile(), 5);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 2);
+    ck_assert_uint_eq(log_lines_with("is slowed down"), 0);
+    expect_all_well(&bell);
+    bell_close(&bell);
+}
+END_TEST
+
+START_TEST(one_less_is_nothing)
+{
+    unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
+
+    spoil_polls(THRESHOLD - 1, 0);
+    UNTIL(fault_calls(FAULT_EPOLL_WAIT) - calls >= THRESHOLD);
+    ck_assert_uint_le(polls_meanwhile(), 5);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
+    ck_assert_uint_eq(log_lines_with(""), 0);
+    expect_tasks_run();
+}
+END_TEST
+
+START_TEST(a_threshold_of_zero_minds_none)
+{
+    unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
+
+    teardown();
+    setup_with(0);
+    spoil_polls(20000, 0);
+    UNTIL(fault_calls(FAULT_EPOLL_WAIT) - calls >= 20000);
+    expect_tasks_run();
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
+    ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+START_TEST(a_threshold_of_zero_still_minds_failures)
+{
+    teardown();
+    setup_with(0);
+    spoil_polls(1, EBADF);
+    UNTIL(observe_stats(loop).rebuilds == 1);
+    expect_tasks_run();
+}
+END_TEST
+
+START_TEST(tasks_and_timers_that_end_polls_are_no_trouble)
+{
+    struct tasks_counted t;
+    struct timers_noted every;
+
+    teardown();
+    setup_with(3);
+    timers_noted_init(&every);
+    ck_assert_int_eq(loop_submit_after(loop, &every.timed, 0, 50 * NS_PER_US), 0);
+    for (int i = 0; i < 2000; i++) {
+        tasks_counted_init(&t);
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
+        UNTIL(atomic_load(&t.run) == 1);
+    }
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
+    ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+static atomic_uint n_signals;
+static pthread_t its_thread;
+
+static void on_signal(int signo)
+{
+    (void)signo;
+    atomic_fetch_add(&n_signals, 1);
+}
+
+static void note_thread(void *arg)
+{
+    (void)arg;
+    its_thread = pthread_self();
+}
+
+#ifdef __SANITIZE_THREAD__
+#define SIGNALS 1000
+#else
+#define SIGNALS 10000
+#endif
+
+START_TEST(signals_that_end_polls_are_no_trouble)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    teardown();
+    setup_with(3);
+    sigaction(SIGUSR1, &action, NULL);
+    loop_runner_call(loop, note_thread, NULL);
+    observe_until_asleep(loop);
+    for (unsigned i = 1; i <= SIGNALS; i++) {
+        pthread_kill(its_thread, SIGUSR1);
+        while (atomic_load(&n_signals) < i)
+            sched_yield(); /* two at a time would be one */
+    }
+    expect_tasks_run();
+    ck_assert_uint_ge(observe_stats(loop).turns,
+                      SIGNALS / 10); /* some end a poll, some come between two */
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
+    ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_backend");
+    TCase *fail = suite_group(suite, "fail");
+    TCase *early = suite_group(suite, "early");
+    int n_endless = (int)ARRAY_LEN(endless_errors);
+
+    tcase_add_checked_fixture(fail, setup, teardown);
+    tcase_add_test(fail, after_a_failed_poll_it_is_rebuilt_and_works_on);
+    tcase_add_loop_test(fail, when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers, 0,
+                        n_endless);
+    tcase_add_loop_test(fail, it_recovers_when_polls_work_again_and_says_each_thing_once, 0,
+                        n_endless);
+    tcase_add_loop_test(fail, it_can_be_stopped_while_no_poll_works, 0, n_endless);
+    tcase_add_checked_fixture(early, setup, teardown);
+    tcase_add_test(early, early_polls_in_a_row_have_it_rebuilt_once);
+    tcase_add_test(early, one_less_is_nothing);
+    tcase_add_test(early, a_threshold_of_zero_minds_none);
+    tcase_add_test(early, a_threshold_of_zero_still_minds_failures);
+    tcase_add_test(early, tasks_and_timers_that_end_polls_are_no_trouble);
+    tcase_add_test(early, signals_that_end_polls_are_no_trouble);
+    return suite_run(suite);
+}

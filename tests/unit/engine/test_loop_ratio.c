@@ -1,0 +1,185 @@
+/* engine/loop, loop_set_io_ratio(): the shares of I/O and tasks follow it while the loop runs. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "support/bell.h"
+#include "support/loop_runner.h"
+#include "support/observe.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define MS(n) ((n)*NS_PER_MS)
+
+static struct loop *loop;
+static struct bell bell;
+static atomic_bool over;
+static atomic_uint n_ended;
+
+static void setup(void)
+{
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = NS_PER_S};
+
+    loop = loop_runner_create_with(budget, 65536);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+static void work(int64_t ns)
+{
+    int64_t end_at_ns = clock_now_ns() + ns;
+
+    while (clock_now_ns() < end_at_ns)
+        ;
+}
+
+/* In each turn there are 4 ms of I/O ... */
+static void work_and_ring_again(struct bell *b)
+{
+    work(MS(4));
+    if (!atomic_load(&over))
+        bell_ring(b);
+}
+
+/* ... and quick tasks without end, so that a batch is less than any share. */
+static void endless_run(struct task *t)
+{
+    if (atomic_load(&over) || loop_submit(loop, LOOP_TASKS, t) < 0)
+        atomic_fetch_add(&n_ended, 1);
+}
+
+static void endless_drop(struct task *t)
+{
+    (void)t;
+    atomic_fetch_add(&n_ended, 1);
+}
+
+static void begin_load(struct task *t)
+{
+    static const struct task_type type = {
+        .name = "endless", .run = endless_run, .drop = endless_drop};
+
+    t->type = &type;
+    bell_open(&bell, loop, work_and_ring_again);
+    bell_ring(&bell);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, t), 0);
+}
+
+static void end_load(void)
+{
+    atomic_store(&over, true);
+    UNTIL(atomic_load(&n_ended) == 1);
+    bell_close(&bell);
+}
+
+/* The share of I/O, in percent, over some twenty turns from now on. */
+static double share_of_io(void)
+{
+    struct loop_stats before = observe_stats(loop), now;
+
+    UNTIL((now = observe_stats(loop), now.turns >= before.turns + 3)); /* what was begun before */
+    before = now;
+    UNTIL((now = observe_stats(loop), now.turns >= before.turns + 20));
+    return 100. * (double)(now.io_ns - before.io_ns) /
+           (double)(now.io_ns - before.io_ns + now.task_ns - before.task_ns);
+}
+
+START_TEST(the_shares_follow_the_ratio_while_the_loop_runs)
+{
+    static const unsigned ratios[] = {20, 80, 50, 20};
+    struct task endless;
+
+    begin_load(&endless);
+    for (size_t i = 0; i < ARRAY_LEN(ratios); i++) {
+        double share;
+
+        ck_assert_int_eq(loop_set_io_ratio(loop, ratios[i]), 0);
+        ck_assert_uint_eq(observe_stats(loop).io_ratio, ratios[i]);
+        /* A machine that is busy with others upsets it for a while. */
+        UNTIL((share = share_of_io(), share > ratios[i] - 15 && share < ratios[i] + 15));
+    }
+    end_load();
+}
+END_TEST
+
+/* With a budget of what is queued there is one task a turn, since only one is queued. */
+START_TEST(at_100_a_turn_runs_what_is_queued_from_then_on)
+{
+    struct loop_stats before, now;
+    struct task endless;
+
+    begin_load(&endless);
+    ck_assert_int_eq(loop_set_io_ratio(loop, 100), 0);
+    before = observe_stats(loop);
+    UNTIL((now = observe_stats(loop), now.turns >= before.turns + 3));
+    before = now;
+    UNTIL((now = observe_stats(loop), now.turns >= before.turns + 20));
+    end_load();
+    ck_assert_uint_le(now.tasks_run - before.tasks_run, now.turns - before.turns + 3);
+}
+END_TEST
+
+static const unsigned no_ratios[] = {0, 101, 1000, 0xffffffffu};
+
+START_TEST(what_is_no_percentage_is_refused_and_changes_nothing)
+{
+    ck_assert_int_eq(loop_set_io_ratio(loop, 33), 0);
+    ck_assert_int_eq(loop_set_io_ratio(loop, no_ratios[_i]), -EINVAL);
+    ck_assert_uint_eq(observe_stats(loop).io_ratio, 33);
+}
+END_TEST
+
+START_TEST(one_and_a_hundred_are_percentages)
+{
+    ck_assert_int_eq(loop_set_io_ratio(loop, 1), 0);
+    ck_assert_uint_eq(observe_stats(loop).io_ratio, 1);
+    ck_assert_int_eq(loop_set_io_ratio(loop, 100), 0);
+    ck_assert_uint_eq(observe_stats(loop).io_ratio, 100);
+}
+END_TEST
+
+static void *turn_the_knob(void *arg)
+{
+    unsigned ratio = 1;
+
+    while (!atomic_load(&over)) {
+        ck_assert_int_eq(loop_set_io_ratio(loop, ratio), 0);
+        ratio = ratio % 100 + 1;
+    }
+    return arg;
+}
+
+START_TEST(any_thread_may_change_it_at_any_time)
+{
+    struct loop_stats before, now;
+    struct task endless;
+    pthread_t turner;
+
+    begin_load(&endless);
+    pthread_create(&turner, NULL, turn_the_knob, NULL);
+    before = observe_stats(loop);
+    UNTIL((now = observe_stats(loop), now.turns >= before.turns + 20));
+    ck_assert_uint_ge(now.io_ratio, 1);
+    ck_assert_uint_le(now.io_ratio, 100);
+    end_load();
+    pthread_join(turner, NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_ratio");
+    TCase *tc = suite_group(suite, "ratio");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_shares_follow_the_ratio_while_the_loop_runs);
+    tcase_add_test(tc, at_100_a_turn_runs_what_is_queued_from_then_on);
+    tcase_add_loop_test(tc, what_is_no_percentage_is_refused_and_changes_nothing, 0,
+                        (int)ARRAY_LEN(no_ratios));
+    tcase_add_test(tc, one_and_a_hundred_are_percentages);
+    tcase_add_test(tc, any_thread_may_change_it_at_any_time);
+    return suite_run(suite);
+}

@@ -1,0 +1,309 @@
+/* engine/loop, its epoll instance: what cannot be watched is told, and what a new one takes over from the old. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/bell.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/observe.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/timers.h"
+#include "support/until.h"
+
+#define MS(n) ((n)*NS_PER_MS)
+
+static struct loop *loop;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    loop = loop_runner_create();
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+static void expect_heard(struct bell *b)
+{
+    unsigned before = atomic_load(&b->n_heard);
+
+    bell_ring(b);
+    UNTIL(atomic_load(&b->n_heard) == before + 1);
+}
+
+static void expect_task_run(void)
+{
+    struct tasks_counted t;
+
+    tasks_counted_init(&t);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+}
+
+static void expect_timer_run(void)
+{
+    struct timers_noted t;
+
+    timers_noted_init(&t);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timed, MS(10), 0), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+    ck_assert_int_ge(t.began_at_ns[0], t.planned_at_ns[0]);
+}
+
+static void expect_all_well(struct bell *b)
+{
+    expect_task_run();
+    expect_timer_run();
+    expect_heard(b);
+}
+
+/* ---- descriptors that cannot be watched ---- */
+
+START_TEST(who_cannot_be_watched_is_told_at_once)
+{
+    int64_t began_at_ns = clock_now_ns();
+    struct bell deaf, bell;
+
+    bell_open(&bell, loop, NULL);
+    observe_until_asleep(loop);
+    fault_plan(FAULT_EPOLL_CTL, 0, 1, _i ? ENOSPC : ENOMEM);
+    bell_open(&deaf, loop, NULL);
+    UNTIL(atomic_load(&deaf.n_errors) == 1);
+    ck_assert_int_lt(since_ms(began_at_ns), 20000); /* libev would tell it after a minute */
+    expect_all_well(&bell);
+    bell_watch(&deaf);
+    expect_heard(&deaf);
+    ck_assert_uint_eq(atomic_load(&deaf.n_errors), 1);
+    bell_close(&deaf);
+    bell_close(&bell);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
+}
+END_TEST
+
+static void rebuild(void *arg)
+{
+    ck_assert_int_eq(loop_rebuild(loop), *(int *)arg);
+}
+
+static void rebuild_and_expect(int rc)
+{
+    loop_runner_call(loop, rebuild, &rc);
+}
+
+/* Let the next ${times} registrations of the loop's wake-up descriptor fail: its first ones, or those after a rebuild. */
+static void lose_wakeup(unsigned times, bool at_start)
+{
+    if (!at_start)
+        observe_until_asleep(loop);
+    fault_plan(FAULT_EPOLL_CTL, 0, times, ENOMEM);
+    if (at_start)
+        expect_task_run();
+    else
+        rebuild_and_expect(0);
+}
+
+static const unsigned times_lost[] = {1, 2, 50};
+
+START_TEST(a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can)
+{
+    unsigned calls = fault_calls(FAULT_EPOLL_CTL), times = times_lost[_i / 2];
+
+    lose_wakeup(times, _i % 2);
+    UNTIL(fault_calls(FAULT_EPOLL_CTL) - calls > times);
+    for (int i = 0; i < 3; i++) {
+        observe_until_asleep(loop); /* libev would let it for a minute */
+        expect_task_run();
+    }
+    ck_assert_uint_le(fault_calls(FAULT_EPOLL_CTL) - calls, times + 2);
+}
+END_TEST
+
+START_TEST(many_ready_descriptors_are_all_heard_in_few_turns)
+{
+    static struct bell bells[500]; /* the library asks for 64 at first */
+    struct tasks_block block;
+    uint64_t turns;
+
+    for (size_t i = 0; i < ARRAY_LEN(bells); i++)
+        bell_open(&bells[i], loop, NULL);
+    tasks_block_begin(&block, loop);
+    for (size_t i = 0; i < ARRAY_LEN(bells); i++)
+        bell_ring(&bells[i]);
+    turns = observe_stats(loop).turns;
+    tasks_block_end(&block);
+    for (size_t i = 0; i < ARRAY_LEN(bells); i++)
+        UNTIL(atomic_load(&bells[i].n_heard) == 1);
+    ck_assert_uint_le(observe_stats(loop).turns - turns, 12);
+    ck_assert_uint_eq(observe_stats(loop).io_events, ARRAY_LEN(bells));
+    for (size_t i = 0; i < ARRAY_LEN(bells); i++)
+        bell_close(&bells[i]);
+}
+END_TEST
+
+/* ---- rebuilding ---- */
+
+START_TEST(a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
+{
+    struct timers_noted timer, far;
+    struct bell bells[10];
+    struct tasks_block block;
+
+    for (int i = 0; i < 10; i++)
+        bell_open(&bells[i], loop, NULL);
+    timers_noted_init(&timer);
+    timers_noted_init(&far);
+    ck_assert_int_eq(loop_submit_after(loop, &timer.timed, MS(100), 0), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &far.timed, 60 * NS_PER_S, 0), 0);
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 5; i++)
+        bell_ring(&bells[i]);
+    tasks_block_end(&block);
+    rebuild_and_expect(0);
+    for (int i = 0; i < 5; i++)
+        UNTIL(atomic_load(&bells[i].n_heard) == 1);
+    for (int i = 0; i < 10; i++)
+        expect_heard(&bells[i]);
+    UNTIL(atomic_load(&timer.run) == 1);
+    ck_assert_int_ge(timer.began_at_ns[0], timer.planned_at_ns[0]);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 1);
+    for (int i = 0; i < 10; i++)
+        bell_close(&bells[i]);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&far.dropped), 1);
+}
+END_TEST
+
+START_TEST(many_rebuilds_leak_no_descriptor)
+{
+    struct bell bell;
+    unsigned before;
+
+    bell_open(&bell, loop, NULL);
+    before = process_descriptors();
+    for (int i = 0; i < 300; i++) {
+        rebuild_and_expect(0);
+        expect_heard(&bell);
+    }
+    ck_assert_uint_eq(process_descriptors(), before);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 300);
+    bell_close(&bell);
+}
+END_TEST
+
+START_TEST(a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance)
+{
+    struct bell bell;
+
+    bell_open(&bell, loop, NULL);
+    fault_plan(FAULT_EPOLL_CREATE1, 0, 1, EMFILE);
+    rebuild_and_expect(-EMFILE);
+    expect_all_well(&bell);
+    process_allow_descriptors(0);
+    rebuild_and_expect(-EMFILE);
+    process_allow_any_descriptors();
+    expect_all_well(&bell);
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
+    rebuild_and_expect(0);
+    expect_all_well(&bell);
+    bell_close(&bell);
+}
+END_TEST
+
+START_TEST(a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for)
+{
+    struct bell bell;
+
+    bell_open(&bell, loop, NULL);
+    fault_plan(FAULT_EPOLL_CREATE1, 1, 20, EMFILE);
+    rebuild_and_expect(0);
+    expect_all_well(&bell);
+    ck_assert_uint_eq(log_lines_with("loop test: no epoll instance"), 1);
+    bell_close(&bell);
+}
+END_TEST
+
+/* Sends back what comes. */
+static int echo_fd;
+static struct ev_io echo_io;
+
+static void echo(struct ev_loop *ev, struct ev_io *w, int revents)
+{
+    char data[4096];
+    ssize_t n = read(w->fd, data, sizeof(data));
+
+    (void)ev;
+    (void)revents;
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(write(w->fd, data, (size_t)n), n);
+}
+
+static void rebuild_again(struct task *t)
+{
+    (void)t;
+    ck_assert_int_eq(loop_rebuild(loop), 0);
+}
+
+static struct timed rebuilding;
+
+static void echo_begin(void *arg)
+{
+    static const struct task_type type = {
+        .name = "rebuild", .run = rebuild_again, .drop = rebuild_again};
+
+    (void)arg;
+    ev_io_init(&echo_io, echo, echo_fd, EV_READ);
+    ev_io_start(loop_ev(loop), &echo_io);
+    timed_init(&rebuilding, &type);
+    loop_schedule_every(loop, &rebuilding, 0, 100 * NS_PER_US);
+}
+
+static void echo_end(void *arg)
+{
+    (void)arg;
+    loop_cancel(loop, &rebuilding);
+    ev_io_stop(loop_ev(loop), &echo_io);
+    close(echo_fd);
+}
+
+START_TEST(rebuilding_under_load_loses_no_byte)
+{
+    int peer;
+
+    sockets_unix(&echo_fd, &peer);
+    loop_runner_call(loop, echo_begin, NULL);
+    for (size_t at = 0; at < 1000 * 1024; at += 1024) {
+        sockets_say_pattern(peer, at, 1024);
+        sockets_hear_pattern(peer, at, 1024);
+    }
+    UNTIL(observe_stats(loop).rebuilds > 100);
+    loop_runner_call(loop, echo_end, NULL);
+    close(peer);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_rebuild");
+    TCase *watch = suite_group(suite, "watch");
+    TCase *again = suite_group(suite, "rebuild");
+
+    tcase_add_checked_fixture(watch, setup, teardown);
+    tcase_add_loop_test(watch, who_cannot_be_watched_is_told_at_once, 0, 2);
+    tcase_add_loop_test(watch, a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can, 0,
+                        2 * (int)ARRAY_LEN(times_lost));
+    tcase_add_test(watch, many_ready_descriptors_are_all_heard_in_few_turns);
+    tcase_add_checked_fixture(again, setup, teardown);
+    tcase_add_test(again, a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready);
+    tcase_add_test(again, many_rebuilds_leak_no_descriptor);
+    tcase_add_test(again, a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance);
+    tcase_add_test(again, a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for);
+    tcase_add_test(again, rebuilding_under_load_loses_no_byte);
+    return suite_run(suite);
+}

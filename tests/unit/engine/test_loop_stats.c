@@ -1,0 +1,301 @@
+/* engine/loop_stats: what a loop counts about itself and how old its tasks are, seen from another thread. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "support/bell.h"
+#include "support/loop_runner.h"
+#include "support/observe.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define MS(n) ((n)*NS_PER_MS)
+
+static struct loop *loop;
+static struct tasks_block block;
+
+static void setup(void)
+{
+    struct budget_conf budget = {.io_ratio = 70, .quantum_ns = MS(100)};
+
+    loop = loop_runner_create_with(budget, 65536);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+/* Keep the loop, but not the processor. */
+static void take(int64_t ns)
+{
+    PAUSE_MS(ns / NS_PER_MS);
+}
+
+/* A task that takes its time, of one type or another. */
+struct timely {
+    struct task task;
+    int64_t ns;
+};
+
+static void timely_run(struct task *t)
+{
+    take(CONTAINER_OF(t, struct timely, task)->ns);
+}
+
+static void timely_drop(struct task *t)
+{
+    (void)t;
+}
+
+static const struct task_type quick_type = {
+    .name = "quick", .run = timely_run, .drop = timely_drop};
+static const struct task_type slow_type = {.name = "slow", .run = timely_run, .drop = timely_drop};
+
+static void submit(struct timely *t, const struct task_type *type, enum loop_lane lane, int64_t ns)
+{
+    *t = (struct timely){.task.type = type, .ns = ns};
+    ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
+}
+
+START_TEST(a_new_loop_has_counted_nothing)
+{
+    struct loop_stats s = observe_stats(loop);
+
+    ck_assert_uint_eq(s.turns + s.turns_empty + s.polls_blocking + s.io_events, 0);
+    ck_assert_uint_eq(s.tasks_run + s.tasks_dropped + s.tasks_rejected + s.tasks_pending, 0);
+    ck_assert_uint_eq(s.wakeups_sent + s.wakeups_saved + s.rebuilds + s.stalls, 0);
+    ck_assert_int_eq(s.poll_ns + s.io_ns + s.task_ns, 0);
+    ck_assert_int_eq(s.oldest_ns, 0);
+    ck_assert_int_eq(s.turn_ns, 0);
+    ck_assert_int_eq(s.longest_ns, 0);
+    ck_assert_ptr_null(s.longest_name);
+    ck_assert_uint_eq(s.io_ratio, 70);
+    ck_assert_uint_eq(s.io_ratio_achieved, 100);
+    ck_assert_uint_eq(s.turn.count + s.queue_wait.count, 0);
+}
+END_TEST
+
+START_TEST(tasks_turns_and_polls_are_counted)
+{
+    struct tasks_counted tasks[3];
+    struct loop_stats s;
+
+    for (int i = 0; i < 3; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)i, &tasks[i].task), 0);
+        UNTIL(atomic_load(&tasks[i].run) == 1);
+        observe_until_idle(loop);
+    }
+    s = observe_stats(loop);
+    ck_assert_uint_eq(s.tasks_run, 3);
+    ck_assert_uint_ge(s.turns, 3);
+    ck_assert_uint_ge(s.polls_blocking, 3);
+    ck_assert_uint_le(s.turns_empty, s.turns - 3);
+    ck_assert_uint_eq(s.io_events, 0); /* waking up is none */
+    ck_assert_uint_eq(s.turn.count, s.turns);
+}
+END_TEST
+
+START_TEST(ready_descriptors_are_counted)
+{
+    struct bell bells[5];
+
+    for (int i = 0; i < 5; i++)
+        bell_open(&bells[i], loop, NULL);
+    ck_assert_uint_eq(observe_stats(loop).io_events, 0);
+    for (int i = 0; i < 5; i++)
+        bell_ring(&bells[i]);
+    for (int i = 0; i < 5; i++)
+        UNTIL(atomic_load(&bells[i].n_heard) == 1);
+    UNTIL(observe_stats(loop).io_events == 5);
+    for (int i = 0; i < 5; i++)
+        bell_close(&bells[i]);
+    ck_assert_uint_eq(observe_stats(loop).io_events, 5);
+}
+END_TEST
+
+static void submit_own(void *arg)
+{
+    struct timely *own = arg;
+
+    for (int i = 0; i < 10; i++)
+        submit(&own[i], &quick_type, LOOP_TASKS, 0);
+}
+
+START_TEST(a_wakeup_that_a_task_did_not_need_is_saved)
+{
+    struct timely tasks[100], own[10];
+    struct loop_stats before, s;
+
+    tasks_block_begin(&block, loop);
+    before = observe_stats(loop);
+    for (int i = 0; i < 100; i++)
+        submit(&tasks[i], &quick_type, LOOP_TASKS, 0);
+    s = observe_stats(loop);
+    ck_assert_uint_eq(s.wakeups_sent, before.wakeups_sent);
+    ck_assert_uint_eq(s.wakeups_saved, before.wakeups_saved + 100);
+    tasks_block_end(&block);
+    observe_until_idle(loop);
+    ck_assert_uint_eq(observe_stats(loop).wakeups_saved,
+                      before.wakeups_saved + 100); /* waiting, then run */
+    loop_runner_call(loop, submit_own, own);
+    observe_until_idle(loop);
+    s = observe_stats(loop);
+    ck_assert_uint_eq(s.wakeups_sent + s.wakeups_saved, /* the call, one way or the other */
+                      before.wakeups_sent + before.wakeups_saved + 101);
+}
+END_TEST
+
+START_TEST(a_lazy_task_wants_no_wakeup_and_saves_none)
+{
+    struct timely tasks[10];
+    struct loop_stats before;
+
+    tasks_block_begin(&block, loop);
+    before = observe_stats(loop);
+    for (int i = 0; i < 10; i++) {
+        tasks[i] = (struct timely){.task.type = &quick_type};
+        ck_assert_int_eq(loop_submit_lazy(loop, &tasks[i].task), 0);
+    }
+    ck_assert_uint_eq(observe_stats(loop).wakeups_saved, before.wakeups_saved);
+    tasks_block_end(&block);
+    observe_until_idle(loop);
+    ck_assert_uint_eq(observe_stats(loop).wakeups_saved, before.wakeups_saved);
+}
+END_TEST
+
+/* ---- ages ---- */
+
+START_TEST(the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
+{
+    static const enum loop_lane lanes[] = {LOOP_CONTROL, LOOP_TASKS, LOOP_TAIL};
+    struct timely tasks[3];
+    struct loop_stats s;
+
+    loop_runner_stats(loop);
+    observe_until_idle(loop);
+    PAUSE_MS(100);
+    ck_assert_int_eq(observe_stats(loop).oldest_ns, 0);
+    for (int i = 0; i < 3; i++) {
+        int64_t began_at_ns = clock_now_ns();
+
+        tasks_block_begin(&block, loop);
+        submit(&tasks[i], &quick_type, lanes[i], 0);
+        s = observe_stats(loop);
+        ck_assert_int_le(s.oldest_ns, clock_now_ns() - began_at_ns); /* not since an earlier one */
+        PAUSE_MS(20);
+        ck_assert_int_ge(observe_stats(loop).oldest_ns, s.oldest_ns + MS(20));
+        tasks_block_end(&block);
+        observe_until_idle(loop);
+        ck_assert_int_eq(observe_stats(loop).oldest_ns, 0);
+    }
+}
+END_TEST
+
+START_TEST(who_waited_long_shows_in_the_queue_wait)
+{
+    struct timely task;
+    struct loop_stats before, s;
+
+    tasks_block_begin(&block, loop);
+    before = observe_stats(loop);
+    submit(&task, &quick_type, LOOP_TAIL, 0);
+    PAUSE_MS(40);
+    tasks_block_end(&block);
+    observe_until_idle(loop);
+    s = observe_stats(loop);
+    ck_assert_uint_eq(s.queue_wait.count, before.queue_wait.count + 1);
+    ck_assert_int_gt(histogram_quantile_ns(&s.queue_wait, 1000), MS(40));
+}
+END_TEST
+
+START_TEST(one_in_sixteen_carries_the_time_and_whoever_finds_the_lane_empty)
+{
+    struct timely tasks[40];
+    struct loop_stats before;
+
+    tasks_block_begin(&block, loop); /* the first one in the lane */
+    before = observe_stats(loop);
+    for (int i = 0; i < 40; i++)
+        submit(&tasks[i], &quick_type, LOOP_TASKS, 0);
+    tasks_block_end(&block);
+    observe_until_idle(loop);
+    ck_assert_uint_eq(before.queue_wait.count, 1);
+    ck_assert_uint_eq(observe_stats(loop).queue_wait.count, 3); /* and the 17th and the 33rd */
+}
+END_TEST
+
+START_TEST(a_long_turn_shows_in_the_turns)
+{
+    struct timely task;
+    struct loop_stats s;
+
+    submit(&task, &slow_type, LOOP_TASKS, MS(30));
+    UNTIL(observe_stats(loop).tasks_run == 1);
+    observe_until_idle(loop);
+    s = observe_stats(loop);
+    ck_assert_int_gt(histogram_quantile_ns(&s.turn, 1000), MS(30));
+    ck_assert_int_ge(s.task_ns, MS(30));
+}
+END_TEST
+
+/* ---- read by others ---- */
+
+static atomic_bool over;
+
+static void *keep_submitting(void *arg)
+{
+    struct tasks_counted t;
+
+    tasks_counted_init(&t);
+    for (unsigned n = 1; !atomic_load(&over); n++) {
+        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)(n % 3), &t.task), 0);
+        while (atomic_load(&t.run) < n)
+            ;
+    }
+    return arg;
+}
+
+START_TEST(counters_read_by_another_thread_never_fall)
+{
+    struct loop_stats s, last = observe_stats(loop);
+    pthread_t submitter;
+
+    pthread_create(&submitter, NULL, keep_submitting, NULL);
+    for (int i = 0; i < 5000; i++) {
+        s = observe_stats(loop);
+        ck_assert_uint_ge(s.turns, last.turns);
+        ck_assert_uint_ge(s.tasks_run, last.tasks_run);
+        ck_assert_uint_ge(s.polls_blocking, last.polls_blocking);
+        ck_assert_uint_ge(s.wakeups_sent, last.wakeups_sent);
+        ck_assert_int_ge(s.poll_ns, last.poll_ns);
+        ck_assert_int_ge(s.longest_ns, last.longest_ns);
+        ck_assert_uint_ge(s.turn.count, last.turn.count);
+        last = s;
+    }
+    atomic_store(&over, true);
+    pthread_join(submitter, NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_stats");
+    TCase *counts = suite_group(suite, "counts");
+    TCase *times = suite_group(suite, "times");
+
+    tcase_add_checked_fixture(counts, setup, teardown);
+    tcase_add_test(counts, a_new_loop_has_counted_nothing);
+    tcase_add_test(counts, tasks_turns_and_polls_are_counted);
+    tcase_add_test(counts, ready_descriptors_are_counted);
+    tcase_add_test(counts, a_wakeup_that_a_task_did_not_need_is_saved);
+    tcase_add_test(counts, a_lazy_task_wants_no_wakeup_and_saves_none);
+    tcase_add_test(counts, counters_read_by_another_thread_never_fall);
+    tcase_add_checked_fixture(times, setup, teardown);
+    tcase_add_test(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked);
+    tcase_add_test(times, who_waited_long_shows_in_the_queue_wait);
+    tcase_add_test(times, one_in_sixteen_carries_the_time_and_whoever_finds_the_lane_empty);
+    tcase_add_test(times, a_long_turn_shows_in_the_turns);
+    return suite_run(suite);
+}

@@ -1,0 +1,301 @@
+/* engine/loop_stats: what took longest, what a loop is at, and how it shares its time. */
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "support/bell.h"
+#include "support/loop_runner.h"
+#include "support/observe.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define MS(n) ((n)*NS_PER_MS)
+
+static struct loop *loop;
+static struct tasks_block block;
+
+static struct loop *create(int64_t stall_threshold_ns)
+{
+    struct loop_conf conf = {.name = "test",
+                             .budget = {.io_ratio = 70, .quantum_ns = MS(100)},
+                             .max_pending_tasks = 65536,
+                             .stall_threshold_ns = stall_threshold_ns};
+    struct loop *l;
+
+    ck_assert_int_eq(loop_create(&l, &conf), 0);
+    return l;
+}
+
+static void setup(void)
+{
+    loop = create(0);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+/* Keep the loop, but not the processor. */
+static void take(int64_t ns)
+{
+    PAUSE_MS(ns / NS_PER_MS);
+}
+
+/* A task that takes its time, of one type or another. */
+struct timely {
+    struct task task;
+    int64_t ns;
+};
+
+static void timely_run(struct task *t)
+{
+    take(CONTAINER_OF(t, struct timely, task)->ns);
+}
+
+static void timely_drop(struct task *t)
+{
+    (void)t;
+}
+
+static const struct task_type quick_type = {
+    .name = "quick", .run = timely_run, .drop = timely_drop};
+static const struct task_type slow_type = {.name = "slow", .run = timely_run, .drop = timely_drop};
+static const struct task_type slower_type = {
+    .name = "slower", .run = timely_run, .drop = timely_drop};
+
+static void submit(struct timely *t, const struct task_type *type, enum loop_lane lane, int64_t ns)
+{
+    *t = (struct timely){.task.type = type, .ns = ns};
+    ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
+}
+
+/* ---- the longest ---- */
+
+START_TEST(the_longest_task_is_named)
+{
+    struct timely tasks[21];
+
+    for (int i = 0; i < 21; i++) /* quick and slow ones in turn: each is told from its neighbour */
+        submit(&tasks[i], i % 2 ? &slow_type : &quick_type, LOOP_TASKS, i == 11 ? MS(150) : 0);
+    UNTIL(observe_stats(loop).tasks_run == 21);
+    ck_assert_str_eq(observe_stats(loop).longest_name, "slow");
+    ck_assert_int_ge(observe_stats(loop).longest_ns, MS(150));
+}
+END_TEST
+
+START_TEST(a_longer_one_takes_its_place_and_a_shorter_one_does_not)
+{
+    struct timely tasks[3];
+    int64_t longest_ns;
+
+    submit(&tasks[0], &slow_type, LOOP_TASKS, MS(20));
+    observe_until_idle(loop);
+    submit(&tasks[1], &slower_type, LOOP_TASKS, observe_stats(loop).longest_ns + MS(300));
+    observe_until_idle(loop);
+    ck_assert_str_eq(observe_stats(loop).longest_name, "slower");
+    longest_ns = observe_stats(loop).longest_ns;
+    submit(&tasks[2], &quick_type, LOOP_TASKS, 0);
+    observe_until_idle(loop);
+    ck_assert_str_eq(observe_stats(loop).longest_name, "slower");
+    ck_assert_int_eq(observe_stats(loop).longest_ns, longest_ns);
+}
+END_TEST
+
+static struct timed slow_timer;
+static struct timely slow_reaped = {.task.type = &slow_type, .ns = MS(150)};
+
+static void timer_run(struct task *t)
+{
+    (void)t;
+    take(MS(150));
+}
+
+static void schedule_slow(void *arg)
+{
+    static const struct task_type type = {
+        .name = "slow timer", .run = timer_run, .drop = timely_drop};
+
+    (void)arg;
+    timed_init(&slow_timer, &type);
+    loop_schedule(loop, &slow_timer, 0);
+}
+
+static void reap_slow(void *arg)
+{
+    (void)arg;
+    loop_reap(loop, &slow_reaped.task);
+}
+
+START_TEST(it_may_be_of_any_lane_a_timer_or_what_is_reaped)
+{
+    struct timely task;
+
+    if (_i < LOOP_TAIL + 1)
+        submit(&task, &slow_type, (enum loop_lane)_i, MS(150));
+    else
+        loop_runner_call(loop, _i == LOOP_TAIL + 1 ? schedule_slow : reap_slow, NULL);
+    UNTIL(observe_stats(loop).longest_ns >= MS(150));
+    observe_until_idle(loop);
+    ck_assert_str_eq(observe_stats(loop).longest_name, _i == LOOP_TAIL + 1 ? "slow timer" : "slow");
+}
+END_TEST
+
+/* ---- what it is at ---- */
+
+START_TEST(who_looks_at_a_loop_inside_a_task_sees_for_how_long_and_in_which)
+{
+    struct loop_stats first, second;
+
+    tasks_block_begin(&block, loop);
+    first = observe_stats(loop);
+    PAUSE_MS(20);
+    second = observe_stats(loop);
+    tasks_block_end(&block);
+    ck_assert_str_eq(first.doing, "block");
+    ck_assert_int_gt(first.turn_ns, 0);
+    ck_assert_int_ge(second.turn_ns, first.turn_ns + MS(20));
+    observe_until_idle(loop);
+}
+END_TEST
+
+static sem_t entered, released;
+static const char *said;
+
+static void block_here(struct bell *b)
+{
+    if (said)
+        loop_doing(b->loop, said);
+    sem_post(&entered);
+    while (sem_wait(&released) < 0)
+        ;
+}
+
+START_TEST(inside_a_callback_it_is_io_or_what_the_callback_says)
+{
+    struct loop_stats first, second;
+    struct bell bell;
+
+    sem_init(&entered, 0, 0);
+    sem_init(&released, 0, 0);
+    said = _i ? "reading the tea leaves" : NULL;
+    bell_open(&bell, loop, block_here);
+    bell_ring(&bell);
+    while (sem_wait(&entered) < 0)
+        ;
+    first = observe_stats(loop);
+    PAUSE_MS(20);
+    second = observe_stats(loop);
+    sem_post(&released);
+    ck_assert_str_eq(first.doing, _i ? said : "I/O");
+    ck_assert_int_ge(second.turn_ns, first.turn_ns + MS(20));
+    observe_until_idle(loop);
+    ck_assert_int_ge(observe_stats(loop).io_ns, MS(20));
+    bell_close(&bell);
+}
+END_TEST
+
+START_TEST(the_oldest_is_that_of_all_lanes)
+{
+    struct timely tasks[3];
+    struct bell bell;
+    int64_t queued_at_ns, age_ns;
+
+    sem_init(&entered, 0, 0);
+    sem_init(&released, 0, 0);
+    bell_open(&bell, loop, block_here);
+    bell_ring(&bell);
+    while (sem_wait(&entered) < 0)
+        ;
+    ck_assert_int_eq(observe_stats(loop).oldest_ns, 0); /* blocked, but not by a task */
+    queued_at_ns = clock_now_ns();
+    submit(&tasks[0], &quick_type, (enum loop_lane)_i, 0);
+    PAUSE_MS(20);
+    for (int i = 1; i < 3; i++)
+        submit(&tasks[i], &quick_type, (enum loop_lane)((_i + i) % 3), 0);
+    age_ns = observe_stats(loop).oldest_ns;
+    ck_assert_int_ge(age_ns, MS(20));
+    ck_assert_int_le(age_ns, clock_now_ns() - queued_at_ns);
+    sem_post(&released);
+    observe_until_idle(loop);
+    ck_assert_int_eq(observe_stats(loop).oldest_ns, 0);
+    bell_close(&bell);
+}
+END_TEST
+
+START_TEST(a_turn_beyond_the_threshold_is_a_stall)
+{
+    struct timely tasks[2];
+
+    teardown();
+    loop = create(_i ? MS(500) : 0);
+    submit(&tasks[0], &quick_type, LOOP_TASKS, 0);
+    observe_until_idle(loop);
+    ck_assert_uint_eq(observe_stats(loop).stalls, 0);
+    submit(&tasks[1], &slow_type, LOOP_TASKS, MS(501));
+    observe_until_idle(loop);
+    ck_assert_uint_eq(observe_stats(loop).stalls, _i ? 1 : 0);
+}
+END_TEST
+
+/* ---- the shares ---- */
+
+static void take_20_ms(struct bell *b)
+{
+    (void)b;
+    take(MS(20));
+}
+
+START_TEST(the_ratio_achieved_is_that_of_the_times)
+{
+    struct loop_stats s;
+    struct timely task;
+    struct bell bell;
+    double share;
+
+    bell_open(&bell, loop, take_20_ms);
+    bell_ring(&bell);
+    UNTIL(atomic_load(&bell.n_heard) == 1);
+    observe_until_idle(loop);
+    s = observe_stats(loop);
+    ck_assert_int_ge(s.io_ns, MS(20));
+    ck_assert_int_eq(s.task_ns, 0);
+    ck_assert_uint_eq(s.io_ratio_achieved, 100);
+    submit(&task, &slow_type, LOOP_TASKS, MS(20));
+    observe_until_idle(loop);
+    s = observe_stats(loop);
+    ck_assert_int_ge(s.task_ns, MS(20));
+    share = 100. * (double)s.io_ns / (double)(s.io_ns + s.task_ns);
+    ck_assert_double_le(s.io_ratio_achieved, share + 1);
+    ck_assert_double_ge(s.io_ratio_achieved, share - 1);
+    bell_close(&bell);
+}
+END_TEST
+
+START_TEST(the_time_of_a_poll_is_counted_as_such)
+{
+    loop_runner_stats(loop);
+    observe_until_idle(loop);
+    PAUSE_MS(50);
+    loop_runner_stats(loop); /* ends it */
+    UNTIL(observe_stats(loop).poll_ns >= MS(50));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_stats_time");
+    TCase *times = suite_group(suite, "times");
+
+    tcase_add_checked_fixture(times, setup, teardown);
+    tcase_add_loop_test(times, the_oldest_is_that_of_all_lanes, 0, 3);
+    tcase_add_test(times, the_longest_task_is_named);
+    tcase_add_test(times, a_longer_one_takes_its_place_and_a_shorter_one_does_not);
+    tcase_add_loop_test(times, it_may_be_of_any_lane_a_timer_or_what_is_reaped, 0, LOOP_TAIL + 3);
+    tcase_add_test(times, who_looks_at_a_loop_inside_a_task_sees_for_how_long_and_in_which);
+    tcase_add_loop_test(times, inside_a_callback_it_is_io_or_what_the_callback_says, 0, 2);
+    tcase_add_loop_test(times, a_turn_beyond_the_threshold_is_a_stall, 0, 2);
+    tcase_add_test(times, the_ratio_achieved_is_that_of_the_times);
+    tcase_add_test(times, the_time_of_a_poll_is_counted_as_such);
+    return suite_run(suite);
+}

@@ -1,0 +1,339 @@
+/* engine/watchdog: a loop that hangs in a turn, and one that sleeps though it should not, are told once and by name. */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/loop_internal.h"
+#include "engine/watchdog.h"
+#include "support/bell.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define MS(n)     ((n)*NS_PER_MS)
+#define THRESHOLD MS(300)
+
+static struct watchdog *w;
+static struct loop *loop, *other, *third;
+static struct tasks_block block, other_block;
+
+static struct loop *create(const char *name)
+{
+    struct loop_conf conf = {
+        .name = name, .budget = {.io_ratio = 50, .quantum_ns = 1}, .max_pending_tasks = 64};
+    struct loop *l;
+
+    ck_assert_int_eq(loop_create(&l, &conf), 0);
+    return l;
+}
+
+static void setup_with(int64_t threshold_ns)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    loop = create("one");
+    other = create("two");
+    third = create("three");
+    ck_assert_int_eq(watchdog_create(&w, 3, threshold_ns), 0);
+    watchdog_add(w, loop);
+    watchdog_add(w, other);
+    watchdog_add(w, third);
+}
+
+static void setup(void)
+{
+    setup_with(THRESHOLD);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+    loop_runner_destroy(other);
+    loop_runner_destroy(third);
+    watchdog_destroy(w);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Look at the loops for ${ms}; how often one did not turn. */
+static unsigned bad_checks_in(int64_t ms)
+{
+    int64_t began_at_ns = clock_now_ns();
+    unsigned bad = 0;
+
+    while (since_ms(began_at_ns) < ms) {
+        bad += !watchdog_check(w);
+        PAUSE_MS(5);
+    }
+    return bad;
+}
+
+START_TEST(loops_that_turn_have_not_started_or_have_ended_are_fine)
+{
+    loop_runner_call(loop, nothing, NULL);
+    loop_runner_call(other, nothing, NULL);
+    loop_runner_stop(other);
+    ck_assert_uint_eq(bad_checks_in(500), 0);
+    ck_assert_uint_eq(log_lines_with(""), 0);
+    ck_assert_int_eq(loop_state(third), LOOP_NOT_STARTED); /* it has started none */
+    ck_assert_uint_le(process_loops(), 1);
+}
+END_TEST
+
+START_TEST(a_turn_that_lasts_too_long_is_told_once_with_its_task)
+{
+    tasks_block_begin(&block, other);
+    UNTIL(!watchdog_check(w));
+    ck_assert_uint_gt(bad_checks_in(50), 0);
+    ck_assert_uint_eq(log_lines_with("loop two: stalls: its turn has lasted "), 1);
+    ck_assert_uint_eq(log_lines_with(" s and is in: block"), 1);
+    ck_assert_uint_eq(log_lines_with(""), 1);
+    tasks_block_end(&block);
+    UNTIL(watchdog_check(w));
+    ck_assert_uint_eq(log_lines_with("loop two: goes on; it stalled for about "), 1);
+    ck_assert_uint_eq(bad_checks_in(50), 0);
+    ck_assert_uint_eq(log_lines_with(""), 2);
+}
+END_TEST
+
+START_TEST(a_turn_below_the_threshold_is_not_told)
+{
+    tasks_block_begin(&block, loop);
+    if (watchdog_check(w)) /* on a machine so busy that it is not, there is nothing to see */
+        ck_assert_uint_eq(log_lines_with(""), 0);
+    tasks_block_end(&block);
+}
+END_TEST
+
+START_TEST(every_stall_is_told)
+{
+    for (unsigned i = 1; i <= 2; i++) {
+        tasks_block_begin(&block, loop);
+        UNTIL(!watchdog_check(w));
+        tasks_block_end(&block);
+        UNTIL(watchdog_check(w));
+        ck_assert_uint_eq(log_lines_with("loop one: stalls"), i);
+        ck_assert_uint_eq(log_lines_with("loop one: goes on"), i);
+    }
+}
+END_TEST
+
+START_TEST(loops_that_stall_together_are_each_told)
+{
+    tasks_block_begin(&block, loop);
+    tasks_block_begin(&other_block, other);
+    loop_runner_call(third, nothing, NULL);
+    UNTIL((watchdog_check(w), log_lines_with("stalls") == 2));
+    tasks_block_end(&block);
+    UNTIL((watchdog_check(w), log_lines_with("loop one: goes on") == 1));
+    ck_assert(!watchdog_check(w)); /* there is still the other one */
+    tasks_block_end(&other_block);
+    UNTIL(watchdog_check(w));
+    ck_assert_uint_eq(log_lines_with("loop two: goes on"), 1);
+    ck_assert_uint_eq(log_lines_with("loop three"), 0);
+}
+END_TEST
+
+static sem_t released;
+
+static void hang(struct bell *b)
+{
+    if (b->loop == other)
+        loop_doing(other, "counting sheep");
+    while (sem_wait(&released) < 0)
+        ;
+}
+
+START_TEST(a_callback_is_named_io_or_as_it_says)
+{
+    struct bell bell;
+
+    sem_init(&released, 0, 0);
+    bell_open(&bell, _i ? other : loop, hang);
+    bell_ring(&bell);
+    UNTIL(!watchdog_check(w));
+    sem_post(&released);
+    UNTIL(watchdog_check(w));
+    ck_assert_uint_eq(log_lines_with(_i ? "is in: counting sheep" : "is in: I/O"), 1);
+    bell_close(&bell);
+}
+END_TEST
+
+/* Takes its time, but not the processor's. */
+static void nap_run(struct task *t)
+{
+    (void)t;
+    PAUSE_MS(20);
+}
+
+static void nap_drop(struct task *t)
+{
+    (void)t;
+}
+
+START_TEST(many_turns_below_the_threshold_are_no_stall)
+{
+    static const struct task_type type = {.name = "nap", .run = nap_run, .drop = nap_drop};
+    struct task naps[45]; /* 900 ms */
+    struct loop_stats stats;
+
+    for (size_t i = 0; i < ARRAY_LEN(naps); i++) {
+        naps[i].type = &type;
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &naps[i]), 0);
+    }
+    UNTIL((watchdog_check(w), loop_stats(loop, &stats), stats.tasks_pending == 0));
+    loop_runner_stop(loop);
+    loop_stats(loop, &stats);
+    if (histogram_quantile_ns(&stats.turn, 1000) <
+        THRESHOLD) /* on a very busy machine one was not */
+        ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+START_TEST(without_a_threshold_nothing_stalls)
+{
+    teardown();
+    setup_with(0);
+    tasks_block_begin(&block, loop);
+    ck_assert_uint_eq(bad_checks_in(100), 0);
+    tasks_block_end(&block);
+    ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+START_TEST(a_loop_that_ends_after_a_stall_is_fine)
+{
+    tasks_block_begin(&block, loop);
+    UNTIL(!watchdog_check(w));
+    loop_stop(loop, 0, 0);
+    ck_assert(!watchdog_check(w));
+    tasks_block_end(&block);
+    loop_join(loop);
+    ck_assert(watchdog_check(w));
+}
+END_TEST
+
+struct interval {
+    int64_t threshold_ns, interval_ns;
+};
+
+static const struct interval intervals[] = {
+    {0, WATCHDOG_BEAT_NS},
+    {MS(100), MS(50)},
+    {MS(1000), MS(500)},
+    {MS(60000), WATCHDOG_LOOK_MAX_NS},
+};
+
+START_TEST(it_looks_twice_in_a_threshold_and_twice_a_second)
+{
+    teardown();
+    setup_with(intervals[_i].threshold_ns);
+    ck_assert_int_eq(watchdog_interval_ns(w), intervals[_i].interval_ns);
+}
+END_TEST
+
+START_TEST(adding_more_than_there_is_room_for_is_a_bug)
+{
+    watchdog_add(w, loop);
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    watchdog_destroy(NULL);
+}
+END_TEST
+
+/* ---- beats ---- */
+
+START_TEST(a_beat_is_a_control_task_now_and_then)
+{
+    struct loop_stats stats;
+
+    loop_runner_call(loop, nothing, NULL);
+    ck_assert(watchdog_check(w));
+    UNTIL((loop_stats(loop, &stats), stats.tasks_run == 2));
+    ck_assert_uint_eq(bad_checks_in(100), 0);
+    loop_stats(loop, &stats);
+    ck_assert_uint_eq(stats.tasks_run + stats.tasks_pending, 2); /* the next is due in 5 s */
+}
+END_TEST
+
+START_TEST(a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
+{
+    tasks_block_begin(&block, loop);
+    ck_assert(watchdog_check(w)); /* sends it */
+    loop_stop(loop, 0, 0);
+    tasks_block_end(&block);
+    loop_join(loop);
+    ck_assert(watchdog_check(w));
+    ck_assert_uint_eq(log_lines_with("has not run"), 0);
+}
+END_TEST
+
+/* As if the wake-up of ${l}, which sleeps, were lost: whoever comes believes that somebody else has woken it. */
+static void make_deaf(struct loop *l)
+{
+    struct loop_stats now, before = loop_runner_stats(l);
+
+    UNTIL((loop_stats(l, &now), now.polls_blocking > before.polls_blocking));
+    PAUSE_MS(50);
+    atomic_store(&l->wakeup.sleeps_until_ns, WAKEUP_AWAKE);
+}
+
+START_TEST(a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
+{
+    uint64_t one = 1;
+
+    teardown();
+    setup_with(0);
+    loop_runner_call(third, nothing, NULL);
+    make_deaf(other);
+    tasks_block_begin(&block, loop);
+    ck_assert(watchdog_check(w));
+    PAUSE_MS(WATCHDOG_BEAT_NS / NS_PER_MS);
+    UNTIL(!watchdog_check(w));
+    ck_assert_uint_gt(bad_checks_in(50), 0);
+    ck_assert_uint_eq(log_lines_with("loop one: has not run a task for "), 1);
+    ck_assert_uint_eq(log_lines_with("loop two: has not run a task for "), 1);
+    ck_assert_uint_eq(log_lines_with(""), 2);
+    tasks_block_end(&block);
+    ck_assert_int_eq(write(other->wakeup.fd, &one, sizeof(one)), sizeof(one));
+    UNTIL(watchdog_check(w));
+    ck_assert_uint_eq(log_lines_with("loop one: runs tasks again"), 1);
+    ck_assert_uint_eq(log_lines_with("loop two: runs tasks again"), 1);
+    ck_assert_uint_eq(log_lines_with("loop three"), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/watchdog");
+    TCase *stall = suite_group(suite, "stall");
+    TCase *beat = suite_group(suite, "beat");
+
+    tcase_add_checked_fixture(stall, setup, teardown);
+    tcase_add_test(stall, loops_that_turn_have_not_started_or_have_ended_are_fine);
+    tcase_add_test(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task);
+    tcase_add_test(stall, a_turn_below_the_threshold_is_not_told);
+    tcase_add_test(stall, every_stall_is_told);
+    tcase_add_test(stall, loops_that_stall_together_are_each_told);
+    tcase_add_loop_test(stall, a_callback_is_named_io_or_as_it_says, 0, 2);
+    tcase_add_test(stall, many_turns_below_the_threshold_are_no_stall);
+    tcase_add_test(stall, without_a_threshold_nothing_stalls);
+    tcase_add_test(stall, a_loop_that_ends_after_a_stall_is_fine);
+    tcase_add_loop_test(stall, it_looks_twice_in_a_threshold_and_twice_a_second, 0,
+                        (int)ARRAY_LEN(intervals));
+    tcase_add_test_raise_signal(stall, adding_more_than_there_is_room_for_is_a_bug, SIGABRT);
+    tcase_add_test(stall, destroying_none_is_allowed);
+    tcase_add_checked_fixture(beat, setup, teardown);
+    tcase_add_test(beat, a_beat_is_a_control_task_now_and_then);
+    tcase_add_test(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed);
+    tcase_add_test(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once);
+    return suite_run(suite);
+}
