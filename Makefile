@@ -34,8 +34,8 @@ CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LDLIBS = $(shell $(PKG_CONFIG) --libs check)
 
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
-TEST_PACKAGES  := clang clang-format check libsubunit-dev python3 mandoc procps iproute2 psmisc socat \
-                  curl openssl redis-server redis-tools nginx-light haproxy wrk iperf3
+TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
+                  socat curl openssl redis-server redis-tools nginx-light haproxy wrk iperf3
 
 LAYERS  := base engine net service server daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
@@ -62,11 +62,14 @@ help:
 #: make [all]               build build/reactord (CC=clang, SANITIZE=..., BUILD=DIR, V=1)
 #: make deps                install what building needs (Debian; deps-test: what the tests need)
 #: make quickstart          run an echo on the default config and have a real client answered
-#: make check               all tests: lint, unit, stress, fuzz corpus, integration
+#: make check               all tests: lint, models, unit, stress, fuzz corpus, integration
 #: make asan | tsan         the unit, stress and integration tests under sanitizers
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
+#: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
+#: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, address, parse
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
+#: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
 #: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, CONFDIR, UNITDIR
 #: make dist | format | clean
@@ -110,7 +113,7 @@ $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIBRARY)
 # ---- tests ----
 
 .PHONY: check
-check: lint test-unit test-stress test-fuzz-corpus test-integration
+check: lint model test-unit test-stress test-fuzz-corpus test-integration
 
 TEST_JOBS ?= 4
 
@@ -122,6 +125,19 @@ test-unit: $(UNIT_TESTS)
 .PHONY: test-stress
 test-stress: $(STRESS_TESTS)
 	@set -e; for test in $^; do "$$test"; done
+
+# Ten times the usual load; ten million single tasks for the wake-up, and eight times a million under TSan for the queue.
+.PHONY: stress-long
+stress-long: $(STRESS_TESTS)
+	$(MAKE) BUILD=$(BUILD)-tsan SANITIZE=thread $(BUILD)-tsan/tests/stress/queue
+	@set -e; for test in $(filter-out %/queue %/wakeup,$^); do "$$test" 10; done
+	$(BUILD)/tests/stress/queue
+	$(BUILD)/tests/stress/wakeup 50
+	TSAN_OPTIONS=halt_on_error=1 $(BUILD)-tsan/tests/stress/queue 10
+
+.PHONY: model
+model:
+	tests/model/run.sh $(BUILD)/model $(MODEL)
 
 .PHONY: test-fuzz-corpus
 test-fuzz-corpus: $(REPLAYS)
@@ -148,6 +164,7 @@ lint: $(PROGRAM) $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_symbols.py $(BUILD)
 	$(PYTHON) tests/lint/check_headers.py
 	$(PYTHON) tests/lint/check_sizes.py
+	$(PYTHON) tests/lint/check_design.py
 	$(PYTHON) tests/lint/check_options.py $(BUILD)/tests/lint/print_options
 	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5
 	$(PROGRAM) -t -c conf/reactord.ini
@@ -171,6 +188,12 @@ fuzz-%:
 bench: $(PROGRAM)
 	$(MAKE) -C tests/bench
 	$(PYTHON) tests/bench/run.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
+.PHONY: bench-engine
+bench-engine: $(PROGRAM)
+	$(MAKE) -C tests/bench engine BUILD=$(abspath $(BUILD))/bench LIBRARY=$(abspath $(LIBRARY))
+	$(PYTHON) tests/bench/engine/run.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
+	    $(BENCH_FLAGS)
 
 .PHONY: test-fresh
 test-fresh:

@@ -1,6 +1,6 @@
 /*
- * stress/lifecycle: threads submit to a loop while it is started and stopped, and now and then it cannot be started.
- * Each task is run, dropped or refused, and only one of these.
+ * stress/lifecycle: threads submit tasks and timers to a loop while it is started and stopped, and now and then it cannot
+ * be started. Each is run, dropped or refused, and only one of these; a timer that was withdrawn in time is dropped.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,37 +12,62 @@
 #include "stress/stress.h"
 #include "support/fault.h"
 
-#define PRODUCERS   4
-#define TASKS_EACH  64
-#define SPINS_STEPS 500
+#define PRODUCERS    4
+#define TASKS_EACH   64
+#define SPINS_STEPS  500
+#define KINDS        7
+#define WITHDRAW     4 /* so many submits later */
+#define DELAY_MAX_NS (20 * NS_PER_US)
 
 struct counted {
-    struct task task;
-    atomic_uint done;
-    bool accepted;
+    struct timed timed;
+    atomic_uint run, dropped;
+    bool accepted, withdrawn;
 };
 
 static struct loop *loop;
 static struct counted tasks[PRODUCERS][TASKS_EACH];
 static pthread_barrier_t begin, end;
 static atomic_bool over;
-static uint64_t n_accepted, n_refused;
+static uint64_t n_accepted, n_refused, n_withdrawn;
 static atomic_ullong n_run, n_dropped;
+
+static struct counted *counted_of(struct task *t)
+{
+    return CONTAINER_OF(t, struct counted, timed.task);
+}
 
 static void counted_run(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct counted, task)->done, 1);
+    atomic_fetch_add(&counted_of(t)->run, 1);
     atomic_fetch_add(&n_run, 1);
 }
 
 static void counted_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct counted, task)->done, 1);
+    atomic_fetch_add(&counted_of(t)->dropped, 1);
     atomic_fetch_add(&n_dropped, 1);
 }
 
 static const struct task_type counted_type = {
     .name = "counted", .run = counted_run, .drop = counted_drop};
+
+/* Of each kind in turn; a timer is withdrawn on its way, while it waits, or when it has run. */
+static int submit(struct counted *mine, unsigned i)
+{
+    struct timed *t = &mine[i].timed;
+
+    switch (i % KINDS) {
+    case 0: return loop_submit_lazy(loop, &t->task);
+    case 1:
+    case 2: return loop_submit_after(loop, t, i * 7919 % DELAY_MAX_NS, 0);
+    case 2 + WITHDRAW:
+        if (mine[i - WITHDRAW].accepted)
+            mine[i - WITHDRAW].withdrawn = loop_withdraw(loop, &mine[i - WITHDRAW].timed);
+        return loop_submit(loop, LOOP_CONTROL, &t->task);
+    default: return loop_submit(loop, (enum loop_lane)(i % 3), &t->task);
+    }
+}
 
 static void *produce(void *arg)
 {
@@ -53,8 +78,7 @@ static void *produce(void *arg)
         if (atomic_load(&over))
             return NULL;
         for (unsigned i = 0; i < TASKS_EACH; i++) {
-            int rc = i % 5 == 4 ? loop_submit_lazy(loop, &mine[i].task)
-                                : loop_submit(loop, (enum loop_lane)(i % 3), &mine[i].task);
+            int rc = submit(mine, i);
 
             STRESS_CHECK(rc == 0 || rc == -ESHUTDOWN || rc == -EAGAIN);
             mine[i].accepted = rc == 0;
@@ -63,16 +87,26 @@ static void *produce(void *arg)
     }
 }
 
+static void counted_init(struct counted *t)
+{
+    timed_init(&t->timed, &counted_type);
+    atomic_store(&t->run, 0);
+    atomic_store(&t->dropped, 0);
+    t->withdrawn = false;
+}
+
 static void check_tasks(void)
 {
     for (unsigned p = 0; p < PRODUCERS; p++)
         for (unsigned i = 0; i < TASKS_EACH; i++) {
             struct counted *t = &tasks[p][i];
 
-            STRESS_CHECK(atomic_load(&t->done) == t->accepted);
+            STRESS_CHECK(atomic_load(&t->run) + atomic_load(&t->dropped) == t->accepted);
+            STRESS_CHECK(!t->withdrawn || atomic_load(&t->dropped) == 1);
             n_accepted += t->accepted;
             n_refused += !t->accepted;
-            atomic_store(&t->done, 0);
+            n_withdrawn += t->withdrawn;
+            counted_init(t);
         }
 }
 
@@ -105,7 +139,7 @@ int main(int argc, char **argv)
     pthread_barrier_init(&end, NULL, PRODUCERS + 1);
     for (unsigned p = 0; p < PRODUCERS; p++) {
         for (unsigned i = 0; i < TASKS_EACH; i++)
-            tasks[p][i].task.type = &counted_type;
+            counted_init(&tasks[p][i]);
         STRESS_CHECK(pthread_create(&producers[p], NULL, produce, tasks[p]) == 0);
     }
     for (uint64_t round = 0; round < rounds; round++)
@@ -115,7 +149,8 @@ int main(int argc, char **argv)
     for (unsigned p = 0; p < PRODUCERS; p++)
         pthread_join(producers[p], NULL);
     STRESS_CHECK(atomic_load(&n_run) + atomic_load(&n_dropped) == n_accepted);
-    printf("lifecycle: %" PRIu64 " loops, %llu tasks run, %llu dropped, %" PRIu64 " refused\n",
-           rounds, atomic_load(&n_run), atomic_load(&n_dropped), n_refused);
+    printf("lifecycle: %" PRIu64 " loops, %llu tasks run, %llu dropped (%" PRIu64
+           " timers withdrawn), %" PRIu64 " refused\n",
+           rounds, atomic_load(&n_run), atomic_load(&n_dropped), n_withdrawn, n_refused);
     return EXIT_SUCCESS;
 }

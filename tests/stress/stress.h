@@ -15,7 +15,15 @@
 #include "base/clock.h"
 #include "base/must.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef __has_feature /* clang */
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define STRESS_SANITIZED
+#endif
+#elif defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define STRESS_SANITIZED
+#endif
+
+#ifdef STRESS_SANITIZED
 #define STRESS_SLOWER 10
 #else
 #define STRESS_SLOWER 1

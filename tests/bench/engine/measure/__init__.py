@@ -1,0 +1,1 @@
+"""The parts of engine/run.py, one concept a file."""

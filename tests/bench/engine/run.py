@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""
+run.py [handoff] [weakspots]: reactord's engine beside Netty's, libuv's and a loop written by hand.
+
+    handoff     how long it takes to hand a loop a task
+    weakspots   what a Netty loop does badly, done to both
+
+See ../README.md, "Engine".
+"""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+TOP = BENCH.parent.parent
+sys.path.insert(0, str(BENCH))
+
+# pylint: disable=wrong-import-position
+from engine.measure import handoff, weakspots  # noqa: E402
+from engine.measure.java import Java  # noqa: E402
+from engine.measure.machine import Others, before_others  # noqa: E402
+from engine.measure.table import handoff_table, weakspots_table  # noqa: E402
+from runner.process import BenchError  # noqa: E402
+
+PARTS = ["handoff", "weakspots"]
+
+
+def read_options():
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Measure the engine against Netty and libuv.")
+    parser.add_argument("parts", nargs="*", metavar="PART",
+                        help=f"{', '.join(PARTS)} (default: both)")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="PROGRAM")
+    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR",
+                        help="where the bench programs are (default: %(default)s)")
+    parser.add_argument("--jars", type=Path, default=Path("/usr/share/java"), metavar="DIR",
+                        help="where Netty is (default: %(default)s)")
+    parser.add_argument("--before-others", action="store_true",
+                        help="come before all other sessions of the machine (root)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every single result")
+    options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    if options.rounds < 1:
+        parser.error("--rounds must be more than 0")
+    options.parts = options.parts or PARTS
+    return options
+
+
+def progress(text, is_lasting=False):
+    """Tell on standard error what is going on: on a terminal in one line, otherwise not at all."""
+    begin = "\r\033[K" if sys.stderr.isatty() else ""
+    if is_lasting:
+        print(begin + text, file=sys.stderr)
+    elif begin:
+        print(begin + text, end="", file=sys.stderr, flush=True)
+
+
+def usable(contenders):
+    """Those that can run; the missing ones are told of."""
+    for contender in contenders:
+        if contender.why_missing:
+            print(f"skipped: {contender.name}: {contender.why_missing}")
+    return [contender for contender in contenders if not contender.why_missing]
+
+
+def run_handoff(options, java):
+    """The table of the part, its results, and whether everyone came through."""
+    runners = usable(handoff.contenders(options.build / "engine", java))
+    measured = handoff.measure(runners, options.rounds, progress)
+    names = [runner.name for runner in runners]
+    is_whole = all(len(results) == len(runners) for results in measured.values())
+    return handoff_table(handoff.ROWS, names, measured), measured, is_whole
+
+
+def run_weakspots(options, java):
+    """As run_handoff()."""
+    runners = usable(weakspots.contenders(options.build / "engine", options.reactord, java))
+    measured, is_whole = weakspots.measure(runners, options.rounds, progress)
+    names = [runner.name for runner in runners]
+    return weakspots_table(weakspots.ROWS, names, measured), measured, is_whole
+
+
+def main():
+    """Measure, and print the tables."""
+    options = read_options()
+    java = Java(options.jars, options.build / "engine" / "classes")
+    for number in (signal.SIGTERM, signal.SIGINT):  # the latter may be inherited as ignored
+        signal.signal(number, signal.default_int_handler)
+    print(f"{time.strftime('%Y-%m-%d %H:%M')}, Linux {platform.release()}, {os.cpu_count()} CPUs, "
+          f"{options.rounds} rounds, Netty {java.version() or '-'}")
+    raw, are_whole = {}, True
+    run = {"handoff": run_handoff, "weakspots": run_weakspots}
+    try:
+        with before_others() if options.before_others else nullcontext():
+            for part in options.parts:
+                others = Others()
+                table, raw[part], is_whole = run[part](options, java)
+                progress("")
+                print(f"\n{table}\n\n{part}: others used {others.percent():.0f} % of the machine")
+                are_whole = are_whole and is_whole
+    except KeyboardInterrupt:
+        progress("stopped", is_lasting=True)
+        are_whole = False
+    except (BenchError, OSError) as error:
+        sys.exit(f"run.py: {error}")
+    if options.json:
+        options.json.write_text(json.dumps(raw, indent=1), encoding="utf-8")
+    return 0 if are_whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
