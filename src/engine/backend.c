@@ -38,7 +38,8 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
     const uint64_t one = 1;
 
-    if (ev_pending_count(ev) > 0 && write(polling->nudge_fd, &one, sizeof(one)) < 0)
+    if (polling->blocking && ev_pending_count(ev) > 0 &&
+        write(polling->nudge_fd, &one, sizeof(one)) < 0)
         log_debug("loop %s: cannot be nudged: %s", polling->name, strerror(errno));
     errno = 0;
 }
@@ -71,10 +72,11 @@ void backend_close(struct backend *b)
 void backend_poll(struct backend *b, bool may_block)
 {
     b->error = 0;
+    b->blocking = may_block && !b->fresh;
+    b->fresh = false; /* before the callbacks: one of them may have it rebuilt */
     polling = b;
-    ev_run(b->ev, may_block && !b->fresh ? EVRUN_ONCE : EVRUN_NOWAIT);
+    ev_run(b->ev, b->blocking ? EVRUN_ONCE : EVRUN_NOWAIT);
     polling = NULL;
-    b->fresh = false;
 }
 
 int backend_rebuild(struct backend *b)

@@ -41,6 +41,7 @@ struct backend {
     bool in_trouble;     /* until polls have been good for BACKEND_CURE_NS */
     bool paced;          /* it did not help */
     bool fresh;          /* watchers are still to be registered, so the next poll may not block */
+    bool blocking;       /* the present poll may */
 };
 
 /*

@@ -22,6 +22,8 @@ void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_n
     b->checked_at_ns = now_ns;
     b->quantum_ns = conf->quantum_ns;
     b->limit_ns = conf->io_ratio == 100 ? conf->quantum_ns : budget_share_ns(io_ns, conf->io_ratio);
+    if (io_ns == 0 && b->limit_ns < BUDGET_SLICE_NS)
+        b->limit_ns = BUDGET_SLICE_NS;
     b->max_tasks = conf->io_ratio == 100 ? queued : UINT64_MAX;
     b->run = 0;
     b->stride = 1;

@@ -2,7 +2,8 @@
  * engine/budget: how long a turn may spend on tasks. Pure arithmetic, no clock of its own.
  *
  * With io_ratio r below 100 the tasks get io_ns * (100 - r) / r, or one batch of 64 where that is less; with
- * r = 100 they get what was queued when the turn began. Neither may exceed the quantum.
+ * r = 100 they get what was queued when the turn began. Neither may exceed the quantum. A turn in which no I/O was ready
+ * gives them a slice of 100 us at least: looking for I/O costs as much as 30 quick tasks, and waits no longer than that.
  *
  * The clock is not read for every task: after the 1st, 2nd, 4th ... task up to every 64th while tasks are
  * quick, and after each task once they turn out slow, so that a long task overshoots the quantum by no more
@@ -14,7 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BUDGET_BATCH 64
+#include "base/clock.h"
+
+#define BUDGET_BATCH    64
+#define BUDGET_SLICE_NS (100 * NS_PER_US)
 
 struct budget_conf {
     unsigned io_ratio;  /* 1 to 100 */

@@ -135,6 +135,7 @@ static void loop_pin(const struct loop *l)
 
 static void loop_end(struct loop *l)
 {
+    TELEMETRY_SET(l->telemetry.turn_at_ns, 0);
     loop_set_state(l, LOOP_TERMINATED);
     MUST(promise_succeed(&l->terminated, NULL));
 }

@@ -50,8 +50,8 @@ struct loop {
     struct telemetry telemetry;
 
     /* Shared. */
-    struct wakeup wakeup;
-    struct gate gates[LOOP_LANES];
+    alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, written by few */
+    alignas(CACHE_LINE_BYTES) struct gate gates[LOOP_LANES];
     struct queue lanes[LOOP_LANES];
     /*
      * Of each lane: when its oldest task was queued, or a little earlier. Written by who finds the lane empty and by the

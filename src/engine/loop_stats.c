@@ -35,8 +35,8 @@ static void loop_stats_tasks(const struct loop *l, int64_t now_ns, struct loop_s
 void loop_stats(const struct loop *l, struct loop_stats *out)
 {
     const struct telemetry *t = &l->telemetry;
-    int64_t now_ns = clock_now_ns();
     int64_t turn_at_ns = TELEMETRY_GET(t->turn_at_ns);
+    int64_t now_ns = clock_now_ns(); /* after that */
     int64_t busy_ns;
 
     loop_stats_tasks(l, now_ns, out);

@@ -31,6 +31,8 @@ static int64_t loop_submit_enter(struct loop *l, enum loop_lane lane)
     uint64_t max = lane == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
     int64_t inside = gate_enter(&l->gates[lane], max);
 
+    if (inside == -EAGAIN)
+        wakeup_send(&l->wakeup); /* it may sleep on tasks that did not want to wake it */
     if (inside == -EAGAIN && !loop_current())
         inside = loop_submit_patiently(l, max);
     if (inside < 0)

@@ -11,6 +11,9 @@
 /* Control tasks run in one turn at most, so that a control task that submits another cannot keep I/O waiting. */
 #define TURN_CONTROL_MAX 1024
 
+/* Places given back at a time: each time costs producers and loop a cache miss on the same word. */
+#define TURN_LEAVE_EACH 1024
+
 bool turn_has_work(const struct loop *l)
 {
     return !queue_empty(&l->lanes[LOOP_CONTROL]) || !queue_empty(&l->lanes[LOOP_TASKS]) ||
@@ -141,7 +144,9 @@ static void turn_run_timed(struct loop *l, struct timed *t)
         return; /* see note: claim in timed.h */
     turn_enter(l, type);
     type->run(&t->task);
-    if (periodic && t->period_ns != 0 && t->state == TIMED_IDLE) {
+    TELEMETRY_ADD(l->telemetry.tasks_own, 1);
+    if (periodic && t->period_ns != 0 && t->state == TIMED_IDLE &&
+        atomic_load_explicit(&t->claim, memory_order_relaxed) == (held ? TIMED_HELD : TIMED_FREE)) {
         t->at_ns = timed_next_at_ns(t, clock_now_ns());
         schedule_add(&l->schedule, t);
     }
@@ -187,8 +192,10 @@ static void turn_tasks(struct loop *l)
         if (!budget_count(&budget))
             continue;
         turn_read_clock(l);
-        turn_leave(l, LOOP_TASKS, from_lane);
-        from_lane = 0;
+        if (from_lane >= TURN_LEAVE_EACH) {
+            turn_leave(l, LOOP_TASKS, from_lane);
+            from_lane = 0;
+        }
         if (budget_spent(&budget, l->clock_at_ns))
             break;
     }

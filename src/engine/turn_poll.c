@@ -89,15 +89,27 @@ static void turn_poll_find_wakeup(struct loop *l)
     l->wakeup_lost = false;
 }
 
+static void turn_poll_nap(int64_t until_ns)
+{
+    struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
 /* While the epoll instance misbehaves: sleep on the wake-up descriptor alone for a moment (note: trouble). */
 static void turn_poll_pace(struct loop *l, int64_t until_ns)
 {
     int64_t pace_until_ns = clock_add_ns(clock_now_ns(), BACKEND_PACE_NS);
 
     wakeup_prepare(&l->wakeup, until_ns);
+    if (until_ns < pace_until_ns)
+        pace_until_ns = until_ns;
     if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
-        wakeup_wait(&l->wakeup, pace_until_ns < until_ns ? pace_until_ns : until_ns);
+        wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
+    /* It may be the descriptor that is broken: what ended the wait for nothing may not end it again and again. */
+    if (!turn_has_work(l) && !turn_stop_is_news(l))
+        turn_poll_nap(pace_until_ns);
 }
 
 static void turn_poll_sleep(struct loop *l, int64_t until_ns)
@@ -172,9 +184,11 @@ static enum backend_poll turn_poll_verdict(const struct loop *l)
         return BACKEND_FAILED;
     if (l->io_events > 0)
         return BACKEND_GOOD;
-    if (l->sleep_until_ns == 0 || error == EINTR || l->ran)
+    if (l->sleep_until_ns == 0 || error == EINTR)
         return BACKEND_NEUTRAL;
-    return turn_poll_is_early(l) ? BACKEND_EARLY : BACKEND_GOOD;
+    if (!turn_poll_is_early(l) || (l->woken && l->ran))
+        return BACKEND_GOOD;
+    return l->ran ? BACKEND_NEUTRAL : BACKEND_EARLY;
 }
 
 void turn_poll_judge(struct loop *l)

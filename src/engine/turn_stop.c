@@ -55,16 +55,18 @@ static void turn_stop_run_tasks(struct loop *l)
 /* What the loop still has when its time is over. */
 static void turn_stop_log_timeout(const struct loop *l)
 {
-    for (unsigned i = 0; i < LOOP_LANES; i++) {
-        const struct task *t = queue_peek(&l->lanes[i]);
+    const struct task *first = NULL;
+    uint64_t n = 0;
 
-        if (!t)
-            continue;
+    for (unsigned i = 0; i < LOOP_LANES; i++) {
+        if (!first)
+            first = queue_peek(&l->lanes[i]);
+        n += gate_count(&l->gates[i]);
+    }
+    if (first)
         log_warning("loop %s: stop timed out after %.1f s; %llu tasks are dropped, the first: %s",
                     l->name, (double)(clock_now_ns() - l->stop_began_at_ns) / (double)NS_PER_S,
-                    (unsigned long long)gate_count(&l->gates[i]), t->type->name);
-        return;
-    }
+                    (unsigned long long)n, first->type->name);
 }
 
 static bool turn_stop_may_end(const struct loop *l)
@@ -92,8 +94,10 @@ bool turn_stop_run(struct loop *l)
     if (!turn_stop_may_end(l))
         return true;
     loop_refuse_and_drop(l);
-    turn_stop_run_tasks(l);
-    turn_stop_drop_timers(l);
-    turn_reap(l);
+    do { /* what is dropped and reaped may add to the others */
+        turn_stop_run_tasks(l);
+        turn_stop_drop_timers(l);
+        turn_reap(l);
+    } while (l->at_stop.first || l->schedule.root);
     return false;
 }

@@ -68,6 +68,7 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
 {
     const struct telemetry *t = &watch->loop->telemetry;
     int64_t turn_at_ns = TELEMETRY_GET(t->turn_at_ns);
+    const char *doing = TELEMETRY_GET(t->doing);
 
     if (watch->stalled_at_ns > 0 && turn_at_ns != watch->stalled_at_ns) {
         log_notice("loop %s: goes on; it stalled for about %.1f s", loop_name(watch->loop),
@@ -79,7 +80,7 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     if (watch->stalled_at_ns == 0)
         log_warning("loop %s: stalls: its turn has lasted %.3f s and is in: %s",
                     loop_name(watch->loop), (double)(now_ns - turn_at_ns) / (double)NS_PER_S,
-                    TELEMETRY_GET(t->doing));
+                    doing ? doing : "nothing it has named");
     watch->stalled_at_ns = turn_at_ns;
     return false;
 }
@@ -100,6 +101,8 @@ static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int6
     watch->asleep = beating;
     if (beating)
         return false;
+    if (loop_state(watch->loop) != LOOP_STARTED)
+        return true; /* a task would make its quiet period longer */
     watch->beat_at_ns = now_ns;
     atomic_store_explicit(&watch->beating, true, memory_order_relaxed);
     if (loop_submit(watch->loop, LOOP_CONTROL, &watch->beat) < 0)

@@ -71,7 +71,14 @@ END_TEST
 START_TEST(without_io_a_turn_runs_one_batch)
 {
     begin(50, 0, 100000);
-    ck_assert_uint_eq(run_tasks(100, 100000), BUDGET_BATCH);
+    ck_assert_uint_eq(run_tasks(10 * NS_PER_US, 100000), BUDGET_BATCH);
+}
+END_TEST
+
+START_TEST(without_io_quick_tasks_run_for_a_slice)
+{
+    begin(50, 0, 100000); /* 1000 tasks of 100 ns; the clock is seen each 64th */
+    ck_assert_uint_eq(run_tasks(100, 100000), 16 * BUDGET_BATCH);
 }
 END_TEST
 
@@ -179,6 +186,7 @@ int main(void)
     tcase_add_loop_test(tc, the_share_of_tasks_follows_io_time_and_ratio, 0,
                         (int)ARRAY_LEN(shares));
     tcase_add_test(tc, without_io_a_turn_runs_one_batch);
+    tcase_add_test(tc, without_io_quick_tasks_run_for_a_slice);
     tcase_add_test(tc, a_share_smaller_than_a_batch_is_a_batch);
     tcase_add_test(tc, quick_tasks_run_as_long_as_the_share_lasts);
     tcase_add_test(tc, the_quantum_ends_even_a_large_share);

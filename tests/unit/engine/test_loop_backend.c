@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "engine/loop_internal.h"
 #include "support/bell.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -181,6 +183,57 @@ START_TEST(it_recovers_when_polls_work_again_and_says_each_thing_once)
 }
 END_TEST
 
+/* A loop without I/O: its polls end with its timers, or with tasks. */
+START_TEST(it_recovers_by_timers_and_by_tasks_too)
+{
+    struct timers_noted every;
+    struct tasks_counted t;
+
+    turn();
+    spoil_polls(FAULT_ALWAYS, EBADF);
+    UNTIL(log_lines_with("is slowed down") == 1);
+    fault_plan(FAULT_EPOLL_WAIT, 0, 0, 0);
+    timers_noted_init(&every);
+    if (_i == 0)
+        ck_assert_int_eq(loop_submit_after(loop, &every.timed, 0, MS(20)), 0);
+    for (int i = 0; i < 200 && log_lines_with("polls work again") == 0; i++) {
+        PAUSE_MS(50);
+        if (_i == 0)
+            continue;
+        tasks_counted_init(&t);
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
+        UNTIL(atomic_load(&t.run) == 1);
+    }
+    ck_assert_uint_eq(log_lines_with("polls work again"), 1);
+    loop_runner_stop(loop);
+}
+END_TEST
+
+static void break_wakeup(void *arg)
+{
+    int *ends = arg;
+
+    ck_assert_int_ge(dup2(ends[0], loop->wakeup.fd), 0);
+    ck_assert_int_eq(loop_rebuild(loop), 0);
+}
+
+/* Somebody has closed the wake-up descriptor, and its number is now a pipe that has ended. */
+START_TEST(a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
+{
+    int ends[2];
+
+    ck_assert_int_eq(pipe(ends), 0);
+    close(ends[1]);
+    loop_runner_call(loop, break_wakeup, ends);
+    UNTIL(log_lines_with("does not help; the loop is slowed down") == 1);
+    ck_assert_uint_eq(log_lines_with("its wake-up descriptor stays readable"), 2);
+    ck_assert_uint_le(polls_meanwhile(), PACED_MAX);
+    expect_tasks_run();
+    expect_timers_run();
+    close(ends[0]);
+}
+END_TEST
+
 START_TEST(it_can_be_stopped_while_no_poll_works)
 {
     struct timers_noted t;
@@ -337,6 +390,8 @@ int main(void)
                         n_endless);
     tcase_add_loop_test(fail, it_recovers_when_polls_work_again_and_says_each_thing_once, 0,
                         n_endless);
+    tcase_add_loop_test(fail, it_recovers_by_timers_and_by_tasks_too, 0, 2);
+    tcase_add_test(fail, a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin);
     tcase_add_loop_test(fail, it_can_be_stopped_while_no_poll_works, 0, n_endless);
     tcase_add_checked_fixture(early, setup, teardown);
     tcase_add_test(early, early_polls_in_a_row_have_it_rebuilt_once);

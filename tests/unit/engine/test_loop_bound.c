@@ -269,6 +269,22 @@ START_TEST(each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
 }
 END_TEST
 
+START_TEST(a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane)
+{
+    setup(FULL);
+    observe_until_asleep(loop);
+    for (unsigned i = 0; i < FULL; i++) {
+        tasks_counted_init(&filling[i]);
+        ck_assert_int_eq(loop_submit_lazy(loop, &filling[i].task), 0);
+    }
+    ck_assert_int_eq(submit(&one), -EAGAIN);
+    UNTIL(submit(&one) == 0);
+    UNTIL(atomic_load(&one.run) == 1);
+    loop_runner_destroy(loop);
+    expect_filling_run_once(FULL);
+}
+END_TEST
+
 /* Fill `loop` from a thread that is a loop; how long that took. */
 static void fill_from_a_loop(void *arg)
 {
@@ -382,6 +398,7 @@ int main(void)
     tcase_add_loop_test(backoff, who_may_sleep_tries_again_and_gets_in, 0, 3);
     tcase_add_loop_test(backoff, when_the_tries_are_used_up_the_submitter_is_told, 0, 3);
     tcase_add_test(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane);
+    tcase_add_test(backoff, a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane);
     tcase_add_test(backoff, the_loop_itself_is_refused_at_once);
     tcase_add_test(backoff, another_loop_is_refused_at_once);
     tcase_add_test(backoff, who_still_tries_when_the_loop_ends_is_told_so);

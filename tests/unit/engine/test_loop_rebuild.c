@@ -125,6 +125,27 @@ START_TEST(a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can)
 }
 END_TEST
 
+/* In 300 ms a loop that spins polls 50,000 times. */
+START_TEST(as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_loop_does_not_spin)
+{
+    struct bell bell;
+    unsigned polls;
+
+    lose_wakeup(FAULT_ALWAYS, _i);
+    for (int i = 0; i < 20; i++)
+        expect_task_run();
+    expect_timer_run();
+    polls = fault_calls(FAULT_EPOLL_WAIT);
+    PAUSE_MS(300);
+    ck_assert_uint_le(fault_calls(FAULT_EPOLL_WAIT) - polls, 1500);
+    fault_plan(FAULT_EPOLL_CTL, 0, 0, 0);
+    bell_open(&bell, loop, NULL);
+    observe_until_asleep(loop);
+    expect_all_well(&bell);
+    bell_close(&bell);
+}
+END_TEST
+
 START_TEST(many_ready_descriptors_are_all_heard_in_few_turns)
 {
     static struct bell bells[500]; /* the library asks for 64 at first */
@@ -229,6 +250,31 @@ START_TEST(a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for)
 }
 END_TEST
 
+static void rebuild_and_lose_wakeup(struct bell *b)
+{
+    fault_plan(FAULT_EPOLL_CTL, 0, 1, ENOMEM);
+    ck_assert_int_eq(loop_rebuild(b->loop), 0);
+}
+
+/* The poll during which it is called has not yet ended, and was not the one to register everything anew. */
+START_TEST(a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched)
+{
+    struct bell bell;
+
+    bell_open(&bell, loop, rebuild_and_lose_wakeup);
+    observe_until_asleep(loop);
+    bell_ring(&bell);
+    UNTIL(observe_stats(loop).rebuilds == 1);
+    bell.heard = NULL;
+    for (int i = 0; i < 3; i++) {
+        expect_task_run(); /* libev would let it sleep for a minute */
+        observe_until_asleep(loop);
+    }
+    expect_all_well(&bell);
+    bell_close(&bell);
+}
+END_TEST
+
 /* Sends back what comes. */
 static int echo_fd;
 static struct ev_io echo_io;
@@ -298,12 +344,16 @@ int main(void)
     tcase_add_loop_test(watch, who_cannot_be_watched_is_told_at_once, 0, 2);
     tcase_add_loop_test(watch, a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can, 0,
                         2 * (int)ARRAY_LEN(times_lost));
+    tcase_add_loop_test(
+        watch, as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_loop_does_not_spin, 0,
+        2);
     tcase_add_test(watch, many_ready_descriptors_are_all_heard_in_few_turns);
     tcase_add_checked_fixture(again, setup, teardown);
     tcase_add_test(again, a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready);
     tcase_add_test(again, many_rebuilds_leak_no_descriptor);
     tcase_add_test(again, a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance);
     tcase_add_test(again, a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for);
+    tcase_add_test(again, a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched);
     tcase_add_test(again, rebuilding_under_load_loses_no_byte);
     return suite_run(suite);
 }

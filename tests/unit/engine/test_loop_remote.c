@@ -299,6 +299,38 @@ START_TEST(a_period_without_end_is_one_run)
 }
 END_TEST
 
+/* A periodic one that in its first run cancels itself and goes on with another period. */
+static struct timers_noted changing;
+static atomic_uint n_changed;
+
+static void change_run(struct task *t)
+{
+    (void)t;
+    if (atomic_fetch_add(&n_changed, 1) > 0)
+        return;
+    loop_cancel(loop, &changing.timed);
+    after(&changing, MS(1), MS(2));
+}
+
+static void change_drop(struct task *t)
+{
+    (void)t;
+}
+
+START_TEST(a_periodic_one_may_be_submitted_anew_in_its_own_run)
+{
+    static const struct task_type type = {
+        .name = "changing", .run = change_run, .drop = change_drop};
+
+    timers_noted_init(&changing);
+    timed_init(&changing.timed, &type);
+    after(&changing, 0, MS(1));
+    UNTIL(atomic_load(&n_changed) > 5);
+    ck_assert(loop_withdraw(loop, &changing.timed));
+    UNTIL(loop_runner_stats(loop).tasks_dropped == 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("engine/loop_remote");
@@ -322,5 +354,6 @@ int main(void)
     tcase_add_loop_test(time, a_delay_without_end_neither_runs_nor_keeps_others_from_it, 0,
                         (int)ARRAY_LEN(endless));
     tcase_add_loop_test(time, a_period_without_end_is_one_run, 0, 2);
+    tcase_add_test(time, a_periodic_one_may_be_submitted_anew_in_its_own_run);
     return suite_run(suite);
 }

@@ -165,6 +165,51 @@ START_TEST(a_lazy_task_wants_no_wakeup_and_saves_none)
 }
 END_TEST
 
+static void every_ms(void *arg)
+{
+    static const struct task_type type = {
+        .name = "every ms", .run = timely_drop, .drop = timely_drop};
+
+    timed_init(arg, &type);
+    loop_schedule_every(loop, arg, 0, NS_PER_MS);
+}
+
+START_TEST(a_timer_of_the_loop_needs_no_wakeup_and_saves_none)
+{
+    struct loop_stats before, s;
+    struct timed every;
+
+    loop_runner_call(loop, every_ms, &every);
+    before = observe_stats(loop);
+    UNTIL((s = observe_stats(loop), s.tasks_run >= before.tasks_run + 20));
+    ck_assert_uint_le(s.wakeups_saved, before.wakeups_saved + 1); /* the call, run after `before` */
+    loop_runner_stop(loop);
+}
+END_TEST
+
+/* Reads them while turns begin and end. */
+START_TEST(a_turn_has_never_lasted_less_than_no_time)
+{
+    struct tasks_counted t;
+
+    for (int i = 0; i < 20000; i++) {
+        tasks_counted_init(&t);
+        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
+        while (atomic_load(&t.run) == 0)
+            ck_assert_int_ge(observe_stats(loop).turn_ns, 0);
+    }
+}
+END_TEST
+
+START_TEST(a_loop_that_has_ended_is_in_no_turn)
+{
+    loop_runner_stats(loop);
+    loop_runner_stop(loop);
+    PAUSE_MS(20);
+    ck_assert_int_eq(observe_stats(loop).turn_ns, 0);
+}
+END_TEST
+
 /* ---- ages ---- */
 
 START_TEST(the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
@@ -292,6 +337,9 @@ int main(void)
     tcase_add_test(counts, a_wakeup_that_a_task_did_not_need_is_saved);
     tcase_add_test(counts, a_lazy_task_wants_no_wakeup_and_saves_none);
     tcase_add_test(counts, counters_read_by_another_thread_never_fall);
+    tcase_add_test(counts, a_timer_of_the_loop_needs_no_wakeup_and_saves_none);
+    tcase_add_test(counts, a_turn_has_never_lasted_less_than_no_time);
+    tcase_add_test(counts, a_loop_that_has_ended_is_in_no_turn);
     tcase_add_checked_fixture(times, setup, teardown);
     tcase_add_test(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked);
     tcase_add_test(times, who_waited_long_shows_in_the_queue_wait);

@@ -292,6 +292,76 @@ START_TEST(states_only_move_forward)
 }
 END_TEST
 
+/* Dropped at the very end, reaped then, and adding once more. */
+struct last {
+    struct task dropped, reaped;
+    struct tasks_counted at_stop;
+    struct tasks_timer timer;
+};
+
+static struct last last;
+
+static void last_run(struct task *t)
+{
+    (void)t;
+    ck_abort_msg("the loop should have ended");
+}
+
+static void last_reap(struct task *t)
+{
+    (void)t;
+    loop_at_stop(loop, &last.at_stop.task);
+    loop_schedule(loop, &last.timer.timed, MS(1));
+}
+
+static void last_drop(struct task *t)
+{
+    (void)t;
+    loop_reap(loop, &last.reaped);
+}
+
+START_TEST(what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dropped_too)
+{
+    static const struct task_type dropped_type = {
+        .name = "dropped", .run = last_run, .drop = last_drop};
+    static const struct task_type reaped_type = {.name = "reaped", .run = last_reap};
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 1};
+
+    loop_destroy(loop);
+    loop = loop_runner_create_with(budget, 64);
+    last.dropped.type = &dropped_type;
+    last.reaped.type = &reaped_type;
+    tasks_counted_init(&last.at_stop);
+    tasks_timer_init(&last.timer, &trace, 't');
+    tasks_block_begin(&block, loop);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &last.dropped), 0);
+    loop_stop(loop, 0, 0);
+    tasks_block_end(&block);
+    loop_join(loop);
+    ck_assert_uint_eq(atomic_load(&last.at_stop.run), 1);
+    ck_assert_str_eq(trace.text, "!t");
+}
+END_TEST
+
+START_TEST(a_timeout_counts_the_tasks_of_all_lanes)
+{
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 1};
+    struct tasks_counted tasks[30];
+
+    loop_destroy(loop);
+    loop = loop_runner_create_with(budget, 64);
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 30; i++) {
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(loop_submit(loop, i < 10 ? LOOP_CONTROL : LOOP_TASKS, &tasks[i].task), 0);
+    }
+    loop_stop(loop, 0, 0);
+    tasks_block_end(&block);
+    loop_join(loop);
+    ck_assert_uint_eq(log_lines_with(" 30 tasks are dropped, the first: counted"), 1);
+}
+END_TEST
+
 START_TEST(waiting_for_a_loop_that_hangs_has_an_end)
 {
     int64_t at_ns;
@@ -381,6 +451,8 @@ int main(void)
     tcase_add_loop_test(tc, a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller, 0,
                         2);
     tcase_add_test(tc, states_only_move_forward);
+    tcase_add_test(tc, what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dropped_too);
+    tcase_add_test(tc, a_timeout_counts_the_tasks_of_all_lanes);
     tcase_add_test(tc, waiting_for_a_loop_that_hangs_has_an_end);
     tcase_add_loop_test(tc, waiting_for_what_has_ended_does_not_wait, 0, 2);
     tcase_add_test(tc, a_timeout_names_the_first_task_it_drops);

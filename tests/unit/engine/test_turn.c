@@ -195,7 +195,7 @@ START_TEST(without_io_a_turn_runs_a_batch_of_64)
 
     setup_with(50, LONG_QUANTUM_NS);
     tasks_block_begin(&block, loop);
-    submit_slow(tasks, 1000, 0);
+    submit_slow(tasks, 1000, 2 * NS_PER_US); /* a batch takes longer than a slice */
     tasks_block_end(&block);
     loop_runner_destroy(loop);
     for (int i = 0; i < 1000; i++) {

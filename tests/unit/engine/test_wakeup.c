@@ -98,7 +98,7 @@ START_TEST(a_loop_that_wakes_up_in_time_by_itself_costs_nothing)
 }
 END_TEST
 
-START_TEST(a_loop_that_would_sleep_too_long_is_woken_once)
+START_TEST(a_sleep_that_lasts_too_long_is_ended_once)
 {
     wakeup_prepare(&w, 1000);
     wakeup_send_before(&w, 999);
@@ -244,7 +244,7 @@ int main(void)
     tcase_add_test(tc, a_loop_that_woke_by_itself_costs_nothing);
     tcase_add_test(tc, clearing_what_was_not_sent_does_not_block);
     tcase_add_test(tc, a_loop_that_wakes_up_in_time_by_itself_costs_nothing);
-    tcase_add_test(tc, a_loop_that_would_sleep_too_long_is_woken_once);
+    tcase_add_test(tc, a_sleep_that_lasts_too_long_is_ended_once);
     tcase_add_test(tc, a_sleep_without_end_is_too_long_for_every_instant_but_never);
     tcase_add_test(tc, an_awake_loop_is_not_woken_for_an_instant);
     tcase_add_test(tc, waiting_lasts_until_its_instant_and_no_shorter);

@@ -276,6 +276,31 @@ START_TEST(a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
 }
 END_TEST
 
+START_TEST(a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer)
+{
+    struct loop_stats stats;
+
+    loop_runner_call(loop, nothing, NULL);
+    loop_stop(loop, MS(400), 20 * NS_PER_S);
+    ck_assert(watchdog_check(w));
+    loop_join(loop);
+    loop_stats(loop, &stats);
+    ck_assert_uint_eq(stats.tasks_run, 1);
+}
+END_TEST
+
+START_TEST(a_loop_that_stalls_before_it_has_named_anything_is_told)
+{
+    loop_runner_call(loop, nothing, NULL);
+    PAUSE_MS(50); /* it sleeps */
+    TELEMETRY_SET(loop->telemetry.doing, NULL);
+    TELEMETRY_SET(loop->telemetry.turn_at_ns, clock_now_ns() - NS_PER_S);
+    ck_assert(!watchdog_check(w));
+    ck_assert_uint_eq(log_lines_with("loop one: stalls"), 1);
+    ck_assert_uint_eq(log_lines_with("(null)"), 0);
+}
+END_TEST
+
 /* As if the wake-up of ${l}, which sleeps, were lost: whoever comes believes that somebody else has woken it. */
 static void make_deaf(struct loop *l)
 {
@@ -334,6 +359,9 @@ int main(void)
     tcase_add_checked_fixture(beat, setup, teardown);
     tcase_add_test(beat, a_beat_is_a_control_task_now_and_then);
     tcase_add_test(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed);
+    tcase_add_test(beat,
+                   a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer);
+    tcase_add_test(beat, a_loop_that_stalls_before_it_has_named_anything_is_told);
     tcase_add_test(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once);
     return suite_run(suite);
 }
