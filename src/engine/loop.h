@@ -7,7 +7,7 @@
  *   2. Run the I/O callbacks; the time they take, and not the poll's, is the turn's I/O time. A due timer does
  *      no work itself: its task takes its place behind the tasks already queued.
  *   3. Run the control lane (up to 1,024 tasks) before any other task, so that adopting a connection never
- *      waits behind a backlog.
+ *      waits behind a backlog; if it had any and tasks wait, look for I/O once more.
  *   4. Run tasks within the budget that io_ratio and task_quantum give (engine/budget).
  *   5. Run tail tasks: those that were there when the step began.
  *   6. Reap: destroy what ended in this turn. Objects are freed here and nowhere else.
@@ -149,7 +149,8 @@ void loop_schedule_every(struct loop *loop, struct timed *t, int64_t delay_ns, i
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle: it neither runs nor is dropped. Nothing happens if it is idle.
+ * Make ${t} idle: it neither runs nor is dropped. Nothing happens if it is idle, or has not arrived yet after
+ * loop_submit_after(): loop_withdraw() is for that.
  *
  * Thread: loop
  * Errors: none

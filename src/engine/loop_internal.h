@@ -24,7 +24,8 @@
 struct loop {
     /* The loop's own. */
     struct backend backend;
-    int64_t now_ns;                       /* when this turn's poll returned */
+    int64_t now_ns;                       /* when this turn's last poll returned */
+    int64_t turn_at_ns;                   /* when its first did */
     int64_t clock_at_ns;                  /* the last reading of the clock */
     const struct task_type *type;         /* of the tasks that ran since then; NULL: none did */
     int64_t sleep_at_ns;                  /* when this turn's poll began */
@@ -146,14 +147,17 @@ uint64_t turn_queued(const struct loop *loop);
 void turn_reap(struct loop *loop);
 
 /*
- * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_judge(loop):
- * Start the loop's own watchers; steps 1 and 2; at the turn's end, what it says about its poll.
+ * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) / turn_poll_judge(loop):
+ * Start the loop's own watchers; steps 1 and 2; the same once more, without waiting; count what they did; at the turn's
+ * end, what it says about its poll.
  *
- * Thread: before start; loop; loop
+ * Thread: before start (init); loop
  * Errors: none
  */
 void turn_poll_init(struct loop *loop);
 void turn_poll_run(struct loop *loop);
+void turn_poll_again(struct loop *loop);
+void turn_poll_count(struct loop *loop);
 void turn_poll_judge(struct loop *loop);
 
 /*

@@ -62,7 +62,7 @@ void loop_stats(const struct loop *l, struct loop_stats *out)
     histogram_read(&t->queue_wait, &out->queue_wait);
 }
 
-/* "le_1us=5 le_4us=2 ... longer=1": the buckets that are not empty. */
+/* "under_1us=5 under_4us=2 ... longer=1": the buckets that are not empty. */
 static void loop_stats_log_histogram(const struct loop *l, const char *what,
                                      const struct histogram_view *v)
 {

@@ -33,7 +33,7 @@ struct loop_stats {
         io_ratio_achieved; /* io_ns of io_ns + task_ns, percent; 100 when there were no tasks */
     int64_t oldest_ns;     /* how long the oldest waiting task has waited, at most */
     int64_t
-        longest_ns; /* the longest task, or up to 64 of its type between two readings of the clock */
+        longest_ns; /* the longest task, or some of one type between two readings of the clock */
     const char *longest_name; /* NULL: none yet */
     int64_t turn_ns;          /* how long the present turn has lasted; 0: it is in the poll */
     const char *doing;        /* what runs in it */

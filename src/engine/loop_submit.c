@@ -163,7 +163,7 @@ int loop_submit_after(struct loop *l, struct timed *t, int64_t delay_ns, int64_t
     int64_t at_ns = clock_add_ns(clock_now_ns(), delay_ns);
     int rc;
 
-    MUST(t->state == TIMED_IDLE && t->claim == TIMED_FREE);
+    MUST(t->claim == TIMED_FREE && t->state == TIMED_IDLE);
     t->at_ns = at_ns;
     t->period_ns = period_ns;
     t->own_type = t->task.type;

@@ -11,8 +11,12 @@
 /* Control tasks run in one turn at most, so that a control task that submits another cannot keep I/O waiting. */
 #define TURN_CONTROL_MAX 1024
 
-/* Places given back at a time: each time costs producers and loop a cache miss on the same word. */
+/*
+ * Places given back at a time: each time costs producers and loop a cache miss on the same word. No more than a sixteenth
+ * of them all, since tasks that have run would otherwise keep others out.
+ */
 #define TURN_LEAVE_EACH 1024
+#define TURN_LEAVE_PART 16
 
 bool turn_has_work(const struct loop *l)
 {
@@ -122,11 +126,17 @@ static unsigned turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
     return run;
 }
 
-/* Step 3. */
+/*
+ * Step 3. A connection that was adopted may have bytes already: they are not to wait behind the tasks of step 4, which
+ * may take a whole quantum.
+ */
 static void turn_control(struct loop *l)
 {
-    if (!queue_empty(&l->lanes[LOOP_CONTROL]) && turn_lane(l, LOOP_CONTROL, TURN_CONTROL_MAX) > 0)
-        l->last_task_at_ns = l->clock_at_ns;
+    if (queue_empty(&l->lanes[LOOP_CONTROL]) || turn_lane(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
+        return;
+    l->last_task_at_ns = l->clock_at_ns;
+    if (turn_has_work(l))
+        turn_poll_again(l);
 }
 
 /*
@@ -182,20 +192,22 @@ static void turn_tasks(struct loop *l)
 {
     struct budget_conf conf = {.io_ratio = TELEMETRY_GET(l->io_ratio), .quantum_ns = l->quantum_ns};
     int64_t began_at_ns = l->clock_at_ns;
-    uint64_t from_lane = 0;
+    uint64_t from_lane = 0, leave_each = l->max_pending_tasks / TURN_LEAVE_PART;
     struct budget budget;
 
     if (queue_empty(&l->lanes[LOOP_TASKS]) && list_empty(&l->due))
         return;
     budget_begin(&budget, &conf, l->io_ns, began_at_ns, turn_queued(l));
+    if (leave_each > TURN_LEAVE_EACH)
+        leave_each = TURN_LEAVE_EACH;
     while (turn_run_next(l, &from_lane)) {
-        if (!budget_count(&budget))
-            continue;
-        turn_read_clock(l);
-        if (from_lane >= TURN_LEAVE_EACH) {
+        if (from_lane >= leave_each) {
             turn_leave(l, LOOP_TASKS, from_lane);
             from_lane = 0;
         }
+        if (!budget_count(&budget))
+            continue;
+        turn_read_clock(l);
         if (budget_spent(&budget, l->clock_at_ns))
             break;
     }
@@ -228,7 +240,7 @@ void turn_reap(struct loop *l)
 
 static void turn_count(struct loop *l)
 {
-    int64_t turn_ns = l->clock_at_ns - l->now_ns;
+    int64_t turn_ns = l->clock_at_ns - l->turn_at_ns;
 
     TELEMETRY_ADD(l->telemetry.turns, 1);
     if (!l->ran)
@@ -243,9 +255,10 @@ bool turn_run(struct loop *l)
     turn_poll_run(l);  /* 1, 2 */
     turn_fetch_due(l); /* 2, its end */
     turn_control(l);   /* 3 */
-    turn_tasks(l);     /* 4 */
-    turn_tail(l);      /* 5 */
-    turn_reap(l);      /* 6 */
+    turn_poll_count(l);
+    turn_tasks(l); /* 4 */
+    turn_tail(l);  /* 5 */
+    turn_reap(l);  /* 6 */
     turn_count(l);
     turn_poll_judge(l);
     return turn_stop_run(l); /* 7 */

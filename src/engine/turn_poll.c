@@ -36,6 +36,15 @@ static void on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
     l->io_events--;
 }
 
+/* The first poll of the turn has returned. */
+static void turn_poll_begin(struct loop *l)
+{
+    if (l->turn_at_ns > 0)
+        return;
+    l->turn_at_ns = l->now_ns;
+    TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
+}
+
 /* Step 2, called by libev with everything that is ready, and with nothing as ev_run() begins. */
 static void on_ready(struct ev_loop *ev)
 {
@@ -45,12 +54,12 @@ static void on_ready(struct ev_loop *ev)
         return;
     wakeup_done(&l->wakeup);
     l->now_ns = clock_now_ns();
-    l->io_events = ev_pending_count(ev);
+    l->io_events += ev_pending_count(ev);
     TELEMETRY_SET(l->telemetry.doing, "I/O");
-    TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
+    turn_poll_begin(l);
     ev_invoke_pending(ev);
     l->clock_at_ns = clock_now_ns();
-    l->io_ns = l->clock_at_ns - l->now_ns;
+    l->io_ns += l->clock_at_ns - l->now_ns;
 }
 
 void turn_poll_init(struct loop *l)
@@ -148,6 +157,7 @@ static void turn_poll_wait(struct loop *l)
 void turn_poll_run(struct loop *l)
 {
     l->now_ns = 0;
+    l->turn_at_ns = 0;
     l->io_ns = 0;
     l->io_events = 0;
     l->ran = false;
@@ -158,10 +168,23 @@ void turn_poll_run(struct loop *l)
     turn_poll_wait(l);
     if (l->now_ns == 0) {
         l->now_ns = l->clock_at_ns = clock_now_ns();
-        TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
+        turn_poll_begin(l);
     }
+    TELEMETRY_ADD(l->telemetry.poll_ns, l->turn_at_ns - l->sleep_at_ns);
+}
+
+void turn_poll_again(struct loop *l)
+{
+    int error = l->backend.error;
+
+    backend_poll(&l->backend, false);
+    if (l->backend.error == 0)
+        l->backend.error = error; /* of the turn */
+}
+
+void turn_poll_count(struct loop *l)
+{
     l->ran |= l->io_events > 0;
-    TELEMETRY_ADD(l->telemetry.poll_ns, l->now_ns - l->sleep_at_ns);
     TELEMETRY_ADD(l->telemetry.io_ns, l->io_ns);
     TELEMETRY_ADD(l->telemetry.io_events, l->io_events);
 }
@@ -173,7 +196,7 @@ static bool turn_poll_is_early(const struct loop *l)
 
     if (l->sleep_until_ns < at_ns)
         at_ns = l->sleep_until_ns;
-    return l->now_ns < at_ns - TURN_POLL_SLACK_NS;
+    return l->turn_at_ns < at_ns - TURN_POLL_SLACK_NS;
 }
 
 static enum backend_poll turn_poll_verdict(const struct loop *l)

@@ -27,7 +27,6 @@ from engine.measure import handoff, weakspots  # noqa: E402
 from engine.measure.java import Java  # noqa: E402
 from engine.measure.machine import Others, before_others  # noqa: E402
 from engine.measure.table import handoff_table, weakspots_table  # noqa: E402
-from runner.process import BenchError  # noqa: E402
 
 PARTS = ["handoff", "weakspots"]
 
@@ -73,21 +72,21 @@ def usable(contenders):
     return [contender for contender in contenders if not contender.why_missing]
 
 
-def run_handoff(options, java):
-    """The table of the part, its results, and whether everyone came through."""
-    runners = usable(handoff.contenders(options.build / "engine", java))
-    measured = handoff.measure(runners, options.rounds, progress)
-    names = [runner.name for runner in runners]
-    is_whole = all(len(results) == len(runners) for results in measured.values())
-    return handoff_table(handoff.ROWS, names, measured), measured, is_whole
-
-
-def run_weakspots(options, java):
-    """As run_handoff()."""
-    runners = usable(weakspots.contenders(options.build / "engine", options.reactord, java))
-    measured, is_whole = weakspots.measure(runners, options.rounds, progress)
-    names = [runner.name for runner in runners]
-    return weakspots_table(weakspots.ROWS, names, measured), measured, is_whole
+def run_part(part, options, java, results):
+    """Fill ${results}, and print the table of them, also when interrupted. Did all go well?"""
+    build = options.build / "engine"
+    if part == "handoff":
+        module, table_of, runners = handoff, handoff_table, handoff.contenders(build, java)
+    else:
+        runners = weakspots.contenders(build, options.reactord, java)
+        module, table_of = weakspots, weakspots_table
+    runners, others = usable(runners), Others()
+    try:
+        return module.measure(runners, options.rounds, progress, results)
+    finally:
+        progress("")
+        print(f"\n{table_of(module.ROWS, [runner.name for runner in runners], results)}\n\n"
+              f"{part}: others used {others.percent():.0f} % of the machine", flush=True)
 
 
 def main():
@@ -97,25 +96,20 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT):  # the latter may be inherited as ignored
         signal.signal(number, signal.default_int_handler)
     print(f"{time.strftime('%Y-%m-%d %H:%M')}, Linux {platform.release()}, {os.cpu_count()} CPUs, "
-          f"{options.rounds} rounds, Netty {java.version() or '-'}")
-    raw, are_whole = {}, True
-    run = {"handoff": run_handoff, "weakspots": run_weakspots}
+          f"{options.rounds} rounds, Netty {java.version() or '-'}", flush=True)
+    raw, is_whole = {part: {} for part in options.parts}, True
     try:
         with before_others() if options.before_others else nullcontext():
             for part in options.parts:
-                others = Others()
-                table, raw[part], is_whole = run[part](options, java)
-                progress("")
-                print(f"\n{table}\n\n{part}: others used {others.percent():.0f} % of the machine")
-                are_whole = are_whole and is_whole
+                is_whole &= run_part(part, options, java, raw[part])
     except KeyboardInterrupt:
-        progress("stopped", is_lasting=True)
-        are_whole = False
-    except (BenchError, OSError) as error:
-        sys.exit(f"run.py: {error}")
+        progress("stopped; the tables have what there was", is_lasting=True)
+        is_whole = False
+    except PermissionError as error:
+        sys.exit(f"run.py: --before-others needs root: {error}")
     if options.json:
         options.json.write_text(json.dumps(raw, indent=1), encoding="utf-8")
-    return 0 if are_whole else 1
+    return 0 if is_whole else 1
 
 
 if __name__ == "__main__":

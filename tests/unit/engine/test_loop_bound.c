@@ -163,6 +163,35 @@ START_TEST(each_refusal_is_counted_and_nothing_else_is)
 }
 END_TEST
 
+/* Submits itself again and again, and is then the only one that waits. */
+struct chain {
+    struct task task;
+    unsigned left;
+    atomic_bool over;
+};
+
+static void chain_run(struct task *t)
+{
+    struct chain *c = CONTAINER_OF(t, struct chain, task);
+
+    if (--c->left == 0 || loop_submit(loop, LOOP_TASKS, t) < 0)
+        atomic_store(&c->over, true);
+}
+
+START_TEST(what_has_run_takes_no_place_of_those_that_wait)
+{
+    static const struct task_type type = {.name = "chain", .run = chain_run};
+    struct chain chain = {.task.type = &type, .left = 10000};
+
+    setup(FULL);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &chain.task), 0);
+    UNTIL(atomic_load(&chain.over));
+    ck_assert_uint_eq(rejected(), 0);
+    loop_runner_destroy(loop);
+    ck_assert_uint_eq(chain.left, 0);
+}
+END_TEST
+
 /* ---- backoff ---- */
 
 /* Submits `one` from another thread, as `_i` says. */
@@ -395,6 +424,7 @@ int main(void)
     tcase_add_test(bound, a_loop_that_was_full_accepts_again);
     tcase_add_test(bound, the_bound_is_not_for_the_control_and_tail_lanes);
     tcase_add_test(bound, each_refusal_is_counted_and_nothing_else_is);
+    tcase_add_test(bound, what_has_run_takes_no_place_of_those_that_wait);
     tcase_add_loop_test(backoff, who_may_sleep_tries_again_and_gets_in, 0, 3);
     tcase_add_loop_test(backoff, when_the_tries_are_used_up_the_submitter_is_told, 0, 3);
     tcase_add_test(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane);

@@ -11,7 +11,9 @@
 enum {
     IO_RATIO = 50,
     QUANTUM_MS = 10,
-    MAX_PENDING_TASKS = 1 << 20,
+    MAX_PENDING_TASKS = 1000000,
+    REBUILD_THRESHOLD = 512,
+    STALL_MS = 500,
 };
 
 struct contender {
@@ -37,7 +39,9 @@ struct contender *contender_start(void)
 {
     struct loop_conf conf = {.name = "handoff",
                              .budget = {.io_ratio = IO_RATIO, .quantum_ns = QUANTUM_MS * NS_PER_MS},
-                             .max_pending_tasks = MAX_PENDING_TASKS};
+                             .max_pending_tasks = MAX_PENDING_TASKS,
+                             .rebuild_threshold = REBUILD_THRESHOLD,
+                             .stall_threshold_ns = STALL_MS * NS_PER_MS};
     struct contender *c = malloc(sizeof(*c));
 
     if (!c || loop_create(&c->loop, &conf) < 0)

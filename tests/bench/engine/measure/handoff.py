@@ -72,13 +72,14 @@ def contenders(build, java):
             Contender("netty", java.command("Handoff"), java.why_missing("Handoff"))]
 
 
-def measure(runners, rounds, progress):
+def measure(runners, rounds, progress, results):
     """
     ${rounds} rounds of all rows: in each every contender once a row, the order turned by one each
-    time. Returns {row key: {name: [result of each round]}}; a contender that fails is told of and
-    drops out of its row.
+    time. Fills ${results}: {row key: {name: [result of each round]}}; a contender that fails is
+    told of and drops out of its row: False.
     """
-    results = {row.key: {runner.name: [] for runner in runners} for row in ROWS}
+    is_whole = True
+    results.update({row.key: {runner.name: [] for runner in runners} for row in ROWS})
     for number in range(rounds):
         turn = number % len(runners) if runners else 0
         for row in ROWS:
@@ -91,4 +92,5 @@ def measure(runners, rounds, progress):
                 except BenchError as error:
                     progress(f"{row.key}: {runner.name} drops out: {error}", is_lasting=True)
                     del results[row.key][runner.name]
-    return results
+                    is_whole = False
+    return is_whole

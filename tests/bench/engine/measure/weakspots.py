@@ -231,13 +231,13 @@ def contenders(build, daemon, java):
             Contender("netty", java.command("Host"), None, java.why_missing("Host"))]
 
 
-def measure(runners, rounds, progress):
+def measure(runners, rounds, progress, results):
     """
-    ${rounds} rounds, the order of the contenders turned each time. Returns
-    {name: [{row key: figure} of each round]} and whether all rounds went well.
+    ${rounds} rounds, the order of the contenders turned each time. Fills ${results}:
+    {name: [{row key: figure} of each round]}; a round that went wrong is told of: False.
     """
-    results = {runner.name: [] for runner in runners}
     is_whole = True
+    results.update({runner.name: [] for runner in runners})
     for number in range(rounds):
         turn = number % len(runners) if runners else 0
         for runner in runners[turn:] + runners[:turn]:
@@ -247,4 +247,4 @@ def measure(runners, rounds, progress):
             except BenchError as error:
                 progress(f"weakspots: {runner.name}, round {number + 1}: {error}", is_lasting=True)
                 is_whole = False
-    return results, is_whole
+    return is_whole

@@ -7,11 +7,13 @@ import io.netty.channel.nio.NioEventLoopGroup;
 import io.netty.channel.socket.SocketChannel;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
 import io.netty.util.concurrent.EventExecutor;
-import io.netty.util.internal.logging.InternalLoggerFactory;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.SimpleFormatter;
 
 /** Host PORT IO_RATIO: what host.c does, built as Netty's own echo example is. */
 public final class Host {
@@ -99,8 +101,8 @@ public final class Host {
         NioEventLoopGroup workers = new NioEventLoopGroup(1);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
 
-        // What logging opens, it shall have opened before descriptors run out: else the JDK fails, and not Netty.
-        InternalLoggerFactory.getInstance(Host.class).warn("this is how a warning looks");
+        // What the JDK opens to write a log line it has opened before descriptors run out: else it fails, and not Netty.
+        new SimpleFormatter().format(new LogRecord(Level.WARNING, ""));
         workers.setIoRatio(Integer.parseInt(args[1]));
         new ServerBootstrap().group(boss, workers)
             .channel(NioServerSocketChannel.class)

@@ -26,6 +26,8 @@
 enum {
     QUANTUM_MS = 10,
     MAX_PENDING_TASKS = 1000000,
+    REBUILD_THRESHOLD = 512,
+    STALL_MS = 500,
     ACCEPT_BATCH = 64,
     BACKLOG = 4096,
 };
@@ -143,7 +145,9 @@ static struct loop_group *open_group(const char *name, unsigned io_ratio)
         .pool = 1,
         .n_loops = 1,
         .loop = {.budget = {.io_ratio = io_ratio, .quantum_ns = QUANTUM_MS * NS_PER_MS},
-                 .max_pending_tasks = MAX_PENDING_TASKS}};
+                 .max_pending_tasks = MAX_PENDING_TASKS,
+                 .rebuild_threshold = REBUILD_THRESHOLD,
+                 .stall_threshold_ns = STALL_MS * NS_PER_MS}};
     struct loop_group *group;
 
     if (loop_group_create(&group, &conf) < 0)
