@@ -252,6 +252,7 @@ END_TEST
 
 static void rebuild_and_lose_wakeup(struct bell *b)
 {
+    b->heard = NULL; /* once */
     fault_plan(FAULT_EPOLL_CTL, 0, 1, ENOMEM);
     ck_assert_int_eq(loop_rebuild(b->loop), 0);
 }
@@ -265,7 +266,6 @@ START_TEST(a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched)
     observe_until_asleep(loop);
     bell_ring(&bell);
     UNTIL(observe_stats(loop).rebuilds == 1);
-    bell.heard = NULL;
     for (int i = 0; i < 3; i++) {
         expect_task_run(); /* libev would let it sleep for a minute */
         observe_until_asleep(loop);
