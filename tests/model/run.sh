@@ -42,8 +42,8 @@ verify() {
     model=$1
     shift
     case " $* " in
-    *' -DFORMULA '*) build='' look='-a -f' ;; # every run that is fair to each thread, also those without an end
-    *) build=-DSAFETY look=-E ;;              # the models say themselves what may end how
+    *' -DFORMULA '*) build=-DNFAIR=3 look='-a -f' ;; # every run that is fair to each thread, also those without an end
+    *) build=-DSAFETY look=-E ;;                     # the models say themselves what may end how
     esac
     [ "$expected" = holds ] && build="$build -O2" # worth it only if there is much to look at
     spin -a "$@" "$models/$model.pml" >report 2>&1 &&
