@@ -8,11 +8,14 @@
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
+
+#define GATE_CLOSED (UINT64_C(1) << 63)
 
 struct gate {
     _Atomic uint64_t word;
@@ -34,7 +37,16 @@ void gate_init(struct gate *g);
  * Thread: any
  * Errors: 0 or more; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
  */
-int64_t gate_enter(struct gate *g, uint64_t max) MUST_CHECK;
+static inline int64_t gate_enter(struct gate *g, uint64_t max)
+{
+    /* Acquire and release: what the consumer did before gate_leave() is seen by who enters in its place. */
+    uint64_t old = atomic_fetch_add_explicit(&g->word, 1, memory_order_acq_rel);
+
+    if (__builtin_expect(!(old & GATE_CLOSED) && old < max, 1))
+        return (int64_t)old;
+    atomic_fetch_sub_explicit(&g->word, 1, memory_order_acq_rel);
+    return old & GATE_CLOSED ? -ESHUTDOWN : -EAGAIN;
+}
 
 /*
  * gate_leave(g, n):

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "engine/loop_internal.h"
 
-static _Thread_local struct loop *loop_of_this_thread;
+_Thread_local struct loop *loop_of_this_thread;
 
 static void loop_init(struct loop *l, const struct loop_conf *conf)
 {
@@ -31,7 +31,6 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     pthread_mutex_init(&l->start_lock, NULL);
     promise_init(&l->terminated, NULL);
     for (unsigned i = 0; i < LOOP_LANES; i++) {
-        gate_init(&l->gates[i]);
         queue_init(&l->lanes[i]);
     }
     atomic_init(&l->state, LOOP_NOT_STARTED);
@@ -101,15 +100,17 @@ static bool loop_move_state(struct loop *l, enum loop_state from, enum loop_stat
 
 static void loop_drop_lane(struct loop *l, unsigned lane)
 {
-    while (gate_count(&l->gates[lane]) > 0) {
-        struct task *t = queue_pop(&l->lanes[lane]);
+    while (gate_count(&l->lanes[lane].gate) > 0) {
+        struct task *t;
 
+        queue_take(&l->lanes[lane]);
+        t = queue_pop(&l->lanes[lane]);
         if (!t) {
             sched_yield(); /* a producer stands between gate and queue */
             continue;
         }
         t->type->drop(t);
-        gate_leave(&l->gates[lane], 1);
+        gate_leave(&l->lanes[lane].gate, 1);
         atomic_fetch_add_explicit(&l->telemetry.tasks_dropped, 1, memory_order_relaxed);
     }
 }
@@ -118,7 +119,7 @@ void loop_refuse_and_drop(struct loop *l)
 {
     loop_set_state(l, LOOP_SHUTDOWN);
     for (unsigned i = 0; i < LOOP_LANES; i++)
-        gate_close(&l->gates[i]);
+        gate_close(&l->lanes[i].gate);
     for (unsigned i = 0; i < LOOP_LANES; i++)
         loop_drop_lane(l, i);
 }

@@ -52,14 +52,13 @@ struct loop {
 
     /* Shared. */
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, written by few */
-    alignas(CACHE_LINE_BYTES) struct gate gates[LOOP_LANES];
     struct queue lanes[LOOP_LANES];
     /*
      * Of each lane: when its oldest task was queued, or a little earlier. Written by who finds the lane empty and by the
      * loop as it takes tasks; the gate orders the two.
      */
     _Atomic int64_t oldest_at_ns[LOOP_LANES];
-    unsigned max_pending_tasks;
+    alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
     struct loop_backoff backoff;
     atomic_uint io_ratio; /* relaxed: a number on its own */
     _Atomic uint64_t tasks_rejected;
@@ -81,6 +80,9 @@ struct loop {
     void *cookie;
     char name[LOOP_NAME_BYTES];
 };
+
+/* Whose turn the calling thread runs; NULL outside of loops. For loop_submit, which has no time for a call. */
+extern _Thread_local struct loop *loop_of_this_thread;
 
 /*
  * loop_start(loop):

@@ -39,7 +39,7 @@ struct loop_stats {
     const char *doing;        /* what runs in it */
     struct histogram_view turn;
     struct histogram_view
-        queue_wait; /* each task that found the lane empty, and one in 16 of the others */
+        queue_wait; /* each task that found the lane empty, and one in 64 of the others */
 };
 
 /*

@@ -4,6 +4,11 @@
  * note: stretch. The clock is not read for each task. What runs between two readings is a stretch, and a stretch holds
  * tasks of one type only, so that a long one has a name. The readings are those that the budget asks for, one whenever
  * the type changes, and one at the end of each step that ran something.
+ *
+ * note: what came meanwhile. Step 4 begins with what is queued then. When that has run it looks for more: if the turn had
+ * I/O, for tasks are entitled to their share of it; if it has run little, since a turn costs more than a look; and if a
+ * timer is due, which is not to overtake tasks that were queued before it. Else the turn ends, and producers have the
+ * queue's word to themselves while the next one polls.
  */
 #include "base/clock.h"
 #include "engine/loop_internal.h"
@@ -26,7 +31,7 @@ bool turn_has_work(const struct loop *l)
 
 uint64_t turn_queued(const struct loop *l)
 {
-    uint64_t n = gate_count(&l->gates[LOOP_TASKS]);
+    uint64_t n = gate_count(&l->lanes[LOOP_TASKS].gate);
 
     list_for_each (node, &l->due)
         n++;
@@ -91,7 +96,7 @@ static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
     next = queue_peek(&l->lanes[lane]);
     TELEMETRY_SET(l->oldest_at_ns[lane],
                   next && next->queued_at_ns > 0 ? next->queued_at_ns : l->last_stamp_at_ns[lane]);
-    gate_leave(&l->gates[lane], n);
+    gate_leave(&l->lanes[lane].gate, n);
 }
 
 /* Step 2, its end: due timers take their place behind the tasks that are queued now. */
@@ -102,7 +107,7 @@ static void turn_fetch_due(struct loop *l)
 
     if (schedule_next_at_ns(&l->schedule) > l->now_ns)
         return;
-    place = l->tasks_taken + gate_count(&l->gates[LOOP_TASKS]);
+    place = l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate);
     while ((t = schedule_take_due(&l->schedule, l->now_ns))) {
         t->state = TIMED_DUE;
         t->order = place;
@@ -116,6 +121,7 @@ static unsigned turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
     unsigned run = 0;
     struct task *t;
 
+    queue_take(&l->lanes[lane]);
     while (run < max && (t = turn_take(l, lane))) {
         t->type->run(t);
         run++;
@@ -163,7 +169,7 @@ static void turn_run_timed(struct loop *l, struct timed *t)
 }
 
 /* Run the next task of step 4 by its place; false when none can be reached. */
-static bool turn_run_next(struct loop *l, uint64_t *from_lane)
+static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_lane)
 {
     struct timed *due = NULL;
     struct task *t;
@@ -176,6 +182,11 @@ static bool turn_run_next(struct loop *l, uint64_t *from_lane)
         }
     }
     t = turn_take(l, LOOP_TASKS);
+    /* See note: what came meanwhile. */
+    if (!t && (due || budget->run < BUDGET_BATCH || l->io_ns > 0)) {
+        queue_take(&l->lanes[LOOP_TASKS]);
+        t = turn_take(l, LOOP_TASKS);
+    }
     if (t) {
         l->tasks_taken++;
         (*from_lane)++;
@@ -197,10 +208,11 @@ static void turn_tasks(struct loop *l)
 
     if (queue_empty(&l->lanes[LOOP_TASKS]) && list_empty(&l->due))
         return;
+    queue_take(&l->lanes[LOOP_TASKS]);
     budget_begin(&budget, &conf, l->io_ns, began_at_ns, turn_queued(l));
     if (leave_each > TURN_LEAVE_EACH)
         leave_each = TURN_LEAVE_EACH;
-    while (turn_run_next(l, &from_lane)) {
+    while (turn_run_next(l, &budget, &from_lane)) {
         if (from_lane >= leave_each) {
             turn_leave(l, LOOP_TASKS, from_lane);
             from_lane = 0;
@@ -223,7 +235,7 @@ static void turn_tasks(struct loop *l)
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->lanes[LOOP_TAIL]))
-        (void)turn_lane(l, LOOP_TAIL, gate_count(&l->gates[LOOP_TAIL]));
+        (void)turn_lane(l, LOOP_TAIL, gate_count(&l->lanes[LOOP_TAIL].gate));
 }
 
 /* Step 6: what a reaped object reaps in turn is reaped in the same step. */

@@ -53,15 +53,16 @@ static void turn_stop_run_tasks(struct loop *l)
 }
 
 /* What the loop still has when its time is over. */
-static void turn_stop_log_timeout(const struct loop *l)
+static void turn_stop_log_timeout(struct loop *l)
 {
     const struct task *first = NULL;
     uint64_t n = 0;
 
     for (unsigned i = 0; i < LOOP_LANES; i++) {
+        queue_take(&l->lanes[i]);
         if (!first)
             first = queue_peek(&l->lanes[i]);
-        n += gate_count(&l->gates[i]);
+        n += gate_count(&l->lanes[i].gate);
     }
     if (first)
         log_warning("loop %s: stop timed out after %.1f s; %llu tasks are dropped, the first: %s",
@@ -69,7 +70,7 @@ static void turn_stop_log_timeout(const struct loop *l)
                     (unsigned long long)n, first->type->name);
 }
 
-static bool turn_stop_may_end(const struct loop *l)
+static bool turn_stop_may_end(struct loop *l)
 {
     int64_t now_ns = clock_now_ns();
 

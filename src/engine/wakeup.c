@@ -22,8 +22,7 @@ void wakeup_close(struct wakeup *w)
     w->fd = -1;
 }
 
-/* The load before this keeps the line shared while the loop is busy; see note: wake-up. */
-static void wakeup_end_sleep(struct wakeup *w)
+void wakeup_end_sleep(struct wakeup *w)
 {
     uint64_t one = 1;
 
@@ -32,12 +31,6 @@ static void wakeup_end_sleep(struct wakeup *w)
     atomic_fetch_add_explicit(&w->sent, 1, memory_order_relaxed);
     while (write(w->fd, &one, sizeof(one)) < 0 && errno == EINTR)
         ;
-}
-
-void wakeup_send(struct wakeup *w)
-{
-    if (atomic_load(&w->sleeps_until_ns) != WAKEUP_AWAKE)
-        wakeup_end_sleep(w);
 }
 
 void wakeup_send_before(struct wakeup *w, int64_t at_ns)

@@ -45,13 +45,27 @@ int wakeup_open(struct wakeup *w) MUST_CHECK;
 void wakeup_close(struct wakeup *w);
 
 /*
+ * wakeup_end_sleep(w):
+ * The part of wakeup_send() that is seldom needed.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void wakeup_end_sleep(struct wakeup *w);
+
+/*
  * wakeup_send(w):
  * End the sleep if there is one. Call it after the push (see note: wake-up).
  *
  * Thread: any
  * Errors: none
  */
-void wakeup_send(struct wakeup *w);
+static inline void wakeup_send(struct wakeup *w)
+{
+    /* To look first keeps the line shared while the loop is busy. */
+    if (atomic_load(&w->sleeps_until_ns) != WAKEUP_AWAKE)
+        wakeup_end_sleep(w);
+}
 
 /*
  * wakeup_send_before(w, at_ns):

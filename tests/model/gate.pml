@@ -37,7 +37,7 @@ ltl the_drain_ends { [] (closed -> <> ended) }
 #else
 active proctype judge()
 {
-    timeout -> assert(ended && unsettled == 0 && count == 0 && tail == STUB)
+    timeout -> assert(ended && unsettled == 0 && count == 0 && QUEUE_EMPTY)
 }
 #endif
 
@@ -60,8 +60,9 @@ inline gate_leave(places)
 
 inline accept()
 {
-    atomic { assert(!ended); accepted++; assert(accepted <= MAX); queue_exchange(prev, t) }
-    queue_link(prev, t)
+    d_step { assert(!ended); accepted++; assert(accepted <= MAX) }
+    queue_look(before, t);
+    queue_swing(before, t)
 }
 
 /* A task, or a timer that is withdrawn: that pushes nothing if the timer has not arrived yet. */
@@ -85,7 +86,7 @@ inline submit()
 
 proctype producer(byte me)
 {
-    byte k, t, prev = NOBODY;
+    byte k, t, before;
     bool refused;
 
     do
@@ -121,6 +122,7 @@ inline leave(places)
 /* Steps 3 to 5 of a turn: some tasks, and then their places are free. */
 inline turn()
 {
+    queue_take();
     do
     :: queue_pop(t);
        if
@@ -135,7 +137,7 @@ inline turn()
 }
 
 #ifdef UNTIL_EMPTY /* what counts is what was pushed */
-#define SOME_ARE_LEFT (head != STUB || tail != STUB)
+#define SOME_ARE_LEFT (!QUEUE_EMPTY)
 #else
 #define SOME_ARE_LEFT (count > 0)
 #endif
@@ -145,11 +147,12 @@ inline drop_lane()
 {
     do
     :: SOME_ARE_LEFT ->
+       queue_take();
        queue_pop(t);
        if
        :: d_step { t != NOBODY -> END(t) }
           leave(1)
-#ifdef UNTIL_NULL /* what cannot be reached is not there */
+#ifdef UNTIL_NULL /* what is not there yet will not come */
        :: t == NOBODY -> break
 #else
        :: t == NOBODY
@@ -183,7 +186,6 @@ init
     byte p;
 
     atomic {
-        queue_init();
         for (p : 0 .. PRODUCERS - 1) {
             run producer(p)
         }

@@ -15,6 +15,7 @@ cases() {
     echo "holds wakeup $small $ends"
     echo "holds wakeup $large"
     echo "holds wakeup -DPLAIN $three"
+    echo "holds wakeup -DPLAIN -DAGAIN $large"
     echo "holds wakeup -DFORMULA $small -DTIMER"
     echo "holds gate $more"
     echo "holds gate -DFORMULA $large"
@@ -26,15 +27,17 @@ cases() {
         echo "holds wakeup -DFORMULA $large"
         echo "holds gate -DFORMULA $more"
     fi
-    for wrong in LOOK_FIRST WAKE_FIRST DONE_EARLY CLEAR_LATE NO_EXCHANGE HALF_IS_EMPTY LAZY_START STOP_IS_NO_NEWS \
-        STALE_DEADLINE TAKE_LAST; do
+    for wrong in LOOK_FIRST WAKE_FIRST DONE_EARLY CLEAR_LATE NO_EXCHANGE TAKEN_IS_ALL LAZY_START STOP_IS_NO_NEWS \
+        STALE_DEADLINE TAKE_IN_TWO PLAIN_STORE STALE_LINK; do
         echo "fails wakeup -D$wrong $small $ends"
     done
-    for wrong in LOOK_FIRST PUSH_FIRST UNTIL_EMPTY UNTIL_NULL CLOSE_LATE REFUSED_STAY PRODUCER_LEAVES TAKE_LAST; do
+    for wrong in LOOK_FIRST PUSH_FIRST UNTIL_EMPTY UNTIL_NULL CLOSE_LATE REFUSED_STAY PRODUCER_LEAVES; do
         echo "fails gate -D$wrong $large"
     done
+    echo "fails wakeup -DNO_TURN $large"
     echo "fails wakeup -DFORMULA -DLOOK_FIRST $small"
     echo "fails gate -DFORMULA -DREFUSED_STAY $large"
+    echo "fails gate -DFORMULA -DTAKE_IN_TWO $large"
 }
 
 # Build Spin's verifier for one case and run it; its report is left in the file `report`.

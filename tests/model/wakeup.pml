@@ -10,10 +10,9 @@
  *   - A sleep costs one system call at most.
  *   - Every task is run once, those of one producer in their order, and no producer writes to one that was popped.
  *
- * Memory is sequentially consistent in Spin. The code asks for that at four accesses: a producer exchanges `tail` and
- * then loads `sleeps`; the loop stores `sleeps` and then loads `tail`. What the code asks less for has its freedom
- * here: the link to a task may be seen after its producer has looked at `sleeps` (but before its next exchange, which
- * is a release as well), and that the loop is awake may be seen at any time until it publishes its next sleep.
+ * Memory is sequentially consistent in Spin. The code asks for that at four accesses: a producer swings `newest` and
+ * then loads `sleeps`; the loop stores `sleeps` and then loads `newest`. What the code asks less for has its freedom
+ * here: that the loop is awake may be seen at any time until it publishes its next sleep.
  *
  * run.sh also checks this file with one thing wrong at a time, and each of these mutants must be refuted. LOOK_FIRST
  * and WAKE_FIRST are at the same time what a machine does to accesses that are not sequentially consistent.
@@ -90,21 +89,16 @@ inline wakeup_end_sleep()
 #define MAY_BE_LAZY (!is_first)
 #endif
 
-/*
- * The end of a submit: link the task, and look whether the loop sleeps, in either order. What kind of submit it is
- * matters only here, and so it is decided here.
- */
-inline link_and_look()
+/* The end of a submit: look whether the loop sleeps. What kind of submit it is matters only here. */
+inline look_at_sleep()
 {
-    do
-    :: prev != NOBODY -> queue_link(prev, t)
-    :: d_step { !looked -> looked = true; due[me] = k; wake = sleeps > AWAKE }                 /* loop_submit() */
+    if
+    :: d_step { true -> due[me] = k; wake = sleeps > AWAKE }                   /* loop_submit() */
 #ifndef PLAIN
-    :: d_step { !looked -> looked = true; due[me] = k; wake = sleeps > LATER }                 /* _after() */
-    :: d_step { !looked && MAY_BE_LAZY -> looked = true; due[me] = (is_first -> k : due[me]) } /* _lazy() */
+    :: d_step { true -> due[me] = k; wake = sleeps > LATER }                   /* _after() */
+    :: d_step { MAY_BE_LAZY -> due[me] = (is_first -> k : due[me]) }           /* _lazy() */
 #endif
-    :: prev == NOBODY && looked -> break
-    od
+    fi
 }
 
 /* The thread exists before the state says so. The lock is left out: what it guards may be done twice here. */
@@ -114,10 +108,16 @@ inline loop_start()
     started = true
 }
 
+inline push()
+{
+    atomic { MAY_COME(me) && !inside[t] -> came[me] = true; queue_look(before, t) }
+    queue_swing(before, t)
+}
+
 proctype producer(byte me)
 {
-    byte k, t, prev = NOBODY;
-    bool is_first, looked, wake, mine;
+    byte k, t, before;
+    bool is_first, wake, mine;
 
     do
     :: d_step { k < TASKS_EACH -> t = TASK(me, k); k++; is_first = !started }
@@ -131,18 +131,17 @@ proctype producer(byte me)
        :: wake -> wakeup_end_sleep()
        :: !wake
        fi;
-       atomic { MAY_COME(me) -> came[me] = true; queue_exchange(prev, t) }
-       queue_link(prev, t);
+       push();
 #else
-       atomic { MAY_COME(me) -> came[me] = true; queue_exchange(prev, t) }
-       link_and_look();
+       push();
+       look_at_sleep();
        if
        :: wake -> wakeup_end_sleep()
        :: !wake
        fi;
 #endif
        /* Values of no use would only tell states apart. */
-       d_step { t = 0; wake = false; looked = false; is_first = false }
+       atomic { t = 0; wake = false; is_first = false }
     :: k == TASKS_EACH && t == 0 -> break
     od
 }
@@ -185,10 +184,10 @@ inline wakeup_prepare()
 /* To store what the others see already changes nothing. */
 #define WAKEUP_DONE awake_stored = sleeps != AWAKE
 
-#ifdef HALF_IS_EMPTY /* what cannot be reached is not there */
-#define QUEUE_EMPTY (head == STUB && next[STUB] == NOBODY)
+#ifdef TAKEN_IS_ALL /* what was not taken is not there */
+#define NO_TASKS (first == NOBODY)
 #else
-#define QUEUE_EMPTY (head == STUB && tail == STUB)
+#define NO_TASKS QUEUE_EMPTY
 #endif
 
 #ifdef STOP_IS_NO_NEWS
@@ -234,13 +233,13 @@ inline sleep()
 {
 #ifdef LOOK_FIRST /* and publish the sleep then */
     if
-    :: !QUEUE_EMPTY || STOP_IS_NEWS -> poll_at_once()
+    :: !NO_TASKS || STOP_IS_NEWS -> poll_at_once()
     :: else -> wakeup_prepare(); poll_blocking()
     fi
 #else
     wakeup_prepare();
     if
-    :: atomic { !QUEUE_EMPTY -> WAKEUP_DONE }
+    :: atomic { !NO_TASKS -> WAKEUP_DONE }
        poll_at_once()
     :: else ->
        if
@@ -263,13 +262,14 @@ inline sleep()
 inline turn()
 {
     if
-    :: !QUEUE_EMPTY -> poll_at_once()
+    :: !NO_TASKS -> poll_at_once()
     :: else -> sleep()
     fi;
     if
     :: d_step { woken -> fd = 0; woken = false } /* on_wakeup() */
     :: !woken
     fi;
+    queue_take();
     do
     :: queue_pop(t);
        if
@@ -278,6 +278,7 @@ inline turn()
           break
        :: d_step { t == NOBODY -> stop_noticed = stopping }
           break
+       :: t == NOBODY && newest != NOBODY -> queue_take() /* what came meanwhile */
        fi
     od
 }
@@ -299,7 +300,6 @@ init
     byte p;
 
     atomic {
-        queue_init();
         for (p : 0 .. PRODUCERS - 1) {
             run producer(p)
         }

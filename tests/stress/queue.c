@@ -48,9 +48,11 @@ static void consume(void)
     uint32_t next[PRODUCERS] = {0};
 
     while (left > 0) {
-        struct task *t = queue_pop(&q);
         struct numbered *n;
+        struct task *t;
 
+        queue_take(&q);
+        t = queue_pop(&q);
         if (!t) {
             sched_yield();
             continue;

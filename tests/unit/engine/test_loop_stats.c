@@ -255,19 +255,19 @@ START_TEST(who_waited_long_shows_in_the_queue_wait)
 }
 END_TEST
 
-START_TEST(one_in_sixteen_carries_the_time_and_whoever_finds_the_lane_empty)
+START_TEST(one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
 {
-    struct timely tasks[40];
+    struct timely tasks[140];
     struct loop_stats before;
 
     tasks_block_begin(&block, loop); /* the first one in the lane */
     before = observe_stats(loop);
-    for (int i = 0; i < 40; i++)
+    for (int i = 0; i < 140; i++)
         submit(&tasks[i], &quick_type, LOOP_TASKS, 0);
     tasks_block_end(&block);
     observe_until_idle(loop);
     ck_assert_uint_eq(before.queue_wait.count, 1);
-    ck_assert_uint_eq(observe_stats(loop).queue_wait.count, 3); /* and the 17th and the 33rd */
+    ck_assert_uint_eq(observe_stats(loop).queue_wait.count, 3); /* and the 65th and the 129th */
 }
 END_TEST
 
@@ -343,7 +343,7 @@ int main(void)
     tcase_add_checked_fixture(times, setup, teardown);
     tcase_add_test(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked);
     tcase_add_test(times, who_waited_long_shows_in_the_queue_wait);
-    tcase_add_test(times, one_in_sixteen_carries_the_time_and_whoever_finds_the_lane_empty);
+    tcase_add_test(times, one_in_64_carries_the_time_and_whoever_finds_the_lane_empty);
     tcase_add_test(times, a_long_turn_shows_in_the_turns);
     return suite_run(suite);
 }

@@ -352,47 +352,6 @@ START_TEST(a_timer_that_is_always_due_does_not_keep_tasks_waiting)
 }
 END_TEST
 
-/* A timer comes due while a task with two more behind it runs: it goes behind those two. */
-struct placing {
-    struct task task;
-    struct tasks_traced before[2], after;
-    struct tasks_timer timer;
-};
-
-static void placing_run(struct task *t)
-{
-    struct placing *p = CONTAINER_OF(t, struct placing, task);
-    int64_t end_at_ns = clock_now_ns() + 5 * NS_PER_MS;
-
-    loop_schedule(loop, &p->timer.timed, 0);
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &p->before[i].task), 0);
-    while (clock_now_ns() < end_at_ns)
-        ; /* longer than the quantum: the turn ends here */
-}
-
-START_TEST(a_due_timer_takes_its_place_behind_the_tasks_already_queued)
-{
-    static const struct task_type type = {.name = "placing", .run = placing_run, .drop = no_drop};
-    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS};
-    struct placing p = {.task.type = &type};
-
-    teardown();
-    loop = loop_runner_create_with(budget, 64);
-    tasks_traced_init(&p.before[0], &trace, '1');
-    tasks_traced_init(&p.before[1], &trace, '2');
-    tasks_traced_init(&p.after, &trace, '3');
-    p.before[0].then = &p.after; /* comes in when the timer has its place */
-    p.before[0].then_lane = LOOP_TASKS;
-    tasks_timer_init(&p.timer, &trace, 't');
-    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &p.task), 0);
-    UNTIL(traced(4));
-    teardown();
-    ck_assert_str_eq(trace.text, "12t3");
-    setup();
-}
-END_TEST
-
 START_TEST(stopping_drops_every_timer_that_waits)
 {
     struct probe once, every;
@@ -441,7 +400,6 @@ int main(void)
     tcase_add_test(tc, a_periodic_timer_can_cancel_itself);
     tcase_add_test(tc, tasks_without_end_do_not_keep_a_timer_waiting);
     tcase_add_test(tc, a_timer_that_is_always_due_does_not_keep_tasks_waiting);
-    tcase_add_test(tc, a_due_timer_takes_its_place_behind_the_tasks_already_queued);
     tcase_add_test(tc, stopping_drops_every_timer_that_waits);
     tcase_add_test(tc, a_timer_scheduled_in_the_quiet_period_is_dropped_too);
     return suite_run(suite);

@@ -113,7 +113,7 @@ static void hold_up_when_due(struct timers_noted *t, int64_t period_ns)
     tasks_block_begin(&block, loop);
     begin(t, 0, period_ns);
     pthread_create(&submitter, NULL, begin_second_block, NULL);
-    UNTIL(gate_count(&loop->gates[LOOP_TASKS]) == 3);
+    UNTIL(gate_count(&loop->lanes[LOOP_TASKS].gate) == 3);
     tasks_block_end(&block);
     pthread_join(submitter, NULL);
     ck_assert_int_eq(t->timed.state, TIMED_DUE);

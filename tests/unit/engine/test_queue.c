@@ -1,4 +1,4 @@
-/* engine/queue: FIFO, nothing lost between producers, and the moment in which a push is half done. */
+/* engine/queue: FIFO, nothing lost between producers, and what is taken when. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -22,11 +22,17 @@ static void setup(void)
     queue_init(&q);
 }
 
+static struct task *next_task(void)
+{
+    queue_take(&q);
+    return queue_pop(&q);
+}
+
 START_TEST(a_new_queue_is_empty)
 {
     ck_assert(queue_empty(&q));
-    ck_assert_ptr_null(queue_pop(&q));
-    ck_assert_ptr_null(queue_pop(&q));
+    ck_assert_ptr_null(next_task());
+    ck_assert_ptr_null(next_task());
 }
 END_TEST
 
@@ -34,11 +40,11 @@ START_TEST(tasks_come_out_in_the_order_they_went_in)
 {
     queue_push(&q, &one);
     queue_push(&q, &two);
-    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert_ptr_eq(next_task(), &one);
     queue_push(&q, &three);
-    ck_assert_ptr_eq(queue_pop(&q), &two);
-    ck_assert_ptr_eq(queue_pop(&q), &three);
-    ck_assert_ptr_null(queue_pop(&q));
+    ck_assert_ptr_eq(next_task(), &two);
+    ck_assert_ptr_eq(next_task(), &three);
+    ck_assert_ptr_null(next_task());
 }
 END_TEST
 
@@ -48,9 +54,9 @@ START_TEST(a_queue_is_empty_exactly_when_every_task_was_popped)
         queue_push(&q, &one);
         ck_assert(!queue_empty(&q));
         queue_push(&q, &two);
-        ck_assert_ptr_eq(queue_pop(&q), &one);
+        ck_assert_ptr_eq(next_task(), &one);
         ck_assert(!queue_empty(&q));
-        ck_assert_ptr_eq(queue_pop(&q), &two);
+        ck_assert_ptr_eq(next_task(), &two);
         ck_assert(queue_empty(&q));
     }
 }
@@ -60,46 +66,24 @@ START_TEST(a_popped_task_can_be_pushed_again_at_once)
 {
     queue_push(&q, &one);
     for (int i = 0; i < 1000; i++) {
-        ck_assert_ptr_eq(queue_pop(&q), &one);
+        ck_assert_ptr_eq(next_task(), &one);
         queue_push(&q, &one);
     }
-    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert_ptr_eq(next_task(), &one);
     ck_assert(queue_empty(&q));
 }
 END_TEST
 
-/* The first half of queue_push(): what other threads may see of a producer that was interrupted there. */
-static struct task *half_push(struct task *t)
+START_TEST(what_is_pushed_later_waits_until_it_is_taken)
 {
-    atomic_store(&t->next, NULL);
-    return atomic_exchange(&q.tail, t);
-}
-
-START_TEST(a_half_pushed_task_is_there_but_cannot_be_reached)
-{
-    struct task *before = half_push(&one);
-
-    ck_assert(!queue_empty(&q));
-    ck_assert_ptr_null(queue_pop(&q));
-    atomic_store(&before->next, &one);
-    ck_assert_ptr_eq(queue_pop(&q), &one);
-    ck_assert(queue_empty(&q));
-}
-END_TEST
-
-START_TEST(what_stands_behind_a_half_push_waits_for_it)
-{
-    struct task *before;
-
     queue_push(&q, &one);
-    before = half_push(&two);
-    queue_push(&q, &three);
-    ck_assert_ptr_null(queue_pop(&q)); /* even `one`: it is not known whether it is the last */
-    ck_assert(!queue_empty(&q));
-    atomic_store(&before->next, &two);
+    queue_take(&q);
+    queue_push(&q, &two);
+    queue_take(&q); /* nothing: there is still one from before */
     ck_assert_ptr_eq(queue_pop(&q), &one);
-    ck_assert_ptr_eq(queue_pop(&q), &two);
-    ck_assert_ptr_eq(queue_pop(&q), &three);
+    ck_assert_ptr_null(queue_pop(&q));
+    ck_assert(!queue_empty(&q));
+    ck_assert_ptr_eq(next_task(), &two);
     ck_assert(queue_empty(&q));
 }
 END_TEST
@@ -109,39 +93,15 @@ START_TEST(peeking_shows_the_next_task_and_takes_none)
     ck_assert_ptr_null(queue_peek(&q));
     queue_push(&q, &one);
     queue_push(&q, &two);
+    ck_assert_ptr_null(queue_peek(&q));
+    queue_take(&q);
     ck_assert_ptr_eq(queue_peek(&q), &one);
     ck_assert_ptr_eq(queue_peek(&q), &one);
-    ck_assert_ptr_eq(queue_pop(&q), &one);
+    ck_assert_ptr_eq(next_task(), &one);
     ck_assert_ptr_eq(queue_peek(&q), &two);
-    ck_assert_ptr_eq(queue_pop(&q), &two);
+    ck_assert_ptr_eq(next_task(), &two);
     ck_assert_ptr_null(queue_peek(&q));
     ck_assert(queue_empty(&q));
-}
-END_TEST
-
-START_TEST(peeking_sees_past_the_stub_that_stands_between_tasks)
-{
-    queue_push(&q, &one);
-    ck_assert_ptr_eq(queue_pop(&q), &one); /* which puts the stub at the end */
-    queue_push(&q, &two);
-    ck_assert_ptr_eq(queue_peek(&q), &two);
-    ck_assert_ptr_eq(queue_pop(&q), &two);
-}
-END_TEST
-
-START_TEST(peeking_sees_a_half_pushed_task_when_it_can_be_reached)
-{
-    struct task *before = half_push(&one);
-
-    ck_assert_ptr_null(queue_peek(&q));
-    atomic_store(&before->next, &one);
-    ck_assert_ptr_eq(queue_peek(&q), &one);
-    before = half_push(&two);
-    ck_assert_ptr_eq(queue_peek(&q), &one); /* it is the next, though not to be had yet */
-    ck_assert_ptr_null(queue_pop(&q));
-    atomic_store(&before->next, &two);
-    ck_assert_ptr_eq(queue_pop(&q), &one);
-    ck_assert_ptr_eq(queue_peek(&q), &two);
 }
 END_TEST
 
@@ -166,7 +126,7 @@ static unsigned consume_all(void)
     unsigned next[PRODUCERS] = {0}, taken = 0, misplaced = 0;
 
     while (taken < PRODUCERS * TASKS_EACH) {
-        struct task *t = queue_pop(&q);
+        struct task *t = next_task();
         struct numbered *n = CONTAINER_OF(t, struct numbered, task);
 
         if (!t) {
@@ -194,7 +154,7 @@ START_TEST(eight_producers_lose_nothing_and_each_keeps_its_order)
     for (unsigned i = 0; i < PRODUCERS; i++)
         pthread_join(threads[i], NULL);
     ck_assert(queue_empty(&q));
-    ck_assert_ptr_null(queue_pop(&q));
+    ck_assert_ptr_null(next_task());
     free(tasks);
 }
 END_TEST
@@ -209,11 +169,8 @@ int main(void)
     tcase_add_test(tc, tasks_come_out_in_the_order_they_went_in);
     tcase_add_test(tc, a_queue_is_empty_exactly_when_every_task_was_popped);
     tcase_add_test(tc, a_popped_task_can_be_pushed_again_at_once);
-    tcase_add_test(tc, a_half_pushed_task_is_there_but_cannot_be_reached);
-    tcase_add_test(tc, what_stands_behind_a_half_push_waits_for_it);
+    tcase_add_test(tc, what_is_pushed_later_waits_until_it_is_taken);
     tcase_add_test(tc, peeking_shows_the_next_task_and_takes_none);
-    tcase_add_test(tc, peeking_sees_past_the_stub_that_stands_between_tasks);
-    tcase_add_test(tc, peeking_sees_a_half_pushed_task_when_it_can_be_reached);
     tcase_add_test(tc, eight_producers_lose_nothing_and_each_keeps_its_order);
     return suite_run(suite);
 }
