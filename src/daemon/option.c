@@ -71,9 +71,13 @@ static const struct option_word splice_modes[] = {
     {NULL, 0},
 };
 
-/* There is one way yet, so that nothing has to be stored. */
 static const struct option_word balances[] = {
-    {"round_robin", 0},
+    {"round_robin", BALANCER_ROUND_ROBIN},
+    {"least_connections", BALANCER_LEAST_CONNECTIONS},
+    {"random", BALANCER_RANDOM},
+    {"source_hash", BALANCER_SOURCE_HASH},
+    {"maglev", BALANCER_MAGLEV},
+    {"first", BALANCER_FIRST},
     {NULL, 0},
 };
 
@@ -81,6 +85,7 @@ static const struct option_word balances[] = {
 _Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
 _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
+_Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 
 #define REACTORD(field) offsetof(struct process_conf, field)
@@ -189,17 +194,48 @@ static const struct option table[] = {
      LISTEN(half_close_timeout_ns), 0, 365 * DAY_NS, NULL},
 
     {OPTION_UPSTREAM, "server.ID", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
-     "ADDRESS [weight=1..256] [backup]", "a server; there may be many, each with its own ID",
+     "ADDRESS [weight=1..256] [max_connections=1..1000000] [backup]", "a server; there may be many, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL},
-    {OPTION_UPSTREAM, "balance", &option_kind_choice, 0, "round_robin",
-     "round_robin", "how the server of a new connection is chosen",
-     0, 0, 0, balances},
+    {OPTION_UPSTREAM, "balance", &option_kind_word, 0, "round_robin",
+     "round_robin, least_connections, random, source_hash, maglev or first",
+     "how the server of a new connection is chosen",
+     UPSTREAM(balance), 0, 0, balances},
+    {OPTION_UPSTREAM, "hash_balance_factor", &option_kind_number, OPTION_ZERO, "125",
+     "0, or 101 to 10000",
+     "what a server may have of its share of the connections by source_hash; 0: any",
+     UPSTREAM(hash_balance_factor), 101, 10000, NULL},
+    {OPTION_UPSTREAM, "panic_threshold", &option_kind_percent, 0, "0",
+     "0 to 100",
+     "share of the servers below which, when fewer are fit, all are used; 0: never",
+     UPSTREAM(panic_threshold), 0, 100, NULL},
+    {OPTION_UPSTREAM, "slow_start", &option_kind_duration, 0, "0",
+     "0 to 1h", "how long a server that has come up again gets less than its share",
+     UPSTREAM(slow_start_ns), 0, 3600 * NS_PER_S, NULL},
     {OPTION_UPSTREAM, "connect_timeout", &option_kind_duration, 0, "5s",
      "10ms to 1h", "time to connect to one server, with all its addresses",
      UPSTREAM(connect_timeout_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
     {OPTION_UPSTREAM, "retries", &option_kind_number, 0, "3",
-     "0 to 100", "other servers that are tried when one cannot be reached",
-     UPSTREAM(retries), 0, 100, NULL},
+     "0 to 15", "other servers that are tried when one cannot be reached",
+     UPSTREAM(retries), 0, BALANCER_TRIES - 1, NULL},
+    {OPTION_UPSTREAM, "retry_timeout", &option_kind_duration, 0, "0",
+     "0 to 1h", "time to connect to any server at all; 0: connect_timeout for each",
+     UPSTREAM(retry_timeout_ns), 0, 3600 * NS_PER_S, NULL},
+    {OPTION_UPSTREAM, "eject_failures", &option_kind_number, 0, "5",
+     "0 to 1000000",
+     "connections in a row that must fail for a server to be left out for a while; 0: never",
+     UPSTREAM(ejection.failures), 0, 1000000, NULL},
+    {OPTION_UPSTREAM, "eject_time", &option_kind_duration, 0, "10s",
+     "10ms to 1d", "how long the first time, twice as long the second, and so on",
+     UPSTREAM(ejection.time_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+    {OPTION_UPSTREAM, "eject_time_max", &option_kind_duration, 0, "5m",
+     "10ms to 1d", "how long at most",
+     UPSTREAM(ejection.time_max_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+    {OPTION_UPSTREAM, "eject_max", &option_kind_percent, 0, "50",
+     "0 to 100", "share of the servers that are left out at a time, at most",
+     UPSTREAM(ejection.max_percent), 0, 100, NULL},
+    {OPTION_UPSTREAM, "resolve_interval", &option_kind_duration, OPTION_ZERO, "30s",
+     "0, or 1s to 1d", "how often host names of servers are looked up again; 0: never",
+     UPSTREAM(resolve_interval_ns), NS_PER_S, DAY_NS, NULL},
 };
 /* clang-format on */
 

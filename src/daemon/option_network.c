@@ -13,7 +13,7 @@
 #include "service/upstream.h"
 
 #define BLANKS     " \t"
-#define MAX_WEIGHT 256
+#define MAX_CONNECTIONS 1000000
 
 #define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
 
@@ -106,26 +106,36 @@ static int set_pipeline(const struct option *o, struct option_value *v)
     return 0;
 }
 
+/* `NAME=N` with ${word} at N: store it in ${field}, in which 0 means that it was not there yet. */
+static int set_server_number(struct option_value *v, unsigned *field, const char *word,
+                             const char *name, unsigned max)
+{
+    uint64_t number;
+
+    if (*field != 0)
+        return option_refuse(v, "'%s' is there twice", name);
+    if (parse_uint(&number, word, max) < 0 || number == 0)
+        return option_refuse(v, "%s is not a %s from 1 to %u", QUOTE(word), name, max);
+    *field = (unsigned)number;
+    return 0;
+}
+
 /* One word behind a server's address. */
 static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
                            const char *word)
 {
-    uint64_t weight;
-
     if (strcmp(word, "backup") == 0) {
         if (server->backup)
             return option_refuse(v, "'backup' is there twice");
         server->backup = true;
         return 0;
     }
-    if (strncmp(word, "weight=", 7) != 0)
-        return option_refuse(v, "%s is not known", QUOTE(word));
-    if (server->weight != 0)
-        return option_refuse(v, "'weight' is there twice");
-    if (parse_uint(&weight, word + 7, MAX_WEIGHT) < 0 || weight == 0)
-        return option_refuse(v, "%s is not a weight from 1 to %d", QUOTE(word + 7), MAX_WEIGHT);
-    server->weight = (unsigned)weight;
-    return 0;
+    if (strncmp(word, "weight=", 7) == 0)
+        return set_server_number(v, &server->weight, word + 7, "weight", BALANCER_MAX_WEIGHT);
+    if (strncmp(word, "max_connections=", 16) == 0)
+        return set_server_number(v, &server->max_connections, word + 16, "max_connections",
+                                 MAX_CONNECTIONS);
+    return option_refuse(v, "%s is not known", QUOTE(word));
 }
 
 /* A host name has no addresses yet: nobody is asked before the server starts. */

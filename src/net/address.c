@@ -375,3 +375,16 @@ bool address_is_unix(const struct address *a)
 {
     return a->u.sa.sa_family == AF_UNIX;
 }
+
+const void *address_host(const struct address *a, size_t *len)
+{
+    const struct in6_addr *host = &a->u.in6.sin6_addr;
+
+    switch (a->u.sa.sa_family) {
+    case AF_INET: *len = sizeof(a->u.in.sin_addr); return &a->u.in.sin_addr;
+    case AF_INET6:
+        *len = IN6_IS_ADDR_V4MAPPED(host) ? 4 : sizeof(*host);
+        return host->s6_addr + sizeof(*host) - *len;
+    default: *len = 0; return NULL;
+    }
+}

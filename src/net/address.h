@@ -94,6 +94,17 @@ bool address_equal(const struct address *a, const struct address *b);
 bool address_covers(const struct address *listen, const struct address *target);
 
 /*
+ * address_host(a, len):
+ * What of ${a} stands for the host: 4 or 16 bytes, an IPv4 address mapped to IPv6 being the 4. NULL for a unix socket.
+ *
+ * Thread: any
+ * Owns:   nothing; points into ${a}
+ * Units:  bytes
+ * Errors: NULL
+ */
+const void *address_host(const struct address *a, size_t *len);
+
+/*
  * address_is_unix(a):
  * Is ${a} a unix socket?
  *

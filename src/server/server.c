@@ -140,7 +140,8 @@ static int server_create_upstreams(struct server *sv)
     if (!sv->upstreams)
         return -ENOMEM;
     for (unsigned i = 0; i < sv->conf->n_upstreams; i++) {
-        int rc = upstream_create(&sv->upstreams[i], &sv->conf->upstreams[i]);
+        int rc = upstream_create(&sv->upstreams[i], &sv->conf->upstreams[i],
+                                 sv->threads.workers);
 
         if (rc < 0)
             return rc;
@@ -168,6 +169,7 @@ static bool server_leads_back(void *cookie, const struct upstream *up, const str
 static int server_create_resolver(struct server *sv)
 {
     struct resolver_conf conf = {.executor = sv->threads.executor,
+                                 .control = threads_control(&sv->threads),
                                  .upstreams = sv->upstreams,
                                  .n_upstreams = sv->conf->n_upstreams,
                                  .retry_ns = SERVER_LOOKUP_RETRY_NS,
@@ -315,20 +317,21 @@ void server_drain(struct server *sv)
 }
 
 /*
- * Boss first: then no worker gets anything new while it ends. Workers next: then nobody submits to the executor. What
- * hangs does not keep the others from ending.
+ * Boss first: then no worker gets anything new while it ends. Workers next, and the control loop: then nobody submits to
+ * the executor. What hangs does not keep the others from ending.
  */
 int server_stop(struct server *sv, unsigned *cut)
 {
-    int boss, workers, executor;
+    int boss, workers, control, executor;
 
     if (sv->started)
         server_drain(sv); /* the listeners close on their own loops */
     boss = threads_end_boss(&sv->threads);
     *cut = server_sessions(sv);
     workers = threads_end_workers(&sv->threads);
+    control = threads_end_control(&sv->threads);
     executor = threads_end_executor(&sv->threads);
-    if (boss < 0 || workers < 0)
+    if (boss < 0 || workers < 0 || control < 0)
         return -ETIMEDOUT;
     MUST(server_sessions(sv) == 0);
     return executor < 0 ? -EBUSY : 0;
@@ -361,6 +364,8 @@ static void server_end_loops(struct server *sv)
         loop_group_stop(sv->threads.boss, 0, 0);
     if (sv->threads.workers)
         loop_group_stop(sv->threads.workers, 0, 0);
+    if (sv->threads.control)
+        loop_group_stop(sv->threads.control, 0, 0);
 }
 
 void server_destroy(struct server *sv)

@@ -75,6 +75,7 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
         .name = "boss", .pool = 1, .n_loops = conf->boss.threads, .loop = loop};
     struct loop_group_conf workers = {
         .name = "work", .pool = 2, .chooser = worker->chooser, .loop = loop};
+    struct loop_group_conf control = {.name = "ctrl", .pool = 4, .n_loops = 1, .loop = loop};
     int rc;
 
     workers.n_loops = worker->threads > 0 ? worker->threads : 2 * (n_allowed > 0 ? n_allowed : 1);
@@ -84,6 +85,8 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     rc = loop_group_create(&t->boss, &boss);
     if (rc == 0)
         rc = loop_group_create(&t->workers, &workers);
+    if (rc == 0)
+        rc = loop_group_create(&t->control, &control);
     if (rc < 0)
         log_error("cannot create %u boss and %u worker loops: %s", boss.n_loops, workers.n_loops,
                   strerror(-rc));
@@ -98,13 +101,15 @@ static void threads_watch_group(struct threads *t, const struct loop_group *g)
 
 static int threads_create_watchdog(struct threads *t, int64_t threshold_ns)
 {
-    int rc = watchdog_create(&t->watchdog, loop_group_size(t->boss) + loop_group_size(t->workers),
-                             threshold_ns);
+    unsigned loops =
+        loop_group_size(t->boss) + loop_group_size(t->workers) + loop_group_size(t->control);
+    int rc = watchdog_create(&t->watchdog, loops, threshold_ns);
 
     if (rc < 0)
         return rc;
     threads_watch_group(t, t->boss);
     threads_watch_group(t, t->workers);
+    threads_watch_group(t, t->control);
     return 0;
 }
 
@@ -128,6 +133,11 @@ int threads_create(struct threads *t, const struct server_conf *conf)
 }
 
 /* ---- life ---- */
+
+struct loop *threads_control(const struct threads *t)
+{
+    return loop_group_at(t->control, 0);
+}
 
 bool threads_watch(struct threads *t)
 {
@@ -164,6 +174,7 @@ void threads_log_stats(struct threads *t)
 {
     threads_log_group(t->boss);
     threads_log_group(t->workers);
+    threads_log_group(t->control);
     threads_log_executor(t->executor);
 }
 
@@ -204,6 +215,11 @@ int threads_end_workers(struct threads *t)
     return threads_end_group(t->workers);
 }
 
+int threads_end_control(struct threads *t)
+{
+    return threads_end_group(t->control);
+}
+
 /* What waits is dropped. What runs cannot be cut: a name server that does not answer may hold a lookup for long. */
 int threads_end_executor(struct threads *t)
 {
@@ -225,6 +241,7 @@ void threads_destroy(struct threads *t)
 {
     watchdog_destroy(t->watchdog);
     executor_destroy(t->executor);
+    loop_group_destroy(t->control);
     loop_group_destroy(t->workers);
     loop_group_destroy(t->boss);
     *t = (struct threads){.boss = NULL};

@@ -1,5 +1,5 @@
 /*
- * server/threads: the boss loops, the worker loops and the executor: how many there are, on which processors they run,
+ * server/threads: the boss loops, the worker loops, the control loop and the executor: how many there are, on which processors they run,
  * who looks after them, and in what order they end.
  */
 #ifndef SERVER_THREADS_H
@@ -11,6 +11,7 @@
 #include "base/must.h"
 
 struct executor;
+struct loop;
 struct loop_group;
 struct server_conf;
 struct watchdog;
@@ -18,6 +19,7 @@ struct watchdog;
 struct threads {
     struct loop_group *boss;
     struct loop_group *workers;
+    struct loop_group *control; /* one loop, for what is done once for all workers */
     struct executor *executor;
     struct watchdog *watchdog;
 };
@@ -33,7 +35,7 @@ struct threads {
 int threads_create(struct threads *t, const struct server_conf *conf) MUST_CHECK;
 
 /*
- * threads_end_boss(t) / threads_end_workers(t) / threads_end_executor(t):
+ * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executor(t):
  * Stop these threads and wait until they have ended, some seconds at most. One that hangs is logged with what it is in.
  *
  * Thread: main
@@ -41,7 +43,17 @@ int threads_create(struct threads *t, const struct server_conf *conf) MUST_CHECK
  */
 int threads_end_boss(struct threads *t) MUST_CHECK;
 int threads_end_workers(struct threads *t) MUST_CHECK;
+int threads_end_control(struct threads *t) MUST_CHECK;
 int threads_end_executor(struct threads *t) MUST_CHECK;
+
+/*
+ * threads_control(t):
+ * The control loop.
+ *
+ * Thread: any
+ * Errors: none
+ */
+struct loop *threads_control(const struct threads *t);
 
 /*
  * threads_watch(t) / threads_watch_interval_ns(t):

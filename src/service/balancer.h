@@ -1,71 +1,105 @@
 /*
- * service/balancer: which server of an upstream gets the next session, and which one after that failed.
+ * service/balancer: which endpoint of a group gets the next session, and which one after that failed.
  *
- * Weighted round robin is laid out once as a cycle in nginx's smooth order (a server of weight 2 beside one
- * of weight 1 gives a b a, not a a b); a pick is then one atomic increment: no lock, no system call.
+ * A balancer is made for one set of endpoints and never changes: a group that gains or loses one gets a new balancer. What
+ * the endpoints are like now (marks, how many sessions) is read at each pick. No lock, no system call, no allocation.
+ *
+ *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
+ *                              ^------- next choice ------- no           (balancer_cycle, _ring, _maglev, ...)
+ *
+ * Backups are picked only when no other endpoint is fit. When too few are fit (panic) marks other than LEAVING are
+ * ignored: to overload the few that are left would only take them down too.
  */
 #ifndef SERVICE_BALANCER_H
 #define SERVICE_BALANCER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
+#include "service/endpoint.h"
 
-struct balancer {
-    uint16_t *cycle; /* places in `order`, cycle_len of them */
-    uint32_t cycle_len;
-    uint16_t *order; /* every index once: those that are not backups, then the backups */
-    uint16_t n_servers;
-    uint16_t n_primary;
-    _Atomic uint64_t next;
+#define BALANCER_MAX_WEIGHT    256
+#define BALANCER_MAX_ENDPOINTS 65535
+
+/* The most endpoints that are tried for one session. */
+#define BALANCER_TRIES 16
+
+enum balancer_kind {
+    BALANCER_ROUND_ROBIN,       /* smooth weighted */
+    BALANCER_LEAST_CONNECTIONS, /* fewest sessions for their weight; of equals in turn */
+    BALANCER_RANDOM,            /* of two that are drawn by weight the one with fewer sessions for its weight */
+    BALANCER_SOURCE_HASH,       /* the client's address on a consistent ring, with bounded load */
+    BALANCER_MAGLEV,            /* the client's address in a Maglev table */
+    BALANCER_FIRST              /* the first that has room */
 };
 
-/* The servers one session has tried: a start and how far it went round from there. */
+struct balancer;
+
+struct balancer_conf {
+    enum balancer_kind kind;
+    struct endpoint *const *endpoints; /* in the order of the configuration; copied */
+    unsigned n_endpoints;
+    unsigned hash_balance_factor; /* SOURCE_HASH: percent of its share that an endpoint may have; 0: unbounded */
+    unsigned panic_threshold;     /* percent of the non-backups that must be fit; 0: never panic */
+    int64_t slow_start_ns;        /* how long ENDPOINT_WARMING lasts */
+};
+
+/* What one session has tried. */
 struct balancer_walk {
-    uint16_t first;
-    uint16_t tried;
+    uint64_t key; /* SOURCE_HASH and MAGLEV: hash of the client's address */
+    uint16_t n_tried;
+    uint16_t tried[BALANCER_TRIES]; /* places in the balancer's list */
 };
 
 /*
- * balancer_init(b, weights, backup, n):
- * Lay out the cycle over ${n} servers, of which those with ${backup}[i] are tried only after all others.
- * When all are backups they are treated as if none were.
+ * balancer_create(out, conf):
+ * Lay out the tables. When all endpoints are backups they are treated as if none were. No endpoint at all is allowed.
  *
- * Thread: before start
- * Owns:   nothing of the arguments
- * Errors: 0; -EINVAL (no server, more than 65535, or a weight of 0 or over 256); -ENOMEM
- * Source: nginx, ngx_http_upstream_round_robin ("smooth weighted round-robin", commit 52327e0627f4)
+ * Thread: any
+ * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
+ * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, or a weight of 0 or over BALANCER_MAX_WEIGHT); -ENOMEM
+ * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
+ *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
  */
-int balancer_init(struct balancer *b, const unsigned *weights, const bool *backup,
-                  unsigned n) MUST_CHECK;
+int balancer_create(struct balancer **out, const struct balancer_conf *conf) MUST_CHECK;
 
 /*
- * balancer_close(b):
- * Free what balancer_init() took.
+ * balancer_destroy(b):
+ * Free it; NULL is allowed.
  *
- * Thread: after the last worker has ended
+ * Thread: any, when nobody picks any more
  * Errors: none
  */
-void balancer_close(struct balancer *b);
+void balancer_destroy(struct balancer *b);
 
 /*
- * balancer_first(b, walk):
- * The index of the server for a new session; ${walk} then remembers it.
+ * balancer_begin(walk, key):
+ * Nothing was tried yet.
  *
  * Thread: any
  * Errors: none
  */
-unsigned balancer_first(struct balancer *b, struct balancer_walk *walk);
+void balancer_begin(struct balancer_walk *walk, uint64_t key);
 
 /*
- * balancer_next(b, walk, out):
- * The next server that ${walk} has not tried: the others in order, then the backups.
+ * balancer_pick(b, walk, out):
+ * The endpoint for the session of ${walk}, one that it has not tried. It is entered (endpoint_enter()) and noted as tried.
  *
  * Thread: any
- * Errors: 0; -ENOENT (all were tried)
+ * Owns:   the caller calls endpoint_leave() when the session has ended there
+ * Errors: 0; -EBUSY (all that are fit and were not tried have as many sessions as they may have);
+ *         -ENOENT (none is fit that was not tried, or BALANCER_TRIES were tried)
  */
-int balancer_next(const struct balancer *b, struct balancer_walk *walk, unsigned *out) MUST_CHECK;
+int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out) MUST_CHECK;
+
+/*
+ * balancer_panics(b):
+ * Are too few endpoints fit now?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool balancer_panics(const struct balancer *b);
 
 #endif

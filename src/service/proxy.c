@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "net/connector.h"
 #include "service/log_handler.h"
@@ -24,7 +25,9 @@ struct proxy {
     struct session session;
     struct connector connector;
     struct balancer_walk walk;
-    unsigned server_index;
+    struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
+    struct endpoint_addresses *addresses; /* of `at`, while it connects */
+    int64_t give_up_at_ns;                /* trying servers */
     struct log_handler log;
 };
 
@@ -33,14 +36,43 @@ static struct proxy *proxy_of(const struct session *s)
     return CONTAINER_OF(s, struct proxy, session);
 }
 
-static struct upstream_server *proxy_server(const struct proxy *p)
+static struct upstream *proxy_upstream(const struct proxy *p)
 {
-    return &p->session.service->upstream->servers[p->server_index];
+    return p->session.service->upstream;
+}
+
+static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
+{
+    struct upstream_server *at = p->at;
+
+    p->at = NULL;
+    if (at)
+        upstream_leave(proxy_upstream(p), at, outcome);
+}
+
+static void proxy_release_addresses(struct proxy *p)
+{
+    endpoint_release_addresses(p->addresses);
+    p->addresses = NULL;
+}
+
+/* A server that has sent something works, whatever came after. */
+static enum upstream_outcome proxy_outcome(const struct proxy *p)
+{
+    if (!p->session.legs[1])
+        return UPSTREAM_UNKNOWN; /* no connection yet, and nobody says why */
+    if (p->server.bytes_in > 0)
+        return UPSTREAM_WORKED;
+    return p->session.reason == SESSION_UPSTREAM_RESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
 }
 
 static void proxy_free(struct session *s)
 {
-    free(proxy_of(s));
+    struct proxy *p = proxy_of(s);
+
+    proxy_release_addresses(p);
+    proxy_leave(p, proxy_outcome(p));
+    free(p);
 }
 
 static int proxy_create(struct session **out, const struct service *service)
@@ -50,6 +82,8 @@ static int proxy_create(struct session **out, const struct service *service)
     if (!p)
         return -ENOMEM;
     session_init(&p->session, service);
+    p->at = NULL;
+    p->addresses = NULL;
     *out = &p->session;
     return 0;
 }
@@ -70,42 +104,70 @@ static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
 
 static void proxy_log_failure(const struct proxy *p, const char *why, const char *then)
 {
-    struct upstream_server *server = proxy_server(p);
+    struct upstream_server *server = p->at;
     unsigned suppressed;
 
     if (!log_allowed(&server->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         return;
     log_warning(
         "upstream %s: server %s (%s): cannot connect: %s; %s (%u more such lines held back)",
-        p->session.service->upstream->conf->name, server->conf->id, server->conf->address_text, why,
-        then, suppressed);
+        proxy_upstream(p)->conf->name, server->conf->id, server->conf->address_text, why, then,
+        suppressed);
 }
 
-/* The server at hand failed: pick the next one. False: there is none, and the session ends. */
-static bool proxy_pick_next(struct proxy *p, const char *why)
+static const char *proxy_none_text(const struct proxy *p, int rc)
 {
-    struct upstream *up = p->session.service->upstream;
-    unsigned next;
-
-    if (p->walk.tried > up->conf->retries || balancer_next(&up->balancer, &p->walk, &next) < 0) {
-        proxy_log_failure(p, why, "no server left to try, the client is reset");
-        session_abort(&p->session, SESSION_NO_SERVER);
-        return false;
-    }
-    proxy_log_failure(p, why, "trying the next server");
-    p->server_index = next;
-    return true;
+    if (rc == -EBUSY)
+        return "every server has as many connections as it may have";
+    return p->walk.n_tried > 0 ? "no server is left to try" : "no server can be used";
 }
 
+/* No server: the client is reset. */
+static void proxy_log_none(const struct proxy *p, int rc)
+{
+    struct upstream *up = proxy_upstream(p);
+    unsigned suppressed;
+
+    if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
+        log_warning("upstream %s: %s, the client is reset (%u more such lines held back)",
+                    up->conf->name, proxy_none_text(p, rc), suppressed);
+}
+
+static int64_t proxy_time_left_ns(const struct proxy *p)
+{
+    const struct upstream_conf *conf = proxy_upstream(p)->conf;
+    int64_t left_ns = p->give_up_at_ns - clock_now_ns();
+
+    return left_ns < conf->connect_timeout_ns ? left_ns : conf->connect_timeout_ns;
+}
+
+static bool proxy_may_retry(const struct proxy *p)
+{
+    const struct upstream_conf *conf = proxy_upstream(p)->conf;
+
+    return p->walk.n_tried <= conf->retries &&
+           (conf->retry_timeout_ns == 0 || proxy_time_left_ns(p) > 0);
+}
+
+/* Send the session to the next server. */
 static void proxy_connect(struct proxy *p)
 {
-    const struct upstream_conf *conf = p->session.service->upstream->conf;
-    const struct upstream_addresses *at;
+    struct upstream *up = proxy_upstream(p);
+    int rc;
 
-    while (!(at = upstream_addresses(proxy_server(p))))
-        if (!proxy_pick_next(p, "the name is not known yet"))
+    do {
+        rc = upstream_pick(up, &p->walk, &p->at);
+        if (rc < 0) {
+            p->at = NULL;
+            proxy_log_none(p, rc);
+            session_abort(&p->session, SESSION_NO_SERVER);
             return;
-    connector_start(&p->connector, at->list, at->n, conf->connect_timeout_ns);
+        }
+        p->addresses = endpoint_use_addresses(&p->at->endpoint);
+        if (!p->addresses)
+            proxy_leave(p, UPSTREAM_UNKNOWN);
+    } while (!p->addresses);
+    connector_start(&p->connector, p->addresses->list, p->addresses->n, proxy_time_left_ns(p));
 }
 
 /* We ran out of something: no other server would fare better. */
@@ -116,12 +178,16 @@ static bool proxy_error_is_local(int error)
 
 static void proxy_failed(struct proxy *p, int error)
 {
-    if (proxy_error_is_local(error)) {
-        proxy_log_failure(p, strerror(-error), "the client is reset");
-        session_abort(&p->session, SESSION_ERROR);
-    } else if (proxy_pick_next(p, strerror(-error))) {
+    bool is_local = proxy_error_is_local(error);
+    bool again = !is_local && proxy_may_retry(p);
+
+    proxy_log_failure(p, strerror(-error),
+                      again ? "trying another server" : "the client is reset");
+    proxy_leave(p, is_local ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED);
+    if (again)
         proxy_connect(p);
-    }
+    else
+        session_abort(&p->session, is_local ? SESSION_ERROR : SESSION_NO_SERVER);
 }
 
 static void proxy_connected(struct connector *c, int fd, int error)
@@ -129,6 +195,7 @@ static void proxy_connected(struct connector *c, int fd, int error)
     struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
     struct session *s = &p->session;
 
+    proxy_release_addresses(p);
     if (error < 0) {
         proxy_failed(p, error);
         return;
@@ -144,6 +211,22 @@ static void proxy_connected(struct connector *c, int fd, int error)
     channel_start(&p->client);
 }
 
+static int64_t proxy_deadline_ns(const struct proxy *p)
+{
+    int64_t timeout_ns = proxy_upstream(p)->conf->retry_timeout_ns;
+
+    return timeout_ns > 0 ? clock_add_ns(clock_now_ns(), timeout_ns) : CLOCK_NEVER;
+}
+
+/* Clients of one host have one key. A unix client has no address, and gets any. */
+static uint64_t proxy_key(const struct proxy *p)
+{
+    size_t len;
+    const void *host = address_host(&p->session.peer, &len);
+
+    return host ? hash_bytes(host, len) : hash_mix((uintptr_t)p);
+}
+
 static void proxy_start(struct session *s)
 {
     struct proxy *p = proxy_of(s);
@@ -154,7 +237,8 @@ static void proxy_start(struct session *s)
     pipeline_init(&p->client.pipeline, &p->client, &p->to_server.handler, &proxy_waiting_ops);
     s->connecting = true;
     connector_init(&p->connector, s->owner->net, proxy_connected);
-    p->server_index = balancer_first(&s->service->upstream->balancer, &p->walk);
+    p->give_up_at_ns = proxy_deadline_ns(p);
+    balancer_begin(&p->walk, proxy_key(p));
     proxy_connect(p);
 }
 
@@ -162,11 +246,14 @@ static void proxy_cancel(struct session *s)
 {
     s->connecting = false;
     connector_cancel(&proxy_of(s)->connector);
+    proxy_release_addresses(proxy_of(s));
 }
 
 static const char *proxy_peer_name(const struct session *s)
 {
-    return proxy_server(proxy_of(s))->conf->id;
+    const struct proxy *p = proxy_of(s);
+
+    return p->at ? p->at->conf->id : NULL;
 }
 
 const struct service_ops proxy_ops = {.name = "proxy",

@@ -9,16 +9,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/executor.h"
+#include "engine/loop.h"
 #include "engine/promise.h"
 
-/* A server and the name to look up. Its task waits, runs, or is done with: never two of these at a time. */
+/* A server and the name to look up. One of its two tasks waits, runs, or both are done with: what follows has one owner. */
 struct resolver_name {
     struct timed lookup;
+    struct task answer;
     struct promise answered; /* the first time; cancelled: nobody waits for it any more */
     struct resolver *resolver;
-    const struct upstream *upstream;
+    struct upstream *upstream;
     struct upstream_server *server;
-    int error; /* of the last lookup; 0: there was none yet */
+    bool known;
+    int error; /* of the last lookup; 0: it went well, or there was none yet */
+    int n;     /* of the one that is to be answered: how many were found, or -errno */
+    struct address found[RESOLVER_ADDRESSES];
 };
 
 struct resolver {
@@ -40,82 +45,39 @@ static const char *resolver_error_text(int error)
     }
 }
 
-/* Take out of ${found} what would go round for ever. How many are left, or -ELOOP. */
-static int resolver_drop_loops(const struct resolver_name *name, struct address *found, int n)
+/* Take out of what was found what would go round for ever. How many are left, or -ELOOP. */
+static int resolver_drop_loops(struct resolver_name *name)
 {
     const struct resolver_conf *conf = &name->resolver->conf;
     const struct upstream_server_conf *server = name->server->conf;
     char text[ADDRESS_TEXT_BYTES];
     int kept = 0;
 
-    for (int i = 0; i < n; i++) {
-        if (!conf->leads_back(conf->cookie, name->upstream, &found[i])) {
-            found[kept++] = found[i];
+    for (int i = 0; i < name->n; i++) {
+        if (!conf->leads_back(conf->cookie, name->upstream, &name->found[i])) {
+            name->found[kept++] = name->found[i];
             continue;
         }
         if (name->error != -ELOOP) /* else it was said before */
             log_error("upstream %s: server %s (%s): %s is where clients of this upstream come in, "
                       "so that a connection would go round for ever; it is left out",
                       name->upstream->conf->name, server->id, server->address_text,
-                      address_format(text, sizeof(text), &found[i]));
+                      address_format(text, sizeof(text), &name->found[i]));
     }
     return kept > 0 ? kept : -ELOOP;
-}
-
-/* Worth a notice if it was logged before that the name is not known. */
-static void resolver_known(struct resolver_name *name, const struct address *found, unsigned n)
-{
-    const struct upstream_server_conf *server = name->server->conf;
-    bool in_time = promise_set_uncancellable(&name->answered) && name->error == 0;
-    char text[ADDRESS_TEXT_BYTES], more[32] = "";
-
-    if (n > 1)
-        snprintf(more, sizeof(more), " and %u more", n - 1);
-    log_write(in_time ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
-              "upstream %s: server %s (%s): the name is known: %s%s", name->upstream->conf->name,
-              server->id, server->address_text, address_format(text, sizeof(text), &found[0]),
-              more);
-    promise_succeed(&name->answered, NULL);
-}
-
-static void resolver_log_failure(const struct resolver_name *name, int error)
-{
-    const struct upstream_server_conf *server = name->server->conf;
-
-    log_warning("upstream %s: server %s (%s): cannot look up the name: %s; trying again every %g s",
-                name->upstream->conf->name, server->id, server->address_text,
-                resolver_error_text(error), (double)name->resolver->conf.retry_ns / NS_PER_S);
-}
-
-static void resolver_failed(struct resolver_name *name, int error)
-{
-    const struct resolver_conf *conf = &name->resolver->conf;
-    int rc;
-
-    if (error != name->error)
-        resolver_log_failure(name, error);
-    name->error = error;
-    promise_fail(&name->answered, error);
-    rc = executor_schedule(conf->executor, &name->lookup, conf->retry_ns);
-    MUST(rc == 0 || rc == -ESHUTDOWN); /* there is a thread: this one */
 }
 
 static void resolver_run_lookup(struct task *t)
 {
     struct resolver_name *name =
         CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct resolver_name, lookup);
-    struct address found[RESOLVER_ADDRESSES];
-    int n = name->resolver->conf.lookup(found, ARRAY_LEN(found), name->server->conf->address_text);
-    int rc = n;
+    const struct resolver_conf *conf = &name->resolver->conf;
 
-    if (n > 0)
-        rc = n = resolver_drop_loops(name, found, n);
-    if (n > 0)
-        rc = upstream_set_addresses(name->server, found, (unsigned)n);
-    if (rc < 0)
-        resolver_failed(name, rc);
-    else
-        resolver_known(name, found, (unsigned)n);
+    name->n = conf->lookup(name->found, ARRAY_LEN(name->found), name->server->conf->address_text);
+    if (name->n > 0)
+        name->n = resolver_drop_loops(name);
+    if (loop_submit(conf->control, LOOP_TASKS, &name->answer) < 0)
+        promise_cancel(&name->answered);
 }
 
 static void resolver_drop_lookup(struct task *t)
@@ -129,6 +91,73 @@ static void resolver_drop_lookup(struct task *t)
 static const struct task_type resolver_lookup_type = {
     .name = "look up a host name", .run = resolver_run_lookup, .drop = resolver_drop_lookup};
 
+/* ---- on the control loop ---- */
+
+/* Worth a notice if something was logged before that is no longer so. */
+static void resolver_known(struct resolver_name *name)
+{
+    const struct upstream_server_conf *server = name->server->conf;
+    bool in_time = promise_set_uncancellable(&name->answered) && name->error == 0;
+    char text[ADDRESS_TEXT_BYTES], more[32] = "";
+
+    if (name->n > 1)
+        snprintf(more, sizeof(more), " and %d more", name->n - 1);
+    log_write(in_time && !name->known ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
+              "upstream %s: server %s (%s): the name is %s: %s%s", name->upstream->conf->name,
+              server->id, server->address_text, name->known ? "somewhere else now" : "known",
+              address_format(text, sizeof(text), &name->found[0]), more);
+}
+
+static void resolver_log_failure(const struct resolver_name *name, int error)
+{
+    const struct upstream_server_conf *server = name->server->conf;
+
+    log_warning("upstream %s: server %s (%s): cannot look up the name: %s; %strying again every %g s",
+                name->upstream->conf->name, server->id, server->address_text,
+                resolver_error_text(error), name->known ? "what was known stays; " : "",
+                (double)name->resolver->conf.retry_ns / NS_PER_S);
+}
+
+/* When it is to be looked up again; 0: never. */
+static int64_t resolver_answer(struct resolver_name *name)
+{
+    int rc = name->n;
+
+    if (rc > 0)
+        rc = upstream_set_addresses(name->upstream, name->server, name->found, (unsigned)name->n);
+    if (rc < 0) {
+        if (rc != name->error)
+            resolver_log_failure(name, rc);
+        name->error = rc;
+        promise_fail(&name->answered, rc);
+        return name->resolver->conf.retry_ns;
+    }
+    if (rc > 0 || name->error < 0)
+        resolver_known(name);
+    name->known = true;
+    name->error = 0;
+    promise_succeed(&name->answered, NULL);
+    return name->upstream->conf->resolve_interval_ns;
+}
+
+static void resolver_run_answer(struct task *t)
+{
+    struct resolver_name *name = CONTAINER_OF(t, struct resolver_name, answer);
+    int64_t delay_ns = resolver_answer(name);
+
+    if (delay_ns > 0 && executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) < 0)
+        promise_cancel(&name->answered); /* it has ended */
+}
+
+static void resolver_drop_answer(struct task *t)
+{
+    promise_cancel(&CONTAINER_OF(t, struct resolver_name, answer)->answered);
+}
+
+static const struct task_type resolver_answer_type = {.name = "use the addresses of a name",
+                                                      .run = resolver_run_answer,
+                                                      .drop = resolver_drop_answer};
+
 /* ---- main ---- */
 
 static unsigned resolver_count(const struct resolver_conf *conf)
@@ -137,11 +166,11 @@ static unsigned resolver_count(const struct resolver_conf *conf)
 
     for (unsigned i = 0; i < conf->n_upstreams; i++)
         for (unsigned s = 0; s < conf->upstreams[i]->conf->n_servers; s++)
-            n += upstream_addresses(&conf->upstreams[i]->servers[s]) == NULL;
+            n += conf->upstreams[i]->conf->servers[s].n_addresses == 0;
     return n;
 }
 
-static void resolver_add(struct resolver *r, const struct upstream *up,
+static void resolver_add(struct resolver *r, struct upstream *up,
                          struct upstream_server *server)
 {
     struct resolver_name *name = &r->names[r->n_names++];
@@ -150,6 +179,7 @@ static void resolver_add(struct resolver *r, const struct upstream *up,
     name->upstream = up;
     name->server = server;
     timed_init(&name->lookup, &resolver_lookup_type);
+    name->answer.type = &resolver_answer_type;
     promise_init(&name->answered, NULL);
 }
 
@@ -164,7 +194,7 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf)
         struct upstream *up = conf->upstreams[i];
 
         for (unsigned s = 0; s < up->conf->n_servers; s++)
-            if (!upstream_addresses(&up->servers[s]))
+            if (up->conf->servers[s].n_addresses == 0)
                 resolver_add(r, up, &up->servers[s]);
     }
     *out = r;

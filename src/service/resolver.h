@@ -1,9 +1,12 @@
 /*
  * service/resolver: finds out where the upstream servers are that are given by a host name.
  *
- * Looking a name up blocks, so it is done on an executor, for all names at the same time as far as that has threads.
- * A name that cannot be looked up is tried again until it is known; what is known stays. No session ever waits for a
- * name: a server without one counts as failed.
+ * Looking a name up blocks, so it is done on an executor, for all names at the same time as far as that has threads; what
+ * is found is put to use on the control loop. A name that cannot be looked up is tried again until it is known, and one
+ * that is known is looked up again every resolve_interval: if that fails, what was known stays. No session ever waits for
+ * a name: a server without one gets none.
+ *
+ *   lookup (executor) -> answer (control loop) -> lookup, after a while
  */
 #ifndef SERVICE_RESOLVER_H
 #define SERVICE_RESOLVER_H
@@ -23,6 +26,7 @@ struct resolver;
 
 struct resolver_conf {
     struct executor *executor;
+    struct loop *control;
     struct upstream **upstreams;
     unsigned n_upstreams;
     int64_t retry_ns; /* from the end of a lookup that failed to the next */
@@ -67,7 +71,7 @@ int resolver_start(struct resolver *r, int64_t wait_ns) MUST_CHECK;
  * resolver_destroy(r):
  * Free it; NULL is allowed.
  *
- * Thread: after the executor was joined, or was never started
+ * Thread: after the control loop and the executor have ended, or were never started
  * Errors: none
  */
 void resolver_destroy(struct resolver *r);

@@ -5,60 +5,70 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int upstream_init_balancer(struct upstream *up, const struct upstream_conf *conf)
-{
-    unsigned *weights = calloc(conf->n_servers, sizeof(*weights));
-    bool *backup = calloc(conf->n_servers, sizeof(*backup));
-    int rc = -ENOMEM;
+#include "base/clock.h"
+#include "base/cache_line.h"
+#include "base/hash.h"
 
-    if (weights && backup) {
-        for (unsigned i = 0; i < conf->n_servers; i++) {
-            weights[i] = conf->servers[i].weight;
-            backup[i] = conf->servers[i].backup;
-        }
-        rc = balancer_init(&up->balancer, weights, backup, conf->n_servers);
-    }
-    free(weights);
-    free(backup);
-    return rc;
+static int upstream_open_server(struct upstream *up, unsigned i)
+{
+    const struct upstream_server_conf *conf = &up->conf->servers[i];
+    struct upstream_server *server = &up->servers[i];
+
+    server->conf = conf;
+    server->endpoint.name = conf->id;
+    server->endpoint.weight = conf->weight;
+    server->endpoint.max_connections = conf->max_connections;
+    server->endpoint.backup = conf->backup;
+    server->endpoint.hash = hash_bytes(conf->id, strlen(conf->id));
+    server->endpoint.load = &up->loads[i];
+    server->endpoint.group_load = &up->load;
+    atomic_init(&up->loads[i], ENDPOINT_ABSENT);
+    if (conf->n_addresses == 0)
+        return 0;
+    return endpoint_set_addresses(&server->endpoint, NULL, conf->addresses, conf->n_addresses);
 }
 
-static void upstream_close_servers(struct upstream *up)
+static int upstream_open_servers(struct upstream *up)
 {
-    for (unsigned i = 0; i < up->conf->n_servers; i++) {
-        struct upstream_addresses *at = atomic_load(&up->servers[i].addresses);
+    unsigned n = up->conf->n_servers;
+    size_t bytes = (n * sizeof(*up->loads) + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
 
-        while (at) {
-            struct upstream_addresses *older = at->older;
-
-            free(at);
-            at = older;
-        }
-    }
-    free(up->servers);
-}
-
-static int upstream_open_servers(struct upstream *up, const struct upstream_conf *conf)
-{
-    up->servers = calloc(conf->n_servers, sizeof(*up->servers));
-    if (!up->servers)
+    up->servers = calloc(n, sizeof(*up->servers));
+    up->loads = aligned_alloc(CACHE_LINE_BYTES, bytes * CACHE_LINE_BYTES);
+    if (!up->servers || !up->loads)
         return -ENOMEM;
-    for (unsigned i = 0; i < conf->n_servers; i++) {
-        const struct upstream_server_conf *server = &conf->servers[i];
-        int rc = 0;
+    for (unsigned i = 0; i < n; i++) {
+        int rc = upstream_open_server(up, i);
 
-        up->servers[i].conf = server;
-        if (server->n_addresses > 0)
-            rc = upstream_set_addresses(&up->servers[i], server->addresses, server->n_addresses);
-        if (rc < 0) {
-            upstream_close_servers(up);
+        if (rc < 0)
             return rc;
-        }
     }
     return 0;
 }
 
-int upstream_create(struct upstream **out, const struct upstream_conf *conf)
+static int upstream_open_balancer(struct upstream *up)
+{
+    const struct upstream_conf *conf = up->conf;
+    struct endpoint **list = calloc(conf->n_servers, sizeof(struct endpoint *));
+    struct balancer_conf balancer = {.kind = conf->balance,
+                                     .n_endpoints = conf->n_servers,
+                                     .hash_balance_factor = conf->hash_balance_factor,
+                                     .panic_threshold = conf->panic_threshold,
+                                     .slow_start_ns = conf->slow_start_ns};
+    int rc;
+
+    if (!list)
+        return -ENOMEM;
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        list[i] = &up->servers[i].endpoint;
+    balancer.endpoints = list;
+    rc = balancer_create(&up->balancer, &balancer);
+    free(list);
+    return rc;
+}
+
+int upstream_create(struct upstream **out, const struct upstream_conf *conf,
+                    struct loop_group *workers)
 {
     struct upstream *up = calloc(1, sizeof(*up));
     int rc;
@@ -66,70 +76,84 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf)
     if (!up)
         return -ENOMEM;
     up->conf = conf;
-    rc = upstream_open_servers(up, conf);
-    if (rc < 0)
-        goto err_free;
-    rc = upstream_init_balancer(up, conf);
-    if (rc < 0)
-        goto err_servers;
+    up->workers = workers;
+    ejection_group_init(&up->ejection, &conf->ejection, conf->n_servers);
+    rc = upstream_open_servers(up);
+    if (rc == 0)
+        rc = upstream_open_balancer(up);
+    if (rc < 0) {
+        upstream_destroy(up);
+        return rc;
+    }
     *out = up;
     return 0;
-
-err_servers:
-    upstream_close_servers(up);
-err_free:
-    free(up);
-    return rc;
 }
 
 void upstream_destroy(struct upstream *up)
 {
     if (!up)
         return;
-    balancer_close(&up->balancer);
-    upstream_close_servers(up);
+    balancer_destroy(up->balancer);
+    for (unsigned i = 0; up->servers && i < up->conf->n_servers; i++)
+        endpoint_close(&up->servers[i].endpoint);
+    free(up->servers);
+    free(up->loads);
     free(up);
 }
 
-const struct upstream_addresses *upstream_addresses(const struct upstream_server *server)
+/* Servers whose time out is over are back from now on. */
+static void upstream_sweep(struct upstream *up, int64_t now_ns)
 {
-    return atomic_load_explicit(&server->addresses, memory_order_acquire);
+    ejection_sweep_begin(&up->ejection);
+    for (unsigned i = 0; i < up->conf->n_servers; i++) {
+        struct upstream_server *server = &up->servers[i];
+
+        if (ejection_return(&up->ejection, &server->ejection, &server->endpoint, now_ns))
+            log_notice("upstream %s: server %s: is tried again", up->conf->name, server->conf->id);
+    }
 }
 
-static bool upstream_has_address(const struct upstream_addresses *at, const struct address *a)
+int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstream_server **out)
 {
-    for (unsigned i = 0; i < at->n; i++)
-        if (address_equal(&at->list[i], a))
-            return true;
-    return false;
+    struct endpoint *e;
+    int rc;
+
+    if (ejection_some_out(&up->ejection)) {
+        int64_t now_ns = clock_now_ns();
+
+        if (ejection_due(&up->ejection, now_ns))
+            upstream_sweep(up, now_ns);
+    }
+    rc = balancer_pick(up->balancer, walk, &e);
+    if (rc == 0)
+        *out = CONTAINER_OF(e, struct upstream_server, endpoint);
+    return rc;
 }
 
-/* No address is twice in either list, so that as many that are all there are all there are. */
-static bool upstream_is_at(const struct upstream_addresses *at, const struct address *list,
-                           unsigned n)
+static void upstream_failed(struct upstream *up, struct upstream_server *server)
 {
-    if (!at || at->n != n)
-        return false;
-    for (unsigned i = 0; i < n; i++)
-        if (!upstream_has_address(at, &list[i]))
-            return false;
-    return true;
+    int64_t out_ns =
+        ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns());
+
+    if (out_ns > 0)
+        log_warning("upstream %s: server %s: is left out for %g s: %u sessions in a row failed",
+                    up->conf->name, server->conf->id, (double)out_ns / NS_PER_S,
+                    up->conf->ejection.failures);
 }
 
-int upstream_set_addresses(struct upstream_server *server, const struct address *list, unsigned n)
+void upstream_leave(struct upstream *up, struct upstream_server *server,
+                    enum upstream_outcome outcome)
 {
-    struct upstream_addresses *now = atomic_load_explicit(&server->addresses, memory_order_relaxed);
-    struct upstream_addresses *next;
+    switch (outcome) {
+    case UPSTREAM_WORKED: ejection_worked(&server->ejection); break;
+    case UPSTREAM_FAILED: upstream_failed(up, server); break;
+    case UPSTREAM_UNKNOWN: break;
+    }
+    endpoint_leave(&server->endpoint);
+}
 
-    MUST(n > 0);
-    if (upstream_is_at(now, list, n))
-        return 0;
-    next = malloc(sizeof(*next) + n * sizeof(*list));
-    if (!next)
-        return -ENOMEM;
-    next->older = now;
-    next->n = n;
-    memcpy(next->list, list, n * sizeof(*list));
-    atomic_store_explicit(&server->addresses, next, memory_order_release); /* see note: addresses */
-    return 0;
+int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
+                           const struct address *list, unsigned n)
+{
+    return endpoint_set_addresses(&server->endpoint, up->workers, list, n);
 }

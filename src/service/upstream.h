@@ -1,8 +1,10 @@
 /*
  * service/upstream: a named group of servers that a proxy connects to.
  *
- * The group is built once from its configuration and then read by every worker; what changes while they run is all
- * atomics: the balancer's counter, the log limits, and where a server with a host name is.
+ * The group is built once from its configuration and then used by every worker; what changes while they run is all
+ * atomics: what the balancer reads and counts, what is held against a server, and where one with a host name is.
+ *
+ *   upstream_pick -> the session connects, and stays -> upstream_leave, with what became of it
  */
 #ifndef SERVICE_UPSTREAM_H
 #define SERVICE_UPSTREAM_H
@@ -15,14 +17,17 @@
 #include "base/must.h"
 #include "net/address.h"
 #include "service/balancer.h"
+#include "service/ejection.h"
+#include "service/endpoint.h"
 
-/* One server line: `server.ID = ADDRESS [weight=N] [backup]`. */
+/* One server line: `server.ID = ADDRESS [weight=N] [max_connections=N] [backup]`. */
 struct upstream_server_conf {
     const char *id;
     const char *address_text;  /* as written */
     struct address *addresses; /* what can be known of it without asking a name service */
     unsigned n_addresses;      /* 0: a host name */
     unsigned weight;           /* 1 to 256 */
+    unsigned max_connections;  /* 0: any number */
     bool backup;
 };
 
@@ -30,26 +35,21 @@ struct upstream_conf {
     const char *name;
     struct upstream_server_conf *servers;
     unsigned n_servers;
-    int64_t connect_timeout_ns; /* one deadline for all addresses of a server */
-    unsigned retries;           /* other servers to try after the first */
-};
-
-/* Where a server is, in the order to try; immutable once it is published. */
-struct upstream_addresses {
-    struct upstream_addresses *older; /* what it took the place of */
-    unsigned n;                       /* at least 1 */
-    struct address list[];
+    enum balancer_kind balance;
+    unsigned hash_balance_factor; /* percent; 0: unbounded */
+    unsigned panic_threshold;     /* percent; 0: never */
+    int64_t slow_start_ns;        /* 0: none */
+    int64_t connect_timeout_ns;   /* one deadline for all addresses of a server */
+    int64_t retry_timeout_ns;     /* one deadline for all servers; 0: none */
+    unsigned retries;             /* other servers to try after the first */
+    struct ejection_conf ejection;
+    int64_t resolve_interval_ns; /* 0: what is known stays */
 };
 
 struct upstream_server {
     const struct upstream_server_conf *conf;
-    /*
-     * note: addresses. Published with release by the one who looks the name up, read with acquire by every worker. A
-     * session uses what it has read for as long as it connects, so what was replaced is kept until upstream_destroy().
-     * The same answer again replaces nothing, and a name that is known is not asked for again; whoever changes that
-     * must know when the last session has let go of the old ones.
-     */
-    _Atomic(struct upstream_addresses *) addresses; /* NULL: a host name that is not known yet */
+    struct endpoint endpoint;
+    struct ejection ejection;
     struct log_limit log_limit;
 };
 
@@ -57,39 +57,63 @@ struct upstream {
     const struct upstream_conf *conf;
     struct upstream_server
         *servers; /* conf->n_servers of them, in the order of the configuration */
-    struct balancer balancer;
+    struct loop_group *workers;
+    struct balancer *balancer;
+    struct ejection_group ejection;
+    _Atomic uint32_t *loads; /* of the servers; see note: load in endpoint.h */
+    _Atomic uint32_t load;   /* all sessions */
+    struct log_limit log_limit;
+};
+
+/* What became of a session at a server. */
+enum upstream_outcome {
+    UPSTREAM_WORKED,
+    UPSTREAM_FAILED, /* no connection, or a reset before the first byte */
+    UPSTREAM_UNKNOWN /* it ended for another reason before it was known */
 };
 
 /*
- * upstream_create(out, conf):
+ * upstream_create(out, conf, workers):
  * Build the group.
  *
  * Thread: before start
- * Owns:   ${conf} is borrowed and must outlive the group
+ * Owns:   ${conf}, and the loops that will use the group (NULL: tests), are borrowed and must outlive it
  * Errors: 0; -ENOMEM
  */
-int upstream_create(struct upstream **out, const struct upstream_conf *conf) MUST_CHECK;
+int upstream_create(struct upstream **out, const struct upstream_conf *conf,
+                    struct loop_group *workers) MUST_CHECK;
 
 /*
- * upstream_addresses(server):
- * Where ${server} is now; NULL when its name is not known yet.
+ * upstream_pick(up, walk, out):
+ * The server for a session, one that ${walk} has not tried.
  *
  * Thread: any
- * Owns:   nothing; what it gives stays as it is until upstream_destroy()
- * Errors: NULL
+ * Owns:   the caller calls upstream_leave()
+ * Errors: as balancer_pick()
  */
-const struct upstream_addresses *upstream_addresses(const struct upstream_server *server);
+int upstream_pick(struct upstream *up, struct balancer_walk *walk,
+                  struct upstream_server **out) MUST_CHECK;
 
 /*
- * upstream_set_addresses(server, list, n):
- * From now on ${server} is at these ${n} > 0 addresses. Nothing happens if it is at the same already, in any order.
+ * upstream_leave(up, server, outcome):
+ * A session that was sent to ${server} has ended there.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_leave(struct upstream *up, struct upstream_server *server,
+                    enum upstream_outcome outcome);
+
+/*
+ * upstream_set_addresses(up, server, list, n):
+ * endpoint_set_addresses() for ${server}.
  *
  * Thread: one at a time for each server
  * Owns:   ${list} is copied
- * Errors: 0; -ENOMEM (nothing changed)
+ * Errors: as endpoint_set_addresses()
  */
-int upstream_set_addresses(struct upstream_server *server, const struct address *list,
-                           unsigned n) MUST_CHECK;
+int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
+                           const struct address *list, unsigned n) MUST_CHECK;
 
 /*
  * upstream_destroy(up):

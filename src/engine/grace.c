@@ -1,0 +1,80 @@
+/* engine/grace: see grace.h. */
+#include "engine/grace.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "engine/loop.h"
+
+struct grace_visit {
+    struct task task;
+    struct grace *grace;
+};
+
+struct grace {
+    struct loop_group *group;
+    void (*over)(void *cookie);
+    void *cookie;
+    /* Visits that have not come back, and grace_begin() itself. Acquire and release: the last one frees what all read. */
+    atomic_uint left;
+    struct grace_visit visits[];
+};
+
+static void grace_release(struct grace *gr)
+{
+    if (atomic_fetch_sub_explicit(&gr->left, 1, memory_order_acq_rel) > 1)
+        return;
+    gr->over(gr->cookie);
+    free(gr);
+}
+
+/* Run in a later turn than any that read the old pointer, or dropped after the loop's last one. */
+static void grace_visit_end(struct task *t)
+{
+    grace_release(CONTAINER_OF(t, struct grace_visit, task)->grace);
+}
+
+static const struct task_type grace_visit_type = {
+    .name = "end of a grace period", .run = grace_visit_end, .drop = grace_visit_end};
+
+int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *cookie), void *cookie)
+{
+    unsigned n = loop_group_size(g);
+    struct grace *gr = calloc(1, sizeof(*gr) + n * sizeof(gr->visits[0]));
+
+    if (!gr)
+        return -ENOMEM;
+    gr->group = g;
+    gr->over = over;
+    gr->cookie = cookie;
+    for (unsigned i = 0; i < n; i++)
+        gr->visits[i] = (struct grace_visit){.task.type = &grace_visit_type, .grace = gr};
+    *out = gr;
+    return 0;
+}
+
+void grace_begin(struct grace *gr)
+{
+    unsigned n = loop_group_size(gr->group);
+
+    atomic_init(&gr->left, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        struct loop *l = loop_group_at(gr->group, i);
+
+        /*
+         * A loop that gets its thread after this look reads the new pointer: both are sequentially consistent, and the
+         * thread comes after its state. One that has ended refuses the task, and reads nothing any more.
+         */
+        if (loop_state(l) == LOOP_NOT_STARTED ||
+            loop_submit(l, LOOP_CONTROL, &gr->visits[i].task) < 0)
+            grace_release(gr);
+    }
+    grace_release(gr);
+}
+
+void grace_destroy(struct grace *gr)
+{
+    free(gr);
+}
