@@ -12,7 +12,7 @@
 #include "server/listener.h"
 #include "service/upstream.h"
 
-#define BLANKS     " \t"
+#define BLANKS          " \t"
 #define MAX_CONNECTIONS 1000000
 
 #define QUOTE(text) quote_text(&(struct quote){{0}}, (text))

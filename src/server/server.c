@@ -140,8 +140,7 @@ static int server_create_upstreams(struct server *sv)
     if (!sv->upstreams)
         return -ENOMEM;
     for (unsigned i = 0; i < sv->conf->n_upstreams; i++) {
-        int rc = upstream_create(&sv->upstreams[i], &sv->conf->upstreams[i],
-                                 sv->threads.workers);
+        int rc = upstream_create(&sv->upstreams[i], &sv->conf->upstreams[i], sv->threads.workers);
 
         if (rc < 0)
             return rc;

@@ -28,10 +28,10 @@
 enum balancer_kind {
     BALANCER_ROUND_ROBIN,       /* smooth weighted */
     BALANCER_LEAST_CONNECTIONS, /* fewest sessions for their weight; of equals in turn */
-    BALANCER_RANDOM,            /* of two that are drawn by weight the one with fewer sessions for its weight */
-    BALANCER_SOURCE_HASH,       /* the client's address on a consistent ring, with bounded load */
-    BALANCER_MAGLEV,            /* the client's address in a Maglev table */
-    BALANCER_FIRST              /* the first that has room */
+    BALANCER_RANDOM, /* of two that are drawn by weight the one with fewer sessions for its weight */
+    BALANCER_SOURCE_HASH, /* the client's address on a consistent ring, with bounded load */
+    BALANCER_MAGLEV,      /* the client's address in a Maglev table */
+    BALANCER_FIRST        /* the first that has room */
 };
 
 struct balancer;
@@ -40,9 +40,10 @@ struct balancer_conf {
     enum balancer_kind kind;
     struct endpoint *const *endpoints; /* in the order of the configuration; copied */
     unsigned n_endpoints;
-    unsigned hash_balance_factor; /* SOURCE_HASH: percent of its share that an endpoint may have; 0: unbounded */
-    unsigned panic_threshold;     /* percent of the non-backups that must be fit; 0: never panic */
-    int64_t slow_start_ns;        /* how long ENDPOINT_WARMING lasts */
+    unsigned
+        hash_balance_factor; /* SOURCE_HASH: percent of its share that an endpoint may have; 0: unbounded */
+    unsigned panic_threshold; /* percent of the non-backups that must be fit; 0: never panic */
+    int64_t slow_start_ns;    /* how long ENDPOINT_WARMING lasts */
 };
 
 /* What one session has tried. */

@@ -100,7 +100,8 @@ void ejection_sweep_begin(struct ejection_group *g)
     (void)atomic_exchange_explicit(&g->next_return_at_ns, CLOCK_NEVER, memory_order_acquire);
 }
 
-bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoint *e, int64_t now_ns)
+bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoint *e,
+                     int64_t now_ns)
 {
     int64_t at_ns = atomic_load_explicit(&x->returns_at_ns, memory_order_relaxed);
 

@@ -29,7 +29,8 @@ struct ejection_group {
     const struct ejection_conf *conf;
     unsigned n_endpoints;
     atomic_uint n_out;
-    _Atomic int64_t next_return_at_ns; /* no endpoint returns before; CLOCK_NEVER when none is out */
+    _Atomic int64_t
+        next_return_at_ns; /* no endpoint returns before; CLOCK_NEVER when none is out */
 };
 
 /* Of an endpoint. Whoever sets the mark owns the fields below `failures` until it is removed. */

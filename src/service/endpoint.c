@@ -9,7 +9,8 @@
 
 int endpoint_enter(struct endpoint *e)
 {
-    uint32_t load = atomic_fetch_add_explicit(e->load, 1, memory_order_relaxed);
+    /* Acquire: what made it fit was before endpoint_unmark(), its addresses among it. */
+    uint32_t load = atomic_fetch_add_explicit(e->load, 1, memory_order_acquire);
 
     if (e->max_connections > 0 && (load & ENDPOINT_COUNT_MASK) >= e->max_connections) {
         atomic_fetch_sub_explicit(e->load, 1, memory_order_relaxed);
@@ -34,7 +35,7 @@ bool endpoint_mark(struct endpoint *e, enum endpoint_mark mark)
 
 bool endpoint_unmark(struct endpoint *e, enum endpoint_mark mark)
 {
-    return (atomic_fetch_and_explicit(e->load, ~(uint32_t)mark, memory_order_relaxed) & mark) != 0;
+    return (atomic_fetch_and_explicit(e->load, ~(uint32_t)mark, memory_order_release) & mark) != 0;
 }
 
 static bool endpoint_has_address(const struct endpoint_addresses *at, const struct address *a)

@@ -25,6 +25,7 @@ struct proxy {
     struct session session;
     struct connector connector;
     struct balancer_walk walk;
+    struct wait_ticket *ticket;           /* while every server is full */
     struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
     struct endpoint_addresses *addresses; /* of `at`, while it connects */
     int64_t give_up_at_ns;                /* trying servers */
@@ -82,6 +83,7 @@ static int proxy_create(struct session **out, const struct service *service)
     if (!p)
         return -ENOMEM;
     session_init(&p->session, service);
+    p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
     *out = &p->session;
@@ -115,22 +117,27 @@ static void proxy_log_failure(const struct proxy *p, const char *why, const char
         suppressed);
 }
 
-static const char *proxy_none_text(const struct proxy *p, int rc)
+static const char *proxy_none_text(const struct proxy *p, int error)
 {
-    if (rc == -EBUSY)
-        return "every server has as many connections as it may have";
-    return p->walk.n_tried > 0 ? "no server is left to try" : "no server can be used";
+    switch (error) {
+    case -EBUSY: return "every server has as many connections as it may have";
+    case -ENOBUFS: return "as many clients wait for a server as may";
+    case -ETIMEDOUT: return "no server had room for another connection in time";
+    case -ENOMEM: return "out of memory";
+    default: return p->walk.n_tried > 0 ? "no server is left to try" : "no server can be used";
+    }
 }
 
-/* No server: the client is reset. */
-static void proxy_log_none(const struct proxy *p, int rc)
+/* There is none for this client, which is reset. */
+static void proxy_no_server(struct proxy *p, int error)
 {
     struct upstream *up = proxy_upstream(p);
     unsigned suppressed;
 
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         log_warning("upstream %s: %s, the client is reset (%u more such lines held back)",
-                    up->conf->name, proxy_none_text(p, rc), suppressed);
+                    up->conf->name, proxy_none_text(p, error), suppressed);
+    session_abort(&p->session, SESSION_NO_SERVER);
 }
 
 static int64_t proxy_time_left_ns(const struct proxy *p)
@@ -149,25 +156,41 @@ static bool proxy_may_retry(const struct proxy *p)
            (conf->retry_timeout_ns == 0 || proxy_time_left_ns(p) > 0);
 }
 
-/* Send the session to the next server. */
+/* It was sent to a server, whose addresses are known: before that it is ENDPOINT_ABSENT. */
+static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
+{
+    p->at = server;
+    p->addresses = endpoint_use_addresses(&server->endpoint);
+    MUST(p->addresses);
+    connector_start(&p->connector, p->addresses->list, p->addresses->n, proxy_time_left_ns(p));
+}
+
+static void proxy_waited(void *cookie, struct endpoint *e, int error)
+{
+    struct proxy *p = cookie;
+
+    p->ticket = NULL;
+    if (e)
+        proxy_connect_to(p, upstream_server_of(e));
+    else
+        proxy_no_server(p, error);
+}
+
+/* Send the session to the next server, or have it wait for one. */
 static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
-    int rc;
+    struct upstream_server *server;
+    int rc = upstream_pick(up, &p->walk, &server);
 
-    do {
-        rc = upstream_pick(up, &p->walk, &p->at);
-        if (rc < 0) {
-            p->at = NULL;
-            proxy_log_none(p, rc);
-            session_abort(&p->session, SESSION_NO_SERVER);
-            return;
-        }
-        p->addresses = endpoint_use_addresses(&p->at->endpoint);
-        if (!p->addresses)
-            proxy_leave(p, UPSTREAM_UNKNOWN);
-    } while (!p->addresses);
-    connector_start(&p->connector, p->addresses->list, p->addresses->n, proxy_time_left_ns(p));
+    if (rc == 0) {
+        proxy_connect_to(p, server);
+        return;
+    }
+    if (rc == -EBUSY && up->conf->queue_length > 0)
+        rc = wait_queue_join(&up->waiting, &p->ticket, &p->walk, proxy_waited, p);
+    if (rc < 0)
+        proxy_no_server(p, rc);
 }
 
 /* We ran out of something: no other server would fare better. */
@@ -181,8 +204,7 @@ static void proxy_failed(struct proxy *p, int error)
     bool is_local = proxy_error_is_local(error);
     bool again = !is_local && proxy_may_retry(p);
 
-    proxy_log_failure(p, strerror(-error),
-                      again ? "trying another server" : "the client is reset");
+    proxy_log_failure(p, strerror(-error), again ? "trying another server" : "the client is reset");
     proxy_leave(p, is_local ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED);
     if (again)
         proxy_connect(p);
@@ -244,9 +266,14 @@ static void proxy_start(struct session *s)
 
 static void proxy_cancel(struct session *s)
 {
+    struct proxy *p = proxy_of(s);
+
     s->connecting = false;
-    connector_cancel(&proxy_of(s)->connector);
-    proxy_release_addresses(proxy_of(s));
+    if (p->ticket)
+        wait_queue_leave(p->ticket);
+    p->ticket = NULL;
+    connector_cancel(&p->connector);
+    proxy_release_addresses(p);
 }
 
 static const char *proxy_peer_name(const struct session *s)

@@ -112,10 +112,11 @@ static void resolver_log_failure(const struct resolver_name *name, int error)
 {
     const struct upstream_server_conf *server = name->server->conf;
 
-    log_warning("upstream %s: server %s (%s): cannot look up the name: %s; %strying again every %g s",
-                name->upstream->conf->name, server->id, server->address_text,
-                resolver_error_text(error), name->known ? "what was known stays; " : "",
-                (double)name->resolver->conf.retry_ns / NS_PER_S);
+    log_warning(
+        "upstream %s: server %s (%s): cannot look up the name: %s; %strying again every %g s",
+        name->upstream->conf->name, server->id, server->address_text, resolver_error_text(error),
+        name->known ? "what was known stays; " : "",
+        (double)name->resolver->conf.retry_ns / NS_PER_S);
 }
 
 /* When it is to be looked up again; 0: never. */
@@ -145,7 +146,8 @@ static void resolver_run_answer(struct task *t)
     struct resolver_name *name = CONTAINER_OF(t, struct resolver_name, answer);
     int64_t delay_ns = resolver_answer(name);
 
-    if (delay_ns > 0 && executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) < 0)
+    if (delay_ns > 0 &&
+        executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) < 0)
         promise_cancel(&name->answered); /* it has ended */
 }
 
@@ -170,8 +172,7 @@ static unsigned resolver_count(const struct resolver_conf *conf)
     return n;
 }
 
-static void resolver_add(struct resolver *r, struct upstream *up,
-                         struct upstream_server *server)
+static void resolver_add(struct resolver *r, struct upstream *up, struct upstream_server *server)
 {
     struct resolver_name *name = &r->names[r->n_names++];
 

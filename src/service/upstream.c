@@ -23,6 +23,7 @@ static int upstream_open_server(struct upstream *up, unsigned i)
     server->endpoint.load = &up->loads[i];
     server->endpoint.group_load = &up->load;
     atomic_init(&up->loads[i], ENDPOINT_ABSENT);
+    up->bounded |= conf->max_connections > 0;
     if (conf->n_addresses == 0)
         return 0;
     return endpoint_set_addresses(&server->endpoint, NULL, conf->addresses, conf->n_addresses);
@@ -64,6 +65,8 @@ static int upstream_open_balancer(struct upstream *up)
     balancer.endpoints = list;
     rc = balancer_create(&up->balancer, &balancer);
     free(list);
+    if (rc == 0)
+        wait_queue_init(&up->waiting, up->balancer, conf->queue_length, conf->queue_timeout_ns);
     return rc;
 }
 
@@ -93,6 +96,8 @@ void upstream_destroy(struct upstream *up)
 {
     if (!up)
         return;
+    if (up->balancer)
+        wait_queue_close(&up->waiting);
     balancer_destroy(up->balancer);
     for (unsigned i = 0; up->servers && i < up->conf->n_servers; i++)
         endpoint_close(&up->servers[i].endpoint);
@@ -118,6 +123,8 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
     struct endpoint *e;
     int rc;
 
+    if (up->bounded && wait_queue_length(&up->waiting) > 0)
+        return -EBUSY;
     if (ejection_some_out(&up->ejection)) {
         int64_t now_ns = clock_now_ns();
 
@@ -126,7 +133,7 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
     }
     rc = balancer_pick(up->balancer, walk, &e);
     if (rc == 0)
-        *out = CONTAINER_OF(e, struct upstream_server, endpoint);
+        *out = upstream_server_of(e);
     return rc;
 }
 
@@ -150,6 +157,8 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
     case UPSTREAM_UNKNOWN: break;
     }
     endpoint_leave(&server->endpoint);
+    if (up->bounded)
+        wait_queue_serve(&up->waiting);
 }
 
 int upstream_set_addresses(struct upstream *up, struct upstream_server *server,

@@ -19,6 +19,7 @@
 #include "service/balancer.h"
 #include "service/ejection.h"
 #include "service/endpoint.h"
+#include "service/wait_queue.h"
 
 /* One server line: `server.ID = ADDRESS [weight=N] [max_connections=N] [backup]`. */
 struct upstream_server_conf {
@@ -43,6 +44,8 @@ struct upstream_conf {
     int64_t retry_timeout_ns;     /* one deadline for all servers; 0: none */
     unsigned retries;             /* other servers to try after the first */
     struct ejection_conf ejection;
+    unsigned queue_length; /* 0: nobody waits */
+    int64_t queue_timeout_ns;
     int64_t resolve_interval_ns; /* 0: what is known stays */
 };
 
@@ -60,6 +63,8 @@ struct upstream {
     struct loop_group *workers;
     struct balancer *balancer;
     struct ejection_group ejection;
+    struct wait_queue waiting;
+    bool bounded;            /* some server has max_connections */
     _Atomic uint32_t *loads; /* of the servers; see note: load in endpoint.h */
     _Atomic uint32_t load;   /* all sessions */
     struct log_limit log_limit;
@@ -89,10 +94,22 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  *
  * Thread: any
  * Owns:   the caller calls upstream_leave()
- * Errors: as balancer_pick()
+ * Errors: as balancer_pick(); -EBUSY also when others wait in upstream.waiting
  */
 int upstream_pick(struct upstream *up, struct balancer_walk *walk,
                   struct upstream_server **out) MUST_CHECK;
+
+/*
+ * upstream_server_of(e):
+ * The server whose endpoint ${e} is.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline struct upstream_server *upstream_server_of(struct endpoint *e)
+{
+    return CONTAINER_OF(e, struct upstream_server, endpoint);
+}
 
 /*
  * upstream_leave(up, server, outcome):
