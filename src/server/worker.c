@@ -123,6 +123,24 @@ void worker_drain(struct worker *w)
         return; /* it has ended, and its sessions with it */
 }
 
+bool worker_evict(struct worker *w, const struct upstream_server *server, unsigned max)
+{
+    unsigned n = 0;
+
+    MUST(loop_is_current(w->owner.net->loop));
+    list_for_each (node, &w->sessions) {
+        struct session *s = LIST_ENTRY(node, struct session, link);
+
+        if (s->ending || !s->service->ops->is_at || !s->service->ops->is_at(s, server))
+            continue;
+        if (n == max)
+            return true;
+        session_abort(s, SESSION_SERVER_DOWN);
+        n++;
+    }
+    return false;
+}
+
 void worker_destroy(struct worker *w)
 {
     if (!w)

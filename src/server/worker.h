@@ -11,6 +11,7 @@
 
 struct loop;
 struct session;
+struct upstream_server;
 struct worker;
 
 /* What a worker needs of the server around it. */
@@ -49,6 +50,15 @@ int worker_hand_over(struct loop *loop, struct session *s) MUST_CHECK;
  * Errors: none
  */
 void worker_drain(struct worker *w);
+
+/*
+ * worker_evict(w, server, max):
+ * Abort up to ${max} sessions that are at ${server}. True when there may be more.
+ *
+ * Thread: loop of ${w}
+ * Errors: none
+ */
+bool worker_evict(struct worker *w, const struct upstream_server *server, unsigned max);
 
 /*
  * worker_destroy(w):

@@ -283,10 +283,16 @@ static const char *proxy_peer_name(const struct session *s)
     return p->at ? p->at->conf->id : NULL;
 }
 
+static bool proxy_is_at(const struct session *s, const struct upstream_server *server)
+{
+    return proxy_of(s)->at == server;
+}
+
 const struct service_ops proxy_ops = {.name = "proxy",
                                       .descriptors = 2,
                                       .create = proxy_create,
                                       .start = proxy_start,
                                       .cancel = proxy_cancel,
                                       .peer_name = proxy_peer_name,
+                                      .is_at = proxy_is_at,
                                       .free = proxy_free};

@@ -21,6 +21,7 @@ const char *session_reason_text(enum session_reason reason)
         [SESSION_HALF_CLOSE] = "half-close timeout",
         [SESSION_LINGER] = "linger timeout",
         [SESSION_DRAIN] = "drain",
+        [SESSION_SERVER_DOWN] = "server down",
         [SESSION_STOP] = "stop",
         [SESSION_ERROR] = "error",
     };

@@ -47,6 +47,7 @@ enum session_reason {
     SESSION_HALF_CLOSE,
     SESSION_LINGER,
     SESSION_DRAIN,
+    SESSION_SERVER_DOWN,
     SESSION_STOP,
     SESSION_ERROR
 };
@@ -74,6 +75,8 @@ struct service_ops {
     bool (*finished)(const struct session *s);
     /* Whom the second leg leads to, for logs. NULL: there is no second leg. */
     const char *(*peer_name)(const struct session *s);
+    /* Is it connected, or connecting, to ${server}? NULL: never. */
+    bool (*is_at)(const struct session *s, const struct upstream_server *server);
     /* Free the memory that create() took. */
     void (*free)(struct session *s);
 };

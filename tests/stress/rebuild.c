@@ -277,7 +277,7 @@ static int reserve(struct address *a)
 
 static void open_doors(void)
 {
-    STRESS_CHECK(upstream_create(&upstream, &upstream_conf) == 0);
+    STRESS_CHECK(upstream_create(&upstream, &upstream_conf, workers) == 0);
     for (unsigned i = 0; i < DOORS; i++) {
         struct listener_env env = {.boss = boss,
                                    .accept_batch = 16,

@@ -179,7 +179,10 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
                            "rebuild_threshold = 512\nstall_threshold = 500ms\n"
                            "cpu_affinity = off\n\n"
                            "[upstream u]\nserver.b = @b\nserver.a = @a\nbalance = round_robin\n"
-                           "connect_timeout = 5s\nretries = 3\n");
+                           "hash_balance_factor = 125\npanic_threshold = 0\nslow_start = 0\n"
+                           "connect_timeout = 5s\nretries = 3\nretry_timeout = 0\n"
+                           "eject_failures = 5\neject_time = 10s\neject_time_max = 5m\n"
+                           "eject_max = 50\nresolve_interval = 30s\n");
     free(text);
 }
 END_TEST

@@ -32,7 +32,7 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_INFO);
     before = process_descriptors();
     listening = sockets_listen(&address, 64);
-    ck_assert_int_eq(upstream_create(&upstream, &conf), 0);
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
     host_open(&host, &proxy_ops, upstream);
     client = server = -1;
 }

@@ -49,7 +49,7 @@ static void setup(void)
 static void open_upstream(unsigned n)
 {
     conf.n_servers = n;
-    ck_assert_int_eq(upstream_create(&upstream, &conf), 0);
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
     host_open(&host, &proxy_ops, upstream);
 }
 

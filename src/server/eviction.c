@@ -1,0 +1,98 @@
+/* server/eviction: see eviction.h. */
+#include "server/eviction.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "engine/loop_group.h"
+#include "server/worker.h"
+
+struct eviction_part {
+    struct timed tick;
+    struct eviction *eviction;
+    struct loop *loop;
+    struct worker *worker;
+};
+
+struct eviction {
+    const struct upstream_server *server;
+    unsigned max_each_tick;
+    int64_t tick_ns;
+    atomic_uint parts_left; /* and one for eviction_begin(); the last one frees */
+    struct eviction_part parts[];
+};
+
+static void eviction_release(struct eviction *ev)
+{
+    if (atomic_fetch_sub_explicit(&ev->parts_left, 1, memory_order_acq_rel) == 1)
+        free(ev);
+}
+
+static struct eviction_part *eviction_part_of(struct task *t)
+{
+    return CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct eviction_part, tick);
+}
+
+static void eviction_run_tick(struct task *t)
+{
+    struct eviction_part *part = eviction_part_of(t);
+    struct eviction *ev = part->eviction;
+
+    if (worker_evict(part->worker, ev->server, ev->max_each_tick))
+        loop_schedule(part->loop, &part->tick, ev->tick_ns);
+    else
+        eviction_release(ev);
+}
+
+static void eviction_drop_tick(struct task *t)
+{
+    eviction_release(eviction_part_of(t)->eviction); /* its worker has ended, with all sessions */
+}
+
+static const struct task_type eviction_tick_type = {
+    .name = "end sessions of a server", .run = eviction_run_tick, .drop = eviction_drop_tick};
+
+/* Of the rate, what one worker does in a tick, and how long the ticks have to be for that. */
+static void eviction_pace(struct eviction *ev, const struct eviction_conf *conf, unsigned n)
+{
+    uint64_t each = (uint64_t)conf->rate * EVICTION_TICK_NS / NS_PER_S / n;
+
+    ev->tick_ns = EVICTION_TICK_NS;
+    if (conf->rate == 0) {
+        ev->max_each_tick = UINT32_MAX;
+    } else if (each > 0) {
+        ev->max_each_tick = (unsigned)each;
+    } else {
+        ev->max_each_tick = 1;
+        ev->tick_ns = NS_PER_S * n / conf->rate;
+    }
+}
+
+int eviction_begin(const struct eviction_conf *conf)
+{
+    unsigned n = loop_group_size(conf->loops);
+    struct eviction *ev = calloc(1, sizeof(*ev) + n * sizeof(ev->parts[0]));
+
+    if (!ev)
+        return -ENOMEM;
+    ev->server = conf->server;
+    eviction_pace(ev, conf, n);
+    atomic_init(&ev->parts_left, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        struct eviction_part *part = &ev->parts[i];
+
+        part->eviction = ev;
+        part->loop = loop_group_at(conf->loops, i);
+        part->worker = conf->workers[i];
+        timed_init(&part->tick, &eviction_tick_type);
+        /* One without a thread has no sessions, and one that has ended neither. */
+        if (loop_state(part->loop) == LOOP_NOT_STARTED ||
+            loop_submit_after(part->loop, &part->tick, 0, 0) < 0)
+            eviction_release(ev);
+    }
+    eviction_release(ev);
+    return 0;
+}
