@@ -7,7 +7,7 @@
  *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
  *                              ^------- next choice ------- no           (balancer_cycle, _ring, _maglev, ...)
  *
- * Backups are picked only when no other endpoint is fit. When too few are fit (panic) marks other than LEAVING are
+ * Backups are picked only when no other endpoint is fit. When too few are fit (panic) marks other than ABSENT are
  * ignored: to overload the few that are left would only take them down too.
  */
 #ifndef SERVICE_BALANCER_H

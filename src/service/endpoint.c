@@ -7,16 +7,27 @@
 
 #include "engine/grace.h"
 
+/* A compare-and-swap: to add first and take back later would let others find it full that is not. */
+static int endpoint_enter_bounded(struct endpoint *e)
+{
+    uint32_t load = atomic_load_explicit(e->load, memory_order_relaxed);
+
+    do
+        if ((load & ENDPOINT_COUNT_MASK) >= e->max_connections)
+            return -EBUSY;
+    while (!atomic_compare_exchange_weak_explicit(e->load, &load, load + 1, memory_order_acquire,
+                                                  memory_order_relaxed));
+    return 0;
+}
+
+/* Both ways in are an acquire: what made it fit was before endpoint_unmark(), its addresses among it. */
 int endpoint_enter(struct endpoint *e)
 {
-    /* Acquire: what made it fit was before endpoint_unmark(), its addresses among it. */
-    uint32_t load = atomic_fetch_add_explicit(e->load, 1, memory_order_acquire);
-
-    if (e->max_connections > 0 && (load & ENDPOINT_COUNT_MASK) >= e->max_connections) {
-        atomic_fetch_sub_explicit(e->load, 1, memory_order_relaxed);
+    if (e->max_connections == 0)
+        atomic_fetch_add_explicit(e->load, 1, memory_order_acquire);
+    else if (endpoint_enter_bounded(e) < 0)
         return -EBUSY;
-    }
-    atomic_fetch_add_explicit(e->group_load, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->group->load, 1, memory_order_relaxed);
     return 0;
 }
 
@@ -25,17 +36,30 @@ void endpoint_leave(struct endpoint *e)
     uint32_t load = atomic_fetch_sub_explicit(e->load, 1, memory_order_relaxed);
 
     MUST((load & ENDPOINT_COUNT_MASK) > 0);
-    atomic_fetch_sub_explicit(e->group_load, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&e->group->load, 1, memory_order_relaxed);
+}
+
+/* The marks were ${before} and are ${after}. */
+static bool endpoint_changed(struct endpoint *e, uint32_t before, uint32_t after)
+{
+    if (before == after)
+        return false;
+    atomic_fetch_add_explicit(&e->group->changes, 1, memory_order_release); /* see note: marks */
+    return true;
 }
 
 bool endpoint_mark(struct endpoint *e, enum endpoint_mark mark)
 {
-    return (atomic_fetch_or_explicit(e->load, mark, memory_order_relaxed) & mark) == 0;
+    uint32_t before = atomic_fetch_or_explicit(e->load, mark, memory_order_release);
+
+    return endpoint_changed(e, before, before | mark);
 }
 
 bool endpoint_unmark(struct endpoint *e, enum endpoint_mark mark)
 {
-    return (atomic_fetch_and_explicit(e->load, ~(uint32_t)mark, memory_order_release) & mark) != 0;
+    uint32_t before = atomic_fetch_and_explicit(e->load, ~(uint32_t)mark, memory_order_release);
+
+    return endpoint_changed(e, before, before & ~(uint32_t)mark);
 }
 
 static bool endpoint_has_address(const struct endpoint_addresses *at, const struct address *a)

@@ -41,6 +41,13 @@ struct endpoint_addresses {
     struct address list[];
 };
 
+/* What the endpoints of a group have in common. */
+struct endpoint_group {
+    _Atomic uint32_t load; /* sessions at all of them */
+    _Atomic uint32_t
+        changes; /* how often a mark of one of them has come or gone; see note: marks */
+};
+
 struct endpoint {
     const char *name; /* for logs */
     _Atomic(struct endpoint_addresses *)
@@ -51,12 +58,16 @@ struct endpoint {
     uint64_t hash; /* of what it is known by, so that keys find it again after a restart */
 
     /*
+     * note: marks. Setting or clearing one is a release, and so is counting it in `changes` right after: who sees the new
+     * count sees the mark, and who sees ENDPOINT_WARMING sees since when. What is known of a whole group (how many are fit)
+     * is thus worked out once for each change and not for each session.
+     *
      * note: load. The sessions that were sent there and have not ended (connecting ones among them), and the marks, in one
      * word. Those of a group lie side by side, so that looking at a thousand of them reads 4 KiB and not a thousand lines.
      */
     _Atomic uint32_t *load;
-    _Atomic uint32_t *group_load; /* all sessions of the group */
-    _Atomic int64_t warming_since_ns;
+    struct endpoint_group *group;
+    _Atomic int64_t warming_since_ns; /* to be written before ENDPOINT_WARMING is */
 };
 
 /*
@@ -78,7 +89,8 @@ static inline uint32_t endpoint_active(const struct endpoint *e)
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):
- * One session more is sent there, unless it has as many as it may have; one has ended.
+ * One session more is sent there, unless it has as many as it may have; one has ended. Nobody ever sees more of them than
+ * that, and no place that is free is refused because of one who is being refused.
  *
  * Thread: any
  * Errors: 0; -EBUSY (max_connections)

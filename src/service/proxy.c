@@ -246,7 +246,7 @@ static uint64_t proxy_key(const struct proxy *p)
     size_t len;
     const void *host = address_host(&p->session.peer, &len);
 
-    return host ? hash_bytes(host, len) : hash_mix((uintptr_t)p);
+    return host ? hash_stable(host, len) : hash_mix((uintptr_t)p);
 }
 
 static void proxy_start(struct session *s)

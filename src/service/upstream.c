@@ -19,9 +19,9 @@ static int upstream_open_server(struct upstream *up, unsigned i)
     server->endpoint.weight = conf->weight;
     server->endpoint.max_connections = conf->max_connections;
     server->endpoint.backup = conf->backup;
-    server->endpoint.hash = hash_bytes(conf->id, strlen(conf->id));
+    server->endpoint.hash = hash_stable(conf->id, strlen(conf->id));
     server->endpoint.load = &up->loads[i];
-    server->endpoint.group_load = &up->load;
+    server->endpoint.group = &up->group;
     atomic_init(&up->loads[i], ENDPOINT_ABSENT);
     up->bounded |= conf->max_connections > 0;
     if (conf->n_addresses == 0)

@@ -66,7 +66,7 @@ struct upstream {
     struct wait_queue waiting;
     bool bounded;            /* some server has max_connections */
     _Atomic uint32_t *loads; /* of the servers; see note: load in endpoint.h */
-    _Atomic uint32_t load;   /* all sessions */
+    struct endpoint_group group;
     struct log_limit log_limit;
 };
 
