@@ -109,7 +109,8 @@ static const struct task_type connector_timer_type = {
 
 static void connector_try(struct connector *c)
 {
-    int rc = sock_connect(&c->fd, &c->addresses[c->at]);
+    const struct address *a = &c->addresses[c->at];
+    int rc = c->unseen ? sock_connect_unseen(&c->fd, a) : sock_connect(&c->fd, a);
 
     if (rc == -EAGAIN) {
         connector_wait(c, CONNECTOR_AGAIN_NS);

@@ -9,6 +9,7 @@
 #define NET_CONNECTOR_H
 
 #include <ev.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -35,6 +36,7 @@ struct connector {
     unsigned at; /* the address being tried */
     int64_t deadline_at_ns;
     int64_t address_until_ns; /* this address' share of the time */
+    bool unseen;              /* sock_connect_unseen(); set before connector_start() */
     int fd;                   /* -1: not connecting */
     int error;                /* of the last address that failed, if there was a way to it */
 };

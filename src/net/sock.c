@@ -102,13 +102,11 @@ void sock_unlink(const struct address *a)
         (void)unlink(a->u.un.sun_path);
 }
 
-int sock_connect(int *out_fd, const struct address *a)
+/* Takes ${fd}: it is closed on error. */
+static int sock_begin_connect(int *out_fd, int fd, const struct address *a)
 {
-    int fd = sock_open(a), rc;
+    int rc = sock_set_nodelay(fd, a);
 
-    if (fd < 0)
-        return fd;
-    rc = sock_set_nodelay(fd, a);
     if (rc == 0 && connect(fd, &a->u.sa, a->len) < 0)
         rc = -errno;
     if (rc < 0 && rc != -EINPROGRESS) {
@@ -117,6 +115,24 @@ int sock_connect(int *out_fd, const struct address *a)
     }
     *out_fd = fd;
     return rc;
+}
+
+int sock_connect(int *out_fd, const struct address *a)
+{
+    int fd = sock_open(a);
+
+    return fd < 0 ? fd : sock_begin_connect(out_fd, fd, a);
+}
+
+int sock_connect_unseen(int *out_fd, const struct address *a)
+{
+    int fd = sock_open(a), off = 0;
+
+    if (fd < 0)
+        return fd;
+    if (!address_is_unix(a)) /* without it the server sees a client that resets: no harm */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
+    return sock_begin_connect(out_fd, fd, a);
 }
 
 void sock_close_reset(int fd)

@@ -48,6 +48,18 @@ void sock_unlink(const struct address *a);
 int sock_connect(int *out_fd, const struct address *a) MUST_CHECK;
 
 /*
+ * sock_connect_unseen(out_fd, a):
+ * As sock_connect(), to find out whether somebody listens there and no more. The acknowledgement that completes the
+ * handshake is held back until something is sent, or for some 40 ms: with sock_close_reset() before that, the server's
+ * accept(2) never tells of the connection. Of a unix socket it does.
+ *
+ * Thread: any
+ * Owns, Errors: as sock_connect()
+ * Source: HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7), TCP_QUICKACK
+ */
+int sock_connect_unseen(int *out_fd, const struct address *a) MUST_CHECK;
+
+/*
  * sock_close_reset(fd):
  * Close ${fd} so that its peer gets a reset: the connection is broken visibly.
  *

@@ -12,8 +12,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_group.h"
+#include "server/checks.h"
 #include "server/threads.h"
 #include "server/worker.h"
+#include "service/checker.h"
 #include "service/resolver.h"
 #include "service/session.h"
 
@@ -25,7 +27,7 @@
  * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
  * the limit clients wait in the kernel's queue instead of being accepted and then reset. Left aside are those open
  * when listening begins, some for what the process opens later (a log file, a socket to the service manager), what
- * lookups of host names open for a moment, and a pipe for each worker. When pipes run out bytes are copied.
+ * lookups of host names and health checks open for a moment, and a pipe for each worker. When pipes run out bytes are copied.
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
@@ -37,6 +39,7 @@ struct server {
     struct worker **worker; /* one for each worker loop */
     struct upstream **upstreams;
     struct resolver *resolver;
+    struct checks *checks;
     struct listener **listeners;
     bool started;
     atomic_bool draining;
@@ -179,6 +182,42 @@ static int server_create_resolver(struct server *sv)
     return resolver_create(&sv->resolver, &conf);
 }
 
+/* One in so many of the descriptors that there may be is for health checks, if there are so many servers to check. */
+#define SERVER_CHECKS_PART 16
+
+static unsigned server_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > UINT_MAX / 2)
+        return UINT_MAX / 2;
+    return (unsigned)limit.rlim_cur;
+}
+
+static unsigned server_checks_at_a_time(const struct server *sv)
+{
+    unsigned n = checks_targets(sv->upstreams, sv->conf->n_upstreams);
+    unsigned max = server_descriptor_limit() / SERVER_CHECKS_PART;
+
+    max = max < CHECKER_UNDER_WAY ? max : CHECKER_UNDER_WAY;
+    n = n < max ? n : max;
+    return n;
+}
+
+static int server_create_checks(struct server *sv)
+{
+    struct checks_conf conf = {.control = threads_control(&sv->threads),
+                               .upstreams = sv->upstreams,
+                               .n_upstreams = sv->conf->n_upstreams,
+                               .max_under_way = server_checks_at_a_time(sv),
+                               .loops = sv->threads.workers,
+                               .workers = sv->worker};
+
+    if (conf.max_under_way == 0)
+        conf.max_under_way = 1;
+    return checks_create(&sv->checks, &conf);
+}
+
 static struct upstream *server_find_upstream(const struct server *sv, const char *name)
 {
     for (unsigned i = 0; name && i < sv->conf->n_upstreams; i++)
@@ -212,13 +251,10 @@ static unsigned server_open_descriptors(void)
 static void server_limit_descriptors(struct server *sv)
 {
     unsigned aside = server_open_descriptors() + SERVER_SPARE_DESCRIPTORS +
-                     SERVER_LOOKUP_DESCRIPTORS * server_lookups(sv) +
+                     SERVER_LOOKUP_DESCRIPTORS * server_lookups(sv) + server_checks_at_a_time(sv) +
                      2 * loop_group_size(sv->threads.workers);
-    struct rlimit limit;
 
-    sv->max_descriptors = UINT_MAX / 2;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < sv->max_descriptors)
-        sv->max_descriptors = (unsigned)limit.rlim_cur;
+    sv->max_descriptors = server_descriptor_limit();
     sv->max_descriptors = sv->max_descriptors > aside ? sv->max_descriptors - aside : 0;
     if (sv->max_descriptors < 2)
         log_warning(
@@ -275,6 +311,8 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (rc == 0)
         rc = server_create_resolver(sv);
     if (rc == 0)
+        rc = server_create_checks(sv);
+    if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {
         if (rc == -ENOMEM)
@@ -295,6 +333,11 @@ int server_start(struct server *sv)
         return rc;
     }
     sv->started = true;
+    rc = checks_start(sv->checks);
+    if (rc < 0) {
+        log_error("cannot start the control thread: %s", strerror(-rc));
+        return rc;
+    }
     for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
         rc = listener_start(sv->listeners[i]);
         if (rc < 0) {
@@ -376,6 +419,7 @@ void server_destroy(struct server *sv)
         listener_destroy(sv->listeners[i]);
     for (unsigned i = 0; sv->worker && i < loop_group_size(sv->threads.workers); i++)
         worker_destroy(sv->worker[i]);
+    checks_destroy(sv->checks);
     resolver_destroy(sv->resolver);
     for (unsigned i = 0; sv->upstreams && i < sv->conf->n_upstreams; i++)
         upstream_destroy(sv->upstreams[i]);

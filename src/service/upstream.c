@@ -106,9 +106,19 @@ void upstream_destroy(struct upstream *up)
     free(up);
 }
 
-/* Servers whose time out is over are back from now on. */
-static void upstream_sweep(struct upstream *up, int64_t now_ns)
+void upstream_serve(struct upstream *up)
 {
+    if (up->bounded)
+        wait_queue_serve(&up->waiting);
+}
+
+/* Servers whose time out is over are back from now on. */
+static void upstream_sweep(struct upstream *up)
+{
+    int64_t now_ns = clock_now_ns();
+
+    if (!ejection_due(&up->ejection, now_ns))
+        return;
     ejection_sweep_begin(&up->ejection);
     for (unsigned i = 0; i < up->conf->n_servers; i++) {
         struct upstream_server *server = &up->servers[i];
@@ -116,6 +126,7 @@ static void upstream_sweep(struct upstream *up, int64_t now_ns)
         if (ejection_return(&up->ejection, &server->ejection, &server->endpoint, now_ns))
             log_notice("upstream %s: server %s: is tried again", up->conf->name, server->conf->id);
     }
+    upstream_serve(up);
 }
 
 int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstream_server **out)
@@ -123,14 +134,10 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
     struct endpoint *e;
     int rc;
 
+    if (ejection_some_out(&up->ejection))
+        upstream_sweep(up);
     if (up->bounded && wait_queue_length(&up->waiting) > 0)
         return -EBUSY;
-    if (ejection_some_out(&up->ejection)) {
-        int64_t now_ns = clock_now_ns();
-
-        if (ejection_due(&up->ejection, now_ns))
-            upstream_sweep(up, now_ns);
-    }
     rc = balancer_pick(up->balancer, walk, &e);
     if (rc == 0)
         *out = upstream_server_of(e);
@@ -157,8 +164,7 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
     case UPSTREAM_UNKNOWN: break;
     }
     endpoint_leave(&server->endpoint);
-    if (up->bounded)
-        wait_queue_serve(&up->waiting);
+    upstream_serve(up);
 }
 
 int upstream_set_addresses(struct upstream *up, struct upstream_server *server,

@@ -17,8 +17,10 @@
 #include "base/must.h"
 #include "net/address.h"
 #include "service/balancer.h"
+#include "service/check.h"
 #include "service/ejection.h"
 #include "service/endpoint.h"
+#include "service/health.h"
 #include "service/wait_queue.h"
 
 /* One server line: `server.ID = ADDRESS [weight=N] [max_connections=N] [backup]`. */
@@ -29,7 +31,19 @@ struct upstream_server_conf {
     unsigned n_addresses;      /* 0: a host name */
     unsigned weight;           /* 1 to 256 */
     unsigned max_connections;  /* 0: any number */
+    unsigned check_port;       /* 0: the address' */
     bool backup;
+};
+
+/* What becomes of the sessions at a server that goes down. */
+enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
+
+struct upstream_checks_conf {
+    bool on;
+    struct check_conf check;
+    struct health_conf health;
+    enum upstream_on_down on_down;
+    unsigned on_down_rate; /* sessions a second; 0: all at once */
 };
 
 struct upstream_conf {
@@ -46,6 +60,7 @@ struct upstream_conf {
     struct ejection_conf ejection;
     unsigned queue_length; /* 0: nobody waits */
     int64_t queue_timeout_ns;
+    struct upstream_checks_conf checks;
     int64_t resolve_interval_ns; /* 0: what is known stays */
 };
 
@@ -120,6 +135,15 @@ static inline struct upstream_server *upstream_server_of(struct endpoint *e)
  */
 void upstream_leave(struct upstream *up, struct upstream_server *server,
                     enum upstream_outcome outcome);
+
+/*
+ * upstream_serve(up):
+ * One of its servers may have room, or can be used again: whoever waits may go there.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_serve(struct upstream *up);
 
 /*
  * upstream_set_addresses(up, server, list, n):

@@ -1,0 +1,181 @@
+/* server/checks: see checks.h. */
+#include "server/checks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop.h"
+#include "net/netloop.h"
+#include "server/eviction.h"
+#include "service/checker.h"
+#include "service/upstream.h"
+
+/* An upstream whose servers are checked. */
+struct checks_group {
+    struct checks *checks;
+    struct upstream *upstream;
+    struct checker_target **targets; /* one for each server */
+};
+
+struct checks {
+    struct checks_conf conf;
+    struct netloop *net;
+    struct checker *checker;
+    struct task open;
+    struct checks_group groups[]; /* one for each upstream */
+};
+
+unsigned checks_targets(struct upstream *const *upstreams, unsigned n)
+{
+    unsigned targets = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        if (upstreams[i]->conf->checks.on)
+            targets += upstreams[i]->conf->n_servers;
+    return targets;
+}
+
+/* ---- control loop ---- */
+
+/* ${server} is down: its sessions have a while to end by themselves at most. */
+static void checks_evict(const struct checks *c, const struct upstream *up,
+                         const struct upstream_server *server)
+{
+    struct eviction_conf conf = {.loops = c->conf.loops,
+                                 .workers = c->conf.workers,
+                                 .server = server,
+                                 .rate = up->conf->checks.on_down_rate};
+    int rc;
+
+    if (up->conf->checks.on_down != UPSTREAM_DOWN_CLOSE)
+        return;
+    rc = eviction_begin(&conf);
+    if (rc < 0)
+        log_error("upstream %s: server %s: cannot end its sessions: %s", up->conf->name,
+                  server->conf->id, strerror(-rc));
+}
+
+static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
+{
+    struct checks_group *g = cookie;
+
+    if (is_up)
+        upstream_serve(g->upstream);
+    else
+        checks_evict(g->checks, g->upstream, upstream_server_of(e));
+}
+
+static int checks_open_group(struct checks_group *g)
+{
+    const struct upstream_conf *conf = g->upstream->conf;
+    struct checker_group_conf group = {.name = conf->name,
+                                       .check = conf->checks.check,
+                                       .health = conf->checks.health,
+                                       .slow_start_ns = conf->slow_start_ns,
+                                       .changed = checks_changed,
+                                       .cookie = g};
+    struct checker_group *opened;
+    int rc = checker_group_open(&opened, g->checks->checker, &group);
+
+    for (unsigned i = 0; i < conf->n_servers && rc == 0; i++) {
+        struct checker_target_conf target = {.endpoint = &g->upstream->servers[i].endpoint,
+                                             .port = conf->servers[i].check_port};
+
+        rc = checker_add(&g->targets[i], opened, &target);
+    }
+    return rc;
+}
+
+static void checks_run_open(struct task *t)
+{
+    struct checks *c = CONTAINER_OF(t, struct checks, open);
+
+    for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
+        int rc = c->groups[i].targets ? checks_open_group(&c->groups[i]) : 0;
+
+        if (rc < 0 && rc != -ESHUTDOWN)
+            log_error("upstream %s: its servers are not checked: %s",
+                      c->conf.upstreams[i]->conf->name, strerror(-rc));
+    }
+}
+
+static void checks_drop_open(struct task *t)
+{
+    (void)t; /* the loop has ended before anything was checked */
+}
+
+static const struct task_type checks_open_type = {
+    .name = "begin health checks", .run = checks_run_open, .drop = checks_drop_open};
+
+/* ---- main ---- */
+
+static uint64_t checks_seed(void)
+{
+    uint64_t seed;
+
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+        seed = (uint64_t)clock_now_ns();
+    return seed;
+}
+
+static int checks_create_groups(struct checks *c)
+{
+    for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
+        struct upstream *up = c->conf.upstreams[i];
+        struct checks_group *g = &c->groups[i];
+
+        g->checks = c;
+        g->upstream = up;
+        if (!up->conf->checks.on)
+            continue;
+        g->targets = calloc(up->conf->n_servers, sizeof(*g->targets));
+        if (!g->targets)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int checks_create(struct checks **out, const struct checks_conf *conf)
+{
+    struct checker_conf checker = {.max_under_way = conf->max_under_way, .seed = checks_seed()};
+    struct checks *c = calloc(1, sizeof(*c) + conf->n_upstreams * sizeof(c->groups[0]));
+    int rc;
+
+    if (!c)
+        return -ENOMEM;
+    c->conf = *conf;
+    c->open.type = &checks_open_type;
+    rc = checks_create_groups(c);
+    if (rc == 0)
+        rc = netloop_create(&c->net, conf->control);
+    if (rc == 0)
+        rc = checker_create(&c->checker, c->net, &checker);
+    if (rc < 0) {
+        checks_destroy(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+int checks_start(struct checks *c)
+{
+    if (checks_targets(c->conf.upstreams, c->conf.n_upstreams) == 0)
+        return 0;
+    return loop_submit(c->conf.control, LOOP_CONTROL, &c->open);
+}
+
+void checks_destroy(struct checks *c)
+{
+    if (!c)
+        return;
+    checker_destroy(c->checker);
+    netloop_destroy(c->net);
+    for (unsigned i = 0; i < c->conf.n_upstreams; i++)
+        free(c->groups[i].targets);
+    free(c);
+}

@@ -1,0 +1,61 @@
+/*
+ * server/checks: the health checks of all upstreams, on the control loop, and what is done when a server goes down.
+ */
+#ifndef SERVER_CHECKS_H
+#define SERVER_CHECKS_H
+
+#include "base/must.h"
+
+struct checks;
+struct loop;
+struct loop_group;
+struct upstream;
+struct worker;
+
+struct checks_conf {
+    struct loop *control;
+    struct upstream **upstreams;
+    unsigned n_upstreams;
+    unsigned max_under_way; /* descriptors that checks may have */
+    struct loop_group *loops;
+    struct worker **workers;
+};
+
+/*
+ * checks_targets(upstreams, n):
+ * How many servers are to be checked.
+ *
+ * Thread: any
+ * Errors: none
+ */
+unsigned checks_targets(struct upstream *const *upstreams, unsigned n);
+
+/*
+ * checks_create(out, conf):
+ * Get ready; nothing is checked yet.
+ *
+ * Thread: before start
+ * Owns:   the caller owns ${out}; ${conf} is copied, what it points at is borrowed
+ * Errors: 0; -ENOMEM
+ */
+int checks_create(struct checks **out, const struct checks_conf *conf) MUST_CHECK;
+
+/*
+ * checks_start(c):
+ * Begin to check. Nothing happens if there is nothing to.
+ *
+ * Thread: main
+ * Errors: 0; as loop_submit()
+ */
+int checks_start(struct checks *c) MUST_CHECK;
+
+/*
+ * checks_destroy(c):
+ * Free it; NULL is allowed.
+ *
+ * Thread: main, after the control loop has ended or was never started
+ * Errors: none
+ */
+void checks_destroy(struct checks *c);
+
+#endif

@@ -1,0 +1,380 @@
+/* engine/grace: over is called when no loop can be using what was taken out of sight any more, once, and not before. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "engine/grace.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define LOOPS 3
+
+static struct loop_group *group;
+static atomic_uint over;
+static _Atomic(struct loop *) over_on; /* where it was called last */
+
+static void setup(void)
+{
+    struct loop_group_conf conf = {
+        .name = "work",
+        .pool = 2,
+        .n_loops = LOOPS,
+        .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
+
+    log_lines_capture(LOG_LEVEL_WARNING); /* a stop that cuts tasks off is worth one */
+    ck_assert_int_eq(loop_group_create(&group, &conf), 0);
+}
+
+static void end_group(void)
+{
+    loop_group_stop(group, 0, NS_PER_S);
+    loop_group_join(group);
+}
+
+static void teardown(void)
+{
+    end_group();
+    loop_group_destroy(group);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Have loop ${i} come round, and start it if need be. */
+static void come_round(unsigned i)
+{
+    loop_runner_call(loop_group_at(group, i), nothing, NULL);
+}
+
+static void start_all(void)
+{
+    for (unsigned i = 0; i < LOOPS; i++)
+        come_round(i);
+}
+
+static void end_loop(unsigned i)
+{
+    loop_stop(loop_group_at(group, i), 0, 0);
+    loop_join(loop_group_at(group, i));
+}
+
+static void on_over(void *cookie)
+{
+    atomic_store(&over_on, loop_current());
+    atomic_fetch_add((atomic_uint *)cookie, 1);
+}
+
+static void begin(void)
+{
+    struct grace *grace;
+
+    ck_assert_int_eq(grace_create(&grace, group, on_over, &over), 0);
+    grace_begin(grace);
+}
+
+/* ---- who is waited for ---- */
+
+START_TEST(it_is_over_once_when_every_loop_has_come_round)
+{
+    start_all();
+    begin();
+    UNTIL(atomic_load(&over) == 1);
+    ck_assert_ptr_nonnull(atomic_load(&over_on)); /* on one of them */
+    start_all();
+    ck_assert_uint_eq(atomic_load(&over), 1);
+}
+END_TEST
+
+START_TEST(it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_round)
+{
+    unsigned held = (unsigned)_i;
+    struct tasks_block block;
+
+    start_all();
+    tasks_block_begin(&block, loop_group_at(group, held));
+    begin();
+    for (unsigned i = 0; i < LOOPS; i++)
+        if (i != held)
+            come_round(i); /* behind the visit */
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&over), 0);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&over) == 1);
+    ck_assert_ptr_eq(atomic_load(&over_on), loop_group_at(group, held)); /* the last tells */
+}
+END_TEST
+
+START_TEST(without_threads_it_is_over_at_once_and_none_is_started)
+{
+    begin();
+    ck_assert_uint_eq(atomic_load(&over), 1);
+    ck_assert_ptr_null(atomic_load(&over_on));
+    for (unsigned i = 0; i < LOOPS; i++)
+        ck_assert_int_eq(loop_state(loop_group_at(group, i)), LOOP_NOT_STARTED);
+    ck_assert_uint_eq(process_loops(), 0);
+}
+END_TEST
+
+START_TEST(a_loop_without_a_thread_is_not_waited_for)
+{
+    come_round(1);
+    begin();
+    UNTIL(atomic_load(&over) == 1);
+    ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
+    ck_assert_int_eq(loop_state(loop_group_at(group, 2)), LOOP_NOT_STARTED);
+}
+END_TEST
+
+START_TEST(loops_that_have_ended_are_not_waited_for)
+{
+    start_all();
+    end_loop(0);
+    begin();
+    UNTIL(atomic_load(&over) == 1);
+    end_loop(1);
+    end_loop(2);
+    begin();
+    ck_assert_uint_eq(atomic_load(&over), 2);
+    ck_assert_ptr_null(atomic_load(&over_on));
+}
+END_TEST
+
+/* With its timeout over, the loop drops the visit instead of running it. */
+START_TEST(a_loop_that_ends_before_it_comes_round_counts_as_come_round)
+{
+    struct tasks_block block;
+
+    start_all();
+    tasks_block_begin(&block, loop_group_at(group, 1));
+    begin();
+    loop_stop(loop_group_at(group, 1), 0, 0);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&over), 0); /* what it has read it may still use */
+    tasks_block_end(&block);
+    loop_join(loop_group_at(group, 1));
+    UNTIL(atomic_load(&over) == 1);
+}
+END_TEST
+
+static void begin_here(void *arg)
+{
+    (void)arg;
+    begin();
+    ck_assert_uint_eq(atomic_load(&over), 0);
+}
+
+START_TEST(begun_on_one_of_the_loops_it_is_not_over_before_that_task_ends)
+{
+    come_round(0);
+    loop_runner_call(loop_group_at(group, 0), begin_here, NULL);
+    UNTIL(atomic_load(&over) == 1);
+}
+END_TEST
+
+START_TEST(what_never_begins_is_freed_and_not_over)
+{
+    struct grace *grace;
+
+    ck_assert_int_eq(grace_create(&grace, group, on_over, &over), 0);
+    grace_destroy(grace);
+    grace_destroy(NULL);
+    ck_assert_uint_eq(atomic_load(&over), 0);
+}
+END_TEST
+
+/* ---- many at once ---- */
+
+#define CALLERS 4
+#define CALLS   100
+
+static atomic_uint overs[CALLERS];
+
+/* ${arg}: where overs are counted. */
+static void *begin_many(void *arg)
+{
+    for (int i = 0; i < CALLS; i++) {
+        struct grace *grace;
+
+        ck_assert_int_eq(grace_create(&grace, group, on_over, arg), 0);
+        grace_begin(grace);
+    }
+    return NULL;
+}
+
+static void callers_begin(pthread_t *callers)
+{
+    for (unsigned i = 0; i < CALLERS; i++) {
+        atomic_store(&overs[i], 0);
+        pthread_create(&callers[i], NULL, begin_many, &overs[i]);
+    }
+}
+
+static void callers_join(pthread_t *callers)
+{
+    for (unsigned i = 0; i < CALLERS; i++)
+        pthread_join(callers[i], NULL);
+}
+
+START_TEST(each_of_many_at_once_is_over_once)
+{
+    pthread_t callers[CALLERS];
+
+    start_all();
+    callers_begin(callers);
+    callers_join(callers);
+    for (unsigned i = 0; i < CALLERS; i++)
+        UNTIL(atomic_load(&overs[i]) == CALLS);
+    start_all();
+    for (unsigned i = 0; i < CALLERS; i++)
+        ck_assert_uint_eq(atomic_load(&overs[i]), CALLS);
+}
+END_TEST
+
+START_TEST(when_a_group_starts_and_ends_in_the_middle_all_are_over_once)
+{
+    pthread_t callers[CALLERS];
+
+    for (useconds_t round = 0; round < 40; round++) {
+        callers_begin(callers);
+        for (unsigned i = 0; i < round % (LOOPS + 1); i++)
+            come_round(i);
+        usleep(round * 20);
+        loop_group_stop(group, 0, round % 2 ? NS_PER_S : 0);
+        callers_join(callers);
+        loop_group_join(group);
+        for (unsigned i = 0; i < CALLERS; i++)
+            ck_assert_uint_eq(atomic_load(&overs[i]), CALLS);
+        loop_group_destroy(group);
+        setup();
+    }
+}
+END_TEST
+
+/* ---- what it is for ---- */
+
+#define WORDS   16
+#define WRITERS 2
+#define BOXES   1500 /* of each writer */
+
+/* All words are the same while it may be read. */
+struct box {
+    unsigned words[WORDS];
+};
+
+static _Atomic(struct box *) boxes[WRITERS];
+static atomic_bool reading_over;
+static atomic_uint boxes_freed, reads;
+
+static void free_box(void *cookie)
+{
+    struct box *b = cookie;
+
+    for (unsigned i = 0; i < WORDS; i++)
+        b->words[i] = i; /* whoever reads it now notices, sanitizer or not */
+    free(b);
+    atomic_fetch_add(&boxes_freed, 1);
+}
+
+static struct box *new_box(unsigned word)
+{
+    struct box *b = malloc(sizeof(*b));
+
+    ck_assert_ptr_nonnull(b);
+    for (unsigned i = 0; i < WORDS; i++)
+        b->words[i] = word;
+    return b;
+}
+
+/* Reads all the time, and gives other tasks of the loop their turn. */
+static void read_boxes(struct task *t)
+{
+    for (unsigned w = 0; w < WRITERS; w++) {
+        const struct box *b = atomic_load(&boxes[w]);
+        unsigned first = b->words[0];
+
+        for (unsigned i = 0; i < WORDS; i++)
+            ck_assert_uint_eq(b->words[i], first);
+        ck_assert_uint_eq(first % WRITERS, w);
+    }
+    atomic_fetch_add(&reads, 1);
+    if (!atomic_load(&reading_over))
+        ck_assert_int_eq(loop_submit(loop_current(), LOOP_TASKS, t), 0);
+}
+
+static void drop_reader(struct task *t)
+{
+    (void)t;
+    ck_abort_msg("a reader was dropped");
+}
+
+static const struct task_type reader_type = {
+    .name = "reader", .run = read_boxes, .drop = drop_reader};
+
+static void *replace_boxes(void *arg)
+{
+    unsigned w = (unsigned)(uintptr_t)arg;
+
+    for (unsigned n = 1; n <= BOXES; n++) {
+        struct box *old = atomic_load(&boxes[w]);
+        struct grace *grace;
+
+        ck_assert_int_eq(grace_create(&grace, group, free_box, old), 0);
+        atomic_store(&boxes[w], new_box(n * WRITERS + w));
+        grace_begin(grace);
+        if (n % 32 == 0)
+            usleep(500); /* the readers are to come in between, and the visits not to pile up */
+    }
+    return NULL;
+}
+
+/* The loops get their threads, and with them their readers, while the writers are at it. */
+START_TEST(readers_never_see_what_was_freed_and_all_that_was_replaced_is)
+{
+    struct task readers[LOOPS];
+    pthread_t writers[WRITERS];
+
+    for (uintptr_t w = 0; w < WRITERS; w++)
+        atomic_store(&boxes[w], new_box((unsigned)w));
+    for (uintptr_t w = 0; w < WRITERS; w++)
+        pthread_create(&writers[w], NULL, replace_boxes, (void *)w);
+    for (unsigned i = 0; i < LOOPS; i++) {
+        readers[i].type = &reader_type;
+        ck_assert_int_eq(loop_submit(loop_group_at(group, i), LOOP_TASKS, &readers[i]), 0);
+        PAUSE_MS(3);
+    }
+    for (unsigned w = 0; w < WRITERS; w++)
+        pthread_join(writers[w], NULL);
+    UNTIL(atomic_load(&boxes_freed) == WRITERS * BOXES);
+    atomic_store(&reading_over, true);
+    end_group();
+    ck_assert_uint_gt(atomic_load(&reads), LOOPS);
+    for (unsigned w = 0; w < WRITERS; w++)
+        free(atomic_load(&boxes[w]));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/grace");
+    TCase *tc = suite_group(suite, "grace");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, it_is_over_once_when_every_loop_has_come_round);
+    tcase_add_loop_test(tc, it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_round, 0,
+                        LOOPS);
+    tcase_add_test(tc, without_threads_it_is_over_at_once_and_none_is_started);
+    tcase_add_test(tc, a_loop_without_a_thread_is_not_waited_for);
+    tcase_add_test(tc, loops_that_have_ended_are_not_waited_for);
+    tcase_add_test(tc, a_loop_that_ends_before_it_comes_round_counts_as_come_round);
+    tcase_add_test(tc, begun_on_one_of_the_loops_it_is_not_over_before_that_task_ends);
+    tcase_add_test(tc, what_never_begins_is_freed_and_not_over);
+    tcase_add_test(tc, each_of_many_at_once_is_over_once);
+    tcase_add_test(tc, when_a_group_starts_and_ends_in_the_middle_all_are_over_once);
+    tcase_add_test(tc, readers_never_see_what_was_freed_and_all_that_was_replaced_is);
+    return suite_run(suite);
+}
