@@ -17,7 +17,7 @@
 
 #define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
 
-struct check {
+struct config_check {
     const struct config *config;
     const struct config_memory *m;
     struct report *report;
@@ -40,7 +40,7 @@ static bool has(const struct config_section *section, const struct option *o)
     return false;
 }
 
-static void check_required(const struct check *c, const struct config_section *section)
+static void check_required(const struct config_check *c, const struct config_section *section)
 {
     unsigned n;
     const struct option *table = option_table(&n);
@@ -64,7 +64,7 @@ static int find_upstream(const struct config *config, const char *name)
     return -1;
 }
 
-static void check_upstream_name(const struct check *c, const struct config_section *section,
+static void check_upstream_name(const struct config_check *c, const struct config_section *section,
                                 const struct ini_entry *entry, const char *name)
 {
     const struct server_conf *server = &c->config->server;
@@ -86,7 +86,7 @@ static void check_upstream_name(const struct check *c, const struct config_secti
 }
 
 /* A proxy needs an upstream that exists; an echo must not have one. */
-static void check_service(const struct check *c, const struct config_section *section)
+static void check_service(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
     const struct ini_entry *service = sound(section, "service");
@@ -108,7 +108,7 @@ static void check_service(const struct check *c, const struct config_section *se
                    section->source->name);
 }
 
-static void check_reuseport(const struct check *c, const struct config_section *section)
+static void check_reuseport(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
     char text[ADDRESS_TEXT_BYTES];
@@ -125,7 +125,7 @@ static void check_reuseport(const struct check *c, const struct config_section *
 }
 
 /* Does a listener of a section before ${last}, or an earlier address of its own, have address ${i}? */
-static const struct config_section *earlier(const struct check *c, unsigned last, unsigned i)
+static const struct config_section *earlier(const struct config_check *c, unsigned last, unsigned i)
 {
     const struct listener_conf *mine = c->m->sections[last].conf;
 
@@ -142,7 +142,7 @@ static const struct config_section *earlier(const struct check *c, unsigned last
     return NULL;
 }
 
-static void check_addresses(const struct check *c, unsigned s)
+static void check_addresses(const struct config_check *c, unsigned s)
 {
     const struct config_section *section = &c->m->sections[s];
     const struct listener_conf *conf = section->conf;
@@ -165,7 +165,7 @@ static void check_addresses(const struct check *c, unsigned s)
  * The proxy that a connection to ${server} would come in at again, or NULL. A host name has no addresses here; the
  * server looks at those that it turns out to have.
  */
-static const struct listener_conf *reached(const struct check *c,
+static const struct listener_conf *reached(const struct config_check *c,
                                            const struct upstream_server_conf *server,
                                            const struct listener_conf *after)
 {
@@ -191,7 +191,7 @@ static const struct listener_conf *reached(const struct check *c,
  * Can a connection to the proxy ${from} come to upstream ${goal}, itself or through other proxies of ours?
  * ${queue} and ${queued} have room for each upstream.
  */
-static bool leads_to(const struct check *c, const struct listener_conf *from, int goal,
+static bool leads_to(const struct config_check *c, const struct listener_conf *from, int goal,
                      unsigned *queue, bool *queued)
 {
     const struct server_conf *conf = &c->config->server;
@@ -222,7 +222,7 @@ static bool leads_to(const struct check *c, const struct listener_conf *from, in
     return head < tail;
 }
 
-static void refuse_loop(const struct check *c, const struct config_section *section,
+static void refuse_loop(const struct config_check *c, const struct config_section *section,
                         const struct upstream_server_conf *server,
                         const struct listener_conf *proxy)
 {
@@ -240,7 +240,7 @@ static void refuse_loop(const struct check *c, const struct config_section *sect
     }
 }
 
-static void check_loops(const struct check *c, const struct config_section *section,
+static void check_loops(const struct config_check *c, const struct config_section *section,
                         unsigned *queue, bool *queued)
 {
     const struct upstream_conf *up = section->conf;
@@ -260,7 +260,7 @@ static void check_loops(const struct check *c, const struct config_section *sect
 
 int config_check_all(const struct config *config, struct report *report)
 {
-    const struct check c = {.config = config, .m = config->memory, .report = report};
+    const struct config_check c = {.config = config, .m = config->memory, .report = report};
     unsigned n = config->server.n_upstreams;
     unsigned *queue = arena_alloc(c.m->arena, n, sizeof(*queue));
     bool *queued = arena_alloc(c.m->arena, n, sizeof(*queued));
