@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config.h"
+#include "daemon/option_bytes.h"
 #include "daemon/option_cpus.h"
 #include "daemon/option_kind.h"
 #include "daemon/option_network.h"
@@ -81,11 +82,18 @@ static const struct option_word balances[] = {
     {NULL, 0},
 };
 
+static const struct option_word on_downs[] = {
+    {"keep", UPSTREAM_DOWN_KEEP},
+    {"close", UPSTREAM_DOWN_CLOSE},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
 _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
+_Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 
 #define REACTORD(field) offsetof(struct process_conf, field)
@@ -194,7 +202,7 @@ static const struct option table[] = {
      LISTEN(half_close_timeout_ns), 0, 365 * DAY_NS, NULL},
 
     {OPTION_UPSTREAM, "server.ID", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
-     "ADDRESS [weight=1..256] [max_connections=1..1000000] [backup]", "a server; there may be many, each with its own ID",
+     "ADDRESS [weight=1..256] [max_connections=1..1000000] [check_port=1..65535] [backup]", "a server; there may be many, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL},
     {OPTION_UPSTREAM, "balance", &option_kind_word, 0, "round_robin",
      "round_robin, least_connections, random, source_hash, maglev or first",
@@ -233,6 +241,41 @@ static const struct option table[] = {
     {OPTION_UPSTREAM, "eject_max", &option_kind_percent, 0, "50",
      "0 to 100", "share of the servers that are left out at a time, at most",
      UPSTREAM(ejection.max_percent), 0, 100, NULL},
+    {OPTION_UPSTREAM, "check", &option_kind_bool, 0, "no",
+     "yes or no", "find out by checks whether servers are up",
+     UPSTREAM(checks.on), 0, 0, NULL},
+    {OPTION_UPSTREAM, "check_send", &option_bytes, OPTION_EMPTY, "",
+     "up to 512 bytes, as text with escapes",
+     "what a check sends; empty: nothing",
+     UPSTREAM(checks.check.send), 0, CHECK_BYTES_MAX, NULL},
+    {OPTION_UPSTREAM, "check_expect", &option_bytes, OPTION_EMPTY, "",
+     "up to 512 bytes, as text with escapes",
+     "what must be in the answer; empty: to connect is enough",
+     UPSTREAM(checks.check.expect), 0, CHECK_BYTES_MAX, NULL},
+    {OPTION_UPSTREAM, "check_interval", &option_kind_duration, 0, "2s",
+     "10ms to 1d", "from one check of a server to the next",
+     UPSTREAM(checks.health.interval_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+    {OPTION_UPSTREAM, "check_fast_interval", &option_kind_duration, OPTION_ZERO, "0",
+     "0, or 10ms to 1d", "as check_interval, while some checks have failed or passed, but not enough; 0: as ever",
+     UPSTREAM(checks.health.fast_interval_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+    {OPTION_UPSTREAM, "check_jitter", &option_kind_percent, 0, "10",
+     "0 to 100", "intervals are longer by up to so much, at random",
+     UPSTREAM(checks.health.jitter_percent), 0, 100, NULL},
+    {OPTION_UPSTREAM, "check_timeout", &option_kind_duration, 0, "1s",
+     "1ms to 1h", "how long a check may take",
+     UPSTREAM(checks.check.timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {OPTION_UPSTREAM, "check_rise", &option_kind_number, 0, "2",
+     "1 to 1000", "checks in a row that must pass for a server to be up again",
+     UPSTREAM(checks.health.rise), 1, 1000, NULL},
+    {OPTION_UPSTREAM, "check_fall", &option_kind_number, 0, "3",
+     "1 to 1000", "checks in a row that must fail for a server to be down",
+     UPSTREAM(checks.health.fall), 1, 1000, NULL},
+    {OPTION_UPSTREAM, "on_down", &option_kind_word, 0, "keep",
+     "keep or close", "what becomes of the connections to a server that goes down",
+     UPSTREAM(checks.on_down), 0, 0, on_downs},
+    {OPTION_UPSTREAM, "on_down_rate", &option_kind_number, 0, "0",
+     "0 to 1000000", "how many a second are closed by on_down = close; 0: all at once",
+     UPSTREAM(checks.on_down_rate), 0, 1000000, NULL},
     {OPTION_UPSTREAM, "queue_length", &option_kind_number, 0, "1000",
      "0 to 1000000",
      "clients that may wait when every server has max_connections; 0: none",

@@ -135,6 +135,8 @@ static int set_server_word(struct option_value *v, struct upstream_server_conf *
     if (strncmp(word, "max_connections=", 16) == 0)
         return set_server_number(v, &server->max_connections, word + 16, "max_connections",
                                  MAX_CONNECTIONS);
+    if (strncmp(word, "check_port=", 11) == 0)
+        return set_server_number(v, &server->check_port, word + 11, "check_port", UINT16_MAX);
     return option_refuse(v, "%s is not known", QUOTE(word));
 }
 
