@@ -33,11 +33,18 @@ struct ejection_group {
         next_return_at_ns; /* no endpoint returns before; CLOCK_NEVER when none is out */
 };
 
-/* Of an endpoint. Whoever sets the mark owns the fields below `failures` until it is removed. */
+/* Of an endpoint. */
+enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* about to become the other */ };
+
 struct ejection {
     atomic_uint failures; /* in a row */
-    atomic_uint times;    /* in succession */
-    _Atomic int64_t returns_at_ns;
+    /*
+     * note: claim. Whoever lets the endpoint out or back in claims it first (acquire) and gives it back with its new state
+     * (release): one at a time, to whom alone belongs what is below. Who comes in between leaves it alone.
+     */
+    atomic_int state; /* enum ejection_state */
+    unsigned times;   /* in succession */
+    int64_t returns_at_ns;
 };
 
 /*

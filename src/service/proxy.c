@@ -29,6 +29,7 @@ struct proxy {
     struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
     struct endpoint_addresses *addresses; /* of `at`, while it connects */
     int64_t give_up_at_ns;                /* trying servers */
+    int64_t waits_since_ns;
     struct log_handler log;
 };
 
@@ -64,6 +65,8 @@ static enum upstream_outcome proxy_outcome(const struct proxy *p)
         return UPSTREAM_UNKNOWN; /* no connection yet, and nobody says why */
     if (p->server.bytes_in > 0)
         return UPSTREAM_WORKED;
+    if (p->session.reason == SESSION_CLIENT_FIN) /* which says nothing about the server's end */
+        return p->server.error == -ECONNRESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
     return p->session.reason == SESSION_UPSTREAM_RESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
 }
 
@@ -170,6 +173,8 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
     struct proxy *p = cookie;
 
     p->ticket = NULL;
+    /* The wait has a limit of its own, and is no try: a server would be blamed for what the others took. */
+    p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, clock_now_ns() - p->waits_since_ns);
     if (e)
         proxy_connect_to(p, upstream_server_of(e));
     else
@@ -187,6 +192,7 @@ static void proxy_connect(struct proxy *p)
         proxy_connect_to(p, server);
         return;
     }
+    p->waits_since_ns = clock_now_ns();
     if (rc == -EBUSY && up->conf->queue_length > 0)
         rc = wait_queue_join(&up->waiting, &p->ticket, &p->walk, proxy_waited, p);
     if (rc < 0)

@@ -21,8 +21,9 @@ struct resolver_name {
     struct upstream *upstream;
     struct upstream_server *server;
     bool known;
-    int error; /* of the last lookup; 0: it went well, or there was none yet */
-    int n;     /* of the one that is to be answered: how many were found, or -errno */
+    bool loops; /* some address of the last answer leads back, which was told */
+    int error;  /* of the last lookup; 0: it went well, or there was none yet */
+    int n;      /* of the one that is to be answered: how many were found, or -errno */
     struct address found[RESOLVER_ADDRESSES];
 };
 
@@ -51,20 +52,29 @@ static int resolver_drop_loops(struct resolver_name *name)
     const struct resolver_conf *conf = &name->resolver->conf;
     const struct upstream_server_conf *server = name->server->conf;
     char text[ADDRESS_TEXT_BYTES];
+    bool told = name->loops;
     int kept = 0;
 
+    name->loops = false;
     for (int i = 0; i < name->n; i++) {
         if (!conf->leads_back(conf->cookie, name->upstream, &name->found[i])) {
             name->found[kept++] = name->found[i];
             continue;
         }
-        if (name->error != -ELOOP) /* else it was said before */
+        name->loops = true;
+        if (!told)
             log_error("upstream %s: server %s (%s): %s is where clients of this upstream come in, "
                       "so that a connection would go round for ever; it is left out",
                       name->upstream->conf->name, server->id, server->address_text,
                       address_format(text, sizeof(text), &name->found[i]));
     }
     return kept > 0 ? kept : -ELOOP;
+}
+
+/* False: the executor has ended, and with it the looking up. */
+static bool resolver_look_up_in(struct resolver_name *name, int64_t delay_ns)
+{
+    return executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) == 0;
 }
 
 static void resolver_run_lookup(struct task *t)
@@ -76,7 +86,8 @@ static void resolver_run_lookup(struct task *t)
     name->n = conf->lookup(name->found, ARRAY_LEN(name->found), name->server->conf->address_text);
     if (name->n > 0)
         name->n = resolver_drop_loops(name);
-    if (loop_submit(conf->control, LOOP_TASKS, &name->answer) < 0)
+    if (loop_submit(conf->control, LOOP_CONTROL, &name->answer) < 0 &&
+        !resolver_look_up_in(name, conf->retry_ns))
         promise_cancel(&name->answered);
 }
 
@@ -94,17 +105,18 @@ static const struct task_type resolver_lookup_type = {
 /* ---- on the control loop ---- */
 
 /* Worth a notice if something was logged before that is no longer so. */
-static void resolver_known(struct resolver_name *name)
+static void resolver_log_known(struct resolver_name *name, bool moved)
 {
     const struct upstream_server_conf *server = name->server->conf;
     bool in_time = promise_set_uncancellable(&name->answered) && name->error == 0;
+    const char *how = !name->known ? "known" : moved ? "somewhere else now" : "known again";
     char text[ADDRESS_TEXT_BYTES], more[32] = "";
 
     if (name->n > 1)
         snprintf(more, sizeof(more), " and %d more", name->n - 1);
     log_write(in_time && !name->known ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
               "upstream %s: server %s (%s): the name is %s: %s%s", name->upstream->conf->name,
-              server->id, server->address_text, name->known ? "somewhere else now" : "known",
+              server->id, server->address_text, how,
               address_format(text, sizeof(text), &name->found[0]), more);
 }
 
@@ -134,7 +146,7 @@ static int64_t resolver_answer(struct resolver_name *name)
         return name->resolver->conf.retry_ns;
     }
     if (rc > 0 || name->error < 0)
-        resolver_known(name);
+        resolver_log_known(name, rc > 0);
     name->known = true;
     name->error = 0;
     promise_succeed(&name->answered, NULL);
@@ -146,9 +158,8 @@ static void resolver_run_answer(struct task *t)
     struct resolver_name *name = CONTAINER_OF(t, struct resolver_name, answer);
     int64_t delay_ns = resolver_answer(name);
 
-    if (delay_ns > 0 &&
-        executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) < 0)
-        promise_cancel(&name->answered); /* it has ended */
+    if (delay_ns > 0 && !resolver_look_up_in(name, delay_ns))
+        promise_cancel(&name->answered);
 }
 
 static void resolver_drop_answer(struct task *t)

@@ -170,5 +170,9 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
 int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
                            const struct address *list, unsigned n)
 {
-    return endpoint_set_addresses(&server->endpoint, up->workers, list, n);
+    int rc = endpoint_set_addresses(&server->endpoint, up->workers, list, n);
+
+    if (rc > 0)
+        upstream_serve(up); /* it may have been the first time that it can be used */
+    return rc;
 }

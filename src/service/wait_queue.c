@@ -33,14 +33,14 @@ void wait_queue_init(struct wait_queue *q, struct balancer *balancer, unsigned m
     q->max = max;
     q->timeout_ns = timeout_ns;
     atomic_init(&q->n, 0);
-    pthread_mutex_init(&q->lock, NULL);
+    lock_init(&q->lock);
     list_init(&q->tickets);
 }
 
 void wait_queue_close(struct wait_queue *q)
 {
     MUST(list_empty(&q->tickets));
-    pthread_mutex_destroy(&q->lock);
+    lock_close(&q->lock);
 }
 
 /* Locked. */
@@ -57,11 +57,11 @@ static bool wait_queue_take_back(struct wait_ticket *t)
     struct wait_queue *q = t->queue;
     bool was_queued;
 
-    pthread_mutex_lock(&q->lock);
+    lock_take(&q->lock);
     was_queued = t->is_queued;
     if (was_queued)
         wait_queue_remove(q, t);
-    pthread_mutex_unlock(&q->lock);
+    lock_release(&q->lock);
     return was_queued;
 }
 
@@ -134,14 +134,14 @@ static bool wait_queue_append(struct wait_queue *q, struct wait_ticket *t)
 {
     bool has_room;
 
-    pthread_mutex_lock(&q->lock);
+    lock_take(&q->lock);
     has_room = wait_queue_length(q) < q->max;
     if (has_room) {
         list_append(&q->tickets, &t->link);
         t->is_queued = true;
         atomic_fetch_add_explicit(&q->n, 1, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&q->lock);
+    lock_release(&q->lock);
     return has_room;
 }
 
@@ -190,7 +190,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {
     struct wait_ticket *t = NULL;
 
-    pthread_mutex_lock(&q->lock);
+    lock_take(&q->lock);
     if (!list_empty(&q->tickets)) {
         t = LIST_FIRST(&q->tickets, struct wait_ticket, link);
         t->error = balancer_pick(q->balancer, t->walk, &t->endpoint);
@@ -199,7 +199,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
         else
             wait_queue_remove(q, t);
     }
-    pthread_mutex_unlock(&q->lock);
+    lock_release(&q->lock);
     return t;
 }
 

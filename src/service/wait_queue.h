@@ -14,13 +14,13 @@
 #ifndef SERVICE_WAIT_QUEUE_H
 #define SERVICE_WAIT_QUEUE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
 #include "base/must.h"
+#include "engine/lock.h"
 #include "service/balancer.h"
 
 struct loop;
@@ -37,7 +37,7 @@ struct wait_queue {
     unsigned max; /* that may wait; 0: nobody waits */
     int64_t timeout_ns;
     atomic_uint n;
-    pthread_mutex_t lock;
+    struct lock lock;
     struct list tickets; /* locked */
 };
 

@@ -87,3 +87,14 @@ def held(thread, provoke):
 def wait_end(thread):
     """Wait until a thread that is held was killed: its process has no end before."""
     os.waitpid(thread, WALL)
+
+
+def _state(pid, task):
+    with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
+def asleep(pid):
+    """Do all threads of a process wait, with nothing on its way from one to another?"""
+    # Whoever hands something over wakes the other one before it sleeps; the second look sees that one awake.
+    return all(_state(pid, task) == "S" for _ in range(2) for task in os.listdir(f"/proc/{pid}/task"))

@@ -277,7 +277,7 @@ START_TEST(when_one_is_back_the_next_that_fails_is_left_out)
     ck_assert_int_eq(fail_enough(1, NS_PER_S), 0);
     ck_assert_int_eq(fail_at(1, 2 * NS_PER_S), 0);
     ck_assert_uint_eq(sweep(20 * NS_PER_S), 1);
-    ck_assert_int_gt(fail_at(1, 20 * NS_PER_S), 0); /* it has failed often enough already */
+    ck_assert_int_gt(fail_at(1, 20 * NS_PER_S), 0); /* it had failed often enough already */
     ck_assert(is_out(1));
 }
 END_TEST
@@ -320,7 +320,6 @@ static void *eject_the_same(void *arg)
         ck_assert_uint_eq(atomic_load(&group.n_out), 1);
         ck_assert_uint_eq(sweep(now_ns + conf.time_ns - 1), 0);
         ck_assert_uint_eq(sweep(now_ns + conf.time_ns), 1); /* the loser did not make it longer */
-        atomic_store(&ejections[0].failures, 0);
     }
     return NULL;
 }
@@ -414,12 +413,13 @@ START_TEST(one_that_is_left_out_while_another_looks_is_not_back_before_its_time)
     conf.time_ns = conf.time_max_ns = HOUR_NS;
     open_group(2);
     pthread_create(&looking, NULL, look_all_the_time, NULL);
-    for (int64_t round = 1; round <= 100 * RACES; round++) {
+    for (int64_t round = 1; round <= 20 * RACES; round++) {
         int64_t now_ns = round * 4 * HOUR_NS;
 
         atomic_store(&looking_at_ns, now_ns);
         ck_assert_int_eq(fail_at(0, now_ns), HOUR_NS);
-        ck_assert(ejection_return(&group, &ejections[0], &endpoints[0], now_ns + HOUR_NS));
+        while (!ejection_return(&group, &ejections[0], &endpoints[0], now_ns + HOUR_NS))
+            ck_assert(is_out(0)); /* the other was just looking */
     }
     atomic_store(&races_over, 1);
     pthread_join(looking, NULL);

@@ -125,11 +125,12 @@ START_TEST(no_more_servers_are_tried_than_retries_say)
     open_server(0, REFUSES);
     open_server(1, REFUSES);
     open_server(2, ANSWERS);
+    conf.balance = BALANCER_FIRST;
     conf.retries = 1;
     open_upstream(3);
-    expect_reset(SESSION_NO_SERVER); /* a, then b */
-    expect_served_by(2);             /* b, then c */
-    expect_served_by(2);
+    for (int i = 0; i < 3; i++)
+        expect_reset(SESSION_NO_SERVER); /* a, then b */
+    ck_assert_uint_eq(log_lines_with("server c"), 0);
 }
 END_TEST
 
@@ -196,7 +197,7 @@ END_TEST
 
 /* ---- names ---- */
 
-START_TEST(a_server_whose_name_is_not_known_is_followed_by_the_next)
+START_TEST(a_server_whose_name_is_not_known_gets_no_client)
 {
     open_server(0, UNKNOWN);
     open_server(1, UNKNOWN);
@@ -204,22 +205,19 @@ START_TEST(a_server_whose_name_is_not_known_is_followed_by_the_next)
     open_upstream(3);
     for (int i = 0; i < 6; i++)
         expect_served_by(2);
-    ck_assert_uint_ge(log_lines_with("server a (there): cannot connect: the name is not known yet; "
-                                     "trying the next server"),
-                      1);
-    ck_assert_uint_eq(log_lines_with("server c"), 0);
+    ck_assert_uint_eq(log_lines_with("upstream"), 0); /* the resolver has told of it */
 }
 END_TEST
 
-START_TEST(a_name_that_is_not_known_counts_as_a_try)
+START_TEST(a_name_that_is_not_known_does_not_count_as_a_try)
 {
     open_server(0, UNKNOWN);
     open_server(1, REFUSES);
     open_server(2, ANSWERS);
     conf.retries = 1;
     open_upstream(3);
-    expect_reset(SESSION_NO_SERVER); /* a, then b */
-    expect_served_by(2);             /* b, then c */
+    for (int i = 0; i < 4; i++)
+        expect_served_by(2);
 }
 END_TEST
 
@@ -233,11 +231,27 @@ START_TEST(when_no_name_is_known_the_client_is_reset_at_once)
     for (int i = 0; i < 20; i++)
         expect_reset(SESSION_NO_SERVER);
     ck_assert_int_lt(since_ms(began_at_ns), 5000);
-    ck_assert_uint_ge(log_lines_with("the name is not known yet; no server left to try"), 1);
-    ck_assert_uint_le(log_lines_with("the name is not known yet"),
-                      3 * (1 + (unsigned)since_ms(began_at_ns) / 1000));
+    ck_assert_uint_ge(
+        log_lines_with("upstream back: no server can be used, the client is reset (0 more"), 1);
+    ck_assert_uint_le(log_lines_with("no server can be used"),
+                      1 + (unsigned)since_ms(began_at_ns) / 1000);
 }
 END_TEST
+
+/* Two new clients are served by one server each of the first two. */
+static void expect_served_by_both(void)
+{
+    int client[2], server[2];
+
+    for (unsigned i = 0; i < 2; i++)
+        client[i] = host_client(&host);
+    for (unsigned i = 0; i < 2; i++)
+        server[i] = sockets_accept(fds[i]);
+    for (unsigned i = 0; i < 2; i++) {
+        close(client[i]);
+        close(server[i]);
+    }
+}
 
 START_TEST(a_server_gets_clients_as_soon_as_its_name_is_known)
 {
@@ -246,9 +260,8 @@ START_TEST(a_server_gets_clients_as_soon_as_its_name_is_known)
     open_upstream(2);
     expect_served_by(1);
     expect_served_by(1);
-    ck_assert_int_eq(upstream_set_addresses(&upstream->servers[0], &addresses[0], 1), 0);
-    expect_served_by(0);
-    expect_served_by(1);
+    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[0], &addresses[0], 1), 1);
+    expect_served_by_both();
 }
 END_TEST
 
@@ -267,6 +280,123 @@ START_TEST(when_we_have_no_descriptor_no_other_server_is_blamed)
     process_allow_any_descriptors();
     ck_assert_uint_eq(log_lines_with("server b"), 0);
     close(client);
+}
+END_TEST
+
+/* ---- what it says about the server ---- */
+
+/* How many sessions server ${i} has, and whether it is left out. */
+static uint32_t load_of(unsigned i)
+{
+    return endpoint_load(&upstream->servers[i].endpoint);
+}
+
+/* Server a comes first, and is left out after two sessions that fail in a row. */
+static void open_upstream_that_ejects(void)
+{
+    conf.balance = BALANCER_FIRST;
+    conf.ejection = (struct ejection_conf){
+        .failures = 2, .time_ns = 100 * NS_PER_S, .time_max_ns = 100 * NS_PER_S, .max_percent = 50};
+    open_upstream(2);
+}
+
+START_TEST(a_session_counts_at_its_server_from_the_attempt_to_its_end)
+{
+    int client, server;
+
+    open_server(0, REFUSES);
+    open_server(1, ANSWERS);
+    conf.balance = BALANCER_FIRST;
+    open_upstream(2);
+    client = host_client(&host);
+    server = sockets_accept(fds[1]);
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    ck_assert_uint_eq(load_of(0), 0);
+    ck_assert_uint_eq(load_of(1), 1);
+    close(client);
+    close(server);
+    UNTIL(load_of(1) == 0);
+    ck_assert_uint_eq(atomic_load(&upstream->group.load), 0);
+}
+END_TEST
+
+START_TEST(a_server_that_refuses_is_left_out)
+{
+    open_server(0, REFUSES);
+    open_server(1, ANSWERS);
+    open_upstream_that_ejects();
+    expect_served_by(1);
+    ck_assert_uint_eq(load_of(0), 0);
+    expect_served_by(1);
+    ck_assert_uint_eq(load_of(0), ENDPOINT_EJECTED);
+    ck_assert_uint_eq(log_lines_with("upstream back: server a: is left out for 100 s: 2 sessions"),
+                      1);
+    expect_served_by(1);
+}
+END_TEST
+
+/* A client is sent to server a, which says ${answer} and resets the connection. */
+static void expect_answer_and_reset(const char *answer)
+{
+    int client = host_client(&host), server = sockets_accept(fds[0]);
+
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    sockets_say(server, answer);
+    sockets_hear(client, answer);
+    sockets_reset(server);
+    sockets_hear_reset(client);
+    close(client);
+    host_expect_end(&host, SESSION_UPSTREAM_RESET);
+    UNTIL((load_of(0) & ENDPOINT_COUNT_MASK) == 0);
+}
+
+START_TEST(a_server_that_resets_connections_before_its_first_byte_is_left_out)
+{
+    open_server(0, ANSWERS);
+    open_server(1, ANSWERS);
+    open_upstream_that_ejects();
+    expect_answer_and_reset("");
+    ck_assert_uint_eq(load_of(0), 0);
+    expect_answer_and_reset("");
+    ck_assert_uint_eq(load_of(0), ENDPOINT_EJECTED);
+    expect_served_by(1);
+}
+END_TEST
+
+START_TEST(a_server_that_resets_connections_after_its_first_byte_is_not)
+{
+    open_server(0, ANSWERS);
+    open_server(1, ANSWERS);
+    open_upstream_that_ejects();
+    for (int i = 0; i < 3; i++) {
+        expect_answer_and_reset("");
+        expect_answer_and_reset("y"); /* which makes the row begin anew, too */
+    }
+    ck_assert_uint_eq(load_of(0), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_leaves_says_nothing_about_the_server)
+{
+    open_server(0, ANSWERS);
+    open_server(1, ANSWERS);
+    open_upstream_that_ejects();
+    for (int i = 0; i < 4; i++) {
+        int client = host_client(&host), server = sockets_accept(fds[0]);
+
+        sockets_say(client, "x");
+        sockets_hear(server, "x");
+        if (i % 2)
+            sockets_reset(client);
+        else
+            close(client);
+        close(server);
+        UNTIL(atomic_load(&host.ended) == atomic_load(&host.adopted));
+        UNTIL((load_of(0) & ENDPOINT_COUNT_MASK) == 0);
+    }
+    ck_assert_uint_eq(load_of(0), 0);
 }
 END_TEST
 
@@ -289,6 +419,40 @@ START_TEST(a_server_that_does_not_answer_in_time_is_followed_by_the_next)
     conf.connect_timeout_ns = 100 * NS_PER_MS;
     open_upstream(2);
     expect_served_by(1);
+    close(filler);
+}
+END_TEST
+
+START_TEST(all_attempts_together_have_a_deadline)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    open_deaf_server();
+    open_server(1, ANSWERS);
+    conf.balance = BALANCER_FIRST;
+    conf.connect_timeout_ns = 30 * NS_PER_S;
+    conf.retry_timeout_ns = 150 * NS_PER_MS;
+    open_upstream(2);
+    expect_reset(SESSION_NO_SERVER);
+    ck_assert_int_ge(since_ms(began_at_ns), 150);
+    ck_assert_int_lt(since_ms(began_at_ns), 20000);
+    ck_assert_uint_eq(log_lines_with("server a (there): cannot connect: Connection timed out; the "
+                                     "client is reset"),
+                      1);
+    close(filler);
+}
+END_TEST
+
+START_TEST(before_that_deadline_servers_are_tried_as_ever)
+{
+    open_deaf_server();
+    open_server(1, REFUSES);
+    open_server(2, ANSWERS);
+    conf.balance = BALANCER_FIRST;
+    conf.connect_timeout_ns = 100 * NS_PER_MS;
+    conf.retry_timeout_ns = 30 * NS_PER_S;
+    open_upstream(3);
+    expect_served_by(2);
     close(filler);
 }
 END_TEST
@@ -367,12 +531,19 @@ int main(void)
     tcase_add_test(tc, all_addresses_of_a_server_are_tried);
     tcase_add_test(tc, a_unix_server_serves_as_well);
     tcase_add_test(tc, failures_are_logged_once_a_second_and_server);
-    tcase_add_test(tc, a_server_whose_name_is_not_known_is_followed_by_the_next);
-    tcase_add_test(tc, a_name_that_is_not_known_counts_as_a_try);
+    tcase_add_test(tc, a_server_whose_name_is_not_known_gets_no_client);
+    tcase_add_test(tc, a_name_that_is_not_known_does_not_count_as_a_try);
     tcase_add_test(tc, when_no_name_is_known_the_client_is_reset_at_once);
     tcase_add_test(tc, a_server_gets_clients_as_soon_as_its_name_is_known);
     tcase_add_test(tc, when_we_have_no_descriptor_no_other_server_is_blamed);
+    tcase_add_test(tc, a_session_counts_at_its_server_from_the_attempt_to_its_end);
+    tcase_add_test(tc, a_server_that_refuses_is_left_out);
+    tcase_add_test(tc, a_server_that_resets_connections_before_its_first_byte_is_left_out);
+    tcase_add_test(tc, a_server_that_resets_connections_after_its_first_byte_is_not);
+    tcase_add_test(tc, a_client_that_leaves_says_nothing_about_the_server);
     tcase_add_test(tc, a_server_that_does_not_answer_in_time_is_followed_by_the_next);
+    tcase_add_test(tc, all_attempts_together_have_a_deadline);
+    tcase_add_test(tc, before_that_deadline_servers_are_tried_as_ever);
     tcase_add_test(tc, a_client_that_is_gone_ends_the_attempt);
     tcase_add_test(tc, an_idle_timeout_ends_the_attempt);
     tcase_add_test(tc, an_abort_ends_the_attempt);

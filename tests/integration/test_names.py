@@ -1,0 +1,208 @@
+"""names: where a server's host name leads may change while clients come, and the name server may go."""
+
+import contextlib
+import threading
+import time
+
+from support import net
+from support.case import check, check_equal, test
+from support.names import RESOLVER, NameServer
+from support.server import Counted
+from test_upstream import SLOW_RESOLVER, config, own_names, own_network
+from test_upstream import NameServer as SilentNameServer
+
+DNSMASQ = ("dnsmasq",)
+EVERY_SECOND = "resolve_interval = 1s\n"
+
+
+@contextlib.contextmanager
+def named(t, *records):
+    """A name server, in a network of our own, and a server that is at all its addresses at the same
+    port, and says at which it was reached; gives both, and the port."""
+    own_network()
+    own_names(t, "dns", servers=RESOLVER)
+    port = t.port()
+    with NameServer(t, records) as names, Counted(f"[::]:{port}", greets=True) as server:
+        yield names, server, port
+
+
+def read_line(s):
+    line = b""
+    while not line.endswith(b"\n"):
+        line += net.read_exactly(s, 1)
+    return line[:-1].decode()
+
+
+def where(front):
+    """The address that a new client is led to."""
+    with net.connect(front) as client:
+        return read_line(client)
+
+
+class Load:
+    """Clients that come one after the other, on four threads, until the end of the block; each must be served."""
+
+    def __init__(self, front):
+        self.front = front
+        self.over = threading.Event()
+        self.clients = []
+
+    def __enter__(self):
+        self.clients = [net.Task(self._come) for _ in range(4)]
+        return self
+
+    def __exit__(self, error, *_):
+        self.over.set()
+        if not error:
+            count = sum(client.result() for client in self.clients)
+            check(count > 100, f"{count} clients came: the test asks nothing")
+
+    def _come(self):
+        count = 0
+        while not self.over.is_set():
+            where(self.front)
+            count += 1
+            time.sleep(0.001)
+        return count
+
+
+@test(needs=DNSMASQ)
+def moves_under_load(t):
+    """when a name leads elsewhere new clients go there within seconds, from IPv4 to IPv6 and back too; open
+    connections stay, and no client fails"""
+    front = t.address()
+    with named(t, ("move.test", "127.0.1.1")) as (names, _, port):
+        with t.daemon(config(front, {"only": f"move.test:{port}"}, EVERY_SECOND)) as daemon, \
+                Load(front), contextlib.ExitStack() as stack:
+            stayed = [stack.enter_context(net.connect(front))]
+            check_equal(read_line(stayed[0]), "127.0.1.1", "the first address")
+            for now in ("127.0.1.2", "::1", "127.0.1.3"):
+                names.changes([("move.test", now)])
+                shown = (f"[{now}]" if ":" in now else now) + f":{port}"
+                t.eventually(lambda: [line for line in daemon.log_lines("notice.*move.test.*somewhere else now")
+                                      if line.endswith(": " + shown)], f"the log says {shown}")
+                check_equal({where(front) for _ in range(20)}, {now}, "where new clients are led to")
+                stayed.append(stack.enter_context(net.connect(front)))
+                check_equal(read_line(stayed[-1]), now, "where one more is led to")
+                for client in stayed:
+                    check_equal(net.exchange(client, b"still here"), b"still here", "the echo")
+            check_equal(len(daemon.log_lines("somewhere else now")), 3, "log lines")
+
+
+@test(needs=DNSMASQ)
+def gets_a_second_address(t):
+    """a name that gets a second address leads to that one when nobody listens at the first any more; that it is told
+    of them in another order is no news"""
+    front = t.address()
+    own_network()
+    own_names(t, "dns", servers=RESOLVER)
+    port = t.port()
+    both = [("two.test", "127.0.1.1"), ("two.test", "127.0.1.2")]
+    with NameServer(t, both[:1]) as names, Counted(f"127.0.1.2:{port}", greets=True):
+        with t.daemon(config(front, {"only": f"two.test:{port}"}, EVERY_SECOND)) as daemon:
+            with Counted(f"127.0.1.1:{port}", greets=True):
+                check_equal(where(front), "127.0.1.1", "where the first client is led to")
+                names.changes(both)
+                t.eventually(lambda: daemon.log_lines("notice.*two.test.*somewhere else now: .* and 1 more"),
+                             "the log says so")
+            check_equal({where(front) for _ in range(20)}, {"127.0.1.2"}, "where clients are led to then")
+            asked = names.asked("two.test")
+            t.eventually(lambda: names.asked("two.test") >= asked + 2, "it is asked again")
+            check_equal(len(daemon.log_lines("somewhere else now")), 1, "log lines")
+
+
+@test(needs=DNSMASQ)
+def hundred_names(t):
+    """a hundred names that all lead elsewhere at once are all followed within seconds, under load; open connections stay"""
+    front = t.address()
+    hosts = range(1, 101)
+    first, then = ([(f"s{i}.test", f"127.{net_}.0.{i}") for i in hosts] for net_ in (1, 2))
+    with named(t, *first) as (names, _, port):
+        servers = {f"s{i}": f"s{i}.test:{port}" for i in hosts}
+        with t.daemon(config(front, servers, EVERY_SECOND)) as daemon, contextlib.ExitStack() as stack:
+            check_equal(sorted({where(front) for _ in hosts}), sorted(to for _, to in first), "addresses")
+            stayed = [stack.enter_context(net.connect(front)) for _ in hosts]
+            led_to = [read_line(client) for client in stayed]
+            with Load(front):
+                names.changes(then)
+                t.eventually(lambda: len(daemon.log_lines("somewhere else now")) >= 100, "all are followed")
+            check_equal(sorted({where(front) for _ in hosts}), sorted(to for _, to in then), "addresses then")
+            check(all(to.startswith("127.1.") for to in led_to), "the first ones")
+            for client in stayed:
+                check_equal(net.exchange(client, b"still here"), b"still here", "the echo")
+            check_equal(len(daemon.log_lines("somewhere else now")), 100, "log lines")
+
+
+@test(needs=DNSMASQ)
+def how_often(t):
+    """a name is asked for every resolve_interval, not more often; with 0 it is asked for once"""
+    fronts = t.address(), t.address()
+    with named(t, ("often.test", "127.0.1.1"), ("once.test", "127.0.1.2")) as (names, _, port):
+        text = config(fronts[0], {"only": f"often.test:{port}"}, EVERY_SECOND)
+        text += config(fronts[1], {"only": f"once.test:{port}"}, "resolve_interval = 0") \
+            .replace("front]", "front2]").replace("upstream = back", "upstream = back2") \
+            .replace("upstream back]", "upstream back2]")
+        began = time.monotonic()
+        with t.daemon(text) as daemon:
+            t.eventually(lambda: names.asked("often.test") >= 4, "it is asked for")
+            took = time.monotonic() - began
+            check(took >= 3, f"it was asked for four times within {took:.3f} s")
+            check_equal(names.asked("once.test"), 1, "times that the other was asked for")
+            check_equal([where(front) for front in fronts], ["127.0.1.1", "127.0.1.2"], "addresses")
+            check(not daemon.log_lines("somewhere else"), "the log has news")
+
+
+@test(needs=DNSMASQ)
+def name_withdrawn(t):
+    """a name that is taken out of the name server stays where it was, under load, and the log says so once"""
+    front = t.address()
+    with named(t, ("gone.test", "127.0.1.1")) as (names, _, port):
+        with t.daemon(config(front, {"only": f"gone.test:{port}"}, EVERY_SECOND)) as daemon, Load(front):
+            names.changes([])
+            line = "warning.*gone.test.*there is no such name; what was known stays; trying again every 10 s"
+            t.eventually(lambda: daemon.log_lines(line), "the log says so")
+            time.sleep(1)
+            check_equal({where(front) for _ in range(20)}, {"127.0.1.1"}, "addresses")
+            check_equal(len(daemon.log_lines("warning.*gone.test")), 1, "warnings")
+
+
+@test(needs=DNSMASQ, timeout=40)
+def name_server_goes_and_returns(t):
+    """while the name server is away all stays as it was, said once; 10 s later it is asked again, and a name
+    that was unknown at the start is known then"""
+    front = t.address()
+    with named(t, ("known.test", "127.0.1.1")) as (names, _, port):
+        servers = {"known": f"known.test:{port}", "late": f"late.test:{port}"}
+        with t.daemon(config(front, servers, EVERY_SECOND)) as daemon, Load(front):
+            check(daemon.log_lines("warning.*late.test.*there is no such name; trying again every 10 s"),
+                  "the log does not say that a name is not known")
+            names.stop()
+            t.eventually(lambda: daemon.log_lines("warning.*known.test.*no name server answers; what was known "
+                                                  "stays; trying again every 10 s"), "the log says so")
+            check_equal({where(front) for _ in range(20)}, {"127.0.1.1"}, "addresses while it is away")
+            names.write([("known.test", "127.0.1.1"), ("late.test", "127.0.1.2")])
+            names.start()
+            for name, address in (("late", "127.0.1.2"), ("known", "127.0.1.1")):
+                t.eventually(lambda: daemon.log_lines(f"notice.*{name}.test.*: {address}:{port}$"),
+                             f"the log says that {name}.test is known", within=14)
+            check_equal({where(front) for _ in range(20)}, {"127.0.1.1", "127.0.1.2"}, "addresses then")
+            check_equal(len(daemon.log_lines("warning.*known.test")), 1, "warnings")
+            check(not daemon.log_lines("somewhere else"), "the log says that a name moved")
+
+
+@test()
+def known_while_clients_wait(t):
+    """a client that waits because the other servers are full gets a server as soon as its name is known"""
+    with SilentNameServer() as name_server, contextlib.ExitStack() as stack:
+        own_names(t, "dns", servers=SLOW_RESOLVER)
+        front, port = t.address(), t.port()
+        near = stack.enter_context(Counted(t.address()))
+        stack.enter_context(Counted(f"127.0.0.1:{port}", greets=True))
+        servers = {"near": near.address + " max_connections=1", "far": f"far.test:{port}"}
+        with t.daemon(config(front, servers, "queue_timeout = 1m")), net.connect(front) as holder:
+            check_equal(net.exchange(holder, b"x"), b"x", "the echo")
+            waiting = net.Task(where, front)
+            time.sleep(0.5)
+            check(waiting.is_alive(), "it did not wait")
+            name_server.speak()
+            check_equal(waiting.result(10 * t.scale), "127.0.0.1", "the server")
