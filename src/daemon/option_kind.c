@@ -81,6 +81,29 @@ static int set_duration(const struct option *o, struct option_value *v)
     return 0;
 }
 
+static int set_size(const struct option *o, struct option_value *v)
+{
+    uint64_t bytes;
+    int rc = parse_size(&bytes, v->text, (uint64_t)o->max);
+
+    if (rc == 0 && !in_range(o, (int64_t)bytes))
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a number of bytes");
+    put_unsigned(o, v, (unsigned)bytes);
+    return 0;
+}
+
+static int set_bool(const struct option *o, struct option_value *v)
+{
+    bool value;
+
+    if (parse_bool(&value, v->text) < 0)
+        return option_refuse(v, "%s is neither", QUOTE(v->text));
+    memcpy(field(o, v), &value, sizeof(value));
+    return 0;
+}
+
 const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v)
 {
     struct suggest near;
@@ -187,6 +210,8 @@ static int set_name(const struct option *o, struct option_value *v)
 const struct option_kind option_kind_number = {set_number, ""};
 const struct option_kind option_kind_percent = {set_percent, ", in percent"};
 const struct option_kind option_kind_duration = {set_duration, ", in us, ms, s, m, h or d"};
+const struct option_kind option_kind_size = {set_size, ", in b, k, m or g"};
+const struct option_kind option_kind_bool = {set_bool, ""};
 const struct option_kind option_kind_word = {set_word, ""};
 const struct option_kind option_kind_choice = {set_choice, ""};
 const struct option_kind option_kind_account = {set_account, ""};

@@ -16,6 +16,8 @@
 extern const struct option_kind option_kind_number;   /* unsigned, from option.min to option.max */
 extern const struct option_kind option_kind_percent;  /* unsigned, likewise, with or without '%' */
 extern const struct option_kind option_kind_duration; /* int64_t ns, likewise */
+extern const struct option_kind option_kind_size;     /* unsigned bytes, likewise */
+extern const struct option_kind option_kind_bool;     /* bool, as parse_bool() */
 extern const struct option_kind option_kind_word;     /* an enum, by option.words */
 extern const struct option_kind
     option_kind_choice; /* nothing: one of option.words, all of it known */

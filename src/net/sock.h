@@ -8,10 +8,24 @@
 
 #include "base/must.h"
 #include "net/address.h"
+#include "net/sock_options.h"
 
 struct sock_listen_conf {
     int backlog;
     bool reuseport;
+    struct sock_options options;
+};
+
+/*
+ * note: source. A socket that is bound before it connects takes a port of its own for good, since the kernel cannot know
+ * where it will connect to: with the 28,232 ports there are by default, no more connections than that could be made from
+ * one address, to all servers together. With IP_BIND_ADDRESS_NO_PORT the port is chosen when it connects, and only the
+ * four of both addresses and ports must differ from those of any other connection.
+ */
+struct sock_connect_conf {
+    struct sock_options options;
+    struct address source_ipv4; /* len 0: the kernel chooses; so the next. The port is 0 */
+    struct address source_ipv6;
 };
 
 /*
@@ -37,15 +51,18 @@ int sock_listen(int *out_fd, const struct address *a,
 void sock_unlink(const struct address *a);
 
 /*
- * sock_connect(out_fd, a):
- * Begin to connect to ${a}: the socket is writable when the outcome, sock_error(), is known.
+ * sock_connect(out_fd, a, conf):
+ * Begin to connect to ${a}, from the source of its family: the socket is writable when the outcome, sock_error(), is
+ * known. See note: source.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd} when the result is 0 or -EINPROGRESS
  * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix: backlog full, no event will tell); -EMFILE, -ENFILE;
- *         -errno of socket(2), connect(2)
+ *         -EADDRNOTAVAIL (also: the source is no address of this host); -errno of socket(2), setsockopt(2), bind(2),
+ *         connect(2)
  */
-int sock_connect(int *out_fd, const struct address *a) MUST_CHECK;
+int sock_connect(int *out_fd, const struct address *a,
+                 const struct sock_connect_conf *conf) MUST_CHECK;
 
 /*
  * sock_close_reset(fd):

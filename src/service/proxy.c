@@ -105,7 +105,7 @@ static void proxy_connect(struct proxy *p)
     while (!(at = upstream_addresses(proxy_server(p))))
         if (!proxy_pick_next(p, "the name is not known yet"))
             return;
-    connector_start(&p->connector, at->list, at->n, conf->connect_timeout_ns);
+    connector_start(&p->connector, at->list, at->n, conf->connect_timeout_ns, &conf->connect);
 }
 
 /* We ran out of something: no other server would fare better. */

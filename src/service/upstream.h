@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "net/address.h"
+#include "net/connector.h"
 #include "service/balancer.h"
 
 /* One server line: `server.ID = ADDRESS [weight=N] [backup]`. */
@@ -31,7 +32,8 @@ struct upstream_conf {
     struct upstream_server_conf *servers;
     unsigned n_servers;
     int64_t connect_timeout_ns; /* one deadline for all addresses of a server */
-    unsigned retries;           /* other servers to try after the first */
+    struct connector_conf connect;
+    unsigned retries; /* other servers to try after the first */
 };
 
 /* Where a server is, in the order to try; immutable once it is published. */
