@@ -4,7 +4,7 @@
  * The table decides what a configuration file may say, what its errors name as allowed, what --dump-config
  * writes, and (by tests/lint) what the sample file and the manual page must have. A new option is a row here
  * and a field in the struct of its section; a new kind of value is a function in daemon/option_kind,
- * daemon/option_network or daemon/option_cpus.
+ * daemon/option_network, daemon/option_socket or daemon/option_cpus.
  */
 #ifndef DAEMON_OPTION_H
 #define DAEMON_OPTION_H

@@ -5,54 +5,86 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/sock.h"
 
 /* A full unix backlog gives no event when it has room again. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
 
-static void connector_try(struct connector *c);
+/* ---- the addresses and their order ---- */
 
-static void connector_close(struct connector *c)
+static bool connector_has_family(const struct address *list, unsigned n, sa_family_t family)
 {
-    if (c->fd < 0)
+    for (unsigned i = 0; i < n; i++)
+        if (list[i].u.sa.sa_family == family)
+            return true;
+    return false;
+}
+
+/* The address number ${k} among those that are of ${family}, or among those that are not. */
+static const struct address *connector_nth(const struct address *list, sa_family_t family, bool is,
+                                           unsigned k)
+{
+    while ((list->u.sa.sa_family == family) != is || k-- > 0)
+        list++;
+    return list;
+}
+
+/* Address number ${k} when the family of the first and the other take turns, as long as there are both. */
+static const struct address *connector_take_turns(const struct address *list, unsigned n,
+                                                  unsigned k)
+{
+    sa_family_t first = list[0].u.sa.sa_family;
+    unsigned of_first = 0, pairs;
+
+    for (unsigned i = 0; i < n; i++)
+        of_first += list[i].u.sa.sa_family == first;
+    pairs = of_first < n - of_first ? of_first : n - of_first;
+    if (k < 2 * pairs)
+        return connector_nth(list, first, k % 2 == 0, k / 2);
+    return connector_nth(list, first, of_first > pairs, k - pairs);
+}
+
+static const struct address *connector_next_address(const struct connector *c)
+{
+    if (!c->mixed)
+        return &c->addresses[c->begun];
+    return connector_take_turns(c->addresses, c->n_addresses, c->begun);
+}
+
+static bool connector_address_waits(const struct connector *c)
+{
+    return c->begun < c->n_addresses;
+}
+
+/* ---- attempts ---- */
+
+static unsigned connector_running(const struct connector *c)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
+        n += c->attempts[i].address != NULL;
+    return n;
+}
+
+static bool connector_has_room(const struct connector *c)
+{
+    return connector_running(c) < c->width;
+}
+
+static void connector_close(struct connector *c, struct connector_attempt *at)
+{
+    at->address = NULL;
+    if (at->fd < 0)
         return;
-    ev_io_stop(c->net->ev, &c->io);
-    close(c->fd);
-    c->fd = -1;
+    ev_io_stop(c->net->ev, &at->io);
+    close(at->fd);
+    at->fd = -1;
 }
 
-static void connector_finish(struct connector *c, int error)
+static void connector_close_all(struct connector *c)
 {
-    int fd = c->fd;
-
-    loop_cancel(c->net->loop, &c->timer);
-    if (error < 0) {
-        connector_close(c);
-        fd = -1;
-    } else {
-        ev_io_stop(c->net->ev, &c->io);
-        c->fd = -1; /* the callee owns it now */
-    }
-    c->done(c, fd, error);
-}
-
-/* Have the outcome or the next try come from a timer, never from inside the caller. */
-static void connector_wait(struct connector *c, int64_t delay_ns)
-{
-    int64_t left_ns = c->address_until_ns - clock_now_ns();
-
-    loop_cancel(c->net->loop, &c->timer);
-    loop_schedule(c->net->loop, &c->timer, delay_ns < left_ns ? delay_ns : left_ns);
-}
-
-/* The addresses that are left share the time that is left, so that a black hole does not use up all of it. */
-static void connector_share(struct connector *c)
-{
-    int64_t now_ns = clock_now_ns();
-    int64_t left_ns = c->deadline_at_ns - now_ns;
-
-    if (c->at < c->n_addresses)
-        c->address_until_ns = clock_add_ns(now_ns, left_ns / (c->n_addresses - c->at));
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
+        connector_close(c, &c->attempts[i]);
 }
 
 /* This host has no way there, which many have not for IPv6: that says nothing about the server. */
@@ -61,42 +93,129 @@ static bool connector_error_is_ours(int error)
     return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL;
 }
 
-static void connector_fail_address(struct connector *c, int error)
+/* We ran out of something, which says nothing about the address. */
+static bool connector_error_is_lack(int error)
 {
-    connector_close(c);
-    if (c->error == 0 || !connector_error_is_ours(error))
-        c->error = error;
-    c->at++;
-    connector_share(c);
-    connector_wait(c, 0);
+    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
 }
 
-static void connector_on_writable(struct ev_loop *ev, struct ev_io *w, int revents)
+static void connector_fail(struct connector *c, struct connector_attempt *at, int error)
 {
-    struct connector *c = CONTAINER_OF(w, struct connector, io);
-    int error = revents & EV_ERROR ? -ENOMEM : sock_error(c->fd); /* as in acceptor.c */
+    connector_close(c, at);
+    if (c->error == 0 || !connector_error_is_ours(error))
+        c->error = error;
+    c->next_at_ns = 0;
+}
 
-    (void)ev;
-    loop_doing(c->net->loop, "connect");
-    if (error == 0 && sock_is_self_connected(c->fd, &c->addresses[c->at]))
-        error = -ECONNREFUSED;
-    if (error == 0)
-        connector_finish(c, 0);
-    else
-        connector_fail_address(c, error);
+static void connector_finish(struct connector *c, int fd, int error)
+{
+    loop_cancel(c->net->loop, &c->timer);
+    connector_close_all(c);
+    c->done(c, fd, error);
+}
+
+/*
+ * Begin to connect, for the first time or once more. 0: it is under way, or has failed. Otherwise neither: -EAGAIN if a
+ * unix backlog is full, which no event tells the end of; what we ran out of, if there is another attempt to wait for.
+ */
+static int connector_try(struct connector *c, struct connector_attempt *at)
+{
+    int rc = sock_connect(&at->fd, at->address, &c->conf->sock);
+
+    if (rc == -EAGAIN || (connector_error_is_lack(rc) && connector_running(c) > 1))
+        return rc;
+    if (rc < 0 && rc != -EINPROGRESS) {
+        connector_fail(c, at, rc);
+        return 0;
+    }
+    ev_io_set(&at->io, at->fd, EV_WRITE);
+    ev_io_start(c->net->ev, &at->io);
+    return 0;
+}
+
+/* The addresses that are left share the time that is left, so that a black hole does not use up all of it. */
+static void connector_begin(struct connector *c, int64_t now_ns)
+{
+    struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];
+    int64_t share_ns = (c->deadline_at_ns - now_ns) / (c->n_addresses - c->begun);
+
+    at->address = connector_next_address(c);
+    at->until_ns = clock_add_ns(now_ns, share_ns);
+    c->begun++;
+    c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
+    if (connector_error_is_lack(connector_try(c, at))) {
+        at->address = NULL; /* its turn comes again when the other attempt has failed */
+        c->begun--;
+        c->width = 1;
+    }
+}
+
+/* ---- what has an instant ---- */
+
+/* The attempt that has to go next. */
+static struct connector_attempt *connector_oldest(struct connector *c)
+{
+    struct connector_attempt *a = &c->attempts[0], *b = &c->attempts[1];
+
+    if (!a->address || !b->address)
+        return a->address ? a : b;
+    return a->until_ns <= b->until_ns ? a : b;
+}
+
+static bool connector_waits_again(const struct connector *c)
+{
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
+        if (c->attempts[i].address && c->attempts[i].fd < 0)
+            return true;
+    return false;
+}
+
+/* Have the outcome, and all that comes before it, come from the timer or a watcher, never from inside the caller. */
+static void connector_arm(struct connector *c, int64_t now_ns)
+{
+    int64_t at_ns = c->deadline_at_ns;
+
+    if (connector_address_waits(c))
+        at_ns = connector_has_room(c) ? c->next_at_ns : connector_oldest(c)->until_ns;
+    else if (connector_running(c) == 0)
+        at_ns = now_ns;
+    if (connector_waits_again(c) && at_ns > now_ns + CONNECTOR_AGAIN_NS)
+        at_ns = now_ns + CONNECTOR_AGAIN_NS;
+    loop_cancel(c->net->loop, &c->timer);
+    loop_schedule(c->net->loop, &c->timer, at_ns - now_ns);
+}
+
+static void connector_retry(struct connector *c)
+{
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
+        struct connector_attempt *at = &c->attempts[i];
+
+        if (at->address && at->fd < 0)
+            (void)connector_try(c, at);
+    }
 }
 
 static void connector_run_timer(struct task *t)
 {
     struct connector *c =
         CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct connector, timer);
+    int64_t now_ns = clock_now_ns();
 
-    if (c->at >= c->n_addresses)
-        connector_finish(c, c->error);
-    else if (clock_now_ns() >= c->address_until_ns)
-        connector_fail_address(c, -ETIMEDOUT);
-    else
-        connector_try(c);
+    if (connector_running(c) == 0 && !connector_address_waits(c)) {
+        connector_finish(c, -1, c->error);
+        return;
+    }
+    if (now_ns >= c->deadline_at_ns) {
+        connector_finish(c, -1, -ETIMEDOUT);
+        return;
+    }
+    connector_retry(c);
+    if (connector_address_waits(c) && !connector_has_room(c) &&
+        now_ns >= connector_oldest(c)->until_ns)
+        connector_fail(c, connector_oldest(c), -ETIMEDOUT);
+    if (connector_address_waits(c) && connector_has_room(c) && now_ns >= c->next_at_ns)
+        connector_begin(c, now_ns);
+    connector_arm(c, now_ns);
 }
 
 static void connector_drop_timer(struct task *t)
@@ -107,46 +226,58 @@ static void connector_drop_timer(struct task *t)
 static const struct task_type connector_timer_type = {
     .name = "connect timer", .run = connector_run_timer, .drop = connector_drop_timer};
 
-static void connector_try(struct connector *c)
+static void connector_on_writable(struct ev_loop *ev, struct ev_io *w, int revents)
 {
-    const struct address *a = &c->addresses[c->at];
-    int rc = c->unseen ? sock_connect_unseen(&c->fd, a) : sock_connect(&c->fd, a);
+    struct connector_attempt *at = CONTAINER_OF(w, struct connector_attempt, io);
+    struct connector *c = at->connector;
+    int error = revents & EV_ERROR ? -ENOMEM : sock_error(at->fd); /* as in acceptor.c */
+    int fd = at->fd;
 
-    if (rc == -EAGAIN) {
-        connector_wait(c, CONNECTOR_AGAIN_NS);
+    loop_doing(c->net->loop, "connect");
+    if (error == 0 && sock_is_self_connected(fd, at->address))
+        error = -ECONNREFUSED;
+    if (error < 0) {
+        connector_fail(c, at, error);
+        connector_arm(c, clock_now_ns());
         return;
     }
-    if (rc < 0 && rc != -EINPROGRESS) {
-        connector_fail_address(c, rc);
-        return;
-    }
-    ev_io_set(&c->io, c->fd, EV_WRITE);
-    ev_io_start(c->net->ev, &c->io);
-    connector_wait(c, CLOCK_NEVER);
+    ev_io_stop(ev, w);
+    at->fd = -1; /* the callee owns it now */
+    connector_finish(c, fd, 0);
 }
 
 void connector_init(struct connector *c, struct netloop *net, connector_done *done)
 {
-    *c = (struct connector){.net = net, .done = done, .fd = -1};
+    *c = (struct connector){.net = net, .done = done};
     timed_init(&c->timer, &connector_timer_type);
-    ev_io_init(&c->io, connector_on_writable, -1, EV_WRITE);
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
+        c->attempts[i].connector = c;
+        c->attempts[i].fd = -1;
+        ev_io_init(&c->attempts[i].io, connector_on_writable, -1, EV_WRITE);
+    }
 }
 
 void connector_start(struct connector *c, const struct address *addresses, unsigned n,
-                     int64_t timeout_ns)
+                     int64_t timeout_ns, const struct connector_conf *conf)
 {
-    MUST(loop_is_current(c->net->loop) && c->fd < 0 && n > 0);
+    int64_t now_ns = clock_now_ns();
+
+    MUST(loop_is_current(c->net->loop) && connector_running(c) == 0 && n > 0);
+    c->conf = conf;
     c->addresses = addresses;
     c->n_addresses = n;
-    c->at = 0;
+    c->begun = 0;
+    c->mixed = conf->attempt_delay_ns > 0 && connector_has_family(addresses, n, AF_INET) &&
+               connector_has_family(addresses, n, AF_INET6);
+    c->width = c->mixed ? CONNECTOR_ATTEMPTS : 1;
     c->error = 0;
-    c->deadline_at_ns = clock_add_ns(clock_now_ns(), timeout_ns);
-    connector_share(c);
-    connector_try(c);
+    c->deadline_at_ns = clock_add_ns(now_ns, timeout_ns);
+    connector_begin(c, now_ns);
+    connector_arm(c, now_ns);
 }
 
 void connector_cancel(struct connector *c)
 {
     loop_cancel(c->net->loop, &c->timer);
-    connector_close(c);
+    connector_close_all(c);
 }

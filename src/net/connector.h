@@ -2,8 +2,14 @@
  * net/connector: getting one connection to a server that may have several addresses.
  *
  * The addresses are tried in order under one deadline, each with an equal share of the time that is left; the first
- * that answers wins. Embedded in the session that
- * wants the connection, so that connecting allocates nothing.
+ * that answers wins. Embedded in the session that wants the connection, so that connecting allocates nothing.
+ *
+ * note: happy eyeballs. When the addresses are of both IPv4 and IPv6, the families take turns, beginning with that of
+ * the first, and an address is not waited for before the next is tried: that begins after conf->attempt_delay_ns
+ * without an answer, or when an attempt has failed. A family that leads nowhere then costs a delay and not a share of
+ * the deadline. Two attempts are under way at most, since that is one for each family; the older makes room for a third
+ * only when its share is over, so that a server that is far away is not given up for being slower than the delay. When
+ * there is no descriptor for the second the first goes on alone.
  */
 #ifndef NET_CONNECTOR_H
 #define NET_CONNECTOR_H
@@ -16,6 +22,9 @@
 #include "engine/schedule.h"
 #include "net/address.h"
 #include "net/netloop.h"
+#include "net/sock.h"
+
+#define CONNECTOR_ATTEMPTS 2
 
 struct connector;
 
@@ -26,19 +35,38 @@ struct connector;
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
-struct connector {
+struct connector_conf {
+    struct sock_connect_conf sock;
+    int64_t
+        attempt_delay_ns; /* see note: happy eyeballs; 0: one address after the other, as they come */
+};
+
+/*
+ *   FREE --socket, connect--> CONNECTING --answer--> the outcome, or FREE
+ *     \--unix: backlog full--> AGAIN --10 ms, connect--> CONNECTING
+ */
+struct connector_attempt {
     struct ev_io io;
-    struct timed timer; /* the deadline, or the next try at a full unix backlog */
+    struct connector *connector;
+    const struct address *address; /* NULL: FREE */
+    int fd;                        /* -1: FREE or AGAIN */
+    int64_t until_ns;              /* its share of the time; then it goes if another waits */
+};
+
+struct connector {
+    struct connector_attempt attempts[CONNECTOR_ATTEMPTS];
+    struct timed timer; /* the next thing that has an instant, see connector_arm() */
     struct netloop *net;
     connector_done *done;
+    const struct connector_conf *conf;
     const struct address *addresses;
     unsigned n_addresses;
-    unsigned at; /* the address being tried */
+    unsigned begun; /* how many addresses have been */
+    unsigned width; /* attempts at a time */
+    bool mixed;     /* the families take turns */
     int64_t deadline_at_ns;
-    int64_t address_until_ns; /* this address' share of the time */
-    bool unseen;              /* sock_connect_unseen(); set before connector_start() */
-    int fd;                   /* -1: not connecting */
-    int error;                /* of the last address that failed, if there was a way to it */
+    int64_t next_at_ns; /* when the next address is tried, if there is room */
+    int error;          /* of the last address that failed, if there was a way to it */
 };
 
 /*
@@ -51,16 +79,17 @@ struct connector {
 void connector_init(struct connector *c, struct netloop *net, connector_done *done);
 
 /*
- * connector_start(c, addresses, n, timeout_ns):
+ * connector_start(c, addresses, n, timeout_ns, conf):
  * Try the ${n} > 0 addresses.
  *
  * Thread: loop of ${c}
- * Owns:   ${addresses} is borrowed until the outcome
+ * Owns:   ${addresses} and ${conf} are borrowed until the outcome
  * Units:  ns for all addresses together
  * Errors: none; every outcome goes to done()
+ * Source: RFC 8305, sections 4 and 5
  */
 void connector_start(struct connector *c, const struct address *addresses, unsigned n,
-                     int64_t timeout_ns);
+                     int64_t timeout_ns, const struct connector_conf *conf);
 
 /*
  * connector_cancel(c):

@@ -20,12 +20,6 @@ static int sock_set(int fd, int level, int option)
     return setsockopt(fd, level, option, &on, sizeof(on)) < 0 ? -errno : 0;
 }
 
-/* A relayed message must not wait for the peer's delayed acknowledgement (Nagle): 40 ms otherwise. */
-static int sock_set_nodelay(int fd, const struct address *a)
-{
-    return address_is_unix(a) ? 0 : sock_set(fd, IPPROTO_TCP, TCP_NODELAY);
-}
-
 static bool sock_is_path(const struct address *a)
 {
     return address_is_unix(a) && a->u.un.sun_path[0] != '\0';
@@ -34,6 +28,7 @@ static bool sock_is_path(const struct address *a)
 /* Remove a unix socket file that a dead process left; one that still answers is in use. */
 static int sock_clear_path(const struct address *a)
 {
+    static const struct sock_connect_conf plain; /* no options, no source */
     struct stat st;
     int fd, rc;
 
@@ -41,7 +36,7 @@ static int sock_clear_path(const struct address *a)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISSOCK(st.st_mode))
         return -ENOTSOCK;
-    rc = sock_connect(&fd, a);
+    rc = sock_connect(&fd, a, &plain);
     if (rc == 0 || rc == -EINPROGRESS)
         close(fd);
     if (rc != -ECONNREFUSED)
@@ -52,16 +47,16 @@ static int sock_clear_path(const struct address *a)
 static int sock_set_listen_options(int fd, const struct address *a,
                                    const struct sock_listen_conf *conf)
 {
-    int rc;
+    int rc = sock_options_set(fd, a->u.sa.sa_family, &conf->options);
 
-    if (address_is_unix(a))
-        return 0;
+    if (rc < 0 || address_is_unix(a))
+        return rc;
     rc = sock_set(fd, SOL_SOCKET, SO_REUSEADDR);
     if (rc == 0 && conf->reuseport)
         rc = sock_set(fd, SOL_SOCKET, SO_REUSEPORT);
     if (rc == 0 && a->u.sa.sa_family == AF_INET6)
         rc = sock_set(fd, IPPROTO_IPV6, IPV6_V6ONLY);
-    return rc == 0 ? sock_set_nodelay(fd, a) : rc;
+    return rc;
 }
 
 int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_conf *conf)
@@ -102,11 +97,41 @@ void sock_unlink(const struct address *a)
         (void)unlink(a->u.un.sun_path);
 }
 
-/* Takes ${fd}: it is closed on error. */
-static int sock_begin_connect(int *out_fd, int fd, const struct address *a)
+/* See note: source. */
+static int sock_bind_source(int fd, const struct address *a, const struct sock_connect_conf *conf)
 {
-    int rc = sock_set_nodelay(fd, a);
+    const struct address *source =
+        a->u.sa.sa_family == AF_INET6 ? &conf->source_ipv6 : &conf->source_ipv4;
+    int rc;
 
+    if (address_is_unix(a) || source->len == 0)
+        return 0;
+    rc = sock_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* IPv6 sockets have it, too */
+    if (rc == 0 && bind(fd, &source->u.sa, source->len) < 0)
+        rc = -errno;
+    return rc;
+}
+
+/* See note: unseen. Where it fails the server sees a client that resets: no harm. */
+static void sock_hold_back_ack(int fd, const struct address *a)
+{
+    int off = 0;
+
+    if (!address_is_unix(a))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
+}
+
+int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
+{
+    int fd = sock_open(a), rc;
+
+    if (fd < 0)
+        return fd;
+    rc = sock_options_set(fd, a->u.sa.sa_family, &conf->options);
+    if (rc == 0)
+        rc = sock_bind_source(fd, a, conf);
+    if (rc == 0 && conf->unseen)
+        sock_hold_back_ack(fd, a);
     if (rc == 0 && connect(fd, &a->u.sa, a->len) < 0)
         rc = -errno;
     if (rc < 0 && rc != -EINPROGRESS) {
@@ -115,24 +140,6 @@ static int sock_begin_connect(int *out_fd, int fd, const struct address *a)
     }
     *out_fd = fd;
     return rc;
-}
-
-int sock_connect(int *out_fd, const struct address *a)
-{
-    int fd = sock_open(a);
-
-    return fd < 0 ? fd : sock_begin_connect(out_fd, fd, a);
-}
-
-int sock_connect_unseen(int *out_fd, const struct address *a)
-{
-    int fd = sock_open(a), off = 0;
-
-    if (fd < 0)
-        return fd;
-    if (!address_is_unix(a)) /* without it the server sees a client that resets: no harm */
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
-    return sock_begin_connect(out_fd, fd, a);
 }
 
 void sock_close_reset(int fd)

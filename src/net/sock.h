@@ -8,10 +8,30 @@
 
 #include "base/must.h"
 #include "net/address.h"
+#include "net/sock_options.h"
 
 struct sock_listen_conf {
     int backlog;
     bool reuseport;
+    struct sock_options options;
+};
+
+/*
+ * note: source. A socket that is bound before it connects takes a port of its own for good, since the kernel cannot know
+ * where it will connect to: with the 28,232 ports there are by default, no more connections than that could be made from
+ * one address, to all servers together. With IP_BIND_ADDRESS_NO_PORT the port is chosen when it connects, and only the
+ * four of both addresses and ports must differ from those of any other connection.
+ *
+ * note: unseen. To find out whether somebody listens, and no more: the acknowledgement that completes the handshake is held
+ * back until something is sent, or for some 40 ms. With sock_close_reset() before that, the server's accept(2) never tells
+ * of the connection; that of a unix socket does. (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7),
+ * TCP_QUICKACK.)
+ */
+struct sock_connect_conf {
+    struct sock_options options;
+    struct address source_ipv4; /* len 0: the kernel chooses; so the next. The port is 0 */
+    struct address source_ipv6;
+    bool unseen; /* see note: unseen */
 };
 
 /*
@@ -37,27 +57,18 @@ int sock_listen(int *out_fd, const struct address *a,
 void sock_unlink(const struct address *a);
 
 /*
- * sock_connect(out_fd, a):
- * Begin to connect to ${a}: the socket is writable when the outcome, sock_error(), is known.
+ * sock_connect(out_fd, a, conf):
+ * Begin to connect to ${a}, from the source of its family: the socket is writable when the outcome, sock_error(), is
+ * known. See note: source.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd} when the result is 0 or -EINPROGRESS
  * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix: backlog full, no event will tell); -EMFILE, -ENFILE;
- *         -errno of socket(2), connect(2)
+ *         -EADDRNOTAVAIL (also: the source is no address of this host); -errno of socket(2), setsockopt(2), bind(2),
+ *         connect(2)
  */
-int sock_connect(int *out_fd, const struct address *a) MUST_CHECK;
-
-/*
- * sock_connect_unseen(out_fd, a):
- * As sock_connect(), to find out whether somebody listens there and no more. The acknowledgement that completes the
- * handshake is held back until something is sent, or for some 40 ms: with sock_close_reset() before that, the server's
- * accept(2) never tells of the connection. Of a unix socket it does.
- *
- * Thread: any
- * Owns, Errors: as sock_connect()
- * Source: HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7), TCP_QUICKACK
- */
-int sock_connect_unseen(int *out_fd, const struct address *a) MUST_CHECK;
+int sock_connect(int *out_fd, const struct address *a,
+                 const struct sock_connect_conf *conf) MUST_CHECK;
 
 /*
  * sock_close_reset(fd):

@@ -79,8 +79,10 @@ static int checks_open_group(struct checks_group *g)
                                        .changed = checks_changed,
                                        .cookie = g};
     struct checker_group *opened;
-    int rc = checker_group_open(&opened, g->checks->checker, &group);
+    int rc;
 
+    group.check.connect = conf->connect;
+    rc = checker_group_open(&opened, g->checks->checker, &group);
     for (unsigned i = 0; i < conf->n_servers && rc == 0; i++) {
         struct checker_target_conf target = {.endpoint = &g->upstream->servers[i].endpoint,
                                              .port = conf->servers[i].check_port};

@@ -12,6 +12,7 @@
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
 #include "net/sock.h"
+#include "service/counters.h"
 #include "service/echo.h"
 #include "service/proxy.h"
 
@@ -30,6 +31,7 @@ struct listener {
     const struct listener_conf *conf;
     struct listener_env env;
     struct service service;
+    struct counters counters;
     struct log_limit log_limit;
     unsigned n_sockets;
     struct listener_socket sockets[];
@@ -51,6 +53,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
         sock_close_reset(fd);
         return;
     }
+    sock_options_set_accepted(fd, peer->u.sa.sa_family, &ls->conf->socket);
     s->client_fd = fd;
     s->peer = *peer;
     ls->env.accepted(ls->env.cookie, s);
@@ -116,7 +119,8 @@ static int listener_open_socket(struct listener *ls, const struct address *a)
 {
     struct listener_socket *sock = &ls->sockets[ls->n_sockets];
     struct sock_listen_conf conf = {.backlog = (int)ls->conf->backlog,
-                                    .reuseport = ls->conf->reuseport > 1};
+                                    .reuseport = ls->conf->reuseport > 1,
+                                    .options = ls->conf->socket};
     char text[ADDRESS_TEXT_BYTES], name[ADDRESS_TEXT_BYTES + 64];
     struct acceptor_conf acceptor = {.name = name, .batch = ls->env.accept_batch};
     int fd, rc;
@@ -171,6 +175,25 @@ static void listener_log_addresses(const struct listener *ls)
                  ls->conf->upstream ? ls->conf->upstream : "");
 }
 
+static void listener_init_service(struct listener *ls)
+{
+    const struct listener_conf *conf = ls->conf;
+
+    ls->service = (struct service){.ops = conf->service == LISTENER_ECHO ? &echo_ops : &proxy_ops,
+                                   .listener = conf->name,
+                                   .counters = &ls->counters,
+                                   .upstream = ls->env.upstream,
+                                   .splice = conf->splice,
+                                   .log_handler = conf->log_handler,
+                                   .idle_timeout_ns = conf->idle_timeout_ns,
+                                   .client_idle_timeout_ns = conf->client_idle_timeout_ns,
+                                   .upstream_idle_timeout_ns = conf->upstream_idle_timeout_ns,
+                                   .half_close_timeout_ns = conf->half_close_timeout_ns,
+                                   .first_byte_timeout_ns = conf->first_byte_timeout_ns,
+                                   .max_lifetime_ns = conf->max_lifetime_ns,
+                                   .lifetime_jitter = conf->lifetime_jitter};
+}
+
 int listener_create(struct listener **out, const struct listener_conf *conf,
                     const struct listener_env *env)
 {
@@ -182,13 +205,7 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
         return -ENOMEM;
     ls->conf = conf;
     ls->env = *env;
-    ls->service = (struct service){.ops = conf->service == LISTENER_ECHO ? &echo_ops : &proxy_ops,
-                                   .listener = conf->name,
-                                   .upstream = env->upstream,
-                                   .splice = conf->splice,
-                                   .log_handler = conf->log_handler,
-                                   .idle_timeout_ns = conf->idle_timeout_ns,
-                                   .half_close_timeout_ns = conf->half_close_timeout_ns};
+    listener_init_service(ls);
     rc = listener_open_all(ls);
     if (rc < 0) {
         listener_destroy(ls);
@@ -224,6 +241,11 @@ void listener_stop(struct listener *ls)
 unsigned listener_sockets(const struct listener *ls)
 {
     return ls->n_sockets;
+}
+
+void listener_log_stats(const struct listener *ls)
+{
+    counters_log(&ls->counters, "listen", ls->conf->name);
 }
 
 void listener_destroy(struct listener *ls)

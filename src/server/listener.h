@@ -12,6 +12,7 @@
 
 #include "base/must.h"
 #include "net/address.h"
+#include "net/sock_options.h"
 #include "net/splice.h"
 
 struct listener;
@@ -30,9 +31,15 @@ struct listener_conf {
     bool log_handler;     /* pipeline = log */
     unsigned backlog;
     unsigned reuseport; /* listen sockets an address has */
+    struct sock_options socket;
     enum splice_mode splice;
-    int64_t idle_timeout_ns;       /* 0: none */
-    int64_t half_close_timeout_ns; /* 0: none */
+    int64_t idle_timeout_ns; /* each of these: 0: none; see service/service.h */
+    int64_t client_idle_timeout_ns;
+    int64_t upstream_idle_timeout_ns;
+    int64_t half_close_timeout_ns;
+    int64_t first_byte_timeout_ns;
+    int64_t max_lifetime_ns;
+    unsigned lifetime_jitter; /* percent */
 };
 
 /* What a listener needs of the server around it. */
@@ -86,6 +93,15 @@ void listener_stop(struct listener *ls);
  * Errors: none
  */
 unsigned listener_sockets(const struct listener *ls);
+
+/*
+ * listener_log_stats(ls):
+ * Write what was counted of its sessions to the log, as counters_log().
+ *
+ * Thread: any
+ * Errors: none
+ */
+void listener_log_stats(const struct listener *ls);
 
 /*
  * listener_destroy(ls):

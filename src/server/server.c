@@ -392,6 +392,10 @@ int64_t server_watch_interval_ns(const struct server *sv)
 void server_log_stats(struct server *sv)
 {
     threads_log_stats(&sv->threads);
+    for (unsigned i = 0; i < sv->conf->n_listeners; i++)
+        listener_log_stats(sv->listeners[i]);
+    for (unsigned i = 0; i < sv->conf->n_upstreams; i++)
+        upstream_log_stats(sv->upstreams[i]);
 }
 
 unsigned server_sessions(const struct server *sv)

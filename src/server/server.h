@@ -129,7 +129,7 @@ int64_t server_watch_interval_ns(const struct server *sv);
 
 /*
  * server_log_stats(sv):
- * Write what every loop and the executor counted to the log, at notice level, some lines for each.
+ * Write what every loop, the executor and every listener counted to the log, at notice level, some lines for each.
  *
  * Thread: main
  * Errors: none

@@ -35,7 +35,7 @@ static void worker_run_hand_over(struct task *t)
     if (atomic_load(w->env.draining))
         session_drain(s);
     if (loop_state(w->owner.net->loop) >= LOOP_SHUTTING_DOWN)
-        session_abort(s, SESSION_STOP);
+        session_abort(s, SESSION_DRAIN);
 }
 
 /* The loop ended before it came to the session; this may be any thread. */
@@ -45,6 +45,7 @@ static void worker_drop_hand_over(struct task *t)
     struct worker *w = s->handed_to;
 
     loop_load_add(w->owner.net->loop, -1);
+    session_set_reason(s, SESSION_DRAIN);
     w->env.ended(w->env.cookie, s);
     session_refuse(s);
 }
@@ -78,7 +79,7 @@ static void worker_run_stop(struct task *t)
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
 
     list_for_each (node, &w->sessions)
-        session_abort(LIST_ENTRY(node, struct session, link), SESSION_STOP);
+        session_abort(LIST_ENTRY(node, struct session, link), SESSION_DRAIN);
 }
 
 static void worker_drop_task(struct task *t)

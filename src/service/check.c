@@ -40,6 +40,7 @@ int check_script_init(struct check_script *s, const struct check_conf *conf)
     if (conf->timeout_ns <= 0)
         return -EINVAL;
     *s = (struct check_script){.conf = *conf};
+    s->conf.connect.sock.unseen = conf->send.len == 0 && expect->len == 0;
     for (size_t i = 1; i < expect->len; i++) {
         while (m > 0 && expect->data[m] != expect->data[i])
             m = s->back[m - 1];
@@ -335,8 +336,7 @@ void check_start(struct check *c, const struct check_script *script,
     c->matched = 0;
     c->result = (struct check_result){.outcome = CHECK_PASSED};
     c->began_at_ns = clock_now_ns();
-    c->connector.unseen = conf->send.len == 0 && conf->expect.len == 0;
-    connector_start(&c->connector, addresses, n, conf->timeout_ns);
+    connector_start(&c->connector, addresses, n, conf->timeout_ns, &conf->connect);
 }
 
 void check_cancel(struct check *c)

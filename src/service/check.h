@@ -71,6 +71,7 @@ struct check_conf {
     struct check_bytes send;
     struct check_bytes expect;
     int64_t timeout_ns; /* for all of it, with all addresses */
+    struct connector_conf connect;
 };
 
 /* A check_conf made ready, for any number of checks at a time. */

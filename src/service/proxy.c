@@ -29,6 +29,8 @@ struct proxy {
     struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
     struct endpoint_addresses *addresses; /* of `at`, while it connects */
     int64_t give_up_at_ns;                /* trying servers */
+    int64_t tried_at_ns;                  /* when it was sent to `at` */
+    int error;                            /* of the last server that failed; 0: none did */
     int64_t waits_since_ns;
     struct log_handler log;
 };
@@ -89,6 +91,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
+    p->error = 0;
     *out = &p->session;
     return 0;
 }
@@ -131,6 +134,17 @@ static const char *proxy_none_text(const struct proxy *p, int error)
     }
 }
 
+static enum session_reason proxy_none_reason(const struct proxy *p, int error)
+{
+    switch (error) {
+    case -EBUSY:
+    case -ENOBUFS: return SESSION_LIMIT;
+    case -ETIMEDOUT: return SESSION_QUEUE_TIMEOUT;
+    case -ENOMEM: return SESSION_ERROR;
+    default: return p->error < 0 ? session_reason_of_connect(p->error) : SESSION_NO_SERVER;
+    }
+}
+
 /* There is none for this client, which is reset. */
 static void proxy_no_server(struct proxy *p, int error)
 {
@@ -140,7 +154,7 @@ static void proxy_no_server(struct proxy *p, int error)
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         log_warning("upstream %s: %s, the client is reset (%u more such lines held back)",
                     up->conf->name, proxy_none_text(p, error), suppressed);
-    session_abort(&p->session, SESSION_NO_SERVER);
+    session_abort(&p->session, proxy_none_reason(p, error));
 }
 
 static int64_t proxy_time_left_ns(const struct proxy *p)
@@ -165,7 +179,10 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
     p->at = server;
     p->addresses = endpoint_use_addresses(&server->endpoint);
     MUST(p->addresses);
-    connector_start(&p->connector, p->addresses->list, p->addresses->n, proxy_time_left_ns(p));
+    p->tried_at_ns = clock_now_ns();
+    session_count_at(&p->session, SESSION_AT_SERVER, &server->counters);
+    connector_start(&p->connector, p->addresses->list, p->addresses->n, proxy_time_left_ns(p),
+                    &proxy_upstream(p)->conf->connect);
 }
 
 static void proxy_waited(void *cookie, struct endpoint *e, int error)
@@ -209,13 +226,17 @@ static void proxy_failed(struct proxy *p, int error)
 {
     bool is_local = proxy_error_is_local(error);
     bool again = !is_local && proxy_may_retry(p);
+    enum session_reason reason = is_local ? SESSION_ERROR : session_reason_of_connect(error);
 
     proxy_log_failure(p, strerror(-error), again ? "trying another server" : "the client is reset");
+    counters_connect_failed(&p->at->connects);
+    session_count_off(&p->session, SESSION_AT_SERVER, reason);
     proxy_leave(p, is_local ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED);
+    p->error = error;
     if (again)
         proxy_connect(p);
     else
-        session_abort(&p->session, is_local ? SESSION_ERROR : SESSION_NO_SERVER);
+        session_abort(&p->session, reason);
 }
 
 static void proxy_connected(struct connector *c, int fd, int error)
@@ -229,6 +250,7 @@ static void proxy_connected(struct connector *c, int fd, int error)
         return;
     }
     s->connecting = false;
+    counters_connected(&p->at->connects, clock_now_ns() - p->tried_at_ns);
     channel_init(&p->server, s->owner->net, fd);
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
@@ -264,6 +286,7 @@ static void proxy_start(struct session *s)
     session_leg_open(s, 0, &p->client);
     pipeline_init(&p->client.pipeline, &p->client, &p->to_server.handler, &proxy_waiting_ops);
     s->connecting = true;
+    session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
     connector_init(&p->connector, s->owner->net, proxy_connected);
     p->give_up_at_ns = proxy_deadline_ns(p);
     balancer_begin(&p->walk, proxy_key(p));

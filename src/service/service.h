@@ -12,16 +12,25 @@
 #include "net/splice.h"
 #include "service/upstream.h"
 
+struct counters;
 struct service_ops;
 
 struct service {
     const struct service_ops *ops;
     const char *listener;      /* name, for logs */
+    struct counters *counters; /* the listener's, which change; NULL: nobody counts */
     struct upstream *upstream; /* proxy only */
     enum splice_mode splice;
-    bool log_handler;              /* put service/log_handler into the client's pipeline */
-    int64_t idle_timeout_ns;       /* 0: none */
-    int64_t half_close_timeout_ns; /* 0: none */
+    bool log_handler; /* put service/log_handler into the client's pipeline */
+
+    /* Timeouts; 0: none. Read whenever a timer looks, but for max_lifetime: it is drawn at the beginning. */
+    int64_t idle_timeout_ns;          /* nothing moved, either way */
+    int64_t client_idle_timeout_ns;   /* nothing came from the client */
+    int64_t upstream_idle_timeout_ns; /* nothing came from the server */
+    int64_t half_close_timeout_ns;    /* nothing moved, and one direction has ended */
+    int64_t first_byte_timeout_ns;    /* the client never said anything */
+    int64_t max_lifetime_ns;
+    unsigned lifetime_jitter; /* percent of max_lifetime_ns by which it is shortened, at most */
 };
 
 #endif

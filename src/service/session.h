@@ -9,7 +9,10 @@
  *                             \-> session_refuse (any; the hand-off failed)
  *
  * A leg is one channel: an echo session has one, a proxied one two. One lazily re-armed timer serves every
- * timeout: no timer operation per byte.
+ * timeout: no timer operation per byte (service/session_timer).
+ *
+ * A session that ends has one reason and is counted by it: at its listener, and at its upstream and server if
+ * session_count_at() said so.
  */
 #ifndef SERVICE_SESSION_H
 #define SERVICE_SESSION_H
@@ -24,7 +27,9 @@
 #include "net/address.h"
 #include "net/channel.h"
 #include "service/service.h"
+#include "service/session_reason.h"
 
+struct counters;
 struct session;
 
 #define SESSION_LEGS 2
@@ -35,21 +40,15 @@ struct session;
 /* How long nothing may move before a draining echo session counts as finished. */
 #define SESSION_QUIET_NS (1 * NS_PER_S)
 
-/* Who ended the session, and how; the first that applies stands. */
-enum session_reason {
-    SESSION_OPEN,
-    SESSION_CLIENT_FIN,
-    SESSION_CLIENT_RESET,
-    SESSION_UPSTREAM_FIN,
-    SESSION_UPSTREAM_RESET,
-    SESSION_NO_SERVER,
-    SESSION_IDLE,
-    SESSION_HALF_CLOSE,
-    SESSION_LINGER,
-    SESSION_DRAIN,
-    SESSION_SERVER_DOWN,
-    SESSION_STOP,
-    SESSION_ERROR
+/* Where a session is counted. */
+enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERVER };
+
+#define SESSION_COUNTED 3
+
+/* What a leg said last, as far as the timer knows: see note: ears in service/session_timer.c. */
+struct session_ear {
+    uint64_t bytes_in; /* of the channel, at the last look */
+    int64_t heard_at_ns;
 };
 
 /* Who runs sessions: told on its loop when one has ended and is about to be freed. */
@@ -95,17 +94,22 @@ struct session {
     bool ending;  /* session_end() was called */
     enum session_reason reason;
     int64_t began_at_ns;
+    int64_t opened_at_ns;   /* when the last of its legs was there */
+    int64_t expires_at_ns;  /* max_lifetime, drawn; CLOCK_NEVER: none */
+    int64_t listened_at_ns; /* when the timer last looked at the ears */
+    struct session_ear ears[SESSION_LEGS];
     int64_t checked_at_ns;  /* when the timer last looked without ending anything */
     int64_t progress_at_ns; /* closing: when more was acknowledged */
     uint64_t acknowledged_bytes;
     struct timed timer;
     struct task task; /* the hand-off, then the reaping */
     struct address peer;
+    struct counters *counted[SESSION_COUNTED]; /* where; NULL: nowhere */
 };
 
 /*
  * session_init(s, service):
- * The part all kinds share; for service_ops.create.
+ * The part all kinds share; for service_ops.create. From here on the session is counted at its listener.
  *
  * Thread: any
  * Errors: none
@@ -124,7 +128,8 @@ void session_adopt(struct session *s, struct session_owner *owner);
 
 /*
  * session_refuse(s):
- * Break the client's connection visibly (reset) and free ${s}, which nobody adopted.
+ * Break the client's connection visibly (reset) and free ${s}, which nobody adopted. Its reason is an error if it has
+ * none.
  *
  * Thread: any
  * Errors: none
@@ -165,6 +170,25 @@ void session_leg_closed(struct session *s, struct channel *ch, int error);
 void session_drain(struct session *s);
 
 /*
+ * session_set_reason(s, reason):
+ * Why ${s} ends, or will. The first reason stands.
+ *
+ * Thread: loop of ${s}; any before it was adopted
+ * Errors: none
+ */
+void session_set_reason(struct session *s, enum session_reason reason);
+
+/*
+ * session_close(s, reason):
+ * End in good order: what waits is sent, then end of file, and what still comes is discarded. A peer may take as long
+ * as it acknowledges something each SESSION_LINGER_NS.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_close(struct session *s, enum session_reason reason);
+
+/*
  * session_abort(s, reason):
  * End now and visibly.
  *
@@ -174,12 +198,23 @@ void session_drain(struct session *s);
 void session_abort(struct session *s, enum session_reason reason);
 
 /*
- * session_reason_text(reason):
- * In words, for logs.
+ * session_count_at(s, where, c):
+ * ${s} is also counted at ${c}, from now until it ends with its reason and its bytes.
  *
- * Thread: any
+ * Thread: loop of ${s}; any before it was adopted
+ * Owns:   nothing; ${c} must outlive ${s}
  * Errors: none
  */
-const char *session_reason_text(enum session_reason reason);
+void session_count_at(struct session *s, enum session_counted where, struct counters *c);
+
+/*
+ * session_count_off(s, where, reason):
+ * ${s} has left the upstream or server that it was counted at, for ${reason} and with nothing moved. Does nothing if it
+ * was not counted there.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_count_off(struct session *s, enum session_counted where, enum session_reason reason);
 
 #endif

@@ -2,12 +2,16 @@
 #include "service/upstream.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/cache_line.h"
 #include "base/hash.h"
+
+/* Room for the name of a group or a server; what does not fit is cut. */
+#define UPSTREAM_NAME_BYTES 64
 
 static int upstream_open_server(struct upstream *up, unsigned i)
 {
@@ -175,4 +179,36 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
     if (rc > 0)
         upstream_serve(up); /* it may have been the first time that it can be used */
     return rc;
+}
+
+/* In words, the first that applies. */
+static const char *upstream_state_text(uint32_t load)
+{
+    if (load & ENDPOINT_ABSENT)
+        return "absent";
+    if (load & ENDPOINT_DOWN)
+        return "down";
+    if (load & ENDPOINT_EJECTED)
+        return "ejected";
+    return load & ENDPOINT_WARMING ? "warming" : "up";
+}
+
+void upstream_log_stats(const struct upstream *up)
+{
+    char name[2 * UPSTREAM_NAME_BYTES];
+
+    log_notice("stats upstream %s connections=%u waiting=%u panic=%s", up->conf->name,
+               atomic_load_explicit(&up->group.load, memory_order_relaxed),
+               wait_queue_length(&up->waiting), balancer_panics(up->balancer) ? "yes" : "no");
+    counters_log(&up->counters, "upstream", up->conf->name);
+    for (unsigned i = 0; i < up->conf->n_servers; i++) {
+        const struct upstream_server *server = &up->servers[i];
+        uint32_t load = endpoint_load(&server->endpoint);
+
+        snprintf(name, sizeof(name), "%s/%s", up->conf->name, server->conf->id);
+        log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(load),
+                   load & ENDPOINT_COUNT_MASK);
+        counters_log(&server->counters, "server", name);
+        counters_log_connects(&server->connects, "server", name);
+    }
 }

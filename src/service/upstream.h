@@ -16,8 +16,10 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "net/address.h"
+#include "net/connector.h"
 #include "service/balancer.h"
 #include "service/check.h"
+#include "service/counters.h"
 #include "service/ejection.h"
 #include "service/endpoint.h"
 #include "service/health.h"
@@ -55,8 +57,9 @@ struct upstream_conf {
     unsigned panic_threshold;     /* percent; 0: never */
     int64_t slow_start_ns;        /* 0: none */
     int64_t connect_timeout_ns;   /* one deadline for all addresses of a server */
-    int64_t retry_timeout_ns;     /* one deadline for all servers; 0: none */
-    unsigned retries;             /* other servers to try after the first */
+    struct connector_conf connect;
+    int64_t retry_timeout_ns; /* one deadline for all servers; 0: none */
+    unsigned retries;         /* other servers to try after the first */
     struct ejection_conf ejection;
     unsigned queue_length; /* 0: nobody waits */
     int64_t queue_timeout_ns;
@@ -69,6 +72,8 @@ struct upstream_server {
     struct endpoint endpoint;
     struct ejection ejection;
     struct log_limit log_limit;
+    struct counters counters;
+    struct counters_connects connects;
 };
 
 struct upstream {
@@ -83,6 +88,7 @@ struct upstream {
     _Atomic uint32_t *loads; /* of the servers; see note: load in endpoint.h */
     struct endpoint_group group;
     struct log_limit log_limit;
+    struct counters counters;
 };
 
 /* What became of a session at a server. */
@@ -144,6 +150,15 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
  * Errors: none
  */
 void upstream_serve(struct upstream *up);
+
+/*
+ * upstream_log_stats(up):
+ * Write what was counted of the group and of each server to the log, at notice level.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_log_stats(const struct upstream *up);
 
 /*
  * upstream_set_addresses(up, server, list, n):

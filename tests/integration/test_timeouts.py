@@ -9,6 +9,7 @@ from support.net import Task
 from test_proxy import proxy
 
 SLOW_BYTES = 300_000  # the kernel takes that much from the daemon for a client that reads nothing
+HELD_UP_BYTES = 32 * 1024 * 1024  # more than all kernel buffers on the way (tcp_wmem, tcp_rmem)
 LINGER_S = 5  # SESSION_LINGER_NS in service/session.h
 
 
@@ -164,3 +165,117 @@ def slow_but_steady(t):
         for s, reader in zip((idle, half), readers):
             check_equal(reader.result(), net.pattern_sha256(SLOW_BYTES), "SHA-256")
             check_equal(net.read_to_end(s), b"", "behind the bytes")
+
+
+@test(each=[{"option": "client_idle_timeout", "silent": "client", "talker": "server"},
+            {"option": "upstream_idle_timeout", "silent": "server", "talker": "client"}])
+def silent_side(t, option, silent, talker):
+    """{option} ends a session whose {silent} says nothing, however much its {talker} says"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, f"{option} = 2s")):
+        began = time.monotonic()
+        with net.proxied(front, listener) as (client, server):
+            source, sink = (client, server) if talker == "client" else (server, client)
+            for _ in range(3):
+                source.sendall(b"x")
+                check_equal(net.read_exactly(sink, 1), b"x", "what the other got")
+                time.sleep(0.2)
+            check_equal(net.read_to_end(sink), b"", "behind that")
+            took = time.monotonic() - began
+            check(1.95 <= took <= 4 * t.scale, f"it ended after {took:.2f} s")
+            check_equal(net.ending(source), "fin", "the end for the talker")
+
+
+@test()
+def both_speak_in_time(t):
+    """a session whose sides both say something within their timeouts goes on"""
+    front, back = t.address(), t.address()
+    options = "client_idle_timeout = 1500ms\nupstream_idle_timeout = 1500ms"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
+        with net.proxied(front, listener) as (client, server):
+            for _ in range(8):
+                client.sendall(b"x")
+                check_equal(net.read_exactly(server, 1), b"x", "what the server got")
+                server.sendall(b"y")
+                check_equal(net.read_exactly(client, 1), b"y", "what the client got")
+                time.sleep(0.4)
+
+
+@test()
+def held_up_is_not_silent(t):
+    """a client that is not read because the server takes nothing is not one that says nothing"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, "client_idle_timeout = 700ms")):
+        with net.proxied(front, listener) as (client, server):
+            sender = Task(net.send_pattern, client, HELD_UP_BYTES)
+            time.sleep(2.5)
+            check_equal(net.receive_sha256(server, HELD_UP_BYTES),
+                        net.pattern_sha256(HELD_UP_BYTES), "SHA-256")
+            sender.result()
+            check_equal(net.read_to_end(server), b"", "behind the bytes")
+
+
+@test(each={"service": ["echo", "proxy"]})
+def first_byte(t, service):
+    """{service}: a client that never says anything is closed after first_byte_timeout, one that has
+    said a byte is not; a server's greeting is no word of its client"""
+    front, back, address = t.address(), t.address(), t.address()
+    options = "first_byte_timeout = 700ms"
+    config = echo(address, options) + proxy(front, back, options)
+    with net.listen(back) as listener, t.daemon(config):
+        if service == "echo":
+            with net.connect(address) as speaker, net.connect(address) as mute:
+                net.exchange(speaker, b"x")
+                expect_end(t, mute, 0.6, 3)
+                time.sleep(0.7)
+                check_equal(net.exchange(speaker, b"y"), b"y", "the echo")
+            return
+        with net.proxied(front, listener) as (speaker, one), \
+                net.proxied(front, listener) as (mute, other):
+            speaker.sendall(b"x")
+            check_equal(net.read_exactly(one, 1), b"x", "what the server got")
+            other.sendall(b"220 ready\r\n")
+            expect_end(t, mute, 0.6, 3)
+            check_equal(net.ending(other), "fin", "the end for its server")
+            time.sleep(0.7)
+            one.sendall(b"y")
+            check_equal(net.read_exactly(speaker, 1), b"y", "what the speaker got")
+
+
+@test()
+def lifetime_of_the_busy(t):
+    """max_lifetime ends a session however busy it is; all that came from the server until then
+    arrives"""
+    front, back = t.address(), t.address()
+    options = "max_lifetime = 2s\nlifetime_jitter = 0"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
+        began = time.monotonic()
+        with net.proxied(front, listener) as (client, server):
+            for i in range(8):
+                server.sendall(b"%d" % i)
+                time.sleep(0.1)
+            check_equal(net.read_to_end(client), b"01234567", "what the client got")
+            took = time.monotonic() - began
+            check(1.95 <= took <= 4 * t.scale, f"it ended after {took:.2f} s")
+
+
+@test()
+def lifetimes_spread(t):
+    """40 connections that came together end one by one in the last lifetime_jitter percent of
+    max_lifetime"""
+    address = t.address()
+    with t.daemon(echo(address, "max_lifetime = 3s\nlifetime_jitter = 50%")):
+        clients = [net.connect(address) for _ in range(40)]
+        began = time.monotonic()
+        tasks = [Task(_ended_at, client) for client in clients]
+        times = sorted(task.result() - began for task in tasks)
+        for client in clients:
+            client.close()
+    check(times[0] >= 1.4, f"the first ended after {times[0]:.2f} s")
+    check(times[-1] <= 5 * t.scale, f"the last ended after {times[-1]:.2f} s")
+    check(times[-1] - times[0] > 0.75, f"all ended within {times[-1] - times[0]:.2f} s")
+
+
+def _ended_at(client):
+    net.ending(client)
+    return time.monotonic()

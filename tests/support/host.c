@@ -119,7 +119,7 @@ void host_expect_end(struct host *h, enum session_reason reason)
 
 void host_close(struct host *h)
 {
-    host_abort(h, SESSION_STOP);
+    host_abort(h, SESSION_DRAIN);
     loop_runner_stop(h->loop);
     ck_assert(list_empty(&h->sessions));
     ck_assert_uint_eq(atomic_load(&h->ended), atomic_load(&h->adopted));

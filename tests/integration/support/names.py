@@ -1,4 +1,4 @@
-"""names: a name server (dnsmasq) on 127.0.0.1:53 of a network of our own, whose records change while it is asked."""
+"""names: a name server on 127.0.0.1:53 of our own network, whose records change while it runs."""
 
 import contextlib
 import re
@@ -11,7 +11,7 @@ RESOLVER = "nameserver 127.0.0.1\noptions timeout:1 attempts:2\n"
 
 
 class NameServer:
-    """Answers for names below .test; not there until it is started, and again after it was stopped."""
+    """dnsmasq, which answers for names below .test, and for no other."""
 
     def __init__(self, t, records):
         self.t = t
@@ -30,9 +30,10 @@ class NameServer:
 
     def start(self):
         self.process = self._open.enter_context(program.server(self.t, [
-            "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root", "--pid-file=",
-            "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--local=/test/",
-            "--no-hosts", f"--addn-hosts={self.path}", "--log-queries", "--log-facility=-"], port=53))
+            "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root",
+            "--pid-file=", "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv",
+            "--local=/test/", "--no-hosts", f"--addn-hosts={self.path}", "--log-queries",
+            "--log-facility=-"], port=53))
 
     def stop(self):
         self._open.close()

@@ -33,7 +33,7 @@ class Moody:
         self.open.close()
 
     def becomes(self, mood):
-        """From now on it "works", "resets" (after accept), "ends" (says nothing), "refuses", or "is full"."""
+        """From now on it "works", "resets" or "ends" after accept, "refuses", or "is full"."""
         self.open.close()
         self.mood = mood
         if mood == "is full":
@@ -86,8 +86,8 @@ def filled_queue(address):
 class Counted:
     """An echo server in a process of its own that counts its connections.
 
-    One counts until just before the server closes it, so that whoever then makes another in its place never
-    makes one too many. With greets it first sends the address that the client came to, and a newline.
+    One counts until just before the server closes it, so that another one in its place is never
+    one too many. With greets it first sends the address that it was reached at, and a newline.
     """
 
     _COUNTS = struct.Struct("QQQ")

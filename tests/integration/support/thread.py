@@ -96,5 +96,6 @@ def _state(pid, task):
 
 def asleep(pid):
     """Do all threads of a process wait, with nothing on its way from one to another?"""
-    # Whoever hands something over wakes the other one before it sleeps; the second look sees that one awake.
-    return all(_state(pid, task) == "S" for _ in range(2) for task in os.listdir(f"/proc/{pid}/task"))
+    # Who hands something over wakes the other before it sleeps: the second look sees that awake.
+    return all(_state(pid, task) == "S" for _ in range(2)
+               for task in os.listdir(f"/proc/{pid}/task"))

@@ -146,6 +146,8 @@ static int64_t bound(const struct option *o, const char *text)
 
     if (o->kind == &option_kind_duration)
         ck_assert_int_eq(parse_duration(&ns, text, INT64_MAX), 0);
+    else if (o->kind == &option_kind_size)
+        ck_assert_int_eq(parse_size(&n, text, INT64_MAX), 0);
     else
         ck_assert_int_eq(parse_uint(&n, text, INT64_MAX), 0);
     return o->kind == &option_kind_duration ? ns : (int64_t)n;
@@ -154,7 +156,7 @@ static int64_t bound(const struct option *o, const char *text)
 static bool is_number(const struct option *o)
 {
     return o->kind == &option_kind_number || o->kind == &option_kind_percent ||
-           o->kind == &option_kind_duration;
+           o->kind == &option_kind_duration || o->kind == &option_kind_size;
 }
 
 START_TEST(the_range_that_is_shown_is_the_range_that_holds)

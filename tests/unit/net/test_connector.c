@@ -13,6 +13,8 @@
 static struct loop *loop;
 static struct netloop *net;
 static struct connector connector;
+static const struct connector_conf conf = {.sock = {.options = {.nodelay = true}},
+                                           .attempt_delay_ns = 20 * NS_PER_MS};
 static struct address addresses[3];
 static unsigned n_addresses;
 static int64_t timeout_ns;
@@ -27,7 +29,7 @@ static void begin(void *arg)
 {
     (void)arg;
     inside_start = true;
-    connector_start(&connector, addresses, n_addresses, timeout_ns);
+    connector_start(&connector, addresses, n_addresses, timeout_ns, &conf);
     inside_start = false;
 }
 

@@ -13,6 +13,7 @@
 #include "support/suite.h"
 
 static const struct sock_listen_conf conf = {.backlog = 16};
+static struct sock_connect_conf connecting;
 static struct address a;
 static unsigned before;
 
@@ -79,10 +80,15 @@ START_TEST(a_listener_does_not_block_and_is_not_inherited)
 }
 END_TEST
 
-START_TEST(an_accepted_socket_inherits_nodelay)
+START_TEST(an_accepted_socket_inherits_the_options)
 {
-    int fd = listen_loopback(), client = sockets_connect(&a), server = accept(fd, NULL, NULL);
+    struct sock_listen_conf with = {.backlog = 16, .options = {.nodelay = true}};
+    int fd, client, server;
 
+    sockets_loopback(&a, 0);
+    fd = listen_on(&with);
+    client = sockets_connect(&a);
+    server = accept(fd, NULL, NULL);
     ck_assert_int_ne(option(server, IPPROTO_TCP, TCP_NODELAY), 0);
     close(server);
     close(client);
@@ -156,7 +162,7 @@ START_TEST(without_descriptors_nothing_is_made)
     sockets_loopback(&a, 0);
     process_allow_descriptors(0);
     ck_assert_int_eq(sock_listen(&fd, &a, &conf), -EMFILE);
-    ck_assert_int_eq(sock_connect(&fd, &a), -EMFILE);
+    ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -EMFILE);
     process_allow_any_descriptors();
 }
 END_TEST
@@ -263,7 +269,7 @@ static int connect_and_wait(void)
 {
     struct timeval limit = {.tv_sec = 5};
     fd_set set;
-    int fd, rc = sock_connect(&fd, &a);
+    int fd, rc = sock_connect(&fd, &a, &connecting);
 
     ck_assert(rc == 0 || rc == -EINPROGRESS);
     FD_ZERO(&set);
@@ -274,8 +280,10 @@ static int connect_and_wait(void)
 
 START_TEST(a_connection_is_made)
 {
-    int listening = listen_loopback(), fd = connect_and_wait();
+    int listening = listen_loopback(), fd;
 
+    connecting.options.nodelay = true;
+    fd = connect_and_wait();
     ck_assert_int_eq(sock_error(fd), 0);
     ck_assert(!sock_is_self_connected(fd, &a));
     ck_assert_int_ne(option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
@@ -302,7 +310,7 @@ START_TEST(an_unreachable_unix_socket_is_told_at_once)
     int fd;
 
     sockets_path(&a, "none");
-    ck_assert_int_eq(sock_connect(&fd, &a), -ENOENT);
+    ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -ENOENT);
 }
 END_TEST
 
@@ -313,11 +321,77 @@ START_TEST(a_full_unix_backlog_says_try_again)
 
     sockets_path(&a, "sock");
     ck_assert_int_eq(sock_listen(&listening, &a, &narrow), 0);
-    ck_assert_int_eq(sock_connect(&first, &a), 0);
-    ck_assert_int_eq(sock_connect(&second, &a), -EAGAIN);
+    ck_assert_int_eq(sock_connect(&first, &a, &connecting), 0);
+    ck_assert_int_eq(sock_connect(&second, &a, &connecting), -EAGAIN);
     close(first);
     close(listening);
     sock_unlink(&a);
+}
+END_TEST
+
+/* Connect to ${a}, where ${listening} listens, and see that it came from ${source}, from a port it got by connecting. */
+static void expect_source(int listening, const struct address *source)
+{
+    struct address peer = {.len = sizeof(peer.u)};
+    int fd = connect_and_wait(), server = accept(listening, &peer.u.sa, &peer.len);
+    in_port_t *port = peer.u.sa.sa_family == AF_INET6 ? &peer.u.in6.sin6_port : &peer.u.in.sin_port;
+
+    ck_assert_int_eq(sock_error(fd), 0);
+    ck_assert_int_ne(option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 0);
+    ck_assert_uint_ne(*port, 0);
+    *port = 0;
+    ck_assert(address_equal(&peer, source));
+    close(server);
+    close(fd);
+    close(listening);
+}
+
+START_TEST(a_connection_comes_from_the_source_of_its_family)
+{
+    int listening;
+
+    sockets_loopback(&connecting.source_ipv4, 0);
+    connecting.source_ipv4.u.in.sin_addr.s_addr = htonl(0x7f000203);
+    parse("[::1]:1");
+    connecting.source_ipv6 = a;
+    connecting.source_ipv6.u.in6.sin6_port = a.u.in6.sin6_port = 0;
+    listening = listen_on(&conf);
+    expect_source(listening, &connecting.source_ipv6);
+    expect_source(listen_loopback(), &connecting.source_ipv4);
+}
+END_TEST
+
+START_TEST(a_source_does_not_matter_to_other_families)
+{
+    int listening, fd;
+
+    sockets_loopback(&connecting.source_ipv4, 0);
+    parse("[::1]:1");
+    a.u.in6.sin6_port = 0;
+    listening = listen_on(&conf);
+    fd = connect_and_wait();
+    ck_assert_int_eq(sock_error(fd), 0);
+    ck_assert_int_eq(option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 0);
+    close(fd);
+    close(listening);
+    sockets_path(&a, "sock");
+    ck_assert_int_eq(sock_listen(&listening, &a, &conf), 0);
+    ck_assert_int_eq(sock_connect(&fd, &a, &connecting), 0);
+    close(fd);
+    close(listening);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(a_source_of_another_host_is_told)
+{
+    int fd;
+
+    parse("192.0.2.1:1");
+    connecting.source_ipv4 = a;
+    connecting.source_ipv4.u.in.sin_port = 0;
+    sockets_loopback(&a, 7);
+    ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -EADDRNOTAVAIL);
 }
 END_TEST
 
@@ -352,7 +426,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_listener_does_not_block_and_is_not_inherited);
-    tcase_add_test(tc, an_accepted_socket_inherits_nodelay);
+    tcase_add_test(tc, an_accepted_socket_inherits_the_options);
     tcase_add_test(tc, an_ipv6_listener_leaves_the_ipv4_port_free);
     tcase_add_test(tc, a_port_in_use_is_told);
     tcase_add_test(tc, a_port_whose_last_connection_just_ended_can_be_had);
@@ -370,6 +444,9 @@ int main(void)
     tcase_add_test(tc, a_refused_connection_is_told_once);
     tcase_add_test(tc, an_unreachable_unix_socket_is_told_at_once);
     tcase_add_test(tc, a_full_unix_backlog_says_try_again);
+    tcase_add_test(tc, a_connection_comes_from_the_source_of_its_family);
+    tcase_add_test(tc, a_source_does_not_matter_to_other_families);
+    tcase_add_test(tc, a_source_of_another_host_is_told);
     tcase_add_test(tc, a_socket_connected_to_itself_is_found_out);
     tcase_add_test(tc, a_unix_socket_is_never_connected_to_itself);
     return suite_run(suite);

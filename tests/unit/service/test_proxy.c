@@ -375,10 +375,10 @@ END_TEST
 START_TEST(aborting_resets_both_sides)
 {
     connect_both();
-    host_abort(&host, SESSION_STOP);
+    host_abort(&host, SESSION_DRAIN);
     sockets_hear_reset(client);
     sockets_hear_reset(server);
-    host_expect_end(&host, SESSION_STOP);
+    host_expect_end(&host, SESSION_DRAIN);
 }
 END_TEST
 

@@ -490,10 +490,10 @@ START_TEST(an_abort_ends_the_attempt)
     open_deaf_server();
     open_upstream(1);
     client = host_client(&host);
-    host_abort(&host, SESSION_STOP);
+    host_abort(&host, SESSION_DRAIN);
     sockets_hear_reset(client);
     close(client);
-    host_expect_end(&host, SESSION_STOP);
+    host_expect_end(&host, SESSION_DRAIN);
     close(filler);
 }
 END_TEST

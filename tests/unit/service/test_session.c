@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "service/counters.h"
 #include "service/echo.h"
 #include "support/host.h"
 #include "support/log_lines.h"
@@ -12,6 +13,7 @@
 #include "support/until.h"
 
 static struct host host;
+static struct counters listener, upstream, server;
 static unsigned before;
 
 static void setup(void)
@@ -19,6 +21,8 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_INFO);
     before = process_descriptors();
     host_open(&host, &echo_ops, NULL);
+    listener = upstream = server = (struct counters){.began = 0};
+    host.service.counters = &listener;
 }
 
 static void teardown(void)
@@ -29,12 +33,90 @@ static void teardown(void)
 
 START_TEST(every_reason_has_a_text_of_its_own)
 {
-    for (int i = SESSION_OPEN; i <= SESSION_ERROR; i++)
+    for (int i = SESSION_OPEN; i < SESSION_REASONS; i++)
         for (int j = SESSION_OPEN; j < i; j++)
             ck_assert_str_ne(session_reason_text((enum session_reason)i),
                              session_reason_text((enum session_reason)j));
 }
 END_TEST
+
+START_TEST(a_failure_to_connect_is_the_servers_or_ours)
+{
+    ck_assert_int_eq(session_reason_of_connect(-ETIMEDOUT), SESSION_CONNECT_TIMEOUT);
+    ck_assert_int_eq(session_reason_of_connect(-ECONNREFUSED), SESSION_CONNECT_REFUSED);
+    ck_assert_int_eq(session_reason_of_connect(-EHOSTUNREACH), SESSION_CONNECT_REFUSED);
+    ck_assert_int_eq(session_reason_of_connect(-ENOENT), SESSION_CONNECT_REFUSED);
+    ck_assert_int_eq(session_reason_of_connect(-EMFILE), SESSION_ERROR);
+    ck_assert_int_eq(session_reason_of_connect(-ENOMEM), SESSION_ERROR);
+}
+END_TEST
+
+/* ---- counting ---- */
+
+static void expect_count(const struct counters *c, enum session_reason reason, uint64_t bytes)
+{
+    struct counters_view v;
+
+    counters_read(c, &v);
+    ck_assert_uint_eq(v.began, 1);
+    ck_assert_uint_eq(v.open, 0);
+    ck_assert_uint_eq(v.ended[reason], 1);
+    ck_assert_uint_eq(v.bytes_in, bytes);
+    ck_assert_uint_eq(v.bytes_out, bytes);
+}
+
+START_TEST(a_session_is_counted_by_its_reason_and_its_bytes)
+{
+    struct counters_view v;
+    int client = host_client(&host);
+
+    counters_read(&listener, &v);
+    ck_assert_uint_eq(v.open, 1);
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    expect_count(&listener, SESSION_CLIENT_FIN, 5);
+}
+END_TEST
+
+START_TEST(a_refused_session_is_counted_as_an_error_or_as_what_was_said_before)
+{
+    struct session *s;
+
+    ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
+    session_refuse(s);
+    expect_count(&listener, SESSION_ERROR, 0);
+    listener = (struct counters){.began = 0};
+    ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
+    session_set_reason(s, SESSION_DRAIN);
+    session_refuse(s);
+    expect_count(&listener, SESSION_DRAIN, 0);
+}
+END_TEST
+
+START_TEST(a_session_is_counted_wherever_it_says_it_is_but_not_where_it_was)
+{
+    struct counters left = {.began = 0};
+    struct session *s;
+
+    ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
+    session_count_at(s, SESSION_AT_UPSTREAM, &upstream);
+    session_count_off(s, SESSION_AT_SERVER, SESSION_CONNECT_REFUSED); /* it was at none */
+    session_count_at(s, SESSION_AT_SERVER, &left);
+    session_count_off(s, SESSION_AT_SERVER, SESSION_CONNECT_REFUSED);
+    session_count_at(s, SESSION_AT_SERVER, &server);
+    session_set_reason(s, SESSION_CONNECT_TIMEOUT);
+    session_set_reason(s, SESSION_CLIENT_RESET); /* the first stands */
+    session_refuse(s);
+    expect_count(&left, SESSION_CONNECT_REFUSED, 0);
+    expect_count(&listener, SESSION_CONNECT_TIMEOUT, 0);
+    expect_count(&upstream, SESSION_CONNECT_TIMEOUT, 0);
+    expect_count(&server, SESSION_CONNECT_TIMEOUT, 0);
+}
+END_TEST
+
+/* ---- refusing ---- */
 
 START_TEST(a_refused_session_resets_its_client_and_closes_its_descriptor_once)
 {
@@ -56,6 +138,30 @@ START_TEST(a_session_that_never_got_a_descriptor_can_be_refused)
 
     ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
     session_refuse(s);
+}
+END_TEST
+
+static const char *peer_of_an_adopted_one(const struct session *s)
+{
+    ck_assert_ptr_nonnull(s->owner);
+    return "a";
+}
+
+START_TEST(a_refused_session_is_not_asked_for_its_server)
+{
+    struct service_ops ops = echo_ops;
+    struct session *s;
+
+    log_lines_capture(LOG_LEVEL_DEBUG);
+    ops.peer_name = peer_of_an_adopted_one;
+    host.service.ops = &ops;
+    ck_assert_int_eq(ops.create(&s, &host.service), 0);
+    sockets_loopback(&s->peer, 12345);
+    session_refuse(s);
+    ck_assert_uint_eq(
+        log_lines_with("listen test: 127.0.0.1:12345 ended: error, 0 bytes in, 0 bytes "
+                       "out, 0 ms"),
+        1);
 }
 END_TEST
 
@@ -227,11 +333,11 @@ START_TEST(an_aborted_session_resets_its_client_and_keeps_the_first_reason)
 {
     int client = host_client(&host);
 
-    host_abort(&host, SESSION_STOP);
+    host_abort(&host, SESSION_DRAIN);
     host_abort(&host, SESSION_ERROR);
     sockets_hear_reset(client);
     close(client);
-    host_expect_end(&host, SESSION_STOP);
+    host_expect_end(&host, SESSION_DRAIN);
 }
 END_TEST
 
@@ -258,8 +364,13 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_reason_has_a_text_of_its_own);
+    tcase_add_test(tc, a_failure_to_connect_is_the_servers_or_ours);
+    tcase_add_test(tc, a_session_is_counted_by_its_reason_and_its_bytes);
+    tcase_add_test(tc, a_refused_session_is_counted_as_an_error_or_as_what_was_said_before);
+    tcase_add_test(tc, a_session_is_counted_wherever_it_says_it_is_but_not_where_it_was);
     tcase_add_test(tc, a_refused_session_resets_its_client_and_closes_its_descriptor_once);
     tcase_add_test(tc, a_session_that_never_got_a_descriptor_can_be_refused);
+    tcase_add_test(tc, a_refused_session_is_not_asked_for_its_server);
     tcase_add_test(tc, an_idle_session_is_ended_in_good_order);
     tcase_add_test(tc, a_session_nobody_ever_spoke_in_is_idle_too);
     tcase_add_test(tc, a_busy_session_is_not_idle);

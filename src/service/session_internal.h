@@ -1,0 +1,65 @@
+/*
+ * service/session_internal: what the parts of a session know of each other: session.c (its life), session_closing.c (an
+ * end that takes its time) and session_timer.c (when to end, and to look). Private to them. Everything here runs on the
+ * loop of the session.
+ */
+#ifndef SERVICE_SESSION_INTERNAL_H
+#define SERVICE_SESSION_INTERNAL_H
+
+#include "service/session.h"
+
+#define session_for_each_leg(leg, s)                                                          \
+    for (struct channel *const *at_ = (s)->legs, *leg; at_ < (s)->legs + SESSION_LEGS; at_++) \
+        if ((leg = *at_) && !channel_ended(leg))
+
+/*
+ * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
+ * The timer's part of session_init(), of session_adopt() and of the session's end. It is armed by session_timer_arm()
+ * alone.
+ *
+ * Thread: loop of ${s}; any for session_timer_init()
+ * Errors: none
+ */
+void session_timer_init(struct session *s);
+void session_timer_start(struct session *s);
+void session_timer_stop(struct session *s);
+
+/*
+ * session_timer_arm(s):
+ * Something happened that may bring a deadline nearer: see that the timer comes in time. Activity brings none nearer.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_timer_arm(struct session *s);
+
+/*
+ * session_closing_begin(s):
+ * From now on the session goes on only as long as its peers take what is on the way to them.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_closing_begin(struct session *s);
+
+/*
+ * session_closing_check(s):
+ * Is what session_closing_begin() waits for over, or hopeless? To be called at session_closing_check_ns() intervals,
+ * with ${s}->checked_at_ns set to now.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_closing_check(struct session *s);
+
+/*
+ * session_closing_check_ns(s):
+ * How long until the next session_closing_check().
+ *
+ * Thread: loop of ${s}
+ * Units:  ns
+ * Errors: none
+ */
+int64_t session_closing_check_ns(const struct session *s);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * service/session_timer: the one timer of a session, for all its timeouts. See session.h.
+ *
+ * What the timer has to do next is worked out from what the session is, whenever it fires or something happens that may
+ * bring it nearer. Bytes only push it away, so they leave it alone: it then fires too early, and is armed for the rest.
+ */
+#include "base/clock.h"
+#include "service/session_internal.h"
+
+/* How often a session is asked what has no event of its own: has its peer reset the connection? */
+#define SESSION_TIMER_PROBE_NS (1 * NS_PER_S)
+
+/* How often the ears are looked at within their timeout; see note: ears. */
+#define SESSION_TIMER_LOOKS 4
+
+enum session_due {
+    SESSION_DUE_NOTHING,
+    SESSION_DUE_CLOSING,
+    SESSION_DUE_QUIET,
+    SESSION_DUE_PROBE,
+    SESSION_DUE_LIFETIME,
+    SESSION_DUE_IDLE
+};
+
+struct session_deadline {
+    int64_t at_ns;
+    enum session_due due;
+};
+
+/* ---- who has said something ---- */
+
+/*
+ * note: ears. Whether anything came from one side is told by the channel's count of bytes, and since when nothing did
+ * by its time stamp, which a read sets anyway. Nothing is added for a byte. The stamp is also set when a receiver that
+ * had been too slow takes what was kept for it; between two looks the two cannot be told apart, so that a session with a
+ * slow receiver may end late by the time between two looks, a quarter of the timeout. It never ends early.
+ *
+ * A side that is not read because the other one does not take its bytes may well have something to say: its time begins
+ * anew with each look.
+ */
+static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
+{
+    return leg == 0 ? s->service->client_idle_timeout_ns : s->service->upstream_idle_timeout_ns;
+}
+
+static bool session_leg_held_up(const struct session *s, const struct channel *leg)
+{
+    const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
+
+    return !channel_writable(to);
+}
+
+static void session_listen(struct session *s, int64_t now_ns)
+{
+    for (unsigned i = 0; i < SESSION_LEGS; i++) {
+        const struct channel *leg = s->legs[i];
+        struct session_ear *ear = &s->ears[i];
+
+        if (!leg || session_ear_timeout_ns(s, i) == 0)
+            continue;
+        if (leg->bytes_in != ear->bytes_in)
+            ear->heard_at_ns = leg->last_io_at_ns;
+        if (session_leg_held_up(s, leg))
+            ear->heard_at_ns = now_ns;
+        ear->bytes_in = leg->bytes_in;
+    }
+    s->listened_at_ns = now_ns;
+}
+
+/* ---- deadlines ---- */
+
+static int64_t session_last_io_at_ns(const struct session *s)
+{
+    int64_t at_ns = s->began_at_ns;
+
+    session_for_each_leg(leg, s) if (leg->last_io_at_ns > at_ns) at_ns = leg->last_io_at_ns;
+    return at_ns;
+}
+
+static bool session_half_closed(const struct session *s)
+{
+    session_for_each_leg(leg,
+                         s) if (channel_read_ended(leg) || channel_write_ended(leg)) return true;
+    return false;
+}
+
+/* ${limit_ns} after ${from_ns} if that comes before ${d}; a limit of 0 is none. */
+static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
+                           enum session_due due)
+{
+    int64_t at_ns = clock_add_ns(from_ns, limit_ns);
+
+    if (limit_ns > 0 && at_ns < d->at_ns)
+        *d = (struct session_deadline){.at_ns = at_ns, .due = due};
+}
+
+/* What depends on what one side says. Nobody is read, and so late, before all legs are there. */
+static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
+{
+    const struct channel *leg = s->legs[i];
+    int64_t heard_at_ns = s->ears[i].heard_at_ns;
+    int64_t limit_ns = session_ear_timeout_ns(s, i);
+
+    if (!leg || s->connecting || channel_ended(leg) || channel_read_ended(leg))
+        return;
+    if (heard_at_ns < s->opened_at_ns)
+        heard_at_ns = s->opened_at_ns;
+    session_sooner(d, heard_at_ns, limit_ns, SESSION_DUE_IDLE);
+    session_sooner(d, s->listened_at_ns, limit_ns / SESSION_TIMER_LOOKS, SESSION_DUE_NOTHING);
+    if (i == 0 && leg->bytes_in == 0)
+        session_sooner(d, s->opened_at_ns, s->service->first_byte_timeout_ns, SESSION_DUE_IDLE);
+}
+
+/* What the timer has to do next if nothing moves until then, and when. */
+static struct session_deadline session_deadline(const struct session *s)
+{
+    struct session_deadline d = {.at_ns = CLOCK_NEVER, .due = SESSION_DUE_NOTHING};
+    int64_t last_ns = session_last_io_at_ns(s);
+    int64_t seen_ns = s->checked_at_ns > last_ns ? s->checked_at_ns : last_ns;
+    bool half_closed = session_half_closed(s);
+
+    if (s->closing) {
+        session_sooner(&d, s->checked_at_ns, session_closing_check_ns(s), SESSION_DUE_CLOSING);
+        return d;
+    }
+    if (s->expires_at_ns != CLOCK_NEVER)
+        d = (struct session_deadline){.at_ns = s->expires_at_ns, .due = SESSION_DUE_LIFETIME};
+    session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        session_leg_deadlines(s, i, &d);
+    if (half_closed) /* who closed its half first is the reason already */
+        session_sooner(&d, last_ns, s->service->half_close_timeout_ns, SESSION_DUE_IDLE);
+    if (half_closed || s->connecting)
+        session_sooner(&d, seen_ns, SESSION_TIMER_PROBE_NS, SESSION_DUE_PROBE);
+    if (s->draining && s->service->ops->finished)
+        session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);
+    return d;
+}
+
+/* The timer is moved only when it would come too late: activity makes it come too early, which is cheap. */
+void session_timer_arm(struct session *s)
+{
+    struct loop *loop = s->owner->net->loop;
+    int64_t at_ns;
+
+    if (s->ending)
+        return;
+    at_ns = session_deadline(s).at_ns;
+    if (s->timer.state != TIMED_IDLE && s->timer.at_ns <= at_ns)
+        return;
+    loop_cancel(loop, &s->timer);
+    if (at_ns != CLOCK_NEVER)
+        loop_schedule(loop, &s->timer, at_ns - clock_now_ns());
+}
+
+/* ---- the timer fires ---- */
+
+static void session_probe(struct session *s)
+{
+    session_for_each_leg(leg, s) channel_probe(leg);
+}
+
+static void session_act(struct session *s, enum session_due due)
+{
+    s->checked_at_ns = clock_now_ns();
+    switch (due) {
+    case SESSION_DUE_NOTHING: break;
+    case SESSION_DUE_CLOSING: session_closing_check(s); break;
+    case SESSION_DUE_PROBE: session_probe(s); break;
+    case SESSION_DUE_LIFETIME: session_close(s, SESSION_LIFETIME); break;
+    case SESSION_DUE_IDLE: session_close(s, SESSION_IDLE); break;
+    case SESSION_DUE_QUIET:
+        if (s->service->ops->finished(s))
+            session_close(s, SESSION_DRAIN);
+        break;
+    }
+}
+
+static void session_run_timer(struct task *t)
+{
+    struct session *s = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct session, timer);
+    int64_t now_ns = clock_now_ns();
+    struct session_deadline d;
+
+    session_listen(s, now_ns);
+    d = session_deadline(s);
+    if (d.at_ns <= now_ns)
+        session_act(s, d.due);
+    session_timer_arm(s);
+}
+
+static void session_drop_timer(struct task *t)
+{
+    (void)t; /* the loop ends: the worker aborts its sessions */
+}
+
+static const struct task_type session_timer_type = {
+    .name = "session timer", .run = session_run_timer, .drop = session_drop_timer};
+
+/* ---- life ---- */
+
+/*
+ * When a session ends for its age: somewhere in the last ${lifetime_jitter} percent of the time, so that sessions that
+ * began together, as after a restart, do not end together. Fibonacci hashing of what tells sessions apart is enough: it
+ * spreads addresses that follow each other evenly. Source: Knuth, The Art of Computer Programming 3, 6.4.
+ */
+static int64_t session_draw_lifetime_ns(const struct session *s)
+{
+    int64_t max_ns = s->service->max_lifetime_ns;
+    double spread_ns = (double)max_ns / 100 * s->service->lifetime_jitter;
+    uint64_t hash = ((uint64_t)(uintptr_t)s / CACHE_LINE_BYTES + (uint64_t)s->began_at_ns) *
+                    UINT64_C(0x9e3779b97f4a7c15);
+
+    return max_ns - (int64_t)(spread_ns * (double)(hash >> 11) * 0x1p-53);
+}
+
+void session_timer_init(struct session *s)
+{
+    timed_init(&s->timer, &session_timer_type);
+    s->expires_at_ns = CLOCK_NEVER;
+}
+
+void session_timer_start(struct session *s)
+{
+    s->listened_at_ns = s->began_at_ns;
+    if (s->service->max_lifetime_ns > 0)
+        s->expires_at_ns = clock_add_ns(s->began_at_ns, session_draw_lifetime_ns(s));
+}
+
+void session_timer_stop(struct session *s)
+{
+    loop_cancel(s->owner->net->loop, &s->timer);
+}

@@ -1,0 +1,275 @@
+/* net/sock_options: what is asked for is what the kernel has, on accepted sockets as well. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/sock.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+
+static const struct sock_options all = {
+    .keepalive = {.idle_s = 33, .interval_s = 11, .count = 5},
+    .user_timeout_ns = 4321 * NS_PER_MS,
+    .nodelay = true,
+    .send_buffer_bytes = 30000,
+    .receive_buffer_bytes = 40000,
+};
+static struct address a;
+static unsigned before;
+
+static void setup(void)
+{
+    before = process_descriptors();
+}
+
+static void teardown(void)
+{
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static int option(int fd, int level, int name)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+
+    ck_assert_int_eq(getsockopt(fd, level, name, &value, &len), 0);
+    return value;
+}
+
+/* The kernel doubles the size of a buffer (socket(7)). */
+static void expect_all(int fd)
+{
+    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 33);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 11);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 5);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 4321);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_SNDBUF), 60000);
+    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_RCVBUF), 80000);
+}
+
+static void expect_same(int fd, int as)
+{
+    static const int names[][2] = {
+        {SOL_SOCKET, SO_KEEPALIVE},      {IPPROTO_TCP, TCP_KEEPIDLE}, {IPPROTO_TCP, TCP_KEEPINTVL},
+        {IPPROTO_TCP, TCP_KEEPCNT},      {IPPROTO_TCP, TCP_NODELAY},  {SOL_SOCKET, SO_SNDBUF},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT}, {SOL_SOCKET, SO_RCVBUF},
+    };
+
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+        ck_assert_int_eq(option(fd, names[i][0], names[i][1]),
+                         option(as, names[i][0], names[i][1]));
+}
+
+static int listen_with(const struct sock_options *options)
+{
+    struct sock_listen_conf conf = {.backlog = 16, .options = *options};
+    int fd;
+
+    ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
+    ck_assert_int_eq(getsockname(fd, &a.u.sa, &a.len), 0);
+    return fd;
+}
+
+static int connect_with(const struct sock_options *options)
+{
+    struct sock_connect_conf conf = {.options = *options};
+    int fd, rc = sock_connect(&fd, &a, &conf);
+
+    ck_assert(rc == 0 || rc == -EINPROGRESS);
+    return fd;
+}
+
+static void loopback6(void)
+{
+    memset(&a, 0, sizeof(a));
+    a.len = sizeof(a.u.in6);
+    a.u.in6.sin6_family = AF_INET6;
+    a.u.in6.sin6_addr = in6addr_loopback;
+}
+
+/* So that accepting costs no system call for any of them. */
+START_TEST(an_accepted_tcp_socket_has_all_from_its_listener)
+{
+    int fd, client, server;
+
+    sockets_loopback(&a, 0);
+    if (_i == 1)
+        loopback6();
+    fd = listen_with(&all);
+    expect_all(fd);
+    client = sockets_connect(&a);
+    server = accept(fd, NULL, NULL);
+    expect_all(server);
+    close(server);
+    close(client);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_socket_that_connects_has_all_before_it_does)
+{
+    int listening = sockets_listen(&a, 5), fd = connect_with(&all);
+
+    expect_all(fd);
+    close(fd);
+    close(listening);
+}
+END_TEST
+
+/* Bytes of receive window that one step of the window field of ${fd} stands for, as its peer was told. */
+static unsigned window_step(int fd)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+
+    ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+    return 1U << info.tcpi_rcv_wscale;
+}
+
+START_TEST(a_small_receive_buffer_comes_before_the_window_scale)
+{
+    static const struct sock_options small = {.receive_buffer_bytes = 4096};
+    int fd, client, server;
+
+    sockets_loopback(&a, 0);
+    fd = listen_with(&small);
+    client = connect_with(&small);
+    server = sockets_accept(fd);
+    ck_assert_uint_eq(window_step(server), 1);
+    ck_assert_uint_eq(window_step(client), 1);
+    close(server);
+    close(client);
+    close(fd);
+}
+END_TEST
+
+START_TEST(no_options_leave_a_socket_as_it_is)
+{
+    static const struct sock_options none;
+    int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &none), 0);
+    expect_same(fd, untouched);
+    close(untouched);
+    close(fd);
+}
+END_TEST
+
+START_TEST(what_keepalive_leaves_out_is_the_kernels)
+{
+    static const struct sock_options silence = {.keepalive = {.idle_s = 7}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &silence), 0);
+    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 7);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL),
+                     option(untouched, IPPROTO_TCP, TCP_KEEPINTVL));
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT),
+                     option(untouched, IPPROTO_TCP, TCP_KEEPCNT));
+    close(untouched);
+    close(fd);
+}
+END_TEST
+
+START_TEST(the_limits_of_keepalive_are_the_kernels)
+{
+    static const struct sock_options most = {.keepalive = {SOCK_OPTIONS_KEEPALIVE_SECONDS,
+                                                           SOCK_OPTIONS_KEEPALIVE_SECONDS,
+                                                           SOCK_OPTIONS_KEEPALIVE_COUNT}};
+    struct sock_options more = most;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &most), 0);
+    more.keepalive.idle_s++;
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &more), -EINVAL);
+    more = most;
+    more.keepalive.count++;
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &more), -EINVAL);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_user_timeout_is_never_rounded_to_none)
+{
+    struct sock_options little = {.user_timeout_ns = 1};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &little), 0);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 1);
+    little.user_timeout_ns = 1500 * NS_PER_US;
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &little), 0);
+    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 2);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_unix_socket_takes_the_send_buffer_and_minds_no_other)
+{
+    int fd, client;
+
+    sockets_path(&a, "sock");
+    fd = listen_with(&all);
+    client = connect_with(&all);
+    ck_assert_int_eq(option(client, SOL_SOCKET, SO_SNDBUF), 60000);
+    ck_assert_int_eq(option(client, SOL_SOCKET, SO_KEEPALIVE), 0);
+    close(client);
+    close(fd);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(an_accepted_unix_socket_is_given_what_it_did_not_inherit)
+{
+    int fd, client, server, inherited;
+
+    sockets_path(&a, "sock");
+    fd = listen_with(&all);
+    client = sockets_connect(&a);
+    server = accept(fd, NULL, NULL);
+    inherited = option(server, SOL_SOCKET, SO_SNDBUF);
+    ck_assert_int_ne(inherited, 60000); /* else the system call could go */
+    sock_options_set_accepted(server, AF_UNIX, &all);
+    ck_assert_int_eq(option(server, SOL_SOCKET, SO_SNDBUF), 60000);
+    close(server);
+    close(client);
+    close(fd);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(an_accepted_tcp_socket_is_left_alone)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
+
+    sock_options_set_accepted(fd, AF_INET, &all);
+    expect_same(fd, untouched);
+    close(untouched);
+    close(fd);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/sock_options");
+    TCase *tc = suite_group(suite, "sock_options");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, an_accepted_tcp_socket_has_all_from_its_listener, 0, 2);
+    tcase_add_test(tc, a_socket_that_connects_has_all_before_it_does);
+    tcase_add_test(tc, a_small_receive_buffer_comes_before_the_window_scale);
+    tcase_add_test(tc, no_options_leave_a_socket_as_it_is);
+    tcase_add_test(tc, what_keepalive_leaves_out_is_the_kernels);
+    tcase_add_test(tc, the_limits_of_keepalive_are_the_kernels);
+    tcase_add_test(tc, a_user_timeout_is_never_rounded_to_none);
+    tcase_add_test(tc, a_unix_socket_takes_the_send_buffer_and_minds_no_other);
+    tcase_add_test(tc, an_accepted_unix_socket_is_given_what_it_did_not_inherit);
+    tcase_add_test(tc, an_accepted_tcp_socket_is_left_alone);
+    return suite_run(suite);
+}

@@ -1,0 +1,469 @@
+/* service/session_timer: who must say something within what time, and what the one timer costs. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "service/relay.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+/* A session of two legs whose server is there from the beginning, or comes when the test says so. */
+struct pair {
+    alignas(CACHE_LINE_BYTES) struct channel client;
+    struct relay to_server;
+    alignas(CACHE_LINE_BYTES) struct channel server;
+    struct relay to_client;
+    struct session session;
+};
+
+#define SESSIONS 200
+
+static struct host host;
+static struct pair *pairs[SESSIONS];
+static unsigned n_pairs, before;
+static int server_fd; /* of the session that comes next; -1: it has to wait */
+static int client, server;
+
+static int pair_create(struct session **out, const struct service *service)
+{
+    struct pair *p = aligned_alloc(alignof(struct pair), sizeof(*p));
+
+    ck_assert_ptr_nonnull(p);
+    session_init(&p->session, service);
+    pairs[n_pairs++] = p;
+    *out = &p->session;
+    return 0;
+}
+
+static void pair_connect(struct pair *p, int fd)
+{
+    struct session *s = &p->session;
+
+    s->connecting = false;
+    channel_init(&p->server, s->owner->net, fd);
+    session_leg_open(s, 1, &p->server);
+    relay_init(&p->to_server, s, &p->client, &p->server);
+    relay_init(&p->to_client, s, &p->server, &p->client);
+    channel_start(&p->server);
+    channel_start(&p->client);
+}
+
+static void pair_start(struct session *s)
+{
+    struct pair *p = CONTAINER_OF(s, struct pair, session);
+
+    channel_init(&p->client, s->owner->net, s->client_fd);
+    s->client_fd = -1;
+    session_leg_open(s, 0, &p->client);
+    relay_init(&p->to_server, s, &p->client, &p->client);
+    s->connecting = true;
+    if (server_fd >= 0)
+        pair_connect(p, server_fd);
+}
+
+static void pair_cancel(struct session *s)
+{
+    s->connecting = false;
+}
+
+static void pair_free(struct session *s)
+{
+    free(CONTAINER_OF(s, struct pair, session));
+}
+
+static const struct service_ops pair_ops = {.name = "pair",
+                                            .descriptors = 2,
+                                            .create = pair_create,
+                                            .start = pair_start,
+                                            .cancel = pair_cancel,
+                                            .free = pair_free};
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    host_open(&host, &pair_ops, NULL);
+    n_pairs = 0;
+    client = server = -1;
+}
+
+static void teardown(void)
+{
+    host_close(&host);
+    if (client >= 0)
+        close(client);
+    if (server >= 0)
+        close(server);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void connect_both(void)
+{
+    sockets_tcp(&server_fd, &server);
+    client = host_client(&host);
+}
+
+static void do_connect(void *arg)
+{
+    pair_connect(pairs[0], *(int *)arg);
+}
+
+/* The server that a session waited for is there. */
+static void connect_server(void)
+{
+    int fd;
+
+    sockets_tcp(&fd, &server);
+    loop_runner_call(host.loop, do_connect, &fd);
+}
+
+static void do_look(void *arg)
+{
+    const struct timed *timer = &pairs[0]->session.timer;
+
+    *(int64_t *)arg = timer->state == TIMED_IDLE ? CLOCK_NEVER : timer->at_ns;
+}
+
+/* When the timer is to fire; CLOCK_NEVER: it is not armed. */
+static int64_t timer_at_ns(void)
+{
+    int64_t at_ns;
+
+    loop_runner_call(host.loop, do_look, &at_ns);
+    return at_ns;
+}
+
+/* So long after ${at_ns} both sides hear the end: not earlier, and not so late that it would be another timeout. */
+static void expect_end_after(int64_t at_ns, int least_ms, enum session_reason reason)
+{
+    sockets_hear_end(client);
+    ck_assert_int_ge(since_ms(at_ns), least_ms - 20); /* the loop's clock is that of its turn */
+    ck_assert_int_lt(since_ms(at_ns), least_ms + 1500);
+    sockets_hear_end(server);
+    close(client);
+    close(server);
+    client = server = -1;
+    host_expect_end(&host, reason);
+}
+
+/* ---- one side says nothing ---- */
+
+START_TEST(a_client_that_says_nothing_more_ends_the_session)
+{
+    int64_t at_ns;
+
+    host.service.client_idle_timeout_ns = 800 * NS_PER_MS;
+    connect_both();
+    PAUSE_MS(300);
+    at_ns = clock_now_ns();
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    expect_end_after(at_ns, 800, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(what_the_server_says_is_no_word_of_the_client)
+{
+    int64_t at_ns;
+
+    host.service.client_idle_timeout_ns = NS_PER_S;
+    host.service.idle_timeout_ns = 5 * NS_PER_S;
+    at_ns = clock_now_ns();
+    connect_both();
+    for (int i = 0; i < 5; i++) {
+        sockets_say(server, "x");
+        sockets_hear(client, "x");
+        PAUSE_MS(60);
+    }
+    expect_end_after(at_ns, 1000, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(what_the_client_says_is_no_word_of_the_server)
+{
+    int64_t at_ns;
+
+    host.service.upstream_idle_timeout_ns = NS_PER_S;
+    at_ns = clock_now_ns();
+    connect_both();
+    for (int i = 0; i < 5; i++) {
+        sockets_say(client, "x");
+        sockets_hear(server, "x");
+        PAUSE_MS(60);
+    }
+    expect_end_after(at_ns, 1000, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(a_side_that_says_something_in_time_goes_on)
+{
+    host.service.client_idle_timeout_ns = 800 * NS_PER_MS;
+    host.service.upstream_idle_timeout_ns = NS_PER_S;
+    connect_both();
+    for (int i = 0; i < 12; i++) {
+        PAUSE_MS(100);
+        sockets_say(client, "x");
+        sockets_hear(server, "x");
+        if (i % 2)
+            sockets_say(server, "y");
+    }
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_is_not_read_is_not_silent)
+{
+    size_t sent;
+
+    host.service.client_idle_timeout_ns = 200 * NS_PER_MS;
+    connect_both();
+    sent = sockets_stuff(client, 0); /* the server takes nothing */
+    PAUSE_MS(800);
+    sockets_hear_pattern(server, 0, sent); /* if it had ended, what was not read would be lost */
+}
+END_TEST
+
+START_TEST(a_client_that_has_ended_its_half_need_not_speak)
+{
+    host.service.client_idle_timeout_ns = 150 * NS_PER_MS;
+    connect_both();
+    sockets_end(client);
+    sockets_hear_end(server);
+    PAUSE_MS(500);
+    sockets_say(server, "answer");
+    sockets_hear(client, "answer");
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+}
+END_TEST
+
+static void *stream(void *arg)
+{
+    char data[4096] = {0};
+    atomic_size_t *sent = arg;
+    ssize_t n;
+
+    while ((n = send(server, data, sizeof(data), MSG_NOSIGNAL)) > 0)
+        atomic_fetch_add(sent, (size_t)n);
+    return NULL;
+}
+
+START_TEST(a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most)
+{
+    static char data[60000];
+    atomic_size_t sent = 0;
+    size_t heard = 0;
+    pthread_t thread;
+    int64_t at_ns;
+
+    host.service.client_idle_timeout_ns = 2 * NS_PER_S;
+    connect_both();
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    at_ns = clock_now_ns();
+    ck_assert_int_eq(pthread_create(&thread, NULL, stream, &sent), 0);
+    while (recv(server, data, 1, MSG_PEEK | MSG_DONTWAIT) < 0) { /* until its end of file comes */
+        ssize_t n = recv(client, data, sizeof(data), MSG_DONTWAIT);
+
+        heard += n > 0 ? (size_t)n : 0;
+        PAUSE_MS(2);
+        ck_assert_int_lt(since_ms(at_ns), 3500); /* twice the timeout is four seconds */
+    }
+    ck_assert_int_ge(since_ms(at_ns), 1980);
+    ck_assert_uint_gt(atomic_load(&sent), heard); /* it was slow */
+    sockets_reset(client);
+    client = -1;
+    pthread_join(thread, NULL);
+    host_expect_end(&host, SESSION_IDLE);
+}
+END_TEST
+
+/* ---- the first byte ---- */
+
+START_TEST(a_client_that_never_says_anything_ends_the_session)
+{
+    int64_t at_ns;
+
+    host.service.first_byte_timeout_ns = 300 * NS_PER_MS;
+    at_ns = clock_now_ns();
+    connect_both();
+    sockets_say(server, "220 ready");
+    sockets_hear(client, "220 ready");
+    expect_end_after(at_ns, 300, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(one_byte_is_enough)
+{
+    host.service.first_byte_timeout_ns = 300 * NS_PER_MS;
+    connect_both();
+    sockets_say(client, "x");
+    PAUSE_MS(600);
+    sockets_say(server, "y");
+    sockets_hear(client, "y");
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+}
+END_TEST
+
+START_TEST(nobody_is_late_as_long_as_there_is_no_server)
+{
+    int64_t at_ns;
+
+    host.service.first_byte_timeout_ns = 300 * NS_PER_MS;
+    host.service.client_idle_timeout_ns = 300 * NS_PER_MS;
+    host.service.upstream_idle_timeout_ns = 300 * NS_PER_MS;
+    server_fd = -1;
+    client = host_client(&host);
+    PAUSE_MS(700);
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    at_ns = clock_now_ns();
+    connect_server();
+    expect_end_after(at_ns, 300, SESSION_IDLE);
+}
+END_TEST
+
+START_TEST(what_a_client_said_before_there_was_a_server_counts)
+{
+    host.service.first_byte_timeout_ns = 200 * NS_PER_MS;
+    server_fd = -1;
+    client = host_client(&host);
+    sockets_say(client, "early");
+    PAUSE_MS(400);
+    connect_server();
+    sockets_hear(server, "early");
+    PAUSE_MS(400);
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+}
+END_TEST
+
+/* ---- lifetime ---- */
+
+START_TEST(a_session_ends_at_its_age_however_busy_and_loses_nothing)
+{
+    int64_t at_ns;
+
+    host.service.max_lifetime_ns = NS_PER_S;
+    at_ns = clock_now_ns();
+    connect_both();
+    while (since_ms(at_ns) < 400) {
+        sockets_say(client, "x");
+        sockets_hear(server, "x");
+        sockets_say(server, "y");
+        sockets_hear(client, "y");
+        PAUSE_MS(10);
+    }
+    sockets_say(server, "last");
+    sockets_hear(client, "last");
+    expect_end_after(at_ns, 1000, SESSION_LIFETIME);
+}
+END_TEST
+
+START_TEST(its_age_ends_a_session_that_still_waits_for_its_server)
+{
+    int64_t at_ns = clock_now_ns();
+
+    host.service.max_lifetime_ns = 200 * NS_PER_MS;
+    server_fd = -1;
+    client = host_client(&host);
+    sockets_hear_end(client);
+    ck_assert_int_ge(since_ms(at_ns), 180);
+    close(client);
+    client = -1;
+    host_expect_end(&host, SESSION_LIFETIME);
+}
+END_TEST
+
+START_TEST(lifetimes_are_spread_over_the_jitter_and_no_further)
+{
+    unsigned tenths[10] = {0};
+    int clients[SESSIONS];
+
+    host.service.max_lifetime_ns = 1000 * NS_PER_S;
+    host.service.lifetime_jitter = 40;
+    server_fd = -1;
+    for (unsigned i = 0; i < SESSIONS; i++)
+        clients[i] = host_client(&host);
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        const struct session *s = &pairs[i]->session;
+        int64_t lifetime_ns = s->expires_at_ns - s->began_at_ns;
+
+        ck_assert_int_ge(lifetime_ns, 600 * NS_PER_S);
+        ck_assert_int_le(lifetime_ns, 1000 * NS_PER_S);
+        tenths[(lifetime_ns - 600 * NS_PER_S - 1) / (40 * NS_PER_S)]++;
+        close(clients[i]);
+    }
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_uint_gt(tenths[i], 0); /* by chance one in 10^8 runs */
+}
+END_TEST
+
+START_TEST(without_jitter_a_lifetime_is_what_was_said)
+{
+    host.service.max_lifetime_ns = 1000 * NS_PER_S;
+    connect_both();
+    ck_assert_int_eq(pairs[0]->session.expires_at_ns - pairs[0]->session.began_at_ns,
+                     1000 * NS_PER_S);
+}
+END_TEST
+
+/* ---- what it costs ---- */
+
+START_TEST(bytes_leave_the_timer_alone)
+{
+    int64_t at_ns;
+
+    host.service.idle_timeout_ns = 40 * NS_PER_S;
+    host.service.client_idle_timeout_ns = 80 * NS_PER_S;
+    host.service.first_byte_timeout_ns = 50 * NS_PER_S;
+    host.service.max_lifetime_ns = 100 * NS_PER_S;
+    connect_both();
+    at_ns = timer_at_ns();
+    for (int i = 0; i < 100; i++) {
+        sockets_say(client, "x");
+        sockets_hear(server, "x");
+    }
+    ck_assert_int_eq(timer_at_ns(), at_ns);
+}
+END_TEST
+
+START_TEST(without_any_timeout_there_is_no_timer)
+{
+    connect_both();
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    ck_assert_int_eq(timer_at_ns(), CLOCK_NEVER);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/session_timer");
+    TCase *tc = suite_group(suite, "timer");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_client_that_says_nothing_more_ends_the_session);
+    tcase_add_test(tc, what_the_server_says_is_no_word_of_the_client);
+    tcase_add_test(tc, what_the_client_says_is_no_word_of_the_server);
+    tcase_add_test(tc, a_side_that_says_something_in_time_goes_on);
+    tcase_add_test(tc, a_client_that_is_not_read_is_not_silent);
+    tcase_add_test(tc, a_client_that_has_ended_its_half_need_not_speak);
+    tcase_add_test(tc, a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most);
+    tcase_add_test(tc, a_client_that_never_says_anything_ends_the_session);
+    tcase_add_test(tc, one_byte_is_enough);
+    tcase_add_test(tc, nobody_is_late_as_long_as_there_is_no_server);
+    tcase_add_test(tc, what_a_client_said_before_there_was_a_server_counts);
+    tcase_add_test(tc, a_session_ends_at_its_age_however_busy_and_loses_nothing);
+    tcase_add_test(tc, its_age_ends_a_session_that_still_waits_for_its_server);
+    tcase_add_test(tc, lifetimes_are_spread_over_the_jitter_and_no_further);
+    tcase_add_test(tc, without_jitter_a_lifetime_is_what_was_said);
+    tcase_add_test(tc, bytes_leave_the_timer_alone);
+    tcase_add_test(tc, without_any_timeout_there_is_no_timer);
+    return suite_run(suite);
+}
