@@ -185,22 +185,29 @@ void wait_queue_leave(struct wait_ticket *t)
 
 /* ---- any thread ---- */
 
-/* The first in the queue, with a place for it or the reason why it gets none; NULL when it has to wait. */
+/*
+ * The first in the queue for whom there is a place, with it, or with the reason why he gets none; NULL when all have to
+ * wait. Who has tried some servers in vain waits for the others, and must not keep those behind him from these.
+ */
 static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {
-    struct wait_ticket *t = NULL;
+    struct wait_ticket *served = NULL;
 
     lock_take(&q->lock);
-    if (!list_empty(&q->tickets)) {
-        t = LIST_FIRST(&q->tickets, struct wait_ticket, link);
+    list_for_each (link, &q->tickets) {
+        struct wait_ticket *t = LIST_ENTRY(link, struct wait_ticket, link);
+
         t->error = balancer_pick(q->balancer, t->walk, &t->endpoint);
-        if (t->error == -EBUSY)
-            t = NULL;
-        else
+        if (t->error != -EBUSY) {
             wait_queue_remove(q, t);
+            served = t;
+            break;
+        }
+        if (t->walk->n_tried == 0)
+            break; /* where he finds no place nobody does */
     }
     lock_release(&q->lock);
-    return t;
+    return served;
 }
 
 void wait_queue_serve(struct wait_queue *q)

@@ -2,7 +2,8 @@
  * service/wait_queue: sessions that wait because every server of their group has as many connections as it may have.
  *
  * First come, first served, whatever worker they are on: who finds others waiting waits behind them. A place that becomes
- * free is given away by the one who frees it: he picks the endpoint for the first in the queue, and tells that one's loop.
+ * free is given away by the one who frees it: he picks the endpoint for the first in the queue who can have one there, and
+ * tells that one's loop. The first cannot when he has tried that endpoint in vain: then it is for those behind him.
  *
  * note: lock. The queue is what workers share that is more than atomics, so it has a lock, which is taken only while
  * somebody waits. Without anybody waiting it costs one load when a session ends.

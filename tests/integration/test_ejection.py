@@ -182,7 +182,7 @@ def well_in_between(t):
         with t.daemon(one_worker(front, (a, b))) as daemon:
             ends = Counter()
             while a.script:
-                with net.connect(front) as client, contextlib.suppress(ConnectionResetError):
+                with contextlib.suppress(ConnectionResetError), net.connect(front) as client:
                     ends[net.read_to_end(client)] += 1
             check_equal(left_out(daemon, "a"), [], "log lines")
             check_equal(ends[b"a"], 6, "clients that a served")
@@ -254,16 +254,18 @@ def on_all_workers(t):
         options = f"eject_failures = {FAILURES}\neject_time = 1m"
         servers = {"a": a.address, "b": b.address}
         with t.daemon("[worker]\nthreads = 4\n" + config(front, servers, options)) as daemon:
-            clients = [net.Task(fates, front, 100) for _ in range(8)]
-            ends = sum((client.result() for client in clients), Counter())
-            check_equal(ends.total(), 800, "clients")
+            clients = [net.Task(many_clients, front, 100) for _ in range(8)]
+            for client in clients:
+                client.result()
             # The first ones, and those that came before they were noted: few of each client.
-            check(FAILURES <= ends["reset"] <= FAILURES + 3 * len(clients), f"the ends are {ends}")
+            count = len(a.accepted)
+            check(FAILURES <= count <= FAILURES + 3 * len(clients), f"a had {count} connections")
             check_equal(len(left_out(daemon, "a", "60")), 1, "log lines")
 
 
-def fates(front, count):
-    return Counter(net.fate(front) for _ in range(count))
+def many_clients(front, count):
+    for _ in range(count):
+        net.fate(front)
 
 
 @test()

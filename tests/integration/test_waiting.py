@@ -29,6 +29,8 @@ def bounded(front, servers, options="", workers=4, drain="20s"):
 
 def wait_in_turn(t, daemon, front, stack):
     """A client that is not answered, when it has taken its place behind those before it."""
+    # Not in the middle of anything, such as telling the service manager that it is ready.
+    t.eventually(lambda: thread.asleep(daemon.pid), "nothing goes on")
     before = daemon.fd_count()
     client = stack.enter_context(net.connect(front))
     t.eventually(lambda: daemon.fd_count() > before and thread.asleep(daemon.pid),

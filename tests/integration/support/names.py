@@ -16,6 +16,7 @@ class NameServer:
     def __init__(self, t, records):
         self.t = t
         self.path = t.path("records")
+        self.pid_path = t.dir / "dnsmasq.pid"
         self.log_path = t.path("dnsmasq.log")
         self.process = None
         self._open = contextlib.ExitStack()
@@ -31,12 +32,13 @@ class NameServer:
     def start(self):
         self.process = self._open.enter_context(program.server(self.t, [
             "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root",
-            "--pid-file=", "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv",
-            "--local=/test/", "--no-hosts", f"--addn-hosts={self.path}", "--log-queries",
-            "--log-facility=-"], port=53))
+            f"--pid-file={self.pid_path}", "--listen-address=127.0.0.1", "--bind-interfaces",
+            "--no-resolv", "--local=/test/", "--no-hosts", f"--addn-hosts={self.path}",
+            "--log-queries", "--log-facility=-"], path=self.pid_path))
 
     def stop(self):
         self._open.close()
+        self.pid_path.unlink(missing_ok=True)
 
     def changes(self, records):
         """From now on these are the records; those who are not there any more have no address."""

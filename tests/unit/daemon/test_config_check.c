@@ -143,7 +143,7 @@ static const struct {
      "t.ini:6: [upstream u] sever.a: unknown option (did you mean 'server.ID'?)"},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=0\n",
      "t.ini:6: [upstream u] server.a: '0' is not a weight from 1 to 256 (ADDRESS [weight=1..256] "
-     "[backup])"},
+     "[max_connections=1..1000000] [check_port=1..65535] [backup])"},
     {PROXY "[upstream u]\nserver.a = no-.such.name:9\n",
      "t.ini:6: [upstream u] server.a: 'no-.such.name:9' is not an address (ADDRESS "},
     {PROXY "[upstream u]\nserver.a = db.example.com:99999\n",
@@ -231,7 +231,8 @@ START_TEST(all_problems_of_a_file_are_told_in_its_order)
         "t.ini:12: '# here' behind the closing ']' (nothing, not even a comment)\n"
         "t.ini:13: [listen b] is a second time here (the first is on line 10)\n"
         "t.ini:14: [upstream u] server.ID: is missing: a server; there may be many, each with its "
-        "own ID (ADDRESS [weight=1..256] [backup])\n"
+        "own ID (ADDRESS [weight=1..256] [max_connections=1..1000000] [check_port=1..65535] "
+        "[backup])\n"
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
         "comment, or the value in quotes)\n");
 }
