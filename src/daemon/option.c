@@ -83,6 +83,12 @@ static const struct option_word balances[] = {
     {NULL, 0},
 };
 
+static const struct option_word checks[] = {
+    {"off", UPSTREAM_CHECK_OFF},
+    {"tcp", UPSTREAM_CHECK_TCP},
+    {NULL, 0},
+};
+
 static const struct option_word on_downs[] = {
     {"keep", UPSTREAM_DOWN_KEEP},
     {"close", UPSTREAM_DOWN_CLOSE},
@@ -94,6 +100,7 @@ _Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
 _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
+_Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
 _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 
@@ -201,9 +208,6 @@ static const struct option table[] = {
     {OPTION_LISTEN, "client_idle_timeout", &option_kind_duration, 0, "0",
      "0 to 365d", "close a connection whose client sent nothing for so long; 0: never",
      LISTEN(client_idle_timeout_ns), 0, 365 * DAY_NS, NULL},
-    {OPTION_LISTEN, "upstream_idle_timeout", &option_kind_duration, 0, "0",
-     "0 to 365d", "close a connection whose server sent nothing for so long; 0: never",
-     LISTEN(upstream_idle_timeout_ns), 0, 365 * DAY_NS, NULL},
     {OPTION_LISTEN, "half_close_timeout", &option_kind_duration, 0, "5m",
      "0 to 365d", "as idle_timeout, once one side has ended its half; 0: idle_timeout alone",
      LISTEN(half_close_timeout_ns), 0, 365 * DAY_NS, NULL},
@@ -265,6 +269,9 @@ static const struct option table[] = {
     {OPTION_UPSTREAM, "retry_timeout", &option_kind_duration, 0, "0",
      "0 to 1h", "time to connect to any server at all; 0: connect_timeout for each",
      UPSTREAM(retry_timeout_ns), 0, 3600 * NS_PER_S, NULL},
+    {OPTION_UPSTREAM, "idle_timeout", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection whose server sent nothing for so long; 0: never",
+     UPSTREAM(idle_timeout_ns), 0, 365 * DAY_NS, NULL},
     {OPTION_UPSTREAM, "eject_failures", &option_kind_number, 0, "5",
      "0 to 1000000",
      "connections in a row that must fail for a server to be left out for a while; 0: never",
@@ -275,12 +282,12 @@ static const struct option table[] = {
     {OPTION_UPSTREAM, "eject_time_max", &option_kind_duration, 0, "5m",
      "10ms to 1d", "how long at most",
      UPSTREAM(ejection.time_max_ns), 10 * NS_PER_MS, DAY_NS, NULL},
-    {OPTION_UPSTREAM, "eject_max", &option_kind_percent, 0, "50",
+    {OPTION_UPSTREAM, "eject_max_percent", &option_kind_percent, 0, "50",
      "0 to 100", "share of the servers that are left out at a time, at most",
      UPSTREAM(ejection.max_percent), 0, 100, NULL},
-    {OPTION_UPSTREAM, "check", &option_kind_bool, 0, "no",
-     "yes or no", "find out by checks whether servers are up",
-     UPSTREAM(checks.on), 0, 0, NULL},
+    {OPTION_UPSTREAM, "check", &option_kind_word, 0, "off",
+     "off or tcp", "find out by checks whether servers are up; tcp: by connecting to them",
+     UPSTREAM(checks.kind), 0, 0, checks},
     {OPTION_UPSTREAM, "check_send", &option_bytes, OPTION_EMPTY, "",
      "up to 512 bytes, as text with escapes",
      "what a check sends; empty: nothing",
@@ -290,21 +297,21 @@ static const struct option table[] = {
      "what must be in the answer; empty: to connect is enough",
      UPSTREAM(checks.check.expect), 0, CHECK_BYTES_MAX, NULL},
     {OPTION_UPSTREAM, "check_interval", &option_kind_duration, 0, "2s",
-     "10ms to 1d", "from one check of a server to the next",
-     UPSTREAM(checks.health.interval_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+     "10ms to 1h", "from one check of a server to the next",
+     UPSTREAM(checks.health.interval_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
     {OPTION_UPSTREAM, "check_fast_interval", &option_kind_duration, OPTION_ZERO, "0",
-     "0, or 10ms to 1d", "as check_interval, while some checks have failed or passed, but not enough; 0: as ever",
-     UPSTREAM(checks.health.fast_interval_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+     "0, or 10ms to 1h", "as check_interval, while some checks have failed or passed, but not enough; 0: as ever",
+     UPSTREAM(checks.health.fast_interval_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
     {OPTION_UPSTREAM, "check_jitter", &option_kind_percent, 0, "10",
      "0 to 100", "intervals are longer by up to so much, at random",
      UPSTREAM(checks.health.jitter_percent), 0, 100, NULL},
     {OPTION_UPSTREAM, "check_timeout", &option_kind_duration, 0, "1s",
-     "1ms to 1h", "how long a check may take",
-     UPSTREAM(checks.check.timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
-    {OPTION_UPSTREAM, "check_rise", &option_kind_number, 0, "2",
+     "10ms to 1h", "how long a check may take",
+     UPSTREAM(checks.check.timeout_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {OPTION_UPSTREAM, "rise", &option_kind_number, 0, "2",
      "1 to 1000", "checks in a row that must pass for a server to be up again",
      UPSTREAM(checks.health.rise), 1, 1000, NULL},
-    {OPTION_UPSTREAM, "check_fall", &option_kind_number, 0, "3",
+    {OPTION_UPSTREAM, "fall", &option_kind_number, 0, "3",
      "1 to 1000", "checks in a row that must fail for a server to be down",
      UPSTREAM(checks.health.fall), 1, 1000, NULL},
     {OPTION_UPSTREAM, "on_down", &option_kind_word, 0, "keep",

@@ -34,7 +34,7 @@ unsigned checks_targets(struct upstream *const *upstreams, unsigned n)
     unsigned targets = 0;
 
     for (unsigned i = 0; i < n; i++)
-        if (upstreams[i]->conf->checks.on)
+        if (upstreams[i]->conf->checks.kind != UPSTREAM_CHECK_OFF)
             targets += upstreams[i]->conf->n_servers;
     return targets;
 }
@@ -132,7 +132,7 @@ static int checks_create_groups(struct checks *c)
 
         g->checks = c;
         g->upstream = up;
-        if (!up->conf->checks.on)
+        if (up->conf->checks.kind == UPSTREAM_CHECK_OFF)
             continue;
         g->targets = calloc(up->conf->n_servers, sizeof(*g->targets));
         if (!g->targets)

@@ -187,11 +187,12 @@ static void listener_init_service(struct listener *ls)
                                    .log_handler = conf->log_handler,
                                    .idle_timeout_ns = conf->idle_timeout_ns,
                                    .client_idle_timeout_ns = conf->client_idle_timeout_ns,
-                                   .upstream_idle_timeout_ns = conf->upstream_idle_timeout_ns,
                                    .half_close_timeout_ns = conf->half_close_timeout_ns,
                                    .first_byte_timeout_ns = conf->first_byte_timeout_ns,
                                    .max_lifetime_ns = conf->max_lifetime_ns,
                                    .lifetime_jitter = conf->lifetime_jitter};
+    if (ls->service.upstream)
+        ls->service.upstream_idle_timeout_ns = ls->service.upstream->conf->idle_timeout_ns;
 }
 
 int listener_create(struct listener **out, const struct listener_conf *conf,

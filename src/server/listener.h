@@ -35,7 +35,6 @@ struct listener_conf {
     enum splice_mode splice;
     int64_t idle_timeout_ns; /* each of these: 0: none; see service/service.h */
     int64_t client_idle_timeout_ns;
-    int64_t upstream_idle_timeout_ns;
     int64_t half_close_timeout_ns;
     int64_t first_byte_timeout_ns;
     int64_t max_lifetime_ns;

@@ -39,7 +39,8 @@ int check_script_init(struct check_script *s, const struct check_conf *conf)
         return -EMSGSIZE;
     if (conf->timeout_ns <= 0)
         return -EINVAL;
-    *s = (struct check_script){.conf = *conf};
+    memset(s, 0, sizeof(*s));
+    s->conf = *conf;
     s->conf.connect.sock.unseen = conf->send.len == 0 && expect->len == 0;
     for (size_t i = 1; i < expect->len; i++) {
         while (m > 0 && expect->data[m] != expect->data[i])
@@ -248,7 +249,8 @@ static void check_run_timer(struct task *t)
 {
     struct check *c = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct check, timer);
 
-    if (clock_now_ns() - c->began_at_ns >= c->script->conf.timeout_ns)
+    if (c->script->conf.expect.len > 0 ||
+        clock_now_ns() - c->began_at_ns >= c->script->conf.timeout_ns)
         check_decide(c, check_too_late(c));
     else
         check_look_sent(c);

@@ -70,8 +70,8 @@ struct check_bytes {
 struct check_conf {
     struct check_bytes send;
     struct check_bytes expect;
-    int64_t timeout_ns; /* for all of it, with all addresses */
-    struct connector_conf connect;
+    int64_t timeout_ns;            /* for all of it, with all addresses */
+    struct connector_conf connect; /* as sessions connect to the server, from the same source */
 };
 
 /* A check_conf made ready, for any number of checks at a time. */

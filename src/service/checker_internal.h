@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "service/checker.h"
 
-/* With a port of its own an address is copied; of so many of an endpoint use is made. */
+/* Of so many addresses of an endpoint use is made: as many as the resolver gives it. */
 #define CHECKER_ADDRESSES 16
 
 /* Where a check is made. */

@@ -159,8 +159,8 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
 
     g->n_up--;
     (void)endpoint_mark(t->conf.endpoint, ENDPOINT_DOWN);
-    log_warning("upstream %s: server %s: down: the last %u checks failed (%s); %u of %u servers "
-                "are up",
+    log_warning("upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers "
+                "up: %u of %u",
                 conf->name, t->conf.endpoint->name, conf->health.fall,
                 check_describe(text, sizeof(text), result), g->n_up, g->n_targets);
 }
@@ -173,8 +173,8 @@ static void checker_came_up(struct checker_target *t, int64_t down_ns, int64_t n
     g->n_up++;
     checker_warm(t, now_ns); /* before it gets the first session */
     (void)endpoint_unmark(t->conf.endpoint, ENDPOINT_DOWN);
-    log_notice("upstream %s: server %s: up: the last %u checks passed, it was down for %.1f s; %u "
-               "of %u servers are up",
+    log_notice("upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
+               "servers up: %u of %u",
                conf->name, t->conf.endpoint->name, conf->health.rise, (double)down_ns / NS_PER_S,
                g->n_up, g->n_targets);
 }

@@ -40,8 +40,10 @@ struct upstream_server_conf {
 /* What becomes of the sessions at a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
+enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP };
+
 struct upstream_checks_conf {
-    bool on;
+    enum upstream_check kind;
     struct check_conf check;
     struct health_conf health;
     enum upstream_on_down on_down;
@@ -60,6 +62,7 @@ struct upstream_conf {
     struct connector_conf connect;
     int64_t retry_timeout_ns; /* one deadline for all servers; 0: none */
     unsigned retries;         /* other servers to try after the first */
+    int64_t idle_timeout_ns;      /* nothing came from the server; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* 0: nobody waits */
     int64_t queue_timeout_ns;

@@ -130,13 +130,13 @@ def never_longer(t):
 @test(each=[{"percent": 50, "out": 2}, {"percent": 25, "out": 1}, {"percent": 10, "out": 1},
             {"percent": 100, "out": 3}, {"percent": 0, "out": 0}])
 def not_too_many(t, percent, out):
-    """with three of four servers down eject_max = {percent} leaves out {out} of them; the others
+    """with three of four servers down eject_max_percent = {percent} leaves out {out} of them; the others
     get clients as soon as they are well"""
     front = t.address()
     with moody(t, "abcd") as servers:
         for server in servers[:3]:
             server.becomes("refuses")
-        options = f"eject_max = {percent}\neject_time = 1m"
+        options = f"eject_max_percent = {percent}\neject_time = 1m"
         with t.daemon(one_worker(front, servers, options)) as daemon:
             check_equal({who(front) for _ in range(40)}, {"d"}, "the servers that got clients")
             check_equal(len(left_out(daemon, "[abcd]")), out, "servers left out")

@@ -129,13 +129,14 @@ def no_server(t):
         check(daemon.log_lines(r"warning .*no server can be used"), "no warning")
 
 
-@test(each={"option": ["idle_timeout", "client_idle_timeout", "upstream_idle_timeout",
+@test(each={"option": ["idle_timeout", "client_idle_timeout", "idle_timeout of the upstream",
                        "first_byte_timeout"]})
 def idle(t, option):
     """a session that {option} ends is idle"""
     front, back = t.address(), t.address()
-    with net.listen(back) as listener, t.daemon(
-            proxy(front, back, f"{option} = 300ms")) as daemon:
+    line = f"{option.split()[0]} = 300ms"
+    lines = ("", line) if "upstream" in option else (line, "")
+    with net.listen(back) as listener, t.daemon(proxy(front, back, *lines)) as daemon:
         with net.proxied(front, listener) as (client, server):
             check_equal(net.ending(client), "fin", "the client's end")
             check_equal(net.ending(server), "fin", "the server's end")

@@ -168,11 +168,13 @@ def slow_but_steady(t):
 
 
 @test(each=[{"option": "client_idle_timeout", "silent": "client", "talker": "server"},
-            {"option": "upstream_idle_timeout", "silent": "server", "talker": "client"}])
+            {"option": "idle_timeout", "silent": "server", "talker": "client"}])
 def silent_side(t, option, silent, talker):
-    """{option} ends a session whose {silent} says nothing, however much its {talker} says"""
+    """{option} of its side ends a session whose {silent} says nothing, however much its {talker} says"""
     front, back = t.address(), t.address()
-    with net.listen(back) as listener, t.daemon(proxy(front, back, f"{option} = 2s")):
+    options = {"client": "", "server": "", silent: f"{option} = 2s"}
+    with net.listen(back) as listener, t.daemon(
+            proxy(front, back, options["client"], options["server"])):
         began = time.monotonic()
         with net.proxied(front, listener) as (client, server):
             source, sink = (client, server) if talker == "client" else (server, client)
@@ -190,8 +192,8 @@ def silent_side(t, option, silent, talker):
 def both_speak_in_time(t):
     """a session whose sides both say something within their timeouts goes on"""
     front, back = t.address(), t.address()
-    options = "client_idle_timeout = 1500ms\nupstream_idle_timeout = 1500ms"
-    with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
+    config = proxy(front, back, "client_idle_timeout = 1500ms", "idle_timeout = 1500ms")
+    with net.listen(back) as listener, t.daemon(config):
         with net.proxied(front, listener) as (client, server):
             for _ in range(8):
                 client.sendall(b"x")

@@ -49,7 +49,6 @@ START_TEST(a_file_with_one_listener_is_enough)
     ck_assert_uint_eq(l->socket.keepalive.idle_s, 0);
     ck_assert(l->socket.nodelay);
     ck_assert_int_eq(l->client_idle_timeout_ns, 0);
-    ck_assert_int_eq(l->upstream_idle_timeout_ns, 0);
     ck_assert_int_eq(l->half_close_timeout_ns, 300 * NS_PER_S);
     ck_assert_int_eq(l->first_byte_timeout_ns, 0);
     ck_assert_int_eq(l->max_lifetime_ns, 0);
@@ -93,7 +92,7 @@ START_TEST(what_the_file_says_is_there)
                           "[executor]\nthreads = 64\nmax_pending_tasks = 2147483647\n"
                           "[listen e]\naddress = *:7\nservice = echo\npipeline = log\n"
                           "backlog = 1\nreuseport = 2\nsplice = on\nidle_timeout = 0\n"
-                          "client_idle_timeout = 1s\nupstream_idle_timeout = 2s\n"
+                          "client_idle_timeout = 1s\n"
                           "half_close_timeout = 365d\nfirst_byte_timeout = 3s\n"
                           "max_lifetime = 1d\nlifetime_jitter = 90%\n"),
                      0);
@@ -124,7 +123,6 @@ START_TEST(what_the_file_says_is_there)
     ck_assert_int_eq(file.config->server.listeners[0].splice, SPLICE_ON);
     ck_assert_int_eq(file.config->server.listeners[0].idle_timeout_ns, 0);
     ck_assert_int_eq(file.config->server.listeners[0].client_idle_timeout_ns, NS_PER_S);
-    ck_assert_int_eq(file.config->server.listeners[0].upstream_idle_timeout_ns, 2 * NS_PER_S);
     ck_assert_int_eq(file.config->server.listeners[0].first_byte_timeout_ns, 3 * NS_PER_S);
     ck_assert_int_eq(file.config->server.listeners[0].max_lifetime_ns, 86400 * NS_PER_S);
     ck_assert_uint_eq(file.config->server.listeners[0].lifetime_jitter, 90);
@@ -190,7 +188,7 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
                            "[executor]\nthreads = 4\nmax_pending_tasks = 16384\n\n"
                            "[listen e]\naddress = 127.0.0.1:7\nservice = echo\nupstream =\n"
                            "pipeline =\nbacklog = 4096\nreuseport = 1\nsplice = auto\n"
-                           "idle_timeout = 1h\nclient_idle_timeout = 0\nupstream_idle_timeout = 0\n"
+                           "idle_timeout = 1h\nclient_idle_timeout = 0\n"
                            "half_close_timeout = 5m\nfirst_byte_timeout = 0\n"
                            "max_lifetime = 0\nlifetime_jitter = 10\n"
                            "keepalive = off\nuser_timeout = 0\nnodelay = yes\n"
@@ -202,11 +200,11 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
                            "[upstream u]\nserver.b = @b\nserver.a = @a\nbalance = round_robin\n"
                            "hash_balance_factor = 125\npanic_threshold = 0\nslow_start = 0\n"
                            "connect_timeout = 5s\nhappy_eyeballs_delay = 250ms\nretries = 3\n"
-                           "retry_timeout = 0\n"
+                           "retry_timeout = 0\nidle_timeout = 0\n"
                            "eject_failures = 5\neject_time = 10s\neject_time_max = 5m\n"
-                           "eject_max = 50\ncheck = no\ncheck_send =\ncheck_expect =\n"
+                           "eject_max_percent = 50\ncheck = off\ncheck_send =\ncheck_expect =\n"
                            "check_interval = 2s\ncheck_fast_interval = 0\ncheck_jitter = 10\n"
-                           "check_timeout = 1s\ncheck_rise = 2\ncheck_fall = 3\n"
+                           "check_timeout = 1s\nrise = 2\nfall = 3\n"
                            "on_down = keep\non_down_rate = 0\n"
                            "queue_length = 1000\nqueue_timeout = 5s\nresolve_interval = 30s\n"
                            "source_address =\nkeepalive = off\nuser_timeout = 0\n"
