@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/descriptors.h"
 
 /* A full unix backlog gives no event when it has room again. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
@@ -71,14 +72,32 @@ static bool connector_has_room(const struct connector *c)
     return connector_running(c) < c->width;
 }
 
+/* A session counts for one descriptor to its server; an attempt beside another is one more. */
+static bool connector_borrow(struct connector *c)
+{
+    if (connector_running(c) == 0 || !c->net->descriptors)
+        return true;
+    c->borrowed = descriptors_take(c->net->descriptors);
+    return c->borrowed;
+}
+
+static void connector_give_back(struct connector *c)
+{
+    if (c->borrowed && connector_running(c) < 2) {
+        descriptors_release(c->net->descriptors, 1);
+        c->borrowed = false;
+    }
+}
+
 static void connector_close(struct connector *c, struct connector_attempt *at)
 {
     at->address = NULL;
-    if (at->fd < 0)
-        return;
-    ev_io_stop(c->net->ev, &at->io);
-    close(at->fd);
-    at->fd = -1;
+    if (at->fd >= 0) {
+        ev_io_stop(c->net->ev, &at->io);
+        close(at->fd);
+        at->fd = -1;
+    }
+    connector_give_back(c);
 }
 
 static void connector_close_all(struct connector *c)
@@ -139,12 +158,16 @@ static void connector_begin(struct connector *c, int64_t now_ns)
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];
     int64_t share_ns = (c->deadline_at_ns - now_ns) / (c->n_addresses - c->begun);
 
+    if (!connector_borrow(c)) {
+        c->width = 1;
+        return;
+    }
     at->address = connector_next_address(c);
     at->until_ns = clock_add_ns(now_ns, share_ns);
     c->begun++;
     c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
     if (connector_error_is_lack(connector_try(c, at))) {
-        at->address = NULL; /* its turn comes again when the other attempt has failed */
+        connector_close(c, at); /* its turn comes again when the other attempt has failed */
         c->begun--;
         c->width = 1;
     }

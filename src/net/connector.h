@@ -64,6 +64,7 @@ struct connector {
     unsigned begun; /* how many addresses have been */
     unsigned width; /* attempts at a time */
     bool mixed;     /* the families take turns */
+    bool borrowed;  /* a descriptor for the attempt beside the first; see note: happy eyeballs */
     int64_t deadline_at_ns;
     int64_t next_at_ns; /* when the next address is tried, if there is room */
     int error;          /* of the last address that failed, if there was a way to it */

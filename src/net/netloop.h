@@ -15,11 +15,14 @@
 /* One read takes this much at most; measured, more gains nothing that splice does not gain better. */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
 
+struct descriptors;
+
 struct netloop {
     struct loop *loop;
     struct ev_loop *ev;
     uint8_t *scratch; /* contents last until the next read on this loop */
     struct pipe_pool pipes;
+    struct descriptors *descriptors; /* what they are counted in; NULL: nowhere */
 };
 
 /*

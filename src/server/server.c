@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_group.h"
+#include "net/descriptors.h"
 #include "server/checks.h"
 #include "server/threads.h"
 #include "server/worker.h"
@@ -44,8 +45,7 @@ struct server {
     bool started;
     atomic_bool draining;
     atomic_uint sessions;
-    unsigned max_descriptors; /* for sessions; see note: descriptors */
-    atomic_uint descriptors;
+    struct descriptors descriptors; /* of sessions; see note: descriptors */
     struct log_limit refused_limit;
     /*
      * note: holds. What keeps the server from being drained: each open session and each listen socket. Whoever
@@ -66,15 +66,14 @@ static bool server_on_admit(void *cookie, unsigned descriptors)
 {
     struct server *sv = cookie;
 
-    return atomic_load_explicit(&sv->descriptors, memory_order_relaxed) + descriptors <=
-           sv->max_descriptors;
+    return descriptors_left(&sv->descriptors, descriptors);
 }
 
 static void server_on_ended(void *cookie, struct session *s)
 {
     struct server *sv = cookie;
 
-    atomic_fetch_sub_explicit(&sv->descriptors, s->service->ops->descriptors, memory_order_relaxed);
+    descriptors_release(&sv->descriptors, s->service->ops->descriptors);
     atomic_fetch_sub_explicit(&sv->sessions, 1, memory_order_relaxed);
     server_release(sv);
 }
@@ -101,7 +100,7 @@ static void server_on_accepted(void *cookie, struct session *s)
     int rc;
 
     atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&sv->descriptors, s->service->ops->descriptors, memory_order_relaxed);
+    descriptors_count(&sv->descriptors, s->service->ops->descriptors);
     atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
     rc = server_hand_over(sv, s);
     if (rc == 0)
@@ -122,7 +121,10 @@ static void server_on_socket_done(void *cookie)
 
 static int server_create_workers(struct server *sv)
 {
-    struct worker_env env = {.draining = &sv->draining, .ended = server_on_ended, .cookie = sv};
+    struct worker_env env = {.draining = &sv->draining,
+                             .descriptors = &sv->descriptors,
+                             .ended = server_on_ended,
+                             .cookie = sv};
     unsigned n = loop_group_size(sv->threads.workers);
 
     sv->worker = calloc(n, sizeof(struct worker *));
@@ -254,9 +256,9 @@ static void server_limit_descriptors(struct server *sv)
                      SERVER_LOOKUP_DESCRIPTORS * server_lookups(sv) + server_checks_at_a_time(sv) +
                      2 * loop_group_size(sv->threads.workers);
 
-    sv->max_descriptors = server_descriptor_limit();
-    sv->max_descriptors = sv->max_descriptors > aside ? sv->max_descriptors - aside : 0;
-    if (sv->max_descriptors < 2)
+    sv->descriptors.max = server_descriptor_limit();
+    sv->descriptors.max = sv->descriptors.max > aside ? sv->descriptors.max - aside : 0;
+    if (sv->descriptors.max < 2)
         log_warning(
             "no descriptors are left for clients: raise the limit of open files (ulimit -n)");
 }

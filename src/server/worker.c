@@ -104,6 +104,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
         free(w);
         return rc;
     }
+    w->owner.net->descriptors = env->descriptors;
     w->owner.ended = worker_on_ended;
     w->env = *env;
     list_init(&w->sessions);

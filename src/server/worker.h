@@ -9,6 +9,7 @@
 
 #include "base/must.h"
 
+struct descriptors;
 struct loop;
 struct session;
 struct upstream_server;
@@ -17,6 +18,7 @@ struct worker;
 /* What a worker needs of the server around it. */
 struct worker_env {
     const atomic_bool *draining;
+    struct descriptors *descriptors; /* of all workers; NULL: not counted */
     /* ${s} has ended and is about to be freed. On the worker's loop, or on any thread if it was never adopted. */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;
