@@ -62,7 +62,7 @@ struct upstream_conf {
     struct connector_conf connect;
     int64_t retry_timeout_ns; /* one deadline for all servers; 0: none */
     unsigned retries;         /* other servers to try after the first */
-    int64_t idle_timeout_ns;      /* nothing came from the server; 0: none */
+    int64_t idle_timeout_ns;  /* nothing came from the server; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* 0: nobody waits */
     int64_t queue_timeout_ns;

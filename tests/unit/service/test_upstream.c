@@ -24,11 +24,12 @@ static void setup(void)
 
     log_lines_capture(LOG_LEVEL_INFO);
     sockets_loopback(&address, 7);
-    conf = (struct upstream_conf){
-        .name = "back",
-        .servers = servers,
-        .ejection = {
-            .failures = 3, .time_ns = 200 * NS_PER_MS, .time_max_ns = 60 * NS_PER_S, .max_percent = 50}};
+    conf = (struct upstream_conf){.name = "back",
+                                  .servers = servers,
+                                  .ejection = {.failures = 3,
+                                               .time_ns = 200 * NS_PER_MS,
+                                               .time_max_ns = 60 * NS_PER_S,
+                                               .max_percent = 50}};
     for (unsigned i = 0; i < SERVERS; i++)
         servers[i] = (struct upstream_server_conf){.id = ids[i],
                                                    .address_text = "there",
