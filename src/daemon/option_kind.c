@@ -131,11 +131,6 @@ static int set_word(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int set_choice(const struct option *o, struct option_value *v)
-{
-    return option_kind_find_word(o, v) == NULL ? -EINVAL : 0;
-}
-
 /* passwd(5) forbids the colon; directory services have names with '@' and '\'. */
 static int set_account(const struct option *o, struct option_value *v)
 {
@@ -213,7 +208,6 @@ const struct option_kind option_kind_duration = {set_duration, ", in us, ms, s, 
 const struct option_kind option_kind_size = {set_size, ", in b, k, m or g"};
 const struct option_kind option_kind_bool = {set_bool, ""};
 const struct option_kind option_kind_word = {set_word, ""};
-const struct option_kind option_kind_choice = {set_choice, ""};
 const struct option_kind option_kind_account = {set_account, ""};
 const struct option_kind option_kind_path = {set_path, ""};
 const struct option_kind option_kind_log = {set_log, ""};

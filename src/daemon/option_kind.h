@@ -20,8 +20,6 @@ extern const struct option_kind option_kind_size;     /* unsigned bytes, likewis
 extern const struct option_kind option_kind_bool;     /* bool, as parse_bool() */
 extern const struct option_kind option_kind_word;     /* an enum, by option.words */
 extern const struct option_kind
-    option_kind_choice; /* nothing: one of option.words, all of it known */
-extern const struct option_kind
     option_kind_account; /* const char *: a user's or group's name or number */
 extern const struct option_kind option_kind_path; /* const char *: absolute, of a file */
 extern const struct option_kind option_kind_log;  /* const char *: one of option.words, or a path */

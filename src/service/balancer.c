@@ -28,7 +28,7 @@ static const struct balancer_kind_ops balancer_kinds[] = {
     [BALANCER_MAGLEV] = {.build = balancer_maglev_build,
                          .choose = balancer_maglev_choose,
                          .keyed = true},
-    [BALANCER_FIRST] = {.choose = balancer_first_choose},
+    [BALANCER_FIRST] = {.choose = balancer_first_choose, .in_order = true},
 };
 
 /* ---- making one ---- */
@@ -43,65 +43,92 @@ static int balancer_check(const struct balancer_conf *conf)
     return 0;
 }
 
-/* Those that are not backups, or else the backups, each in the order of the configuration. */
-static unsigned balancer_list(struct balancer *b, const struct balancer_conf *conf, bool backups)
+/* Where an endpoint belongs in the list: the heaviest first, or as it is configured. */
+static unsigned balancer_rank(const struct balancer *b, const struct endpoint *e)
 {
-    unsigned from = b->n;
-
-    for (unsigned i = 0; i < conf->n_endpoints; i++)
-        if (conf->endpoints[i]->backup == backups)
-            b->list[b->n++] = conf->endpoints[i];
-    return b->n - from;
+    return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - e->weight;
 }
 
-/* What is padded can never be picked. */
-static void balancer_lay_out(struct balancer *b, unsigned n_padded)
+/* A counting sort, so that those of one rank keep their order. */
+static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
 {
-    static _Atomic uint32_t nowhere = ENDPOINT_ABSENT;
+    unsigned starts[2][BALANCER_MAX_WEIGHT] = {{0}};
+    unsigned at = 0;
 
-    for (unsigned place = 0; place < n_padded; place++) {
-        const struct endpoint *e = place < b->n ? b->list[place] : NULL;
+    for (unsigned i = 0; i < conf->n_endpoints; i++)
+        starts[conf->endpoints[i]->backup][balancer_rank(b, conf->endpoints[i])]++;
+    for (unsigned backup = 0; backup < 2; backup++) {
+        b->pools[backup].from = at;
+        for (unsigned rank = 0; rank < BALANCER_MAX_WEIGHT; rank++) {
+            unsigned n = starts[backup][rank];
 
-        b->loads[place] = e ? e->load : &nowhere;
-        b->shares[place] = e ? 1.0f / (float)e->weight : 1.0f;
-        b->limits[place] = e && e->max_connections > 0 && e->max_connections < INT32_MAX
-                               ? (int32_t)e->max_connections
-                               : INT32_MAX;
+            starts[backup][rank] = at;
+            at += n;
+        }
+        b->pools[backup].n = at - b->pools[backup].from;
     }
-    if (b->n > 0)
-        b->group = b->list[0]->group;
+    for (unsigned i = 0; i < conf->n_endpoints; i++) {
+        struct endpoint *e = conf->endpoints[i];
+
+        b->list[starts[e->backup][balancer_rank(b, e)]++] = e;
+    }
+    b->n = at;
+    if (b->pools[0].n == 0) { /* all are backups, or there is none */
+        b->pools[0] = b->pools[1];
+        b->pools[1] = (struct balancer_pool){.from = b->n};
+    }
+}
+
+static int balancer_find_runs(const struct balancer *b, struct balancer_pool *pool)
+{
+    unsigned at = pool->from, to = pool->from + pool->n;
+
+    for (unsigned place = at; place < to; place++)
+        pool->n_runs += place == at || b->list[place]->weight != b->list[place - 1]->weight;
+    pool->runs = calloc(pool->n_runs, sizeof(*pool->runs));
+    if (!pool->runs)
+        return -ENOMEM;
+    for (unsigned i = 0; i < pool->n_runs; i++) {
+        struct balancer_run *run = &pool->runs[i];
+
+        *run = (struct balancer_run){.weight = b->list[at]->weight, .from = at};
+        while (at < to && b->list[at]->weight == run->weight)
+            at++;
+        run->to = at;
+    }
+    return 0;
 }
 
 static int balancer_fill(struct balancer *b, const struct balancer_conf *conf)
 {
-    unsigned n_padded = (conf->n_endpoints / BALANCER_BLOCK + 1) * BALANCER_BLOCK;
+    size_t n = conf->n_endpoints > 0 ? conf->n_endpoints : 1; /* calloc() may give NULL for none */
 
-    b->list = calloc(n_padded, sizeof(*b->list));
-    b->loads = calloc(n_padded, sizeof(*b->loads));
-    b->shares = calloc(n_padded, sizeof(*b->shares));
-    b->limits = calloc(n_padded, sizeof(*b->limits));
-    if (!b->list || !b->loads || !b->shares || !b->limits)
+    b->list = calloc(n, sizeof(*b->list));
+    b->loads = calloc(n, sizeof(*b->loads));
+    b->limits = calloc(n, sizeof(*b->limits));
+    if (!b->list || !b->loads || !b->limits)
         return -ENOMEM;
-    b->pools[0].n = balancer_list(b, conf, false);
-    b->pools[1].n = balancer_list(b, conf, true);
-    b->pools[1].from = b->pools[0].n;
-    if (b->pools[0].n == 0) { /* all are backups, or there is none */
-        b->pools[0].n = b->n;
-        b->pools[1] = (struct balancer_pool){.from = b->n};
+    balancer_list(b, conf);
+    for (unsigned place = 0; place < b->n; place++) {
+        const struct endpoint *e = b->list[place];
+
+        b->loads[place] = e->load;
+        b->limits[place] = e->max_connections > 0 ? e->max_connections : UINT32_MAX;
     }
-    balancer_lay_out(b, n_padded);
+    if (b->n > 0)
+        b->group = b->list[0]->group;
     return 0;
 }
 
-static int balancer_build(struct balancer *b)
+/* The runs and the table of a pool. */
+static int balancer_build_pool(const struct balancer *b, struct balancer_pool *pool)
 {
-    for (int i = 0; b->ops->build && i < 2; i++) {
-        int rc = b->pools[i].n > 0 ? b->ops->build(b, &b->pools[i]) : 0;
+    int rc;
 
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    if (pool->n == 0 || b->ops->in_order)
+        return 0;
+    rc = balancer_find_runs(b, pool);
+    return rc == 0 && b->ops->build ? b->ops->build(b, pool) : rc;
 }
 
 int balancer_create(struct balancer **out, const struct balancer_conf *conf)
@@ -120,8 +147,8 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf)
                            .panic_threshold = conf->panic_threshold,
                            .slow_start_ns = conf->slow_start_ns};
     rc = balancer_fill(b, conf);
-    if (rc == 0)
-        rc = balancer_build(b);
+    for (int i = 0; rc == 0 && i < 2; i++)
+        rc = balancer_build_pool(b, &b->pools[i]);
     if (rc < 0) {
         balancer_destroy(b);
         return rc;
@@ -137,20 +164,20 @@ void balancer_destroy(struct balancer *b)
     for (int i = 0; i < 2; i++) {
         free(b->pools[i].table);
         free(b->pools[i].points);
+        free(b->pools[i].runs);
     }
     free(b->limits);
-    free(b->shares);
     free(b->loads);
     free(b->list);
     free(b);
 }
 
-unsigned balancer_divisor(const struct balancer *b, const struct balancer_pool *pool)
+unsigned balancer_divisor(const struct balancer_pool *pool)
 {
     unsigned divisor = 0;
 
-    for (unsigned place = pool->from; place < pool->from + pool->n; place++)
-        for (unsigned rest = b->list[place]->weight; rest > 0;) {
+    for (unsigned i = 0; i < pool->n_runs; i++)
+        for (unsigned rest = pool->runs[i].weight; rest > 0;) {
             unsigned next = divisor % rest;
 
             divisor = rest;
@@ -271,8 +298,8 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place)
 }
 
 /*
- * Has ${e}, which warms up, luck? Kinds that go by the key draw by the key as well: so a client that was sent there once is
- * sent there again, and only new ones join them.
+ * Has ${e}, which warms up, luck? Kinds that go by the key draw by the key as well: so a client that was sent there once
+ * is sent there again, and others join it.
  */
 static bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
 {
@@ -302,7 +329,7 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place)
 
     if ((load & a->unfit) || balancer_was_tried(a->walk, place))
         return false;
-    if ((int32_t)(load & ENDPOINT_COUNT_MASK) >= b->limits[place]) {
+    if ((load & ENDPOINT_COUNT_MASK) >= b->limits[place]) {
         a->busy = true;
         return false;
     }

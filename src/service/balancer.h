@@ -7,8 +7,13 @@
  *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
  *                              ^------- next choice ------- no           (balancer_cycle, _ring, _maglev, ...)
  *
- * Backups are picked only when no other endpoint is fit. When too few are fit (panic) marks other than ABSENT are
- * ignored: to overload the few that are left would only take them down too.
+ * Backups are picked only when no other endpoint is fit that was not tried; that the others are full is no reason. When too
+ * few are fit (panic) marks other than ABSENT are ignored: to overload the few that are left would only take them down
+ * too. When none is fit and backups are, these take over, and that is no panic.
+ *
+ * One that warms up is taken with a chance that grows from a tenth to all while its slow start lasts, and otherwise as one
+ * that is unfit; but if only such ones are left, or all warm up, as any other. Kinds that go by the key draw by the key, so
+ * that a client that has come to it stays there.
  */
 #ifndef SERVICE_BALANCER_H
 #define SERVICE_BALANCER_H
@@ -38,7 +43,8 @@ struct balancer;
 
 struct balancer_conf {
     enum balancer_kind kind;
-    struct endpoint *const *endpoints; /* in the order of the configuration; copied */
+    struct endpoint *const
+        *endpoints; /* of one endpoint_group, in the order of the configuration; copied */
     unsigned n_endpoints;
     unsigned
         hash_balance_factor; /* SOURCE_HASH: percent of its share that an endpoint may have; 0: unbounded */

@@ -2,15 +2,17 @@
  * service/balancer_internal: what the kinds of balancer know of one. Private to balancer*.c.
  *
  * An endpoint has a place: its index in `list`, where the backups follow the others. The others are one pool and the
- * backups another, and each pool has its own table. A kind is no more than an order in which places are offered; whether
- * an offer is taken is decided for all kinds in balancer_offer().
+ * backups another, and each pool has its own table. Within a pool those of one weight lie side by side, as one run, the
+ * heaviest first (for FIRST in the order of the configuration instead, and there are no runs). A kind is no more than an
+ * order in which places are offered; whether an offer is taken is decided for all kinds in balancer_offer().
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        0 < pools[1].from, unless there is no endpoint at all
  *
- * note: census. How much weight is fit, and what follows from that, is worked out when a mark has changed, by whoever picks
- * next, and kept in one word together with the count of changes it belongs to. Several may do so at the same time, and one
- * that was slow may store an older one over a newer: it does not match the count then, and the next pick works it out again.
+ * note: census. How much weight is fit, and what follows from that, is worked out when a mark has changed, by whoever
+ * picks next, and kept in one word together with the count of changes it belongs to. Several may do so at the same time,
+ * and one that was slow may store an older one over a newer: that does not match the count, and the next pick works it out
+ * again.
  */
 #ifndef SERVICE_BALANCER_INTERNAL_H
 #define SERVICE_BALANCER_INTERNAL_H
@@ -23,22 +25,28 @@
 #include "base/cache_line.h"
 #include "service/balancer.h"
 
-/* Of how many places the costs are worked out at a time; what is kept by place is padded to a multiple of it. */
-#define BALANCER_BLOCK 64
-
 /* How many places are drawn by chance or in turn, and how many by a key, before it is looked at all of them. */
 #define BALANCER_DRAWS 64
 #define BALANCER_STEPS 1024
 
 #define BALANCER_NOWHERE UINT32_MAX
 
+/* The places [from, to), which are all of one weight in their pool, in the order of the configuration. */
+struct balancer_run {
+    unsigned weight;
+    unsigned from;
+    unsigned to;
+};
+
 struct balancer_pool {
     unsigned from;
     unsigned n;
+    struct balancer_run *runs;
+    unsigned n_runs; /* 256 at most */
     /* Places: the cycle of ROUND_ROBIN and RANDOM, the owners of the points of SOURCE_HASH, the table of MAGLEV. */
     uint16_t *table;
     uint32_t table_len;
-    uint64_t *points; /* SOURCE_HASH: ascending */
+    uint32_t *points; /* SOURCE_HASH: the upper halves of their hashes, ascending */
 };
 
 struct balancer {
@@ -48,12 +56,10 @@ struct balancer {
     unsigned panic_threshold;
     int64_t slow_start_ns;
 
-    /* By place, and padded. */
+    /* By place; the loads are those of the endpoints, here so that looking at all of them needs nothing else. */
     struct endpoint **list;
-    _Atomic uint32_t *
-        *loads;      /* as in the endpoint, so that looking at all of them needs only this */
-    float *shares;   /* 1 / weight */
-    int32_t *limits; /* of sessions */
+    _Atomic uint32_t **loads;
+    uint32_t *limits; /* of sessions */
 
     struct endpoint_group *group; /* NULL: no endpoint */
     struct balancer_pool pools[2];
@@ -88,8 +94,16 @@ struct balancer_kind_ops {
     int (*build)(const struct balancer *b, struct balancer_pool *pool); /* NULL: no table */
     bool (*choose)(struct balancer_attempt *a); /* offer places until one is taken, or enough */
     bool keyed;
+    bool in_order; /* the list is in the order of the configuration */
 };
 
+/*
+ * balancer_load(b, place):
+ * endpoint_load() of the one that is there.
+ *
+ * Thread: any
+ * Errors: none
+ */
 static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
 {
     return atomic_load_explicit(b->loads[place], memory_order_relaxed);
@@ -114,13 +128,13 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place);
 bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
- * balancer_divisor(b, pool):
+ * balancer_divisor(pool):
  * The greatest common divisor of the weights.
  *
  * Thread: any
  * Errors: none
  */
-unsigned balancer_divisor(const struct balancer *b, const struct balancer_pool *pool);
+unsigned balancer_divisor(const struct balancer_pool *pool);
 
 /*
  * balancer_random():

@@ -1,89 +1,79 @@
 /*
  * service/balancer_least: the one with fewest sessions for its weight, of all; see balancer.h.
  *
- * The cost of a place is (sessions + 1) / weight: what the session would find there. It is a float, which as an integer
- * has the same order as long as it is positive, and integers are what compilers compare several of at a time. Loads are
- * first copied with atomic reads, which compilers leave one by one, and the arithmetic is then over plain numbers, in
- * loops of a length that is known.
+ * The cost of a place is (sessions + 1) / weight: what the session would find there. Within a run, where all weights are
+ * the same, costs are compared by comparing sessions. A mark stands above the count, so a word with a mark that rules out
+ * is more than any count, and one comparison decides on both. That is what makes a thousand places a matter of 0.4 us.
  */
 #include "service/balancer_internal.h"
-
-#include <string.h>
-
-#define BALANCER_LEAST_NEVER INT32_MAX
 
 /* How many that were offered and not taken are left out in another look. */
 #define BALANCER_LEAST_ROUNDS 8
 
+/* Costs are this divided by the weight: exact for all weights to 25, and for 50, 100, 128, 200 and 256. */
+#define BALANCER_LEAST_UNIT UINT64_C(428338310400) /* 2^8 3^2 5^2 7 11 13 17 19 23 < 2^39 */
+
 struct balancer_least {
     const struct balancer_attempt *a;
-    uint32_t unfit;
+    uint32_t visible; /* the count, and the marks that rule out */
     unsigned n_left_out;
-    uint32_t left_out[BALANCER_LEAST_ROUNDS + BALANCER_TRIES];
+    uint32_t left_out[BALANCER_TRIES + BALANCER_LEAST_ROUNDS];
     uint32_t place; /* the least until now */
-    int32_t cost;   /* its */
+    uint64_t cost;  /* its */
 };
 
-static inline int32_t balancer_least_bits(float cost)
+static inline uint32_t balancer_least_load(const struct balancer_least *l, unsigned place)
 {
-    int32_t bits;
-
-    memcpy(&bits, &cost, sizeof(bits));
-    return bits;
+    return balancer_load(l->a->b, place) & l->visible;
 }
 
-/* The costs of a block; of those that are unfit or full BALANCER_LEAST_NEVER. */
-static void balancer_least_costs(const struct balancer_least *l, unsigned block,
-                                 int32_t costs[static BALANCER_BLOCK])
+/* The first place in [from, to) with less than ${bound}, or ${to}. Four at a time take three quarters of the time. */
+static unsigned balancer_least_search(const struct balancer_least *l, unsigned from, unsigned to,
+                                      uint32_t bound)
 {
-    const struct balancer *b = l->a->b;
-    int32_t unfit = (int32_t)l->unfit;
-    int32_t loads[BALANCER_BLOCK];
-
-    for (unsigned i = 0; i < BALANCER_BLOCK; i++)
-        loads[i] = (int32_t)balancer_load(b, block + i);
-    for (unsigned i = 0; i < BALANCER_BLOCK; i++) {
-        int32_t active = loads[i] & (int32_t)ENDPOINT_COUNT_MASK;
-        int32_t cost = balancer_least_bits((float)(active + 1) * b->shares[block + i]);
-        int32_t out = -((loads[i] & unfit) != 0) | -(active >= b->limits[block + i]);
-
-        costs[i] = (cost & ~out) | (BALANCER_LEAST_NEVER & out);
+    for (; to - from >= 4; from += 4) {
+        if (balancer_least_load(l, from) < bound)
+            return from;
+        if (balancer_least_load(l, from + 1) < bound)
+            return from + 1;
+        if (balancer_least_load(l, from + 2) < bound)
+            return from + 2;
+        if (balancer_least_load(l, from + 3) < bound)
+            return from + 3;
     }
+    while (from < to && balancer_least_load(l, from) >= bound)
+        from++;
+    return from;
 }
 
-/* Look at the places from ${from} to before ${to}, which are in one block. */
-static void balancer_least_look(struct balancer_least *l, unsigned from, unsigned to)
+static bool balancer_least_is_left_out(const struct balancer_least *l, uint32_t place)
 {
-    unsigned block = from & ~(BALANCER_BLOCK - 1u);
-    int32_t costs[BALANCER_BLOCK];
-    int32_t least = BALANCER_LEAST_NEVER;
-
-    balancer_least_costs(l, block, costs);
-    for (unsigned i = block; i < from; i++)
-        costs[i - block] = BALANCER_LEAST_NEVER;
-    for (unsigned i = to; i < block + BALANCER_BLOCK; i++)
-        costs[i - block] = BALANCER_LEAST_NEVER;
     for (unsigned i = 0; i < l->n_left_out; i++)
-        if (l->left_out[i] - block < BALANCER_BLOCK)
-            costs[l->left_out[i] - block] = BALANCER_LEAST_NEVER;
-    for (unsigned i = 0; i < BALANCER_BLOCK; i++)
-        least = costs[i] < least ? costs[i] : least;
-    if (least >= l->cost)
-        return;
-    l->cost = least;
-    for (unsigned i = 0; i < BALANCER_BLOCK; i++)
-        if (costs[i] == least) {
-            l->place = block + i;
-            return;
-        }
+        if (l->left_out[i] == place)
+            return true;
+    return false;
 }
 
-static void balancer_least_look_at_all(struct balancer_least *l, unsigned from, unsigned to)
+/* Look at [from, to) of a run. */
+static void balancer_least_look(struct balancer_least *l, const struct balancer_run *run,
+                                unsigned from, unsigned to)
 {
-    for (unsigned at = from, end; at < to; at = end) {
-        end = (at & ~(BALANCER_BLOCK - 1u)) + BALANCER_BLOCK;
-        balancer_least_look(l, at, end < to ? end : to);
-        end = end < to ? end : to;
+    uint64_t unit = BALANCER_LEAST_UNIT / run->weight;
+    /* (active + 1) * unit < cost if and only if active < bound; with no cost yet anything without a mark. */
+    uint64_t bound = (l->cost + unit - 1) / unit - 1;
+
+    if (l->place == BALANCER_NOWHERE)
+        bound = ENDPOINT_COUNT_MASK;
+    for (unsigned place = from; (place = balancer_least_search(l, place, to, (uint32_t)bound)) < to;
+         place++) {
+        uint32_t active = balancer_least_load(l, place);
+
+        if (active >= bound || active >= l->a->b->limits[place] ||
+            balancer_least_is_left_out(l, place))
+            continue;
+        bound = active;
+        l->place = place;
+        l->cost = (active + UINT64_C(1)) * unit;
     }
 }
 
@@ -91,17 +81,24 @@ static void balancer_least_look_at_all(struct balancer_least *l, unsigned from, 
 static uint32_t balancer_least_find(struct balancer_least *l, unsigned start)
 {
     const struct balancer_pool *pool = l->a->pool;
+    unsigned first = 0;
 
     l->place = BALANCER_NOWHERE;
-    l->cost = BALANCER_LEAST_NEVER;
-    balancer_least_look_at_all(l, start, pool->from + pool->n);
-    balancer_least_look_at_all(l, pool->from, start);
+    l->cost = 0;
+    while (pool->runs[first].to <= start)
+        first++;
+    balancer_least_look(l, &pool->runs[first], start, pool->runs[first].to);
+    for (unsigned i = first + 1; i < pool->n_runs; i++)
+        balancer_least_look(l, &pool->runs[i], pool->runs[i].from, pool->runs[i].to);
+    for (unsigned i = 0; i < first; i++)
+        balancer_least_look(l, &pool->runs[i], pool->runs[i].from, pool->runs[i].to);
+    balancer_least_look(l, &pool->runs[first], pool->runs[first].from, start);
     return l->place;
 }
 
 bool balancer_least_choose(struct balancer_attempt *a)
 {
-    struct balancer_least l = {.a = a, .unfit = a->unfit};
+    struct balancer_least l = {.a = a, .visible = ENDPOINT_COUNT_MASK | a->unfit};
     unsigned start = a->pool->from + (unsigned)(balancer_turn(a->b) % a->pool->n);
 
     for (unsigned i = 0; i < a->walk->n_tried; i++)
@@ -115,7 +112,6 @@ bool balancer_least_choose(struct balancer_attempt *a)
             return true;
         l.left_out[l.n_left_out++] = place;
     }
-    l.unfit |= ENDPOINT_WARMING; /* many of them had no luck: rather one that does not warm up */
-    balancer_least_find(&l, start);
-    return l.place != BALANCER_NOWHERE && balancer_offer(a, l.place);
+    l.visible |= ENDPOINT_WARMING; /* many of them had no luck: rather one that does not warm up */
+    return balancer_least_find(&l, start) != BALANCER_NOWHERE && balancer_offer(a, l.place);
 }

@@ -1,12 +1,13 @@
 /*
  * service/balancer_maglev: Google's lookup table; see balancer.h.
  *
- * Every endpoint has a permutation of the table of its own and takes turns in filling the first slot of it that is free, so
- * that all get the same number of slots, give or take one, and most slots stay when the set changes. With weights, the
+ * Every endpoint has a permutation of the table of its own and takes turns in filling the first slot of it that is free,
+ * so that all get the same number of slots, give or take one, and most slots stay when the set changes: of ten that one
+ * leaves a tenth of the keys move and hardly any more, of a hundred one and a half times the hundredth. With weights, the
  * heaviest has a turn in each round and the others in as many as their weight is of its; all have one in the first.
  *
- * A key whose endpoint is not taken is hashed again, with the number of the attempt: only those keys move, and they spread
- * over all others by weight. The paper builds another table then, in which a few of the other keys move as well.
+ * A key whose endpoint is not taken is hashed again, with the number of the attempt: only those keys move, and they
+ * spread over all others by weight. The paper builds another table then, in which a few of the other keys move as well.
  */
 #include "service/balancer_internal.h"
 

@@ -5,9 +5,10 @@
  * an endpoint is not taken, the points that follow have its keys: each key another one, so they spread over all others,
  * and no other key moves.
  *
- * With 256 points for a unit of weight (weights divided by what divides them all) the share of an endpoint differs from the
- * exact one by 1 / sqrt(256), or 6 % of that share, in the standard deviation. Where the points would be more than 2^22 in
- * all (16,384 units), there are fewer of them for each unit, by a power of two.
+ * With 256 points for a unit of weight (weights divided by what divides them all) the share of an endpoint differs from
+ * the exact one by 6 % of that share in the standard deviation, 1 / sqrt(256); of three endpoints by less than 5 % of all
+ * keys. Where the points would be more than 2^22 in all (16,384 units), there are fewer of them for each unit, by a power
+ * of two: a set that grows beyond that moves half of its keys once.
  */
 #include "service/balancer_internal.h"
 
@@ -36,7 +37,7 @@ static uint32_t balancer_ring_count(unsigned units, unsigned shift)
 static void balancer_ring_scatter(const struct balancer *b, const struct balancer_pool *pool,
                                   struct balancer_ring_point *points, unsigned shift)
 {
-    unsigned divisor = balancer_divisor(b, pool);
+    unsigned divisor = balancer_divisor(pool);
 
     for (unsigned place = pool->from; place < pool->from + pool->n; place++) {
         const struct endpoint *e = b->list[place];
@@ -77,7 +78,10 @@ static void balancer_ring_sort(const struct balancer *b, struct balancer_ring_po
     }
 }
 
-/* What is compared lies apart from what is looked at in the end: a search then touches fewer lines. */
+/*
+ * What is compared lies apart from what is looked at in the end, and is but half a hash: a search touches fewer lines, and
+ * a point takes 6 bytes. Those that differ in the other half only stay in their order, and the first of them has the keys.
+ */
 static int balancer_ring_keep(struct balancer_pool *pool, const struct balancer_ring_point *sorted)
 {
     pool->points = malloc(pool->table_len * sizeof(*pool->points));
@@ -85,19 +89,20 @@ static int balancer_ring_keep(struct balancer_pool *pool, const struct balancer_
     if (!pool->points || !pool->table)
         return -ENOMEM;
     for (uint32_t i = 0; i < pool->table_len; i++) {
-        pool->points[i] = sorted[i].hash;
+        pool->points[i] = (uint32_t)(sorted[i].hash >> 32);
         pool->table[i] = sorted[i].place;
     }
     return 0;
 }
 
-static unsigned balancer_ring_shift(const struct balancer *b, const struct balancer_pool *pool)
+static unsigned balancer_ring_shift(const struct balancer_pool *pool)
 {
-    unsigned divisor = balancer_divisor(b, pool), shift = 0;
+    unsigned divisor = balancer_divisor(pool), shift = 0;
     uint64_t units = 0;
 
-    for (unsigned i = 0; i < pool->n; i++)
-        units += b->list[pool->from + i]->weight / divisor;
+    for (unsigned i = 0; i < pool->n_runs; i++)
+        units +=
+            (uint64_t)(pool->runs[i].weight / divisor) * (pool->runs[i].to - pool->runs[i].from);
     while (units * BALANCER_RING_UNIT >> shift > BALANCER_RING_MAX)
         shift++;
     return shift;
@@ -105,7 +110,7 @@ static unsigned balancer_ring_shift(const struct balancer *b, const struct balan
 
 int balancer_ring_build(const struct balancer *b, struct balancer_pool *pool)
 {
-    unsigned shift = balancer_ring_shift(b, pool), divisor = balancer_divisor(b, pool);
+    unsigned shift = balancer_ring_shift(pool), divisor = balancer_divisor(pool);
     struct balancer_ring_point *points;
     uint32_t *starts;
     uint32_t n = 0;
@@ -126,15 +131,16 @@ int balancer_ring_build(const struct balancer *b, struct balancer_pool *pool)
     return rc;
 }
 
-/* The first point at or behind ${hash}; behind the last one comes the first. */
+/* The first point at or behind the upper half of ${hash}; behind the last one comes the first. */
 static uint32_t balancer_ring_find(const struct balancer_pool *pool, uint64_t hash)
 {
+    uint32_t key = (uint32_t)(hash >> 32);
     uint32_t low = 0, high = pool->table_len;
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (pool->points[middle] < hash)
+        if (pool->points[middle] < key)
             low = middle + 1;
         else
             high = middle;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/cache_line.h"
 #include "base/must.h"
 #include "net/address.h"
 
@@ -44,8 +45,9 @@ struct endpoint_addresses {
 /* What the endpoints of a group have in common. */
 struct endpoint_group {
     _Atomic uint32_t load; /* sessions at all of them */
-    _Atomic uint32_t
-        changes; /* how often a mark of one of them has come or gone; see note: marks */
+    char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];
+    /* How often a mark of one of them has come or gone; see note: marks. Read at each pick, written seldom. */
+    _Atomic uint32_t changes;
 };
 
 struct endpoint {

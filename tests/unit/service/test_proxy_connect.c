@@ -129,7 +129,7 @@ START_TEST(no_more_servers_are_tried_than_retries_say)
     conf.retries = 1;
     open_upstream(3);
     for (int i = 0; i < 3; i++)
-        expect_reset(SESSION_NO_SERVER); /* a, then b */
+        expect_reset(SESSION_CONNECT_REFUSED); /* a, then b */
     ck_assert_uint_eq(log_lines_with("server c"), 0);
 }
 END_TEST
@@ -140,7 +140,7 @@ START_TEST(without_retries_the_first_failure_is_the_end)
     open_server(1, ANSWERS);
     conf.retries = 0;
     open_upstream(2);
-    expect_reset(SESSION_NO_SERVER);
+    expect_reset(SESSION_CONNECT_REFUSED);
     expect_served_by(1);
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(when_every_server_refuses_the_client_is_reset_at_once)
     for (unsigned i = 0; i < 3; i++)
         open_server(i, REFUSES);
     open_upstream(3);
-    expect_reset(SESSION_NO_SERVER);
+    expect_reset(SESSION_CONNECT_REFUSED);
     ck_assert_int_lt(since_ms(began_at_ns), 500);
 }
 END_TEST
@@ -187,7 +187,7 @@ START_TEST(failures_are_logged_once_a_second_and_server)
     open_server(1, REFUSES);
     open_upstream(2);
     for (int i = 0; i < 20; i++)
-        expect_reset(SESSION_NO_SERVER);
+        expect_reset(SESSION_CONNECT_REFUSED);
     ck_assert_uint_ge(log_lines_with("server a (there)"), 1);
     ck_assert_uint_ge(log_lines_with("server b (there)"), 1);
     ck_assert_uint_le(log_lines_with("upstream back: server"), 4);
@@ -433,7 +433,7 @@ START_TEST(all_attempts_together_have_a_deadline)
     conf.connect_timeout_ns = 30 * NS_PER_S;
     conf.retry_timeout_ns = 150 * NS_PER_MS;
     open_upstream(2);
-    expect_reset(SESSION_NO_SERVER);
+    expect_reset(SESSION_CONNECT_TIMEOUT);
     ck_assert_int_ge(since_ms(began_at_ns), 150);
     ck_assert_int_lt(since_ms(began_at_ns), 20000);
     ck_assert_uint_eq(log_lines_with("server a (there): cannot connect: Connection timed out; the "

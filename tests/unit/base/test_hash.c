@@ -1,0 +1,133 @@
+/* base/hash: SipHash as its authors have it, and what the mixer promises. */
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "support/suite.h"
+
+/* The key and the data of the reference implementation's vectors: 00 01 02 ... */
+static const struct hash_key counting_key = {UINT64_C(0x0706050403020100),
+                                             UINT64_C(0x0f0e0d0c0b0a0908)};
+static unsigned char counting[64];
+
+static void setup(void)
+{
+    for (unsigned i = 0; i < sizeof(counting); i++)
+        counting[i] = (unsigned char)i;
+}
+
+static const struct {
+    size_t len;
+    uint64_t hash;
+} vectors[] = {
+    {0, UINT64_C(0x726fdb47dd0e0e31)},  {1, UINT64_C(0x74f839c593dc67fd)},
+    {7, UINT64_C(0xab0200f58b01d137)},  {8, UINT64_C(0x93f5f5799a932462)},
+    {9, UINT64_C(0x9e0082df0ba9e4b0)},  {15, UINT64_C(0xa129ca6149be45e5)},
+    {16, UINT64_C(0x3f2acc7f57c29bdb)}, {23, UINT64_C(0xa80c038ccd5ccec8)},
+    {63, UINT64_C(0x958a324ceb064572)},
+};
+
+START_TEST(it_is_siphash_2_4)
+{
+    ck_assert_uint_eq(hash_bytes(&counting_key, counting, vectors[_i].len), vectors[_i].hash);
+}
+END_TEST
+
+START_TEST(where_the_data_lie_does_not_matter)
+{
+    unsigned char room[sizeof(counting) + 8];
+    uint64_t expected = hash_bytes(&counting_key, counting, 20);
+
+    for (unsigned shift = 0; shift < 8; shift++) {
+        for (unsigned i = 0; i < 20; i++)
+            room[shift + i] = counting[i];
+        ck_assert_uint_eq(hash_bytes(&counting_key, room + shift, 20), expected);
+    }
+}
+END_TEST
+
+START_TEST(another_key_is_another_hash)
+{
+    struct hash_key other = counting_key;
+
+    other.k1 ^= 1;
+    ck_assert_uint_ne(hash_bytes(&counting_key, counting, 9), hash_bytes(&other, counting, 9));
+}
+END_TEST
+
+START_TEST(the_stable_hash_is_the_same_for_ever)
+{
+    ck_assert_uint_eq(hash_stable("", 0), UINT64_C(0x75c31dac90b83099));
+    ck_assert_uint_eq(hash_stable("10.1.2.3:80", 11), UINT64_C(0x610a9143a5ab53be));
+}
+END_TEST
+
+static int by_value(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+START_TEST(the_mixer_gives_no_value_twice)
+{
+    enum { N = 100000 };
+    uint64_t *mixed = malloc(N * sizeof(*mixed));
+
+    for (uint64_t i = 0; i < N; i++)
+        mixed[i] = hash_mix(i);
+    qsort(mixed, N, sizeof(*mixed), by_value);
+    for (int i = 1; i < N; i++)
+        ck_assert_uint_ne(mixed[i - 1], mixed[i]);
+    free(mixed);
+}
+END_TEST
+
+START_TEST(one_bit_that_changes_changes_about_half_of_them)
+{
+    for (unsigned bit = 0; bit < 64; bit++) {
+        unsigned changed = 0;
+
+        for (uint64_t i = 0; i < 1000; i++)
+            changed +=
+                (unsigned)__builtin_popcountll(hash_mix(i) ^ hash_mix(i ^ UINT64_C(1) << bit));
+        ck_assert_uint_gt(changed, 31000);
+        ck_assert_uint_lt(changed, 33000);
+    }
+}
+END_TEST
+
+START_TEST(reducing_stays_below_and_shares_evenly)
+{
+    unsigned count[7] = {0};
+
+    for (uint64_t i = 0; i < 70000; i++) {
+        uint32_t at = hash_reduce(hash_mix(i), 7);
+
+        ck_assert_uint_lt(at, 7);
+        count[at]++;
+    }
+    for (int i = 0; i < 7; i++) {
+        ck_assert_uint_gt(count[i], 9500);
+        ck_assert_uint_lt(count[i], 10500);
+    }
+    ck_assert_uint_eq(hash_reduce(UINT64_MAX, 65535), 65534);
+    ck_assert_uint_eq(hash_reduce(UINT64_MAX, 1), 0);
+    ck_assert_uint_eq(hash_reduce(0, 9), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("base/hash");
+    TCase *tc = suite_group(suite, "hash");
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_loop_test(tc, it_is_siphash_2_4, 0, (int)(sizeof(vectors) / sizeof(vectors[0])));
+    tcase_add_test(tc, where_the_data_lie_does_not_matter);
+    tcase_add_test(tc, another_key_is_another_hash);
+    tcase_add_test(tc, the_stable_hash_is_the_same_for_ever);
+    tcase_add_test(tc, the_mixer_gives_no_value_twice);
+    tcase_add_test(tc, one_bit_that_changes_changes_about_half_of_them);
+    tcase_add_test(tc, reducing_stays_below_and_shares_evenly);
+    return suite_run(suite);
+}
