@@ -71,6 +71,7 @@ help:
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, address, parse
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
+#: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
 #: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, CONFDIR, UNITDIR
 #: make dist | format | clean
@@ -194,6 +195,12 @@ bench: $(PROGRAM)
 bench-engine: $(PROGRAM)
 	$(MAKE) -C tests/bench engine BUILD=$(abspath $(BUILD))/bench LIBRARY=$(abspath $(LIBRARY))
 	$(PYTHON) tests/bench/engine/run.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
+	    $(BENCH_FLAGS)
+
+.PHONY: bench-failover
+bench-failover: $(PROGRAM)
+	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
+	$(PYTHON) tests/bench/failover.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
 
 .PHONY: test-fresh

@@ -133,12 +133,11 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, unsign
     list_for_each (node, &w->sessions) {
         struct session *s = LIST_ENTRY(node, struct session, link);
 
-        if (s->ending || !s->service->ops->is_at || !s->service->ops->is_at(s, server))
+        if (s->ending || s->closing || !s->service->ops->evict)
             continue;
         if (n == max)
             return true;
-        session_abort(s, SESSION_SERVER_DOWN);
-        n++;
+        n += s->service->ops->evict(s, server);
     }
     return false;
 }

@@ -55,7 +55,7 @@ void worker_drain(struct worker *w);
 
 /*
  * worker_evict(w, server, max):
- * Abort up to ${max} sessions that are at ${server}. True when there may be more.
+ * Have up to ${max} sessions that are at ${server} end there. True when there may be more.
  *
  * Thread: loop of ${w}
  * Errors: none

@@ -312,9 +312,21 @@ static const char *proxy_peer_name(const struct session *s)
     return p->at ? p->at->conf->id : NULL;
 }
 
-static bool proxy_is_at(const struct session *s, const struct upstream_server *server)
+/* Its server is down. One that is not connected yet has lost nothing, and goes to another server. */
+static bool proxy_evict(struct session *s, const struct upstream_server *server)
 {
-    return proxy_of(s)->at == server;
+    struct proxy *p = proxy_of(s);
+
+    if (p->at != server)
+        return false;
+    if (s->connecting) {
+        connector_cancel(&p->connector);
+        proxy_release_addresses(p);
+        proxy_failed(p, -EHOSTDOWN);
+    } else {
+        session_abort(s, SESSION_SERVER_DOWN);
+    }
+    return true;
 }
 
 const struct service_ops proxy_ops = {.name = "proxy",
@@ -323,5 +335,5 @@ const struct service_ops proxy_ops = {.name = "proxy",
                                       .start = proxy_start,
                                       .cancel = proxy_cancel,
                                       .peer_name = proxy_peer_name,
-                                      .is_at = proxy_is_at,
+                                      .evict = proxy_evict,
                                       .free = proxy_free};

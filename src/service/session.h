@@ -74,8 +74,8 @@ struct service_ops {
     bool (*finished)(const struct session *s);
     /* Whom the second leg leads to, for logs. NULL: there is no second leg. */
     const char *(*peer_name)(const struct session *s);
-    /* Is it connected, or connecting, to ${server}? NULL: never. */
-    bool (*is_at)(const struct session *s, const struct upstream_server *server);
+    /* ${server} is down: end there, if that is where it is. False: it is not. NULL: it never is. On the session's loop. */
+    bool (*evict)(struct session *s, const struct upstream_server *server);
     /* Free the memory that create() took. */
     void (*free)(struct session *s);
 };

@@ -16,17 +16,18 @@ LOAD_CPU = 0
 class Contender:
     """
     A server program: `command` may be several words ("chroot DIR PROGRAM"); `arguments` and the
-    template's text are filled in with PORT, UPSTREAM_PORT, DIRECTORY and CONFIG.
+    template's text are filled in with PORT, UPSTREAM_PORT, DIRECTORY, CONFIG and `values`.
     """
 
     def __init__(self, name, command, arguments, templates=None, services=("echo", "proxy"),
-                 has_worker=False):
+                 has_worker=False, values=None):
         self.name = name
         self.words = shlex.split(str(command)) if command else []
         self.arguments = arguments
         self.templates = templates or {}
         self.services = services
         self.has_worker = has_worker  # the process started is a master, its only child works
+        self.values = values or {}
 
     def why_missing(self):
         """Why this contender cannot run, or None."""
@@ -44,7 +45,7 @@ class Contender:
         with tempfile.TemporaryDirectory(prefix="reactord-bench-", dir=root / "tmp") as directory:
             inside = "/" / Path(directory).relative_to(root)  # as the server sees it
             values = {"PORT": port, "UPSTREAM_PORT": upstream_port, "DIRECTORY": inside,
-                      "CONFIG": inside / "conf"}
+                      "CONFIG": inside / "conf", **self.values}
             if service in self.templates:
                 text = (CONF / self.templates[service]).read_text(encoding="utf-8")
                 (Path(directory) / "conf").write_text(fill_in(text, values), encoding="utf-8")
