@@ -6,7 +6,8 @@
  * that fails counts as the first. No more than a part of a group is out at a time: what is wrong with most servers is
  * likely wrong with us.
  *
- * No timer: when the time of some endpoint is over, the next pick of the group lets it return.
+ * No timer of its own: when the time of some endpoint is over, the next pick of the group lets it return (and, where
+ * somebody may wait for that, service/upstream sees to it).
  */
 #ifndef SERVICE_EJECTION_H
 #define SERVICE_EJECTION_H

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cache_line.h"
 #include "base/hash.h"
+#include "engine/loop.h"
 
 /* Room for the name of a group or a server; what does not fit is cut. */
 #define UPSTREAM_NAME_BYTES 64
@@ -148,15 +149,59 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
     return rc;
 }
 
+/* ---- who waits while a server is out ---- */
+
+/* The end of a time out, for those who wait: while nobody else comes no pick sees it. */
+struct upstream_return {
+    struct timed timer;
+    struct upstream *upstream;
+};
+
+static struct upstream_return *upstream_return_of(struct task *t)
+{
+    return CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct upstream_return, timer);
+}
+
+static void upstream_run_return(struct task *t)
+{
+    struct upstream_return *r = upstream_return_of(t);
+
+    upstream_sweep(r->upstream);
+    free(r);
+}
+
+static void upstream_drop_return(struct task *t)
+{
+    free(upstream_return_of(t)); /* the end: whoever comes or goes on another loop sees to it */
+}
+
+static const struct task_type upstream_return_type = {
+    .name = "return of a server", .run = upstream_run_return, .drop = upstream_drop_return};
+
+/* Without memory for it the next pick does it. */
+static void upstream_expect_return(struct upstream *up, int64_t out_ns)
+{
+    struct loop *loop = loop_current();
+    struct upstream_return *r = up->bounded && loop ? malloc(sizeof(*r)) : NULL;
+
+    if (!r)
+        return;
+    timed_init(&r->timer, &upstream_return_type);
+    r->upstream = up;
+    loop_schedule(loop, &r->timer, out_ns);
+}
+
 static void upstream_failed(struct upstream *up, struct upstream_server *server)
 {
     int64_t out_ns =
         ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns());
 
-    if (out_ns > 0)
-        log_warning("upstream %s: server %s: is left out for %g s: %u sessions in a row failed",
-                    up->conf->name, server->conf->id, (double)out_ns / NS_PER_S,
-                    up->conf->ejection.failures);
+    if (out_ns == 0)
+        return;
+    log_warning("upstream %s: server %s: is left out for %g s: %u sessions in a row failed",
+                up->conf->name, server->conf->id, (double)out_ns / NS_PER_S,
+                up->conf->ejection.failures);
+    upstream_expect_return(up, out_ns);
 }
 
 void upstream_leave(struct upstream *up, struct upstream_server *server,
