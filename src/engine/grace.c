@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/list.h"
+#include "base/must.h"
 #include "engine/loop.h"
 
 struct grace_visit {
@@ -30,7 +30,7 @@ static void grace_release(struct grace *gr)
     free(gr);
 }
 
-/* Run in a later turn than any that read the old pointer, or dropped after the loop's last one. */
+/* Run after whatever read the old pointer on this loop, or dropped after all that ran on it. */
 static void grace_visit_end(struct task *t)
 {
     grace_release(CONTAINER_OF(t, struct grace_visit, task)->grace);

@@ -2,8 +2,8 @@
  * engine/grace: waiting until no loop of a group can still be using what was taken out of sight.
  *
  * What loops read through one atomic pointer can be replaced at any time, but not freed at once: a loop may have read the
- * old pointer just before. When every loop has ended the turn it was in, none has it any more, unless it counted itself in
- * as a user (note: grace). Readers pay nothing for this, and the one who replaces never waits.
+ * old pointer just before. When every loop has come to a task that was submitted later, none has it any more, unless
+ * it counted itself in as a user (note: grace). Readers pay nothing for this, and the one who replaces never waits.
  *
  * note: grace. A reader loads the pointer and counts itself in within one task or handler; it may then keep what it has
  * found from turn to turn.
@@ -29,7 +29,7 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 
 /*
  * grace_begin(gr):
- * Call over(cookie) once every loop of the group has ended its turn, or has ended. Loops without a thread are not waited
+ * Call over(cookie) once every loop of the group has come to its next control task, or has ended. Loops without a thread are not waited
  * for. It is called on one of the loops, or by grace_begin() when none runs; ${gr} is gone then.
  *
  * Thread: any; after the pointer was replaced (a sequentially consistent store)
