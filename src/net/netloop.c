@@ -17,6 +17,7 @@ int netloop_create(struct netloop **out, struct loop *loop)
     }
     net->loop = loop;
     net->ev = loop_ev(loop);
+    net->descriptors = NULL;
     pipe_pool_init(&net->pipes);
     *out = net;
     return 0;

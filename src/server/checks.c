@@ -82,6 +82,7 @@ static int checks_open_group(struct checks_group *g)
     int rc;
 
     group.check.connect = conf->connect;
+    group.check.connect.attempt_delay_ns = 0; /* a check has one descriptor */
     rc = checker_group_open(&opened, g->checks->checker, &group);
     for (unsigned i = 0; i < conf->n_servers && rc == 0; i++) {
         struct checker_target_conf target = {.endpoint = &g->upstream->servers[i].endpoint,
