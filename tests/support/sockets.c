@@ -247,3 +247,12 @@ void sockets_reset(int fd)
     ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
     close(fd);
 }
+
+int sockets_option(int fd, int level, int name)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+
+    ck_assert_int_eq(getsockopt(fd, level, name, &value, &len), 0);
+    return value;
+}

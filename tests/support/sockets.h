@@ -133,4 +133,13 @@ void sockets_hear_nothing(int fd);
 void sockets_end(int fd);
 void sockets_reset(int fd);
 
+/*
+ * sockets_option(fd, level, name):
+ * What getsockopt(2) says, for an option that is an int.
+ *
+ * Thread: any
+ * Errors: none (the test fails)
+ */
+int sockets_option(int fd, int level, int name);
+
 #endif

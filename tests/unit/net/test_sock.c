@@ -27,15 +27,6 @@ static void teardown(void)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
-static int option(int fd, int level, int name)
-{
-    int value = 0;
-    socklen_t len = sizeof(value);
-
-    ck_assert_int_eq(getsockopt(fd, level, name, &value, &len), 0);
-    return value;
-}
-
 /* Listen on ${a}, and learn the port the kernel chose. */
 static int listen_on(const struct sock_listen_conf *with)
 {
@@ -73,9 +64,9 @@ START_TEST(a_listener_does_not_block_and_is_not_inherited)
 
     ck_assert_int_ne(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
     ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
-    ck_assert_int_ne(option(fd, SOL_SOCKET, SO_ACCEPTCONN), 0);
-    ck_assert_int_ne(option(fd, SOL_SOCKET, SO_REUSEADDR), 0);
-    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_REUSEPORT), 0);
+    ck_assert_int_ne(sockets_option(fd, SOL_SOCKET, SO_ACCEPTCONN), 0);
+    ck_assert_int_ne(sockets_option(fd, SOL_SOCKET, SO_REUSEADDR), 0);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_REUSEPORT), 0);
     close(fd);
 }
 END_TEST
@@ -89,7 +80,7 @@ START_TEST(an_accepted_socket_inherits_the_options)
     fd = listen_on(&with);
     client = sockets_connect(&a);
     server = accept(fd, NULL, NULL);
-    ck_assert_int_ne(option(server, IPPROTO_TCP, TCP_NODELAY), 0);
+    ck_assert_int_ne(sockets_option(server, IPPROTO_TCP, TCP_NODELAY), 0);
     close(server);
     close(client);
     close(fd);
@@ -104,7 +95,7 @@ START_TEST(an_ipv6_listener_leaves_the_ipv4_port_free)
     parse("[::]:1");
     a.u.in6.sin6_port = 0;
     six = listen_on(&conf);
-    ck_assert_int_ne(option(six, IPPROTO_IPV6, IPV6_V6ONLY), 0);
+    ck_assert_int_ne(sockets_option(six, IPPROTO_IPV6, IPV6_V6ONLY), 0);
     port = ntohs(a.u.in6.sin6_port);
     sockets_loopback(&a, port);
     ck_assert_int_eq(sock_listen(&four, &a, &conf), 0);
@@ -286,7 +277,7 @@ START_TEST(a_connection_is_made)
     fd = connect_and_wait();
     ck_assert_int_eq(sock_error(fd), 0);
     ck_assert(!sock_is_self_connected(fd, &a));
-    ck_assert_int_ne(option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
+    ck_assert_int_ne(sockets_option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
     ck_assert_int_ne(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
     ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
     close(fd);
@@ -337,7 +328,7 @@ static void expect_source(int listening, const struct address *source)
     in_port_t *port = peer.u.sa.sa_family == AF_INET6 ? &peer.u.in6.sin6_port : &peer.u.in.sin_port;
 
     ck_assert_int_eq(sock_error(fd), 0);
-    ck_assert_int_ne(option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 0);
+    ck_assert_int_ne(sockets_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 0);
     ck_assert_uint_ne(*port, 0);
     *port = 0;
     ck_assert(address_equal(&peer, source));
@@ -371,7 +362,7 @@ START_TEST(a_source_does_not_matter_to_other_families)
     listening = listen_on(&conf);
     fd = connect_and_wait();
     ck_assert_int_eq(sock_error(fd), 0);
-    ck_assert_int_eq(option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 0);
     close(fd);
     close(listening);
     sockets_path(&a, "sock");

@@ -31,26 +31,17 @@ static void teardown(void)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
-static int option(int fd, int level, int name)
-{
-    int value = 0;
-    socklen_t len = sizeof(value);
-
-    ck_assert_int_eq(getsockopt(fd, level, name, &value, &len), 0);
-    return value;
-}
-
 /* The kernel doubles the size of a buffer (socket(7)). */
 static void expect_all(int fd)
 {
-    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 33);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 11);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 5);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 4321);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
-    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_SNDBUF), 60000);
-    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_RCVBUF), 80000);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 33);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 11);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPCNT), 5);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 4321);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_SNDBUF), 60000);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_RCVBUF), 80000);
 }
 
 static void expect_same(int fd, int as)
@@ -62,8 +53,8 @@ static void expect_same(int fd, int as)
     };
 
     for (unsigned i = 0; i < ARRAY_LEN(names); i++)
-        ck_assert_int_eq(option(fd, names[i][0], names[i][1]),
-                         option(as, names[i][0], names[i][1]));
+        ck_assert_int_eq(sockets_option(fd, names[i][0], names[i][1]),
+                         sockets_option(as, names[i][0], names[i][1]));
 }
 
 static int listen_with(const struct sock_options *options)
@@ -167,12 +158,12 @@ START_TEST(what_keepalive_leaves_out_is_the_kernels)
     int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
 
     ck_assert_int_eq(sock_options_set(fd, AF_INET, &silence), 0);
-    ck_assert_int_eq(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 7);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL),
-                     option(untouched, IPPROTO_TCP, TCP_KEEPINTVL));
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT),
-                     option(untouched, IPPROTO_TCP, TCP_KEEPCNT));
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 7);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPINTVL),
+                     sockets_option(untouched, IPPROTO_TCP, TCP_KEEPINTVL));
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPCNT),
+                     sockets_option(untouched, IPPROTO_TCP, TCP_KEEPCNT));
     close(untouched);
     close(fd);
 }
@@ -202,10 +193,10 @@ START_TEST(a_user_timeout_is_never_rounded_to_none)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
     ck_assert_int_eq(sock_options_set(fd, AF_INET, &little), 0);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 1);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 1);
     little.user_timeout_ns = 1500 * NS_PER_US;
     ck_assert_int_eq(sock_options_set(fd, AF_INET, &little), 0);
-    ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 2);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 2);
     close(fd);
 }
 END_TEST
@@ -217,8 +208,8 @@ START_TEST(a_unix_socket_takes_the_send_buffer_and_minds_no_other)
     sockets_path(&a, "sock");
     fd = listen_with(&all);
     client = connect_with(&all);
-    ck_assert_int_eq(option(client, SOL_SOCKET, SO_SNDBUF), 60000);
-    ck_assert_int_eq(option(client, SOL_SOCKET, SO_KEEPALIVE), 0);
+    ck_assert_int_eq(sockets_option(client, SOL_SOCKET, SO_SNDBUF), 60000);
+    ck_assert_int_eq(sockets_option(client, SOL_SOCKET, SO_KEEPALIVE), 0);
     close(client);
     close(fd);
     sock_unlink(&a);
@@ -233,10 +224,10 @@ START_TEST(an_accepted_unix_socket_is_given_what_it_did_not_inherit)
     fd = listen_with(&all);
     client = sockets_connect(&a);
     server = accept(fd, NULL, NULL);
-    inherited = option(server, SOL_SOCKET, SO_SNDBUF);
+    inherited = sockets_option(server, SOL_SOCKET, SO_SNDBUF);
     ck_assert_int_ne(inherited, 60000); /* else the system call could go */
     sock_options_set_accepted(server, AF_UNIX, &all);
-    ck_assert_int_eq(option(server, SOL_SOCKET, SO_SNDBUF), 60000);
+    ck_assert_int_eq(sockets_option(server, SOL_SOCKET, SO_SNDBUF), 60000);
     close(server);
     close(client);
     close(fd);
