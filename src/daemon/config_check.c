@@ -258,6 +258,36 @@ static void check_loops(const struct config_check *c, const struct config_sectio
     }
 }
 
+/* What is set for checks that are not made. */
+static void check_checks(const struct config_check *c, const struct config_section *section)
+{
+    const struct upstream_checks_conf *conf =
+        &((const struct upstream_conf *)section->conf)->checks;
+    const struct {
+        const char *key;
+        bool is_set;
+    } options[] = {{"check_send", conf->check.send.len > 0},
+                   {"check_expect", conf->check.expect.len > 0},
+                   {"on_down", conf->on_down == UPSTREAM_DOWN_CLOSE}};
+
+    for (size_t i = 0; conf->kind == UPSTREAM_CHECK_OFF && i < ARRAY_LEN(options); i++)
+        if (options[i].is_set)
+            report_add(c->report, sound(section, options[i].key)->line,
+                       "[%s] %s: there are no checks (with check = tcp)", section->source->name,
+                       options[i].key);
+}
+
+static void check_ejection(const struct config_check *c, const struct config_section *section)
+{
+    const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
+    const struct ini_entry *time = sound(section, "eject_time");
+
+    if (time != NULL && conf->time_ns > conf->time_max_ns)
+        report_add(c->report, time->line,
+                   "[%s] eject_time: is longer than eject_time_max (no longer than that)",
+                   section->source->name);
+}
+
 int config_check_all(const struct config *config, struct report *report)
 {
     const struct config_check c = {.config = config, .m = config->memory, .report = report};
@@ -277,8 +307,11 @@ int config_check_all(const struct config *config, struct report *report)
             check_reuseport(&c, section);
             check_addresses(&c, i);
         }
-        if (section->kind == OPTION_UPSTREAM)
+        if (section->kind == OPTION_UPSTREAM) {
+            check_checks(&c, section);
+            check_ejection(&c, section);
             check_loops(&c, section, queue, queued);
+        }
     }
     if (config->server.n_listeners == 0 && !c.m->incomplete)
         report_add(report, REPORT_WHOLE_FILE,

@@ -63,9 +63,9 @@ static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
 {
     struct checks_group *g = cookie;
 
-    if (is_up)
-        upstream_serve(g->upstream);
-    else
+    /* Down, too, can make room: for backups, or for panic. */
+    upstream_serve(g->upstream);
+    if (!is_up)
         checks_evict(g->checks, g->upstream, upstream_server_of(e));
 }
 

@@ -9,6 +9,7 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "server/worker.h"
+#include "service/upstream.h"
 
 struct eviction_part {
     struct timed tick;
@@ -19,6 +20,7 @@ struct eviction_part {
 
 struct eviction {
     const struct upstream_server *server;
+    int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;
     atomic_uint parts_left; /* and one for eviction_begin(); the last one frees */
@@ -41,7 +43,8 @@ static void eviction_run_tick(struct task *t)
     struct eviction_part *part = eviction_part_of(t);
     struct eviction *ev = part->eviction;
 
-    if (worker_evict(part->worker, ev->server, ev->max_each_tick))
+    if (endpoint_load(&ev->server->endpoint) & ENDPOINT_DOWN &&
+        worker_evict(part->worker, ev->server, ev->began_at_ns, ev->max_each_tick))
         loop_schedule(part->loop, &part->tick, ev->tick_ns);
     else
         eviction_release(ev);
@@ -55,20 +58,13 @@ static void eviction_drop_tick(struct task *t)
 static const struct task_type eviction_tick_type = {
     .name = "end sessions of a server", .run = eviction_run_tick, .drop = eviction_drop_tick};
 
-/* Of the rate, what one worker does in a tick, and how long the ticks have to be for that. */
+/* Of the rate, what one worker does in a tick, and how long its ticks are. */
 static void eviction_pace(struct eviction *ev, const struct eviction_conf *conf, unsigned n)
 {
     uint64_t each = (uint64_t)conf->rate * EVICTION_TICK_NS / NS_PER_S / n;
 
-    ev->tick_ns = EVICTION_TICK_NS;
-    if (conf->rate == 0) {
-        ev->max_each_tick = UINT32_MAX;
-    } else if (each > 0) {
-        ev->max_each_tick = (unsigned)each;
-    } else {
-        ev->max_each_tick = 1;
-        ev->tick_ns = NS_PER_S * n / conf->rate;
-    }
+    ev->max_each_tick = conf->rate > 0 ? (unsigned)(each > 0 ? each : 1) : UINT32_MAX;
+    ev->tick_ns = conf->rate > 0 ? ev->max_each_tick * NS_PER_S * n / conf->rate : EVICTION_TICK_NS;
 }
 
 int eviction_begin(const struct eviction_conf *conf)
@@ -79,6 +75,7 @@ int eviction_begin(const struct eviction_conf *conf)
     if (!ev)
         return -ENOMEM;
     ev->server = conf->server;
+    ev->began_at_ns = clock_now_ns();
     eviction_pace(ev, conf, n);
     atomic_init(&ev->parts_left, n + 1);
     for (unsigned i = 0; i < n; i++) {

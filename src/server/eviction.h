@@ -15,7 +15,7 @@ struct loop_group;
 struct upstream_server;
 struct worker;
 
-/* How often each worker ends some; less often if one at a time were too many. */
+/* About how often each worker ends some; less often if one at a time were too many. */
 #define EVICTION_TICK_NS INT64_C(10000000)
 
 struct eviction_conf {
@@ -27,8 +27,7 @@ struct eviction_conf {
 
 /*
  * eviction_begin(conf):
- * End the sessions that are at ${conf}->server now. It goes on by itself and frees itself; who comes to the server
- * meanwhile (it is up again) may be met, too.
+ * End the sessions that are at ${conf}->server now, as long as it is down. It goes on by itself and frees itself.
  *
  * Thread: any
  * Owns:   ${conf} is copied; what it points at is borrowed until the workers have ended

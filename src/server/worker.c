@@ -125,7 +125,8 @@ void worker_drain(struct worker *w)
         return; /* it has ended, and its sessions with it */
 }
 
-bool worker_evict(struct worker *w, const struct upstream_server *server, unsigned max)
+bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
+                  unsigned max)
 {
     unsigned n = 0;
 
@@ -137,7 +138,7 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, unsign
             continue;
         if (n == max)
             return true;
-        n += s->service->ops->evict(s, server);
+        n += s->service->ops->evict(s, server, before_ns);
     }
     return false;
 }

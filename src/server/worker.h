@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/must.h"
 
@@ -54,13 +55,14 @@ int worker_hand_over(struct loop *loop, struct session *s) MUST_CHECK;
 void worker_drain(struct worker *w);
 
 /*
- * worker_evict(w, server, max):
- * Have up to ${max} sessions that are at ${server} end there. True when there may be more.
+ * worker_evict(w, server, before_ns, max):
+ * Have up to ${max} sessions that were sent to ${server} until ${before_ns} end there. True when there may be more.
  *
  * Thread: loop of ${w}
  * Errors: none
  */
-bool worker_evict(struct worker *w, const struct upstream_server *server, unsigned max);
+bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
+                  unsigned max);
 
 /*
  * worker_destroy(w):

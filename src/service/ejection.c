@@ -96,14 +96,14 @@ static int64_t ejection_let_out(struct ejection_group *g, struct ejection *x, st
 }
 
 int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct endpoint *e,
-                        int64_t now_ns)
+                        int64_t now_ns, bool others)
 {
     const struct ejection_conf *conf = g->conf;
 
     if (conf->failures == 0 ||
         atomic_fetch_add_explicit(&x->failures, 1, memory_order_relaxed) + 1 < conf->failures)
         return 0;
-    if (!ejection_claim(x, EJECTION_IN))
+    if (!others || !ejection_claim(x, EJECTION_IN))
         return 0;
     if (!ejection_take_place(g)) {
         ejection_give_back(x, EJECTION_IN); /* the next failure may find room */

@@ -23,6 +23,7 @@ struct ejection_conf {
     int64_t time_ns;     /* the first time, and as much more each time after that */
     int64_t time_max_ns; /* never longer; an endpoint that went well for so long begins anew */
     unsigned max_percent;
+    bool resets; /* a reset before the server's first byte is a failure, too */
 };
 
 /* Of a group. */
@@ -60,8 +61,9 @@ void ejection_group_init(struct ejection_group *g, const struct ejection_conf *c
                          unsigned n_endpoints);
 
 /*
- * ejection_worked(x) / ejection_failed(g, x, e, now_ns):
- * A session at ${e} went well, or failed. For how long ${e} is out from now on; 0: it is not, or was before.
+ * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
+ * A session at ${e} went well, or failed. For how long ${e} is out from now on; 0: it is not, or was before. Without
+ * ${others} of the group that are fit it stays, for nobody could be sent anywhere.
  *
  * Thread: any
  * Units:  ns
@@ -69,7 +71,7 @@ void ejection_group_init(struct ejection_group *g, const struct ejection_conf *c
  */
 void ejection_worked(struct ejection *x);
 int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct endpoint *e,
-                        int64_t now_ns);
+                        int64_t now_ns, bool others);
 
 /*
  * ejection_some_out(g) / ejection_due(g, now_ns):

@@ -30,7 +30,7 @@ struct proxy {
     struct endpoint_addresses *addresses; /* of `at`, while it connects */
     int64_t give_up_at_ns;                /* trying servers */
     int64_t tried_at_ns;                  /* when it was sent to `at` */
-    int error;                            /* of the last server that failed; 0: none did */
+    enum session_reason reason; /* of the last server that failed; SESSION_OPEN: none did */
     int64_t waits_since_ns;
     struct log_handler log;
 };
@@ -63,8 +63,8 @@ static void proxy_release_addresses(struct proxy *p)
 /* A server that has sent something works, whatever came after. */
 static enum upstream_outcome proxy_outcome(const struct proxy *p)
 {
-    if (!p->session.legs[1])
-        return UPSTREAM_UNKNOWN; /* no connection yet, and nobody says why */
+    if (!p->session.legs[1] || !proxy_upstream(p)->conf->ejection.resets)
+        return UPSTREAM_UNKNOWN;
     if (p->server.bytes_in > 0)
         return UPSTREAM_WORKED;
     if (p->session.reason == SESSION_CLIENT_FIN) /* which says nothing about the server's end */
@@ -91,7 +91,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
-    p->error = 0;
+    p->reason = SESSION_OPEN;
     *out = &p->session;
     return 0;
 }
@@ -141,7 +141,7 @@ static enum session_reason proxy_none_reason(const struct proxy *p, int error)
     case -ENOBUFS: return SESSION_LIMIT;
     case -ETIMEDOUT: return SESSION_QUEUE_TIMEOUT;
     case -ENOMEM: return SESSION_ERROR;
-    default: return p->error < 0 ? session_reason_of_connect(p->error) : SESSION_NO_SERVER;
+    default: return p->reason != SESSION_OPEN ? p->reason : SESSION_NO_SERVER;
     }
 }
 
@@ -217,26 +217,39 @@ static void proxy_connect(struct proxy *p)
 }
 
 /* We ran out of something: no other server would fare better. */
-static bool proxy_error_is_local(int error)
+static bool proxy_error_is_lack(int error)
 {
     return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
 }
 
-static void proxy_failed(struct proxy *p, int error)
+/* This host has no way there, or no port left: another server may fare better, but this one is not to blame. */
+static bool proxy_error_is_ours(int error)
 {
-    bool is_local = proxy_error_is_local(error);
-    bool again = !is_local && proxy_may_retry(p);
-    enum session_reason reason = is_local ? SESSION_ERROR : session_reason_of_connect(error);
+    return error == -EADDRNOTAVAIL || error == -ENETUNREACH || error == -EAFNOSUPPORT;
+}
 
-    proxy_log_failure(p, strerror(-error), again ? "trying another server" : "the client is reset");
-    counters_connect_failed(&p->at->connects);
+/* The session leaves the server that it was to be connected to, for another one if there may be one. */
+static void proxy_go_on(struct proxy *p, enum upstream_outcome outcome, enum session_reason reason,
+                        bool again)
+{
     session_count_off(&p->session, SESSION_AT_SERVER, reason);
-    proxy_leave(p, is_local ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED);
-    p->error = error;
+    proxy_leave(p, outcome);
+    p->reason = reason;
     if (again)
         proxy_connect(p);
     else
         session_abort(&p->session, reason);
+}
+
+static void proxy_failed(struct proxy *p, int error)
+{
+    bool is_lack = proxy_error_is_lack(error);
+    bool again = !is_lack && proxy_may_retry(p);
+
+    proxy_log_failure(p, strerror(-error), again ? "trying another server" : "the client is reset");
+    counters_connect_failed(&p->at->connects);
+    proxy_go_on(p, is_lack || proxy_error_is_ours(error) ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED,
+                is_lack ? SESSION_ERROR : session_reason_of_connect(error), again);
 }
 
 static void proxy_connected(struct connector *c, int fd, int error)
@@ -250,6 +263,7 @@ static void proxy_connected(struct connector *c, int fd, int error)
         return;
     }
     s->connecting = false;
+    upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, clock_now_ns() - p->tried_at_ns);
     channel_init(&p->server, s->owner->net, fd);
     session_leg_open(s, 1, &p->server);
@@ -297,12 +311,16 @@ static void proxy_cancel(struct session *s)
 {
     struct proxy *p = proxy_of(s);
 
+    if (!s->connecting)
+        return;
     s->connecting = false;
     if (p->ticket)
         wait_queue_leave(p->ticket);
     p->ticket = NULL;
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
+    proxy_leave(
+        p, UPSTREAM_UNKNOWN); /* others may have the place, however long the client takes to go */
 }
 
 static const char *proxy_peer_name(const struct session *s)
@@ -312,17 +330,17 @@ static const char *proxy_peer_name(const struct session *s)
     return p->at ? p->at->conf->id : NULL;
 }
 
-/* Its server is down. One that is not connected yet has lost nothing, and goes to another server. */
-static bool proxy_evict(struct session *s, const struct upstream_server *server)
+/* One that is not connected yet has lost nothing, and goes to another server. */
+static bool proxy_evict(struct session *s, const struct upstream_server *server, int64_t before_ns)
 {
     struct proxy *p = proxy_of(s);
 
-    if (p->at != server)
+    if (p->at != server || p->tried_at_ns > before_ns)
         return false;
     if (s->connecting) {
         connector_cancel(&p->connector);
         proxy_release_addresses(p);
-        proxy_failed(p, -EHOSTDOWN);
+        proxy_go_on(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN, proxy_may_retry(p));
     } else {
         session_abort(s, SESSION_SERVER_DOWN);
     }

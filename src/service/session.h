@@ -74,8 +74,8 @@ struct service_ops {
     bool (*finished)(const struct session *s);
     /* Whom the second leg leads to, for logs. NULL: there is no second leg. */
     const char *(*peer_name)(const struct session *s);
-    /* ${server} is down: end there, if that is where it is. False: it is not. NULL: it never is. On the session's loop. */
-    bool (*evict)(struct session *s, const struct upstream_server *server);
+    /* ${server} is down: end there, if it was sent there until ${before_ns}, or say false. NULL: it never is. On its loop. */
+    bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
     /* Free the memory that create() took. */
     void (*free)(struct session *s);
 };

@@ -134,6 +134,14 @@ static void upstream_sweep(struct upstream *up)
     upstream_serve(up);
 }
 
+/* Whom a newcomer has to stand behind. Where no more may stand he may as well try: there can be room they cannot use. */
+static bool upstream_has_queue(const struct upstream *up)
+{
+    unsigned n = up->bounded ? wait_queue_length(&up->waiting) : 0;
+
+    return n > 0 && n < up->conf->queue_length;
+}
+
 int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstream_server **out)
 {
     struct endpoint *e;
@@ -141,7 +149,7 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
 
     if (ejection_some_out(&up->ejection))
         upstream_sweep(up);
-    if (up->bounded && wait_queue_length(&up->waiting) > 0)
+    if (upstream_has_queue(up))
         return -EBUSY;
     rc = balancer_pick(up->balancer, walk, &e);
     if (rc == 0)
@@ -191,17 +199,33 @@ static void upstream_expect_return(struct upstream *up, int64_t out_ns)
     loop_schedule(loop, &r->timer, out_ns);
 }
 
+/* Could somebody be sent elsewhere? */
+static bool upstream_has_other(const struct upstream *up, const struct upstream_server *server)
+{
+    for (unsigned i = 0; i < up->conf->n_servers; i++)
+        if (&up->servers[i] != server &&
+            (endpoint_load(&up->servers[i].endpoint) & ENDPOINT_UNFIT) == 0)
+            return true;
+    return false;
+}
+
 static void upstream_failed(struct upstream *up, struct upstream_server *server)
 {
-    int64_t out_ns =
-        ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns());
+    int64_t out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint,
+                                     clock_now_ns(), upstream_has_other(up, server));
 
     if (out_ns == 0)
         return;
-    log_warning("upstream %s: server %s: is left out for %g s: %u sessions in a row failed",
+    log_warning("upstream %s: server %s: is left out for %g s: %u connections in a row failed",
                 up->conf->name, server->conf->id, (double)out_ns / NS_PER_S,
                 up->conf->ejection.failures);
     upstream_expect_return(up, out_ns);
+}
+
+void upstream_connected(struct upstream *up, struct upstream_server *server)
+{
+    if (!up->conf->ejection.resets)
+        ejection_worked(&server->ejection);
 }
 
 void upstream_leave(struct upstream *up, struct upstream_server *server,

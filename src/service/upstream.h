@@ -97,8 +97,8 @@ struct upstream {
 /* What became of a session at a server. */
 enum upstream_outcome {
     UPSTREAM_WORKED,
-    UPSTREAM_FAILED, /* no connection, or a reset before the first byte */
-    UPSTREAM_UNKNOWN /* it ended for another reason before it was known */
+    UPSTREAM_FAILED, /* no connection; or, if that counts, a reset before the first byte */
+    UPSTREAM_UNKNOWN /* it says nothing about the server, or what it says is known already */
 };
 
 /*
@@ -134,6 +134,15 @@ static inline struct upstream_server *upstream_server_of(struct endpoint *e)
 {
     return CONTAINER_OF(e, struct upstream_server, endpoint);
 }
+
+/*
+ * upstream_connected(up, server):
+ * A session is connected to ${server}. Unless resets count as failures this is all that is asked of it.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_connected(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_leave(up, server, outcome):

@@ -224,5 +224,6 @@ void wait_queue_serve(struct wait_queue *q)
         if (t->endpoint)
             endpoint_leave(t->endpoint);
         free(t);
+        atomic_thread_fence(memory_order_seq_cst);
     }
 }

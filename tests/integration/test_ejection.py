@@ -18,7 +18,7 @@ def one_worker(front, servers, options="", connect_timeout="200ms"):
     always before the next client comes."""
     return ("[worker]\nthreads = 1\n" + config(
         front, {server.name: server.address for server in servers},
-        f"eject_failures = {FAILURES}\nconnect_timeout = {connect_timeout}\n{options}"))
+        f"eject_failures = {FAILURES}\neject_resets = yes\nconnect_timeout = {connect_timeout}\n{options}"))
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def moody(t, names, **scripts):
 def left_out(daemon, name, seconds="[0-9.]+"):
     """The log lines of that server being left out, for so long."""
     return daemon.log_lines(f"warning.*upstream back: server {name}: is left out for {seconds} s: "
-                            f"{FAILURES} sessions in a row failed")
+                            f"{FAILURES} connections in a row failed")
 
 
 def until_left_out(daemon, front, server, seconds):
@@ -251,7 +251,7 @@ def on_all_workers(t):
     front = t.address()
     with moody(t, "ab") as (a, b):
         a.becomes("resets")
-        options = f"eject_failures = {FAILURES}\neject_time = 1m"
+        options = f"eject_failures = {FAILURES}\neject_resets = yes\neject_time = 1m"
         servers = {"a": a.address, "b": b.address}
         with t.daemon("[worker]\nthreads = 4\n" + config(front, servers, options)) as daemon:
             clients = [net.Task(many_clients, front, 100) for _ in range(8)]

@@ -201,7 +201,7 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
                            "hash_balance_factor = 125\npanic_threshold = 0\nslow_start = 0\n"
                            "connect_timeout = 5s\nhappy_eyeballs_delay = 250ms\nretries = 3\n"
                            "retry_timeout = 0\nidle_timeout = 0\n"
-                           "eject_failures = 5\neject_time = 10s\neject_time_max = 5m\n"
+                           "eject_failures = 5\neject_resets = no\neject_time = 10s\neject_time_max = 5m\n"
                            "eject_max_percent = 50\ncheck = off\ncheck_send =\ncheck_expect =\n"
                            "check_interval = 2s\ncheck_fast_interval = 0\ncheck_jitter = 10\n"
                            "check_timeout = 1s\nrise = 2\nfall = 3\n"

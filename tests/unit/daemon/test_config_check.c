@@ -144,6 +144,12 @@ static const struct {
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=0\n",
      "t.ini:6: [upstream u] server.a: '0' is not a weight from 1 to 256 (ADDRESS [weight=1..256] "
      "[max_connections=1..1000000] [check_port=1..65535] [backup])"},
+    {PROXY "[upstream u]\nserver.a = @x\neject_time = 10m\n",
+     "t.ini:7: [upstream u] eject_time: is longer than eject_time_max (no longer than that)"},
+    {PROXY "[upstream u]\nserver.a = @x\ncheck_send = PING\n",
+     "t.ini:7: [upstream u] check_send: there are no checks (with check = tcp)"},
+    {PROXY "[upstream u]\nserver.a = @x\non_down = close\n",
+     "t.ini:7: [upstream u] on_down: there are no checks (with check = tcp)"},
     {PROXY "[upstream u]\nserver.a = no-.such.name:9\n",
      "t.ini:6: [upstream u] server.a: 'no-.such.name:9' is not an address (ADDRESS "},
     {PROXY "[upstream u]\nserver.a = db.example.com:99999\n",

@@ -41,7 +41,7 @@ static void open_group(unsigned n)
 
 static int64_t fail_at(unsigned i, int64_t now_ns)
 {
-    return ejection_failed(&group, &ejections[i], &endpoints[i], now_ns);
+    return ejection_failed(&group, &ejections[i], &endpoints[i], now_ns, true);
 }
 
 /* Let endpoint ${i} fail until it is out, or has failed as often as that takes. */

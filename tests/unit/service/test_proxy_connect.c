@@ -292,11 +292,14 @@ static uint32_t load_of(unsigned i)
 }
 
 /* Server a comes first, and is left out after two sessions that fail in a row. */
-static void open_upstream_that_ejects(void)
+static void open_upstream_that_ejects(bool resets)
 {
     conf.balance = BALANCER_FIRST;
-    conf.ejection = (struct ejection_conf){
-        .failures = 2, .time_ns = 100 * NS_PER_S, .time_max_ns = 100 * NS_PER_S, .max_percent = 50};
+    conf.ejection = (struct ejection_conf){.failures = 2,
+                                           .time_ns = 100 * NS_PER_S,
+                                           .time_max_ns = 100 * NS_PER_S,
+                                           .max_percent = 50,
+                                           .resets = resets};
     open_upstream(2);
 }
 
@@ -325,13 +328,13 @@ START_TEST(a_server_that_refuses_is_left_out)
 {
     open_server(0, REFUSES);
     open_server(1, ANSWERS);
-    open_upstream_that_ejects();
+    open_upstream_that_ejects(false);
     expect_served_by(1);
     ck_assert_uint_eq(load_of(0), 0);
     expect_served_by(1);
     ck_assert_uint_eq(load_of(0), ENDPOINT_EJECTED);
-    ck_assert_uint_eq(log_lines_with("upstream back: server a: is left out for 100 s: 2 sessions"),
-                      1);
+    ck_assert_uint_eq(
+        log_lines_with("upstream back: server a: is left out for 100 s: 2 connections"), 1);
     expect_served_by(1);
 }
 END_TEST
@@ -356,7 +359,7 @@ START_TEST(a_server_that_resets_connections_before_its_first_byte_is_left_out)
 {
     open_server(0, ANSWERS);
     open_server(1, ANSWERS);
-    open_upstream_that_ejects();
+    open_upstream_that_ejects(true);
     expect_answer_and_reset("");
     ck_assert_uint_eq(load_of(0), 0);
     expect_answer_and_reset("");
@@ -365,11 +368,22 @@ START_TEST(a_server_that_resets_connections_before_its_first_byte_is_left_out)
 }
 END_TEST
 
+START_TEST(unless_resets_count_they_leave_nobody_out)
+{
+    open_server(0, ANSWERS);
+    open_server(1, ANSWERS);
+    open_upstream_that_ejects(false);
+    for (int i = 0; i < 3; i++)
+        expect_answer_and_reset("");
+    ck_assert_uint_eq(load_of(0), 0);
+}
+END_TEST
+
 START_TEST(a_server_that_resets_connections_after_its_first_byte_is_not)
 {
     open_server(0, ANSWERS);
     open_server(1, ANSWERS);
-    open_upstream_that_ejects();
+    open_upstream_that_ejects(true);
     for (int i = 0; i < 3; i++) {
         expect_answer_and_reset("");
         expect_answer_and_reset("y"); /* which makes the row begin anew, too */
@@ -382,7 +396,7 @@ START_TEST(a_client_that_leaves_says_nothing_about_the_server)
 {
     open_server(0, ANSWERS);
     open_server(1, ANSWERS);
-    open_upstream_that_ejects();
+    open_upstream_that_ejects(true);
     for (int i = 0; i < 4; i++) {
         int client = host_client(&host), server = sockets_accept(fds[0]);
 
@@ -539,6 +553,7 @@ int main(void)
     tcase_add_test(tc, a_session_counts_at_its_server_from_the_attempt_to_its_end);
     tcase_add_test(tc, a_server_that_refuses_is_left_out);
     tcase_add_test(tc, a_server_that_resets_connections_before_its_first_byte_is_left_out);
+    tcase_add_test(tc, unless_resets_count_they_leave_nobody_out);
     tcase_add_test(tc, a_server_that_resets_connections_after_its_first_byte_is_not);
     tcase_add_test(tc, a_client_that_leaves_says_nothing_about_the_server);
     tcase_add_test(tc, a_server_that_does_not_answer_in_time_is_followed_by_the_next);
