@@ -62,26 +62,21 @@ const char *check_outcome_text(enum check_outcome outcome)
     return check_outcomes[outcome].text;
 }
 
-/* `'+PONG\x0d\x0a'`, with "..." for what is not shown. */
+/* As it came, for the log makes it visible; with "..." for what is not shown. */
 static void check_quote(char *out, const struct check_result *r)
 {
     size_t shown = r->answer_bytes < CHECK_SHOWN_BYTES ? r->answer_bytes : CHECK_SHOWN_BYTES;
 
     *out++ = '\'';
     for (size_t i = 0; i < shown; i++) {
-        uint8_t c = r->shown[i];
-
-        if (c >= ' ' && c <= '~')
-            *out++ = (char)c;
-        else
-            out += sprintf(out, "\\x%02x", c);
+        *out++ = r->shown[i] != '\0' ? (char)r->shown[i] : '.';
     }
     strcpy(out, shown < r->answer_bytes ? "...'" : "'");
 }
 
 const char *check_describe(char *text, size_t size, const struct check_result *result)
 {
-    char quoted[4 * CHECK_SHOWN_BYTES + sizeof("'...'")];
+    char quoted[CHECK_SHOWN_BYTES + sizeof("'...'")];
     const char *what = check_outcome_text(result->outcome);
     bool passed = result->outcome == CHECK_PASSED;
 

@@ -12,7 +12,8 @@
  *   - Without anything to send or expect the handshake is never completed: its last acknowledgement is held back and a
  *     reset sent in its place, so that the server's accept(2) never sees the client. HAProxy does the same.
  *   - Else end of file is sent and then a reset. The server reads a clean end, where HAProxy's reset alone would have it
- *     log an error, and no TIME_WAIT stays with us for a minute, as it would after a close.
+ *     log an error, and no TIME_WAIT stays with us for a minute, as it would after a close
+ *     (unless the server closes in the same moment).
  */
 #ifndef SERVICE_CHECK_H
 #define SERVICE_CHECK_H
@@ -170,8 +171,8 @@ enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; the same with what is known of its cause, such as the first bytes of a wrong answer, with all that
- * is not printable ASCII written \xNN. Returns ${text}.
+ * The outcome in words; the same with what is known of its cause, such as the first bytes of a wrong answer: as they
+ * came, which the log makes visible, but NUL as a dot. Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least CHECK_TEXT_BYTES

@@ -340,7 +340,7 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
     if (s->connecting) {
         connector_cancel(&p->connector);
         proxy_release_addresses(p);
-        proxy_go_on(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN, proxy_may_retry(p));
+        proxy_go_on(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN, true); /* it was no failed try */
     } else {
         session_abort(s, SESSION_SERVER_DOWN);
     }

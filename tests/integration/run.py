@@ -31,9 +31,9 @@ from pathlib import Path
 
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
-ORDER = ("start", "echo", "listen", "config", "broken", "proxy", "splice", "upstream", "ejection", "waiting",
-         "names", "sockets", "programs", "timeouts", "reasons", "limits", "stop", "threads", "hang", "backend",
-         "logs")
+ORDER = ("start", "echo", "listen", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
+         "balance", "ejection", "waiting", "names", "sockets", "programs", "timeouts", "reasons", "limits",
+         "stop", "threads", "hang", "backend", "logs")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2
 WORDS = {PASSED: "ok", FAILED: "FAILED", SKIPPED: "skipped"}

@@ -384,7 +384,7 @@ START_TEST(an_answer_that_ends_without_the_expected_bytes_is_wrong)
     sockets_hear(server, "PING\r\n");
     sockets_say(server, "-ERR\r\n");
     sockets_end(server);
-    expect_outcome(CHECK_WRONG_ANSWER, "wrong answer: '-ERR\\x0d\\x0a'");
+    expect_outcome(CHECK_WRONG_ANSWER, "wrong answer: '-ERR\r\n'");
     close(server);
     close(listening);
 }

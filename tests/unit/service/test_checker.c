@@ -328,7 +328,7 @@ START_TEST(a_wrong_answer_is_in_the_log)
     UNTIL(atomic_load(&n_changes) == 1);
     ck_assert_uint_eq(
         log_lines_with(
-            "server a: down: checks failed in a row: 1, the last: wrong answer: '-LOADING\\x0d\\x0a'; servers up: 0 of 1"),
+            "server a: down: checks failed in a row: 1, the last: wrong answer: '-LOADING\r\n'; servers up: 0 of 1"),
         1);
     close(server);
     close(listening);

@@ -202,9 +202,10 @@ START_TEST(a_server_where_sessions_fail_in_a_row_is_left_out)
     ck_assert(!is_out(0));
     visit(0, UPSTREAM_FAILED);
     ck_assert(is_out(0));
-    ck_assert_uint_eq(log_lines_with("upstream back: server a: is left out for 0.2 s: 3 connections "
-                                     "in a row failed"),
-                      1);
+    ck_assert_uint_eq(
+        log_lines_with("upstream back: server a: is left out for 0.2 s: 3 connections "
+                       "in a row failed"),
+        1);
     ck_assert_uint_eq(log_lines_with(""), 1);
 }
 END_TEST

@@ -1,0 +1,412 @@
+"""balance: which server a client gets, by each method, with clients on several workers at once."""
+
+import contextlib
+import socket
+from collections import Counter
+
+from support import net
+from support.case import check, check_equal, test
+from support.health import Ready
+from support.server import Counted
+from test_checks import CHECKED, statistics, wait_down, wait_up
+from test_upstream import config
+
+WORKERS = 4
+CLIENTS = 8  # at a time
+
+
+def balanced(front, lines, method, workers=WORKERS, **options):
+    options = {"balance": method, **options}
+    text = "\n".join(f"{key} = {value}" for key, value in options.items())
+    return (f"[reactord]\ndrain_timeout = 500ms\n[worker]\nthreads = {workers}\n"
+            + config(front, lines, text))
+
+
+class Fleet:
+    """Servers s0, s1 ... that say who they are, each on a loopback address of its own, and count."""
+
+    def __init__(self, t, count, ready=False):
+        self.servers = [Ready(t, f"s{i}", host=f"127.0.0.{11 + i}") if ready
+                        else Counted(f"127.0.0.{11 + i}:{t.port()}", greets=True) for i in range(count)]
+        self.open = contextlib.ExitStack()
+
+    def __enter__(self):
+        for server in self.servers:
+            self.open.enter_context(server)
+        return self
+
+    def __exit__(self, *_):
+        self.open.close()
+
+    def __getitem__(self, i):
+        return self.servers[i]
+
+    def lines(self, *extra):
+        """Their lines in the configuration; of extra the first belongs to the first, and so on."""
+        extra += ("",) * len(self.servers)
+        return {f"s{i}": (server.line if isinstance(server, Ready) else server.address) + " " + more
+                for i, (server, more) in enumerate(zip(self.servers, extra))}
+
+    @property
+    def totals(self):
+        return [server.total for server in self.servers]
+
+    @property
+    def held(self):
+        return [server.now for server in self.servers]
+
+
+def client_of(front, host=None):
+    """A client, from that loopback address, that stays; and the number of its server."""
+    family, where = net.parse(front)
+    s = socket.socket(family)
+    try:
+        s.settimeout(net.LIMIT_S)
+        if host:
+            s.bind((host, 0))
+        s.connect(where)
+        greeting = b""
+        while not greeting.endswith(b"\n"):
+            greeting += net.read_exactly(s, 1)
+        return s, int(greeting.rsplit(b".", 1)[1]) - 11
+    except BaseException:
+        s.close()
+        raise
+
+
+def visit(front, host=None):
+    """The number of the server that a client gets who goes again at once."""
+    s, number = client_of(front, host)
+    s.close()
+    return number
+
+
+def many_visits(front, count):
+    """So many short connections, some at a time; how many each server got."""
+    def some():
+        return Counter(visit(front) for _ in range(count // CLIENTS))
+
+    return sum((task.result() for task in [net.Task(some) for _ in range(CLIENTS)]), Counter())
+
+
+def many_held(front, count):
+    """So many clients that stay, made some at a time, as (socket, server) pairs."""
+    def some():
+        return [client_of(front) for _ in range(count // CLIENTS)]
+
+    return [pair for task in [net.Task(some) for _ in range(CLIENTS)] for pair in task.result()]
+
+
+def close_all(clients):
+    for s, _ in clients:
+        s.close()
+
+
+@test()
+def round_robin(t):
+    """round_robin: of 2,000 connections, eight at a time on four workers, servers have exactly their
+    shares by weight"""
+    front = t.address()
+    with Fleet(t, 4) as fleet:
+        lines = fleet.lines("weight=5", "weight=3", "weight=1", "weight=1")
+        with t.daemon(balanced(front, lines, "round_robin")):
+            check_equal(many_visits(front, 2000), Counter({0: 1000, 1: 600, 2: 200, 3: 200}), "connections")
+            check_equal(fleet.totals, [1000, 600, 200, 200], "what the servers counted")
+
+
+@test()
+def round_robin_large_weights(t):
+    """round_robin: weights that share a divisor, and 256 beside 1, are shares as well"""
+    front = t.address()
+    with Fleet(t, 2) as fleet:
+        with t.daemon(balanced(front, fleet.lines("weight=256", "weight=1"), "round_robin")):
+            check_equal(many_visits(front, 3 * 256 + 8)[1], 3, "connections of the light one")
+        with t.daemon(balanced(front, fleet.lines("weight=200", "weight=100"), "round_robin")):
+            check_equal([visit(front) for _ in range(9)].count(1), 3, "connections of the light one")
+
+
+@test()
+def least_connections(t):
+    """least_connections: 320 connections that last, made on four workers at once, stay within 2 of each
+    other over five servers, also when all of one server's have gone"""
+    front = t.address()
+    with Fleet(t, 5) as fleet, t.daemon(
+            balanced(front, fleet.lines(), "least_connections")) as daemon:
+        clients = many_held(front, 320)
+        held = fleet.held
+        check(max(held) - min(held) <= 2, f"the servers have {held}")
+        close_all(pair for pair in clients if pair[1] == 2)
+        clients = [pair for pair in clients if pair[1] != 2]
+        t.eventually(lambda: fleet.held[2] == 0, "its connections are gone")
+        wait_counted(t, daemon, fleet)
+        clients += many_held(front, 64)
+        held = fleet.held
+        check(max(held) - min(held) <= 4, f"the servers have {held} then")
+        check(held[2] >= 60, f"the one that had none has {held[2]}")
+        close_all(clients)
+
+
+def wait_counted(t, daemon, fleet):
+    """Wait until the daemon knows of every connection that is gone, as the servers do."""
+    def agree():
+        return [int(statistics(t, daemon, f"server back/s{i}")["connections"])
+                for i in range(len(fleet.servers))] == fleet.held
+
+    t.eventually(agree, "the daemon counts as the servers do")
+
+
+@test()
+def least_connections_by_weight(t):
+    """least_connections: with weights 3, 2 and 1 connections that last are 120, 80 and 40 of 240"""
+    front = t.address()
+    with Fleet(t, 3) as fleet:
+        lines = fleet.lines("weight=3", "weight=2", "weight=1")
+        with t.daemon(balanced(front, lines, "least_connections")):
+            clients = many_held(front, 240)
+            for held, wanted in zip(fleet.held, (120, 80, 40)):
+                check(abs(held - wanted) <= 4, f"the servers have {fleet.held}")
+            close_all(clients)
+
+
+@test()
+def least_connections_in_turn(t):
+    """least_connections: short connections one after the other go round, and not all to one server"""
+    front = t.address()
+    with Fleet(t, 3) as fleet, t.daemon(balanced(front, fleet.lines(), "least_connections")):
+        got = Counter(visit(front) for _ in range(300))
+        check(min(got[i] for i in range(3)) >= 60, f"connections: {got}")
+
+
+@test()
+def random(t):
+    """random: of 1,600 connections three servers with the weights 2, 1 and 1 have about their shares"""
+    front = t.address()
+    with Fleet(t, 3) as fleet:
+        with t.daemon(balanced(front, fleet.lines("weight=2"), "random")):
+            got = many_visits(front, 1600)
+            # 800, 400 and 400 by weight alone; a connection that is not quite gone weighs less on the
+            # two light ones, where it is a choice between none and one.
+            heavy, *light = (got[i] for i in range(3))
+            check(heavy <= 960 and min(light) >= 300 and max(light) * 1.1 <= heavy, f"connections: {got}")
+
+
+@test()
+def random_held(t):
+    """random: 400 connections that last are spread more evenly than by chance alone"""
+    front = t.address()
+    with Fleet(t, 5) as fleet, t.daemon(balanced(front, fleet.lines(), "random")):
+        clients = many_held(front, 400)
+        held = fleet.held
+        # By chance alone the standard deviation is 8, with the choice of two it is about 1.
+        check(max(held) - min(held) <= 14, f"the servers have {held}")
+        close_all(clients)
+
+
+HASHES = [{"method": "source_hash"}, {"method": "maglev"}]
+HOSTS = [f"127.0.{1 + i // 100}.{1 + i % 100}" for i in range(200)]
+
+
+def placed(front, hosts=HOSTS):
+    """Which server a client of each address gets."""
+    return {host: visit(front, host) for host in hosts}
+
+
+def hashed(front, lines, method, **options):
+    # A connection that is not quite closed yet counts for hash_balance_factor.
+    if method == "source_hash":
+        options["hash_balance_factor"] = options.get("hash_balance_factor", 0)
+    return balanced(front, lines, method, **options)
+
+
+@test(each=HASHES)
+def one_address_one_server(t, method):
+    """{method}: 200 client addresses are spread over five servers, and each has the same one, on all
+    workers, by a listener for IPv4 and one for both, after a restart and in another order of the file"""
+    front, port = t.address(), t.port()
+    with Fleet(t, 5) as fleet:
+        lines = fleet.lines()
+        with t.daemon(hashed(f"{front}, *:{port}", lines, method)):
+            first = placed(front)
+            spread = Counter(first.values())
+            # 40 each; of the ring the standard deviation is 6.2.
+            check(min(spread[i] for i in range(5)) >= 12, f"addresses of the servers: {spread}")
+            for _ in range(2):
+                check_equal(placed(front), first, "the servers")
+            check_equal(placed(f"127.0.0.1:{port}"), first, "the servers by the listener for both")
+        with t.daemon(hashed(front, dict(reversed(lines.items())), method, workers=2)):
+            check_equal(placed(front), first, "the servers in another order")
+
+
+@test(each=HASHES)
+def by_weight(t, method):
+    """{method}: a server of weight 3 has about three addresses of four"""
+    front = t.address()
+    with Fleet(t, 2) as fleet, t.daemon(hashed(front, fleet.lines("weight=3"), method)):
+        spread = Counter(placed(front).values())
+        # The standard deviation is 6.1, and the ring's own error is about as much.
+        check(115 <= spread[0] <= 185, f"addresses of the servers: {spread}")
+
+
+@test(each=HASHES)
+def only_its_clients_move(t, method):
+    """{method}: when one of five servers goes away only its clients move, each to a server it then stays
+    at, and they return with it"""
+    front = t.address()
+    with Fleet(t, 5, ready=True) as fleet:
+        with t.daemon(hashed(front, fleet.lines(), method, **CHECKED)) as daemon:
+            first = placed(front)
+            fleet[3].is_up(False)
+            wait_down(t, daemon, "s3")
+            then = placed(front)
+            moved = [host for host in HOSTS if then[host] != first[host]]
+            check_equal({first[host] for host in moved}, {3}, "whose clients moved")
+            check(3 not in then.values(), "some are still there")
+            check(len({then[host] for host in moved}) >= 3, "they all moved to the same servers")
+            check_equal(placed(front, moved), {host: then[host] for host in moved}, "where they are then")
+            fleet[3].is_up(True)
+            wait_up(t, daemon, "s3")
+            check_equal(placed(front), first, "the servers afterwards")
+
+
+@test(each=HASHES)
+def retry_of_a_client(t, method):
+    """{method}: a client whose server refuses always gets the same other one"""
+    front = t.address()
+    with Fleet(t, 4) as fleet:
+        lines = fleet.lines()
+        lines["s0"] = t.address()
+        with t.daemon(hashed(front, lines, method, eject_failures=0)):
+            first = placed(front, HOSTS[:60])
+            check(0 not in first.values(), "nobody is there")
+            check_equal(placed(front, HOSTS[:60]), first, "the servers")
+
+
+@test(each=[{"factor": 125, "most": 25}, {"factor": 200, "most": 40}, {"factor": 101, "most": 21},
+            {"factor": 0, "most": 100}])
+def hash_balance_factor(t, factor, most):
+    """source_hash: of 100 connections that one address holds no server of five has more than {most}
+    with hash_balance_factor = {factor}"""
+    front = t.address()
+    with Fleet(t, 5) as fleet:
+        with t.daemon(balanced(front, fleet.lines(), "source_hash", hash_balance_factor=factor)):
+            clients = [client_of(front, "127.0.9.9") for _ in range(100)]
+            held = fleet.held
+            check_equal((sum(held), max(held)), (100, most), f"all, and the most, of {held}")
+            close_all(clients)
+
+
+@test()
+def maglev_has_no_bound(t):
+    """maglev: 100 connections that one address holds are all at one server"""
+    front = t.address()
+    with Fleet(t, 5) as fleet, t.daemon(balanced(front, fleet.lines(), "maglev")):
+        clients = [client_of(front, "127.0.9.9") for _ in range(100)]
+        check_equal(max(fleet.held), 100, "the most")
+        close_all(clients)
+
+
+@test(each=HASHES)
+def unix_clients(t, method):
+    """{method}: clients of a unix socket, who have no address, are spread over all servers"""
+    front = t.path("front.sock")
+    with Fleet(t, 3) as fleet, t.daemon(hashed(front, fleet.lines(), method)):
+        clients = [client_of(front) for _ in range(90)]
+        check(min(fleet.held) >= 5, f"the servers have {fleet.held}")
+        close_all(clients)
+
+
+@test()
+def first(t):
+    """first: with max_connections servers fill in the order of the file, and who has room again is the
+    first to get clients"""
+    front = t.address()
+    with Fleet(t, 3) as fleet:
+        lines = fleet.lines(*["max_connections=10"] * 3)
+        with t.daemon(balanced(front, lines, "first")) as daemon:
+            clients = [client_of(front) for _ in range(25)]
+            check_equal([number for _, number in clients], [0] * 10 + [1] * 10 + [2] * 5, "their servers")
+            close_all(clients[:3])
+            t.eventually(lambda: fleet.held == [7, 10, 5], "three of the first are gone")
+            wait_counted(t, daemon, fleet)
+            more = [client_of(front) for _ in range(5)]
+            check_equal([number for _, number in more], [0, 0, 0, 2, 2], "the servers of those who came then")
+            close_all(clients[3:] + more)
+
+
+@test()
+def first_without_bounds(t):
+    """first: without max_connections the first has all, and the next when it refuses"""
+    front = t.address()
+    with Fleet(t, 2) as fleet:
+        with t.daemon(balanced(front, fleet.lines(), "first")):
+            check_equal(many_visits(front, 200), Counter({0: 200}), "connections")
+        lines = {"down": t.address(), **fleet.lines()}
+        with t.daemon(balanced(front, lines, "first", eject_failures=0)):
+            check_equal(many_visits(front, 40), Counter({0: 40}), "connections when one refuses")
+
+
+METHODS = ("round_robin", "least_connections", "random", "source_hash", "maglev", "first")
+
+
+@test(each={"method": METHODS})
+def down_and_backup(t, method):
+    """{method}: a server that refuses costs no client, and only when all do the backup is used"""
+    front = t.address()
+    with Fleet(t, 2) as fleet:
+        lines = fleet.lines("", "backup")
+        lines["s2"] = t.address()
+        with t.daemon(balanced(front, lines, method)):
+            check_equal(many_visits(front, 80), Counter({0: 80}), "connections")
+        lines["s0"] = t.address()
+        with t.daemon(balanced(front, lines, method, eject_failures=0)):
+            check_equal(many_visits(front, 80), Counter({1: 80}), "connections of the backup")
+
+
+@test(each=[
+    {"line": "balance = least_conection", "says": "did you mean 'least_connections'?"},
+    {"line": "balance = sourcehash", "says": "did you mean 'source_hash'?"},
+    {"line": "balance = banana", "says": "is not known"},
+    {"line": "balance =", "says": "balance"},
+    {"line": "hash_balance_factor = 100", "says": "0, or 101 to 10000"},
+    {"line": "hash_balance_factor = 10001", "says": "0, or 101 to 10000"},
+    {"line": "panic_threshold = 101", "says": "0 to 100"},
+    {"line": "slow_start = 2h", "says": "1h"},
+    {"line": "check = http", "says": "off or tcp"},
+    {"line": "check_interval = 5ms", "says": "10ms to 1h"},
+    {"line": "check_send = \\q", "says": "check_send"},
+    {"line": "check_send = \\x4", "says": "check_send"},
+    {"line": "check_expect = " + "x" * 513, "says": "512"},
+    {"line": "rise = 0", "says": "1 to 1000"},
+    {"line": "on_down = reset", "says": "keep or close"},
+    {"line": "server.b = 127.0.0.1:9 check_port=70000", "says": "check_port"}])
+def refused(t, line, says):
+    """-t refuses {line:.40} and says what is allowed or meant"""
+    path = t.write("c.ini", config(t.address(), {"a": t.address()}, line))
+    done = t.reactord("-t", "-c", path)
+    check_equal((done.code, done.out), (1, ""), "exit code and stdout")
+    check_equal(len(done.err.splitlines()), 1, f"problems in {done.err!r}")
+    check(done.err.startswith(f"{path}:7: [upstream back] {line.split()[0]}: "), done.err)
+    check(says in done.err, done.err)
+
+
+@test(each={"method": METHODS})
+def dumped(t, method):
+    """--dump-config has balance = {method}, and the options of checks and their bytes as they were"""
+    wanted = {"balance": method, "hash_balance_factor": "150", "panic_threshold": "30", "slow_start": "30s",
+              "check": "tcp", "check_interval": "3s", "check_fast_interval": "500ms", "check_jitter": "20",
+              "rise": "4", "fall": "5", "on_down": "close", "on_down_rate": "7"}
+    options = "\n".join(f"{key} = {value}" for key, value in wanted.items())
+    bytes_ = 'check_send = "PING\\r\\n\\x00\\\\ ;#\\xff"\ncheck_expect = +PONG\n'
+    server = t.address() + " weight=3 check_port=99"
+    path = t.write("c.ini", config(t.address(), {"a": server}, f"{options}\n{bytes_}"))
+    done = t.reactord("--dump-config", "-c", path)
+    check_equal((done.code, done.err), (0, ""), "exit code and stderr")
+    lines = done.out.splitlines()
+    for key, value in wanted.items():
+        check(f"{key} = {value}" in lines, f"no line {key} = {value} in\n{done.out}")
+    check(f"server.a = {server}" in lines, f"no server line in\n{done.out}")
+    again = t.reactord("--dump-config", "-c", t.write("dump.ini", done.out))
+    check_equal((again.code, again.err), (0, ""), "exit code and stderr of the dump's dump")
+    check_equal(again.out, done.out, "the dump's dump")
+    sends = [line for line in lines if line.startswith("check_send")]
+    check(len(sends) == 1 and "PING" in sends[0] and "\0" not in sends[0], f"check_send: {sends}")
