@@ -97,11 +97,15 @@ class Options:
     long: bool = False
 
 
+PORT_PARTS = 48  # more than tests that run at the same time; the ports of one are enough for any test
+
+
 @dataclass
 class Context:
     """What a test gets: a directory of its own, ports nobody uses, and daemons."""
     options: Options
     dir: Path
+    number: int = 0  # of the test in this run
     daemons: list = field(default_factory=list)
     used_ports: set = field(default_factory=set)
 
@@ -126,12 +130,16 @@ class Context:
         """A port that nobody uses.
 
         Not from bind(0): those ports are also given to outgoing connections, which then take the
-        port between here and the daemon's bind, or connect to themselves when nobody listens.
+        port between here and the daemon's bind, or connect to themselves when nobody listens. And
+        not one that another test of this run may have chosen, but not bound yet: tests that run at
+        the same time have numbers that are near each other, and each has a part of its own.
         """
         with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
             first_ephemeral = int(f.read().split()[0])
+        part = (first_ephemeral - 10000) // PORT_PARTS
+        first = 10000 + part * (self.number % PORT_PARTS)
         for _ in range(1000):
-            port = random.randrange(10000, first_ephemeral)
+            port = random.randrange(first, first + part)
             if port not in self.used_ports and _is_free(port):
                 self.used_ports.add(port)
                 return port
