@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/hash.h"
 #include "engine/loop.h"
 
 void chooser_init(struct chooser *c, enum chooser_kind kind)
@@ -42,18 +43,9 @@ static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigne
     return best;
 }
 
-/* A counter spread over all bits: as good as random for two choices. Source: Steele et al., SplitMix64 (2014). */
-static uint64_t chooser_mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 static struct loop *chooser_two(struct loop *const *loops, unsigned n, uint64_t tick)
 {
-    uint64_t random = chooser_mix(tick);
+    uint64_t random = hash_mix(tick); /* as good as random for two choices */
     struct loop *a = chooser_from(loops, n, (uint32_t)random % n);
     struct loop *b = chooser_from(loops, n, (uint32_t)(random >> 32) % n);
 

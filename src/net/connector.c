@@ -106,22 +106,10 @@ static void connector_close_all(struct connector *c)
         connector_close(c, &c->attempts[i]);
 }
 
-/* This host has no way there, which many have not for IPv6: that says nothing about the server. */
-static bool connector_error_is_ours(int error)
-{
-    return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL;
-}
-
-/* We ran out of something, which says nothing about the address. */
-static bool connector_error_is_lack(int error)
-{
-    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
-}
-
 static void connector_fail(struct connector *c, struct connector_attempt *at, int error)
 {
     connector_close(c, at);
-    if (c->error == 0 || !connector_error_is_ours(error))
+    if (c->error == 0 || !sock_error_is_ours(error))
         c->error = error;
     c->next_at_ns = 0;
 }
@@ -141,7 +129,7 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
 {
     int rc = sock_connect(&at->fd, at->address, &c->conf->sock);
 
-    if (rc == -EAGAIN || (connector_error_is_lack(rc) && connector_running(c) > 1))
+    if (rc == -EAGAIN || (sock_error_is_lack(rc) && connector_running(c) > 1))
         return rc;
     if (rc < 0 && rc != -EINPROGRESS) {
         connector_fail(c, at, rc);
@@ -166,7 +154,7 @@ static void connector_begin(struct connector *c, int64_t now_ns)
     at->until_ns = clock_add_ns(now_ns, share_ns);
     c->begun++;
     c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
-    if (connector_error_is_lack(connector_try(c, at))) {
+    if (sock_error_is_lack(connector_try(c, at))) {
         connector_close(c, at); /* its turn comes again when the other attempt has failed */
         c->begun--;
         c->width = 1;

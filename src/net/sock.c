@@ -160,6 +160,16 @@ int sock_error(int fd)
     return -error;
 }
 
+bool sock_error_is_lack(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
+}
+
+bool sock_error_is_ours(int error)
+{
+    return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL;
+}
+
 bool sock_is_self_connected(int fd, const struct address *target)
 {
     struct address local = {.len = sizeof(local.u)};

@@ -90,6 +90,17 @@ void sock_close_reset(int fd);
 int sock_error(int fd);
 
 /*
+ * sock_error_is_lack(error) / sock_error_is_ours(error):
+ * Did this process run out of something, whatever the peer is? Has this host no way to the peer, or no port left? Neither
+ * says anything about the peer.
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool sock_error_is_lack(int error);
+bool sock_error_is_ours(int error);
+
+/*
  * sock_is_self_connected(fd, target):
  * Is ${fd}, connected to ${target}, connected to itself? It happens when nobody listens on a local port of the ephemeral range and the
  * kernel picks that very port as the source.

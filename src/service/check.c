@@ -102,11 +102,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     case -EPIPE:
     case -ECONNRESET: return CHECK_RESET;
     case -EADDRNOTAVAIL: return CHECK_NO_PORT;
-    case -EMFILE:
-    case -ENFILE:
-    case -ENOBUFS:
-    case -ENOMEM: return CHECK_NO_RESOURCES;
-    default: return CHECK_UNREACHABLE;
+    default: return sock_error_is_lack(error) ? CHECK_NO_RESOURCES : CHECK_UNREACHABLE;
     }
 }
 

@@ -2,18 +2,17 @@
 #include "service/health.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 /* 2^64 divided by the golden ratio. */
 #define HEALTH_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
-/* SplitMix64 (G. Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014). */
 static uint64_t health_random(struct health *h)
 {
-    uint64_t z = h->random += HEALTH_GOLDEN;
+    uint64_t random = hash_mix(h->random);
 
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    h->random += HEALTH_GOLDEN;
+    return random;
 }
 
 /* ${whole} times ${part} / 2^64. */

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "net/connector.h"
+#include "net/sock.h"
 #include "service/log_handler.h"
 #include "service/relay.h"
 
@@ -157,10 +158,10 @@ static void proxy_no_server(struct proxy *p, int error)
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 
-static int64_t proxy_time_left_ns(const struct proxy *p)
+static int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
-    int64_t left_ns = p->give_up_at_ns - clock_now_ns();
+    int64_t left_ns = p->give_up_at_ns - now_ns;
 
     return left_ns < conf->connect_timeout_ns ? left_ns : conf->connect_timeout_ns;
 }
@@ -170,7 +171,7 @@ static bool proxy_may_retry(const struct proxy *p)
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
 
     return p->walk.n_tried <= conf->retries &&
-           (conf->retry_timeout_ns == 0 || proxy_time_left_ns(p) > 0);
+           (conf->retry_timeout_ns == 0 || proxy_time_left_ns(p, clock_now_ns()) > 0);
 }
 
 /* It was sent to a server, whose addresses are known: before that it is ENDPOINT_ABSENT. */
@@ -181,8 +182,8 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
     MUST(p->addresses);
     p->tried_at_ns = clock_now_ns();
     session_count_at(&p->session, SESSION_AT_SERVER, &server->counters);
-    connector_start(&p->connector, p->addresses->list, p->addresses->n, proxy_time_left_ns(p),
-                    &proxy_upstream(p)->conf->connect);
+    connector_start(&p->connector, p->addresses->list, p->addresses->n,
+                    proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
 }
 
 static void proxy_waited(void *cookie, struct endpoint *e, int error)
@@ -216,18 +217,6 @@ static void proxy_connect(struct proxy *p)
         proxy_no_server(p, rc);
 }
 
-/* We ran out of something: no other server would fare better. */
-static bool proxy_error_is_lack(int error)
-{
-    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
-}
-
-/* This host has no way there, or no port left: another server may fare better, but this one is not to blame. */
-static bool proxy_error_is_ours(int error)
-{
-    return error == -EADDRNOTAVAIL || error == -ENETUNREACH || error == -EAFNOSUPPORT;
-}
-
 /* The session leaves the server that it was to be connected to, for another one if there may be one. */
 static void proxy_go_on(struct proxy *p, enum upstream_outcome outcome, enum session_reason reason,
                         bool again)
@@ -243,12 +232,12 @@ static void proxy_go_on(struct proxy *p, enum upstream_outcome outcome, enum ses
 
 static void proxy_failed(struct proxy *p, int error)
 {
-    bool is_lack = proxy_error_is_lack(error);
+    bool is_lack = sock_error_is_lack(error); /* no other server would fare better */
     bool again = !is_lack && proxy_may_retry(p);
 
     proxy_log_failure(p, strerror(-error), again ? "trying another server" : "the client is reset");
     counters_connect_failed(&p->at->connects);
-    proxy_go_on(p, is_lack || proxy_error_is_ours(error) ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED,
+    proxy_go_on(p, is_lack || sock_error_is_ours(error) ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED,
                 is_lack ? SESSION_ERROR : session_reason_of_connect(error), again);
 }
 
