@@ -38,7 +38,7 @@ TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc pr
                   socat curl openssl redis-server redis-tools nginx-light haproxy wrk iperf3 \
                   dnsmasq-base
 
-LAYERS  := base engine net service server daemon
+LAYERS  := base engine net traffic upstream handlers service server daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
 MAIN    := $(BUILD)/src/daemon/main.o
 OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(BUILD)/%.o))

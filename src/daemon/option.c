@@ -18,7 +18,7 @@
 #include "net/splice.h"
 #include "server/listener.h"
 #include "server/server.h"
-#include "service/upstream.h"
+#include "upstream/upstream.h"
 
 #define DAY_NS (INT64_C(86400) * NS_PER_S)
 

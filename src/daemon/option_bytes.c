@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "daemon/quote.h"
-#include "service/check.h"
+#include "upstream/check.h"
 
 /* One that is cut off, or no escape at all, is shown with what follows it up to this. */
 #define ESCAPE_SHOWN_BYTES 4

@@ -10,7 +10,7 @@
 #include "daemon/quote.h"
 #include "net/address.h"
 #include "server/listener.h"
-#include "service/upstream.h"
+#include "upstream/upstream.h"
 
 #define BLANKS          " \t"
 #define MAX_CONNECTIONS 1000000

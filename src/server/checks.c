@@ -11,8 +11,8 @@
 #include "engine/loop.h"
 #include "net/netloop.h"
 #include "server/eviction.h"
-#include "service/checker.h"
-#include "service/upstream.h"
+#include "upstream/checker.h"
+#include "upstream/upstream.h"
 
 /* An upstream whose servers are checked. */
 struct checks_group {

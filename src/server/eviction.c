@@ -9,7 +9,7 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "server/worker.h"
-#include "service/upstream.h"
+#include "upstream/upstream.h"
 
 struct eviction_part {
     struct timed tick;

@@ -12,7 +12,7 @@
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
 #include "net/sock.h"
-#include "service/counters.h"
+#include "traffic/counters.h"
 #include "service/echo.h"
 #include "service/proxy.h"
 

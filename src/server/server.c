@@ -16,8 +16,8 @@
 #include "server/checks.h"
 #include "server/threads.h"
 #include "server/worker.h"
-#include "service/checker.h"
-#include "service/resolver.h"
+#include "upstream/checker.h"
+#include "upstream/resolver.h"
 #include "service/session.h"
 
 /* How long the start waits for host names, all together, and how often one that is not known is tried again. */

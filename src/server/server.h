@@ -13,7 +13,7 @@
 #include "base/must.h"
 #include "engine/chooser.h"
 #include "server/listener.h"
-#include "service/upstream.h"
+#include "upstream/upstream.h"
 
 struct server;
 

@@ -5,7 +5,7 @@
 #include <stdalign.h>
 #include <stdlib.h>
 
-#include "service/log_handler.h"
+#include "handlers/log_handler.h"
 #include "service/relay.h"
 
 struct echo {
@@ -45,7 +45,7 @@ static void echo_start(struct session *s)
     session_leg_open(s, 0, &e->client);
     relay_init(&e->back, s, &e->client, &e->client);
     if (s->service->log_handler)
-        log_handler_add(&e->log, &e->client, s);
+        log_handler_add(&e->log, &e->client, s->service->listener, &s->peer);
     channel_start(&e->client);
 }
 

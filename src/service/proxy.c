@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "net/connector.h"
 #include "net/sock.h"
-#include "service/log_handler.h"
+#include "handlers/log_handler.h"
 #include "service/relay.h"
 
 /* One line a second about each server that cannot be reached. */
@@ -259,7 +259,7 @@ static void proxy_connected(struct connector *c, int fd, int error)
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
     if (s->service->log_handler)
-        log_handler_add(&p->log, &p->client, s);
+        log_handler_add(&p->log, &p->client, s->service->listener, &s->peer);
     channel_start(&p->server);
     channel_start(&p->client);
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "net/splice.h"
-#include "service/upstream.h"
+#include "upstream/upstream.h"
 
 struct counters;
 struct service_ops;
@@ -21,7 +21,7 @@ struct service {
     struct counters *counters; /* the listener's, which change; NULL: nobody counts */
     struct upstream *upstream; /* proxy only */
     enum splice_mode splice;
-    bool log_handler; /* put service/log_handler into the client's pipeline */
+    bool log_handler; /* put handlers/log_handler into the client's pipeline */
 
     /* Timeouts; 0: none. Read whenever a timer looks, but for max_lifetime: it is drawn at the beginning. */
     int64_t idle_timeout_ns;          /* nothing moved, either way */

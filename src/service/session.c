@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/sock.h"
-#include "service/counters.h"
+#include "traffic/counters.h"
 #include "service/session_internal.h"
 
 void session_set_reason(struct session *s, enum session_reason reason)

@@ -27,7 +27,7 @@
 #include "net/address.h"
 #include "net/channel.h"
 #include "service/service.h"
-#include "service/session_reason.h"
+#include "traffic/session_reason.h"
 
 struct counters;
 struct session;

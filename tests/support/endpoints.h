@@ -4,7 +4,7 @@
 #ifndef SUPPORT_ENDPOINTS_H
 #define SUPPORT_ENDPOINTS_H
 
-#include "service/balancer.h"
+#include "upstream/balancer.h"
 
 struct endpoints {
     unsigned n;

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "common/die.h"
-#include "service/balancer.h"
+#include "upstream/balancer.h"
 
 enum { HELD = 2000, RUNS = 9, MAX_THREADS = 2, MAX_ENDPOINTS = 1000, GROUPS = 100, BATCH = 64 };
 

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "daemon/option.h"
 #include "daemon/option_bytes.h"
-#include "service/check.h"
+#include "upstream/check.h"
 #include "support/suite.h"
 
 static struct check_bytes field;

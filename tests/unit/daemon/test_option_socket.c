@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "daemon/option.h"
 #include "server/listener.h"
-#include "service/upstream.h"
+#include "upstream/upstream.h"
 #include "support/suite.h"
 
 static struct listener_conf listener;

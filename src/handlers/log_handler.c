@@ -1,0 +1,115 @@
+/* handlers/log_handler: see log_handler.h. */
+#include "handlers/log_handler.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/address.h"
+#include "net/channel.h"
+
+/* Of each read and write, what is shown. */
+#define LOG_DUMP_BYTES 256
+#define LOG_ROW_BYTES  16
+
+static void log_event(const struct handler *h, const char *event, const char *detail)
+{
+    const struct log_handler *log = CONTAINER_OF(h, struct log_handler, handler);
+    char peer[ADDRESS_TEXT_BYTES];
+
+    log_debug("listen %s: %s %s%s", log->listener, address_format(peer, sizeof(peer), log->peer),
+              event, detail);
+}
+
+static void log_row(const uint8_t *data, size_t at, size_t len)
+{
+    char hex[LOG_ROW_BYTES * 3 + 1], text[LOG_ROW_BYTES + 1];
+
+    for (size_t i = 0; i < len; i++) {
+        snprintf(hex + i * 3, 4, "%02x ", data[at + i]);
+        text[i] = (char)(isprint(data[at + i]) ? data[at + i] : '.');
+    }
+    text[len] = '\0';
+    log_debug("  %04zx  %-*s |%s|", at, LOG_ROW_BYTES * 3, hex, text);
+}
+
+static void log_bytes(const struct handler *h, const char *event, const uint8_t *data, size_t len)
+{
+    size_t shown = len < LOG_DUMP_BYTES ? len : LOG_DUMP_BYTES;
+    char detail[64];
+
+    if (!log_wanted(LOG_LEVEL_DEBUG))
+        return;
+    snprintf(detail, sizeof(detail), ": %zu bytes%s", len,
+             shown < len ? ", the first of them" : "");
+    log_event(h, event, detail);
+    for (size_t at = 0; at < shown; at += LOG_ROW_BYTES)
+        log_row(data, at, shown - at < LOG_ROW_BYTES ? shown - at : LOG_ROW_BYTES);
+}
+
+static void log_active(struct handler *h)
+{
+    log_event(h, "active", "");
+    handler_active(h->next);
+}
+
+static void log_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    log_bytes(h, "read", data, len);
+    handler_read(h->next, data, len);
+}
+
+static void log_eof(struct handler *h)
+{
+    log_event(h, "end of file", "");
+    handler_eof(h->next);
+}
+
+static void log_writable(struct handler *h)
+{
+    log_event(h, "writable", "");
+    handler_writable(h->next);
+}
+
+static void log_broken(struct handler *h, int error)
+{
+    log_event(h, "takes no more: ", strerror(-error));
+    handler_broken(h->next, error);
+}
+
+static void log_closed(struct handler *h, int error)
+{
+    log_event(h, "closed: ", error ? strerror(-error) : "no error");
+    handler_closed(h->next, error);
+}
+
+static int log_data_out(struct handler *h, const void *data, size_t len)
+{
+    log_bytes(h, "write", data, len);
+    return handler_write(h, data, len);
+}
+
+static void log_shutdown_write(struct handler *h)
+{
+    log_event(h, "shutdown write", "");
+    handler_shutdown_write(h);
+}
+
+static const struct handler_ops log_handler_ops = {.name = "log",
+                                                   .active = log_active,
+                                                   .read = log_read,
+                                                   .eof = log_eof,
+                                                   .writable = log_writable,
+                                                   .broken = log_broken,
+                                                   .closed = log_closed,
+                                                   .write = log_data_out,
+                                                   .shutdown_write = log_shutdown_write};
+
+void log_handler_add(struct log_handler *h, struct channel *ch, const char *listener,
+                     const struct address *peer)
+{
+    h->listener = listener;
+    h->peer = peer;
+    pipeline_add(&ch->pipeline, &h->handler, &log_handler_ops);
+}

@@ -1,0 +1,415 @@
+/* upstream/balancer: see balancer.h. */
+#include "upstream/balancer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "upstream/balancer_internal.h"
+
+/* One that has just come up is taken this often, and from then on more often. */
+#define BALANCER_WARM_UP_FROM 0.1
+
+static bool balancer_scan(struct balancer_attempt *a, unsigned start);
+
+static bool balancer_first_choose(struct balancer_attempt *a)
+{
+    return balancer_scan(a, a->pool->from);
+}
+
+static const struct balancer_kind_ops balancer_kinds[] = {
+    [BALANCER_ROUND_ROBIN] = {.build = balancer_cycle_build, .choose = balancer_cycle_choose},
+    [BALANCER_LEAST_CONNECTIONS] = {.choose = balancer_least_choose},
+    [BALANCER_RANDOM] = {.build = balancer_cycle_build, .choose = balancer_random_choose},
+    [BALANCER_SOURCE_HASH] = {.build = balancer_ring_build,
+                              .choose = balancer_ring_choose,
+                              .keyed = true},
+    [BALANCER_MAGLEV] = {.build = balancer_maglev_build,
+                         .choose = balancer_maglev_choose,
+                         .keyed = true},
+    [BALANCER_FIRST] = {.choose = balancer_first_choose, .in_order = true},
+};
+
+/* ---- making one ---- */
+
+static int balancer_check(const struct balancer_conf *conf)
+{
+    if (conf->n_endpoints > BALANCER_MAX_ENDPOINTS)
+        return -EINVAL;
+    for (unsigned i = 0; i < conf->n_endpoints; i++)
+        if (conf->endpoints[i]->weight == 0 || conf->endpoints[i]->weight > BALANCER_MAX_WEIGHT)
+            return -EINVAL;
+    return 0;
+}
+
+/* Where an endpoint belongs in the list: the heaviest first, or as it is configured. */
+static unsigned balancer_rank(const struct balancer *b, const struct endpoint *e)
+{
+    return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - e->weight;
+}
+
+/* A counting sort, so that those of one rank keep their order. */
+static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
+{
+    unsigned starts[2][BALANCER_MAX_WEIGHT] = {{0}};
+    unsigned at = 0;
+
+    for (unsigned i = 0; i < conf->n_endpoints; i++)
+        starts[conf->endpoints[i]->backup][balancer_rank(b, conf->endpoints[i])]++;
+    for (unsigned backup = 0; backup < 2; backup++) {
+        b->pools[backup].from = at;
+        for (unsigned rank = 0; rank < BALANCER_MAX_WEIGHT; rank++) {
+            unsigned n = starts[backup][rank];
+
+            starts[backup][rank] = at;
+            at += n;
+        }
+        b->pools[backup].n = at - b->pools[backup].from;
+    }
+    for (unsigned i = 0; i < conf->n_endpoints; i++) {
+        struct endpoint *e = conf->endpoints[i];
+
+        b->list[starts[e->backup][balancer_rank(b, e)]++] = e;
+    }
+    b->n = at;
+    if (b->pools[0].n == 0) { /* all are backups, or there is none */
+        b->pools[0] = b->pools[1];
+        b->pools[1] = (struct balancer_pool){.from = b->n};
+    }
+}
+
+static int balancer_find_runs(const struct balancer *b, struct balancer_pool *pool)
+{
+    unsigned at = pool->from, to = pool->from + pool->n;
+
+    for (unsigned place = at; place < to; place++)
+        pool->n_runs += place == at || b->list[place]->weight != b->list[place - 1]->weight;
+    pool->runs = calloc(pool->n_runs, sizeof(*pool->runs));
+    if (!pool->runs)
+        return -ENOMEM;
+    for (unsigned i = 0; i < pool->n_runs; i++) {
+        struct balancer_run *run = &pool->runs[i];
+
+        *run = (struct balancer_run){.weight = b->list[at]->weight, .from = at};
+        while (at < to && b->list[at]->weight == run->weight)
+            at++;
+        run->to = at;
+    }
+    return 0;
+}
+
+static int balancer_fill(struct balancer *b, const struct balancer_conf *conf)
+{
+    size_t n = conf->n_endpoints > 0 ? conf->n_endpoints : 1; /* calloc() may give NULL for none */
+
+    b->list = calloc(n, sizeof(*b->list));
+    b->loads = calloc(n, sizeof(*b->loads));
+    b->limits = calloc(n, sizeof(*b->limits));
+    if (!b->list || !b->loads || !b->limits)
+        return -ENOMEM;
+    balancer_list(b, conf);
+    for (unsigned place = 0; place < b->n; place++) {
+        const struct endpoint *e = b->list[place];
+
+        b->loads[place] = e->load;
+        b->limits[place] = e->max_connections > 0 ? e->max_connections : UINT32_MAX;
+    }
+    if (b->n > 0)
+        b->group = b->list[0]->group;
+    return 0;
+}
+
+/* The runs and the table of a pool. */
+static int balancer_build_pool(const struct balancer *b, struct balancer_pool *pool)
+{
+    int rc;
+
+    if (pool->n == 0 || b->ops->in_order)
+        return 0;
+    rc = balancer_find_runs(b, pool);
+    return rc == 0 && b->ops->build ? b->ops->build(b, pool) : rc;
+}
+
+int balancer_create(struct balancer **out, const struct balancer_conf *conf)
+{
+    struct balancer *b;
+    int rc = balancer_check(conf);
+
+    MUST((unsigned)conf->kind < ARRAY_LEN(balancer_kinds));
+    if (rc < 0)
+        return rc;
+    b = aligned_alloc(CACHE_LINE_BYTES, sizeof(*b));
+    if (!b)
+        return -ENOMEM;
+    *b = (struct balancer){.ops = &balancer_kinds[conf->kind],
+                           .hash_balance_factor = conf->hash_balance_factor,
+                           .panic_threshold = conf->panic_threshold,
+                           .slow_start_ns = conf->slow_start_ns};
+    rc = balancer_fill(b, conf);
+    for (int i = 0; rc == 0 && i < 2; i++)
+        rc = balancer_build_pool(b, &b->pools[i]);
+    if (rc < 0) {
+        balancer_destroy(b);
+        return rc;
+    }
+    *out = b;
+    return 0;
+}
+
+void balancer_destroy(struct balancer *b)
+{
+    if (!b)
+        return;
+    for (int i = 0; i < 2; i++) {
+        free(b->pools[i].table);
+        free(b->pools[i].points);
+        free(b->pools[i].runs);
+    }
+    free(b->limits);
+    free(b->loads);
+    free(b->list);
+    free(b);
+}
+
+unsigned balancer_divisor(const struct balancer_pool *pool)
+{
+    unsigned divisor = 0;
+
+    for (unsigned i = 0; i < pool->n_runs; i++)
+        for (unsigned rest = pool->runs[i].weight; rest > 0;) {
+            unsigned next = divisor % rest;
+
+            divisor = rest;
+            rest = next;
+        }
+    return divisor;
+}
+
+/* ---- the census, see note: census ---- */
+
+#define BALANCER_CENSUS_TAKEN   1u
+#define BALANCER_CENSUS_BACKUPS 2u
+#define BALANCER_CENSUS_PANICS  4u
+#define BALANCER_CENSUS_WARM_UP 8u
+
+/* 32 bits of changes, 24 of weight (65,535 times 256 is less than 2^24), 8 of the above. */
+static uint64_t balancer_pack(const struct balancer_census *c)
+{
+    unsigned flags = BALANCER_CENSUS_TAKEN;
+
+    flags |= c->first > 0 ? BALANCER_CENSUS_BACKUPS : 0;
+    flags |= c->panics ? BALANCER_CENSUS_PANICS : 0;
+    flags |= c->all_warm_up ? BALANCER_CENSUS_WARM_UP : 0;
+    return (uint64_t)c->changes << 32 | (uint64_t)c->weight << 8 | flags;
+}
+
+static struct balancer_census balancer_unpack(uint64_t word)
+{
+    return (struct balancer_census){.changes = (uint32_t)(word >> 32),
+                                    .weight = (uint32_t)word >> 8,
+                                    .first = (word & BALANCER_CENSUS_BACKUPS) ? 1 : 0,
+                                    .panics = word & BALANCER_CENSUS_PANICS,
+                                    .all_warm_up = word & BALANCER_CENSUS_WARM_UP};
+}
+
+struct balancer_sum {
+    unsigned n;
+    uint32_t weight;
+    unsigned n_steady; /* those that do not warm up */
+};
+
+/* The sum of a pool without those that have a mark of ${unfit}. */
+static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
+{
+    unsigned from = b->pools[pool].from, to = from + b->pools[pool].n;
+    struct balancer_sum sum = {0};
+
+    for (unsigned place = from; place < to; place++) {
+        uint32_t load = balancer_load(b, place);
+
+        if (load & unfit)
+            continue;
+        sum.n++;
+        sum.weight += b->list[place]->weight;
+        sum.n_steady += !(load & ENDPOINT_WARMING);
+    }
+    return sum;
+}
+
+/* Where all are down and backups are fit, those take over, and there is nothing to panic about. */
+static struct balancer_census balancer_count(const struct balancer *b, uint32_t changes)
+{
+    struct balancer_sum present = balancer_sum(b, 0, ENDPOINT_ABSENT);
+    struct balancer_sum fit = balancer_sum(b, 0, ENDPOINT_UNFIT);
+    struct balancer_sum backups = balancer_sum(b, 1, ENDPOINT_UNFIT);
+    struct balancer_census c = {.changes = changes};
+
+    if (fit.n == 0 && backups.n > 0) {
+        c.first = 1;
+        fit = backups;
+    } else if ((uint64_t)fit.n * 100 < (uint64_t)b->panic_threshold * present.n) {
+        c.panics = true;
+        fit = present;
+    }
+    c.weight = fit.weight;
+    c.all_warm_up = fit.n > 0 && fit.n_steady == 0;
+    return c;
+}
+
+static struct balancer_census balancer_census(const struct balancer *b)
+{
+    uint64_t known = atomic_load_explicit(&b->census, memory_order_relaxed);
+    uint32_t changes = atomic_load_explicit(&b->group->changes, memory_order_acquire);
+
+    if ((known & BALANCER_CENSUS_TAKEN) && known >> 32 == changes)
+        return balancer_unpack(known);
+    return balancer_count(b, changes);
+}
+
+bool balancer_panics(const struct balancer *b)
+{
+    return b->n > 0 && balancer_census(b).panics;
+}
+
+/* ---- picking ---- */
+
+uint64_t balancer_random(void)
+{
+    static _Atomic uint64_t threads;
+    static _Thread_local uint64_t state;
+
+    if (state == 0) /* threads begin far from each other */
+        state = hash_mix(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed));
+    return hash_mix(state++);
+}
+
+static bool balancer_was_tried(const struct balancer_walk *walk, unsigned place)
+{
+    for (unsigned i = 0; i < walk->n_tried; i++)
+        if (walk->tried[i] == place)
+            return true;
+    return false;
+}
+
+bool balancer_open(const struct balancer_attempt *a, unsigned place)
+{
+    return !(balancer_load(a->b, place) & a->unfit) && !balancer_was_tried(a->walk, place);
+}
+
+/*
+ * Has ${e}, which warms up, luck? Kinds that go by the key draw by the key as well: so a client that was sent there once
+ * is sent there again, and others join it.
+ */
+static bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
+{
+    /* Acquire: see note: marks in upstream/endpoint.h. */
+    uint32_t load = atomic_load_explicit(e->load, memory_order_acquire);
+    int64_t since_ns = atomic_load_explicit(&e->warming_since_ns, memory_order_relaxed);
+    int64_t passed_ns = clock_now_ns() - since_ns;
+    uint64_t drawn = a->keyed ? hash_mix(a->walk->key + e->hash) : balancer_random();
+    double chance;
+
+    if (!(load & ENDPOINT_WARMING))
+        return true;
+    if (passed_ns >= a->b->slow_start_ns) {
+        endpoint_unmark(e, ENDPOINT_WARMING);
+        return true;
+    }
+    chance = BALANCER_WARM_UP_FROM +
+             (1 - BALANCER_WARM_UP_FROM) * (double)passed_ns / (double)a->b->slow_start_ns;
+    return (double)(drawn >> 11) * 0x1p-53 < chance || !a->lottery;
+}
+
+bool balancer_offer(struct balancer_attempt *a, unsigned place)
+{
+    struct balancer *b = a->b;
+    uint32_t load = balancer_load(b, place);
+    struct endpoint *e;
+
+    if ((load & a->unfit) || balancer_was_tried(a->walk, place))
+        return false;
+    if ((load & ENDPOINT_COUNT_MASK) >= b->limits[place]) {
+        a->busy = true;
+        return false;
+    }
+    e = b->list[place];
+    if ((load & ENDPOINT_WARMING) && !balancer_is_lucky(a, e)) {
+        a->refused = true;
+        return false;
+    }
+    if (endpoint_enter(e) < 0) { /* others were faster */
+        a->busy = true;
+        return false;
+    }
+    a->walk->tried[a->walk->n_tried++] = (uint16_t)place;
+    a->taken = e;
+    return true;
+}
+
+/* Offer every place of the pool once. */
+static bool balancer_scan(struct balancer_attempt *a, unsigned start)
+{
+    unsigned from = a->pool->from, n = a->pool->n;
+
+    for (unsigned i = 0; i < n; i++)
+        if (balancer_offer(a, start + i < from + n ? start + i : start + i - n))
+            return true;
+    return false;
+}
+
+/* As the kind has it; then also those that warm up and had no luck; and in the end whatever there is. */
+static bool balancer_attempt(struct balancer_attempt *a)
+{
+    uint64_t start;
+
+    if (a->b->ops->choose(a))
+        return true;
+    a->lottery = false;
+    if (a->refused && a->b->ops->choose(a))
+        return true;
+    start = a->keyed ? hash_mix(a->walk->key) : balancer_turn(a->b);
+    return balancer_scan(a, a->pool->from + (unsigned)(start % a->pool->n));
+}
+
+void balancer_begin(struct balancer_walk *walk, uint64_t key)
+{
+    walk->key = key;
+    walk->n_tried = 0;
+}
+
+/* Keep ${c} if it is news. */
+static void balancer_remember(struct balancer *b, const struct balancer_census *c)
+{
+    uint64_t packed = balancer_pack(c);
+
+    if (atomic_load_explicit(&b->census, memory_order_relaxed) != packed)
+        atomic_store_explicit(&b->census, packed, memory_order_relaxed);
+}
+
+int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out)
+{
+    struct balancer_census c;
+
+    if (b->n == 0 || walk->n_tried >= BALANCER_TRIES)
+        return -ENOENT;
+    c = balancer_census(b);
+    balancer_remember(b, &c);
+    for (unsigned i = c.first; c.weight > 0 && i < 2 && b->pools[i].n > 0; i++) {
+        struct balancer_attempt a = {.b = b,
+                                     .pool = &b->pools[i],
+                                     .walk = walk,
+                                     .unfit = c.panics ? ENDPOINT_ABSENT : ENDPOINT_UNFIT,
+                                     .weight = i == c.first ? c.weight : 0,
+                                     .keyed = b->ops->keyed,
+                                     .lottery = !c.all_warm_up};
+
+        if (balancer_attempt(&a)) {
+            *out = a.taken;
+            return 0;
+        }
+        if (a.busy)
+            return -EBUSY;
+    }
+    return -ENOENT;
+}

@@ -1,0 +1,112 @@
+/*
+ * upstream/balancer: which endpoint of a group gets the next session, and which one after that failed.
+ *
+ * A balancer is made for one set of endpoints and never changes: a group that gains or loses one gets a new balancer. What
+ * the endpoints are like now (marks, how many sessions) is read at each pick. No lock, no system call, no allocation.
+ *
+ *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
+ *                              ^------- next choice ------- no           (balancer_cycle, _ring, _maglev, ...)
+ *
+ * Backups are picked only when no other endpoint is fit that was not tried; that the others are full is no reason. When too
+ * few are fit (panic) marks other than ABSENT are ignored: to overload the few that are left would only take them down
+ * too. When none is fit and backups are, these take over, and that is no panic.
+ *
+ * One that warms up is taken with a chance that grows from a tenth to all while its slow start lasts, and otherwise as one
+ * that is unfit; but if only such ones are left, or all warm up, as any other. Kinds that go by the key draw by the key, so
+ * that a client that has come to it stays there.
+ */
+#ifndef UPSTREAM_BALANCER_H
+#define UPSTREAM_BALANCER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "upstream/endpoint.h"
+
+#define BALANCER_MAX_WEIGHT    256
+#define BALANCER_MAX_ENDPOINTS 65535
+
+/* The most endpoints that are tried for one session. */
+#define BALANCER_TRIES 16
+
+enum balancer_kind {
+    BALANCER_ROUND_ROBIN,       /* smooth weighted */
+    BALANCER_LEAST_CONNECTIONS, /* fewest sessions for their weight; of equals in turn */
+    BALANCER_RANDOM, /* of two that are drawn by weight the one with fewer sessions for its weight */
+    BALANCER_SOURCE_HASH, /* the client's address on a consistent ring, with bounded load */
+    BALANCER_MAGLEV,      /* the client's address in a Maglev table */
+    BALANCER_FIRST        /* the first that has room */
+};
+
+struct balancer;
+
+struct balancer_conf {
+    enum balancer_kind kind;
+    struct endpoint *const
+        *endpoints; /* of one endpoint_group, in the order of the configuration; copied */
+    unsigned n_endpoints;
+    unsigned
+        hash_balance_factor; /* SOURCE_HASH: percent of its share that an endpoint may have; 0: unbounded */
+    unsigned panic_threshold; /* percent of the non-backups that must be fit; 0: never panic */
+    int64_t slow_start_ns;    /* how long ENDPOINT_WARMING lasts */
+};
+
+/* What one session has tried. */
+struct balancer_walk {
+    uint64_t key; /* SOURCE_HASH and MAGLEV: hash of the client's address */
+    uint16_t n_tried;
+    uint16_t tried[BALANCER_TRIES]; /* places in the balancer's list */
+};
+
+/*
+ * balancer_create(out, conf):
+ * Lay out the tables. When all endpoints are backups they are treated as if none were. No endpoint at all is allowed.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
+ * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, or a weight of 0 or over BALANCER_MAX_WEIGHT); -ENOMEM
+ * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
+ *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
+ */
+int balancer_create(struct balancer **out, const struct balancer_conf *conf) MUST_CHECK;
+
+/*
+ * balancer_destroy(b):
+ * Free it; NULL is allowed.
+ *
+ * Thread: any, when nobody picks any more
+ * Errors: none
+ */
+void balancer_destroy(struct balancer *b);
+
+/*
+ * balancer_begin(walk, key):
+ * Nothing was tried yet.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void balancer_begin(struct balancer_walk *walk, uint64_t key);
+
+/*
+ * balancer_pick(b, walk, out):
+ * The endpoint for the session of ${walk}, one that it has not tried. It is entered (endpoint_enter()) and noted as tried.
+ *
+ * Thread: any
+ * Owns:   the caller calls endpoint_leave() when the session has ended there
+ * Errors: 0; -EBUSY (all that are fit and were not tried have as many sessions as they may have);
+ *         -ENOENT (none is fit that was not tried, or BALANCER_TRIES were tried)
+ */
+int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out) MUST_CHECK;
+
+/*
+ * balancer_panics(b):
+ * Are too few endpoints fit now?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool balancer_panics(const struct balancer *b);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * upstream/balancer_cycle: smooth weighted round robin, laid out once; see balancer.h.
+ *
+ * nginx's rule: each step every endpoint gains its weight, the one that has most gets the turn and pays the sum of all
+ * weights. Those of one weight gain alike, so among them the turn goes round in their order, and only the first of each
+ * run is to be compared: 256 at most, however many endpoints there are.
+ */
+#include "upstream/balancer_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* How far a run is. */
+struct balancer_cycle_head {
+    unsigned place;  /* whose turn it is in the run */
+    uint32_t weight; /* divided by what divides them all */
+    int64_t credit;  /* of that place */
+};
+
+static uint32_t balancer_cycle_begin(struct balancer_cycle_head *heads,
+                                     const struct balancer_pool *pool)
+{
+    unsigned divisor = balancer_divisor(pool);
+    uint32_t total = 0;
+
+    for (unsigned i = 0; i < pool->n_runs; i++) {
+        const struct balancer_run *run = &pool->runs[i];
+
+        heads[i] =
+            (struct balancer_cycle_head){.place = run->from, .weight = run->weight / divisor};
+        total += heads[i].weight * (run->to - run->from);
+    }
+    return total;
+}
+
+/* One step: whose turn it is. Of equals it is the heaviest. */
+static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
+                                    const struct balancer_pool *pool)
+{
+    unsigned best = 0;
+    uint16_t place;
+
+    for (unsigned i = 0; i < pool->n_runs; i++) {
+        heads[i].credit += heads[i].weight;
+        if (heads[i].credit > heads[best].credit)
+            best = i;
+    }
+    place = (uint16_t)heads[best].place++;
+    if (heads[best].place == pool->runs[best].to) { /* now each of the run has paid */
+        heads[best].place = pool->runs[best].from;
+        heads[best].credit -= pool->table_len;
+    }
+    return place;
+}
+
+int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool)
+{
+    struct balancer_cycle_head heads[BALANCER_MAX_WEIGHT];
+
+    (void)b;
+    pool->table_len = balancer_cycle_begin(heads, pool);
+    pool->table = malloc(pool->table_len * sizeof(*pool->table));
+    if (!pool->table)
+        return -ENOMEM;
+    for (uint32_t step = 0; step < pool->table_len; step++)
+        pool->table[step] = balancer_cycle_step(heads, pool);
+    return 0;
+}
+
+/*
+ * The turn of one that is not taken is over, and the next turn is drawn from all: so those that are left share it by their
+ * weights. Where many turns in a row are lost so few are fit that the one with fewest sessions will do.
+ */
+bool balancer_cycle_choose(struct balancer_attempt *a)
+{
+    const struct balancer_pool *pool = a->pool;
+
+    for (int draw = 0; draw < BALANCER_DRAWS; draw++)
+        if (balancer_offer(a, pool->table[balancer_turn(a->b) % pool->table_len]))
+            return true;
+    return balancer_least_choose(a);
+}

@@ -1,0 +1,186 @@
+/*
+ * upstream/balancer_internal: what the kinds of balancer know of one. Private to balancer*.c.
+ *
+ * An endpoint has a place: its index in `list`, where the backups follow the others. The others are one pool and the
+ * backups another, and each pool has its own table. Within a pool those of one weight lie side by side, as one run, the
+ * heaviest first (for FIRST in the order of the configuration instead, and there are no runs). A kind is no more than an
+ * order in which places are offered; whether an offer is taken is decided for all kinds in balancer_offer().
+ *
+ *   place   0              pools[1].from         n
+ *           |   pools[0]   |      pools[1]       |        0 < pools[1].from, unless there is no endpoint at all
+ *
+ * note: census. How much weight is fit, and what follows from that, is worked out when a mark has changed, by whoever
+ * picks next, and kept in one word together with the count of changes it belongs to. Several may do so at the same time,
+ * and one that was slow may store an older one over a newer: that does not match the count, and the next pick works it out
+ * again.
+ */
+#ifndef UPSTREAM_BALANCER_INTERNAL_H
+#define UPSTREAM_BALANCER_INTERNAL_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cache_line.h"
+#include "upstream/balancer.h"
+
+/* How many places are drawn by chance or in turn, and how many by a key, before it is looked at all of them. */
+#define BALANCER_DRAWS 64
+#define BALANCER_STEPS 1024
+
+#define BALANCER_NOWHERE UINT32_MAX
+
+/* The places [from, to), which are all of one weight in their pool, in the order of the configuration. */
+struct balancer_run {
+    unsigned weight;
+    unsigned from;
+    unsigned to;
+};
+
+struct balancer_pool {
+    unsigned from;
+    unsigned n;
+    struct balancer_run *runs;
+    unsigned n_runs; /* 256 at most */
+    /* Places: the cycle of ROUND_ROBIN and RANDOM, the owners of the points of SOURCE_HASH, the table of MAGLEV. */
+    uint16_t *table;
+    uint32_t table_len;
+    uint32_t *points; /* SOURCE_HASH: the upper halves of their hashes, ascending */
+};
+
+struct balancer {
+    const struct balancer_kind_ops *ops;
+    unsigned n;
+    unsigned hash_balance_factor;
+    unsigned panic_threshold;
+    int64_t slow_start_ns;
+
+    /* By place; the loads are those of the endpoints, here so that looking at all of them needs nothing else. */
+    struct endpoint **list;
+    _Atomic uint32_t **loads;
+    uint32_t *limits; /* of sessions */
+
+    struct endpoint_group *group; /* NULL: no endpoint */
+    struct balancer_pool pools[2];
+    _Atomic uint64_t census; /* struct balancer_census, packed; see note: census */
+
+    alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* turns; every pick writes it */
+};
+
+struct balancer_census {
+    uint32_t changes;
+    uint32_t weight; /* of those that may be picked in the first pool; 0: there is none in any */
+    unsigned first;  /* the pool to begin with */
+    bool panics;
+    bool all_warm_up;
+};
+
+/* One balancer_pick() in one pool. */
+struct balancer_attempt {
+    struct balancer *b;
+    const struct balancer_pool *pool;
+    struct balancer_walk *walk;
+    uint32_t unfit;  /* the marks that rule out */
+    uint32_t weight; /* of the pool's that may be picked; 0: not known */
+    bool keyed;      /* the kind goes by the key */
+    bool lottery;    /* those that warm up may be refused */
+    bool refused;    /* one was */
+    bool busy;       /* one that was offered has no room */
+    struct endpoint *taken;
+};
+
+struct balancer_kind_ops {
+    int (*build)(const struct balancer *b, struct balancer_pool *pool); /* NULL: no table */
+    bool (*choose)(struct balancer_attempt *a); /* offer places until one is taken, or enough */
+    bool keyed;
+    bool in_order; /* the list is in the order of the configuration */
+};
+
+/*
+ * balancer_load(b, place):
+ * endpoint_load() of the one that is there.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
+{
+    return atomic_load_explicit(b->loads[place], memory_order_relaxed);
+}
+
+/*
+ * balancer_offer(a, place):
+ * Take ${place} unless it is unfit, was tried, warms up and has bad luck, or is full. True if taken.
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool balancer_offer(struct balancer_attempt *a, unsigned place);
+
+/*
+ * balancer_open(a, place):
+ * Would the marks, and what was tried, let ${place} be taken?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool balancer_open(const struct balancer_attempt *a, unsigned place);
+
+/*
+ * balancer_divisor(pool):
+ * The greatest common divisor of the weights.
+ *
+ * Thread: any
+ * Errors: none
+ */
+unsigned balancer_divisor(const struct balancer_pool *pool);
+
+/*
+ * balancer_random():
+ * 64 bits that differ each time.
+ *
+ * Thread: any
+ * Errors: none
+ */
+uint64_t balancer_random(void);
+
+/*
+ * balancer_turn(b):
+ * 0, 1, 2 ... over all threads.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline uint64_t balancer_turn(struct balancer *b)
+{
+    return atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed);
+}
+
+/*
+ * balancer_cycle_build(b, pool) / balancer_ring_build(b, pool) / balancer_maglev_build(b, pool):
+ * Lay out the table of a pool that is not empty.
+ *
+ * Thread: any
+ * Owns:   the caller frees what is in ${pool}, also after an error
+ * Errors: 0; -ENOMEM
+ */
+int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
+int balancer_ring_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
+int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
+
+/*
+ * balancer_cycle_choose(a) / balancer_random_choose(a) / balancer_least_choose(a) / balancer_ring_choose(a) /
+ * balancer_maglev_choose(a):
+ * The order of each kind; see struct balancer_kind_ops.
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool balancer_cycle_choose(struct balancer_attempt *a);
+bool balancer_random_choose(struct balancer_attempt *a);
+bool balancer_least_choose(struct balancer_attempt *a);
+bool balancer_ring_choose(struct balancer_attempt *a);
+bool balancer_maglev_choose(struct balancer_attempt *a);
+
+#endif

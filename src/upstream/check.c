@@ -1,0 +1,346 @@
+/* upstream/check: see check.h. */
+#include "upstream/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/sock.h"
+
+/* Only when the kernel did not take all at once, and only when no answer is waited for that would tell. */
+#define CHECK_SENT_AGAIN_NS (10 * NS_PER_MS)
+
+static const struct {
+    const char *text;
+    enum check_verdict verdict;
+} check_outcomes[CHECK_OUTCOMES] = {
+    [CHECK_PASSED] = {"passed", CHECK_FOR},
+    [CHECK_REFUSED] = {"connection refused", CHECK_AGAINST},
+    [CHECK_UNREACHABLE] = {"cannot be reached", CHECK_AGAINST},
+    [CHECK_CONNECT_TIMEOUT] = {"timed out connecting", CHECK_AGAINST},
+    [CHECK_RESET] = {"connection reset", CHECK_AGAINST},
+    [CHECK_CLOSED] = {"closed before the answer", CHECK_AGAINST},
+    [CHECK_WRONG_ANSWER] = {"wrong answer", CHECK_AGAINST},
+    [CHECK_ANSWER_TIMEOUT] = {"timed out waiting for the answer", CHECK_AGAINST},
+    [CHECK_NO_PORT] = {"no local port or address to connect from", CHECK_NEITHER},
+    [CHECK_NO_RESOURCES] = {"out of descriptors or memory", CHECK_NEITHER},
+    [CHECK_CANCELLED] = {"cancelled", CHECK_NEITHER},
+};
+
+/* ---- scripts and words ---- */
+
+int check_script_init(struct check_script *s, const struct check_conf *conf)
+{
+    const struct check_bytes *expect = &conf->expect;
+    unsigned m = 0;
+
+    if (conf->send.len > CHECK_BYTES_MAX || expect->len > CHECK_BYTES_MAX)
+        return -EMSGSIZE;
+    if (conf->timeout_ns <= 0)
+        return -EINVAL;
+    memset(s, 0, sizeof(*s));
+    s->conf = *conf;
+    s->conf.connect.sock.unseen = conf->send.len == 0 && expect->len == 0;
+    for (size_t i = 1; i < expect->len; i++) {
+        while (m > 0 && expect->data[m] != expect->data[i])
+            m = s->back[m - 1];
+        if (expect->data[m] == expect->data[i])
+            m++;
+        s->back[i] = (uint16_t)m;
+    }
+    return 0;
+}
+
+enum check_verdict check_verdict(enum check_outcome outcome)
+{
+    return check_outcomes[outcome].verdict;
+}
+
+const char *check_outcome_text(enum check_outcome outcome)
+{
+    return check_outcomes[outcome].text;
+}
+
+/* As it came, for the log makes it visible; with "..." for what is not shown. */
+static void check_quote(char *out, const struct check_result *r)
+{
+    size_t shown = r->answer_bytes < CHECK_SHOWN_BYTES ? r->answer_bytes : CHECK_SHOWN_BYTES;
+
+    *out++ = '\'';
+    for (size_t i = 0; i < shown; i++) {
+        *out++ = r->shown[i] != '\0' ? (char)r->shown[i] : '.';
+    }
+    strcpy(out, shown < r->answer_bytes ? "...'" : "'");
+}
+
+const char *check_describe(char *text, size_t size, const struct check_result *result)
+{
+    char quoted[CHECK_SHOWN_BYTES + sizeof("'...'")];
+    const char *what = check_outcome_text(result->outcome);
+    bool passed = result->outcome == CHECK_PASSED;
+
+    MUST(size >= CHECK_TEXT_BYTES);
+    if (!passed && result->answer_bytes > 0) {
+        check_quote(quoted, result);
+        snprintf(text, size, "%s: %s", what, quoted);
+    } else if (result->outcome == CHECK_UNREACHABLE || result->outcome == CHECK_NO_RESOURCES) {
+        snprintf(text, size, "%s: %s", what, strerror(-result->error));
+    } else {
+        snprintf(text, size, "%s", what);
+    }
+    return text;
+}
+
+/* ---- outcomes ---- */
+
+static enum check_outcome check_outcome_of(int error, enum check_outcome timeout)
+{
+    switch (error) {
+    case -ECONNREFUSED: return CHECK_REFUSED;
+    case -ETIMEDOUT: return timeout;
+    case -EPIPE:
+    case -ECONNRESET: return CHECK_RESET;
+    case -EADDRNOTAVAIL: return CHECK_NO_PORT;
+    default: return sock_error_is_lack(error) ? CHECK_NO_RESOURCES : CHECK_UNREACHABLE;
+    }
+}
+
+/* The descriptor is gone. */
+static void check_finish(struct check *c)
+{
+    c->result.duration_ns = clock_now_ns() - c->began_at_ns;
+    c->state = CHECK_IDLE;
+    c->done(c);
+}
+
+/* End of file, then a reset; see "How it ends" in check.h. The rest is check_on_closed(). */
+static void check_decide(struct check *c, enum check_outcome outcome)
+{
+    if (c->state != CHECK_EXCHANGING)
+        return;
+    c->state = CHECK_ENDING;
+    c->result.outcome = outcome;
+    loop_cancel(c->net->loop, &c->timer);
+    channel_shutdown_write(&c->channel);
+    channel_abort(&c->channel, 0);
+}
+
+/* ---- sending and the answer ---- */
+
+static void check_on_active(struct handler *h)
+{
+    (void)h;
+}
+
+/* Have the expected bytes come? See note: back. */
+static bool check_match(struct check *c, const uint8_t *data, size_t len)
+{
+    const struct check_bytes *expect = &c->script->conf.expect;
+    unsigned m = c->matched;
+
+    for (size_t i = 0; i < len && m < expect->len; i++) {
+        while (m > 0 && expect->data[m] != data[i])
+            m = c->script->back[m - 1];
+        if (expect->data[m] == data[i])
+            m++;
+    }
+    c->matched = m;
+    return m == expect->len;
+}
+
+static void check_note_answer(struct check_result *r, const uint8_t *data, size_t len)
+{
+    if (r->answer_bytes < CHECK_SHOWN_BYTES) {
+        size_t room = CHECK_SHOWN_BYTES - r->answer_bytes;
+
+        memcpy(r->shown + r->answer_bytes, data, len < room ? len : room);
+    }
+    r->answer_bytes += len;
+}
+
+static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct check *c = CONTAINER_OF(h, struct check, tail);
+
+    check_note_answer(&c->result, data, len);
+    if (c->script->conf.expect.len == 0)
+        return; /* the server talks before it has all that we send */
+    if (check_match(c, data, len))
+        check_decide(c, CHECK_PASSED);
+    else if (c->result.answer_bytes >= CHECK_ANSWER_MAX_BYTES)
+        check_decide(c, CHECK_WRONG_ANSWER);
+}
+
+static void check_on_eof(struct handler *h)
+{
+    struct check *c = CONTAINER_OF(h, struct check, tail);
+    bool answered = c->script->conf.expect.len > 0 && c->result.answer_bytes > 0;
+
+    check_decide(c, answered ? CHECK_WRONG_ANSWER : CHECK_CLOSED);
+}
+
+static void check_on_writable(struct handler *h)
+{
+    (void)h; /* so much is never sent that a channel would be unwritable */
+}
+
+/* With an answer to wait for, what the server sent before is still read, and how that ends is the outcome. */
+static void check_on_broken(struct handler *h, int error)
+{
+    struct check *c = CONTAINER_OF(h, struct check, tail);
+
+    if (c->script->conf.expect.len == 0)
+        check_decide(c, error == -EPIPE ? CHECK_CLOSED : CHECK_RESET);
+}
+
+static void check_on_closed(struct handler *h, int error)
+{
+    struct check *c = CONTAINER_OF(h, struct check, tail);
+
+    if (c->state == CHECK_EXCHANGING) {
+        loop_cancel(c->net->loop, &c->timer);
+        c->result.outcome = check_outcome_of(error, CHECK_ANSWER_TIMEOUT);
+        c->result.error = error;
+    }
+    check_finish(c);
+}
+
+static const struct handler_ops check_tail_ops = {.name = "check",
+                                                  .active = check_on_active,
+                                                  .read = check_on_read,
+                                                  .eof = check_on_eof,
+                                                  .writable = check_on_writable,
+                                                  .broken = check_on_broken,
+                                                  .closed = check_on_closed};
+
+/* Nothing is to be expected: the check has passed when the kernel has all that was to be sent. */
+static void check_look_sent(struct check *c)
+{
+    int64_t left_ns = clock_add_ns(c->began_at_ns, c->script->conf.timeout_ns) - clock_now_ns();
+
+    if (channel_ended(&c->channel))
+        return; /* check_on_closed() is to come */
+    if (channel_pending_bytes(&c->channel) == 0)
+        check_decide(c, CHECK_PASSED);
+    else
+        loop_schedule(c->net->loop, &c->timer,
+                      left_ns < CHECK_SENT_AGAIN_NS ? left_ns : CHECK_SENT_AGAIN_NS);
+}
+
+/* Bytes that may yet become the right ones are no wrong answer; they did not come in time. */
+static enum check_outcome check_too_late(const struct check *c)
+{
+    if (c->script->conf.expect.len == 0 || c->result.answer_bytes == 0 || c->matched > 0)
+        return CHECK_ANSWER_TIMEOUT;
+    return CHECK_WRONG_ANSWER;
+}
+
+static void check_run_timer(struct task *t)
+{
+    struct check *c = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct check, timer);
+
+    if (c->script->conf.expect.len > 0 ||
+        clock_now_ns() - c->began_at_ns >= c->script->conf.timeout_ns)
+        check_decide(c, check_too_late(c));
+    else
+        check_look_sent(c);
+}
+
+static void check_drop_timer(struct task *t)
+{
+    (void)t; /* the loop ends: whoever owns the check cancels it */
+}
+
+static const struct task_type check_timer_type = {
+    .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
+
+/* What fails here is told by an event: broken, eof or closed. */
+static void check_send(struct check *c)
+{
+    const struct check_bytes *send = &c->script->conf.send;
+    int rc = send->len > 0 ? channel_write(&c->channel, send->data, send->len) : 0;
+
+    (void)rc;
+}
+
+static void check_exchange(struct check *c, int fd)
+{
+    const struct check_conf *conf = &c->script->conf;
+
+    c->state = CHECK_EXCHANGING;
+    channel_init(&c->channel, c->net, fd);
+    pipeline_init(&c->channel.pipeline, &c->channel, &c->tail, &check_tail_ops);
+    channel_start(&c->channel);
+    check_send(c);
+    if (c->state != CHECK_EXCHANGING)
+        return;
+    if (conf->expect.len == 0)
+        check_look_sent(c);
+    else
+        loop_schedule(c->net->loop, &c->timer,
+                      clock_add_ns(c->began_at_ns, conf->timeout_ns) - clock_now_ns());
+}
+
+/* ---- life ---- */
+
+static void check_on_connected(struct connector *connector, int fd, int error)
+{
+    struct check *c = CONTAINER_OF(connector, struct check, connector);
+    const struct check_conf *conf = &c->script->conf;
+
+    if (error == 0 && (conf->send.len > 0 || conf->expect.len > 0)) {
+        check_exchange(c, fd);
+        return;
+    }
+    if (error == 0) {
+        sock_close_reset(fd);
+    } else {
+        c->result.outcome = check_outcome_of(error, CHECK_CONNECT_TIMEOUT);
+        c->result.error = error;
+    }
+    check_finish(c);
+}
+
+static void check_run_end(struct task *t)
+{
+    check_finish(CONTAINER_OF(t, struct check, end));
+}
+
+static const struct task_type check_end_type = {
+    .name = "check end", .run = check_run_end, .drop = check_run_end};
+
+void check_init(struct check *c, struct netloop *net, check_done *done)
+{
+    *c = (struct check){.net = net, .done = done, .state = CHECK_IDLE};
+    connector_init(&c->connector, net, check_on_connected);
+    timed_init(&c->timer, &check_timer_type);
+    c->end.type = &check_end_type;
+}
+
+void check_start(struct check *c, const struct check_script *script,
+                 const struct address *addresses, unsigned n)
+{
+    const struct check_conf *conf = &script->conf;
+
+    MUST(loop_is_current(c->net->loop) && c->state == CHECK_IDLE);
+    c->script = script;
+    c->state = CHECK_CONNECTING;
+    c->matched = 0;
+    c->result = (struct check_result){.outcome = CHECK_PASSED};
+    c->began_at_ns = clock_now_ns();
+    connector_start(&c->connector, addresses, n, conf->timeout_ns, &conf->connect);
+}
+
+void check_cancel(struct check *c)
+{
+    MUST(loop_is_current(c->net->loop));
+    if (c->state == CHECK_CONNECTING) {
+        connector_cancel(&c->connector);
+        c->state = CHECK_ENDING;
+        loop_reap(c->net->loop, &c->end);
+    }
+    check_decide(c, CHECK_CANCELLED);
+    if (c->state == CHECK_ENDING)
+        c->result.outcome = CHECK_CANCELLED;
+}

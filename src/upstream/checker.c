@@ -1,0 +1,175 @@
+/* upstream/checker: groups, targets, life. See checker.h. */
+#include "upstream/checker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "upstream/checker_internal.h"
+
+/* ---- groups and targets ---- */
+
+static bool checker_is_current(const struct checker *k)
+{
+    return loop_is_current(k->net->loop);
+}
+
+int checker_add(struct checker_target **out, struct checker_group *g,
+                const struct checker_target_conf *conf)
+{
+    struct checker *k = g->checker;
+    struct checker_target *t;
+    int64_t now_ns = clock_now_ns();
+
+    MUST(checker_is_current(k));
+    if (k->stopped)
+        return -ESHUTDOWN;
+    t = calloc(1, sizeof(*t));
+    if (!t)
+        return -ENOMEM;
+    t->group = g;
+    t->conf = *conf;
+    timed_init(&t->timer, &checker_timer_type);
+    list_init(&t->link);
+    list_init(&t->waiting);
+    health_init(&t->health, &g->conf.health, k->conf.seed + k->n_added, now_ns);
+    list_append(&g->targets, &t->link);
+    g->n_targets++;
+    g->n_up++;
+    k->n_targets++;
+    checker_schedule(t, clock_add_ns(now_ns, health_first_ns(&g->conf.health, k->n_added++)));
+    *out = t;
+    return 0;
+}
+
+/* Its timer is not looked after. */
+static void checker_free(struct checker_target *t)
+{
+    struct checker_group *g = t->group;
+
+    checker_unwait(t);
+    list_remove(&t->link);
+    g->n_up -= t->health.is_up;
+    g->n_targets--;
+    g->checker->n_targets--;
+    free(t);
+}
+
+void checker_remove(struct checker_target *t)
+{
+    struct checker *k = t->group->checker;
+
+    MUST(checker_is_current(k));
+    loop_cancel(k->net->loop, &t->timer);
+    if (t->slot) {
+        t->slot->target = NULL;
+        check_cancel(&t->slot->check);
+    }
+    checker_free(t);
+}
+
+void checker_stats(const struct checker_target *t, struct checker_stats *out)
+{
+    MUST(checker_is_current(t->group->checker));
+    *out = t->stats;
+    out->is_up = t->health.is_up;
+    out->since_at_ns = t->health.since_at_ns;
+}
+
+void checker_load(const struct checker *k, struct checker_load *out)
+{
+    MUST(checker_is_current(k));
+    *out = (struct checker_load){
+        .targets = k->n_targets, .under_way = k->under_way, .waiting = k->n_waiting};
+}
+
+int checker_group_open(struct checker_group **out, struct checker *k,
+                       const struct checker_group_conf *conf)
+{
+    struct checker_group *g;
+    int rc;
+
+    MUST(checker_is_current(k));
+    g = calloc(1, sizeof(*g));
+    if (!g)
+        return -ENOMEM;
+    rc = check_script_init(&g->script, &conf->check);
+    if (rc < 0) {
+        free(g);
+        return rc;
+    }
+    g->checker = k;
+    g->conf = *conf;
+    list_init(&g->targets);
+    list_init(&g->link);
+    list_append(&k->groups, &g->link);
+    *out = g;
+    return 0;
+}
+
+void checker_group_close(struct checker_group *g)
+{
+    MUST(checker_is_current(g->checker));
+    list_for_each_safe (node, &g->targets)
+        checker_remove(LIST_ENTRY(node, struct checker_target, link));
+    list_remove(&g->link);
+    free(g);
+}
+
+/* ---- life ---- */
+
+/* The loop begins to shut down. Checks end in the reap step of this turn; their descriptors are closed then. */
+static void checker_run_stop(struct task *task)
+{
+    struct checker *k = CONTAINER_OF(task, struct checker, at_stop);
+
+    k->stopped = true;
+    for (unsigned i = 0; i < k->n_slots; i++)
+        check_cancel(&k->slots[i].check);
+}
+
+static void checker_drop_stop(struct task *task)
+{
+    (void)task; /* the loop never ran, and so there is nothing to end */
+}
+
+static const struct task_type checker_stop_type = {
+    .name = "end health checks", .run = checker_run_stop, .drop = checker_drop_stop};
+
+int checker_create(struct checker **out, struct netloop *net, const struct checker_conf *conf)
+{
+    struct checker *k;
+
+    MUST(conf->max_under_way > 0);
+    k = calloc(1, sizeof(*k) + conf->max_under_way * sizeof(k->slots[0]));
+    if (!k)
+        return -ENOMEM;
+    k->net = net;
+    k->conf = *conf;
+    list_init(&k->groups);
+    list_init(&k->waiting);
+    list_init(&k->free);
+    timed_init(&k->retry, &checker_retry_type);
+    k->at_stop.type = &checker_stop_type;
+    loop_at_stop(net->loop, &k->at_stop);
+    *out = k;
+    return 0;
+}
+
+static void checker_free_group(struct checker_group *g)
+{
+    list_for_each_safe (node, &g->targets)
+        checker_free(LIST_ENTRY(node, struct checker_target, link));
+    list_remove(&g->link);
+    free(g);
+}
+
+void checker_destroy(struct checker *k)
+{
+    if (!k)
+        return;
+    MUST(loop_state(k->net->loop) == LOOP_TERMINATED && k->under_way == 0);
+    list_for_each_safe (node, &k->groups)
+        checker_free_group(LIST_ENTRY(node, struct checker_group, link));
+    free(k);
+}

@@ -1,0 +1,91 @@
+/*
+ * upstream/checker_internal: what the parts of the checker know of each other: checker.c (groups, targets, life) and
+ * checker_run.c (making checks, and what comes of them). Private to them.
+ */
+#ifndef UPSTREAM_CHECKER_INTERNAL_H
+#define UPSTREAM_CHECKER_INTERNAL_H
+
+#include "base/list.h"
+#include "base/log.h"
+#include "upstream/checker.h"
+
+/* Of so many addresses of an endpoint use is made: as many as the resolver gives it. */
+#define CHECKER_ADDRESSES 16
+
+/* Where a check is made. */
+struct checker_slot {
+    struct check check;
+    struct list link; /* while free */
+    struct checker *checker;
+    struct checker_target *target; /* NULL: free, or the target was removed */
+    struct address addresses[CHECKER_ADDRESSES];
+};
+
+struct checker_target {
+    struct timed timer;
+    struct list link;    /* of the group */
+    struct list waiting; /* for a slot */
+    struct checker_group *group;
+    struct checker_slot *slot; /* NULL: no check is under way */
+    struct checker_target_conf conf;
+    struct health health;
+    struct checker_stats stats;
+    int64_t due_at_ns;
+    bool warming;
+};
+
+struct checker_group {
+    struct list link;
+    struct list targets;
+    struct checker *checker;
+    struct checker_group_conf conf;
+    struct check_script script;
+    unsigned n_targets;
+    unsigned n_up;
+};
+
+struct checker {
+    struct netloop *net;
+    struct checker_conf conf;
+    struct list groups;
+    struct list waiting; /* targets, in the order in which they became due */
+    struct list free;    /* slots that were used before */
+    unsigned n_slots;    /* ever used; the memory of the others was not touched yet */
+    unsigned under_way;
+    unsigned n_targets;
+    unsigned n_waiting;
+    uint64_t n_added; /* ever */
+    struct task at_stop;
+    bool stopped;
+    struct timed retry;
+    bool paused;           /* there is a lack of resources */
+    int64_t episode_at_ns; /* since when; 0: there is none */
+    int64_t error_at_ns;   /* when it showed last */
+    unsigned episode_errors;
+    struct log_limit log_limit;
+    struct checker_slot slots[];
+};
+
+/* Of a target's timer: its check is due. Of the checker's: resources may be there again. */
+extern const struct task_type checker_timer_type;
+extern const struct task_type checker_retry_type;
+
+/*
+ * checker_schedule(t, at_ns):
+ * Have ${t}, which neither waits nor is under way, checked at ${at_ns}.
+ *
+ * Thread: loop of the checker
+ * Errors: none
+ */
+void checker_schedule(struct checker_target *t, int64_t at_ns);
+
+/*
+ * checker_unwait(t):
+ * Take ${t} out of those that are due, if it is one of them.
+ *
+ * Thread: loop of the checker, or after it has ended
+ * Errors: none
+ */
+void checker_unwait(struct checker_target *t);
+
+#endif

@@ -1,0 +1,330 @@
+/* upstream/checker_run: making checks, and what comes of them. See checker.h. All of it runs on the checker's loop. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "upstream/checker_internal.h"
+
+/* How long to wait for descriptors, and how long all must go well until that is over: as in net/acceptor. */
+#define CHECKER_PAUSE_NS (100 * NS_PER_MS)
+#define CHECKER_CALM_NS  (1 * NS_PER_S)
+
+/* One line a minute about servers that we have no port left for. */
+#define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
+
+static void checker_feed(struct checker *k);
+
+/* ---- slots and places in the queue ---- */
+
+static void checker_on_done(struct check *c);
+
+static struct checker_slot *checker_take_slot(struct checker *k)
+{
+    struct checker_slot *slot;
+
+    if (!list_empty(&k->free)) {
+        slot = LIST_FIRST(&k->free, struct checker_slot, link);
+        list_remove(&slot->link);
+    } else if (k->n_slots < k->conf.max_under_way) {
+        slot = &k->slots[k->n_slots++];
+        slot->checker = k;
+        list_init(&slot->link);
+        check_init(&slot->check, k->net, checker_on_done);
+    } else {
+        return NULL;
+    }
+    k->under_way++;
+    return slot;
+}
+
+/* The one that was used last is used first: its memory is warm, and seldom used slots are never touched. */
+static void checker_give_slot(struct checker *k, struct checker_slot *slot)
+{
+    slot->target = NULL;
+    list_append(k->free.next, &slot->link);
+    k->under_way--;
+}
+
+/* Behind those that became due earlier. Nearly always that is the end. */
+static void checker_wait(struct checker *k, struct checker_target *t)
+{
+    struct list *at = &k->waiting;
+
+    while (at->prev != &k->waiting &&
+           CONTAINER_OF(at->prev, struct checker_target, waiting)->due_at_ns > t->due_at_ns)
+        at = at->prev;
+    list_append(at, &t->waiting);
+    k->n_waiting++;
+}
+
+void checker_unwait(struct checker_target *t)
+{
+    if (list_empty(&t->waiting))
+        return;
+    list_remove(&t->waiting);
+    t->group->checker->n_waiting--;
+}
+
+void checker_schedule(struct checker_target *t, int64_t at_ns)
+{
+    struct loop *loop = t->group->checker->net->loop;
+    int64_t now_ns = clock_now_ns();
+
+    t->due_at_ns = at_ns > now_ns ? at_ns : now_ns;
+    loop_schedule(loop, &t->timer, t->due_at_ns - now_ns);
+}
+
+/* ---- a check ---- */
+
+static void checker_set_port(struct address *a, unsigned port)
+{
+    if (a->u.sa.sa_family == AF_INET)
+        a->u.in.sin_port = htons((uint16_t)port);
+    else if (a->u.sa.sa_family == AF_INET6)
+        a->u.in6.sin6_port = htons((uint16_t)port);
+}
+
+/* Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers. */
+static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
+{
+    const struct checker_target_conf *conf = &t->conf;
+    struct endpoint_addresses *at = endpoint_use_addresses(conf->endpoint);
+    const struct address *list = conf->address ? conf->address : at ? at->list : NULL;
+    unsigned n = conf->address ? 1 : at ? at->n : 0;
+
+    n = n < CHECKER_ADDRESSES ? n : CHECKER_ADDRESSES;
+    if (n > 0)
+        memcpy(slot->addresses, list, n * sizeof(*list));
+    endpoint_release_addresses(at);
+    for (unsigned i = 0; i < n && conf->port > 0; i++)
+        checker_set_port(&slot->addresses[i], conf->port);
+    return n;
+}
+
+static void checker_begin(struct checker_target *t, struct checker_slot *slot)
+{
+    struct checker *k = slot->checker;
+    unsigned n = checker_addresses(t, slot);
+
+    checker_unwait(t);
+    if (n == 0) { /* it gets no sessions either; the resolver has said so */
+        checker_give_slot(k, slot);
+        checker_schedule(t, clock_add_ns(clock_now_ns(), health_interval_ns(&t->health)));
+        return;
+    }
+    t->slot = slot;
+    slot->target = t;
+    check_start(&slot->check, &t->group->script, slot->addresses, n);
+}
+
+static void checker_feed(struct checker *k)
+{
+    struct checker_slot *slot;
+
+    while (!k->stopped && !k->paused && !list_empty(&k->waiting) &&
+           (slot = checker_take_slot(k)) != NULL)
+        checker_begin(LIST_FIRST(&k->waiting, struct checker_target, waiting), slot);
+}
+
+/* ---- what comes of it ---- */
+
+static void checker_warm(struct checker_target *t, int64_t now_ns)
+{
+    struct endpoint *e = t->conf.endpoint;
+
+    if (t->group->conf.slow_start_ns == 0)
+        return;
+    t->warming = true;
+    atomic_store_explicit(&e->warming_since_ns, now_ns, memory_order_relaxed);
+    (void)endpoint_mark(e, ENDPOINT_WARMING);
+}
+
+/* Somebody else may have had it begin anew since. */
+static void checker_look_warm(struct checker_target *t, int64_t now_ns)
+{
+    struct endpoint *e = t->conf.endpoint;
+
+    if (!t->warming || now_ns - atomic_load_explicit(&e->warming_since_ns, memory_order_relaxed) <
+                           t->group->conf.slow_start_ns)
+        return;
+    t->warming = false;
+    (void)endpoint_unmark(e, ENDPOINT_WARMING);
+}
+
+static void checker_went_down(struct checker_target *t, const struct check_result *result)
+{
+    struct checker_group *g = t->group;
+    const struct checker_group_conf *conf = &g->conf;
+    char text[CHECK_TEXT_BYTES];
+
+    g->n_up--;
+    (void)endpoint_mark(t->conf.endpoint, ENDPOINT_DOWN);
+    log_warning("upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers "
+                "up: %u of %u",
+                conf->name, t->conf.endpoint->name, conf->health.fall,
+                check_describe(text, sizeof(text), result), g->n_up, g->n_targets);
+}
+
+static void checker_came_up(struct checker_target *t, int64_t down_ns, int64_t now_ns)
+{
+    struct checker_group *g = t->group;
+    const struct checker_group_conf *conf = &g->conf;
+
+    g->n_up++;
+    checker_warm(t, now_ns); /* before it gets the first session */
+    (void)endpoint_unmark(t->conf.endpoint, ENDPOINT_DOWN);
+    log_notice("upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
+               "servers up: %u of %u",
+               conf->name, t->conf.endpoint->name, conf->health.rise, (double)down_ns / NS_PER_S,
+               g->n_up, g->n_targets);
+}
+
+/* The target may be gone when this returns. */
+static void checker_tell(struct checker_target *t, enum health_change change,
+                         const struct check_result *result, int64_t since_at_ns)
+{
+    const struct checker_group_conf *conf = &t->group->conf;
+    int64_t now_ns = t->health.since_at_ns;
+
+    if (change == HEALTH_WENT_DOWN)
+        checker_went_down(t, result);
+    else
+        checker_came_up(t, now_ns - since_at_ns, now_ns);
+    if (conf->changed)
+        conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
+}
+
+/* The target may be gone when this returns. */
+static void checker_report(struct checker_target *t, const struct check_result *result,
+                           int64_t began_at_ns)
+{
+    int64_t now_ns = clock_now_ns(), since_at_ns = t->health.since_at_ns;
+    enum health_change change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
+
+    checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
+    checker_look_warm(t, now_ns);
+    if (change != HEALTH_SAME)
+        checker_tell(t, change, result, since_at_ns);
+}
+
+static void checker_pause(struct checker *k, int error)
+{
+    k->error_at_ns = clock_now_ns();
+    if (k->episode_at_ns == 0) {
+        k->episode_at_ns = k->error_at_ns;
+        k->episode_errors = 0;
+        log_warning("health checks: cannot be made: %s; they wait, and servers stay as they are",
+                    strerror(-error));
+    }
+    k->episode_errors++;
+    if (k->paused)
+        return;
+    k->paused = true;
+    loop_cancel(k->net->loop, &k->retry);
+    loop_schedule(k->net->loop, &k->retry, CHECKER_PAUSE_NS);
+}
+
+/* What all servers lack is waited for; a port to connect to this one may be there next time. */
+static void checker_undecided(struct checker_target *t, const struct check_result *result,
+                              int64_t began_at_ns)
+{
+    struct checker *k = t->group->checker;
+    unsigned suppressed;
+
+    t->stats.undecided++;
+    if (result->outcome == CHECK_NO_RESOURCES) {
+        checker_pause(k, result->error);
+        checker_wait(k, t);
+        return;
+    }
+    checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
+    if (log_allowed(&k->log_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
+        log_warning("upstream %s: server %s: cannot be checked: %s; it stays as it is (%u more "
+                    "such lines held back)",
+                    t->group->conf.name, t->conf.endpoint->name,
+                    check_outcome_text(result->outcome), suppressed);
+}
+
+static void checker_log_failure(const struct checker_target *t, const struct check_result *result)
+{
+    char text[CHECK_TEXT_BYTES];
+
+    log_debug("upstream %s: server %s: a check failed after %.3f s: %s", t->group->conf.name,
+              t->conf.endpoint->name, (double)result->duration_ns / NS_PER_S,
+              check_describe(text, sizeof(text), result));
+}
+
+/* The target may be gone when this returns. */
+static void checker_account(struct checker_target *t, const struct check *c)
+{
+    const struct check_result result = c->result;
+    enum check_verdict verdict = check_verdict(result.outcome);
+
+    t->stats.checks++;
+    t->stats.last = result.outcome;
+    t->stats.last_duration_ns = result.duration_ns;
+    if (verdict == CHECK_NEITHER) {
+        checker_undecided(t, &result, c->began_at_ns);
+        return;
+    }
+    if (verdict == CHECK_AGAINST) {
+        t->stats.failed++;
+        checker_log_failure(t, &result);
+    }
+    checker_report(t, &result, c->began_at_ns);
+}
+
+static void checker_on_done(struct check *c)
+{
+    struct checker_slot *slot = CONTAINER_OF(c, struct checker_slot, check);
+    struct checker *k = slot->checker;
+    struct checker_target *t = slot->target;
+
+    checker_give_slot(k, slot);
+    if (t) {
+        t->slot = NULL;
+        if (!k->stopped)
+            checker_account(t, c);
+    }
+    checker_feed(k);
+}
+
+/* ---- timers ---- */
+
+static void checker_run_timer(struct task *task)
+{
+    struct checker_target *t =
+        CONTAINER_OF(CONTAINER_OF(task, struct timed, task), struct checker_target, timer);
+    struct checker *k = t->group->checker;
+
+    MUST(!t->slot && list_empty(&t->waiting));
+    checker_wait(k, t);
+    checker_feed(k);
+}
+
+/* Resources may be there again; or, later, they have been for long enough. */
+static void checker_run_retry(struct task *task)
+{
+    struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timed, task), struct checker, retry);
+
+    if (k->paused) {
+        k->paused = false;
+        loop_schedule(k->net->loop, &k->retry, CHECKER_CALM_NS);
+        checker_feed(k);
+        return;
+    }
+    log_notice("health checks: are made again; it failed for %.1f s, %u times",
+               (double)(k->error_at_ns - k->episode_at_ns) / NS_PER_S, k->episode_errors);
+    k->episode_at_ns = 0;
+}
+
+static void checker_drop_timer(struct task *task)
+{
+    (void)task; /* the loop ends; checker_run_stop() has seen to the rest */
+}
+
+const struct task_type checker_timer_type = {
+    .name = "health check", .run = checker_run_timer, .drop = checker_drop_timer};
+
+const struct task_type checker_retry_type = {
+    .name = "health checks again", .run = checker_run_retry, .drop = checker_drop_timer};

@@ -1,0 +1,139 @@
+/*
+ * upstream/ejection: see ejection.h.
+ *
+ * note: sweep. Who ejects gives the endpoint back as OUT and then lowers `next_return_at_ns` (release), or writes the same
+ * value again; who sweeps raises it (acquire) and then looks at the endpoints. Whichever of the two writes comes first,
+ * either the sweep finds the endpoint OUT, or the lower value comes after it and stays. One that is claimed may be passed
+ * over, since who has claimed it lowers the value after that.
+ */
+#include "upstream/ejection.h"
+
+#include "base/clock.h"
+
+void ejection_group_init(struct ejection_group *g, const struct ejection_conf *conf,
+                         unsigned n_endpoints)
+{
+    g->conf = conf;
+    g->n_endpoints = n_endpoints;
+    atomic_init(&g->n_out, 0);
+    atomic_init(&g->next_return_at_ns, CLOCK_NEVER);
+}
+
+void ejection_worked(struct ejection *x)
+{
+    /* The load keeps the line shared as long as all goes well. */
+    if (atomic_load_explicit(&x->failures, memory_order_relaxed) > 0)
+        atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
+}
+
+static bool ejection_claim(struct ejection *x, enum ejection_state from)
+{
+    int expected = (int)from;
+
+    return atomic_compare_exchange_strong_explicit(&x->state, &expected, EJECTION_CLAIMED,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+static void ejection_give_back(struct ejection *x, enum ejection_state to)
+{
+    atomic_store_explicit(&x->state, (int)to, memory_order_release);
+}
+
+/* How many may be out: the first always, unless max_percent is 0 or there is no other. */
+static unsigned ejection_max_out(const struct ejection_group *g)
+{
+    unsigned max = g->n_endpoints * g->conf->max_percent / 100;
+
+    if (g->n_endpoints < 2 || g->conf->max_percent == 0)
+        return 0;
+    return max > 0 ? max : 1;
+}
+
+static bool ejection_take_place(struct ejection_group *g)
+{
+    if (atomic_fetch_add_explicit(&g->n_out, 1, memory_order_relaxed) < ejection_max_out(g))
+        return true;
+    atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);
+    return false;
+}
+
+/* Even if nothing is to be lowered this writes; see note: sweep. */
+static void ejection_expect_return(struct ejection_group *g, int64_t at_ns)
+{
+    int64_t next_ns = atomic_load_explicit(&g->next_return_at_ns, memory_order_relaxed);
+
+    while (!atomic_compare_exchange_weak_explicit(&g->next_return_at_ns, &next_ns,
+                                                  at_ns < next_ns ? at_ns : next_ns,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+}
+
+static int64_t ejection_time_ns(const struct ejection_conf *conf, unsigned times)
+{
+    int64_t time_ns;
+
+    if (__builtin_mul_overflow(conf->time_ns, (int64_t)times, &time_ns) ||
+        time_ns > conf->time_max_ns)
+        return conf->time_max_ns;
+    return time_ns;
+}
+
+/* ${e}, which was claimed, is out from now on; for how long. */
+static int64_t ejection_let_out(struct ejection_group *g, struct ejection *x, struct endpoint *e,
+                                int64_t now_ns)
+{
+    int64_t time_ns, returns_at_ns;
+
+    if (now_ns - x->returns_at_ns >= g->conf->time_max_ns)
+        x->times = 0; /* it went well long enough */
+    time_ns = ejection_time_ns(g->conf, ++x->times);
+    returns_at_ns = clock_add_ns(now_ns, time_ns);
+    x->returns_at_ns = returns_at_ns;
+    (void)endpoint_mark(e, ENDPOINT_EJECTED);
+    ejection_give_back(x, EJECTION_OUT);
+    ejection_expect_return(g, returns_at_ns);
+    return time_ns;
+}
+
+int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct endpoint *e,
+                        int64_t now_ns, bool others)
+{
+    const struct ejection_conf *conf = g->conf;
+
+    if (conf->failures == 0 ||
+        atomic_fetch_add_explicit(&x->failures, 1, memory_order_relaxed) + 1 < conf->failures)
+        return 0;
+    if (!others || !ejection_claim(x, EJECTION_IN))
+        return 0;
+    if (!ejection_take_place(g)) {
+        ejection_give_back(x, EJECTION_IN); /* the next failure may find room */
+        return 0;
+    }
+    return ejection_let_out(g, x, e, now_ns);
+}
+
+void ejection_sweep_begin(struct ejection_group *g)
+{
+    (void)atomic_exchange_explicit(&g->next_return_at_ns, CLOCK_NEVER, memory_order_acquire);
+}
+
+bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoint *e,
+                     int64_t now_ns)
+{
+    int64_t returns_at_ns;
+
+    if (!ejection_claim(x, EJECTION_OUT))
+        return false;
+    returns_at_ns = x->returns_at_ns;
+    if (returns_at_ns > now_ns) {
+        ejection_give_back(x, EJECTION_OUT);
+        ejection_expect_return(g, returns_at_ns);
+        return false;
+    }
+    /* What failed meanwhile was on its way when it was let out. */
+    atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
+    (void)endpoint_unmark(e, ENDPOINT_EJECTED);
+    atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);
+    ejection_give_back(x, EJECTION_IN);
+    return true;
+}

@@ -1,0 +1,152 @@
+/* upstream/endpoint: see endpoint.h. */
+#include "upstream/endpoint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/grace.h"
+
+/* A compare-and-swap: to add first and take back later would let others find it full that is not. */
+static int endpoint_enter_bounded(struct endpoint *e)
+{
+    uint32_t load = atomic_load_explicit(e->load, memory_order_relaxed);
+
+    do
+        if ((load & ENDPOINT_COUNT_MASK) >= e->max_connections)
+            return -EBUSY;
+    while (!atomic_compare_exchange_weak_explicit(e->load, &load, load + 1, memory_order_acquire,
+                                                  memory_order_relaxed));
+    return 0;
+}
+
+/* Both ways in are an acquire: what made it fit was before endpoint_unmark(), its addresses among it. */
+int endpoint_enter(struct endpoint *e)
+{
+    if (e->max_connections == 0)
+        atomic_fetch_add_explicit(e->load, 1, memory_order_acquire);
+    else if (endpoint_enter_bounded(e) < 0)
+        return -EBUSY;
+    atomic_fetch_add_explicit(&e->group->load, 1, memory_order_relaxed);
+    return 0;
+}
+
+void endpoint_leave(struct endpoint *e)
+{
+    uint32_t load = atomic_fetch_sub_explicit(e->load, 1, memory_order_relaxed);
+
+    MUST((load & ENDPOINT_COUNT_MASK) > 0);
+    atomic_fetch_sub_explicit(&e->group->load, 1, memory_order_relaxed);
+}
+
+/* The marks were ${before} and are ${after}. */
+static bool endpoint_changed(struct endpoint *e, uint32_t before, uint32_t after)
+{
+    if (before == after)
+        return false;
+    atomic_fetch_add_explicit(&e->group->changes, 1, memory_order_release); /* see note: marks */
+    return true;
+}
+
+bool endpoint_mark(struct endpoint *e, enum endpoint_mark mark)
+{
+    uint32_t before = atomic_fetch_or_explicit(e->load, mark, memory_order_release);
+
+    return endpoint_changed(e, before, before | mark);
+}
+
+bool endpoint_unmark(struct endpoint *e, enum endpoint_mark mark)
+{
+    uint32_t before = atomic_fetch_and_explicit(e->load, ~(uint32_t)mark, memory_order_release);
+
+    return endpoint_changed(e, before, before & ~(uint32_t)mark);
+}
+
+static bool endpoint_has_address(const struct endpoint_addresses *at, const struct address *a)
+{
+    for (unsigned i = 0; i < at->n; i++)
+        if (address_equal(&at->list[i], a))
+            return true;
+    return false;
+}
+
+/* No address is twice in either list, so that as many that are all there are all there are. */
+static bool endpoint_is_at(const struct endpoint_addresses *at, const struct address *list,
+                           unsigned n)
+{
+    if (!at || at->n != n)
+        return false;
+    for (unsigned i = 0; i < n; i++)
+        if (!endpoint_has_address(at, &list[i]))
+            return false;
+    return true;
+}
+
+struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e)
+{
+    struct endpoint_addresses *at =
+        atomic_load(&e->addresses); /* see note: grace in engine/grace.h */
+
+    if (at)
+        atomic_fetch_add_explicit(&at->users, 1, memory_order_relaxed);
+    return at;
+}
+
+void endpoint_release_addresses(struct endpoint_addresses *at)
+{
+    /* Acquire and release: the last one frees what all have read. */
+    if (at && atomic_fetch_sub_explicit(&at->users, 1, memory_order_acq_rel) == 1)
+        free(at);
+}
+
+static void endpoint_addresses_unseen(void *cookie)
+{
+    endpoint_release_addresses(cookie);
+}
+
+/* Have ${at} released when none of ${readers} can be about to use it any more. */
+static int endpoint_prepare_grace(struct grace **out, struct loop_group *readers,
+                                  struct endpoint_addresses *at)
+{
+    *out = NULL;
+    if (!at || !readers)
+        return 0;
+    return grace_create(out, readers, endpoint_addresses_unseen, at);
+}
+
+int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
+                           const struct address *list, unsigned n)
+{
+    struct endpoint_addresses *now = atomic_load_explicit(&e->addresses, memory_order_relaxed);
+    struct endpoint_addresses *next;
+    struct grace *grace;
+    int rc;
+
+    MUST(n > 0);
+    if (endpoint_is_at(now, list, n))
+        return 0;
+    rc = endpoint_prepare_grace(&grace, readers, now);
+    if (rc < 0)
+        return rc;
+    next = malloc(sizeof(*next) + n * sizeof(*list));
+    if (!next) {
+        grace_destroy(grace);
+        return -ENOMEM;
+    }
+    atomic_init(&next->users, 1);
+    next->n = n;
+    memcpy(next->list, list, n * sizeof(*list));
+    atomic_store(&e->addresses, next); /* sequentially consistent, for grace_begin() */
+    endpoint_unmark(e, ENDPOINT_ABSENT);
+    if (grace)
+        grace_begin(grace);
+    else
+        endpoint_release_addresses(now);
+    return 1;
+}
+
+void endpoint_close(struct endpoint *e)
+{
+    endpoint_release_addresses(atomic_load(&e->addresses));
+    atomic_store(&e->addresses, NULL);
+}

@@ -1,0 +1,79 @@
+/*
+ * upstream/resolver: finds out where the upstream servers are that are given by a host name.
+ *
+ * Looking a name up blocks, so it is done on an executor, for all names at the same time as far as that has threads; what
+ * is found is put to use on the control loop. A name that cannot be looked up is tried again until it is known, and one
+ * that is known is looked up again every resolve_interval: if that fails, what was known stays. No session ever waits for
+ * a name: a server without one gets none.
+ *
+ *   lookup (executor) -> answer (control loop) -> lookup, after a while
+ */
+#ifndef UPSTREAM_RESOLVER_H
+#define UPSTREAM_RESOLVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "upstream/upstream.h"
+
+struct executor;
+struct resolver;
+
+/* Of so many addresses of a name use is made. */
+#define RESOLVER_ADDRESSES 16
+
+struct resolver_conf {
+    struct executor *executor;
+    struct loop *control;
+    struct upstream **upstreams;
+    unsigned n_upstreams;
+    int64_t retry_ns; /* from the end of a lookup that failed to the next */
+    /* address_resolve(), or what a test has in its place. On a thread of the executor. */
+    int (*lookup)(struct address *out, size_t max, const char *word);
+    /* Would a connection from ${up} to ${a} come in at ${up} again? On a thread of the executor. */
+    bool (*leads_back)(void *cookie, const struct upstream *up, const struct address *a);
+    void *cookie;
+};
+
+/*
+ * resolver_create(out, conf):
+ * Collect the servers of all upstreams whose addresses are not known.
+ *
+ * Thread: before start
+ * Owns:   the caller owns ${out}; ${conf} is copied, what it points at is borrowed
+ * Errors: 0; -ENOMEM
+ */
+int resolver_create(struct resolver **out, const struct resolver_conf *conf) MUST_CHECK;
+
+/*
+ * resolver_names(r):
+ * How many names there are to look up, known or not.
+ *
+ * Thread: any
+ * Errors: none
+ */
+unsigned resolver_names(const struct resolver *r);
+
+/*
+ * resolver_start(r, wait_ns):
+ * Begin to look up all names, and wait until each was answered once, for better or worse, but no longer than
+ * ${wait_ns}. Returns at once when there are no names. What comes of it is logged.
+ *
+ * Thread: main
+ * Units:  ns, for all names together
+ * Errors: 0; as executor_schedule()
+ */
+int resolver_start(struct resolver *r, int64_t wait_ns) MUST_CHECK;
+
+/*
+ * resolver_destroy(r):
+ * Free it; NULL is allowed.
+ *
+ * Thread: after the control loop and the executor have ended, or were never started
+ * Errors: none
+ */
+void resolver_destroy(struct resolver *r);
+
+#endif

@@ -1,0 +1,283 @@
+/* upstream/upstream: see upstream.h. */
+#include "upstream/upstream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cache_line.h"
+#include "base/hash.h"
+#include "engine/loop.h"
+
+/* Room for the name of a group or a server; what does not fit is cut. */
+#define UPSTREAM_NAME_BYTES 64
+
+static int upstream_open_server(struct upstream *up, unsigned i)
+{
+    const struct upstream_server_conf *conf = &up->conf->servers[i];
+    struct upstream_server *server = &up->servers[i];
+
+    server->conf = conf;
+    server->endpoint.name = conf->id;
+    server->endpoint.weight = conf->weight;
+    server->endpoint.max_connections = conf->max_connections;
+    server->endpoint.backup = conf->backup;
+    server->endpoint.hash = hash_stable(conf->id, strlen(conf->id));
+    server->endpoint.load = &up->loads[i];
+    server->endpoint.group = &up->group;
+    atomic_init(&up->loads[i], ENDPOINT_ABSENT);
+    up->bounded |= conf->max_connections > 0;
+    if (conf->n_addresses == 0)
+        return 0;
+    return endpoint_set_addresses(&server->endpoint, NULL, conf->addresses, conf->n_addresses);
+}
+
+static int upstream_open_servers(struct upstream *up)
+{
+    unsigned n = up->conf->n_servers;
+    size_t bytes = (n * sizeof(*up->loads) + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
+
+    up->servers = calloc(n, sizeof(*up->servers));
+    up->loads = aligned_alloc(CACHE_LINE_BYTES, bytes * CACHE_LINE_BYTES);
+    if (!up->servers || !up->loads)
+        return -ENOMEM;
+    for (unsigned i = 0; i < n; i++) {
+        int rc = upstream_open_server(up, i);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int upstream_open_balancer(struct upstream *up)
+{
+    const struct upstream_conf *conf = up->conf;
+    struct endpoint **list = calloc(conf->n_servers, sizeof(struct endpoint *));
+    struct balancer_conf balancer = {.kind = conf->balance,
+                                     .n_endpoints = conf->n_servers,
+                                     .hash_balance_factor = conf->hash_balance_factor,
+                                     .panic_threshold = conf->panic_threshold,
+                                     .slow_start_ns = conf->slow_start_ns};
+    int rc;
+
+    if (!list)
+        return -ENOMEM;
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        list[i] = &up->servers[i].endpoint;
+    balancer.endpoints = list;
+    rc = balancer_create(&up->balancer, &balancer);
+    free(list);
+    if (rc == 0)
+        wait_queue_init(&up->waiting, up->balancer, conf->queue_length, conf->queue_timeout_ns);
+    return rc;
+}
+
+int upstream_create(struct upstream **out, const struct upstream_conf *conf,
+                    struct loop_group *workers)
+{
+    struct upstream *up = calloc(1, sizeof(*up));
+    int rc;
+
+    if (!up)
+        return -ENOMEM;
+    up->conf = conf;
+    up->workers = workers;
+    ejection_group_init(&up->ejection, &conf->ejection, conf->n_servers);
+    rc = upstream_open_servers(up);
+    if (rc == 0)
+        rc = upstream_open_balancer(up);
+    if (rc < 0) {
+        upstream_destroy(up);
+        return rc;
+    }
+    *out = up;
+    return 0;
+}
+
+void upstream_destroy(struct upstream *up)
+{
+    if (!up)
+        return;
+    if (up->balancer)
+        wait_queue_close(&up->waiting);
+    balancer_destroy(up->balancer);
+    for (unsigned i = 0; up->servers && i < up->conf->n_servers; i++)
+        endpoint_close(&up->servers[i].endpoint);
+    free(up->servers);
+    free(up->loads);
+    free(up);
+}
+
+void upstream_serve(struct upstream *up)
+{
+    if (up->bounded)
+        wait_queue_serve(&up->waiting);
+}
+
+/* Servers whose time out is over are back from now on. */
+static void upstream_sweep(struct upstream *up)
+{
+    int64_t now_ns = clock_now_ns();
+
+    if (!ejection_due(&up->ejection, now_ns))
+        return;
+    ejection_sweep_begin(&up->ejection);
+    for (unsigned i = 0; i < up->conf->n_servers; i++) {
+        struct upstream_server *server = &up->servers[i];
+
+        if (ejection_return(&up->ejection, &server->ejection, &server->endpoint, now_ns))
+            log_notice("upstream %s: server %s: is tried again", up->conf->name, server->conf->id);
+    }
+    upstream_serve(up);
+}
+
+/* Whom a newcomer has to stand behind. Where no more may stand he may as well try: there can be room they cannot use. */
+static bool upstream_has_queue(const struct upstream *up)
+{
+    unsigned n = up->bounded ? wait_queue_length(&up->waiting) : 0;
+
+    return n > 0 && n < up->conf->queue_length;
+}
+
+int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstream_server **out)
+{
+    struct endpoint *e;
+    int rc;
+
+    if (ejection_some_out(&up->ejection))
+        upstream_sweep(up);
+    if (upstream_has_queue(up))
+        return -EBUSY;
+    rc = balancer_pick(up->balancer, walk, &e);
+    if (rc == 0)
+        *out = upstream_server_of(e);
+    return rc;
+}
+
+/* ---- who waits while a server is out ---- */
+
+/* The end of a time out, for those who wait: while nobody else comes no pick sees it. */
+struct upstream_return {
+    struct timed timer;
+    struct upstream *upstream;
+};
+
+static struct upstream_return *upstream_return_of(struct task *t)
+{
+    return CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct upstream_return, timer);
+}
+
+static void upstream_run_return(struct task *t)
+{
+    struct upstream_return *r = upstream_return_of(t);
+
+    upstream_sweep(r->upstream);
+    free(r);
+}
+
+static void upstream_drop_return(struct task *t)
+{
+    free(upstream_return_of(t)); /* the end: whoever comes or goes on another loop sees to it */
+}
+
+static const struct task_type upstream_return_type = {
+    .name = "return of a server", .run = upstream_run_return, .drop = upstream_drop_return};
+
+/* Without memory for it the next pick does it. */
+static void upstream_expect_return(struct upstream *up, int64_t out_ns)
+{
+    struct loop *loop = loop_current();
+    struct upstream_return *r = up->bounded && loop ? malloc(sizeof(*r)) : NULL;
+
+    if (!r)
+        return;
+    timed_init(&r->timer, &upstream_return_type);
+    r->upstream = up;
+    loop_schedule(loop, &r->timer, out_ns);
+}
+
+/* Could somebody be sent elsewhere? */
+static bool upstream_has_other(const struct upstream *up, const struct upstream_server *server)
+{
+    for (unsigned i = 0; i < up->conf->n_servers; i++)
+        if (&up->servers[i] != server &&
+            (endpoint_load(&up->servers[i].endpoint) & ENDPOINT_UNFIT) == 0)
+            return true;
+    return false;
+}
+
+static void upstream_failed(struct upstream *up, struct upstream_server *server)
+{
+    int64_t out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint,
+                                     clock_now_ns(), upstream_has_other(up, server));
+
+    if (out_ns == 0)
+        return;
+    log_warning("upstream %s: server %s: is left out for %g s: %u connections in a row failed",
+                up->conf->name, server->conf->id, (double)out_ns / NS_PER_S,
+                up->conf->ejection.failures);
+    upstream_expect_return(up, out_ns);
+}
+
+void upstream_connected(struct upstream *up, struct upstream_server *server)
+{
+    if (!up->conf->ejection.resets)
+        ejection_worked(&server->ejection);
+}
+
+void upstream_leave(struct upstream *up, struct upstream_server *server,
+                    enum upstream_outcome outcome)
+{
+    switch (outcome) {
+    case UPSTREAM_WORKED: ejection_worked(&server->ejection); break;
+    case UPSTREAM_FAILED: upstream_failed(up, server); break;
+    case UPSTREAM_UNKNOWN: break;
+    }
+    endpoint_leave(&server->endpoint);
+    upstream_serve(up);
+}
+
+int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
+                           const struct address *list, unsigned n)
+{
+    int rc = endpoint_set_addresses(&server->endpoint, up->workers, list, n);
+
+    if (rc > 0)
+        upstream_serve(up); /* it may have been the first time that it can be used */
+    return rc;
+}
+
+/* In words, the first that applies. */
+static const char *upstream_state_text(uint32_t load)
+{
+    if (load & ENDPOINT_ABSENT)
+        return "absent";
+    if (load & ENDPOINT_DOWN)
+        return "down";
+    if (load & ENDPOINT_EJECTED)
+        return "ejected";
+    return load & ENDPOINT_WARMING ? "warming" : "up";
+}
+
+void upstream_log_stats(const struct upstream *up)
+{
+    char name[2 * UPSTREAM_NAME_BYTES];
+
+    log_notice("stats upstream %s connections=%u waiting=%u panic=%s", up->conf->name,
+               atomic_load_explicit(&up->group.load, memory_order_relaxed),
+               wait_queue_length(&up->waiting), balancer_panics(up->balancer) ? "yes" : "no");
+    counters_log(&up->counters, "upstream", up->conf->name);
+    for (unsigned i = 0; i < up->conf->n_servers; i++) {
+        const struct upstream_server *server = &up->servers[i];
+        uint32_t load = endpoint_load(&server->endpoint);
+
+        snprintf(name, sizeof(name), "%s/%s", up->conf->name, server->conf->id);
+        log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(load),
+                   load & ENDPOINT_COUNT_MASK);
+        counters_log(&server->counters, "server", name);
+        counters_log_connects(&server->connects, "server", name);
+    }
+}

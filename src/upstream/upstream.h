@@ -1,0 +1,195 @@
+/*
+ * upstream/upstream: a named group of servers that a proxy connects to.
+ *
+ * The group is built once from its configuration and then used by every worker; what changes while they run is all
+ * atomics: what the balancer reads and counts, what is held against a server, and where one with a host name is.
+ *
+ *   upstream_pick -> the session connects, and stays -> upstream_leave, with what became of it
+ */
+#ifndef UPSTREAM_UPSTREAM_H
+#define UPSTREAM_UPSTREAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/must.h"
+#include "net/address.h"
+#include "net/connector.h"
+#include "upstream/balancer.h"
+#include "upstream/check.h"
+#include "traffic/counters.h"
+#include "upstream/ejection.h"
+#include "upstream/endpoint.h"
+#include "upstream/health.h"
+#include "upstream/wait_queue.h"
+
+/* One server line: `server.ID = ADDRESS [weight=N] [max_connections=N] [backup]`. */
+struct upstream_server_conf {
+    const char *id;
+    const char *address_text;  /* as written */
+    struct address *addresses; /* what can be known of it without asking a name service */
+    unsigned n_addresses;      /* 0: a host name */
+    unsigned weight;           /* 1 to 256 */
+    unsigned max_connections;  /* 0: any number */
+    unsigned check_port;       /* 0: the address' */
+    bool backup;
+};
+
+/* What becomes of the sessions at a server that goes down. */
+enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
+
+enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP };
+
+struct upstream_checks_conf {
+    enum upstream_check kind;
+    struct check_conf check;
+    struct health_conf health;
+    enum upstream_on_down on_down;
+    unsigned on_down_rate; /* sessions a second; 0: all at once */
+};
+
+struct upstream_conf {
+    const char *name;
+    struct upstream_server_conf *servers;
+    unsigned n_servers;
+    enum balancer_kind balance;
+    unsigned hash_balance_factor; /* percent; 0: unbounded */
+    unsigned panic_threshold;     /* percent; 0: never */
+    int64_t slow_start_ns;        /* 0: none */
+    int64_t connect_timeout_ns;   /* one deadline for all addresses of a server */
+    struct connector_conf connect;
+    int64_t retry_timeout_ns; /* one deadline for all servers; 0: none */
+    unsigned retries;         /* other servers to try after the first */
+    int64_t idle_timeout_ns;  /* nothing came from the server; 0: none */
+    struct ejection_conf ejection;
+    unsigned queue_length; /* 0: nobody waits */
+    int64_t queue_timeout_ns;
+    struct upstream_checks_conf checks;
+    int64_t resolve_interval_ns; /* 0: what is known stays */
+};
+
+struct upstream_server {
+    const struct upstream_server_conf *conf;
+    struct endpoint endpoint;
+    struct ejection ejection;
+    struct log_limit log_limit;
+    struct counters counters;
+    struct counters_connects connects;
+};
+
+struct upstream {
+    const struct upstream_conf *conf;
+    struct upstream_server
+        *servers; /* conf->n_servers of them, in the order of the configuration */
+    struct loop_group *workers;
+    struct balancer *balancer;
+    struct ejection_group ejection;
+    struct wait_queue waiting;
+    bool bounded;            /* some server has max_connections */
+    _Atomic uint32_t *loads; /* of the servers; see note: load in endpoint.h */
+    struct endpoint_group group;
+    struct log_limit log_limit;
+    struct counters counters;
+};
+
+/* What became of a session at a server. */
+enum upstream_outcome {
+    UPSTREAM_WORKED,
+    UPSTREAM_FAILED, /* no connection; or, if that counts, a reset before the first byte */
+    UPSTREAM_UNKNOWN /* it says nothing about the server, or what it says is known already */
+};
+
+/*
+ * upstream_create(out, conf, workers):
+ * Build the group.
+ *
+ * Thread: before start
+ * Owns:   ${conf}, and the loops that will use the group (NULL: tests), are borrowed and must outlive it
+ * Errors: 0; -ENOMEM
+ */
+int upstream_create(struct upstream **out, const struct upstream_conf *conf,
+                    struct loop_group *workers) MUST_CHECK;
+
+/*
+ * upstream_pick(up, walk, out):
+ * The server for a session, one that ${walk} has not tried.
+ *
+ * Thread: any
+ * Owns:   the caller calls upstream_leave()
+ * Errors: as balancer_pick(); -EBUSY also when others wait in upstream.waiting
+ */
+int upstream_pick(struct upstream *up, struct balancer_walk *walk,
+                  struct upstream_server **out) MUST_CHECK;
+
+/*
+ * upstream_server_of(e):
+ * The server whose endpoint ${e} is.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline struct upstream_server *upstream_server_of(struct endpoint *e)
+{
+    return CONTAINER_OF(e, struct upstream_server, endpoint);
+}
+
+/*
+ * upstream_connected(up, server):
+ * A session is connected to ${server}. Unless resets count as failures this is all that is asked of it.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_connected(struct upstream *up, struct upstream_server *server);
+
+/*
+ * upstream_leave(up, server, outcome):
+ * A session that was sent to ${server} has ended there.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_leave(struct upstream *up, struct upstream_server *server,
+                    enum upstream_outcome outcome);
+
+/*
+ * upstream_serve(up):
+ * One of its servers may have room, or can be used again: whoever waits may go there.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_serve(struct upstream *up);
+
+/*
+ * upstream_log_stats(up):
+ * Write what was counted of the group and of each server to the log, at notice level.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_log_stats(const struct upstream *up);
+
+/*
+ * upstream_set_addresses(up, server, list, n):
+ * endpoint_set_addresses() for ${server}.
+ *
+ * Thread: one at a time for each server
+ * Owns:   ${list} is copied
+ * Errors: as endpoint_set_addresses()
+ */
+int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
+                           const struct address *list, unsigned n) MUST_CHECK;
+
+/*
+ * upstream_destroy(up):
+ * Free the group; NULL is allowed.
+ *
+ * Thread: after the last worker, and whoever looks up names, has ended
+ * Errors: none
+ */
+void upstream_destroy(struct upstream *up);
+
+#endif

@@ -1,0 +1,229 @@
+/* upstream/wait_queue: see wait_queue.h. */
+#include "upstream/wait_queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/loop.h"
+
+/*
+ * It is queued (by its link, under the lock), or on its way to its loop, or neither for the moment in which one of the two
+ * is prepared. `is_left` is its loop's alone.
+ */
+struct wait_ticket {
+    struct task given; /* brings it to its loop, with what follows */
+    struct endpoint *endpoint;
+    int error;
+
+    struct list link;
+    bool is_queued; /* locked */
+    bool is_left;
+    struct wait_queue *queue;
+    struct loop *loop;
+    struct balancer_walk *walk; /* whose use ends with is_left */
+    struct timed timeout;
+    wait_queue_done *done;
+    void *cookie;
+};
+
+void wait_queue_init(struct wait_queue *q, struct balancer *balancer, unsigned max,
+                     int64_t timeout_ns)
+{
+    q->balancer = balancer;
+    q->max = max;
+    q->timeout_ns = timeout_ns;
+    atomic_init(&q->n, 0);
+    lock_init(&q->lock);
+    list_init(&q->tickets);
+}
+
+void wait_queue_close(struct wait_queue *q)
+{
+    MUST(list_empty(&q->tickets));
+    lock_close(&q->lock);
+}
+
+/* Locked. */
+static void wait_queue_remove(struct wait_queue *q, struct wait_ticket *t)
+{
+    list_remove(&t->link);
+    t->is_queued = false;
+    atomic_fetch_sub_explicit(&q->n, 1, memory_order_relaxed);
+}
+
+/* False: the others gave it away first. */
+static bool wait_queue_take_back(struct wait_ticket *t)
+{
+    struct wait_queue *q = t->queue;
+    bool was_queued;
+
+    lock_take(&q->lock);
+    was_queued = t->is_queued;
+    if (was_queued)
+        wait_queue_remove(q, t);
+    lock_release(&q->lock);
+    return was_queued;
+}
+
+/* ---- the loop of the one who waits ---- */
+
+static void wait_queue_free(struct wait_ticket *t)
+{
+    loop_cancel(t->loop, &t->timeout);
+    free(t);
+}
+
+/* Nobody wants what was given any more. */
+static void wait_queue_pass_on(struct wait_ticket *t)
+{
+    struct wait_queue *q = t->queue;
+
+    if (t->endpoint)
+        endpoint_leave(t->endpoint);
+    free(t);
+    wait_queue_serve(q);
+}
+
+static void wait_queue_run_given(struct task *task)
+{
+    struct wait_ticket *t = CONTAINER_OF(task, struct wait_ticket, given);
+    wait_queue_done *done = t->done;
+    struct endpoint *e = t->endpoint;
+    void *cookie = t->cookie;
+    int error = t->error;
+
+    if (t->is_left) {
+        wait_queue_pass_on(t);
+        return;
+    }
+    wait_queue_free(t);
+    done(cookie, e, error);
+}
+
+/* The loop has ended, and before that its sessions left. */
+static void wait_queue_drop_given(struct task *task)
+{
+    wait_queue_pass_on(CONTAINER_OF(task, struct wait_ticket, given));
+}
+
+static const struct task_type wait_queue_given_type = {
+    .name = "place at a server", .run = wait_queue_run_given, .drop = wait_queue_drop_given};
+
+static void wait_queue_run_timeout(struct task *task)
+{
+    struct wait_ticket *t =
+        CONTAINER_OF(CONTAINER_OF(task, struct timed, task), struct wait_ticket, timeout);
+    wait_queue_done *done = t->done;
+    void *cookie = t->cookie;
+
+    if (!wait_queue_take_back(t))
+        return; /* in time after all: it is on its way */
+    free(t);
+    done(cookie, NULL, -ETIMEDOUT);
+}
+
+static void wait_queue_drop_timeout(struct task *t)
+{
+    (void)t; /* the loop ends: its sessions leave */
+}
+
+static const struct task_type wait_queue_timeout_type = {
+    .name = "wait for a server", .run = wait_queue_run_timeout, .drop = wait_queue_drop_timeout};
+
+static bool wait_queue_append(struct wait_queue *q, struct wait_ticket *t)
+{
+    bool has_room;
+
+    lock_take(&q->lock);
+    has_room = wait_queue_length(q) < q->max;
+    if (has_room) {
+        list_append(&q->tickets, &t->link);
+        t->is_queued = true;
+        atomic_fetch_add_explicit(&q->n, 1, memory_order_relaxed);
+    }
+    lock_release(&q->lock);
+    return has_room;
+}
+
+int wait_queue_join(struct wait_queue *q, struct wait_ticket **out, struct balancer_walk *walk,
+                    wait_queue_done *done, void *cookie)
+{
+    struct wait_ticket *t;
+
+    if (wait_queue_length(q) >= q->max)
+        return -ENOBUFS;
+    t = calloc(1, sizeof(*t));
+    if (!t)
+        return -ENOMEM;
+    t->given.type = &wait_queue_given_type;
+    list_init(&t->link);
+    t->queue = q;
+    t->loop = loop_current();
+    t->walk = walk;
+    timed_init(&t->timeout, &wait_queue_timeout_type);
+    t->done = done;
+    t->cookie = cookie;
+    if (!wait_queue_append(q, t)) {
+        free(t);
+        return -ENOBUFS;
+    }
+    *out = t;
+    loop_schedule(t->loop, &t->timeout, q->timeout_ns);
+    wait_queue_serve(q); /* see note: freed or joined */
+    return 0;
+}
+
+void wait_queue_leave(struct wait_ticket *t)
+{
+    MUST(loop_is_current(t->loop));
+    loop_cancel(t->loop, &t->timeout);
+    if (wait_queue_take_back(t))
+        free(t);
+    else
+        t->is_left = true;
+}
+
+/* ---- any thread ---- */
+
+/*
+ * The first in the queue for whom there is a place, with it, or with the reason why he gets none; NULL when all have to
+ * wait. Who has tried some servers in vain waits for the others, and must not keep those behind him from these.
+ */
+static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
+{
+    struct wait_ticket *served = NULL;
+
+    lock_take(&q->lock);
+    list_for_each (link, &q->tickets) {
+        struct wait_ticket *t = LIST_ENTRY(link, struct wait_ticket, link);
+
+        t->error = balancer_pick(q->balancer, t->walk, &t->endpoint);
+        if (t->error != -EBUSY) {
+            wait_queue_remove(q, t);
+            served = t;
+            break;
+        }
+        if (t->walk->n_tried == 0)
+            break; /* where he finds no place nobody does */
+    }
+    lock_release(&q->lock);
+    return served;
+}
+
+void wait_queue_serve(struct wait_queue *q)
+{
+    struct wait_ticket *t;
+
+    atomic_thread_fence(memory_order_seq_cst); /* see note: freed or joined */
+    while (wait_queue_length(q) > 0 && (t = wait_queue_first_served(q))) {
+        if (t->error < 0)
+            t->endpoint = NULL;
+        if (loop_submit(t->loop, LOOP_CONTROL, &t->given) == 0)
+            continue;
+        /* Its loop has ended, and nobody is there to wait. */
+        if (t->endpoint)
+            endpoint_leave(t->endpoint);
+        free(t);
+        atomic_thread_fence(memory_order_seq_cst);
+    }
+}

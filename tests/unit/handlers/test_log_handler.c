@@ -1,0 +1,128 @@
+/* handlers/log_handler: an echo, line by line. */
+#include <unistd.h>
+
+#include "service/echo.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct host host;
+
+static void setup(void)
+{
+    host_open(&host, &echo_ops, NULL);
+    host.service.log_handler = true;
+}
+
+static void teardown(void)
+{
+    host_close(&host);
+}
+
+static void echo_once(const char *text)
+{
+    int client = host_client(&host);
+
+    sockets_say(client, text);
+    sockets_hear(client, text);
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    close(client);
+}
+
+START_TEST(each_event_of_an_echo_is_a_line)
+{
+    log_lines_capture(LOG_LEVEL_DEBUG);
+    echo_once("hello");
+    ck_assert_uint_eq(log_lines_with("listen test: 127.0.0.1:12345 active"), 1);
+    ck_assert_uint_eq(log_lines_with("read: 5 bytes"), 1);
+    ck_assert_uint_eq(log_lines_with("write: 5 bytes"), 1);
+    ck_assert_uint_eq(log_lines_with("end of file"), 1);
+    ck_assert_uint_eq(log_lines_with("shutdown write"), 1);
+    ck_assert_uint_eq(log_lines_with("closed: no error"), 1);
+    ck_assert_uint_eq(log_lines_with("ended: client fin, 5 bytes in, 5 bytes out"), 1);
+}
+END_TEST
+
+START_TEST(bytes_are_shown_as_hex_and_text)
+{
+    log_lines_capture(LOG_LEVEL_DEBUG);
+    echo_once("line 1\nabcdefghijkl"); /* 19: a row of 16 and one of 3 */
+    ck_assert_uint_eq(log_lines_with("  0000  6c 69 6e 65 20 31 0a 61 62 63 64 65 66 67 68 69  "
+                                     "|line 1.abcdefghi|"),
+                      2);
+    ck_assert_uint_eq(log_lines_with("  0010  6a 6b 6c "), 2);
+    ck_assert_uint_eq(log_lines_with("|jkl|"), 2);
+}
+END_TEST
+
+START_TEST(of_a_long_read_only_the_beginning_is_shown)
+{
+    int client;
+
+    log_lines_capture(LOG_LEVEL_DEBUG);
+    client = host_client(&host);
+    sockets_say_pattern(client, 0, 10000);
+    sockets_hear_pattern(client, 0, 10000);
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    ck_assert_uint_ge(log_lines_with("the first of them"), 2);
+    ck_assert_uint_ge(log_lines_with("  00f0  "), 2);
+    ck_assert_uint_eq(log_lines_with("  0100  "), 0);
+}
+END_TEST
+
+START_TEST(a_reset_is_named)
+{
+    int client;
+
+    log_lines_capture(LOG_LEVEL_DEBUG);
+    client = host_client(&host);
+    sockets_reset(client);
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+    ck_assert_uint_eq(log_lines_with("closed: Connection reset by peer"), 1);
+}
+END_TEST
+
+START_TEST(above_debug_nothing_is_written)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    echo_once("hello");
+    ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+START_TEST(a_long_stream_passes_the_handler_unchanged)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    host.service.splice = SPLICE_ON; /* which a handler rules out */
+    for (int i = 0; i < 20; i++) {
+        int client = host_client(&host);
+
+        sockets_say_pattern(client, 0, 100000);
+        sockets_end(client);
+        sockets_hear_pattern(client, 0, 100000);
+        sockets_hear_end(client);
+        close(client);
+    }
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handlers/log_handler");
+    TCase *tc = suite_group(suite, "log handler");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, each_event_of_an_echo_is_a_line);
+    tcase_add_test(tc, bytes_are_shown_as_hex_and_text);
+    tcase_add_test(tc, of_a_long_read_only_the_beginning_is_shown);
+    tcase_add_test(tc, a_reset_is_named);
+    tcase_add_test(tc, above_debug_nothing_is_written);
+    tcase_add_test(tc, a_long_stream_passes_the_handler_unchanged);
+    return suite_run(suite);
+}

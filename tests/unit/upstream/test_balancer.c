@@ -1,0 +1,657 @@
+/* upstream/balancer: what all kinds promise: fit ones only, each once, none over its limit, backups last. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "support/endpoints.h"
+#include "support/suite.h"
+
+#define KINDS (BALANCER_FIRST + 1)
+
+static struct endpoints es;
+static struct balancer *b;
+
+static void teardown(void)
+{
+    balancer_destroy(b);
+    endpoints_close(&es);
+}
+
+static void open_many(enum balancer_kind kind, unsigned n)
+{
+    endpoints_open(&es, n);
+    b = endpoints_balancer(&es, kind);
+}
+
+/* How often each of ${picked} is picked by so many sessions that end at once. */
+static void count(unsigned *picked, unsigned sessions)
+{
+    for (unsigned i = 0; i < sessions; i++) {
+        int at = endpoints_touch(&es, b, hash_mix(i));
+
+        ck_assert_int_ge(at, 0);
+        picked[at]++;
+    }
+}
+
+/* ---- what can be balanced ---- */
+
+START_TEST(without_endpoints_there_is_none)
+{
+    open_many(_i, 0);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
+    ck_assert(!balancer_panics(b));
+}
+END_TEST
+
+START_TEST(one_endpoint_is_the_only_choice)
+{
+    struct balancer_walk walk;
+
+    open_many(_i, 1);
+    for (unsigned i = 0; i < 100; i++)
+        ck_assert_int_eq(endpoints_touch(&es, b, i), 0);
+    balancer_begin(&walk, 7);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+}
+END_TEST
+
+START_TEST(what_cannot_be_balanced_is_refused)
+{
+    endpoints_open(&es, 2);
+    es.conf = (struct balancer_conf){.kind = _i, .endpoints = es.list, .n_endpoints = 2};
+    es.all[1].weight = 0;
+    ck_assert_int_eq(balancer_create(&b, &es.conf), -EINVAL);
+    es.all[1].weight = BALANCER_MAX_WEIGHT + 1;
+    ck_assert_int_eq(balancer_create(&b, &es.conf), -EINVAL);
+    es.all[1].weight = BALANCER_MAX_WEIGHT;
+    es.conf.n_endpoints = BALANCER_MAX_ENDPOINTS + 1;
+    ck_assert_int_eq(balancer_create(&b, &es.conf), -EINVAL);
+    ck_assert_ptr_null(b);
+}
+END_TEST
+
+static const unsigned sizes[] = {1000, BALANCER_MAX_ENDPOINTS};
+
+static void pick_from_many(enum balancer_kind kind, unsigned n)
+{
+    unsigned last = n - 1;
+
+    endpoints_open(&es, n);
+    for (unsigned i = 0; i < n; i++)
+        es.all[i].weight = 1 + i % 3;
+    b = endpoints_balancer(&es, kind);
+    for (unsigned i = 0; i < 2000; i++)
+        ck_assert_int_ge(endpoints_touch(&es, b, i), 0);
+    for (unsigned i = 0; i < last; i++)
+        endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+    for (unsigned i = 0; i < 100; i++)
+        ck_assert_int_eq(endpoints_touch(&es, b, i), (int)last);
+    endpoint_mark(&es.all[last], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_touch(&es, b, 1), -ENOENT);
+}
+
+START_TEST(of_very_many_each_can_be_found)
+{
+    pick_from_many(_i % KINDS, sizes[_i / KINDS]);
+}
+END_TEST
+
+/* Of the kinds whose tables grow with the weights. */
+START_TEST(the_largest_tables_can_be_built)
+{
+    endpoints_open(&es, BALANCER_MAX_ENDPOINTS);
+    for (unsigned i = 0; i < es.n; i++)
+        es.all[i].weight = i % 256 < 2 ? 1 + i % 256 : 256;
+    b = endpoints_balancer(&es, _i == 0 ? BALANCER_ROUND_ROBIN : BALANCER_SOURCE_HASH);
+    for (unsigned i = 0; i < 1000; i++)
+        ck_assert_int_ge(endpoints_touch(&es, b, i), 0);
+}
+END_TEST
+
+/* ---- one session's way ---- */
+
+START_TEST(a_session_tries_each_once_and_then_there_is_none)
+{
+    struct balancer_walk walk;
+
+    open_many(_i % KINDS, 10);
+    for (unsigned key = 0; key < 50; key++) {
+        bool tried[10] = {false};
+
+        balancer_begin(&walk, key);
+        for (int i = 0; i < 10; i++) {
+            int at = endpoints_next(&es, b, &walk);
+
+            ck_assert_int_ge(at, 0);
+            ck_assert(!tried[at]);
+            tried[at] = true;
+            endpoint_leave(&es.all[at]);
+        }
+        ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+        ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    }
+}
+END_TEST
+
+START_TEST(a_session_tries_sixteen_at_most)
+{
+    struct balancer_walk walk;
+
+    open_many(_i, 40);
+    balancer_begin(&walk, 3);
+    for (int i = 0; i < BALANCER_TRIES; i++)
+        ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    ck_assert_uint_eq(es.group.load, BALANCER_TRIES);
+}
+END_TEST
+
+/* ---- marks ---- */
+
+START_TEST(what_is_unfit_is_never_picked)
+{
+    unsigned picked[5] = {0};
+
+    open_many(_i, 5);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[2], ENDPOINT_EJECTED);
+    endpoint_mark(&es.all[4], ENDPOINT_ABSENT);
+    count(picked, 10000);
+    ck_assert_uint_eq(picked[0] + picked[2] + picked[4], 0);
+    ck_assert_uint_gt(picked[1], 0);
+}
+END_TEST
+
+START_TEST(when_none_is_fit_there_is_none_until_one_is)
+{
+    open_many(_i, 3);
+    for (unsigned i = 0; i < 3; i++)
+        endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
+    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), 1);
+}
+END_TEST
+
+/* ---- room ---- */
+
+START_TEST(full_ones_are_passed_over_and_that_all_are_full_is_said)
+{
+    endpoints_open(&es, 3);
+    for (unsigned i = 0; i < 3; i++)
+        es.all[i].max_connections = 2;
+    b = endpoints_balancer(&es, _i);
+    for (unsigned i = 0; i < 6; i++)
+        ck_assert_int_ge(endpoints_pick(&es, b, 9), 0);
+    ck_assert_int_eq(endpoints_pick(&es, b, 9), -EBUSY);
+    ck_assert_uint_eq(es.group.load, 6);
+    endpoint_leave(&es.all[2]);
+    ck_assert_int_eq(endpoints_pick(&es, b, 9), 2);
+}
+END_TEST
+
+START_TEST(busy_is_said_only_for_what_is_fit_and_was_not_tried)
+{
+    struct balancer_walk walk;
+
+    endpoints_open(&es, 2);
+    es.all[0].max_connections = 1;
+    es.all[1].max_connections = 1;
+    b = endpoints_balancer(&es, _i);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    balancer_begin(&walk, 5);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT); /* it was tried */
+    ck_assert_int_eq(endpoints_pick(&es, b, 5), -EBUSY);      /* another session has not tried it */
+    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoint_enter(&es.all[1]), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -EBUSY);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_pick(&es, b, 5), -ENOENT);
+}
+END_TEST
+
+#define THREADS 4
+#define ROUNDS  300
+#define HELD    12 /* times four is more than there is room for */
+#define ROOM    7
+
+static atomic_uint over, refused;
+
+static void *hold_and_leave(void *arg)
+{
+    uint64_t key = (uint64_t)(uintptr_t)arg;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        int held[HELD];
+
+        for (int i = 0; i < HELD; i++) {
+            held[i] = endpoints_pick(&es, b, hash_mix(key++));
+            refused += held[i] == -EBUSY;
+            over += held[i] < 0 && held[i] != -EBUSY;
+            over += held[i] >= 0 && endpoint_active(&es.all[held[i]]) > ROOM;
+        }
+        for (int i = 0; i < HELD; i++)
+            if (held[i] >= 0)
+                endpoint_leave(&es.all[held[i]]);
+    }
+    return NULL;
+}
+
+START_TEST(no_limit_is_ever_exceeded_by_four_threads)
+{
+    pthread_t threads[THREADS];
+
+    endpoints_open(&es, 5);
+    for (unsigned i = 0; i < 5; i++)
+        es.all[i].max_connections = ROOM;
+    b = endpoints_balancer(&es, _i);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, hold_and_leave, (void *)(i << 32));
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(over, 0);
+    ck_assert_uint_eq(es.group.load, 0);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_uint_eq(endpoint_load(&es.all[i]), 0);
+}
+END_TEST
+
+static atomic_bool done;
+
+static void *mark_and_unmark(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 3000; i++) {
+        endpoint_mark(&es.all[i % 4], ENDPOINT_DOWN);
+        endpoint_unmark(&es.all[(i + 1) % 4], ENDPOINT_DOWN);
+    }
+    done = true;
+    return NULL;
+}
+
+static void *pick_until_done(void *arg)
+{
+    (void)arg;
+    for (uint64_t key = 0; !done; key++)
+        over += endpoints_touch(&es, b, hash_mix(key)) < 0; /* the fifth is always fit */
+    return NULL;
+}
+
+START_TEST(while_marks_come_and_go_whatever_is_fit_is_found)
+{
+    pthread_t threads[3];
+
+    open_many(_i, 5);
+    pthread_create(&threads[0], NULL, pick_until_done, NULL);
+    pthread_create(&threads[1], NULL, pick_until_done, NULL);
+    pthread_create(&threads[2], NULL, mark_and_unmark, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(over, 0);
+    ck_assert_uint_eq(es.group.load, 0);
+}
+END_TEST
+
+/* ---- panic ---- */
+
+static void open_with_panic(enum balancer_kind kind, unsigned n, unsigned threshold)
+{
+    endpoints_open(&es, n);
+    es.conf.panic_threshold = threshold;
+    b = endpoints_balancer(&es, kind);
+}
+
+/* Does a session get to each of those that are not ABSENT, and to no other, before there is none? */
+static void expect_walk(unsigned n)
+{
+    struct balancer_walk walk;
+
+    balancer_begin(&walk, 1);
+    for (unsigned i = 0; i < n; i++) {
+        int at = endpoints_next(&es, b, &walk);
+
+        ck_assert_int_ge(at, 0);
+        ck_assert(!(endpoint_load(&es.all[at]) & ENDPOINT_ABSENT));
+        endpoint_leave(&es.all[at]);
+    }
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+}
+
+START_TEST(when_too_few_are_fit_marks_are_ignored)
+{
+    open_with_panic(_i, 10, 50);
+    for (unsigned i = 0; i < 5; i++)
+        endpoint_mark(&es.all[i], i % 2 ? ENDPOINT_DOWN : ENDPOINT_EJECTED);
+    ck_assert(!balancer_panics(b)); /* half is enough */
+    expect_walk(5);
+    endpoint_mark(&es.all[5], ENDPOINT_DOWN);
+    ck_assert(balancer_panics(b));
+    expect_walk(10);
+    endpoint_unmark(&es.all[0], ENDPOINT_EJECTED);
+    ck_assert(!balancer_panics(b));
+    expect_walk(5);
+}
+END_TEST
+
+START_TEST(even_in_panic_nobody_is_sent_to_one_that_leaves)
+{
+    open_with_panic(_i, 4, 100);
+    endpoint_mark(&es.all[0], ENDPOINT_ABSENT);
+    ck_assert(!balancer_panics(b)); /* it is no longer one of them */
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert(balancer_panics(b));
+    expect_walk(3);
+    for (unsigned i = 1; i < 4; i++)
+        endpoint_mark(&es.all[i], ENDPOINT_ABSENT);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_threshold_of_zero_never_panics)
+{
+    open_with_panic(_i, 2, 0);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert(!balancer_panics(b));
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
+}
+END_TEST
+
+/* ---- backups ---- */
+
+/* a and c; b and d are backups. */
+static void open_with_backups(enum balancer_kind kind, unsigned threshold)
+{
+    endpoints_open(&es, 4);
+    es.all[1].backup = true;
+    es.all[3].backup = true;
+    es.all[1].weight = 200;
+    es.conf.panic_threshold = threshold;
+    b = endpoints_balancer(&es, kind);
+}
+
+START_TEST(backups_are_picked_only_when_no_other_is_fit)
+{
+    unsigned picked[4] = {0};
+
+    open_with_backups(_i, 0);
+    count(picked, 1000);
+    ck_assert_uint_eq(picked[1] + picked[3], 0);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    count(picked, 1000);
+    ck_assert_uint_eq(picked[1] + picked[3], 0);
+    endpoint_mark(&es.all[2], ENDPOINT_DOWN);
+    count(picked, 1000);
+    ck_assert_uint_eq(picked[1] + picked[3], 1000);
+    endpoint_unmark(&es.all[0], ENDPOINT_DOWN);
+    count(picked, 1000);
+    ck_assert_uint_eq(picked[1] + picked[3], 1000);
+}
+END_TEST
+
+START_TEST(backups_come_last_for_one_that_tries_all)
+{
+    struct balancer_walk walk;
+
+    open_with_backups(_i, 0);
+    balancer_begin(&walk, 4);
+    for (int i = 0; i < 4; i++) {
+        int at = endpoints_next(&es, b, &walk);
+
+        ck_assert_int_ge(at, 0);
+        ck_assert_int_eq(at % 2, i / 2);
+    }
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+}
+END_TEST
+
+START_TEST(backups_do_not_help_those_that_are_only_busy)
+{
+    open_with_backups(_i, 0);
+    balancer_destroy(b);
+    es.all[0].max_connections = 1;
+    es.all[2].max_connections = 1;
+    b = endpoints_balancer(&es, _i);
+    ck_assert_int_ge(endpoints_pick(&es, b, 1), 0);
+    ck_assert_int_ge(endpoints_pick(&es, b, 1), 0);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -EBUSY);
+}
+END_TEST
+
+START_TEST(backups_that_take_over_are_no_panic)
+{
+    open_with_backups(_i, 50);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[2], ENDPOINT_DOWN);
+    ck_assert(!balancer_panics(b));
+    ck_assert_int_eq(endpoints_touch(&es, b, 1) % 2, 1);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[3], ENDPOINT_DOWN);
+    ck_assert(balancer_panics(b));
+    ck_assert_int_eq(endpoints_touch(&es, b, 1) % 2, 0);
+}
+END_TEST
+
+START_TEST(when_all_are_backups_none_is)
+{
+    endpoints_open(&es, 3);
+    for (unsigned i = 0; i < 3; i++)
+        es.all[i].backup = true;
+    es.conf.panic_threshold = 50;
+    b = endpoints_balancer(&es, _i);
+    ck_assert(!balancer_panics(b));
+    expect_walk(3);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert(balancer_panics(b));
+}
+END_TEST
+
+/* ---- warming up ---- */
+
+#define SLOW_START_NS (1000 * NS_PER_S)
+
+static void warm_up(unsigned i, int64_t for_ns)
+{
+    es.all[i].warming_since_ns = clock_now_ns() - for_ns;
+    endpoint_mark(&es.all[i], ENDPOINT_WARMING);
+}
+
+static void open_warming(enum balancer_kind kind, unsigned n, int64_t for_ns)
+{
+    endpoints_open(&es, n);
+    es.conf.slow_start_ns = SLOW_START_NS;
+    b = endpoints_balancer(&es, kind);
+    warm_up(0, for_ns);
+}
+
+/* Of those kinds that share evenly: in percent of the share of another one. */
+static const struct {
+    int64_t for_ns;
+    unsigned percent;
+} stages[] = {{0, 10}, {SLOW_START_NS / 2, 55}, {SLOW_START_NS * 9 / 10, 91}};
+
+START_TEST(one_that_warms_up_gets_more_and_more_of_its_share)
+{
+    unsigned picked[2] = {0}, percent;
+
+    open_warming(BALANCER_ROUND_ROBIN, 2, stages[_i].for_ns);
+    count(picked, 40000);
+    percent = picked[0] * 100 / picked[1];
+    ck_assert_uint_ge(percent, stages[_i].percent - 4);
+    ck_assert_uint_le(percent, stages[_i].percent + 4);
+    ck_assert_uint_eq(endpoint_load(&es.all[0]), ENDPOINT_WARMING);
+}
+END_TEST
+
+START_TEST(one_that_warms_up_gets_little_in_every_kind)
+{
+    unsigned picked[10] = {0};
+
+    open_warming(_i, 10, 0);
+    count(picked, 20000);
+    ck_assert_uint_lt(picked[0],
+                      20000 * 2 /
+                          10); /* for least connections, one in ten times that it is the least */
+    ck_assert_uint_gt(picked[0], 0);
+}
+END_TEST
+
+/* Empty ones are what least connections wants most, and all the more of them. */
+START_TEST(many_that_warm_up_do_not_get_all_of_it)
+{
+    unsigned picked[20] = {0};
+
+    open_warming(BALANCER_LEAST_CONNECTIONS, 20, 0);
+    for (unsigned i = 1; i < 15; i++)
+        warm_up(i, 0);
+    for (unsigned i = 15; i < 20; i++)
+        for (int j = 0; j < 100; j++)
+            ck_assert_int_eq(endpoint_enter(&es.all[i]), 0);
+    count(picked, 10000);
+    for (unsigned i = 1; i < 15; i++)
+        picked[0] += picked[i];
+    ck_assert_uint_gt(picked[0], 4000); /* 1 - 0.9^8 is 57 % */
+    ck_assert_uint_lt(picked[0], 7000);
+}
+END_TEST
+
+START_TEST(when_its_time_is_over_the_mark_goes)
+{
+    unsigned picked[2] = {0};
+
+    open_warming(_i, 2, SLOW_START_NS + 1);
+    count(picked, 1000);
+    ck_assert_uint_eq(endpoint_load(&es.all[0]), 0);
+    ck_assert_uint_ge(picked[0], 300);
+}
+END_TEST
+
+START_TEST(without_a_slow_start_nothing_warms_up)
+{
+    unsigned picked[2] = {0};
+
+    endpoints_open(&es, 2);
+    b = endpoints_balancer(&es, _i);
+    warm_up(0, 0);
+    count(picked, 1000);
+    ck_assert_uint_eq(endpoint_load(&es.all[0]), 0);
+}
+END_TEST
+
+START_TEST(if_only_those_that_warm_up_are_left_they_are_used)
+{
+    open_warming(_i, 3, 0);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[2], ENDPOINT_DOWN);
+    for (unsigned i = 0; i < 100; i++)
+        ck_assert_int_eq(endpoints_touch(&es, b, i), 0);
+}
+END_TEST
+
+START_TEST(one_that_warms_up_is_used_when_the_others_are_full_or_were_tried)
+{
+    struct balancer_walk walk;
+
+    open_warming(_i, 3, 0);
+    balancer_destroy(b);
+    es.all[1].max_connections = 1;
+    b = endpoints_balancer(&es, _i);
+    ck_assert_int_eq(endpoint_enter(&es.all[1]), 0);
+    for (unsigned key = 0; key < 50; key++) {
+        balancer_begin(&walk, key);
+        ck_assert_int_eq(endpoints_next(&es, b, &walk) + endpoints_next(&es, b, &walk), 0 + 2);
+        ck_assert_int_eq(endpoints_next(&es, b, &walk), -EBUSY);
+    }
+}
+END_TEST
+
+START_TEST(when_all_warm_up_none_has_less_than_another)
+{
+    unsigned picked[3] = {0};
+
+    open_warming(_i, 3, 0);
+    warm_up(1, SLOW_START_NS / 2);
+    warm_up(2, SLOW_START_NS * 9 / 10);
+    count(picked, 6000);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_ge(picked[i], 1500);
+}
+END_TEST
+
+static void add_loop_over_kinds(TCase *tc, const TTest *test)
+{
+    tcase_add_loop_test(tc, test, 0, KINDS);
+}
+
+/* A Maglev table of 6.5 million slots is built in half a second, and under ThreadSanitizer in fifteen. */
+static void add_largest(Suite *suite)
+{
+    TCase *tc = suite_group(suite, "largest");
+
+    tcase_set_timeout(tc, 5 * SUITE_CASE_SECONDS);
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_loop_test(tc, of_very_many_each_can_be_found, 0, 2 * KINDS);
+    tcase_add_loop_test(tc, the_largest_tables_can_be_built, 0, 2);
+}
+
+static void add_marks(Suite *suite)
+{
+    TCase *tc = suite_group(suite, "marks");
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    add_loop_over_kinds(tc, what_is_unfit_is_never_picked);
+    add_loop_over_kinds(tc, when_none_is_fit_there_is_none_until_one_is);
+    add_loop_over_kinds(tc, while_marks_come_and_go_whatever_is_fit_is_found);
+    add_loop_over_kinds(tc, when_too_few_are_fit_marks_are_ignored);
+    add_loop_over_kinds(tc, even_in_panic_nobody_is_sent_to_one_that_leaves);
+    add_loop_over_kinds(tc, a_threshold_of_zero_never_panics);
+    add_loop_over_kinds(tc, backups_are_picked_only_when_no_other_is_fit);
+    add_loop_over_kinds(tc, backups_come_last_for_one_that_tries_all);
+    add_loop_over_kinds(tc, backups_do_not_help_those_that_are_only_busy);
+    add_loop_over_kinds(tc, backups_that_take_over_are_no_panic);
+    add_loop_over_kinds(tc, when_all_are_backups_none_is);
+}
+
+static void add_warming(Suite *suite)
+{
+    TCase *tc = suite_group(suite, "warming up");
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_loop_test(tc, one_that_warms_up_gets_more_and_more_of_its_share, 0,
+                        ARRAY_LEN(stages));
+    tcase_add_loop_test(tc, one_that_warms_up_gets_little_in_every_kind, 0, KINDS);
+    tcase_add_test(tc, many_that_warm_up_do_not_get_all_of_it);
+    tcase_add_loop_test(tc, when_its_time_is_over_the_mark_goes, 0, KINDS);
+    add_loop_over_kinds(tc, without_a_slow_start_nothing_warms_up);
+    add_loop_over_kinds(tc, if_only_those_that_warm_up_are_left_they_are_used);
+    add_loop_over_kinds(tc, one_that_warms_up_is_used_when_the_others_are_full_or_were_tried);
+    tcase_add_loop_test(tc, when_all_warm_up_none_has_less_than_another, 0, BALANCER_FIRST);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/balancer");
+    TCase *tc = suite_group(suite, "picking");
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    add_loop_over_kinds(tc, without_endpoints_there_is_none);
+    add_loop_over_kinds(tc, one_endpoint_is_the_only_choice);
+    add_loop_over_kinds(tc, what_cannot_be_balanced_is_refused);
+    add_loop_over_kinds(tc, a_session_tries_each_once_and_then_there_is_none);
+    add_loop_over_kinds(tc, a_session_tries_sixteen_at_most);
+    add_loop_over_kinds(tc, full_ones_are_passed_over_and_that_all_are_full_is_said);
+    add_loop_over_kinds(tc, busy_is_said_only_for_what_is_fit_and_was_not_tried);
+    add_loop_over_kinds(tc, no_limit_is_ever_exceeded_by_four_threads);
+
+    add_largest(suite);
+    add_marks(suite);
+    add_warming(suite);
+    return suite_run(suite);
+}

@@ -1,0 +1,321 @@
+/* upstream/balancer: where keys belong, and which of them move. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "support/endpoints.h"
+#include "support/suite.h"
+
+#define KEYS 100000
+
+/* The keyed kinds, by the number of a loop test. */
+static const enum balancer_kind kinds[] = {BALANCER_SOURCE_HASH, BALANCER_MAGLEV};
+
+static struct endpoints es;
+static struct balancer *b;
+static int *before, *after; /* whose each key is */
+
+static void setup(void)
+{
+    before = calloc(KEYS, sizeof(*before));
+    after = calloc(KEYS, sizeof(*after));
+}
+
+static void teardown(void)
+{
+    free(before);
+    free(after);
+    balancer_destroy(b);
+    endpoints_close(&es);
+}
+
+static void open_many(enum balancer_kind kind, unsigned n)
+{
+    endpoints_open(&es, n);
+    b = endpoints_balancer(&es, kind);
+}
+
+/* Asserted once and not for each key: check writes down every assertion, which takes longer than a pick. */
+static void look_up(int *owners)
+{
+    unsigned lost = 0;
+
+    for (unsigned i = 0; i < KEYS; i++) {
+        owners[i] = endpoints_touch(&es, b, hash_mix(i));
+        lost += owners[i] < 0;
+    }
+    ck_assert_uint_eq(lost, 0);
+}
+
+static unsigned count_moved(void)
+{
+    unsigned moved = 0;
+
+    for (unsigned i = 0; i < KEYS; i++)
+        moved += before[i] != after[i];
+    return moved;
+}
+
+static void remake(enum balancer_kind kind)
+{
+    balancer_destroy(b);
+    b = endpoints_balancer(&es, kind);
+}
+
+START_TEST(a_key_has_one_endpoint)
+{
+    open_many(kinds[_i], 10);
+    look_up(before);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+}
+END_TEST
+
+START_TEST(after_a_restart_every_key_is_where_it_was)
+{
+    open_many(kinds[_i], 10);
+    look_up(before);
+    remake(kinds[_i]);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+}
+END_TEST
+
+START_TEST(the_order_of_the_configuration_does_not_matter)
+{
+    endpoints_open(&es, 10);
+    for (unsigned i = 0; i < es.n; i++)
+        es.all[i].weight = 1 + i % 3;
+    b = endpoints_balancer(&es, kinds[_i]);
+    look_up(before);
+    for (unsigned i = 0; i < es.n; i++)
+        es.list[i] = &es.all[(7 * i + 3) % es.n];
+    remake(kinds[_i]);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+}
+END_TEST
+
+/* Two processes that agree on the names agree on every key: this value must never change. */
+START_TEST(where_a_key_belongs_is_the_same_for_ever)
+{
+    uint64_t digest = 0;
+
+    open_many(kinds[_i], 10);
+    look_up(before);
+    for (unsigned i = 0; i < KEYS; i++)
+        digest = hash_mix(digest ^ (uint64_t)before[i]);
+    ck_assert_uint_eq(digest,
+                      _i == 0 ? UINT64_C(0x79c595c199d974a4) : UINT64_C(0xc5ee21cc11ecdb91));
+}
+END_TEST
+
+/* ---- one of N goes ---- */
+
+static const unsigned sizes[] = {3, 10, 100};
+
+#define GONE 2
+
+/* Of those that were at [gone, gone + n). */
+static unsigned count_moved_from(unsigned gone, unsigned n)
+{
+    unsigned moved = 0;
+
+    for (unsigned i = 0; i < KEYS; i++)
+        moved += before[i] != after[i] && (unsigned)before[i] - gone < n;
+    return moved;
+}
+
+/* 1.2 / N of all keys at most, and none that was elsewhere. */
+static void expect_only_its_keys_moved(void)
+{
+    ck_assert_uint_eq(count_moved(), count_moved_from(GONE, 1));
+    ck_assert_uint_le(count_moved(), KEYS * 12 / 10 / es.n);
+}
+
+START_TEST(when_one_becomes_unfit_only_its_keys_move_and_they_come_back)
+{
+    open_many(kinds[_i % 2], sizes[_i / 2]);
+    look_up(before);
+    endpoint_mark(&es.all[GONE], ENDPOINT_EJECTED);
+    look_up(after);
+    expect_only_its_keys_moved();
+    endpoint_unmark(&es.all[GONE], ENDPOINT_EJECTED);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+}
+END_TEST
+
+START_TEST(the_keys_of_an_unfit_one_spread_over_all_others)
+{
+    unsigned got[10] = {0}, moved;
+
+    open_many(kinds[_i], 10);
+    look_up(before);
+    endpoint_mark(&es.all[GONE], ENDPOINT_DOWN);
+    look_up(after);
+    moved = count_moved();
+    for (unsigned i = 0; i < KEYS; i++)
+        if (before[i] != after[i])
+            got[after[i]]++;
+    for (unsigned i = 0; i < 10; i++)
+        if (i != GONE) {
+            ck_assert_uint_gt(got[i], moved / 9 / 2);
+            ck_assert_uint_lt(got[i], moved / 9 * 2);
+        }
+}
+END_TEST
+
+/* As a reload does it: a balancer without it. Of the others the ring moves no key, and Maglev more the more there are. */
+START_TEST(when_one_is_removed_hardly_more_than_its_keys_move)
+{
+    open_many(kinds[_i % 2], sizes[_i / 2]);
+    look_up(before);
+    es.list[GONE] = es.list[--es.n];
+    remake(kinds[_i % 2]);
+    look_up(after);
+    es.n++;
+    if (kinds[_i % 2] == BALANCER_SOURCE_HASH)
+        expect_only_its_keys_moved();
+    else
+        ck_assert_uint_le(count_moved(), KEYS * (es.n <= 10 ? 12 : 18) / 10 / es.n);
+}
+END_TEST
+
+/* Half of a hundred, one after the other: each key moves only when the one it is at goes. */
+START_TEST(of_many_that_become_unfit_each_moves_only_its_own_keys)
+{
+    open_many(kinds[_i], 100);
+    look_up(before);
+    for (unsigned gone = 0; gone < 50; gone += 5) {
+        for (unsigned i = 0; i < 5; i++)
+            endpoint_mark(&es.all[gone + i], ENDPOINT_DOWN);
+        look_up(after);
+        ck_assert_uint_eq(count_moved(), count_moved_from(gone, 5));
+        memcpy(before, after, KEYS * sizeof(*before));
+    }
+}
+END_TEST
+
+START_TEST(a_key_that_came_to_one_that_warms_up_stays_there)
+{
+    unsigned at[3] = {0};
+
+    endpoints_open(&es, 4);
+    es.conf.slow_start_ns = INT64_C(1000000000000);
+    b = endpoints_balancer(&es, kinds[_i]);
+    endpoint_mark(&es.all[GONE], ENDPOINT_WARMING);
+    for (int stage = 0; stage < 3; stage++) {
+        es.all[GONE].warming_since_ns = clock_now_ns() - stage * es.conf.slow_start_ns / 3;
+        look_up(after);
+        for (unsigned i = 0; i < KEYS; i++)
+            at[stage] += after[i] == GONE;
+        if (stage > 0)
+            ck_assert_uint_eq(count_moved_from(GONE, 1), 0);
+        memcpy(before, after, KEYS * sizeof(*before));
+    }
+    ck_assert_uint_gt(at[1], 2 * at[0]);
+    ck_assert_uint_gt(at[2], at[1] * 3 / 2);
+}
+END_TEST
+
+/* ---- bounded load ---- */
+
+/* Of so many percent of its share. */
+static void expect_bounded(unsigned percent, unsigned sessions)
+{
+    unsigned total = 0;
+
+    for (unsigned i = 0; i < es.n; i++)
+        total += es.all[i].weight;
+    for (unsigned i = 0; i < es.n; i++) {
+        unsigned most = percent * sessions * es.all[i].weight / (100 * total) + 1;
+
+        ck_assert_uint_le(endpoint_active(&es.all[i]), most);
+    }
+}
+
+START_TEST(no_endpoint_is_sent_more_than_the_factor_allows)
+{
+    endpoints_open(&es, 10);
+    for (unsigned i = 0; i < es.n; i++)
+        es.all[i].weight = 1 + i % 4;
+    es.conf.hash_balance_factor = 125;
+    b = endpoints_balancer(&es, BALANCER_SOURCE_HASH);
+    for (unsigned i = 1; i <= 5000;
+         i++) { /* a few keys only, so that most would be at a few endpoints */
+        ck_assert_int_ge(endpoints_pick(&es, b, hash_mix(i % 7)), 0);
+        expect_bounded(125, i);
+    }
+}
+END_TEST
+
+START_TEST(what_an_unfit_one_cannot_take_raises_the_bound_of_the_others)
+{
+    open_many(BALANCER_SOURCE_HASH, 4);
+    es.conf.hash_balance_factor = 100;
+    remake(BALANCER_SOURCE_HASH);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    for (unsigned i = 0; i < 300; i++)
+        ck_assert_int_ge(endpoints_pick(&es, b, 1), 0);
+    for (unsigned i = 1; i < 4; i++)
+        ck_assert_uint_eq(endpoint_active(&es.all[i]), 100);
+}
+END_TEST
+
+START_TEST(below_the_bound_a_key_stays_at_its_endpoint)
+{
+    int owner;
+
+    open_many(BALANCER_SOURCE_HASH, 10);
+    look_up(before);
+    es.conf.hash_balance_factor = 150;
+    remake(BALANCER_SOURCE_HASH);
+    for (unsigned i = 0; i < es.n; i++)
+        for (int j = 0; j < 100; j++)
+            ck_assert_int_eq(endpoint_enter(&es.all[i]), 0);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+    owner = before[0];
+    for (int j = 0; j < 60; j++)
+        ck_assert_int_eq(endpoint_enter(&es.all[owner]), 0);
+    ck_assert_int_ne(endpoints_touch(&es, b, hash_mix(0)), owner);
+}
+END_TEST
+
+START_TEST(without_a_factor_a_key_stays_whatever_the_load_is)
+{
+    int owner;
+
+    open_many(BALANCER_SOURCE_HASH, 10);
+    owner = endpoints_touch(&es, b, 1);
+    for (unsigned i = 0; i < 1000; i++)
+        ck_assert_int_eq(endpoints_pick(&es, b, 1), owner);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/balancer_keys");
+    TCase *tc = suite_group(suite, "keys");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_key_has_one_endpoint, 0, 2);
+    tcase_add_loop_test(tc, after_a_restart_every_key_is_where_it_was, 0, 2);
+    tcase_add_loop_test(tc, the_order_of_the_configuration_does_not_matter, 0, 2);
+    tcase_add_loop_test(tc, where_a_key_belongs_is_the_same_for_ever, 0, 2);
+    tcase_add_loop_test(tc, when_one_becomes_unfit_only_its_keys_move_and_they_come_back, 0, 6);
+    tcase_add_loop_test(tc, the_keys_of_an_unfit_one_spread_over_all_others, 0, 2);
+    tcase_add_loop_test(tc, when_one_is_removed_hardly_more_than_its_keys_move, 0, 6);
+    tcase_add_loop_test(tc, of_many_that_become_unfit_each_moves_only_its_own_keys, 0, 2);
+    tcase_add_loop_test(tc, a_key_that_came_to_one_that_warms_up_stays_there, 0, 2);
+
+    tc = suite_group(suite, "bounded load");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, no_endpoint_is_sent_more_than_the_factor_allows);
+    tcase_add_test(tc, what_an_unfit_one_cannot_take_raises_the_bound_of_the_others);
+    tcase_add_test(tc, below_the_bound_a_key_stays_at_its_endpoint);
+    tcase_add_test(tc, without_a_factor_a_key_stays_whatever_the_load_is);
+    return suite_run(suite);
+}

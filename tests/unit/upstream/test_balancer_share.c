@@ -1,0 +1,449 @@
+/* upstream/balancer: who gets how much, kind by kind. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "support/endpoints.h"
+#include "support/suite.h"
+
+#define THREADS    4
+#define PICKS_EACH 100000
+#define MAX_SHOWN  8
+
+static struct endpoints es;
+static struct balancer *b;
+
+static void open_with(enum balancer_kind kind, const unsigned *weights, unsigned n)
+{
+    endpoints_open(&es, n);
+    endpoints_weights(&es, weights);
+    b = endpoints_balancer(&es, kind);
+}
+
+static void teardown(void)
+{
+    balancer_destroy(b);
+    endpoints_close(&es);
+}
+
+static void expect_picks(const char *letters)
+{
+    for (; *letters; letters++)
+        ck_assert_int_eq('a' + endpoints_touch(&es, b, 0), *letters);
+}
+
+/* ---- many threads ---- */
+
+struct counter {
+    pthread_t thread;
+    uint64_t first_key;
+    unsigned picked[MAX_SHOWN];
+};
+
+static void *pick_many(void *arg)
+{
+    struct counter *c = arg;
+
+    for (uint64_t i = 0; i < PICKS_EACH; i++)
+        c->picked[endpoints_touch(&es, b, hash_mix(c->first_key + i))]++;
+    return NULL;
+}
+
+/* The picks of four threads, 100,000 each, every one with another key. */
+static void count_picks(unsigned *picked)
+{
+    struct counter counters[THREADS] = {0};
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        counters[i].first_key = (uint64_t)i * PICKS_EACH;
+        pthread_create(&counters[i].thread, NULL, pick_many, &counters[i]);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(counters[i].thread, NULL);
+        for (unsigned j = 0; j < es.n; j++)
+            picked[j] += counters[i].picked[j];
+    }
+}
+
+/* Each has its share, give or take so much of all picks. */
+static void expect_shares(const unsigned *weights, const unsigned *picked, double tolerance)
+{
+    unsigned total = 0, all = 0;
+
+    for (unsigned i = 0; i < es.n; i++) {
+        total += weights[i];
+        all += picked[i];
+    }
+    for (unsigned i = 0; i < es.n; i++) {
+        double share = (double)picked[i] / all, expected = (double)weights[i] / total;
+
+        ck_assert_double_le(share, expected + tolerance);
+        ck_assert_double_ge(share, expected - tolerance);
+    }
+}
+
+/* ---- round robin ---- */
+
+START_TEST(equal_endpoints_take_turns)
+{
+    open_with(BALANCER_ROUND_ROBIN, (unsigned[]){1, 1, 1}, 3);
+    expect_picks("abcabcabc");
+}
+END_TEST
+
+START_TEST(a_weight_of_two_is_spread_and_not_in_a_row)
+{
+    open_with(BALANCER_ROUND_ROBIN, (unsigned[]){2, 1}, 2);
+    expect_picks("abaaba");
+}
+END_TEST
+
+START_TEST(the_order_of_five_one_one_is_nginxs)
+{
+    open_with(BALANCER_ROUND_ROBIN, (unsigned[]){5, 1, 1}, 3);
+    expect_picks("aabacaaaabacaa");
+}
+END_TEST
+
+/* nginx's rule as it is written, over 40 endpoints with the heaviest first. */
+START_TEST(the_order_is_nginxs_whatever_the_weights_are)
+{
+    enum { N = 40 };
+    unsigned weights[N];
+    int credit[N] = {0}, total = 0;
+
+    for (unsigned i = 0; i < N; i++) {
+        weights[i] = 12 - i * 12 / N + (unsigned)_i;
+        total += (int)weights[i];
+    }
+    open_with(BALANCER_ROUND_ROBIN, weights, N);
+    for (int step = 0; step < 3 * total; step++) {
+        unsigned best = 0;
+
+        for (unsigned i = 0; i < N; i++) {
+            credit[i] += (int)weights[i];
+            if (credit[i] > credit[best])
+                best = i;
+        }
+        credit[best] -= total;
+        ck_assert_int_eq(endpoints_touch(&es, b, 0), (int)best);
+    }
+}
+END_TEST
+
+START_TEST(over_a_cycle_each_endpoint_gets_exactly_its_weight)
+{
+    static const unsigned weights[] = {3, 256, 97, 1};
+    unsigned picked[4] = {0};
+
+    open_with(BALANCER_ROUND_ROBIN, weights, 4);
+    for (unsigned i = 0; i < 3 * (256 + 3 + 97 + 1); i++)
+        picked[endpoints_touch(&es, b, 0)]++;
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_uint_eq(picked[i], 3 * weights[i]);
+}
+END_TEST
+
+START_TEST(four_threads_together_keep_the_turns_exact)
+{
+    static const unsigned weights[] = {4, 3, 2, 1};
+    unsigned picked[4] = {0};
+
+    open_with(BALANCER_ROUND_ROBIN, weights, 4);
+    count_picks(picked);
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_uint_eq(picked[i], THREADS * PICKS_EACH / 10 * weights[i]);
+}
+END_TEST
+
+START_TEST(the_turns_of_an_unfit_one_go_to_all_others_by_weight)
+{
+    unsigned picked[4] = {0};
+
+    open_with(BALANCER_ROUND_ROBIN, (unsigned[]){6, 3, 1, 1}, 4);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    for (unsigned i = 0; i < 5000; i++)
+        picked[endpoints_touch(&es, b, 0)]++;
+    ck_assert_uint_eq(picked[0], 0);
+    ck_assert_uint_eq(picked[1], 3000);
+    ck_assert_uint_eq(picked[2], 1000);
+    ck_assert_uint_eq(picked[3], 1000);
+}
+END_TEST
+
+START_TEST(two_that_are_left_of_a_thousand_share_what_there_is)
+{
+    endpoints_open(&es, 1000);
+    b = endpoints_balancer(&es, _i);
+    for (unsigned i = 0; i < 1000; i++)
+        if (i != 500 && i != 501) /* side by side */
+            endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+    for (unsigned i = 0; i < 2000; i++)
+        ck_assert_int_ge(endpoints_pick(&es, b, i), 0);
+    ck_assert_uint_ge(endpoint_active(&es.all[500]), 800);
+    ck_assert_uint_ge(endpoint_active(&es.all[501]), 800);
+}
+END_TEST
+
+/* ---- random ---- */
+
+START_TEST(random_follows_the_weights)
+{
+    static const unsigned weights[] = {1, 2, 3, 4};
+    unsigned picked[4] = {0};
+
+    open_with(BALANCER_RANDOM, weights, 4);
+    for (uint64_t i = 0; i < PICKS_EACH; i++)
+        picked[endpoints_touch(&es, b, 0)]++;
+    expect_shares(weights, picked, 0.01);
+}
+END_TEST
+
+START_TEST(random_takes_the_less_busy_of_two)
+{
+    unsigned picked[2] = {0};
+
+    open_with(BALANCER_RANDOM, (unsigned[]){1, 1}, 2);
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(endpoint_enter(&es.all[0]), 0);
+    for (int i = 0; i < 20000; i++)
+        picked[endpoints_touch(&es, b, 0)]++;
+    ck_assert_uint_gt(picked[0], 4000); /* a quarter: only when it is drawn twice */
+    ck_assert_uint_lt(picked[0], 6000);
+}
+END_TEST
+
+static void *hold_many(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 10000; i++)
+        if (endpoints_pick(&es, b, 0) < 0)
+            abort();
+    return NULL;
+}
+
+static void hold_from_four_threads(void)
+{
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, hold_many, NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* Sessions that stay, for one that ends while its thread does not run counts against its endpoint all the time. */
+START_TEST(random_follows_the_weights_with_four_threads)
+{
+    static const unsigned weights[] = {1, 2, 3, 4};
+    unsigned active[4];
+
+    open_with(BALANCER_RANDOM, weights, 4);
+    hold_from_four_threads();
+    for (unsigned i = 0; i < 4; i++)
+        active[i] = endpoint_active(&es.all[i]);
+    expect_shares(weights, active, 0.01);
+}
+END_TEST
+
+/* ---- least connections ---- */
+
+START_TEST(least_connections_fills_the_emptiest)
+{
+    open_with(BALANCER_LEAST_CONNECTIONS, (unsigned[]){1, 1, 1}, 3);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(endpoint_enter(&es.all[0]), 0);
+        ck_assert_int_eq(endpoint_enter(&es.all[2]), 0);
+    }
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(endpoints_pick(&es, b, 0), 1);
+}
+END_TEST
+
+START_TEST(least_connections_lets_equals_take_turns)
+{
+    open_with(BALANCER_LEAST_CONNECTIONS, (unsigned[]){1, 1, 1}, 3);
+    expect_picks("abcabcabc");
+}
+END_TEST
+
+START_TEST(least_connections_holds_sessions_in_proportion)
+{
+    static const unsigned weights[] = {7, 3, 25, 1, 100, 3};
+    unsigned total = 0;
+
+    open_with(BALANCER_LEAST_CONNECTIONS, weights, 6);
+    for (unsigned i = 0; i < 6; i++)
+        total += weights[i];
+    for (unsigned i = 0; i < 20 * total; i++)
+        ck_assert_int_ge(endpoints_pick(&es, b, 0), 0);
+    for (unsigned i = 0; i < 6; i++)
+        ck_assert_uint_eq(endpoint_active(&es.all[i]), 20 * weights[i]);
+}
+END_TEST
+
+/* Every pick is what one finds who looks at all of them, with loads and weights of all sorts. */
+START_TEST(least_connections_is_never_beaten)
+{
+    enum { N = 300 };
+
+    endpoints_open(&es, N);
+    for (unsigned i = 0; i < N; i++) {
+        es.all[i].weight = 1 + (unsigned)(hash_mix(i) % 20);
+        es.all[i].max_connections = (unsigned)(hash_mix(i) >> 32) % 5 == 0 ? 30 : 0;
+        es.loads[i] = (uint32_t)(hash_mix(i * 7) % 200);
+        if (hash_mix(i * 11) % 4 == 0)
+            endpoint_mark(&es.all[i], ENDPOINT_EJECTED);
+    }
+    b = endpoints_balancer(&es, BALANCER_LEAST_CONNECTIONS);
+    for (unsigned round = 0; round < 2000; round++) {
+        uint64_t least = UINT64_MAX; /* sessions times what all weights divide */
+        int picked;
+
+        for (unsigned i = 0; i < N; i++) {
+            uint64_t cost =
+                (endpoint_active(&es.all[i]) + 1) * UINT64_C(232792560) / es.all[i].weight;
+            bool full = es.all[i].max_connections > 0 &&
+                        endpoint_active(&es.all[i]) >= es.all[i].max_connections;
+
+            if (!full && !(endpoint_load(&es.all[i]) & ENDPOINT_UNFIT) && cost < least)
+                least = cost;
+        }
+        picked = endpoints_pick(&es, b, 0);
+        ck_assert_int_ge(picked, 0);
+        ck_assert_uint_eq(
+            endpoint_active(&es.all[picked]) * UINT64_C(232792560) / es.all[picked].weight, least);
+    }
+}
+END_TEST
+
+/* Two that look at the same time may take the same one: so they differ by no more than there are threads. */
+START_TEST(least_connections_stays_level_with_four_threads)
+{
+    unsigned least = UINT32_MAX, most = 0;
+
+    open_with(BALANCER_LEAST_CONNECTIONS, (unsigned[]){1, 1, 1, 1, 1, 1, 1}, 7);
+    hold_from_four_threads();
+    for (unsigned i = 0; i < es.n; i++) {
+        unsigned active = endpoint_active(&es.all[i]);
+
+        least = active < least ? active : least;
+        most = active > most ? active : most;
+    }
+    ck_assert_uint_le(most - least, THREADS);
+}
+END_TEST
+
+/* ---- by key ---- */
+
+START_TEST(source_hash_follows_the_weights_within_5_percent)
+{
+    static const unsigned weights[] = {1, 2, 3, 4};
+    unsigned picked[4] = {0};
+
+    open_with(BALANCER_SOURCE_HASH, weights, 4);
+    count_picks(picked);
+    expect_shares(weights, picked, 0.05);
+}
+END_TEST
+
+START_TEST(maglev_follows_the_weights_within_1_percent)
+{
+    static const unsigned weights[] = {1, 2, 3, 4};
+    unsigned picked[4] = {0};
+
+    open_with(BALANCER_MAGLEV, weights, 4);
+    count_picks(picked);
+    expect_shares(weights, picked, 0.01);
+}
+END_TEST
+
+/* The 256 points of each leave a standard deviation of a sixteenth of its share: six of them are no accident. */
+START_TEST(source_hash_gives_none_of_fifty_half_as_much_again)
+{
+    enum { N = 50, KEYS = 100000 };
+    unsigned picked[N] = {0};
+
+    endpoints_open(&es, N);
+    b = endpoints_balancer(&es, BALANCER_SOURCE_HASH);
+    for (uint64_t i = 0; i < KEYS; i++)
+        picked[endpoints_touch(&es, b, i)]++;
+    for (unsigned i = 0; i < N; i++) {
+        ck_assert_uint_gt(picked[i], KEYS / N * 10 / 16);
+        ck_assert_uint_lt(picked[i], KEYS / N * 22 / 16);
+    }
+}
+END_TEST
+
+START_TEST(maglev_gives_each_of_a_thousand_its_hundred_slots)
+{
+    enum { N = 1000, KEYS = 1000000 };
+    unsigned *picked = calloc(N, sizeof(*picked));
+
+    endpoints_open(&es, N);
+    b = endpoints_balancer(&es, BALANCER_MAGLEV);
+    for (uint64_t i = 0; i < KEYS; i++)
+        picked[endpoints_touch(&es, b, i)]++;
+    for (unsigned i = 0; i < N;
+         i++) { /* a thousand keys each, give or take their square root, five times */
+        ck_assert_uint_gt(picked[i], KEYS / N - 160);
+        ck_assert_uint_lt(picked[i], KEYS / N + 160);
+    }
+    free(picked);
+}
+END_TEST
+
+/* ---- first ---- */
+
+START_TEST(first_fills_them_in_the_order_of_the_configuration)
+{
+    endpoints_open(&es, 3);
+    endpoints_weights(&es, (unsigned[]){1, 9, 5});
+    for (unsigned i = 0; i < 3; i++)
+        es.all[i].max_connections = 2;
+    b = endpoints_balancer(&es, BALANCER_FIRST);
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(endpoints_pick(&es, b, 0), i / 2);
+    ck_assert_int_eq(endpoints_pick(&es, b, 0), -EBUSY);
+    endpoint_leave(&es.all[1]);
+    ck_assert_int_eq(endpoints_pick(&es, b, 0), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/balancer_share");
+    TCase *tc = suite_group(suite, "turns");
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_test(tc, equal_endpoints_take_turns);
+    tcase_add_test(tc, a_weight_of_two_is_spread_and_not_in_a_row);
+    tcase_add_test(tc, the_order_of_five_one_one_is_nginxs);
+    tcase_add_loop_test(tc, the_order_is_nginxs_whatever_the_weights_are, 0, 4);
+    tcase_add_test(tc, over_a_cycle_each_endpoint_gets_exactly_its_weight);
+    tcase_add_test(tc, four_threads_together_keep_the_turns_exact);
+    tcase_add_test(tc, the_turns_of_an_unfit_one_go_to_all_others_by_weight);
+    tcase_add_loop_test(tc, two_that_are_left_of_a_thousand_share_what_there_is,
+                        BALANCER_ROUND_ROBIN, BALANCER_FIRST);
+
+    tc = suite_group(suite, "load");
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_test(tc, random_follows_the_weights);
+    tcase_add_test(tc, random_takes_the_less_busy_of_two);
+    tcase_add_test(tc, random_follows_the_weights_with_four_threads);
+    tcase_add_test(tc, least_connections_fills_the_emptiest);
+    tcase_add_test(tc, least_connections_lets_equals_take_turns);
+    tcase_add_test(tc, least_connections_holds_sessions_in_proportion);
+    tcase_add_test(tc, least_connections_is_never_beaten);
+    tcase_add_test(tc, least_connections_stays_level_with_four_threads);
+    tcase_add_test(tc, first_fills_them_in_the_order_of_the_configuration);
+
+    tc = suite_group(suite, "keys");
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_test(tc, source_hash_follows_the_weights_within_5_percent);
+    tcase_add_test(tc, maglev_follows_the_weights_within_1_percent);
+    tcase_add_test(tc, source_hash_gives_none_of_fifty_half_as_much_again);
+    tcase_add_test(tc, maglev_gives_each_of_a_thousand_its_hundred_slots);
+    return suite_run(suite);
+}

@@ -1,0 +1,950 @@
+/* upstream/checker: which server is looked at when, what is made of it, and that nothing is left when it ends. */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "upstream/checker.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define ENDPOINTS   1000
+#define INTERVAL_NS (20 * NS_PER_MS)
+#define LATER_NS    (1000 * NS_PER_S)
+
+static struct loop *loop;
+static struct netloop *net;
+static struct checker *checker;
+static struct checker_conf conf;
+static struct checker_group_conf group_conf;
+static struct checker_group *group;
+static struct checker_target_conf target_conf;
+static struct checker_target *targets[ENDPOINTS];
+static struct endpoint endpoints[ENDPOINTS];
+static _Atomic uint32_t loads[ENDPOINTS];
+static struct endpoint_group group_of_all;
+static unsigned before;
+
+/* ---- what the kernel is asked for ---- */
+
+#define CONNECTS 20000
+
+static struct {
+    unsigned host; /* the last number of an IPv4 address */
+    unsigned port;
+    int64_t at_ns;
+} connects[CONNECTS];
+static atomic_uint n_connects, most_under_way;
+static atomic_int connect_error;
+static atomic_uint connect_error_port; /* 0: any */
+
+static bool fails(unsigned port)
+{
+    unsigned only = atomic_load(&connect_error_port);
+
+    return atomic_load(&connect_error) != 0 && (only == 0 || only == port);
+}
+
+/* Every check connects once, on the loop. */
+int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+    int (*next)(int, __CONST_SOCKADDR_ARG, socklen_t) = dlsym(RTLD_NEXT, "connect");
+    unsigned n = atomic_load(&n_connects), port;
+    struct sockaddr_in in;
+    struct checker_load load;
+
+    if (!loop || !loop_is_current(loop))
+        return next(fd, addr, len);
+    memcpy(&in, (const void *)addr.__sockaddr__, sizeof(in));
+    port = in.sin_family == AF_INET ? ntohs(in.sin_port) : 0;
+    if (n < CONNECTS) {
+        connects[n].host = ntohl(in.sin_addr.s_addr) & 0xff;
+        connects[n].port = port;
+        connects[n].at_ns = clock_now_ns();
+        atomic_store(&n_connects, n + 1);
+    }
+    checker_load(checker, &load);
+    if (load.under_way > atomic_load(&most_under_way))
+        atomic_store(&most_under_way, load.under_way);
+    if (!fails(port))
+        return next(fd, addr, len);
+    errno = atomic_load(&connect_error);
+    return -1;
+}
+
+static unsigned port_of(const struct address *a)
+{
+    return ntohs(a->u.in.sin_port);
+}
+
+/* How often ${port} was connected to. */
+static unsigned connects_to(unsigned port)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < atomic_load(&n_connects); i++)
+        n += connects[i].port == port;
+    return n;
+}
+
+/* ---- the checker, on its loop ---- */
+
+static atomic_uint n_changes;
+static struct {
+    struct endpoint *endpoint;
+    bool is_up;
+} changes[100];
+static atomic_bool remove_when_changed;
+
+static void on_changed(void *cookie, struct endpoint *e, bool is_up)
+{
+    unsigned n = atomic_load(&n_changes);
+
+    ck_assert_ptr_eq(cookie, &group_conf);
+    ck_assert(loop_is_current(loop));
+    ck_assert_uint_lt(n, ARRAY_LEN(changes));
+    changes[n].endpoint = e;
+    changes[n].is_up = is_up;
+    if (atomic_load(&remove_when_changed))
+        checker_remove(targets[e - endpoints]);
+    atomic_store(&n_changes, n + 1);
+}
+
+static void do_create(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(checker_create(&checker, net, &conf), 0);
+}
+
+static void do_open(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(checker_group_open(&group, checker, &group_conf), 0);
+}
+
+static void do_close(void *arg)
+{
+    (void)arg;
+    checker_group_close(group);
+}
+
+static void do_add(void *arg)
+{
+    unsigned *n = arg;
+
+    target_conf.endpoint = &endpoints[*n];
+    ck_assert_int_eq(checker_add(&targets[*n], group, &target_conf), 0);
+}
+
+static void do_add_all(void *arg)
+{
+    unsigned *n = arg;
+
+    for (unsigned i = 0; i < *n; i++)
+        do_add(&i);
+}
+
+static void do_remove(void *arg)
+{
+    unsigned *n = arg;
+
+    checker_remove(targets[*n]);
+}
+
+static void do_load(void *arg)
+{
+    checker_load(checker, arg);
+}
+
+static struct checker_stats stats;
+
+static void do_stats(void *arg)
+{
+    unsigned *n = arg;
+
+    checker_stats(targets[*n], &stats);
+}
+
+static void on_loop(void (*function)(void *), unsigned n)
+{
+    loop_runner_call(loop, function, &n);
+}
+
+static struct checker_load load_now(void)
+{
+    struct checker_load load;
+
+    loop_runner_call(loop, do_load, &load);
+    return load;
+}
+
+static uint64_t checks_of(unsigned n)
+{
+    on_loop(do_stats, n);
+    return stats.checks;
+}
+
+static bool has(unsigned n, enum endpoint_mark mark)
+{
+    return (endpoint_load(&endpoints[n]) & (uint32_t)mark) != 0;
+}
+
+static void set_address(unsigned n, const struct address *a)
+{
+    ck_assert_int_ge(endpoint_set_addresses(&endpoints[n], NULL, a, 1), 0);
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        endpoints[i] = (struct endpoint){.name = "a", .load = &loads[i], .group = &group_of_all};
+    conf = (struct checker_conf){.max_under_way = 16, .seed = 1};
+    group_conf =
+        (struct checker_group_conf){.name = "back",
+                                    .check = {.timeout_ns = 5 * NS_PER_S},
+                                    .health = {.rise = 2, .fall = 3, .interval_ns = INTERVAL_NS},
+                                    .changed = on_changed,
+                                    .cookie = &group_conf};
+    loop = loop_runner_create();
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+}
+
+/* Begin to check the first ${n} endpoints. */
+static void start(unsigned n)
+{
+    on_loop(do_create, 0);
+    on_loop(do_open, 0);
+    on_loop(do_add_all, n);
+}
+
+static void teardown(void)
+{
+    if (loop_state(loop) != LOOP_TERMINATED)
+        loop_runner_stop(loop);
+    checker_destroy(checker);
+    netloop_destroy(net);
+    loop_destroy(loop);
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        endpoint_close(&endpoints[i]);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static int listen_again(const struct address *a)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+    ck_assert_int_eq(bind(fd, &a->u.sa, a->len), 0);
+    ck_assert_int_eq(listen(fd, 100), 0);
+    return fd;
+}
+
+/* A listener whose backlog is full, so that checks of it take as long as they may. */
+static int listen_deaf(struct address *a, int *filler)
+{
+    int fd = sockets_listen(a, 0);
+
+    *filler = sockets_connect(a);
+    return fd;
+}
+
+/* ---- up and down ---- */
+
+START_TEST(a_server_that_listens_stays_up)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5);
+
+    set_address(0, &a);
+    start(1);
+    UNTIL(checks_of(0) >= 5);
+    ck_assert(stats.is_up);
+    ck_assert_uint_eq(stats.failed, 0);
+    ck_assert_int_eq(stats.last, CHECK_PASSED);
+    ck_assert_int_gt(stats.last_duration_ns, 0);
+    ck_assert_uint_eq(endpoint_load(&endpoints[0]), 0);
+    ck_assert_uint_eq(atomic_load(&n_changes), 0);
+    close(listening);
+}
+END_TEST
+
+START_TEST(a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes)
+{
+    struct address a, other;
+    int bound = sockets_bound(&a), listening, all = sockets_listen(&other, 5);
+
+    set_address(0, &a);
+    set_address(1, &other);
+    start(2);
+    UNTIL(atomic_load(&n_changes) == 1);
+    ck_assert_ptr_eq(changes[0].endpoint, &endpoints[0]);
+    ck_assert(!changes[0].is_up);
+    ck_assert(has(0, ENDPOINT_DOWN));
+    ck_assert_uint_eq(connects_to(port_of(&a)), 3);
+    ck_assert_uint_eq(
+        log_lines_with(
+            "upstream back: server a: down: checks failed in a row: 3, the last: connection refused; servers up: 1 of 2"),
+        1);
+    listening = listen_again(&a);
+    close(bound);
+    UNTIL(atomic_load(&n_changes) == 2);
+    ck_assert(changes[1].is_up);
+    ck_assert(!has(0, ENDPOINT_DOWN));
+    ck_assert(!has(0, ENDPOINT_WARMING)); /* slow_start_ns is 0 */
+    ck_assert_uint_eq(
+        log_lines_with("upstream back: server a: up: checks passed in a row: 2, it was down for "),
+        1);
+    ck_assert_uint_eq(log_lines_with(" s; servers up: 2 of 2"), 1);
+    on_loop(do_stats, 0);
+    ck_assert(stats.is_up);
+    ck_assert_uint_ge(stats.failed, 3);
+    ck_assert_int_gt(stats.since_at_ns, connects[0].at_ns);
+    close(listening);
+    close(all);
+}
+END_TEST
+
+START_TEST(a_wrong_answer_is_in_the_log)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5), server;
+
+    group_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
+    group_conf.health.fall = 1;
+    set_address(0, &a);
+    start(1);
+    server = sockets_accept(listening);
+    sockets_say(server, "-LOADING\r\n");
+    sockets_end(server);
+    UNTIL(atomic_load(&n_changes) == 1);
+    ck_assert_uint_eq(
+        log_lines_with(
+            "server a: down: checks failed in a row: 1, the last: wrong answer: '-LOADING\r\n'; servers up: 0 of 1"),
+        1);
+    close(server);
+    close(listening);
+}
+END_TEST
+
+START_TEST(one_that_comes_up_warms_for_the_time_of_slow_start)
+{
+    struct address a;
+    int bound = sockets_bound(&a), listening;
+    int64_t down_at_ns, since_at_ns;
+
+    group_conf.slow_start_ns = 150 * NS_PER_MS;
+    set_address(0, &a);
+    start(1);
+    UNTIL(atomic_load(&n_changes) == 1);
+    ck_assert(!has(0, ENDPOINT_WARMING));
+    down_at_ns = clock_now_ns();
+    listening = listen_again(&a);
+    close(bound);
+    UNTIL(atomic_load(&n_changes) == 2);
+    since_at_ns = atomic_load(&endpoints[0].warming_since_ns);
+    ck_assert_int_gt(since_at_ns, down_at_ns);
+    ck_assert(has(0, ENDPOINT_WARMING) || since_ms(since_at_ns) >= 150);
+    UNTIL(!has(0, ENDPOINT_WARMING));
+    ck_assert_int_ge(since_ms(since_at_ns), 150);
+    close(listening);
+}
+END_TEST
+
+START_TEST(a_start_is_not_slow)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5);
+
+    group_conf.slow_start_ns = LATER_NS;
+    set_address(0, &a);
+    start(1);
+    UNTIL(checks_of(0) >= 3);
+    ck_assert(!has(0, ENDPOINT_WARMING));
+    close(listening);
+}
+END_TEST
+
+/* ---- when ---- */
+
+/* The shortest and the mean time between two connects to the same place, of those from ${from} to ${to}. */
+static int64_t gap_ns(unsigned from, unsigned to, int64_t *mean_ns)
+{
+    int64_t least_ns = INT64_MAX;
+
+    for (unsigned i = from + 1; i <= to; i++) {
+        int64_t ns = connects[i].at_ns - connects[i - 1].at_ns;
+
+        least_ns = ns < least_ns ? ns : least_ns;
+    }
+    *mean_ns = (connects[to].at_ns - connects[from].at_ns) / (to - from);
+    return least_ns;
+}
+
+START_TEST(no_check_comes_sooner_than_the_interval_up_or_down)
+{
+    struct address a;
+    int fd = _i ? sockets_bound(&a) : sockets_listen(&a, 5);
+    int64_t mean_ns;
+
+    group_conf.health.jitter_percent = 50;
+    set_address(0, &a);
+    start(1);
+    UNTIL(atomic_load(&n_connects) > 40);
+    ck_assert_uint_eq(has(0, ENDPOINT_DOWN), (unsigned)_i);
+    /* connect(2) is some way behind the beginning that the interval counts from. */
+    ck_assert_int_ge(gap_ns(0, 40, &mean_ns), INTERVAL_NS - 5 * NS_PER_MS);
+    ck_assert_int_ge(mean_ns, INTERVAL_NS + INTERVAL_NS / 8);
+    ck_assert_int_lt(mean_ns, 10 * INTERVAL_NS);
+    ck_assert_uint_eq(atomic_load(&most_under_way), 1);
+    close(fd);
+}
+END_TEST
+
+START_TEST(between_the_states_the_fast_interval_applies)
+{
+    struct address a;
+    int bound = sockets_bound(&a);
+    int64_t began_at_ns = clock_now_ns();
+
+    group_conf.health.interval_ns = LATER_NS;
+    group_conf.health.fast_interval_ns = INTERVAL_NS;
+    set_address(0, &a);
+    start(1);
+    UNTIL(atomic_load(&n_changes) == 1);
+    ck_assert_int_ge(since_ms(began_at_ns), 30);
+    PAUSE_MS(100);
+    ck_assert_uint_eq(atomic_load(&n_connects), 3); /* it is down for certain: no hurry */
+    close(bound);
+}
+END_TEST
+
+START_TEST(one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_time)
+{
+    struct address a;
+    int filler, deaf = listen_deaf(&a, &filler);
+    int64_t mean_ns;
+
+    group_conf.check.timeout_ns = 3 * INTERVAL_NS;
+    set_address(0, &a);
+    start(1);
+    UNTIL(atomic_load(&n_connects) > 5);
+    ck_assert_int_ge(gap_ns(0, 5, &mean_ns), 3 * INTERVAL_NS - 5 * NS_PER_MS);
+    ck_assert_uint_eq(atomic_load(&most_under_way), 1);
+    UNTIL(has(0, ENDPOINT_DOWN));
+    ck_assert_uint_eq(log_lines_with("the last: timed out connecting;"), 1);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+START_TEST(the_first_checks_are_spread_over_the_interval)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5);
+    unsigned halves[2] = {0};
+
+    group_conf.health.interval_ns = NS_PER_S;
+    for (unsigned i = 0; i < 200; i++)
+        set_address(i, &a);
+    start(200);
+    UNTIL(atomic_load(&n_connects) >= 200);
+    for (unsigned i = 0; i < 200; i++)
+        halves[connects[i].at_ns - connects[0].at_ns >= NS_PER_S / 2]++;
+    ck_assert_uint_ge(halves[0], 60);
+    ck_assert_uint_ge(halves[1], 60);
+    ck_assert_int_ge(connects[199].at_ns - connects[0].at_ns, 900 * NS_PER_MS);
+    close(listening);
+}
+END_TEST
+
+/* ---- many ---- */
+
+START_TEST(the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 1000);
+    int64_t began_at_ns;
+    uint64_t all = 0;
+    double due;
+
+    group_conf.health.interval_ns = NS_PER_S;
+    group_conf.health.jitter_percent = 10;
+    conf.max_under_way = 8;
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        set_address(i, &a);
+    start(ENDPOINTS);
+    began_at_ns = clock_now_ns();
+    PAUSE_MS(4000);
+    ck_assert_uint_le(atomic_load(&most_under_way), 8);
+    /* From its first check, half a second on the average, on. */
+    due = ENDPOINTS * (1 + ((double)since_ms(began_at_ns) / 1000 - 0.5) / 1.05);
+    for (unsigned i = 0; i < ENDPOINTS; i++) {
+        all += checks_of(i);
+        ck_assert_uint_ge(stats.checks, 2);
+        ck_assert_uint_le(stats.checks, 6 + (uint64_t)since_ms(began_at_ns) / 1000 - 4);
+        ck_assert_uint_eq(stats.failed, 0);
+    }
+    ck_assert_double_gt((double)all, 0.7 * due);
+    ck_assert_double_lt((double)all, 1.3 * due);
+    close(listening);
+}
+END_TEST
+
+static int by_first(const void *a, const void *b)
+{
+    int64_t x = health_first_ns(&group_conf.health, *(const unsigned *)a);
+    int64_t y = health_first_ns(&group_conf.health, *(const unsigned *)b);
+
+    return (x > y) - (x < y);
+}
+
+/* 20 addresses at which nobody answers; the last number of address i is i + 1. */
+static int listen_deaf_everywhere(struct address *list, int *filler)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    sockets_loopback(&list[0], 0);
+    list[0].u.in.sin_addr.s_addr = htonl(INADDR_ANY);
+    ck_assert_int_eq(bind(fd, &list[0].u.sa, list[0].len), 0);
+    ck_assert_int_eq(getsockname(fd, &list[0].u.sa, &list[0].len), 0);
+    ck_assert_int_eq(listen(fd, 0), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        list[i] = list[0];
+        list[i].u.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK + i);
+    }
+    *filler = sockets_connect(&list[0]);
+    return fd;
+}
+
+START_TEST(more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_are_due)
+{
+    struct address list[20];
+    int filler, deaf = listen_deaf_everywhere(list, &filler);
+    unsigned order[20];
+
+    conf.max_under_way = 2;
+    group_conf.check.timeout_ns = 30 * NS_PER_MS;
+    for (unsigned i = 0; i < 20; i++) {
+        order[i] = i;
+        set_address(i, &list[i]);
+    }
+    qsort(order, 20, sizeof(order[0]), by_first);
+    start(20);
+    UNTIL(atomic_load(&n_connects) >= 60);
+    for (unsigned i = 0; i < 20; i++)
+        ck_assert_uint_eq(connects[i].host, 1 + order[i]);
+    for (unsigned i = 0; i < 40; i++) /* nobody comes again before all others came */
+        for (unsigned other = i + 1; other < i + 15; other++)
+            ck_assert_uint_ne(connects[i].host, connects[other].host);
+    ck_assert_uint_eq(atomic_load(&most_under_way), 2);
+    ck_assert_int_ge(connects[40].at_ns - connects[0].at_ns, 20 * 30 * NS_PER_MS);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+/* ---- where ---- */
+
+START_TEST(a_name_that_is_not_known_is_neither_up_nor_down_until_it_is)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5);
+
+    start(1);
+    PAUSE_MS(100);
+    ck_assert_uint_eq(checks_of(0), 0);
+    ck_assert(stats.is_up);
+    ck_assert_uint_eq(load_now().under_way, 0);
+    set_address(0, &a);
+    UNTIL(checks_of(0) >= 2);
+    ck_assert_uint_eq(stats.failed, 0);
+    close(listening);
+}
+END_TEST
+
+START_TEST(a_new_address_of_the_name_is_used_at_once)
+{
+    struct address a, b;
+    int first = sockets_listen(&a, 5), second = sockets_listen(&b, 5);
+
+    set_address(0, &a);
+    start(1);
+    UNTIL(connects_to(port_of(&a)) >= 2);
+    set_address(0, &b);
+    UNTIL(connects_to(port_of(&b)) >= 2);
+    close(first);
+    close(second);
+}
+END_TEST
+
+START_TEST(an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints)
+{
+    struct address served, own, asked;
+    int listening = sockets_listen(&own, 5);
+
+    sockets_loopback(&served, 9);
+    asked = own;
+    if (_i == 0) { /* both */
+        asked.u.in.sin_port = htons(9);
+        target_conf.address = &asked;
+    } else if (_i == 1) { /* the address */
+        target_conf.address = &asked;
+    }
+    if (_i != 1)
+        target_conf.port = port_of(&own);
+    set_address(0, &served);
+    start(1);
+    UNTIL(checks_of(0) >= 3);
+    ck_assert_uint_eq(stats.failed, 0);
+    ck_assert_uint_eq(connects_to(9), 0);
+    ck_assert_uint_eq(port_of(&atomic_load(&endpoints[0].addresses)->list[0]), 9);
+    close(listening);
+}
+END_TEST
+
+START_TEST(an_ipv6_address_can_have_a_port_of_its_own)
+{
+    struct address served, v6 = {.len = sizeof(v6.u.in6)};
+    int listening = sockets_listen(&served, 5);
+
+    /* An IPv4-mapped one leads to the IPv4 listener, so that this works on a host without IPv6, if it has the family. */
+    v6.u.in6.sin6_family = AF_INET6;
+    v6.u.in6.sin6_port = htons(9);
+    ck_assert_int_eq(inet_pton(AF_INET6, "::ffff:127.0.0.1", &v6.u.in6.sin6_addr), 1);
+    set_address(0, &v6);
+    target_conf.port = port_of(&served);
+    start(1);
+    UNTIL(checks_of(0) >= 2);
+    ck_assert_uint_eq(stats.failed, 0);
+    close(listening);
+}
+END_TEST
+
+/* ---- what is ours ---- */
+
+START_TEST(without_descriptors_checks_wait_and_nobody_goes_down)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5);
+    uint64_t checks;
+
+    for (unsigned i = 0; i < 30; i++)
+        set_address(i, &a);
+    atomic_store(&connect_error, EMFILE);
+    start(30);
+    PAUSE_MS(300);
+    ck_assert_uint_eq(load_now().waiting, 30);
+    ck_assert_uint_lt(atomic_load(&n_connects), 30 * 10); /* it does not try all the time */
+    on_loop(do_stats, 0);
+    ck_assert(stats.is_up);
+    ck_assert_uint_ge(stats.undecided, 1);
+    ck_assert_uint_eq(stats.failed, 0);
+    ck_assert_int_eq(stats.last, CHECK_NO_RESOURCES);
+    ck_assert_uint_eq(log_lines_with("health checks: cannot be made: Too many open files; they "
+                                     "wait, and servers stay as they are"),
+                      1);
+    checks = stats.checks;
+    atomic_store(&connect_error, 0);
+    UNTIL(checks_of(0) > checks + 3);
+    UNTIL(log_lines_with("health checks: are made again; it failed for ") == 1);
+    ck_assert_uint_eq(log_lines_with("cannot be made"), 1);
+    ck_assert_uint_eq(atomic_load(&n_changes), 0);
+    close(listening);
+}
+END_TEST
+
+static void do_end_of_lack(void *arg)
+{
+    unsigned *connected = arg;
+
+    atomic_store(&connect_error, 0);
+    *connected = atomic_load(&n_connects);
+}
+
+START_TEST(what_had_to_wait_for_descriptors_keeps_its_place)
+{
+    struct address list[20];
+    int filler, deaf = listen_deaf_everywhere(list, &filler);
+    unsigned order[20], from;
+
+    conf.max_under_way = 4;
+    group_conf.check.timeout_ns = 10 * NS_PER_MS;
+    for (unsigned i = 0; i < 20; i++) {
+        order[i] = i;
+        set_address(i, &list[i]);
+    }
+    qsort(order, 20, sizeof(order[0]), by_first);
+    atomic_store(&connect_error, EMFILE);
+    start(20);
+    UNTIL(load_now().waiting == 20 && atomic_load(&n_connects) > 8);
+    loop_runner_call(loop, do_end_of_lack, &from);
+    UNTIL(atomic_load(&n_connects) >= from + 20);
+    for (unsigned i = 0; i < 20; i++)
+        ck_assert_uint_eq(connects[from + i].host, 1 + order[i]);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+START_TEST(a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other)
+{
+    struct address a, b;
+    int first = sockets_listen(&a, 5), second = sockets_listen(&b, 5);
+
+    set_address(0, &a);
+    set_address(1, &b);
+    atomic_store(&connect_error_port, port_of(&a));
+    atomic_store(&connect_error, EADDRNOTAVAIL);
+    start(2);
+    UNTIL(checks_of(0) >= 5 && checks_of(1) >= 5);
+    ck_assert_uint_eq(stats.undecided, 0);
+    on_loop(do_stats, 0);
+    ck_assert_uint_eq(stats.undecided, stats.checks);
+    ck_assert(stats.is_up);
+    ck_assert_uint_eq(log_lines_with("upstream back: server a: cannot be checked: no local port or "
+                                     "address to connect from; it stays as it is"),
+                      1);
+    close(first);
+    close(second);
+}
+END_TEST
+
+/* ---- life ---- */
+
+START_TEST(one_that_is_removed_while_it_is_checked_is_forgotten)
+{
+    struct address a;
+    int filler, deaf = listen_deaf(&a, &filler);
+    unsigned descriptors;
+
+    set_address(0, &a);
+    group_conf.check.timeout_ns = LATER_NS;
+    group_conf.health.fall = 1;
+    on_loop(do_create, 0);
+    on_loop(do_open, 0);
+    descriptors = process_descriptors();
+    on_loop(do_add_all, 1);
+    UNTIL(load_now().under_way == 1);
+    on_loop(do_remove, 0);
+    UNTIL(load_now().under_way == 0);
+    ck_assert_uint_eq(load_now().targets, 0);
+    ck_assert_uint_eq(process_descriptors(), descriptors);
+    PAUSE_MS(200);
+    ck_assert_uint_eq(atomic_load(&n_changes), 0);
+    ck_assert_uint_eq(atomic_load(&n_connects), 1);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+START_TEST(one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the_end)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5), server;
+
+    group_conf.check.timeout_ns = LATER_NS;
+    group_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
+    set_address(0, &a);
+    start(1);
+    server = sockets_accept(listening);
+    on_loop(do_remove, 0);
+    sockets_hear_end(server);
+    ck_assert_uint_eq(atomic_load(&n_changes), 0);
+    close(server);
+    close(listening);
+}
+END_TEST
+
+START_TEST(one_that_waits_for_its_turn_can_be_removed)
+{
+    struct address a;
+    int filler, deaf = listen_deaf(&a, &filler);
+
+    conf.max_under_way = 1;
+    group_conf.health.interval_ns = NS_PER_MS;
+    for (unsigned i = 0; i < 3; i++)
+        set_address(i, &a);
+    start(3);
+    UNTIL(load_now().waiting == 2);
+    on_loop(do_remove, 1);
+    ck_assert_uint_eq(load_now().waiting, 1);
+    on_loop(do_remove, 2);
+    on_loop(do_remove, 0);
+    UNTIL(load_now().under_way == 0);
+    ck_assert_uint_eq(load_now().waiting, 0);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&n_connects), 1);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+START_TEST(one_can_be_removed_as_it_goes_down)
+{
+    struct address a;
+    int bound = sockets_bound(&a);
+
+    atomic_store(&remove_when_changed, true);
+    set_address(0, &a);
+    start(1);
+    UNTIL(atomic_load(&n_changes) == 1);
+    ck_assert_uint_eq(load_now().targets, 0);
+    ck_assert(has(0, ENDPOINT_DOWN));
+    PAUSE_MS(60);
+    ck_assert_uint_eq(atomic_load(&n_connects), 3);
+    close(bound);
+}
+END_TEST
+
+START_TEST(a_group_can_be_closed_whatever_its_targets_do)
+{
+    struct address a;
+    int filler, deaf = listen_deaf(&a, &filler);
+
+    conf.max_under_way = 2;
+    for (unsigned i = 0; i < 10; i++)
+        set_address(i, &a);
+    start(10);
+    UNTIL(load_now().waiting == 8);
+    on_loop(do_close, 0);
+    ck_assert_uint_eq(load_now().targets, 0);
+    ck_assert_uint_eq(load_now().waiting, 0);
+    UNTIL(load_now().under_way == 0);
+    on_loop(do_open, 0); /* there is room for others */
+    on_loop(do_add_all, 1);
+    UNTIL(load_now().under_way == 1);
+    close(filler);
+    close(deaf);
+}
+END_TEST
+
+START_TEST(the_end_of_the_loop_ends_the_checks)
+{
+    struct address a;
+    int filler, deaf = listen_deaf(&a, &filler);
+
+    conf.max_under_way = 5;
+    for (unsigned i = 0; i < 10; i++)
+        set_address(i, &a);
+    start(10);
+    UNTIL(load_now().waiting == 5 && load_now().under_way == 5);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&n_changes), 0);
+    ck_assert_uint_eq(atomic_load(&n_connects), 5);
+    close(filler);
+    close(deaf); /* teardown() counts descriptors */
+}
+END_TEST
+
+START_TEST(the_end_of_the_loop_ends_those_that_wait_for_an_answer)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5), server;
+
+    group_conf.check.send = (struct check_bytes){(const uint8_t *)"PING", 4};
+    group_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
+    set_address(0, &a);
+    start(1);
+    server = sockets_accept(listening);
+    sockets_hear(server, "PING");
+    loop_runner_stop(loop);
+    sockets_hear_end(server);
+    close(server);
+    close(listening);
+}
+END_TEST
+
+static atomic_int added_late;
+
+static void run_late(struct task *t)
+{
+    struct checker_target_conf late = {.endpoint = &endpoints[0]};
+    struct checker_target *target;
+
+    (void)t;
+    atomic_store(&added_late, checker_add(&target, group, &late));
+}
+
+static const struct task_type late_type = {.name = "late", .run = run_late, .drop = run_late};
+
+static void add_at_stop(void *arg)
+{
+    loop_at_stop(loop, arg);
+}
+
+START_TEST(while_the_loop_ends_nothing_can_be_added)
+{
+    static struct task late = {.type = &late_type};
+
+    start(0);
+    loop_runner_call(loop, add_at_stop, &late);
+    loop_runner_stop(loop);
+    ck_assert_int_eq(atomic_load(&added_late), -ESHUTDOWN);
+}
+END_TEST
+
+START_TEST(one_whose_loop_never_ran_can_be_destroyed)
+{
+    do_create(NULL);
+    loop_stop(loop, 0, 0);
+}
+END_TEST
+
+START_TEST(another_thread_than_the_loops_is_refused)
+{
+    start(0);
+    do_add(&(unsigned){0});
+}
+END_TEST
+
+static void add_cases(TCase *tc)
+{
+    tcase_add_test(tc, a_server_that_listens_stays_up);
+    tcase_add_test(tc, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes);
+    tcase_add_test(tc, a_wrong_answer_is_in_the_log);
+    tcase_add_test(tc, one_that_comes_up_warms_for_the_time_of_slow_start);
+    tcase_add_test(tc, a_start_is_not_slow);
+    tcase_add_loop_test(tc, no_check_comes_sooner_than_the_interval_up_or_down, 0, 2);
+    tcase_add_test(tc, between_the_states_the_fast_interval_applies);
+    tcase_add_test(tc, one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_time);
+    tcase_add_test(tc, the_first_checks_are_spread_over_the_interval);
+    tcase_add_test(tc, the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time);
+    tcase_add_test(tc, more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_are_due);
+    tcase_add_test(tc, a_name_that_is_not_known_is_neither_up_nor_down_until_it_is);
+    tcase_add_test(tc, a_new_address_of_the_name_is_used_at_once);
+    tcase_add_loop_test(tc, an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints, 0, 3);
+    tcase_add_test(tc, an_ipv6_address_can_have_a_port_of_its_own);
+    tcase_add_test(tc, without_descriptors_checks_wait_and_nobody_goes_down);
+    tcase_add_test(tc, what_had_to_wait_for_descriptors_keeps_its_place);
+    tcase_add_test(tc, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/checker");
+    TCase *tc = suite_group(suite, "checker"), *life = suite_group(suite, "life");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    add_cases(tc);
+    tcase_add_checked_fixture(life, setup, teardown);
+    tcase_add_test(life, one_that_is_removed_while_it_is_checked_is_forgotten);
+    tcase_add_test(life, one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the_end);
+    tcase_add_test(life, one_that_waits_for_its_turn_can_be_removed);
+    tcase_add_test(life, one_can_be_removed_as_it_goes_down);
+    tcase_add_test(life, a_group_can_be_closed_whatever_its_targets_do);
+    tcase_add_test(life, the_end_of_the_loop_ends_the_checks);
+    tcase_add_test(life, the_end_of_the_loop_ends_those_that_wait_for_an_answer);
+    tcase_add_test(life, while_the_loop_ends_nothing_can_be_added);
+    tcase_add_test(life, one_whose_loop_never_ran_can_be_destroyed);
+    tcase_add_test_raise_signal(life, another_thread_than_the_loops_is_refused, SIGABRT);
+    return suite_run(suite);
+}

@@ -1,0 +1,236 @@
+/* upstream/health: which checks in a row change the state, and how long it is until the next one. */
+#include "base/clock.h"
+#include "upstream/health.h"
+#include "support/suite.h"
+
+#define INTERVAL_NS (2 * NS_PER_S)
+
+static struct health_conf conf;
+static struct health h;
+static int64_t now_ns;
+
+static void setup(void)
+{
+    conf = (struct health_conf){
+        .rise = 2, .fall = 3, .interval_ns = INTERVAL_NS, .jitter_percent = 10};
+    now_ns = 100;
+    health_init(&h, &conf, 1, now_ns);
+}
+
+/* Each character is a check: '+' one that passes, '-' one that fails. All but the last change nothing. */
+static enum health_change report(const char *checks)
+{
+    enum health_change change = HEALTH_SAME;
+
+    for (; *checks; checks++) {
+        ck_assert_int_eq(change, HEALTH_SAME);
+        change = health_report(&h, *checks == '+', ++now_ns);
+    }
+    return change;
+}
+
+START_TEST(a_server_begins_up)
+{
+    ck_assert(h.is_up);
+    ck_assert_int_eq(h.since_at_ns, 100);
+    ck_assert_int_eq(report("++++"), HEALTH_SAME);
+    ck_assert_int_eq(h.since_at_ns, 100);
+}
+END_TEST
+
+START_TEST(as_many_failures_as_fall_take_it_down)
+{
+    ck_assert_int_eq(report("--"), HEALTH_SAME);
+    ck_assert(h.is_up);
+    ck_assert_int_eq(report("-"), HEALTH_WENT_DOWN);
+    ck_assert(!h.is_up);
+    ck_assert_int_eq(h.since_at_ns, now_ns);
+    ck_assert_int_eq(report("-----"), HEALTH_SAME);
+}
+END_TEST
+
+START_TEST(as_many_successes_as_rise_bring_it_up)
+{
+    ck_assert_int_eq(report("---"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(report("+"), HEALTH_SAME);
+    ck_assert(!h.is_up);
+    ck_assert_int_eq(report("+"), HEALTH_CAME_UP);
+    ck_assert(h.is_up);
+    ck_assert_int_eq(h.since_at_ns, now_ns);
+}
+END_TEST
+
+START_TEST(a_success_between_failures_begins_the_count_anew_and_the_other_way_round)
+{
+    ck_assert_int_eq(report("--+--+--+"), HEALTH_SAME);
+    ck_assert(h.is_up);
+    ck_assert_int_eq(report("---"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(report("+-+-+-"), HEALTH_SAME);
+    ck_assert(!h.is_up);
+}
+END_TEST
+
+START_TEST(one_check_is_enough_if_that_is_wanted)
+{
+    conf.rise = conf.fall = 1;
+    ck_assert_int_eq(report("-"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(report("+"), HEALTH_CAME_UP);
+    ck_assert_int_eq(report("-"), HEALTH_WENT_DOWN);
+}
+END_TEST
+
+static int64_t least_ns, most_ns;
+
+/* The shortest and the longest of many intervals. */
+static void draw(void)
+{
+    least_ns = INT64_MAX;
+    most_ns = 0;
+    for (unsigned i = 0; i < 10000; i++) {
+        int64_t ns = health_interval_ns(&h);
+
+        least_ns = ns < least_ns ? ns : least_ns;
+        most_ns = ns > most_ns ? ns : most_ns;
+    }
+}
+
+START_TEST(jitter_only_ever_adds_and_uses_all_its_room)
+{
+    draw();
+    ck_assert_int_ge(least_ns, INTERVAL_NS);
+    ck_assert_int_lt(least_ns, INTERVAL_NS + INTERVAL_NS / 1000);
+    ck_assert_int_le(most_ns, INTERVAL_NS + INTERVAL_NS / 10);
+    ck_assert_int_gt(most_ns, INTERVAL_NS + INTERVAL_NS / 10 - INTERVAL_NS / 1000);
+}
+END_TEST
+
+START_TEST(jitter_is_even)
+{
+    unsigned tenths[10] = {0};
+
+    for (unsigned i = 0; i < 10000; i++)
+        tenths[(health_interval_ns(&h) - INTERVAL_NS) * 10 / (INTERVAL_NS / 10)]++;
+    for (unsigned i = 0; i < 10; i++) { /* 1,000 are expected, with a deviation of 30 */
+        ck_assert_uint_gt(tenths[i], 800);
+        ck_assert_uint_lt(tenths[i], 1200);
+    }
+}
+END_TEST
+
+START_TEST(servers_with_neighbouring_seeds_do_not_keep_in_step)
+{
+    struct health other;
+    unsigned near = 0;
+
+    health_init(&other, &conf, 2, 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        int64_t apart_ns = health_interval_ns(&h) - health_interval_ns(&other);
+
+        near += apart_ns < INTERVAL_NS / 1000 && apart_ns > -INTERVAL_NS / 1000;
+    }
+    ck_assert_uint_lt(near, 100); /* 20 are expected */
+}
+END_TEST
+
+START_TEST(without_jitter_an_interval_is_exact)
+{
+    conf.jitter_percent = 0;
+    draw();
+    ck_assert_int_eq(least_ns, INTERVAL_NS);
+    ck_assert_int_eq(most_ns, INTERVAL_NS);
+}
+END_TEST
+
+START_TEST(between_the_states_the_fast_interval_applies)
+{
+    conf.jitter_percent = 0;
+    conf.fast_interval_ns = NS_PER_S / 2;
+    ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
+    report("-");
+    ck_assert_int_eq(health_interval_ns(&h), NS_PER_S / 2);
+    report("-");
+    ck_assert_int_eq(health_interval_ns(&h), NS_PER_S / 2);
+    report("-");
+    ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS); /* down for certain */
+    report("+");
+    ck_assert_int_eq(health_interval_ns(&h), NS_PER_S / 2);
+    report("-");
+    ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
+    report("+");
+    report("+");
+    ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
+}
+END_TEST
+
+START_TEST(without_a_fast_interval_the_other_applies)
+{
+    conf.jitter_percent = 0;
+    report("-");
+    ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
+}
+END_TEST
+
+START_TEST(an_interval_of_centuries_does_not_overflow)
+{
+    conf.interval_ns = INT64_MAX / 2;
+    conf.jitter_percent = 100;
+    draw();
+    ck_assert_int_ge(least_ns, INT64_MAX / 2);
+    conf.interval_ns = INT64_MAX;
+    ck_assert_int_eq(health_interval_ns(&h), CLOCK_NEVER);
+}
+END_TEST
+
+START_TEST(the_first_server_is_checked_at_once)
+{
+    ck_assert_int_eq(health_first_ns(&conf, 0), 0);
+}
+END_TEST
+
+/* Each of ${n} equal parts of an interval has its share of the first ${n} times ten checks. */
+static void expect_even(unsigned n)
+{
+    unsigned counts[1000] = {0};
+
+    for (unsigned i = 0; i < 10 * n; i++) {
+        int64_t first_ns = health_first_ns(&conf, i);
+
+        ck_assert_int_ge(first_ns, 0);
+        ck_assert_int_lt(first_ns, INTERVAL_NS);
+        counts[(uint64_t)first_ns * n / INTERVAL_NS]++;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_uint_ge(counts[i], 8);
+        ck_assert_uint_le(counts[i], 12);
+    }
+}
+
+START_TEST(first_checks_are_spread_evenly_however_many_there_are)
+{
+    for (unsigned n = 1; n <= 1000; n = n < 20 ? n + 1 : 2 * n)
+        expect_even(n);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/health");
+    TCase *tc = suite_group(suite, "health");
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, a_server_begins_up);
+    tcase_add_test(tc, as_many_failures_as_fall_take_it_down);
+    tcase_add_test(tc, as_many_successes_as_rise_bring_it_up);
+    tcase_add_test(tc, a_success_between_failures_begins_the_count_anew_and_the_other_way_round);
+    tcase_add_test(tc, one_check_is_enough_if_that_is_wanted);
+    tcase_add_test(tc, jitter_only_ever_adds_and_uses_all_its_room);
+    tcase_add_test(tc, jitter_is_even);
+    tcase_add_test(tc, servers_with_neighbouring_seeds_do_not_keep_in_step);
+    tcase_add_test(tc, without_jitter_an_interval_is_exact);
+    tcase_add_test(tc, between_the_states_the_fast_interval_applies);
+    tcase_add_test(tc, without_a_fast_interval_the_other_applies);
+    tcase_add_test(tc, an_interval_of_centuries_does_not_overflow);
+    tcase_add_test(tc, the_first_server_is_checked_at_once);
+    tcase_add_test(tc, first_checks_are_spread_evenly_however_many_there_are);
+    return suite_run(suite);
+}

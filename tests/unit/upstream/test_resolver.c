@@ -1,0 +1,650 @@
+/* upstream/resolver: names are looked up elsewhere, until they are known and from time to time after that. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/executor.h"
+#include "upstream/resolver.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define NAMES 40
+#define LATER (1000 * NS_PER_S)
+
+/* What a lookup of each name gives: so many addresses, an error, or nothing until something is set. */
+#define SILENT 0
+static atomic_int answers[NAMES];
+static atomic_uint shift; /* what is added to all ports: the servers have moved */
+static atomic_uint lookups[NAMES], running, most_running;
+static _Atomic int64_t looked_up_at_ns;
+
+static struct upstream_server_conf server_confs[NAMES];
+static char texts[NAMES][16];
+static struct upstream_conf upstream_conf = {
+    .name = "back", .servers = server_confs, .connect_timeout_ns = NS_PER_S};
+static struct upstream *upstream;
+static struct executor *executor;
+static struct loop *control;
+static struct resolver_conf conf;
+static struct resolver *resolver;
+static atomic_uint loop_port; /* addresses with this port lead back; 0: none does */
+
+/* A name is its number as text; address i of name n has the port 1000 + 100 n + i, and ${shift} more. */
+static int look_up(struct address *out, size_t max, const char *word)
+{
+    unsigned n = (unsigned)atoi(word), at_once = atomic_fetch_add(&running, 1) + 1;
+    unsigned most = atomic_load(&most_running);
+    int answer;
+
+    while (most < at_once && !atomic_compare_exchange_weak(&most_running, &most, at_once))
+        ;
+    atomic_store(&looked_up_at_ns, clock_now_ns());
+    atomic_fetch_add(&lookups[n], 1);
+    while ((answer = atomic_load(&answers[n])) == SILENT)
+        usleep(500);
+    ck_assert_uint_eq(max, RESOLVER_ADDRESSES);
+    for (int i = 0; i < answer; i++)
+        sockets_loopback(&out[i], 1000 + 100 * n + (unsigned)i + atomic_load(&shift));
+    atomic_fetch_sub(&running, 1);
+    return answer;
+}
+
+static bool leads_back(void *cookie, const struct upstream *up, const struct address *a)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    ck_assert_ptr_eq(up, upstream);
+    return ntohs(a->u.in.sin_port) == atomic_load(&loop_port);
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    conf = (struct resolver_conf){.upstreams = &upstream,
+                                  .n_upstreams = 1,
+                                  .retry_ns = LATER,
+                                  .lookup = look_up,
+                                  .leads_back = leads_back,
+                                  .cookie = &conf};
+    control = loop_runner_create();
+    for (unsigned i = 0; i < NAMES; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%u", i);
+        server_confs[i] =
+            (struct upstream_server_conf){.id = "s", .address_text = texts[i], .weight = 1};
+        atomic_store(&answers[i], 1);
+    }
+}
+
+/* A resolver for the first ${n} names. */
+static void create(unsigned n, unsigned threads)
+{
+    struct executor_conf exec = {
+        .name = "exec", .pool = 3, .threads = threads, .max_pending_tasks = 16};
+
+    upstream_conf.n_servers = n;
+    ck_assert_int_eq(executor_create(&executor, &exec), 0);
+    ck_assert_int_eq(upstream_create(&upstream, &upstream_conf, NULL), 0);
+    conf.executor = executor;
+    conf.control = control;
+    ck_assert_int_eq(resolver_create(&resolver, &conf), 0);
+}
+
+static void start(unsigned n, int64_t wait_ns)
+{
+    create(n, 4);
+    ck_assert_int_eq(resolver_start(resolver, wait_ns), 0);
+}
+
+static void end_control(void)
+{
+    loop_runner_stop(control);
+}
+
+static void end_executor(void)
+{
+    executor_stop(executor, 0);
+    ck_assert_int_eq(executor_join(executor, UNTIL_LIMIT_NS), 0);
+}
+
+static void teardown(void)
+{
+    end_control();
+    end_executor();
+    resolver_destroy(resolver);
+    upstream_destroy(upstream);
+    executor_destroy(executor);
+    loop_runner_destroy(control);
+    UNTIL(process_loops() == 0);
+}
+
+/* What is known is replaced on the control loop, which is the one to look. */
+struct look {
+    unsigned server, n, port;
+};
+
+static void look(void *arg)
+{
+    struct look *l = arg;
+    struct endpoint *e = &upstream->servers[l->server].endpoint;
+    struct endpoint_addresses *at = endpoint_use_addresses(e);
+
+    ck_assert_int_eq((endpoint_load(e) & ENDPOINT_ABSENT) != 0, at == NULL);
+    l->n = at ? at->n : 0;
+    l->port = l->n > l->port ? ntohs(at->list[l->port].u.in.sin_port) : 0;
+    endpoint_release_addresses(at);
+}
+
+/* How many addresses of server ${n} are known. */
+static unsigned known(unsigned n)
+{
+    struct look l = {.server = n};
+
+    loop_runner_call(control, look, &l);
+    return l.n;
+}
+
+static bool is_known(unsigned n)
+{
+    return known(n) > 0;
+}
+
+/* The port of its address ${i}; 0: there is none. */
+static unsigned port_of(unsigned n, unsigned i)
+{
+    struct look l = {.server = n, .port = i};
+
+    loop_runner_call(control, look, &l);
+    return l.port;
+}
+
+/* ---- the start ---- */
+
+START_TEST(names_are_known_when_the_start_returns)
+{
+    atomic_store(&answers[1], 3);
+    start(3, UNTIL_LIMIT_NS);
+    for (unsigned n = 0; n < 3; n++) {
+        ck_assert_uint_eq(port_of(n, 0), 1000 + 100 * n);
+        ck_assert_uint_eq(atomic_load(&lookups[n]), 1);
+    }
+    ck_assert_uint_eq(port_of(1, 2), 1102);
+    ck_assert_uint_eq(
+        log_lines_with("upstream back: server s (1): the name is known: 127.0.0.1:1100 and 2 more"),
+        1);
+}
+END_TEST
+
+START_TEST(what_is_no_name_is_not_looked_up)
+{
+    struct address literal;
+
+    sockets_loopback(&literal, 7);
+    server_confs[1].addresses = &literal;
+    server_confs[1].n_addresses = 1;
+    start(3, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(resolver_names(resolver), 2);
+    ck_assert_uint_eq(atomic_load(&lookups[1]), 0);
+    ck_assert_uint_eq(port_of(1, 0), 7);
+    ck_assert_uint_eq(port_of(2, 0), 1200);
+}
+END_TEST
+
+START_TEST(without_names_no_thread_is_started)
+{
+    struct address literal;
+
+    sockets_loopback(&literal, 7);
+    server_confs[0].addresses = &literal;
+    server_confs[0].n_addresses = 1;
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(process_loops(), 0);
+    ck_assert_int_eq(loop_state(control), LOOP_NOT_STARTED);
+}
+END_TEST
+
+START_TEST(names_are_looked_up_at_the_same_time)
+{
+    for (unsigned n = 0; n < 4; n++)
+        atomic_store(&answers[n], SILENT);
+    start(4, 0);
+    UNTIL(atomic_load(&most_running) == 4);
+    for (unsigned n = 0; n < 4; n++)
+        atomic_store(&answers[n], 1);
+    UNTIL(is_known(0) && is_known(1) && is_known(2) && is_known(3));
+}
+END_TEST
+
+START_TEST(more_names_than_may_be_pending_are_all_looked_up)
+{
+    create(NAMES, 2);
+    ck_assert_int_eq(resolver_start(resolver, UNTIL_LIMIT_NS), 0);
+    for (unsigned n = 0; n < NAMES; n++)
+        ck_assert(is_known(n));
+    ck_assert_uint_le(atomic_load(&most_running), 2);
+}
+END_TEST
+
+START_TEST(a_bad_answer_is_not_waited_for_any_longer_than_a_good_one)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    atomic_store(&answers[0], -ENOENT);
+    start(2, UNTIL_LIMIT_NS);
+    ck_assert_int_lt(since_ms(began_at_ns), UNTIL_LIMIT_NS / NS_PER_MS);
+    ck_assert(!is_known(0));
+    ck_assert(is_known(1));
+}
+END_TEST
+
+START_TEST(all_names_that_do_not_answer_have_one_deadline)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    for (unsigned n = 0; n < 20; n++)
+        atomic_store(&answers[n], SILENT);
+    start(20, 300 * NS_PER_MS);
+    ck_assert_int_ge(since_ms(began_at_ns), 300);
+    ck_assert_int_lt(since_ms(began_at_ns), 20 * 300);
+    ck_assert_uint_eq(log_lines_with("the name is still being looked up"), 20);
+    for (unsigned n = 0; n < 20; n++)
+        atomic_store(&answers[n], 1);
+}
+END_TEST
+
+/* ---- afterwards ---- */
+
+START_TEST(a_name_whose_answer_is_late_is_known_then)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    atomic_store(&answers[0], SILENT);
+    start(1, 50 * NS_PER_MS);
+    ck_assert(!is_known(0));
+    atomic_store(&answers[0], 1);
+    UNTIL(is_known(0));
+    UNTIL(log_lines_with("server s (0): the name is known: 127.0.0.1:1000") == 1);
+}
+END_TEST
+
+START_TEST(a_name_that_is_not_known_is_tried_again_until_it_is)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    conf.retry_ns = 10 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(log_lines_with("upstream back: server s (0): cannot look up the name: there "
+                                     "is no such name; trying again every 0.01 s"),
+                      1);
+    UNTIL(atomic_load(&lookups[0]) >= 5);
+    ck_assert(!is_known(0));
+    ck_assert_uint_eq(log_lines_with("cannot look up"), 1);
+    atomic_store(&answers[0], -EAGAIN);
+    UNTIL(log_lines_with("no name server answers") == 1);
+    atomic_store(&answers[0], 2);
+    UNTIL(log_lines_with("server s (0): the name is known: 127.0.0.1:1000 and 1 more") == 1);
+    ck_assert_uint_eq(port_of(0, 1), 1001);
+    ck_assert_uint_eq(log_lines_with("cannot look up"), 2);
+}
+END_TEST
+
+START_TEST(it_is_not_tried_again_before_the_time)
+{
+    int64_t first_at_ns;
+
+    conf.retry_ns = 200 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(1, UNTIL_LIMIT_NS);
+    first_at_ns = atomic_load(&looked_up_at_ns);
+    UNTIL(atomic_load(&lookups[0]) == 2);
+    ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns, conf.retry_ns);
+}
+END_TEST
+
+/* The control loop has no room for what an executor hands to it, for a moment. */
+START_TEST(no_answer_is_lost_however_many_come_while_the_control_loop_is_busy)
+{
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 100 * NS_PER_MS};
+    struct tasks_block block;
+
+    loop_runner_destroy(control);
+    control = loop_runner_create_with(budget, LOOP_PENDING_MIN);
+    create(NAMES, 2);
+    tasks_block_begin(&block, control);
+    ck_assert_int_eq(resolver_start(resolver, 0), 0);
+    for (unsigned n = 0; n < NAMES; n++)
+        UNTIL(atomic_load(&lookups[n]) == 1);
+    UNTIL(atomic_load(&running) == 0);
+    PAUSE_MS(10); /* from the lookup to the control loop */
+    tasks_block_end(&block);
+    for (unsigned n = 0; n < NAMES; n++)
+        UNTIL(is_known(n));
+}
+END_TEST
+
+START_TEST(an_answer_that_finds_no_control_thread_is_asked_for_again)
+{
+    conf.retry_ns = 10 * NS_PER_MS;
+    fault_plan(FAULT_PTHREAD_CREATE, 1, 2, EAGAIN); /* the executor gets its own */
+    create(1, 1);
+    ck_assert_int_eq(resolver_start(resolver, UNTIL_LIMIT_NS), 0);
+    ck_assert(is_known(0));
+    ck_assert_uint_eq(atomic_load(&lookups[0]), 3);
+}
+END_TEST
+
+/* ---- names that are known ---- */
+
+/* Wait until name ${n} was looked up and answered ${more} times more. */
+static void pass_lookups(unsigned n, unsigned more)
+{
+    unsigned before = atomic_load(&lookups[n]);
+
+    UNTIL(atomic_load(&lookups[n]) > before + more); /* the one before was answered */
+}
+
+START_TEST(with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_again)
+{
+    conf.retry_ns = 5 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(2, UNTIL_LIMIT_NS);
+    pass_lookups(0, 10);
+    ck_assert_uint_eq(atomic_load(&lookups[1]), 1);
+}
+END_TEST
+
+START_TEST(with_an_interval_it_is_and_a_change_is_used_and_told)
+{
+    upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    atomic_store(&answers[0], 2);
+    start(1, UNTIL_LIMIT_NS);
+    pass_lookups(0, 3);
+    ck_assert_uint_eq(log_lines_with("upstream"), 0); /* known in time, and nothing new since */
+    atomic_store(&shift, 5000);
+    UNTIL(port_of(0, 0) == 6000);
+    ck_assert_uint_eq(port_of(0, 1), 6001);
+    UNTIL(log_lines_with("upstream back: server s (0): the name is somewhere else now: "
+                         "127.0.0.1:6000 and 1 more") == 1);
+    pass_lookups(0, 3);
+    ck_assert_uint_eq(log_lines_with("upstream"), 1);
+    atomic_store(&answers[0], 1);
+    UNTIL(known(0) == 1);
+    UNTIL(log_lines_with("somewhere else now: 127.0.0.1:6000") == 2);
+}
+END_TEST
+
+START_TEST(it_is_not_asked_for_before_the_interval_is_over)
+{
+    int64_t first_at_ns;
+
+    upstream_conf.resolve_interval_ns = 200 * NS_PER_MS;
+    conf.retry_ns = 0;
+    start(1, UNTIL_LIMIT_NS);
+    first_at_ns = atomic_load(&looked_up_at_ns);
+    UNTIL(atomic_load(&lookups[0]) == 2);
+    ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns,
+                     upstream_conf.resolve_interval_ns);
+}
+END_TEST
+
+START_TEST(a_failure_keeps_what_is_known_and_is_told_once)
+{
+    upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
+    conf.retry_ns = 2 * NS_PER_MS;
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    start(1, UNTIL_LIMIT_NS);
+    atomic_store(&answers[0], -EAGAIN);
+    pass_lookups(0, 5);
+    ck_assert_uint_eq(port_of(0, 0), 1000);
+    ck_assert_uint_eq(log_lines_with("server s (0): cannot look up the name: no name server "
+                                     "answers; what was known stays; trying again every 0.002 s"),
+                      1);
+    ck_assert_uint_eq(log_lines_with("upstream"), 1);
+    atomic_store(&answers[0], 1);
+    UNTIL(log_lines_with("server s (0): the name is known again: 127.0.0.1:1000") == 1);
+    pass_lookups(0, 3);
+    ck_assert_uint_eq(log_lines_with("upstream"), 2);
+}
+END_TEST
+
+START_TEST(what_has_moved_while_it_could_not_be_looked_up_is_used)
+{
+    upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
+    conf.retry_ns = 2 * NS_PER_MS;
+    start(1, UNTIL_LIMIT_NS);
+    atomic_store(&answers[0], -ENOENT);
+    UNTIL(log_lines_with("cannot look up") == 1);
+    atomic_store(&shift, 5000);
+    atomic_store(&answers[0], 1);
+    UNTIL(port_of(0, 0) == 6000);
+    UNTIL(log_lines_with("the name is somewhere else now: 127.0.0.1:6000") == 1);
+}
+END_TEST
+
+START_TEST(a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is)
+{
+    upstream_conf.resolve_interval_ns = LATER;
+    conf.retry_ns = 5 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(2, UNTIL_LIMIT_NS);
+    pass_lookups(0, 3);
+    atomic_store(&answers[0], 1);
+    UNTIL(is_known(0));
+    ck_assert_uint_eq(atomic_load(&lookups[1]), 1);
+}
+END_TEST
+
+/* A session that connects to an address keeps it; under ASan it would be seen if not. */
+START_TEST(who_uses_the_old_addresses_keeps_them_while_new_ones_come)
+{
+    struct endpoint_addresses *at;
+
+    upstream_conf.resolve_interval_ns = NS_PER_MS;
+    start(1, UNTIL_LIMIT_NS);
+    at = endpoint_use_addresses(&upstream->servers[0].endpoint); /* nobody replaces it yet */
+    for (unsigned i = 1; i <= 20; i++) {
+        atomic_store(&shift, i);
+        UNTIL(port_of(0, 0) == 1000 + i);
+    }
+    ck_assert_uint_eq(ntohs(at->list[0].u.in.sin_port), 1000);
+    endpoint_release_addresses(at);
+}
+END_TEST
+
+/* ---- round for ever ---- */
+
+START_TEST(an_address_that_leads_back_is_left_out_and_told)
+{
+    atomic_store(&answers[0], 3);
+    atomic_store(&loop_port, 1001);
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(known(0), 2);
+    ck_assert_uint_eq(port_of(0, 0), 1000);
+    ck_assert_uint_eq(port_of(0, 1), 1002);
+    ck_assert_uint_eq(log_lines_with("server s (0): 127.0.0.1:1001 is where clients of this "
+                                     "upstream come in"),
+                      1);
+}
+END_TEST
+
+START_TEST(when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
+{
+    conf.retry_ns = 10 * NS_PER_MS;
+    atomic_store(&loop_port, 1000);
+    start(1, UNTIL_LIMIT_NS);
+    UNTIL(atomic_load(&lookups[0]) >= 5);
+    ck_assert(!is_known(0));
+    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 1);
+    ck_assert_uint_eq(log_lines_with("none of its addresses can be used"), 1);
+    atomic_store(&loop_port, 0);
+    UNTIL(is_known(0));
+}
+END_TEST
+
+START_TEST(what_leads_back_each_time_is_told_once)
+{
+    upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
+    atomic_store(&answers[0], 3);
+    atomic_store(&loop_port, 1001);
+    start(1, UNTIL_LIMIT_NS);
+    pass_lookups(0, 4);
+    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 1);
+    atomic_store(&loop_port, 0);
+    UNTIL(known(0) == 3);
+    atomic_store(&loop_port, 1002);
+    UNTIL(log_lines_with("127.0.0.1:1002 is where clients of this upstream come in") == 1);
+    pass_lookups(0, 4);
+    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 2);
+}
+END_TEST
+
+/* ---- the end ---- */
+
+START_TEST(stopping_does_not_wait_for_the_next_try)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    atomic_store(&answers[0], -ENOENT);
+    start(1, UNTIL_LIMIT_NS);
+    executor_stop(executor, 0);
+    ck_assert_int_eq(executor_join(executor, UNTIL_LIMIT_NS), 0);
+    ck_assert_int_lt(since_ms(began_at_ns), LATER / NS_PER_MS);
+    ck_assert_uint_eq(atomic_load(&lookups[0]), 1);
+}
+END_TEST
+
+START_TEST(a_lookup_that_hangs_is_named_and_ends_whenever_it_does)
+{
+    struct executor_stats stats;
+
+    for (unsigned n = 0; n < 10; n++) /* more than there are threads */
+        atomic_store(&answers[n], SILENT);
+    start(10, 0);
+    UNTIL(atomic_load(&running) == 4);
+    executor_stop(executor, 0);
+    ck_assert_int_eq(executor_join(executor, 50 * NS_PER_MS), -ETIMEDOUT);
+    executor_stats(executor, &stats);
+    ck_assert_str_eq(stats.running_name, "look up a host name");
+    for (unsigned n = 0; n < 10; n++)
+        atomic_store(&answers[n], _i ? 1 : -ENOENT);
+    ck_assert_int_eq(executor_join(executor, UNTIL_LIMIT_NS), 0);
+    for (unsigned n = 4; n < 10; n++)
+        ck_assert_uint_eq(atomic_load(&lookups[n]), 0); /* dropped */
+}
+END_TEST
+
+static unsigned names_looked_up(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < NAMES; i++)
+        n += atomic_load(&lookups[i]);
+    return n;
+}
+
+enum end_state {
+    END_LOOKING_UP,  /* lookups are under way, and more wait for a thread */
+    END_ANSWERED,    /* answers wait for the control loop */
+    END_WAITING,     /* for the next time */
+    END_ALL_THE_TIME /* it goes round as fast as it can */
+};
+
+static void reach(enum end_state state, struct tasks_block *block)
+{
+    if (state == END_LOOKING_UP)
+        for (unsigned n = 0; n < 8; n++)
+            atomic_store(&answers[n], SILENT);
+    if (state == END_ALL_THE_TIME)
+        upstream_conf.resolve_interval_ns = conf.retry_ns = 1;
+    create(8, 2);
+    if (state == END_ANSWERED)
+        tasks_block_begin(block, control);
+    ck_assert_int_eq(resolver_start(resolver, state < END_WAITING ? 0 : UNTIL_LIMIT_NS), 0);
+    if (state == END_LOOKING_UP)
+        UNTIL(atomic_load(&running) == 2);
+    if (state == END_ANSWERED)
+        UNTIL(atomic_load(&lookups[7]) == 1);
+}
+
+/* What it holds the control loop or the lookups by is let go of when they have been told to end. */
+static void let_go(enum end_state state, struct tasks_block *block)
+{
+    if (state == END_ANSWERED)
+        tasks_block_end(block);
+    for (unsigned n = 0; n < 8; n++)
+        atomic_store(&answers[n], n % 2 ? 1 : -ENOENT);
+}
+
+/* The control loop first, as the server does it, or last. */
+START_TEST(it_ends_in_any_state_and_nothing_goes_on)
+{
+    enum end_state state = (enum end_state)(_i / 2);
+    bool control_first = _i % 2;
+    struct tasks_block block;
+    unsigned before;
+
+    log_lines_capture(LOG_LEVEL_ERROR); /* what is cut off is worth a warning */
+    upstream_conf.resolve_interval_ns = LATER;
+    reach(state, &block);
+    if (control_first)
+        loop_stop(control, 0, 0);
+    else
+        executor_stop(executor, 0);
+    let_go(state, &block);
+    if (control_first)
+        end_control();
+    end_executor();
+    end_control();
+    before = names_looked_up();
+    PAUSE_MS(10);
+    ck_assert_uint_eq(names_looked_up(), before);
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    resolver_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/resolver");
+    TCase *tc = suite_group(suite, "resolver");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, names_are_known_when_the_start_returns);
+    tcase_add_test(tc, what_is_no_name_is_not_looked_up);
+    tcase_add_test(tc, without_names_no_thread_is_started);
+    tcase_add_test(tc, names_are_looked_up_at_the_same_time);
+    tcase_add_test(tc, more_names_than_may_be_pending_are_all_looked_up);
+    tcase_add_test(tc, a_bad_answer_is_not_waited_for_any_longer_than_a_good_one);
+    tcase_add_test(tc, all_names_that_do_not_answer_have_one_deadline);
+    tcase_add_test(tc, a_name_whose_answer_is_late_is_known_then);
+    tcase_add_test(tc, a_name_that_is_not_known_is_tried_again_until_it_is);
+    tcase_add_test(tc, it_is_not_tried_again_before_the_time);
+    tcase_add_test(tc, no_answer_is_lost_however_many_come_while_the_control_loop_is_busy);
+    tcase_add_test(tc, an_answer_that_finds_no_control_thread_is_asked_for_again);
+    tcase_add_test(tc, with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_again);
+    tcase_add_test(tc, with_an_interval_it_is_and_a_change_is_used_and_told);
+    tcase_add_test(tc, it_is_not_asked_for_before_the_interval_is_over);
+    tcase_add_test(tc, a_failure_keeps_what_is_known_and_is_told_once);
+    tcase_add_test(tc, what_has_moved_while_it_could_not_be_looked_up_is_used);
+    tcase_add_test(tc, a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is);
+    tcase_add_test(tc, who_uses_the_old_addresses_keeps_them_while_new_ones_come);
+    tcase_add_test(tc, an_address_that_leads_back_is_left_out_and_told);
+    tcase_add_test(tc, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once);
+    tcase_add_test(tc, what_leads_back_each_time_is_told_once);
+    tcase_add_test(tc, stopping_does_not_wait_for_the_next_try);
+    tcase_add_loop_test(tc, a_lookup_that_hangs_is_named_and_ends_whenever_it_does, 0, 2);
+    tcase_add_loop_test(tc, it_ends_in_any_state_and_nothing_goes_on, 0,
+                        2 * (END_ALL_THE_TIME + 1));
+    tc = suite_group(suite, "none");
+    tcase_add_test(tc, destroying_none_is_allowed);
+    return suite_run(suite);
+}

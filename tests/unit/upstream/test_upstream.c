@@ -1,0 +1,452 @@
+/* upstream/upstream: the group as configured, who is sent where, and what comes of what became of them. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "upstream/upstream.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define SERVERS 4
+
+static struct address address;
+static struct upstream_server_conf servers[SERVERS];
+static struct upstream_conf conf;
+static struct upstream *upstream;
+
+static void setup(void)
+{
+    static const char *const ids[SERVERS] = {"a", "b", "c", "d"};
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    sockets_loopback(&address, 7);
+    conf = (struct upstream_conf){.name = "back",
+                                  .servers = servers,
+                                  .ejection = {.failures = 3,
+                                               .time_ns = 200 * NS_PER_MS,
+                                               .time_max_ns = 60 * NS_PER_S,
+                                               .max_percent = 50}};
+    for (unsigned i = 0; i < SERVERS; i++)
+        servers[i] = (struct upstream_server_conf){.id = ids[i],
+                                                   .address_text = "there",
+                                                   .addresses = &address,
+                                                   .n_addresses = 1,
+                                                   .weight = 1};
+}
+
+static void open_group(unsigned n)
+{
+    conf.n_servers = n;
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+}
+
+static void teardown(void)
+{
+    upstream_destroy(upstream);
+}
+
+static uint32_t active(unsigned i)
+{
+    return endpoint_active(&upstream->servers[i].endpoint);
+}
+
+static uint32_t active_in_all(void)
+{
+    return atomic_load(&upstream->group.load);
+}
+
+/* The server of a new session, NULL if there is none for the reason ${error}. */
+static struct upstream_server *pick(int error)
+{
+    struct upstream_server *server;
+    struct balancer_walk walk;
+    int rc;
+
+    balancer_begin(&walk, 1);
+    rc = upstream_pick(upstream, &walk, &server);
+    ck_assert_int_eq(rc, error);
+    return rc == 0 ? server : NULL;
+}
+
+/* A session that was sent to server ${i}, in whatever way. */
+static void visit(unsigned i, enum upstream_outcome outcome)
+{
+    ck_assert_int_eq(endpoint_enter(&upstream->servers[i].endpoint), 0);
+    upstream_leave(upstream, &upstream->servers[i], outcome);
+}
+
+static bool is_out(unsigned i)
+{
+    return (endpoint_load(&upstream->servers[i].endpoint) & ENDPOINT_EJECTED) != 0;
+}
+
+/* ---- the group ---- */
+
+START_TEST(a_group_has_its_servers_in_the_order_of_the_configuration)
+{
+    servers[1].weight = 2;
+    servers[2].backup = true;
+    servers[3].max_connections = 9;
+    open_group(4);
+    ck_assert_ptr_eq(upstream->conf, &conf);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct endpoint *e = &upstream->servers[i].endpoint;
+
+        ck_assert_ptr_eq(upstream->servers[i].conf, &servers[i]);
+        ck_assert_str_eq(e->name, servers[i].id);
+        ck_assert_uint_eq(e->weight, i == 1 ? 2 : 1);
+        ck_assert_int_eq(e->backup, i == 2);
+        ck_assert_uint_eq(e->max_connections, i == 3 ? 9 : 0);
+        ck_assert_uint_eq(endpoint_load(e), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_server_is_known_by_its_id_after_a_restart_too)
+{
+    uint64_t hashes[2];
+
+    open_group(2);
+    for (unsigned i = 0; i < 2; i++)
+        hashes[i] = upstream->servers[i].endpoint.hash;
+    ck_assert_uint_ne(hashes[0], hashes[1]);
+    upstream_destroy(upstream);
+    servers[0].id = "b"; /* in another place, and elsewhere */
+    servers[1].id = "a";
+    servers[1].n_addresses = 0;
+    open_group(2);
+    ck_assert_uint_eq(upstream->servers[0].endpoint.hash, hashes[1]);
+    ck_assert_uint_eq(upstream->servers[1].endpoint.hash, hashes[0]);
+}
+END_TEST
+
+START_TEST(a_server_with_a_name_is_picked_when_its_addresses_are_set)
+{
+    servers[0].n_addresses = 0;
+    open_group(1);
+    ck_assert_ptr_null(endpoint_use_addresses(&upstream->servers[0].endpoint));
+    pick(-ENOENT);
+    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[0], &address, 1), 1);
+    upstream_leave(upstream, pick(0), UPSTREAM_UNKNOWN);
+    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[0], &address, 1), 0);
+}
+END_TEST
+
+/* ---- sessions ---- */
+
+START_TEST(who_is_sent_somewhere_counts_there_until_he_leaves)
+{
+    struct upstream_server *first, *second;
+
+    open_group(2);
+    first = pick(0);
+    second = pick(0);
+    ck_assert_ptr_ne(first, second);
+    ck_assert_uint_eq(active(0), 1);
+    ck_assert_uint_eq(active(1), 1);
+    ck_assert_uint_eq(active_in_all(), 2);
+    upstream_leave(upstream, first, UPSTREAM_WORKED);
+    upstream_leave(upstream, second, UPSTREAM_FAILED);
+    ck_assert_uint_eq(active(0) + active(1), 0);
+    ck_assert_uint_eq(active_in_all(), 0);
+}
+END_TEST
+
+START_TEST(a_session_is_not_sent_to_the_same_server_twice)
+{
+    struct upstream_server *server[3], *none;
+    struct balancer_walk walk;
+
+    open_group(3);
+    balancer_begin(&walk, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(upstream_pick(upstream, &walk, &server[i]), 0);
+        for (unsigned j = 0; j < i; j++)
+            ck_assert_ptr_ne(server[i], server[j]);
+    }
+    ck_assert_int_eq(upstream_pick(upstream, &walk, &none), -ENOENT);
+    for (unsigned i = 0; i < 3; i++)
+        upstream_leave(upstream, server[i], UPSTREAM_UNKNOWN);
+}
+END_TEST
+
+START_TEST(a_server_that_is_full_gets_nobody_until_somebody_leaves)
+{
+    struct upstream_server *server[2];
+
+    servers[0].max_connections = 2;
+    open_group(1);
+    server[0] = pick(0);
+    server[1] = pick(0);
+    pick(-EBUSY);
+    ck_assert_uint_eq(active(0), 2);
+    upstream_leave(upstream, server[0], UPSTREAM_WORKED);
+    server[0] = pick(0);
+    for (unsigned i = 0; i < 2; i++)
+        upstream_leave(upstream, server[i], UPSTREAM_WORKED);
+    ck_assert_uint_eq(active_in_all(), 0);
+}
+END_TEST
+
+/* ---- what becomes of them ---- */
+
+START_TEST(a_server_where_sessions_fail_in_a_row_is_left_out)
+{
+    open_group(2);
+    visit(0, UPSTREAM_FAILED);
+    visit(0, UPSTREAM_FAILED);
+    ck_assert(!is_out(0));
+    visit(0, UPSTREAM_FAILED);
+    ck_assert(is_out(0));
+    ck_assert_uint_eq(
+        log_lines_with("upstream back: server a: is left out for 0.2 s: 3 connections "
+                       "in a row failed"),
+        1);
+    ck_assert_uint_eq(log_lines_with(""), 1);
+}
+END_TEST
+
+START_TEST(one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not)
+{
+    open_group(2);
+    for (int i = 0; i < 10; i++) {
+        visit(0, UPSTREAM_FAILED);
+        visit(0, UPSTREAM_FAILED);
+        visit(0, UPSTREAM_WORKED);
+    }
+    ck_assert(!is_out(0));
+    visit(0, UPSTREAM_FAILED);
+    visit(0, UPSTREAM_UNKNOWN);
+    visit(0, UPSTREAM_FAILED);
+    visit(0, UPSTREAM_UNKNOWN);
+    ck_assert(!is_out(0));
+    visit(0, UPSTREAM_FAILED);
+    ck_assert(is_out(0));
+}
+END_TEST
+
+START_TEST(of_two_only_one_is_left_out_and_the_other_gets_all)
+{
+    open_group(2);
+    for (int i = 0; i < 10; i++) {
+        visit(0, UPSTREAM_FAILED);
+        visit(1, UPSTREAM_FAILED);
+    }
+    ck_assert(is_out(0));
+    ck_assert(!is_out(1));
+    for (int i = 0; i < 10; i++) {
+        struct upstream_server *server = pick(0);
+
+        if (server == &upstream->servers[0]) /* its time is over: on a busy machine it may be */
+            ck_assert_uint_eq(log_lines_with("is tried again"), 1);
+        upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
+    }
+}
+END_TEST
+
+START_TEST(the_only_server_is_never_left_out)
+{
+    conf.ejection.max_percent = 100;
+    open_group(1);
+    for (int i = 0; i < 10; i++)
+        visit(0, UPSTREAM_FAILED);
+    upstream_leave(upstream, pick(0), UPSTREAM_UNKNOWN);
+    ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+START_TEST(without_a_number_of_failures_none_is_left_out)
+{
+    conf.ejection.failures = 0;
+    open_group(2);
+    for (int i = 0; i < 10; i++)
+        visit(0, UPSTREAM_FAILED);
+    ck_assert(!is_out(0));
+    ck_assert_uint_eq(log_lines_with(""), 0);
+}
+END_TEST
+
+START_TEST(when_its_time_is_over_it_is_tried_again_and_that_is_told_once)
+{
+    int64_t out_at_ns = clock_now_ns();
+    struct upstream_server *server;
+
+    open_group(2);
+    for (int i = 0; i < 3; i++)
+        visit(0, UPSTREAM_FAILED);
+    do {
+        server = pick(0);
+        upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
+        usleep(1000);
+    } while (server != &upstream->servers[0] && since_ms(out_at_ns) < 20000);
+    ck_assert_ptr_eq(server, &upstream->servers[0]);
+    ck_assert_int_ge(clock_now_ns() - out_at_ns, conf.ejection.time_ns);
+    ck_assert_uint_eq(log_lines_with("upstream back: server a: is tried again"), 1);
+    ck_assert_uint_eq(log_lines_with("is tried again"), 1);
+    for (int i = 0; i < 3; i++)
+        visit(0, UPSTREAM_FAILED);
+    ck_assert_uint_eq(log_lines_with("server a: is left out for 0.4 s"), 1);
+}
+END_TEST
+
+/* ---- those who wait ---- */
+
+struct waiting {
+    struct balancer_walk walk;
+    struct wait_ticket *ticket;
+    struct endpoint *got;
+    int error;
+    atomic_uint done;
+};
+
+static void on_done(void *cookie, struct endpoint *e, int error)
+{
+    struct waiting *w = cookie;
+
+    w->got = e;
+    w->error = error;
+    atomic_fetch_add(&w->done, 1);
+}
+
+static void join(void *arg)
+{
+    struct waiting *w = arg;
+
+    balancer_begin(&w->walk, 1);
+    ck_assert_int_eq(wait_queue_join(&upstream->waiting, &w->ticket, &w->walk, on_done, w), 0);
+}
+
+/* Server a is full; who waits gets server b as soon as it is known where that is. */
+START_TEST(who_waits_is_sent_to_a_server_whose_name_becomes_known)
+{
+    struct loop *loop = loop_runner_create();
+    struct waiting waiting = {.done = 0};
+    struct upstream_server *first;
+
+    servers[0].max_connections = servers[1].max_connections = 1;
+    servers[1].n_addresses = 0;
+    conf.queue_length = 10;
+    conf.queue_timeout_ns = 100 * NS_PER_S;
+    open_group(2);
+    first = pick(0);
+    ck_assert_ptr_eq(first, &upstream->servers[0]);
+    pick(-EBUSY);
+    loop_runner_call(loop, join, &waiting);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&waiting.done), 0);
+    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[1], &address, 1), 1);
+    UNTIL(atomic_load(&waiting.done) == 1);
+    ck_assert_ptr_eq(waiting.got, &upstream->servers[1].endpoint);
+    upstream_leave(upstream, first, UPSTREAM_UNKNOWN);
+    upstream_leave(upstream, &upstream->servers[1], UPSTREAM_UNKNOWN);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+START_TEST(who_waits_is_sent_to_a_server_where_somebody_leaves)
+{
+    struct loop *loop = loop_runner_create();
+    struct waiting waiting = {.done = 0};
+    struct upstream_server *first;
+
+    servers[0].max_connections = 1;
+    conf.queue_length = 10;
+    conf.queue_timeout_ns = 100 * NS_PER_S;
+    open_group(1);
+    first = pick(0);
+    loop_runner_call(loop, join, &waiting);
+    upstream_leave(upstream, first, UPSTREAM_WORKED);
+    UNTIL(atomic_load(&waiting.done) == 1);
+    ck_assert_ptr_eq(waiting.got, &upstream->servers[0].endpoint);
+    ck_assert_uint_eq(active(0), 1);
+    upstream_leave(upstream, first, UPSTREAM_WORKED);
+    loop_runner_destroy(loop);
+}
+END_TEST
+
+/* ---- many at once ---- */
+
+#define THREADS  4
+#define SESSIONS 4000
+#define AT_ONCE  5
+
+/* Sessions with every outcome, some of them at the same time. */
+static void *storm(void *arg)
+{
+    struct upstream_server *at[AT_ONCE] = {NULL};
+    unsigned seed = (unsigned)(uintptr_t)arg;
+
+    for (unsigned n = 0; n < SESSIONS + AT_ONCE; n++) {
+        struct upstream_server **place = &at[n % AT_ONCE];
+        struct balancer_walk walk;
+
+        if (*place)
+            upstream_leave(upstream, *place, (enum upstream_outcome)(rand_r(&seed) % 3));
+        *place = NULL;
+        balancer_begin(&walk, (uint64_t)rand_r(&seed));
+        if (n < SESSIONS && upstream_pick(upstream, &walk, place) < 0)
+            *place = NULL;
+        ck_assert_uint_le(active(0), 3);
+    }
+    return NULL;
+}
+
+START_TEST(in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_back)
+{
+    pthread_t threads[THREADS];
+
+    log_lines_capture(LOG_LEVEL_ERROR); /* there are more lines than are kept */
+    conf.ejection.time_ns = 20 * NS_PER_US;
+    conf.ejection.time_max_ns = NS_PER_MS;
+    servers[0].max_connections = 3;
+    open_group(SERVERS);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, storm, (void *)(i + 1));
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < SERVERS; i++)
+        ck_assert_uint_eq(active(i), 0);
+    ck_assert_uint_eq(active_in_all(), 0);
+    PAUSE_MS(2); /* longer than any is left out */
+    upstream_leave(upstream, pick(0), UPSTREAM_UNKNOWN);
+    for (unsigned i = 0; i < SERVERS; i++)
+        ck_assert(!is_out(i));
+    ck_assert_uint_eq(atomic_load(&upstream->ejection.n_out), 0);
+}
+END_TEST
+
+START_TEST(destroying_none_is_allowed)
+{
+    upstream_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/upstream");
+    TCase *tc = suite_group(suite, "upstream");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_group_has_its_servers_in_the_order_of_the_configuration);
+    tcase_add_test(tc, a_server_is_known_by_its_id_after_a_restart_too);
+    tcase_add_test(tc, a_server_with_a_name_is_picked_when_its_addresses_are_set);
+    tcase_add_test(tc, who_is_sent_somewhere_counts_there_until_he_leaves);
+    tcase_add_test(tc, a_session_is_not_sent_to_the_same_server_twice);
+    tcase_add_test(tc, a_server_that_is_full_gets_nobody_until_somebody_leaves);
+    tcase_add_test(tc, a_server_where_sessions_fail_in_a_row_is_left_out);
+    tcase_add_test(tc, one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not);
+    tcase_add_test(tc, of_two_only_one_is_left_out_and_the_other_gets_all);
+    tcase_add_test(tc, the_only_server_is_never_left_out);
+    tcase_add_test(tc, without_a_number_of_failures_none_is_left_out);
+    tcase_add_test(tc, when_its_time_is_over_it_is_tried_again_and_that_is_told_once);
+    tcase_add_test(tc, who_waits_is_sent_to_a_server_whose_name_becomes_known);
+    tcase_add_test(tc, who_waits_is_sent_to_a_server_where_somebody_leaves);
+    tcase_add_test(tc, in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_back);
+    tc = suite_group(suite, "none");
+    tcase_add_test(tc, destroying_none_is_allowed);
+    return suite_run(suite);
+}
