@@ -149,12 +149,12 @@ static int set_defaults(const struct config_section *section, struct arena *aren
 {
     struct option_value v = {.conf = section->conf, .arena = arena};
     unsigned n;
-    const struct option *table = option_table(&n);
+    const struct option *table = option_table(section->kind, &n);
 
     for (unsigned i = 0; i < n; i++) {
         int rc;
 
-        if (table[i].section != section->kind || (table[i].flags & OPTION_REQUIRED) != 0)
+        if ((table[i].flags & OPTION_REQUIRED) != 0)
             continue;
         v.key = table[i].key;
         v.text = table[i].fallback;
@@ -191,16 +191,18 @@ static void refuse_key(const struct config_section *section, const struct ini_en
     char here[LIST_BYTES] = "", there[LIST_BYTES] = "";
     struct suggest near;
     unsigned n;
-    const struct option *table = option_table(&n);
+    const struct option *table = option_table(section->kind, &n);
 
     suggest_begin(&near, entry->key);
     for (unsigned i = 0; i < n; i++) {
-        if (table[i].section == section->kind) {
-            offer_key(&near, &table[i], entry->key);
-            list_word(here, table[i].key);
-        } else if (strcmp(table[i].key, entry->key) == 0) {
-            list_word(there, option_section_title(table[i].section));
-        }
+        offer_key(&near, &table[i], entry->key);
+        list_word(here, table[i].key);
+    }
+    for (unsigned other = 0; other < OPTION_SECTIONS; other++) {
+        const struct option *o = option_find(other, entry->key);
+
+        if (o != NULL && strcmp(o->key, entry->key) == 0)
+            list_word(there, option_section_title(other));
     }
     if (near.best != NULL)
         report_add(report, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",

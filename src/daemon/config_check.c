@@ -43,12 +43,12 @@ static bool has(const struct config_section *section, const struct option *o)
 static void check_required(const struct config_check *c, const struct config_section *section)
 {
     unsigned n;
-    const struct option *table = option_table(&n);
+    const struct option *table = option_table(section->kind, &n);
 
     for (unsigned i = 0; i < n; i++) {
         const struct option *o = &table[i];
 
-        if (o->section != section->kind || (o->flags & OPTION_REQUIRED) == 0 || has(section, o))
+        if ((o->flags & OPTION_REQUIRED) == 0 || has(section, o))
             continue;
         report_add(c->report, section->source->line, "[%s] %s: is missing: %s (%s)",
                    section->source->name, o->key, o->help, o->allowed);

@@ -46,18 +46,15 @@ static void write_option(FILE *out, const struct option *o, const struct ini_sec
 int config_dump(const struct config *config, FILE *out)
 {
     const struct config_memory *m = config->memory;
-    unsigned n;
-    const struct option *table = option_table(&n);
-
     for (unsigned i = 0; i < m->n_sections; i++) {
         const struct config_section *section = &m->sections[i];
+        unsigned n;
+        const struct option *table = option_table(section->kind, &n);
 
         fprintf(out, "%s[%s%s%s]\n", i > 0 ? "\n" : "", option_section_name(section->kind),
                 section->name != NULL ? " " : "", section->name != NULL ? section->name : "");
-        for (unsigned j = 0; j < n; j++) {
-            if (table[j].section == section->kind)
-                write_option(out, &table[j], section->source);
-        }
+        for (unsigned j = 0; j < n; j++)
+            write_option(out, &table[j], section->source);
     }
     return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }

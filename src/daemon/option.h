@@ -1,7 +1,7 @@
 /*
  * daemon/option: every option there is, one row each.
  *
- * The table decides what a configuration file may say, what its errors name as allowed, what --dump-config
+ * The table (daemon/option_process.c, option_listen.c, option_upstream.c) decides what a configuration file may say, what its errors name as allowed, what --dump-config
  * writes, and (by tests/lint) what the sample file and the manual page must have. A new option is a row here
  * and a field in the struct of its section; a new kind of value is a function in daemon/option_kind,
  * daemon/option_network, daemon/option_socket or daemon/option_cpus.
@@ -78,13 +78,13 @@ struct option_value {
 };
 
 /*
- * option_table(n):
- * All rows, those of a section together and the sections in the order of enum option_section.
+ * option_table(section, n):
+ * The rows of a section, ${n} of them.
  *
  * Thread: any
  * Errors: none
  */
-const struct option *option_table(unsigned *n);
+const struct option *option_table(enum option_section section, unsigned *n);
 
 /*
  * option_find(section, key):

@@ -6,12 +6,13 @@
 
 int main(void)
 {
-    unsigned n;
-    const struct option *table = option_table(&n);
+    for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
+        unsigned n;
+        const struct option *o = option_table(section, &n);
 
-    for (unsigned i = 0; i < n; i++)
-        printf("%s\t%s\t%s\t%s\t%s\n", option_section_name(table[i].section), table[i].key,
-               table[i].flags & OPTION_REQUIRED ? "(required)" : table[i].fallback,
-               table[i].allowed, table[i].help);
+        for (const struct option *end = o + n; o < end; o++)
+            printf("%s\t%s\t%s\t%s\t%s\n", option_section_name(section), o->key,
+                   o->flags & OPTION_REQUIRED ? "(required)" : o->fallback, o->allowed, o->help);
+    }
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

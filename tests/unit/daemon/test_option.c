@@ -38,10 +38,15 @@ static void teardown(void)
 
 static const struct option *row(unsigned i)
 {
-    unsigned n;
-    const struct option *table = option_table(&n);
+    for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
+        unsigned n;
+        const struct option *table = option_table(section, &n);
 
-    return i < n ? &table[i] : NULL;
+        if (i < n)
+            return &table[i];
+        i -= n;
+    }
+    return NULL;
 }
 
 static struct option_value value(const struct option *o, const char *key, const char *text)

@@ -1,0 +1,95 @@
+/* daemon/option_listen: the options of [listen NAME]. */
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "daemon/option_internal.h"
+#include "daemon/option_kind.h"
+#include "daemon/option_network.h"
+#include "daemon/option_socket.h"
+#include "net/splice.h"
+#include "server/listener.h"
+
+#define DAY_NS (INT64_C(86400) * NS_PER_S)
+
+static const struct option_word services[] = {
+    {"echo", LISTENER_ECHO},
+    {"proxy", LISTENER_PROXY},
+    {NULL, 0},
+};
+
+static const struct option_word splice_modes[] = {
+    {"auto", SPLICE_AUTO},
+    {"on", SPLICE_ON},
+    {"off", SPLICE_OFF},
+    {NULL, 0},
+};
+
+/* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
+_Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
+
+#define LISTEN(field) offsetof(struct listener_conf, field)
+
+/* clang-format off */
+static const struct option listen_rows[] = {
+    {OPTION_LISTEN, "address", &option_network_addresses, OPTION_REQUIRED, NULL,
+     "127.0.0.1:7, [::1]:7, *:7, /run/x.sock or @name, with commas between",
+     "addresses to listen on",
+     LISTEN(addresses), 0, 0, NULL},
+    {OPTION_LISTEN, "service", &option_kind_word, OPTION_REQUIRED, NULL,
+     "echo or proxy", "what is done with a connection",
+     LISTEN(service), 0, 0, services},
+    {OPTION_LISTEN, "upstream", &option_kind_name, OPTION_EMPTY, "",
+     "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
+     LISTEN(upstream), 0, 0, NULL},
+    {OPTION_LISTEN, "pipeline", &option_network_pipeline, OPTION_EMPTY, "",
+     "log", "handlers that see the bytes first, with commas between; empty: none",
+     LISTEN(log_handler), 0, 0, NULL},
+    {OPTION_LISTEN, "backlog", &option_kind_number, 0, "4096",
+     "1 to 65535", "connections that may wait to be accepted; the kernel caps it at somaxconn",
+     LISTEN(backlog), 1, 65535, NULL},
+    {OPTION_LISTEN, "reuseport", &option_kind_number, 0, "1",
+     "1 to 64", "sockets that share an address, for more than one boss thread",
+     LISTEN(reuseport), 1, 64, NULL},
+    {OPTION_LISTEN, "splice", &option_kind_word, 0, "auto",
+     "auto, on or off", "move bytes inside the kernel; auto: for large reads",
+     LISTEN(splice), 0, 0, splice_modes},
+    {OPTION_LISTEN, "idle_timeout", &option_kind_duration, 0, "1h",
+     "0 to 365d", "close a connection on which nothing moved for so long; 0: never",
+     LISTEN(idle_timeout_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "client_idle_timeout", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection whose client sent nothing for so long; 0: never",
+     LISTEN(client_idle_timeout_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "half_close_timeout", &option_kind_duration, 0, "5m",
+     "0 to 365d", "as idle_timeout, once one side has ended its half; 0: idle_timeout alone",
+     LISTEN(half_close_timeout_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "first_byte_timeout", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection whose client has never sent anything so long; 0: never",
+     LISTEN(first_byte_timeout_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "max_lifetime", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection that is so old, whatever moves on it; 0: never",
+     LISTEN(max_lifetime_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "lifetime_jitter", &option_kind_percent, 0, "10",
+     "0 to 90", "by how much max_lifetime is shortened at most, anew for each connection",
+     LISTEN(lifetime_jitter), 0, 90, NULL},
+    {OPTION_LISTEN, "keepalive", &option_socket_keepalive, 0, "off",
+     "off, or a silence such as 60s, then if need be an interval and a count: 60s,10s,6",
+     "silence after which a peer is asked whether it is still there, how often, and how many times",
+     LISTEN(socket.keepalive), 0, 0, NULL},
+    {OPTION_LISTEN, "user_timeout", &option_kind_duration, OPTION_ZERO, "0",
+     "0, or 1ms to 1d",
+     "end a connection whose peer has not acknowledged what was sent for so long; 0: as the kernel does",
+     LISTEN(socket.user_timeout_ns), NS_PER_MS, DAY_NS, NULL},
+    {OPTION_LISTEN, "nodelay", &option_kind_bool, 0, "yes",
+     "yes or no", "send what there is at once, and do not wait to fill a segment",
+     LISTEN(socket.nodelay), 0, 0, NULL},
+    {OPTION_LISTEN, "send_buffer", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 4k to 1g", "what the kernel takes to send before it is acknowledged; 0: it adapts that",
+     LISTEN(socket.send_buffer_bytes), 4096, 1 << 30, NULL},
+    {OPTION_LISTEN, "receive_buffer", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 4k to 1g", "what the kernel takes before it is read; 0: it adapts that",
+     LISTEN(socket.receive_buffer_bytes), 4096, 1 << 30, NULL},
+};
+/* clang-format on */
+
+const struct option_rows option_listen = {listen_rows, ARRAY_LEN(listen_rows)};

@@ -1,0 +1,129 @@
+/* daemon/option_process: the options of [reactord], [boss], [worker] and [executor]. */
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/option_cpus.h"
+#include "daemon/option_internal.h"
+#include "daemon/option_kind.h"
+#include "engine/chooser.h"
+#include "server/server.h"
+
+#define DAY_NS (INT64_C(86400) * NS_PER_S)
+
+static const struct option_word log_sinks[] = {
+    {"stderr", 0},
+    {"syslog", 0},
+    {"journal", 0},
+    {NULL, 0},
+};
+
+static const struct option_word log_levels[] = {
+    {"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING}, {"notice", LOG_LEVEL_NOTICE},
+    {"info", LOG_LEVEL_INFO},   {"debug", LOG_LEVEL_DEBUG},     {NULL, 0},
+};
+
+static const struct option_word choosers[] = {
+    {"round_robin", CHOOSER_ROUND_ROBIN},
+    {"least_connections", CHOOSER_LEAST_CONNECTIONS},
+    {"p2c", CHOOSER_P2C},
+    {NULL, 0},
+};
+
+static const struct option_word affinities[] = {
+    {"off", SERVER_AFFINITY_OFF},
+    {"auto", SERVER_AFFINITY_AUTO},
+    {NULL, 0},
+};
+
+/* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
+_Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
+
+#define REACTORD(field) offsetof(struct process_conf, field)
+#define BOSS(field)     offsetof(struct server_boss_conf, field)
+#define WORKER(field)   offsetof(struct server_worker_conf, field)
+#define EXECUTOR(field) offsetof(struct server_executor_conf, field)
+
+/* clang-format off */
+static const struct option reactord_rows[] = {
+    {OPTION_REACTORD, "user", &option_kind_account, OPTION_EMPTY, "",
+     "a user name or number", "user to run as; empty: the one it was started as",
+     REACTORD(user), 0, 0, NULL},
+    {OPTION_REACTORD, "group", &option_kind_account, OPTION_EMPTY, "",
+     "a group name or number", "group to run as; empty: that of the user",
+     REACTORD(group), 0, 0, NULL},
+    {OPTION_REACTORD, "pid_file", &option_kind_path, OPTION_EMPTY, "",
+     "an absolute path such as /run/reactord.pid",
+     "file that holds the process number while reactord runs; empty: none",
+     REACTORD(pid_file), 0, 0, NULL},
+    {OPTION_REACTORD, "log", &option_kind_log, 0, "stderr",
+     "stderr, syslog, journal or an absolute path", "where log lines go",
+     REACTORD(log), 0, 0, log_sinks},
+    {OPTION_REACTORD, "log_level", &option_kind_word, 0, "info",
+     "error, warning, notice, info or debug", "least severe lines that are still logged",
+     REACTORD(log_level), 0, 0, log_levels},
+    {OPTION_REACTORD, "drain_timeout", &option_kind_duration, 0, "30s",
+     "0 to 1d", "how long open connections may go on when reactord ends; 0: for ever",
+     REACTORD(drain_timeout_ns), 0, DAY_NS, NULL},
+};
+
+static const struct option boss_rows[] = {
+    {OPTION_BOSS, "threads", &option_kind_number, 0, "1",
+     "1 to 64", "threads that accept connections",
+     BOSS(threads), 1, 64, NULL},
+    {OPTION_BOSS, "accept_batch", &option_kind_number, 0, "64",
+     "1 to 4096", "connections accepted from one socket before the next gets its turn",
+     BOSS(accept_batch), 1, 4096, NULL},
+    {OPTION_BOSS, "cpu_affinity", &option_cpus_affinity, 0, "off",
+     "off, auto, or processor numbers such as 0-3,8",
+     "processors that the threads are tied to, one each; off: none; auto: all there are",
+     BOSS(cpus), 0, 0, affinities},
+};
+
+static const struct option worker_rows[] = {
+    {OPTION_WORKER, "threads", &option_kind_number, 0, "0",
+     "0 to 256", "threads that serve connections; 0: two a processor",
+     WORKER(threads), 0, 256, NULL},
+    {OPTION_WORKER, "io_ratio", &option_kind_percent, 0, "50",
+     "1 to 100", "share of a loop's time that is for I/O, the rest being for tasks",
+     WORKER(io_ratio), 1, 100, NULL},
+    {OPTION_WORKER, "task_quantum", &option_kind_duration, 0, "10ms",
+     "100us to 1s", "longest time one turn of a loop spends on tasks",
+     WORKER(task_quantum_ns), 100 * NS_PER_US, NS_PER_S, NULL},
+    {OPTION_WORKER, "max_pending_tasks", &option_kind_number, 0, "1000000",
+     "16 to 2147483647", "tasks that may wait for one loop; more are refused",
+     WORKER(max_pending_tasks), 16, INT32_MAX, NULL},
+    {OPTION_WORKER, "chooser", &option_kind_word, 0, "round_robin",
+     "round_robin, least_connections or p2c", "how the loop of a new connection is chosen",
+     WORKER(chooser), 0, 0, choosers},
+    {OPTION_WORKER, "rebuild_threshold", &option_kind_number, OPTION_ZERO, "512",
+     "0, or 3 to 1000000",
+     "polls in a row that return early with nothing to do before a loop's epoll instance is "
+     "rebuilt; 0: never",
+     WORKER(rebuild_threshold), 3, 1000000, NULL},
+    {OPTION_WORKER, "stall_threshold", &option_kind_duration, OPTION_ZERO, "500ms",
+     "0, or 10ms to 1h",
+     "a turn of a loop that takes longer is logged with what it is doing; 0: nobody looks",
+     WORKER(stall_threshold_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {OPTION_WORKER, "cpu_affinity", &option_cpus_affinity, 0, "off",
+     "off, auto, or processor numbers such as 0-3,8",
+     "processors that the threads are tied to, one each; off: none; auto: all there are",
+     WORKER(cpus), 0, 0, affinities},
+};
+
+static const struct option executor_rows[] = {
+    {OPTION_EXECUTOR, "threads", &option_kind_number, 0, "4",
+     "1 to 64", "threads for slow work such as looking up host names",
+     EXECUTOR(threads), 1, 64, NULL},
+    {OPTION_EXECUTOR, "max_pending_tasks", &option_kind_number, 0, "16384",
+     "16 to 2147483647", "tasks that may wait for one of these threads; more are refused",
+     EXECUTOR(max_pending_tasks), 16, INT32_MAX, NULL},
+};
+/* clang-format on */
+
+const struct option_rows option_process_reactord = {reactord_rows, ARRAY_LEN(reactord_rows)};
+const struct option_rows option_process_boss = {boss_rows, ARRAY_LEN(boss_rows)};
+const struct option_rows option_process_worker = {worker_rows, ARRAY_LEN(worker_rows)};
+const struct option_rows option_process_executor = {executor_rows, ARRAY_LEN(executor_rows)};
