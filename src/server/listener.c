@@ -13,6 +13,7 @@
 #include "net/acceptor.h"
 #include "net/sock.h"
 #include "traffic/counters.h"
+#include "service/admission.h"
 #include "service/echo.h"
 #include "service/proxy.h"
 
@@ -33,20 +34,41 @@ struct listener {
     struct service service;
     struct counters counters;
     struct log_limit log_limit;
+    struct admission *admission;
     unsigned n_sockets;
     struct listener_socket sockets[];
 };
 
 /* ---- on the boss loop ---- */
 
+/* One that is not served costs no session, but counts as one. */
+static void listener_turn_away(struct listener *ls, int fd, enum admission_verdict verdict,
+                               enum session_reason reason)
+{
+    counters_began(&ls->counters);
+    counters_ended(&ls->counters, reason, 0, 0);
+    if (verdict == ADMISSION_CLOSE)
+        close(fd);
+    else
+        sock_close_reset(fd);
+}
+
 static void listener_accepted(void *cookie, int fd, const struct address *peer)
 {
     struct listener *ls = cookie;
+    struct admission_ticket ticket = {0};
+    enum session_reason reason;
+    enum admission_verdict verdict = admission_enter(ls->admission, &ticket, peer, &reason);
     struct session *s;
 
+    if (verdict != ADMISSION_ADMIT) {
+        listener_turn_away(ls, fd, verdict, reason);
+        return;
+    }
     if (ls->service.ops->create(&s, &ls->service) < 0) {
         unsigned suppressed;
 
+        admission_leave(&ticket);
         if (log_allowed(&ls->log_limit, NS_PER_S, &suppressed))
             log_error("listen %s: no memory for a session, its client is reset (%u more before)",
                       ls->conf->name, suppressed);
@@ -56,6 +78,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     sock_options_set_accepted(fd, peer->u.sa.sa_family, &ls->conf->socket);
     s->client_fd = fd;
     s->peer = *peer;
+    s->ticket = ticket;
     ls->env.accepted(ls->env.cookie, s);
 }
 
@@ -182,6 +205,7 @@ static void listener_init_service(struct listener *ls)
     ls->service = (struct service){.ops = conf->service == LISTENER_ECHO ? &echo_ops : &proxy_ops,
                                    .listener = conf->name,
                                    .counters = &ls->counters,
+                                   .admission = ls->admission,
                                    .upstream = ls->env.upstream,
                                    .splice = conf->splice,
                                    .log_handler = conf->log_handler,
@@ -206,8 +230,11 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
         return -ENOMEM;
     ls->conf = conf;
     ls->env = *env;
-    listener_init_service(ls);
-    rc = listener_open_all(ls);
+    rc = admission_create(&ls->admission, &(struct admission_conf){.listener = conf->name});
+    if (rc == 0) {
+        listener_init_service(ls);
+        rc = listener_open_all(ls);
+    }
     if (rc < 0) {
         listener_destroy(ls);
         return rc;
@@ -258,5 +285,6 @@ void listener_destroy(struct listener *ls)
         acceptor_stop(ls->sockets[i].acceptor);
         acceptor_destroy(ls->sockets[i].acceptor);
     }
+    admission_destroy(ls->admission);
     free(ls);
 }

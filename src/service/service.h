@@ -12,14 +12,16 @@
 #include "net/splice.h"
 #include "upstream/upstream.h"
 
+struct admission;
 struct counters;
 struct service_ops;
 
 struct service {
     const struct service_ops *ops;
-    const char *listener;      /* name, for logs */
-    struct counters *counters; /* the listener's, which change; NULL: nobody counts */
-    struct upstream *upstream; /* proxy only */
+    const char *listener;        /* name, for logs */
+    struct counters *counters;   /* the listener's, which change; NULL: nobody counts */
+    struct admission *admission; /* the listener's; NULL: every client is served */
+    struct upstream *upstream;   /* proxy only */
     enum splice_mode splice;
     bool log_handler; /* put handlers/log_handler into the client's pipeline */
 

@@ -66,6 +66,7 @@ static void session_run_free(struct task *t)
 
     session_log_end(s);
     session_count_end(s);
+    admission_leave(&s->ticket);
     s->owner->ended(s->owner, s);
     s->service->ops->free(s);
 }
@@ -113,7 +114,24 @@ void session_refuse(struct session *s)
     session_set_reason(s, SESSION_ERROR);
     session_log_end(s);
     session_count_end(s);
+    admission_leave(&s->ticket);
     s->service->ops->free(s);
+}
+
+bool session_admit(struct session *s, const struct address *client)
+{
+    enum session_reason reason;
+
+    MUST(loop_is_current(s->owner->net->loop));
+    if (!s->service->admission)
+        return true;
+    switch (admission_enter(s->service->admission, &s->ticket, client, &reason)) {
+    case ADMISSION_ADMIT: return true;
+    case ADMISSION_CLOSE: session_close(s, reason); return false;
+    case ADMISSION_RESET: break;
+    }
+    session_abort(s, reason);
+    return false;
 }
 
 void session_leg_open(struct session *s, unsigned leg, struct channel *ch)

@@ -26,6 +26,7 @@
 #include "engine/loop.h"
 #include "net/address.h"
 #include "net/channel.h"
+#include "service/admission.h"
 #include "service/service.h"
 #include "traffic/session_reason.h"
 
@@ -105,6 +106,7 @@ struct session {
     struct task task; /* the hand-off, then the reaping */
     struct address peer;
     struct counters *counted[SESSION_COUNTED]; /* where; NULL: nowhere */
+    struct admission_ticket ticket;            /* given back when the session is freed */
 };
 
 /*
@@ -125,6 +127,16 @@ void session_init(struct session *s, const struct service *service);
  * Errors: none
  */
 void session_adopt(struct session *s, struct session_owner *owner);
+
+/*
+ * session_admit(s, client):
+ * Ask the listener's admission about ${client}, once the address that stands for it is known on the worker; if the boss
+ * has asked already ${s} has its ticket. False when the client is not served: ${s} ends then, with the reason.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+bool session_admit(struct session *s, const struct address *client);
 
 /*
  * session_refuse(s):

@@ -1,0 +1,74 @@
+/*
+ * service/admission: whether a client is served, by what its address is known for.
+ *
+ * A listener has one. It is asked once for each client, with the address that stands for it: by the boss right after
+ * accept, with the peer's; or, when the peer is a proxy that names the client, by the worker as soon as it has
+ * (session_admit()). How many clients there are in all is not asked here, but before accept: see server/listener.
+ *
+ *   admission_enter -> ADMIT: the session keeps the ticket, and its end is admission_leave, once
+ *                   -> CLOSE, RESET: nothing to leave; the client is sent away
+ */
+#ifndef SERVICE_ADMISSION_H
+#define SERVICE_ADMISSION_H
+
+#include "base/must.h"
+#include "net/address.h"
+#include "traffic/session_reason.h"
+
+struct admission;
+
+enum admission_verdict {
+    ADMISSION_ADMIT,
+    ADMISSION_CLOSE, /* end of file */
+    ADMISSION_RESET
+};
+
+/* A client's place; zeroed it is none. */
+struct admission_ticket {
+    struct admission *of;
+};
+
+struct admission_conf {
+    const char *listener; /* name, for logs; borrowed */
+};
+
+/*
+ * admission_create(out, conf):
+ * One that has admitted nobody yet.
+ *
+ * Thread: main
+ * Owns:   the caller owns ${out}; ${conf} is copied
+ * Errors: 0; -ENOMEM
+ */
+int admission_create(struct admission **out, const struct admission_conf *conf) MUST_CHECK;
+
+/*
+ * admission_enter(ad, ticket, client, reason):
+ * Is ${client} served? If so ${ticket}, which is none, is its place, until admission_leave(). If not ${reason} tells why.
+ *
+ * Thread: any
+ * Owns:   the caller has the place
+ * Errors: none; without memory nobody is refused for it
+ */
+enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
+                                       const struct address *client, enum session_reason *reason);
+
+/*
+ * admission_leave(ticket):
+ * Give the place back; ${ticket} is none then. Nothing happens if it is none.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void admission_leave(struct admission_ticket *ticket);
+
+/*
+ * admission_destroy(ad):
+ * Free it; nobody is inside. NULL is allowed.
+ *
+ * Thread: main
+ * Errors: none
+ */
+void admission_destroy(struct admission *ad);
+
+#endif
