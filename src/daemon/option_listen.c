@@ -5,6 +5,7 @@
 #include "daemon/option_internal.h"
 #include "daemon/option_kind.h"
 #include "daemon/option_network.h"
+#include "daemon/option_pipeline.h"
 #include "daemon/option_socket.h"
 #include "net/splice.h"
 #include "server/listener.h"
@@ -42,9 +43,9 @@ static const struct option listen_rows[] = {
     {OPTION_LISTEN, "upstream", &option_kind_name, OPTION_EMPTY, "",
      "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
      LISTEN(upstream), 0, 0, NULL},
-    {OPTION_LISTEN, "pipeline", &option_network_pipeline, OPTION_EMPTY, "",
+    {OPTION_LISTEN, "pipeline", &option_pipeline, OPTION_EMPTY, "",
      "log", "handlers that see the bytes first, with commas between; empty: none",
-     LISTEN(log_handler), 0, 0, NULL},
+     LISTEN(pipeline), 0, 0, NULL},
     {OPTION_LISTEN, "backlog", &option_kind_number, 0, "4096",
      "1 to 65535", "connections that may wait to be accepted; the kernel caps it at somaxconn",
      LISTEN(backlog), 1, 65535, NULL},

@@ -84,28 +84,6 @@ static int set_addresses(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int set_pipeline(const struct option *o, struct option_value *v)
-{
-    struct listener_conf *conf = v->conf;
-    char *list = arena_text(v->arena, v->text, strlen(v->text));
-    bool log_handler = false;
-
-    (void)o;
-    if (list == NULL)
-        return -ENOMEM;
-    while (list != NULL) {
-        const char *item = option_kind_next_item(&list);
-
-        if (strcmp(item, "log") != 0)
-            return option_refuse(v, "%s is not a handler", QUOTE(item));
-        if (log_handler)
-            return option_refuse(v, "%s is there twice", QUOTE(item));
-        log_handler = true;
-    }
-    conf->log_handler = log_handler;
-    return 0;
-}
-
 /* `NAME=N` with ${word} at N: store it in ${field}, in which 0 means that it was not there yet. */
 static int set_server_number(struct option_value *v, unsigned *field, const char *word,
                              const char *name, unsigned max)
@@ -192,5 +170,4 @@ static int set_server(const struct option *o, struct option_value *v)
 }
 
 const struct option_kind option_network_addresses = {set_addresses, ""};
-const struct option_kind option_network_pipeline = {set_pipeline, ""};
 const struct option_kind option_network_server = {set_server, ""};

@@ -15,9 +15,6 @@
 /* addresses and n_addresses of a listener_conf */
 extern const struct option_kind option_network_addresses;
 
-/* log_handler of a listener_conf */
-extern const struct option_kind option_network_pipeline;
-
 /* The next of the servers of an upstream_conf, which has room for it. Of a host name only the form is looked at. */
 extern const struct option_kind option_network_server;
 

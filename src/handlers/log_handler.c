@@ -13,13 +13,18 @@
 #define LOG_DUMP_BYTES 256
 #define LOG_ROW_BYTES  16
 
+struct log_handler {
+    struct handler handler;
+    const struct handler_host *host;
+};
+
 static void log_event(const struct handler *h, const char *event, const char *detail)
 {
     const struct log_handler *log = CONTAINER_OF(h, struct log_handler, handler);
     char peer[ADDRESS_TEXT_BYTES];
 
-    log_debug("listen %s: %s %s%s", log->listener, address_format(peer, sizeof(peer), log->peer),
-              event, detail);
+    log_debug("listen %s: %s %s%s", log->host->listener,
+              address_format(peer, sizeof(peer), log->host->peer), event, detail);
 }
 
 static void log_row(const uint8_t *data, size_t at, size_t len)
@@ -106,10 +111,15 @@ static const struct handler_ops log_handler_ops = {.name = "log",
                                                    .write = log_data_out,
                                                    .shutdown_write = log_shutdown_write};
 
-void log_handler_add(struct log_handler *h, struct channel *ch, const char *listener,
-                     const struct address *peer)
+static void log_add(void *state, struct channel *ch, struct handler_host *host,
+                    const struct handler_step *step)
 {
-    h->listener = listener;
-    h->peer = peer;
-    pipeline_add(&ch->pipeline, &h->handler, &log_handler_ops);
+    struct log_handler *log = state;
+
+    (void)step;
+    log->host = host;
+    pipeline_add(&ch->pipeline, &log->handler, &log_handler_ops);
 }
+
+const struct handler_type log_handler_type = {
+    .name = "log", .state_bytes = sizeof(struct log_handler), .add = log_add};

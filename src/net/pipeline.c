@@ -11,6 +11,11 @@ void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
     p->tail = tail;
 }
 
+void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops)
+{
+    p->tail->ops = ops;
+}
+
 void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_ops *ops)
 {
     struct handler *tail = p->tail;
@@ -24,6 +29,12 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
     channel_set_handlers(tail->channel, true);
 }
 
+/*
+ * What a handler becomes that was removed: one that every event passes over. It keeps its links, so that an operation that
+ * it, or one before it, is in can still pass events on, however many leave meanwhile.
+ */
+static const struct handler_ops pipeline_removed_ops = {.name = "removed"};
+
 void pipeline_remove(struct pipeline *p, struct handler *h)
 {
     MUST(h != p->tail);
@@ -33,5 +44,5 @@ void pipeline_remove(struct pipeline *p, struct handler *h)
         p->head = h->next;
     h->next->prev = h->prev;
     channel_set_handlers(h->channel, p->head != p->tail);
-    /* ${h} keeps its own links, so that the operation it is in can still pass its event on. */
+    h->ops = &pipeline_removed_ops;
 }

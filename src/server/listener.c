@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
+#include "handlers/pipeline_plan.h"
 #include "net/sock.h"
 #include "traffic/counters.h"
 #include "service/admission.h"
@@ -31,6 +32,7 @@ struct listener_socket {
 struct listener {
     const struct listener_conf *conf;
     struct listener_env env;
+    struct pipeline_plan *plan; /* NULL: no handlers */
     struct service service;
     struct counters counters;
     struct log_limit log_limit;
@@ -208,7 +210,7 @@ static void listener_init_service(struct listener *ls)
                                    .admission = ls->admission,
                                    .upstream = ls->env.upstream,
                                    .splice = conf->splice,
-                                   .log_handler = conf->log_handler,
+                                   .pipeline = ls->plan,
                                    .idle_timeout_ns = conf->idle_timeout_ns,
                                    .client_idle_timeout_ns = conf->client_idle_timeout_ns,
                                    .half_close_timeout_ns = conf->half_close_timeout_ns,
@@ -231,6 +233,8 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
     ls->conf = conf;
     ls->env = *env;
     rc = admission_create(&ls->admission, &(struct admission_conf){.listener = conf->name});
+    if (rc == 0 && conf->pipeline.n > 0)
+        rc = pipeline_plan_create(&ls->plan, &conf->pipeline, env->executor);
     if (rc == 0) {
         listener_init_service(ls);
         rc = listener_open_all(ls);
@@ -274,6 +278,8 @@ unsigned listener_sockets(const struct listener *ls)
 void listener_log_stats(const struct listener *ls)
 {
     counters_log(&ls->counters, "listen", ls->conf->name);
+    if (ls->plan)
+        pipeline_plan_log_stats(ls->plan, ls->conf->name);
 }
 
 void listener_destroy(struct listener *ls)

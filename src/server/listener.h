@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "base/must.h"
+#include "handlers/pipeline_conf.h"
 #include "net/address.h"
 #include "net/sock_options.h"
 #include "net/splice.h"
 
+struct executor;
 struct listener;
 struct loop_group;
 struct session;
@@ -28,7 +30,7 @@ struct listener_conf {
     unsigned n_addresses;
     enum listener_service service;
     const char *upstream; /* name of the upstream; NULL unless service is LISTENER_PROXY */
-    bool log_handler;     /* pipeline = log */
+    struct pipeline_conf pipeline;
     unsigned backlog;
     unsigned reuseport; /* listen sockets an address has */
     struct sock_options socket;
@@ -46,6 +48,7 @@ struct listener_env {
     struct loop_group *boss;
     unsigned accept_batch;
     struct upstream *upstream; /* proxy only */
+    struct executor *executor; /* for handlers that have slow work */
     /* May a client be accepted that takes ${descriptors}? On a boss loop. */
     bool (*admit)(void *cookie, unsigned descriptors);
     /* A client came; the callee owns ${s}. On a boss loop. */

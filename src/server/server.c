@@ -275,6 +275,7 @@ static int server_create_listeners(struct server *sv)
         struct listener_env env = {.boss = sv->threads.boss,
                                    .accept_batch = sv->conf->boss.accept_batch,
                                    .upstream = server_find_upstream(sv, conf->upstream),
+                                   .executor = sv->threads.executor,
                                    .admit = server_on_admit,
                                    .accepted = server_on_accepted,
                                    .stopped = server_on_socket_done,

@@ -5,14 +5,13 @@
 #include <stdalign.h>
 #include <stdlib.h>
 
-#include "handlers/log_handler.h"
 #include "service/relay.h"
+#include "service/session_handlers.h"
 
 struct echo {
     alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
     struct relay back;
     struct session session;
-    struct log_handler log;
 };
 
 static struct echo *echo_of(const struct session *s)
@@ -27,7 +26,7 @@ static void echo_free(struct session *s)
 
 static int echo_create(struct session **out, const struct service *service)
 {
-    struct echo *e = aligned_alloc(alignof(struct echo), sizeof(*e));
+    struct echo *e = session_handlers_alloc(service, sizeof(*e));
 
     if (!e)
         return -ENOMEM;
@@ -44,8 +43,7 @@ static void echo_start(struct session *s)
     s->client_fd = -1;
     session_leg_open(s, 0, &e->client);
     relay_init(&e->back, s, &e->client, &e->client);
-    if (s->service->log_handler)
-        log_handler_add(&e->log, &e->client, s->service->listener, &s->peer);
+    session_handlers_add(s, &e->client, e + 1);
     channel_start(&e->client);
 }
 

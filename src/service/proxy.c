@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "net/connector.h"
 #include "net/sock.h"
-#include "handlers/log_handler.h"
 #include "service/relay.h"
+#include "service/session_handlers.h"
 
 /* One line a second about each server that cannot be reached. */
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
@@ -33,7 +33,6 @@ struct proxy {
     int64_t tried_at_ns;                  /* when it was sent to `at` */
     enum session_reason reason; /* of the last server that failed; SESSION_OPEN: none did */
     int64_t waits_since_ns;
-    struct log_handler log;
 };
 
 static struct proxy *proxy_of(const struct session *s)
@@ -84,7 +83,7 @@ static void proxy_free(struct session *s)
 
 static int proxy_create(struct session **out, const struct service *service)
 {
-    struct proxy *p = aligned_alloc(alignof(struct proxy), sizeof(*p));
+    struct proxy *p = session_handlers_alloc(service, sizeof(*p));
 
     if (!p)
         return -ENOMEM;
@@ -258,8 +257,6 @@ static void proxy_connected(struct connector *c, int fd, int error)
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
-    if (s->service->log_handler)
-        log_handler_add(&p->log, &p->client, s->service->listener, &s->peer);
     channel_start(&p->server);
     channel_start(&p->client);
 }
@@ -288,6 +285,7 @@ static void proxy_start(struct session *s)
     s->client_fd = -1;
     session_leg_open(s, 0, &p->client);
     pipeline_init(&p->client.pipeline, &p->client, &p->to_server.handler, &proxy_waiting_ops);
+    session_handlers_add(s, &p->client, p + 1);
     s->connecting = true;
     session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
     connector_init(&p->connector, s->owner->net, proxy_connected);

@@ -60,6 +60,11 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
 {
     r->to = to;
     r->session = session;
-    pipeline_init(&from->pipeline, from, &r->handler, &relay_ops);
+    if (from->pipeline.tail) {
+        MUST(from->pipeline.tail == &r->handler);
+        pipeline_set_tail(&from->pipeline, &relay_ops);
+    } else {
+        pipeline_init(&from->pipeline, from, &r->handler, &relay_ops);
+    }
     channel_splice_to(from, to, session->service->splice);
 }

@@ -21,7 +21,8 @@ struct relay {
 
 /*
  * relay_init(r, session, from, to):
- * Make ${r} the tail of ${from}'s pipeline, and ${to} where its bytes go. Both channels are initialised.
+ * Make ${r} the tail of ${from}'s pipeline, and ${to} where its bytes go. Both channels are initialised. If the handler
+ * of ${r} is the tail already, those before it stay.
  *
  * Thread: loop of ${session}
  * Owns:   nothing; ${r} must live as long as ${from}

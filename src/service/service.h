@@ -14,6 +14,7 @@
 
 struct admission;
 struct counters;
+struct pipeline_plan;
 struct service_ops;
 
 struct service {
@@ -23,7 +24,7 @@ struct service {
     struct admission *admission; /* the listener's; NULL: every client is served */
     struct upstream *upstream;   /* proxy only */
     enum splice_mode splice;
-    bool log_handler; /* put handlers/log_handler into the client's pipeline */
+    const struct pipeline_plan *pipeline; /* the client's handlers; NULL: none */
 
     /* Timeouts; 0: none. Read whenever a timer looks, but for max_lifetime: it is drawn at the beginning. */
     int64_t idle_timeout_ns;          /* nothing moved, either way */

@@ -201,6 +201,16 @@ void session_set_reason(struct session *s, enum session_reason reason);
 void session_close(struct session *s, enum session_reason reason);
 
 /*
+ * session_reset(s, reason):
+ * End visibly, but without loss of what was read before: each peer gets what waits for it, and then a reset. What still
+ * comes is discarded. A peer may take as long as with session_close().
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_reset(struct session *s, enum session_reason reason);
+
+/*
  * session_abort(s, reason):
  * End now and visibly.
  *

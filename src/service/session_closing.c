@@ -52,3 +52,11 @@ void session_close(struct session *s, enum session_reason reason)
     session_for_each_leg(leg, s) channel_close(leg);
     session_closing_begin(s);
 }
+
+void session_reset(struct session *s, enum session_reason reason)
+{
+    session_set_reason(s, reason);
+    s->service->ops->cancel(s);
+    session_for_each_leg(leg, s) channel_reset(leg);
+    session_closing_begin(s);
+}

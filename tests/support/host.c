@@ -3,6 +3,7 @@
 
 #include <check.h>
 
+#include "handlers/pipeline_plan.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/until.h"
@@ -30,6 +31,17 @@ void host_open(struct host *h, const struct service_ops *ops, struct upstream *u
     list_init(&h->sessions);
     h->loop = loop_runner_create();
     ck_assert_int_eq(netloop_create(&h->owner.net, h->loop), 0);
+}
+
+void host_pipeline(struct host *h, const char *name, struct executor *executor)
+{
+    const struct handler_type *type = pipeline_plan_find(name);
+
+    ck_assert_msg(type != NULL, "%s", name);
+    h->pipeline.list[h->pipeline.n++] = type;
+    pipeline_plan_destroy(h->plan);
+    ck_assert_int_eq(pipeline_plan_create(&h->plan, &h->pipeline, executor), 0);
+    h->service.pipeline = h->plan;
 }
 
 static void do_adopt(void *arg)
@@ -125,4 +137,5 @@ void host_close(struct host *h)
     ck_assert_uint_eq(atomic_load(&h->ended), atomic_load(&h->adopted));
     netloop_destroy(h->owner.net);
     loop_destroy(h->loop);
+    pipeline_plan_destroy(h->plan);
 }

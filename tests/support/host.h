@@ -6,12 +6,17 @@
 
 #include <stdatomic.h>
 
+#include "handlers/pipeline_conf.h"
 #include "service/session.h"
+
+struct executor;
 
 struct host {
     struct session_owner owner;
     struct loop *loop;
-    struct service service; /* settings may be changed before the first client */
+    struct service service;        /* settings may be changed before the first client */
+    struct pipeline_conf pipeline; /* its settings may be changed before host_pipeline() */
+    struct pipeline_plan *plan;
     struct list sessions;
     atomic_uint adopted;
     atomic_uint ended;
@@ -27,6 +32,16 @@ struct host {
  * Errors: none (the test fails)
  */
 void host_open(struct host *h, const struct service_ops *ops, struct upstream *upstream);
+
+/*
+ * host_pipeline(h, name, executor):
+ * The service's clients have the handler called ${name} too, behind those added before. Before the first client.
+ *
+ * Thread: the test's
+ * Owns:   ${executor} is borrowed, and may be NULL
+ * Errors: none (the test fails)
+ */
+void host_pipeline(struct host *h, const char *name, struct executor *executor);
 
 /*
  * host_close(h):

@@ -41,7 +41,7 @@ START_TEST(a_file_with_one_listener_is_enough)
     ck_assert_uint_eq(l->n_addresses, 1);
     ck_assert_int_eq(l->service, LISTENER_ECHO);
     ck_assert_ptr_null(l->upstream);
-    ck_assert(!l->log_handler);
+    ck_assert_uint_eq(l->pipeline.n, 0);
     ck_assert_uint_eq(l->backlog, 4096);
     ck_assert_uint_eq(l->reuseport, 1);
     ck_assert_int_eq(l->splice, SPLICE_AUTO);
@@ -118,7 +118,7 @@ START_TEST(what_the_file_says_is_there)
     ck_assert_uint_eq(file.config->server.executor.threads, 64);
     ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, INT32_MAX);
     ck_assert_uint_eq(file.config->server.listeners[0].n_addresses, 2);
-    ck_assert(file.config->server.listeners[0].log_handler);
+    ck_assert_uint_eq(file.config->server.listeners[0].pipeline.n, 1);
     ck_assert_uint_eq(file.config->server.listeners[0].reuseport, 2);
     ck_assert_int_eq(file.config->server.listeners[0].splice, SPLICE_ON);
     ck_assert_int_eq(file.config->server.listeners[0].idle_timeout_ns, 0);

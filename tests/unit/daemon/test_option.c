@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "daemon/config.h"
 #include "daemon/option.h"
+#include "handlers/handler_type.h"
 #include "daemon/option_kind.h"
 #include "support/names.h"
 
@@ -289,13 +290,14 @@ END_TEST
 START_TEST(a_pipeline_is_a_list_of_handlers)
 {
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log"), 0);
-    ck_assert(conf.listener.log_handler);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 1);
+    ck_assert_str_eq(conf.listener.pipeline.list[0]->name, "log");
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", ""), 0);
-    ck_assert(!conf.listener.log_handler);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 0);
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log, log"), -EINVAL);
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log,"), -EINVAL);
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "gzip"), -EINVAL);
-    ck_assert(!conf.listener.log_handler);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 0);
 }
 END_TEST
 

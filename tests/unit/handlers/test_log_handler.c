@@ -13,7 +13,7 @@ static struct host host;
 static void setup(void)
 {
     host_open(&host, &echo_ops, NULL);
-    host.service.log_handler = true;
+    host_pipeline(&host, "log", NULL);
 }
 
 static void teardown(void)

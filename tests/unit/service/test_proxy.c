@@ -307,7 +307,7 @@ START_TEST(a_log_handler_changes_no_byte)
 {
     struct stream there;
 
-    host.service.log_handler = true;
+    host_pipeline(&host, "log", NULL);
     host.service.splice = SPLICE_ON;
     connect_both();
     stream_begin(&there, client);

@@ -1,0 +1,63 @@
+/* daemon/option_pipeline: see option_pipeline.h. */
+#include "daemon/option_pipeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "daemon/option_kind.h"
+#include "daemon/quote.h"
+#include "daemon/suggest.h"
+#include "handlers/pipeline_conf.h"
+#include "handlers/pipeline_plan.h"
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
+
+static int refuse_handler(struct option_value *v, const char *name)
+{
+    const struct handler_type *type;
+    struct suggest near;
+
+    suggest_begin(&near, name);
+    for (unsigned i = 0; (type = pipeline_plan_type(i)) != NULL; i++)
+        suggest_offer(&near, type->name);
+    if (near.best != NULL)
+        return option_refuse(v, "%s is not a handler; did you mean '%s'?", QUOTE(name), near.best);
+    return option_refuse(v, "%s is not a handler", QUOTE(name));
+}
+
+static int add_handler(struct option_value *v, struct pipeline_conf *found, const char *name)
+{
+    const struct handler_type *type = pipeline_plan_find(name);
+
+    if (*name == '\0')
+        return option_refuse(v, "a handler is missing beside a comma");
+    if (type == NULL)
+        return refuse_handler(v, name);
+    for (unsigned i = 0; i < found->n; i++)
+        if (found->list[i] == type)
+            return option_refuse(v, "%s is there twice", QUOTE(name));
+    found->list[found->n++] = type;
+    return 0;
+}
+
+static int set_pipeline(const struct option *o, struct option_value *v)
+{
+    struct pipeline_conf *conf = (void *)((char *)v->conf + o->offset);
+    struct pipeline_conf found = {.n = 0};
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = add_handler(v, &found, option_kind_next_item(&list));
+
+        if (rc < 0)
+            return rc;
+    }
+    memcpy(conf->list, found.list, sizeof(conf->list));
+    conf->n = found.n;
+    return 0;
+}
+
+const struct option_kind option_pipeline = {set_pipeline, ""};

@@ -1,0 +1,17 @@
+/*
+ * handlers/pipeline_conf: which handlers a listener has, in order, and the settings of each kind.
+ */
+#ifndef HANDLERS_PIPELINE_CONF_H
+#define HANDLERS_PIPELINE_CONF_H
+
+struct handler_type;
+
+/* No kind is there twice, so there is room for every kind. */
+#define PIPELINE_CONF_HANDLERS 8
+
+struct pipeline_conf {
+    const struct handler_type *list[PIPELINE_CONF_HANDLERS]; /* from head to tail */
+    unsigned n;
+};
+
+#endif

@@ -1,0 +1,92 @@
+/* handlers/pipeline_plan: see pipeline_plan.h. */
+#include "handlers/pipeline_plan.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handlers/log_handler.h"
+#include "handlers/pipeline_conf.h"
+
+struct pipeline_plan {
+    size_t bytes;
+    unsigned n;
+    struct handler_step steps[];
+};
+
+static const struct handler_type *const types[] = {&log_handler_type};
+
+_Static_assert(ARRAY_LEN(types) <= PIPELINE_CONF_HANDLERS, "there is no room for every kind");
+
+const struct handler_type *pipeline_plan_type(unsigned i)
+{
+    return i < ARRAY_LEN(types) ? types[i] : NULL;
+}
+
+const struct handler_type *pipeline_plan_find(const char *name)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(types); i++)
+        if (strcmp(types[i]->name, name) == 0)
+            return types[i];
+    return NULL;
+}
+
+static size_t pipeline_plan_round_up(size_t bytes)
+{
+    return (bytes + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+}
+
+int pipeline_plan_create(struct pipeline_plan **out, const struct pipeline_conf *conf,
+                         struct executor *executor)
+{
+    struct pipeline_plan *p = calloc(1, sizeof(*p) + conf->n * sizeof(p->steps[0]));
+
+    if (!p)
+        return -ENOMEM;
+    for (; p->n < conf->n; p->n++) {
+        struct handler_step *step = &p->steps[p->n];
+
+        *step = (struct handler_step){
+            .type = conf->list[p->n], .conf = conf, .executor = executor, .offset = p->bytes};
+        step->shared = calloc(1, step->type->shared_bytes);
+        if (!step->shared && step->type->shared_bytes > 0)
+            goto err_destroy;
+        p->bytes += pipeline_plan_round_up(step->type->state_bytes);
+    }
+    *out = p;
+    return 0;
+
+err_destroy:
+    pipeline_plan_destroy(p);
+    return -ENOMEM;
+}
+
+size_t pipeline_plan_bytes(const struct pipeline_plan *p)
+{
+    return p ? p->bytes : 0;
+}
+
+void pipeline_plan_add(const struct pipeline_plan *p, void *room, struct channel *ch,
+                       struct handler_host *host)
+{
+    memset(room, 0, p->bytes);
+    for (unsigned i = 0; i < p->n; i++)
+        p->steps[i].type->add((char *)room + p->steps[i].offset, ch, host, &p->steps[i]);
+}
+
+void pipeline_plan_log_stats(const struct pipeline_plan *p, const char *listener)
+{
+    for (unsigned i = 0; i < p->n; i++)
+        if (p->steps[i].type->log_stats)
+            p->steps[i].type->log_stats(p->steps[i].shared, listener);
+}
+
+void pipeline_plan_destroy(struct pipeline_plan *p)
+{
+    if (!p)
+        return;
+    for (unsigned i = 0; i < p->n; i++)
+        free(p->steps[i].shared);
+    free(p);
+}

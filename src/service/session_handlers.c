@@ -1,0 +1,60 @@
+/* service/session_handlers: see session_handlers.h. */
+#include "service/session_handlers.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+#include "base/cache_line.h"
+#include "handlers/pipeline_plan.h"
+
+struct session_handlers {
+    struct session *session;
+    struct handler_host host;
+    alignas(max_align_t) char states[];
+};
+
+static struct session *session_of(struct handler_host *host)
+{
+    return CONTAINER_OF(host, struct session_handlers, host)->session;
+}
+
+static void session_handlers_end(struct handler_host *host, enum session_reason reason)
+{
+    session_close(session_of(host), reason);
+}
+
+static void session_handlers_reset(struct handler_host *host, enum session_reason reason)
+{
+    session_reset(session_of(host), reason);
+}
+
+static void session_handlers_abort(struct handler_host *host, enum session_reason reason)
+{
+    session_abort(session_of(host), reason);
+}
+
+static const struct handler_host_ops session_handlers_ops = {
+    .end = session_handlers_end, .reset = session_handlers_reset, .abort = session_handlers_abort};
+
+void *session_handlers_alloc(const struct service *service, size_t bytes)
+{
+    size_t lines;
+
+    MUST(bytes % CACHE_LINE_BYTES == 0);
+    if (service->pipeline)
+        bytes += sizeof(struct session_handlers) + pipeline_plan_bytes(service->pipeline);
+    lines = (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
+    return aligned_alloc(CACHE_LINE_BYTES, lines * CACHE_LINE_BYTES);
+}
+
+void session_handlers_add(struct session *s, struct channel *ch, void *room)
+{
+    struct session_handlers *all = room;
+
+    if (!s->service->pipeline)
+        return;
+    all->session = s;
+    all->host = (struct handler_host){
+        .ops = &session_handlers_ops, .listener = s->service->listener, .peer = &s->peer};
+    pipeline_plan_add(s->service->pipeline, all->states, ch, &all->host);
+}

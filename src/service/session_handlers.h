@@ -1,0 +1,37 @@
+/*
+ * service/session_handlers: the handlers of a listener's plan in the memory of each of its sessions.
+ *
+ *   | struct echo or struct proxy | the session as handlers see it | their states |      one allocation
+ *
+ * A session of a listener without handlers has the first part only.
+ */
+#ifndef SERVICE_SESSION_HANDLERS_H
+#define SERVICE_SESSION_HANDLERS_H
+
+#include <stddef.h>
+
+#include "service/session.h"
+
+/*
+ * session_handlers_alloc(service, bytes):
+ * Memory for a session of ${service} that takes ${bytes} itself, on a cache line of its own; the handlers' part is behind
+ * them. Free it with free().
+ *
+ * Thread: any
+ * Owns:   the caller owns it
+ * Units:  bytes, a multiple of CACHE_LINE_BYTES
+ * Errors: NULL (no memory)
+ */
+void *session_handlers_alloc(const struct service *service, size_t bytes) MUST_CHECK;
+
+/*
+ * session_handlers_add(s, ch, room):
+ * Add the listener's handlers to the pipeline of the client's channel ${ch}. ${room} is what is behind the ${bytes} that
+ * session_handlers_alloc() was asked for.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_handlers_add(struct session *s, struct channel *ch, void *room);
+
+#endif
