@@ -371,6 +371,21 @@ bool address_covers(const struct address *listen, const struct address *target)
     }
 }
 
+void address_set_host(struct address *out, const void *host, size_t len, uint16_t port)
+{
+    struct in_addr in4;
+    struct in6_addr in6;
+
+    if (len == sizeof(in4)) {
+        memcpy(&in4, host, sizeof(in4));
+        set_ipv4(out, &in4, port);
+    } else {
+        MUST(len == sizeof(in6));
+        memcpy(&in6, host, sizeof(in6));
+        set_ipv6(out, &in6, 0, port);
+    }
+}
+
 bool address_is_unix(const struct address *a)
 {
     return a->u.sa.sa_family == AF_UNIX;

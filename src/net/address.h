@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -103,6 +104,17 @@ bool address_covers(const struct address *listen, const struct address *target);
  * Errors: NULL
  */
 const void *address_host(const struct address *a, size_t *len);
+
+/*
+ * address_set_host(out, host, len, port):
+ * The opposite of address_host(): ${out} is ${port} at ${host}, 4 bytes or 16, of which those of a mapped IPv4 address
+ * become that one.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+void address_set_host(struct address *out, const void *host, size_t len, uint16_t port);
 
 /*
  * address_is_unix(a):

@@ -1,0 +1,144 @@
+/* net/proxy_header_v1: reading the line of version 1. See proxy_header.h. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "net/proxy_header_internal.h"
+
+/* What is left to read of the line. */
+struct line {
+    const uint8_t *at, *end; /* no further than a line can go */
+    bool cut;                /* a line cannot go on behind ${end} */
+};
+
+static int line_ends(const struct line *l)
+{
+    return l->cut ? -EPROTO : -EAGAIN;
+}
+
+/* Go behind ${word} if it comes next. */
+static int take_word(struct line *l, const char *word)
+{
+    for (; *word != '\0'; word++, l->at++) {
+        if (l->at == l->end)
+            return line_ends(l);
+        if (*l->at != (uint8_t)*word)
+            return -EPROTO;
+    }
+    return 0;
+}
+
+/* The field up to ${stop}, which is passed over: 1 to ${size} - 1 of the characters ${allowed}. */
+static int take_field(struct line *l, char *text, size_t size, const char *allowed, char stop)
+{
+    size_t n = 0;
+
+    for (;; l->at++) {
+        if (l->at == l->end)
+            return line_ends(l);
+        if (*l->at == (uint8_t)stop)
+            break;
+        if (n == size - 1 || *l->at == '\0' || strchr(allowed, *l->at) == NULL)
+            return -EPROTO;
+        text[n++] = (char)*l->at;
+    }
+    text[n] = '\0';
+    l->at++;
+    return n > 0 ? 0 : -EPROTO;
+}
+
+static int take_host(struct line *l, struct address *out, int family)
+{
+    char text[INET6_ADDRSTRLEN];
+    uint8_t host[sizeof(struct in6_addr)];
+    bool is_4 = family == AF_INET;
+    int rc = is_4 ? take_field(l, text, INET_ADDRSTRLEN, "0123456789.", ' ')
+                  : take_field(l, text, sizeof(text), "0123456789abcdefABCDEF:.", ' ');
+
+    if (rc < 0)
+        return rc;
+    if (inet_pton(family, text, host) != 1)
+        return -EPROTO;
+    address_set_host(out, host, is_4 ? 4 : sizeof(host), 0);
+    return 0;
+}
+
+static int take_port(struct line *l, struct address *out, char stop)
+{
+    char text[sizeof("65535")];
+    uint64_t port;
+    int rc = take_field(l, text, sizeof(text), "0123456789", stop);
+
+    if (rc < 0)
+        return rc;
+    if (parse_uint(&port, text, UINT16_MAX) < 0)
+        return -EPROTO;
+    if (out->u.sa.sa_family == AF_INET)
+        out->u.in.sin_port = htons((uint16_t)port);
+    else
+        out->u.in6.sin6_port = htons((uint16_t)port);
+    return 0;
+}
+
+static int take_addresses(struct line *l, struct proxy_header *h, int family)
+{
+    int rc = take_host(l, &h->source, family);
+
+    if (rc == 0)
+        rc = take_host(l, &h->destination, family);
+    if (rc == 0)
+        rc = take_port(l, &h->source, ' ');
+    if (rc == 0)
+        rc = take_port(l, &h->destination, '\r');
+    return rc;
+}
+
+/* UNKNOWN: whatever else the line has says nothing. */
+static int take_anything(struct line *l)
+{
+    if (l->at < l->end && *l->at != ' ' && *l->at != '\r')
+        return -EPROTO;
+    for (; l->at < l->end && *l->at != '\r'; l->at++) {
+        if (*l->at == '\n')
+            return -EPROTO;
+    }
+    return take_word(l, "\r");
+}
+
+static int take_line(struct line *l, struct proxy_header *h)
+{
+    int rc = take_word(l, PROXY_HEADER_V1_MARK);
+
+    if (rc < 0)
+        return rc;
+    h->local = l->at < l->end && *l->at == 'U';
+    if (h->local) {
+        rc = take_word(l, "UNKNOWN");
+        return rc < 0 ? rc : take_anything(l);
+    }
+    rc = take_word(l, "TCP");
+    if (rc < 0)
+        return rc;
+    if (l->at < l->end && *l->at == '6') {
+        rc = take_word(l, "6 ");
+        return rc < 0 ? rc : take_addresses(l, h, AF_INET6);
+    }
+    rc = take_word(l, "4 ");
+    return rc < 0 ? rc : take_addresses(l, h, AF_INET);
+}
+
+int proxy_header_v1_decode(struct proxy_header *out, const uint8_t *data, size_t len)
+{
+    bool cut = len >= PROXY_HEADER_V1_MAX_BYTES;
+    struct line l = {data, data + (cut ? PROXY_HEADER_V1_MAX_BYTES : len), cut};
+    struct proxy_header h = {.version = PROXY_HEADER_V1};
+    int rc = take_line(&l, &h);
+
+    if (rc == 0)
+        rc = take_word(&l, "\n");
+    if (rc < 0)
+        return rc;
+    *out = h;
+    return (int)(l.at - data);
+}

@@ -1,0 +1,214 @@
+/* net/proxy_header_v2: reading the bytes of version 2. See proxy_header.h. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "net/proxy_header_internal.h"
+
+/* TLVs that follow each other up to ${end}; what is behind ${have} has not come yet. */
+struct tlvs {
+    const uint8_t *at, *have, *end;
+};
+
+struct tlv {
+    uint8_t type;
+    size_t len;
+    const uint8_t *value;
+};
+
+/* ---- addresses ---- */
+
+static uint16_t get_16(const uint8_t *at)
+{
+    return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+/* ${bytes} of each address, then two ports. */
+static void read_ip(struct proxy_header *h, const uint8_t *at, size_t bytes)
+{
+    const uint8_t *ports = at + 2 * bytes;
+
+    address_set_host(&h->source, at, bytes, get_16(ports));
+    address_set_host(&h->destination, at + bytes, bytes, get_16(ports + 2));
+}
+
+/* A path ends with a NUL or the field; an abstract name, which may have NULs, with the last byte that is none. */
+static void read_unix(struct address *out, const uint8_t *path)
+{
+    size_t len = sizeof(out->u.un.sun_path);
+
+    if (path[0] != '\0') {
+        len = strnlen((const char *)path, len);
+    } else {
+        while (len > 0 && path[len - 1] == '\0')
+            len--;
+    }
+    memset(out, 0, sizeof(*out));
+    out->u.un.sun_family = AF_UNIX;
+    memcpy(out->u.un.sun_path, path, len);
+    if (path[0] != '\0' && len < sizeof(out->u.un.sun_path))
+        len++; /* the NUL of a path counts: unix(7) */
+    out->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+}
+
+static void read_addresses(struct proxy_header *h, uint8_t family, const uint8_t *at)
+{
+    switch (family) {
+    case PROXY_HEADER_TCP4: read_ip(h, at, 4); break;
+    case PROXY_HEADER_TCP6: read_ip(h, at, 16); break;
+    default:
+        read_unix(&h->source, at);
+        read_unix(&h->destination, at + sizeof(h->source.u.un.sun_path));
+    }
+}
+
+/* What the addresses of ${family} take; -EPROTO if no stream has it. */
+static int address_bytes(uint8_t family)
+{
+    switch (family) {
+    case PROXY_HEADER_UNSPEC: return 0;
+    case PROXY_HEADER_TCP4: return PROXY_HEADER_TCP4_BYTES;
+    case PROXY_HEADER_TCP6: return PROXY_HEADER_TCP6_BYTES;
+    case PROXY_HEADER_UNIX: return PROXY_HEADER_UNIX_BYTES;
+    default: return -EPROTO;
+    }
+}
+
+/* ---- TLVs ---- */
+
+/* -ENODATA: there is none any more. */
+static int next_tlv(struct tlvs *t, struct tlv *out)
+{
+    size_t room = (size_t)(t->end - t->at), come = (size_t)(t->have - t->at);
+
+    if (room == 0)
+        return -ENODATA;
+    if (room < PROXY_HEADER_TLV_BYTES)
+        return -EPROTO;
+    if (come < PROXY_HEADER_TLV_BYTES)
+        return -EAGAIN;
+    out->type = t->at[0];
+    out->len = get_16(t->at + 1);
+    out->value = t->at + PROXY_HEADER_TLV_BYTES;
+    if (out->len > room - PROXY_HEADER_TLV_BYTES)
+        return -EPROTO;
+    if (out->len > come - PROXY_HEADER_TLV_BYTES)
+        return -EAGAIN;
+    t->at = out->value + out->len;
+    return 0;
+}
+
+/* What TLS told of the client is not used, but has to be in order. */
+static int check_ssl(const struct tlv *ssl)
+{
+    struct tlvs inner = {.end = ssl->value + ssl->len};
+    struct tlv tlv;
+    int rc;
+
+    if (ssl->len < PROXY_HEADER_SSL_BYTES)
+        return -EPROTO;
+    inner.at = ssl->value + PROXY_HEADER_SSL_BYTES;
+    inner.have = inner.end;
+    do
+        rc = next_tlv(&inner, &tlv);
+    while (rc == 0);
+    return rc == -ENODATA ? 0 : rc;
+}
+
+/* Take note of ${tlv}. One that is not known here may be anything. */
+static int take_tlv(struct proxy_header *h, const struct tlv *tlv, const uint8_t **crc32c)
+{
+    switch (tlv->type) {
+    case PROXY_HEADER_TLV_CRC32C:
+        if (tlv->len != PROXY_HEADER_CRC32C_BYTES || *crc32c)
+            return -EPROTO;
+        *crc32c = tlv->value;
+        return 0;
+    case PROXY_HEADER_TLV_UNIQUE_ID:
+        if (tlv->len > PROXY_HEADER_UNIQUE_ID_BYTES || h->unique_id)
+            return -EPROTO;
+        h->unique_id = tlv->value;
+        h->unique_id_bytes = tlv->len;
+        return 0;
+    case PROXY_HEADER_TLV_SSL: return check_ssl(tlv);
+    default: return 0;
+    }
+}
+
+/* The checksum was taken with zeros in its own place. */
+static int check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
+{
+    static const uint8_t zeros[PROXY_HEADER_CRC32C_BYTES];
+    size_t before = (size_t)(value - data);
+    uint32_t crc = crc32c_add(0, data, before);
+
+    crc = crc32c_add(crc, zeros, sizeof(zeros));
+    crc = crc32c_add(crc, value + sizeof(zeros), len - before - sizeof(zeros));
+    return crc == ((uint32_t)get_16(value) << 16 | get_16(value + 2)) ? 0 : -EPROTO;
+}
+
+/* ---- the header ---- */
+
+/* What ${len} bytes tell of the whole: how long it is to be, or -EAGAIN if they are too few for that. */
+static int read_length(const uint8_t *data, size_t len)
+{
+    bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;
+    int room, need = 0;
+
+    if (len > 12 && !local && data[12] != PROXY_HEADER_V2_PROXY)
+        return -EPROTO;
+    if (len > 13 && !local)
+        need = address_bytes(data[13]);
+    if (need < 0 || len < PROXY_HEADER_V2_BYTES)
+        return need < 0 ? need : -EAGAIN;
+    room = get_16(data + 14);
+    if (room < need)
+        return -EPROTO;
+    if (room > PROXY_HEADER_MAX_BYTES - PROXY_HEADER_V2_BYTES)
+        return -EMSGSIZE;
+    return PROXY_HEADER_V2_BYTES + room;
+}
+
+/* The ${total} bytes of a PROXY header, of which ${len} have come. */
+static int read_proxy(struct proxy_header *h, const uint8_t *data, size_t len, size_t total)
+{
+    size_t addresses = (size_t)address_bytes(data[13]);
+    struct tlvs tlvs = {.have = data + len, .end = data + total};
+    const uint8_t *crc32c = NULL;
+    struct tlv tlv;
+    int rc;
+
+    if (len < PROXY_HEADER_V2_BYTES + addresses)
+        return -EAGAIN;
+    read_addresses(h, data[13], data + PROXY_HEADER_V2_BYTES);
+    tlvs.at = data + PROXY_HEADER_V2_BYTES + addresses;
+    while ((rc = next_tlv(&tlvs, &tlv)) == 0) {
+        rc = take_tlv(h, &tlv, &crc32c);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc != -ENODATA)
+        return rc;
+    return crc32c ? check_crc32c(data, total, crc32c) : 0;
+}
+
+int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t len)
+{
+    struct proxy_header h = {.version = PROXY_HEADER_V2};
+    int total = read_length(data, len), rc = 0;
+
+    if (total < 0)
+        return total;
+    if (len > (size_t)total)
+        len = (size_t)total;
+    h.local = data[12] == PROXY_HEADER_V2_LOCAL || data[13] == PROXY_HEADER_UNSPEC;
+    if (!h.local)
+        rc = read_proxy(&h, data, len, (size_t)total);
+    else if (len < (size_t)total)
+        rc = -EAGAIN;
+    if (rc < 0)
+        return rc;
+    *out = h;
+    return total;
+}

@@ -1,0 +1,446 @@
+/* net/proxy_header: what is a header, however it comes, and what is none. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "net/proxy_header.h"
+#include "support/suite.h"
+
+#define MARK  "\r\n\r\n\0\r\nQUIT\n"
+#define HOSTS "\300\0\2\1\306\63\144\1\xdc\x04\x01\xbb" /* 192.0.2.1:56324 to 198.51.100.1:443 */
+#define HOSTS_6                                                                            \
+    "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\2\0\7" \
+    "\xff\xff"
+
+#define BYTES(text) text, sizeof(text) - 1
+
+static const char mapped_6[] = "PROXY TCP6 ::ffff:192.0.2.1 2001:db8::2 1 2\r\n";
+static const char longest_1[] = "PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff "
+                                "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
+static const char longest_unknown[] = "PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff "
+                                      "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
+
+static const struct {
+    const char *data;
+    size_t len;
+    const char *source; /* NULL: local */
+    const char *destination;
+} good[] = {
+    {BYTES("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"), "192.0.2.1:56324",
+     "198.51.100.1:443"},
+    {BYTES("PROXY TCP4 0.0.0.0 255.255.255.255 0 65535\r\n"), "0.0.0.0:0", "255.255.255.255:65535"},
+    {BYTES("PROXY TCP6 2001:db8::1 2001:DB8::2 7 65535\r\n"), "[2001:db8::1]:7",
+     "[2001:db8::2]:65535"},
+    {BYTES(mapped_6), "192.0.2.1:1", "[2001:db8::2]:2"},
+    {BYTES(longest_1), "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
+     "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"},
+    {BYTES("PROXY UNKNOWN\r\n"), NULL, NULL},
+    {BYTES("PROXY UNKNOWN \r\n"), NULL, NULL},
+    {BYTES("PROXY UNKNOWN what\0ever \xff\r\n"), NULL, NULL},
+    {BYTES(longest_unknown), NULL, NULL},
+    {BYTES(MARK "\x21\x11\0\x0c" HOSTS), "192.0.2.1:56324", "198.51.100.1:443"},
+    {BYTES(MARK "\x21\x21\0\x24" HOSTS_6), "[2001:db8::1]:7", "[2001:db8::2]:65535"},
+    {BYTES(MARK "\x20\0\0\0"), NULL, NULL},
+    {BYTES(MARK "\x20\x99\0\3abc"), NULL, NULL}, /* what LOCAL has is ignored, with its family */
+    {BYTES(MARK "\x20\x11\0\x0c" HOSTS), NULL, NULL},
+    {BYTES(MARK "\x21\0\0\0"), NULL, NULL},
+    {BYTES(MARK "\x21\0\0\5hello"), NULL, NULL},
+    {BYTES(MARK "\x21\x11\0\x0f" HOSTS "\4\0\0"), "192.0.2.1:56324", "198.51.100.1:443"},
+    {BYTES(MARK "\x21\x11\0\x16" HOSTS "\1\0\2h2\xe0\0\2xy"), "192.0.2.1:56324",
+     "198.51.100.1:443"},
+    {BYTES(MARK "\x21\x11\0\x19" HOSTS "\x20\0\x0a\1\0\0\0\0\x21\0\2v1"), "192.0.2.1:56324",
+     "198.51.100.1:443"},
+};
+
+static void expect_address(const struct address *a, const char *text)
+{
+    char got[ADDRESS_TEXT_BYTES];
+
+    ck_assert_str_eq(address_format(got, sizeof(got), a), text);
+}
+
+START_TEST(a_header_is_read_and_its_end_found)
+{
+    struct proxy_header h;
+    uint8_t data[256];
+
+    memset(data, 'x', sizeof(data));
+    memcpy(data, good[_i].data, good[_i].len);
+    for (size_t more = 0; more < 3; more++)
+        ck_assert_int_eq(proxy_header_decode(&h, data, good[_i].len + more), good[_i].len);
+    ck_assert_int_eq(h.local, good[_i].source == NULL);
+    if (h.local)
+        return;
+    expect_address(&h.source, good[_i].source);
+    expect_address(&h.destination, good[_i].destination);
+}
+END_TEST
+
+START_TEST(wherever_it_is_split_the_rest_is_waited_for)
+{
+    struct proxy_header h;
+
+    memset(&h, 0x55, sizeof(h));
+    for (size_t len = 0; len < good[_i].len; len++) {
+        /* Exactly as many bytes, so that a sanitizer sees one read too far. */
+        uint8_t *part = malloc(len > 0 ? len : 1);
+
+        memcpy(part, good[_i].data, len);
+        ck_assert_msg(proxy_header_decode(&h, part, len) == -EAGAIN, "%zu bytes", len);
+        free(part);
+    }
+    for (size_t i = 0; i < sizeof(h); i++)
+        ck_assert_uint_eq(((uint8_t *)&h)[i], 0x55);
+}
+END_TEST
+
+/* Each is wrong from its last byte on, and not before. */
+static const struct {
+    const char *data;
+    size_t len;
+    int rc;
+} bad[] = {
+    {BYTES("G"), -ENOMSG},
+    {BYTES("p"), -ENOMSG},
+    {BYTES("\n"), -ENOMSG},
+    {BYTES("PR0"), -ENOMSG},
+    {BYTES("PROXY\r"), -ENOMSG},
+    {BYTES("\r\n\r\n\0\r\nQUIT\r"), -ENOMSG},
+    {BYTES("\r\nx"), -ENOMSG},
+    {BYTES("PROXY  "), -EPROTO},
+    {BYTES("PROXY t"), -EPROTO},
+    {BYTES("PROXY TCP5"), -EPROTO},
+    {BYTES("PROXY TCP4\r"), -EPROTO},
+    {BYTES("PROXY TCP4  "), -EPROTO},
+    {BYTES("PROXY TCP4 :"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3 "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.256 "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.04 "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4\r"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4\t"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4\0"), -EPROTO},
+    {BYTES("PROXY TCP4 1111111111111111"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.4.5 "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5  "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 +"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 01 "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 65536 "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 123456"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 1\r"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 1 2 "), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 1 \r"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 1 2\n"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 1 2\rx"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 1 2\r\r"), -EPROTO},
+    {BYTES("PROXY TCP4 1.2.3.4 1.2.3.5 1 00\r"), -EPROTO},
+    {BYTES("PROXY TCP6 1.2.3.4 "), -EPROTO},
+    {BYTES("PROXY TCP6 ::g"), -EPROTO},
+    {BYTES("PROXY TCP6 ["), -EPROTO},
+    {BYTES("PROXY TCP6 :: ::1%"), -EPROTO},
+    {BYTES("PROXY TCP6 1::2::3 "), -EPROTO},
+    {BYTES("PROXY TCP6 1:2:3:4:5:6:7:8:9 "), -EPROTO},
+    {BYTES("PROXY TCP6 12345::1 "), -EPROTO},
+    {BYTES("PROXY UNKNOWNS"), -EPROTO},
+    {BYTES("PROXY UNKNOWN\n"), -EPROTO},
+    {BYTES("PROXY UNKNOWN\rx"), -EPROTO},
+    {BYTES("PROXY UNKNOWN x\n"), -EPROTO},
+    {BYTES("PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff "
+           "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535 \r"),
+     -EPROTO},
+    {BYTES(MARK "\x11"), -EPROTO},
+    {BYTES(MARK "\x31"), -EPROTO},
+    {BYTES(MARK "\x22"), -EPROTO},
+    {BYTES(MARK "\x21\x12"), -EPROTO},
+    {BYTES(MARK "\x21\x22"), -EPROTO},
+    {BYTES(MARK "\x21\x32"), -EPROTO},
+    {BYTES(MARK "\x21\x10"), -EPROTO},
+    {BYTES(MARK "\x21\x01"), -EPROTO},
+    {BYTES(MARK "\x21\x41"), -EPROTO},
+    {BYTES(MARK "\x21\x11\0\x0b"), -EPROTO},
+    {BYTES(MARK "\x21\x21\0\x23"), -EPROTO},
+    {BYTES(MARK "\x21\x31\0\xd7"), -EPROTO},
+    {BYTES(MARK "\x21\x11\x0f\xf1"), -EMSGSIZE},
+    {BYTES(MARK "\x20\0\xff\xff"), -EMSGSIZE},
+    {BYTES(MARK "\x21\x11\0\x0d" HOSTS), -EPROTO},              /* no TLV is that short */
+    {BYTES(MARK "\x21\x11\0\x10" HOSTS "\4\0\2"), -EPROTO},     /* this one is too long */
+    {BYTES(MARK "\x21\x11\0\x11" HOSTS "\4\0\0"), -EPROTO},     /* 2 bytes are left over */
+    {BYTES(MARK "\x21\x11\0\x12" HOSTS "\3\0\3abc"), -EPROTO},  /* no checksum has 3 bytes */
+    {BYTES(MARK "\x21\x11\0\x13" HOSTS "\3\0\4abcd"), -EPROTO}, /* it is another one */
+    {BYTES(MARK "\x21\x11\0\x13" HOSTS "\x20\0\4\1\0\0\0"), -EPROTO},
+    {BYTES(MARK "\x21\x11\0\x17" HOSTS "\x20\0\x08\1\0\0\0\0\x21\0\1"), -EPROTO},
+    {BYTES(MARK "\x21\x11\0\x15" HOSTS "\x20\0\x06\1\0\0\0\0\x21"), -EPROTO},
+};
+
+START_TEST(what_is_no_header_is_refused_with_its_first_wrong_field)
+{
+    struct proxy_header h;
+    const uint8_t *data = (const uint8_t *)bad[_i].data;
+
+    memset(&h, 0x55, sizeof(h));
+    ck_assert_int_eq(proxy_header_decode(&h, data, bad[_i].len), bad[_i].rc);
+    ck_assert_int_eq(proxy_header_decode(&h, data, bad[_i].len - 1), -EAGAIN);
+    for (size_t i = 0; i < sizeof(h); i++)
+        ck_assert_uint_eq(((uint8_t *)&h)[i], 0x55);
+}
+END_TEST
+
+/* ---- unix sockets ---- */
+
+static int decode_unix(struct proxy_header *h, const char *source, size_t len)
+{
+    uint8_t data[16 + 216] = MARK "\x21\x31\0\xd8";
+
+    memset(data + 16, 0, 216);
+    memcpy(data + 16, source, len);
+    memcpy(data + 16 + 108, "/run/x.sock", 11);
+    return proxy_header_decode(h, data, sizeof(data));
+}
+
+START_TEST(unix_addresses_are_paths_names_or_nothing)
+{
+    struct proxy_header h;
+    char full[108];
+
+    ck_assert_int_eq(decode_unix(&h, BYTES("/tmp/a")), 232);
+    expect_address(&h.source, "/tmp/a");
+    expect_address(&h.destination, "/run/x.sock");
+    ck_assert_int_eq(decode_unix(&h, BYTES("/tmp/a\0rest")), 232);
+    expect_address(&h.source, "/tmp/a");
+    ck_assert_int_eq(decode_unix(&h, BYTES("\0name")), 232);
+    expect_address(&h.source, "@name");
+    ck_assert_int_eq(decode_unix(&h, BYTES("")), 232);
+    expect_address(&h.source, "unix:");
+    memset(full, 'y', sizeof(full));
+    ck_assert_int_eq(decode_unix(&h, full, sizeof(full)), 232);
+    ck_assert_uint_eq(h.source.len, sizeof(struct sockaddr_un));
+    expect_address(&h.destination, "/run/x.sock");
+}
+END_TEST
+
+/* ---- checksums, and what else is behind the addresses ---- */
+
+static struct address address(const char *text)
+{
+    struct address a[2];
+
+    ck_assert_int_eq(address_parse(a, 2, text), 1);
+    return a[0];
+}
+
+static size_t encode(uint8_t *out, const struct proxy_header_conf *conf, const char *source,
+                     const char *destination, const char *unique_id)
+{
+    struct address from = address(source), to = address(destination);
+
+    return proxy_header_encode(out, conf, &from, &to, unique_id);
+}
+
+static const char id[] = "0123456789abcdef0123456789abcdef";
+static const struct proxy_header_conf v1 = {.version = PROXY_HEADER_V1};
+static const struct proxy_header_conf v2 = {.version = PROXY_HEADER_V2};
+static const struct proxy_header_conf v2_all = {PROXY_HEADER_V2, true, true};
+
+START_TEST(the_unique_id_is_handed_out)
+{
+    uint8_t data[PROXY_HEADER_ENCODED_BYTES];
+    struct proxy_header h;
+    size_t len = encode(data, &v2_all, "192.0.2.1:1", "192.0.2.2:2", id);
+
+    ck_assert_int_eq(proxy_header_decode(&h, data, len), len);
+    ck_assert_uint_eq(h.unique_id_bytes, strlen(id));
+    ck_assert_mem_eq(h.unique_id, id, strlen(id));
+    ck_assert(h.unique_id > data && h.unique_id < data + len);
+}
+END_TEST
+
+START_TEST(a_unique_id_has_128_bytes_at_most)
+{
+    uint8_t data[16 + 12 + 3 + 129] = MARK "\x21\x11\0\x8f" HOSTS "\5\0\x80";
+    struct proxy_header h;
+
+    ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data) - 1), sizeof(data) - 1);
+    ck_assert_uint_eq(h.unique_id_bytes, 128);
+    data[15]++;
+    data[30]++;
+    ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data)), -EPROTO);
+}
+END_TEST
+
+/* A byte that hides the checksum: LOCAL and UNSPEC have none, nor has what ends before it, or another type. */
+static bool hides(size_t at, unsigned value, size_t len)
+{
+    return (at == 12 && value == 0x20) || (at == 13 && value == 0) ||
+           (at == 15 && value == len - 16 - 7) || at == len - 7;
+}
+
+START_TEST(with_a_checksum_no_changed_byte_passes_but_what_hides_it)
+{
+    static const struct proxy_header_conf v2_crc32c = {PROXY_HEADER_V2, true, false};
+    uint8_t data[PROXY_HEADER_ENCODED_BYTES];
+    struct proxy_header h;
+    const char *from = _i == 0 ? "192.0.2.1:1" : "[2001:db8::1]:1";
+    size_t len = encode(data, &v2_crc32c, from, "192.0.2.2:2", NULL);
+
+    ck_assert_int_eq(proxy_header_decode(&h, data, len), len);
+    for (size_t at = 0; at < len; at++) {
+        uint8_t was = data[at];
+
+        for (unsigned value = 0; value < 256; value++) {
+            data[at] = (uint8_t)value;
+            if (value != was && !hides(at, value, len))
+                ck_assert_msg(proxy_header_decode(&h, data, len) < 0, "%zu: %02x", at, value);
+        }
+        data[at] = was;
+    }
+}
+END_TEST
+
+/* Without one: what passes is another header, which is written with the changed byte. */
+START_TEST(without_a_checksum_what_passes_is_what_was_meant)
+{
+    uint8_t data[PROXY_HEADER_ENCODED_BYTES], again[PROXY_HEADER_ENCODED_BYTES];
+    const struct proxy_header_conf *conf = _i == 0 ? &v1 : &v2;
+    size_t len = encode(data, conf, "192.0.2.1:56324", "198.51.100.1:443", NULL);
+    struct proxy_header h;
+
+    for (size_t at = 0; at < len; at++) {
+        uint8_t was = data[at];
+
+        for (unsigned value = 0; value < 256; value++) {
+            data[at] = (uint8_t)value;
+            if (proxy_header_decode(&h, data, len) < 0 || h.local)
+                continue;
+            ck_assert_uint_eq(proxy_header_encode(again, conf, &h.source, &h.destination, NULL),
+                              len);
+            ck_assert_mem_eq(again, data, len);
+        }
+        data[at] = was;
+    }
+}
+END_TEST
+
+START_TEST(a_second_checksum_is_one_too_many)
+{
+    uint8_t data[] = MARK "\x21\x11\0\x1a" HOSTS "\3\0\4\0\0\0\0\3\0\4\0\0\0\0";
+    uint32_t crc = crc32c_add(0, data, sizeof(data) - 1);
+    struct proxy_header h;
+
+    for (unsigned i = 0; i < 4; i++)
+        data[31 + i] = (uint8_t)(crc >> (24 - 8 * i));
+    ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data) - 1), -EPROTO);
+}
+END_TEST
+
+START_TEST(the_longest_header_that_is_taken_is_taken)
+{
+    static uint8_t data[PROXY_HEADER_MAX_BYTES] = MARK "\x21\x11\x0f\xf0" HOSTS "\4\x0f\xe1";
+    struct proxy_header h;
+
+    ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data) - 1), -EAGAIN);
+    ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data)), sizeof(data));
+}
+END_TEST
+
+/* ---- writing ---- */
+
+START_TEST(version_1_is_written_as_the_specification_has_it)
+{
+    static const struct {
+        const char *from, *to, *line;
+    } rows[] = {
+        {"192.0.2.1:56324", "198.51.100.1:443", "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"},
+        {"[2001:db8::1]:1", "[2001:db8::2]:65535",
+         "PROXY TCP6 2001:db8::1 2001:db8::2 1 65535\r\n"},
+        {"192.0.2.1:1", "[2001:db8::2]:2", "PROXY TCP6 ::ffff:192.0.2.1 2001:db8::2 1 2\r\n"},
+        {"[2001:db8::2]:2", "192.0.2.1:1", "PROXY TCP6 2001:db8::2 ::ffff:192.0.2.1 2 1\r\n"},
+        {"/run/x.sock", "192.0.2.1:1", "PROXY UNKNOWN\r\n"},
+        {"192.0.2.1:1", "@x", "PROXY UNKNOWN\r\n"},
+    };
+    uint8_t out[PROXY_HEADER_ENCODED_BYTES];
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t len = encode(out, &v1, rows[i].from, rows[i].to, NULL);
+
+        ck_assert_uint_eq(len, strlen(rows[i].line));
+        ck_assert_mem_eq(out, rows[i].line, len);
+    }
+}
+END_TEST
+
+START_TEST(version_2_is_written_as_the_specification_has_it)
+{
+    uint8_t out[PROXY_HEADER_ENCODED_BYTES];
+
+    ck_assert_uint_eq(encode(out, &v2, "192.0.2.1:56324", "198.51.100.1:443", NULL), 28);
+    ck_assert_mem_eq(out, MARK "\x21\x11\0\x0c" HOSTS, 28);
+    ck_assert_uint_eq(encode(out, &v2, "[2001:db8::1]:7", "[2001:db8::2]:65535", NULL), 52);
+    ck_assert_mem_eq(out, MARK "\x21\x21\0\x24" HOSTS_6, 52);
+    ck_assert_uint_eq(encode(out, &v2, "@x", "192.0.2.1:1", NULL), 16);
+    ck_assert_mem_eq(out, MARK "\x20\0\0\0", 16);
+    ck_assert_uint_eq(encode(out, &v2_all, "192.0.2.1:1", "192.0.2.1:2", id), 28 + 35 + 7);
+    ck_assert_mem_eq(out + 28, "\5\0\x20", 3);
+    ck_assert_mem_eq(out + 63, "\3\0\4", 3);
+}
+END_TEST
+
+START_TEST(who_stands_for_itself_has_no_addresses)
+{
+    uint8_t out[PROXY_HEADER_ENCODED_BYTES];
+    struct proxy_header h;
+    size_t len = proxy_header_encode(out, &v1, NULL, NULL, NULL);
+
+    ck_assert_uint_eq(len, 15);
+    ck_assert_mem_eq(out, "PROXY UNKNOWN\r\n", 15);
+    len = proxy_header_encode(out, &v2_all, NULL, NULL, NULL);
+    ck_assert_uint_eq(len, 16 + 7);
+    ck_assert_int_eq(proxy_header_decode(&h, out, len), len);
+    ck_assert(h.local);
+}
+END_TEST
+
+START_TEST(what_is_written_is_read_as_the_same)
+{
+    static const char *const texts[] = {"192.0.2.1:1", "0.0.0.0:65535", "[::1]:7",
+                                        "[2001:db8::1]:65535"};
+    static const struct proxy_header_conf *const confs[] = {&v1, &v2, &v2_all};
+    uint8_t out[PROXY_HEADER_ENCODED_BYTES];
+
+    for (size_t i = 0; i < 4 * 4 * 3; i++) {
+        struct address from = address(texts[i % 4]), to = address(texts[i / 4 % 4]);
+        size_t len = proxy_header_encode(out, confs[i / 16], &from, &to, id);
+        struct proxy_header h;
+
+        ck_assert_uint_le(len, sizeof(out));
+        ck_assert_int_eq(proxy_header_decode(&h, out, len), len);
+        ck_assert(!h.local && address_equal(&h.source, &from));
+        ck_assert(address_equal(&h.destination, &to));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/proxy_header");
+    TCase *tc = suite_group(suite, "reading");
+
+    tcase_add_loop_test(tc, a_header_is_read_and_its_end_found, 0, ARRAY_LEN(good));
+    tcase_add_loop_test(tc, wherever_it_is_split_the_rest_is_waited_for, 0, ARRAY_LEN(good));
+    tcase_add_loop_test(tc, what_is_no_header_is_refused_with_its_first_wrong_field, 0,
+                        ARRAY_LEN(bad));
+    tcase_add_test(tc, unix_addresses_are_paths_names_or_nothing);
+    tc = suite_group(suite, "TLVs");
+    tcase_add_test(tc, the_unique_id_is_handed_out);
+    tcase_add_test(tc, a_unique_id_has_128_bytes_at_most);
+    tcase_add_loop_test(tc, with_a_checksum_no_changed_byte_passes_but_what_hides_it, 0, 2);
+    tcase_add_loop_test(tc, without_a_checksum_what_passes_is_what_was_meant, 0, 2);
+    tcase_add_test(tc, a_second_checksum_is_one_too_many);
+    tcase_add_test(tc, the_longest_header_that_is_taken_is_taken);
+    tc = suite_group(suite, "writing");
+    tcase_add_test(tc, version_1_is_written_as_the_specification_has_it);
+    tcase_add_test(tc, version_2_is_written_as_the_specification_has_it);
+    tcase_add_test(tc, who_stands_for_itself_has_no_addresses);
+    tcase_add_test(tc, what_is_written_is_read_as_the_same);
+    return suite_run(suite);
+}
