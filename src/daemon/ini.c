@@ -8,19 +8,18 @@
 #include "daemon/ini.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <iniparser/iniparser.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "daemon/ini_scan.h"
 #include "daemon/quote.h"
 #include "daemon/report.h"
+#include "daemon/whole_file.h"
 
 struct ini_memory {
     struct arena *arena;
@@ -30,86 +29,19 @@ struct ini_memory {
 /* `section:key`, as iniparser names an entry. */
 #define ENTRY_NAME_BYTES (3 * INI_NAME_BYTES + sizeof(" :"))
 
-static int refuse_file(struct report *report, int rc, const char *what)
-{
-    report_add(report, REPORT_WHOLE_FILE, "%s", what);
-    return rc;
-}
-
-/* O_NONBLOCK: a FIFO must not make us wait for its writer. */
-static int open_file(int *out, const char *path, struct report *report)
-{
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat st;
-    int rc;
-
-    if (fd < 0) {
-        rc = -errno;
-        report_add(report, REPORT_WHOLE_FILE, "cannot be opened: %s", strerror(-rc));
-        return rc;
-    }
-    if (fstat(fd, &st) < 0) {
-        rc = -errno;
-        report_add(report, REPORT_WHOLE_FILE, "cannot be read: %s", strerror(-rc));
-    } else if (S_ISDIR(st.st_mode)) {
-        rc = refuse_file(report, -EISDIR, "is a directory (a file is needed)");
-    } else if (!S_ISREG(st.st_mode)) {
-        rc = refuse_file(report, -EINVAL, "is not a regular file");
-    } else {
-        *out = fd;
-        return 0;
-    }
-    close(fd);
-    return rc;
-}
-
-/* Read until the end: st_size may be stale, and is 0 for the files of /proc. */
-static int read_all(struct ini_text *text, int fd)
-{
-    size_t room = 0;
-
-    for (;;) {
-        ssize_t n;
-
-        if (text->len == room) {
-            char *larger = realloc(text->bytes, room = room > 0 ? 2 * room : 65536);
-
-            if (larger == NULL)
-                return -ENOMEM;
-            text->bytes = larger;
-        }
-        n = read(fd, text->bytes + text->len, room - text->len);
-        if (n == 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0)
-            text->len += (size_t)n;
-        if (text->len > INI_FILE_BYTES)
-            return -EFBIG;
-    }
-}
-
 /* On success the caller frees text->bytes. */
 static int read_file(struct ini_text *text, const char *path, struct report *report)
 {
-    int fd = -1;
-    int rc = open_file(&fd, path, report);
+    struct whole_file file;
+    int rc = whole_file_read(&file, path, INI_FILE_BYTES);
 
-    if (rc < 0)
+    if (rc < 0) {
+        if (rc != -ENOMEM)
+            report_add(report, REPORT_WHOLE_FILE, "%s", file.problem);
         return rc;
-    *text = (struct ini_text){NULL, 0};
-    rc = read_all(text, fd);
-    close(fd);
-    if (rc == 0)
-        return 0;
-    free(text->bytes);
-    if (rc == -EFBIG)
-        report_add(report, REPORT_WHOLE_FILE, "is too large (at most %d MiB)",
-                   INI_FILE_BYTES >> 20);
-    else if (rc != -ENOMEM)
-        report_add(report, REPORT_WHOLE_FILE, "cannot be read: %s", strerror(-rc));
-    return rc;
+    }
+    *text = (struct ini_text){file.bytes, file.len};
+    return 0;
 }
 
 static int write_all(int fd, const struct ini_text *text)

@@ -1,5 +1,6 @@
 /*
- * daemon/report: what is wrong with one configuration file, collected and then told in the file's order.
+ * daemon/report: what is wrong with one configuration file, and with those it names, collected and then told in
+ * the file's order.
  */
 #ifndef DAEMON_REPORT_H
 #define DAEMON_REPORT_H
@@ -36,6 +37,24 @@ int report_create(struct report **out, const char *path) MUST_CHECK;
  * Errors: none
  */
 void report_add(struct report *r, unsigned line, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* A line of another file, which a line of ours names. */
+struct report_place {
+    unsigned line; /* ours */
+    const char *path;
+    unsigned path_line;
+};
+
+/*
+ * report_add_in(r, at, format, ...):
+ * As report_add(), for a problem of another file: told as that one's, where our line is due.
+ *
+ * Thread: the user of ${r}
+ * Owns:   nothing
+ * Errors: none
+ */
+void report_add_in(struct report *r, const struct report_place *at, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 
 /*
  * report_count(r):
