@@ -41,6 +41,9 @@ static int config_read(struct config *config, const char *path, struct report *r
     rc = config_build_all(config, report);
     if (rc < 0)
         return rc;
+    rc = config_access_all(config, report);
+    if (rc < 0)
+        return rc;
     rc = config_check_all(config, report);
     if (rc < 0)
         return rc;

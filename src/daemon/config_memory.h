@@ -42,6 +42,15 @@ struct config_memory {
 int config_build_all(struct config *config, struct report *report) MUST_CHECK;
 
 /*
+ * config_access_all(config, report):
+ * Read the access rules of each listener, and the files they are in.
+ *
+ * Thread: before start
+ * Errors: 0 (what is wrong with them is in ${report}); -ENOMEM
+ */
+int config_access_all(const struct config *config, struct report *report) MUST_CHECK;
+
+/*
  * config_check_all(config, report):
  * Add to ${report} what is wrong between options and between sections. A value that was refused is not
  * looked at again.

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "daemon/option_access.h"
 #include "daemon/option_internal.h"
 #include "daemon/option_kind.h"
 #include "daemon/option_network.h"
@@ -25,8 +26,15 @@ static const struct option_word splice_modes[] = {
     {NULL, 0},
 };
 
+static const struct option_word verdicts[] = {
+    {"reset", ADMISSION_RESET},
+    {"close", ADMISSION_CLOSE},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
+_Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 
 #define LISTEN(field) offsetof(struct listener_conf, field)
@@ -52,6 +60,20 @@ static const struct option listen_rows[] = {
     {OPTION_LISTEN, "reuseport", &option_kind_number, 0, "1",
      "1 to 64", "sockets that share an address, for more than one boss thread",
      LISTEN(reuseport), 1, 64, NULL},
+    {OPTION_LISTEN, "deny", &option_access_list, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32, unix, all or file:/path, with commas between",
+     "clients that are turned away; asked before allow",
+     LISTEN(access), 0, 0, NULL},
+    {OPTION_LISTEN, "allow", &option_access_list, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32, unix, all or file:/path, with commas between",
+     "clients that are let in, and no others; empty: all that are not denied",
+     LISTEN(access), 0, 0, NULL},
+    {OPTION_LISTEN, "access_rules", &option_access_file, OPTION_EMPTY, "",
+     "the absolute path of a file", "file of rules in their order, in place of allow and deny",
+     LISTEN(access), 0, 0, NULL},
+    {OPTION_LISTEN, "on_deny", &option_kind_word, 0, "reset",
+     "reset or close", "how a client is turned away",
+     LISTEN(on_deny), 0, 0, verdicts},
     {OPTION_LISTEN, "splice", &option_kind_word, 0, "auto",
      "auto, on or off", "move bytes inside the kernel; auto: for large reads",
      LISTEN(splice), 0, 0, splice_modes},

@@ -200,6 +200,14 @@ static void listener_log_addresses(const struct listener *ls)
                  ls->conf->upstream ? ls->conf->upstream : "");
 }
 
+static int listener_create_admission(struct listener *ls)
+{
+    struct admission_conf conf = {
+        .listener = ls->conf->name, .access = &ls->conf->access, .on_deny = ls->conf->on_deny};
+
+    return admission_create(&ls->admission, &conf);
+}
+
 static void listener_init_service(struct listener *ls)
 {
     const struct listener_conf *conf = ls->conf;
@@ -232,7 +240,7 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
         return -ENOMEM;
     ls->conf = conf;
     ls->env = *env;
-    rc = admission_create(&ls->admission, &(struct admission_conf){.listener = conf->name});
+    rc = listener_create_admission(ls);
     if (rc == 0 && conf->pipeline.n > 0)
         rc = pipeline_plan_create(&ls->plan, &conf->pipeline, env->executor);
     if (rc == 0) {
@@ -278,6 +286,7 @@ unsigned listener_sockets(const struct listener *ls)
 void listener_log_stats(const struct listener *ls)
 {
     counters_log(&ls->counters, "listen", ls->conf->name);
+    admission_log_stats(ls->admission);
     if (ls->plan)
         pipeline_plan_log_stats(ls->plan, ls->conf->name);
 }

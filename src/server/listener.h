@@ -15,6 +15,8 @@
 #include "net/address.h"
 #include "net/sock_options.h"
 #include "net/splice.h"
+#include "service/admission.h"
+#include "traffic/access.h"
 
 struct executor;
 struct listener;
@@ -34,6 +36,8 @@ struct listener_conf {
     unsigned backlog;
     unsigned reuseport; /* listen sockets an address has */
     struct sock_options socket;
+    struct access_conf access;
+    enum admission_verdict on_deny;
     enum splice_mode splice;
     int64_t idle_timeout_ns; /* each of these: 0: none; see service/service.h */
     int64_t client_idle_timeout_ns;

@@ -15,6 +15,7 @@
 #include "net/address.h"
 #include "traffic/session_reason.h"
 
+struct access_conf;
 struct admission;
 
 enum admission_verdict {
@@ -29,7 +30,9 @@ struct admission_ticket {
 };
 
 struct admission_conf {
-    const char *listener; /* name, for logs; borrowed */
+    const char *listener;             /* name, for logs; borrowed */
+    const struct access_conf *access; /* borrowed; NULL: everybody may come in */
+    enum admission_verdict on_deny;   /* for those that may not */
 };
 
 /*
@@ -61,6 +64,15 @@ enum admission_verdict admission_enter(struct admission *ad, struct admission_ti
  * Errors: none
  */
 void admission_leave(struct admission_ticket *ticket);
+
+/*
+ * admission_log_stats(ad):
+ * Write what was counted to the log, if there are rules that somebody may fall under.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void admission_log_stats(const struct admission *ad);
 
 /*
  * admission_destroy(ad):

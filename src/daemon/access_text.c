@@ -1,0 +1,239 @@
+/* daemon/access_text: see access_text.h. */
+#include "daemon/access_text.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/quote.h"
+#include "daemon/report.h"
+#include "daemon/whole_file.h"
+#include "net/cidr.h"
+#include "traffic/prefix_table.h"
+
+#define BLANKS     " \t\r"
+#define LINE_WORDS 3 /* of which a line has one or two */
+
+/* Longer than any line that is right, comment aside. */
+#define LINE_BYTES 256
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
+
+/* ---- rules ---- */
+
+/* What was grown stays larger when the next one cannot be. */
+static int grow(struct access_text *t)
+{
+    size_t room = t->room > 0 ? 2 * t->room : 16;
+    struct cidr *blocks = realloc(t->blocks, room * sizeof(*blocks));
+    unsigned *line;
+    bool *allow;
+
+    if (blocks == NULL)
+        return -ENOMEM;
+    t->blocks = blocks;
+    allow = realloc(t->allow, room * sizeof(*allow));
+    if (allow == NULL)
+        return -ENOMEM;
+    t->allow = allow;
+    line = realloc(t->line, room * sizeof(*line));
+    if (line == NULL)
+        return -ENOMEM;
+    t->line = line;
+    t->room = room;
+    return 0;
+}
+
+static int add_block(struct access_text *t, const struct cidr *block, bool allow, unsigned line)
+{
+    if (t->n == t->room && grow(t) < 0)
+        return -ENOMEM;
+    t->blocks[t->n] = *block;
+    t->allow[t->n] = allow;
+    t->line[t->n] = line;
+    t->n++;
+    return 0;
+}
+
+static int add_all(struct access_text *t, bool allow, unsigned line)
+{
+    static const struct cidr all[] = {{.len = 4}, {.len = 16}, {.len = 0}};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (add_block(t, &all[i], allow, line) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static int refuse_block(char *problem, int rc, const char *word, const struct cidr *meant)
+{
+    char text[CIDR_TEXT_BYTES];
+
+    if (rc == -EDOM)
+        snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES,
+                 "%s has bits set behind its prefix; did you mean %s?", QUOTE(word),
+                 cidr_format(text, sizeof(text), meant));
+    else if (rc == -ERANGE)
+        snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES, "the prefix of %s is longer than the address",
+                 QUOTE(word));
+    else
+        snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES, "%s is not a block of addresses", QUOTE(word));
+    return -EINVAL;
+}
+
+int access_text_add(struct access_text *t, const char *word, bool allow, unsigned line,
+                    char problem[ACCESS_TEXT_PROBLEM_BYTES])
+{
+    struct cidr block;
+    int rc;
+
+    if (t->n + 3 > ACCESS_TEXT_RULES) {
+        snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES, "too many rules, at most %d",
+                 ACCESS_TEXT_RULES);
+        return -E2BIG;
+    }
+    if (strcmp(word, "all") == 0)
+        return add_all(t, allow, line);
+    rc = cidr_parse(&block, word);
+    if (rc < 0)
+        return refuse_block(problem, rc, word, &block);
+    return add_block(t, &block, allow, line);
+}
+
+void access_text_free(struct access_text *t)
+{
+    free(t->blocks);
+    free(t->allow);
+    free(t->line);
+    *t = (struct access_text){.n = 0};
+}
+
+int access_text_dead(unsigned **out, const struct access_text *t)
+{
+    uint32_t *by = malloc((t->n > 0 ? t->n : 1) * sizeof(*by));
+
+    if (by == NULL)
+        return -ENOMEM;
+    if (prefix_table_covers(by, t->blocks, t->n) < 0) {
+        free(by);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < t->n; i++)
+        if (t->allow[by[i]] == t->allow[i])
+            by[i] = (uint32_t)i; /* it says the same */
+    *out = by;
+    return 0;
+}
+
+/* ---- files ---- */
+
+/* ${text} without comment: its words, and how many there are, up to LINE_WORDS. */
+static unsigned split(char *text, char *words[LINE_WORDS])
+{
+    unsigned n = 0;
+    char *next, *word;
+
+    text[strcspn(text, "#")] = '\0';
+    for (word = strtok_r(text, BLANKS, &next); word != NULL && n < LINE_WORDS;
+         word = strtok_r(NULL, BLANKS, &next))
+        words[n++] = word;
+    return n;
+}
+
+static bool is_verdict(const char *word)
+{
+    return strcmp(word, "allow") == 0 || strcmp(word, "deny") == 0;
+}
+
+/* What is wrong with a line of ${n} > 0 words, or NULL. */
+static const char *misshapen(enum access_text_kind kind, char *const *words, unsigned n)
+{
+    if (kind == ACCESS_TEXT_BOTH)
+        return n == 2 && is_verdict(words[0])
+                   ? NULL
+                   : "is not a rule (allow or deny, and a block of addresses)";
+    if (is_verdict(words[0]))
+        return "is for a file of access_rules (here a block of addresses on each line)";
+    return n == 1 ? NULL : "is more than one block (a block of addresses on each line)";
+}
+
+static struct report_place place_of(const struct access_text_file *file, unsigned number)
+{
+    return (struct report_place){.line = file->line, .path = file->path, .path_line = number};
+}
+
+/* One line, without its end. -E2BIG: no more can be taken. */
+static int parse_line(struct access_text *t, const struct access_text_file *file, unsigned number,
+                      const char *bytes, size_t len)
+{
+    const struct report_place here = place_of(file, number);
+    char text[LINE_BYTES], problem[ACCESS_TEXT_PROBLEM_BYTES];
+    const char *comment = memchr(bytes, '#', len);
+    size_t shown = comment != NULL ? (size_t)(comment - bytes) : len;
+    char *words[LINE_WORDS];
+    const char *what;
+    unsigned n;
+    bool allow;
+    int rc;
+
+    if (shown >= sizeof(text) || memchr(bytes, '\0', shown) != NULL) {
+        report_add_in(file->report, &here, "%s is not a rule",
+                      quote_bytes(&(struct quote){{0}}, bytes, shown));
+        return 0;
+    }
+    memcpy(text, bytes, shown);
+    text[shown] = '\0';
+    n = split(text, words);
+    if (n == 0)
+        return 0;
+    what = misshapen(file->kind, words, n);
+    if (what != NULL) {
+        report_add_in(file->report, &here, "%s %s", quote_bytes(&(struct quote){{0}}, bytes, shown),
+                      what);
+        return 0;
+    }
+    allow = file->kind == ACCESS_TEXT_ALLOW || strcmp(words[0], "allow") == 0;
+    rc = access_text_add(t, words[n - 1], allow, number, problem);
+    if (rc == -EINVAL || rc == -E2BIG)
+        report_add_in(file->report, &here,
+                      "%s (10.0.0.0/8, 192.0.2.1, "
+                      "2001:db8::/32, unix or all)",
+                      problem);
+    return rc == -EINVAL ? 0 : rc;
+}
+
+int access_text_lines(struct access_text *t, const struct access_text_file *file, const char *bytes,
+                      size_t len)
+{
+    const char *end = bytes + len;
+    unsigned number = 0;
+    int rc = 0;
+
+    while (rc == 0 && bytes < end) {
+        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
+        const char *stop = newline != NULL ? newline : end;
+
+        rc = parse_line(t, file, ++number, bytes, (size_t)(stop - bytes));
+        bytes = newline != NULL ? newline + 1 : end;
+    }
+    return rc == -E2BIG ? 0 : rc;
+}
+
+int access_text_load(struct access_text *t, const struct access_text_file *file)
+{
+    const struct report_place here = place_of(file, REPORT_WHOLE_FILE);
+    struct whole_file whole;
+    int rc = whole_file_read(&whole, file->path, ACCESS_TEXT_FILE_BYTES);
+
+    if (rc == -ENOMEM)
+        return rc;
+    if (rc < 0) {
+        report_add_in(file->report, &here, "%s", whole.problem);
+        return 0;
+    }
+    rc = access_text_lines(t, file, whole.bytes, whole.len);
+    free(whole.bytes);
+    return rc;
+}

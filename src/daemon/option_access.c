@@ -1,0 +1,59 @@
+/* daemon/option_access: see option_access.h. */
+#include "daemon/option_access.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "daemon/access_text.h"
+#include "daemon/option_kind.h"
+#include "daemon/quote.h"
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
+
+_Static_assert(ACCESS_TEXT_PROBLEM_BYTES <= OPTION_PROBLEM_BYTES, "problems are handed on");
+
+static int check_path(struct option_value *v, const char *path)
+{
+    size_t len = strlen(path);
+
+    if (path[0] != '/' || path[len - 1] == '/')
+        return option_refuse(v, "%s is not the absolute path of a file", QUOTE(path));
+    return 0;
+}
+
+static int check_item(struct option_value *v, const char *item)
+{
+    struct access_text unused = {.n = 0};
+    int rc;
+
+    if (*item == '\0')
+        return option_refuse(v, "a block of addresses is missing beside a comma");
+    if (strncmp(item, ACCESS_TEXT_FILE, strlen(ACCESS_TEXT_FILE)) == 0)
+        return check_path(v, item + strlen(ACCESS_TEXT_FILE));
+    rc = access_text_add(&unused, item, true, 0, v->problem);
+    access_text_free(&unused);
+    return rc;
+}
+
+static int set_list(const struct option *o, struct option_value *v)
+{
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    int rc = 0;
+
+    (void)o;
+    if (list == NULL)
+        return -ENOMEM;
+    while (rc == 0 && list != NULL)
+        rc = check_item(v, option_kind_next_item(&list));
+    return rc;
+}
+
+static int set_file(const struct option *o, struct option_value *v)
+{
+    (void)o;
+    return check_path(v, v->text);
+}
+
+const struct option_kind option_access_list = {set_list, ""};
+const struct option_kind option_access_file = {set_file, ""};
