@@ -20,11 +20,19 @@ struct span {
 /* Prefixes that nest have different lengths, and equal ones are taken for one. */
 #define MAX_DEPTH (8 * 16 + 1)
 
+/*
+ * note: steps. A search through the beginnings of 200,000 intervals waits for memory in nearly each of its 18 steps, since
+ * those of one search lie far apart. One in 16 is therefore kept once more, side by side, where the caches have them.
+ */
+#define STEP 16
+
 /* Where intervals begin, and which prefix is the first there; the first interval begins at 0. */
 struct intervals {
     number *begin;
     uint32_t *rule;
     size_t n;
+    number *steps; /* begin[0], begin[STEP], ...; see note: steps */
+    size_t n_steps;
 };
 
 struct prefix_table {
@@ -142,6 +150,7 @@ static void intervals_destroy(struct intervals *v)
 {
     free(v->begin);
     free(v->rule);
+    free(v->steps);
 }
 
 /* What is not used of the room; that it cannot be given back harms nobody. */
@@ -157,6 +166,18 @@ static void intervals_trim(struct intervals *v)
         v->rule = rule;
 }
 
+static int intervals_put_steps(struct intervals *v)
+{
+    v->n_steps = (v->n + STEP - 1) / STEP;
+    v->steps = malloc(v->n_steps * sizeof(*v->steps));
+    if (!v->steps)
+        return -ENOMEM;
+    for (size_t i = 0; i < v->n_steps; i++)
+        v->steps[i] = v->begin[i * STEP];
+    return 0;
+}
+
+/* What is in ${v} after an error is for intervals_destroy(). */
 static int intervals_create(struct intervals *v, const struct cidr *list, size_t n, size_t len)
 {
     struct walk w = {.out = v};
@@ -177,7 +198,7 @@ static int intervals_create(struct intervals *v, const struct cidr *list, size_t
     walk_spans(&w, spans, n_spans, NULL);
     free(spans);
     intervals_trim(v);
-    return 0;
+    return intervals_put_steps(v);
 }
 
 static uint32_t first_unix(const struct cidr *list, size_t n)
@@ -243,18 +264,29 @@ void prefix_table_destroy(struct prefix_table *t)
 
 /* ---- looking up ---- */
 
-/* The steps depend on nothing but ${v->n}, so that the processor need not guess what a comparison gives. */
-static uint32_t intervals_find(const struct intervals *v, number x)
+/*
+ * The last of ${n} numbers in order that is not above ${x}, as the first is not. The way depends on ${n} alone, so that the
+ * processor need not guess what a comparison gives.
+ */
+static size_t last_not_above(const number *list, size_t n, number x)
 {
     size_t low = 0;
 
-    for (size_t n = v->n; n > 1;) {
+    while (n > 1) {
         size_t half = n / 2;
 
-        low = v->begin[low + half] <= x ? low + half : low;
+        low = list[low + half] <= x ? low + half : low;
         n -= half;
     }
-    return v->rule[low];
+    return low;
+}
+
+static uint32_t intervals_find(const struct intervals *v, number x)
+{
+    size_t first = last_not_above(v->steps, v->n_steps, x) * STEP;
+    size_t n = v->n - first < STEP ? v->n - first : STEP;
+
+    return v->rule[first + last_not_above(v->begin + first, n, x)];
 }
 
 uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a)
