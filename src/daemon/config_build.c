@@ -133,7 +133,7 @@ static int add_upstream(struct config *config, struct config_section *section)
 static int attach(struct config *config, struct config_section *section)
 {
     switch (section->kind) {
-    case OPTION_REACTORD: section->conf = &config->process; return 0;
+    case OPTION_REACTORD: section->conf = config; return 0;
     case OPTION_BOSS: section->conf = &config->server.boss; return 0;
     case OPTION_WORKER: section->conf = &config->server.worker; return 0;
     case OPTION_EXECUTOR: section->conf = &config->server.executor; return 0;

@@ -124,6 +124,27 @@ static void check_reuseport(const struct config_check *c, const struct config_se
     }
 }
 
+/* What no client could come near. */
+static void check_limits(const struct config_check *c, const struct config_section *section)
+{
+    const struct listener_conf *conf = section->conf;
+    const struct quota_conf *each = &conf->clients.each;
+    const struct ini_entry *table = sound(section, "client_table_size");
+    const struct ini_entry *most = sound(section, "max_connections_per_client");
+
+    if (table != NULL && each->max_connections == 0 && each->rate.tokens == 0)
+        report_add(c->report, table->line,
+                   "[%s] client_table_size: clients have no limits (with "
+                   "max_connections_per_client or connection_rate_per_client)",
+                   section->source->name);
+    if (most != NULL && conf->quota.max_connections > 0 &&
+        each->max_connections > conf->quota.max_connections)
+        report_add(c->report, most->line,
+                   "[%s] max_connections_per_client: is above max_connections, which is for all "
+                   "clients (no more than that)",
+                   section->source->name);
+}
+
 /* Does a listener of a section before ${last}, or an earlier address of its own, have address ${i}? */
 static const struct config_section *earlier(const struct config_check *c, unsigned last, unsigned i)
 {
@@ -305,6 +326,7 @@ int config_check_all(const struct config *config, struct report *report)
         if (section->kind == OPTION_LISTEN) {
             check_service(&c, section);
             check_reuseport(&c, section);
+            check_limits(&c, section);
             check_addresses(&c, i);
         }
         if (section->kind == OPTION_UPSTREAM) {

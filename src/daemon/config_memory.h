@@ -20,7 +20,7 @@ struct config_section {
     enum option_section kind;
     const char *name;           /* NULL for a kind that has none */
     struct ini_section *source; /* NULL: not in the file, all defaults */
-    void *conf;                 /* the struct it fills: process_conf, server_boss_conf, ... */
+    void *conf;                 /* the struct it fills: config, server_boss_conf, ... */
 };
 
 /* The order of ${sections} is that of the file, after those that are not in it. */

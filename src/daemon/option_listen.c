@@ -6,6 +6,7 @@
 #include "daemon/option_internal.h"
 #include "daemon/option_kind.h"
 #include "daemon/option_network.h"
+#include "daemon/option_rate.h"
 #include "daemon/option_pipeline.h"
 #include "daemon/option_socket.h"
 #include "net/splice.h"
@@ -32,10 +33,18 @@ static const struct option_word verdicts[] = {
     {NULL, 0},
 };
 
+static const struct option_word overs[] = {
+    {"wait", QUOTA_OVER_WAIT},
+    {"close", QUOTA_OVER_CLOSE},
+    {"reset", QUOTA_OVER_RESET},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
+_Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
 
 #define LISTEN(field) offsetof(struct listener_conf, field)
 
@@ -112,6 +121,30 @@ static const struct option listen_rows[] = {
     {OPTION_LISTEN, "receive_buffer", &option_kind_size, OPTION_ZERO, "0",
      "0, or 4k to 1g", "what the kernel takes before it is read; 0: it adapts that",
      LISTEN(socket.receive_buffer_bytes), 4096, 1 << 30, NULL},
+    {OPTION_LISTEN, "max_connections", &option_kind_number, 0, "0",
+     "0 to 10000000",
+     "connections of this listener at a time; 0: no limit",
+     LISTEN(quota.max_connections), 0, 10000000, NULL},
+    {OPTION_LISTEN, "connection_rate", &option_rate, 0, "0",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "new connections in a time; 0: no limit",
+     LISTEN(quota.rate), 0, 0, NULL},
+    {OPTION_LISTEN, "max_connections_per_client", &option_kind_number, 0, "0",
+     "0 to 10000000",
+     "connections of one client address at a time; 0: no limit",
+     LISTEN(clients.each.max_connections), 0, 10000000, NULL},
+    {OPTION_LISTEN, "connection_rate_per_client", &option_rate, 0, "0",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "new connections of one client address in a time; 0: no limit",
+     LISTEN(clients.each.rate), 0, 0, NULL},
+    {OPTION_LISTEN, "client_table_size", &option_kind_number, 0, "65536",
+     "1 to 16777216",
+     "client addresses that are known at a time, for the limits of each",
+     LISTEN(clients.max_clients), 1, 16777216, NULL},
+    {OPTION_LISTEN, "over_limit", &option_kind_word, 0, "wait",
+     "wait, close or reset",
+     "what is done with a client above a limit",
+     LISTEN(over_limit), 0, 0, overs},
 };
 /* clang-format on */
 

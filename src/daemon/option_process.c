@@ -7,6 +7,7 @@
 #include "daemon/option_cpus.h"
 #include "daemon/option_internal.h"
 #include "daemon/option_kind.h"
+#include "daemon/option_rate.h"
 #include "engine/chooser.h"
 #include "server/server.h"
 
@@ -41,7 +42,9 @@ static const struct option_word affinities[] = {
 _Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
 _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
 
-#define REACTORD(field) offsetof(struct process_conf, field)
+/* [reactord] is about the process, and about the server as a whole. */
+#define REACTORD(field) offsetof(struct config, process.field)
+#define SERVER(field)   offsetof(struct config, server.field)
 #define BOSS(field)     offsetof(struct server_boss_conf, field)
 #define WORKER(field)   offsetof(struct server_worker_conf, field)
 #define EXECUTOR(field) offsetof(struct server_executor_conf, field)
@@ -67,6 +70,14 @@ static const struct option reactord_rows[] = {
     {OPTION_REACTORD, "drain_timeout", &option_kind_duration, 0, "30s",
      "0 to 1d", "how long open connections may go on when reactord ends; 0: for ever",
      REACTORD(drain_timeout_ns), 0, DAY_NS, NULL},
+    {OPTION_REACTORD, "max_connections", &option_kind_number, 0, "0",
+     "0 to 10000000",
+     "connections of all listeners at a time; 0: no limit",
+     SERVER(quota.max_connections), 0, 10000000, NULL},
+    {OPTION_REACTORD, "connection_rate", &option_rate, 0, "0",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "new connections of all listeners in a time; 0: no limit",
+     SERVER(quota.rate), 0, 0, NULL},
 };
 
 static const struct option boss_rows[] = {

@@ -19,6 +19,12 @@
  */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
+enum acceptor_pause {
+    ACCEPTOR_ACCEPTS,
+    ACCEPTOR_PAUSED_BY_LACK,
+    ACCEPTOR_PAUSED_BY_OWNER /* acceptor_ops.admit */
+};
+
 struct acceptor {
     struct ev_io io;
     struct loop *loop; /* NULL: not started */
@@ -30,7 +36,7 @@ struct acceptor {
     int64_t episode_at_ns; /* when resources ran out; 0: they have not */
     int64_t error_at_ns;   /* when they did last */
     unsigned episode_errors;
-    bool paused;
+    enum acceptor_pause paused;
     char *name;
 };
 
@@ -60,7 +66,15 @@ static bool acceptor_may_go_on(int error)
     }
 }
 
-static void acceptor_pause(struct acceptor *ac, int error)
+static void acceptor_pause(struct acceptor *ac, enum acceptor_pause pause, int64_t ns)
+{
+    ac->paused = pause;
+    ev_io_stop(loop_ev(ac->loop), &ac->io);
+    loop_cancel(ac->loop, &ac->retry);
+    loop_schedule(ac->loop, &ac->retry, ns);
+}
+
+static void acceptor_lacks(struct acceptor *ac, int error)
 {
     ac->error_at_ns = clock_now_ns();
     if (ac->episode_at_ns == 0) {
@@ -69,10 +83,7 @@ static void acceptor_pause(struct acceptor *ac, int error)
         log_warning("%s: cannot accept: %s; new clients wait", ac->name, strerror(error));
     }
     ac->episode_errors++;
-    ac->paused = true;
-    ev_io_stop(loop_ev(ac->loop), &ac->io);
-    loop_cancel(ac->loop, &ac->retry);
-    loop_schedule(ac->loop, &ac->retry, ACCEPTOR_PAUSE_NS);
+    acceptor_pause(ac, ACCEPTOR_PAUSED_BY_LACK, ACCEPTOR_PAUSE_NS);
 }
 
 static void acceptor_end_episode(struct acceptor *ac)
@@ -84,25 +95,41 @@ static void acceptor_end_episode(struct acceptor *ac)
     ac->episode_at_ns = 0;
 }
 
-static bool acceptor_admits(const struct acceptor *ac)
+/* One client: 0, or the error of accept4(2). */
+static int acceptor_accept(struct acceptor *ac)
 {
-    return !ac->ops->admit || ac->ops->admit(ac->cookie);
+    struct address peer = {.len = sizeof(peer.u)};
+    int fd = accept4(ac->fd, &peer.u.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int error = errno;
+
+    if (fd >= 0) {
+        ac->ops->accepted(ac->cookie, fd, &peer);
+        return 0;
+    }
+    if (ac->ops->nobody)
+        ac->ops->nobody(ac->cookie);
+    return error;
 }
 
-/* Accept up to ${max} clients; 0 when there may be more, EAGAIN when there are none, or what has run out. */
-static int acceptor_burst(struct acceptor *ac, unsigned max)
+/*
+ * Accept up to ${max} clients; 0 when there may be more, EAGAIN when there are none or none is wanted for ${wait_ns}, or
+ * what has run out.
+ */
+static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {
+    *wait_ns = 0;
     for (unsigned i = 0; i < max && ac->fd >= 0; i++) {
-        struct address peer = {.len = sizeof(peer.u)};
-        int fd;
+        int error;
 
-        if (!acceptor_admits(ac))
+        if (ac->ops->admit)
+            *wait_ns = ac->ops->admit(ac->cookie);
+        if (*wait_ns == ACCEPTOR_LACK)
             return EMFILE;
-        fd = accept4(ac->fd, &peer.u.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0)
-            ac->ops->accepted(ac->cookie, fd, &peer);
-        else if (!acceptor_may_go_on(errno))
-            return errno;
+        if (*wait_ns > 0)
+            return EAGAIN;
+        error = acceptor_accept(ac);
+        if (error != 0 && !acceptor_may_go_on(error))
+            return error;
     }
     return 0;
 }
@@ -110,27 +137,39 @@ static int acceptor_burst(struct acceptor *ac, unsigned max)
 static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct acceptor *ac = CONTAINER_OF(w, struct acceptor, io);
+    int64_t wait_ns = 0;
     int error;
 
     (void)ev;
     loop_doing(ac->loop, "accept");
     /* libev could not watch the descriptor and has stopped the watcher; only memory can be the reason. */
-    error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch);
-    if (error != 0 && error != EAGAIN)
-        acceptor_pause(ac, error);
+    error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch, &wait_ns);
+    if (wait_ns > 0)
+        acceptor_pause(ac, ACCEPTOR_PAUSED_BY_OWNER, wait_ns);
+    else if (error != 0 && error != EAGAIN)
+        acceptor_lacks(ac, error);
+}
+
+/* Listen again; if an episode was under way see when it is over. */
+static void acceptor_go_on(struct acceptor *ac)
+{
+    ac->paused = ACCEPTOR_ACCEPTS;
+    ev_io_start(loop_ev(ac->loop), &ac->io);
+    loop_cancel(ac->loop, &ac->retry);
+    if (ac->episode_at_ns != 0)
+        loop_schedule(ac->loop, &ac->retry,
+                      clock_add_ns(ac->error_at_ns, ACCEPTOR_PAUSE_NS + ACCEPTOR_CALM_NS) -
+                          clock_now_ns());
 }
 
 static void acceptor_run_retry(struct task *t)
 {
     struct acceptor *ac = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct acceptor, retry);
 
-    if (ac->paused) {
-        ac->paused = false;
-        ev_io_start(loop_ev(ac->loop), &ac->io);
-        loop_schedule(ac->loop, &ac->retry, ACCEPTOR_CALM_NS);
-    } else {
+    if (ac->paused != ACCEPTOR_ACCEPTS)
+        acceptor_go_on(ac);
+    else
         acceptor_end_episode(ac);
-    }
 }
 
 static void acceptor_drop_retry(struct task *t)
@@ -172,10 +211,18 @@ void acceptor_start(struct acceptor *ac, struct loop *loop)
     ev_io_start(loop_ev(loop), &ac->io);
 }
 
+void acceptor_resume(struct acceptor *ac)
+{
+    if (ac->fd >= 0 && ac->paused == ACCEPTOR_PAUSED_BY_OWNER)
+        acceptor_go_on(ac);
+}
+
 void acceptor_drain(struct acceptor *ac)
 {
+    int64_t wait_ns;
+
     if (ac->loop && ac->fd >= 0)
-        (void)acceptor_burst(ac, ACCEPTOR_DRAIN_MAX);
+        (void)acceptor_burst(ac, ACCEPTOR_DRAIN_MAX, &wait_ns);
 }
 
 void acceptor_stop(struct acceptor *ac)

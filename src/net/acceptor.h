@@ -2,12 +2,13 @@
  * net/acceptor: a listen socket on a loop.
  *
  * Accepts in bursts. When descriptors or memory run out it stops listening for a moment instead of spinning on
- * a readable socket, and says so once for the whole episode.
+ * a readable socket, and says so once for the whole episode. It also does when its owner wants no more clients for a
+ * while, and leaves that to the owner to tell.
  */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/must.h"
 #include "net/address.h"
@@ -15,9 +16,17 @@
 
 struct acceptor;
 
+/* What acceptor_ops.admit says when something has run out: the acceptor pauses as when accept itself finds that. */
+#define ACCEPTOR_LACK (-1)
+
 struct acceptor_ops {
-    /* May another client be accepted? If not the acceptor pauses as if descriptors had run out. NULL: always. */
-    bool (*admit)(void *cookie);
+    /*
+     * May another client be accepted? 0: yes, and `accepted` or `nobody` follows. ACCEPTOR_LACK. Else no, and it is not
+     * asked again for so many ns, or until acceptor_resume(). NULL: always.
+     */
+    int64_t (*admit)(void *cookie);
+    /* There was none after `admit` said yes. NULL if it does not matter. */
+    void (*nobody)(void *cookie);
     /* ${fd} is a new client's, non-blocking, and the callee owns it. On the acceptor's loop. */
     void (*accepted)(void *cookie, int fd, const struct address *peer);
 };
@@ -46,6 +55,15 @@ int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int
  * Errors: none
  */
 void acceptor_start(struct acceptor *ac, struct loop *loop);
+
+/*
+ * acceptor_resume(ac):
+ * End a pause that acceptor_ops.admit began; nothing happens if there is none.
+ *
+ * Thread: loop of ${ac}
+ * Errors: none
+ */
+void acceptor_resume(struct acceptor *ac);
 
 /*
  * acceptor_drain(ac):

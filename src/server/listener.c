@@ -2,6 +2,7 @@
 #include "server/listener.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "net/acceptor.h"
 #include "handlers/pipeline_plan.h"
 #include "net/sock.h"
+#include "server/room.h"
 #include "traffic/counters.h"
 #include "service/admission.h"
 #include "service/echo.h"
@@ -25,6 +27,7 @@ struct listener_socket {
     struct acceptor *acceptor;
     bool linked; /* the file of a unix socket is ours */
     struct loop *boss;
+    struct room_waiter waiter;
     struct task start;
     struct task stop;
 };
@@ -37,43 +40,77 @@ struct listener {
     struct counters counters;
     struct log_limit log_limit;
     struct admission *admission;
+    struct quota quota;
+    _Atomic uint64_t waits; /* times that a socket left its clients in the queue for want of room */
+    struct log_limit full_limit;
     unsigned n_sockets;
     struct listener_socket sockets[];
 };
 
 /* ---- on the boss loop ---- */
 
+/* A listener that stays at its limit says so once in a while. */
+#define LISTENER_FULL_LOG_NS (10 * NS_PER_S)
+
+static void listener_log_full(struct listener *ls, const char *then)
+{
+    unsigned suppressed;
+
+    if (log_allowed(&ls->full_limit, LISTENER_FULL_LOG_NS, &suppressed))
+        log_warning("listen %s: %s is reached, %s (%u more such lines held back)", ls->conf->name,
+                    room_full_of(ls->env.room, &ls->quota), then, suppressed);
+}
+
 /* One that is not served costs no session, but counts as one. */
-static void listener_turn_away(struct listener *ls, int fd, enum admission_verdict verdict,
-                               enum session_reason reason)
+static void listener_turn_away(struct listener *ls, int fd, bool reset, enum session_reason reason)
 {
     counters_began(&ls->counters);
     counters_ended(&ls->counters, reason, 0, 0);
-    if (verdict == ADMISSION_CLOSE)
-        close(fd);
-    else
+    if (reset)
         sock_close_reset(fd);
+    else
+        close(fd);
+}
+
+/* Is there room for the client, and is it let in? If not it is sent away. */
+static bool listener_lets_in(struct listener *ls, int fd, const struct address *peer,
+                             struct admission_ticket *ticket)
+{
+    enum quota_over over = ls->conf->over_limit;
+    enum admission_verdict verdict;
+    enum session_reason reason;
+
+    if (over != QUOTA_OVER_WAIT && room_enter(ls->env.room, &ls->quota) > 0) {
+        listener_log_full(ls, over == QUOTA_OVER_CLOSE ? "the client is closed"
+                                                       : "the client is reset");
+        listener_turn_away(ls, fd, over == QUOTA_OVER_RESET, SESSION_LIMIT);
+        return false;
+    }
+    verdict = admission_enter(ls->admission, ticket, peer, &reason);
+    if (verdict == ADMISSION_ADMIT)
+        return true;
+    room_withdraw(ls->env.room, &ls->quota);
+    listener_turn_away(ls, fd, verdict == ADMISSION_RESET, reason);
+    return false;
 }
 
 static void listener_accepted(void *cookie, int fd, const struct address *peer)
 {
-    struct listener *ls = cookie;
+    struct listener_socket *sock = cookie;
+    struct listener *ls = sock->listener;
     struct admission_ticket ticket = {0};
-    enum session_reason reason;
-    enum admission_verdict verdict = admission_enter(ls->admission, &ticket, peer, &reason);
     struct session *s;
 
-    if (verdict != ADMISSION_ADMIT) {
-        listener_turn_away(ls, fd, verdict, reason);
+    if (!listener_lets_in(ls, fd, peer, &ticket))
         return;
-    }
     if (ls->service.ops->create(&s, &ls->service) < 0) {
         unsigned suppressed;
 
-        admission_leave(&ticket);
         if (log_allowed(&ls->log_limit, NS_PER_S, &suppressed))
             log_error("listen %s: no memory for a session, its client is reset (%u more before)",
                       ls->conf->name, suppressed);
+        admission_leave(&ticket);
+        room_leave(ls->env.room, &ls->quota);
         sock_close_reset(fd);
         return;
     }
@@ -84,15 +121,41 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     ls->env.accepted(ls->env.cookie, s);
 }
 
-static bool listener_admit(void *cookie)
+/* Descriptors come first: whoever is in has a place, and its place is taken by an accept that follows at once. */
+static int64_t listener_admit(void *cookie)
 {
-    const struct listener *ls = cookie;
+    struct listener_socket *sock = cookie;
+    struct listener *ls = sock->listener;
+    int64_t wait_ns;
 
-    return ls->env.admit(ls->env.cookie, ls->service.ops->descriptors);
+    if (!ls->env.admit(ls->env.cookie, ls->service.ops->descriptors))
+        return ACCEPTOR_LACK;
+    if (ls->conf->over_limit != QUOTA_OVER_WAIT)
+        return 0;
+    wait_ns = room_enter_or_wait(ls->env.room, &ls->quota, &sock->waiter);
+    if (wait_ns > 0) {
+        atomic_fetch_add_explicit(&ls->waits, 1, memory_order_relaxed);
+        listener_log_full(ls, "new clients wait");
+    }
+    return wait_ns;
 }
 
-static const struct acceptor_ops listener_acceptor_ops = {.admit = listener_admit,
-                                                          .accepted = listener_accepted};
+static void listener_nobody(void *cookie)
+{
+    struct listener_socket *sock = cookie;
+    struct listener *ls = sock->listener;
+
+    if (ls->conf->over_limit == QUOTA_OVER_WAIT)
+        room_withdraw(ls->env.room, &ls->quota);
+}
+
+static void listener_again(struct room_waiter *w)
+{
+    acceptor_resume(CONTAINER_OF(w, struct listener_socket, waiter)->acceptor);
+}
+
+static const struct acceptor_ops listener_acceptor_ops = {
+    .admit = listener_admit, .nobody = listener_nobody, .accepted = listener_accepted};
 
 static void listener_run_start(struct task *t)
 {
@@ -157,7 +220,7 @@ static int listener_open_socket(struct listener *ls, const struct address *a)
         log_error("%s: cannot listen: %s", name, strerror(-rc));
         return rc;
     }
-    rc = acceptor_create(&sock->acceptor, &acceptor, fd, &listener_acceptor_ops, ls);
+    rc = acceptor_create(&sock->acceptor, &acceptor, fd, &listener_acceptor_ops, sock);
     if (rc < 0) {
         sock_unlink(a);
         close(fd);
@@ -169,6 +232,7 @@ static int listener_open_socket(struct listener *ls, const struct address *a)
     sock->boss = loop_group_next(ls->env.boss);
     sock->start.type = &listener_start_type;
     sock->stop.type = &listener_stop_type;
+    room_add(ls->env.room, &sock->waiter, sock->boss, listener_again);
     ls->n_sockets++;
     return 0;
 }
@@ -202,8 +266,11 @@ static void listener_log_addresses(const struct listener *ls)
 
 static int listener_create_admission(struct listener *ls)
 {
-    struct admission_conf conf = {
-        .listener = ls->conf->name, .access = &ls->conf->access, .on_deny = ls->conf->on_deny};
+    struct admission_conf conf = {.listener = ls->conf->name,
+                                  .access = &ls->conf->access,
+                                  .on_deny = ls->conf->on_deny,
+                                  .clients = ls->conf->clients,
+                                  .over = ls->conf->over_limit};
 
     return admission_create(&ls->admission, &conf);
 }
@@ -240,6 +307,7 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
         return -ENOMEM;
     ls->conf = conf;
     ls->env = *env;
+    quota_init(&ls->quota, &conf->quota);
     rc = listener_create_admission(ls);
     if (rc == 0 && conf->pipeline.n > 0)
         rc = pipeline_plan_create(&ls->plan, &conf->pipeline, env->executor);
@@ -278,6 +346,13 @@ void listener_stop(struct listener *ls)
     }
 }
 
+void listener_left(const struct session *s)
+{
+    struct listener *ls = CONTAINER_OF(s->service, struct listener, service);
+
+    room_leave(ls->env.room, &ls->quota);
+}
+
 unsigned listener_sockets(const struct listener *ls)
 {
     return ls->n_sockets;
@@ -289,6 +364,9 @@ void listener_log_stats(const struct listener *ls)
     admission_log_stats(ls->admission);
     if (ls->plan)
         pipeline_plan_log_stats(ls->plan, ls->conf->name);
+    if (quota_is_limited(&ls->quota) || quota_is_limited(&ls->env.room->quota))
+        log_notice("stats listen %s limit_waits=%" PRIu64, ls->conf->name,
+                   atomic_load_explicit(&ls->waits, memory_order_relaxed));
 }
 
 void listener_destroy(struct listener *ls)

@@ -17,10 +17,12 @@
 #include "net/splice.h"
 #include "service/admission.h"
 #include "traffic/access.h"
+#include "traffic/client_table.h"
 
 struct executor;
 struct listener;
 struct loop_group;
+struct room;
 struct session;
 struct upstream;
 
@@ -45,6 +47,9 @@ struct listener_conf {
     int64_t first_byte_timeout_ns;
     int64_t max_lifetime_ns;
     unsigned lifetime_jitter; /* percent */
+    struct quota_conf quota;
+    struct client_table_conf clients; /* and what each of them may have */
+    enum quota_over over_limit;
 };
 
 /* What a listener needs of the server around it. */
@@ -53,6 +58,7 @@ struct listener_env {
     unsigned accept_batch;
     struct upstream *upstream; /* proxy only */
     struct executor *executor; /* for handlers that have slow work */
+    struct room *room;         /* of the process */
     /* May a client be accepted that takes ${descriptors}? On a boss loop. */
     bool (*admit)(void *cookie, unsigned descriptors);
     /* A client came; the callee owns ${s}. On a boss loop. */
@@ -90,6 +96,15 @@ int listener_start(struct listener *ls) MUST_CHECK;
  * Errors: none
  */
 void listener_stop(struct listener *ls);
+
+/*
+ * listener_left(s):
+ * ${s}, a client of one of the listeners, ends: there is room for another.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void listener_left(const struct session *s);
 
 /*
  * listener_sockets(ls):

@@ -14,6 +14,7 @@
 #include "engine/loop_group.h"
 #include "net/descriptors.h"
 #include "server/checks.h"
+#include "server/room.h"
 #include "server/threads.h"
 #include "server/worker.h"
 #include "upstream/checker.h"
@@ -45,6 +46,7 @@ struct server {
     bool started;
     atomic_bool draining;
     atomic_uint sessions;
+    struct room room;
     struct descriptors descriptors; /* of sessions; see note: descriptors */
     struct log_limit refused_limit;
     /*
@@ -74,6 +76,7 @@ static void server_on_ended(void *cookie, struct session *s)
     struct server *sv = cookie;
 
     descriptors_release(&sv->descriptors, s->service->ops->descriptors);
+    listener_left(s);
     atomic_fetch_sub_explicit(&sv->sessions, 1, memory_order_relaxed);
     server_release(sv);
 }
@@ -276,6 +279,7 @@ static int server_create_listeners(struct server *sv)
                                    .accept_batch = sv->conf->boss.accept_batch,
                                    .upstream = server_find_upstream(sv, conf->upstream),
                                    .executor = sv->threads.executor,
+                                   .room = &sv->room,
                                    .admit = server_on_admit,
                                    .accepted = server_on_accepted,
                                    .stopped = server_on_socket_done,
@@ -306,6 +310,7 @@ int server_create(struct server **out, const struct server_conf *conf,
         return -ENOMEM;
     sv->conf = conf;
     sv->events = *events;
+    room_init(&sv->room, &conf->quota);
     rc = threads_create(&sv->threads, conf);
     if (rc == 0)
         rc = server_create_workers(sv);

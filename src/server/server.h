@@ -62,6 +62,7 @@ struct server_conf {
     unsigned n_listeners;
     struct upstream_conf *upstreams;
     unsigned n_upstreams;
+    struct quota_conf quota; /* of all listeners together */
 };
 
 /* What the server tells the process around it. */

@@ -13,6 +13,7 @@
 
 #include "base/must.h"
 #include "net/address.h"
+#include "traffic/client_table.h"
 #include "traffic/session_reason.h"
 
 struct access_conf;
@@ -27,12 +28,16 @@ enum admission_verdict {
 /* A client's place; zeroed it is none. */
 struct admission_ticket {
     struct admission *of;
+    struct client *client; /* NULL: it is not counted */
 };
 
 struct admission_conf {
     const char *listener;             /* name, for logs; borrowed */
     const struct access_conf *access; /* borrowed; NULL: everybody may come in */
     enum admission_verdict on_deny;   /* for those that may not */
+    struct client_table_conf clients;
+    enum quota_over
+        over; /* QUOTA_OVER_WAIT: a client that was accepted cannot wait, and is reset */
 };
 
 /*
@@ -41,7 +46,7 @@ struct admission_conf {
  *
  * Thread: main
  * Owns:   the caller owns ${out}; ${conf} is copied
- * Errors: 0; -ENOMEM
+ * Errors: 0; as access_create() and client_table_create()
  */
 int admission_create(struct admission **out, const struct admission_conf *conf) MUST_CHECK;
 
@@ -51,7 +56,7 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
  *
  * Thread: any
  * Owns:   the caller has the place
- * Errors: none; without memory nobody is refused for it
+ * Errors: none
  */
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason);
@@ -67,7 +72,7 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_log_stats(ad):
- * Write what was counted to the log, if there are rules that somebody may fall under.
+ * Write what was counted to the log, if there are rules that somebody may fall under, and limits for each client.
  *
  * Thread: any
  * Errors: none

@@ -1,8 +1,10 @@
 """limits: no descriptors left, thousands of connections, and what waiting costs."""
 
 import contextlib
+import re
 import resource
 import select
+import signal
 import socket
 import time
 
@@ -15,8 +17,8 @@ CROWD = 5000
 STACK = 64 * MIB  # so much more than anything else takes
 
 
-def echo(address):
-    return f"[listen echo]\naddress = {address}\nservice = echo\n"
+def echo(address, options=""):
+    return f"[listen echo]\naddress = {address}\nservice = echo\n{options}\n"
 
 
 class Crowd:
@@ -313,3 +315,222 @@ def reset_behind_a_stall(t):
             time.sleep(1)
             check(daemon.cpu_s() - used < 0.1, "it burns processor time")
             check_equal(net.ending(server), "reset", "the server's end")
+
+
+# ---- limits that are configured ----
+
+
+def from_host(host, address):
+    """A client connection that comes from another address of this host."""
+    _, where = net.parse(address)
+    s = socket.socket()
+    s.settimeout(net.LIMIT_S)
+    s.bind((host, 0))
+    s.connect(where)
+    return s
+
+
+def sent_away(connect, *where):
+    """How a client ends that is not served: a reset may come before connect() has looked."""
+    try:
+        with connect(*where) as s:
+            return net.ending(s)
+    except ConnectionResetError:
+        return "reset"
+
+
+def is_served(s, within_s):
+    """Does the client get its echo within that time?"""
+    s.sendall(b"?")
+    return bool(select.select([s], [], [], within_s)[0]) and s.recv(1) == b"?"
+
+
+def stats(t, daemon, name, key):
+    """The last value that the listener's counter has in the log, after asking for them."""
+    before = len(daemon.log_lines(f"stats listen {name} .*{key}="))
+    daemon.send_signal(signal.SIGUSR2)
+    t.eventually(lambda: len(daemon.log_lines(f"stats listen {name} .*{key}=")) > before,
+                 f"{key} in the log")
+    line = daemon.log_lines(f"stats listen {name} .*{key}=")[-1]
+    return int(re.search(rf"\b{key}=(\d+)", line)[1])
+
+
+@test(timeout=60)
+def one_too_many_waits(t):
+    """with max_connections = 1000 the 1,001st client waits without costing anything, and is served
+    as soon as another has left"""
+    address = t.address()
+    with t.daemon(echo(address, "max_connections = 1000")) as daemon:
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(net.connect(address)) for _ in range(1000)]
+            for client in clients:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            late = stack.enter_context(net.connect(address))
+            used = daemon.cpu_s()
+            check(not is_served(late, 1.5), "the 1,001st client is served")
+            check(daemon.cpu_s() - used < 0.3, "waiting costs processor time")
+            check_equal(stats(t, daemon, "echo", "sessions"), 1000, "open sessions")
+            clients.pop().close()
+            began = time.monotonic()
+            check_equal(late.recv(1), b"?", "the echo of the 1,001st client")
+            took = time.monotonic() - began
+            check(took < 0.7 * t.scale, f"it was served {took:.2f} s after another had left")
+            check(len(daemon.log_lines("max_connections is reached, new clients wait")) == 1,
+                  "the log does not say so once")
+
+
+@test(timeout=60, each={"over": ["close", "reset"]})
+def one_too_many_is_sent_away(t, over):
+    """with over_limit = {over} the 11th client of 10 is sent away at once, and counted"""
+    address = t.address()
+    wanted = "fin" if over == "close" else "reset"
+    with t.daemon(echo(address, f"max_connections = 10\nover_limit = {over}")) as daemon:
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(net.connect(address)) for _ in range(10)]
+            for client in clients:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            for _ in range(5):
+                check_equal(sent_away(net.connect, address), wanted, "how the 11th ends")
+            check_equal(stats(t, daemon, "echo", "limit"), 5, "sessions ended by a limit")
+            clients.pop().close()
+            t.eventually(lambda: stats(t, daemon, "echo", "sessions") == 9, "one has left")
+            with net.connect(address) as late:
+                check_equal(net.exchange(late, b"hello"), b"hello", "the echo of a later one")
+
+
+@test(timeout=60)
+def limit_of_all(t):
+    """max_connections of [reactord] counts the clients of all listeners and boss threads, and a
+    place is taken by a client of any"""
+    one, two = t.address(), t.address()
+    config = ("[reactord]\nmax_connections = 20\n[boss]\nthreads = 2\n" +
+              echo(one, "reuseport = 2") + echo(two).replace("listen echo", "listen two"))
+    with t.daemon(config) as daemon, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(net.connect(one if i % 2 else two)) for i in range(40)]
+        crowd = Crowd(one, 0)
+        crowd.clients = clients
+        served = crowd.served(1.5)
+        check_equal(len(served), 20, "clients served")
+        while served:
+            for client in served:
+                client.close()
+            crowd.clients = [c for c in crowd.clients if c not in served]
+            served = crowd.answered(1 * t.scale)
+        check_equal(len(crowd.clients), 0, "clients never served")
+        check(daemon.log_lines(r"max_connections of \[reactord\] is reached"), "no log line")
+
+
+@test(timeout=90)
+def accepted_at_a_rate(t):
+    """with connection_rate = 300/s clients that come faster are all served, at that rate"""
+    address, count = t.address(), 1200
+    options = "connection_rate = 300/s burst=10"
+    with t.daemon(echo(address, options)) as daemon, contextlib.ExitStack() as stack:
+        began = time.monotonic()
+        clients = [stack.enter_context(net.connect(address)) for _ in range(count)]
+        poll = select.poll()
+        for client in clients:
+            client.sendall(b"?")
+            poll.register(client, select.POLLIN)
+        used = daemon.cpu_s()
+        served = 0
+        while served < count:
+            ready = poll.poll(1000 * net.LIMIT_S)
+            check(ready, f"nobody is served any more after {served} clients")
+            for fd, _ in ready:
+                poll.unregister(fd)
+            served += len(ready)
+            took = time.monotonic() - began
+            check(served <= 10 + 1.05 * 300 * took, f"{served} clients are served in {took:.3f} s")
+        check(took < 1.5 * t.scale * count / 300, f"{count} clients took {took:.1f} s")
+        check(daemon.cpu_s() - used < 0.5 * took, "waiting for the rate costs processor time")
+
+
+@test(each=[{"over": "close", "wanted": "fin"}, {"over": "reset", "wanted": "reset"},
+            {"over": "wait", "wanted": "reset"}])
+def one_client_has_too_many(t, over, wanted):
+    """max_connections_per_client = 3 with over_limit = {over}: the 4th of one address ends by
+    {wanted}, other addresses are served, and a place is free again whichever way its client went"""
+    address = t.address()
+    with t.daemon(echo(address, f"max_connections_per_client = 3\nover_limit = {over}")) as daemon:
+        for how in (socket.socket.close, net.reset):
+            clients = [from_host("127.0.0.2", address) for _ in range(3)]
+            for client in clients:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            ending = sent_away(from_host, "127.0.0.2", address)
+            check_equal(ending, wanted, "how the 4th ends")
+            with from_host("127.0.0.3", address) as other:
+                check_equal(net.exchange(other, b"hello"), b"hello", "the echo of another host")
+            for client in clients:
+                how(client)
+            t.eventually(lambda: stats(t, daemon, "echo", "sessions") == 0, "all have left")
+        check_equal(stats(t, daemon, "echo", "over_max_connections_per_client"), 2, "refusals")
+        check_equal(stats(t, daemon, "echo", "limit"), 2, "sessions ended by a limit")
+        check_equal(len(daemon.log_lines("127.0.0.2:.* is refused: max_connections_per_client")), 1,
+                    "log lines")
+
+
+@test()
+def one_client_comes_too_fast(t):
+    """connection_rate_per_client = 1/h burst=5: the 6th of one address is reset though the others
+    have gone, and other addresses are served"""
+    address = t.address()
+    with t.daemon(echo(address, "connection_rate_per_client = 1/h burst=5")) as daemon:
+        for host in ("127.0.0.2", "127.0.0.3"):
+            for _ in range(5):
+                with from_host(host, address) as client:
+                    check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            check_equal(sent_away(from_host, host, address), "reset", "how the 6th ends")
+        check_equal(stats(t, daemon, "echo", "over_connection_rate_per_client"), 2, "refusals")
+        check_equal(stats(t, daemon, "echo", "clients_known"), 2, "clients known")
+
+
+@test()
+def table_is_full(t):
+    """with client_table_size = 2 and two clients connected a third one is served without a limit,
+    and the log says so"""
+    address = t.address()
+    options = "max_connections_per_client = 1\nclient_table_size = 2"
+    with t.daemon(echo(address, options)) as daemon, contextlib.ExitStack() as stack:
+        for host in ("127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.4"):
+            client = stack.enter_context(from_host(host, address))
+            check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {host}")
+        check_equal(stats(t, daemon, "echo", "uncounted"), 2, "connections that are not counted")
+        check(daemon.log_lines("client_table_size clients are connected"), "no log line")
+        ending = sent_away(from_host, "127.0.0.3", address)
+        check_equal(ending, "reset", "how the second of a known client ends")
+
+
+@test(timeout=60)
+def places_of_sessions_that_fail(t):
+    """places of sessions whose server refuses them are free again: none is lost in 200"""
+    front, back = t.address(), t.address()
+    options = "max_connections = 5\nmax_connections_per_client = 4\nover_limit = reset"
+    with t.daemon(proxy(front, back, options)) as daemon:
+        for _ in range(200):
+            sent_away(net.connect, front)
+        t.eventually(lambda: stats(t, daemon, "front", "sessions") == 0, "all have ended")
+        with net.listen(back) as listener, contextlib.ExitStack() as stack:
+            for _ in range(4):
+                client, server = stack.enter_context(net.proxied(front, listener))
+                client.sendall(b"hello")
+                check_equal(net.read_exactly(server, 5), b"hello", "what the server gets")
+
+
+@test(timeout=60)
+def drained_at_the_limit(t):
+    """a drain while clients wait for room ends as usual: served clients finish, the others are
+    reset"""
+    address = t.address()
+    with t.daemon(echo(address, "max_connections = 2")) as daemon:
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(net.connect(address)) for _ in range(2)]
+            for client in clients:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            late = [stack.enter_context(net.connect(address)) for _ in range(3)]
+            daemon.send_signal(signal.SIGTERM)
+            for client in late:
+                check_equal(net.ending(client), "reset", "how a client that waited ends")
+            for client in clients:
+                check_equal(net.ending(client), "fin", "how a client that was served ends")
+            check_equal(daemon.wait(), 0, "the exit code")

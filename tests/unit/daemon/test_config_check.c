@@ -45,7 +45,15 @@ static const struct {
      "t.ini:5: [boss] workers: unknown option (threads, accept_batch, cpu_affinity)"},
     {ECHO "[boss]\nio_ratio = 2\n",
      "t.ini:5: [boss] io_ratio: unknown option here (it belongs to [worker])"},
-    {ECHO "max_connections = 2\n", "t.ini:4: [listen e] max_connections: unknown option ("},
+    {ECHO "colour = 2\n", "t.ini:4: [listen e] colour: unknown option ("},
+    {ECHO "client_table_size = 10\n",
+     "t.ini:4: [listen e] client_table_size: clients have no limits (with "
+     "max_connections_per_client or connection_rate_per_client)"},
+    {ECHO "max_connections = 9\nmax_connections_per_client = 10\n",
+     "t.ini:5: [listen e] max_connections_per_client: is above max_connections, which is for all "
+     "clients (no more than that)"},
+    {ECHO "connection_rate = 5\n", "t.ini:4: [listen e] connection_rate: '5' does not say in "
+                                   "which time (0, or a number a time such as "},
     {ECHO "[wroker]\nthreads = 2\n", "t.ini:4: [wroker] is not known (did you mean [worker]?)"},
     {"[lisen e]\naddress = @x\n", "t.ini:1: [lisen e] is not known (did you mean [listen NAME]?)"},
     {ECHO "[boss]\nmax_pending_tasks = 20\n",

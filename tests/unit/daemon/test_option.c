@@ -16,7 +16,7 @@
 
 /* Room for the struct of any section, so that a row can be tried without knowing which it has. */
 static union {
-    struct process_conf process;
+    struct config config;
     struct server_boss_conf boss;
     struct server_worker_conf worker;
     struct server_executor_conf executor;
@@ -241,9 +241,9 @@ START_TEST(a_value_goes_to_its_field)
     ck_assert_int_eq(try(OPTION_UPSTREAM, "retries", "0"), 0);
     ck_assert_uint_eq(conf.upstream.retries, 0);
     ck_assert_int_eq(try(OPTION_REACTORD, "log", "/var/log/x"), 0);
-    ck_assert_str_eq(conf.process.log, "/var/log/x");
+    ck_assert_str_eq(conf.config.process.log, "/var/log/x");
     ck_assert_int_eq(try(OPTION_REACTORD, "log_level", "debug"), 0);
-    ck_assert_int_eq(conf.process.log_level, LOG_LEVEL_DEBUG);
+    ck_assert_int_eq(conf.config.process.log_level, LOG_LEVEL_DEBUG);
 }
 END_TEST
 

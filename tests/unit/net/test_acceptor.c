@@ -48,15 +48,25 @@ static void on_accepted(void *cookie, int fd, const struct address *peer)
 
 static atomic_uint admitted; /* at most */
 
-static bool on_admit(void *cookie)
+static int64_t refusal = ACCEPTOR_LACK;
+static atomic_uint nobody;
+
+static int64_t on_admit(void *cookie)
 {
     ck_assert_ptr_eq(cookie, &acceptor);
-    return atomic_load(&arrived) < atomic_load(&admitted);
+    return atomic_load(&arrived) < atomic_load(&admitted) ? 0 : refusal;
+}
+
+static void on_nobody(void *cookie)
+{
+    ck_assert_ptr_eq(cookie, &acceptor);
+    atomic_fetch_add(&nobody, 1);
 }
 
 static void setup(void)
 {
-    static const struct acceptor_ops ops = {.admit = on_admit, .accepted = on_accepted};
+    static const struct acceptor_ops ops = {
+        .admit = on_admit, .nobody = on_nobody, .accepted = on_accepted};
     struct acceptor_conf conf = {.name = "listen test", .batch = BATCH};
     int fd;
 
@@ -249,6 +259,88 @@ START_TEST(those_who_are_not_admitted_wait_as_if_descriptors_had_run_out)
 }
 END_TEST
 
+START_TEST(those_whom_the_owner_wants_later_wait_as_long_and_nothing_is_said)
+{
+    int64_t began_at_ns;
+    int clients[3];
+    unsigned calls;
+
+    refusal = 200 * NS_PER_MS;
+    atomic_store(&admitted, 1);
+    go();
+    for (int i = 0; i < 3; i++)
+        clients[i] = sockets_connect(&a);
+    UNTIL(atomic_load(&arrived) == 1);
+    calls = fault_calls(FAULT_ACCEPT4);
+    began_at_ns = clock_now_ns();
+    PAUSE_MS(20); /* it may have asked once more than it began to wait */
+    atomic_store(&admitted, 3);
+    UNTIL(atomic_load(&arrived) == 3);
+    ck_assert_int_ge(since_ms(began_at_ns), 150);
+    ck_assert_uint_ge(fault_calls(FAULT_ACCEPT4), calls + 2);
+    ck_assert_uint_eq(log_lines_with("cannot accept"), 0);
+    ck_assert_uint_eq(log_lines_with("accepting again"), 0);
+    for (int i = 0; i < 3; i++)
+        close(clients[i]);
+}
+END_TEST
+
+static void resume(void *arg)
+{
+    (void)arg;
+    acceptor_resume(acceptor);
+}
+
+START_TEST(a_pause_of_the_owner_is_ended_by_it)
+{
+    int clients[2];
+
+    refusal = CLOCK_NEVER;
+    atomic_store(&admitted, 1);
+    go();
+    loop_runner_call(loop, resume, NULL); /* there is no pause, and no harm */
+    for (int i = 0; i < 2; i++)
+        clients[i] = sockets_connect(&a);
+    UNTIL(atomic_load(&arrived) == 1);
+    PAUSE_MS(50);
+    atomic_store(&admitted, 2);
+    PAUSE_MS(200);
+    ck_assert_uint_eq(atomic_load(&arrived), 1);
+    loop_runner_call(loop, resume, NULL);
+    UNTIL(atomic_load(&arrived) == 2);
+    for (int i = 0; i < 2; i++)
+        close(clients[i]);
+}
+END_TEST
+
+START_TEST(the_owner_cannot_end_a_pause_for_lack_of_descriptors)
+{
+    int client;
+    unsigned calls;
+
+    fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, EMFILE);
+    go();
+    client = sockets_connect(&a);
+    UNTIL(log_lines_with("cannot accept") == 1);
+    calls = fault_calls(FAULT_ACCEPT4);
+    for (int i = 0; i < 20; i++)
+        loop_runner_call(loop, resume, NULL);
+    ck_assert_uint_le(fault_calls(FAULT_ACCEPT4), calls + 2);
+    close(client);
+}
+END_TEST
+
+START_TEST(every_place_that_nobody_took_is_told)
+{
+    int client;
+
+    go();
+    client = sockets_connect(&a);
+    UNTIL(atomic_load(&arrived) == 1 && atomic_load(&nobody) == 1); /* EAGAIN ends the burst */
+    close(client);
+}
+END_TEST
+
 static void drain(void *arg)
 {
     (void)arg;
@@ -361,6 +453,10 @@ int main(void)
     tcase_add_test(tc, failures_that_follow_each_other_closely_are_one_episode);
     tcase_add_test(tc, when_descriptors_really_run_out_clients_wait_and_are_served_later);
     tcase_add_test(tc, those_who_are_not_admitted_wait_as_if_descriptors_had_run_out);
+    tcase_add_test(tc, those_whom_the_owner_wants_later_wait_as_long_and_nothing_is_said);
+    tcase_add_test(tc, a_pause_of_the_owner_is_ended_by_it);
+    tcase_add_test(tc, the_owner_cannot_end_a_pause_for_lack_of_descriptors);
+    tcase_add_test(tc, every_place_that_nobody_took_is_told);
     tcase_add_test(tc, draining_accepts_all_whom_the_kernel_has_queued);
     tcase_add_test(tc, an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere);
     tcase_add_test(tc, an_acceptor_can_be_stopped_by_its_own_client);

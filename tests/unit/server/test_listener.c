@@ -8,6 +8,7 @@
 #include "engine/loop_group.h"
 #include "net/sock.h"
 #include "server/listener.h"
+#include "server/room.h"
 #include "service/session.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -22,6 +23,7 @@ static struct loop_group *boss;
 static struct listener *listener;
 static struct address addresses[2];
 static struct listener_conf conf;
+static struct room room;
 static atomic_uint accepted, stopped;
 static int holders[2]; /* of the addresses' ports */
 static unsigned before;
@@ -37,6 +39,7 @@ static void on_accepted(void *cookie, struct session *s)
 {
     ck_assert_ptr_eq(cookie, &conf);
     ck_assert_str_eq(s->service->listener, "front");
+    listener_left(s);
     session_refuse(s);
     atomic_fetch_add(&accepted, 1);
 }
@@ -56,6 +59,7 @@ static void setup(void)
         .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
 
     log_lines_capture(LOG_LEVEL_INFO);
+    room_init(&room, &(struct quota_conf){0});
     for (int i = 0; i < 2; i++)
         holders[i] = sockets_bound(&addresses[i]);
     conf = (struct listener_conf){.name = "front",
@@ -72,6 +76,7 @@ static int create(void)
 {
     struct listener_env env = {.boss = boss,
                                .accept_batch = 16,
+                               .room = &room,
                                .admit = on_admit,
                                .accepted = on_accepted,
                                .stopped = on_stopped,

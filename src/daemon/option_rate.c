@@ -1,0 +1,93 @@
+/* daemon/option_rate: see option_rate.h. */
+#include "daemon/option_rate.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "daemon/quote.h"
+#include "traffic/token_bucket.h"
+
+#define BLANKS " \t"
+#define BURST  "burst="
+
+#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
+
+/* A burst is so much of a second, unless it is given. */
+#define BURST_NS (100 * NS_PER_MS)
+
+static int parse_number(struct option_value *v, uint64_t *out, const char *word, const char *what)
+{
+    if (parse_uint(out, word, OPTION_RATE_MAX) < 0 || *out == 0)
+        return option_refuse(v, "%s is not a %s from 1 to %d", QUOTE(word), what, OPTION_RATE_MAX);
+    return 0;
+}
+
+static int parse_period(struct option_value *v, int64_t *out_ns, const char *word)
+{
+    static const struct {
+        const char *word;
+        int64_t ns;
+    } units[] = {{"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}};
+
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (strcmp(units[i].word, word) == 0) {
+            *out_ns = units[i].ns;
+            return 0;
+        }
+    }
+    return option_refuse(v, "%s is not s, m or h", QUOTE(word));
+}
+
+/* `100/s`; it is changed. */
+static int parse_rate(struct option_value *v, struct token_bucket_conf *rate, char *word)
+{
+    char *unit = strchr(word, '/');
+    int rc;
+
+    if (unit == NULL)
+        return option_refuse(v, "%s does not say in which time", QUOTE(word));
+    *unit++ = '\0';
+    rc = parse_number(v, &rate->tokens, word, "number");
+    if (rc == 0)
+        rc = parse_period(v, &rate->period_ns, unit);
+    if (rc < 0)
+        return rc;
+    rate->burst = rate->tokens * BURST_NS / (uint64_t)rate->period_ns;
+    if (rate->burst == 0)
+        rate->burst = 1;
+    return 0;
+}
+
+static int set_rate(const struct option *o, struct option_value *v)
+{
+    struct token_bucket_conf rate = {.period_ns = NS_PER_S, .burst = 1};
+    char *rest = arena_text(v->arena, v->text, strlen(v->text));
+    char *word;
+    int rc;
+
+    if (rest == NULL)
+        return -ENOMEM;
+    word = strsep(&rest, BLANKS);
+    if (strcmp(v->text, "0") != 0) {
+        rc = parse_rate(v, &rate, word);
+        if (rc < 0)
+            return rc;
+    } else {
+        rest = NULL;
+    }
+    if (rest != NULL) {
+        rest += strspn(rest, BLANKS);
+        if (strncmp(rest, BURST, strlen(BURST)) != 0)
+            return option_refuse(v, "%s is not " BURST "N", QUOTE(rest));
+        rc = parse_number(v, &rate.burst, rest + strlen(BURST), "burst");
+        if (rc < 0)
+            return rc;
+    }
+    memcpy((char *)v->conf + o->offset, &rate, sizeof(rate));
+    return 0;
+}
+
+const struct option_kind option_rate = {set_rate, ""};

@@ -1,0 +1,98 @@
+/*
+ * traffic/client_table: the clients of a listener: how many connections each has, and how fast it opens them.
+ *
+ * A client is an IPv4 address, or the /64 of an IPv6 address, as a host has a whole one to choose from. Clients on unix
+ * sockets have no address and are not counted.
+ *
+ * Memory is bounded: the table has a place for so many clients and no more. One without a connection keeps its place,
+ * for its rate, until another needs it: the one that was seen the longest ago goes first. One with a connection is never
+ * forgotten; when all places are taken by such, a client that is new is let in uncounted, and that is counted: to refuse
+ * it would let whoever has many addresses lock everybody else out, and who has them is not held up by a limit for each.
+ *
+ * Addresses are spread by a keyed hash, so that nobody can choose those that collide. The key is drawn with the table.
+ *
+ * note: shards. Boss threads enter and workers leave. The table is cut in parts by the hash, each with a lock of its own,
+ * held for a look-up and a change of some words, once a connection. A lock and not atomics because a client moves between
+ * a chain and the order of last use when its count changes from 0 or to 0, and all three change as one.
+ */
+#ifndef TRAFFIC_CLIENT_TABLE_H
+#define TRAFFIC_CLIENT_TABLE_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+#include "traffic/quota.h"
+
+struct address;
+struct client;
+struct client_table;
+
+struct client_table_conf {
+    unsigned max_clients; /* places, above 0 */
+    struct quota_conf each;
+};
+
+enum client_table_answer {
+    CLIENT_TABLE_IN,
+    CLIENT_TABLE_TOO_MANY, /* each.max_connections are open */
+    CLIENT_TABLE_TOO_FAST, /* each.rate */
+    CLIENT_TABLE_ANSWERS
+};
+
+/* A reading. */
+struct client_table_view {
+    uint64_t clients; /* that have a place */
+    uint64_t refused[CLIENT_TABLE_ANSWERS];
+    uint64_t uncounted; /* connections let in without a place */
+};
+
+/*
+ * client_table_create(out, conf):
+ * A table that knows nobody. Its memory is used as clients come.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out}; ${conf} is copied
+ * Errors: 0; -ENOMEM; -errno of getrandom(2)
+ */
+int client_table_create(struct client_table **out, const struct client_table_conf *conf) MUST_CHECK;
+
+/*
+ * client_table_enter(t, a, now_ns, out):
+ * One more connection of the client at ${a}. CLIENT_TABLE_IN: ${out} is the client, for client_table_leave(), or NULL if it
+ * is not counted.
+ *
+ * Thread: any
+ * Owns:   the client has its place until client_table_leave()
+ * Errors: none
+ */
+enum client_table_answer client_table_enter(struct client_table *t, const struct address *a,
+                                            int64_t now_ns, struct client **out) MUST_CHECK;
+
+/*
+ * client_table_leave(t, c):
+ * A connection of ${c} has ended; NULL is allowed.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void client_table_leave(struct client_table *t, struct client *c);
+
+/*
+ * client_table_read(t, out):
+ * The counts now.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void client_table_read(struct client_table *t, struct client_table_view *out);
+
+/*
+ * client_table_destroy(t):
+ * Free it; NULL is allowed.
+ *
+ * Thread: any, when nobody else knows it
+ * Errors: none
+ */
+void client_table_destroy(struct client_table *t);
+
+#endif

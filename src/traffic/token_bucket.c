@@ -1,0 +1,73 @@
+/* traffic/token_bucket: see token_bucket.h. All orders are relaxed: the one number is all there is to see. */
+#include "traffic/token_bucket.h"
+
+#include "base/clock.h"
+
+/* How long ${n} tokens take to come, rounded up so that the rate is never exceeded. */
+static int64_t token_bucket_cost_ns(const struct token_bucket_conf *conf, uint64_t n)
+{
+    unsigned __int128 ns =
+        ((unsigned __int128)n * (uint64_t)conf->period_ns + conf->tokens - 1) / conf->tokens;
+
+    return ns < (unsigned __int128)CLOCK_NEVER ? (int64_t)ns : CLOCK_NEVER;
+}
+
+static int64_t token_bucket_after(int64_t full_at_ns, int64_t cost_ns, int64_t now_ns)
+{
+    return clock_add_ns(full_at_ns > now_ns ? full_at_ns : now_ns, cost_ns);
+}
+
+bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *conf, uint64_t n,
+                       int64_t now_ns)
+{
+    int64_t cost_ns, limit_at_ns, next_ns;
+    int64_t full_at_ns = atomic_load_explicit(&b->full_at_ns, memory_order_relaxed);
+
+    if (conf->tokens == 0)
+        return true;
+    cost_ns = token_bucket_cost_ns(conf, n);
+    limit_at_ns = clock_add_ns(now_ns, token_bucket_cost_ns(conf, conf->burst));
+    do {
+        next_ns = token_bucket_after(full_at_ns, cost_ns, now_ns);
+        if (next_ns > limit_at_ns)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&b->full_at_ns, &full_at_ns, next_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+void token_bucket_spend(struct token_bucket *b, const struct token_bucket_conf *conf, uint64_t n,
+                        int64_t now_ns)
+{
+    int64_t full_at_ns = atomic_load_explicit(&b->full_at_ns, memory_order_relaxed);
+    int64_t cost_ns;
+
+    if (conf->tokens == 0)
+        return;
+    cost_ns = token_bucket_cost_ns(conf, n);
+    while (!atomic_compare_exchange_weak_explicit(&b->full_at_ns, &full_at_ns,
+                                                  token_bucket_after(full_at_ns, cost_ns, now_ns),
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
+                            uint64_t n)
+{
+    if (conf->tokens > 0)
+        atomic_fetch_sub_explicit(&b->full_at_ns, token_bucket_cost_ns(conf, n),
+                                  memory_order_relaxed);
+}
+
+int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bucket_conf *conf,
+                             uint64_t n, int64_t now_ns)
+{
+    int64_t full_at_ns = atomic_load_explicit(&b->full_at_ns, memory_order_relaxed);
+    int64_t next_ns;
+
+    if (conf->tokens == 0)
+        return 0;
+    next_ns = token_bucket_after(full_at_ns, token_bucket_cost_ns(conf, n), now_ns);
+    next_ns -= clock_add_ns(now_ns, token_bucket_cost_ns(conf, conf->burst));
+    return next_ns > 0 ? next_ns : 0;
+}
