@@ -34,6 +34,12 @@ void log_set_sink(const struct log_sink *sink)
     current_sink = sink ? sink : &stderr_sink;
 }
 
+void log_unset_sink(const struct log_sink *sink)
+{
+    if (current_sink == sink)
+        log_set_sink(NULL);
+}
+
 void log_set_level(enum log_level level)
 {
     atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);

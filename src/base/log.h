@@ -54,6 +54,15 @@ void log_set_sink(const struct log_sink *sink);
 void log_set_level(enum log_level level);
 
 /*
+ * log_unset_sink(sink):
+ * If lines go to ${sink}, which is about to end, send them to stderr again.
+ *
+ * Thread: before start, or after every other thread has ended
+ * Errors: none
+ */
+void log_unset_sink(const struct log_sink *sink);
+
+/*
  * log_wanted(level):
  * Would a line at ${level} be written? Ask before work that only a log line needs.
  *

@@ -21,6 +21,7 @@ struct process_conf {
     const char *pid_file; /* NULL: none */
     const char *log;      /* stderr, syslog, journal or an absolute path */
     enum log_level log_level;
+    unsigned access_log_buffer_bytes;
     int64_t drain_timeout_ns; /* 0: wait for ever */
 };
 

@@ -279,6 +279,27 @@ static void check_loops(const struct config_check *c, const struct config_sectio
     }
 }
 
+/* A default says nothing, as it stands in every dump. */
+static void check_access_log(const struct config_check *c, const struct config_section *section)
+{
+    static const char *const keys[] = {"access_log_format", "access_log_interval"};
+    const struct listener_conf *conf = section->conf;
+    const struct ini_entry *where = sound(section, "access_log");
+    bool is_known = where != NULL || ini_find(section->source, "access_log") == NULL;
+
+    if (!is_known || strcmp(conf->access_log.where, "off") != 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct ini_entry *entry = sound(section, keys[i]);
+
+        if (entry != NULL &&
+            strcmp(entry->value, option_find(OPTION_LISTEN, keys[i])->fallback) != 0)
+            report_add(c->report, entry->line,
+                       "[%s] %s: there is no access log (with an access_log)",
+                       section->source->name, keys[i]);
+    }
+}
+
 /* What is set for checks that are not made. */
 static void check_checks(const struct config_check *c, const struct config_section *section)
 {
@@ -327,6 +348,7 @@ int config_check_all(const struct config *config, struct report *report)
             check_service(&c, section);
             check_reuseport(&c, section);
             check_limits(&c, section);
+            check_access_log(&c, section);
             check_addresses(&c, i);
         }
         if (section->kind == OPTION_UPSTREAM) {

@@ -99,8 +99,8 @@ static void line_end(struct log_line *line, const char *text)
     line->data[line->len++] = '\n';
 }
 
-void log_line_build(struct log_line *line, enum log_line_layout layout, enum log_level level,
-                    const char *text)
+void log_line_head(struct log_line *line, enum log_line_layout layout, enum log_level level,
+                   const char *thread)
 {
     int priority = LOG_ERR + (int)level; /* both in the same order, see enum log_level */
     struct timespec now;
@@ -109,22 +109,30 @@ void log_line_build(struct log_line *line, enum log_line_layout layout, enum log
     clock_gettime(CLOCK_REALTIME, &now);
     switch (layout) {
     case LOG_LINE_PLAIN:
-        line_print(line, "%s.%03ldZ reactord[%ld] %s %s: ", stamp(now.tv_sec, layout),
-                   now.tv_nsec / (long)NS_PER_MS, (long)getpid(), log_level_name(level),
-                   thread_name());
+        line_print(line, "%s.%03ldZ reactord[%ld] %s ", stamp(now.tv_sec, layout),
+                   now.tv_nsec / (long)NS_PER_MS, (long)getpid(), log_level_name(level));
         break;
-    case LOG_LINE_PRIORITY: line_print(line, "<%d>%s: ", priority, thread_name()); break;
+    case LOG_LINE_PRIORITY: line_print(line, "<%d>", priority); break;
     case LOG_LINE_SYSLOG:
-        line_print(line, "<%d>%s reactord[%ld]: %s: ", LOG_DAEMON | priority,
-                   stamp(now.tv_sec, layout), (long)getpid(), thread_name());
+        line_print(line, "<%d>%s reactord[%ld]: ", LOG_DAEMON | priority, stamp(now.tv_sec, layout),
+                   (long)getpid());
         break;
     case LOG_LINE_JOURNAL:
-        line_print(line,
-                   "PRIORITY=%d\nSYSLOG_FACILITY=%d\nSYSLOG_IDENTIFIER=reactord\n"
-                   "REACTORD_THREAD=%s\nMESSAGE=",
-                   priority, LOG_FAC(LOG_DAEMON), thread_name());
-        break;
+        line_print(line, "PRIORITY=%d\nSYSLOG_FACILITY=%d\nSYSLOG_IDENTIFIER=reactord\n", priority,
+                   LOG_FAC(LOG_DAEMON));
+        if (thread)
+            line_print(line, "REACTORD_THREAD=%s\n", thread);
+        line_print(line, "MESSAGE=");
+        return;
     }
+    if (thread)
+        line_print(line, "%s: ", thread);
+}
+
+void log_line_build(struct log_line *line, enum log_line_layout layout, enum log_level level,
+                    const char *text)
+{
+    log_line_head(line, layout, level, thread_name());
     line_end(line, text);
     if (layout == LOG_LINE_SYSLOG)
         line->len--;

@@ -39,4 +39,14 @@ struct log_line {
 void log_line_build(struct log_line *line, enum log_line_layout layout, enum log_level level,
                     const char *text);
 
+/*
+ * log_line_head(line, layout, level, thread):
+ * Make ${line} what comes before the text, without the thread if ${thread} is NULL.
+ *
+ * Thread: as log_line_build()
+ * Errors: none
+ */
+void log_line_head(struct log_line *line, enum log_line_layout layout, enum log_level level,
+                   const char *thread);
+
 #endif

@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -55,8 +57,10 @@ static ssize_t line_send(const struct log_target *lt, const char *data, size_t l
                       (const struct sockaddr *)&lt->peer, sizeof(lt->peer));
     case MEDIUM_SHARED:
         /* A pipe that polls writable has room for PIPE_BUF. */
-        if (poll(&writable, 1, 0) != 1 || !(writable.revents & POLLOUT))
+        if (poll(&writable, 1, 0) != 1 || !(writable.revents & POLLOUT)) {
+            errno = EAGAIN;
             return -1;
+        }
         return write(lt->fd, data, len);
     case MEDIUM_FILE: break;
     }
@@ -86,6 +90,72 @@ static bool line_put(struct log_target *lt, enum log_level level, const char *te
     if (n > 0)
         atomic_store_explicit(&lt->torn, true, memory_order_relaxed);
     return false;
+}
+
+/* ---- whole lines ---- */
+
+/* The first piece of ${lines} that others cannot write into: whole lines, as many as a pipe takes at once or not at all. */
+static size_t piece_of(const struct log_target *lt, const char *lines, size_t len)
+{
+    const char *end;
+    struct stat st;
+
+    if (len <= PIPE_BUF || (fstat(lt->fd, &st) == 0 && S_ISREG(st.st_mode)))
+        return len;
+    end = memrchr(lines, '\n', PIPE_BUF);
+    return end ? (size_t)(end + 1 - lines) : PIPE_BUF;
+}
+
+/* ${text} with what its protocol has before it, as one message; 0 or -errno. */
+static int message_send(struct log_target *lt, const char *text, size_t len)
+{
+    bool datagram = lt->medium == MEDIUM_DATAGRAM;
+    struct log_line head;
+    struct iovec parts[2] = {{.iov_base = head.data}, {.iov_base = (char *)text, .iov_len = len}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
+    ssize_t n;
+
+    log_line_head(&head, lt->layout, LOG_LEVEL_INFO, NULL);
+    parts[0].iov_len = head.len;
+    if (datagram) {
+        message.msg_name = &lt->peer;
+        message.msg_namelen = sizeof(lt->peer);
+    }
+    n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0)
+        return -errno;
+    return (size_t)n == head.len + len ? 0
+                                       : -EIO; /* a stream takes so little at once, or nothing */
+}
+
+static ssize_t messages_send(struct log_target *lt, const char *lines, size_t len)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        const char *text = lines + done;
+        const char *end = memchr(text, '\n', len - done);
+        size_t line_len = end ? (size_t)(end + 1 - text) : len - done;
+        bool ends = end && lt->layout != LOG_LINE_SYSLOG; /* whose messages have no newline */
+        int rc = message_send(lt, text, end && !ends ? line_len - 1 : line_len);
+
+        if (rc < 0)
+            return done > 0 ? (ssize_t)done : rc;
+        done += line_len;
+    }
+    return (ssize_t)done;
+}
+
+ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len)
+{
+    ssize_t n;
+
+    if (lt->layout != LOG_LINE_PLAIN)
+        return messages_send(lt, lines, len);
+    n = line_send(lt, lines, piece_of(lt, lines, len));
+    if (n < 0)
+        return errno == EINTR ? -EAGAIN : -errno;
+    return n > 0 ? n : -EAGAIN;
 }
 
 static void log_target_write(void *cookie, enum log_level level, const char *text)
@@ -235,7 +305,7 @@ void log_target_close(struct log_target *lt)
 {
     if (!lt)
         return;
-    log_set_sink(NULL);
+    log_unset_sink(&lt->sink);
     if (lt->fd >= 0)
         close(lt->fd);
     free(lt->path);

@@ -8,7 +8,7 @@
  *
  * A line (daemon/log_line) is one system call and none waits: what the other end does not take at once (a
  * full disk, a full pipe, a reader that is gone) is lost and counted, and the count is logged when lines go
- * through again.
+ * through again. Or, log_target_put_lines(), the caller is told and keeps them.
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H
@@ -41,6 +41,17 @@ int log_target_open(struct log_target **out, const char *where) MUST_CHECK;
 const struct log_sink *log_target_sink(const struct log_target *lt);
 
 /*
+ * log_target_put_lines(lt, lines, len):
+ * Write as much of the ${len} bytes of whole lines as goes now: to a file all of it, to what others write to as well, as
+ * a pipe, in pieces that keep lines whole, and to syslog and the journal a message a line. The text is sent as it is.
+ *
+ * Thread: any; one at a time for what keeps its lines in order
+ * Units:  bytes
+ * Errors: bytes written, > 0; -EAGAIN (it would have to wait); -errno of write(2) or send(2)
+ */
+ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len) MUST_CHECK;
+
+/*
  * log_target_give(lt, uid, gid):
  * Make a file that log_target_open() created belong to the user who will reopen it. A file that was there
  * before keeps its owner, and the other targets have none.
@@ -62,7 +73,7 @@ int log_target_reopen(struct log_target *lt) MUST_CHECK;
 
 /*
  * log_target_close(lt):
- * Close and free; log lines go to stderr again. NULL is allowed.
+ * Close and free; log lines that went there go to stderr again. NULL is allowed.
  *
  * Thread: main, after every other thread has ended
  * Errors: none

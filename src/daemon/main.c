@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/access_logs.h"
 #include "daemon/cli.h"
 #include "daemon/config.h"
 #include "daemon/exit_code.h"
@@ -30,6 +31,7 @@ struct process {
     struct privileges privileges;
     struct run *run;
     struct log_target *log;
+    struct access_logs *access_logs;
     struct pid_file *pid_file; /* NULL: none is wanted */
     struct server *server;
 };
@@ -100,7 +102,8 @@ static int give_up_root(struct process *p, const struct process_conf *conf)
     rc = log_target_give(p->log, p->privileges.uid, p->privileges.gid);
     if (rc < 0)
         return start_failed("log", conf->log, rc);
-    return privileges_drop(&p->privileges);
+    rc = access_logs_give(p->access_logs, p->privileges.uid, p->privileges.gid);
+    return rc < 0 ? rc : privileges_drop(&p->privileges);
 }
 
 /* From here on stderr is all there is: send whoever looks at it to where the reason is. */
@@ -129,10 +132,15 @@ static int process_open(struct process *p, const struct config *config, const ch
         goto err_destroy_run;
     log_versions(config_path);
     raise_descriptor_limit();
-    rc = conf->pid_file ? pid_file_create(&p->pid_file, conf->pid_file) : 0;
+    rc = access_logs_open(&p->access_logs, &config->server, conf->access_log_buffer_bytes);
     if (rc < 0)
         goto err_close_log;
+    rc = conf->pid_file ? pid_file_create(&p->pid_file, conf->pid_file) : 0;
+    if (rc < 0)
+        goto err_close_access_logs;
     events = run_events(p->run);
+    events.access_log = access_logs_find;
+    events.access_cookie = p->access_logs;
     rc = server_create(&p->server, &config->server, &events);
     if (rc < 0)
         goto err_remove_pid_file;
@@ -144,6 +152,8 @@ err_destroy_server:
     server_destroy(p->server);
 err_remove_pid_file:
     pid_file_remove(p->pid_file);
+err_close_access_logs:
+    access_logs_close(p->access_logs);
 err_close_log:
     close_log_of_failed_start(p, conf);
 err_destroy_run:
@@ -156,6 +166,7 @@ static void process_close(struct process *p)
 {
     server_destroy(p->server);
     pid_file_remove(p->pid_file);
+    access_logs_close(p->access_logs);
     log_target_close(p->log);
     run_destroy(p->run);
 }
@@ -183,6 +194,7 @@ static enum exit_code process_run(struct process *p, const struct config *config
     const struct run_conf conf = {
         .server = p->server,
         .log = p->log,
+        .access_logs = p->access_logs,
         .drain_timeout_ns = config->process.drain_timeout_ns,
     };
     enum exit_code code;
@@ -197,7 +209,7 @@ static enum exit_code process_run(struct process *p, const struct config *config
         alone = server_stop(p->server, &cut) == 0; /* some loops may have started */
         code = EXIT_CODE_START;
     }
-    if (!alone)
+    if (access_logs_finish(p->access_logs) < 0 || !alone)
         process_leave(p, code);
     return code;
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "daemon/option_access.h"
+#include "daemon/option_access_log.h"
 #include "daemon/option_internal.h"
 #include "daemon/option_kind.h"
 #include "daemon/option_network.h"
@@ -18,6 +19,10 @@ static const struct option_word services[] = {
     {"echo", LISTENER_ECHO},
     {"proxy", LISTENER_PROXY},
     {NULL, 0},
+};
+
+static const struct option_word access_logs[] = {
+    {"off", 0}, {"stderr", 0}, {"syslog", 0}, {"journal", 0}, {NULL, 0},
 };
 
 static const struct option_word splice_modes[] = {
@@ -145,6 +150,16 @@ static const struct option listen_rows[] = {
      "wait, close or reset",
      "what is done with a client above a limit",
      LISTEN(over_limit), 0, 0, overs},
+    {OPTION_LISTEN, "access_log", &option_kind_log, 0, "off",
+     "off, stderr, syslog, journal or an absolute path",
+     "where a line goes about each connection that has ended",
+     LISTEN(access_log.where), 0, 0, access_logs},
+    {OPTION_LISTEN, "access_log_format", &option_access_log_format, 0, "text",
+     "text, json, json:NAME,NAME or text with $NAME in it", "what is in that line",
+     LISTEN(access_log.format), 0, 0, NULL},
+    {OPTION_LISTEN, "access_log_interval", &option_kind_duration, OPTION_ZERO, "0",
+     "0, or 1s to 1d", "write a line so often, too, about a connection that goes on; 0: none",
+     LISTEN(access_log.interval_ns), NS_PER_S, DAY_NS, NULL},
 };
 /* clang-format on */
 

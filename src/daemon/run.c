@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/access_logs.h"
 #include "daemon/lookout.h"
 #include "daemon/notify.h"
 #include "daemon/signals.h"
@@ -142,8 +143,14 @@ static void act_on_signal(struct run *run, const struct run_conf *conf,
             drain_begin(run, conf);
         break;
     case SIGINT: stop_now(run, conf); break;
-    case SIGUSR1: reopen_log(conf->log); break;
-    case SIGUSR2: server_log_stats(conf->server); break;
+    case SIGUSR1:
+        reopen_log(conf->log);
+        access_logs_reopen(conf->access_logs);
+        break;
+    case SIGUSR2:
+        server_log_stats(conf->server);
+        access_logs_log_stats(conf->access_logs);
+        break;
     case SIGHUP: log_warning("the configuration cannot be reloaded: restart to change it"); break;
     default: break;
     }

@@ -4,7 +4,7 @@
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- * SIGUSR1 reopens the log, SIGUSR2 writes statistics to it and SIGHUP is answered with a warning, in either state, and
+ * SIGUSR1 reopens the log and the access logs, SIGUSR2 writes statistics to it and SIGHUP is answered with a warning, in either state, and
  * in either state the loops are watched (daemon/lookout).
  */
 #ifndef DAEMON_RUN_H
@@ -18,12 +18,14 @@
 #include "daemon/log_target.h"
 #include "server/server.h"
 
+struct access_logs;
 struct run;
 
 struct run_conf {
     struct server *server; /* started */
     struct log_target *log;
-    int64_t drain_timeout_ns; /* 0: wait for ever */
+    struct access_logs *access_logs; /* NULL: there are none */
+    int64_t drain_timeout_ns;        /* 0: wait for ever */
 };
 
 /*

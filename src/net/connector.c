@@ -254,6 +254,7 @@ static void connector_on_writable(struct ev_loop *ev, struct ev_io *w, int reven
     }
     ev_io_stop(ev, w);
     at->fd = -1; /* the callee owns it now */
+    c->connected = (unsigned)(at->address - c->addresses);
     connector_finish(c, fd, 0);
 }
 

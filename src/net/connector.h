@@ -68,6 +68,7 @@ struct connector {
     int64_t deadline_at_ns;
     int64_t next_at_ns; /* when the next address is tried, if there is room */
     int error;          /* of the last address that failed, if there was a way to it */
+    unsigned connected; /* with an outcome that is no error: which of `addresses` answered */
 };
 
 /*

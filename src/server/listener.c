@@ -19,6 +19,7 @@
 #include "service/admission.h"
 #include "service/echo.h"
 #include "service/proxy.h"
+#include "service/session_access_log.h"
 
 /* One socket: an address, or one of `reuseport` that share it. */
 struct listener_socket {
@@ -62,20 +63,25 @@ static void listener_log_full(struct listener *ls, const char *then)
 }
 
 /* One that is not served costs no session, but counts as one. */
-static void listener_turn_away(struct listener *ls, int fd, bool reset, enum session_reason reason)
+static void listener_turn_away(const struct listener_socket *sock, int fd,
+                               const struct address *peer, bool reset, enum session_reason reason)
 {
+    struct listener *ls = sock->listener;
+
     counters_began(&ls->counters);
     counters_ended(&ls->counters, reason, 0, 0);
     if (reset)
         sock_close_reset(fd);
     else
         close(fd);
+    session_access_log_turned_away(&ls->service, peer, sock->address, reason);
 }
 
 /* Is there room for the client, and is it let in? If not it is sent away. */
-static bool listener_lets_in(struct listener *ls, int fd, const struct address *peer,
+static bool listener_lets_in(const struct listener_socket *sock, int fd, const struct address *peer,
                              struct admission_ticket *ticket)
 {
+    struct listener *ls = sock->listener;
     enum quota_over over = ls->conf->over_limit;
     enum admission_verdict verdict;
     enum session_reason reason;
@@ -83,14 +89,14 @@ static bool listener_lets_in(struct listener *ls, int fd, const struct address *
     if (over != QUOTA_OVER_WAIT && room_enter(ls->env.room, &ls->quota) > 0) {
         listener_log_full(ls, over == QUOTA_OVER_CLOSE ? "the client is closed"
                                                        : "the client is reset");
-        listener_turn_away(ls, fd, over == QUOTA_OVER_RESET, SESSION_LIMIT);
+        listener_turn_away(sock, fd, peer, over == QUOTA_OVER_RESET, SESSION_LIMIT);
         return false;
     }
     verdict = admission_enter(ls->admission, ticket, peer, &reason);
     if (verdict == ADMISSION_ADMIT)
         return true;
     room_withdraw(ls->env.room, &ls->quota);
-    listener_turn_away(ls, fd, verdict == ADMISSION_RESET, reason);
+    listener_turn_away(sock, fd, peer, verdict == ADMISSION_RESET, reason);
     return false;
 }
 
@@ -101,7 +107,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     struct admission_ticket ticket = {0};
     struct session *s;
 
-    if (!listener_lets_in(ls, fd, peer, &ticket))
+    if (!listener_lets_in(sock, fd, peer, &ticket))
         return;
     if (ls->service.ops->create(&s, &ls->service) < 0) {
         unsigned suppressed;
@@ -112,12 +118,14 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
         admission_leave(&ticket);
         room_leave(ls->env.room, &ls->quota);
         sock_close_reset(fd);
+        session_access_log_turned_away(&ls->service, peer, sock->address, SESSION_ERROR);
         return;
     }
     sock_options_set_accepted(fd, peer->u.sa.sa_family, &ls->conf->socket);
     s->client_fd = fd;
     s->peer = *peer;
     s->ticket = ticket;
+    s->listen = sock->address;
     ls->env.accepted(ls->env.cookie, s);
 }
 
@@ -286,6 +294,9 @@ static void listener_init_service(struct listener *ls)
                                    .upstream = ls->env.upstream,
                                    .splice = conf->splice,
                                    .pipeline = ls->plan,
+                                   .access_log = ls->env.access_log,
+                                   .access_log_format = conf->access_log.format,
+                                   .access_log_interval_ns = conf->access_log.interval_ns,
                                    .idle_timeout_ns = conf->idle_timeout_ns,
                                    .client_idle_timeout_ns = conf->client_idle_timeout_ns,
                                    .half_close_timeout_ns = conf->half_close_timeout_ns,

@@ -20,11 +20,20 @@
 #include "traffic/client_table.h"
 
 struct executor;
+struct access_log_format;
+struct access_log;
 struct listener;
 struct loop_group;
 struct room;
 struct session;
 struct upstream;
+
+/* Lines about its connections. */
+struct listener_access_log_conf {
+    const char *where; /* off, stderr, syslog, journal or an absolute path */
+    const struct access_log_format *format;
+    int64_t interval_ns; /* see service/service.h */
+};
 
 enum listener_service { LISTENER_ECHO, LISTENER_PROXY };
 
@@ -35,6 +44,7 @@ struct listener_conf {
     enum listener_service service;
     const char *upstream; /* name of the upstream; NULL unless service is LISTENER_PROXY */
     struct pipeline_conf pipeline;
+    struct listener_access_log_conf access_log;
     unsigned backlog;
     unsigned reuseport; /* listen sockets an address has */
     struct sock_options socket;
@@ -56,9 +66,10 @@ struct listener_conf {
 struct listener_env {
     struct loop_group *boss;
     unsigned accept_batch;
-    struct upstream *upstream; /* proxy only */
-    struct executor *executor; /* for handlers that have slow work */
-    struct room *room;         /* of the process */
+    struct upstream *upstream;     /* proxy only */
+    struct executor *executor;     /* for handlers that have slow work */
+    struct room *room;             /* of the process */
+    struct access_log *access_log; /* NULL: conf->access_log.where is off */
     /* May a client be accepted that takes ${descriptors}? On a boss loop. */
     bool (*admit)(void *cookie, unsigned descriptors);
     /* A client came; the callee owns ${s}. On a boss loop. */

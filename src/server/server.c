@@ -286,6 +286,9 @@ static int server_create_listeners(struct server *sv)
                                    .cookie = sv};
         int rc;
 
+        if (sv->events.access_log && conf->access_log.where)
+            env.access_log =
+                sv->events.access_log(sv->events.access_cookie, conf->access_log.where);
         MUST(conf->service == LISTENER_ECHO || env.upstream);
         rc = listener_create(&sv->listeners[i], conf, &env);
         if (rc < 0)

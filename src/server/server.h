@@ -70,6 +70,9 @@ struct server_events {
     /* The last session ended after server_drain(). Called once, on any loop or in server_drain() or server_stop(). */
     void (*drained)(void *cookie);
     void *cookie;
+    /* The access log of that name (listener_access_log_conf.where), open; NULL for "off". In server_create(). NULL: there is none. */
+    struct access_log *(*access_log)(void *access_cookie, const char *where);
+    void *access_cookie;
 };
 
 /*

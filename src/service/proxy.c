@@ -14,9 +14,17 @@
 #include "net/sock.h"
 #include "service/relay.h"
 #include "service/session_handlers.h"
+#include "traffic/access_log_record.h"
 
 /* One line a second about each server that cannot be reached. */
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
+
+/* What took how long, for the access log. An hour is long enough, and takes half the room. */
+struct proxy_times {
+    uint32_t connect_us; /* of each, UINT32_MAX: there was none, or longer */
+    uint32_t queue_us;
+    uint32_t first_byte_us;
+};
 
 struct proxy {
     alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
@@ -28,11 +36,13 @@ struct proxy {
     struct balancer_walk walk;
     struct wait_ticket *ticket;           /* while every server is full */
     struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
-    struct endpoint_addresses *addresses; /* of `at`, while it connects */
+    struct endpoint_addresses *addresses; /* of `at`, while it connects; with an access log, on */
     int64_t give_up_at_ns;                /* trying servers */
     int64_t tried_at_ns;                  /* when it was sent to `at` */
     enum session_reason reason; /* of the last server that failed; SESSION_OPEN: none did */
     int64_t waits_since_ns;
+    const struct upstream_server *tried; /* the last `at`; for the access log, as the next */
+    struct proxy_times times;
 };
 
 static struct proxy *proxy_of(const struct session *s)
@@ -92,6 +102,8 @@ static int proxy_create(struct session **out, const struct service *service)
     p->at = NULL;
     p->addresses = NULL;
     p->reason = SESSION_OPEN;
+    p->tried = NULL;
+    p->times = (struct proxy_times){UINT32_MAX, UINT32_MAX, UINT32_MAX};
     *out = &p->session;
     return 0;
 }
@@ -177,6 +189,7 @@ static bool proxy_may_retry(const struct proxy *p)
 static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
 {
     p->at = server;
+    p->tried = server;
     p->addresses = endpoint_use_addresses(&server->endpoint);
     MUST(p->addresses);
     p->tried_at_ns = clock_now_ns();
@@ -185,11 +198,28 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
                     proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
 }
 
+static uint32_t proxy_us_since(int64_t at_ns)
+{
+    int64_t us = (clock_now_ns() - at_ns) / NS_PER_US;
+
+    return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+/* One may wait for a server again after another has failed. */
+static void proxy_add_us(uint32_t *sum_us, uint32_t us)
+{
+    if (*sum_us == UINT32_MAX)
+        *sum_us = us;
+    else
+        *sum_us = us < UINT32_MAX - *sum_us ? *sum_us + us : UINT32_MAX;
+}
+
 static void proxy_waited(void *cookie, struct endpoint *e, int error)
 {
     struct proxy *p = cookie;
 
     p->ticket = NULL;
+    proxy_add_us(&p->times.queue_us, proxy_us_since(p->waits_since_ns));
     /* The wait has a limit of its own, and is no try: a server would be blamed for what the others took. */
     p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, clock_now_ns() - p->waits_since_ns);
     if (e)
@@ -245,11 +275,14 @@ static void proxy_connected(struct connector *c, int fd, int error)
     struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
     struct session *s = &p->session;
 
-    proxy_release_addresses(p);
     if (error < 0) {
+        proxy_release_addresses(p);
         proxy_failed(p, error);
         return;
     }
+    if (!s->service->access_log)
+        proxy_release_addresses(p);
+    p->times.connect_us = proxy_us_since(p->tried_at_ns);
     s->connecting = false;
     upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, clock_now_ns() - p->tried_at_ns);
@@ -257,6 +290,8 @@ static void proxy_connected(struct connector *c, int fd, int error)
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
+    if (s->service->access_log)
+        relay_tell_first(&p->to_client);
     channel_start(&p->server);
     channel_start(&p->client);
 }
@@ -301,8 +336,10 @@ static void proxy_cancel(struct session *s)
     if (!s->connecting)
         return;
     s->connecting = false;
-    if (p->ticket)
+    if (p->ticket) {
         wait_queue_leave(p->ticket);
+        proxy_add_us(&p->times.queue_us, proxy_us_since(p->waits_since_ns));
+    }
     p->ticket = NULL;
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
@@ -315,6 +352,29 @@ static const char *proxy_peer_name(const struct session *s)
     const struct proxy *p = proxy_of(s);
 
     return p->at ? p->at->conf->id : NULL;
+}
+
+static void proxy_first_byte(struct session *s)
+{
+    proxy_of(s)->times.first_byte_us = proxy_us_since(s->began_at_ns);
+}
+
+static int64_t proxy_ns_of(uint32_t us)
+{
+    return us == UINT32_MAX ? ACCESS_LOG_RECORD_NONE_NS : us * NS_PER_US;
+}
+
+static void proxy_describe(const struct session *s, struct access_log_record *r)
+{
+    const struct proxy *p = proxy_of(s);
+
+    r->server = p->tried ? p->tried->conf->id : NULL;
+    if (p->addresses && s->legs[1])
+        r->server_address = &p->addresses->list[p->connector.connected];
+    r->queue_ns = proxy_ns_of(p->times.queue_us);
+    r->connect_ns = proxy_ns_of(p->times.connect_us);
+    r->first_byte_ns = proxy_ns_of(p->times.first_byte_us);
+    r->tries = p->walk.n_tried;
 }
 
 /* One that is not connected yet has lost nothing, and goes to another server. */
@@ -340,5 +400,7 @@ const struct service_ops proxy_ops = {.name = "proxy",
                                       .start = proxy_start,
                                       .cancel = proxy_cancel,
                                       .peer_name = proxy_peer_name,
+                                      .describe = proxy_describe,
+                                      .first_byte = proxy_first_byte,
                                       .evict = proxy_evict,
                                       .free = proxy_free};

@@ -68,3 +68,32 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
     }
     channel_splice_to(from, to, session->service->splice);
 }
+
+/* ---- the first bytes ---- */
+
+static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct relay *r = relay_of(h);
+
+    h->ops = &relay_ops; /* the hot path knows nothing of it */
+    channel_splice_to(h->channel, r->to, r->session->service->splice);
+    r->session->service->ops->first_byte(r->session);
+    relay_read(h, data, len);
+}
+
+static const struct handler_ops relay_first_ops = {.name = "relay",
+                                                   .active = relay_active,
+                                                   .read = relay_read_first,
+                                                   .eof = relay_eof,
+                                                   .writable = relay_writable,
+                                                   .broken = relay_broken,
+                                                   .closed = relay_closed};
+
+void relay_tell_first(struct relay *r)
+{
+    struct handler *h = &r->handler;
+
+    MUST(h->ops == &relay_ops);
+    h->ops = &relay_first_ops;
+    channel_splice_to(h->channel, r->to, SPLICE_OFF);
+}

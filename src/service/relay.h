@@ -30,4 +30,14 @@ struct relay {
  */
 void relay_init(struct relay *r, struct session *session, struct channel *from, struct channel *to);
 
+/*
+ * relay_tell_first(r):
+ * Call service_ops.first_byte() for the first bytes that come, which are not spliced. It costs nothing for those behind
+ * them. To be called between relay_init() and channel_start().
+ *
+ * Thread: loop of the session
+ * Errors: none
+ */
+void relay_tell_first(struct relay *r);
+
 #endif

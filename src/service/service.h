@@ -13,6 +13,8 @@
 #include "upstream/upstream.h"
 
 struct admission;
+struct access_log_format;
+struct access_log;
 struct counters;
 struct pipeline_plan;
 struct service_ops;
@@ -25,6 +27,10 @@ struct service {
     struct upstream *upstream;   /* proxy only */
     enum splice_mode splice;
     const struct pipeline_plan *pipeline; /* the client's handlers; NULL: none */
+    struct access_log *access_log;        /* NULL: none, and the next two mean nothing */
+    const struct access_log_format *access_log_format;
+    int64_t
+        access_log_interval_ns; /* between lines of a connection that goes on; 0: only at its end */
 
     /* Timeouts; 0: none. Read whenever a timer looks, but for max_lifetime: it is drawn at the beginning. */
     int64_t idle_timeout_ns;          /* nothing moved, either way */

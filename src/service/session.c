@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "net/sock.h"
 #include "traffic/counters.h"
+#include "service/session_access_log.h"
 #include "service/session_internal.h"
 
 void session_set_reason(struct session *s, enum session_reason reason)
@@ -65,6 +66,7 @@ static void session_run_free(struct task *t)
     struct session *s = CONTAINER_OF(t, struct session, task);
 
     session_log_end(s);
+    session_access_log_end(s);
     session_count_end(s);
     admission_leave(&s->ticket);
     s->owner->ended(s->owner, s);
@@ -92,6 +94,7 @@ void session_init(struct session *s, const struct service *service)
     *s = (struct session){.service = service, .client_fd = -1};
     list_init(&s->link);
     session_timer_init(s);
+    session_access_log_begin(s);
     if (service->counters)
         session_count_at(s, SESSION_AT_LISTENER, service->counters);
 }
@@ -113,6 +116,7 @@ void session_refuse(struct session *s)
         sock_close_reset(s->client_fd);
     session_set_reason(s, SESSION_ERROR);
     session_log_end(s);
+    session_access_log_end(s);
     session_count_end(s);
     admission_leave(&s->ticket);
     s->service->ops->free(s);

@@ -30,6 +30,7 @@
 #include "service/service.h"
 #include "traffic/session_reason.h"
 
+struct access_log_record;
 struct counters;
 struct session;
 
@@ -75,6 +76,10 @@ struct service_ops {
     bool (*finished)(const struct session *s);
     /* Whom the second leg leads to, for logs. NULL: there is no second leg. */
     const char *(*peer_name)(const struct session *s);
+    /* Add what the log can say of the second leg. NULL: there is no second leg. */
+    void (*describe)(const struct session *s, struct access_log_record *r);
+    /* The first bytes came through the relay that relay_tell_first() was called for. NULL: it never is. On its loop. */
+    void (*first_byte)(struct session *s);
     /* ${server} is down: end there, if it was sent there until ${before_ns}, or say false. NULL: it never is. On its loop. */
     bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
     /* Free the memory that create() took. */
@@ -94,6 +99,9 @@ struct session {
     bool closing; /* we end it: each SESSION_LINGER_NS the peers must have acknowledged more */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
+    uint32_t access_lines;        /* that were due before its end */
+    uint64_t number;              /* in the access log; 0: there is none */
+    const struct address *listen; /* where the client came to; NULL: not known */
     int64_t began_at_ns;
     int64_t opened_at_ns;   /* when the last of its legs was there */
     int64_t expires_at_ns;  /* max_lifetime, drawn; CLOCK_NEVER: none */

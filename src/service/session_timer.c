@@ -5,6 +5,7 @@
  * bring it nearer. Bytes only push it away, so they leave it alone: it then fires too early, and is armed for the rest.
  */
 #include "base/clock.h"
+#include "service/session_access_log.h"
 #include "service/session_internal.h"
 
 /* How often a session is asked what has no event of its own: has its peer reset the connection? */
@@ -123,7 +124,8 @@ static struct session_deadline session_deadline(const struct session *s)
         session_sooner(&d, s->checked_at_ns, session_closing_check_ns(s), SESSION_DUE_CLOSING);
         return d;
     }
-    if (s->expires_at_ns != CLOCK_NEVER)
+    d.at_ns = session_access_log_due_ns(s);
+    if (s->expires_at_ns < d.at_ns)
         d = (struct session_deadline){.at_ns = s->expires_at_ns, .due = SESSION_DUE_LIFETIME};
     session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
@@ -183,6 +185,7 @@ static void session_run_timer(struct task *t)
     struct session_deadline d;
 
     session_listen(s, now_ns);
+    session_access_log_look(s, now_ns);
     d = session_deadline(s);
     if (d.at_ns <= now_ns)
         session_act(s, d.due);

@@ -82,6 +82,8 @@ def all_contenders(options):
     contenders = [
         Contender("reactord", options.reactord, ["-c", "@CONFIG@"],
                   {"echo": "reactord-echo.ini.in", "proxy": "reactord-proxy.ini.in"}),
+        Contender("reactord-log", options.reactord, ["-c", "@CONFIG@"],
+                  {"proxy": "reactord-log.ini.in"}, services=("proxy",)),
         Contender("bare-echo", options.build / "bare_echo", ["127.0.0.1", "@PORT@"],
                   services=("echo",)),
         bare_proxy("copy"),

@@ -184,7 +184,7 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
     text = dump();
     ck_assert_str_eq(
         text, "[reactord]\nuser =\ngroup =\npid_file =\nlog = stderr\n"
-              "log_level = info\ndrain_timeout = 30s\n\n"
+              "log_level = info\naccess_log_buffer = 4m\ndrain_timeout = 30s\n\n"
               "[boss]\nthreads = 1\naccept_batch = 64\ncpu_affinity = off\n\n"
               "[executor]\nthreads = 4\nmax_pending_tasks = 16384\n\n"
               "[listen e]\naddress = 127.0.0.1:7\nservice = echo\nupstream =\n"
@@ -194,7 +194,8 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
               "half_close_timeout = 5m\nfirst_byte_timeout = 0\n"
               "max_lifetime = 0\nlifetime_jitter = 10\n"
               "keepalive = off\nuser_timeout = 0\nnodelay = yes\n"
-              "send_buffer = 0\nreceive_buffer = 0\n\n"
+              "send_buffer = 0\nreceive_buffer = 0\n"
+              "access_log = off\naccess_log_format = text\naccess_log_interval = 0\n\n"
               "[worker]\nthreads = 0\nio_ratio = 70%\ntask_quantum = 10ms\n"
               "max_pending_tasks = 1000000\nchooser = round_robin\n"
               "rebuild_threshold = 512\nstall_threshold = 500ms\n"

@@ -1,0 +1,108 @@
+/* service/session_access_log: see session_access_log.h. */
+#include "service/session_access_log.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "service/session.h"
+#include "traffic/access_log_format.h"
+#include "traffic/access_log.h"
+#include "traffic/access_log_record.h"
+
+void session_access_log_begin(struct session *s)
+{
+    if (s->service->access_log)
+        s->number = access_log_number(s->service->access_log);
+}
+
+static int64_t session_access_log_time_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* What is known of any client of ${service}. */
+static struct access_log_record session_access_log_record(const struct service *service)
+{
+    return (struct access_log_record){
+        .time_ns = session_access_log_time_ns(),
+        .listener = service->listener,
+        .upstream = service->upstream ? service->upstream->conf->name : NULL,
+        .queue_ns = ACCESS_LOG_RECORD_NONE_NS,
+        .connect_ns = ACCESS_LOG_RECORD_NONE_NS,
+        .first_byte_ns = ACCESS_LOG_RECORD_NONE_NS,
+    };
+}
+
+static void session_access_log_put(const struct service *service, const struct access_log_record *r)
+{
+    char line[ACCESS_LOG_LINE_BYTES];
+
+    access_log_put(service->access_log, line,
+                   access_log_format_write(service->access_log_format, r, line));
+}
+
+/* To a session that nobody adopted, and which has no loop, nothing happened. */
+static void session_access_log_write(const struct session *s, enum session_reason reason)
+{
+    struct access_log_record r = session_access_log_record(s->service);
+    const struct channel *client = s->legs[0];
+
+    r.connection = s->number;
+    r.client = &s->peer;
+    r.listen = s->listen;
+    r.reason = reason;
+    if (client) {
+        r.bytes_in = client->bytes_in;
+        r.bytes_out = client->bytes_out;
+    }
+    if (s->owner) {
+        r.worker = loop_name(s->owner->net->loop);
+        r.duration_ns = clock_now_ns() - s->began_at_ns;
+        if (s->service->ops->describe)
+            s->service->ops->describe(s, &r);
+    }
+    session_access_log_put(s->service, &r);
+}
+
+void session_access_log_turned_away(const struct service *service, const struct address *client,
+                                    const struct address *listen, enum session_reason reason)
+{
+    struct access_log_record r;
+
+    if (!service->access_log)
+        return;
+    r = session_access_log_record(service);
+    r.connection = access_log_number(service->access_log);
+    r.client = client;
+    r.listen = listen;
+    r.reason = reason;
+    session_access_log_put(service, &r);
+}
+
+void session_access_log_end(const struct session *s)
+{
+    if (s->service->access_log)
+        session_access_log_write(s, s->reason);
+}
+
+/* Lines come at whole intervals after the beginning; one that comes late does not move those that follow. */
+int64_t session_access_log_due_ns(const struct session *s)
+{
+    int64_t interval_ns = s->service->access_log_interval_ns;
+
+    if (!s->service->access_log || interval_ns == 0)
+        return CLOCK_NEVER;
+    return clock_add_ns(s->began_at_ns, interval_ns * ((int64_t)s->access_lines + 1));
+}
+
+void session_access_log_look(struct session *s, int64_t now_ns)
+{
+    if (now_ns < session_access_log_due_ns(s))
+        return;
+    s->access_lines = (uint32_t)((now_ns - s->began_at_ns) / s->service->access_log_interval_ns);
+    session_access_log_write(s, SESSION_OPEN);
+}
