@@ -29,11 +29,12 @@ ALL_CFLAGS  = -std=c11 -pthread -fno-strict-aliasing $(WARNINGS) $(HARDEN) $(CFL
 ALL_LDFLAGS = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
 
 # libev and iniparser have no pkg-config file in Debian.
-ALL_LDLIBS   = -lev -liniparser $(shell $(PKG_CONFIG) --libs libsystemd) $(LDLIBS)
+ALL_LDLIBS   = -lev -liniparser $(shell $(PKG_CONFIG) --libs libcares libsystemd) $(LDLIBS)
 CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LDLIBS = $(shell $(PKG_CONFIG) --libs check)
 
-BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
+BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libc-ares-dev libsystemd-dev \
+                  netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light haproxy wrk iperf3 \
                   dnsmasq-base

@@ -98,6 +98,34 @@ static int set_server_number(struct option_value *v, unsigned *field, const char
     return 0;
 }
 
+/* `resolve=each` or `resolve=one`. */
+static int set_server_names(struct option_value *v, struct upstream_server_conf *server,
+                            const char *word)
+{
+    if (server->names != UPSTREAM_LITERAL)
+        return option_refuse(v, "'resolve' is there twice");
+    if (strcmp(word, "each") == 0)
+        server->names = UPSTREAM_NAME_EACH;
+    else if (strcmp(word, "one") == 0)
+        server->names = UPSTREAM_NAME_ONE;
+    else
+        return option_refuse(v, "%s is not a resolve, which is each or one", QUOTE(word));
+    return 0;
+}
+
+static int set_server_check_address(struct option_value *v, struct upstream_server_conf *server,
+                                    const char *word)
+{
+    struct address a;
+
+    if (server->check_address != NULL)
+        return option_refuse(v, "'check_address' is there twice");
+    if (address_parse_host(&a, word) < 0)
+        return option_refuse(v, "%s is not an IP address", QUOTE(word));
+    server->check_address = keep_addresses(v, &a, 1);
+    return server->check_address == NULL ? -ENOMEM : 0;
+}
+
 /* One word behind a server's address. */
 static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
                            const char *word)
@@ -115,7 +143,33 @@ static int set_server_word(struct option_value *v, struct upstream_server_conf *
                                  MAX_CONNECTIONS);
     if (strncmp(word, "check_port=", 11) == 0)
         return set_server_number(v, &server->check_port, word + 11, "check_port", UINT16_MAX);
+    if (strncmp(word, "check_address=", 14) == 0)
+        return set_server_check_address(v, server, word + 14);
+    if (strncmp(word, "resolve=", 8) == 0)
+        return set_server_names(v, server, word + 8);
     return option_refuse(v, "%s is not known", QUOTE(word));
+}
+
+/* `_service._tcp.domain` */
+static bool is_service(const char *text)
+{
+    const char *protocol = strchr(text, '.');
+
+    return text[0] == '_' && protocol != NULL && strncmp(protocol, "._tcp.", 6) == 0 &&
+           strchr(text, ':') == NULL && strlen(protocol) > 6;
+}
+
+/* Its records say where it is, and with what weights. */
+static int set_service(struct option_value *v, struct upstream_server_conf *server)
+{
+    if (server->weight != 0)
+        return option_refuse(v, "%s has no weight, its SRV records do",
+                             QUOTE(server->address_text));
+    if (server->names != UPSTREAM_LITERAL)
+        return option_refuse(v, "%s is looked up by its SRV records, without resolve",
+                             QUOTE(server->address_text));
+    server->names = UPSTREAM_SERVICE;
+    return 0;
 }
 
 /* A host name has no addresses yet: nobody is asked before the server starts. */
@@ -127,11 +181,20 @@ static int parse_server_address(struct option_value *v, struct upstream_server_c
     if (server->address_text[0] == '*')
         return option_refuse(v, "%s is for listening, a server needs one address",
                              QUOTE(server->address_text));
+    if (is_service(server->address_text))
+        return set_service(v, server);
     n = address_parse_target(found, ARRAY_LEN(found), server->address_text);
-    if (n == -ENOENT)
+    if (n == -ENOENT) {
+        if (server->names == UPSTREAM_LITERAL)
+            server->names = UPSTREAM_NAME_EACH;
         return 0;
+    }
     if (n < 0)
         return refuse_address(v, n, server->address_text);
+    if (server->names != UPSTREAM_LITERAL)
+        return option_refuse(v, "%s is no host name to resolve", QUOTE(server->address_text));
+    if (address_is_unix(&found[0]) && server->check_address != NULL && server->check_port == 0)
+        return option_refuse(v, "check_address needs a check_port, since a unix socket has none");
     server->addresses = keep_addresses(v, found, (unsigned)n);
     if (server->addresses == NULL)
         return -ENOMEM;
@@ -160,11 +223,11 @@ static int set_server(const struct option *o, struct option_value *v)
         if (rc < 0)
             return rc;
     }
-    if (server.weight == 0)
-        server.weight = 1;
     rc = parse_server_address(v, &server);
     if (rc < 0)
         return rc;
+    if (server.weight == 0)
+        server.weight = 1;
     conf->servers[conf->n_servers++] = server;
     return 0;
 }

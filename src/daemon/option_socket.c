@@ -85,30 +85,21 @@ static bool is_any(const struct address *a)
     return IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr);
 }
 
-/* An address without a port, which address_parse() does not know. */
 static int parse_source(struct option_value *v, struct address *out, const char *item)
 {
     struct address found[2];
-    char text[ADDRESS_TEXT_BYTES];
     int rc;
 
     if (*item == '\0')
         return option_refuse(v, "an address is missing beside a comma");
-    if ((size_t)snprintf(text, sizeof(text), "%s:1", item) >= sizeof(text))
-        return option_refuse(v, "%s is not an address", QUOTE(item));
-    rc = address_parse(found, ARRAY_LEN(found), text);
+    rc = address_parse_host(out, item);
     if (rc == -ENOENT)
         return option_refuse(v, "%s is a host name, and a source needs a numeric address",
                              QUOTE(item));
     if (rc < 0 && address_parse(found, ARRAY_LEN(found), item) > 0)
         return option_refuse(v, "%s has a port, and each connection gets its own", QUOTE(item));
-    if (rc != 1 || address_is_unix(&found[0]) || is_any(&found[0]))
+    if (rc < 0 || is_any(out))
         return option_refuse(v, "%s is not the address of a host", QUOTE(item));
-    *out = found[0];
-    if (out->u.sa.sa_family == AF_INET)
-        out->u.in.sin_port = 0;
-    else
-        out->u.in6.sin6_port = 0;
     return 0;
 }
 

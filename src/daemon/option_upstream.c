@@ -43,7 +43,7 @@ _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream
 /* clang-format off */
 static const struct option upstream_rows[] = {
     {OPTION_UPSTREAM, "server.ID", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
-     "ADDRESS [weight=1..256] [max_connections=1..1000000] [check_port=1..65535] [backup]", "a server; there may be many, each with its own ID",
+     "ADDRESS [weight=1..256] [max_connections=1..1000000] [resolve=each|one] [check_address=IP] [check_port=1..65535] [backup]", "a server, or a name of servers; there may be many, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL},
     {OPTION_UPSTREAM, "balance", &option_kind_word, 0, "round_robin",
      "round_robin, least_connections, random, source_hash, maglev or first",
@@ -137,6 +137,9 @@ static const struct option upstream_rows[] = {
     {OPTION_UPSTREAM, "resolve_interval", &option_kind_duration, OPTION_ZERO, "30s",
      "0, or 1s to 1d", "how often host names of servers are looked up again; 0: never",
      UPSTREAM(resolve_interval_ns), NS_PER_S, DAY_NS, NULL},
+    {OPTION_UPSTREAM, "resolve_required", &option_kind_bool, 0, "no",
+     "yes or no", "do not start without all names of servers being known",
+     UPSTREAM(resolve_required), 0, 0, NULL},
     {OPTION_UPSTREAM, "source_address", &option_socket_source, OPTION_EMPTY, "",
      "192.0.2.1, [2001:db8::1] or both with a comma between",
      "addresses of this host to connect from; empty: the kernel chooses",

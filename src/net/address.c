@@ -205,6 +205,24 @@ int address_parse(struct address *out, size_t max, const char *word)
     return parse_host(out, host, port);
 }
 
+int address_parse_host(struct address *out, const char *word)
+{
+    struct address found[2];
+    char host[HOST_BYTES];
+    size_t len = strlen(word);
+    int rc;
+
+    if (len == 0 || len >= sizeof(host))
+        return -EINVAL;
+    memcpy(host, word, len + 1);
+    rc = strchr(host, ':') != NULL && host[0] != '[' ? parse_ipv6(found, host, 0)
+                                                     : parse_host(found, host, 0);
+    if (rc < 0)
+        return rc;
+    *out = found[0];
+    return rc == 1 ? 0 : -EINVAL;
+}
+
 int address_parse_target(struct address *out, size_t max, const char *word)
 {
     char host[HOST_BYTES];

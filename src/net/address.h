@@ -52,6 +52,16 @@ int address_parse(struct address *out, size_t max, const char *word) MUST_CHECK;
 int address_parse_target(struct address *out, size_t max, const char *word) MUST_CHECK;
 
 /*
+ * address_parse_host(out, word):
+ * As address_parse(), for an IPv4 or IPv6 address (`192.0.2.1`, `[2001:db8::1]` or `2001:db8::1`) without a port, which is 0
+ * then.
+ *
+ * Thread: any
+ * Errors: 0; -EINVAL (none, or `*`); -ENOENT (a host name, by its form)
+ */
+int address_parse_host(struct address *out, const char *word) MUST_CHECK;
+
+/*
  * address_resolve(out, max, word):
  * As address_parse_target(), and a host name is looked up with getaddrinfo(3), which may block for long. What goes
  * beyond ${max} addresses is left out.

@@ -18,7 +18,7 @@
 struct checks_group {
     struct checks *checks;
     struct upstream *upstream;
-    struct checker_target **targets; /* one for each server */
+    struct checker_group *group; /* NULL: its servers are not checked, or not yet */
 };
 
 struct checks {
@@ -29,21 +29,25 @@ struct checks {
     struct checks_group groups[]; /* one for each upstream */
 };
 
-unsigned checks_targets(struct upstream *const *upstreams, unsigned n)
+unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigned max)
 {
-    unsigned targets = 0;
+    uint64_t servers = 0;
 
-    for (unsigned i = 0; i < n; i++)
-        if (upstreams[i]->conf->checks.kind != UPSTREAM_CHECK_OFF)
-            targets += upstreams[i]->conf->n_servers;
-    return targets;
+    for (unsigned i = 0; i < n; i++) {
+        const struct upstream_conf *conf = upstreams[i]->conf;
+
+        for (unsigned s = 0; s < conf->n_servers && conf->checks.kind != UPSTREAM_CHECK_OFF; s++)
+            servers += conf->servers[s].names == UPSTREAM_LITERAL ? 1 : CHECKS_OF_A_NAME;
+    }
+    max = max > 0 ? max : 1;
+    return servers < max ? (unsigned)servers : max;
 }
 
 /* ---- control loop ---- */
 
 /* ${server} is down: its sessions have a while to end by themselves at most. */
 static void checks_evict(const struct checks *c, const struct upstream *up,
-                         const struct upstream_server *server)
+                         struct upstream_server *server)
 {
     struct eviction_conf conf = {.loops = c->conf.loops,
                                  .workers = c->conf.workers,
@@ -56,7 +60,7 @@ static void checks_evict(const struct checks *c, const struct upstream *up,
     rc = eviction_begin(&conf);
     if (rc < 0)
         log_error("upstream %s: server %s: cannot end its sessions: %s", up->conf->name,
-                  server->conf->id, strerror(-rc));
+                  server->name, strerror(-rc));
 }
 
 static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
@@ -69,28 +73,69 @@ static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
         checks_evict(g->checks, g->upstream, upstream_server_of(e));
 }
 
+static void checks_passed(void *cookie, struct endpoint *e)
+{
+    struct checks_group *g = cookie;
+
+    upstream_passed(g->upstream, upstream_server_of(e));
+}
+
+static void checks_add(struct checks_group *g, struct upstream_server *server)
+{
+    struct checker_target_conf conf = {.endpoint = &server->endpoint,
+                                       .address = server->conf->check_address,
+                                       .port = server->conf->check_port};
+    int rc = checker_add(&server->target, g->group, &conf);
+
+    if (rc < 0 && rc != -ESHUTDOWN)
+        log_error("upstream %s: server %s: is not checked: %s", g->upstream->conf->name,
+                  server->name, strerror(-rc));
+}
+
+static void checks_came(void *cookie, struct upstream_server *server)
+{
+    struct checks_group *g = cookie;
+
+    if (g->group)
+        checks_add(g, server);
+}
+
+/* It may come back one day, and will be checked anew then: nothing stands against it. */
+static void checks_went(void *cookie, struct upstream_server *server)
+{
+    (void)cookie;
+    if (!server->target)
+        return;
+    checker_remove(server->target);
+    server->target = NULL;
+    (void)endpoint_unmark(&server->endpoint, ENDPOINT_DOWN);
+    (void)endpoint_unmark(&server->endpoint, ENDPOINT_WARMING);
+}
+
 static int checks_open_group(struct checks_group *g)
 {
     const struct upstream_conf *conf = g->upstream->conf;
+    const struct roster_set *set = roster_now(&g->upstream->roster);
     struct checker_group_conf group = {.name = conf->name,
                                        .check = conf->checks.check,
                                        .health = conf->checks.health,
                                        .slow_start_ns = conf->slow_start_ns,
                                        .changed = checks_changed,
+                                       .passed = checks_passed,
                                        .cookie = g};
-    struct checker_group *opened;
     int rc;
 
     group.check.connect = conf->connect;
     group.check.connect.attempt_delay_ns = 0; /* a check has one descriptor */
-    rc = checker_group_open(&opened, g->checks->checker, &group);
-    for (unsigned i = 0; i < conf->n_servers && rc == 0; i++) {
-        struct checker_target_conf target = {.endpoint = &g->upstream->servers[i].endpoint,
-                                             .port = conf->servers[i].check_port};
-
-        rc = checker_add(&g->targets[i], opened, &target);
-    }
+    rc = checker_group_open(&g->group, g->checks->checker, &group);
+    for (unsigned i = 0; rc == 0 && i < set->n; i++)
+        checks_add(g, set->servers[i]);
     return rc;
+}
+
+static bool checks_has(const struct checks_group *g)
+{
+    return g->upstream->conf->checks.kind != UPSTREAM_CHECK_OFF;
 }
 
 static void checks_run_open(struct task *t)
@@ -98,9 +143,9 @@ static void checks_run_open(struct task *t)
     struct checks *c = CONTAINER_OF(t, struct checks, open);
 
     for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
-        int rc = c->groups[i].targets ? checks_open_group(&c->groups[i]) : 0;
+        int rc = checks_has(&c->groups[i]) ? checks_open_group(&c->groups[i]) : 0;
 
-        if (rc < 0 && rc != -ESHUTDOWN)
+        if (rc < 0)
             log_error("upstream %s: its servers are not checked: %s",
                       c->conf.upstreams[i]->conf->name, strerror(-rc));
     }
@@ -125,21 +170,17 @@ static uint64_t checks_seed(void)
     return seed;
 }
 
-static int checks_create_groups(struct checks *c)
+static void checks_watch(struct checks *c)
 {
     for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
-        struct upstream *up = c->conf.upstreams[i];
         struct checks_group *g = &c->groups[i];
 
         g->checks = c;
-        g->upstream = up;
-        if (up->conf->checks.kind == UPSTREAM_CHECK_OFF)
-            continue;
-        g->targets = calloc(up->conf->n_servers, sizeof(*g->targets));
-        if (!g->targets)
-            return -ENOMEM;
+        g->upstream = c->conf.upstreams[i];
+        if (checks_has(g))
+            g->upstream->roster.watch =
+                (struct roster_watch){.came = checks_came, .went = checks_went, .cookie = g};
     }
-    return 0;
 }
 
 int checks_create(struct checks **out, const struct checks_conf *conf)
@@ -152,9 +193,8 @@ int checks_create(struct checks **out, const struct checks_conf *conf)
         return -ENOMEM;
     c->conf = *conf;
     c->open.type = &checks_open_type;
-    rc = checks_create_groups(c);
-    if (rc == 0)
-        rc = netloop_create(&c->net, conf->control);
+    checks_watch(c);
+    rc = netloop_create(&c->net, conf->control);
     if (rc == 0)
         rc = checker_create(&c->checker, c->net, &checker);
     if (rc < 0) {
@@ -167,8 +207,6 @@ int checks_create(struct checks **out, const struct checks_conf *conf)
 
 int checks_start(struct checks *c)
 {
-    if (checks_targets(c->conf.upstreams, c->conf.n_upstreams) == 0)
-        return 0;
     return loop_submit(c->conf.control, LOOP_CONTROL, &c->open);
 }
 
@@ -178,7 +216,5 @@ void checks_destroy(struct checks *c)
         return;
     checker_destroy(c->checker);
     netloop_destroy(c->net);
-    for (unsigned i = 0; i < c->conf.n_upstreams; i++)
-        free(c->groups[i].targets);
     free(c);
 }

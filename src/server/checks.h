@@ -12,23 +12,27 @@ struct loop_group;
 struct upstream;
 struct worker;
 
+/* A name may be so many servers, when nobody has looked it up yet. */
+#define CHECKS_OF_A_NAME 16
+
 struct checks_conf {
     struct loop *control;
     struct upstream **upstreams;
     unsigned n_upstreams;
-    unsigned max_under_way; /* descriptors that checks may have */
+    unsigned max_under_way; /* descriptors that checks may have; at least 1 */
     struct loop_group *loops;
     struct worker **workers;
 };
 
 /*
- * checks_targets(upstreams, n):
- * How many servers are to be checked.
+ * checks_at_a_time(upstreams, n, max):
+ * How many checks there may well be under way at a time, but no more than ${max} (at least 1); 0: no server is to be
+ * checked.
  *
  * Thread: any
  * Errors: none
  */
-unsigned checks_targets(struct upstream *const *upstreams, unsigned n);
+unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigned max);
 
 /*
  * checks_create(out, conf):
@@ -42,7 +46,7 @@ int checks_create(struct checks **out, const struct checks_conf *conf) MUST_CHEC
 
 /*
  * checks_start(c):
- * Begin to check. Nothing happens if there is nothing to.
+ * Begin to check.
  *
  * Thread: main
  * Errors: 0; as loop_submit()

@@ -19,7 +19,7 @@ struct eviction_part {
 };
 
 struct eviction {
-    const struct upstream_server *server;
+    struct upstream_server *server; /* held */
     int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;
@@ -29,8 +29,10 @@ struct eviction {
 
 static void eviction_release(struct eviction *ev)
 {
-    if (atomic_fetch_sub_explicit(&ev->parts_left, 1, memory_order_acq_rel) == 1)
-        free(ev);
+    if (atomic_fetch_sub_explicit(&ev->parts_left, 1, memory_order_acq_rel) != 1)
+        return;
+    roster_let_go(ev->server);
+    free(ev);
 }
 
 static struct eviction_part *eviction_part_of(struct task *t)
@@ -75,6 +77,7 @@ int eviction_begin(const struct eviction_conf *conf)
     if (!ev)
         return -ENOMEM;
     ev->server = conf->server;
+    roster_hold(ev->server);
     ev->began_at_ns = clock_now_ns();
     eviction_pace(ev, conf, n);
     atomic_init(&ev->parts_left, n + 1);

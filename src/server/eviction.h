@@ -21,7 +21,7 @@ struct worker;
 struct eviction_conf {
     struct loop_group *loops; /* of the workers */
     struct worker **workers;
-    const struct upstream_server *server;
+    struct upstream_server *server;
     unsigned rate; /* sessions a second, of all workers together; 0: all at once */
 };
 
@@ -29,7 +29,7 @@ struct eviction_conf {
  * eviction_begin(conf):
  * End the sessions that are at ${conf}->server now, as long as it is down. It goes on by itself and frees itself.
  *
- * Thread: any
+ * Thread: control loop
  * Owns:   ${conf} is copied; what it points at is borrowed until the workers have ended
  * Errors: 0; -ENOMEM
  */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "net/descriptors.h"
+#include "net/srv.h"
 #include "server/checks.h"
 #include "server/room.h"
 #include "server/threads.h"
@@ -181,6 +182,7 @@ static int server_create_resolver(struct server *sv)
                                  .n_upstreams = sv->conf->n_upstreams,
                                  .retry_ns = SERVER_LOOKUP_RETRY_NS,
                                  .lookup = address_resolve,
+                                 .lookup_service = srv_resolve,
                                  .leads_back = server_leads_back,
                                  .cookie = sv};
 
@@ -201,12 +203,10 @@ static unsigned server_descriptor_limit(void)
 
 static unsigned server_checks_at_a_time(const struct server *sv)
 {
-    unsigned n = checks_targets(sv->upstreams, sv->conf->n_upstreams);
     unsigned max = server_descriptor_limit() / SERVER_CHECKS_PART;
 
-    max = max < CHECKER_UNDER_WAY ? max : CHECKER_UNDER_WAY;
-    n = n < max ? n : max;
-    return n;
+    return checks_at_a_time(sv->upstreams, sv->conf->n_upstreams,
+                            max < CHECKER_UNDER_WAY ? max : CHECKER_UNDER_WAY);
 }
 
 static int server_create_checks(struct server *sv)
@@ -219,7 +219,7 @@ static int server_create_checks(struct server *sv)
                                .workers = sv->worker};
 
     if (conf.max_under_way == 0)
-        conf.max_under_way = 1;
+        return 0;
     return checks_create(&sv->checks, &conf);
 }
 
@@ -339,12 +339,10 @@ int server_start(struct server *sv)
 {
     int rc = resolver_start(sv->resolver, SERVER_LOOKUP_WAIT_NS);
 
-    if (rc < 0) {
-        log_error("cannot start an executor thread: %s", strerror(-rc));
+    if (rc < 0)
         return rc;
-    }
     sv->started = true;
-    rc = checks_start(sv->checks);
+    rc = sv->checks ? checks_start(sv->checks) : 0;
     if (rc < 0) {
         log_error("cannot start the control thread: %s", strerror(-rc));
         return rc;

@@ -131,7 +131,7 @@ static void proxy_log_failure(const struct proxy *p, const char *why, const char
         return;
     log_warning(
         "upstream %s: server %s (%s): cannot connect: %s; %s (%u more such lines held back)",
-        proxy_upstream(p)->conf->name, server->conf->id, server->conf->address_text, why, then,
+        proxy_upstream(p)->conf->name, server->name, server->conf->address_text, why, then,
         suppressed);
 }
 
@@ -343,15 +343,16 @@ static void proxy_cancel(struct session *s)
     p->ticket = NULL;
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
-    proxy_leave(
-        p, UPSTREAM_UNKNOWN); /* others may have the place, however long the client takes to go */
+    /* Others may have the place, however long the client takes to go; and the server may be gone by then. */
+    session_count_off(s, SESSION_AT_SERVER, s->reason);
+    proxy_leave(p, UPSTREAM_UNKNOWN);
 }
 
 static const char *proxy_peer_name(const struct session *s)
 {
     const struct proxy *p = proxy_of(s);
 
-    return p->at ? p->at->conf->id : NULL;
+    return p->at ? p->at->name : NULL;
 }
 
 static void proxy_first_byte(struct session *s)

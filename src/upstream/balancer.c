@@ -33,12 +33,19 @@ static const struct balancer_kind_ops balancer_kinds[] = {
 
 /* ---- making one ---- */
 
+static bool balancer_accepts(const struct endpoint *e)
+{
+    unsigned weight = balancer_weight(e);
+
+    return weight > 0 && weight <= BALANCER_MAX_WEIGHT && e->level < BALANCER_LEVELS;
+}
+
 static int balancer_check(const struct balancer_conf *conf)
 {
     if (conf->n_endpoints > BALANCER_MAX_ENDPOINTS)
         return -EINVAL;
     for (unsigned i = 0; i < conf->n_endpoints; i++)
-        if (conf->endpoints[i]->weight == 0 || conf->endpoints[i]->weight > BALANCER_MAX_WEIGHT)
+        if (!balancer_accepts(conf->endpoints[i]))
             return -EINVAL;
     return 0;
 }
@@ -46,37 +53,36 @@ static int balancer_check(const struct balancer_conf *conf)
 /* Where an endpoint belongs in the list: the heaviest first, or as it is configured. */
 static unsigned balancer_rank(const struct balancer *b, const struct endpoint *e)
 {
-    return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - e->weight;
+    return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - balancer_weight(e);
 }
 
 /* A counting sort, so that those of one rank keep their order. */
 static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
 {
-    unsigned starts[2][BALANCER_MAX_WEIGHT] = {{0}};
+    unsigned starts[BALANCER_LEVELS][BALANCER_MAX_WEIGHT] = {{0}};
     unsigned at = 0;
 
     for (unsigned i = 0; i < conf->n_endpoints; i++)
-        starts[conf->endpoints[i]->backup][balancer_rank(b, conf->endpoints[i])]++;
-    for (unsigned backup = 0; backup < 2; backup++) {
-        b->pools[backup].from = at;
-        for (unsigned rank = 0; rank < BALANCER_MAX_WEIGHT; rank++) {
-            unsigned n = starts[backup][rank];
+        starts[conf->endpoints[i]->level][balancer_rank(b, conf->endpoints[i])]++;
+    for (unsigned level = 0; level < BALANCER_LEVELS; level++) {
+        struct balancer_pool *pool = &b->pools[b->n_pools];
 
-            starts[backup][rank] = at;
+        pool->from = at;
+        for (unsigned rank = 0; rank < BALANCER_MAX_WEIGHT; rank++) {
+            unsigned n = starts[level][rank];
+
+            starts[level][rank] = at;
             at += n;
         }
-        b->pools[backup].n = at - b->pools[backup].from;
+        pool->n = at - pool->from;
+        b->n_pools += pool->n > 0;
     }
     for (unsigned i = 0; i < conf->n_endpoints; i++) {
         struct endpoint *e = conf->endpoints[i];
 
-        b->list[starts[e->backup][balancer_rank(b, e)]++] = e;
+        b->list[starts[e->level][balancer_rank(b, e)]++] = e;
     }
     b->n = at;
-    if (b->pools[0].n == 0) { /* all are backups, or there is none */
-        b->pools[0] = b->pools[1];
-        b->pools[1] = (struct balancer_pool){.from = b->n};
-    }
 }
 
 static int balancer_find_runs(const struct balancer *b, struct balancer_pool *pool)
@@ -84,15 +90,16 @@ static int balancer_find_runs(const struct balancer *b, struct balancer_pool *po
     unsigned at = pool->from, to = pool->from + pool->n;
 
     for (unsigned place = at; place < to; place++)
-        pool->n_runs += place == at || b->list[place]->weight != b->list[place - 1]->weight;
+        pool->n_runs +=
+            place == at || balancer_weight(b->list[place]) != balancer_weight(b->list[place - 1]);
     pool->runs = calloc(pool->n_runs, sizeof(*pool->runs));
     if (!pool->runs)
         return -ENOMEM;
     for (unsigned i = 0; i < pool->n_runs; i++) {
         struct balancer_run *run = &pool->runs[i];
 
-        *run = (struct balancer_run){.weight = b->list[at]->weight, .from = at};
-        while (at < to && b->list[at]->weight == run->weight)
+        *run = (struct balancer_run){.weight = balancer_weight(b->list[at]), .from = at};
+        while (at < to && balancer_weight(b->list[at]) == run->weight)
             at++;
         run->to = at;
     }
@@ -125,7 +132,7 @@ static int balancer_build_pool(const struct balancer *b, struct balancer_pool *p
 {
     int rc;
 
-    if (pool->n == 0 || b->ops->in_order)
+    if (b->ops->in_order)
         return 0;
     rc = balancer_find_runs(b, pool);
     return rc == 0 && b->ops->build ? b->ops->build(b, pool) : rc;
@@ -145,9 +152,10 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf)
     *b = (struct balancer){.ops = &balancer_kinds[conf->kind],
                            .hash_balance_factor = conf->hash_balance_factor,
                            .panic_threshold = conf->panic_threshold,
-                           .slow_start_ns = conf->slow_start_ns};
+                           .slow_start_ns = conf->slow_start_ns,
+                           .generation = conf->generation};
     rc = balancer_fill(b, conf);
-    for (int i = 0; rc == 0 && i < 2; i++)
+    for (unsigned i = 0; rc == 0 && i < b->n_pools; i++)
         rc = balancer_build_pool(b, &b->pools[i]);
     if (rc < 0) {
         balancer_destroy(b);
@@ -161,7 +169,7 @@ void balancer_destroy(struct balancer *b)
 {
     if (!b)
         return;
-    for (int i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < b->n_pools; i++) {
         free(b->pools[i].table);
         free(b->pools[i].points);
         free(b->pools[i].runs);
@@ -184,92 +192,6 @@ unsigned balancer_divisor(const struct balancer_pool *pool)
             rest = next;
         }
     return divisor;
-}
-
-/* ---- the census, see note: census ---- */
-
-#define BALANCER_CENSUS_TAKEN   1u
-#define BALANCER_CENSUS_BACKUPS 2u
-#define BALANCER_CENSUS_PANICS  4u
-#define BALANCER_CENSUS_WARM_UP 8u
-
-/* 32 bits of changes, 24 of weight (65,535 times 256 is less than 2^24), 8 of the above. */
-static uint64_t balancer_pack(const struct balancer_census *c)
-{
-    unsigned flags = BALANCER_CENSUS_TAKEN;
-
-    flags |= c->first > 0 ? BALANCER_CENSUS_BACKUPS : 0;
-    flags |= c->panics ? BALANCER_CENSUS_PANICS : 0;
-    flags |= c->all_warm_up ? BALANCER_CENSUS_WARM_UP : 0;
-    return (uint64_t)c->changes << 32 | (uint64_t)c->weight << 8 | flags;
-}
-
-static struct balancer_census balancer_unpack(uint64_t word)
-{
-    return (struct balancer_census){.changes = (uint32_t)(word >> 32),
-                                    .weight = (uint32_t)word >> 8,
-                                    .first = (word & BALANCER_CENSUS_BACKUPS) ? 1 : 0,
-                                    .panics = word & BALANCER_CENSUS_PANICS,
-                                    .all_warm_up = word & BALANCER_CENSUS_WARM_UP};
-}
-
-struct balancer_sum {
-    unsigned n;
-    uint32_t weight;
-    unsigned n_steady; /* those that do not warm up */
-};
-
-/* The sum of a pool without those that have a mark of ${unfit}. */
-static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
-{
-    unsigned from = b->pools[pool].from, to = from + b->pools[pool].n;
-    struct balancer_sum sum = {0};
-
-    for (unsigned place = from; place < to; place++) {
-        uint32_t load = balancer_load(b, place);
-
-        if (load & unfit)
-            continue;
-        sum.n++;
-        sum.weight += b->list[place]->weight;
-        sum.n_steady += !(load & ENDPOINT_WARMING);
-    }
-    return sum;
-}
-
-/* Where all are down and backups are fit, those take over, and there is nothing to panic about. */
-static struct balancer_census balancer_count(const struct balancer *b, uint32_t changes)
-{
-    struct balancer_sum present = balancer_sum(b, 0, ENDPOINT_ABSENT);
-    struct balancer_sum fit = balancer_sum(b, 0, ENDPOINT_UNFIT);
-    struct balancer_sum backups = balancer_sum(b, 1, ENDPOINT_UNFIT);
-    struct balancer_census c = {.changes = changes};
-
-    if (fit.n == 0 && backups.n > 0) {
-        c.first = 1;
-        fit = backups;
-    } else if ((uint64_t)fit.n * 100 < (uint64_t)b->panic_threshold * present.n) {
-        c.panics = true;
-        fit = present;
-    }
-    c.weight = fit.weight;
-    c.all_warm_up = fit.n > 0 && fit.n_steady == 0;
-    return c;
-}
-
-static struct balancer_census balancer_census(const struct balancer *b)
-{
-    uint64_t known = atomic_load_explicit(&b->census, memory_order_relaxed);
-    uint32_t changes = atomic_load_explicit(&b->group->changes, memory_order_acquire);
-
-    if ((known & BALANCER_CENSUS_TAKEN) && known >> 32 == changes)
-        return balancer_unpack(known);
-    return balancer_count(b, changes);
-}
-
-bool balancer_panics(const struct balancer *b)
-{
-    return b->n > 0 && balancer_census(b).panics;
 }
 
 /* ---- picking ---- */
@@ -376,33 +298,29 @@ void balancer_begin(struct balancer_walk *walk, uint64_t key)
 {
     walk->key = key;
     walk->n_tried = 0;
+    walk->generation = 0;
 }
 
-/* Keep ${c} if it is news. */
-static void balancer_remember(struct balancer *b, const struct balancer_census *c)
+/* What was tried among others says nothing here. */
+static void balancer_recognize(const struct balancer *b, struct balancer_walk *walk)
 {
-    uint64_t packed = balancer_pack(c);
-
-    if (atomic_load_explicit(&b->census, memory_order_relaxed) != packed)
-        atomic_store_explicit(&b->census, packed, memory_order_relaxed);
+    for (unsigned i = 0; walk->generation != b->generation && i < walk->n_tried; i++)
+        walk->tried[i] = BALANCER_NOBODY;
+    walk->generation = b->generation;
 }
 
-int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out)
+/* Of those that are fit, or all that there are in a panic. */
+static int balancer_pick_fit(struct balancer *b, struct balancer_walk *walk,
+                             const struct balancer_census *c, struct endpoint **out)
 {
-    struct balancer_census c;
-
-    if (b->n == 0 || walk->n_tried >= BALANCER_TRIES)
-        return -ENOENT;
-    c = balancer_census(b);
-    balancer_remember(b, &c);
-    for (unsigned i = c.first; c.weight > 0 && i < 2 && b->pools[i].n > 0; i++) {
+    for (unsigned i = c->first; c->weight > 0 && i < b->n_pools; i++) {
         struct balancer_attempt a = {.b = b,
                                      .pool = &b->pools[i],
                                      .walk = walk,
-                                     .unfit = c.panics ? ENDPOINT_ABSENT : ENDPOINT_UNFIT,
-                                     .weight = i == c.first ? c.weight : 0,
+                                     .unfit = c->panics ? ENDPOINT_ABSENT : ENDPOINT_UNFIT,
+                                     .weight = i == c->first ? c->weight : 0,
                                      .keyed = b->ops->keyed,
-                                     .lottery = !c.all_warm_up};
+                                     .lottery = !c->all_warm_up};
 
         if (balancer_attempt(&a)) {
             *out = a.taken;
@@ -412,4 +330,37 @@ int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoin
             return -EBUSY;
     }
     return -ENOENT;
+}
+
+/* To fail there is no worse than to fail here. */
+static int balancer_pick_ejected(struct balancer *b, struct balancer_walk *walk,
+                                 struct endpoint **out)
+{
+    for (unsigned i = 0; i < b->n_pools; i++) {
+        struct balancer_attempt a = {.b = b,
+                                     .pool = &b->pools[i],
+                                     .walk = walk,
+                                     .unfit = ENDPOINT_UNFIT & ~(uint32_t)ENDPOINT_EJECTED,
+                                     .keyed = b->ops->keyed};
+
+        if (balancer_attempt(&a)) {
+            *out = a.taken;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out)
+{
+    struct balancer_census c;
+    int rc;
+
+    balancer_recognize(b, walk);
+    if (b->n == 0 || walk->n_tried >= BALANCER_TRIES)
+        return -ENOENT;
+    c = balancer_census(b);
+    balancer_remember(b, &c);
+    rc = balancer_pick_fit(b, walk, &c, out);
+    return rc == -ENOENT ? balancer_pick_ejected(b, walk, out) : rc;
 }

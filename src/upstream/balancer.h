@@ -7,9 +7,10 @@
  *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
  *                              ^------- next choice ------- no           (balancer_cycle, _ring, _maglev, ...)
  *
- * Backups are picked only when no other endpoint is fit that was not tried; that the others are full is no reason. When too
- * few are fit (panic) marks other than ABSENT are ignored: to overload the few that are left would only take them down
- * too. When none is fit and backups are, these take over, and that is no panic.
+ * Endpoints have levels, and those of one are picked only when none of a lower one is fit that was not tried; that these are
+ * full is no reason. When too few of the lowest are fit (panic) marks other than ABSENT are ignored: to overload the few that
+ * are left would only take them down too. When none of them is fit and others are, these take over, and that is no panic.
+ * Those that are out only because sessions failed there (ENDPOINT_EJECTED) are the last resort when no other is left.
  *
  * One that warms up is taken with a chance that grows from a tenth to all while its slow start lasts, and otherwise as one
  * that is unfit; but if only such ones are left, or all warm up, as any other. Kinds that go by the key draw by the key, so
@@ -30,6 +31,9 @@
 /* The most endpoints that are tried for one session. */
 #define BALANCER_TRIES 16
 
+/* Levels are 0 to one less than this. */
+#define BALANCER_LEVELS 8
+
 enum balancer_kind {
     BALANCER_ROUND_ROBIN,       /* smooth weighted */
     BALANCER_LEAST_CONNECTIONS, /* fewest sessions for their weight; of equals in turn */
@@ -48,24 +52,27 @@ struct balancer_conf {
     unsigned n_endpoints;
     unsigned
         hash_balance_factor; /* SOURCE_HASH: percent of its share that an endpoint may have; 0: unbounded */
-    unsigned panic_threshold; /* percent of the non-backups that must be fit; 0: never panic */
+    unsigned panic_threshold; /* percent of the lowest level that must be fit; 0: never panic */
     int64_t slow_start_ns;    /* how long ENDPOINT_WARMING lasts */
+    uint32_t generation;      /* differs from that of other balancers of the group */
 };
 
 /* What one session has tried. */
 struct balancer_walk {
     uint64_t key; /* SOURCE_HASH and MAGLEV: hash of the client's address */
+    uint32_t
+        generation; /* of the balancer whose places these are; with another one they are forgotten */
     uint16_t n_tried;
     uint16_t tried[BALANCER_TRIES]; /* places in the balancer's list */
 };
 
 /*
  * balancer_create(out, conf):
- * Lay out the tables. When all endpoints are backups they are treated as if none were. No endpoint at all is allowed.
+ * Lay out the tables. Levels without endpoints are no levels. No endpoint at all is allowed.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
- * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, or a weight of 0 or over BALANCER_MAX_WEIGHT); -ENOMEM
+ * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, a weight of 0 or over BALANCER_MAX_WEIGHT, or a level that there is not); -ENOMEM
  * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
  *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
  */
@@ -96,7 +103,7 @@ void balancer_begin(struct balancer_walk *walk, uint64_t key);
  * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session has ended there
  * Errors: 0; -EBUSY (all that are fit and were not tried have as many sessions as they may have);
- *         -ENOENT (none is fit that was not tried, or BALANCER_TRIES were tried)
+ *         -ENOENT (all that can be used were tried, or BALANCER_TRIES were)
  */
 int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out) MUST_CHECK;
 

@@ -1,13 +1,13 @@
 /*
  * upstream/balancer_internal: what the kinds of balancer know of one. Private to balancer*.c.
  *
- * An endpoint has a place: its index in `list`, where the backups follow the others. The others are one pool and the
- * backups another, and each pool has its own table. Within a pool those of one weight lie side by side, as one run, the
+ * An endpoint has a place: its index in `list`, where level follows level. Each level that is not empty is a pool with a
+ * table of its own. Within a pool those of one weight lie side by side, as one run, the
  * heaviest first (for FIRST in the order of the configuration instead, and there are no runs). A kind is no more than an
  * order in which places are offered; whether an offer is taken is decided for all kinds in balancer_offer().
  *
  *   place   0              pools[1].from         n
- *           |   pools[0]   |      pools[1]       |        0 < pools[1].from, unless there is no endpoint at all
+ *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
  * note: census. How much weight is fit, and what follows from that, is worked out when a mark has changed, by whoever
  * picks next, and kept in one word together with the count of changes it belongs to. Several may do so at the same time,
@@ -30,6 +30,9 @@
 #define BALANCER_STEPS 1024
 
 #define BALANCER_NOWHERE UINT32_MAX
+
+/* No place: BALANCER_MAX_ENDPOINTS is one more than the last one. */
+#define BALANCER_NOBODY UINT16_MAX
 
 /* The places [from, to), which are all of one weight in their pool, in the order of the configuration. */
 struct balancer_run {
@@ -55,6 +58,7 @@ struct balancer {
     unsigned hash_balance_factor;
     unsigned panic_threshold;
     int64_t slow_start_ns;
+    uint32_t generation;
 
     /* By place; the loads are those of the endpoints, here so that looking at all of them needs nothing else. */
     struct endpoint **list;
@@ -62,7 +66,8 @@ struct balancer {
     uint32_t *limits; /* of sessions */
 
     struct endpoint_group *group; /* NULL: no endpoint */
-    struct balancer_pool pools[2];
+    unsigned n_pools;
+    struct balancer_pool pools[BALANCER_LEVELS];
     _Atomic uint64_t census; /* struct balancer_census, packed; see note: census */
 
     alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* turns; every pick writes it */
@@ -108,6 +113,28 @@ static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
 {
     return atomic_load_explicit(b->loads[place], memory_order_relaxed);
 }
+
+/*
+ * balancer_weight(e):
+ * Its weight now.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline unsigned balancer_weight(const struct endpoint *e)
+{
+    return atomic_load_explicit(&e->weight, memory_order_relaxed);
+}
+
+/*
+ * balancer_census(b) / balancer_remember(b, c):
+ * What is known of all endpoints now, worked out if it is news; keep it for the next pick.
+ *
+ * Thread: any
+ * Errors: none
+ */
+struct balancer_census balancer_census(const struct balancer *b);
+void balancer_remember(struct balancer *b, const struct balancer_census *c);
 
 /*
  * balancer_offer(a, place):

@@ -63,7 +63,7 @@ static unsigned balancer_maglev_prepare(const struct balancer *b, const struct b
         fillers[i] = (struct balancer_maglev_filler){
             .hash = e->hash,
             .place = (uint16_t)(pool->from + i),
-            .weight = e->weight,
+            .weight = balancer_weight(e),
             .slot = hash_reduce(hash_mix(e->hash), pool->table_len),
             .skip = hash_reduce(hash_mix(~e->hash), pool->table_len - 1) + 1};
         heaviest = e->weight > heaviest ? e->weight : heaviest;

@@ -25,7 +25,7 @@ static bool balancer_random_less(const struct balancer *b, uint32_t one, uint32_
     uint64_t of_one = balancer_load(b, one) & ENDPOINT_COUNT_MASK;
     uint64_t of_other = balancer_load(b, other) & ENDPOINT_COUNT_MASK;
 
-    return of_one * b->list[other]->weight < of_other * b->list[one]->weight;
+    return of_one * balancer_weight(b->list[other]) < of_other * balancer_weight(b->list[one]);
 }
 
 bool balancer_random_choose(struct balancer_attempt *a)

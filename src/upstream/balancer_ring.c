@@ -41,7 +41,7 @@ static void balancer_ring_scatter(const struct balancer *b, const struct balance
 
     for (unsigned place = pool->from; place < pool->from + pool->n; place++) {
         const struct endpoint *e = b->list[place];
-        uint32_t count = balancer_ring_count(e->weight / divisor, shift);
+        uint32_t count = balancer_ring_count(balancer_weight(e) / divisor, shift);
 
         for (uint32_t i = 0; i < count; i++)
             *points++ = (struct balancer_ring_point){.hash = hash_mix(e->hash ^ hash_mix(i)),
@@ -117,7 +117,7 @@ int balancer_ring_build(const struct balancer *b, struct balancer_pool *pool)
     int rc = -ENOMEM;
 
     for (unsigned i = 0; i < pool->n; i++)
-        n += balancer_ring_count(b->list[pool->from + i]->weight / divisor, shift);
+        n += balancer_ring_count(balancer_weight(b->list[pool->from + i]) / divisor, shift);
     points = malloc(2 * (size_t)n * sizeof(*points));
     starts = calloc((size_t)n + 1, sizeof(*starts));
     pool->table_len = n;
@@ -153,7 +153,7 @@ static bool balancer_ring_bears(const struct balancer_attempt *a, unsigned place
 {
     uint64_t active = balancer_load(a->b, place) & ENDPOINT_COUNT_MASK;
     uint64_t all = atomic_load_explicit(&a->b->group->load, memory_order_relaxed) + UINT64_C(1);
-    uint64_t weight = a->b->list[place]->weight;
+    uint64_t weight = balancer_weight(a->b->list[place]);
 
     if (a->b->hash_balance_factor == 0 || a->weight == 0)
         return true;

@@ -47,13 +47,16 @@ struct checker_group_conf {
         slow_start_ns; /* how long ENDPOINT_WARMING is held against one that came up; 0: it is not */
     /* ${e} has gone down, or come up, and is marked so. On the loop; may add and remove any target. NULL: nobody asks. */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
+    /* A check of ${e} has passed, and it is up. On the loop; adds and removes no target. NULL: nobody asks. */
+    void (*passed)(void *cookie, struct endpoint *e);
     void *cookie;
 };
 
 struct checker_target_conf {
     struct endpoint *endpoint;
-    const struct address *address; /* to check in place of the endpoint's; NULL: the endpoint's */
-    unsigned port;                 /* to check in place of the address'; 0: the address' */
+    const struct address
+        *address;  /* of the host to check, with the endpoint's port; NULL: the endpoint's */
+    unsigned port; /* to check in place of the address'; 0: the address' */
 };
 
 /* What became of the checks of one target. */

@@ -9,16 +9,13 @@
 #include "base/log.h"
 #include "upstream/checker.h"
 
-/* Of so many addresses of an endpoint use is made: as many as the resolver gives it. */
-#define CHECKER_ADDRESSES 16
-
 /* Where a check is made. */
 struct checker_slot {
     struct check check;
     struct list link; /* while free */
     struct checker *checker;
     struct checker_target *target; /* NULL: free, or the target was removed */
-    struct address addresses[CHECKER_ADDRESSES];
+    struct address addresses[ENDPOINT_ADDRESSES];
 };
 
 struct checker_target {

@@ -84,20 +84,28 @@ static void checker_set_port(struct address *a, unsigned port)
         a->u.in6.sin6_port = htons((uint16_t)port);
 }
 
+/* Where the endpoint itself is; 0: nobody knows, or it has none. */
+static unsigned checker_port(const struct endpoint_addresses *at)
+{
+    if (!at || address_is_unix(&at->list[0]))
+        return 0;
+    return ntohs(at->list[0].u.in.sin_port); /* at the same place for IPv6 */
+}
+
 /* Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers. */
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
 {
     const struct checker_target_conf *conf = &t->conf;
     struct endpoint_addresses *at = endpoint_use_addresses(conf->endpoint);
     const struct address *list = conf->address ? conf->address : at ? at->list : NULL;
-    unsigned n = conf->address ? 1 : at ? at->n : 0;
+    unsigned n = !at ? 0 : conf->address ? 1 : at->n;
 
-    n = n < CHECKER_ADDRESSES ? n : CHECKER_ADDRESSES;
+    n = n < ENDPOINT_ADDRESSES ? n : ENDPOINT_ADDRESSES;
     if (n > 0)
         memcpy(slot->addresses, list, n * sizeof(*list));
+    for (unsigned i = 0; i < n && (conf->port > 0 || conf->address); i++)
+        checker_set_port(&slot->addresses[i], conf->port > 0 ? conf->port : checker_port(at));
     endpoint_release_addresses(at);
-    for (unsigned i = 0; i < n && conf->port > 0; i++)
-        checker_set_port(&slot->addresses[i], conf->port);
     return n;
 }
 
@@ -203,6 +211,8 @@ static void checker_report(struct checker_target *t, const struct check_result *
 
     checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
     checker_look_warm(t, now_ns);
+    if (result->outcome == CHECK_PASSED && t->health.is_up && t->group->conf.passed)
+        t->group->conf.passed(t->group->conf.cookie, t->conf.endpoint);
     if (change != HEALTH_SAME)
         checker_tell(t, change, result, since_at_ns);
 }

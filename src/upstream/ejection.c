@@ -14,9 +14,14 @@ void ejection_group_init(struct ejection_group *g, const struct ejection_conf *c
                          unsigned n_endpoints)
 {
     g->conf = conf;
-    g->n_endpoints = n_endpoints;
+    atomic_init(&g->n_endpoints, n_endpoints);
     atomic_init(&g->n_out, 0);
     atomic_init(&g->next_return_at_ns, CLOCK_NEVER);
+}
+
+void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints)
+{
+    atomic_store_explicit(&g->n_endpoints, n_endpoints, memory_order_relaxed);
 }
 
 void ejection_worked(struct ejection *x)
@@ -42,9 +47,10 @@ static void ejection_give_back(struct ejection *x, enum ejection_state to)
 /* How many may be out: the first always, unless max_percent is 0 or there is no other. */
 static unsigned ejection_max_out(const struct ejection_group *g)
 {
-    unsigned max = g->n_endpoints * g->conf->max_percent / 100;
+    uint64_t n = atomic_load_explicit(&g->n_endpoints, memory_order_relaxed);
+    unsigned max = (unsigned)(n * g->conf->max_percent / 100);
 
-    if (g->n_endpoints < 2 || g->conf->max_percent == 0)
+    if (n < 2 || g->conf->max_percent == 0)
         return 0;
     return max > 0 ? max : 1;
 }
@@ -117,6 +123,16 @@ void ejection_sweep_begin(struct ejection_group *g)
     (void)atomic_exchange_explicit(&g->next_return_at_ns, CLOCK_NEVER, memory_order_acquire);
 }
 
+/* ${e}, which was claimed, is back. */
+static void ejection_let_in(struct ejection_group *g, struct ejection *x, struct endpoint *e)
+{
+    /* What failed meanwhile was on its way when it was let out. */
+    atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
+    (void)endpoint_unmark(e, ENDPOINT_EJECTED);
+    atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);
+    ejection_give_back(x, EJECTION_IN);
+}
+
 bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoint *e,
                      int64_t now_ns)
 {
@@ -130,10 +146,15 @@ bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoi
         ejection_expect_return(g, returns_at_ns);
         return false;
     }
-    /* What failed meanwhile was on its way when it was let out. */
-    atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
-    (void)endpoint_unmark(e, ENDPOINT_EJECTED);
-    atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);
-    ejection_give_back(x, EJECTION_IN);
+    ejection_let_in(g, x, e);
+    return true;
+}
+
+bool ejection_forget(struct ejection_group *g, struct ejection *x, struct endpoint *e)
+{
+    if (!ejection_claim(x, EJECTION_OUT))
+        return false;
+    x->returns_at_ns = clock_now_ns();
+    ejection_let_in(g, x, e);
     return true;
 }

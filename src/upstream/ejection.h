@@ -29,7 +29,7 @@ struct ejection_conf {
 /* Of a group. */
 struct ejection_group {
     const struct ejection_conf *conf;
-    unsigned n_endpoints;
+    atomic_uint n_endpoints;
     atomic_uint n_out;
     _Atomic int64_t
         next_return_at_ns; /* no endpoint returns before; CLOCK_NEVER when none is out */
@@ -59,6 +59,15 @@ struct ejection {
  */
 void ejection_group_init(struct ejection_group *g, const struct ejection_conf *conf,
                          unsigned n_endpoints);
+
+/*
+ * ejection_group_resize(g, n_endpoints):
+ * The group has so many endpoints from now on.
+ *
+ * Thread: one
+ * Errors: none
+ */
+void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
@@ -100,5 +109,14 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 void ejection_sweep_begin(struct ejection_group *g);
 bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoint *e,
                      int64_t now_ns);
+
+/*
+ * ejection_forget(g, x, e):
+ * ${e} is back, whatever its time: there is news of it, or it leaves the group. True if it was out.
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool ejection_forget(struct ejection_group *g, struct ejection *x, struct endpoint *e);
 
 #endif

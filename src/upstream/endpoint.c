@@ -33,10 +33,12 @@ int endpoint_enter(struct endpoint *e)
 
 void endpoint_leave(struct endpoint *e)
 {
-    uint32_t load = atomic_fetch_sub_explicit(e->load, 1, memory_order_relaxed);
+    uint32_t load;
 
-    MUST((load & ENDPOINT_COUNT_MASK) > 0);
     atomic_fetch_sub_explicit(&e->group->load, 1, memory_order_relaxed);
+    /* Release, and the last thing done with ${e}: without sessions it may go (upstream/roster). */
+    load = atomic_fetch_sub_explicit(e->load, 1, memory_order_release);
+    MUST((load & ENDPOINT_COUNT_MASK) > 0);
 }
 
 /* The marks were ${before} and are ${after}. */
@@ -71,10 +73,10 @@ static bool endpoint_has_address(const struct endpoint_addresses *at, const stru
 }
 
 /* No address is twice in either list, so that as many that are all there are all there are. */
-static bool endpoint_is_at(const struct endpoint_addresses *at, const struct address *list,
-                           unsigned n)
+bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct address *list,
+                            unsigned n)
 {
-    if (!at || at->n != n)
+    if (at->n != n)
         return false;
     for (unsigned i = 0; i < n; i++)
         if (!endpoint_has_address(at, &list[i]))
@@ -123,7 +125,7 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
     int rc;
 
     MUST(n > 0);
-    if (endpoint_is_at(now, list, n))
+    if (now && endpoint_addresses_are(now, list, n))
         return 0;
     rc = endpoint_prepare_grace(&grace, readers, now);
     if (rc < 0)

@@ -1,7 +1,7 @@
 /*
  * upstream/endpoint: one place that sessions can be connected to, how many are there now, and what is held against it.
  *
- * A server of the configuration is one endpoint, with all addresses that its name has. Every worker reads and counts
+ * Every worker reads and counts
  * at the same time: all that changes is atomics, relaxed unless said otherwise, for no other memory hangs on them.
  */
 #ifndef UPSTREAM_ENDPOINT_H
@@ -30,6 +30,9 @@ enum endpoint_mark {
 /* With these nobody is sent there (panic aside, and never to one that is absent). */
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
+/* More addresses than that of one endpoint are not made use of. */
+#define ENDPOINT_ADDRESSES 16
+
 /* Where an endpoint is, in the order to try; immutable once it is published. */
 struct endpoint_addresses {
     /*
@@ -53,10 +56,10 @@ struct endpoint_group {
 struct endpoint {
     const char *name; /* for logs */
     _Atomic(struct endpoint_addresses *)
-        addresses; /* NULL: a host name that is not known yet; see note: users */
-    unsigned weight;
+        addresses;      /* NULL: a host name that is not known yet; see note: users */
+    atomic_uint weight; /* changes with the name's records only; a balancer that knows it follows */
     unsigned max_connections; /* 0: any number */
-    bool backup;
+    unsigned level;           /* those of a higher one are backups of the lower ones */
     uint64_t hash; /* of what it is known by, so that keys find it again after a restart */
 
     /*
@@ -110,6 +113,16 @@ void endpoint_leave(struct endpoint *e);
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
 void endpoint_release_addresses(struct endpoint_addresses *at);
+
+/*
+ * endpoint_addresses_are(at, list, n):
+ * Are these ${n} addresses, in any order, all there are?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct address *list,
+                            unsigned n);
 
 /*
  * endpoint_set_addresses(e, readers, list, n):

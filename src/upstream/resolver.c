@@ -10,28 +10,8 @@
 #include "base/log.h"
 #include "engine/executor.h"
 #include "engine/loop.h"
-#include "engine/promise.h"
-
-/* A server and the name to look up. One of its two tasks waits, runs, or both are done with: what follows has one owner. */
-struct resolver_name {
-    struct timed lookup;
-    struct task answer;
-    struct promise answered; /* the first time; cancelled: nobody waits for it any more */
-    struct resolver *resolver;
-    struct upstream *upstream;
-    struct upstream_server *server;
-    bool known;
-    bool loops; /* some address of the last answer leads back, which was told */
-    int error;  /* of the last lookup; 0: it went well, or there was none yet */
-    int n;      /* of the one that is to be answered: how many were found, or -errno */
-    struct address found[RESOLVER_ADDRESSES];
-};
-
-struct resolver {
-    struct resolver_conf conf;
-    unsigned n_names;
-    struct resolver_name names[];
-};
+#include "net/srv.h"
+#include "upstream/resolver_internal.h"
 
 /* ---- on the executor ---- */
 
@@ -46,29 +26,10 @@ static const char *resolver_error_text(int error)
     }
 }
 
-/* Take out of what was found what would go round for ever. How many are left, or -ELOOP. */
-static int resolver_drop_loops(struct resolver_name *name)
+static void resolver_forget(struct resolver_name *name)
 {
-    const struct resolver_conf *conf = &name->resolver->conf;
-    const struct upstream_server_conf *server = name->server->conf;
-    char text[ADDRESS_TEXT_BYTES];
-    bool told = name->loops;
-    int kept = 0;
-
-    name->loops = false;
-    for (int i = 0; i < name->n; i++) {
-        if (!conf->leads_back(conf->cookie, name->upstream, &name->found[i])) {
-            name->found[kept++] = name->found[i];
-            continue;
-        }
-        name->loops = true;
-        if (!told)
-            log_error("upstream %s: server %s (%s): %s is where clients of this upstream come in, "
-                      "so that a connection would go round for ever; it is left out",
-                      name->upstream->conf->name, server->id, server->address_text,
-                      address_format(text, sizeof(text), &name->found[i]));
-    }
-    return kept > 0 ? kept : -ELOOP;
+    free(name->found);
+    name->found = NULL;
 }
 
 /* False: the executor has ended, and with it the looking up. */
@@ -83,11 +44,11 @@ static void resolver_run_lookup(struct task *t)
         CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct resolver_name, lookup);
     const struct resolver_conf *conf = &name->resolver->conf;
 
-    name->n = conf->lookup(name->found, ARRAY_LEN(name->found), name->server->conf->address_text);
-    if (name->n > 0)
-        name->n = resolver_drop_loops(name);
-    if (loop_submit(conf->control, LOOP_CONTROL, &name->answer) < 0 &&
-        !resolver_look_up_in(name, conf->retry_ns))
+    name->looked_up = resolver_look_up(name);
+    if (loop_submit(conf->control, LOOP_CONTROL, &name->answer) == 0)
+        return;
+    resolver_forget(name);
+    if (!resolver_look_up_in(name, conf->retry_ns))
         promise_cancel(&name->answered);
 }
 
@@ -107,22 +68,22 @@ static const struct task_type resolver_lookup_type = {
 /* Worth a notice if something was logged before that is no longer so. */
 static void resolver_log_known(struct resolver_name *name, bool moved)
 {
-    const struct upstream_server_conf *server = name->server->conf;
+    const struct upstream_server_conf *server = name->server;
     bool in_time = promise_set_uncancellable(&name->answered) && name->error == 0;
     const char *how = !name->known ? "known" : moved ? "somewhere else now" : "known again";
     char text[ADDRESS_TEXT_BYTES], more[32] = "";
 
-    if (name->n > 1)
-        snprintf(more, sizeof(more), " and %d more", name->n - 1);
+    if (name->found->n > 1)
+        snprintf(more, sizeof(more), " and %u more", name->found->n - 1);
     log_write(in_time && !name->known ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
               "upstream %s: server %s (%s): the name is %s: %s%s", name->upstream->conf->name,
               server->id, server->address_text, how,
-              address_format(text, sizeof(text), &name->found[0]), more);
+              address_format(text, sizeof(text), &name->found->list[0]), more);
 }
 
 static void resolver_log_failure(const struct resolver_name *name, int error)
 {
-    const struct upstream_server_conf *server = name->server->conf;
+    const struct upstream_server_conf *server = name->server;
 
     log_warning(
         "upstream %s: server %s (%s): cannot look up the name: %s; %strying again every %g s",
@@ -131,13 +92,54 @@ static void resolver_log_failure(const struct resolver_name *name, int error)
         (double)name->resolver->conf.retry_ns / NS_PER_S);
 }
 
+/* From ${i} on, how many addresses are one server: a host's only IPv4 and its only IPv6 address. */
+static unsigned resolver_place_len(const struct resolver_found *f, unsigned i)
+{
+    unsigned n = 0;
+
+    while (i + n < f->n && f->record[i + n] == f->record[i])
+        n++;
+    if ((i == 0 || f->record[i - 1] != f->record[i]) && n == 2 &&
+        f->list[i].u.sa.sa_family != f->list[i + 1].u.sa.sa_family)
+        return 2;
+    return 1;
+}
+
+static int resolver_use_each(struct resolver_name *name)
+{
+    const struct resolver_found *f = name->found;
+    struct roster_place places[RESOLVER_ADDRESSES];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < f->n; i += places[n++].n)
+        places[n] = (struct roster_place){.list = &f->list[i],
+                                          .n = resolver_place_len(f, i),
+                                          .weight = f->weight[i],
+                                          .level = f->level[i]};
+    return roster_update(&name->upstream->roster, name->line, places, n);
+}
+
+/* The line is one server, and in every set. */
+static int resolver_use_all(struct resolver_name *name)
+{
+    const struct roster_set *set = roster_now(&name->upstream->roster);
+    unsigned n = name->found->n < ENDPOINT_ADDRESSES ? name->found->n : ENDPOINT_ADDRESSES;
+
+    for (unsigned i = 0; i < set->n; i++)
+        if (set->servers[i]->line == name->line)
+            return upstream_set_addresses(name->upstream, set->servers[i], name->found->list, n);
+    MUST(!"a line that is one server");
+    return -ENOENT;
+}
+
 /* When it is to be looked up again; 0: never. */
 static int64_t resolver_answer(struct resolver_name *name)
 {
-    int rc = name->n;
+    int rc = name->looked_up;
 
-    if (rc > 0)
-        rc = upstream_set_addresses(name->upstream, name->server, name->found, (unsigned)name->n);
+    if (rc == 0)
+        rc = name->server->names == UPSTREAM_NAME_ONE ? resolver_use_all(name)
+                                                      : resolver_use_each(name);
     if (rc < 0) {
         if (rc != name->error)
             resolver_log_failure(name, rc);
@@ -158,13 +160,17 @@ static void resolver_run_answer(struct task *t)
     struct resolver_name *name = CONTAINER_OF(t, struct resolver_name, answer);
     int64_t delay_ns = resolver_answer(name);
 
+    resolver_forget(name);
     if (delay_ns > 0 && !resolver_look_up_in(name, delay_ns))
         promise_cancel(&name->answered);
 }
 
 static void resolver_drop_answer(struct task *t)
 {
-    promise_cancel(&CONTAINER_OF(t, struct resolver_name, answer)->answered);
+    struct resolver_name *name = CONTAINER_OF(t, struct resolver_name, answer);
+
+    resolver_forget(name);
+    promise_cancel(&name->answered);
 }
 
 static const struct task_type resolver_answer_type = {.name = "use the addresses of a name",
@@ -173,23 +179,29 @@ static const struct task_type resolver_answer_type = {.name = "use the addresses
 
 /* ---- main ---- */
 
+static bool resolver_is_asked(const struct upstream_server_conf *server)
+{
+    return server->names != UPSTREAM_LITERAL;
+}
+
 static unsigned resolver_count(const struct resolver_conf *conf)
 {
     unsigned n = 0;
 
     for (unsigned i = 0; i < conf->n_upstreams; i++)
         for (unsigned s = 0; s < conf->upstreams[i]->conf->n_servers; s++)
-            n += conf->upstreams[i]->conf->servers[s].n_addresses == 0;
+            n += resolver_is_asked(&conf->upstreams[i]->conf->servers[s]);
     return n;
 }
 
-static void resolver_add(struct resolver *r, struct upstream *up, struct upstream_server *server)
+static void resolver_add(struct resolver *r, struct upstream *up, unsigned line)
 {
     struct resolver_name *name = &r->names[r->n_names++];
 
     name->resolver = r;
     name->upstream = up;
-    name->server = server;
+    name->server = &up->conf->servers[line];
+    name->line = line;
     timed_init(&name->lookup, &resolver_lookup_type);
     name->answer.type = &resolver_answer_type;
     promise_init(&name->answered, NULL);
@@ -202,12 +214,16 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf)
     if (!r)
         return -ENOMEM;
     r->conf = *conf;
+    if (srv_open() < 0) {
+        free(r);
+        return -ENOMEM;
+    }
     for (unsigned i = 0; i < conf->n_upstreams; i++) {
         struct upstream *up = conf->upstreams[i];
 
-        for (unsigned s = 0; s < up->conf->n_servers; s++)
-            if (up->conf->servers[s].n_addresses == 0)
-                resolver_add(r, up, &up->servers[s]);
+        for (unsigned line = 0; line < up->conf->n_servers; line++)
+            if (resolver_is_asked(&up->conf->servers[line]))
+                resolver_add(r, up, line);
     }
     *out = r;
     return 0;
@@ -218,38 +234,51 @@ unsigned resolver_names(const struct resolver *r)
     return r->n_names;
 }
 
-static void resolver_wait(struct resolver_name *name, int64_t until_ns)
+/* -ENODATA: without it nothing is to start. */
+static int resolver_wait(struct resolver_name *name, int64_t until_ns)
 {
-    const struct upstream_server_conf *server = name->server->conf;
+    const struct upstream_server_conf *server = name->server;
+    int rc = promise_await(&name->answered, until_ns - clock_now_ns());
+    int error = rc == 0 ? promise_error(&name->answered) : rc;
 
-    if (promise_await(&name->answered, until_ns - clock_now_ns()) == 0)
-        return;
-    if (promise_cancel(&name->answered))
+    if (rc < 0 && promise_cancel(&name->answered))
         log_warning("upstream %s: server %s (%s): the name is still being looked up; clients that "
                     "come before it is known get other servers",
                     name->upstream->conf->name, server->id, server->address_text);
+    if (error == 0 || !name->upstream->conf->resolve_required)
+        return 0;
+    log_error("upstream %s: server %s (%s): the name is not known, and resolve_required is set",
+              name->upstream->conf->name, server->id, server->address_text);
+    return -ENODATA;
 }
 
 int resolver_start(struct resolver *r, int64_t wait_ns)
 {
     int64_t until_ns = clock_add_ns(clock_now_ns(), wait_ns);
+    int result = 0;
 
     for (unsigned i = 0; i < r->n_names; i++) {
         int rc = executor_schedule(r->conf.executor, &r->names[i].lookup, 0);
 
-        if (rc < 0)
+        if (rc < 0) {
+            log_error("cannot start an executor thread: %s", strerror(-rc));
             return rc;
+        }
     }
     for (unsigned i = 0; i < r->n_names; i++)
-        resolver_wait(&r->names[i], until_ns);
-    return 0;
+        if (resolver_wait(&r->names[i], until_ns) < 0)
+            result = -ENODATA;
+    return result;
 }
 
 void resolver_destroy(struct resolver *r)
 {
     if (!r)
         return;
-    for (unsigned i = 0; i < r->n_names; i++)
+    for (unsigned i = 0; i < r->n_names; i++) {
         promise_close(&r->names[i].answered);
+        free(r->names[i].found);
+    }
+    srv_close();
     free(r);
 }

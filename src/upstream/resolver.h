@@ -1,10 +1,10 @@
 /*
- * upstream/resolver: finds out where the upstream servers are that are given by a host name.
+ * upstream/resolver: finds out what servers there are where the configuration has a host name, or the name of a service.
  *
  * Looking a name up blocks, so it is done on an executor, for all names at the same time as far as that has threads; what
  * is found is put to use on the control loop. A name that cannot be looked up is tried again until it is known, and one
  * that is known is looked up again every resolve_interval: if that fails, what was known stays. No session ever waits for
- * a name: a server without one gets none.
+ * a name: it goes to the servers that are known.
  *
  *   lookup (executor) -> answer (control loop) -> lookup, after a while
  */
@@ -19,10 +19,11 @@
 #include "upstream/upstream.h"
 
 struct executor;
+struct srv_record;
 struct resolver;
 
-/* Of so many addresses of a name use is made. */
-#define RESOLVER_ADDRESSES 16
+/* Of so many addresses of a name, or of all hosts of a service, use is made. */
+#define RESOLVER_ADDRESSES 256
 
 struct resolver_conf {
     struct executor *executor;
@@ -32,6 +33,8 @@ struct resolver_conf {
     int64_t retry_ns; /* from the end of a lookup that failed to the next */
     /* address_resolve(), or what a test has in its place. On a thread of the executor. */
     int (*lookup)(struct address *out, size_t max, const char *word);
+    /* srv_resolve(), or what a test has in its place. Likewise. */
+    int (*lookup_service)(struct srv_record *out, size_t max, const char *name);
     /* Would a connection from ${up} to ${a} come in at ${up} again? On a thread of the executor. */
     bool (*leads_back)(void *cookie, const struct upstream *up, const struct address *a);
     void *cookie;
@@ -39,7 +42,7 @@ struct resolver_conf {
 
 /*
  * resolver_create(out, conf):
- * Collect the servers of all upstreams whose addresses are not known.
+ * Collect the lines of all upstreams whose addresses are not known.
  *
  * Thread: before start
  * Owns:   the caller owns ${out}; ${conf} is copied, what it points at is borrowed
@@ -59,11 +62,11 @@ unsigned resolver_names(const struct resolver *r);
 /*
  * resolver_start(r, wait_ns):
  * Begin to look up all names, and wait until each was answered once, for better or worse, but no longer than
- * ${wait_ns}. Returns at once when there are no names. What comes of it is logged.
+ * ${wait_ns}. Returns at once when there are no names. What comes of it is logged, errors too.
  *
  * Thread: main
  * Units:  ns, for all names together
- * Errors: 0; as executor_schedule()
+ * Errors: 0; -ENODATA (a name is not known without which nothing is to start); as executor_schedule()
  */
 int resolver_start(struct resolver *r, int64_t wait_ns) MUST_CHECK;
 

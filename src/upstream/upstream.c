@@ -4,76 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/cache_line.h"
-#include "base/hash.h"
 #include "engine/loop.h"
 
 /* Room for the name of a group or a server; what does not fit is cut. */
-#define UPSTREAM_NAME_BYTES 64
-
-static int upstream_open_server(struct upstream *up, unsigned i)
-{
-    const struct upstream_server_conf *conf = &up->conf->servers[i];
-    struct upstream_server *server = &up->servers[i];
-
-    server->conf = conf;
-    server->endpoint.name = conf->id;
-    server->endpoint.weight = conf->weight;
-    server->endpoint.max_connections = conf->max_connections;
-    server->endpoint.backup = conf->backup;
-    server->endpoint.hash = hash_stable(conf->id, strlen(conf->id));
-    server->endpoint.load = &up->loads[i];
-    server->endpoint.group = &up->group;
-    atomic_init(&up->loads[i], ENDPOINT_ABSENT);
-    up->bounded |= conf->max_connections > 0;
-    if (conf->n_addresses == 0)
-        return 0;
-    return endpoint_set_addresses(&server->endpoint, NULL, conf->addresses, conf->n_addresses);
-}
-
-static int upstream_open_servers(struct upstream *up)
-{
-    unsigned n = up->conf->n_servers;
-    size_t bytes = (n * sizeof(*up->loads) + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
-
-    up->servers = calloc(n, sizeof(*up->servers));
-    up->loads = aligned_alloc(CACHE_LINE_BYTES, bytes * CACHE_LINE_BYTES);
-    if (!up->servers || !up->loads)
-        return -ENOMEM;
-    for (unsigned i = 0; i < n; i++) {
-        int rc = upstream_open_server(up, i);
-
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static int upstream_open_balancer(struct upstream *up)
-{
-    const struct upstream_conf *conf = up->conf;
-    struct endpoint **list = calloc(conf->n_servers, sizeof(struct endpoint *));
-    struct balancer_conf balancer = {.kind = conf->balance,
-                                     .n_endpoints = conf->n_servers,
-                                     .hash_balance_factor = conf->hash_balance_factor,
-                                     .panic_threshold = conf->panic_threshold,
-                                     .slow_start_ns = conf->slow_start_ns};
-    int rc;
-
-    if (!list)
-        return -ENOMEM;
-    for (unsigned i = 0; i < conf->n_servers; i++)
-        list[i] = &up->servers[i].endpoint;
-    balancer.endpoints = list;
-    rc = balancer_create(&up->balancer, &balancer);
-    free(list);
-    if (rc == 0)
-        wait_queue_init(&up->waiting, up->balancer, conf->queue_length, conf->queue_timeout_ns);
-    return rc;
-}
+#define UPSTREAM_NAME_BYTES 128
 
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
                     struct loop_group *workers)
@@ -86,9 +22,10 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     up->conf = conf;
     up->workers = workers;
     ejection_group_init(&up->ejection, &conf->ejection, conf->n_servers);
-    rc = upstream_open_servers(up);
-    if (rc == 0)
-        rc = upstream_open_balancer(up);
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        up->bounded |= conf->servers[i].max_connections > 0;
+    wait_queue_init(&up->waiting, conf->queue_length, conf->queue_timeout_ns);
+    rc = roster_open(&up->roster, up);
     if (rc < 0) {
         upstream_destroy(up);
         return rc;
@@ -101,13 +38,8 @@ void upstream_destroy(struct upstream *up)
 {
     if (!up)
         return;
-    if (up->balancer)
-        wait_queue_close(&up->waiting);
-    balancer_destroy(up->balancer);
-    for (unsigned i = 0; up->servers && i < up->conf->n_servers; i++)
-        endpoint_close(&up->servers[i].endpoint);
-    free(up->servers);
-    free(up->loads);
+    wait_queue_close(&up->waiting);
+    roster_close(&up->roster);
     free(up);
 }
 
@@ -120,16 +52,17 @@ void upstream_serve(struct upstream *up)
 /* Servers whose time out is over are back from now on. */
 static void upstream_sweep(struct upstream *up)
 {
+    const struct roster_set *set = roster_now(&up->roster);
     int64_t now_ns = clock_now_ns();
 
     if (!ejection_due(&up->ejection, now_ns))
         return;
     ejection_sweep_begin(&up->ejection);
-    for (unsigned i = 0; i < up->conf->n_servers; i++) {
-        struct upstream_server *server = &up->servers[i];
+    for (unsigned i = 0; i < set->n; i++) {
+        struct upstream_server *server = set->servers[i];
 
         if (ejection_return(&up->ejection, &server->ejection, &server->endpoint, now_ns))
-            log_notice("upstream %s: server %s: is tried again", up->conf->name, server->conf->id);
+            log_notice("upstream %s: server %s: is tried again", up->conf->name, server->name);
     }
     upstream_serve(up);
 }
@@ -151,7 +84,7 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
         upstream_sweep(up);
     if (upstream_has_queue(up))
         return -EBUSY;
-    rc = balancer_pick(up->balancer, walk, &e);
+    rc = balancer_pick(roster_now(&up->roster)->balancer, walk, &e);
     if (rc == 0)
         *out = upstream_server_of(e);
     return rc;
@@ -202,22 +135,27 @@ static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 /* Could somebody be sent elsewhere? */
 static bool upstream_has_other(const struct upstream *up, const struct upstream_server *server)
 {
-    for (unsigned i = 0; i < up->conf->n_servers; i++)
-        if (&up->servers[i] != server &&
-            (endpoint_load(&up->servers[i].endpoint) & ENDPOINT_UNFIT) == 0)
+    const struct roster_set *set = roster_now(&up->roster);
+
+    for (unsigned i = 0; i < set->n; i++)
+        if (set->servers[i] != server &&
+            (endpoint_load(&set->servers[i]->endpoint) & ENDPOINT_UNFIT) == 0)
             return true;
     return false;
 }
 
 static void upstream_failed(struct upstream *up, struct upstream_server *server)
 {
-    int64_t out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint,
-                                     clock_now_ns(), upstream_has_other(up, server));
+    int64_t out_ns;
 
+    if (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT)
+        return; /* it gets no sessions any more, and would never come back */
+    out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns(),
+                             upstream_has_other(up, server));
     if (out_ns == 0)
         return;
     log_warning("upstream %s: server %s: is left out for %g s: %u connections in a row failed",
-                up->conf->name, server->conf->id, (double)out_ns / NS_PER_S,
+                up->conf->name, server->name, (double)out_ns / NS_PER_S,
                 up->conf->ejection.failures);
     upstream_expect_return(up, out_ns);
 }
@@ -226,6 +164,16 @@ void upstream_connected(struct upstream *up, struct upstream_server *server)
 {
     if (!up->conf->ejection.resets)
         ejection_worked(&server->ejection);
+}
+
+void upstream_passed(struct upstream *up, struct upstream_server *server)
+{
+    if (up->conf->ejection.resets || !ejection_some_out(&up->ejection) ||
+        !ejection_forget(&up->ejection, &server->ejection, &server->endpoint))
+        return;
+    log_notice("upstream %s: server %s: is tried again: a check has passed", up->conf->name,
+               server->name);
+    upstream_serve(up);
 }
 
 void upstream_leave(struct upstream *up, struct upstream_server *server,
@@ -262,22 +210,28 @@ static const char *upstream_state_text(uint32_t load)
     return load & ENDPOINT_WARMING ? "warming" : "up";
 }
 
-void upstream_log_stats(const struct upstream *up)
+static void upstream_log_server(const struct upstream *up, const struct upstream_server *server)
 {
-    char name[2 * UPSTREAM_NAME_BYTES];
+    char name[UPSTREAM_NAME_BYTES + ADDRESS_TEXT_BYTES];
+    uint32_t load = endpoint_load(&server->endpoint);
 
-    log_notice("stats upstream %s connections=%u waiting=%u panic=%s", up->conf->name,
+    snprintf(name, sizeof(name), "%s/%s", up->conf->name, server->name);
+    log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(load),
+               load & ENDPOINT_COUNT_MASK);
+    counters_log(&server->counters, "server", name);
+    counters_log_connects(&server->connects, "server", name);
+}
+
+void upstream_log_stats(struct upstream *up)
+{
+    struct roster_set *set = roster_take(&up->roster);
+
+    log_notice("stats upstream %s connections=%u waiting=%u servers=%u panic=%s", up->conf->name,
                atomic_load_explicit(&up->group.load, memory_order_relaxed),
-               wait_queue_length(&up->waiting), balancer_panics(up->balancer) ? "yes" : "no");
+               wait_queue_length(&up->waiting), set->n,
+               balancer_panics(set->balancer) ? "yes" : "no");
     counters_log(&up->counters, "upstream", up->conf->name);
-    for (unsigned i = 0; i < up->conf->n_servers; i++) {
-        const struct upstream_server *server = &up->servers[i];
-        uint32_t load = endpoint_load(&server->endpoint);
-
-        snprintf(name, sizeof(name), "%s/%s", up->conf->name, server->conf->id);
-        log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(load),
-                   load & ENDPOINT_COUNT_MASK);
-        counters_log(&server->counters, "server", name);
-        counters_log_connects(&server->connects, "server", name);
-    }
+    for (unsigned i = 0; i < set->n; i++)
+        upstream_log_server(up, set->servers[i]);
+    roster_give_back(set);
 }

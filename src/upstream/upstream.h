@@ -20,22 +20,10 @@
 #include "upstream/balancer.h"
 #include "upstream/check.h"
 #include "traffic/counters.h"
-#include "upstream/ejection.h"
-#include "upstream/endpoint.h"
 #include "upstream/health.h"
+#include "upstream/roster.h"
+#include "upstream/upstream_server.h"
 #include "upstream/wait_queue.h"
-
-/* One server line: `server.ID = ADDRESS [weight=N] [max_connections=N] [backup]`. */
-struct upstream_server_conf {
-    const char *id;
-    const char *address_text;  /* as written */
-    struct address *addresses; /* what can be known of it without asking a name service */
-    unsigned n_addresses;      /* 0: a host name */
-    unsigned weight;           /* 1 to 256 */
-    unsigned max_connections;  /* 0: any number */
-    unsigned check_port;       /* 0: the address' */
-    bool backup;
-};
 
 /* What becomes of the sessions at a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
@@ -68,27 +56,16 @@ struct upstream_conf {
     int64_t queue_timeout_ns;
     struct upstream_checks_conf checks;
     int64_t resolve_interval_ns; /* 0: what is known stays */
-};
-
-struct upstream_server {
-    const struct upstream_server_conf *conf;
-    struct endpoint endpoint;
-    struct ejection ejection;
-    struct log_limit log_limit;
-    struct counters counters;
-    struct counters_connects connects;
+    bool resolve_required;       /* without its names the server does not start */
 };
 
 struct upstream {
     const struct upstream_conf *conf;
-    struct upstream_server
-        *servers; /* conf->n_servers of them, in the order of the configuration */
     struct loop_group *workers;
-    struct balancer *balancer;
+    struct roster roster;
     struct ejection_group ejection;
     struct wait_queue waiting;
-    bool bounded;            /* some server has max_connections */
-    _Atomic uint32_t *loads; /* of the servers; see note: load in endpoint.h */
+    bool bounded; /* some server has max_connections */
     struct endpoint_group group;
     struct log_limit log_limit;
     struct counters counters;
@@ -116,24 +93,12 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  * upstream_pick(up, walk, out):
  * The server for a session, one that ${walk} has not tried.
  *
- * Thread: any
+ * Thread: a worker's loop, or the test's
  * Owns:   the caller calls upstream_leave()
  * Errors: as balancer_pick(); -EBUSY also when others wait in upstream.waiting
  */
 int upstream_pick(struct upstream *up, struct balancer_walk *walk,
                   struct upstream_server **out) MUST_CHECK;
-
-/*
- * upstream_server_of(e):
- * The server whose endpoint ${e} is.
- *
- * Thread: any
- * Errors: none
- */
-static inline struct upstream_server *upstream_server_of(struct endpoint *e)
-{
-    return CONTAINER_OF(e, struct upstream_server, endpoint);
-}
 
 /*
  * upstream_connected(up, server):
@@ -143,6 +108,16 @@ static inline struct upstream_server *upstream_server_of(struct endpoint *e)
  * Errors: none
  */
 void upstream_connected(struct upstream *up, struct upstream_server *server);
+
+/*
+ * upstream_passed(up, server):
+ * A connection to ${server} was made that is no session: if what stands against it is that sessions could not connect,
+ * it stands no more.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void upstream_passed(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_leave(up, server, outcome):
@@ -170,11 +145,11 @@ void upstream_serve(struct upstream *up);
  * Thread: any
  * Errors: none
  */
-void upstream_log_stats(const struct upstream *up);
+void upstream_log_stats(struct upstream *up);
 
 /*
  * upstream_set_addresses(up, server, list, n):
- * endpoint_set_addresses() for ${server}.
+ * endpoint_set_addresses() for ${server}, whose line is one server (UPSTREAM_NAME_ONE).
  *
  * Thread: one at a time for each server
  * Owns:   ${list} is copied

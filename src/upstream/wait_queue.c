@@ -26,15 +26,21 @@ struct wait_ticket {
     void *cookie;
 };
 
-void wait_queue_init(struct wait_queue *q, struct balancer *balancer, unsigned max,
-                     int64_t timeout_ns)
+void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns)
 {
-    q->balancer = balancer;
+    q->balancer = NULL;
     q->max = max;
     q->timeout_ns = timeout_ns;
     atomic_init(&q->n, 0);
     lock_init(&q->lock);
     list_init(&q->tickets);
+}
+
+void wait_queue_use(struct wait_queue *q, struct balancer *balancer)
+{
+    lock_take(&q->lock);
+    q->balancer = balancer;
+    lock_release(&q->lock);
 }
 
 void wait_queue_close(struct wait_queue *q)

@@ -34,25 +34,33 @@ struct wait_ticket;
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
 struct wait_queue {
-    struct balancer *balancer;
     unsigned max; /* that may wait; 0: nobody waits */
     int64_t timeout_ns;
     atomic_uint n;
     struct lock lock;
-    struct list tickets; /* locked */
+    struct balancer *balancer; /* locked */
+    struct list tickets;       /* locked */
 };
 
 /*
- * wait_queue_init(q, balancer, max, timeout_ns):
- * Nobody waits.
+ * wait_queue_init(q, max, timeout_ns):
+ * Nobody waits. wait_queue_use() comes next.
  *
  * Thread: before start
- * Owns:   ${balancer} is borrowed
  * Units:  ns
  * Errors: none
  */
-void wait_queue_init(struct wait_queue *q, struct balancer *balancer, unsigned max,
-                     int64_t timeout_ns);
+void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
+
+/*
+ * wait_queue_use(q, balancer):
+ * Look for places with ${balancer} from now on. wait_queue_serve() is due then.
+ *
+ * Thread: any
+ * Owns:   ${balancer} is borrowed; the one before is used no more when this returns
+ * Errors: none
+ */
+void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
 /*
  * wait_queue_close(q):

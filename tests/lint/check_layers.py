@@ -17,6 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 LIBRARIES = {
     "ev.h": ["engine/", "net/"],
     "pthread.h": ["engine/"],
+    "ares.h": ["net/srv.c"],
     "iniparser/": ["daemon/ini.c"],
     "systemd/": ["daemon/"],
 }

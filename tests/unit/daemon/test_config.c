@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "daemon/config.h"
+#include "daemon/option.h"
 #include "support/config_file.h"
 #include "support/text_file.h"
 
@@ -174,44 +175,79 @@ static char *dump(void)
     return text;
 }
 
+/* The next line of ${text} is ${line}; what follows it. */
+static const char *expect_line(const char *text, const char *line)
+{
+    size_t len = strcspn(text, "\n");
+
+    ck_assert_msg(len == strlen(line) && memcmp(text, line, len) == 0, "%.*s, not %s", (int)len,
+                  text, line);
+    return text[len] != '\0' ? text + len + 1 : text + len;
+}
+
+/* What each option is that is not as it is when nothing is set. */
+struct set {
+    enum option_section section;
+    const char *key;
+    const char *lines[2];
+};
+
+static const struct set *find_set(const struct set *sets, const struct option *o)
+{
+    for (; sets->key != NULL; sets++)
+        if (sets->section == o->section && strcmp(sets->key, o->key) == 0)
+            return sets;
+    return NULL;
+}
+
+static const char *expect_option(const char *text, const struct option *o, const struct set *sets)
+{
+    const struct set *set = find_set(sets, o);
+    char line[256];
+
+    if (set == NULL) {
+        snprintf(line, sizeof(line), "%s =%s%s", o->key, *o->fallback != '\0' ? " " : "",
+                 o->fallback);
+        return expect_line(text, line);
+    }
+    for (unsigned i = 0; i < 2 && set->lines[i] != NULL; i++)
+        text = expect_line(text, set->lines[i]);
+    return text;
+}
+
 START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
 {
+    static const struct set sets[] = {
+        {OPTION_LISTEN, "address", {"address = 127.0.0.1:7"}},
+        {OPTION_LISTEN, "service", {"service = echo"}},
+        {OPTION_WORKER, "io_ratio", {"io_ratio = 70%"}},
+        {OPTION_UPSTREAM, "server.ID", {"server.b = @b", "server.a = @a"}},
+        {.key = NULL},
+    };
+    /* Those that are not in the file come first. */
+    static const struct {
+        enum option_section section;
+        const char *title;
+    } sections[] = {{OPTION_REACTORD, "[reactord]"}, {OPTION_BOSS, "[boss]"},
+                    {OPTION_EXECUTOR, "[executor]"}, {OPTION_LISTEN, "[listen e]"},
+                    {OPTION_WORKER, "[worker]"},     {OPTION_UPSTREAM, "[upstream u]"}};
+    const char *at;
     char *text;
 
     ck_assert_int_eq(load("[Listen E]\nservice = echo # c\naddress=127.0.0.1:7\n"
                           "[worker]\nio_ratio = 70%\n[upstream u]\nserver.b=@b\nSERVER.A=\"@a\"\n"),
                      0);
-    text = dump();
-    ck_assert_str_eq(
-        text, "[reactord]\nuser =\ngroup =\npid_file =\nlog = stderr\n"
-              "log_level = info\naccess_log_buffer = 4m\ndrain_timeout = 30s\n\n"
-              "[boss]\nthreads = 1\naccept_batch = 64\ncpu_affinity = off\n\n"
-              "[executor]\nthreads = 4\nmax_pending_tasks = 16384\n\n"
-              "[listen e]\naddress = 127.0.0.1:7\nservice = echo\nupstream =\n"
-              "pipeline =\nbacklog = 4096\nreuseport = 1\n"
-              "deny =\nallow =\naccess_rules =\non_deny = reset\nsplice = auto\n"
-              "idle_timeout = 1h\nclient_idle_timeout = 0\n"
-              "half_close_timeout = 5m\nfirst_byte_timeout = 0\n"
-              "max_lifetime = 0\nlifetime_jitter = 10\n"
-              "keepalive = off\nuser_timeout = 0\nnodelay = yes\n"
-              "send_buffer = 0\nreceive_buffer = 0\n"
-              "access_log = off\naccess_log_format = text\naccess_log_interval = 0\n\n"
-              "[worker]\nthreads = 0\nio_ratio = 70%\ntask_quantum = 10ms\n"
-              "max_pending_tasks = 1000000\nchooser = round_robin\n"
-              "rebuild_threshold = 512\nstall_threshold = 500ms\n"
-              "cpu_affinity = off\n\n"
-              "[upstream u]\nserver.b = @b\nserver.a = @a\nbalance = round_robin\n"
-              "hash_balance_factor = 125\npanic_threshold = 0\nslow_start = 0\n"
-              "connect_timeout = 5s\nhappy_eyeballs_delay = 250ms\nretries = 3\n"
-              "retry_timeout = 0\nidle_timeout = 0\n"
-              "eject_failures = 5\neject_resets = no\neject_time = 10s\neject_time_max = 5m\n"
-              "eject_max_percent = 50\ncheck = off\ncheck_send =\ncheck_expect =\n"
-              "check_interval = 2s\ncheck_fast_interval = 0\ncheck_jitter = 10\n"
-              "check_timeout = 1s\nrise = 2\nfall = 3\n"
-              "on_down = keep\non_down_rate = 0\n"
-              "queue_length = 1000\nqueue_timeout = 5s\nresolve_interval = 30s\n"
-              "source_address =\nkeepalive = off\nuser_timeout = 0\n"
-              "nodelay = yes\nsend_buffer = 0\nreceive_buffer = 0\n");
+    at = text = dump();
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+        unsigned n;
+        const struct option *table = option_table(sections[i].section, &n);
+
+        at = i > 0 ? expect_line(at, "") : at;
+        at = expect_line(at, sections[i].title);
+        for (unsigned o = 0; o < n; o++)
+            at = expect_option(at, &table[o], sets);
+    }
+    ck_assert_str_eq(at, "");
     free(text);
 }
 END_TEST

@@ -144,14 +144,15 @@ static const struct {
      "t.ini:3: [listen p] service: 'prxy' is not known; did you mean 'proxy'? (echo or proxy)"},
     {ECHO "upstream = u\n" SERVER, "t.ini:4: [listen e] upstream: an echo connects to nothing "},
     {PROXY "[upstream u]\nretries = 1\n",
-     "t.ini:5: [upstream u] server.ID: is missing: a server; "},
+     "t.ini:5: [upstream u] server.ID: is missing: a server, or a name "},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9\nserver.A = 127.0.0.1:10\n",
      "t.ini:7: [upstream u] server.a: is a second time here (the first is on line 6)"},
     {PROXY "[upstream u]\nsever.a = 127.0.0.1:9\nserver.b = @x\n",
      "t.ini:6: [upstream u] sever.a: unknown option (did you mean 'server.ID'?)"},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=0\n",
      "t.ini:6: [upstream u] server.a: '0' is not a weight from 1 to 256 (ADDRESS [weight=1..256] "
-     "[max_connections=1..1000000] [check_port=1..65535] [backup])"},
+     "[max_connections=1..1000000] [resolve=each|one] [check_address=IP] "
+     "[check_port=1..65535] [backup])"},
     {PROXY "[upstream u]\nserver.a = @x\neject_time = 10m\n",
      "t.ini:7: [upstream u] eject_time: is longer than eject_time_max (no longer than that)"},
     {PROXY "[upstream u]\nserver.a = @x\ncheck_send = PING\n",
@@ -244,9 +245,9 @@ START_TEST(all_problems_of_a_file_are_told_in_its_order)
         "*:7, /run/x.sock or @name, with commas between)\n"
         "t.ini:12: '# here' behind the closing ']' (nothing, not even a comment)\n"
         "t.ini:13: [listen b] is a second time here (the first is on line 10)\n"
-        "t.ini:14: [upstream u] server.ID: is missing: a server; there may be many, each with its "
-        "own ID (ADDRESS [weight=1..256] [max_connections=1..1000000] [check_port=1..65535] "
-        "[backup])\n"
+        "t.ini:14: [upstream u] server.ID: is missing: a server, or a name of servers; there may be "
+        "many, each with its own ID (ADDRESS [weight=1..256] [max_connections=1..1000000] "
+        "[resolve=each|one] [check_address=IP] [check_port=1..65535] [backup])\n"
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
         "comment, or the value in quotes)\n");
 }

@@ -23,6 +23,11 @@ static unsigned before;
 
 enum behaviour { ANSWERS, REFUSES, UNKNOWN /* answers, but its name is not known yet */ };
 
+static struct upstream_server *server_at(unsigned i)
+{
+    return roster_now(&upstream->roster)->servers[i];
+}
+
 static void open_server(unsigned i, enum behaviour behaviour)
 {
     static const char *const ids[] = {"a", "b", "c"};
@@ -260,7 +265,7 @@ START_TEST(a_server_gets_clients_as_soon_as_its_name_is_known)
     open_upstream(2);
     expect_served_by(1);
     expect_served_by(1);
-    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[0], &addresses[0], 1), 1);
+    ck_assert_int_eq(upstream_set_addresses(upstream, server_at(0), &addresses[0], 1), 1);
     expect_served_by_both();
 }
 END_TEST
@@ -288,7 +293,7 @@ END_TEST
 /* How many sessions server ${i} has, and whether it is left out. */
 static uint32_t load_of(unsigned i)
 {
-    return endpoint_load(&upstream->servers[i].endpoint);
+    return endpoint_load(&server_at(i)->endpoint);
 }
 
 /* Server a comes first, and is left out after two sessions that fail in a row. */

@@ -327,13 +327,13 @@ START_TEST(when_too_few_are_fit_marks_are_ignored)
 {
     open_with_panic(_i, 10, 50);
     for (unsigned i = 0; i < 5; i++)
-        endpoint_mark(&es.all[i], i % 2 ? ENDPOINT_DOWN : ENDPOINT_EJECTED);
+        endpoint_mark(&es.all[i], i % 2 ? ENDPOINT_DOWN : ENDPOINT_DOWN | ENDPOINT_EJECTED);
     ck_assert(!balancer_panics(b)); /* half is enough */
     expect_walk(5);
     endpoint_mark(&es.all[5], ENDPOINT_DOWN);
     ck_assert(balancer_panics(b));
     expect_walk(10);
-    endpoint_unmark(&es.all[0], ENDPOINT_EJECTED);
+    endpoint_unmark(&es.all[0], ENDPOINT_DOWN | ENDPOINT_EJECTED);
     ck_assert(!balancer_panics(b));
     expect_walk(5);
 }
@@ -369,8 +369,8 @@ END_TEST
 static void open_with_backups(enum balancer_kind kind, unsigned threshold)
 {
     endpoints_open(&es, 4);
-    es.all[1].backup = true;
-    es.all[3].backup = true;
+    es.all[1].level = 7;
+    es.all[3].level = 7;
     es.all[1].weight = 200;
     es.conf.panic_threshold = threshold;
     b = endpoints_balancer(&es, kind);
@@ -442,7 +442,7 @@ START_TEST(when_all_are_backups_none_is)
 {
     endpoints_open(&es, 3);
     for (unsigned i = 0; i < 3; i++)
-        es.all[i].backup = true;
+        es.all[i].level = 7;
     es.conf.panic_threshold = 50;
     b = endpoints_balancer(&es, _i);
     ck_assert(!balancer_panics(b));
@@ -450,6 +450,82 @@ START_TEST(when_all_are_backups_none_is)
     endpoint_mark(&es.all[0], ENDPOINT_DOWN);
     endpoint_mark(&es.all[1], ENDPOINT_DOWN);
     ck_assert(balancer_panics(b));
+}
+END_TEST
+
+/* ---- levels ---- */
+
+START_TEST(each_level_is_the_backup_of_those_below_it)
+{
+    static const unsigned levels[] = {5, 2, 7, 2, 0}, order[] = {4, 1, 1, 0, 2};
+    struct balancer_walk walk;
+
+    endpoints_open(&es, 5);
+    for (unsigned i = 0; i < 5; i++)
+        es.all[i].level = levels[i];
+    b = endpoints_balancer(&es, _i);
+    balancer_begin(&walk, 4);
+    for (unsigned i = 0; i < 5; i++) {
+        int at = endpoints_next(&es, b, &walk);
+
+        ck_assert_int_ge(at, 0);
+        ck_assert_uint_eq(levels[at], levels[order[i]]);
+        endpoint_leave(&es.all[at]);
+    }
+    endpoint_mark(&es.all[4], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_touch(&es, b, 4), 3);
+    endpoint_mark(&es.all[3], ENDPOINT_EJECTED);
+    ck_assert_int_eq(endpoints_touch(&es, b, 4), 0);
+}
+END_TEST
+
+/* ---- the last resort ---- */
+
+START_TEST(who_finds_no_other_is_sent_where_sessions_have_failed)
+{
+    struct balancer_walk walk;
+
+    endpoints_open(&es, 4);
+    es.all[3].level = 1;
+    b = endpoints_balancer(&es, _i);
+    endpoint_mark(&es.all[0], ENDPOINT_EJECTED);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_mark(&es.all[2], ENDPOINT_ABSENT | ENDPOINT_EJECTED);
+    balancer_begin(&walk, 1);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), 3);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    endpoint_mark(&es.all[3], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_touch(&es, b, 1), 0);
+    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_touch(&es, b, 1), -ENOENT);
+}
+END_TEST
+
+/* ---- another balancer ---- */
+
+/* Places are of one balancer: the same number is somebody else in another. */
+START_TEST(what_was_tried_in_another_set_is_no_reason)
+{
+    struct balancer_walk walk;
+
+    endpoints_open(&es, 2);
+    es.conf.generation = 1;
+    b = endpoints_balancer(&es, _i);
+    balancer_begin(&walk, 1);
+    ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
+    ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    balancer_destroy(b);
+    es.conf.generation = 2;
+    b = endpoints_balancer(&es, _i);
+    for (unsigned i = walk.n_tried; i < BALANCER_TRIES; i++) {
+        ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
+        walk.generation = 0;
+    }
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    endpoints_leave_all(&es);
 }
 END_TEST
 
@@ -617,6 +693,9 @@ static void add_marks(Suite *suite)
     add_loop_over_kinds(tc, backups_do_not_help_those_that_are_only_busy);
     add_loop_over_kinds(tc, backups_that_take_over_are_no_panic);
     add_loop_over_kinds(tc, when_all_are_backups_none_is);
+    add_loop_over_kinds(tc, each_level_is_the_backup_of_those_below_it);
+    add_loop_over_kinds(tc, who_finds_no_other_is_sent_where_sessions_have_failed);
+    add_loop_over_kinds(tc, what_was_tried_in_another_set_is_no_reason);
 }
 
 static void add_warming(Suite *suite)

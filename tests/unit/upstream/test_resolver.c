@@ -37,6 +37,11 @@ static struct resolver *resolver;
 static atomic_uint loop_port; /* addresses with this port lead back; 0: none does */
 
 /* A name is its number as text; address i of name n has the port 1000 + 100 n + i, and ${shift} more. */
+static struct upstream_server *server_at(unsigned i)
+{
+    return roster_now(&upstream->roster)->servers[i];
+}
+
 static int look_up(struct address *out, size_t max, const char *word)
 {
     unsigned n = (unsigned)atoi(word), at_once = atomic_fetch_add(&running, 1) + 1;
@@ -75,8 +80,8 @@ static void setup(void)
     control = loop_runner_create();
     for (unsigned i = 0; i < NAMES; i++) {
         snprintf(texts[i], sizeof(texts[i]), "%u", i);
-        server_confs[i] =
-            (struct upstream_server_conf){.id = "s", .address_text = texts[i], .weight = 1};
+        server_confs[i] = (struct upstream_server_conf){
+            .id = "s", .address_text = texts[i], .names = UPSTREAM_NAME_ONE, .weight = 1};
         atomic_store(&answers[i], 1);
     }
 }
@@ -131,7 +136,7 @@ struct look {
 static void look(void *arg)
 {
     struct look *l = arg;
-    struct endpoint *e = &upstream->servers[l->server].endpoint;
+    struct endpoint *e = &server_at(l->server)->endpoint;
     struct endpoint_addresses *at = endpoint_use_addresses(e);
 
     ck_assert_int_eq((endpoint_load(e) & ENDPOINT_ABSENT) != 0, at == NULL);
@@ -185,6 +190,7 @@ START_TEST(what_is_no_name_is_not_looked_up)
     struct address literal;
 
     sockets_loopback(&literal, 7);
+    server_confs[1].names = UPSTREAM_LITERAL;
     server_confs[1].addresses = &literal;
     server_confs[1].n_addresses = 1;
     start(3, UNTIL_LIMIT_NS);
@@ -200,6 +206,7 @@ START_TEST(without_names_no_thread_is_started)
     struct address literal;
 
     sockets_loopback(&literal, 7);
+    server_confs[0].names = UPSTREAM_LITERAL;
     server_confs[0].addresses = &literal;
     server_confs[0].n_addresses = 1;
     start(1, UNTIL_LIMIT_NS);
@@ -446,7 +453,7 @@ START_TEST(who_uses_the_old_addresses_keeps_them_while_new_ones_come)
 
     upstream_conf.resolve_interval_ns = NS_PER_MS;
     start(1, UNTIL_LIMIT_NS);
-    at = endpoint_use_addresses(&upstream->servers[0].endpoint); /* nobody replaces it yet */
+    at = endpoint_use_addresses(&server_at(0)->endpoint); /* nobody replaces it yet */
     for (unsigned i = 1; i <= 20; i++) {
         atomic_store(&shift, i);
         UNTIL(port_of(0, 0) == 1000 + i);

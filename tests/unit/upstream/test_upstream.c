@@ -18,6 +18,11 @@ static struct upstream_server_conf servers[SERVERS];
 static struct upstream_conf conf;
 static struct upstream *upstream;
 
+static struct upstream_server *server_at(unsigned i)
+{
+    return roster_now(&upstream->roster)->servers[i];
+}
+
 static void setup(void)
 {
     static const char *const ids[SERVERS] = {"a", "b", "c", "d"};
@@ -51,7 +56,7 @@ static void teardown(void)
 
 static uint32_t active(unsigned i)
 {
-    return endpoint_active(&upstream->servers[i].endpoint);
+    return endpoint_active(&server_at(i)->endpoint);
 }
 
 static uint32_t active_in_all(void)
@@ -75,13 +80,13 @@ static struct upstream_server *pick(int error)
 /* A session that was sent to server ${i}, in whatever way. */
 static void visit(unsigned i, enum upstream_outcome outcome)
 {
-    ck_assert_int_eq(endpoint_enter(&upstream->servers[i].endpoint), 0);
-    upstream_leave(upstream, &upstream->servers[i], outcome);
+    ck_assert_int_eq(endpoint_enter(&server_at(i)->endpoint), 0);
+    upstream_leave(upstream, server_at(i), outcome);
 }
 
 static bool is_out(unsigned i)
 {
-    return (endpoint_load(&upstream->servers[i].endpoint) & ENDPOINT_EJECTED) != 0;
+    return (endpoint_load(&server_at(i)->endpoint) & ENDPOINT_EJECTED) != 0;
 }
 
 /* ---- the group ---- */
@@ -94,12 +99,12 @@ START_TEST(a_group_has_its_servers_in_the_order_of_the_configuration)
     open_group(4);
     ck_assert_ptr_eq(upstream->conf, &conf);
     for (unsigned i = 0; i < 4; i++) {
-        const struct endpoint *e = &upstream->servers[i].endpoint;
+        const struct endpoint *e = &server_at(i)->endpoint;
 
-        ck_assert_ptr_eq(upstream->servers[i].conf, &servers[i]);
+        ck_assert_ptr_eq(server_at(i)->conf, &servers[i]);
         ck_assert_str_eq(e->name, servers[i].id);
         ck_assert_uint_eq(e->weight, i == 1 ? 2 : 1);
-        ck_assert_int_eq(e->backup, i == 2);
+        ck_assert_int_eq(e->level, i == 2 ? BALANCER_LEVELS - 1 : 0);
         ck_assert_uint_eq(e->max_connections, i == 3 ? 9 : 0);
         ck_assert_uint_eq(endpoint_load(e), 0);
     }
@@ -112,27 +117,29 @@ START_TEST(a_server_is_known_by_its_id_after_a_restart_too)
 
     open_group(2);
     for (unsigned i = 0; i < 2; i++)
-        hashes[i] = upstream->servers[i].endpoint.hash;
+        hashes[i] = server_at(i)->endpoint.hash;
     ck_assert_uint_ne(hashes[0], hashes[1]);
     upstream_destroy(upstream);
     servers[0].id = "b"; /* in another place, and elsewhere */
     servers[1].id = "a";
+    servers[1].names = UPSTREAM_NAME_ONE;
     servers[1].n_addresses = 0;
     open_group(2);
-    ck_assert_uint_eq(upstream->servers[0].endpoint.hash, hashes[1]);
-    ck_assert_uint_eq(upstream->servers[1].endpoint.hash, hashes[0]);
+    ck_assert_uint_eq(server_at(0)->endpoint.hash, hashes[1]);
+    ck_assert_uint_eq(server_at(1)->endpoint.hash, hashes[0]);
 }
 END_TEST
 
 START_TEST(a_server_with_a_name_is_picked_when_its_addresses_are_set)
 {
+    servers[0].names = UPSTREAM_NAME_ONE;
     servers[0].n_addresses = 0;
     open_group(1);
-    ck_assert_ptr_null(endpoint_use_addresses(&upstream->servers[0].endpoint));
+    ck_assert_ptr_null(endpoint_use_addresses(&server_at(0)->endpoint));
     pick(-ENOENT);
-    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[0], &address, 1), 1);
+    ck_assert_int_eq(upstream_set_addresses(upstream, server_at(0), &address, 1), 1);
     upstream_leave(upstream, pick(0), UPSTREAM_UNKNOWN);
-    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[0], &address, 1), 0);
+    ck_assert_int_eq(upstream_set_addresses(upstream, server_at(0), &address, 1), 0);
 }
 END_TEST
 
@@ -241,7 +248,7 @@ START_TEST(of_two_only_one_is_left_out_and_the_other_gets_all)
     for (int i = 0; i < 10; i++) {
         struct upstream_server *server = pick(0);
 
-        if (server == &upstream->servers[0]) /* its time is over: on a busy machine it may be */
+        if (server == server_at(0)) /* its time is over: on a busy machine it may be */
             ck_assert_uint_eq(log_lines_with("is tried again"), 1);
         upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
     }
@@ -282,8 +289,8 @@ START_TEST(when_its_time_is_over_it_is_tried_again_and_that_is_told_once)
         server = pick(0);
         upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
         usleep(1000);
-    } while (server != &upstream->servers[0] && since_ms(out_at_ns) < 20000);
-    ck_assert_ptr_eq(server, &upstream->servers[0]);
+    } while (server != server_at(0) && since_ms(out_at_ns) < 20000);
+    ck_assert_ptr_eq(server, server_at(0));
     ck_assert_int_ge(clock_now_ns() - out_at_ns, conf.ejection.time_ns);
     ck_assert_uint_eq(log_lines_with("upstream back: server a: is tried again"), 1);
     ck_assert_uint_eq(log_lines_with("is tried again"), 1);
@@ -328,21 +335,22 @@ START_TEST(who_waits_is_sent_to_a_server_whose_name_becomes_known)
     struct upstream_server *first;
 
     servers[0].max_connections = servers[1].max_connections = 1;
+    servers[1].names = UPSTREAM_NAME_ONE;
     servers[1].n_addresses = 0;
     conf.queue_length = 10;
     conf.queue_timeout_ns = 100 * NS_PER_S;
     open_group(2);
     first = pick(0);
-    ck_assert_ptr_eq(first, &upstream->servers[0]);
+    ck_assert_ptr_eq(first, server_at(0));
     pick(-EBUSY);
     loop_runner_call(loop, join, &waiting);
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&waiting.done), 0);
-    ck_assert_int_eq(upstream_set_addresses(upstream, &upstream->servers[1], &address, 1), 1);
+    ck_assert_int_eq(upstream_set_addresses(upstream, server_at(1), &address, 1), 1);
     UNTIL(atomic_load(&waiting.done) == 1);
-    ck_assert_ptr_eq(waiting.got, &upstream->servers[1].endpoint);
+    ck_assert_ptr_eq(waiting.got, &server_at(1)->endpoint);
     upstream_leave(upstream, first, UPSTREAM_UNKNOWN);
-    upstream_leave(upstream, &upstream->servers[1], UPSTREAM_UNKNOWN);
+    upstream_leave(upstream, server_at(1), UPSTREAM_UNKNOWN);
     loop_runner_destroy(loop);
 }
 END_TEST
@@ -361,7 +369,7 @@ START_TEST(who_waits_is_sent_to_a_server_where_somebody_leaves)
     loop_runner_call(loop, join, &waiting);
     upstream_leave(upstream, first, UPSTREAM_WORKED);
     UNTIL(atomic_load(&waiting.done) == 1);
-    ck_assert_ptr_eq(waiting.got, &upstream->servers[0].endpoint);
+    ck_assert_ptr_eq(waiting.got, &server_at(0)->endpoint);
     ck_assert_uint_eq(active(0), 1);
     upstream_leave(upstream, first, UPSTREAM_WORKED);
     loop_runner_destroy(loop);

@@ -1,0 +1,98 @@
+/* upstream/balancer_census: what is known of all endpoints together; see note: census in balancer_internal.h. */
+#include "upstream/balancer_internal.h"
+
+#define BALANCER_CENSUS_TAKEN   1u
+#define BALANCER_CENSUS_PANICS  2u
+#define BALANCER_CENSUS_WARM_UP 4u
+#define BALANCER_CENSUS_FIRST   8u /* and above: a pool */
+
+/* 32 bits of changes, 24 of weight (65,535 times 256 is less than 2^24), 8 of the above. */
+_Static_assert(BALANCER_CENSUS_FIRST *BALANCER_LEVELS <= 256, "a pool's number fits");
+
+static uint64_t balancer_pack(const struct balancer_census *c)
+{
+    unsigned flags = BALANCER_CENSUS_TAKEN;
+
+    flags |= c->panics ? BALANCER_CENSUS_PANICS : 0;
+    flags |= c->all_warm_up ? BALANCER_CENSUS_WARM_UP : 0;
+    return (uint64_t)c->changes << 32 | (uint64_t)c->weight << 8 |
+           c->first * BALANCER_CENSUS_FIRST | flags;
+}
+
+static struct balancer_census balancer_unpack(uint64_t word)
+{
+    return (struct balancer_census){.changes = (uint32_t)(word >> 32),
+                                    .weight = (uint32_t)word >> 8,
+                                    .first = (unsigned)(word & 0xff) / BALANCER_CENSUS_FIRST,
+                                    .panics = word & BALANCER_CENSUS_PANICS,
+                                    .all_warm_up = word & BALANCER_CENSUS_WARM_UP};
+}
+
+struct balancer_sum {
+    unsigned n;
+    uint32_t weight;
+    unsigned n_steady; /* those that do not warm up */
+};
+
+/* The sum of a pool without those that have a mark of ${unfit}. */
+static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
+{
+    unsigned from = b->pools[pool].from, to = from + b->pools[pool].n;
+    struct balancer_sum sum = {0};
+
+    for (unsigned place = from; place < to; place++) {
+        uint32_t load = balancer_load(b, place);
+
+        if (load & unfit)
+            continue;
+        sum.n++;
+        sum.weight += balancer_weight(b->list[place]);
+        sum.n_steady += !(load & ENDPOINT_WARMING);
+    }
+    return sum;
+}
+
+/* Where all are down and others of a higher level are fit, those take over, and there is nothing to panic about. */
+static struct balancer_census balancer_count(const struct balancer *b, uint32_t changes)
+{
+    struct balancer_sum present = balancer_sum(b, 0, ENDPOINT_ABSENT);
+    struct balancer_sum lowest = balancer_sum(b, 0, ENDPOINT_UNFIT), fit = lowest;
+    struct balancer_census c = {.changes = changes};
+
+    for (unsigned pool = 1; pool < b->n_pools && fit.n == 0; pool++) {
+        c.first = pool;
+        fit = balancer_sum(b, pool, ENDPOINT_UNFIT);
+    }
+    if (fit.n == 0)
+        c.first = 0;
+    if (c.first == 0 && (uint64_t)fit.n * 100 < (uint64_t)b->panic_threshold * present.n) {
+        c.panics = true;
+        fit = present;
+    }
+    c.weight = fit.weight;
+    c.all_warm_up = fit.n > 0 && fit.n_steady == 0;
+    return c;
+}
+
+struct balancer_census balancer_census(const struct balancer *b)
+{
+    uint64_t known = atomic_load_explicit(&b->census, memory_order_relaxed);
+    uint32_t changes = atomic_load_explicit(&b->group->changes, memory_order_acquire);
+
+    if ((known & BALANCER_CENSUS_TAKEN) && known >> 32 == changes)
+        return balancer_unpack(known);
+    return balancer_count(b, changes);
+}
+
+void balancer_remember(struct balancer *b, const struct balancer_census *c)
+{
+    uint64_t packed = balancer_pack(c);
+
+    if (atomic_load_explicit(&b->census, memory_order_relaxed) != packed)
+        atomic_store_explicit(&b->census, packed, memory_order_relaxed);
+}
+
+bool balancer_panics(const struct balancer *b)
+{
+    return b->n > 0 && balancer_census(b).panics;
+}

@@ -1,0 +1,31 @@
+/*
+ * upstream/roster_internal: what the parts of the roster know of each other: roster.c (sets, and how they change) and
+ * roster_server.c (one server). Private to them. On the control loop, or before it starts and after it has ended.
+ */
+#ifndef UPSTREAM_ROSTER_INTERNAL_H
+#define UPSTREAM_ROSTER_INTERNAL_H
+
+#include "upstream/roster.h"
+
+/*
+ * roster_add_server(out, r, line, place):
+ * One more server of ${line}, at ${place} (NULL: nobody knows yet), which is in no set.
+ *
+ * Thread: control loop, or before start
+ * Owns:   the roster owns it; what is in no set goes with the next roster_sweep()
+ * Errors: 0; -ENOMEM
+ */
+int roster_add_server(struct upstream_server **out, struct roster *r, unsigned line,
+                      const struct roster_place *place) MUST_CHECK;
+
+/*
+ * roster_free_server(server) / roster_free_slabs(r):
+ * Free a server that is in no list; free, after all servers, what held their loads.
+ *
+ * Thread: control loop; after the last reader has ended
+ * Errors: none
+ */
+void roster_free_server(struct upstream_server *server);
+void roster_free_slabs(struct roster *r);
+
+#endif
