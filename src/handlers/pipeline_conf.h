@@ -4,6 +4,10 @@
 #ifndef HANDLERS_PIPELINE_CONF_H
 #define HANDLERS_PIPELINE_CONF_H
 
+#include "handlers/executor_handler.h"
+#include "handlers/frame_handler.h"
+#include "handlers/idle_handler.h"
+
 struct handler_type;
 
 /* No kind is there twice, so there is room for every kind. */
@@ -12,6 +16,9 @@ struct handler_type;
 struct pipeline_conf {
     const struct handler_type *list[PIPELINE_CONF_HANDLERS]; /* from head to tail */
     unsigned n;
+    struct frame_handler_conf frame;
+    struct idle_handler_conf idle;
+    struct executor_handler_conf executor;
 };
 
 #endif

@@ -15,7 +15,8 @@ struct pipeline_plan {
     struct handler_step steps[];
 };
 
-static const struct handler_type *const types[] = {&log_handler_type};
+static const struct handler_type *const types[] = {&log_handler_type, &frame_handler_type,
+                                                   &idle_handler_type, &executor_handler_type};
 
 _Static_assert(ARRAY_LEN(types) <= PIPELINE_CONF_HANDLERS, "there is no room for every kind");
 

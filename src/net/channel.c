@@ -13,7 +13,7 @@ void channel_watch(struct channel *ch)
 {
     uint8_t want = 0;
 
-    if (!(ch->flags & (CHANNEL_PAUSED | CHANNEL_READ_ENDED | CHANNEL_ENDED)))
+    if (!(ch->flags & CHANNEL_NO_READ))
         want |= EV_READ;
     if ((ch->flags & (CHANNEL_PENDING | CHANNEL_ENDED)) == CHANNEL_PENDING)
         want |= EV_WRITE;
@@ -41,6 +41,25 @@ void channel_resume(struct channel *ch)
 {
     ch->flags &= (uint16_t)~CHANNEL_PAUSED;
     channel_watch(ch);
+}
+
+void channel_hold(struct channel *ch)
+{
+    if (ch->flags & CHANNEL_DISCARD)
+        return;
+    ch->flags |= CHANNEL_HELD;
+    channel_watch(ch);
+}
+
+void channel_release(struct channel *ch)
+{
+    ch->flags &= (uint16_t)~CHANNEL_HELD;
+    channel_watch(ch);
+}
+
+bool channel_reading(const struct channel *ch)
+{
+    return !(ch->flags & CHANNEL_NO_READ);
 }
 
 /*

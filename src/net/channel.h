@@ -141,6 +141,37 @@ void channel_pause(struct channel *ch);
 void channel_resume(struct channel *ch);
 
 /*
+ * channel_hold(ch) / channel_release(ch):
+ * The same for a handler before the tail: ${ch} is read when neither has stopped it.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_hold(struct channel *ch);
+void channel_release(struct channel *ch);
+
+/*
+ * channel_reading(ch):
+ * Is ${ch} to be read: not stopped by anyone, and not ended?
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+bool channel_reading(const struct channel *ch);
+
+/*
+ * channel_keep(ch) / channel_let_go(ch) / channel_kept(ch):
+ * A handler has bytes or an end of file that it will pass on later, has passed all of it on; is there one that has?
+ * As long as it has, the end of both directions does not end ${ch}.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_keep(struct channel *ch);
+void channel_let_go(struct channel *ch);
+bool channel_kept(const struct channel *ch);
+
+/*
  * channel_writable(ch):
  * False from when more than the high water mark waits to be sent until less than the low one does, and while
  * spliced bytes wait.
@@ -171,13 +202,14 @@ size_t channel_pending_bytes(const struct channel *ch);
 size_t channel_unsent_bytes(const struct channel *ch);
 
 /*
- * channel_discard(ch):
- * Read on, but throw away what comes: nobody wants it any more.
+ * channel_discard(ch) / channel_discards(ch):
+ * Read on, but throw away what comes: nobody wants it any more. Is that so, or has ${ch} ended?
  *
  * Thread: loop of ${ch}
  * Errors: none
  */
 void channel_discard(struct channel *ch);
+bool channel_discards(const struct channel *ch);
 
 /*
  * channel_close(ch):

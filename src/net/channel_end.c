@@ -28,15 +28,37 @@ void channel_end(struct channel *ch, int error)
 
 void channel_end_if_done(struct channel *ch)
 {
-    if ((ch->flags & CHANNEL_READ_ENDED) &&
+    if ((ch->flags & (CHANNEL_READ_ENDED | CHANNEL_KEPT)) == CHANNEL_READ_ENDED &&
         (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN)))
         channel_end(ch, 0);
+}
+
+void channel_keep(struct channel *ch)
+{
+    ch->flags |= CHANNEL_KEPT;
+}
+
+void channel_let_go(struct channel *ch)
+{
+    ch->flags &= (uint16_t)~CHANNEL_KEPT;
+    channel_end_if_done(ch);
+}
+
+bool channel_kept(const struct channel *ch)
+{
+    return ch->flags & CHANNEL_KEPT;
 }
 
 void channel_discard(struct channel *ch)
 {
     ch->flags |= CHANNEL_DISCARD;
+    ch->flags &= (uint16_t)~CHANNEL_HELD;
     channel_resume(ch);
+}
+
+bool channel_discards(const struct channel *ch)
+{
+    return ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED);
 }
 
 void channel_close(struct channel *ch)

@@ -19,7 +19,11 @@ enum channel_flag {
     CHANNEL_RESET = 1 << 8,        /* close with a reset */
     CHANNEL_ENDED = 1 << 9,        /* closed in this turn's reap step */
     CHANNEL_HANDLERS = 1 << 10,    /* the pipeline has more than its tail */
+    CHANNEL_HELD = 1 << 11,        /* reading is held back by a handler */
+    CHANNEL_KEPT = 1 << 12,        /* a handler has not passed on all that was read */
 };
+
+#define CHANNEL_NO_READ (CHANNEL_PAUSED | CHANNEL_HELD | CHANNEL_READ_ENDED | CHANNEL_ENDED)
 
 #define CHANNEL_NO_WRITE                                                               \
     (CHANNEL_EOF_WANTED | CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN | CHANNEL_RESET | \

@@ -54,7 +54,9 @@ static void echo_cancel(struct session *s)
 
 static bool echo_finished(const struct session *s)
 {
-    return channel_unsent_bytes(&echo_of(s)->client) == 0;
+    const struct channel *client = &echo_of(s)->client;
+
+    return !channel_kept(client) && channel_unsent_bytes(client) == 0;
 }
 
 const struct service_ops echo_ops = {.name = "echo",

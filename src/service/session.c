@@ -182,7 +182,7 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
         channel_abort(ch, error); /* what it still sends would only be sent back to it */
         return;
     }
-    if (channel_read_ended(ch))
+    if (channel_read_ended(ch) && !channel_kept(ch))
         channel_close(other);
     else
         channel_discard(other);

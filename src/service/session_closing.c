@@ -47,6 +47,11 @@ void session_closing_check(struct session *s)
 
 void session_close(struct session *s, enum session_reason reason)
 {
+    session_for_each_leg(leg, s) if (channel_kept(leg))
+    {
+        session_abort(s, reason); /* what a handler still has would be lost without a sign of it */
+        return;
+    }
     session_set_reason(s, reason);
     s->service->ops->cancel(s);
     session_for_each_leg(leg, s) channel_close(leg);

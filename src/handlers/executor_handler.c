@@ -1,0 +1,355 @@
+/*
+ * handlers/executor_handler: see executor_handler.h.
+ *
+ * note: lane. What other threads touch is not in the session, which may end while a message is out, but in a lane of its own.
+ * The handler, each message that the serial has, and the notice on its way to the loop count as its users; the last to leave
+ * frees it. Only the loop asks whether the handler is still there.
+ *
+ * note: notice. Messages that are done are put on a list, newest first, by one compare-and-swap; who finds it empty sends the
+ * loop a notice, and the loop takes the whole list with one exchange. So there is one task on the loop however many messages
+ * are done, and their order does not depend on how tasks reach it. A loop whose task lane is full takes the notice in its
+ * control lane, which has no bound.
+ */
+#include "handlers/executor_handler.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "engine/serial.h"
+#include "handlers/pipeline_conf.h"
+#include "net/channel.h"
+
+/* Small messages are bounded by number as well, so that one client does not take all places of the executor. */
+#define EXECUTOR_MESSAGES 256
+
+struct executor_message {
+    struct task task; /* of the serial */
+    struct executor_lane *lane;
+    struct executor_message *next;
+    bool dropped; /* the executor has stopped */
+    size_t len;
+    uint8_t data[];
+};
+
+struct executor_lane {
+    struct loop *loop;
+    struct executor_handler *handler; /* the loop's; NULL: gone */
+    const struct executor_handler_conf *conf;
+    _Atomic(struct executor_message *) done; /* see note: notice */
+    struct task notice;
+    atomic_uint users; /* see note: lane */
+};
+
+struct executor_handler {
+    struct handler handler;
+    struct handler_host *host;
+    const struct handler_step *step;
+    struct executor_lane *lane; /* this and the serial: NULL until the first byte */
+    struct serial *serial;
+    struct executor_message *refused; /* the first of those that the serial did not take yet */
+    struct executor_message **refused_end;
+    size_t bytes; /* of all messages, refused or under way */
+    bool eof;     /* has come, and is to follow them */
+};
+
+static struct executor_handler *executor_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct executor_handler, handler);
+}
+
+static size_t executor_message_bytes(const struct executor_message *m)
+{
+    return sizeof(*m) + m->len;
+}
+
+/* ---- the lane ---- */
+
+static void lane_join(struct executor_lane *lane)
+{
+    atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
+}
+
+static void executor_free_all(struct executor_message *m)
+{
+    while (m) {
+        struct executor_message *next = m->next;
+
+        free(m);
+        m = next;
+    }
+}
+
+static void lane_leave(struct executor_lane *lane)
+{
+    if (atomic_fetch_sub_explicit(&lane->users, 1, memory_order_acq_rel) > 1)
+        return;
+    executor_free_all(atomic_load_explicit(&lane->done, memory_order_relaxed));
+    free(lane);
+}
+
+/* ---- on the executor ---- */
+
+static void executor_work(const struct executor_handler_conf *conf, const uint8_t *data, size_t len)
+{
+    struct timespec left = {.tv_sec = conf->delay_ns / NS_PER_S,
+                            .tv_nsec = conf->delay_ns % NS_PER_S};
+
+    (void)data;
+    (void)len;
+    while (conf->delay_ns > 0 && nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
+}
+
+/* Nobody is left to be told when the loop has ended. */
+static void lane_notify(struct executor_lane *lane)
+{
+    lane_join(lane);
+    if (loop_submit(lane->loop, LOOP_TASKS, &lane->notice) < 0 &&
+        loop_submit(lane->loop, LOOP_CONTROL, &lane->notice) < 0)
+        lane_leave(lane);
+}
+
+static void lane_put(struct executor_message *m)
+{
+    struct executor_lane *lane = m->lane;
+    struct executor_message *newest = atomic_load_explicit(&lane->done, memory_order_relaxed);
+
+    do
+        m->next = newest;
+    while (!atomic_compare_exchange_weak_explicit(&lane->done, &newest, m, memory_order_acq_rel,
+                                                  memory_order_relaxed));
+    if (!newest)
+        lane_notify(lane);
+    lane_leave(lane);
+}
+
+static void executor_run_message(struct task *t)
+{
+    struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
+
+    executor_work(m->lane->conf, m->data, m->len);
+    lane_put(m);
+}
+
+/* On a thread of the executor, or on the loop in serial_destroy(). */
+static void executor_drop_message(struct task *t)
+{
+    struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
+
+    m->dropped = true;
+    lane_put(m);
+}
+
+static const struct task_type executor_message_type = {
+    .name = "executor handler", .run = executor_run_message, .drop = executor_drop_message};
+
+/* ---- on the loop: to the executor ---- */
+
+/* As far as the serial takes them. */
+static void executor_submit_refused(struct executor_handler *x)
+{
+    while (x->refused) {
+        struct executor_message *m = x->refused, *next = m->next;
+        int rc;
+
+        lane_join(x->lane);
+        rc = serial_submit(x->serial, &m->task); /* from here on it may be done, and gone */
+        if (rc < 0) {
+            lane_leave(x->lane);
+            if (rc == -ESHUTDOWN)
+                x->host->ops->abort(x->host, SESSION_DRAIN);
+            return;
+        }
+        x->refused = next;
+    }
+    x->refused_end = &x->refused;
+}
+
+static void executor_on_room(void *cookie)
+{
+    struct executor_handler *x = cookie;
+
+    executor_submit_refused(x);
+    if (!x->refused && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
+        channel_release(x->handler.channel);
+}
+
+static void executor_run_notice(struct task *t);
+static void executor_drop_notice(struct task *t);
+
+static const struct task_type executor_notice_type = {
+    .name = "executor handler", .run = executor_run_notice, .drop = executor_drop_notice};
+
+static int executor_open(struct executor_handler *x)
+{
+    struct serial_conf conf = {.executor = x->step->executor,
+                               .loop = channel_net(x->handler.channel)->loop,
+                               .max_pending_tasks = EXECUTOR_MESSAGES,
+                               .room = executor_on_room,
+                               .cookie = x};
+    struct executor_lane *lane = calloc(1, sizeof(*lane));
+    int rc;
+
+    if (!lane)
+        return -ENOMEM;
+    rc = serial_create(&x->serial, &conf);
+    if (rc < 0) {
+        free(lane);
+        return rc;
+    }
+    lane->loop = conf.loop;
+    lane->handler = x;
+    lane->conf = &x->step->conf->executor;
+    lane->notice.type = &executor_notice_type;
+    atomic_init(&lane->users, 1);
+    x->lane = lane;
+    return 0;
+}
+
+static int executor_accept(struct executor_handler *x, const uint8_t *data, size_t len)
+{
+    struct executor_message *m = malloc(sizeof(*m) + len);
+
+    if (!m)
+        return -ENOMEM;
+    *m =
+        (struct executor_message){.task.type = &executor_message_type, .lane = x->lane, .len = len};
+    memcpy(m->data, data, len);
+    if (x->bytes == 0)
+        channel_keep(x->handler.channel);
+    x->bytes += executor_message_bytes(m);
+    *x->refused_end = m;
+    x->refused_end = &m->next;
+    return 0;
+}
+
+static void executor_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct executor_handler *x = executor_of(h);
+    bool others_wait = x->refused;
+
+    if ((!x->lane && executor_open(x) < 0) || executor_accept(x, data, len) < 0) {
+        x->host->ops->abort(x->host, SESSION_ERROR);
+        return;
+    }
+    if (!others_wait)
+        executor_submit_refused(x);
+    if (x->refused || x->bytes > EXECUTOR_HANDLER_BYTES)
+        channel_hold(h->channel);
+}
+
+static void executor_eof(struct handler *h)
+{
+    struct executor_handler *x = executor_of(h);
+
+    x->eof = x->bytes > 0;
+    if (!x->eof)
+        handler_eof(h->next);
+}
+
+/* ---- on the loop: back again ---- */
+
+static struct executor_message *lane_take_done(struct executor_lane *lane)
+{
+    struct executor_message *m = atomic_exchange_explicit(&lane->done, NULL, memory_order_acq_rel);
+    struct executor_message *oldest = NULL;
+
+    while (m) {
+        struct executor_message *next = m->next;
+
+        m->next = oldest;
+        oldest = m;
+        m = next;
+    }
+    return oldest;
+}
+
+static void executor_pass_on(struct executor_handler *x, struct executor_message *m)
+{
+    x->bytes -= executor_message_bytes(m);
+    if (channel_discards(x->handler.channel))
+        return;
+    if (m->dropped)
+        x->host->ops->abort(x->host, SESSION_DRAIN);
+    else
+        handler_read(x->handler.next, m->data, m->len);
+}
+
+static void executor_passed_on(struct executor_handler *x)
+{
+    struct channel *ch = x->handler.channel;
+
+    if (x->bytes == 0 && x->eof && !channel_discards(ch)) {
+        x->eof = false;
+        handler_eof(x->handler.next);
+    }
+    if (x->bytes == 0)
+        channel_let_go(ch);
+    if (!x->refused && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
+        channel_release(ch);
+}
+
+static void executor_run_notice(struct task *t)
+{
+    struct executor_lane *lane = CONTAINER_OF(t, struct executor_lane, notice);
+    struct executor_handler *x = lane->handler;
+    struct executor_message *m = lane_take_done(lane);
+
+    while (m) {
+        struct executor_message *next = m->next;
+
+        if (x)
+            executor_pass_on(x, m);
+        free(m);
+        m = next;
+    }
+    if (x)
+        executor_passed_on(x);
+    lane_leave(lane);
+}
+
+/* The loop has ended, and the session before it. */
+static void executor_drop_notice(struct task *t)
+{
+    lane_leave(CONTAINER_OF(t, struct executor_lane, notice));
+}
+
+/* ---- the end ---- */
+
+static void executor_closed(struct handler *h, int error)
+{
+    struct executor_handler *x = executor_of(h);
+
+    if (x->lane) {
+        x->lane->handler = NULL;
+        serial_destroy(x->serial);
+        lane_leave(x->lane);
+        executor_free_all(x->refused);
+    }
+    handler_closed(h->next, error);
+}
+
+static const struct handler_ops executor_ops = {
+    .name = "executor", .read = executor_read, .eof = executor_eof, .closed = executor_closed};
+
+/* ---- the kind ---- */
+
+static void executor_add(void *state, struct channel *ch, struct handler_host *host,
+                         const struct handler_step *step)
+{
+    struct executor_handler *x = state;
+
+    MUST(step->executor);
+    x->host = host;
+    x->step = step;
+    x->refused_end = &x->refused;
+    pipeline_add(&ch->pipeline, &x->handler, &executor_ops);
+}
+
+const struct handler_type executor_handler_type = {
+    .name = "executor", .state_bytes = sizeof(struct executor_handler), .add = executor_add};

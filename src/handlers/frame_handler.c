@@ -1,0 +1,151 @@
+/* handlers/frame_handler: see frame_handler.h. */
+#include "handlers/frame_handler.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "handlers/pipeline_conf.h"
+#include "net/address.h"
+#include "net/channel.h"
+
+/* A listener's lines about bad frames. */
+#define FRAME_LOG_INTERVAL_NS (1 * NS_PER_S)
+
+enum frame_fault { FRAME_TOO_LONG, FRAME_CORRUPT, FRAME_CUT_OFF, FRAME_FAULTS };
+
+struct frame_shared {
+    atomic_ullong faults[FRAME_FAULTS];
+    struct log_limit log_limit;
+};
+
+struct frame_handler {
+    struct handler handler;
+    struct handler_host *host;
+    const struct frame_handler_conf *conf;
+    struct frame_shared *shared;
+    struct frame_decoder decoder;
+};
+
+static struct frame_handler *frame_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct frame_handler, handler);
+}
+
+/* ---- bad frames ---- */
+
+static void frame_log_fault(struct frame_handler *f, const char *what)
+{
+    const struct handler_host *host = f->host;
+    char peer[ADDRESS_TEXT_BYTES];
+    unsigned suppressed;
+
+    if (log_allowed(&f->shared->log_limit, FRAME_LOG_INTERVAL_NS, &suppressed))
+        log_warning("listen %s: %s: %s; %s (%u more such lines held back)", host->listener,
+                    address_format(peer, sizeof(peer), host->peer), what,
+                    f->conf->on_error == FRAME_HANDLER_SKIP ? "it is skipped"
+                                                            : "the connection is reset",
+                    suppressed);
+}
+
+static void frame_fault(struct frame_handler *f, enum frame_fault fault, const char *what)
+{
+    atomic_fetch_add_explicit(&f->shared->faults[fault], 1, memory_order_relaxed);
+    frame_log_fault(f, what);
+    if (f->conf->on_error == FRAME_HANDLER_CLOSE)
+        f->host->ops->reset(f->host, fault == FRAME_TOO_LONG ? SESSION_LIMIT : SESSION_ERROR);
+}
+
+static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
+{
+    switch (result) {
+    case FRAME_DECODER_LONG:
+        frame_fault(f, FRAME_TOO_LONG, "a frame is longer than frame_max_length");
+        break;
+    case FRAME_DECODER_NEGATIVE:
+        frame_fault(f, FRAME_CORRUPT, "the length of a frame is negative");
+        break;
+    case FRAME_DECODER_SHORT:
+        frame_fault(f, FRAME_CORRUPT, "a frame is shorter than its header");
+        break;
+    case FRAME_DECODER_BARE:
+        frame_fault(f, FRAME_CORRUPT, "a frame is shorter than frame_strip");
+        break;
+    case FRAME_DECODER_MORE:
+    case FRAME_DECODER_FRAME:
+    case FRAME_DECODER_NO_MEMORY: f->host->ops->abort(f->host, SESSION_ERROR); break;
+    }
+}
+
+/* ---- the channel's events ---- */
+
+static void frame_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct frame_handler *f = frame_of(h);
+    struct frame_decoder_bytes in = {data, len}, frame;
+
+    /* A frame may end the session, as may whoever it is passed to. */
+    while (!channel_discards(h->channel)) {
+        enum frame_decoder_result result =
+            frame_decoder_next(&f->decoder, &f->conf->decoder, &in, &frame);
+
+        if (result == FRAME_DECODER_MORE)
+            return;
+        if (result != FRAME_DECODER_FRAME)
+            frame_bad(f, result);
+        else if (frame.len > 0)
+            handler_read(h->next, frame.data, frame.len);
+    }
+}
+
+static void frame_eof(struct handler *h)
+{
+    struct frame_handler *f = frame_of(h);
+
+    if (!frame_decoder_is_between(&f->decoder)) {
+        frame_decoder_clear(&f->decoder);
+        frame_fault(f, FRAME_CUT_OFF, "the client has ended within a frame");
+    }
+    if (!channel_discards(h->channel))
+        handler_eof(h->next);
+}
+
+static void frame_closed(struct handler *h, int error)
+{
+    frame_decoder_clear(&frame_of(h)->decoder);
+    handler_closed(h->next, error);
+}
+
+static const struct handler_ops frame_ops = {
+    .name = "frame", .read = frame_read, .eof = frame_eof, .closed = frame_closed};
+
+/* ---- the kind ---- */
+
+static void frame_add(void *state, struct channel *ch, struct handler_host *host,
+                      const struct handler_step *step)
+{
+    struct frame_handler *f = state;
+
+    f->host = host;
+    f->conf = &step->conf->frame;
+    f->shared = step->shared;
+    pipeline_add(&ch->pipeline, &f->handler, &frame_ops);
+}
+
+static void frame_log_stats(const void *shared, const char *listener)
+{
+    const struct frame_shared *s = shared;
+    unsigned long long n[FRAME_FAULTS];
+
+    for (unsigned i = 0; i < FRAME_FAULTS; i++)
+        n[i] = atomic_load_explicit(&s->faults[i], memory_order_relaxed);
+    log_notice("stats frame %s too_long=%llu corrupt=%llu cut_off=%llu", listener,
+               n[FRAME_TOO_LONG], n[FRAME_CORRUPT], n[FRAME_CUT_OFF]);
+}
+
+const struct handler_type frame_handler_type = {.name = "frame",
+                                                .state_bytes = sizeof(struct frame_handler),
+                                                .shared_bytes = sizeof(struct frame_shared),
+                                                .add = frame_add,
+                                                .log_stats = frame_log_stats};

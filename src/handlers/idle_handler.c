@@ -1,0 +1,245 @@
+/* handlers/idle_handler: see idle_handler.h. */
+#include "handlers/idle_handler.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop.h"
+#include "handlers/pipeline_conf.h"
+#include "net/address.h"
+#include "net/channel.h"
+
+/* A listener's lines about idle clients. */
+#define IDLE_LOG_INTERVAL_NS (1 * NS_PER_S)
+
+/* How often bytes that wait to be sent are looked at within a timeout; see note: looks. */
+#define IDLE_LOOKS 4
+
+/*
+ * note: looks. Reads and writes leave a time stamp here. Bytes that the kernel did not take at once go later, which nobody
+ * is told of; so while some wait, the timer looks at the channel's count, and bytes that went since the last look count
+ * as if they went now. A client that takes bytes slowly may be found idle late by the time between two looks. It is
+ * never found so early.
+ */
+struct idle_shared {
+    struct log_limit log_limit;
+};
+
+/* What may be too long ago. */
+enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };
+
+struct idle_handler {
+    struct handler handler;
+    struct handler_host *host;
+    const struct idle_handler_conf *conf;
+    struct idle_shared *shared;
+    struct timed timer;
+    int64_t read_at_ns;
+    int64_t write_at_ns;
+    int64_t found_at_ns[IDLE_KINDS]; /* when it was idle last: from then on it begins anew */
+    uint64_t bytes_out;              /* of the channel, as far as write_at_ns knows */
+    bool read_ended;
+};
+
+static struct idle_handler *idle_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct idle_handler, handler);
+}
+
+static struct loop *idle_loop(const struct idle_handler *idle)
+{
+    return channel_net(idle->handler.channel)->loop;
+}
+
+static int64_t idle_later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* ---- when ---- */
+
+static int64_t idle_limit_ns(const struct idle_handler *idle, enum idle_kind kind)
+{
+    switch (kind) {
+    case IDLE_READ: return idle->read_ended ? 0 : idle->conf->read_ns;
+    case IDLE_WRITE: return idle->conf->write_ns;
+    case IDLE_ALL: return idle->conf->all_ns;
+    case IDLE_KINDS: break;
+    }
+    MUST(!"a kind");
+    return 0;
+}
+
+static int64_t idle_active_at_ns(const struct idle_handler *idle, enum idle_kind kind)
+{
+    switch (kind) {
+    case IDLE_READ: return idle->read_at_ns;
+    case IDLE_WRITE: return idle->write_at_ns;
+    default: return idle_later(idle->read_at_ns, idle->write_at_ns);
+    }
+}
+
+static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind kind)
+{
+    int64_t from_ns = idle_later(idle_active_at_ns(idle, kind), idle->found_at_ns[kind]);
+    int64_t limit_ns = idle_limit_ns(idle, kind);
+
+    return limit_ns > 0 ? clock_add_ns(from_ns, limit_ns) : CLOCK_NEVER;
+}
+
+/* When the timer is to look: when something may be due, or to see whether bytes go that wait. */
+static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
+{
+    bool waits = channel_pending_bytes(idle->handler.channel) > 0;
+    int64_t at_ns = CLOCK_NEVER;
+
+    for (unsigned kind = 0; kind < IDLE_KINDS; kind++) {
+        int64_t due_ns = idle_due_at_ns(idle, kind);
+        int64_t look_ns = now_ns + idle_limit_ns(idle, kind) / IDLE_LOOKS;
+
+        if (kind != IDLE_READ && waits && look_ns < due_ns)
+            due_ns = look_ns;
+        if (due_ns < at_ns)
+            at_ns = due_ns;
+    }
+    return at_ns;
+}
+
+static void idle_arm(struct idle_handler *idle)
+{
+    int64_t now_ns = clock_now_ns();
+    int64_t at_ns = idle_look_at_ns(idle, now_ns);
+
+    if (at_ns != CLOCK_NEVER)
+        loop_schedule(idle_loop(idle), &idle->timer, at_ns - now_ns);
+}
+
+/* ---- the timer ---- */
+
+static void idle_look(struct idle_handler *idle, int64_t now_ns)
+{
+    const struct channel *ch = idle->handler.channel;
+
+    if (ch->bytes_out != idle->bytes_out)
+        idle->write_at_ns = now_ns;
+    idle->bytes_out = ch->bytes_out;
+    if (!channel_reading(ch))
+        idle->read_at_ns = now_ns;
+}
+
+static void idle_log(struct idle_handler *idle, enum idle_kind kind)
+{
+    static const char *const what[] = {"read", "written", "read or written"};
+    char peer[ADDRESS_TEXT_BYTES];
+    unsigned suppressed;
+
+    if (log_allowed(&idle->shared->log_limit, IDLE_LOG_INTERVAL_NS, &suppressed))
+        log_info("listen %s: %s is idle: nothing was %s for %" PRId64
+                 " ms (%u more such lines held back)",
+                 idle->host->listener, address_format(peer, sizeof(peer), idle->host->peer),
+                 what[kind], idle_limit_ns(idle, kind) / NS_PER_MS, suppressed);
+}
+
+static void idle_judge(struct idle_handler *idle, int64_t now_ns)
+{
+    for (unsigned kind = 0; kind < IDLE_KINDS; kind++) {
+        if (idle_due_at_ns(idle, kind) > now_ns)
+            continue;
+        idle->found_at_ns[kind] = now_ns;
+        if (idle->conf->action == IDLE_HANDLER_LOG) {
+            idle_log(idle, kind);
+            continue;
+        }
+        idle->host->ops->end(idle->host, SESSION_IDLE);
+        return;
+    }
+}
+
+static void idle_run_timer(struct task *t)
+{
+    struct idle_handler *idle =
+        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct idle_handler, timer);
+    int64_t now_ns = clock_now_ns();
+
+    idle_look(idle, now_ns);
+    idle_judge(idle, now_ns);
+    if (!channel_discards(idle->handler.channel)) /* how long the end takes is minded elsewhere */
+        idle_arm(idle);
+}
+
+static void idle_drop_timer(struct task *t)
+{
+    (void)t; /* the loop ends, and the session with it */
+}
+
+static const struct task_type idle_timer_type = {
+    .name = "idle handler", .run = idle_run_timer, .drop = idle_drop_timer};
+
+/* ---- the channel's events ---- */
+
+static void idle_active(struct handler *h)
+{
+    struct idle_handler *idle = idle_of(h);
+
+    idle->read_at_ns = idle->write_at_ns = clock_now_ns();
+    idle_arm(idle);
+    handler_active(h->next);
+}
+
+static void idle_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct idle_handler *idle = idle_of(h);
+
+    idle->read_at_ns = loop_now_ns(idle_loop(idle));
+    handler_read(h->next, data, len);
+}
+
+static void idle_eof(struct handler *h)
+{
+    idle_of(h)->read_ended = true;
+    handler_eof(h->next);
+}
+
+static int idle_write(struct handler *h, const void *data, size_t len)
+{
+    struct idle_handler *idle = idle_of(h);
+    int rc = handler_write(h, data, len);
+
+    if (h->channel->bytes_out != idle->bytes_out)
+        idle->write_at_ns = loop_now_ns(idle_loop(idle));
+    idle->bytes_out = h->channel->bytes_out;
+    return rc;
+}
+
+static void idle_closed(struct handler *h, int error)
+{
+    loop_cancel(idle_loop(idle_of(h)), &idle_of(h)->timer);
+    handler_closed(h->next, error);
+}
+
+static const struct handler_ops idle_ops = {.name = "idle",
+                                            .active = idle_active,
+                                            .read = idle_read,
+                                            .eof = idle_eof,
+                                            .closed = idle_closed,
+                                            .write = idle_write};
+
+/* ---- the kind ---- */
+
+static void idle_add(void *state, struct channel *ch, struct handler_host *host,
+                     const struct handler_step *step)
+{
+    struct idle_handler *idle = state;
+
+    idle->host = host;
+    idle->conf = &step->conf->idle;
+    idle->shared = step->shared;
+    timed_init(&idle->timer, &idle_timer_type);
+    pipeline_add(&ch->pipeline, &idle->handler, &idle_ops);
+}
+
+const struct handler_type idle_handler_type = {.name = "idle",
+                                               .state_bytes = sizeof(struct idle_handler),
+                                               .shared_bytes = sizeof(struct idle_shared),
+                                               .add = idle_add};
