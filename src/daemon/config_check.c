@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "daemon/config.h"
+#include "daemon/config_pipeline.h"
 #include "daemon/quote.h"
 #include "daemon/report.h"
 #include "daemon/suggest.h"
@@ -350,6 +351,7 @@ int config_check_all(const struct config *config, struct report *report)
             check_limits(&c, section);
             check_access_log(&c, section);
             check_addresses(&c, i);
+            config_pipeline_check(section, report);
         }
         if (section->kind == OPTION_UPSTREAM) {
             check_checks(&c, section);

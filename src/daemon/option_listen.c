@@ -45,13 +45,39 @@ static const struct option_word overs[] = {
     {NULL, 0},
 };
 
+static const struct option_word frame_widths[] = {
+    {"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"8", 8}, {NULL, 0},
+};
+
+static const struct option_word frame_orders[] = {
+    {"big", FRAME_DECODER_BIG},
+    {"little", FRAME_DECODER_LITTLE},
+    {NULL, 0},
+};
+
+static const struct option_word frame_errors[] = {
+    {"close", FRAME_HANDLER_CLOSE},
+    {"skip", FRAME_HANDLER_SKIP},
+    {NULL, 0},
+};
+
+static const struct option_word idle_actions[] = {
+    {"close", IDLE_HANDLER_CLOSE},
+    {"log", IDLE_HANDLER_LOG},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum frame_decoder_order) == sizeof(unsigned), "enum frame_decoder_order");
+_Static_assert(sizeof(enum frame_handler_on_error) == sizeof(unsigned), "frame_handler_on_error");
+_Static_assert(sizeof(enum idle_handler_action) == sizeof(unsigned), "enum idle_handler_action");
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 _Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
 
 #define LISTEN(field) offsetof(struct listener_conf, field)
+#define FRAME(field)  LISTEN(pipeline.frame.field)
 
 /* clang-format off */
 static const struct option listen_rows[] = {
@@ -66,8 +92,48 @@ static const struct option listen_rows[] = {
      "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
      LISTEN(upstream), 0, 0, NULL},
     {OPTION_LISTEN, "pipeline", &option_pipeline, OPTION_EMPTY, "",
-     "log", "handlers that see the bytes first, with commas between; empty: none",
+     "log, frame, idle and executor, each at most once, in any order",
+     "handlers that see the bytes first, with commas between; empty: none",
      LISTEN(pipeline), 0, 0, NULL},
+    {OPTION_LISTEN, "frame_max_length", &option_kind_size, 0, "64k",
+     "1 to 64m", "longest frame, from its first byte to its last",
+     FRAME(decoder.max_length), 1, 64 << 20, NULL},
+    {OPTION_LISTEN, "frame_length_offset", &option_kind_number, 0, "0",
+     "0 to 65535", "bytes of a frame before its length field",
+     FRAME(decoder.length_offset), 0, 65535, NULL},
+    {OPTION_LISTEN, "frame_length_width", &option_kind_word, 0, "4",
+     "1, 2, 3, 4 or 8", "bytes that the length field has",
+     FRAME(decoder.length_width), 0, 0, frame_widths},
+    {OPTION_LISTEN, "frame_length_adjustment", &option_pipeline_adjustment, 0, "0",
+     "-64m to 64m", "what is added to the length field to have the bytes that follow it",
+     FRAME(decoder.length_adjustment), -(64 << 20), 64 << 20, NULL},
+    {OPTION_LISTEN, "frame_strip", &option_kind_size, 0, "0",
+     "0 to 64m", "bytes at the beginning of each frame that are not passed on",
+     FRAME(decoder.strip), 0, 64 << 20, NULL},
+    {OPTION_LISTEN, "frame_byte_order", &option_kind_word, 0, "big",
+     "big or little", "which byte of the length field comes first",
+     FRAME(decoder.byte_order), 0, 0, frame_orders},
+    {OPTION_LISTEN, "frame_fail_fast", &option_kind_bool, 0, "yes",
+     "yes or no", "act on a bad frame when its header has come, not when all of it has",
+     FRAME(decoder.fail_fast), 0, 0, NULL},
+    {OPTION_LISTEN, "frame_on_error", &option_kind_word, 0, "close",
+     "close or skip", "what a bad frame leads to",
+     FRAME(on_error), 0, 0, frame_errors},
+    {OPTION_LISTEN, "idle_read", &option_kind_duration, 0, "0",
+     "0 to 365d", "a client is idle when the handler idle saw nothing come for so long; 0: never",
+     LISTEN(pipeline.idle.read_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "idle_write", &option_kind_duration, 0, "0",
+     "0 to 365d", "a client is idle when nothing went to it for so long; 0: never",
+     LISTEN(pipeline.idle.write_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "idle_all", &option_kind_duration, 0, "0",
+     "0 to 365d", "a client is idle when nothing came or went for so long; 0: never",
+     LISTEN(pipeline.idle.all_ns), 0, 365 * DAY_NS, NULL},
+    {OPTION_LISTEN, "idle_action", &option_kind_word, 0, "close",
+     "close or log", "what is done when the handler idle finds a client idle",
+     LISTEN(pipeline.idle.action), 0, 0, idle_actions},
+    {OPTION_LISTEN, "executor_delay", &option_kind_duration, 0, "0",
+     "0 to 1s", "how long the handler executor keeps each read, to try how slow work does",
+     LISTEN(pipeline.executor.delay_ns), 0, NS_PER_S, NULL},
     {OPTION_LISTEN, "backlog", &option_kind_number, 0, "4096",
      "1 to 65535", "connections that may wait to be accepted; the kernel caps it at somaxconn",
      LISTEN(backlog), 1, 65535, NULL},

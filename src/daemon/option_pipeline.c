@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/parse.h"
 #include "daemon/option_kind.h"
 #include "daemon/quote.h"
 #include "daemon/suggest.h"
@@ -60,4 +61,21 @@ static int set_pipeline(const struct option *o, struct option_value *v)
     return 0;
 }
 
+static int set_adjustment(const struct option *o, struct option_value *v)
+{
+    bool negative = v->text[0] == '-';
+    uint64_t bytes;
+    int64_t value;
+    int rc = parse_size(&bytes, v->text + (negative || v->text[0] == '+'), INT64_MAX);
+
+    if (rc == -EINVAL)
+        return option_refuse(v, "%s is not a size", QUOTE(v->text));
+    value = negative ? -(int64_t)bytes : (int64_t)bytes;
+    if (rc == -ERANGE || value < o->min || value > o->max)
+        return option_refuse(v, "%s is out of range", QUOTE(v->text));
+    memcpy((char *)v->conf + o->offset, &value, sizeof(value));
+    return 0;
+}
+
 const struct option_kind option_pipeline = {set_pipeline, ""};
+const struct option_kind option_pipeline_adjustment = {set_adjustment, ", in b, k, m or g"};

@@ -55,6 +55,7 @@ struct executor_handler {
     struct executor_message **refused_end;
     size_t bytes; /* of all messages, refused or under way */
     bool eof;     /* has come, and is to follow them */
+    int failed;   /* likewise, with this error; 0: has not */
 };
 
 static struct executor_handler *executor_of(struct handler *h)
@@ -252,6 +253,15 @@ static void executor_eof(struct handler *h)
         handler_eof(h->next);
 }
 
+static void executor_failed(struct handler *h, int error)
+{
+    struct executor_handler *x = executor_of(h);
+
+    x->failed = x->bytes > 0 ? error : 0;
+    if (x->failed == 0)
+        handler_failed(h->next, error);
+}
+
 /* ---- on the loop: back again ---- */
 
 static struct executor_message *lane_take_done(struct executor_lane *lane)
@@ -280,16 +290,30 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
         handler_read(x->handler.next, m->data, m->len);
 }
 
+/* What waited behind the last message. */
+static void executor_follow(struct executor_handler *x)
+{
+    bool eof = x->eof;
+    int failed = x->failed;
+
+    x->eof = false;
+    x->failed = 0;
+    if (channel_discards(x->handler.channel))
+        return;
+    if (failed < 0)
+        handler_failed(x->handler.next, failed);
+    else if (eof)
+        handler_eof(x->handler.next);
+}
+
 static void executor_passed_on(struct executor_handler *x)
 {
     struct channel *ch = x->handler.channel;
 
-    if (x->bytes == 0 && x->eof && !channel_discards(ch)) {
-        x->eof = false;
-        handler_eof(x->handler.next);
-    }
-    if (x->bytes == 0)
+    if (x->bytes == 0) {
+        executor_follow(x);
         channel_let_go(ch);
+    }
     if (!x->refused && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
         channel_release(ch);
 }
@@ -334,8 +358,11 @@ static void executor_closed(struct handler *h, int error)
     handler_closed(h->next, error);
 }
 
-static const struct handler_ops executor_ops = {
-    .name = "executor", .read = executor_read, .eof = executor_eof, .closed = executor_closed};
+static const struct handler_ops executor_ops = {.name = "executor",
+                                                .read = executor_read,
+                                                .eof = executor_eof,
+                                                .failed = executor_failed,
+                                                .closed = executor_closed};
 
 /* ---- the kind ---- */
 

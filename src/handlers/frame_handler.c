@@ -1,8 +1,9 @@
 /* handlers/frame_handler: see frame_handler.h. */
 #include "handlers/frame_handler.h"
 
-#include <inttypes.h>
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -26,6 +27,7 @@ struct frame_handler {
     const struct frame_handler_conf *conf;
     struct frame_shared *shared;
     struct frame_decoder decoder;
+    bool failed; /* what still comes is thrown away */
 };
 
 static struct frame_handler *frame_of(struct handler *h)
@@ -53,8 +55,10 @@ static void frame_fault(struct frame_handler *f, enum frame_fault fault, const c
 {
     atomic_fetch_add_explicit(&f->shared->faults[fault], 1, memory_order_relaxed);
     frame_log_fault(f, what);
-    if (f->conf->on_error == FRAME_HANDLER_CLOSE)
-        f->host->ops->reset(f->host, fault == FRAME_TOO_LONG ? SESSION_LIMIT : SESSION_ERROR);
+    if (f->conf->on_error == FRAME_HANDLER_SKIP)
+        return;
+    f->failed = true;
+    handler_failed(f->handler.next, fault == FRAME_TOO_LONG ? -EMSGSIZE : -EPROTO);
 }
 
 static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
@@ -85,8 +89,8 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
     struct frame_handler *f = frame_of(h);
     struct frame_decoder_bytes in = {data, len}, frame;
 
-    /* A frame may end the session, as may whoever it is passed to. */
-    while (!channel_discards(h->channel)) {
+    /* Whoever a frame is passed to may end the session. */
+    while (!f->failed && !channel_discards(h->channel)) {
         enum frame_decoder_result result =
             frame_decoder_next(&f->decoder, &f->conf->decoder, &in, &frame);
 
@@ -103,11 +107,10 @@ static void frame_eof(struct handler *h)
 {
     struct frame_handler *f = frame_of(h);
 
-    if (!frame_decoder_is_between(&f->decoder)) {
-        frame_decoder_clear(&f->decoder);
+    if (!f->failed && !frame_decoder_is_between(&f->decoder))
         frame_fault(f, FRAME_CUT_OFF, "the client has ended within a frame");
-    }
-    if (!channel_discards(h->channel))
+    frame_decoder_clear(&f->decoder);
+    if (!f->failed)
         handler_eof(h->next);
 }
 

@@ -71,6 +71,12 @@ static void log_eof(struct handler *h)
     handler_eof(h->next);
 }
 
+static void log_failed(struct handler *h, int error)
+{
+    log_event(h, "failed: ", strerror(-error));
+    handler_failed(h->next, error);
+}
+
 static void log_writable(struct handler *h)
 {
     log_event(h, "writable", "");
@@ -105,6 +111,7 @@ static const struct handler_ops log_handler_ops = {.name = "log",
                                                    .active = log_active,
                                                    .read = log_read,
                                                    .eof = log_eof,
+                                                   .failed = log_failed,
                                                    .writable = log_writable,
                                                    .broken = log_broken,
                                                    .closed = log_closed,

@@ -24,6 +24,18 @@ void handler_eof(struct handler *h)
     h->ops->eof(h);
 }
 
+void handler_failed(struct handler *h, int error)
+{
+    struct channel *ch = h->channel;
+
+    while (h && !h->ops->failed)
+        h = h->next;
+    if (h)
+        h->ops->failed(h, error);
+    else
+        channel_abort(ch, error);
+}
+
 void handler_writable(struct handler *h)
 {
     while (!h->ops->writable)

@@ -2,7 +2,7 @@
  * net/handler: one step of a channel's pipeline, and how events pass from step to step.
  *
  * A handler is embedded in whoever has its state. An operation that is NULL is passed over. The tail ends every
- * inbound event, so it must have all the inbound operations.
+ * inbound event, so it must have all the inbound operations but `failed`.
  */
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
@@ -24,6 +24,11 @@ struct handler_ops {
     void (*read)(struct handler *h, const uint8_t *data, size_t len);
     /* The peer sends no more. Called once. */
     void (*eof)(struct handler *h);
+    /*
+     * A handler before cannot go on with what came: ${error} is -EMSGSIZE (too much) or -EPROTO (not as it has to be).
+     * Nothing more will be read. Without anyone who takes it the channel is aborted. Called once.
+     */
+    void (*failed)(struct handler *h, int error);
     /* What was waiting to be sent fell below the low water mark after it had risen above the high one. */
     void (*writable)(struct handler *h);
     /* The peer takes no more bytes (${error} says why); what it sent before is still read. Called once. */
@@ -44,8 +49,8 @@ struct handler {
 };
 
 /*
- * handler_active(h) / handler_read(h, data, len) / handler_eof(h) / handler_writable(h) / handler_broken(h, error) /
- * handler_closed(h, error):
+ * handler_active(h) / handler_read(h, data, len) / handler_eof(h) / handler_failed(h, error) / handler_writable(h) /
+ * handler_broken(h, error) / handler_closed(h, error):
  * Give an inbound event to the first handler at or behind ${h} that takes it. A handler passes an event on
  * with ${h}->next.
  *
@@ -55,6 +60,7 @@ struct handler {
 void handler_active(struct handler *h);
 void handler_read(struct handler *h, const uint8_t *data, size_t len);
 void handler_eof(struct handler *h);
+void handler_failed(struct handler *h, int error);
 void handler_writable(struct handler *h);
 void handler_broken(struct handler *h, int error);
 void handler_closed(struct handler *h, int error);

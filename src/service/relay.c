@@ -1,6 +1,8 @@
 /* service/relay: see relay.h. Everything here runs on the loop of the session. */
 #include "service/relay.h"
 
+#include <errno.h>
+
 static struct relay *relay_of(struct handler *h)
 {
     return CONTAINER_OF(h, struct relay, handler);
@@ -29,6 +31,11 @@ static void relay_eof(struct handler *h)
     session_leg_half_closed(r->session, h->channel);
 }
 
+static void relay_failed(struct handler *h, int error)
+{
+    session_reset(relay_of(h)->session, error == -EMSGSIZE ? SESSION_LIMIT : SESSION_ERROR);
+}
+
 /*
  * Our channel takes bytes again: whoever writes to it may read on. Since relays come in pairs that cross (echo's with
  * itself) that is the channel we write to.
@@ -52,6 +59,7 @@ static const struct handler_ops relay_ops = {.name = "relay",
                                              .active = relay_active,
                                              .read = relay_read,
                                              .eof = relay_eof,
+                                             .failed = relay_failed,
                                              .writable = relay_writable,
                                              .broken = relay_broken,
                                              .closed = relay_closed};

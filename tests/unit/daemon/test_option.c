@@ -301,6 +301,32 @@ START_TEST(a_pipeline_is_a_list_of_handlers)
 }
 END_TEST
 
+START_TEST(a_pipeline_keeps_its_order)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "executor ,frame,\tlog, idle"), 0);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 4);
+    ck_assert_str_eq(conf.listener.pipeline.list[0]->name, "executor");
+    ck_assert_str_eq(conf.listener.pipeline.list[1]->name, "frame");
+    ck_assert_str_eq(conf.listener.pipeline.list[3]->name, "idle");
+}
+END_TEST
+
+START_TEST(an_adjustment_may_be_below_zero)
+{
+    const int64_t *bytes = &conf.listener.pipeline.frame.decoder.length_adjustment;
+
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-4"), 0);
+    ck_assert_int_eq(*bytes, -4);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "+2k"), 0);
+    ck_assert_int_eq(*bytes, 2048);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-64m"), 0);
+    ck_assert_int_eq(*bytes, -(64 << 20));
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-67108865"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "- 4"), -EINVAL);
+}
+END_TEST
+
 START_TEST(a_server_has_an_address_and_perhaps_words)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7"), 0);
@@ -397,6 +423,8 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_list_of_addresses_has_commas_and_any_blanks);
     tcase_add_test(tc, a_listener_has_at_most_64_addresses);
     tcase_add_test(tc, a_pipeline_is_a_list_of_handlers);
+    tcase_add_test(tc, a_pipeline_keeps_its_order);
+    tcase_add_test(tc, an_adjustment_may_be_below_zero);
     tcase_add_test(tc, a_server_has_an_address_and_perhaps_words);
     tcase_add_test(tc, a_host_name_of_a_server_is_taken_without_asking_for_it);
     tcase_add_loop_test(tc, a_bad_server_is_refused_and_not_added, 0, ARRAY_LEN(bad_servers));

@@ -1,0 +1,120 @@
+/* daemon/config_pipeline: see config_pipeline.h. */
+#include "daemon/config_pipeline.h"
+
+#include <string.h>
+
+#include "daemon/config_memory.h"
+#include "daemon/report.h"
+#include "handlers/handler_type.h"
+#include "server/listener.h"
+
+/* The line of ${key} if the section has it and nothing was wrong with it so far. */
+static const struct ini_entry *sound(const struct config_section *section, const char *key)
+{
+    const struct ini_entry *entry = section->source ? ini_find(section->source, key) : NULL;
+
+    return entry != NULL && !entry->refused ? entry : NULL;
+}
+
+static bool has_handler(const struct pipeline_conf *conf, const char *name)
+{
+    for (unsigned i = 0; i < conf->n; i++) {
+        if (strcmp(conf->list[i]->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const struct {
+    const char *key;
+    const char *handler; /* that it is for */
+} handler_options[] = {
+    {"frame_max_length", "frame"},
+    {"frame_length_offset", "frame"},
+    {"frame_length_width", "frame"},
+    {"frame_length_adjustment", "frame"},
+    {"frame_strip", "frame"},
+    {"frame_byte_order", "frame"},
+    {"frame_fail_fast", "frame"},
+    {"frame_on_error", "frame"},
+    {"idle_read", "idle"},
+    {"idle_write", "idle"},
+    {"idle_all", "idle"},
+    {"idle_action", "idle"},
+    {"executor_delay", "executor"},
+};
+
+/* What is set for handlers that are not there. */
+static void check_owners(const struct config_section *section, const struct pipeline_conf *conf,
+                         struct report *report)
+{
+    const struct ini_entry *pipeline =
+        section->source ? ini_find(section->source, "pipeline") : NULL;
+
+    if (pipeline != NULL && pipeline->refused)
+        return; /* who knows what it was to have */
+    for (size_t i = 0; i < ARRAY_LEN(handler_options); i++) {
+        const struct ini_entry *entry = sound(section, handler_options[i].key);
+        const struct option *o = option_find(section->kind, handler_options[i].key);
+
+        /* The default may be there: a dump has every option. */
+        if (entry != NULL && strcmp(entry->value, o->fallback) != 0 &&
+            !has_handler(conf, handler_options[i].handler))
+            report_add(report, entry->line,
+                       "[%s] %s: there is no such handler (with pipeline = %s, or more of them)",
+                       section->source->name, entry->key, handler_options[i].handler);
+    }
+}
+
+/* ${value} is more than the longest frame has: told at the line that sets it, or at that of frame_max_length. */
+static void check_within(const struct config_section *section, const char *key, unsigned value,
+                         struct report *report)
+{
+    const struct listener_conf *conf = section->conf;
+    const struct ini_entry *entry = sound(section, key);
+
+    if (value <= conf->pipeline.frame.decoder.max_length)
+        return;
+    if (entry == NULL)
+        entry = sound(section, "frame_max_length");
+    if (entry != NULL)
+        report_add(report, entry->line, "[%s] %s: %s does not fit into a frame (at most %u bytes)",
+                   section->source->name, entry->key,
+                   strcmp(key, "frame_strip") == 0 ? "what is stripped" : "the length field",
+                   conf->pipeline.frame.decoder.max_length);
+}
+
+static void check_frame(const struct config_section *section, const struct pipeline_conf *conf,
+                        struct report *report)
+{
+    const struct frame_decoder_conf *frame = &conf->frame.decoder;
+
+    if (!has_handler(conf, "frame"))
+        return;
+    check_within(section, "frame_length_offset", frame->length_offset + frame->length_width,
+                 report);
+    check_within(section, "frame_strip", frame->strip, report);
+}
+
+static void check_idle(const struct config_section *section, const struct pipeline_conf *conf,
+                       struct report *report)
+{
+    const struct ini_entry *pipeline = sound(section, "pipeline");
+
+    if (pipeline != NULL && has_handler(conf, "idle") && conf->idle.read_ns == 0 &&
+        conf->idle.write_ns == 0 && conf->idle.all_ns == 0)
+        report_add(
+            report, pipeline->line,
+            "[%s] pipeline: the handler idle has nothing to do (with idle_read, idle_write or "
+            "idle_all)",
+            section->source->name);
+}
+
+void config_pipeline_check(const struct config_section *section, struct report *report)
+{
+    const struct pipeline_conf *conf = &((const struct listener_conf *)section->conf)->pipeline;
+
+    check_owners(section, conf, report);
+    check_frame(section, conf, report);
+    check_idle(section, conf, report);
+}
