@@ -130,14 +130,8 @@ static void check_limits(const struct config_check *c, const struct config_secti
 {
     const struct listener_conf *conf = section->conf;
     const struct quota_conf *each = &conf->clients.each;
-    const struct ini_entry *table = sound(section, "client_table_size");
     const struct ini_entry *most = sound(section, "max_connections_per_client");
 
-    if (table != NULL && each->max_connections == 0 && each->rate.tokens == 0)
-        report_add(c->report, table->line,
-                   "[%s] client_table_size: clients have no limits (with "
-                   "max_connections_per_client or connection_rate_per_client)",
-                   section->source->name);
     if (most != NULL && conf->quota.max_connections > 0 &&
         each->max_connections > conf->quota.max_connections)
         report_add(c->report, most->line,

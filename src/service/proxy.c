@@ -41,7 +41,8 @@ struct proxy {
     int64_t tried_at_ns;                  /* when it was sent to `at` */
     enum session_reason reason; /* of the last server that failed; SESSION_OPEN: none did */
     int64_t waits_since_ns;
-    const struct upstream_server *tried; /* the last `at`; for the access log, as the next */
+    const struct upstream_server_conf
+        *tried; /* of the last `at`; for the access log, as the next */
     struct proxy_times times;
 };
 
@@ -189,7 +190,7 @@ static bool proxy_may_retry(const struct proxy *p)
 static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
 {
     p->at = server;
-    p->tried = server;
+    p->tried = server->conf;
     p->addresses = endpoint_use_addresses(&server->endpoint);
     MUST(p->addresses);
     p->tried_at_ns = clock_now_ns();
@@ -369,7 +370,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
 {
     const struct proxy *p = proxy_of(s);
 
-    r->server = p->tried ? p->tried->conf->id : NULL;
+    r->server = p->at ? p->at->name : p->tried ? p->tried->id : NULL;
     if (p->addresses && s->legs[1])
         r->server_address = &p->addresses->list[p->connector.connected];
     r->queue_ns = proxy_ns_of(p->times.queue_us);

@@ -14,6 +14,7 @@
 
 /* What a value is cut at. Names of sections and servers are 32 bytes at most, thread names 15. */
 #define NAME_BYTES   32
+#define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define REASON_BYTES 32
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
 #define ID_BYTES     128 /* PROXY protocol, PP2_TYPE_UNIQUE_ID */
@@ -161,7 +162,7 @@ static void write_upstream(struct access_log_text *t, const struct access_log_re
 
 static void write_server(struct access_log_text *t, const struct access_log_record *r)
 {
-    put_text(t, r->server, NAME_BYTES);
+    put_text(t, r->server, SERVER_BYTES);
 }
 
 static void write_worker(struct access_log_text *t, const struct access_log_record *r)
@@ -255,7 +256,7 @@ static const struct access_log_variable variables[] = {
     {"listener", write_listener, NAME_BYTES},
     {"listen_address", write_listen_address, ADDRESS_TEXT_BYTES},
     {"upstream", write_upstream, NAME_BYTES},
-    {"server", write_server, NAME_BYTES},
+    {"server", write_server, SERVER_BYTES},
     {"server_address", write_server_address, ADDRESS_TEXT_BYTES},
     {"bytes_in", write_bytes_in, 0},
     {"bytes_out", write_bytes_out, 0},

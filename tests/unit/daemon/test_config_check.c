@@ -46,9 +46,6 @@ static const struct {
     {ECHO "[boss]\nio_ratio = 2\n",
      "t.ini:5: [boss] io_ratio: unknown option here (it belongs to [worker])"},
     {ECHO "colour = 2\n", "t.ini:4: [listen e] colour: unknown option ("},
-    {ECHO "client_table_size = 10\n",
-     "t.ini:4: [listen e] client_table_size: clients have no limits (with "
-     "max_connections_per_client or connection_rate_per_client)"},
     {ECHO "max_connections = 9\nmax_connections_per_client = 10\n",
      "t.ini:5: [listen e] max_connections_per_client: is above max_connections, which is for all "
      "clients (no more than that)"},
