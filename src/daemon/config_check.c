@@ -140,6 +140,28 @@ static void check_limits(const struct config_check *c, const struct config_secti
                    section->source->name);
 }
 
+/* Who is believed, and that somebody is asked. */
+static void check_accept_proxy(const struct config_check *c, const struct config_section *section)
+{
+    const struct proxy_protocol_conf *conf =
+        &((const struct listener_conf *)section->conf)->accept_proxy;
+    const struct ini_entry *mode = sound(section, "accept_proxy");
+    const struct ini_entry *trusted = sound(section, "trusted_proxies");
+
+    if (mode != NULL && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
+        (trusted != NULL || ini_find(section->source, "trusted_proxies") == NULL))
+        report_add(c->report, mode->line,
+                   "[%s] accept_proxy: there is no proxy whose header would be believed "
+                   "(with trusted_proxies)",
+                   section->source->name);
+    if (conf->mode == PROXY_PROTOCOL_OFF && conf->trusted.n > 0 &&
+        (mode != NULL || ini_find(section->source, "accept_proxy") == NULL))
+        report_add(c->report, trusted->line,
+                   "[%s] trusted_proxies: no header is read (with accept_proxy = optional or "
+                   "required)",
+                   section->source->name);
+}
+
 /* Does a listener of a section before ${last}, or an earlier address of its own, have address ${i}? */
 static const struct config_section *earlier(const struct config_check *c, unsigned last, unsigned i)
 {
@@ -314,6 +336,20 @@ static void check_checks(const struct config_check *c, const struct config_secti
                        options[i].key);
 }
 
+/* A line of version 1 has room for nothing but addresses. */
+static void check_send_proxy(const struct config_check *c, const struct config_section *section)
+{
+    const struct proxy_header_conf *conf = &((const struct upstream_conf *)section->conf)->greeting;
+    const struct ini_entry *version = sound(section, "send_proxy");
+
+    if ((conf->crc32c || conf->unique_id) && conf->version != PROXY_HEADER_V2 &&
+        (version != NULL || ini_find(section->source, "send_proxy") == NULL))
+        report_add(c->report, sound(section, "send_proxy_tlvs")->line,
+                   "[%s] send_proxy_tlvs: no header is sent that could have them "
+                   "(with send_proxy = v2)",
+                   section->source->name);
+}
+
 static void check_ejection(const struct config_check *c, const struct config_section *section)
 {
     const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
@@ -344,11 +380,13 @@ int config_check_all(const struct config *config, struct report *report)
             check_reuseport(&c, section);
             check_limits(&c, section);
             check_access_log(&c, section);
+            check_accept_proxy(&c, section);
             check_addresses(&c, i);
             config_pipeline_check(section, report);
         }
         if (section->kind == OPTION_UPSTREAM) {
             check_checks(&c, section);
+            check_send_proxy(&c, section);
             check_ejection(&c, section);
             check_loops(&c, section, queue, queued);
         }

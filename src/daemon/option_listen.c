@@ -9,6 +9,7 @@
 #include "daemon/option_network.h"
 #include "daemon/option_rate.h"
 #include "daemon/option_pipeline.h"
+#include "daemon/option_proxy.h"
 #include "daemon/option_socket.h"
 #include "net/splice.h"
 #include "server/listener.h"
@@ -67,10 +68,18 @@ static const struct option_word idle_actions[] = {
     {NULL, 0},
 };
 
+static const struct option_word accept_proxies[] = {
+    {"off", PROXY_PROTOCOL_OFF},
+    {"optional", PROXY_PROTOCOL_OPTIONAL},
+    {"required", PROXY_PROTOCOL_REQUIRED},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum frame_decoder_order) == sizeof(unsigned), "enum frame_decoder_order");
 _Static_assert(sizeof(enum frame_handler_on_error) == sizeof(unsigned), "frame_handler_on_error");
 _Static_assert(sizeof(enum idle_handler_action) == sizeof(unsigned), "enum idle_handler_action");
+_Static_assert(sizeof(enum proxy_protocol_mode) == sizeof(unsigned), "enum proxy_protocol_mode");
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
@@ -154,6 +163,17 @@ static const struct option listen_rows[] = {
     {OPTION_LISTEN, "on_deny", &option_kind_word, 0, "reset",
      "reset or close", "how a client is turned away",
      LISTEN(on_deny), 0, 0, verdicts},
+    {OPTION_LISTEN, "accept_proxy", &option_kind_word, 0, "off",
+     "off, optional or required",
+     "whether a proxy says who the client is, with a PROXY header in front of its bytes",
+     LISTEN(accept_proxy.mode), 0, 0, accept_proxies},
+    {OPTION_LISTEN, "trusted_proxies", &option_proxy_trusted, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32 or unix, with commas between",
+     "proxies whose PROXY header is believed",
+     LISTEN(accept_proxy.trusted), 0, 0, NULL},
+    {OPTION_LISTEN, "proxy_header_timeout", &option_kind_duration, 0, "3s",
+     "1ms to 1h", "how long a PROXY header may take to come",
+     LISTEN(accept_proxy.timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
     {OPTION_LISTEN, "splice", &option_kind_word, 0, "auto",
      "auto, on or off", "move bytes inside the kernel; auto: for large reads",
      LISTEN(splice), 0, 0, splice_modes},

@@ -6,6 +6,7 @@
 #include "daemon/option_internal.h"
 #include "daemon/option_kind.h"
 #include "daemon/option_network.h"
+#include "daemon/option_proxy.h"
 #include "daemon/option_socket.h"
 #include "upstream/upstream.h"
 
@@ -33,7 +34,15 @@ static const struct option_word on_downs[] = {
     {NULL, 0},
 };
 
+static const struct option_word send_proxies[] = {
+    {"off", PROXY_HEADER_NONE},
+    {"v1", PROXY_HEADER_V1},
+    {"v2", PROXY_HEADER_V2},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum proxy_header_version");
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
 _Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
 _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
@@ -140,6 +149,13 @@ static const struct option upstream_rows[] = {
     {OPTION_UPSTREAM, "resolve_required", &option_kind_bool, 0, "no",
      "yes or no", "do not start without all names of servers being known",
      UPSTREAM(resolve_required), 0, 0, NULL},
+    {OPTION_UPSTREAM, "send_proxy", &option_kind_word, 0, "off",
+     "off, v1 or v2",
+     "whether servers are told of each client, with a PROXY header in front of its bytes",
+     UPSTREAM(greeting.version), 0, 0, send_proxies},
+    {OPTION_UPSTREAM, "send_proxy_tlvs", &option_proxy_tlvs, OPTION_EMPTY, "",
+     "unique-id and crc32c, with a comma between", "what the header of v2 has besides addresses",
+     UPSTREAM(greeting), 0, 0, NULL},
     {OPTION_UPSTREAM, "source_address", &option_socket_source, OPTION_EMPTY, "",
      "192.0.2.1, [2001:db8::1] or both with a comma between",
      "addresses of this host to connect from; empty: the kernel chooses",

@@ -23,6 +23,11 @@ struct cidr {
     uint8_t host[16]; /* zero behind these bits */
 };
 
+struct cidr_list {
+    struct cidr *list;
+    unsigned n;
+};
+
 /* Room for the longest text cidr_format() writes, its NUL included. */
 #define CIDR_TEXT_BYTES (INET6_ADDRSTRLEN + 4)
 

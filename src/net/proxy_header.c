@@ -12,18 +12,32 @@ static int begins_with(const uint8_t *data, size_t len, const char *mark, size_t
     return len < mark_len ? -EAGAIN : 1;
 }
 
+/* The version whose mark ${data} have; 0: none; -EAGAIN: they may come to have one. */
+static int version_of(const uint8_t *data, size_t len)
+{
+    int v1 = begins_with(data, len, PROXY_HEADER_V1_MARK, strlen(PROXY_HEADER_V1_MARK));
+    int v2 = begins_with(data, len, PROXY_HEADER_V2_MARK, PROXY_HEADER_V2_MARK_BYTES);
+
+    if (v1 > 0)
+        return PROXY_HEADER_V1;
+    if (v2 > 0)
+        return PROXY_HEADER_V2;
+    return v1 < 0 || v2 < 0 ? -EAGAIN : PROXY_HEADER_NONE;
+}
+
 int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t len)
 {
-    int rc;
+    int version = version_of(data, len);
 
-    if (len == 0)
-        return -EAGAIN;
-    rc = begins_with(data, len, PROXY_HEADER_V1_MARK, strlen(PROXY_HEADER_V1_MARK));
-    if (rc > 0)
-        return proxy_header_v1_decode(out, data, len);
-    if (rc == 0)
-        rc = begins_with(data, len, PROXY_HEADER_V2_MARK, PROXY_HEADER_V2_MARK_BYTES);
-    if (rc > 0)
-        return proxy_header_v2_decode(out, data, len);
-    return rc == 0 ? -ENOMSG : rc;
+    switch (version) {
+    case PROXY_HEADER_V1: return proxy_header_v1_decode(out, data, len);
+    case PROXY_HEADER_V2: return proxy_header_v2_decode(out, data, len);
+    case PROXY_HEADER_NONE: return -ENOMSG;
+    default: return version;
+    }
+}
+
+bool proxy_header_begun(const uint8_t *data, size_t len)
+{
+    return version_of(data, len) > 0;
 }

@@ -63,6 +63,16 @@ struct proxy_header_conf {
 int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t len) MUST_CHECK;
 
 /*
+ * proxy_header_begun(data, len):
+ * Do ${data} begin with all of the mark of a version, so that they can be nothing but a header, whole or broken?
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+bool proxy_header_begun(const uint8_t *data, size_t len);
+
+/*
  * proxy_header_encode(out, conf, source, destination, unique_id):
  * Write the header of a connection from ${source} to ${destination}: IP addresses, mapped to IPv6 if their families
  * differ. Without ${source}, or if one of them is a unix socket, it is LOCAL, in v1 UNKNOWN. ${unique_id}, text, is for a

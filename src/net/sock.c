@@ -170,11 +170,17 @@ bool sock_error_is_ours(int error)
     return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL;
 }
 
+int sock_local(struct address *out, int fd)
+{
+    *out = (struct address){.len = sizeof(out->u)};
+    return getsockname(fd, &out->u.sa, &out->len) < 0 ? -errno : 0;
+}
+
 bool sock_is_self_connected(int fd, const struct address *target)
 {
-    struct address local = {.len = sizeof(local.u)};
+    struct address local;
 
-    if (address_is_unix(target) || getsockname(fd, &local.u.sa, &local.len) < 0)
+    if (address_is_unix(target) || sock_local(&local, fd) < 0)
         return false;
     return address_equal(&local, target);
 }

@@ -101,6 +101,15 @@ bool sock_error_is_lack(int error);
 bool sock_error_is_ours(int error);
 
 /*
+ * sock_local(out, fd):
+ * The address of this end of ${fd}.
+ *
+ * Thread: any
+ * Errors: 0; as getsockname(2)
+ */
+int sock_local(struct address *out, int fd) MUST_CHECK;
+
+/*
  * sock_is_self_connected(fd, target):
  * Is ${fd}, connected to ${target}, connected to itself? It happens when nobody listens on a local port of the ephemeral range and the
  * kernel picks that very port as the source.

@@ -125,6 +125,7 @@ static int checks_open_group(struct checks_group *g)
                                        .cookie = g};
     int rc;
 
+    group.check.greeting = conf->greeting;
     group.check.connect = conf->connect;
     group.check.connect.attempt_delay_ns = 0; /* a check has one descriptor */
     rc = checker_group_open(&g->group, g->checks->checker, &group);

@@ -13,6 +13,7 @@
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
 #include "handlers/pipeline_plan.h"
+#include "handlers/proxy_protocol.h"
 #include "net/sock.h"
 #include "server/room.h"
 #include "traffic/counters.h"
@@ -44,6 +45,7 @@ struct listener {
     struct quota quota;
     _Atomic uint64_t waits; /* times that a socket left its clients in the queue for want of room */
     struct log_limit full_limit;
+    struct proxy_protocol_gate proxies;
     unsigned n_sockets;
     struct listener_socket sockets[];
 };
@@ -77,9 +79,26 @@ static void listener_turn_away(const struct listener_socket *sock, int fd,
     session_access_log_turned_away(&ls->service, peer, sock->address, reason);
 }
 
+/* A proxy that is to name its client is no client itself: the session asks for that one. */
+static enum admission_verdict listener_ask(struct listener *ls, struct admission_ticket *ticket,
+                                           const struct address *peer, enum session_reason *reason,
+                                           bool *opening)
+{
+    enum proxy_protocol_verdict expected = proxy_protocol_expect(ls->service.proxies, peer);
+
+    *opening = expected == PROXY_PROTOCOL_READ;
+    *reason = SESSION_LIMIT;
+    switch (expected) {
+    case PROXY_PROTOCOL_READ: return ADMISSION_ADMIT;
+    case PROXY_PROTOCOL_REFUSE: return ADMISSION_RESET;
+    case PROXY_PROTOCOL_PASS: break;
+    }
+    return admission_enter(ls->admission, ticket, peer, reason);
+}
+
 /* Is there room for the client, and is it let in? If not it is sent away. */
 static bool listener_lets_in(const struct listener_socket *sock, int fd, const struct address *peer,
-                             struct admission_ticket *ticket)
+                             struct admission_ticket *ticket, bool *opening)
 {
     struct listener *ls = sock->listener;
     enum quota_over over = ls->conf->over_limit;
@@ -92,7 +111,7 @@ static bool listener_lets_in(const struct listener_socket *sock, int fd, const s
         listener_turn_away(sock, fd, peer, over == QUOTA_OVER_RESET, SESSION_LIMIT);
         return false;
     }
-    verdict = admission_enter(ls->admission, ticket, peer, &reason);
+    verdict = listener_ask(ls, ticket, peer, &reason, opening);
     if (verdict == ADMISSION_ADMIT)
         return true;
     room_withdraw(ls->env.room, &ls->quota);
@@ -105,9 +124,10 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     struct listener_socket *sock = cookie;
     struct listener *ls = sock->listener;
     struct admission_ticket ticket = {0};
+    bool opening;
     struct session *s;
 
-    if (!listener_lets_in(sock, fd, peer, &ticket))
+    if (!listener_lets_in(sock, fd, peer, &ticket, &opening))
         return;
     if (ls->service.ops->create(&s, &ls->service) < 0) {
         unsigned suppressed;
@@ -126,6 +146,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     s->peer = *peer;
     s->ticket = ticket;
     s->listen = sock->address;
+    s->opening = opening;
     ls->env.accepted(ls->env.cookie, s);
 }
 
@@ -303,6 +324,8 @@ static void listener_init_service(struct listener *ls)
                                    .first_byte_timeout_ns = conf->first_byte_timeout_ns,
                                    .max_lifetime_ns = conf->max_lifetime_ns,
                                    .lifetime_jitter = conf->lifetime_jitter};
+    if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
+        ls->service.proxies = &ls->proxies;
     if (ls->service.upstream)
         ls->service.upstream_idle_timeout_ns = ls->service.upstream->conf->idle_timeout_ns;
 }
@@ -319,6 +342,7 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
     ls->conf = conf;
     ls->env = *env;
     quota_init(&ls->quota, &conf->quota);
+    ls->proxies = (struct proxy_protocol_gate){.conf = &conf->accept_proxy, .listener = conf->name};
     rc = listener_create_admission(ls);
     if (rc == 0 && conf->pipeline.n > 0)
         rc = pipeline_plan_create(&ls->plan, &conf->pipeline, env->executor);

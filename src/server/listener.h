@@ -12,6 +12,7 @@
 
 #include "base/must.h"
 #include "handlers/pipeline_conf.h"
+#include "handlers/proxy_protocol.h"
 #include "net/address.h"
 #include "net/sock_options.h"
 #include "net/splice.h"
@@ -45,6 +46,7 @@ struct listener_conf {
     const char *upstream; /* name of the upstream; NULL unless service is LISTENER_PROXY */
     struct pipeline_conf pipeline;
     struct listener_access_log_conf access_log;
+    struct proxy_protocol_conf accept_proxy;
     unsigned backlog;
     unsigned reuseport; /* listen sockets an address has */
     struct sock_options socket;

@@ -7,6 +7,7 @@
 
 #include "service/relay.h"
 #include "service/session_handlers.h"
+#include "service/session_opening.h"
 
 struct echo {
     alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
@@ -35,7 +36,7 @@ static int echo_create(struct session **out, const struct service *service)
     return 0;
 }
 
-static void echo_start(struct session *s)
+static void echo_open(struct session *s)
 {
     struct echo *e = echo_of(s);
 
@@ -44,7 +45,11 @@ static void echo_start(struct session *s)
     session_leg_open(s, 0, &e->client);
     relay_init(&e->back, s, &e->client, &e->client);
     session_handlers_add(s, &e->client, e + 1);
-    channel_start(&e->client);
+}
+
+static void echo_start(struct session *s)
+{
+    session_opening_read(s);
 }
 
 static void echo_cancel(struct session *s)
@@ -62,6 +67,7 @@ static bool echo_finished(const struct session *s)
 const struct service_ops echo_ops = {.name = "echo",
                                      .descriptors = 1,
                                      .create = echo_create,
+                                     .open = echo_open,
                                      .start = echo_start,
                                      .cancel = echo_cancel,
                                      .finished = echo_finished,

@@ -12,9 +12,11 @@
 #include "base/log.h"
 #include "net/connector.h"
 #include "net/sock.h"
+#include "service/proxy_greeting.h"
 #include "service/relay.h"
 #include "service/session_handlers.h"
 #include "traffic/access_log_record.h"
+#include "service/session_opening.h"
 
 /* One line a second about each server that cannot be reached. */
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
@@ -103,6 +105,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->at = NULL;
     p->addresses = NULL;
     p->reason = SESSION_OPEN;
+    p->walk.n_tried = 0;
     p->tried = NULL;
     p->times = (struct proxy_times){UINT32_MAX, UINT32_MAX, UINT32_MAX};
     *out = &p->session;
@@ -293,8 +296,9 @@ static void proxy_connected(struct connector *c, int fd, int error)
     relay_init(&p->to_client, s, &p->server, &p->client);
     if (s->service->access_log)
         relay_tell_first(&p->to_client);
+    proxy_greeting_send(s, &p->server);
     channel_start(&p->server);
-    channel_start(&p->client);
+    session_opening_read(s);
 }
 
 static int64_t proxy_deadline_ns(const struct proxy *p)
@@ -313,7 +317,7 @@ static uint64_t proxy_key(const struct proxy *p)
     return host ? hash_stable(host, len) : hash_mix((uintptr_t)p);
 }
 
-static void proxy_start(struct session *s)
+static void proxy_open(struct session *s)
 {
     struct proxy *p = proxy_of(s);
 
@@ -322,6 +326,12 @@ static void proxy_start(struct session *s)
     session_leg_open(s, 0, &p->client);
     pipeline_init(&p->client.pipeline, &p->client, &p->to_server.handler, &proxy_waiting_ops);
     session_handlers_add(s, &p->client, p + 1);
+}
+
+static void proxy_start(struct session *s)
+{
+    struct proxy *p = proxy_of(s);
+
     s->connecting = true;
     session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
     connector_init(&p->connector, s->owner->net, proxy_connected);
@@ -399,6 +409,7 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
 const struct service_ops proxy_ops = {.name = "proxy",
                                       .descriptors = 2,
                                       .create = proxy_create,
+                                      .open = proxy_open,
                                       .start = proxy_start,
                                       .cancel = proxy_cancel,
                                       .peer_name = proxy_peer_name,

@@ -17,14 +17,16 @@ struct access_log_format;
 struct access_log;
 struct counters;
 struct pipeline_plan;
+struct proxy_protocol_gate;
 struct service_ops;
 
 struct service {
     const struct service_ops *ops;
-    const char *listener;        /* name, for logs */
-    struct counters *counters;   /* the listener's, which change; NULL: nobody counts */
-    struct admission *admission; /* the listener's; NULL: every client is served */
-    struct upstream *upstream;   /* proxy only */
+    const char *listener;                /* name, for logs */
+    struct counters *counters;           /* the listener's, which change; NULL: nobody counts */
+    struct admission *admission;         /* the listener's; NULL: every client is served */
+    struct upstream *upstream;           /* proxy only */
+    struct proxy_protocol_gate *proxies; /* that may name their clients; NULL: none */
     enum splice_mode splice;
     const struct pipeline_plan *pipeline; /* the client's handlers; NULL: none */
     struct access_log *access_log;        /* NULL: none, and the next two mean nothing */

@@ -105,7 +105,11 @@ void session_adopt(struct session *s, struct session_owner *owner)
     s->owner = owner;
     s->began_at_ns = loop_now_ns(owner->net->loop);
     session_timer_start(s);
-    s->service->ops->start(s);
+    s->service->ops->open(s);
+    if (s->opening)
+        channel_start(s->legs[0]); /* the header alone is read: see service/session_opening.h */
+    else
+        s->service->ops->start(s);
     session_timer_arm(s);
 }
 
@@ -136,6 +140,13 @@ bool session_admit(struct session *s, const struct address *client)
     }
     session_abort(s, reason);
     return false;
+}
+
+const struct session_id *session_id(struct session *s)
+{
+    if (s->id.high == 0)
+        session_id_make(&s->id);
+    return &s->id;
 }
 
 void session_leg_open(struct session *s, unsigned leg, struct channel *ch)

@@ -28,10 +28,12 @@
 #include "net/channel.h"
 #include "service/admission.h"
 #include "service/service.h"
+#include "traffic/session_id.h"
 #include "traffic/session_reason.h"
 
 struct access_log_record;
 struct counters;
+struct proxy_protocol;
 struct session;
 
 #define SESSION_LEGS 2
@@ -68,7 +70,9 @@ struct service_ops {
      * Errors: 0; -ENOMEM
      */
     int (*create)(struct session **out, const struct service *service);
-    /* Adopted: begin. On the session's loop. */
+    /* Adopted: make the client's channel the first leg, with its pipeline. On the session's loop. */
+    void (*open)(struct session *s);
+    /* It is known who the client is: begin, and read it when its bytes can be taken. On the session's loop. */
     void (*start)(struct session *s);
     /* End a connection that is being made, if there is one. On the session's loop. */
     void (*cancel)(struct session *s);
@@ -94,6 +98,7 @@ struct session {
     struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not there (yet) */
     unsigned open_legs;
     int client_fd;   /* until the client's channel has it; -1 then */
+    bool opening;    /* a proxy is yet to say who the client is: see service/session_opening.h */
     bool connecting; /* the second leg is on its way */
     bool draining;
     bool closing; /* we end it: each SESSION_LINGER_NS the peers must have acknowledged more */
@@ -114,7 +119,9 @@ struct session {
     struct task task; /* the hand-off, then the reaping */
     struct address peer;
     struct counters *counted[SESSION_COUNTED]; /* where; NULL: nowhere */
+    struct session_id id;                      /* see session_id() */
     struct admission_ticket ticket;            /* given back when the session is freed */
+    struct proxy_protocol *proxied;            /* how it was opened, if by a proxy */
 };
 
 /*
@@ -128,7 +135,7 @@ void session_init(struct session *s, const struct service *service);
 
 /*
  * session_adopt(s, owner):
- * Make ${s} the owner's and start it.
+ * Make ${s} the owner's, and start it: at once, or if it is `opening` as soon as its client is known.
  *
  * Thread: loop of ${owner}
  * Owns:   ${s} frees itself after owner->ended
@@ -155,6 +162,16 @@ bool session_admit(struct session *s, const struct address *client);
  * Errors: none
  */
 void session_refuse(struct session *s);
+
+/*
+ * session_id(s):
+ * The ID of ${s}, which it gets when it is first asked for.
+ *
+ * Thread: loop of ${s}; any before it was adopted
+ * Owns:   nothing; it lives as long as ${s}
+ * Errors: none
+ */
+const struct session_id *session_id(struct session *s);
 
 /*
  * session_leg_open(s, leg, ch):

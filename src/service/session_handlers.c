@@ -6,6 +6,7 @@
 
 #include "base/cache_line.h"
 #include "handlers/pipeline_plan.h"
+#include "service/session_opening.h"
 
 struct session_handlers {
     struct session *session;
@@ -36,6 +37,7 @@ void *session_handlers_alloc(const struct service *service, size_t bytes)
     size_t lines;
 
     MUST(bytes % CACHE_LINE_BYTES == 0);
+    bytes += session_opening_bytes(service);
     if (service->pipeline)
         bytes += sizeof(struct session_handlers) + pipeline_plan_bytes(service->pipeline);
     lines = (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
@@ -44,8 +46,9 @@ void *session_handlers_alloc(const struct service *service, size_t bytes)
 
 void session_handlers_add(struct session *s, struct channel *ch, void *room)
 {
-    struct session_handlers *all = room;
+    struct session_handlers *all = (void *)((char *)room + session_opening_bytes(s->service));
 
+    session_opening_add(s, ch, room);
     if (!s->service->pipeline)
         return;
     all->session = s;

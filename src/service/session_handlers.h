@@ -1,9 +1,10 @@
 /*
  * service/session_handlers: the handlers of a listener's plan in the memory of each of its sessions.
  *
- *   | struct echo or struct proxy | the session as handlers see it | their states |      one allocation
+ *   | struct echo or struct proxy | service/session_opening | the session as handlers see it | their states |
  *
- * A session of a listener without handlers has the first part only.
+ * All of it is one allocation. A session of a listener without handlers has the first part only, and one that takes no
+ * headers of proxies lacks the second.
  */
 #ifndef SERVICE_SESSION_HANDLERS_H
 #define SERVICE_SESSION_HANDLERS_H

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
+#include "service/session_opening.h"
 
 /* How often a session is asked what has no event of its own: has its peer reset the connection? */
 #define SESSION_TIMER_PROBE_NS (1 * NS_PER_S)
@@ -17,6 +18,7 @@
 enum session_due {
     SESSION_DUE_NOTHING,
     SESSION_DUE_CLOSING,
+    SESSION_DUE_OPENING,
     SESSION_DUE_QUIET,
     SESSION_DUE_PROBE,
     SESSION_DUE_LIFETIME,
@@ -102,7 +104,7 @@ static void session_leg_deadlines(const struct session *s, unsigned i, struct se
     int64_t heard_at_ns = s->ears[i].heard_at_ns;
     int64_t limit_ns = session_ear_timeout_ns(s, i);
 
-    if (!leg || s->connecting || channel_ended(leg) || channel_read_ended(leg))
+    if (!leg || s->opening || s->connecting || channel_ended(leg) || channel_read_ended(leg))
         return;
     if (heard_at_ns < s->opened_at_ns)
         heard_at_ns = s->opened_at_ns;
@@ -125,6 +127,8 @@ static struct session_deadline session_deadline(const struct session *s)
         return d;
     }
     d.at_ns = session_access_log_due_ns(s);
+    if (s->opening)
+        session_sooner(&d, s->began_at_ns, session_opening_timeout_ns(s), SESSION_DUE_OPENING);
     if (s->expires_at_ns < d.at_ns)
         d = (struct session_deadline){.at_ns = s->expires_at_ns, .due = SESSION_DUE_LIFETIME};
     session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
@@ -168,6 +172,7 @@ static void session_act(struct session *s, enum session_due due)
     switch (due) {
     case SESSION_DUE_NOTHING: break;
     case SESSION_DUE_CLOSING: session_closing_check(s); break;
+    case SESSION_DUE_OPENING: session_opening_give_up(s); break;
     case SESSION_DUE_PROBE: session_probe(s); break;
     case SESSION_DUE_LIFETIME: session_close(s, SESSION_LIFETIME); break;
     case SESSION_DUE_IDLE: session_close(s, SESSION_IDLE); break;

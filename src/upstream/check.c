@@ -255,13 +255,22 @@ static void check_drop_timer(struct task *t)
 static const struct task_type check_timer_type = {
     .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
 
-/* What fails here is told by an event: broken, eof or closed. */
+/* A check stands for nobody but itself. With it goes what is to be sent, so that the server sees both at once. */
 static void check_send(struct check *c)
 {
-    const struct check_bytes *send = &c->script->conf.send;
-    int rc = send->len > 0 ? channel_write(&c->channel, send->data, send->len) : 0;
+    const struct check_conf *conf = &c->script->conf;
+    uint8_t bytes[PROXY_HEADER_ENCODED_BYTES + CHECK_BYTES_MAX];
+    size_t len = 0;
+    int rc = 0;
 
-    (void)rc;
+    if (conf->greeting.version != PROXY_HEADER_NONE)
+        len = proxy_header_encode(bytes, &conf->greeting, NULL, NULL, NULL);
+    if (conf->send.len > 0)
+        memcpy(bytes + len, conf->send.data, conf->send.len);
+    len += conf->send.len;
+    if (len > 0)
+        rc = channel_write(&c->channel, bytes, len);
+    (void)rc; /* what fails here is told by an event: broken, eof or closed */
 }
 
 static void check_exchange(struct check *c, int fd)

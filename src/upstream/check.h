@@ -28,6 +28,7 @@
 #include "net/channel.h"
 #include "net/connector.h"
 #include "net/netloop.h"
+#include "net/proxy_header.h"
 
 /* The most bytes to send, and to expect. */
 #define CHECK_BYTES_MAX 512
@@ -69,6 +70,7 @@ struct check_bytes {
 };
 
 struct check_conf {
+    struct proxy_header_conf greeting; /* goes before all else, unless the port alone is checked */
     struct check_bytes send;
     struct check_bytes expect;
     int64_t timeout_ns;            /* for all of it, with all addresses */

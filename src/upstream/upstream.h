@@ -17,6 +17,7 @@
 #include "base/must.h"
 #include "net/address.h"
 #include "net/connector.h"
+#include "net/proxy_header.h"
 #include "upstream/balancer.h"
 #include "upstream/check.h"
 #include "traffic/counters.h"
@@ -48,9 +49,10 @@ struct upstream_conf {
     int64_t slow_start_ns;        /* 0: none */
     int64_t connect_timeout_ns;   /* one deadline for all addresses of a server */
     struct connector_conf connect;
-    int64_t retry_timeout_ns; /* one deadline for all servers; 0: none */
-    unsigned retries;         /* other servers to try after the first */
-    int64_t idle_timeout_ns;  /* nothing came from the server; 0: none */
+    struct proxy_header_conf greeting; /* what a server is told of each client, first of all */
+    int64_t retry_timeout_ns;          /* one deadline for all servers; 0: none */
+    unsigned retries;                  /* other servers to try after the first */
+    int64_t idle_timeout_ns;           /* nothing came from the server; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* 0: nobody waits */
     int64_t queue_timeout_ns;

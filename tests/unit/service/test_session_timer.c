@@ -56,7 +56,7 @@ static void pair_connect(struct pair *p, int fd)
     channel_start(&p->client);
 }
 
-static void pair_start(struct session *s)
+static void pair_open(struct session *s)
 {
     struct pair *p = CONTAINER_OF(s, struct pair, session);
 
@@ -64,6 +64,12 @@ static void pair_start(struct session *s)
     s->client_fd = -1;
     session_leg_open(s, 0, &p->client);
     relay_init(&p->to_server, s, &p->client, &p->client);
+}
+
+static void pair_start(struct session *s)
+{
+    struct pair *p = CONTAINER_OF(s, struct pair, session);
+
     s->connecting = true;
     if (server_fd >= 0)
         pair_connect(p, server_fd);
@@ -82,6 +88,7 @@ static void pair_free(struct session *s)
 static const struct service_ops pair_ops = {.name = "pair",
                                             .descriptors = 2,
                                             .create = pair_create,
+                                            .open = pair_open,
                                             .start = pair_start,
                                             .cancel = pair_cancel,
                                             .free = pair_free};

@@ -1,0 +1,224 @@
+/* handlers/proxy_protocol: see proxy_protocol.h. */
+#include "handlers/proxy_protocol.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/channel.h"
+
+#define PROXY_PROTOCOL_LOG_INTERVAL_NS (1 * NS_PER_S)
+
+static struct proxy_protocol *proxy_protocol_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct proxy_protocol, handler);
+}
+
+static bool proxy_protocol_optional(const struct proxy_protocol *pp)
+{
+    return pp->gate->conf->mode == PROXY_PROTOCOL_OPTIONAL;
+}
+
+/* ---- whom to believe ---- */
+
+static const char *proxy_protocol_error_text(int error)
+{
+    switch (error) {
+    case -EACCES: return "is not a trusted proxy";
+    case -ENOMSG: return "sent no PROXY header";
+    case -EPROTO: return "sent a PROXY header that is broken";
+    case -EMSGSIZE: return "sent a PROXY header that is too long";
+    case -ETIMEDOUT: return "sent no whole PROXY header in time";
+    default: return strerror(-error);
+    }
+}
+
+void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct address *peer,
+                                int error)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    unsigned suppressed;
+
+    if (log_allowed(&gate->log_limit, PROXY_PROTOCOL_LOG_INTERVAL_NS, &suppressed))
+        log_warning("listen %s: %s %s, and is reset (%u more such lines held back)", gate->listener,
+                    address_format(text, sizeof(text), peer), proxy_protocol_error_text(error),
+                    suppressed);
+}
+
+enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *gate,
+                                                  const struct address *peer)
+{
+    if (!gate)
+        return PROXY_PROTOCOL_PASS;
+    if (cidr_any_has(gate->conf->trusted.list, gate->conf->trusted.n, peer))
+        return PROXY_PROTOCOL_READ;
+    if (gate->conf->mode == PROXY_PROTOCOL_OPTIONAL)
+        return PROXY_PROTOCOL_PASS;
+    proxy_protocol_log_refusal(gate, peer, -EACCES);
+    return PROXY_PROTOCOL_REFUSE;
+}
+
+/* ---- reading ---- */
+
+/* Keep what done() has left of the read that it was called in. */
+static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
+{
+    struct channel *ch = pp->handler.channel;
+
+    if (pp->rest_bytes > 0 && !channel_ended(ch) &&
+        buffer_append(&pp->kept, pp->rest, pp->rest_bytes) < 0)
+        channel_abort(ch, -ENOMEM);
+    pp->rest = NULL;
+    pp->rest_bytes = 0;
+}
+
+/* ${rest} is what is not kept and belongs to the client. */
+static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const uint8_t *rest,
+                                  size_t rest_bytes)
+{
+    pp->is_decided = true;
+    pp->rest = rest;
+    pp->rest_bytes = rest_bytes;
+    channel_pause(pp->handler.channel);
+    pp->done(pp, error);
+    proxy_protocol_keep_rest(pp);
+}
+
+/* ${n} is what proxy_header_decode() said. Is that all there is to say? */
+static bool proxy_protocol_settles(struct proxy_protocol *pp, int *n)
+{
+    if (*n == -EAGAIN)
+        return false;
+    if (*n == -ENOMSG && proxy_protocol_optional(pp)) {
+        pp->header.local = true;
+        *n = 0;
+    }
+    return true;
+}
+
+/* The header comes with one read, nearly always: it is decoded where it lies. */
+static void proxy_protocol_read_first(struct proxy_protocol *pp, const uint8_t *data, size_t len)
+{
+    int n = proxy_header_decode(&pp->header, data, len);
+
+    if (proxy_protocol_settles(pp, &n)) {
+        size_t taken = n > 0 ? (size_t)n : 0;
+
+        proxy_protocol_decide(pp, n < 0 ? n : 0, data + taken, len - taken);
+    } else if (buffer_append(&pp->kept, data, len) < 0) {
+        proxy_protocol_decide(pp, -ENOMEM, NULL, 0);
+    }
+}
+
+static void proxy_protocol_read_more(struct proxy_protocol *pp, const uint8_t *data, size_t len)
+{
+    int n;
+
+    if (buffer_append(&pp->kept, data, len) < 0) {
+        proxy_protocol_decide(pp, -ENOMEM, NULL, 0);
+        return;
+    }
+    n = proxy_header_decode(&pp->header, buffer_front(&pp->kept), buffer_bytes(&pp->kept));
+    if (!proxy_protocol_settles(pp, &n))
+        return;
+    if (n > 0)
+        buffer_consume(&pp->kept, (size_t)n);
+    proxy_protocol_decide(pp, n < 0 ? n : 0, NULL, 0);
+}
+
+static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct proxy_protocol *pp = proxy_protocol_of(h);
+
+    MUST(!pp->is_decided); /* reading is paused then */
+    if (buffer_bytes(&pp->kept) == 0)
+        proxy_protocol_read_first(pp, data, len);
+    else
+        proxy_protocol_read_more(pp, data, len);
+}
+
+/* No more will come, or in time. What has come is the client's if it need not become a header, and is none yet. */
+static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
+{
+    bool begun = buffer_bytes(&pp->kept) > 0 &&
+                 proxy_header_begun(buffer_front(&pp->kept), buffer_bytes(&pp->kept));
+    bool passes = proxy_protocol_optional(pp) && !begun;
+
+    pp->header.local = true;
+    proxy_protocol_decide(pp, passes ? 0 : error, NULL, 0);
+}
+
+static void proxy_protocol_eof(struct handler *h)
+{
+    struct proxy_protocol *pp = proxy_protocol_of(h);
+
+    MUST(!pp->is_decided);
+    pp->has_ended = true;
+    proxy_protocol_conclude(pp, buffer_bytes(&pp->kept) > 0 ? -EPROTO : -ENODATA);
+}
+
+static void proxy_protocol_active(struct handler *h)
+{
+    (void)h; /* the others are told with the release */
+}
+
+static void proxy_protocol_closed(struct handler *h, int error)
+{
+    buffer_clear(&proxy_protocol_of(h)->kept);
+    handler_closed(h->next, error);
+}
+
+static const struct handler_ops proxy_protocol_ops = {.name = "proxy protocol",
+                                                      .active = proxy_protocol_active,
+                                                      .read = proxy_protocol_read,
+                                                      .eof = proxy_protocol_eof,
+                                                      .closed = proxy_protocol_closed};
+
+void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
+                        struct proxy_protocol_gate *gate,
+                        void (*done)(struct proxy_protocol *pp, int error))
+{
+    *pp = (struct proxy_protocol){.gate = gate, .done = done};
+    buffer_init(&pp->kept);
+    pipeline_add(&ch->pipeline, &pp->handler, &proxy_protocol_ops);
+}
+
+void proxy_protocol_give_up(struct proxy_protocol *pp)
+{
+    if (!pp->is_decided && !channel_discards(pp->handler.channel))
+        proxy_protocol_conclude(pp, -ETIMEDOUT);
+}
+
+/* ---- the release ---- */
+
+size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp)
+{
+    return buffer_bytes(&pp->kept) + pp->rest_bytes;
+}
+
+static void proxy_protocol_pass(struct proxy_protocol *pp, const uint8_t *data, size_t len)
+{
+    if (!channel_discards(pp->handler.channel))
+        handler_read(pp->handler.next, data, len);
+}
+
+/* Resumed first: whoever gets the bytes may pause it again. */
+void proxy_protocol_release(struct proxy_protocol *pp)
+{
+    struct handler *h = &pp->handler;
+    struct channel *ch = h->channel;
+
+    MUST(pp->is_decided && !pp->is_released);
+    pp->is_released = true;
+    pipeline_remove(&ch->pipeline, h);
+    channel_resume(ch);
+    handler_active(h->next);
+    if (buffer_bytes(&pp->kept) > 0)
+        proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));
+    buffer_clear(&pp->kept);
+    if (pp->rest_bytes > 0)
+        proxy_protocol_pass(pp, pp->rest, pp->rest_bytes);
+    pp->rest_bytes = 0;
+    if (pp->has_ended && !channel_discards(ch))
+        handler_eof(h->next);
+}

@@ -1,0 +1,100 @@
+/* service/session_opening: see session_opening.h. */
+#include "service/session_opening.h"
+
+#include <errno.h>
+#include <stdalign.h>
+
+#include "base/log.h"
+#include "handlers/proxy_protocol.h"
+#include "service/session_internal.h"
+
+struct session_opening {
+    alignas(max_align_t) struct proxy_protocol header;
+    struct session *session;
+};
+
+static struct session *session_opening_of(struct proxy_protocol *pp)
+{
+    return CONTAINER_OF(pp, struct session_opening, header)->session;
+}
+
+/* Who never said anything, as checks of a port do, has done nothing wrong. */
+static void session_opening_failed(struct session *s, int error)
+{
+    if (error == -ENODATA) {
+        session_close(s, SESSION_CLIENT_FIN);
+        return;
+    }
+    proxy_protocol_log_refusal(s->service->proxies, &s->peer, error);
+    session_abort(s, error == -ETIMEDOUT ? SESSION_IDLE : SESSION_ERROR);
+}
+
+static void session_opening_rename(struct session *s, const struct address *client)
+{
+    char proxy[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES];
+
+    if (log_wanted(LOG_LEVEL_DEBUG))
+        log_debug("listen %s: %s is the client of the proxy %s", s->service->listener,
+                  address_format(text, sizeof(text), client),
+                  address_format(proxy, sizeof(proxy), &s->peer));
+    s->peer = *client;
+}
+
+/* The header does not count: what the client has sent, and since when it may, is told from here on. */
+static void session_opening_done(struct proxy_protocol *pp, int error)
+{
+    struct session *s = session_opening_of(pp);
+
+    s->opening = false;
+    s->legs[0]->bytes_in = proxy_protocol_rest_bytes(pp);
+    if (error < 0) {
+        session_opening_failed(s, error);
+        return;
+    }
+    if (!pp->header.local)
+        session_opening_rename(s, &pp->header.source);
+    s->opened_at_ns = loop_now_ns(s->owner->net->loop);
+    if (!session_admit(s, &s->peer))
+        return;
+    s->service->ops->start(s);
+    session_timer_arm(s);
+}
+
+size_t session_opening_bytes(const struct service *service)
+{
+    return service->proxies ? sizeof(struct session_opening) : 0;
+}
+
+void session_opening_add(struct session *s, struct channel *ch, void *room)
+{
+    struct session_opening *o = room;
+
+    if (!s->opening)
+        return;
+    o->session = s;
+    proxy_protocol_add(&o->header, ch, s->service->proxies, session_opening_done);
+    s->proxied = &o->header;
+}
+
+void session_opening_read(struct session *s)
+{
+    if (s->proxied)
+        proxy_protocol_release(s->proxied);
+    else
+        channel_start(s->legs[0]);
+}
+
+int64_t session_opening_timeout_ns(const struct session *s)
+{
+    return s->service->proxies->conf->timeout_ns;
+}
+
+void session_opening_give_up(struct session *s)
+{
+    proxy_protocol_give_up(s->proxied);
+}
+
+const struct address *session_opening_destination(const struct session *s)
+{
+    return s->proxied && !s->proxied->header.local ? &s->proxied->header.destination : NULL;
+}

@@ -1,0 +1,68 @@
+/*
+ * service/session_opening: how a session begins whose peer is a proxy that says who the client is.
+ *
+ *   session_adopt -> opening: the header is read -> admission is asked -> service_ops.start -> ... session_opening_read
+ *
+ * From the header on the client it names stands in the place of the peer: in logs, rules and limits, and where a server is
+ * chosen by it. No server is looked for before. What the client sent behind the header waits with handlers/proxy_protocol
+ * until there is one.
+ *
+ * A session that does not begin like this only asks one flag, and has no memory for it.
+ */
+#ifndef SERVICE_SESSION_OPENING_H
+#define SERVICE_SESSION_OPENING_H
+
+#include <stddef.h>
+
+#include "service/session.h"
+
+/*
+ * session_opening_bytes(service):
+ * The memory for it in a session of ${service}; 0 if no proxy is asked. It is aligned for anything if what is before it is.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+size_t session_opening_bytes(const struct service *service);
+
+/*
+ * session_opening_add(s, ch, room):
+ * If ${s} is `opening`, have the header read before ${ch} has any other handler. ${room} has session_opening_bytes().
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_opening_add(struct session *s, struct channel *ch, void *room);
+
+/*
+ * session_opening_read(s):
+ * For a service whose session has started: read the client from now on, beginning with what came behind a header.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_opening_read(struct session *s);
+
+/*
+ * session_opening_timeout_ns(s) / session_opening_give_up(s):
+ * For the timer of an `opening` session: how long it may be that, and the end of this time.
+ *
+ * Thread: loop of ${s}
+ * Units:  ns
+ * Errors: none
+ */
+int64_t session_opening_timeout_ns(const struct session *s);
+void session_opening_give_up(struct session *s);
+
+/*
+ * session_opening_destination(s):
+ * Where the client connected to, as the header says; NULL without one.
+ *
+ * Thread: loop of ${s}
+ * Owns:   nothing
+ * Errors: NULL
+ */
+const struct address *session_opening_destination(const struct session *s);
+
+#endif
