@@ -3,6 +3,7 @@ go."""
 
 import contextlib
 import re
+import signal
 import threading
 import time
 
@@ -43,6 +44,13 @@ def where(front):
 
 def addresses(front, count):
     return {where(front) for _ in range(count)}
+
+
+def servers(t, daemon):
+    """The names of the group's servers, as SIGUSR2 writes them."""
+    daemon.send_signal(signal.SIGUSR2)
+    lines = t.eventually(lambda: daemon.log_lines("stats server back/.* state="), "statistics")
+    return [re.search(r"server back/(\S+) state", line).group(1) for line in lines]
 
 
 class Load:
@@ -200,6 +208,99 @@ def name_server_goes_and_returns(t):
             check_equal(addresses(front, 20), {"127.0.1.1", "127.0.1.2"}, "addresses then")
             check_equal(len(daemon.log_lines("warning.*known.test")), 1, "warnings")
             check(not daemon.log_lines("somewhere else"), "the log says that a name moved")
+
+
+@test(needs=DNSMASQ)
+def each_address_is_a_server(t):
+    """every address of a name is a server of its own: clients are spread over them, evenly; those
+    that come and go in the name server do so here, under load, and open connections stay"""
+    front = t.address()
+
+    def records(*hosts):
+        return [("each.test", f"127.0.1.{host}") for host in hosts]
+
+    with named(t, *records(1, 2, 3)) as (names, _, port):
+        with t.daemon(config(front, {"s": f"each.test:{port}"}, EVERY_SECOND)) as daemon, \
+                contextlib.ExitStack() as stack:
+            stayed = [stack.enter_context(net.connect(front)) for _ in range(6)]
+            led_to = sorted(read_line(client) for client in stayed)
+            check_equal(led_to, sorted(["127.0.1.1", "127.0.1.2", "127.0.1.3"] * 2), "addresses")
+            with Load(front):
+                names.changes(records(2, 4, 5, 6))
+                t.eventually(lambda: addresses(front, 8) == {f"127.0.1.{i}" for i in (2, 4, 5, 6)},
+                             "they come and go")
+                names.changes(records(6))
+                t.eventually(lambda: addresses(front, 8) == {"127.0.1.6"}, "one is left")
+            for client in stayed:
+                check_equal(net.exchange(client, b"still here"), b"still here", "the echo")
+            check_equal(servers(t, daemon), [f"s@127.0.1.6:{port}"], "servers in the statistics")
+
+
+@test(needs=DNSMASQ)
+def one_server_of_many_addresses(t):
+    """resolve=one: a name is one server, which is at the first of its addresses that answers"""
+    front = t.address()
+    own_network()
+    own_names(t, "dns", servers=RESOLVER)
+    port = t.port()
+    with NameServer(t, [("one.test", "127.0.1.1"), ("one.test", "127.0.1.2")]), \
+            Counted(f"127.0.1.2:{port}", greets=True), \
+            t.daemon(config(front, {"s": f"one.test:{port} resolve=one"})) as daemon:
+        check_equal(addresses(front, 20), {"127.0.1.2"}, "addresses")
+        check_equal(servers(t, daemon), ["s"], "servers")
+        check(not daemon.log_lines("cannot connect"), "a try failed")
+
+
+@test(needs=DNSMASQ)
+def service_records(t):
+    """a service is where its SRV records say, by weight and priority; when they change under load
+    clients follow, and none fails"""
+    front = t.address()
+    service = "_app._tcp.svc.test"
+    with named(t, *[(f"h{i}.test", f"127.0.1.{i}") for i in range(1, 5)]) as (names, _, port):
+        names.serves((service, "h1.test", port, 10, 30), (service, "h2.test", port, 10, 10),
+                     (service, "h3.test", port, 20, 0))
+        with t.daemon(config(front, {"s": service}, EVERY_SECOND)) as daemon:
+            led_to = [where(front) for _ in range(40)]
+            check_equal((led_to.count("127.0.1.1"), led_to.count("127.0.1.2")), (30, 10), "shares")
+            with Load(front):
+                names.serves((service, "h3.test", port, 20, 0), (service, "h4.test", port, 30, 0))
+                t.eventually(lambda: addresses(front, 8) == {"127.0.1.3"}, "they are followed",
+                             within=14)
+                names.serves((service, "h4.test", port, 30, 0))
+                t.eventually(lambda: addresses(front, 8) == {"127.0.1.4"}, "again", within=14)
+            check(not daemon.log_lines("cannot connect"), "a try failed")
+
+
+@test(needs=DNSMASQ)
+def next_priority_when_the_first_fails(t):
+    """hosts of the next priority are used while those of the first cannot be reached"""
+    front = t.address()
+    own_network()
+    own_names(t, "dns", servers=RESOLVER)
+    port = t.port()
+    with NameServer(t, [("h1.test", "127.0.1.1"), ("h2.test", "127.0.1.2")]) as names:
+        names.serves(*[("_app._tcp.svc.test", f"h{i}.test", port, i, 0) for i in (1, 2)])
+        with Counted(f"127.0.1.2:{port}", greets=True), \
+                t.daemon(config(front, {"s": "_app._tcp.svc.test"})):
+            check_equal(addresses(front, 8), {"127.0.1.2"}, "while the first is away")
+            with Counted(f"127.0.1.1:{port}", greets=True):
+                t.eventually(lambda: addresses(front, 8) == {"127.0.1.1"}, "when it is there",
+                             within=14)
+
+
+@test(needs=DNSMASQ)
+def required_names(t):
+    """resolve_required = yes: without a name reactord does not start, and says which"""
+    front = t.address()
+    own_network()
+    own_names(t, "dns", servers=RESOLVER)
+    with NameServer(t, [("here.test", "127.0.1.1")]):
+        text = config(front, {"a": "here.test:7", "b": "nowhere.test:7"}, "resolve_required = yes")
+        done = t.reactord("-c", t.write("required.ini", text))
+        check_equal(done.code, 3, "the exit status")
+        check("server b (nowhere.test:7): the name is not known, and resolve_required" in done.err,
+              f"the log is {done.err}")
 
 
 @test()

@@ -19,6 +19,7 @@ class NameServer:
         self.pid_path = t.dir / "dnsmasq.pid"
         self.log_path = t.path("dnsmasq.log")
         self.process = None
+        self.srv = ()
         self._open = contextlib.ExitStack()
         self.write(records)
 
@@ -34,7 +35,18 @@ class NameServer:
             "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root",
             f"--pid-file={self.pid_path}", "--listen-address=127.0.0.1", "--bind-interfaces",
             "--no-resolv", "--local=/test/", "--no-hosts", f"--addn-hosts={self.path}",
-            "--log-queries", "--log-facility=-"], path=self.pid_path))
+            "--log-queries", "--log-facility=-", *self.services()], path=self.pid_path))
+
+    def services(self):
+        """The SRV records, for when it is started: it reads them no other time."""
+        return [f"--srv-host={name},{host},{port},{priority},{weight}"
+                for name, host, port, priority, weight in self.srv]
+
+    def serves(self, *srv):
+        """From now on these are the SRV records: (name, host, port, priority, weight)."""
+        self.srv = srv
+        self.stop()
+        self.start()
 
     def stop(self):
         self._open.close()

@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/executor.h"
+#include "net/srv.h"
 #include "upstream/resolver.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -54,7 +56,7 @@ static int look_up(struct address *out, size_t max, const char *word)
     atomic_fetch_add(&lookups[n], 1);
     while ((answer = atomic_load(&answers[n])) == SILENT)
         usleep(500);
-    ck_assert_uint_eq(max, RESOLVER_ADDRESSES);
+    ck_assert_uint_ge(max, 16);
     for (int i = 0; i < answer; i++)
         sockets_loopback(&out[i], 1000 + 100 * n + (unsigned)i + atomic_load(&shift));
     atomic_fetch_sub(&running, 1);
@@ -463,6 +465,163 @@ START_TEST(who_uses_the_old_addresses_keeps_them_while_new_ones_come)
 }
 END_TEST
 
+/* ---- names of several servers ---- */
+
+static struct srv_record records[4];
+static atomic_int n_records;
+
+static int look_up_service(struct srv_record *out, size_t max, const char *name)
+{
+    int n = atomic_load(&n_records);
+
+    ck_assert_uint_ge(max, ARRAY_LEN(records));
+    ck_assert_str_eq(name, "0");
+    for (int i = 0; i < n; i++)
+        out[i] = records[i];
+    return n;
+}
+
+/* Two of IPv6 for "5" and for "6", the second of which has one of IPv4 as well. */
+static int look_up_families(struct address *out, size_t max, const char *word)
+{
+    struct address list[2];
+
+    ck_assert_uint_ge(max, 2);
+    ck_assert_int_eq(address_parse(list, 2, "[::1]:5"), 1);
+    out[0] = list[0];
+    if (strcmp(word, "6") == 0)
+        sockets_loopback(&out[1], 6);
+    else
+        ck_assert_int_eq(address_parse(&out[1], 2, "[::1]:6"), 1);
+    return 2;
+}
+
+/* "NAME load n-of-addresses" of each server. */
+static void list_servers(void *arg)
+{
+    const struct roster_set *set = roster_now(&upstream->roster);
+    char *text = arg;
+
+    *text = '\0';
+    for (unsigned i = 0; i < set->n; i++) {
+        const struct endpoint *e = &set->servers[i]->endpoint;
+
+        text += sprintf(text, "%s%s*%u/%u", i > 0 ? " " : "", e->name, atomic_load(&e->weight),
+                        e->level);
+    }
+}
+
+static const char *servers_now(void)
+{
+    static char text[1024];
+
+    loop_runner_call(control, list_servers, text);
+    return text;
+}
+
+static void name_is(unsigned n, enum upstream_names names)
+{
+    server_confs[n].names = names;
+}
+
+START_TEST(each_address_of_a_name_is_a_server)
+{
+    name_is(0, UPSTREAM_NAME_EACH);
+    server_confs[0].weight = 3;
+    upstream_conf.resolve_interval_ns = conf.retry_ns = 5 * NS_PER_MS;
+    atomic_store(&answers[0], 3);
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_str_eq(servers_now(),
+                     "s@127.0.0.1:1000*3/0 s@127.0.0.1:1001*3/0 s@127.0.0.1:1002*3/0");
+    atomic_store(&answers[0], 1);
+    UNTIL(strcmp(servers_now(), "s@127.0.0.1:1000*3/0") == 0);
+    atomic_store(&answers[0], -ENOENT);
+    pass_lookups(0, 3);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1000*3/0");
+}
+END_TEST
+
+START_TEST(one_address_of_each_family_is_one_server)
+{
+    conf.lookup = look_up_families;
+    snprintf(texts[0], sizeof(texts[0]), "5");
+    snprintf(texts[1], sizeof(texts[1]), "6");
+    server_confs[1].id = "t";
+    name_is(0, UPSTREAM_NAME_EACH);
+    name_is(1, UPSTREAM_NAME_EACH);
+    start(2, UNTIL_LIMIT_NS);
+    ck_assert_str_eq(servers_now(), "s@[::1]:5*1/0 s@[::1]:6*1/0 t@[::1]:5*1/0");
+    ck_assert_uint_eq(known(2), 2);
+}
+END_TEST
+
+static void record(unsigned i, const char *target, unsigned priority, unsigned weight)
+{
+    snprintf(records[i].target, sizeof(records[i].target), "%s", target);
+    records[i].priority = (uint16_t)priority;
+    records[i].weight = (uint16_t)weight;
+}
+
+static void start_service(int n)
+{
+    conf.lookup_service = look_up_service;
+    name_is(0, UPSTREAM_SERVICE);
+    atomic_store(&n_records, n);
+    start(1, UNTIL_LIMIT_NS);
+}
+
+START_TEST(each_host_of_a_service_has_its_weight_and_its_priority)
+{
+    record(0, "7", 20, 0);
+    record(1, "8", 10, 40000);
+    record(2, "9", 10, 20000);
+    atomic_store(&answers[8], 2);
+    start_service(3);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/1 s@127.0.0.1:1800*256/0 "
+                                    "s@127.0.0.1:1801*256/0 s@127.0.0.1:1900*128/0");
+}
+END_TEST
+
+START_TEST(a_host_without_an_address_is_left_out)
+{
+    record(0, "7", 1, 1);
+    record(1, "8", 1, 2);
+    atomic_store(&answers[7], -ENOENT);
+    start_service(2);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1800*2/0");
+}
+END_TEST
+
+START_TEST(with_a_host_that_cannot_be_looked_up_nothing_is_known_of_the_service)
+{
+    upstream_conf.resolve_interval_ns = conf.retry_ns = 5 * NS_PER_MS;
+    record(0, "7", 1, 1);
+    record(1, "8", 1, 1);
+    start_service(2);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0");
+    atomic_store(&answers[7], -EAGAIN);
+    pass_lookups(7, 3);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0");
+    ck_assert_uint_eq(log_lines_with("no name server answers; what was known stays"), 1);
+    atomic_store(&answers[7], 1);
+    atomic_store(&n_records, 1);
+    UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0") == 0);
+}
+END_TEST
+
+START_TEST(a_name_that_is_required_and_not_known_keeps_it_from_starting)
+{
+    upstream_conf.resolve_required = true;
+    atomic_store(&answers[1], _i ? -ENOENT : SILENT);
+    create(2, 4);
+    ck_assert_int_eq(resolver_start(resolver, _i ? UNTIL_LIMIT_NS : 50 * NS_PER_MS), -ENODATA);
+    ck_assert_uint_eq(log_lines_with("server s (1): the name is not known, and resolve_required"),
+                      1);
+    ck_assert_uint_eq(log_lines_with("resolve_required"), 1);
+    atomic_store(&answers[1], 1);
+}
+END_TEST
+
 /* ---- round for ever ---- */
 
 START_TEST(an_address_that_leads_back_is_left_out_and_told)
@@ -644,6 +803,12 @@ int main(void)
     tcase_add_test(tc, what_has_moved_while_it_could_not_be_looked_up_is_used);
     tcase_add_test(tc, a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is);
     tcase_add_test(tc, who_uses_the_old_addresses_keeps_them_while_new_ones_come);
+    tcase_add_test(tc, each_address_of_a_name_is_a_server);
+    tcase_add_test(tc, one_address_of_each_family_is_one_server);
+    tcase_add_test(tc, each_host_of_a_service_has_its_weight_and_its_priority);
+    tcase_add_test(tc, a_host_without_an_address_is_left_out);
+    tcase_add_test(tc, with_a_host_that_cannot_be_looked_up_nothing_is_known_of_the_service);
+    tcase_add_loop_test(tc, a_name_that_is_required_and_not_known_keeps_it_from_starting, 0, 2);
     tcase_add_test(tc, an_address_that_leads_back_is_left_out_and_told);
     tcase_add_test(tc, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once);
     tcase_add_test(tc, what_leads_back_each_time_is_told_once);
