@@ -1,0 +1,549 @@
+"""proxyproto: headers of the PROXY protocol, from and to HAProxy, nginx and curl, and such as nobody
+should send."""
+
+import contextlib
+import hashlib
+import re
+import socket
+import struct
+import time
+
+from support import net, program
+from support.case import check, check_equal, test
+from support.health import Talker
+from support.server import Counted, full_queue
+from test_proxy import proxy
+
+MIB = 1024 * 1024
+MARK = b"\r\n\r\n\0\r\nQUIT\n"
+LINE = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
+ACCEPT = "accept_proxy = required\ntrusted_proxies = 127.0.0.0/8, unix"
+OPTIONAL = "accept_proxy = optional\ntrusted_proxies = 127.0.0.0/8"
+
+
+def v2(source="192.0.2.1", port=56324, command=0x21, rest=b""):
+    body = socket.inet_aton(source) + socket.inet_aton("198.51.100.1") + \
+        struct.pack("!HH", port, 443) + rest
+    return MARK + bytes([command, 0x11]) + struct.pack("!H", len(body)) + body
+
+
+def echo(address, options):
+    return f"[listen echo]\naddress = {address}\nservice = echo\n{options}\n"
+
+
+def read_line(s):
+    """The header of version 1 that a server is sent."""
+    line = b""
+    while not line.endswith(b"\r\n"):
+        byte = s.recv(1)
+        check(byte, f"the end came after {line!r}")
+        line += byte
+    return line
+
+
+def tcp4(client, where):
+    """The header that tells of a client of ours that has connected to that address."""
+    host, port = where.rsplit(":", 1)
+    source, source_port = client.getsockname()
+    return f"PROXY TCP4 {source} {host} {source_port} {port}\r\n".encode()
+
+
+@contextlib.contextmanager
+def haproxy(t, text, port):
+    config = t.write("haproxy.cfg", f"""
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 10s
+    timeout server 10s
+    timeout http-request 10s
+{text}""")
+    with program.server(t, ["haproxy", "-db", "-f", config], port):
+        yield
+
+
+@contextlib.contextmanager
+def nginx_stream(t, text, port):
+    """nginx without its http part."""
+    config = t.write("stream.conf", f"""
+load_module /usr/lib/nginx/modules/ngx_stream_module.so;
+daemon off;
+pid {t.path("stream.pid")};
+error_log {t.path("stream-error.log")};
+worker_processes 1;
+events {{ worker_connections 1024; }}
+stream {{ {text} }}
+""")
+    with program.server(t, ["nginx", "-p", t.dir, "-e", t.path("stream-error.log"), "-c", config],
+                        port):
+        yield
+
+
+# ---- who sends headers ----
+
+
+@test(needs=["haproxy"], each={"version": ["send-proxy", "send-proxy-v2",
+                                           "send-proxy-v2 proxy-v2-options crc32c,unique-id"]})
+def from_haproxy(t, version):
+    """the client of a haproxy with {version} is told to the server as haproxy saw it"""
+    front, back, port = t.address(), t.address(), t.port()
+    listen = f"""
+listen l
+    bind 127.0.0.1:{port}
+    unique-id-format %[uuid()]
+    server s {front} {version}
+"""
+    with net.listen(back) as listener, t.daemon(proxy(front, back, ACCEPT, "send_proxy = v1")), \
+            haproxy(t, listen, port):
+        with net.connect(f"127.0.0.1:{port}") as client:
+            client.sendall(b"hello")
+            with net.accept(listener) as server:
+                check_equal(read_line(server), tcp4(client, f"127.0.0.1:{port}"), "the header")
+                check_equal(net.read_exactly(server, 5), b"hello", "what follows")
+
+
+@test(needs=["haproxy"], each={"version": ["send-proxy", "send-proxy-v2"]})
+def checked_by_haproxy(t, version):
+    """the health checks of a haproxy with {version} pass where a header is required"""
+    front, port = t.address(), t.port()
+    listen = f"""
+listen l
+    bind 127.0.0.1:{port}
+    option tcp-check
+    tcp-check send ping
+    tcp-check expect string ping
+    server s {front} {version} check inter 50ms fall 1
+"""
+    with t.daemon(echo(front, ACCEPT) + "[reactord]\nlog_level = debug\n") as daemon, \
+            haproxy(t, listen, port):
+        t.eventually(lambda: len(daemon.log_lines("4 bytes in, 4 bytes out")) > 3, "checks come")
+        with net.connect(f"127.0.0.1:{port}") as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "an echo through haproxy")
+        check(not daemon.log_lines("PROXY header"), "a check was refused")
+
+
+@test(needs=["nginx"])
+def from_nginx(t):
+    """the client of an nginx with proxy_protocol is told to the server as nginx saw it"""
+    front, back, port = t.address(), t.address(), t.port()
+    stream = f"server {{ listen 127.0.0.1:{port}; proxy_pass {front}; proxy_protocol on; }}"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, ACCEPT, "send_proxy = v1")), \
+            nginx_stream(t, stream, port):
+        with net.connect(f"127.0.0.1:{port}") as client:
+            client.sendall(b"hello")
+            with net.accept(listener) as server:
+                check_equal(read_line(server), tcp4(client, f"127.0.0.1:{port}"), "the header")
+                check_equal(net.read_exactly(server, 5), b"hello", "what follows")
+
+
+@test(needs=["curl", "nginx"])
+def from_curl(t):
+    """curl --haproxy-protocol gets its file, and without gets a reset"""
+    with program.nginx(t, {"small": b"ok\n"}) as back:
+        front = t.address()
+        with t.daemon(proxy(front, back, ACCEPT)) as daemon:
+            out = program.run(["curl", "-sS", "-f", "--haproxy-protocol", f"http://{front}/small"])
+            check_equal(out, b"ok\n", "the file")
+            program.run(["curl", "-sS", f"http://{front}/small"], code=56)
+            check(daemon.log_lines("sent no PROXY header"), "the log says nothing of it")
+
+
+# ---- who is sent them ----
+
+ANSWER = "%[src] %[src_port] %[dst] %[dst_port] %[fc_pp_unique_id]"
+
+
+@test(needs=["haproxy"], each={"options": ["v1", "v2", "v2\nsend_proxy_tlvs = crc32c, unique-id"]})
+def to_haproxy(t, options):
+    """a haproxy with accept-proxy sees the client of send_proxy = {options}"""
+    front, port = t.address(), t.port()
+    listen = f"""
+frontend f
+    mode http
+    bind 127.0.0.1:{port} accept-proxy
+    http-request return status 200 content-type text/plain lf-string "{ANSWER}"
+"""
+    with t.daemon(proxy(front, f"127.0.0.1:{port}", "", f"send_proxy = {options}")), \
+            haproxy(t, listen, port):
+        seen = []
+        for _ in range(2):
+            with net.connect(front) as client:
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                answer = net.read_to_end(client).partition(b"\r\n\r\n")[2].decode()
+                source, source_port = client.getsockname()
+            host, to_port = front.rsplit(":", 1)
+            check(answer.startswith(f"{source} {source_port} {host} {to_port}"), answer)
+            seen.append(answer.split()[4:])
+    if "unique-id" in options:
+        check(all(len(ids) == 1 and re.fullmatch("[0-9a-f]{32}", ids[0]) for ids in seen), seen)
+        check(seen[0] != seen[1], f"two sessions have one ID: {seen}")
+
+
+@test(needs=["nginx"], each={"version": ["v1", "v2"]})
+def to_nginx(t, version):
+    """an nginx that listens with proxy_protocol sees the client of send_proxy = {version}"""
+    front, port = t.address(), t.port()
+    seen = "$proxy_protocol_addr $proxy_protocol_port $proxy_protocol_server_addr " \
+        "$proxy_protocol_server_port"
+    stream = f'server {{ listen 127.0.0.1:{port} proxy_protocol; return "{seen}"; }}'
+    with t.daemon(proxy(front, f"127.0.0.1:{port}", "", f"send_proxy = {version}")), \
+            nginx_stream(t, stream, port):
+        with net.connect(front) as client:
+            words = net.read_to_end(client).decode().split()
+            host, to_port = front.rsplit(":", 1)
+            check_equal(words, [client.getsockname()[0], str(client.getsockname()[1]), host,
+                                to_port], "what nginx saw")
+
+
+@test(needs=["haproxy"], each={"version": ["v1", "v2"]})
+def checks_haproxy(t, version):
+    """health checks of a server that expects a header of {version} begin with one"""
+    front, port = t.address(), t.port()
+    listen = f"""
+frontend f
+    mode http
+    bind 127.0.0.1:{port} accept-proxy
+    http-request return status 200 content-type text/plain lf-string "%[src]"
+"""
+    options = f"send_proxy = {version}\ncheck = tcp\ncheck_send = GET / HTTP/1.0\\r\\n\\r\\n\n" \
+        "check_expect = 127.0.0.1\ncheck_interval = 50ms\nfall = 1\nrise = 1"
+    with haproxy(t, listen, port):
+        with t.daemon(proxy(front, f"127.0.0.1:{port}", "", options)) as daemon:
+            time.sleep(1)  # for some checks
+            check(not daemon.log_lines("server only.* (is )?down"), "a check failed")
+            with net.connect(front) as client:
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                check(b"127.0.0.1" in net.read_to_end(client), "no answer")
+
+
+@test(each=[{"version": "v1", "header": b"PROXY UNKNOWN\r\n"},
+            {"version": "v2", "header": MARK + b"\x20\0\0\0"}])
+def what_a_check_sends(t, version, header):
+    """a check with send_proxy = {version} sends a header for nobody, and its own bytes at once"""
+    back = t.address()
+    options = f"send_proxy = {version}\ncheck = tcp\ncheck_send = ping\ncheck_expect = pong\n" \
+        "check_interval = 50ms"
+    with Talker("s", back, b"pong") as talker, t.daemon(proxy(t.address(), back, "", options)):
+        t.eventually(lambda: talker.got[header + b"ping"] > 2, "checks come")
+        check_equal(set(talker.got), {header + b"ping"}, "what they say")
+
+
+@test(each=[{"version": "v1", "header": b"PROXY UNKNOWN\r\n"},
+            {"version": "v2", "header": MARK + b"\x20\0\0\0"}])
+def unix_client(t, version, header):
+    """the client of a unix socket stands for itself in a header of {version}"""
+    front, back = t.path("front.sock"), t.address()
+    with net.listen(back) as listener, \
+            t.daemon(proxy(front, back, "", f"send_proxy = {version}")):
+        with net.proxied(front, listener) as (client, server):
+            client.sendall(b"hello")
+            check_equal(net.read_exactly(server, len(header) + 5), header + b"hello", "all of it")
+
+
+@test(each=[{"client": "[::1]", "words": "TCP6 ::1 ::1"},
+            {"client": "127.0.0.1", "words": "TCP4 127.0.0.1 127.0.0.1"}])
+def server_first(t, client, words):
+    """the header of a client at {client} reaches the server without a byte from the client"""
+    front, back = f"{client}:{t.port()}", t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, "", "send_proxy = v1")):
+        with net.proxied(front, listener) as (client_end, server):
+            check(read_line(server).startswith(b"PROXY " + words.encode()), "the header")
+            server.sendall(b"220 ready\r\n")
+            check_equal(net.read_exactly(client_end, 11), b"220 ready\r\n", "the greeting")
+
+
+@test()
+def mixed_families(t):
+    """a client that a header names by IPv4 is mapped for a server if it came to an IPv6 address"""
+    front, back = t.address(), t.address()
+    header = b"PROXY TCP6 ::ffff:192.0.2.1 2001:db8::2 1 2\r\n"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, ACCEPT, "send_proxy = v1")):
+        with net.connect(front) as client:
+            client.sendall(header)
+            with net.accept(listener) as server:
+                check_equal(read_line(server), header, "the header")
+
+
+# ---- the bytes behind the header ----
+
+
+@test(each={"service": ["echo", "proxy"], "size": [1, 7, 45, 1000]})
+def in_parts(t, service, size):
+    """a header and what follows in writes of {size} are told apart, with service = {service}"""
+    front, back = t.address(), t.address()
+    data = LINE + b"0123456789" * 20
+    with program.echo_server(t, back):
+        with t.daemon(echo(front, ACCEPT) if service == "echo" else proxy(front, back, ACCEPT)):
+            with net.connect(front) as client:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for at in range(0, len(data), size):
+                    client.sendall(data[at:at + size])
+                    if size < 10:
+                        time.sleep(0.002)
+                check_equal(net.read_exactly(client, 200), b"0123456789" * 20, "the echo")
+
+
+@test(each={"splice": ["auto", "on", "off"], "early": ["with the header", "after it"]}, timeout=60)
+def large(t, splice, early):
+    """20 MiB that come {early} arrive in order, splice = {splice}"""
+    front, back = t.address(), t.address()
+    total = 20 * MIB
+    with net.listen(back) as listener, t.daemon(proxy(front, back, f"{ACCEPT}\nsplice = {splice}")):
+        with net.connect(front) as client:
+            if early == "with the header":
+                client.sendall(v2() + b"x" * 30000)
+            else:
+                client.sendall(v2())
+            with net.accept(listener) as server:
+                if early == "with the header":
+                    check_equal(net.read_exactly(server, 30000), b"x" * 30000, "the first bytes")
+                sender = net.Task(net.send_pattern, client, total)
+                check_equal(net.receive_sha256(server, total), net.pattern_sha256(total), "SHA-256")
+                sender.result()
+                check_equal(net.read_to_end(server), b"", "behind it")
+
+
+@test(each={"data": [b"", b"last words"]})
+def end_behind_it(t, data):
+    """an end of file behind the header and {data!r} reaches the server, and its answer comes back"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, ACCEPT)):
+        with net.connect(front) as client:
+            client.sendall(LINE + data)
+            client.shutdown(socket.SHUT_WR)
+            with net.accept(listener) as server:
+                check_equal(net.read_to_end(server), data, "what the server got")
+                server.sendall(b"answer")
+            check_equal(net.read_to_end(client), b"answer", "what the client got")
+
+
+@test()
+def waits_for_room(t):
+    """what came behind the header waits with the client for a server that is full"""
+    front = t.address()
+    with Counted(t.address()) as server:
+        config = proxy(front, f"{server.address} max_connections=1", ACCEPT)
+        with t.daemon(config) as daemon, net.connect(front) as first:
+            first.sendall(LINE)
+            check_equal(net.exchange(first, b"a"), b"a", "the first client's echo")
+            with net.connect(front) as second, net.connect(front) as gone:
+                second.sendall(v2() + b"patience")
+                gone.sendall(v2("192.0.2.9") + b"no patience")
+                time.sleep(0.3)
+                check_equal(server.total, 1, "connections of the server")
+                net.reset(gone)
+                time.sleep(0.1)
+                first.close()
+                check_equal(net.read_exactly(second, 8), b"patience", "the second client's echo")
+            check(daemon.running(), "the daemon ended")
+
+
+@test()
+def cut_while_connecting(t):
+    """a stop ends a client that has sent its header and waits for a server"""
+    front, back = t.address(), t.address()
+    with full_queue(back), t.daemon(proxy(front, back, ACCEPT)) as daemon:
+        with net.connect(front) as client, net.connect(front) as silent:
+            client.sendall(LINE + b"hello")
+            silent.sendall(LINE[:20])
+            time.sleep(0.2)
+            daemon.send_signal(2)
+            check(net.wait_cut(client, 10 * t.scale), "the client waits on")
+            check(net.wait_cut(silent, 10 * t.scale), "the client that says no more waits on")
+
+
+# ---- who is believed ----
+
+
+@test()
+def untrusted(t):
+    """a header of who is not trusted is data where none is required, and no way in where one is"""
+    strict, lax = t.address(), t.address()
+    trust = "trusted_proxies = 192.0.2.0/24, ::1, unix"
+    config = f"[listen strict]\naddress = {strict}\nservice = echo\naccept_proxy = required\n" \
+        f"{trust}\n" + echo(lax, f"accept_proxy = optional\n{trust}")
+    with t.daemon(config) as daemon:
+        check_equal(net.fate(strict), "reset", "the end of an untrusted client")
+        check(daemon.log_lines("127.0.0.1:[0-9]+ is not a trusted proxy"), "the log is silent")
+        with net.connect(lax) as client:
+            check_equal(net.exchange(client, LINE), LINE, "the echo of a header")
+
+
+@test()
+def trusted_unix(t):
+    """a proxy on a unix socket is trusted if the list has `unix`, and its client has an address"""
+    front, back = t.path("front.sock"), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, ACCEPT, "send_proxy = v1")):
+        with net.connect(front) as client:
+            client.sendall(LINE)
+            with net.accept(listener) as server:
+                check_equal(read_line(server), LINE, "the header")
+
+
+BROKEN = {
+    "no header": b"GET / HTTP/1.0\r\n",
+    "another protocol": b"PROXY UDP4 ",
+    "an address that is none": b"PROXY TCP4 1.2.3.256 ",
+    "a line that is too long": b"PROXY UNKNOWN " + b"x" * 100,
+    "a checksum that is wrong": v2(rest=b"\3\0\4abcd"),
+    "a TLV that is too long": v2(rest=b"\4\0\x20"),
+    "more than 4096 bytes": MARK + b"\x21\x11\xff\xff",
+    "half of it, then the end": LINE[:30],
+}
+
+
+@test(each={"what": list(BROKEN)})
+def broken(t, what):
+    """{what} is refused with a reset, and said in the log"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, ACCEPT)) as daemon:
+        with net.connect(front) as client:
+            client.sendall(BROKEN[what])
+            if "end" in what:
+                client.shutdown(socket.SHUT_WR)
+            check_equal(net.ending(client), "reset", "the end")
+        t.eventually(lambda: daemon.log_lines("127.0.0.1:[0-9]+ sent .*PROXY header.*is reset"),
+                     "a line in the log")
+        listener.settimeout(0.2)
+        with contextlib.suppress(TimeoutError):
+            net.accept(listener)
+            check(False, "the server was connected to")
+
+
+@test()
+def says_nothing(t):
+    """who connects and goes without a word, as checks of a port do, is no line in the log"""
+    front = t.address()
+    with t.daemon(echo(front, ACCEPT)) as daemon:
+        with net.connect(front) as client:
+            client.shutdown(socket.SHUT_WR)
+            check_equal(net.ending(client), "fin", "the end")
+        check(not daemon.log_lines("warning"), "there is a warning")
+
+
+@test(each={"said": ["nothing", "a part"]})
+def too_late(t, said):
+    """after proxy_header_timeout, and not before, a client that said {said} of a header is reset"""
+    front = t.address()
+    with t.daemon(echo(front, f"{ACCEPT}\nproxy_header_timeout = 500ms")) as daemon:
+        with net.connect(front) as client:
+            began = time.monotonic()
+            if said == "a part":
+                client.sendall(LINE[:30])
+            check(net.wait_cut(client, 10 * t.scale), "it is there still")
+            check(time.monotonic() - began >= 0.45, "it came too early")
+        check(daemon.log_lines("sent no whole PROXY header in time"), "the log says nothing")
+
+
+@test()
+def optional(t):
+    """a proxy that may send a header may also send what begins like one, or nothing"""
+    front, back = t.address(), t.address()
+    options = f"{OPTIONAL}\nproxy_header_timeout = 500ms"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options, "send_proxy = v1")):
+        for sent, follows in ((LINE + b"x", b"x"), (b"PROXE", b"PROXE"), (b"\r\nx", b"\r\nx"),
+                              (b"PRO", b"PRO"), (b"", b"")):
+            with net.connect(front) as client:
+                client.sendall(sent)
+                own = tcp4(client, front)
+                with net.accept(listener) as server:
+                    check_equal(read_line(server), LINE if sent.startswith(LINE) else own,
+                                f"the header after {sent!r}")
+                    check_equal(net.read_exactly(server, len(follows)), follows, "what follows")
+                    server.sendall(b"hello")
+                    check_equal(net.read_exactly(client, 5), b"hello", "the answer")
+        with net.connect(front) as client:
+            client.sendall(b"PRO")
+            client.shutdown(socket.SHUT_WR)
+            with net.accept(listener) as server:
+                read_line(server)
+                check_equal(net.read_to_end(server), b"PRO", "what was begun, and the end")
+
+
+# ---- what the address is good for ----
+
+
+@test()
+def rules_and_limits(t):
+    """access rules and limits of clients are about the client of the header, not the proxy"""
+    front = t.address()
+    options = f"{ACCEPT}\ndeny = 127.0.0.0/8, 192.0.2.66\nmax_connections_per_client = 1"
+    with t.daemon(echo(front, options) + "[reactord]\nlog_level = debug\n") as daemon:
+        with net.connect(front) as one, net.connect(front) as other:
+            one.sendall(v2("192.0.2.1"))
+            other.sendall(v2("192.0.2.2"))
+            check_equal(net.exchange(one, b"one"), b"one", "the first client's echo")
+            check_equal(net.exchange(other, b"other"), b"other", "the second client's echo")
+            for source in ("192.0.2.66", "192.0.2.1"):
+                with net.connect(front) as refused:
+                    refused.sendall(v2(source))
+                    check_equal(net.ending(refused), "reset", f"the end of {source}")
+            with net.connect(front) as local:
+                local.sendall(MARK + b"\x20\0\0\0")
+                check_equal(net.ending(local), "reset", "the end of a proxy that is denied itself")
+        t.eventually(lambda: daemon.log_lines("192.0.2.1:56324 ended: client fin, 3 bytes in"),
+                     "the log has the client's address, and what is its own of the bytes")
+        with net.connect(front) as again:
+            again.sendall(v2("192.0.2.1"))
+            check_equal(net.exchange(again, b"again"), b"again", "after the first has gone")
+
+
+@test()
+def hashed(t):
+    """balance = source_hash goes by the client of the header"""
+    front, backs = t.address(), [t.address() for _ in range(4)]
+    servers = "\n".join(f"server.s{i} = {back}" for i, back in enumerate(backs))
+    config = f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n{ACCEPT}\n" \
+        f"[upstream back]\nbalance = source_hash\nhash_balance_factor = 0\n{servers}\n"
+    with contextlib.ExitStack() as stack:
+        counted = [stack.enter_context(Counted(back)) for back in backs]
+        stack.enter_context(t.daemon(config))
+
+        def visit(source):
+            before = [server.total for server in counted]
+            with net.connect(front) as client:
+                client.sendall(v2(source))
+                net.exchange(client, b"x")
+            return [server.total - was for server, was in zip(counted, before)].index(1)
+
+        places = {n: visit(f"192.0.2.{n}") for n in range(20)}
+        check(len(set(places.values())) > 1, f"all went to one server: {places}")
+        check_equal({n: visit(f"192.0.2.{n}") for n in range(20)}, places, "where they go again")
+
+
+@test()
+def first_byte(t):
+    """first_byte_timeout counts from the header on, which is no byte of the client's"""
+    front = t.address()
+    with t.daemon(echo(front, f"{ACCEPT}\nfirst_byte_timeout = 700ms")):
+        with net.connect(front) as client:
+            time.sleep(0.5)
+            client.sendall(LINE)
+            sent = time.monotonic()
+            check_equal(net.ending(client), "fin", "the end")
+            check(time.monotonic() - sent >= 0.65, "it came too early")
+
+
+@test()
+def through_two(t):
+    """a client is known behind two of us, with its first address and everything it sent"""
+    outer, inner, back = t.address(), t.address(), t.address()
+    config = f"""
+[listen outer]
+address = {outer}
+service = proxy
+upstream = inner
+[upstream inner]
+server.a = {inner}
+send_proxy = v2
+send_proxy_tlvs = crc32c, unique-id
+{proxy(inner, back, ACCEPT, "send_proxy = v1")}
+"""
+    content = b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(1000))
+    with net.listen(back) as listener, t.daemon(config):
+        with net.connect(outer) as client:
+            client.sendall(content)
+            client.shutdown(socket.SHUT_WR)
+            with net.accept(listener) as server:
+                check_equal(read_line(server), tcp4(client, outer), "the header")
+                check(net.read_to_end(server) == content, "the bytes changed")
