@@ -37,8 +37,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libc-ares-
                   netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
-                  wrk iperf3 \
-                  dnsmasq-base
+                  wrk iperf3 dnsmasq-base
 
 LAYERS  := base engine net traffic upstream handlers service server daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
