@@ -246,6 +246,18 @@ static const struct option listen_rows[] = {
     {OPTION_LISTEN, "access_log_interval", &option_kind_duration, OPTION_ZERO, "0",
      "0, or 1s to 1d", "write a line so often, too, about a connection that goes on; 0: none",
      LISTEN(access_log.interval_ns), NS_PER_S, DAY_NS, NULL},
+    {OPTION_LISTEN, "bandwidth_in", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may come from one client; 0: no limit",
+     LISTEN(bandwidth.each_in), 1024, INT64_C(3) << 30, NULL},
+    {OPTION_LISTEN, "bandwidth_out", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may go to one client; 0: no limit",
+     LISTEN(bandwidth.each_out), 1024, INT64_C(3) << 30, NULL},
+    {OPTION_LISTEN, "listener_bandwidth_in", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may come from all clients; 0: no limit",
+     LISTEN(bandwidth.all_in), 1024, INT64_C(3) << 30, NULL},
+    {OPTION_LISTEN, "listener_bandwidth_out", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may go to all clients; 0: no limit",
+     LISTEN(bandwidth.all_out), 1024, INT64_C(3) << 30, NULL},
 };
 /* clang-format on */
 

@@ -62,6 +62,39 @@ bool channel_reading(const struct channel *ch)
     return !(ch->flags & CHANNEL_NO_READ);
 }
 
+void channel_meter(struct channel *ch)
+{
+    ch->flags |= CHANNEL_METERED;
+}
+
+void channel_unthrottle(struct channel *ch)
+{
+    ch->flags &= (uint16_t)~CHANNEL_THROTTLED;
+    channel_watch(ch);
+}
+
+bool channel_throttled(const struct channel *ch)
+{
+    return ch->flags & CHANNEL_THROTTLED;
+}
+
+static bool channel_metered(const struct channel *ch)
+{
+    return (ch->flags & (CHANNEL_METERED | CHANNEL_DISCARD)) == CHANNEL_METERED;
+}
+
+/* How many of ${max} bytes may be read; when none may the channel is throttled. */
+static size_t channel_allowed(struct channel *ch, size_t max)
+{
+    size_t n = ch->pipeline.tail->ops->allow(ch->pipeline.tail, max);
+
+    if (n == 0) {
+        ch->flags |= CHANNEL_THROTTLED;
+        channel_watch(ch);
+    }
+    return n;
+}
+
 /*
  * A reset that send(2) has reported looks like end of file to recv(2) afterwards: ECONNRESET tells it apart from the
  * EPIPE of a peer that had ended cleanly before it refused our bytes (tcp_reset() in Linux' net/ipv4/tcp_input.c).
@@ -95,12 +128,17 @@ static bool channel_read_once(struct channel *ch)
 {
     bool spliced = splice_possible(ch);
     size_t room = spliced ? SPLICE_MAX_BYTES : NETLOOP_SCRATCH_BYTES;
+    bool metered = channel_metered(ch);
     ssize_t n;
 
+    if (metered && (room = channel_allowed(ch, room)) == 0)
+        return false;
     if (spliced)
-        n = splice_forward(ch);
+        n = splice_forward(ch, room);
     else
         n = channel_transport(ch)->recv(ch, channel_net(ch)->scratch, room);
+    if (metered)
+        ch->pipeline.tail->ops->took(ch->pipeline.tail, n > 0 ? (size_t)n : 0, n < (ssize_t)room);
     if (n > 0) {
         ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
         ch->bytes_in += (uint64_t)n;

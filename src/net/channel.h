@@ -151,6 +151,27 @@ void channel_hold(struct channel *ch);
 void channel_release(struct channel *ch);
 
 /*
+ * channel_meter(ch):
+ * From now on ask the tail before each read how much may be read (handler_ops.allow) and tell it how much was. When that
+ * is nothing, reading stops until channel_unthrottle(), whoever else has stopped it. What is only read to be thrown away
+ * (channel_discard()) is not asked about.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_meter(struct channel *ch);
+
+/*
+ * channel_unthrottle(ch) / channel_throttled(ch):
+ * More may be read of a metered channel; is it waiting for that?
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_unthrottle(struct channel *ch);
+bool channel_throttled(const struct channel *ch);
+
+/*
  * channel_reading(ch):
  * Is ${ch} to be read: not stopped by anyone, and not ended?
  *

@@ -52,7 +52,7 @@ bool channel_kept(const struct channel *ch)
 void channel_discard(struct channel *ch)
 {
     ch->flags |= CHANNEL_DISCARD;
-    ch->flags &= (uint16_t)~CHANNEL_HELD;
+    ch->flags &= (uint16_t) ~(CHANNEL_HELD | CHANNEL_THROTTLED);
     channel_resume(ch);
 }
 

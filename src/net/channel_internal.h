@@ -21,9 +21,12 @@ enum channel_flag {
     CHANNEL_HANDLERS = 1 << 10,    /* the pipeline has more than its tail */
     CHANNEL_HELD = 1 << 11,        /* reading is held back by a handler */
     CHANNEL_KEPT = 1 << 12,        /* a handler has not passed on all that was read */
+    CHANNEL_METERED = 1 << 13,     /* the tail says how much may be read, and when */
+    CHANNEL_THROTTLED = 1 << 14,   /* it has said: nothing now */
 };
 
-#define CHANNEL_NO_READ (CHANNEL_PAUSED | CHANNEL_HELD | CHANNEL_READ_ENDED | CHANNEL_ENDED)
+#define CHANNEL_NO_READ \
+    (CHANNEL_PAUSED | CHANNEL_HELD | CHANNEL_THROTTLED | CHANNEL_READ_ENDED | CHANNEL_ENDED)
 
 #define CHANNEL_NO_WRITE                                                               \
     (CHANNEL_EOF_WANTED | CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN | CHANNEL_RESET | \

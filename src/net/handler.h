@@ -7,6 +7,7 @@
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,10 @@ struct handler_ops {
     void (*broken)(struct handler *h, int error);
     /* The descriptor is closed; ${error} is 0 or -errno. Called once, at the end of the turn, and last. */
     void (*closed)(struct handler *h, int error);
+    /* The tail's, of a metered channel (channel_meter()): how many of ${max} bytes may be read now; 0: none so far. */
+    size_t (*allow)(struct handler *h, size_t max);
+    /* The tail's: of what was allowed so many bytes were read; ${drained}: there are no more right now. */
+    void (*took)(struct handler *h, size_t len, bool drained);
     /* Bytes are to be sent; pass on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
     /* Nothing more will be sent; pass on with handler_shutdown_write(). */

@@ -77,7 +77,7 @@ static void splice_deliver(struct channel *ch, struct channel *dst, struct pipe 
     }
 }
 
-ssize_t splice_forward(struct channel *ch)
+ssize_t splice_forward(struct channel *ch, size_t max)
 {
     struct channel *dst = ch->splice_to;
     struct pipe *p;
@@ -87,7 +87,7 @@ ssize_t splice_forward(struct channel *ch)
         ch->splice_mode = SPLICE_OFF; /* no descriptors to spare: copying needs none */
         return -EOPNOTSUPP;
     }
-    n = splice_once(ch->io.fd, p->write_fd, SPLICE_MAX_BYTES);
+    n = splice_once(ch->io.fd, p->write_fd, max);
     if (n <= 0) {
         pipe_pool_put(&channel_net(ch)->pipes, p);
         if (n == -EINVAL || n == -EOPNOTSUPP) {

@@ -36,8 +36,8 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 bool splice_possible(const struct channel *ch);
 
 /*
- * splice_forward(ch):
- * Move what has come, SPLICE_MAX_BYTES at most, to ch->splice_to. What that one does not take stays in a pipe
+ * splice_forward(ch, max):
+ * Move what has come, ${max} bytes and SPLICE_MAX_BYTES at most, to ch->splice_to. What that one does not take stays in a pipe
  * that is its own until it is empty.
  *
  * Thread: loop of ${ch}
@@ -45,7 +45,7 @@ bool splice_possible(const struct channel *ch);
  * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, ${ch} will not splice again);
  *         -errno of the read side
  */
-ssize_t splice_forward(struct channel *ch) MUST_CHECK;
+ssize_t splice_forward(struct channel *ch, size_t max) MUST_CHECK;
 
 /*
  * splice_pipe_out(ch, p):

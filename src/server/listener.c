@@ -46,6 +46,7 @@ struct listener {
     _Atomic uint64_t waits; /* times that a socket left its clients in the queue for want of room */
     struct log_limit full_limit;
     struct proxy_protocol_gate proxies;
+    struct throttle_plan throttle;
     unsigned n_sockets;
     struct listener_socket sockets[];
 };
@@ -326,6 +327,8 @@ static void listener_init_service(struct listener *ls)
                                    .lifetime_jitter = conf->lifetime_jitter};
     if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
         ls->service.proxies = &ls->proxies;
+    if (throttle_plan_init(&ls->throttle, &conf->bandwidth))
+        ls->service.throttle = &ls->throttle;
     if (ls->service.upstream)
         ls->service.upstream_idle_timeout_ns = ls->service.upstream->conf->idle_timeout_ns;
 }

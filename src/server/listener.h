@@ -17,6 +17,7 @@
 #include "net/sock_options.h"
 #include "net/splice.h"
 #include "service/admission.h"
+#include "service/throttle.h"
 #include "traffic/access.h"
 #include "traffic/client_table.h"
 
@@ -62,6 +63,7 @@ struct listener_conf {
     struct quota_conf quota;
     struct client_table_conf clients; /* and what each of them may have */
     enum quota_over over_limit;
+    struct throttle_conf bandwidth;
 };
 
 /* What a listener needs of the server around it. */

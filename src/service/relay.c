@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "service/throttle.h"
+
 static struct relay *relay_of(struct handler *h)
 {
     return CONTAINER_OF(h, struct relay, handler);
@@ -50,8 +52,19 @@ static void relay_broken(struct handler *h, int error)
     session_leg_broken(relay_of(h)->session, h->channel, error);
 }
 
+static size_t relay_allow(struct handler *h, size_t max)
+{
+    return throttle_allow(relay_of(h)->throttle, max);
+}
+
+static void relay_took(struct handler *h, size_t len, bool drained)
+{
+    throttle_took(relay_of(h)->throttle, len, drained);
+}
+
 static void relay_closed(struct handler *h, int error)
 {
+    throttle_destroy(relay_of(h)->throttle);
     session_leg_closed(relay_of(h)->session, h->channel, error);
 }
 
@@ -62,12 +75,28 @@ static const struct handler_ops relay_ops = {.name = "relay",
                                              .failed = relay_failed,
                                              .writable = relay_writable,
                                              .broken = relay_broken,
+                                             .allow = relay_allow,
+                                             .took = relay_took,
                                              .closed = relay_closed};
+
+/* What comes from the client is read of its channel; what goes to it is read of the server's, or is the same for an echo. */
+static int relay_throttle(struct relay *r, struct channel *from)
+{
+    const struct session *s = r->session;
+    unsigned directions = 0;
+
+    if (from == s->legs[0])
+        directions |= THROTTLE_IN;
+    if (r->to == s->legs[0])
+        directions |= THROTTLE_OUT;
+    return throttle_create(&r->throttle, s->service->throttle, from, directions);
+}
 
 void relay_init(struct relay *r, struct session *session, struct channel *from, struct channel *to)
 {
     r->to = to;
     r->session = session;
+    r->throttle = NULL;
     if (from->pipeline.tail) {
         MUST(from->pipeline.tail == &r->handler);
         pipeline_set_tail(&from->pipeline, &relay_ops);
@@ -75,6 +104,8 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
         pipeline_init(&from->pipeline, from, &r->handler, &relay_ops);
     }
     channel_splice_to(from, to, session->service->splice);
+    if (session->service->throttle && relay_throttle(r, from) < 0)
+        channel_abort(from, -ENOMEM);
 }
 
 /* ---- the first bytes ---- */
@@ -95,6 +126,8 @@ static const struct handler_ops relay_first_ops = {.name = "relay",
                                                    .eof = relay_eof,
                                                    .writable = relay_writable,
                                                    .broken = relay_broken,
+                                                   .allow = relay_allow,
+                                                   .took = relay_took,
                                                    .closed = relay_closed};
 
 void relay_tell_first(struct relay *r)

@@ -3,7 +3,7 @@
  *
  * Echo is one relay back to its own channel, a proxied session two that cross. The relay keeps the two sides
  * coupled: when the destination is above its high water mark the source is paused, end of file follows the last
- * byte, and large reads are spliced.
+ * byte, and large reads are spliced. It also keeps to the listener's bandwidths (service/throttle).
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H
@@ -17,6 +17,7 @@ struct relay {
     struct channel *to;
     struct handler handler;
     struct session *session;
+    struct throttle *throttle; /* of what is read; NULL: none */
 };
 
 /*
@@ -26,7 +27,7 @@ struct relay {
  *
  * Thread: loop of ${session}
  * Owns:   nothing; ${r} must live as long as ${from}
- * Errors: none
+ * Errors: none; without memory for a throttle ${from} is aborted
  */
 void relay_init(struct relay *r, struct session *session, struct channel *from, struct channel *to);
 

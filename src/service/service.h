@@ -19,6 +19,7 @@ struct counters;
 struct pipeline_plan;
 struct proxy_protocol_gate;
 struct service_ops;
+struct throttle_plan;
 
 struct service {
     const struct service_ops *ops;
@@ -28,6 +29,7 @@ struct service {
     struct upstream *upstream;           /* proxy only */
     struct proxy_protocol_gate *proxies; /* that may name their clients; NULL: none */
     enum splice_mode splice;
+    struct throttle_plan *throttle;       /* the listener's bandwidths; NULL: no limit */
     const struct pipeline_plan *pipeline; /* the client's handlers; NULL: none */
     struct access_log *access_log;        /* NULL: none, and the next two mean nothing */
     const struct access_log_format *access_log_format;

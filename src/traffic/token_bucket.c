@@ -36,27 +36,32 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
     return true;
 }
 
-void token_bucket_spend(struct token_bucket *b, const struct token_bucket_conf *conf, uint64_t n,
-                        int64_t now_ns)
+int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_conf *conf,
+                             uint64_t n, int64_t now_ns)
 {
     int64_t full_at_ns = atomic_load_explicit(&b->full_at_ns, memory_order_relaxed);
-    int64_t cost_ns;
+    int64_t cost_ns, next_ns;
 
     if (conf->tokens == 0)
-        return;
+        return 0;
     cost_ns = token_bucket_cost_ns(conf, n);
-    while (!atomic_compare_exchange_weak_explicit(&b->full_at_ns, &full_at_ns,
-                                                  token_bucket_after(full_at_ns, cost_ns, now_ns),
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
+    do
+        next_ns = token_bucket_after(full_at_ns, cost_ns, now_ns);
+    while (!atomic_compare_exchange_weak_explicit(&b->full_at_ns, &full_at_ns, next_ns,
+                                                  memory_order_relaxed, memory_order_relaxed));
+    next_ns -= clock_add_ns(now_ns, token_bucket_cost_ns(conf, conf->burst));
+    return next_ns > 0 ? next_ns : 0;
 }
 
+/* Rounded down, so that taking and giving back again and again does not add up to something. */
 void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
                             uint64_t n)
 {
     if (conf->tokens > 0)
-        atomic_fetch_sub_explicit(&b->full_at_ns, token_bucket_cost_ns(conf, n),
-                                  memory_order_relaxed);
+        atomic_fetch_sub_explicit(
+            &b->full_at_ns,
+            (int64_t)((unsigned __int128)n * (uint64_t)conf->period_ns / conf->tokens),
+            memory_order_relaxed);
 }
 
 int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bucket_conf *conf,

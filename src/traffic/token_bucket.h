@@ -40,18 +40,20 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
                        int64_t now_ns) MUST_CHECK;
 
 /*
- * token_bucket_spend(b, conf, n, now_ns):
- * Take ${n} tokens, there or not: what is missing comes before anybody gets others.
+ * token_bucket_reserve(b, conf, n, now_ns):
+ * Take ${n} tokens, there or not: how long until all of them are. Who reserves later waits for them too, so that those
+ * who wait are served in the order they came.
  *
  * Thread: any
+ * Units:  ns; 0: they are there
  * Errors: none
  */
-void token_bucket_spend(struct token_bucket *b, const struct token_bucket_conf *conf, uint64_t n,
-                        int64_t now_ns);
+int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_conf *conf,
+                             uint64_t n, int64_t now_ns) MUST_CHECK;
 
 /*
  * token_bucket_give_back(b, conf, n):
- * Undo a token_bucket_take() of ${n}.
+ * Undo taking ${n}, or reserving them.
  *
  * Thread: any
  * Errors: none
