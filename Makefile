@@ -69,7 +69,7 @@ help:
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
-#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, access, address, parse
+#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, access, address, parse, frame
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
@@ -181,7 +181,7 @@ FUZZ_SECONDS ?= 600
 .PHONY: fuzz-%
 fuzz-%:
 	$(MAKE) BUILD=build-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined build-fuzz/libreactord.a
-	clang $(CPPFLAGS) -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -o build-fuzz/fuzz_$* \
+	clang $(CPPFLAGS) -Itests -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -o build-fuzz/fuzz_$* \
 	    tests/fuzz/fuzz_$*.c build-fuzz/libreactord.a $(ALL_LDLIBS)
 	mkdir -p build-fuzz/found_$*
 	build-fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build-fuzz/ \

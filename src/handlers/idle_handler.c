@@ -22,12 +22,13 @@
  * as if they went now. A client that takes bytes slowly may be found idle late by the time between two looks. It is
  * never found so early.
  */
-struct idle_shared {
-    struct log_limit log_limit;
-};
 
 /* What may be too long ago. */
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };
+
+struct idle_shared {
+    struct log_limit log_limits[IDLE_KINDS];
+};
 
 struct idle_handler {
     struct handler handler;
@@ -134,7 +135,7 @@ static void idle_log(struct idle_handler *idle, enum idle_kind kind)
     char peer[ADDRESS_TEXT_BYTES];
     unsigned suppressed;
 
-    if (log_allowed(&idle->shared->log_limit, IDLE_LOG_INTERVAL_NS, &suppressed))
+    if (log_allowed(&idle->shared->log_limits[kind], IDLE_LOG_INTERVAL_NS, &suppressed))
         log_info("listen %s: %s is idle: nothing was %s for %" PRId64
                  " ms (%u more such lines held back)",
                  idle->host->listener, address_format(peer, sizeof(peer), idle->host->peer),

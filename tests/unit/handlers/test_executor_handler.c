@@ -1,0 +1,314 @@
+/* handlers/executor_handler: the same bytes in the same order, no more of them than there is room for, and any end. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "service/echo.h"
+#include "support/executor_runner.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define THREADS      4
+#define STREAM_BYTES ((size_t)4 << 20)
+
+static struct host host;
+static struct executor *e;
+static struct tasks_block block[THREADS];
+static unsigned before;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    host_open(&host, &echo_ops, NULL);
+    e = executor_runner_create(THREADS, 64);
+    host.pipeline.frame.decoder =
+        (struct frame_decoder_conf){.max_length = 70000, .length_width = 2, .fail_fast = true};
+}
+
+static void teardown(void)
+{
+    host_abort(&host, SESSION_DRAIN);
+    UNTIL(atomic_load(&host.ended) == atomic_load(&host.adopted));
+    executor_runner_end(e);
+    host_close(&host);
+    executor_runner_destroy(e);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static int begin(const char *first, const char *second)
+{
+    host_pipeline(&host, first, e);
+    if (second)
+        host_pipeline(&host, second, e);
+    return host_client(&host);
+}
+
+static void block_all(void)
+{
+    for (int i = 0; i < THREADS; i++)
+        executor_runner_block(e, &block[i]);
+}
+
+static void unblock_all(void)
+{
+    for (int i = 0; i < THREADS; i++)
+        tasks_block_end(&block[i]);
+}
+
+struct talk {
+    pthread_t thread;
+    int fd;
+};
+
+static void *say(void *arg)
+{
+    struct talk *t = arg;
+
+    sockets_say_pattern(t->fd, 0, STREAM_BYTES);
+    sockets_end(t->fd);
+    return NULL;
+}
+
+static void *converse(void *arg)
+{
+    struct talk *t = arg;
+    pthread_t sender;
+
+    ck_assert_int_eq(pthread_create(&sender, NULL, say, t), 0);
+    sockets_hear_pattern(t->fd, 0, STREAM_BYTES);
+    sockets_hear_end(t->fd);
+    pthread_join(sender, NULL);
+    close(t->fd);
+    return NULL;
+}
+
+/* Eight clients on four threads and 64 places: each is refused now and then, and none loses or doubles a byte. */
+START_TEST(each_of_many_streams_keeps_its_order)
+{
+    struct talk talks[8];
+
+    host_pipeline(&host, "executor", e);
+    for (size_t i = 0; i < ARRAY_LEN(talks); i++) {
+        talks[i].fd = host_client(&host);
+        ck_assert_int_eq(pthread_create(&talks[i].thread, NULL, converse, &talks[i]), 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(talks); i++)
+        pthread_join(talks[i].thread, NULL);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    ck_assert_uint_eq(executor_runner_stats(e).threads, THREADS);
+}
+END_TEST
+
+#define FRAMES 20000
+
+static void *say_frames(void *arg)
+{
+    for (unsigned i = 0; i < FRAMES; i++) {
+        uint8_t frame[] = {0,         4, (uint8_t)(i >> 24), (uint8_t)(i >> 16), (uint8_t)(i >> 8),
+                           (uint8_t)i};
+
+        ck_assert_int_eq(send(*(int *)arg, frame, sizeof(frame), MSG_NOSIGNAL), sizeof(frame));
+    }
+    sockets_end(*(int *)arg);
+    return NULL;
+}
+
+/* A read holds thousands of frames, more than the serial and the executor take. */
+START_TEST(as_many_frames_as_come_keep_their_order)
+{
+    int client = begin("frame", "executor");
+    pthread_t sender;
+
+    ck_assert_int_eq(pthread_create(&sender, NULL, say_frames, &client), 0);
+    for (unsigned i = 0; i < FRAMES; i++) {
+        uint8_t f[6];
+
+        ck_assert_int_eq(recv(client, f, sizeof(f), MSG_WAITALL), sizeof(f));
+        ck_assert_uint_eq((unsigned)f[2] << 24 | f[3] << 16 | f[4] << 8 | f[5], i);
+    }
+    sockets_hear_end(client);
+    pthread_join(sender, NULL);
+    close(client);
+}
+END_TEST
+
+START_TEST(what_a_slow_executor_does_not_take_waits_in_the_socket)
+{
+    int client = begin("executor", NULL);
+    size_t said;
+
+    block_all();
+    said = sockets_stuff(client, 0);
+    ck_assert_uint_gt(said, EXECUTOR_HANDLER_BYTES);
+    sockets_hear_nothing(client);
+    ck_assert_uint_le(executor_runner_stats(e).tasks_pending, 64);
+    unblock_all();
+    sockets_hear_pattern(client, 0, said);
+    close(client);
+}
+END_TEST
+
+START_TEST(the_end_of_file_overtakes_nothing)
+{
+    int client = begin("executor", NULL);
+
+    block_all();
+    sockets_say(client, "hello");
+    sockets_end(client);
+    sockets_hear_nothing(client);
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    unblock_all();
+    sockets_hear(client, "hello");
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    close(client);
+}
+END_TEST
+
+START_TEST(a_bad_frame_overtakes_none_before_it)
+{
+    static const char bad[] = {0, 1, 'a', 0, 2, 'b', 'c', 0, 9};
+    int client;
+
+    host.pipeline.frame.decoder.max_length = 5;
+    client = begin("frame", "executor");
+    block_all();
+    ck_assert_int_eq(send(client, bad, sizeof(bad), 0), sizeof(bad));
+    sockets_hear_nothing(client);
+    unblock_all();
+    for (size_t i = 0; i < 7; i++) {
+        char c;
+
+        ck_assert_int_eq(recv(client, &c, 1, 0), 1);
+        ck_assert_int_eq(c, bad[i]);
+    }
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_LIMIT);
+    close(client);
+}
+END_TEST
+
+START_TEST(a_client_that_goes_while_its_bytes_are_out_is_not_waited_for)
+{
+    int client = begin("executor", NULL);
+
+    block_all();
+    sockets_say_pattern(client, 0, 1000);
+    UNTIL(executor_runner_stats(e).tasks_pending > 0);
+    sockets_reset(client);
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+    ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
+    unblock_all();
+}
+END_TEST
+
+START_TEST(a_session_that_is_aborted_during_the_work_leaves_nothing)
+{
+    int client;
+
+    host.pipeline.executor.delay_ns = 50 * NS_PER_MS;
+    client = begin("executor", NULL);
+    sockets_say(client, "x");
+    UNTIL(executor_runner_stats(e).running_name);
+    host_abort(&host, SESSION_SERVER_DOWN);
+    host_expect_end(&host, SESSION_SERVER_DOWN);
+    sockets_hear_reset(client);
+    close(client);
+}
+END_TEST
+
+/* Nothing moves for longer than a drained echo may be quiet. */
+START_TEST(a_drained_echo_waits_for_what_is_out)
+{
+    int client = begin("executor", NULL);
+
+    block_all();
+    sockets_say(client, "hello");
+    UNTIL(executor_runner_stats(e).tasks_pending > 0);
+    host_drain(&host);
+    PAUSE_MS(1500);
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    unblock_all();
+    sockets_hear(client, "hello");
+    sockets_hear_end(client);
+    sockets_end(client);
+    host_expect_end(&host, SESSION_DRAIN);
+    close(client);
+}
+END_TEST
+
+/* In good order would look as if nothing had been lost. */
+START_TEST(a_timeout_while_bytes_are_out_resets)
+{
+    int client;
+
+    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    client = begin("executor", NULL);
+    block_all();
+    sockets_say(client, "hello");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_IDLE);
+    unblock_all();
+    close(client);
+}
+END_TEST
+
+START_TEST(a_slow_client_holds_up_no_other)
+{
+    int slow, quick;
+
+    host.pipeline.executor.delay_ns = 100 * NS_PER_MS;
+    slow = begin("frame", "executor");
+    quick = host_client(&host);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(send(slow, "\0\1x", 3, 0), 3);
+    for (int i = 0; i < 2; i++) {
+        char frame[3];
+
+        ck_assert_int_eq(send(quick, "\0\1y", 3, 0), 3);
+        ck_assert_int_eq(recv(quick, frame, 3, MSG_WAITALL), 3);
+    }
+    ck_assert_uint_lt(recv(slow, (char[60]){0}, 60, MSG_PEEK), 60);
+    close(slow);
+    close(quick);
+}
+END_TEST
+
+START_TEST(an_executor_that_stops_resets_whose_bytes_it_has)
+{
+    int client = begin("executor", NULL);
+
+    block_all();
+    sockets_say(client, "hello");
+    UNTIL(executor_runner_stats(e).tasks_pending > 0);
+    executor_stop(e, 0);
+    unblock_all();
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_DRAIN);
+    close(client);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handlers/executor_handler");
+    TCase *tc = suite_group(suite, "executor handler");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, each_of_many_streams_keeps_its_order);
+    tcase_add_test(tc, as_many_frames_as_come_keep_their_order);
+    tcase_add_test(tc, what_a_slow_executor_does_not_take_waits_in_the_socket);
+    tcase_add_test(tc, the_end_of_file_overtakes_nothing);
+    tcase_add_test(tc, a_bad_frame_overtakes_none_before_it);
+    tcase_add_test(tc, a_client_that_goes_while_its_bytes_are_out_is_not_waited_for);
+    tcase_add_test(tc, a_session_that_is_aborted_during_the_work_leaves_nothing);
+    tcase_add_test(tc, a_drained_echo_waits_for_what_is_out);
+    tcase_add_test(tc, a_timeout_while_bytes_are_out_resets);
+    tcase_add_test(tc, a_slow_client_holds_up_no_other);
+    tcase_add_test(tc, an_executor_that_stops_resets_whose_bytes_it_has);
+    return suite_run(suite);
+}

@@ -1,0 +1,213 @@
+/* handlers/frame_handler: an echo of whole frames, and what becomes of the others. */
+#include <string.h>
+#include <unistd.h>
+
+#include "handlers/pipeline_plan.h"
+#include "service/echo.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct host host;
+static int client;
+static unsigned before;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    host_open(&host, &echo_ops, NULL);
+    host.pipeline.frame = (struct frame_handler_conf){
+        .decoder = {.max_length = 1000, .length_width = 2, .fail_fast = true}};
+    client = -1;
+}
+
+static void teardown(void)
+{
+    if (client >= 0)
+        close(client);
+    host_close(&host);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void begin(enum frame_handler_on_error on_error)
+{
+    host.pipeline.frame.on_error = on_error;
+    host_pipeline(&host, "frame", NULL);
+    client = host_client(&host);
+}
+
+static void say(const char *data, size_t len)
+{
+    ck_assert_int_eq(send(client, data, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+static void hear(const char *data, size_t len)
+{
+    char got[1024];
+
+    ck_assert_int_eq(recv(client, got, len, MSG_WAITALL), (ssize_t)len);
+    ck_assert_mem_eq(got, data, len);
+}
+
+#define SAY(text)  say((text), sizeof(text) - 1)
+#define HEAR(text) hear((text), sizeof(text) - 1)
+
+START_TEST(a_frame_goes_on_when_its_last_byte_has_come)
+{
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\5hel");
+    sockets_hear_nothing(client);
+    SAY("lo\0\1x\0");
+    HEAR("\0\5hello\0\1x");
+    SAY("\2");
+    sockets_hear_nothing(client);
+    SAY("yz");
+    HEAR("\0\2yz");
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    ck_assert_uint_eq(log_lines_with("frame"), 0);
+}
+END_TEST
+
+START_TEST(an_empty_frame_is_no_read_and_no_end)
+{
+    host.pipeline.frame.decoder.strip = 2;
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\0\0\1a\0\0\0\0\0\2bc");
+    HEAR("abc");
+    sockets_end(client);
+    sockets_hear_end(client);
+}
+END_TEST
+
+START_TEST(a_frame_that_is_too_long_resets_behind_those_before)
+{
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\2ab\377\377");
+    HEAR("\0\2ab");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_LIMIT);
+    ck_assert_uint_eq(log_lines_with("listen test: 127.0.0.1:12345: a frame is longer than "
+                                     "frame_max_length; the connection is reset (0 more"),
+                      1);
+}
+END_TEST
+
+START_TEST(a_frame_that_cannot_be_resets_as_an_error)
+{
+    host.pipeline.frame.decoder.length_adjustment = -3;
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\3\0\2");
+    HEAR("\0\3");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+    ck_assert_uint_eq(log_lines_with("a frame is shorter than its header"), 1);
+}
+END_TEST
+
+START_TEST(late_means_when_all_of_it_has_come)
+{
+    static const char frame[1003] = "\3\351"; /* 1001 behind the field */
+
+    host.pipeline.frame.decoder.fail_fast = false;
+    begin(FRAME_HANDLER_CLOSE);
+    say(frame, sizeof(frame) - 1);
+    SAY("");
+    sockets_hear_nothing(client);
+    SAY("x");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_LIMIT);
+}
+END_TEST
+
+START_TEST(a_skipped_frame_is_left_out_and_nothing_else)
+{
+    static const char frame[1003] = "\3\351";
+
+    begin(FRAME_HANDLER_SKIP);
+    SAY("\0\1a");
+    say(frame, sizeof(frame));
+    SAY("\0\1b");
+    HEAR("\0\1a\0\1b");
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    ck_assert_uint_eq(log_lines_with("frame_max_length; it is skipped"), 1);
+    pipeline_plan_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with("stats frame test too_long=1 corrupt=0 cut_off=0"), 1);
+}
+END_TEST
+
+START_TEST(an_end_within_a_frame_resets)
+{
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\1a\0\5hel");
+    HEAR("\0\1a");
+    sockets_end(client);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+    ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
+}
+END_TEST
+
+START_TEST(an_end_within_a_frame_that_is_skipped_is_an_end)
+{
+    begin(FRAME_HANDLER_SKIP);
+    SAY("\0\1a\0\5hel");
+    sockets_end(client);
+    HEAR("\0\1a");
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    pipeline_plan_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
+}
+END_TEST
+
+START_TEST(lines_about_bad_frames_are_held_back)
+{
+    begin(FRAME_HANDLER_SKIP);
+    host.pipeline.frame.decoder.max_length = 3;
+    for (int i = 0; i < 100; i++)
+        SAY("\0\2ab");
+    SAY("\0\1z");
+    HEAR("\0\1z");
+    ck_assert_uint_le(log_lines_with("it is skipped"), 10);
+    pipeline_plan_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with("too_long=100"), 1);
+}
+END_TEST
+
+START_TEST(a_client_that_goes_within_a_frame_leaves_no_memory)
+{
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\100hel");
+    sockets_hear_nothing(client);
+    sockets_reset(client);
+    client = -1;
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handlers/frame_handler");
+    TCase *tc = suite_group(suite, "frame handler");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_frame_goes_on_when_its_last_byte_has_come);
+    tcase_add_test(tc, an_empty_frame_is_no_read_and_no_end);
+    tcase_add_test(tc, a_frame_that_is_too_long_resets_behind_those_before);
+    tcase_add_test(tc, a_frame_that_cannot_be_resets_as_an_error);
+    tcase_add_test(tc, late_means_when_all_of_it_has_come);
+    tcase_add_test(tc, a_skipped_frame_is_left_out_and_nothing_else);
+    tcase_add_test(tc, an_end_within_a_frame_resets);
+    tcase_add_test(tc, an_end_within_a_frame_that_is_skipped_is_an_end);
+    tcase_add_test(tc, lines_about_bad_frames_are_held_back);
+    tcase_add_test(tc, a_client_that_goes_within_a_frame_leaves_no_memory);
+    return suite_run(suite);
+}
