@@ -16,15 +16,14 @@ struct report;
 
 /*
  * What a file may have at most. iniparser 4.1 ends at a line of 1023 bytes; a value is shorter than a line so
- * that it can always be written again as `key = "value"`. Its look-up is a walk over all entries, which at
- * 32768 of them takes about a second for the file.
+ * that it can always be written again as `key = "value"`.
  */
-#define INI_FILE_BYTES   (4 << 20)
+#define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  900
 #define INI_NAME_BYTES   64 /* of a key, and of either word of a section's name */
 #define INI_MAX_SECTIONS 8192
-#define INI_MAX_ENTRIES  32768
+#define INI_MAX_ENTRIES  524288
 
 struct ini_entry {
     const char *key;   /* lower case */

@@ -18,7 +18,7 @@ LIBRARIES = {
     "ev.h": ["engine/", "net/"],
     "pthread.h": ["engine/"],
     "ares.h": ["net/srv.c"],
-    "iniparser/": ["daemon/ini.c"],
+    "iniparser/": ["daemon/ini_values.c"],
     "systemd/": ["daemon/"],
 }
 

@@ -79,9 +79,17 @@ def all_contenders(options):
         return Contender(name, command, ["-db", "-q", "-f", "@CONFIG@"],
                          {"proxy": "haproxy.cfg.in"}, services=("proxy",))
 
+    def balanced(name, balance):
+        return Contender(name, options.reactord, ["-c", "@CONFIG@"],
+                         {"proxy": "reactord-proxy.ini.in"}, services=("proxy",),
+                         values={"BALANCE": balance})
+
     contenders = [
         Contender("reactord", options.reactord, ["-c", "@CONFIG@"],
-                  {"echo": "reactord-echo.ini.in", "proxy": "reactord-proxy.ini.in"}),
+                  {"echo": "reactord-echo.ini.in", "proxy": "reactord-proxy.ini.in"},
+                  values={"BALANCE": "round_robin"}),
+        balanced("reactord-least", "least_connections"),
+        balanced("reactord-maglev", "maglev"),
         Contender("reactord-log", options.reactord, ["-c", "@CONFIG@"],
                   {"proxy": "reactord-log.ini.in"}, services=("proxy",)),
         Contender("bare-echo", options.build / "bare_echo", ["127.0.0.1", "@PORT@"],

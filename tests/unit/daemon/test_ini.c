@@ -1,6 +1,7 @@
 /* daemon/ini: what is a file that can be read, and what is not. */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -75,13 +76,42 @@ START_TEST(a_socket_is_refused)
 }
 END_TEST
 
-START_TEST(a_file_has_at_most_4_mib)
+/* iniparser gets it in parts, which begin anywhere. */
+START_TEST(a_long_file_has_all_its_values)
+{
+    static char text[1 << 20];
+    size_t len = 0;
+    const struct ini_section *section;
+
+    for (unsigned s = 0; s < 5; s++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "[s%u]\n# a comment\n", s);
+        for (unsigned i = 0; i < (unsigned)_i * s; i++)
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "k%u = v%u of %u\n\n", i, i, s);
+    }
+    text_file_write("t.ini", text, len);
+    config_file_scan(&file, "t.ini");
+    ck_assert_int_eq(file.rc, 0);
+    ck_assert_uint_eq(file.ini->n_sections, 5);
+    for (unsigned s = 0; s < 5; s++) {
+        section = &file.ini->sections[s];
+        ck_assert_uint_eq(section->n_entries, (unsigned)_i * s);
+        for (unsigned i = 0; i < section->n_entries; i++) {
+            char value[32];
+
+            snprintf(value, sizeof(value), "v%u of %u", i, s);
+            ck_assert_str_eq(section->entries[i].value, value);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_file_has_at_most_32_mib)
 {
     text_file_write("t.ini", "", 0);
     ck_assert_int_eq(truncate("t.ini", INI_FILE_BYTES + 1), 0);
     config_file_scan(&file, "t.ini");
     ck_assert_int_eq(file.rc, -EFBIG);
-    ck_assert_str_eq(file.problems, "t.ini:0: is too large (at most 4 MiB)\n");
+    ck_assert_str_eq(file.problems, "t.ini:0: is too large (at most 32 MiB)\n");
 }
 END_TEST
 
@@ -99,7 +129,9 @@ int main(void)
     tcase_add_test(tc, a_fifo_without_a_writer_is_refused_at_once);
     tcase_add_test(tc, a_device_is_refused);
     tcase_add_test(tc, a_socket_is_refused);
-    tcase_add_test(tc, a_file_has_at_most_4_mib);
+    for (int n = 1; n < 3000; n += 977)
+        tcase_add_loop_test(tc, a_long_file_has_all_its_values, n, n + 1);
+    tcase_add_test(tc, a_file_has_at_most_32_mib);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -297,7 +297,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("service/balancer_keys");
+    Suite *suite = suite_create("upstream/balancer_keys");
     TCase *tc = suite_group(suite, "keys");
 
     tcase_add_checked_fixture(tc, setup, teardown);

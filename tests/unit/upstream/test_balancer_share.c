@@ -413,7 +413,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("service/balancer_share");
+    Suite *suite = suite_create("upstream/balancer_share");
     TCase *tc = suite_group(suite, "turns");
 
     tcase_add_checked_fixture(tc, NULL, teardown);

@@ -309,7 +309,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("service/endpoint_addresses");
+    Suite *suite = suite_create("upstream/endpoint_addresses");
     TCase *tc = suite_group(suite, "addresses");
 
     tcase_add_checked_fixture(tc, setup, teardown);
