@@ -22,6 +22,8 @@ struct pipeline_conf;
 struct handler_host_ops {
     /* End in good order: what waits is sent, then end of file, and what still comes is discarded. */
     void (*end)(struct handler_host *host, enum session_reason reason);
+    /* End visibly: both sides get what was read for them, then a reset. */
+    void (*reset)(struct handler_host *host, enum session_reason reason);
     /* End now and visibly: what waits is lost. */
     void (*abort)(struct handler_host *host, enum session_reason reason);
 };

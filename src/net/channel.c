@@ -13,7 +13,7 @@ void channel_watch(struct channel *ch)
 {
     uint8_t want = 0;
 
-    if (!(ch->flags & CHANNEL_NO_READ))
+    if (channel_reading(ch))
         want |= EV_READ;
     if ((ch->flags & (CHANNEL_PENDING | CHANNEL_ENDED)) == CHANNEL_PENDING)
         want |= EV_WRITE;
@@ -57,9 +57,20 @@ void channel_release(struct channel *ch)
     channel_watch(ch);
 }
 
+void channel_pace_reading(struct channel *ch, bool wait)
+{
+    ch->read_paced = wait && !(ch->flags & CHANNEL_DISCARD);
+    channel_watch(ch);
+}
+
+bool channel_paced(const struct channel *ch)
+{
+    return ch->read_paced || (ch->flags & CHANNEL_WRITE_PACED);
+}
+
 bool channel_reading(const struct channel *ch)
 {
-    return !(ch->flags & CHANNEL_NO_READ);
+    return !(ch->flags & CHANNEL_NO_READ) && !ch->read_paced;
 }
 
 void channel_meter(struct channel *ch)

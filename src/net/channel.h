@@ -54,9 +54,10 @@ struct channel {
     struct ev_io io; /* one watcher for both directions; its data is the netloop */
     uint64_t bytes_out;
     uint16_t flags;
-    int16_t error;     /* why it ended: 0 or -errno */
-    uint8_t watched;   /* the events `io` is started for */
-    uint8_t transport; /* enum transport_kind */
+    int16_t error;          /* why it ended: 0 or -errno */
+    uint8_t watched;        /* the events `io` is started for */
+    uint8_t transport : 4;  /* enum transport_kind */
+    uint8_t read_paced : 1; /* reading waits for a handler's clock */
     uint8_t splice_mode;
     int8_t read_trend; /* > 0: large reads in a row; < 0: small ones while splicing */
 
@@ -193,9 +194,21 @@ void channel_let_go(struct channel *ch);
 bool channel_kept(const struct channel *ch);
 
 /*
+ * channel_pace_reading(ch, wait) / channel_pace_writing(ch, wait) / channel_paced(ch):
+ * For the one handler that lets bytes pass by the clock: read nothing until then, whoever else wants to; have whoever
+ * feeds ${ch} pause, as if it was unwritable, after which `writable` tells. Does either wait?
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_pace_reading(struct channel *ch, bool wait);
+void channel_pace_writing(struct channel *ch, bool wait);
+bool channel_paced(const struct channel *ch);
+
+/*
  * channel_writable(ch):
- * False from when more than the high water mark waits to be sent until less than the low one does, and while
- * spliced bytes wait.
+ * False from when more than the high water mark waits to be sent until less than the low one does, while spliced bytes
+ * wait, and while what is to be sent is paced.
  *
  * Thread: loop of ${ch}
  * Errors: none
@@ -243,7 +256,7 @@ bool channel_discards(const struct channel *ch);
 
 /*
  * channel_close(ch):
- * End without loss: send what waits, then end of file, and read and discard until the peer ends too. Closing
+ * End without loss: send what waits, in handlers too, then end of file, and read and discard until the peer ends too. Closing
  * with unread input would make the kernel send a reset that overtakes our last bytes. How long the peer may take
  * is for the caller to bound with channel_finish().
  *

@@ -52,6 +52,7 @@ bool channel_kept(const struct channel *ch)
 void channel_discard(struct channel *ch)
 {
     ch->flags |= CHANNEL_DISCARD;
+    ch->read_paced = false;
     ch->flags &= (uint16_t) ~(CHANNEL_HELD | CHANNEL_THROTTLED);
     channel_resume(ch);
 }
@@ -66,7 +67,10 @@ void channel_close(struct channel *ch)
     if (ch->flags & CHANNEL_ENDED)
         return;
     channel_discard(ch);
-    channel_send_eof(ch);
+    if (ch->flags & CHANNEL_HANDLERS)
+        channel_shutdown_write(ch);
+    else
+        channel_send_eof(ch);
     channel_end_if_done(ch);
 }
 

@@ -23,6 +23,7 @@ enum channel_flag {
     CHANNEL_KEPT = 1 << 12,        /* a handler has not passed on all that was read */
     CHANNEL_METERED = 1 << 13,     /* the tail says how much may be read, and when */
     CHANNEL_THROTTLED = 1 << 14,   /* it has said: nothing now */
+    CHANNEL_WRITE_PACED = 1 << 15, /* what is to be sent waits for a handler's clock */
 };
 
 #define CHANNEL_NO_READ \

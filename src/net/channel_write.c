@@ -21,7 +21,7 @@ size_t channel_pending_bytes(const struct channel *ch)
 
 bool channel_writable(const struct channel *ch)
 {
-    return !(ch->flags & CHANNEL_UNWRITABLE);
+    return !(ch->flags & (CHANNEL_UNWRITABLE | CHANNEL_WRITE_PACED));
 }
 
 static void channel_become_writable(struct channel *ch)
@@ -29,7 +29,20 @@ static void channel_become_writable(struct channel *ch)
     if (!(ch->flags & CHANNEL_UNWRITABLE))
         return;
     ch->flags &= (uint16_t)~CHANNEL_UNWRITABLE;
-    handler_writable(ch->pipeline.head);
+    if (channel_writable(ch))
+        handler_writable(ch->pipeline.head);
+}
+
+void channel_pace_writing(struct channel *ch, bool wait)
+{
+    bool waited = ch->flags & CHANNEL_WRITE_PACED;
+
+    if (wait)
+        ch->flags |= CHANNEL_WRITE_PACED;
+    else
+        ch->flags &= (uint16_t)~CHANNEL_WRITE_PACED;
+    if (waited && channel_writable(ch) && !(ch->flags & CHANNEL_ENDED))
+        handler_writable(ch->pipeline.head);
 }
 
 /* The peer takes no more bytes; what comes of it is for the tail to decide. */

@@ -42,7 +42,7 @@ struct handler_ops {
     void (*took)(struct handler *h, size_t len, bool drained);
     /* Bytes are to be sent; pass on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
-    /* Nothing more will be sent; pass on with handler_shutdown_write(). */
+    /* Nothing more will be sent; pass on with handler_shutdown_write(). May be said again. */
     void (*shutdown_write)(struct handler *h);
 };
 

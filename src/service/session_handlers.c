@@ -24,13 +24,18 @@ static void session_handlers_end(struct handler_host *host, enum session_reason 
     session_close(session_of(host), reason);
 }
 
+static void session_handlers_reset(struct handler_host *host, enum session_reason reason)
+{
+    session_reset(session_of(host), reason);
+}
+
 static void session_handlers_abort(struct handler_host *host, enum session_reason reason)
 {
     session_abort(session_of(host), reason);
 }
 
-static const struct handler_host_ops session_handlers_ops = {.end = session_handlers_end,
-                                                             .abort = session_handlers_abort};
+static const struct handler_host_ops session_handlers_ops = {
+    .end = session_handlers_end, .reset = session_handlers_reset, .abort = session_handlers_abort};
 
 void *session_handlers_alloc(const struct service *service, size_t bytes)
 {

@@ -38,8 +38,8 @@ struct session_deadline {
  * had been too slow takes what was kept for it; between two looks the two cannot be told apart, so that a session with a
  * slow receiver may end late by the time between two looks, a quarter of the timeout. It never ends early.
  *
- * A side that is not read because the other one does not take its bytes, or to keep to a bandwidth, may well have something to say: its time begins
- * anew with each look.
+ * A side that is not read because the other one does not take its bytes, or to keep to a bandwidth or a handler's clock, may
+ * well have something to say: its time begins anew with each look.
  */
 static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
 {
@@ -50,7 +50,7 @@ static bool session_leg_held_up(const struct session *s, const struct channel *l
 {
     const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
 
-    return channel_throttled(leg) || !channel_writable(to);
+    return channel_throttled(leg) || channel_paced(leg) || !channel_writable(to);
 }
 
 static void session_listen(struct session *s, int64_t now_ns)
