@@ -22,6 +22,7 @@ struct process_conf {
     const char *log;      /* stderr, syslog, journal or an absolute path */
     enum log_level log_level;
     unsigned access_log_buffer_bytes;
+    bool allow_faults;
     int64_t drain_timeout_ns; /* 0: wait for ever */
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "daemon/config.h"
+#include "daemon/config_faults.h"
 #include "daemon/config_pipeline.h"
 #include "daemon/quote.h"
 #include "daemon/report.h"
@@ -378,6 +379,7 @@ int config_check_all(const struct config *config, struct report *report)
         if (section->kind == OPTION_LISTEN) {
             check_service(&c, section);
             check_reuseport(&c, section);
+            config_faults_check(section, config->process.allow_faults, report);
             check_limits(&c, section);
             check_access_log(&c, section);
             check_accept_proxy(&c, section);

@@ -75,6 +75,12 @@ static const struct option_word accept_proxies[] = {
     {NULL, 0},
 };
 
+static const struct option_word drops[] = {
+    {"reset", FAULT_DROP_RESET},
+    {"silence", FAULT_DROP_SILENCE},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum frame_decoder_order) == sizeof(unsigned), "enum frame_decoder_order");
 _Static_assert(sizeof(enum frame_handler_on_error) == sizeof(unsigned), "frame_handler_on_error");
@@ -82,6 +88,7 @@ _Static_assert(sizeof(enum idle_handler_action) == sizeof(unsigned), "enum idle_
 _Static_assert(sizeof(enum proxy_protocol_mode) == sizeof(unsigned), "enum proxy_protocol_mode");
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
+_Static_assert(sizeof(enum fault_drop_as) == sizeof(unsigned), "enum fault_drop_as");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 _Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
 
@@ -195,6 +202,34 @@ static const struct option listen_rows[] = {
     {OPTION_LISTEN, "lifetime_jitter", &option_kind_percent, 0, "10",
      "0 to 90", "by how much max_lifetime is shortened at most, anew for each connection",
      LISTEN(lifetime_jitter), 0, 90, NULL},
+    {OPTION_LISTEN, "fault_delay", &option_kind_duration, 0, "0",
+     "0 to 60s", "test clients: hand on what they send so much later",
+     LISTEN(pipeline.fault.delay_ns), 0, 60 * NS_PER_S, NULL},
+    {OPTION_LISTEN, "fault_jitter", &option_kind_duration, 0, "0",
+     "0 to 60s", "test clients: and up to so much later still",
+     LISTEN(pipeline.fault.jitter_ns), 0, 60 * NS_PER_S, NULL},
+    {OPTION_LISTEN, "fault_rate", &option_kind_size, 0, "0",
+     "0 to 1g", "test clients: bytes that go on a second, each way; 0: all",
+     LISTEN(pipeline.fault.rate), 0, 1 << 30, NULL},
+    {OPTION_LISTEN, "fault_reset_after", &option_kind_size, 0, "0",
+     "0 to 1g", "test clients: break the connection after so many bytes, both ways; 0: never",
+     LISTEN(pipeline.fault.reset_after), 0, 1 << 30, NULL},
+    {OPTION_LISTEN, "fault_drop", &option_kind_percent, 0, "0",
+     "0 to 100", "test clients: how many of the connections are not served at all",
+     LISTEN(pipeline.fault.drop), 0, 100, NULL},
+    {OPTION_LISTEN, "fault_drop_as", &option_kind_word, 0, "reset",
+     "reset or silence", "test clients: what those see that are not served",
+     LISTEN(pipeline.fault.drop_as), 0, 0, drops},
+    {OPTION_LISTEN, "fault_percent", &option_kind_percent, 0, "100",
+     "1 to 100", "test clients: share of the connections that is disturbed",
+     LISTEN(pipeline.fault.percent), 1, 100, NULL},
+    {OPTION_LISTEN, "fault_clients", &option_proxy_trusted, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32 or unix, with commas between",
+     "test clients: whose connections are disturbed; empty: everybody's",
+     LISTEN(pipeline.fault.clients), 0, 0, NULL},
+    {OPTION_LISTEN, "fault_seed", &option_kind_number, 0, "0",
+     "0 to 1000000000", "test clients: draw the same for each connection after a restart; 0: anew",
+     LISTEN(pipeline.fault.seed), 0, 1000000000, NULL},
     {OPTION_LISTEN, "keepalive", &option_socket_keepalive, 0, "off",
      "off, or a silence such as 60s, then if need be an interval and a count: 60s,10s,6",
      "silence after which a peer is asked whether it is still there, how often, and how many times",

@@ -7,6 +7,7 @@
 #include "handlers/executor_handler.h"
 #include "handlers/frame_handler.h"
 #include "handlers/idle_handler.h"
+#include "handlers/fault_handler.h"
 
 struct handler_type;
 
@@ -19,6 +20,7 @@ struct pipeline_conf {
     struct frame_handler_conf frame;
     struct idle_handler_conf idle;
     struct executor_handler_conf executor;
+    struct fault_handler_conf fault; /* in front of them */
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "handlers/fault_handler.h"
 #include "handlers/log_handler.h"
 #include "handlers/pipeline_conf.h"
 
@@ -38,29 +39,44 @@ static size_t pipeline_plan_round_up(size_t bytes)
     return (bytes + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
 }
 
+static int pipeline_plan_put(struct pipeline_plan *p, const struct handler_type *type,
+                             const struct pipeline_conf *conf, struct executor *executor)
+{
+    struct handler_step *step = &p->steps[p->n];
+
+    *step =
+        (struct handler_step){.type = type, .conf = conf, .executor = executor, .offset = p->bytes};
+    step->shared = calloc(1, type->shared_bytes);
+    if (!step->shared && type->shared_bytes > 0)
+        return -ENOMEM;
+    p->bytes += pipeline_plan_round_up(type->state_bytes);
+    p->n++;
+    return 0;
+}
+
+bool pipeline_plan_wanted(const struct pipeline_conf *conf)
+{
+    return conf->n > 0 || fault_handler_wanted(&conf->fault);
+}
+
 int pipeline_plan_create(struct pipeline_plan **out, const struct pipeline_conf *conf,
                          struct executor *executor)
 {
-    struct pipeline_plan *p = calloc(1, sizeof(*p) + conf->n * sizeof(p->steps[0]));
+    struct pipeline_plan *p = calloc(1, sizeof(*p) + (conf->n + 1) * sizeof(p->steps[0]));
+    int rc = 0;
 
     if (!p)
         return -ENOMEM;
-    for (; p->n < conf->n; p->n++) {
-        struct handler_step *step = &p->steps[p->n];
-
-        *step = (struct handler_step){
-            .type = conf->list[p->n], .conf = conf, .executor = executor, .offset = p->bytes};
-        step->shared = calloc(1, step->type->shared_bytes);
-        if (!step->shared && step->type->shared_bytes > 0)
-            goto err_destroy;
-        p->bytes += pipeline_plan_round_up(step->type->state_bytes);
+    if (fault_handler_wanted(&conf->fault))
+        rc = pipeline_plan_put(p, &fault_handler_type, conf, executor);
+    for (unsigned i = 0; rc == 0 && i < conf->n; i++)
+        rc = pipeline_plan_put(p, conf->list[i], conf, executor);
+    if (rc < 0) {
+        pipeline_plan_destroy(p);
+        return rc;
     }
     *out = p;
     return 0;
-
-err_destroy:
-    pipeline_plan_destroy(p);
-    return -ENOMEM;
 }
 
 size_t pipeline_plan_bytes(const struct pipeline_plan *p)

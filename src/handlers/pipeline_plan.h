@@ -8,6 +8,7 @@
 #ifndef HANDLERS_PIPELINE_PLAN_H
 #define HANDLERS_PIPELINE_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/must.h"
@@ -24,6 +25,15 @@ struct pipeline_plan;
  */
 const struct handler_type *pipeline_plan_type(unsigned i);
 const struct handler_type *pipeline_plan_find(const char *name);
+
+/*
+ * pipeline_plan_wanted(conf):
+ * Has a listener with ${conf} any handler: one of the list, or the one for faults?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool pipeline_plan_wanted(const struct pipeline_conf *conf);
 
 /*
  * pipeline_plan_create(out, conf, executor):

@@ -294,6 +294,14 @@ static void listener_log_addresses(const struct listener *ls)
                  ls->conf->upstream ? ls->conf->upstream : "");
 }
 
+/* Nobody should find out from clients that complain. */
+static void listener_warn_of_faults(const struct listener *ls)
+{
+    if (fault_handler_wanted(&ls->conf->pipeline.fault))
+        log_warning("listen %s: connections of clients are disturbed on purpose (fault_*)",
+                    ls->conf->name);
+}
+
 static int listener_create_admission(struct listener *ls)
 {
     struct admission_conf conf = {.listener = ls->conf->name,
@@ -347,7 +355,7 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
     quota_init(&ls->quota, &conf->quota);
     ls->proxies = (struct proxy_protocol_gate){.conf = &conf->accept_proxy, .listener = conf->name};
     rc = listener_create_admission(ls);
-    if (rc == 0 && conf->pipeline.n > 0)
+    if (rc == 0 && pipeline_plan_wanted(&conf->pipeline))
         rc = pipeline_plan_create(&ls->plan, &conf->pipeline, env->executor);
     if (rc == 0) {
         listener_init_service(ls);
@@ -358,6 +366,7 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
         return rc;
     }
     listener_log_addresses(ls);
+    listener_warn_of_faults(ls);
     *out = ls;
     return 0;
 }

@@ -1,0 +1,354 @@
+/* handlers/fault_handler: see fault_handler.h. */
+#include "handlers/fault_handler.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "engine/loop.h"
+#include "handlers/pipeline_conf.h"
+#include "net/channel.h"
+
+/* With a rate, bytes go on so often. */
+#define FAULT_SLICE_NS (20 * NS_PER_MS)
+
+/* Counters, relaxed: each is a number on its own. */
+struct fault_shared {
+    _Atomic uint64_t asked; /* connections, also those that were spared */
+    _Atomic uint64_t concerned;
+    _Atomic uint64_t dropped;
+    _Atomic uint64_t cut;
+};
+
+/* One direction. */
+struct fault_line {
+    struct buffer kept;
+    struct timed timer;
+    int64_t free_at_ns; /* when the rate lets the next byte pass */
+    bool eof;           /* is to follow what is kept */
+};
+
+struct fault_handler {
+    struct handler handler;
+    struct handler_host *host;
+    const struct fault_handler_conf *conf;
+    struct fault_shared *shared;
+    uint64_t draws; /* state of fault_draw() */
+    uint64_t left;  /* bytes until it is cut, if it is to be */
+    bool dropped;
+    bool over; /* nothing passes any more */
+    struct fault_line in;
+    struct fault_line out;
+};
+
+bool fault_handler_wanted(const struct fault_handler_conf *conf)
+{
+    return conf->delay_ns > 0 || conf->jitter_ns > 0 || conf->rate > 0 || conf->reset_after > 0 ||
+           conf->drop > 0;
+}
+
+static struct fault_handler *fault_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct fault_handler, handler);
+}
+
+static void fault_count(_Atomic uint64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* A number below ${n}. */
+static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
+{
+    return hash_reduce(hash_mix(f->draws++), n);
+}
+
+/* ---- passing on ---- */
+
+/* How many of ${len} bytes pass before the connection is cut. */
+static size_t fault_take(struct fault_handler *f, size_t len)
+{
+    if (f->conf->reset_after == 0)
+        return len;
+    len = len < f->left ? len : (size_t)f->left;
+    f->left -= len;
+    return len;
+}
+
+static void fault_cut_if_due(struct fault_handler *f)
+{
+    if (f->over || f->conf->reset_after == 0 || f->left > 0)
+        return;
+    f->over = true;
+    fault_count(&f->shared->cut);
+    f->host->ops->reset(f->host, SESSION_LIMIT);
+}
+
+static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t len)
+{
+    size_t n = fault_take(f, len);
+
+    if (n > 0)
+        handler_read(f->handler.next, data, n);
+    fault_cut_if_due(f);
+}
+
+static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
+{
+    size_t n = fault_take(f, len);
+    int rc = n > 0 ? handler_write(&f->handler, data, n) : 0;
+
+    fault_cut_if_due(f);
+    return rc;
+}
+
+/* ---- keeping ---- */
+
+static struct loop *fault_loop(const struct fault_handler *f)
+{
+    return channel_net(f->handler.channel)->loop;
+}
+
+static void fault_arm(struct fault_handler *f, struct fault_line *line, int64_t delay_ns)
+{
+    int64_t now_ns = clock_now_ns();
+    int64_t at_ns = clock_add_ns(now_ns, delay_ns);
+
+    if (line->timer.state != TIMED_IDLE)
+        return;
+    if (at_ns < line->free_at_ns)
+        at_ns = line->free_at_ns;
+    loop_schedule(fault_loop(f), &line->timer, at_ns - now_ns);
+}
+
+/* How much of what is kept goes on now. */
+static size_t fault_slice(const struct fault_handler *f, const struct fault_line *line)
+{
+    size_t kept = buffer_bytes(&line->kept);
+    size_t slice = (size_t)((uint64_t)f->conf->rate * FAULT_SLICE_NS / NS_PER_S);
+
+    if (f->conf->rate == 0 || slice >= kept)
+        return kept;
+    return slice > 0 ? slice : 1;
+}
+
+/* ${n} bytes have gone on. */
+static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
+{
+    int64_t now_ns = clock_now_ns();
+
+    buffer_consume(&line->kept, n);
+    if (f->conf->rate > 0)
+        line->free_at_ns = clock_add_ns(now_ns, (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
+    f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* it is not idle */
+    if (buffer_bytes(&line->kept) > 0)
+        fault_arm(f, line, 0);
+}
+
+static void fault_run_in(struct task *t)
+{
+    struct fault_handler *f =
+        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct fault_handler, in.timer);
+    size_t n = fault_slice(f, &f->in);
+
+    fault_pass_in(f, buffer_front(&f->in.kept), n);
+    if (f->over)
+        return;
+    fault_consume(f, &f->in, n);
+    if (buffer_bytes(&f->in.kept) > 0)
+        return;
+    channel_pace_reading(f->handler.channel, false);
+    if (f->in.eof)
+        handler_eof(f->handler.next);
+}
+
+static void fault_run_out(struct task *t)
+{
+    struct fault_handler *f =
+        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct fault_handler, out.timer);
+    size_t n = fault_slice(f, &f->out);
+    int rc = fault_pass_out(f, buffer_front(&f->out.kept), n);
+
+    if (f->over || rc < 0)
+        return; /* fault_broken() or fault_closed() sees to what is kept */
+    fault_consume(f, &f->out, n);
+    if (buffer_bytes(&f->out.kept) > 0)
+        return;
+    if (f->out.eof)
+        handler_shutdown_write(&f->handler);
+    else
+        channel_pace_writing(f->handler.channel, false);
+}
+
+static void fault_drop_timer(struct task *t)
+{
+    (void)t; /* the loop ends: the worker aborts its sessions */
+}
+
+static const struct task_type fault_in_type = {
+    .name = "fault in", .run = fault_run_in, .drop = fault_drop_timer};
+static const struct task_type fault_out_type = {
+    .name = "fault out", .run = fault_run_out, .drop = fault_drop_timer};
+
+static int64_t fault_delay_ns(struct fault_handler *f)
+{
+    int64_t jitter_us = f->conf->jitter_ns / NS_PER_US;
+
+    return f->conf->delay_ns + (int64_t)fault_draw(f, (uint32_t)jitter_us + 1) * NS_PER_US;
+}
+
+/* ---- events ---- */
+
+/* Here and not when it was added: the session has begun, and can end. */
+static void fault_active(struct handler *h)
+{
+    struct fault_handler *f = fault_of(h);
+
+    if (f->conf->drop > 0 && fault_draw(f, 100) < f->conf->drop) {
+        f->dropped = true;
+        fault_count(&f->shared->dropped);
+        if (f->conf->drop_as == FAULT_DROP_RESET) {
+            f->host->ops->abort(f->host, SESSION_LIMIT);
+            return;
+        }
+    }
+    handler_active(h->next);
+}
+
+static void fault_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct fault_handler *f = fault_of(h);
+
+    if (f->dropped || f->over)
+        return;
+    if (f->conf->delay_ns == 0 && f->conf->jitter_ns == 0 && f->conf->rate == 0) {
+        fault_pass_in(f, data, len);
+        return;
+    }
+    if (buffer_append(&f->in.kept, data, len) < 0) {
+        f->over = true;
+        f->host->ops->abort(f->host, SESSION_ERROR);
+        return;
+    }
+    channel_pace_reading(h->channel, true);
+    fault_arm(f, &f->in, fault_delay_ns(f));
+}
+
+static void fault_eof(struct handler *h)
+{
+    struct fault_handler *f = fault_of(h);
+
+    if (f->dropped)
+        f->host->ops->end(f->host, SESSION_CLIENT_FIN);
+    else if (buffer_bytes(&f->in.kept) > 0)
+        f->in.eof = true;
+    else
+        handler_eof(h->next);
+}
+
+/* What is kept for the client is lost, as what the channel keeps. */
+static void fault_broken(struct handler *h, int error)
+{
+    struct fault_handler *f = fault_of(h);
+
+    loop_cancel(fault_loop(f), &f->out.timer);
+    channel_pace_writing(h->channel, false);
+    handler_broken(h->next, error);
+}
+
+static void fault_closed(struct handler *h, int error)
+{
+    struct fault_handler *f = fault_of(h);
+
+    loop_cancel(fault_loop(f), &f->in.timer);
+    loop_cancel(fault_loop(f), &f->out.timer);
+    buffer_clear(&f->in.kept);
+    buffer_clear(&f->out.kept);
+    handler_closed(h->next, error);
+}
+
+static int fault_write(struct handler *h, const void *data, size_t len)
+{
+    struct fault_handler *f = fault_of(h);
+
+    if (f->dropped)
+        return 0;
+    if (f->over || f->out.eof)
+        return -EPIPE;
+    if (f->conf->rate == 0)
+        return fault_pass_out(f, data, len);
+    if (buffer_append(&f->out.kept, data, len) < 0) {
+        channel_abort(h->channel, -ENOMEM);
+        return -ENOMEM;
+    }
+    channel_pace_writing(h->channel, true);
+    fault_arm(f, &f->out, 0);
+    return 0;
+}
+
+static void fault_shutdown_write(struct handler *h)
+{
+    struct fault_handler *f = fault_of(h);
+
+    if (buffer_bytes(&f->out.kept) > 0)
+        f->out.eof = true;
+    else
+        handler_shutdown_write(h);
+}
+
+static const struct handler_ops fault_handler_ops = {.name = "fault",
+                                                     .active = fault_active,
+                                                     .read = fault_read,
+                                                     .eof = fault_eof,
+                                                     .broken = fault_broken,
+                                                     .closed = fault_closed,
+                                                     .write = fault_write,
+                                                     .shutdown_write = fault_shutdown_write};
+
+/* ---- whom it concerns ---- */
+
+static void fault_add(void *state, struct channel *ch, struct handler_host *host,
+                      const struct handler_step *step)
+{
+    const struct fault_handler_conf *conf = &step->conf->fault;
+    struct fault_shared *shared = step->shared;
+    struct fault_handler *f = state;
+    uint64_t number = atomic_fetch_add_explicit(&shared->asked, 1, memory_order_relaxed);
+
+    if (conf->clients.n > 0 && !cidr_any_has(conf->clients.list, conf->clients.n, host->peer))
+        return;
+    *f = (struct fault_handler){
+        .host = host, .conf = conf, .shared = shared, .left = conf->reset_after};
+    f->draws = hash_mix(conf->seed > 0 ? conf->seed : (uint64_t)clock_now_ns()) ^ number << 32;
+    if (fault_draw(f, 100) >= conf->percent)
+        return;
+    fault_count(&shared->concerned);
+    buffer_init(&f->in.kept);
+    buffer_init(&f->out.kept);
+    timed_init(&f->in.timer, &fault_in_type);
+    timed_init(&f->out.timer, &fault_out_type);
+    pipeline_add(&ch->pipeline, &f->handler, &fault_handler_ops);
+}
+
+static uint64_t fault_get(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void fault_log_stats(const void *shared, const char *listener)
+{
+    const struct fault_shared *s = shared;
+
+    log_notice("stats listen %s faults=%" PRIu64 " fault_drops=%" PRIu64 " fault_resets=%" PRIu64,
+               listener, fault_get(&s->concerned), fault_get(&s->dropped), fault_get(&s->cut));
+}
+
+const struct handler_type fault_handler_type = {.name = "fault",
+                                                .state_bytes = sizeof(struct fault_handler),
+                                                .shared_bytes = sizeof(struct fault_shared),
+                                                .add = fault_add,
+                                                .log_stats = fault_log_stats};
