@@ -79,7 +79,7 @@ static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const ui
     pp->is_decided = true;
     pp->rest = rest;
     pp->rest_bytes = rest_bytes;
-    channel_pause(pp->handler.channel);
+    channel_hold(pp->handler.channel);
     pp->done(pp, error);
     proxy_protocol_keep_rest(pp);
 }
@@ -130,7 +130,7 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
 {
     struct proxy_protocol *pp = proxy_protocol_of(h);
 
-    MUST(!pp->is_decided); /* reading is paused then */
+    MUST(!pp->is_decided); /* reading is held up then */
     if (buffer_bytes(&pp->kept) == 0)
         proxy_protocol_read_first(pp, data, len);
     else
@@ -202,7 +202,7 @@ static void proxy_protocol_pass(struct proxy_protocol *pp, const uint8_t *data, 
         handler_read(pp->handler.next, data, len);
 }
 
-/* Resumed first: whoever gets the bytes may pause it again. */
+/* Released first: whoever gets the bytes may hold it up again. */
 void proxy_protocol_release(struct proxy_protocol *pp)
 {
     struct handler *h = &pp->handler;
@@ -211,7 +211,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
     MUST(pp->is_decided && !pp->is_released);
     pp->is_released = true;
     pipeline_remove(&ch->pipeline, h);
-    channel_resume(ch);
+    channel_release(ch);
     handler_active(h->next);
     if (buffer_bytes(&pp->kept) > 0)
         proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));

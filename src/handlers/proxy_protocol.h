@@ -3,7 +3,7 @@
  *
  * It is the first handler of a channel, and nothing passes it before the header is there, not even `active`:
  *
- *   add -> reading -> done(), reading is paused -> proxy_protocol_release() -> gone from the pipeline
+ *   add -> reading -> done(), reading is held up -> proxy_protocol_release() -> gone from the pipeline
  *             \-- proxy_protocol_give_up(): time is over --^
  *
  * Between done() and the release whoever was told finds out what becomes of the client, such as which server it goes to.

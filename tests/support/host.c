@@ -4,6 +4,7 @@
 #include <check.h>
 
 #include "handlers/pipeline_plan.h"
+#include "handlers/proxy_protocol.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/until.h"
@@ -59,6 +60,7 @@ void host_adopt(struct host *h, int fd)
     ck_assert_int_eq(h->service.ops->create(&c.s, &h->service), 0);
     c.s->client_fd = fd;
     sockets_loopback(&c.s->peer, 12345);
+    c.s->opening = proxy_protocol_expect(h->service.proxies, &c.s->peer) == PROXY_PROTOCOL_READ;
     atomic_fetch_add(&h->adopted, 1);
     loop_runner_call(h->loop, do_adopt, &c);
 }

@@ -1,0 +1,391 @@
+/* handlers/proxy_protocol: the header comes first, whatever it comes with, and then it is gone. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "handlers/proxy_protocol.h"
+#include "service/echo.h"
+#include "service/proxy.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define LINE        "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
+#define MARK        "\r\n\r\n\0\r\nQUIT\n"
+#define BYTES(text) text, sizeof(text) - 1
+
+static struct host host;
+static struct cidr trusted;
+static struct proxy_protocol_conf conf = {.trusted = {&trusted, 1}, .timeout_ns = 3600 * NS_PER_S};
+static struct proxy_protocol_gate gate = {.conf = &conf, .listener = "test"};
+static unsigned before;
+static int client;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_DEBUG);
+    before = process_descriptors();
+    ck_assert_int_eq(cidr_parse(&trusted, "127.0.0.0/8"), 0);
+    host_open(&host, &echo_ops, NULL);
+    host.service.proxies = &gate;
+    conf.mode = PROXY_PROTOCOL_REQUIRED;
+    conf.timeout_ns = 3600 * NS_PER_S;
+    client = -1;
+}
+
+static void teardown(void)
+{
+    host_close(&host);
+    if (client >= 0)
+        close(client);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void say(const char *data, size_t len)
+{
+    ck_assert_int_eq(send(client, data, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+static const struct {
+    const char *data;
+    size_t len;
+    const char *peer; /* whom the session takes the client for */
+} headers[] = {
+    {BYTES(LINE), "192.0.2.1:56324"},
+    {BYTES("PROXY TCP6 2001:db8::1 2001:db8::2 7 8\r\n"), "[2001:db8::1]:7"},
+    {BYTES("PROXY UNKNOWN\r\n"), "127.0.0.1:12345"},
+    {BYTES(MARK "\x21\x11\0\x0c\300\0\2\1\306\63\144\1\xdc\x04\x01\xbb"), "192.0.2.1:56324"},
+    {BYTES(MARK "\x20\0\0\0"), "127.0.0.1:12345"},
+};
+
+/* One session for each place where the header can be cut, and one for each where what follows begins. */
+START_TEST(wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole)
+{
+    char end[128];
+
+    snprintf(end, sizeof(end), "%s ended: client fin, 5 bytes in, 5 bytes out", headers[_i].peer);
+    for (size_t cut = 1; cut <= headers[_i].len + 4; cut++) {
+        char all[300];
+        size_t len = headers[_i].len + 5;
+
+        memcpy(all, headers[_i].data, headers[_i].len);
+        memcpy(all + headers[_i].len, "hello", 5);
+        client = host_client(&host);
+        say(all, cut);
+        usleep(1000);
+        say(all + cut, len - cut);
+        sockets_hear(client, "hello");
+        sockets_end(client);
+        sockets_hear_end(client);
+        close(client);
+        host_expect_end(&host, SESSION_CLIENT_FIN);
+        ck_assert_uint_eq(log_lines_with(end), cut);
+    }
+    client = -1;
+}
+END_TEST
+
+START_TEST(no_handler_sees_the_proxy_for_the_client)
+{
+    host_pipeline(&host, "log", NULL);
+    client = host_client(&host);
+    sockets_say(client, LINE "hello");
+    sockets_hear(client, "hello");
+    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 active"), 1);
+    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 read: 5 bytes"), 1);
+    ck_assert_uint_eq(log_lines_with("127.0.0.1:12345 active"), 0);
+    ck_assert_uint_eq(log_lines_with("read: "), 1);
+    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 is the client of the proxy 127.0.0.1:12345"),
+                      1);
+}
+END_TEST
+
+START_TEST(a_handler_is_told_of_the_end_even_if_there_was_no_header)
+{
+    host_pipeline(&host, "log", NULL);
+    client = host_client(&host);
+    sockets_reset(client);
+    client = -1;
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+    ck_assert_uint_eq(log_lines_with("127.0.0.1:12345 closed: Connection reset by peer"), 1);
+    ck_assert_uint_eq(log_lines_with(" active"), 0);
+}
+END_TEST
+
+START_TEST(a_long_stream_behind_it_is_whole_and_spliced)
+{
+    host.service.splice = SPLICE_ON;
+    client = host_client(&host);
+    sockets_say(client, LINE);
+    for (unsigned i = 0; i < 64; i++) {
+        sockets_say_pattern(client, i * 50000, 50000);
+        sockets_hear_pattern(client, i * 50000, 50000);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_header_resets_the_client_and_is_an_error)
+{
+    client = host_client(&host);
+    sockets_say(client, "GET / HTTP/1.0\r\n\r\n");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+    ck_assert_uint_eq(log_lines_with("127.0.0.1:12345 sent no PROXY header, and is reset"), 1);
+}
+END_TEST
+
+START_TEST(half_a_header_and_an_end_is_an_error)
+{
+    client = host_client(&host);
+    sockets_say(client, "PROXY TCP4 ");
+    sockets_end(client);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+}
+END_TEST
+
+START_TEST(who_ends_without_a_word_is_nobody_to_warn_of)
+{
+    client = host_client(&host);
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    ck_assert_uint_eq(log_lines_with("PROXY header"), 0);
+}
+END_TEST
+
+START_TEST(a_header_that_does_not_come_in_time_resets_the_client)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    conf.timeout_ns = 100 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_say(client, "PROXY ");
+    sockets_hear_reset(client);
+    ck_assert_int_ge(clock_now_ns() - began_at_ns, 100 * NS_PER_MS);
+    host_expect_end(&host, SESSION_IDLE);
+}
+END_TEST
+
+static const struct {
+    const char *said, *peer;
+    bool waits; /* for more, until time is over */
+} optional[] = {
+    {LINE "x", "192.0.2.1:56324", false},    {"x", "127.0.0.1:12345", false},
+    {"PROXIMITY", "127.0.0.1:12345", false}, {"PROX", "127.0.0.1:12345", true},
+    {"\r\n", "127.0.0.1:12345", true},
+};
+
+START_TEST(if_it_is_optional_what_is_none_is_the_clients)
+{
+    const char *echo =
+        strncmp(optional[_i].said, LINE, strlen(LINE)) == 0 ? "x" : optional[_i].said;
+    char end[128];
+
+    conf.mode = PROXY_PROTOCOL_OPTIONAL;
+    conf.timeout_ns = optional[_i].waits ? 50 * NS_PER_MS : 3600 * NS_PER_S;
+    client = host_client(&host);
+    sockets_say(client, optional[_i].said);
+    sockets_hear(client, echo);
+    sockets_say(client, "more");
+    sockets_hear(client, "more");
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    snprintf(end, sizeof(end), "%s ended: client fin, %zu bytes in", optional[_i].peer,
+             strlen(echo) + 4);
+    ck_assert_uint_eq(log_lines_with(end), 1);
+}
+END_TEST
+
+START_TEST(if_it_is_optional_an_end_makes_up_for_time)
+{
+    conf.mode = PROXY_PROTOCOL_OPTIONAL;
+    client = host_client(&host);
+    sockets_say(client, "PROX");
+    sockets_end(client);
+    sockets_hear(client, "PROX");
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+END_TEST
+
+START_TEST(if_it_is_optional_one_that_has_begun_must_be_whole)
+{
+    conf.mode = PROXY_PROTOCOL_OPTIONAL;
+    client = host_client(&host);
+    sockets_say(client, "PROXY TCP9");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+}
+END_TEST
+
+START_TEST(who_is_not_trusted_is_refused_or_sends_data)
+{
+    struct address peer;
+
+    sockets_loopback(&peer, 1);
+    ck_assert_int_eq(proxy_protocol_expect(NULL, &peer), PROXY_PROTOCOL_PASS);
+    ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_READ);
+    ck_assert_int_eq(cidr_parse(&trusted, "unix"), 0);
+    ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_REFUSE);
+    ck_assert_uint_eq(log_lines_with("127.0.0.1:1 is not a trusted proxy, and is reset"), 1);
+    conf.mode = PROXY_PROTOCOL_OPTIONAL;
+    ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_PASS);
+    client = host_client(&host);
+    sockets_say(client, LINE);
+    sockets_hear(client, LINE);
+}
+END_TEST
+
+START_TEST(a_session_can_be_ended_while_the_header_is_awaited)
+{
+    client = host_client(&host);
+    sockets_say(client, "PROXY ");
+    if (_i == 0)
+        host_drain(&host); /* an echo that is quiet ends then */
+    else
+        host_abort(&host, SESSION_DRAIN);
+    host_expect_end(&host, SESSION_DRAIN);
+}
+END_TEST
+
+START_TEST(the_first_byte_is_awaited_from_the_header_on)
+{
+    host.service.first_byte_timeout_ns = 100 * NS_PER_MS;
+    client = host_client(&host);
+    usleep(200 * 1000);
+    sockets_say(client, LINE);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_IDLE);
+    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 ended: idle, 0 bytes in"), 1);
+}
+END_TEST
+
+/* ---- in front of a proxy, which looks for a server only then ---- */
+
+static struct address address;
+static struct upstream_server_conf server_conf = {
+    .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
+static struct upstream_conf up_conf = {
+    .name = "back", .servers = &server_conf, .n_servers = 1, .connect_timeout_ns = 5 * NS_PER_S};
+static struct upstream *upstream;
+static int listening, server;
+
+static void setup_proxy(void)
+{
+    setup();
+    listening = sockets_listen(&address, 64);
+    up_conf.greeting = (struct proxy_header_conf){.version = PROXY_HEADER_NONE};
+    ck_assert_int_eq(upstream_create(&upstream, &up_conf, NULL), 0);
+    host.service.ops = &proxy_ops;
+    host.service.upstream = upstream;
+    server = -1;
+}
+
+static void teardown_proxy(void)
+{
+    if (server >= 0)
+        close(server);
+    close(listening);
+    host_abort(&host, SESSION_DRAIN);
+    UNTIL(atomic_load(&host.ended) == atomic_load(&host.adopted));
+    upstream_destroy(upstream);
+    teardown();
+}
+
+START_TEST(no_server_is_looked_for_before_the_header)
+{
+    client = host_client(&host);
+    sockets_say(client, "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r");
+    usleep(50 * 1000);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    sockets_say(client, "\nhello");
+    server = sockets_accept(listening);
+    sockets_hear(server, "hello");
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 1);
+}
+END_TEST
+
+START_TEST(a_server_is_told_what_the_header_said)
+{
+    up_conf.greeting.version = PROXY_HEADER_V1;
+    client = host_client(&host);
+    sockets_say(client, LINE "hello");
+    sockets_end(client);
+    server = sockets_accept(listening);
+    sockets_hear(server, LINE "hello");
+    sockets_hear_end(server);
+    sockets_say(server, "bye");
+    sockets_hear(client, "bye");
+}
+END_TEST
+
+START_TEST(what_came_with_the_header_waits_for_the_server)
+{
+    char bytes[60000];
+
+    memset(bytes, 'x', sizeof(bytes));
+    client = host_client(&host);
+    sockets_say(client, LINE);
+    say(bytes, sizeof(bytes));
+    sockets_say(client, "end");
+    server = sockets_accept(listening);
+    for (size_t got = 0; got < sizeof(bytes);) {
+        ssize_t n = recv(server, bytes, sizeof(bytes) - got, 0);
+
+        ck_assert_int_gt(n, 0);
+        for (ssize_t i = 0; i < n; i++)
+            ck_assert_int_eq(bytes[i], 'x');
+        got += (size_t)n;
+    }
+    sockets_hear(server, "end");
+}
+END_TEST
+
+START_TEST(if_there_is_no_server_the_clients_bytes_were_its_own)
+{
+    close(listening);
+    listening = sockets_bound(&address);
+    client = host_client(&host);
+    sockets_say(client, LINE "hello");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_CONNECT_REFUSED);
+    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 ended: connect refused, 5 bytes in"), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handlers/proxy_protocol");
+    TCase *tc = suite_group(suite, "an echo");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole, 0,
+                        ARRAY_LEN(headers));
+    tcase_add_test(tc, no_handler_sees_the_proxy_for_the_client);
+    tcase_add_test(tc, a_handler_is_told_of_the_end_even_if_there_was_no_header);
+    tcase_add_test(tc, a_long_stream_behind_it_is_whole_and_spliced);
+    tcase_add_test(tc, what_is_no_header_resets_the_client_and_is_an_error);
+    tcase_add_test(tc, half_a_header_and_an_end_is_an_error);
+    tcase_add_test(tc, who_ends_without_a_word_is_nobody_to_warn_of);
+    tcase_add_test(tc, a_header_that_does_not_come_in_time_resets_the_client);
+    tcase_add_loop_test(tc, if_it_is_optional_what_is_none_is_the_clients, 0, ARRAY_LEN(optional));
+    tcase_add_test(tc, if_it_is_optional_an_end_makes_up_for_time);
+    tcase_add_test(tc, if_it_is_optional_one_that_has_begun_must_be_whole);
+    tcase_add_test(tc, who_is_not_trusted_is_refused_or_sends_data);
+    tcase_add_loop_test(tc, a_session_can_be_ended_while_the_header_is_awaited, 0, 2);
+    tcase_add_test(tc, the_first_byte_is_awaited_from_the_header_on);
+    tc = suite_group(suite, "a proxy");
+    tcase_add_checked_fixture(tc, setup_proxy, teardown_proxy);
+    tcase_add_test(tc, no_server_is_looked_for_before_the_header);
+    tcase_add_test(tc, a_server_is_told_what_the_header_said);
+    tcase_add_test(tc, what_came_with_the_header_waits_for_the_server);
+    tcase_add_test(tc, if_there_is_no_server_the_clients_bytes_were_its_own);
+    return suite_run(suite);
+}
