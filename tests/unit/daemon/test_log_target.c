@@ -284,6 +284,46 @@ START_TEST(a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
 }
 END_TEST
 
+START_TEST(whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)
+{
+    static char lines[3 * PIPE_BUF];
+    int reader = pipe_at_stderr();
+    size_t len = 0;
+    ssize_t n;
+
+    open_target("stderr");
+    while (len < 2 * PIPE_BUF)
+        len += (size_t)sprintf(lines + len, "line %zu\n", len);
+    ck_assert_int_ge(fcntl(reader, F_SETPIPE_SZ, PIPE_BUF), PIPE_BUF);
+    n = log_target_put_lines(target, lines, len);
+    ck_assert_int_gt(n, PIPE_BUF / 2);
+    ck_assert_int_le(n, PIPE_BUF);
+    ck_assert_int_eq(lines[n - 1], '\n');
+    ck_assert_int_eq(log_target_put_lines(target, lines + n, len - (size_t)n), -EAGAIN);
+    (void)text_of(reader);
+    ck_assert_int_gt(log_target_put_lines(target, lines + n, len - (size_t)n), 0);
+    close(reader);
+    ck_assert_int_eq(log_target_put_lines(target, lines, 8), -EPIPE);
+}
+END_TEST
+
+START_TEST(whole_lines_for_a_full_disk_come_back_with_its_error)
+{
+    open_target("/dev/full");
+    ck_assert_int_eq(log_target_put_lines(target, "text\n", 5), -ENOSPC);
+}
+END_TEST
+
+START_TEST(whole_lines_go_to_a_file_at_once)
+{
+    static char lines[32 * 1024];
+
+    memset(lines, '\n', sizeof(lines));
+    open_target(path);
+    ck_assert_int_eq(log_target_put_lines(target, lines, sizeof(lines)), sizeof(lines));
+}
+END_TEST
+
 START_TEST(stderr_keeps_its_flags_for_those_who_share_it)
 {
     int reader = pipe_at_stderr();
@@ -377,6 +417,9 @@ static void add_stderr_tests(TCase *tc)
 {
     tcase_add_test(tc, a_reader_that_is_gone_loses_the_line_and_nothing_else);
     tcase_add_test(tc, a_full_pipe_loses_lines_and_the_next_one_tells_how_many);
+    tcase_add_test(tc, whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room);
+    tcase_add_test(tc, whole_lines_for_a_full_disk_come_back_with_its_error);
+    tcase_add_test(tc, whole_lines_go_to_a_file_at_once);
     tcase_add_test(tc, stderr_keeps_its_flags_for_those_who_share_it);
     tcase_add_test(tc, a_file_at_stderr_is_written_at_the_place_where_others_write);
     tcase_add_test(tc, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time);

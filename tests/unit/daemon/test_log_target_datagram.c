@@ -99,6 +99,54 @@ START_TEST(syslog_gets_each_line_as_a_datagram)
 }
 END_TEST
 
+START_TEST(whole_lines_become_messages_of_their_own_and_are_left_as_they_are)
+{
+    static const char lines[] = "{\"a\":\"\\u0001\"}\nsecond\n";
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    ck_assert_int_eq(log_target_put_lines(target, lines, sizeof(lines) - 1), sizeof(lines) - 1);
+    assert_matches(text_of(fd), "^<30>.* reactord\\[[0-9]+\\]: \\{\"a\":\"\\\\u0001\"\\}$");
+    assert_matches(text_of(fd), "^<30>.*: second$");
+}
+END_TEST
+
+START_TEST(whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
+{
+    char lines[100 * 8 + 1] = "";
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
+    ssize_t n = 0;
+    unsigned taken = 0;
+
+    if (fd < 0)
+        return;
+    open_target("syslog");
+    for (unsigned i = 0; i < 100; i++)
+        strcat(lines, "line 77\n");
+    while ((n = log_target_put_lines(target, lines, sizeof(lines) - 1)) > 0) {
+        ck_assert_int_eq(n % 8, 0);
+        taken += (unsigned)n / 8;
+    }
+    ck_assert_int_eq(n, -EAGAIN);
+    for (; taken > 0; taken--)
+        assert_matches(text_of(fd), ": line 77$");
+}
+END_TEST
+
+START_TEST(whole_lines_of_the_journal_are_fields_too)
+{
+    int fd = pose_as_log_daemon("/run/systemd/journal/socket", "/run/systemd/journal", "/run");
+
+    if (fd < 0)
+        return;
+    open_target("journal");
+    ck_assert_int_eq(log_target_put_lines(target, "text\n", 5), 5);
+    assert_matches(text_of(fd), "^PRIORITY=6\n.*\nMESSAGE=text\n$");
+}
+END_TEST
+
 START_TEST(a_log_daemon_that_was_restarted_is_found_again)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
@@ -152,6 +200,9 @@ int main(void)
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_test(tc, the_journal_gets_each_line_as_a_datagram_of_fields);
     tcase_add_test(tc, syslog_gets_each_line_as_a_datagram);
+    tcase_add_test(tc, whole_lines_become_messages_of_their_own_and_are_left_as_they_are);
+    tcase_add_test(tc, whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller);
+    tcase_add_test(tc, whole_lines_of_the_journal_are_fields_too);
     tcase_add_test(tc, a_log_daemon_that_was_restarted_is_found_again);
     tcase_add_test(tc, a_log_daemon_that_does_not_read_is_not_waited_for);
     tcase_add_test(tc, a_log_daemon_that_is_not_there_is_an_error);

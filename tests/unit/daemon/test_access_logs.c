@@ -1,0 +1,191 @@
+/* daemon/access_logs, daemon/option_access_log: one log for who shares it, what it is named, and which formats are refused. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/access_logs.h"
+#include "daemon/config.h"
+#include "traffic/access_log.h"
+#include "support/config_file.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define BUFFER_BYTES (128 << 10)
+
+static char dir[] = "/tmp/reactord-test-access-XXXXXX";
+static char first[64], second[64], rotated[64];
+static struct listener_conf listeners[4];
+static const struct server_conf conf = {.listeners = listeners, .n_listeners = 4};
+static struct access_logs *logs;
+static unsigned before;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(first, sizeof(first), "%s/first.log", dir);
+    snprintf(second, sizeof(second), "%s/second.log", dir);
+    snprintf(rotated, sizeof(rotated), "%s/first.log.1", dir);
+    for (unsigned i = 0; i < 4; i++)
+        listeners[i].access_log.where = "off";
+}
+
+static void teardown(void)
+{
+    access_logs_close(logs);
+    unlink(first);
+    unlink(second);
+    unlink(rotated);
+    rmdir(dir);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void open_logs(void)
+{
+    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES), 0);
+}
+
+static void expect_file(const char *path, const char *wanted)
+{
+    char text[256] = "";
+    FILE *f = fopen(path, "r");
+
+    ck_assert_ptr_nonnull(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    ck_assert_str_eq(text, wanted);
+}
+
+START_TEST(listeners_that_name_the_same_share_it)
+{
+    listeners[0].access_log.where = first;
+    listeners[2].access_log.where = second;
+    listeners[3].access_log.where = first;
+    open_logs();
+    ck_assert_ptr_nonnull(access_logs_find(logs, first));
+    ck_assert_ptr_eq(access_logs_find(logs, first), access_logs_find(logs, strdupa(first)));
+    ck_assert_ptr_ne(access_logs_find(logs, first), access_logs_find(logs, second));
+    ck_assert_ptr_null(access_logs_find(logs, "off"));
+    ck_assert_uint_eq(process_descriptors(), before + 2);
+}
+END_TEST
+
+START_TEST(a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
+{
+    listeners[0].access_log.where = first;
+    listeners[1].access_log.where = "/nonexistent/x.log";
+    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES), -ENOENT);
+    ck_assert_uint_eq(log_lines_with("access log /nonexistent/x.log: No such file"), 1);
+}
+END_TEST
+
+START_TEST(a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
+{
+    struct access_log *al;
+    struct stat st;
+
+    listeners[0].access_log.where = first;
+    open_logs();
+    al = access_logs_find(logs, first);
+    access_log_put(al, "one\n", 4);
+    ck_assert_int_eq(rename(first, rotated), 0);
+    UNTIL(stat(rotated, &st) == 0 && st.st_size == 4);
+    access_logs_reopen(logs);
+    access_log_put(al, "two\n", 4);
+    ck_assert_int_eq(access_logs_finish(logs), 0);
+    expect_file(rotated, "one\n");
+    expect_file(first, "two\n");
+    access_logs_log_stats(logs);
+    ck_assert_uint_eq(log_lines_with("lines=2 dropped=0 waiting_bytes=0"), 1);
+}
+END_TEST
+
+START_TEST(no_logs_are_reopened_and_told_of_as_well)
+{
+    access_logs_reopen(NULL);
+    access_logs_log_stats(NULL);
+    open_logs();
+    access_logs_reopen(logs);
+    ck_assert_int_eq(access_logs_finish(logs), 0);
+}
+END_TEST
+
+/* ---- formats ---- */
+
+#define ECHO "[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log = stderr\n"
+
+static const struct {
+    const char *text;
+    const char *problem; /* NULL: it is fine */
+} formats[] = {
+    {ECHO "access_log_format = json:client, tries\naccess_log_interval = 1s\n", NULL},
+    {ECHO "access_log_format = '\"$client\" ${tries}'\n", NULL},
+    {ECHO "access_log_format = $clint\n",
+     "[listen e] access_log_format: there is no variable 'clint'; did you mean 'client'? (text, "},
+    {ECHO "access_log_format = $xyzzy1\n",
+     "[listen e] access_log_format: there is no variable 'xyzzy1'; there are time, msec, "},
+    {ECHO "access_log_format = jsom\n",
+     "[listen e] access_log_format: 'jsom' is not known; did you mean 'json'? (text, "},
+    {ECHO "access_log_format = always the same\n",
+     "[listen e] access_log_format: 'always the same' has no variable in it (text, "},
+    {ECHO "access_log_format = $client $\n",
+     "[listen e] access_log_format: the name of a variable is missing at the end (text, "},
+    {ECHO "access_log_format = $client ${tries\n",
+     "[listen e] access_log_format: the name of a variable is missing before '{tries' (text, "},
+    {ECHO "access_log_format = json:tries,tries\n",
+     "[listen e] access_log_format: 'tries' is there twice (text, "},
+    {ECHO "access_log_interval = 10ms\n", "[listen e] access_log_interval: '10ms' is out of range"},
+    {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log_format = json\n",
+     "[listen e] access_log_format: there is no access log (with an access_log)"},
+    {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log_interval = 1s\n",
+     "[listen e] access_log_interval: there is no access log (with an access_log)"},
+    {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log = jornal\n"
+     "access_log_format = json\n",
+     "[listen e] access_log: 'jornal' is not known; did you mean 'journal'? (off, "},
+};
+
+START_TEST(formats_are_taken_or_refused_with_a_hint)
+{
+    struct config_file file = {.rc = 0};
+    char path[80];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/t.ini", dir);
+    f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(formats[_i].text, f);
+    fclose(f);
+    config_file_load(&file, path);
+    unlink(path);
+    if (formats[_i].problem) {
+        ck_assert_int_eq(file.rc, -EINVAL);
+        ck_assert_msg(strstr(file.problems, formats[_i].problem) != NULL, "%s", file.problems);
+        ck_assert_ptr_eq(strchr(file.problems, '\n'), file.problems + strlen(file.problems) - 1);
+    } else {
+        ck_assert_msg(file.rc == 0, "%s", file.problems);
+    }
+    config_file_free(&file);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/access_logs");
+    TCase *life = suite_group(suite, "life");
+    TCase *options = suite_group(suite, "options");
+
+    tcase_add_checked_fixture(life, setup, teardown);
+    tcase_add_test(life, listeners_that_name_the_same_share_it);
+    tcase_add_test(life, a_log_that_cannot_be_opened_is_named_and_nothing_stays_open);
+    tcase_add_test(life, a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing);
+    tcase_add_test(life, no_logs_are_reopened_and_told_of_as_well);
+    tcase_add_checked_fixture(options, setup, teardown);
+    tcase_add_loop_test(options, formats_are_taken_or_refused_with_a_hint, 0, ARRAY_LEN(formats));
+    return suite_run(suite);
+}

@@ -1,0 +1,288 @@
+/* service/session_access_log: what a session's lines say, when they come, and that there is one for each end. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "net/splice.h"
+#include "service/echo.h"
+#include "service/proxy.h"
+#include "service/session_access_log.h"
+#include "traffic/access_log.h"
+#include "traffic/access_log_format.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct host host;
+static struct arena *arena;
+static struct access_log *al;
+static struct address address[2];
+static struct upstream_server_conf servers[] = {
+    {.id = "a", .address_text = "there", .addresses = &address[0], .n_addresses = 1, .weight = 1},
+    {.id = "b", .address_text = "there", .addresses = &address[1], .n_addresses = 1, .weight = 1}};
+static struct upstream_conf conf = {.name = "back",
+                                    .servers = servers,
+                                    .n_servers = 2,
+                                    .balance = BALANCER_FIRST,
+                                    .retries = 3,
+                                    .connect_timeout_ns = 5 * NS_PER_S};
+static struct upstream *upstream;
+static int listening = -1;
+
+/* What was written. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char text[1 << 16];
+static size_t text_len;
+
+static ssize_t keep(void *cookie, const char *lines, size_t len)
+{
+    (void)cookie;
+    pthread_mutex_lock(&lock);
+    ck_assert_uint_lt(text_len + len, sizeof(text));
+    memcpy(text + text_len, lines, len);
+    text_len += len;
+    pthread_mutex_unlock(&lock);
+    return (ssize_t)len;
+}
+
+static unsigned lines(void)
+{
+    unsigned n = 0;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < text_len; i++)
+        n += text[i] == '\n';
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static void open_host(const struct service_ops *ops, const char *format)
+{
+    const struct access_log_conf log = {
+        .name = "x", .sink = {.write = keep}, .pool = 5, .max_bytes = 1 << 17};
+    struct access_log_format_problem problem;
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    ck_assert_int_eq(arena_create(&arena), 0);
+    ck_assert_int_eq(access_log_create(&al, &log), 0);
+    host_open(&host, ops, upstream);
+    host.service.listener = "front";
+    host.service.access_log = al;
+    ck_assert_int_eq(
+        access_log_format_parse(&host.service.access_log_format, format, arena, &problem), 0);
+}
+
+static void open_proxy(const char *format)
+{
+    listening = sockets_listen(&address[1], 64);
+    close(sockets_bound(&address[0])); /* refuses */
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    open_host(&proxy_ops, format);
+}
+
+static void teardown(void)
+{
+    host_close(&host);
+    ck_assert_int_eq(access_log_finish(al, clock_now_ns() + 10 * NS_PER_S), 0);
+    access_log_destroy(al);
+    arena_destroy(arena);
+    upstream_destroy(upstream);
+    if (listening >= 0)
+        close(listening);
+}
+
+static void expect(const char *wanted)
+{
+    UNTIL(lines() > 0);
+    ck_assert_str_eq(text, wanted);
+}
+
+START_TEST(an_echo_session_has_one_line_when_it_has_ended)
+{
+    int client;
+
+    open_host(&echo_ops, "$connection $listener $upstream $server $server_address $bytes_in "
+                         "$bytes_out $queue_time $connect_time $first_byte_time $tries $reason");
+    client = host_client(&host);
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+    PAUSE_MS(30);
+    ck_assert_uint_eq(lines(), 0);
+    close(client);
+    expect("1 front - - - 5 5 - - - 0 client_fin\n");
+}
+END_TEST
+
+START_TEST(a_proxied_session_tells_of_its_server)
+{
+    char wanted[256], there[ADDRESS_TEXT_BYTES];
+    int client, server;
+
+    open_proxy("$upstream $server $server_address $bytes_in $bytes_out $tries $reason");
+    client = host_client(&host);
+    server = sockets_accept(listening);
+    sockets_say(client, "question");
+    sockets_hear(server, "question");
+    sockets_say(server, "answer");
+    sockets_hear(client, "answer");
+    close(server);
+    sockets_hear_end(client);
+    close(client);
+    snprintf(wanted, sizeof(wanted), "back b %s 8 6 2 upstream_fin\n",
+             address_format(there, sizeof(there), &address[1]));
+    expect(wanted);
+}
+END_TEST
+
+/* The server says something 50 ms after it was connected, and hangs up another 50 ms later. */
+static void expect_times(enum splice_mode splice)
+{
+    double connect_s, first_s, duration_s;
+    int client, server;
+
+    open_proxy("$connect_time $first_byte_time $duration $queue_time");
+    host.service.splice = splice;
+    client = host_client(&host);
+    server = sockets_accept(listening);
+    PAUSE_MS(50);
+    sockets_say(server, "x");
+    sockets_hear(client, "x");
+    PAUSE_MS(50);
+    sockets_say(server, "y");
+    sockets_hear(client, "y");
+    close(server);
+    close(client);
+    UNTIL(lines() == 1);
+    ck_assert_int_eq(sscanf(text, "%lf %lf %lf -\n", &connect_s, &first_s, &duration_s), 3);
+    ck_assert(connect_s >= 0 && connect_s <= first_s);
+    ck_assert(first_s >= 0.045 && first_s + 0.045 <= duration_s);
+}
+
+START_TEST(the_first_byte_has_its_time_however_bytes_move)
+{
+    expect_times((enum splice_mode)_i);
+}
+END_TEST
+
+START_TEST(a_server_that_says_nothing_has_no_first_byte)
+{
+    int client, server;
+
+    open_proxy("$first_byte_time $server $reason");
+    client = host_client(&host);
+    server = sockets_accept(listening);
+    close(client);
+    sockets_hear_end(server);
+    close(server);
+    expect("- b client_fin\n");
+}
+END_TEST
+
+START_TEST(who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried)
+{
+    int client;
+
+    conf.n_servers = 1;
+    open_proxy("$upstream $server $server_address $connect_time $tries $reason");
+    client = host_client(&host);
+    sockets_hear_reset(client);
+    close(client);
+    expect("back a - - 1 connect_refused\n");
+}
+END_TEST
+
+START_TEST(a_connection_that_goes_on_is_in_the_log_each_interval)
+{
+    int client;
+
+    open_host(&echo_ops, "$connection $reason $bytes_in $duration");
+    host.service.access_log_interval_ns = 100 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_say(client, "x");
+    sockets_hear(client, "x");
+    UNTIL(lines() >= 3);
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    UNTIL(strstr(text, "client_fin"));
+    for (char *line = strtok(text, "\n"), *next; line; line = next) {
+        double duration_s;
+        unsigned number;
+        char reason[32];
+
+        next = strtok(NULL, "\n");
+        ck_assert_int_eq(sscanf(line, "%u %31s 1 %lf", &number, reason, &duration_s), 3);
+        ck_assert_uint_eq(number, 1);
+        ck_assert_str_eq(reason, next ? "open" : "client_fin");
+        ck_assert(duration_s >= 0.1);
+    }
+}
+END_TEST
+
+START_TEST(the_interval_does_not_keep_a_session_from_being_idle)
+{
+    int client;
+
+    open_host(&echo_ops, "$reason");
+    host.service.access_log_interval_ns = 50 * NS_PER_MS;
+    host.service.idle_timeout_ns = 220 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_hear_end(client);
+    close(client);
+    host_expect_end(&host, SESSION_IDLE);
+    UNTIL(strstr(text, "idle"));
+    ck_assert_uint_ge(lines(), 3);
+}
+END_TEST
+
+START_TEST(a_session_that_nobody_adopted_has_its_line)
+{
+    int ours, theirs;
+    struct session *s;
+
+    open_host(&echo_ops, "$connection $client $worker $duration $reason");
+    sockets_unix(&ours, &theirs);
+    ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
+    s->client_fd = ours;
+    session_set_reason(s, SESSION_DRAIN);
+    session_refuse(s);
+    close(theirs);
+    expect("1 - - 0.000000 drain\n");
+}
+END_TEST
+
+START_TEST(a_client_that_is_turned_away_has_its_line)
+{
+    struct address client;
+
+    open_host(&echo_ops, "$connection $client $listener $bytes_in $reason");
+    sockets_loopback(&client, 9);
+    session_access_log_turned_away(&host.service, &client, NULL, SESSION_LIMIT);
+    expect("1 127.0.0.1 front 0 limit\n");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/session_access_log");
+    TCase *group = suite_group(suite, "lines");
+
+    tcase_add_checked_fixture(group, NULL, teardown);
+    tcase_add_test(group, an_echo_session_has_one_line_when_it_has_ended);
+    tcase_add_test(group, a_proxied_session_tells_of_its_server);
+    tcase_add_loop_test(group, the_first_byte_has_its_time_however_bytes_move, SPLICE_AUTO,
+                        SPLICE_OFF + 1);
+    tcase_add_test(group, a_server_that_says_nothing_has_no_first_byte);
+    tcase_add_test(group, who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried);
+    tcase_add_test(group, a_connection_that_goes_on_is_in_the_log_each_interval);
+    tcase_add_test(group, the_interval_does_not_keep_a_session_from_being_idle);
+    tcase_add_test(group, a_session_that_nobody_adopted_has_its_line);
+    tcase_add_test(group, a_client_that_is_turned_away_has_its_line);
+    return suite_run(suite);
+}
