@@ -1,0 +1,500 @@
+"""accesslog: a line for each connection, what is in it, where it goes, and that nobody waits for it."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import time
+
+from support import net, program
+from support.case import Skipped, check, check_equal, is_root, test
+from support.net import Task
+from support.server import full_queue
+from test_logs import log_socket
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+NUMBERS = ("msec", "connection", "bytes_in", "bytes_out", "duration", "tries", "pid")
+TIMES = ("queue_time", "connect_time", "first_byte_time")
+WORDS = ("time", "client", "listener", "listen_address", "reason")
+
+
+def echo(address, options, process="", name="echo"):
+    return (f"[listen {name}]\naddress = {address}\nservice = echo\n{options}\n"
+            + (f"[reactord]\n{process}\n" if process else ""))
+
+
+def proxy(front, back, options, upstream=""):
+    return (f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n{options}\n"
+            f"[upstream back]\nserver.only = {back}\n{upstream}\n")
+
+
+def lines_of(path):
+    with open(path, "rb") as f:
+        content = f.read()
+    check(content == b"" or content.endswith(b"\n"), f"the last line is torn: {content[-80:]!r}")
+    return content.splitlines()
+
+
+def whole_lines(path):
+    """As lines_of(), of a file that may just be written to."""
+    with open(path, "rb") as f:
+        return f.read().split(b"\n")[:-1]
+
+
+def records(path):
+    return [json.loads(line.decode()) for line in lines_of(path)]
+
+
+def check_record(r):
+    """Is everything there, and of its type?"""
+    for name in NUMBERS:
+        check(isinstance(r[name], (int, float)) and r[name] >= 0, f"{name}: {r}")
+    for name in TIMES:
+        check(r[name] is None or r[name] >= 0, f"{name}: {r}")
+    for name in WORDS:
+        check(isinstance(r[name], str) and r[name], f"{name}: {r}")
+
+
+def one_echo(address, message=b"hello"):
+    with net.connect(address) as client:
+        check_equal(net.exchange(client, message), message, "the echo")
+        client.shutdown(socket.SHUT_WR)
+        check_equal(net.read_to_end(client), b"", "behind the echo")
+
+
+def dropped(daemon, path):
+    """The numbers of lines and of dropped lines that SIGUSR2 tells."""
+    told = len(daemon.log_lines("stats access_log"))
+    daemon.send_signal(signal.SIGUSR2)
+    end = time.monotonic() + 10 * daemon.scale
+    while len(daemon.log_lines("stats access_log")) == told and time.monotonic() < end:
+        time.sleep(0.02)
+    line = daemon.log_lines(f"stats access_log {re.escape(path)}")[-1]
+    return [int(n) for n in re.search(r"lines=(\d+) dropped=(\d+)", line).groups()]
+
+
+@test()
+def text_line(t):
+    """access_log = /path has one line for a connection, when it has ended"""
+    address, path = t.address(), t.path("access.log")
+    with t.daemon(echo(address, f"access_log = {path}")) as daemon:
+        with net.connect(address) as client:
+            port = client.getsockname()[1]
+            net.exchange(client, b"hello")
+            time.sleep(0.2)
+            check_equal(lines_of(path), [], "lines while it goes on")
+            client.shutdown(socket.SHUT_WR)
+            net.read_to_end(client)
+        t.eventually(lambda: whole_lines(path), "a line")
+        daemon.stop()
+    lines = lines_of(path)
+    check_equal(len(lines), 1, "lines")
+    wanted = (rf"{TIME} 1 127\.0\.0\.1 {port} echo {re.escape(address)} - - - 5 5 "
+              r"\d+\.\d{6} - - - 0 client_fin work-2-\d+")
+    check(re.fullmatch(wanted, lines[0].decode()), f"the line is {lines[0]}")
+
+
+@test()
+def file_rights(t):
+    """the file of an access log is made with mode 0640, and a restart appends to it"""
+    path = t.path("access.log")
+    for run in range(1, 3):
+        address = t.address()
+        with t.daemon(echo(address, f"access_log = {path}")):
+            one_echo(address)
+        check_equal(len(lines_of(path)), run, "lines")
+    check_equal(stat.S_IMODE(os.stat(path).st_mode) & 0o137, 0, "rights of others")
+
+
+@test(timeout=60)
+def json_of_thousands(t):
+    """JSON of 3000 connections, from and to paths with odd bytes, is valid and complete"""
+    path = t.path("access.json")
+    odd = t.path('s\x01"\\\u00e9\u20ac ')
+    tcp, inner = t.address(), t.address()
+    config = (f"[listen in]\naddress = {inner}\nservice = echo\n"
+              f"[listen out]\naddress = {tcp}, {t.path('plain.sock')}\nservice = proxy\n"
+              f"upstream = u\naccess_log = {path}\naccess_log_format = json\n"
+              f"[upstream u]\nserver.a = {inner}\n")
+    with t.daemon(config) as daemon:
+        def clients(number):
+            for i in range(number):
+                one_echo(tcp, b"x" * (i % 50 + 1))
+
+        tasks = [Task(clients, 700) for _ in range(4)]
+        for i in range(200):
+            # A client of a unix socket may have a path of its own, with any bytes in it.
+            with socket.socket(socket.AF_UNIX) as s:
+                byte = bytes([i % 255 + 1]).replace(b"/", b"?")
+                s.bind(odd.encode() + byte + b"\xff\xc3%d" % i)
+                s.connect(t.path("plain.sock"))
+                s.settimeout(10)
+                net.exchange(s, b"x")
+        for task in tasks:
+            task.result()
+        daemon.stop()
+    found = records(path)
+    check_equal(len(found), 3000, "records")
+    for r in found:
+        check_record(r)
+    check_equal(sorted(r["connection"] for r in found), list(range(1, 3001)), "numbers")
+    by_path = [r for r in found if r["client_port"] is None]
+    check_equal(len(by_path), 200, "clients of the unix socket")
+    check(all(r["client"].startswith(odd) and "\ufffd" in r["client"] for r in by_path),
+          f"their paths: {by_path[0]}")
+    check_equal(sum(r["bytes_in"] for r in found), 4 * 14 * 1275 + 200, "bytes in")
+    check(all(r["server"] == "a" and r["server_address"] == inner for r in found), "servers")
+
+
+@test()
+def times_of_a_proxy(t):
+    """connect_time, first_byte_time and duration of a proxied connection are what they were"""
+    front, back, path = t.address(), t.address(), t.path("access.json")
+    with net.listen(back) as listener, \
+            t.daemon(proxy(front, back, f"access_log = {path}\naccess_log_format = json")) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            time.sleep(0.3)
+            server.sendall(b"late")
+            check_equal(net.read_exactly(client, 4), b"late", "the bytes")
+            time.sleep(0.3)
+        t.eventually(lambda: whole_lines(path), "a line")
+        daemon.stop()
+    r = records(path)[0]
+    check_record(r)
+    check(r["connect_time"] < 0.3 <= r["first_byte_time"], f"times: {r}")
+    check(r["first_byte_time"] + 0.29 <= r["duration"], f"times: {r}")
+    check_equal((r["bytes_in"], r["bytes_out"], r["tries"]), (0, 4, 1), "bytes and tries")
+    check_equal(r["queue_time"], None, "queue_time")
+
+
+@test(each=[{"how": "refuses", "reason": "connect_refused"},
+            {"how": "hangs", "reason": "connect_timeout"}])
+def no_server(t, how, reason):
+    """a client whose server {how} has a line with {reason} and the server"""
+    front, back, path = t.address(), t.address(), t.path("access.json")
+    config = proxy(front, back, f"access_log = {path}\naccess_log_format = json",
+                   "connect_timeout = 200ms")
+    with full_queue(back) if how == "hangs" else contextlib.nullcontext():
+        with t.daemon(config) as daemon:
+            net.fate(front)
+            t.eventually(lambda: whole_lines(path), "a line")
+            daemon.stop()
+    r = records(path)[0]
+    check_record(r)
+    check_equal((r["reason"], r["server"], r["server_address"], r["connect_time"]),
+                (reason, "only", None, None), "the record")
+
+
+@test()
+def waiting_clients(t):
+    """queue_time is how long a client waited for a server that was full"""
+    front, back, path = t.address(), t.address(), t.path("access.json")
+    config = proxy(front, f"{back} max_connections=1",
+                   f"access_log = {path}\naccess_log_format = json")
+    with program.echo_server(t, back), t.daemon(config) as daemon:
+        with net.connect(front) as first:
+            net.exchange(first, b"x")
+            with net.connect(front) as second:
+                second.sendall(b"y")
+                time.sleep(0.4)
+                net.reset(first)
+                check_equal(net.read_exactly(second, 1), b"y", "the echo")
+        t.eventually(lambda: len(whole_lines(path)) == 2, "two lines")
+        daemon.stop()
+    by_number = {r["connection"]: r for r in records(path)}
+    check_equal(by_number[1]["queue_time"], None, "queue_time of the first")
+    check(0.3 <= by_number[2]["queue_time"] <= by_number[2]["duration"], f"{by_number[2]}")
+
+
+@test()
+def turned_away(t):
+    """a client that is not served for a limit has a line, too"""
+    address, path = t.address(), t.path("access.json")
+    config = echo(address, f"access_log = {path}\naccess_log_format = json:reason,client,bytes_in\n"
+                           "max_connections = 1\nover_limit = reset")
+    with t.daemon(config) as daemon:
+        with net.connect(address) as first:
+            net.exchange(first, b"x")
+            net.fate(address)
+            t.eventually(lambda: whole_lines(path), "a line")
+        daemon.stop()
+    check_equal(records(path)[0], {"reason": "limit", "client": "127.0.0.1", "bytes_in": 0},
+                "the record")
+
+
+@test()
+def interval(t):
+    """access_log_interval writes lines about a connection that goes on, with the reason open"""
+    address, path = t.address(), t.path("access.json")
+    config = echo(address, f"access_log = {path}\naccess_log_format = json\n"
+                           "access_log_interval = 1s")
+    with t.daemon(config) as daemon:
+        with net.connect(address) as client:
+            net.exchange(client, b"hello")
+            t.eventually(lambda: len(whole_lines(path)) >= 2, "two lines", within=10)
+            check(all(r["reason"] == "open" for r in records(path)), "reasons")
+        t.eventually(lambda: b"client" in whole_lines(path)[-1], "the last line")
+        daemon.stop()
+    found = records(path)
+    check_equal({r["connection"] for r in found}, {1}, "connections")
+    check_equal({r["bytes_in"] for r in found}, {5}, "bytes in")
+    check(found[0]["duration"] >= 1 and found[1]["duration"] >= 2, f"durations: {found}")
+    check_equal([r["reason"] == "open" for r in found], [True] * (len(found) - 1) + [False],
+                "reasons")
+
+
+@test()
+def shared(t):
+    """listeners that name the same file share it, each with its own format"""
+    one, two, path = t.address(), t.address(), t.path("access.log")
+    config = (echo(one, f"access_log = {path}\naccess_log_format = 1 $listener $connection")
+              + echo(two, f"access_log = {path}\naccess_log_format = json:listener", name="other"))
+    with t.daemon(config) as daemon:
+        one_echo(one)
+        t.eventually(lambda: whole_lines(path), "a line")
+        one_echo(two)
+        daemon.stop()
+    check_equal(lines_of(path), [b"1 echo 1", b'{"listener":"other"}'], "lines")
+
+
+@test(timeout=60)
+def rotation(t):
+    """SIGUSR1 after a rename, five times under traffic: every connection is in exactly one file"""
+    address, path = t.address(), t.path("access.log")
+    config = echo(address, f"access_log = {path}\naccess_log_format = $client_port $connection")
+    with t.daemon(config) as daemon:
+        stop_at = time.monotonic() + 2.5
+        made = [0, 0, 0]
+
+        def traffic(i):
+            while time.monotonic() < stop_at:
+                one_echo(address, b"x")
+                made[i] += 1
+
+        tasks = [Task(traffic, i) for i in range(3)]
+        for number in range(1, 6):
+            time.sleep(0.3)
+            os.rename(path, f"{path}.{number}")
+            daemon.send_signal(signal.SIGUSR1)
+            t.eventually(lambda: os.path.exists(path), "the new file")
+        for task in tasks:
+            task.result()
+        daemon.stop()
+    found = []
+    for name in [path] + [f"{path}.{number}" for number in range(1, 6)]:
+        part = lines_of(name)
+        check(part, f"{name} is empty")
+        found += [int(line.split()[1]) for line in part]
+    check_equal(sorted(found), list(range(1, sum(made) + 1)), "connections in the files")
+
+
+def fill_fifo(path):
+    """A pipe with a reader that does not read, as small as may be; returns the reader."""
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    return reader
+
+
+def drain(reader):
+    data = b""
+    with contextlib.suppress(BlockingIOError):
+        while chunk := os.read(reader, 65536):
+            data += chunk
+    return data
+
+
+@test(timeout=90)
+def slow_reader(t):
+    """a pipe that nobody reads slows no client down; what is lost is counted and said once"""
+    address, path = t.address(), t.path("access.fifo")
+    reader = fill_fifo(path)
+    config = echo(address, f"access_log = {path}\naccess_log_format = $connection {'x' * 700}",
+                  "access_log_buffer = 128k")
+    with t.daemon(config) as daemon:
+        for _ in range(600):
+            before = time.monotonic()
+            one_echo(address)
+            check(time.monotonic() - before < 5 * t.scale, "a client waited")
+        lines, lost = dropped(daemon, path)
+        check(lines <= 6 and lost >= 300, f"{lines} lines, {lost} dropped")
+        check_equal(len(daemon.log_lines("lines are dropped")), 1, "warnings")
+        data = b""
+
+        def over():
+            nonlocal data
+            data += drain(reader)
+            return daemon.log_lines("it takes lines again")
+
+        t.eventually(over, "the end of the episode", within=20)
+        said = daemon.log_lines("it takes lines again")
+        check(re.search(rf" {lost} lines were dropped", said[0]), f"{said}, and not {lost}")
+        one_echo(address)
+        t.eventually(lambda: dropped(daemon, path) == [601 - lost, lost], "the last line")
+        daemon.stop()
+        data += drain(reader)
+    os.close(reader)
+    numbers = [int(line.split()[0]) for line in data.splitlines()]
+    check_equal(len(numbers), 601 - lost, "lines")
+    check_equal(numbers, sorted(numbers), "order")
+    check_equal(numbers[-1], 601, "the last")
+    check(all(line.endswith(b" " + b"x" * 700) for line in data.splitlines()), "a line is torn")
+
+
+@test(timeout=60)
+def end_with_a_full_pipe(t):
+    """reactord ends within seconds although a pipe takes nothing, and says what was lost"""
+    address, path = t.address(), t.path("access.fifo")
+    reader = fill_fifo(path)
+    with t.daemon(echo(address, f"access_log = {path}\naccess_log_format = $pid {'x' * 700}")) \
+            as daemon:
+        for _ in range(20):
+            one_echo(address)
+        before = time.monotonic()
+        daemon.stop()
+        check(time.monotonic() - before < 10 * t.scale, "the end took long")
+        check(daemon.log_lines(r"\d+ lines were dropped"), "nothing is said")
+    os.close(reader)
+
+
+@test()
+def reader_is_gone(t):
+    """a pipe whose reader has gone costs lines and nothing else"""
+    address, path = t.address(), t.path("access.fifo")
+    reader = fill_fifo(path)
+    with t.daemon(echo(address, f"access_log = {path}")) as daemon:
+        os.close(reader)
+        for _ in range(3):
+            one_echo(address)
+        t.eventually(lambda: dropped(daemon, path) == [0, 3], "three lines lost")
+        check_equal(len(daemon.log_lines("lines are dropped: Broken pipe")), 1, "warnings")
+
+
+@test()
+def full_disk(t):
+    """a full disk costs lines, which are counted and said, and nothing else"""
+    address = t.address()
+    with t.daemon(echo(address, "access_log = /dev/full")) as daemon:
+        for _ in range(3):
+            one_echo(address)
+        t.eventually(lambda: dropped(daemon, "/dev/full") == [0, 3], "three lines lost")
+        check_equal(len(daemon.log_lines("lines are dropped: No space left")), 1, "warnings")
+        daemon.stop()
+        check_equal(len(daemon.log_lines("3 lines were dropped")), 1, "lines about the number")
+
+
+@test()
+def cannot_be_opened(t):
+    """an access log that cannot be opened ends the start with exit code 3 and its name"""
+    config = echo(t.address(), "access_log = /nonexistent/access.log")
+    done = t.reactord("-c", t.write("c.ini", config))
+    check_equal(done.code, 3, "exit code")
+    check("/nonexistent/access.log" in done.err, f"stderr: {done.err}")
+
+
+@test()
+def user(t):
+    """the file of an access log belongs to the user that reactord runs as, who can reopen it"""
+    if not is_root():
+        raise Skipped("only root can change to another user")
+    address, directory = t.address(), t.path("logs")
+    os.mkdir(directory)
+    os.chmod(t.dir, 0o755)
+    os.chown(directory, 65534, 65534)
+    path = os.path.join(directory, "access.log")
+    with t.daemon(echo(address, f"access_log = {path}", "user = nobody")) as daemon:
+        check_equal(os.stat(path).st_uid, 65534, "owner")
+        os.rename(path, path + ".1")
+        daemon.send_signal(signal.SIGUSR1)
+        t.eventually(lambda: os.path.exists(path), "the new file")
+        one_echo(address)
+        daemon.stop()
+    check_equal(len(lines_of(path)), 1, "lines")
+
+
+@test()
+def to_stderr(t):
+    """access_log = stderr puts whole lines among those of the log"""
+    address = t.address()
+    with t.daemon(echo(address, "access_log = stderr\naccess_log_format = >$connection $reason<",
+                       "log_level = debug")) as daemon:
+        for _ in range(50):
+            one_echo(address)
+        daemon.stop()
+        lines = daemon.log().splitlines()
+    check_equal([line for line in lines if line.startswith(">")],
+                [f">{i} client_fin<" for i in range(1, 51)], "lines")
+    check(all(re.match(rf"{TIME} reactord\[|>", line) for line in lines), "a line is torn")
+
+
+@test()
+def to_syslog(t):
+    """access_log = syslog sends each line as a message, JSON as it is"""
+    address = t.address()
+    with log_socket("/dev/log") as s, \
+            t.daemon(echo(address, "access_log = syslog\naccess_log_format = json")) as daemon:
+        one_echo(address)
+        s.settimeout(10)
+        message = s.recv(65536).decode()
+        head, _, text = message.partition(": ")
+        check(re.fullmatch(rf"<30>\w{{3}} [ \d]\d \d\d:\d\d:\d\d reactord\[{daemon.pid}\]", head),
+              f"the message is {message!r}")
+        check_record(json.loads(text))
+
+
+@test()
+def forged(t):
+    """a client's path with newlines and blanks in it forges no line and no column"""
+    listen, path = t.path("front.sock"), t.path("access.log")
+    with t.daemon(echo(listen, f"access_log = {path}")) as daemon:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(t.path("x\n2026-11-21 forged"))
+            s.connect(listen)
+            s.settimeout(10)
+            net.exchange(s, b"x")
+        t.eventually(lambda: whole_lines(path), "a line")
+        daemon.stop()
+    lines = lines_of(path)
+    check_equal(len(lines), 1, "lines")
+    check_equal(len(lines[0].split(b" ")), 18, "columns")
+    check(rb"x\x0a2026-11-21\x20forged" in lines[0], f"the line is {lines[0]}")
+
+
+@test(needs=["nginx", "curl"])
+def nginx_and_curl(t):
+    """what curl got from nginx is what the access log says, to the byte"""
+    path, content = t.path("access.json"), os.urandom(300000)
+    with program.nginx(t, {"file": content}) as back:
+        front = t.address()
+        config = proxy(front, back, f"access_log = {path}\naccess_log_format = json")
+        with t.daemon(config) as daemon:
+            out = program.run(["curl", "-sS", "-D", t.path("head"), f"http://{front}/file"])
+            check(out == content, "the bytes changed")
+            t.eventually(lambda: whole_lines(path), "a line")
+            daemon.stop()
+    r = records(path)[0]
+    check_record(r)
+    check_equal(r["bytes_out"], len(content) + os.path.getsize(t.path("head")), "bytes out")
+    check(r["first_byte_time"] >= r["connect_time"], f"times: {r}")
+
+
+@test(needs=["redis-server", "redis-benchmark"], timeout=120)
+def redis_benchmark(t):
+    """each of redis-benchmark's connections has its line"""
+    path = t.path("access.json")
+    with program.redis(t) as back:
+        front = t.address()
+        config = proxy(front, back, f"access_log = {path}\naccess_log_format = json")
+        with t.daemon(config) as daemon:
+            program.run(["redis-benchmark", "-h", "127.0.0.1", "-p", front.rpartition(":")[2],
+                         "-n", "2000", "-c", "50", "-t", "set", "-k", "0", "-q"],
+                        limit_s=100 * t.scale)
+            daemon.stop()
+    found = records(path)
+    check(len(found) >= 2000, f"{len(found)} records")
+    for r in found:
+        check_record(r)
