@@ -339,8 +339,7 @@ def slow_reader(t):
         data += drain(reader)
     os.close(reader)
     numbers = [int(line.split()[0]) for line in data.splitlines()]
-    check_equal(len(numbers), 601 - lost, "lines")
-    check_equal(numbers, sorted(numbers), "order")
+    check_equal(len(set(numbers)), 601 - lost, "different lines")
     check_equal(numbers[-1], 601, "the last")
     check(all(line.endswith(b" " + b"x" * 700) for line in data.splitlines()), "a line is torn")
 
