@@ -20,7 +20,7 @@
 #include "base/must.h"
 #include "net/address.h"
 
-/* A longer one is refused. The protocol would allow 64 KiB; nginx and Envoy stop here too, or before. */
+/* A longer one is refused. The protocol would allow 64 KiB; nginx stops here too (NGX_PROXY_PROTOCOL_MAX_HEADER). */
 #define PROXY_HEADER_MAX_BYTES 4096
 
 /* Room for any header that proxy_header_encode() writes. */
