@@ -25,7 +25,7 @@
 #include "net/channel.h"
 
 /* Small messages are bounded by number as well, so that one client does not take all places of the executor. */
-#define EXECUTOR_MESSAGES 256
+#define EXECUTOR_MESSAGES 64
 
 struct executor_message {
     struct task task; /* of the serial */

@@ -6,8 +6,8 @@
  *
  * Each read is a message, and comes out as one. Messages of one client never overlap and keep their order, on whichever
  * threads; no thread is reserved. The end of file waits for the messages before it. When too much is under way, or the
- * executor is full, the client is not read until there is room: nothing is dropped, and memory is bounded by
- * EXECUTOR_HANDLER_BYTES and what one read of the channel, or one frame, holds.
+ * executor is full, the client is not read until there is room: nothing is dropped. Memory is bounded by
+ * EXECUTOR_HANDLER_BYTES and one more read of the channel, each of whose frames, behind `frame`, is a message of its own.
  *
  * As it comes the work is to wait for `delay_ns`, which shows how clients and servers do with a slow service; what else is to
  * be done with a message goes into executor_work().
