@@ -55,6 +55,29 @@ static void expect_closed(int error, const char *events)
 
 /* ---- end of file ---- */
 
+START_TEST(while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
+{
+    probe_do(&probe, channel_keep);
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, channel_shutdown_write);
+    sockets_hear_end(peer);
+    ck_assert(probe_is(&probe, channel_kept));
+    ck_assert(!probe_is(&probe, channel_ended));
+    probe_do(&probe, channel_let_go);
+    expect_closed(0, "aec");
+}
+END_TEST
+
+START_TEST(what_a_handler_keeps_does_not_outlive_an_abort)
+{
+    probe_do(&probe, channel_keep);
+    probe_abort(&probe, -ECONNABORTED);
+    expect_closed(-ECONNABORTED, "ac");
+    sockets_hear_reset(peer);
+}
+END_TEST
+
 START_TEST(after_the_peers_end_of_file_we_can_still_send)
 {
     sockets_say(peer, "last words");
@@ -349,6 +372,8 @@ int main(void)
     TCase *broken = suite_group(suite, "broken");
 
     tcase_add_checked_fixture(orderly, setup, teardown);
+    tcase_add_test(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it);
+    tcase_add_test(orderly, what_a_handler_keeps_does_not_outlive_an_abort);
     tcase_add_test(orderly, after_the_peers_end_of_file_we_can_still_send);
     tcase_add_test(orderly, after_our_end_of_file_the_peer_can_still_send);
     tcase_add_test(orderly, the_peers_end_of_file_does_not_make_the_loop_spin);

@@ -1,4 +1,5 @@
 /* net/pipeline and net/handler: inbound from head to tail, outbound the other way, and leaving in the middle. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@ struct lettered {
     struct handler handler;
     char letter;
     bool leave_on_read;
+    struct lettered *removes; /* on read */
+    bool twice;               /* passes each read on twice */
 };
 
 static char letter_of(const struct handler *h, bool inbound)
@@ -42,7 +45,12 @@ static void in_read(struct handler *h, const uint8_t *data, size_t len)
     tasks_trace_add(&trace, letter_of(h, true));
     if (l->leave_on_read)
         pipeline_remove(&h->channel->pipeline, h);
+    if (l->removes)
+        pipeline_remove(&h->channel->pipeline, &l->removes->handler);
+    l->removes = NULL;
     handler_read(h->next, data, len);
+    if (l->twice)
+        handler_read(h->next, data, len);
 }
 
 static void in_eof(struct handler *h)
@@ -237,6 +245,97 @@ START_TEST(a_handler_may_remove_itself_and_still_pass_its_event_on)
 }
 END_TEST
 
+START_TEST(one_that_left_during_an_event_gets_no_more_of_it)
+{
+    a.twice = a.leave_on_read = c.leave_on_read = true;
+    probe_start(&probe);
+    letters();
+    sockets_say(peer, "x");
+    UNTIL(probe_read(&probe) == 2);
+    ck_assert_str_eq(letters(), "ac");
+}
+END_TEST
+
+START_TEST(one_that_another_removes_is_passed_over_at_once)
+{
+    a.removes = &c;
+    probe_start(&probe);
+    letters();
+    sockets_say(peer, "x");
+    probe_wait(&probe, PROBE_READ);
+    ck_assert_str_eq(letters(), "a");
+    ck_assert_int_eq(probe_write(&probe, "y", 1), 0);
+    ck_assert_str_eq(letters(), "B");
+}
+END_TEST
+
+static int failed;
+
+static void on_failed(struct handler *h, int error)
+{
+    failed = error;
+    channel_abort(h->channel, 0);
+}
+
+static const struct handler_ops minder = {.name = "minder", .failed = on_failed};
+
+static void fail_behind_a(void *arg)
+{
+    (void)arg;
+    handler_failed(a.handler.next, -EPROTO);
+}
+
+static void add_minder(void *arg)
+{
+    pipeline_add(&probe.channel.pipeline, arg, &minder);
+}
+
+START_TEST(a_failure_that_nobody_minds_ends_the_channel)
+{
+    probe_start(&probe);
+    loop_runner_call(loop, fail_behind_a, NULL);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(probe.error, -EPROTO);
+    sockets_hear_reset(peer);
+}
+END_TEST
+
+START_TEST(a_failure_goes_to_the_next_who_minds)
+{
+    struct handler h;
+
+    loop_runner_call(loop, add_minder, &h);
+    probe_start(&probe);
+    loop_runner_call(loop, fail_behind_a, NULL);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(failed, -EPROTO);
+    ck_assert_int_eq(probe.error, 0);
+}
+END_TEST
+
+/* The tail may pause as well, and neither goes on for the other. */
+START_TEST(a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it)
+{
+    probe_start(&probe);
+    probe_do(&probe, channel_hold);
+    probe_do(&probe, channel_pause);
+    sockets_say(peer, "x");
+    probe_do(&probe, channel_release);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(probe_read(&probe), 0);
+    ck_assert(!probe_is(&probe, channel_reading));
+    probe_do(&probe, channel_hold);
+    probe_do(&probe, channel_resume);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(probe_read(&probe), 0);
+    probe_do(&probe, channel_release);
+    UNTIL(probe_read(&probe) == 1);
+    probe_do(&probe, channel_hold);
+    probe_do(&probe, channel_discard); /* which nobody stops */
+    ck_assert(probe_is(&probe, channel_reading));
+}
+END_TEST
+
 START_TEST(water_marks_reach_the_tail_through_the_handlers)
 {
     probe_start(&probe);
@@ -263,6 +362,11 @@ int main(void)
     tcase_add_test(tc, an_operation_of_a_handler_begins_before_it);
     tcase_add_test(tc, a_removed_handler_gets_nothing_more);
     tcase_add_test(tc, a_handler_may_remove_itself_and_still_pass_its_event_on);
+    tcase_add_test(tc, one_that_left_during_an_event_gets_no_more_of_it);
+    tcase_add_test(tc, one_that_another_removes_is_passed_over_at_once);
+    tcase_add_test(tc, a_failure_that_nobody_minds_ends_the_channel);
+    tcase_add_test(tc, a_failure_goes_to_the_next_who_minds);
+    tcase_add_test(tc, a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it);
     tcase_add_test(tc, water_marks_reach_the_tail_through_the_handlers);
     return suite_run(suite);
 }
