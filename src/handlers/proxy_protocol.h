@@ -6,7 +6,7 @@
  *   add -> reading -> done(), reading is held up -> proxy_protocol_release() -> gone from the pipeline
  *             \-- proxy_protocol_give_up(): time is over --^
  *
- * Between done() and the release whoever was told finds out what becomes of the client, such as which server it goes to.
+ * Other handlers may be added until then. Between done() and the release whoever was told finds out what becomes of the client, such as which server it goes to.
  * What came behind the header with the same read waits here, and is the first that the next handler gets. Afterwards the
  * channel is as if there had been no header.
  *

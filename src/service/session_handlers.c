@@ -51,9 +51,18 @@ void *session_handlers_alloc(const struct service *service, size_t bytes)
 
 void session_handlers_add(struct session *s, struct channel *ch, void *room)
 {
-    struct session_handlers *all = (void *)((char *)room + session_opening_bytes(s->service));
+    void *behind = (char *)room + session_opening_bytes(s->service);
 
-    session_opening_add(s, ch, room);
+    if (s->opening)
+        session_opening_add(s, ch, room, behind);
+    else
+        session_handlers_add_plan(s, ch, behind);
+}
+
+void session_handlers_add_plan(struct session *s, struct channel *ch, void *room)
+{
+    struct session_handlers *all = room;
+
     if (!s->service->pipeline)
         return;
     all->session = s;

@@ -27,12 +27,22 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) MUST_C
 
 /*
  * session_handlers_add(s, ch, room):
- * Add the listener's handlers to the pipeline of the client's channel ${ch}. ${room} is what is behind the ${bytes} that
- * session_handlers_alloc() was asked for.
+ * Add the listener's handlers to the pipeline of the client's channel ${ch}; if ${s} is `opening`, when it is known who the
+ * client is, and until then the one that finds out. ${room} is what is behind the ${bytes} that session_handlers_alloc() was
+ * asked for.
  *
  * Thread: loop of ${s}
  * Errors: none
  */
 void session_handlers_add(struct session *s, struct channel *ch, void *room);
+
+/*
+ * session_handlers_add_plan(s, ch, room):
+ * For service/session_opening: add them now. ${room} is that of the session as handlers see it.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_handlers_add_plan(struct session *s, struct channel *ch, void *room);
 
 #endif

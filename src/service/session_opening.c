@@ -6,17 +6,14 @@
 
 #include "base/log.h"
 #include "handlers/proxy_protocol.h"
+#include "service/session_handlers.h"
 #include "service/session_internal.h"
 
 struct session_opening {
     alignas(max_align_t) struct proxy_protocol header;
     struct session *session;
+    void *handlers_room; /* for the other handlers, which come when the client is known */
 };
-
-static struct session *session_opening_of(struct proxy_protocol *pp)
-{
-    return CONTAINER_OF(pp, struct session_opening, header)->session;
-}
 
 /* Who never said anything, as checks of a port do, has done nothing wrong. */
 static void session_opening_failed(struct session *s, int error)
@@ -43,7 +40,8 @@ static void session_opening_rename(struct session *s, const struct address *clie
 /* The header does not count: what the client has sent, and since when it may, is told from here on. */
 static void session_opening_done(struct proxy_protocol *pp, int error)
 {
-    struct session *s = session_opening_of(pp);
+    struct session_opening *o = CONTAINER_OF(pp, struct session_opening, header);
+    struct session *s = o->session;
 
     s->opening = false;
     s->legs[0]->bytes_in = proxy_protocol_rest_bytes(pp);
@@ -56,6 +54,7 @@ static void session_opening_done(struct proxy_protocol *pp, int error)
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
     if (!session_admit(s, &s->peer))
         return;
+    session_handlers_add_plan(s, s->legs[0], o->handlers_room);
     s->service->ops->start(s);
     session_timer_arm(s);
 }
@@ -65,13 +64,12 @@ size_t session_opening_bytes(const struct service *service)
     return service->proxies ? sizeof(struct session_opening) : 0;
 }
 
-void session_opening_add(struct session *s, struct channel *ch, void *room)
+void session_opening_add(struct session *s, struct channel *ch, void *room, void *handlers_room)
 {
     struct session_opening *o = room;
 
-    if (!s->opening)
-        return;
     o->session = s;
+    o->handlers_room = handlers_room;
     proxy_protocol_add(&o->header, ch, s->service->proxies, session_opening_done);
     s->proxied = &o->header;
 }

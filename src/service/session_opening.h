@@ -27,13 +27,14 @@
 size_t session_opening_bytes(const struct service *service);
 
 /*
- * session_opening_add(s, ch, room):
- * If ${s} is `opening`, have the header read before ${ch} has any other handler. ${room} has session_opening_bytes().
+ * session_opening_add(s, ch, room, handlers_room):
+ * ${s} is `opening`: have the header read, and add the listener's handlers to ${ch} when it is there, so that they see the
+ * client from the first. ${room} has session_opening_bytes(), ${handlers_room} is for session_handlers_add_plan().
  *
  * Thread: loop of ${s}
  * Errors: none
  */
-void session_opening_add(struct session *s, struct channel *ch, void *room);
+void session_opening_add(struct session *s, struct channel *ch, void *room, void *handlers_room);
 
 /*
  * session_opening_read(s):

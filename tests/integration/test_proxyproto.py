@@ -489,6 +489,24 @@ def rules_and_limits(t):
 
 
 @test()
+def pipeline(t):
+    """handlers see the client of the header from the first, and the bytes behind it"""
+    front = t.address()
+    options = f"{ACCEPT}\npipeline = frame, log\nframe_length_width = 1\nfault_rate = 1m\n" \
+        "fault_clients = 192.0.2.1"
+    process = "[reactord]\nlog_level = debug\nallow_faults = yes\n"
+    with t.daemon(echo(front, options) + process) as daemon:
+        with net.connect(front) as client:
+            client.sendall(v2() + b"\5he")
+            client.sendall(b"llo")
+            check_equal(net.read_exactly(client, 6), b"\5hello", "the echo of a frame")
+        t.eventually(lambda: daemon.log_lines("192.0.2.1:56324 active"), "the log handler's line")
+        check(not daemon.log_lines("127.0.0.1:.* active"), "a handler saw the proxy")
+        daemon.send_signal(12)
+        t.eventually(lambda: daemon.log_lines("stats listen echo faults=1 "), "the fault handler's count")
+
+
+@test()
 def hashed(t):
     """balance = source_hash goes by the client of the header"""
     front, backs = t.address(), [t.address() for _ in range(4)]

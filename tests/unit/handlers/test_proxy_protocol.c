@@ -105,14 +105,14 @@ START_TEST(no_handler_sees_the_proxy_for_the_client)
 }
 END_TEST
 
-START_TEST(a_handler_is_told_of_the_end_even_if_there_was_no_header)
+START_TEST(without_a_header_no_other_handler_comes)
 {
     host_pipeline(&host, "log", NULL);
     client = host_client(&host);
     sockets_reset(client);
     client = -1;
     host_expect_end(&host, SESSION_CLIENT_RESET);
-    ck_assert_uint_eq(log_lines_with("127.0.0.1:12345 closed: Connection reset by peer"), 1);
+    ck_assert_uint_eq(log_lines_with(" closed: "), 0);
     ck_assert_uint_eq(log_lines_with(" active"), 0);
 }
 END_TEST
@@ -369,7 +369,7 @@ int main(void)
     tcase_add_loop_test(tc, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole, 0,
                         ARRAY_LEN(headers));
     tcase_add_test(tc, no_handler_sees_the_proxy_for_the_client);
-    tcase_add_test(tc, a_handler_is_told_of_the_end_even_if_there_was_no_header);
+    tcase_add_test(tc, without_a_header_no_other_handler_comes);
     tcase_add_test(tc, a_long_stream_behind_it_is_whole_and_spliced);
     tcase_add_test(tc, what_is_no_header_resets_the_client_and_is_an_error);
     tcase_add_test(tc, half_a_header_and_an_end_is_an_error);
