@@ -46,12 +46,13 @@ static void session_access_log_put(const struct service *service, const struct a
 }
 
 /* To a session that nobody adopted, and which has no loop, nothing happened. */
-static void session_access_log_write(const struct session *s, enum session_reason reason)
+static void session_access_log_write(struct session *s, enum session_reason reason)
 {
     struct access_log_record r = session_access_log_record(s->service);
     const struct channel *client = s->legs[0];
 
     r.connection = s->number;
+    r.id = session_id(s);
     r.client = &s->peer;
     r.listen = s->listen;
     r.reason = reason;
@@ -83,7 +84,7 @@ void session_access_log_turned_away(const struct service *service, const struct 
     session_access_log_put(service, &r);
 }
 
-void session_access_log_end(const struct session *s)
+void session_access_log_end(struct session *s)
 {
     if (s->service->access_log)
         session_access_log_write(s, s->reason);

@@ -21,7 +21,7 @@ struct session;
  * Errors: none
  */
 void session_access_log_begin(struct session *s);
-void session_access_log_end(const struct session *s);
+void session_access_log_end(struct session *s);
 
 /*
  * session_access_log_due_ns(s) / session_access_log_look(s, now_ns):

@@ -4,12 +4,12 @@
 #ifndef TRAFFIC_ACCESS_LOG_RECORD_H
 #define TRAFFIC_ACCESS_LOG_RECORD_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "traffic/session_reason.h"
 
 struct address;
+struct session_id;
 
 /* A duration that is not known, or that there was none of. */
 #define ACCESS_LOG_RECORD_NONE_NS (-1)
@@ -28,8 +28,7 @@ struct access_log_record {
     const struct address *client;
     const struct address *listen;
     const struct address *server_address;
-    const char *unique_id; /* not terminated */
-    size_t unique_id_bytes;
+    const struct session_id *id;
     uint64_t bytes_in;  /* from the client */
     uint64_t bytes_out; /* to the client */
     int64_t duration_ns;

@@ -11,13 +11,13 @@
 #include "net/address.h"
 #include "traffic/access_log_record.h"
 #include "traffic/access_log_text.h"
+#include "traffic/session_id.h"
 
 /* What a value is cut at. Names of sections and servers are 32 bytes at most, thread names 15. */
 #define NAME_BYTES   32
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define REASON_BYTES 32
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
-#define ID_BYTES     128 /* PROXY protocol, PP2_TYPE_UNIQUE_ID */
 
 static void put_text(struct access_log_text *t, const char *text, size_t max_bytes)
 {
@@ -172,11 +172,9 @@ static void write_worker(struct access_log_text *t, const struct access_log_reco
 
 static void write_unique_id(struct access_log_text *t, const struct access_log_record *r)
 {
-    if (r->unique_id)
-        access_log_text_value(t, r->unique_id,
-                              r->unique_id_bytes < ID_BYTES ? r->unique_id_bytes : ID_BYTES);
-    else
-        access_log_text_missing(t);
+    char text[SESSION_ID_TEXT_BYTES];
+
+    put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
 }
 
 /* One word, as the keys of the statistics in the log. */
@@ -268,7 +266,7 @@ static const struct access_log_variable variables[] = {
     {"reason", write_reason, REASON_BYTES},
     {"worker", write_worker, NAME_BYTES},
     {"pid", write_pid, 0},
-    {"unique_id", write_unique_id, ID_BYTES},
+    {"unique_id", write_unique_id, SESSION_ID_TEXT_BYTES},
 };
 
 unsigned access_log_variable_count(void)

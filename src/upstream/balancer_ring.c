@@ -19,7 +19,7 @@
 
 #define BALANCER_RING_UNIT 256
 /* 256 points for each of a thousand servers: 1.5 MB, and shares within 6 percent of each other (one sigma). */
-#define BALANCER_RING_MAX  (UINT64_C(1) << 18)
+#define BALANCER_RING_MAX (UINT64_C(1) << 18)
 
 struct balancer_ring_point {
     uint64_t hash;
