@@ -288,6 +288,16 @@ void channel_reset(struct channel *ch);
 void channel_finish(struct channel *ch);
 
 /*
+ * channel_leave(ch):
+ * End now: end of file to the peer, and nothing is left behind, no TIME_WAIT either (unless both ends of file cross). What
+ * it still sends is answered with a reset.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_leave(struct channel *ch);
+
+/*
  * channel_abort(ch, error):
  * End now and visibly: what waits is lost and the peer gets a reset. ${error} (0 or -errno) goes to `closed`.
  * A unix socket has no reset: its peer sees end of file, or ECONNRESET if it had sent what we did not read.

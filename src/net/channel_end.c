@@ -98,6 +98,20 @@ void channel_finish(struct channel *ch)
         channel_abort(ch, 0);
 }
 
+void channel_leave(struct channel *ch)
+{
+    MUST(loop_is_current(channel_net(ch)->loop));
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    if (sock_has_unread(ch->io.fd)) { /* to close would send nothing but a reset */
+        channel_shutdown_write(ch);
+        channel_abort(ch, 0);
+        return;
+    }
+    sock_forget_at_close(ch->io.fd);
+    channel_end(ch, 0);
+}
+
 void channel_abort(struct channel *ch, int error)
 {
     MUST(loop_is_current(channel_net(ch)->loop));

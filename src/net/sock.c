@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -148,6 +149,20 @@ void sock_close_reset(int fd)
 
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(fd);
+}
+
+void sock_forget_at_close(int fd)
+{
+    int none = -1;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &none, sizeof(none));
+}
+
+bool sock_has_unread(int fd)
+{
+    int bytes = 0;
+
+    return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 int sock_error(int fd)

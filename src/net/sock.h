@@ -81,6 +81,26 @@ int sock_connect(int *out_fd, const struct address *a,
 void sock_close_reset(int fd);
 
 /*
+ * sock_forget_at_close(fd):
+ * When ${fd} is closed the kernel sends end of file and keeps nothing of it: it waits neither for the peer's end of file
+ * nor in TIME_WAIT. A unix socket is always like that.
+ *
+ * Thread: any
+ * Errors: none
+ * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): a negative one ends FIN_WAIT1 and FIN_WAIT2 at once
+ */
+void sock_forget_at_close(int fd);
+
+/*
+ * sock_has_unread(fd):
+ * Are there bytes to be read?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool sock_has_unread(int fd);
+
+/*
  * sock_error(fd):
  * The pending error of ${fd}, which is cleared.
  *

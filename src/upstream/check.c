@@ -114,7 +114,7 @@ static void check_finish(struct check *c)
     c->done(c);
 }
 
-/* End of file, then a reset; see "How it ends" in check.h. The rest is check_on_closed(). */
+/* End of file, and nothing stays; see "How it ends" in check.h. The rest is check_on_closed(). */
 static void check_decide(struct check *c, enum check_outcome outcome)
 {
     if (c->state != CHECK_EXCHANGING)
@@ -122,8 +122,7 @@ static void check_decide(struct check *c, enum check_outcome outcome)
     c->state = CHECK_ENDING;
     c->result.outcome = outcome;
     loop_cancel(c->net->loop, &c->timer);
-    channel_shutdown_write(&c->channel);
-    channel_abort(&c->channel, 0);
+    channel_leave(&c->channel);
 }
 
 /* ---- sending and the answer ---- */

@@ -11,9 +11,9 @@
  * How it ends. A check must leave nothing behind, on either side, however often it is made:
  *   - Without anything to send or expect the handshake is never completed: its last acknowledgement is held back and a
  *     reset sent in its place, so that the server's accept(2) never sees the client. HAProxy does the same.
- *   - Else end of file is sent and then a reset. The server reads a clean end, where HAProxy's reset alone would have it
- *     log an error, and no TIME_WAIT stays with us for a minute, as it would after a close
- *     (unless the server closes in the same moment).
+ *   - Else end of file is sent, and the kernel forgets the connection. The server reads a clean end, where HAProxy's reset
+ *     would have it log an error, and no TIME_WAIT stays with us for a minute, as it would after a close
+ *     (unless both ends of file cross on their way).
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H

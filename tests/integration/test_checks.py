@@ -256,6 +256,22 @@ def once_for_all_workers(t):
 
 
 @test()
+def address_of_its_own(t):
+    """check_address and check_port say where to check: a server that is checked elsewhere is down
+    when nobody listens there, however well it answers itself"""
+    front, back = t.address(), t.address()
+    port = int(back.rpartition(":")[2])
+    with Moody("a", back) as a:
+        elsewhere = f"{a.address} check_address=127.0.0.9"
+        with t.daemon(checked(front, {"a": elsewhere})) as daemon:
+            wait_down(t, daemon, why="connection refused")
+            with Moody("b", f"127.0.0.9:{port}"):
+                wait_up(t, daemon)
+                check_equal(who(front), "a", "the server")
+            wait_down(t, daemon, why="connection refused", times=2)
+
+
+@test()
 def fast_interval(t):
     """a server that is down from the beginning is known to be so soon, with check_fast_interval, where
     check_interval is an hour"""

@@ -246,6 +246,29 @@ END_TEST
 
 /* ---- an answer ---- */
 
+/* When both ends of file are under way at the same time one of the two has to wait: seldom, and not each time. */
+START_TEST(a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with_us)
+{
+    int listening = sockets_listen(&addresses[0], 5);
+
+    for (unsigned i = 1; i <= 200; i++) {
+        int server;
+
+        check_now("PING\r\n", "+PONG");
+        server = sockets_accept(listening);
+        sockets_hear(server, "PING\r\n");
+        sockets_say(server, "+PONG\r\n");
+        if (i % 2 == 0)
+            UNTIL(atomic_load(&outcomes) == i);
+        close(server);
+        expect_nth(i, CHECK_PASSED, "passed");
+    }
+    close(listening);
+    PAUSE_MS(20);
+    ck_assert_uint_le(time_waits(port_of(&addresses[0])), 5);
+}
+END_TEST
+
 START_TEST(the_right_answer_passes_and_the_server_reads_a_clean_end)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
@@ -718,6 +741,7 @@ END_TEST
 
 static void add_exchanges(TCase *tc)
 {
+    tcase_add_test(tc, a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with_us);
     tcase_add_test(tc, the_right_answer_passes_and_the_server_reads_a_clean_end);
     tcase_add_test(tc, a_unix_server_is_asked_too);
     tcase_add_test(tc, a_server_that_speaks_first_need_not_be_asked);
