@@ -58,6 +58,11 @@ static int64_t idle_later(int64_t a_ns, int64_t b_ns)
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
+static int64_t idle_sooner(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
 /* ---- when ---- */
 
 static int64_t idle_limit_ns(const struct idle_handler *idle, enum idle_kind kind)
@@ -96,13 +101,11 @@ static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
     int64_t at_ns = CLOCK_NEVER;
 
     for (unsigned kind = 0; kind < IDLE_KINDS; kind++) {
-        int64_t due_ns = idle_due_at_ns(idle, kind);
-        int64_t look_ns = now_ns + idle_limit_ns(idle, kind) / IDLE_LOOKS;
+        int64_t limit_ns = idle_limit_ns(idle, kind);
 
-        if (kind != IDLE_READ && waits && look_ns < due_ns)
-            due_ns = look_ns;
-        if (due_ns < at_ns)
-            at_ns = due_ns;
+        if (limit_ns > 0 && waits && kind != IDLE_READ)
+            at_ns = idle_sooner(at_ns, clock_add_ns(now_ns, limit_ns / IDLE_LOOKS));
+        at_ns = idle_sooner(at_ns, idle_due_at_ns(idle, kind));
     }
     return at_ns;
 }

@@ -5,6 +5,7 @@
 #include "service/echo.h"
 #include "support/host.h"
 #include "support/log_lines.h"
+#include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -44,6 +45,19 @@ static void chatter(int64_t every_ms, int64_t for_ns)
         PAUSE_MS(every_ms);
     }
 }
+
+/* A timer is for when nothing happens. */
+START_TEST(what_happens_moves_no_timer)
+{
+    uint64_t tasks;
+
+    begin((struct idle_handler_conf){.read_ns = 3600 * NS_PER_S, .all_ns = 3600 * NS_PER_S});
+    chatter(0, LIMIT_NS);
+    tasks = loop_runner_stats(host.loop).tasks_run;
+    chatter(0, LIMIT_NS);
+    ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 3);
+}
+END_TEST
 
 START_TEST(one_that_says_nothing_is_closed_and_not_too_early)
 {
@@ -89,10 +103,15 @@ END_TEST
 
 START_TEST(one_that_is_not_read_is_not_the_one_who_is_silent)
 {
+    uint64_t turns;
+
     begin((struct idle_handler_conf){.read_ns = LIMIT_NS});
     ck_assert_uint_gt(sockets_stuff(client, 0), 0);
+    turns = loop_runner_stats(host.loop).turns;
     PAUSE_MS(3 * LIMIT_NS / NS_PER_MS);
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    ck_assert_uint_le(loop_runner_stats(host.loop).turns - turns,
+                      50); /* nor is it asked on and on */
 }
 END_TEST
 
@@ -142,6 +161,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_that_says_nothing_is_closed_and_not_too_early);
     tcase_add_test(tc, each_read_begins_the_time_anew);
+    tcase_add_test(tc, what_happens_moves_no_timer);
     tcase_add_test(tc, one_to_whom_nothing_goes_is_closed);
     tcase_add_test(tc, one_that_takes_nothing_is_closed_although_bytes_wait_for_it);
     tcase_add_test(tc, one_that_is_not_read_is_not_the_one_who_is_silent);
