@@ -426,5 +426,6 @@ void listener_destroy(struct listener *ls)
         acceptor_destroy(ls->sockets[i].acceptor);
     }
     admission_destroy(ls->admission);
+    pipeline_plan_destroy(ls->plan);
     free(ls);
 }
