@@ -94,6 +94,19 @@ static int set_size(const struct option *o, struct option_value *v)
     return 0;
 }
 
+static int set_size_long(const struct option *o, struct option_value *v)
+{
+    uint64_t bytes;
+    int rc = parse_size(&bytes, v->text, (uint64_t)o->max);
+
+    if (rc == 0 && !in_range(o, (int64_t)bytes))
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a number of bytes");
+    memcpy(field(o, v), &bytes, sizeof(bytes));
+    return 0;
+}
+
 static int set_bool(const struct option *o, struct option_value *v)
 {
     bool value;
@@ -206,6 +219,7 @@ const struct option_kind option_kind_number = {set_number, ""};
 const struct option_kind option_kind_percent = {set_percent, ", in percent"};
 const struct option_kind option_kind_duration = {set_duration, ", in us, ms, s, m, h or d"};
 const struct option_kind option_kind_size = {set_size, ", in b, k, m or g"};
+const struct option_kind option_kind_size_long = {set_size_long, ", in b, k, m or g"};
 const struct option_kind option_kind_bool = {set_bool, ""};
 const struct option_kind option_kind_word = {set_word, ""};
 const struct option_kind option_kind_account = {set_account, ""};

@@ -13,12 +13,13 @@
 /* The longest name of a section, an upstream or a server. */
 #define OPTION_KIND_NAME_BYTES 32
 
-extern const struct option_kind option_kind_number;   /* unsigned, from option.min to option.max */
-extern const struct option_kind option_kind_percent;  /* unsigned, likewise, with or without '%' */
-extern const struct option_kind option_kind_duration; /* int64_t ns, likewise */
-extern const struct option_kind option_kind_size;     /* unsigned bytes, likewise */
-extern const struct option_kind option_kind_bool;     /* bool, as parse_bool() */
-extern const struct option_kind option_kind_word;     /* an enum, by option.words */
+extern const struct option_kind option_kind_number;    /* unsigned, from option.min to option.max */
+extern const struct option_kind option_kind_percent;   /* unsigned, likewise, with or without '%' */
+extern const struct option_kind option_kind_duration;  /* int64_t ns, likewise */
+extern const struct option_kind option_kind_size;      /* unsigned bytes, likewise */
+extern const struct option_kind option_kind_size_long; /* uint64_t bytes, likewise */
+extern const struct option_kind option_kind_bool;      /* bool, as parse_bool() */
+extern const struct option_kind option_kind_word;      /* an enum, by option.words */
 extern const struct option_kind
     option_kind_account; /* const char *: a user's or group's name or number */
 extern const struct option_kind option_kind_path; /* const char *: absolute, of a file */

@@ -84,6 +84,13 @@ static const struct option reactord_rows[] = {
      "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
      "new connections of all listeners in a time; 0: no limit",
      SERVER(quota.rate), 0, 0, NULL},
+    {OPTION_REACTORD, "max_buffered", &option_kind_size_long, OPTION_ZERO, "0",
+     "0, or 1m to 1024g", "memory for bytes that receivers have not taken yet; 0: no limit",
+     SERVER(overload.max_buffered_bytes), 1 << 20, INT64_C(1) << 40, NULL},
+    {OPTION_REACTORD, "shed_rate", &option_rate, 0, "1000/s",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "connections that are closed in a time while there is more than max_buffered; 0: none",
+     SERVER(overload.shedding), 0, 0, NULL},
 };
 
 static const struct option boss_rows[] = {

@@ -3,11 +3,15 @@
 
 #include <errno.h>
 
+#include "net/buffered.h"
 #include "net/channel_internal.h"
 
 /* Full reads in one event, by copy and by splice; then the others of the turn get theirs. */
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
+
+/* The least that a buffer takes, see base/buffer. */
+#define CHANNEL_SCARCE_BYTES 4096
 
 void channel_watch(struct channel *ch)
 {
@@ -134,11 +138,20 @@ static void channel_on_data(struct channel *ch, size_t n)
         handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
 }
 
+/* While memory is scarce little is read, for all of it may have to be kept: a receiver shows only then that it is slow. */
+static size_t channel_read_room(bool spliced, bool scarce)
+{
+    if (scarce)
+        return CHANNEL_SCARCE_BYTES;
+    return spliced ? SPLICE_MAX_BYTES : NETLOOP_SCRATCH_BYTES;
+}
+
 /* One read, whichever way; true when there may be more right now. */
 static bool channel_read_once(struct channel *ch)
 {
-    bool spliced = splice_possible(ch);
-    size_t room = spliced ? SPLICE_MAX_BYTES : NETLOOP_SCRATCH_BYTES;
+    bool scarce = buffered_is_over(channel_net(ch)->buffered);
+    bool spliced = !scarce && splice_possible(ch);
+    size_t room = channel_read_room(spliced, scarce);
     bool metered = channel_metered(ch);
     ssize_t n;
 

@@ -226,6 +226,16 @@ bool channel_writable(const struct channel *ch);
 size_t channel_pending_bytes(const struct channel *ch);
 
 /*
+ * channel_held_bytes(ch):
+ * The memory that what waits to be sent takes: the room of the buffer, and of a pipe all that it can hold.
+ *
+ * Thread: loop of ${ch}
+ * Units:  bytes
+ * Errors: none
+ */
+size_t channel_held_bytes(const struct channel *ch);
+
+/*
  * channel_unsent_bytes(ch):
  * What the peer has not acknowledged: channel_pending_bytes() and what the kernel still holds. One system call.
  *

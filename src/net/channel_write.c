@@ -3,15 +3,35 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
+#include "net/buffered.h"
 #include "net/channel_internal.h"
+
+/* ---- memory ---- */
+
+size_t channel_held_bytes(const struct channel *ch)
+{
+    return ch->out.cap + (ch->pipe ? SPLICE_MAX_BYTES : 0);
+}
+
+/* It was ${before}. */
+static void channel_count_held(const struct channel *ch, size_t before)
+{
+    size_t now = channel_held_bytes(ch);
+
+    if (now != before && channel_net(ch)->buffered)
+        buffered_add(channel_net(ch)->buffered, (int64_t)now - (int64_t)before);
+}
 
 void channel_drop_pending(struct channel *ch)
 {
+    size_t before = channel_held_bytes(ch);
+
     if (ch->pipe)
         pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
     ch->pipe = NULL;
     buffer_clear(&ch->out);
     ch->flags &= (uint16_t)~CHANNEL_PENDING;
+    channel_count_held(ch, before);
 }
 
 size_t channel_pending_bytes(const struct channel *ch)
@@ -73,25 +93,31 @@ static void channel_do_eof(struct channel *ch)
     channel_end_if_done(ch);
 }
 
-/* Something waits now that did not, or more than before. */
-static void channel_note_pending(struct channel *ch)
+/*
+ * Something waits now that did not, or more than before: memory was ${before}. While all channels together hold too much
+ * none of them is fed as long as anything waits.
+ */
+static void channel_note_pending(struct channel *ch, size_t before)
 {
+    channel_count_held(ch, before);
     ch->flags |= CHANNEL_PENDING;
-    if (ch->pipe || channel_pending_bytes(ch) > CHANNEL_HIGH_BYTES)
+    if (ch->pipe || channel_pending_bytes(ch) > CHANNEL_HIGH_BYTES ||
+        buffered_is_over(channel_net(ch)->buffered))
         ch->flags |= CHANNEL_UNWRITABLE;
     channel_watch(ch);
 }
 
 void channel_give_pipe(struct channel *ch, struct pipe *p)
 {
-    MUST(!ch->pipe && buffer_bytes(&ch->out) == 0);
+    MUST(!ch->pipe && channel_held_bytes(ch) == 0);
     ch->pipe = p;
-    channel_note_pending(ch);
+    channel_note_pending(ch, 0);
 }
 
 int channel_send(struct channel *ch, const void *data, size_t len)
 {
     const uint8_t *rest = data;
+    size_t before;
     ssize_t n;
 
     MUST(loop_is_current(channel_net(ch)->loop));
@@ -112,11 +138,12 @@ int channel_send(struct channel *ch, const void *data, size_t len)
         if (len == 0)
             return 0;
     }
+    before = channel_held_bytes(ch);
     if (buffer_append(&ch->out, rest, len) < 0) {
         channel_abort(ch, -ENOMEM);
         return -ENOMEM;
     }
-    channel_note_pending(ch);
+    channel_note_pending(ch, before);
     return 0;
 }
 
@@ -168,8 +195,10 @@ static int channel_send_pending(struct channel *ch)
 
 void channel_flush(struct channel *ch)
 {
+    size_t before = channel_held_bytes(ch);
     int rc = channel_send_pending(ch);
 
+    channel_count_held(ch, before);
     if (rc < 0 && rc != -EAGAIN) {
         channel_write_failed(ch, rc);
         return;

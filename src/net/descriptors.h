@@ -57,4 +57,14 @@ static inline bool descriptors_take(struct descriptors *d)
     return false;
 }
 
+/*
+ * descriptors_limit() / descriptors_open():
+ * How many the process may have (RLIMIT_NOFILE), and has now.
+ *
+ * Thread: any
+ * Errors: none
+ */
+unsigned descriptors_limit(void);
+unsigned descriptors_open(void);
+
 #endif

@@ -18,6 +18,7 @@ int netloop_create(struct netloop **out, struct loop *loop)
     net->loop = loop;
     net->ev = loop_ev(loop);
     net->descriptors = NULL;
+    net->buffered = NULL;
     pipe_pool_init(&net->pipes);
     *out = net;
     return 0;

@@ -15,6 +15,7 @@
 /* One read takes this much at most; measured, more gains nothing that splice does not gain better. */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
 
+struct buffered;
 struct descriptors;
 
 struct netloop {
@@ -23,6 +24,7 @@ struct netloop {
     uint8_t *scratch; /* contents last until the next read on this loop */
     struct pipe_pool pipes;
     struct descriptors *descriptors; /* what they are counted in; NULL: nowhere */
+    struct buffered *buffered;       /* what bytes that wait are counted in; NULL: nowhere */
 };
 
 /*

@@ -407,13 +407,14 @@ unsigned listener_sockets(const struct listener *ls)
 
 void listener_log_stats(const struct listener *ls)
 {
+    uint64_t waits = atomic_load_explicit(&ls->waits, memory_order_relaxed);
+
     counters_log(&ls->counters, "listen", ls->conf->name);
     admission_log_stats(ls->admission);
     if (ls->plan)
         pipeline_plan_log_stats(ls->plan, ls->conf->name);
-    if (quota_is_limited(&ls->quota) || quota_is_limited(&ls->env.room->quota))
-        log_notice("stats listen %s limit_waits=%" PRIu64, ls->conf->name,
-                   atomic_load_explicit(&ls->waits, memory_order_relaxed));
+    if (waits > 0)
+        log_notice("stats listen %s limit_waits=%" PRIu64, ls->conf->name, waits);
 }
 
 void listener_destroy(struct listener *ls)

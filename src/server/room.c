@@ -32,6 +32,7 @@ static const struct task_type room_wake_type = {
 void room_init(struct room *room, const struct quota_conf *conf)
 {
     quota_init(&room->quota, conf);
+    atomic_init(&room->closed, false);
     atomic_init(&room->waiting, 0);
     room->waiters = NULL;
 }
@@ -73,6 +74,8 @@ static int64_t room_try(struct room *room, struct quota *own)
 {
     int64_t now_ns, wait_ns;
 
+    if (atomic_load(&room->closed))
+        return CLOCK_NEVER;
     if (!quota_is_limited(&room->quota) && !quota_is_limited(own))
         return 0;
     now_ns = clock_now_ns();
@@ -124,10 +127,23 @@ void room_withdraw(struct room *room, struct quota *own)
     room_wake(room);
 }
 
+void room_close(struct room *room)
+{
+    atomic_store(&room->closed, true);
+}
+
+void room_open(struct room *room)
+{
+    atomic_store(&room->closed, false);
+    room_wake(room);
+}
+
 const char *room_full_of(const struct room *room, const struct quota *own)
 {
     int64_t now_ns = clock_now_ns();
 
+    if (atomic_load(&room->closed))
+        return "max_buffered of [reactord]";
     if (quota_wait_ns(own, now_ns) == CLOCK_NEVER)
         return "max_connections";
     if (quota_wait_ns(&room->quota, now_ns) == CLOCK_NEVER)

@@ -36,6 +36,7 @@ struct room_waiter {
 /* The process's. */
 struct room {
     struct quota quota;
+    atomic_bool closed; /* there is none for anybody */
     atomic_uint waiting;
     struct room_waiter *waiters; /* all there are; does not change after start */
 };
@@ -85,6 +86,16 @@ int64_t room_enter_or_wait(struct room *room, struct quota *own, struct room_wai
  */
 void room_leave(struct room *room, struct quota *own);
 void room_withdraw(struct room *room, struct quota *own);
+
+/*
+ * room_close(room) / room_open(room):
+ * From now on there is no room, whatever the limits say; there is again.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void room_close(struct room *room);
+void room_open(struct room *room);
 
 /*
  * room_full_of(room, own):

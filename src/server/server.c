@@ -1,13 +1,10 @@
 /* server/server: see server.h. */
 #include "server/server.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,6 +12,7 @@
 #include "net/descriptors.h"
 #include "net/srv.h"
 #include "server/checks.h"
+#include "server/overload.h"
 #include "server/room.h"
 #include "server/threads.h"
 #include "server/worker.h"
@@ -48,6 +46,7 @@ struct server {
     atomic_bool draining;
     atomic_uint sessions;
     struct room room;
+    struct overload *overload;      /* NULL: no limit to what is buffered */
     struct descriptors descriptors; /* of sessions; see note: descriptors */
     struct log_limit refused_limit;
     /*
@@ -123,10 +122,16 @@ static void server_on_socket_done(void *cookie)
 
 /* ---- main ---- */
 
+static int server_create_overload(struct server *sv)
+{
+    return overload_create(&sv->overload, &sv->conf->overload, &sv->threads, &sv->room);
+}
+
 static int server_create_workers(struct server *sv)
 {
     struct worker_env env = {.draining = &sv->draining,
                              .descriptors = &sv->descriptors,
+                             .buffered = overload_buffered(sv->overload),
                              .ended = server_on_ended,
                              .cookie = sv};
     unsigned n = loop_group_size(sv->threads.workers);
@@ -192,18 +197,9 @@ static int server_create_resolver(struct server *sv)
 /* One in so many of the descriptors that there may be is for health checks, if there are so many servers to check. */
 #define SERVER_CHECKS_PART 16
 
-static unsigned server_descriptor_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > UINT_MAX / 2)
-        return UINT_MAX / 2;
-    return (unsigned)limit.rlim_cur;
-}
-
 static unsigned server_checks_at_a_time(const struct server *sv)
 {
-    unsigned max = server_descriptor_limit() / SERVER_CHECKS_PART;
+    unsigned max = descriptors_limit() / SERVER_CHECKS_PART;
 
     return checks_at_a_time(sv->upstreams, sv->conf->n_upstreams,
                             max < CHECKER_UNDER_WAY ? max : CHECKER_UNDER_WAY);
@@ -239,27 +235,14 @@ static unsigned server_lookups(const struct server *sv)
     return names < threads ? names : threads;
 }
 
-static unsigned server_open_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    if (!dir)
-        return 0;
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n - 3; /* ".", ".." and the directory itself */
-}
-
 /* See note: descriptors. */
 static void server_limit_descriptors(struct server *sv)
 {
-    unsigned aside = server_open_descriptors() + SERVER_SPARE_DESCRIPTORS +
+    unsigned aside = descriptors_open() + SERVER_SPARE_DESCRIPTORS +
                      SERVER_LOOKUP_DESCRIPTORS * server_lookups(sv) + server_checks_at_a_time(sv) +
                      2 * loop_group_size(sv->threads.workers);
 
-    sv->descriptors.max = server_descriptor_limit();
+    sv->descriptors.max = descriptors_limit();
     sv->descriptors.max = sv->descriptors.max > aside ? sv->descriptors.max - aside : 0;
     if (sv->descriptors.max < 2)
         log_warning(
@@ -315,6 +298,8 @@ int server_create(struct server **out, const struct server_conf *conf,
     sv->events = *events;
     room_init(&sv->room, &conf->quota);
     rc = threads_create(&sv->threads, conf);
+    if (rc == 0)
+        rc = server_create_overload(sv);
     if (rc == 0)
         rc = server_create_workers(sv);
     if (rc == 0)
@@ -401,6 +386,7 @@ int64_t server_watch_interval_ns(const struct server *sv)
 void server_log_stats(struct server *sv)
 {
     threads_log_stats(&sv->threads);
+    overload_log_stats(sv->overload);
     for (unsigned i = 0; i < sv->conf->n_listeners; i++)
         listener_log_stats(sv->listeners[i]);
     for (unsigned i = 0; i < sv->conf->n_upstreams; i++)
@@ -433,6 +419,7 @@ void server_destroy(struct server *sv)
     for (unsigned i = 0; sv->worker && i < loop_group_size(sv->threads.workers); i++)
         worker_destroy(sv->worker[i]);
     checks_destroy(sv->checks);
+    overload_destroy(sv->overload);
     resolver_destroy(sv->resolver);
     for (unsigned i = 0; sv->upstreams && i < sv->conf->n_upstreams; i++)
         upstream_destroy(sv->upstreams[i]);

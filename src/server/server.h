@@ -13,6 +13,7 @@
 #include "base/must.h"
 #include "engine/chooser.h"
 #include "server/listener.h"
+#include "server/overload.h"
 #include "upstream/upstream.h"
 
 struct server;
@@ -63,6 +64,7 @@ struct server_conf {
     struct upstream_conf *upstreams;
     unsigned n_upstreams;
     struct quota_conf quota; /* of all listeners together */
+    struct overload_conf overload;
 };
 
 /* What the server tells the process around it. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/loop.h"
 #include "net/netloop.h"
@@ -105,6 +106,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
         return rc;
     }
     w->owner.net->descriptors = env->descriptors;
+    w->owner.net->buffered = env->buffered;
     w->owner.ended = worker_on_ended;
     w->env = *env;
     list_init(&w->sessions);
@@ -141,6 +143,36 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
         n += s->service->ops->evict(s, server, before_ns);
     }
     return false;
+}
+
+/* Put ${s} where it belongs among the ${n} that there are, if it is one of the first ${max}; how many there are then. */
+static unsigned worker_insert(struct session **victims, unsigned n, unsigned max, struct session *s)
+{
+    int64_t moved_at_ns = session_moved_at_ns(s);
+    unsigned at = n;
+
+    while (at > 0 && session_moved_at_ns(victims[at - 1]) > moved_at_ns)
+        at--;
+    if (at == max)
+        return n;
+    n = n < max ? n + 1 : max;
+    memmove(&victims[at + 1], &victims[at], (n - at - 1) * sizeof(*victims));
+    victims[at] = s;
+    return n;
+}
+
+unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max)
+{
+    unsigned n = 0;
+
+    MUST(loop_is_current(w->owner.net->loop) && max > 0);
+    list_for_each (node, &w->sessions) {
+        struct session *s = LIST_ENTRY(node, struct session, link);
+
+        if (!s->ending && session_held_bytes(s) > 0)
+            n = worker_insert(victims, n, max, s);
+    }
+    return n;
 }
 
 void worker_destroy(struct worker *w)

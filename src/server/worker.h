@@ -10,6 +10,7 @@
 
 #include "base/must.h"
 
+struct buffered;
 struct descriptors;
 struct loop;
 struct session;
@@ -20,6 +21,7 @@ struct worker;
 struct worker_env {
     const atomic_bool *draining;
     struct descriptors *descriptors; /* of all workers; NULL: not counted */
+    struct buffered *buffered;       /* likewise */
     /* ${s} has ended and is about to be freed. On the worker's loop, or on any thread if it was never adopted. */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;
@@ -63,6 +65,17 @@ void worker_drain(struct worker *w);
  */
 bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
                   unsigned max);
+
+/*
+ * worker_stalled(w, victims, max):
+ * The sessions, ${max} at most, that hold bytes which their receivers have not taken and on which nothing has moved for
+ * longest, that one first. How many there are.
+ *
+ * Thread: loop of ${w}
+ * Owns:   nothing; ${victims} are good until the end of the turn
+ * Errors: none
+ */
+unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max);
 
 /*
  * worker_destroy(w):

@@ -245,6 +245,17 @@ void session_reset(struct session *s, enum session_reason reason);
 void session_abort(struct session *s, enum session_reason reason);
 
 /*
+ * session_held_bytes(s) / session_moved_at_ns(s):
+ * How much memory holds bytes that its peers have not taken, and when anything moved on a leg of which that is so.
+ *
+ * Thread: loop of ${s}
+ * Units:  bytes; ns
+ * Errors: none
+ */
+size_t session_held_bytes(const struct session *s);
+int64_t session_moved_at_ns(const struct session *s);
+
+/*
  * session_count_at(s, where, c):
  * ${s} is also counted at ${c}, from now until it ends with its reason and its bytes.
  *

@@ -65,3 +65,22 @@ void session_reset(struct session *s, enum session_reason reason)
     session_for_each_leg(leg, s) channel_reset(leg);
     session_closing_begin(s);
 }
+
+/* ---- for who ends the idlest ---- */
+
+size_t session_held_bytes(const struct session *s)
+{
+    size_t bytes = 0;
+
+    session_for_each_leg(leg, s) bytes += channel_held_bytes(leg);
+    return bytes;
+}
+
+int64_t session_moved_at_ns(const struct session *s)
+{
+    int64_t at_ns = CLOCK_NEVER;
+
+    session_for_each_leg(leg, s) if (channel_held_bytes(leg) > 0 && leg->last_io_at_ns < at_ns)
+        at_ns = leg->last_io_at_ns;
+    return at_ns;
+}

@@ -1,0 +1,52 @@
+/*
+ * net/buffered: how much memory holds bytes that receivers have not taken yet, of all channels together, and whether that
+ * is too much.
+ *
+ * In an episode channels read little at a time and are not fed while anything waits in them, so that what is held grows by
+ * 4 KiB for each at most. Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
+ * once; an episode ends when whoever was told ends it.
+ */
+#ifndef NET_BUFFERED_H
+#define NET_BUFFERED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct buffered {
+    _Atomic int64_t bytes;
+    int64_t max_bytes;          /* these three are set before start */
+    void (*over)(void *cookie); /* an episode begins; on any loop, which it must not hold up */
+    void *cookie;
+    atomic_bool is_over; /* an episode is under way */
+};
+
+/*
+ * buffered_add(b, bytes):
+ * So much more is held, or less.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+static inline void buffered_add(struct buffered *b, int64_t bytes)
+{
+    int64_t now = atomic_fetch_add_explicit(&b->bytes, bytes, memory_order_relaxed) + bytes;
+
+    if (bytes > 0 && now > b->max_bytes && !atomic_exchange(&b->is_over, true))
+        b->over(b->cookie);
+}
+
+/*
+ * buffered_is_over(b):
+ * Is an episode under way? ${b} may be NULL: nobody counts.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool buffered_is_over(const struct buffered *b)
+{
+    return b && atomic_load_explicit(&b->is_over, memory_order_relaxed);
+}
+
+#endif

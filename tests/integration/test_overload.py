@@ -1,0 +1,183 @@
+"""overload: clients that never read make the daemon hold no more than it may, and nobody else notices."""
+
+import contextlib
+import re
+import resource
+import select
+import signal
+import socket
+import threading
+import time
+
+from support import net
+from support.case import check, check_equal, test
+
+KIB = 1024
+MIB = 1024 * 1024
+CROWD = 2000
+LIMIT = 16 * MIB
+
+
+def config(address, options="", listen=""):
+    """An echo that tells how much its kernel buffers take, so that a crowd of them fits into any machine."""
+    return (f"[reactord]\nmax_buffered = {LIMIT}\n{options}\n[worker]\nthreads = 2\n"
+            f"[listen echo]\naddress = {address}\nservice = echo\nbacklog = 4096\n"
+            f"send_buffer = 32k\nreceive_buffer = 32k\n{listen}\n")
+
+
+class Flood:
+    """Clients that send as much as they can, and never read."""
+
+    def __init__(self, address, count):
+        _, self.where = net.parse(address)
+        self.poll = select.poll()
+        self.clients = {}
+        self.cut = 0
+        self.last_move = time.monotonic()
+        for _ in range(count):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * KIB)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32 * KIB)
+            s.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                s.connect(self.where)
+            self.clients[s.fileno()] = s
+            self.poll.register(s, select.POLLOUT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for s in self.clients.values():
+            s.close()
+
+    def go_on(self, probe, seconds, still=1.5):
+        """Send until nothing has moved for a while, but no longer than so many seconds; probe() again and again."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < min(end, self.last_move + still):
+            for fd, _ in self.poll.poll(20):
+                self._send(fd)
+            probe()
+
+    def _send(self, fd):
+        try:
+            if self.clients[fd].send(bytes(64 * KIB)) > 0:
+                self.last_move = time.monotonic()
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.poll.unregister(fd)
+            self.clients.pop(fd).close()
+            self.cut += 1
+            self.last_move = time.monotonic()
+
+
+class Talkers:
+    """Clients that read what they ask for, all the while."""
+
+    def __init__(self, address, count=5):
+        self.stop = threading.Event()
+        self.longest = [0.0] * count
+        self.clients = [net.connect(address) for _ in range(count)]
+        self.tasks = [net.Task(self._talk, i) for i in range(count)]
+
+    def _talk(self, i):
+        turns = 0
+        while not self.stop.is_set():
+            began = time.monotonic()
+            check_equal(net.exchange(self.clients[i], bytes(4096)), bytes(4096), "an echo")
+            self.longest[i] = max(self.longest[i], time.monotonic() - began)
+            turns += 1
+            time.sleep(0.01)
+        return turns
+
+    def finish(self):
+        self.stop.set()
+        turns = [task.result() for task in self.tasks]
+        for client in self.clients:
+            client.close()
+        return turns
+
+
+def held(t, daemon):
+    """What the daemon says it holds, and how many connections it has closed for that."""
+    before = len(daemon.log_lines("stats overload"))
+    daemon.send_signal(signal.SIGUSR2)
+    t.eventually(lambda: len(daemon.log_lines("stats overload")) > before, "the stats")
+    line = daemon.log_lines("stats overload")[-1]
+    return tuple(int(re.search(rf"\b{key}=(\d+)", line)[1]) for key in ("buffered", "closed"))
+
+
+@test(timeout=120, each={"splice": ["off", "auto"]})
+def clients_that_never_read(t, splice):
+    """2,000 clients that never read what an echo with max_buffered = 16m and splice = {splice} sends
+    back: memory stays below that, five that do read notice nothing, and the log has a pair of lines
+    for each episode"""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    check(hard >= 2 * CROWD, f"RLIMIT_NOFILE is {hard}: too few for this test")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    address = t.address()
+    with t.daemon(config(address, listen=f"splice = {splice}"), nofile=hard) as daemon:
+        talkers = Talkers(address)
+        time.sleep(0.2)
+        idle_rss = highest = daemon.rss_bytes()
+
+        def probe():
+            nonlocal highest
+            highest = max(highest, daemon.rss_bytes())
+
+        with Flood(address, CROWD) as flood:
+            flood.go_on(probe, 20 * t.scale)
+            bytes_held, closed = held(t, daemon)
+            print(f"RSS {idle_rss // KIB} KiB, at most {highest // KIB} KiB; {bytes_held} bytes are held, "
+                  f"{closed} connections closed, {flood.cut} seen; longest turn of a talker "
+                  f"{max(talkers.longest):.3f} s")
+            check(closed > 0, "no connection was closed")
+            check(bytes_held <= LIMIT, f"{bytes_held} bytes are held in the end")
+            if not t.sanitized:
+                limit = LIMIT + CROWD * 4 * KIB + 4 * MIB
+                check(highest - idle_rss < limit, f"RSS grew by {(highest - idle_rss) // MIB} MiB")
+            with net.connect(address) as late:
+                check_equal(net.exchange(late, b"hello"), b"hello", "the echo of a new client")
+        turns = talkers.finish()
+        check(min(turns) > 20, f"turns of those who read: {turns}")
+        check(max(talkers.longest) < 2 * t.scale, f"a turn took {max(talkers.longest):.2f} s")
+        t.eventually(lambda: held(t, daemon)[0] == 0, "all memory is given back")
+        begins = len(daemon.log_lines("overload: .* bytes wait"))
+        ends = len(daemon.log_lines("overload is over"))
+        check(begins == ends and begins > 0, f"{begins} episodes begin, {ends} end")
+
+
+@test(timeout=60)
+def nobody_is_closed(t):
+    """with shed_rate = 0 new clients wait while there is too much, and are served when those who
+    do not read have gone"""
+    address = t.address()
+    with t.daemon(config(address, "shed_rate = 0", "splice = off")) as daemon:
+        with net.connect(address) as old:
+            check_equal(net.exchange(old, b"hello"), b"hello", "the echo")
+            with Flood(address, 400) as flood:
+                flood.go_on(lambda: None, 15 * t.scale)
+                check_equal(flood.cut, 0, "connections closed")
+                with net.connect(address) as late:
+                    late.sendall(b"hello")
+                    check(not select.select([late], [], [], 0.5)[0], "a new client is served")
+                    check_equal(net.exchange(old, b"hello"), b"hello", "the echo of an old client")
+                    used = daemon.cpu_s()
+                    time.sleep(1)
+                    check(daemon.cpu_s() - used < 0.3, "waiting costs processor time")
+                    flood.__exit__()
+                    flood.clients.clear()
+                    check_equal(net.read_exactly(late, 5), b"hello", "the echo of the new client")
+        check_equal(len(daemon.log_lines("overload: .* bytes wait")), 1, "episodes")
+
+
+@test(timeout=60)
+def stopped_in_an_episode(t):
+    """a daemon that is stopped while it closes connections for lack of memory ends as usual"""
+    address = t.address()
+    with t.daemon(config(address, "shed_rate = 20/s", "splice = off")) as daemon:
+        with Flood(address, 400) as flood:
+            flood.go_on(lambda: None, 2)
+            check(daemon.log_lines("overload: .* bytes wait"), "there is no episode")
+            daemon.stop(signal.SIGINT)
