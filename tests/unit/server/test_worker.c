@@ -239,6 +239,56 @@ START_TEST(draining_a_worker_without_a_thread_starts_none)
 }
 END_TEST
 
+/* A client that has sent until nothing more was taken, and read nothing. */
+static struct session *stall(int *client)
+{
+    struct session *s;
+
+    ck_assert_int_eq(echo_ops.create(&s, &service), 0);
+    sockets_unix(&s->client_fd, client); /* no window that opens a little, later */
+    sockets_small(s->client_fd);
+    sockets_small(*client);
+    ck_assert_int_eq(worker_hand_over(loop, s), 0);
+    (void)sockets_stuff(*client, 0);
+    return s;
+}
+
+struct stalled {
+    struct session *list[4];
+    unsigned n, max;
+};
+
+static void find_stalled(void *arg)
+{
+    struct stalled *stalled = arg;
+
+    stalled->n = worker_stalled(worker, stalled->list, stalled->max);
+}
+
+START_TEST(of_those_who_do_not_read_the_one_that_stalled_first_is_first)
+{
+    struct stalled stalled;
+    struct session *s[3];
+    int clients[4];
+
+    for (int i = 0; i < 3; i++)
+        s[i] = stall(&clients[i]);
+    clients[3] = hand_over();
+    sockets_say(clients[3], "x");
+    sockets_hear(clients[3], "x"); /* holds nothing */
+    for (stalled.max = 1; stalled.max <= 4; stalled.max++) {
+        unsigned wanted = stalled.max < 3 ? stalled.max : 3;
+
+        loop_runner_call(loop, find_stalled, &stalled);
+        ck_assert_uint_eq(stalled.n, wanted);
+        for (unsigned i = 0; i < wanted; i++)
+            ck_assert_ptr_eq(stalled.list[i], s[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        close(clients[i]);
+}
+END_TEST
+
 START_TEST(destroying_none_is_allowed)
 {
     worker_destroy(NULL);
@@ -261,6 +311,7 @@ int main(void)
     tcase_add_test(tc, stopping_the_loop_resets_every_session);
     tcase_add_test(tc, draining_reaches_the_sessions_that_are_there_and_those_that_come);
     tcase_add_test(tc, draining_a_worker_without_a_thread_starts_none);
+    tcase_add_test(tc, of_those_who_do_not_read_the_one_that_stalled_first_is_first);
     tcase_add_test(tc, destroying_none_is_allowed);
     return suite_run(suite);
 }
