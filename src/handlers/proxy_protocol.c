@@ -85,14 +85,12 @@ static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const ui
 }
 
 /* ${n} is what proxy_header_decode() said. Is that all there is to say? */
-static bool proxy_protocol_settles(struct proxy_protocol *pp, int *n)
+static bool proxy_protocol_settles(const struct proxy_protocol *pp, int *n)
 {
     if (*n == -EAGAIN)
         return false;
-    if (*n == -ENOMSG && proxy_protocol_optional(pp)) {
-        pp->header.local = true;
+    if (*n == -ENOMSG && proxy_protocol_optional(pp))
         *n = 0;
-    }
     return true;
 }
 
@@ -144,7 +142,6 @@ static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
                  proxy_header_begun(buffer_front(&pp->kept), buffer_bytes(&pp->kept));
     bool passes = proxy_protocol_optional(pp) && !begun;
 
-    pp->header.local = true;
     proxy_protocol_decide(pp, passes ? 0 : error, NULL, 0);
 }
 
@@ -178,7 +175,7 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
                         struct proxy_protocol_gate *gate,
                         void (*done)(struct proxy_protocol *pp, int error))
 {
-    *pp = (struct proxy_protocol){.gate = gate, .done = done};
+    *pp = (struct proxy_protocol){.gate = gate, .done = done, .header.local = true};
     buffer_init(&pp->kept);
     pipeline_add(&ch->pipeline, &pp->handler, &proxy_protocol_ops);
 }

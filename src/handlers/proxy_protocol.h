@@ -57,10 +57,9 @@ struct proxy_protocol {
      * release ${pp}.
      */
     void (*done)(struct proxy_protocol *pp, int error);
-    struct proxy_header
-        header;          /* after done(pp, 0); local without one. What it points at is gone */
-    struct buffer kept;  /* what has been read and not passed on */
-    const uint8_t *rest; /* within done(): the end of what is being read; kept afterwards */
+    struct proxy_header header; /* local without one; what it points at is gone */
+    struct buffer kept;         /* what has been read and not passed on */
+    const uint8_t *rest;        /* within done(): the end of what is being read; kept afterwards */
     size_t rest_bytes;
     bool is_decided;
     bool is_released;

@@ -12,7 +12,8 @@
 struct session_opening {
     alignas(max_align_t) struct proxy_protocol header;
     struct session *session;
-    void *handlers_room; /* for the other handlers, which come when the client is known */
+    struct address proxy; /* the peer, if it has named a client */
+    void *handlers_room;  /* for the other handlers, which come when the client is known */
 };
 
 /* Who never said anything, as checks of a port do, has done nothing wrong. */
@@ -26,14 +27,17 @@ static void session_opening_failed(struct session *s, int error)
     session_abort(s, error == -ETIMEDOUT ? SESSION_IDLE : SESSION_ERROR);
 }
 
-static void session_opening_rename(struct session *s, const struct address *client)
+static void session_opening_rename(struct session_opening *o)
 {
+    struct session *s = o->session;
+    const struct address *client = &o->header.header.source;
     char proxy[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES];
 
     if (log_wanted(LOG_LEVEL_DEBUG))
         log_debug("listen %s: %s is the client of the proxy %s", s->service->listener,
                   address_format(text, sizeof(text), client),
                   address_format(proxy, sizeof(proxy), &s->peer));
+    o->proxy = s->peer;
     s->peer = *client;
 }
 
@@ -50,7 +54,7 @@ static void session_opening_done(struct proxy_protocol *pp, int error)
         return;
     }
     if (!pp->header.local)
-        session_opening_rename(s, &pp->header.source);
+        session_opening_rename(o);
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
     if (!session_admit(s, &s->peer))
         return;
@@ -92,7 +96,19 @@ void session_opening_give_up(struct session *s)
     proxy_protocol_give_up(s->proxied);
 }
 
+static bool session_opening_is_named(const struct session *s)
+{
+    return s->proxied && !s->proxied->header.local;
+}
+
+const struct address *session_opening_proxy(const struct session *s)
+{
+    return session_opening_is_named(s)
+               ? &CONTAINER_OF(s->proxied, struct session_opening, header)->proxy
+               : NULL;
+}
+
 const struct address *session_opening_destination(const struct session *s)
 {
-    return s->proxied && !s->proxied->header.local ? &s->proxied->header.destination : NULL;
+    return session_opening_is_named(s) ? &s->proxied->header.destination : NULL;
 }

@@ -57,13 +57,14 @@ int64_t session_opening_timeout_ns(const struct session *s);
 void session_opening_give_up(struct session *s);
 
 /*
- * session_opening_destination(s):
- * Where the client connected to, as the header says; NULL without one.
+ * session_opening_proxy(s) / session_opening_destination(s):
+ * The proxy that has named the client; where that connected to, as the proxy says. NULL if none has.
  *
  * Thread: loop of ${s}
  * Owns:   nothing
  * Errors: NULL
  */
+const struct address *session_opening_proxy(const struct session *s);
 const struct address *session_opening_destination(const struct session *s);
 
 #endif

@@ -27,6 +27,7 @@ struct access_log_record {
     const char *worker;
     const struct address *client;
     const struct address *listen;
+    const struct address *proxy; /* that named the client */
     const struct address *server_address;
     const struct session_id *id;
     uint64_t bytes_in;  /* from the client */

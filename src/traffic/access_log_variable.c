@@ -143,6 +143,11 @@ static void write_listen_address(struct access_log_text *t, const struct access_
     put_address(t, r->listen);
 }
 
+static void write_proxy(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_address(t, r->proxy);
+}
+
 static void write_server_address(struct access_log_text *t, const struct access_log_record *r)
 {
     put_address(t, r->server_address);
@@ -267,6 +272,7 @@ static const struct access_log_variable variables[] = {
     {"worker", write_worker, NAME_BYTES},
     {"pid", write_pid, 0},
     {"unique_id", write_unique_id, SESSION_ID_TEXT_BYTES},
+    {"proxy", write_proxy, ADDRESS_TEXT_BYTES},
 };
 
 unsigned access_log_variable_count(void)

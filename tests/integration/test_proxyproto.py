@@ -3,6 +3,7 @@ should send."""
 
 import contextlib
 import hashlib
+import random
 import re
 import socket
 import struct
@@ -504,6 +505,63 @@ def pipeline(t):
         check(not daemon.log_lines("127.0.0.1:.* active"), "a handler saw the proxy")
         daemon.send_signal(12)
         t.eventually(lambda: daemon.log_lines("stats listen echo faults=1 "), "the fault handler's count")
+
+
+@test()
+def access_log(t):
+    """the access log has the client of the header, and the proxy that named it"""
+    front, log = t.address(), t.path("access.log")
+    options = f"{ACCEPT}\naccess_log = {log}\n" \
+        "access_log_format = $client:$client_port via $proxy, $bytes_in"
+    with t.daemon(echo(front, options)):
+        with net.connect(front) as client:
+            proxy_port = client.getsockname()[1]
+            client.sendall(v2())
+            net.exchange(client, b"hello")
+        with net.connect(front) as refused:
+            refused_port = refused.getsockname()[1]
+            refused.sendall(b"hello")
+            net.ending(refused)
+
+        def lines():
+            with open(log, encoding="ascii") as f:
+                return sorted(f.read().splitlines())
+
+        t.eventually(lambda: len(lines()) == 2, "two lines")
+    check_equal(lines(), sorted([f"192.0.2.1:56324 via 127.0.0.1:{proxy_port}, 5",
+                                 f"127.0.0.1:{refused_port} via -, 5"]), "the access log")
+
+
+def send_somehow(client, how, header, draw):
+    if how == "well":
+        client.sendall(header + b"hello")
+        check_equal(net.read_exactly(client, 5), b"hello", "the echo")
+    elif how == "cut":
+        client.sendall(header[:draw.randrange(len(header))])
+    elif how == "wrong":
+        client.sendall(header[:9] + b"?" + header[10:])
+    elif how == "reset":
+        client.sendall(header + b"hello")
+        net.reset(client)
+
+
+@test(timeout=60)
+def crowd(t):
+    """of hundreds of clients that send headers well or badly none is lost or left over"""
+    front, back = t.address(), t.address()
+    draw = random.Random(7007)
+    config = proxy(front, back, f"{ACCEPT}\nproxy_header_timeout = 1s")
+    with program.echo_server(t, back), t.daemon(config) as daemon:
+        with net.connect(front) as client:
+            send_somehow(client, "well", LINE, draw)
+        time.sleep(0.2)
+        before = daemon.fd_count()
+        for turn in range(300):
+            header = draw.choice([LINE, v2(f"192.0.2.{turn % 250}")])
+            how = draw.choice(["well", "cut", "wrong", "reset", "silent"])
+            with net.connect(front) as client:
+                send_somehow(client, how, header, draw)
+        t.eventually(lambda: daemon.fd_count() <= before, "all descriptors are closed", within=10)
 
 
 @test()

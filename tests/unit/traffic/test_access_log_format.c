@@ -103,7 +103,8 @@ START_TEST(json_has_everything_and_null_for_what_there_is_none_of)
               "\"server_address\":\"10.255.0.1:6379\",\"bytes_in\":10,"
               "\"bytes_out\":18446744073709551615,\"duration\":61.000001,\"queue_time\":null,"
               "\"connect_time\":0.000250,\"first_byte_time\":0.000000,\"tries\":2,"
-              "\"reason\":\"client_fin\",\"worker\":\"work-2-1\",\"unique_id\":null}");
+              "\"reason\":\"client_fin\",\"worker\":\"work-2-1\",\"unique_id\":null,"
+              "\"proxy\":null}");
 }
 END_TEST
 
