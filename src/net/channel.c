@@ -251,6 +251,11 @@ bool channel_can_splice_from(const struct channel *ch)
            ch->read_trend < 0;
 }
 
+enum sock_peek channel_peek(const struct channel *ch)
+{
+    return channel_ended(ch) ? SOCK_ENDED : sock_peek(ch->io.fd);
+}
+
 bool channel_read_ended(const struct channel *ch)
 {
     return ch->flags & CHANNEL_READ_ENDED;

@@ -30,6 +30,7 @@
 #include "engine/task.h"
 #include "net/netloop.h"
 #include "net/pipeline.h"
+#include "net/sock.h"
 #include "net/splice.h"
 #include "net/transport.h"
 
@@ -326,6 +327,15 @@ void channel_abort(struct channel *ch, int error);
  * Errors: none
  */
 void channel_probe(struct channel *ch);
+
+/*
+ * channel_peek(ch):
+ * What waits to be read, without reading it: sock_peek(). For one who is about to send what he could not send again.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+enum sock_peek channel_peek(const struct channel *ch);
 
 /*
  * channel_splice_to(ch, dst, mode):

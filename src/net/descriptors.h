@@ -8,9 +8,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/*
+ * note: lent. Some of those that are used may only be lent: to connections that nobody needs yet. They are lent only while
+ * twice the reserve would still be left, and are asked back when less than the reserve is: so that who needs descriptors
+ * finds some while those are being closed, and nothing is lent and asked back all the time.
+ */
 struct descriptors {
-    atomic_uint used; /* relaxed: a number on its own */
-    unsigned max;     /* set before start */
+    atomic_uint used; /* relaxed, as the next: a number on its own */
+    atomic_uint lent; /* of these; see note: lent */
+    unsigned max;     /* set before start, as the next */
+    unsigned reserve;
 };
 
 /*
@@ -66,5 +73,40 @@ static inline bool descriptors_take(struct descriptors *d)
  */
 unsigned descriptors_limit(void);
 unsigned descriptors_open(void);
+
+/*
+ * descriptors_lend(d) / descriptors_return(d):
+ * Have one more for what nobody needs yet, unless there are too few; give it back. See note: lent.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool descriptors_lend(struct descriptors *d)
+{
+    if (!descriptors_left(d, 2 * d->reserve + 1))
+        return false;
+    descriptors_count(d, 1);
+    atomic_fetch_add_explicit(&d->lent, 1, memory_order_relaxed);
+    return true;
+}
+
+static inline void descriptors_return(struct descriptors *d)
+{
+    atomic_fetch_sub_explicit(&d->lent, 1, memory_order_relaxed);
+    descriptors_release(d, 1);
+}
+
+/*
+ * descriptors_wanted_back(d):
+ * Are some lent that others may need soon?
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool descriptors_wanted_back(const struct descriptors *d)
+{
+    return atomic_load_explicit(&d->lent, memory_order_relaxed) > 0 &&
+           !descriptors_left(d, d->reserve);
+}
 
 #endif

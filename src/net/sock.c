@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -173,6 +174,22 @@ int sock_error(int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         return -errno;
     return -error;
+}
+
+enum sock_peek sock_peek(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    char byte;
+    ssize_t n;
+
+    do
+        n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == EAGAIN ? SOCK_SILENT : SOCK_ENDED;
+    if (n == 0 || (poll(&p, 1, 0) > 0 && p.revents))
+        return SOCK_ENDED;
+    return SOCK_SPOKE;
 }
 
 bool sock_error_is_lack(int error)

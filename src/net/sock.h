@@ -109,6 +109,22 @@ bool sock_has_unread(int fd);
  */
 int sock_error(int fd);
 
+/* What a connected socket has to say, before anybody reads it. */
+enum sock_peek {
+    SOCK_SILENT,
+    SOCK_SPOKE, /* there is something to read, and no end behind it so far */
+    SOCK_ENDED  /* end of file or an error, also behind something to read */
+};
+
+/*
+ * sock_peek(fd):
+ * What has come in on ${fd}, which is left as it is but for a pending error. One system call when it is silent.
+ *
+ * Thread: owner of ${fd}
+ * Errors: none
+ */
+enum sock_peek sock_peek(int fd);
+
 /*
  * sock_error_is_lack(error) / sock_error_is_ours(error):
  * Did this process run out of something, whatever the peer is? Has this host no way to the peer, or no port left? Neither

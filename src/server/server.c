@@ -14,6 +14,7 @@
 #include "server/checks.h"
 #include "server/overload.h"
 #include "server/room.h"
+#include "server/spares.h"
 #include "server/threads.h"
 #include "server/worker.h"
 #include "upstream/checker.h"
@@ -33,6 +34,9 @@
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
 
+/* One in so many is kept free of spare connections; see note: lent in net/descriptors.h. */
+#define SERVER_RESERVE_PART 16
+
 struct server {
     const struct server_conf *conf;
     struct server_events events;
@@ -41,6 +45,7 @@ struct server {
     struct upstream **upstreams;
     struct resolver *resolver;
     struct checks *checks;
+    struct spares *spares;
     struct listener **listeners;
     bool started;
     atomic_bool draining;
@@ -68,6 +73,8 @@ static bool server_on_admit(void *cookie, unsigned descriptors)
 {
     struct server *sv = cookie;
 
+    if (descriptors_wanted_back(&sv->descriptors))
+        spares_look(sv->spares);
     return descriptors_left(&sv->descriptors, descriptors);
 }
 
@@ -219,6 +226,16 @@ static int server_create_checks(struct server *sv)
     return checks_create(&sv->checks, &conf);
 }
 
+static int server_create_spares(struct server *sv)
+{
+    struct spares_conf conf = {.server = sv->conf,
+                               .upstreams = sv->upstreams,
+                               .workers = sv->worker,
+                               .n_workers = loop_group_size(sv->threads.workers)};
+
+    return spares_create(&sv->spares, &conf);
+}
+
 static struct upstream *server_find_upstream(const struct server *sv, const char *name)
 {
     for (unsigned i = 0; name && i < sv->conf->n_upstreams; i++)
@@ -244,6 +261,7 @@ static void server_limit_descriptors(struct server *sv)
 
     sv->descriptors.max = descriptors_limit();
     sv->descriptors.max = sv->descriptors.max > aside ? sv->descriptors.max - aside : 0;
+    sv->descriptors.reserve = sv->descriptors.max / SERVER_RESERVE_PART;
     if (sv->descriptors.max < 2)
         log_warning(
             "no descriptors are left for clients: raise the limit of open files (ulimit -n)");
@@ -309,6 +327,8 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (rc == 0)
         rc = server_create_checks(sv);
     if (rc == 0)
+        rc = server_create_spares(sv);
+    if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {
         if (rc == -ENOMEM)
@@ -332,6 +352,7 @@ int server_start(struct server *sv)
         log_error("cannot start the control thread: %s", strerror(-rc));
         return rc;
     }
+    spares_look(sv->spares);
     for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
         rc = listener_start(sv->listeners[i]);
         if (rc < 0) {
@@ -418,6 +439,7 @@ void server_destroy(struct server *sv)
         listener_destroy(sv->listeners[i]);
     for (unsigned i = 0; sv->worker && i < loop_group_size(sv->threads.workers); i++)
         worker_destroy(sv->worker[i]);
+    spares_destroy(sv->spares);
     checks_destroy(sv->checks);
     overload_destroy(sv->overload);
     resolver_destroy(sv->resolver);

@@ -8,6 +8,7 @@
 #include "engine/loop.h"
 #include "net/netloop.h"
 #include "service/session.h"
+#include "upstream/spare.h"
 
 struct worker {
     struct session_owner owner;
@@ -67,10 +68,18 @@ int worker_hand_over(struct loop *loop, struct session *s)
     return rc;
 }
 
+/* No client comes any more that could use them. */
+static void worker_stop_spares(struct worker *w)
+{
+    if (w->owner.spares)
+        spare_pool_stop(w->owner.spares);
+}
+
 static void worker_run_drain(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, drain);
 
+    worker_stop_spares(w);
     list_for_each (node, &w->sessions)
         session_drain(LIST_ENTRY(node, struct session, link));
 }
@@ -79,6 +88,7 @@ static void worker_run_stop(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
 
+    worker_stop_spares(w);
     list_for_each (node, &w->sessions)
         session_abort(LIST_ENTRY(node, struct session, link), SESSION_DRAIN);
 }
@@ -116,6 +126,16 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
     loop_at_stop(loop, &w->stop);
     *out = w;
     return 0;
+}
+
+struct netloop *worker_net(const struct worker *w)
+{
+    return w->owner.net;
+}
+
+void worker_use_spares(struct worker *w, struct spare_pool *pool)
+{
+    w->owner.spares = pool;
 }
 
 void worker_drain(struct worker *w)

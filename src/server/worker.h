@@ -13,7 +13,9 @@
 struct buffered;
 struct descriptors;
 struct loop;
+struct netloop;
 struct session;
+struct spare_pool;
 struct upstream_server;
 struct worker;
 
@@ -36,6 +38,17 @@ struct worker_env {
  * Errors: 0; -ENOMEM
  */
 int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) MUST_CHECK;
+
+/*
+ * worker_net(w) / worker_use_spares(w, pool):
+ * What its sockets share; where its sessions find connections that are open already.
+ *
+ * Thread: before start
+ * Owns:   ${pool} is borrowed until the worker's loop has ended
+ * Errors: none
+ */
+struct netloop *worker_net(const struct worker *w);
+void worker_use_spares(struct worker *w, struct spare_pool *pool);
 
 /*
  * worker_hand_over(loop, s):

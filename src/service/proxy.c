@@ -2,7 +2,6 @@
 #include "service/proxy.h"
 
 #include <errno.h>
-#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,53 +9,14 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "net/connector.h"
 #include "net/sock.h"
-#include "service/proxy_greeting.h"
-#include "service/relay.h"
+#include "service/proxy_internal.h"
 #include "service/session_handlers.h"
+#include "service/trial.h"
 #include "traffic/access_log_record.h"
-#include "service/session_opening.h"
 
 /* One line a second about each server that cannot be reached. */
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
-
-/* What took how long, for the access log. An hour is long enough, and takes half the room. */
-struct proxy_times {
-    uint32_t connect_us; /* of each, UINT32_MAX: there was none, or longer */
-    uint32_t queue_us;
-    uint32_t first_byte_us;
-};
-
-struct proxy {
-    alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
-    struct relay to_server;
-    alignas(CACHE_LINE_BYTES) struct channel server;
-    struct relay to_client;
-    struct session session;
-    struct connector connector;
-    struct balancer_walk walk;
-    struct wait_ticket *ticket;           /* while every server is full */
-    struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
-    struct endpoint_addresses *addresses; /* of `at`, while it connects; with an access log, on */
-    int64_t give_up_at_ns;                /* trying servers */
-    int64_t tried_at_ns;                  /* when it was sent to `at` */
-    enum session_reason reason; /* of the last server that failed; SESSION_OPEN: none did */
-    int64_t waits_since_ns;
-    const struct upstream_server_conf
-        *tried; /* of the last `at`; for the access log, as the next */
-    struct proxy_times times;
-};
-
-static struct proxy *proxy_of(const struct session *s)
-{
-    return CONTAINER_OF(s, struct proxy, session);
-}
-
-static struct upstream *proxy_upstream(const struct proxy *p)
-{
-    return p->session.service->upstream;
-}
 
 static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
 {
@@ -65,12 +25,6 @@ static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
     p->at = NULL;
     if (at)
         upstream_leave(proxy_upstream(p), at, outcome);
-}
-
-static void proxy_release_addresses(struct proxy *p)
-{
-    endpoint_release_addresses(p->addresses);
-    p->addresses = NULL;
 }
 
 /* A server that has sent something works, whatever came after. */
@@ -91,6 +45,7 @@ static void proxy_free(struct session *s)
 
     proxy_release_addresses(p);
     proxy_leave(p, proxy_outcome(p));
+    trial_destroy(p->trial);
     free(p);
 }
 
@@ -104,6 +59,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
+    p->trial = NULL;
     p->reason = SESSION_OPEN;
     p->walk.n_tried = 0;
     p->tried = NULL;
@@ -173,14 +129,6 @@ static void proxy_no_server(struct proxy *p, int error)
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 
-static int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns)
-{
-    const struct upstream_conf *conf = proxy_upstream(p)->conf;
-    int64_t left_ns = p->give_up_at_ns - now_ns;
-
-    return left_ns < conf->connect_timeout_ns ? left_ns : conf->connect_timeout_ns;
-}
-
 static bool proxy_may_retry(const struct proxy *p)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
@@ -189,17 +137,13 @@ static bool proxy_may_retry(const struct proxy *p)
            (conf->retry_timeout_ns == 0 || proxy_time_left_ns(p, clock_now_ns()) > 0);
 }
 
-/* It was sent to a server, whose addresses are known: before that it is ENDPOINT_ABSENT. */
 static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
 {
     p->at = server;
     p->tried = server->conf;
-    p->addresses = endpoint_use_addresses(&server->endpoint);
-    MUST(p->addresses);
-    p->tried_at_ns = clock_now_ns();
     session_count_at(&p->session, SESSION_AT_SERVER, &server->counters);
-    connector_start(&p->connector, p->addresses->list, p->addresses->n,
-                    proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
+    if (!proxy_take_spare(p))
+        proxy_dial(p);
 }
 
 static uint32_t proxy_us_since(int64_t at_ns)
@@ -277,35 +221,16 @@ static void proxy_failed(struct proxy *p, int error)
 static void proxy_connected(struct connector *c, int fd, int error)
 {
     struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
-    struct session *s = &p->session;
 
     if (error < 0) {
         proxy_release_addresses(p);
         proxy_failed(p, error);
         return;
     }
-    if (!s->service->access_log)
-        proxy_release_addresses(p);
     p->times.connect_us = proxy_us_since(p->tried_at_ns);
-    s->connecting = false;
     upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, clock_now_ns() - p->tried_at_ns);
-    channel_init(&p->server, s->owner->net, fd);
-    session_leg_open(s, 1, &p->server);
-    relay_init(&p->to_server, s, &p->client, &p->server);
-    relay_init(&p->to_client, s, &p->server, &p->client);
-    if (s->service->access_log)
-        relay_tell_first(&p->to_client);
-    proxy_greeting_send(s, &p->server);
-    channel_start(&p->server);
-    session_opening_read(s);
-}
-
-static int64_t proxy_deadline_ns(const struct proxy *p)
-{
-    int64_t timeout_ns = proxy_upstream(p)->conf->retry_timeout_ns;
-
-    return timeout_ns > 0 ? clock_add_ns(clock_now_ns(), timeout_ns) : CLOCK_NEVER;
+    proxy_couple(p, fd);
 }
 
 /* Clients of one host have one key. A unix client has no address, and gets any. */

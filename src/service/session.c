@@ -158,6 +158,15 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch)
         session_timer_arm(s); /* from now on both are to be heard */
 }
 
+void session_leg_lost(struct session *s, unsigned leg)
+{
+    MUST(s->legs[leg] && s->open_legs > 0);
+    s->legs[leg] = NULL;
+    s->open_legs--;
+    s->connecting = true;
+    session_timer_arm(s);
+}
+
 void session_leg_half_closed(struct session *s, struct channel *ch)
 {
     session_set_reason(s, ch == s->legs[0] ? SESSION_CLIENT_FIN : SESSION_UPSTREAM_FIN);

@@ -35,6 +35,7 @@ struct access_log_record;
 struct counters;
 struct proxy_protocol;
 struct session;
+struct spare_pool;
 
 #define SESSION_LEGS 2
 
@@ -58,6 +59,7 @@ struct session_ear {
 /* Who runs sessions: told on its loop when one has ended and is about to be freed. */
 struct session_owner {
     struct netloop *net;
+    struct spare_pool *spares; /* NULL: no upstream keeps any */
     void (*ended)(struct session_owner *owner, struct session *s);
 };
 
@@ -181,6 +183,16 @@ const struct session_id *session_id(struct session *s);
  * Errors: none
  */
 void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
+
+/*
+ * session_leg_lost(s, leg):
+ * The channel of that leg is closed, and another will take its place: ${s} is connecting again. Called in place of
+ * session_leg_closed().
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+void session_leg_lost(struct session *s, unsigned leg);
 
 /*
  * session_leg_half_closed(s, ch) / session_leg_broken(s, ch, error) / session_leg_closed(s, ch, error):

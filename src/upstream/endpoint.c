@@ -41,12 +41,19 @@ void endpoint_leave(struct endpoint *e)
     MUST((load & ENDPOINT_COUNT_MASK) > 0);
 }
 
+static void endpoint_tell(struct endpoint_group *g)
+{
+    if (g->changed)
+        g->changed(g);
+}
+
 /* The marks were ${before} and are ${after}. */
 static bool endpoint_changed(struct endpoint *e, uint32_t before, uint32_t after)
 {
     if (before == after)
         return false;
     atomic_fetch_add_explicit(&e->group->changes, 1, memory_order_release); /* see note: marks */
+    endpoint_tell(e->group);
     return true;
 }
 
@@ -139,7 +146,8 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
     next->n = n;
     memcpy(next->list, list, n * sizeof(*list));
     atomic_store(&e->addresses, next); /* sequentially consistent, for grace_begin() */
-    endpoint_unmark(e, ENDPOINT_ABSENT);
+    if (!endpoint_unmark(e, ENDPOINT_ABSENT))
+        endpoint_tell(e->group);
     if (grace)
         grace_begin(grace);
     else

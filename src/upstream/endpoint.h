@@ -51,6 +51,8 @@ struct endpoint_group {
     char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];
     /* How often a mark of one of them has come or gone; see note: marks. Read at each pick, written seldom. */
     _Atomic uint32_t changes;
+    /* A mark of one of them, or where it is, has changed. On the thread of who changed it. NULL: nobody asks. */
+    void (*changed)(struct endpoint_group *g);
 };
 
 struct endpoint {

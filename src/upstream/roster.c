@@ -287,6 +287,7 @@ int roster_update(struct roster *r, unsigned line, const struct roster_place *pl
     if (rc < 0)
         return rc;
     upstream_serve(r->upstream);
+    spare_group_look(&r->upstream->spares);
     return 1;
 }
 

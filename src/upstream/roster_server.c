@@ -56,6 +56,7 @@ static void roster_give_load_back(struct upstream_server *server)
 
 void roster_free_server(struct upstream_server *server)
 {
+    spare_destroy(server->spare);
     endpoint_close(&server->endpoint);
     roster_give_load_back(server);
     free(server);
@@ -120,6 +121,8 @@ int roster_add_server(struct upstream_server **out, struct roster *r, unsigned l
     e->hash = hash_stable(server->name, strlen(server->name));
     e->group = &r->upstream->group;
     rc = roster_take_load(r, server);
+    if (rc == 0)
+        rc = spare_create(&server->spare, r->upstream, server);
     if (rc == 0 && place)
         rc = endpoint_set_addresses(e, NULL, place->list, place->n);
     if (rc < 0) {

@@ -7,9 +7,15 @@
 
 #include "base/clock.h"
 #include "engine/loop.h"
+#include "engine/loop_group.h"
 
 /* Room for the name of a group or a server; what does not fit is cut. */
 #define UPSTREAM_NAME_BYTES 128
+
+static void upstream_changed(struct endpoint_group *g)
+{
+    spare_group_look(&CONTAINER_OF(g, struct upstream, group)->spares);
+}
 
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
                     struct loop_group *workers)
@@ -25,7 +31,10 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     for (unsigned i = 0; i < conf->n_servers; i++)
         up->bounded |= conf->servers[i].max_connections > 0;
     wait_queue_init(&up->waiting, conf->queue_length, conf->queue_timeout_ns);
-    rc = roster_open(&up->roster, up);
+    up->group.changed = upstream_changed;
+    rc = spare_group_init(&up->spares, &conf->spare, workers ? loop_group_size(workers) : 1);
+    if (rc == 0)
+        rc = roster_open(&up->roster, up);
     if (rc < 0) {
         upstream_destroy(up);
         return rc;
@@ -40,6 +49,7 @@ void upstream_destroy(struct upstream *up)
         return;
     wait_queue_close(&up->waiting);
     roster_close(&up->roster);
+    spare_group_close(&up->spares);
     free(up);
 }
 
@@ -220,6 +230,7 @@ static void upstream_log_server(const struct upstream *up, const struct upstream
                load & ENDPOINT_COUNT_MASK);
     counters_log(&server->counters, "server", name);
     counters_log_connects(&server->connects, "server", name);
+    spare_log_stats(server->spare, name);
 }
 
 void upstream_log_stats(struct upstream *up)

@@ -23,6 +23,7 @@
 #include "traffic/counters.h"
 #include "upstream/health.h"
 #include "upstream/roster.h"
+#include "upstream/spare.h"
 #include "upstream/upstream_server.h"
 #include "upstream/wait_queue.h"
 
@@ -57,6 +58,7 @@ struct upstream_conf {
     unsigned queue_length; /* 0: nobody waits */
     int64_t queue_timeout_ns;
     struct upstream_checks_conf checks;
+    struct spare_conf spare;
     int64_t resolve_interval_ns; /* 0: what is known stays */
     bool resolve_required;       /* without its names the server does not start */
 };
@@ -69,6 +71,7 @@ struct upstream {
     struct wait_queue waiting;
     bool bounded; /* some server has max_connections */
     struct endpoint_group group;
+    struct spare_group spares;
     struct log_limit log_limit;
     struct counters counters;
 };

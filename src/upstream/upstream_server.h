@@ -17,6 +17,7 @@
 
 struct checker_target;
 struct roster_slab;
+struct spare;
 
 /* What a line stands for. */
 enum upstream_names {
@@ -46,7 +47,8 @@ struct upstream_server {
     struct ejection ejection;
     struct log_limit log_limit;
     struct counters counters;
-    struct counters_connects connects;
+    struct counters_connects connects; /* of sessions; those that got a spare made none */
+    struct spare *spare;               /* NULL: none are kept */
 
     /* Of upstream/roster; on the control loop. */
     struct list link;

@@ -32,8 +32,8 @@ from pathlib import Path
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
 ORDER = ("start", "echo", "listen", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
-         "balance", "ejection", "waiting", "names", "sockets", "programs", "timeouts", "reasons", "limits",
-         "bandwidth", "overload", "access", "proxyproto", "pipeline", "faults",
+         "balance", "ejection", "waiting", "spare", "names", "sockets", "programs", "timeouts", "reasons",
+         "limits", "bandwidth", "overload", "access", "proxyproto", "pipeline", "faults",
          "stop", "threads", "hang", "backend", "logs", "accesslog")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2

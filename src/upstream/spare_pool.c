@@ -1,0 +1,139 @@
+/* upstream/spare_pool: all that one loop keeps, server by server. See spare.h. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "upstream/spare.h"
+#include "upstream/spare_internal.h"
+
+/* Servers that have gone are still among the parts, and no other pool keeps them from going for good. */
+static void spare_look_at_parts(struct spare_pool *pool)
+{
+    list_for_each_safe (node, &pool->parts) {
+        struct spare_part *part = LIST_ENTRY(node, struct spare_part, link);
+
+        if (endpoint_load(&part->spare->server->endpoint) & ENDPOINT_ABSENT)
+            spare_part_end(part);
+        else
+            spare_part_look(part);
+    }
+}
+
+/* The part of ${pool} at ${sp}, which begins with this. */
+static struct spare_part *spare_part_of(struct spare_pool *pool, struct spare *sp)
+{
+    struct spare_part *part = &sp->parts[pool->number];
+
+    if (!part->pool)
+        spare_part_begin(part, pool);
+    return part;
+}
+
+static void spare_begin_parts(struct spare_pool *pool, const struct upstream *up)
+{
+    const struct roster_set *set = roster_now(&up->roster);
+
+    for (unsigned i = 0; i < set->n; i++) {
+        struct upstream_server *server = set->servers[i];
+
+        if (server->spare && !server->spare->parts[pool->number].pool &&
+            (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
+            spare_part_look(spare_part_of(pool, server->spare));
+    }
+}
+
+static void spare_run_look(struct task *t)
+{
+    struct spare_pool *pool = CONTAINER_OF(t, struct spare_pool, look);
+
+    atomic_exchange(&pool->looking, false); /* see note: looking */
+    spare_look_at_parts(pool);
+    for (unsigned i = 0; i < pool->n_upstreams && !pool->stopped; i++)
+        spare_begin_parts(pool, pool->upstreams[i]);
+}
+
+static void spare_drop_look(struct task *t)
+{
+    (void)t; /* the loop has ended, and its spares with it: nobody need look any more */
+}
+
+static const struct task_type spare_look_type = {
+    .name = "look at spare connections", .run = spare_run_look, .drop = spare_drop_look};
+
+int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned number)
+{
+    struct spare_pool *pool = calloc(1, sizeof(*pool));
+
+    if (!pool)
+        return -ENOMEM;
+    pool->net = net;
+    pool->number = number;
+    pool->drawn = (uint64_t)clock_now_ns();
+    list_init(&pool->parts);
+    pool->look.type = &spare_look_type;
+    *out = pool;
+    return 0;
+}
+
+int spare_pool_add(struct spare_pool *pool, struct upstream *up)
+{
+    struct upstream **upstreams;
+
+    if (up->spares.n_loops == 0)
+        return 0;
+    MUST(pool->number < up->spares.n_loops && !up->spares.pools[pool->number]);
+    upstreams = realloc(pool->upstreams, (pool->n_upstreams + 1) * sizeof(*upstreams));
+    if (!upstreams)
+        return -ENOMEM;
+    pool->upstreams = upstreams;
+    pool->upstreams[pool->n_upstreams++] = up;
+    up->spares.pools[pool->number] = pool;
+    return 0;
+}
+
+void spare_pool_look(struct spare_pool *pool)
+{
+    if (atomic_exchange(&pool->looking, true)) /* see note: looking */
+        return;
+    if (loop_submit(pool->net->loop, LOOP_CONTROL, &pool->look) < 0)
+        atomic_store(&pool->looking, false);
+}
+
+void spare_pool_stop(struct spare_pool *pool)
+{
+    MUST(loop_is_current(pool->net->loop));
+    pool->stopped = true;
+    while (!list_empty(&pool->parts))
+        spare_part_end(LIST_FIRST(&pool->parts, struct spare_part, link));
+}
+
+void spare_pool_destroy(struct spare_pool *pool)
+{
+    if (!pool)
+        return;
+    MUST(list_empty(&pool->parts));
+    free(pool->upstreams);
+    free(pool);
+}
+
+int spare_take(struct spare_pool *pool, struct upstream_server *server,
+               struct endpoint_addresses **at, unsigned *which)
+{
+    struct spare *sp = server->spare;
+    struct spare_part *part;
+    int fd;
+
+    if (!pool || !sp)
+        return -1;
+    MUST(loop_is_current(pool->net->loop));
+    if (pool->stopped || endpoint_load(&server->endpoint) & ENDPOINT_ABSENT)
+        return -1;
+    part = spare_part_of(pool, sp);
+    if (!spare_part_wanted(part))
+        return -1;
+    fd = spare_part_take(part, at, which);
+    if (fd < 0 && spare_crowded(sp, spare_now(sp)))
+        spare_group_look(
+            &sp->up->spares); /* the session takes a place that some loop's spare has */
+    return fd;
+}

@@ -1,0 +1,598 @@
+"""spare: connections to servers that are open before a client needs them."""
+
+import contextlib
+import re
+import select
+import selectors
+import signal
+import socket
+import time
+
+from support import net, program
+from support.case import check, check_equal, test
+from support.health import port_to_check
+from support.server import Counted, Moody
+from test_upstream import config, who
+
+AT_ONCE_S = 20  # for what takes no time on a machine that has some
+
+
+def spared(front, servers, spare=4, options="", threads=1):
+    if not isinstance(servers, dict):
+        servers = {"a": servers}
+    return (f"[worker]\nthreads = {threads}\n"
+            + config(front, servers, f"spare = {spare}\n{options}"))
+
+
+def counts(t, daemon, server="back/a"):
+    """What SIGUSR2 writes about the spare connections to a server."""
+    pattern = rf"notice main: stats server {server} (spares=.+)$"
+    before = len(daemon.log_lines(pattern))
+    daemon.send_signal(signal.SIGUSR2)
+    t.eventually(lambda: len(daemon.log_lines(pattern)) > before, f"statistics of {server}")
+    words = dict(word.split("=") for word in
+                 re.search(pattern, daemon.log_lines(pattern)[-1])[1].split())
+    del words["speaks_first"]
+    return {key.removeprefix("spares_"): int(value) for key, value in words.items()}
+
+
+def wait_counts(t, daemon, **wanted):
+    """Until the counts are so, others aside."""
+    def reached():
+        now = counts(t, daemon)
+        return all(now[key] == value for key, value in wanted.items())
+    t.eventually(reached, f"the counts {wanted}")
+
+
+def accept_all(listener, count):
+    return [net.accept(listener) for _ in range(count)]
+
+
+def who_hears(sockets):
+    """The first of them on which something comes."""
+    found, _, _ = select.select(sockets, [], [], net.LIMIT_S)
+    check(found, "nothing came on any of them")
+    return found[0]
+
+
+def nobody_comes(listener, seconds):
+    listener.settimeout(seconds)
+    try:
+        listener.accept()[0].close()
+        return False
+    except TimeoutError:
+        return True
+    finally:
+        listener.settimeout(net.LIMIT_S)
+
+
+def close_all(sockets):
+    for s in sockets:
+        s.close()
+
+
+class Tired:
+    """An echo server that ends a connection on which nothing has come for some time, with last words
+    if it has any; one loop in a process of its own."""
+
+    def __init__(self, address, after_s, words=b""):
+        self.address, self.after_s, self.words = address, after_s, words
+        self.open = contextlib.ExitStack()
+
+    def __enter__(self):
+        listener = self.open.enter_context(net.listen(self.address, 4096))
+        self.open.enter_context(program.forked(self._serve_forever, listener))
+        return self
+
+    def __exit__(self, *_):
+        self.open.close()
+
+    def _serve_forever(self, listener):
+        listener.settimeout(0)
+        ends = {}
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select(0.01):
+                    if key.fileobj is listener:
+                        with contextlib.suppress(BlockingIOError):
+                            s, _ = listener.accept()
+                            selector.register(s, selectors.EVENT_READ)
+                            ends[s] = time.monotonic() + self.after_s
+                    else:
+                        ends.pop(key.fileobj, None)
+                        self._echo(selector, key.fileobj)
+                for s in [s for s, end in ends.items() if end < time.monotonic()]:
+                    del ends[s]
+                    with contextlib.suppress(OSError):
+                        s.sendall(self.words)
+                    selector.unregister(s)
+                    s.close()
+
+    @staticmethod
+    def _echo(selector, s):
+        try:
+            data = s.recv(net.CHUNK)
+            s.sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            selector.unregister(s)
+            s.close()
+
+
+@test(each=[{"spare": 4, "threads": 1, "count": 4}, {"spare": 8, "threads": 4, "count": 8},
+            {"spare": 2, "threads": 4, "count": 4}, {"spare": 40, "threads": 3, "count": 42}])
+def kept(t, spare, threads, count):
+    """spare = {spare} and {threads} threads keep {count} connections to each of two servers before there
+    is any client, and go on to do so when clients have taken some"""
+    front = t.address()
+    with Counted(t.address()) as a, Counted(t.address()) as b:
+        servers = {"a": a.address, "b": b.address}
+        with t.daemon(spared(front, servers, spare, threads=threads)) as daemon:
+            for server in (a, b):
+                t.eventually(lambda: server.now == count, f"{count} connections")
+            with contextlib.ExitStack() as stack:
+                clients = [stack.enter_context(net.connect(front)) for _ in range(2 * threads)]
+                for client in clients:
+                    net.exchange(client, b"hello")
+                for server in (a, b):
+                    t.eventually(lambda: server.now == count + threads, "those that were taken again")
+            for server in (a, b):
+                t.eventually(lambda: server.now == count, "the clients are gone")
+            for server in ("a", "b"):
+                now = counts(t, daemon, f"back/{server}")
+                check_equal((now["spares"], now["used"], now["missed"], now["opened"]),
+                            (count, threads, 0, count + threads), "the counts")
+
+
+@test()
+def none_by_default(t):
+    """without spare no connection is made before there is a client, and the counters do not speak of
+    them"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(config(front, {"a": back})) as daemon:
+        check(nobody_comes(listener, 0.3), "a connection was made")
+        daemon.send_signal(signal.SIGUSR2)
+        t.eventually(lambda: daemon.log_lines("stats server back/a"), "statistics")
+        check_equal(daemon.log_lines("spares="), [], "lines about spare connections")
+
+
+@test()
+def taken(t):
+    """a client is on a connection that was there before it, and another one takes its place; what it
+    took to connect is not counted, for nobody waited"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(spared(front, back, 3)) as daemon:
+        spares = accept_all(listener, 3)
+        wait_counts(t, daemon, spares=3)
+        with net.connect(front) as client:
+            client.sendall(b"question")
+            heard = who_hears(spares)
+            check_equal(net.read_exactly(heard, 8), b"question", "what it hears")
+            heard.sendall(b"answer")
+            check_equal(net.read_exactly(client, 6), b"answer", "what the client hears")
+            spares.append(net.accept(listener))
+        check_equal(net.ending(heard), "fin", "its end")
+        wait_counts(t, daemon, spares=3, opened=4, used=1)
+        check(daemon.log_lines("stats server back/a connects=0 "), "a connect was counted")
+        close_all(spares)
+
+
+@test()
+def silent_client(t):
+    """a client that says nothing is on a spare connection too; what the server says first then comes
+    through, and so do the ends of both"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(spared(front, back, 1)):
+        spare = net.accept(listener)
+        with net.connect(front) as client:
+            next_one = net.accept(listener)
+            spare.sendall(b"hello?")
+            check_equal(net.read_exactly(client, 6), b"hello?", "what the client hears")
+            spare.close()
+            check_equal(net.ending(client), "fin", "the client's end")
+        with net.connect(front) as client:
+            client.shutdown(socket.SHUT_WR)
+            check_equal(net.read_to_end(next_one), b"", "what the server hears")
+            next_one.sendall(b"bye")
+            next_one.close()
+            check_equal(net.read_to_end(client), b"bye", "what the client hears")
+
+
+@test(each={"how": ["ends", "resets", "has last words and ends"], "waits": ["at once", "later"]})
+def dead_before_the_first_byte(t, how, waits):
+    """a server that {how} on a connection given to a client that speaks {waits}: it is connected anew,
+    without noticing"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(spared(front, back, 1)) as daemon:
+        spare = net.accept(listener)
+        with net.connect(front) as client:
+            net.accept(listener).close()  # the next spare: the first is the client's now
+            hold(t, daemon)  # so that it hears all of that in one turn
+            end(t, spare, how)
+            if waits == "later":
+                daemon.send_signal(signal.SIGCONT)
+                t.eventually(lambda: counts(t, daemon)["replaced"] == 1, "the replacement")
+            client.sendall(b"question")
+            if waits == "at once":
+                client.shutdown(socket.SHUT_WR)
+                daemon.send_signal(signal.SIGCONT)
+            heard = hear_question(listener)
+            heard.sendall(b"answer")
+            check_equal(net.read_exactly(client, 6), b"answer", "what the client hears")
+            if waits == "at once":
+                check_equal(net.read_to_end(heard), b"", "what the server hears then")
+            heard.close()
+            check_equal(net.ending(client), "fin", "the client's end")
+        wait_counts(t, daemon, replaced=1, used=1)
+
+
+def hold(t, daemon):
+    """Stop the daemon where it is, until SIGCONT."""
+    daemon.send_signal(signal.SIGSTOP)
+    t.eventually(lambda: daemon.status("State").startswith("T"), "it stands still")
+
+
+def end(t, server, how):
+    """The server ends like that, and the other side's kernel knows."""
+    host, port = server.getpeername()
+    if how.startswith("has"):
+        server.sendall(b"408")
+    if how == "resets":
+        net.reset(server)
+    else:
+        server.close()
+    t.eventually(lambda: tcp_state(host, port) in (None, "CLOSE_WAIT"), "the end has come in")
+
+
+def tcp_state(host, port):
+    """The state of the connection whose own address that is; None if there is none."""
+    address = f"{int.from_bytes(socket.inet_aton(host), 'little'):08X}:{port:04X}"
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        for line in f:
+            fields = line.split()
+            if fields[1] == address:
+                return {"01": "ESTABLISHED", "08": "CLOSE_WAIT"}.get(fields[3], fields[3])
+    return None
+
+
+def hear_question(listener):
+    """The connection on which the client's question comes, among spare ones."""
+    listener.settimeout(0.05)
+    came, end = [], time.monotonic() + AT_ONCE_S
+    while time.monotonic() < end:
+        with contextlib.suppress(TimeoutError):
+            came.append(net.accept(listener, 0))
+        for s in came:
+            with contextlib.suppress(BlockingIOError):
+                if s.recv(8, socket.MSG_PEEK) == b"question":
+                    s.settimeout(net.LIMIT_S)
+                    net.read_exactly(s, 8)
+                    return s
+    raise TimeoutError("nobody asked")
+
+
+@test()
+def after_the_first_byte(t):
+    """a server that resets a connection after the client's first bytes were sent resets the client: no
+    byte is ever sent twice"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(spared(front, back, 1)):
+        spare = net.accept(listener)
+        with net.connect(front) as client:
+            client.sendall(b"question")
+            check_equal(net.read_exactly(spare, 8), b"question", "what the server hears")
+            net.reset(spare)
+            check_equal(net.ending(client), "reset", "the client's end")
+        with net.accept(listener) as next_one:
+            next_one.settimeout(0.2)
+            with contextlib.suppress(TimeoutError):
+                check_equal(next_one.recv(8), b"", "what another connection hears")
+
+
+@test()
+def too_old(t):
+    """with spare_max_age = 1s a connection is closed when it is 0.75 s to 1 s old, and another takes its
+    place"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(
+            spared(front, back, 2, "spare_max_age = 1s")) as daemon:
+        spares = accept_all(listener, 2)
+        for _ in range(2):
+            accepted_at = time.monotonic()
+            for s in spares:
+                check_equal(net.ending(s), "fin", "its end")
+                # They may have waited in the queue of the listener until they were accepted.
+                check(time.monotonic() - accepted_at >= 0.6, "it was closed too early")
+            close_all(spares)
+            spares = accept_all(listener, 2)
+        close_all(spares)
+        check(counts(t, daemon)["expired"] >= 4, "expired")
+
+
+@test(timeout=60)
+def tired_server(t):
+    """a server that ends connections that are idle for 1 s: there are others at once, and every client of
+    2 s is answered"""
+    front = t.address()
+    with Tired(t.address(), 1) as server, t.daemon(spared(front, server.address)) as daemon:
+        t.eventually(lambda: counts(t, daemon)["closed"] >= 4, "connections that the server closed")
+        end, n = time.monotonic() + 2, 0
+        while time.monotonic() < end:
+            with net.connect(front) as client:
+                net.exchange(client, b"hello")
+            n += 1
+            time.sleep(0.03)
+        now = counts(t, daemon)
+        check_equal(now["used"] + now["missed"], n, "clients")
+        check(now["used"] > n // 2, f"the counts {now}")
+
+
+@test()
+def last_words(t):
+    """a server that says why it ends a connection on which nothing came does not speak first"""
+    front = t.address()
+    with Tired(t.address(), 0.2, b"408 too slow\r\n") as server:
+        with t.daemon(spared(front, server.address, 2)) as daemon:
+            t.eventually(lambda: counts(t, daemon)["closed"] >= 4, "connections that the server closed")
+            check_equal(daemon.log_lines("speaks before"), [], "log lines")
+            with net.connect(front) as client:
+                net.exchange(client, b"hello")
+
+
+@test()
+def speaks_first(t):
+    """a server that greets is found out: that is in the log, once, no more connections are kept, and
+    clients hear its greeting"""
+    front = t.address()
+    with Counted(t.address(), greets=True) as server:
+        with t.daemon(spared(front, server.address, 8, threads=2)) as daemon:
+            t.eventually(lambda: daemon.log_lines("warning.*server a .*speaks before its client does"),
+                         "a log line")
+            t.eventually(lambda: server.now == 0, "all are closed")
+            total = server.total
+            check(total <= 16, f"{total} connections were made for nobody")
+            for _ in range(5):
+                with net.connect(front) as client:
+                    check_equal(net.read_exactly(client, 10), b"127.0.0.1\n", "the greeting")
+            check_equal(server.total, total + 5, "connections for clients")
+            check_equal(len(daemon.log_lines("speaks before")), 1, "log lines")
+            check_equal(counts(t, daemon)["spares"], 0, "what is kept")
+            check(daemon.log_lines("stats server back/a .*speaks_first=yes"), "not in the statistics")
+
+
+@test(timeout=60)
+def gone_and_back(t):
+    """a server that is gone is tried again, less and less often, which is in the log once; when it is back,
+    so are its connections"""
+    front = t.address()
+    with Moody("a", t.address()) as a:
+        a.becomes("refuses")
+        with t.daemon(spared(front, a.address, 8, threads=2)) as daemon:
+            t.eventually(lambda: daemon.log_lines("warning.*server a .*cannot open a spare"), "a log line")
+            time.sleep(2)
+            # Up to 8 at first, then up to 4 by each of two threads after 0.1, 0.2, 0.4 ... s.
+            check(counts(t, daemon)["failed"] <= 8 * 6, f"{counts(t, daemon)['failed']} tries in 2 s")
+            check_equal(len(daemon.log_lines("cannot open a spare")), 1, "log lines")
+            with Counted(a.address) as server:
+                t.eventually(lambda: server.now == 8, "its connections", within=12)
+            t.eventually(lambda: len(daemon.log_lines("can be opened again")) == 1, "a log line")
+
+
+@test()
+def down(t):
+    """a server that its checks find down has none, and has them again when it is up"""
+    front, back, checked = t.address(), t.address(), t.port()
+    options = "check = tcp\ncheck_interval = 100ms\nrise = 1\nfall = 2\ncheck_jitter = 0"
+    with Counted(back) as server:
+        line = {"a": f"{back} check_port={checked}", "b": f"{t.address()} backup"}
+        with contextlib.ExitStack() as port:
+            port.enter_context(port_to_check(f"127.0.0.1:{checked}"))
+            with t.daemon(spared(front, line, 4, options, threads=2)) as daemon:
+                t.eventually(lambda: server.now == 4, "its connections")
+                with net.connect(front) as client:
+                    net.exchange(client, b"hello")
+                    port.close()
+                    t.eventually(lambda: server.now == 1, "all but the client's are closed", within=10)
+                    net.exchange(client, b"hello")
+                with port_to_check(f"127.0.0.1:{checked}"):
+                    t.eventually(lambda: server.now == 4, "they are back", within=10)
+                daemon.stop()
+
+
+@test()
+def no_backup(t):
+    """a backup has none while others are there; a group of backups only has them"""
+    for backups, count in (("a", 0), ("ab", 3)):
+        front = t.address()
+        with Counted(t.address()) as a, Counted(t.address()) as b:
+            servers = {"a": f"{a.address} backup",
+                       "b": b.address + (" backup" if "b" in backups else "")}
+            with t.daemon(spared(front, servers, 3)):
+                t.eventually(lambda: b.now == 3, "its connections")
+                t.eventually(lambda: a.now == count, "those of a")
+
+
+@test()
+def drain(t):
+    """SIGTERM closes them, while clients go on"""
+    front = t.address()
+    with Counted(t.address()) as server:
+        with t.daemon(spared(front, server.address, 6, threads=2)) as daemon:
+            t.eventually(lambda: server.now == 6, "its connections")
+            with net.connect(front) as client:
+                net.exchange(client, b"hello")
+                t.eventually(lambda: server.now == 7, "its connections, and the client's")
+                daemon.send_signal(signal.SIGTERM)
+                t.eventually(lambda: server.now == 1, "all but the client's are closed")
+                net.exchange(client, b"hello")
+            daemon.wait()
+            t.eventually(lambda: server.now == 0, "the client's is closed")
+
+
+@test(timeout=60)
+def max_connections(t):
+    """with max_connections = 8 there are no more than that while clients come one by one, spare ones make
+    way, and come back"""
+    front = t.address()
+    with Counted(t.address()) as server:
+        line = {"a": f"{server.address} max_connections=8"}
+        with t.daemon(spared(front, line, 6, threads=2)), contextlib.ExitStack() as stack:
+            t.eventually(lambda: server.now == 6, "its connections")
+            for n in range(1, 9):
+                net.exchange(stack.enter_context(net.connect(front)), b"hello")
+                t.eventually(lambda: server.now == min(8, 6 + n), f"connections with {n} clients")
+            stack.close()
+            t.eventually(lambda: server.now == 6, "those that are kept", within=10)
+            check(server.most <= 9, f"the server had {server.most} connections")
+
+
+@test(timeout=60)
+def descriptors_run_out(t):
+    """with ulimit -n 96 as many clients are served as without spare connections, which are given up for
+    them, and are back when they have gone"""
+    served = {}
+    for spare in (0, 20):
+        front = t.address()
+        with Counted(t.address()) as server:
+            with t.daemon(spared(front, server.address, spare), nofile=96) as daemon:
+                t.eventually(lambda: server.now == spare, "its connections")
+                clients = []
+                with contextlib.ExitStack() as stack:
+                    while True:
+                        client = stack.enter_context(net.connect(front, limit_s=1.5 * t.scale))
+                        try:
+                            net.exchange(client, b"hello")
+                        except TimeoutError:
+                            break
+                        clients.append(client)
+                served[spare] = len(clients)
+                if spare:
+                    check(counts(t, daemon)["dropped"] > 0, "none was given up")
+                    t.eventually(lambda: server.now == spare, "they are back", within=10)
+                daemon.stop()
+    check_equal(served[20], served[0], "clients that were served")
+    check(served[0] > 20, f"{served[0]} clients were served")
+
+
+@test(timeout=90)
+def storm(t):
+    """spare = 8 while 3000 clients come, from eight sides at once: each is answered, and none is left
+    behind"""
+    front = t.address()
+    with Counted(t.address()) as server:
+        with t.daemon(spared(front, server.address, 8, threads=2)) as daemon:
+            t.eventually(lambda: server.now == 8, "its connections")
+            fds = daemon.fd_count()
+            for task in [net.Task(many_clients, front, 375) for _ in range(8)]:
+                task.result()
+            t.eventually(lambda: server.now == 8, "what is kept")
+            t.eventually(lambda: daemon.fd_count() <= fds, "no descriptor is left behind")
+            now = counts(t, daemon)
+            check_equal(now["used"] + now["missed"], 3000, "clients")
+            check_equal(now["opened"], now["used"] + now["expired"] + now["closed"] + now["dropped"] + 8,
+                        f"the sum of {now}")
+
+
+def many_clients(front, count):
+    for i in range(count):
+        message = b"%d" % i
+        with net.connect(front) as client:
+            check_equal(net.exchange(client, message), message, "the echo")
+
+
+@test(timeout=90)
+def restarts(t):
+    """a server that is killed and started again while clients come: each is answered or sees its
+    connection break, and afterwards all is as before"""
+    front, back = t.address(), t.address()
+    with t.daemon(spared(front, back, 8, "retries = 3", threads=2)) as daemon:
+        for _ in range(3):
+            with Counted(back) as server:
+                t.eventually(lambda: server.now >= 8, "its connections", within=12)
+                tasks = [net.Task(clients_until_broken, front) for _ in range(4)]
+                time.sleep(0.3)
+            for task in tasks:
+                check(task.result() > 0, "nobody was answered")
+        with Counted(back) as server:
+            t.eventually(lambda: server.now == 8, "its connections", within=12)
+            many_clients(front, 20)
+            now = counts(t, daemon)
+            check(now["replaced"] <= now["used"], f"the counts {now}")
+
+
+def clients_until_broken(front):
+    """Clients until the first that is not answered; how many were."""
+    for n in range(100000):
+        try:
+            with net.connect(front) as client:
+                client.sendall(b"hello")
+                answer = client.recv(5)
+                if answer != b"hello":
+                    check_equal(answer, b"", "an answer")
+                    return n
+        except OSError:
+            return n
+    return 0
+
+
+@test(needs=["redis-server", "redis-cli"])
+def with_redis(t):
+    """redis: commands on spare connections, and redis counts as many clients as are kept"""
+    front = t.address()
+    with program.redis(t) as back, t.daemon(spared(front, back, 4)) as daemon:
+        host, _, port = front.rpartition(":")
+        wait_counts(t, daemon, spares=4)
+        for i in range(20):
+            said = program.run(["redis-cli", "-h", host, "-p", port, "set", f"k{i}", "v"])
+            check_equal(said.strip(), b"OK", "redis")
+            wait_counts(t, daemon, spares=4)
+        said = program.run(["redis-cli", "-h", host, "-p", port, "client", "list"])
+        check_equal(counts(t, daemon)["used"], 21, "spare connections that were used")
+        check(4 <= len(said.splitlines()) <= 5, f"redis has {said!r}")
+
+
+@test(needs=["nginx", "curl"])
+def with_nginx(t):
+    """nginx: files of some length through spare connections"""
+    front = t.address()
+    content = bytes(range(256)) * 4096
+    with program.nginx(t, {"file": content}) as back, t.daemon(spared(front, back, 4)) as daemon:
+        for _ in range(10):
+            wait_counts(t, daemon, spares=4)
+            got = program.run(["curl", "-s", f"http://{front}/file"])
+            check(got == content, f"{len(got)} bytes came")
+        check_equal(counts(t, daemon)["used"], 10, "spare connections that were used")
+
+
+@test()
+def through_the_log_handler(t):
+    """with pipeline = log a client whose spare connection was dead is connected anew, too"""
+    front, back = t.address(), t.address()
+    ini = spared(front, back, 1).replace("service = proxy", "service = proxy\npipeline = log")
+    with net.listen(back) as listener, t.daemon(ini) as daemon:
+        spare = net.accept(listener)
+        with net.connect(front) as client:
+            net.accept(listener).close()
+            hold(t, daemon)
+            end(t, spare, "ends")
+            client.sendall(b"question")
+            daemon.send_signal(signal.SIGCONT)
+            with hear_question(listener) as heard:
+                heard.sendall(b"answer")
+                check_equal(net.read_exactly(client, 6), b"answer", "what the client hears")
+
+
+@test()
+def over_unix_sockets(t):
+    """a server on a unix socket has spare connections too"""
+    front = t.address()
+    with net.listen(t.path("back.sock")) as listener:
+        with t.daemon(spared(front, t.path("back.sock"), 2)):
+            spares = accept_all(listener, 2)
+            with net.connect(front) as client:
+                client.sendall(b"question")
+                check_equal(net.read_exactly(who_hears(spares), 8), b"question", "what it hears")
+            spares.append(net.accept(listener))
+            close_all(spares)
