@@ -243,7 +243,7 @@ def end(t, server, how):
         net.reset(server)
     else:
         server.close()
-    t.eventually(lambda: tcp_state(host, port) in (None, "CLOSE_WAIT"), "the end has come in")
+    t.eventually(lambda: tcp_state(host, port) != "ESTABLISHED", "the end has come in")
 
 
 def tcp_state(host, port):
