@@ -226,16 +226,6 @@ static int server_create_checks(struct server *sv)
     return checks_create(&sv->checks, &conf);
 }
 
-static int server_create_spares(struct server *sv)
-{
-    struct spares_conf conf = {.server = sv->conf,
-                               .upstreams = sv->upstreams,
-                               .workers = sv->worker,
-                               .n_workers = loop_group_size(sv->threads.workers)};
-
-    return spares_create(&sv->spares, &conf);
-}
-
 static struct upstream *server_find_upstream(const struct server *sv, const char *name)
 {
     for (unsigned i = 0; name && i < sv->conf->n_upstreams; i++)
@@ -327,7 +317,7 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (rc == 0)
         rc = server_create_checks(sv);
     if (rc == 0)
-        rc = server_create_spares(sv);
+        rc = spares_create(&sv->spares, conf, sv->upstreams, sv->threads.workers, sv->worker);
     if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {

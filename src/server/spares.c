@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/loop_group.h"
 #include "server/server.h"
 #include "server/worker.h"
 #include "upstream/spare.h"
@@ -16,12 +17,12 @@ struct spares {
     struct spare_pool *pools[]; /* one for each worker */
 };
 
-static bool spares_wanted(const struct spares_conf *conf, const struct upstream *up)
+static bool spares_wanted(const struct server_conf *conf, const struct upstream *up)
 {
     if (up->conf->spare.keep == 0)
         return false;
-    for (unsigned i = 0; i < conf->server->n_listeners; i++) {
-        const char *name = conf->server->listeners[i].upstream;
+    for (unsigned i = 0; i < conf->n_listeners; i++) {
+        const char *name = conf->listeners[i].upstream;
 
         if (name && strcmp(name, up->conf->name) == 0)
             return true;
@@ -29,38 +30,44 @@ static bool spares_wanted(const struct spares_conf *conf, const struct upstream 
     return false;
 }
 
-static bool spares_any(const struct spares_conf *conf)
+static bool spares_any(const struct server_conf *conf, struct upstream *const *upstreams)
 {
     bool any = false;
 
-    for (unsigned i = 0; i < conf->server->n_upstreams; i++)
-        any |= spares_wanted(conf, conf->upstreams[i]);
+    for (unsigned i = 0; i < conf->n_upstreams; i++)
+        any |= spares_wanted(conf, upstreams[i]);
     return any;
 }
 
-static int spares_create_pool(struct spares *s, const struct spares_conf *conf, unsigned number)
+static int spares_add_all(struct spare_pool *pool, const struct server_conf *conf,
+                          struct upstream *const *upstreams)
 {
-    int rc = spare_pool_create(&s->pools[number], worker_net(conf->workers[number]), number);
+    int rc = 0;
 
-    for (unsigned i = 0; i < conf->server->n_upstreams && rc == 0; i++)
-        if (spares_wanted(conf, conf->upstreams[i]))
-            rc = spare_pool_add(s->pools[number], conf->upstreams[i]);
-    if (rc == 0)
-        worker_use_spares(conf->workers[number], s->pools[number]);
+    for (unsigned i = 0; i < conf->n_upstreams && rc == 0; i++)
+        if (spares_wanted(conf, upstreams[i]))
+            rc = spare_pool_add(pool, upstreams[i]);
     return rc;
 }
 
-int spares_create(struct spares **out, const struct spares_conf *conf)
+int spares_create(struct spares **out, const struct server_conf *conf,
+                  struct upstream *const *upstreams, const struct loop_group *loops,
+                  struct worker *const *workers)
 {
-    unsigned n = spares_any(conf) ? conf->n_workers : 0;
+    unsigned n = spares_any(conf, upstreams) ? loop_group_size(loops) : 0;
     struct spares *s = calloc(1, sizeof(*s) + n * sizeof(s->pools[0]));
     int rc = 0;
 
     if (!s)
         return -ENOMEM;
     s->n = n;
-    for (unsigned i = 0; i < n && rc == 0; i++)
-        rc = spares_create_pool(s, conf, i);
+    for (unsigned i = 0; i < n && rc == 0; i++) {
+        rc = spare_pool_create(&s->pools[i], worker_net(workers[i]), i);
+        if (rc == 0)
+            rc = spares_add_all(s->pools[i], conf, upstreams);
+        if (rc == 0)
+            worker_use_spares(workers[i], s->pools[i]);
+    }
     if (rc < 0) {
         spares_destroy(s);
         return rc;

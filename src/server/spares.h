@@ -6,28 +6,24 @@
 
 #include "base/must.h"
 
+struct loop_group;
 struct server_conf;
 struct spares;
 struct upstream;
 struct worker;
 
-struct spares_conf {
-    const struct server_conf
-        *server;                 /* an upstream that none of its listeners leads to is not used */
-    struct upstream **upstreams; /* in the order of ${server} */
-    struct worker **workers;
-    unsigned n_workers;
-};
-
 /*
- * spares_create(out, conf):
- * A pool for each worker, if any upstream is to have spares; none is opened yet.
+ * spares_create(out, conf, upstreams, loops, workers):
+ * A pool for each of ${workers}, one for each of ${loops}, if any of ${upstreams} is to have spares; none is opened yet. An
+ * upstream that no listener of ${conf} leads to is not used, and has none.
  *
  * Thread: before start
- * Owns:   the caller owns ${out}; ${conf} is not kept, what it points at is borrowed
+ * Owns:   the caller owns ${out}; the upstreams and workers are borrowed
  * Errors: 0; -ENOMEM
  */
-int spares_create(struct spares **out, const struct spares_conf *conf) MUST_CHECK;
+int spares_create(struct spares **out, const struct server_conf *conf,
+                  struct upstream *const *upstreams, const struct loop_group *loops,
+                  struct worker *const *workers) MUST_CHECK;
 
 /*
  * spares_look(s):
