@@ -63,6 +63,16 @@ static unsigned lines(void)
     return n;
 }
 
+static bool says(const char *what)
+{
+    bool found;
+
+    pthread_mutex_lock(&lock);
+    found = strstr(text, what) != NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static void open_host(const struct service_ops *ops, const char *format)
 {
     const struct access_log_conf log = {
@@ -210,7 +220,7 @@ START_TEST(a_connection_that_goes_on_is_in_the_log_each_interval)
     UNTIL(lines() >= 3);
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-    UNTIL(strstr(text, "client_fin"));
+    UNTIL(says("client_fin"));
     for (char *line = strtok(text, "\n"), *next; line; line = next) {
         double duration_s;
         unsigned number;
@@ -236,7 +246,7 @@ START_TEST(the_interval_does_not_keep_a_session_from_being_idle)
     sockets_hear_end(client);
     close(client);
     host_expect_end(&host, SESSION_IDLE);
-    UNTIL(strstr(text, "idle"));
+    UNTIL(says("idle"));
     ck_assert_uint_ge(lines(), 3);
 }
 END_TEST
