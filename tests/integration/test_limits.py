@@ -501,6 +501,33 @@ def table_is_full(t):
         check_equal(ending, "reset", "how the second of a known client ends")
 
 
+@test()
+def clients_behind_a_proxy(t):
+    """behind a trusted proxy the limit for each client counts the addresses that PROXY headers
+    name, and a place is free again when its connection has ended"""
+    address = t.address()
+    options = ("accept_proxy = required\ntrusted_proxies = 127.0.0.0/8\n"
+               "max_connections_per_client = 2")
+
+    def client_of(host):
+        s = net.connect(address)
+        s.sendall(b"PROXY TCP4 %s 127.0.0.1 1000 80\r\nhello" % host.encode())
+        return s
+
+    with t.daemon(echo(address, options)) as daemon, contextlib.ExitStack() as stack:
+        for _ in range(2):
+            clients = [stack.enter_context(client_of("192.0.2.1")) for _ in range(2)]
+            for client in clients:
+                check_equal(net.read_exactly(client, 5), b"hello", "the echo")
+            check_equal(sent_away(client_of, "192.0.2.1"), "reset", "how the third ends")
+            with client_of("192.0.2.2") as other:
+                check_equal(net.read_exactly(other, 5), b"hello", "the echo of another client")
+            for client in clients:
+                client.close()
+            t.eventually(lambda: stats(t, daemon, "echo", "sessions") == 0, "all have left")
+        check_equal(stats(t, daemon, "echo", "over_max_connections_per_client"), 2, "refusals")
+
+
 @test(timeout=60)
 def places_of_sessions_that_fail(t):
     """places of sessions whose server refuses them are free again: none is lost in 200"""
