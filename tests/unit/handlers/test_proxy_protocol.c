@@ -1,4 +1,5 @@
 /* handlers/proxy_protocol: the header comes first, whatever it comes with, and then it is gone. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,11 +9,13 @@
 #include "handlers/proxy_protocol.h"
 #include "service/echo.h"
 #include "service/proxy.h"
+#include "support/fault.h"
 #include "support/host.h"
 #include "support/log_lines.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/until.h"
 
 #define LINE        "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
 #define MARK        "\r\n\r\n\0\r\nQUIT\n"
@@ -125,6 +128,7 @@ START_TEST(a_long_stream_behind_it_is_whole_and_spliced)
         sockets_say_pattern(client, i * 50000, 50000);
         sockets_hear_pattern(client, i * 50000, 50000);
     }
+    ck_assert_uint_gt(fault_calls(FAULT_SPLICE), 0);
 }
 END_TEST
 
@@ -348,6 +352,43 @@ START_TEST(what_came_with_the_header_waits_for_the_server)
 }
 END_TEST
 
+START_TEST(a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same)
+{
+    char line[128], to[ADDRESS_TEXT_BYTES];
+    struct address ours;
+
+    up_conf.greeting.version = PROXY_HEADER_V1;
+    host.service.proxies = NULL;
+    fault_plan(FAULT_SEND, 0, 3, EAGAIN); /* nobody else sends before */
+    client = host_client(&host);
+    server = sockets_accept(listening);
+    ours.len = sizeof(ours.u);
+    ck_assert_int_eq(getpeername(client, &ours.u.sa, &ours.len), 0);
+    address_format(to, sizeof(to), &ours);
+    snprintf(line, sizeof(line), "PROXY TCP4 127.0.0.1 127.0.0.1 12345 %s\r\n",
+             strrchr(to, ':') + 1);
+    sockets_hear(server, line);
+    sockets_say(client, "hello");
+    sockets_hear(server, "hello");
+    ck_assert_uint_ge(fault_calls(FAULT_SEND), 4);
+}
+END_TEST
+
+START_TEST(a_server_that_does_not_take_the_header_ends_the_session)
+{
+    up_conf.greeting.version = PROXY_HEADER_V2;
+    host.service.proxies = NULL;
+    fault_plan(FAULT_SEND, 0, FAULT_ALWAYS, _i == 0 ? EPIPE : ENOBUFS);
+    client = host_client(&host);
+    server = sockets_accept(listening);
+    close(server);
+    server = -1;
+    UNTIL(atomic_load(&host.ended) == 1);
+    ck_assert_int_eq(atomic_load(&host.reason), _i == 0 ? SESSION_UPSTREAM_RESET : SESSION_ERROR);
+    fault_plan(FAULT_SEND, 0, 0, 0);
+}
+END_TEST
+
 START_TEST(if_there_is_no_server_the_clients_bytes_were_its_own)
 {
     close(listening);
@@ -386,6 +427,8 @@ int main(void)
     tcase_add_test(tc, no_server_is_looked_for_before_the_header);
     tcase_add_test(tc, a_server_is_told_what_the_header_said);
     tcase_add_test(tc, what_came_with_the_header_waits_for_the_server);
+    tcase_add_test(tc, a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same);
+    tcase_add_loop_test(tc, a_server_that_does_not_take_the_header_ends_the_session, 0, 2);
     tcase_add_test(tc, if_there_is_no_server_the_clients_bytes_were_its_own);
     return suite_run(suite);
 }
