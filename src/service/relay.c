@@ -68,16 +68,15 @@ static void relay_closed(struct handler *h, int error)
     session_leg_closed(relay_of(h)->session, h->channel, error);
 }
 
-static const struct handler_ops relay_ops = {.name = "relay",
-                                             .active = relay_active,
-                                             .read = relay_read,
-                                             .eof = relay_eof,
-                                             .failed = relay_failed,
-                                             .writable = relay_writable,
-                                             .broken = relay_broken,
-                                             .allow = relay_allow,
-                                             .took = relay_took,
-                                             .closed = relay_closed};
+/* A relay that waits for the first bytes differs in one operation only. */
+#define RELAY_OPS(how_to_read)                                                            \
+    {                                                                                     \
+        .name = "relay", .active = relay_active, .read = (how_to_read), .eof = relay_eof, \
+        .failed = relay_failed, .writable = relay_writable, .broken = relay_broken,       \
+        .allow = relay_allow, .took = relay_took, .closed = relay_closed                  \
+    }
+
+static const struct handler_ops relay_ops = RELAY_OPS(relay_read);
 
 /* What comes from the client is read of its channel; what goes to it is read of the server's, or is the same for an echo. */
 static int relay_throttle(struct relay *r, struct channel *from)
@@ -120,15 +119,7 @@ static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)
     relay_read(h, data, len);
 }
 
-static const struct handler_ops relay_first_ops = {.name = "relay",
-                                                   .active = relay_active,
-                                                   .read = relay_read_first,
-                                                   .eof = relay_eof,
-                                                   .writable = relay_writable,
-                                                   .broken = relay_broken,
-                                                   .allow = relay_allow,
-                                                   .took = relay_took,
-                                                   .closed = relay_closed};
+static const struct handler_ops relay_first_ops = RELAY_OPS(relay_read_first);
 
 void relay_tell_first(struct relay *r)
 {
