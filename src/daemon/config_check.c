@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "daemon/config.h"
 #include "daemon/config_faults.h"
+#include "daemon/config_mirror.h"
 #include "daemon/config_pipeline.h"
 #include "daemon/quote.h"
 #include "daemon/report.h"
@@ -79,12 +80,12 @@ static void check_upstream_name(const struct config_check *c, const struct confi
         suggest_offer(&near, server->upstreams[i].name);
     if (near.best != NULL)
         report_add(c->report, entry->line,
-                   "[%s] upstream: there is no [upstream %s] (did you mean '%s'?)",
-                   section->source->name, name, near.best);
+                   "[%s] %s: there is no [upstream %s] (did you mean '%s'?)", section->source->name,
+                   entry->key, name, near.best);
     else
         report_add(c->report, entry->line,
-                   "[%s] upstream: there is no [upstream %s] (the NAME of an [upstream NAME])",
-                   section->source->name, name);
+                   "[%s] %s: there is no [upstream %s] (the NAME of an [upstream NAME])",
+                   section->source->name, entry->key, name);
 }
 
 /* A proxy needs an upstream that exists; an echo must not have one. */
@@ -96,6 +97,8 @@ static void check_service(const struct config_check *c, const struct config_sect
 
     if (conf->upstream != NULL)
         check_upstream_name(c, section, upstream, conf->upstream);
+    if (conf->mirror != NULL)
+        check_upstream_name(c, section, sound(section, "mirror"), conf->mirror);
     if (service == NULL)
         return;
     if (conf->service == LISTENER_PROXY && conf->upstream == NULL &&
@@ -390,6 +393,7 @@ int config_check_all(const struct config *config, struct report *report)
             check_required(&c, section);
         if (section->kind == OPTION_LISTEN) {
             check_service(&c, section);
+            config_mirror_check(config, section, report);
             check_reuseport(&c, section);
             config_faults_check(section, config->process.allow_faults, report);
             check_limits(&c, section);

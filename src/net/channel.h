@@ -267,8 +267,8 @@ bool channel_discards(const struct channel *ch);
 
 /*
  * channel_close(ch):
- * End without loss: send what waits, in handlers too, then end of file, and read and discard until the peer ends too. Closing
- * with unread input would make the kernel send a reset that overtakes our last bytes. How long the peer may take
+ * End without loss: send what waits, in handlers too, then end of file, and read and discard until the peer ends too.
+ * Closing with unread input would make the kernel send a reset that overtakes our last bytes. How long the peer may take
  * is for the caller to bound with channel_finish().
  *
  * Thread: loop of ${ch}
@@ -276,6 +276,16 @@ bool channel_discards(const struct channel *ch);
  * Source: nginx lingering_close; RFC 1122 4.2.2.13
  */
 void channel_close(struct channel *ch);
+
+/*
+ * channel_close_now(ch):
+ * As channel_close(), but wait for nothing: the kernel goes on sending what it has, and then end of file; what waits here is
+ * lost. For what nobody depends on.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_close_now(struct channel *ch);
 
 /*
  * channel_reset(ch):

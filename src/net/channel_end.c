@@ -74,6 +74,12 @@ void channel_close(struct channel *ch)
     channel_end_if_done(ch);
 }
 
+void channel_close_now(struct channel *ch)
+{
+    MUST(loop_is_current(channel_net(ch)->loop));
+    channel_end(ch, 0);
+}
+
 void channel_reset(struct channel *ch)
 {
     if (ch->flags & CHANNEL_ENDED)

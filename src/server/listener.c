@@ -19,6 +19,7 @@
 #include "traffic/counters.h"
 #include "service/admission.h"
 #include "service/echo.h"
+#include "service/mirror.h"
 #include "service/proxy.h"
 #include "service/session_access_log.h"
 
@@ -42,6 +43,7 @@ struct listener {
     struct counters counters;
     struct log_limit log_limit;
     struct admission *admission;
+    struct mirror_plan mirror;
     struct quota quota;
     _Atomic uint64_t waits; /* times that a socket left its clients in the queue for want of room */
     struct log_limit full_limit;
@@ -337,6 +339,11 @@ static void listener_init_service(struct listener *ls)
         ls->service.proxies = &ls->proxies;
     if (throttle_plan_init(&ls->throttle, &conf->bandwidth))
         ls->service.throttle = &ls->throttle;
+    if (ls->env.mirror) {
+        ls->mirror.upstream = ls->env.mirror;
+        ls->mirror.buffer_bytes = conf->mirror_buffer_bytes;
+        ls->service.mirror = &ls->mirror;
+    }
     if (ls->service.upstream)
         ls->service.upstream_idle_timeout_ns = ls->service.upstream->conf->idle_timeout_ns;
 }
@@ -411,6 +418,8 @@ void listener_log_stats(const struct listener *ls)
 
     counters_log(&ls->counters, "listen", ls->conf->name);
     admission_log_stats(ls->admission);
+    if (ls->service.mirror)
+        mirror_log_stats(ls->service.mirror, ls->conf->name);
     if (ls->plan)
         pipeline_plan_log_stats(ls->plan, ls->conf->name);
     if (waits > 0)

@@ -45,6 +45,8 @@ struct listener_conf {
     unsigned n_addresses;
     enum listener_service service;
     const char *upstream; /* name of the upstream; NULL unless service is LISTENER_PROXY */
+    const char *mirror;   /* likewise, of one that gets a copy of what clients send; NULL: none */
+    unsigned mirror_buffer_bytes;
     struct pipeline_conf pipeline;
     struct listener_access_log_conf access_log;
     struct proxy_protocol_conf accept_proxy;
@@ -71,6 +73,7 @@ struct listener_env {
     struct loop_group *boss;
     unsigned accept_batch;
     struct upstream *upstream;     /* proxy only */
+    struct upstream *mirror;       /* NULL: none */
     struct executor *executor;     /* for handlers that have slow work */
     struct room *room;             /* of the process */
     struct access_log *access_log; /* NULL: conf->access_log.where is off */

@@ -16,6 +16,7 @@
 #include "server/room.h"
 #include "server/spares.h"
 #include "server/threads.h"
+#include "server/way_back.h"
 #include "server/worker.h"
 #include "upstream/checker.h"
 #include "upstream/resolver.h"
@@ -174,16 +175,7 @@ static bool server_leads_back(void *cookie, const struct upstream *up, const str
 {
     const struct server *sv = cookie;
 
-    for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
-        const struct listener_conf *conf = &sv->conf->listeners[i];
-
-        if (!conf->upstream || strcmp(conf->upstream, up->conf->name) != 0)
-            continue;
-        for (unsigned j = 0; j < conf->n_addresses; j++)
-            if (address_covers(&conf->addresses[j], a))
-                return true;
-    }
-    return false;
+    return way_back_is(sv->conf, up->conf, a);
 }
 
 static int server_create_resolver(struct server *sv)
@@ -269,6 +261,7 @@ static int server_create_listeners(struct server *sv)
         struct listener_env env = {.boss = sv->threads.boss,
                                    .accept_batch = sv->conf->boss.accept_batch,
                                    .upstream = server_find_upstream(sv, conf->upstream),
+                                   .mirror = server_find_upstream(sv, conf->mirror),
                                    .executor = sv->threads.executor,
                                    .room = &sv->room,
                                    .admit = server_on_admit,

@@ -19,6 +19,7 @@ struct counters;
 struct pipeline_plan;
 struct proxy_protocol_gate;
 struct service_ops;
+struct mirror_plan;
 struct throttle_plan;
 
 struct service {
@@ -27,6 +28,7 @@ struct service {
     struct counters *counters;           /* the listener's, which change; NULL: nobody counts */
     struct admission *admission;         /* the listener's; NULL: every client is served */
     struct upstream *upstream;           /* proxy only */
+    struct mirror_plan *mirror;          /* who gets a copy of what clients send; NULL: nobody */
     struct proxy_protocol_gate *proxies; /* that may name their clients; NULL: none */
     enum splice_mode splice;
     struct throttle_plan *throttle;       /* the listener's bandwidths; NULL: no limit */

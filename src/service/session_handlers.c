@@ -6,6 +6,7 @@
 
 #include "base/cache_line.h"
 #include "handlers/pipeline_plan.h"
+#include "service/mirror.h"
 #include "service/session_opening.h"
 
 struct session_handlers {
@@ -63,10 +64,12 @@ void session_handlers_add_plan(struct session *s, struct channel *ch, void *room
 {
     struct session_handlers *all = room;
 
-    if (!s->service->pipeline)
-        return;
-    all->session = s;
-    all->host = (struct handler_host){
-        .ops = &session_handlers_ops, .listener = s->service->listener, .peer = &s->peer};
-    pipeline_plan_add(s->service->pipeline, all->states, ch, &all->host);
+    if (s->service->pipeline) {
+        all->session = s;
+        all->host = (struct handler_host){
+            .ops = &session_handlers_ops, .listener = s->service->listener, .peer = &s->peer};
+        pipeline_plan_add(s->service->pipeline, all->states, ch, &all->host);
+    }
+    if (s->service->mirror)
+        mirror_add(s, ch);
 }

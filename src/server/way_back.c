@@ -1,0 +1,34 @@
+/* server/way_back: see way_back.h. */
+#include "server/way_back.h"
+
+#include <string.h>
+
+#include "server/server.h"
+
+static bool names(const char *name, const struct upstream_conf *up)
+{
+    return name && strcmp(name, up->name) == 0;
+}
+
+static bool is_mirror(const struct server_conf *conf, const struct upstream_conf *up)
+{
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        if (names(conf->listeners[i].mirror, up))
+            return true;
+    return false;
+}
+
+bool way_back_is(const struct server_conf *conf, const struct upstream_conf *up,
+                 const struct address *a)
+{
+    for (unsigned i = 0; i < conf->n_listeners; i++) {
+        const struct listener_conf *listener = &conf->listeners[i];
+
+        if (!names(listener->upstream, up) && !is_mirror(conf, up))
+            continue;
+        for (unsigned j = 0; j < listener->n_addresses; j++)
+            if (address_covers(&listener->addresses[j], a))
+                return true;
+    }
+    return false;
+}

@@ -1,0 +1,296 @@
+/* service/mirror: see mirror.h. Everything here runs on the loop of the session. */
+#include "service/mirror.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "net/connector.h"
+#include "net/descriptors.h"
+#include "net/sock.h"
+#include "service/session.h"
+#include "traffic/counters.h"
+#include "upstream/upstream.h"
+
+/*
+ *   NEW -> CONNECTING -> OPEN -> ENDING -> OVER      and from each to OVER, if only the client is waited for
+ */
+enum mirror_state { MIRROR_NEW, MIRROR_CONNECTING, MIRROR_OPEN, MIRROR_ENDING, MIRROR_OVER };
+
+struct mirror {
+    alignas(
+        CACHE_LINE_BYTES) struct channel ch; /* to the mirror; see note: layout in net/channel.h */
+    struct handler tail;                     /* of `ch` */
+    struct handler handler;                  /* in the client's pipeline */
+    struct mirror_plan *plan;
+    struct netloop *net;
+    enum mirror_state state;
+    bool eof;         /* of the client */
+    bool client_gone; /* its channel is closed */
+    uint64_t key;
+    uint64_t offered; /* bytes that the client sent */
+    struct buffer early;
+    struct connector connector;
+    struct upstream_server *at;
+    struct endpoint_addresses *addresses; /* of `at`, while it is connected */
+    int64_t tried_at_ns;
+};
+
+static void mirror_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* ---- the end ---- */
+
+static void mirror_free_if_done(struct mirror *m)
+{
+    if (!m->client_gone || m->state != MIRROR_OVER)
+        return;
+    mirror_count(&m->plan->bytes, m->ch.bytes_out);
+    mirror_count(&m->plan->lost, m->offered - m->ch.bytes_out);
+    free(m);
+}
+
+/* Neither connected nor connecting any more. */
+static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
+{
+    m->state = MIRROR_OVER;
+    buffer_clear(&m->early);
+    if (!m->at)
+        return;
+    endpoint_release_addresses(m->addresses);
+    m->addresses = NULL;
+    upstream_leave(m->plan->upstream, m->at, outcome);
+    m->at = NULL;
+    if (m->net->descriptors)
+        descriptors_release(m->net->descriptors, 1);
+}
+
+/* This client is not mirrored any more, visibly to the mirror. */
+static void mirror_give_up(struct mirror *m)
+{
+    if (m->state == MIRROR_OPEN) {
+        m->state = MIRROR_ENDING;
+        channel_abort(&m->ch, 0); /* mirror_closed() follows */
+    } else if (m->state == MIRROR_CONNECTING) {
+        connector_cancel(&m->connector);
+        mirror_over(m, UPSTREAM_UNKNOWN);
+    }
+}
+
+static void mirror_abandon(struct mirror *m)
+{
+    if (m->state != MIRROR_OPEN && m->state != MIRROR_CONNECTING)
+        return;
+    mirror_count(&m->plan->abandoned, 1);
+    mirror_give_up(m);
+}
+
+/* ---- towards the mirror ---- */
+
+static void mirror_on_nothing(struct handler *h)
+{
+    (void)h; /* what it sends is discarded, and nobody waits for it to take something */
+}
+
+static struct mirror *mirror_of_tail(struct handler *h)
+{
+    return CONTAINER_OF(h, struct mirror, tail);
+}
+
+static void mirror_broken(struct handler *h, int error)
+{
+    (void)error;
+    mirror_abandon(mirror_of_tail(h));
+}
+
+static void mirror_closed(struct handler *h, int error)
+{
+    struct mirror *m = mirror_of_tail(h);
+
+    (void)error;
+    if (m->state == MIRROR_OPEN && !m->eof)
+        mirror_count(&m->plan->abandoned, 1);
+    mirror_over(m, UPSTREAM_UNKNOWN);
+    mirror_free_if_done(m);
+}
+
+static const struct handler_ops mirror_tail_ops = {.name = "mirror",
+                                                   .active = mirror_on_nothing,
+                                                   .eof = mirror_on_nothing,
+                                                   .writable = mirror_on_nothing,
+                                                   .broken = mirror_broken,
+                                                   .closed = mirror_closed};
+
+static void mirror_send(struct mirror *m, const void *data, size_t len)
+{
+    if (len > 0 && (channel_pending_bytes(&m->ch) + len > m->plan->buffer_bytes ||
+                    channel_write(&m->ch, data, len) < 0))
+        mirror_abandon(m);
+}
+
+static void mirror_failed(struct mirror *m, int error)
+{
+    bool is_mine = sock_error_is_lack(error) || sock_error_is_ours(error);
+
+    mirror_count(&m->plan->failed, 1);
+    if (m->at)
+        counters_connect_failed(&m->at->connects);
+    mirror_over(m, is_mine ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED);
+}
+
+static void mirror_connected(struct connector *c, int fd, int error)
+{
+    struct mirror *m = CONTAINER_OF(c, struct mirror, connector);
+
+    if (error < 0) {
+        mirror_failed(m, error);
+        return;
+    }
+    mirror_count(&m->plan->connected, 1);
+    upstream_connected(m->plan->upstream, m->at);
+    counters_connected(&m->at->connects, clock_now_ns() - m->tried_at_ns);
+    m->state = MIRROR_OPEN;
+    channel_init(&m->ch, m->net, fd);
+    pipeline_init(&m->ch.pipeline, &m->ch, &m->tail, &mirror_tail_ops);
+    channel_discard(&m->ch);
+    channel_start(&m->ch);
+    mirror_send(m, buffer_front(&m->early), buffer_bytes(&m->early));
+    buffer_clear(&m->early);
+    if (m->eof)
+        channel_shutdown_write(&m->ch);
+}
+
+static void mirror_connect(struct mirror *m)
+{
+    struct upstream *up = m->plan->upstream;
+    struct balancer_walk walk;
+
+    balancer_begin(&walk, m->key);
+    if (m->net->descriptors && !descriptors_take(m->net->descriptors)) {
+        mirror_failed(m, -EMFILE);
+        return;
+    }
+    if (upstream_pick(up, &walk, &m->at) < 0) {
+        m->at = NULL;
+        if (m->net->descriptors)
+            descriptors_release(m->net->descriptors, 1);
+        mirror_failed(m, -ENOENT);
+        return;
+    }
+    m->state = MIRROR_CONNECTING;
+    m->addresses = endpoint_use_addresses(&m->at->endpoint);
+    MUST(m->addresses);
+    m->tried_at_ns = clock_now_ns();
+    connector_init(&m->connector, m->net, mirror_connected);
+    connector_start(&m->connector, m->addresses->list, m->addresses->n,
+                    up->conf->connect_timeout_ns, &up->conf->connect);
+}
+
+/* ---- in the client's pipeline: the service first, always ---- */
+
+static struct mirror *mirror_of(struct handler *h)
+{
+    return CONTAINER_OF(h, struct mirror, handler);
+}
+
+static void mirror_client_active(struct handler *h)
+{
+    handler_active(h->next);
+    mirror_connect(mirror_of(h));
+}
+
+static void mirror_client_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct mirror *m = mirror_of(h);
+
+    handler_read(h->next, data, len);
+    m->offered += len;
+    if (m->state == MIRROR_OPEN)
+        mirror_send(m, data, len);
+    else if (m->state == MIRROR_CONNECTING &&
+             (buffer_bytes(&m->early) + len > m->plan->buffer_bytes ||
+              buffer_append(&m->early, data, len) < 0))
+        mirror_abandon(m);
+}
+
+static void mirror_client_eof(struct handler *h)
+{
+    struct mirror *m = mirror_of(h);
+
+    handler_eof(h->next);
+    m->eof = true;
+    if (m->state == MIRROR_OPEN)
+        channel_shutdown_write(&m->ch);
+}
+
+/* What the kernel has goes on to the mirror; but a stream that is cut short must not look whole. */
+static void mirror_client_closed(struct handler *h, int error)
+{
+    struct mirror *m = mirror_of(h);
+    struct handler *next = h->next;
+
+    m->client_gone = true;
+    if (m->state == MIRROR_OPEN && error == 0 && channel_pending_bytes(&m->ch) == 0) {
+        m->state = MIRROR_ENDING;
+        channel_close_now(&m->ch);
+    } else if (m->state == MIRROR_NEW) {
+        m->state = MIRROR_OVER;
+    } else {
+        mirror_give_up(m);
+    }
+    mirror_free_if_done(m);
+    handler_closed(next, error);
+}
+
+static const struct handler_ops mirror_ops = {.name = "mirror",
+                                              .active = mirror_client_active,
+                                              .read = mirror_client_read,
+                                              .eof = mirror_client_eof,
+                                              .closed = mirror_client_closed};
+
+/* As proxies choose: clients of one host have one key. */
+static uint64_t mirror_key(const struct session *s)
+{
+    size_t len;
+    const void *host = address_host(&s->peer, &len);
+
+    return host ? hash_stable(host, len) : hash_mix((uintptr_t)s);
+}
+
+void mirror_add(struct session *s, struct channel *ch)
+{
+    struct mirror *m = aligned_alloc(alignof(struct mirror), sizeof(*m));
+
+    if (!m) {
+        mirror_count(&s->service->mirror->failed, 1);
+        return;
+    }
+    memset(m, 0, sizeof(*m));
+    m->plan = s->service->mirror;
+    m->net = s->owner->net;
+    m->key = mirror_key(s);
+    buffer_init(&m->early);
+    pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);
+}
+
+/* ---- for whoever watches ---- */
+
+static uint64_t mirror_get(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void mirror_log_stats(const struct mirror_plan *plan, const char *listener)
+{
+    log_notice("stats listen %s mirrors=%" PRIu64 " mirror_failures=%" PRIu64
+               " mirrors_abandoned=%" PRIu64 " mirror_bytes=%" PRIu64 " mirror_bytes_lost=%" PRIu64,
+               listener, mirror_get(&plan->connected), mirror_get(&plan->failed),
+               mirror_get(&plan->abandoned), mirror_get(&plan->bytes), mirror_get(&plan->lost));
+}
