@@ -89,7 +89,7 @@ static const struct option reactord_rows[] = {
      SERVER(overload.max_buffered_bytes), 1 << 20, INT64_C(1) << 40, NULL},
     {OPTION_REACTORD, "shed_rate", &option_rate, 0, "1000/s",
      "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
-     "connections that are closed in a time while there is more than max_buffered; 0: none",
+     "connections that are closed in a time when max_buffered is nearly reached; 0: none",
      SERVER(overload.shedding), 0, 0, NULL},
 };
 

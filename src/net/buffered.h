@@ -2,8 +2,7 @@
  * net/buffered: how much memory holds bytes that receivers have not taken yet, of all channels together, and whether that
  * is too much.
  *
- * In an episode channels read little at a time and are not fed while anything waits in them, so that what is held grows by
- * 4 KiB for each at most. Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
+ * In an episode channels read little at a time, and nothing more for a receiver that did not take it. Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
  * once; an episode ends when whoever was told ends it.
  */
 #ifndef NET_BUFFERED_H

@@ -37,7 +37,8 @@ struct overload_part {
 struct overload {
     struct buffered buffered;
     struct overload_conf conf;
-    int64_t low_bytes; /* an episode ends below this */
+    int64_t
+        low_bytes; /* an episode ends below this: half of the limit, and begins above three quarters */
     struct room *room;
     struct loop *control;
     struct timed tick;
@@ -169,7 +170,7 @@ static void overload_on_over(void *cookie)
     atomic_store(&ov->began_at_ns, clock_now_ns());
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     log_warning("overload: %" PRId64 " bytes wait for clients and servers that do not take them, "
-                "which is above max_buffered: no client is accepted%s",
+                "three quarters of max_buffered: no client is accepted%s",
                 overload_bytes(ov),
                 ov->conf.shedding.tokens > 0 ? ", and stalled connections are closed" : "");
     overload_start_ticks(ov);
@@ -190,10 +191,10 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
     if (!ov)
         return -ENOMEM;
     ov->conf = *conf;
-    ov->buffered.max_bytes = (int64_t)conf->max_buffered_bytes;
+    ov->buffered.max_bytes = (int64_t)(conf->max_buffered_bytes / 4 * 3);
     ov->buffered.over = overload_on_over;
     ov->buffered.cookie = ov;
-    ov->low_bytes = ov->buffered.max_bytes / 4 * 3;
+    ov->low_bytes = (int64_t)(conf->max_buffered_bytes / 2);
     ov->room = room;
     ov->control = threads_control(threads);
     timed_init(&ov->tick, &overload_tick_type);

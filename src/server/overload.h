@@ -1,9 +1,10 @@
 /*
  * server/overload: what is done when clients that do not read make the daemon hold too much.
  *
- * When the memory of bytes that wait for their receivers (net/buffered) is above its limit an episode begins: no client is
- * accepted (server/room), channels hold hardly more than they do (net/buffered), and connections are closed, at a pace, until
- * a quarter of the limit is free. Then it is over. The log has a line for its beginning and one for its end.
+ * When the memory of bytes that wait for their receivers (net/buffered) is above three quarters of its limit an episode
+ * begins, so that what comes until it takes effect fits as well: no client is accepted (server/room), channels read little,
+ * and connections are closed, at a pace, until half of the limit is free. Then it is over. The log has a line for its
+ * beginning and one for its end.
  *
  * Who is closed: of the connections that hold memory the one on which nothing has moved for longest. Water marks let each
  * hold about as much as another, so there is no biggest worth the search, and a client that reads, however slowly, is not
