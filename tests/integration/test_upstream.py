@@ -292,7 +292,7 @@ def black_hole_among_addresses(t):
     found = socket.getaddrinfo("twins.test", port, type=socket.SOCK_STREAM)
     hole, alive = (f"{where[0]}:{port}" for *_, where in found)
     with full_server(hole), net.listen(alive) as listener:
-        with t.daemon(config(front, {"only": f"twins.test:{port}"}, "connect_timeout = 2s")):
+        with t.daemon(config(front, {"only": f"twins.test:{port} resolve=one"}, "connect_timeout = 2s")):
             began = time.monotonic()
             with net.proxied(front, listener) as (client, server):
                 took = time.monotonic() - began
