@@ -2,8 +2,9 @@
  * net/buffered: how much memory holds bytes that receivers have not taken yet, of all channels together, and whether that
  * is too much.
  *
- * In an episode channels read little at a time, and nothing more for a receiver that did not take it. Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
- * once; an episode ends when whoever was told ends it.
+ * Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
+ * once, and an episode begins: channels read little at a time, and nothing more for a receiver that did not take it. It ends
+ * when whoever was told ends it.
  */
 #ifndef NET_BUFFERED_H
 #define NET_BUFFERED_H
