@@ -38,7 +38,7 @@ struct overload {
     struct buffered buffered;
     struct overload_conf conf;
     int64_t
-        low_bytes; /* an episode ends below this: half of the limit, and begins above three quarters */
+        low_bytes; /* an episode ends at this: half of the limit, and begins above three quarters */
     struct room *room;
     struct loop *control;
     struct timed tick;
@@ -62,11 +62,13 @@ static int64_t overload_bytes(const struct overload *ov)
 /* What this worker is to free: its part of what is too much. Memory comes free at the end of the turn. */
 static void overload_shed(struct overload *ov, struct worker *w)
 {
-    int64_t excess = (overload_bytes(ov) - ov->low_bytes) / ov->n + 1;
+    int64_t excess = overload_bytes(ov) - ov->low_bytes;
     struct session *victims[OVERLOAD_VICTIMS];
     unsigned n = worker_stalled(w, victims, OVERLOAD_VICTIMS);
     int64_t now_ns = clock_now_ns();
 
+    if (excess > 0)
+        excess = excess / ov->n + 1;
     for (unsigned i = 0; i < n && excess > 0; i++) {
         if (!token_bucket_take(&ov->pace, &ov->conf.shedding, 1, now_ns))
             return;
@@ -139,7 +141,7 @@ static void overload_run_tick(struct task *t)
 {
     struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct overload, tick);
 
-    if (overload_bytes(ov) < ov->low_bytes)
+    if (overload_bytes(ov) <= ov->low_bytes)
         overload_end_episode(ov);
     if (buffered_is_over(&ov->buffered)) {
         if (ov->conf.shedding.tokens > 0)
