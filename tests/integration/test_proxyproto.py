@@ -253,6 +253,25 @@ def server_first(t, client, words):
             check_equal(net.read_exactly(client_end, 11), b"220 ready\r\n", "the greeting")
 
 
+@test(each={"before": ["is given to a client", "is ended by the server"]})
+def spare(t, before):
+    """a spare connection that {before} is no reason for a second header, nor for none"""
+    front, back = t.address(), t.address()
+    config = proxy(front, back, ACCEPT, "send_proxy = v1\nspare = 1") + "[worker]\nthreads = 1\n"
+    with net.listen(back) as listener, t.daemon(config):
+        kept = net.accept(listener)
+        if before == "is ended by the server":
+            kept.close()
+            kept = net.accept(listener)
+        with kept, net.connect(front) as client:
+            client.sendall(LINE + b"hello")
+            check_equal(net.read_exactly(kept, len(LINE) + 5), LINE + b"hello", "all of it")
+            kept.sendall(b"answer")
+            check_equal(net.read_exactly(client, 6), b"answer", "the answer")
+            client.shutdown(socket.SHUT_WR)
+            check_equal(net.read_to_end(kept), b"", "behind it")
+
+
 @test()
 def mixed_families(t):
     """a client that a header names by IPv4 is mapped for a server if it came to an IPv6 address"""
