@@ -1,0 +1,390 @@
+/* upstream/spare: connections that are open before anybody needs them: how many, to whom, and when not. */
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/descriptors.h"
+#include "net/netloop.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+#include "upstream/spare_internal.h"
+
+#define KEEP  3
+#define PLACE 8 /* room for those that a test has accepted */
+
+static struct address address;
+static struct upstream_server_conf server_conf = {
+    .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
+static struct upstream_conf conf;
+static struct upstream *upstream;
+static struct upstream_server *server;
+static struct loop *loop;
+static struct netloop *net;
+static struct descriptors descriptors;
+static struct spare_pool *pool;
+static int listening, accepted[PLACE];
+static unsigned n_accepted, before;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    listening = sockets_listen(&address, 64);
+    server_conf.max_connections = 0;
+    server_conf.backup = false;
+    conf = (struct upstream_conf){.name = "back",
+                                  .servers = &server_conf,
+                                  .n_servers = 1,
+                                  .connect_timeout_ns = 5 * NS_PER_S,
+                                  .spare = {.keep = KEEP, .max_age_ns = UNTIL_LIMIT_NS}};
+    descriptors = (struct descriptors){.max = 1000, .reserve = 10};
+    n_accepted = 0;
+}
+
+static void open_pool(void)
+{
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    server = roster_now(&upstream->roster)->servers[0];
+    loop = loop_runner_create();
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+    net->descriptors = &descriptors;
+    ck_assert_int_eq(spare_pool_create(&pool, net, 0), 0);
+    ck_assert_int_eq(spare_pool_add(pool, upstream), 0);
+    spare_pool_look(pool);
+}
+
+static void do_stop(void *arg)
+{
+    (void)arg;
+    spare_pool_stop(pool);
+}
+
+static void teardown(void)
+{
+    loop_runner_call(loop, do_stop, NULL);
+    loop_runner_stop(loop);
+    ck_assert_uint_eq(atomic_load(&server->held), 0);
+    ck_assert_uint_eq(atomic_load(&descriptors.used) + atomic_load(&descriptors.lent), 0);
+    spare_pool_destroy(pool);
+    netloop_destroy(net);
+    loop_destroy(loop);
+    upstream_destroy(upstream);
+    while (n_accepted > 0)
+        close(accepted[--n_accepted]);
+    if (listening >= 0)
+        close(listening);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static uint64_t counted(enum spare_count what)
+{
+    return atomic_load(&server->spare->counts[what]);
+}
+
+static unsigned idle(void)
+{
+    return spare_now(server->spare);
+}
+
+static void accept_some(unsigned n)
+{
+    while (n-- > 0)
+        accepted[n_accepted++] = sockets_accept(listening);
+}
+
+static void close_accepted(void)
+{
+    while (n_accepted > 0)
+        close(accepted[--n_accepted]);
+}
+
+/* ---- what a loop gives ---- */
+
+struct take {
+    int fd;
+    struct address address;
+};
+
+static void do_take(void *arg)
+{
+    struct take *t = arg;
+    struct endpoint_addresses *at = NULL;
+    unsigned which = 0;
+
+    t->fd = spare_take(pool, server, &at, &which);
+    ck_assert_int_eq(at != NULL, t->fd >= 0);
+    if (at)
+        t->address = at->list[which];
+    endpoint_release_addresses(at);
+}
+
+static int take(void)
+{
+    struct take t;
+
+    loop_runner_call(loop, do_take, &t);
+    if (t.fd >= 0)
+        ck_assert(address_equal(&t.address, &address));
+    return t.fd;
+}
+
+START_TEST(as_many_are_kept_as_are_wanted_and_each_is_lent_a_descriptor)
+{
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    ck_assert_uint_eq(idle(), KEEP);
+    ck_assert_uint_eq(atomic_load(&descriptors.used), KEEP);
+    ck_assert_uint_eq(atomic_load(&descriptors.lent), KEEP);
+    ck_assert_uint_eq(atomic_load(&server->held), 1);
+}
+END_TEST
+
+START_TEST(one_that_is_taken_is_the_callers_and_another_takes_its_place)
+{
+    int fd;
+
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    fd = take();
+    ck_assert_int_ge(fd, 0);
+    accept_some(1);
+    UNTIL(counted(SPARE_OPENED) == KEEP + 1);
+    ck_assert_uint_eq(counted(SPARE_USED), 1);
+    ck_assert_uint_eq(idle(), KEEP);
+    ck_assert_uint_eq(atomic_load(&descriptors.lent), KEEP);
+    ck_assert_int_eq(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+    close(fd);
+}
+END_TEST
+
+START_TEST(one_that_the_server_has_ended_is_never_given)
+{
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    close_accepted();
+    while (counted(SPARE_CLOSED) < KEEP) {
+        char byte;
+        int fd = take();
+
+        if (fd < 0)
+            continue;
+        ck_assert_int_lt(recv(fd, &byte, 1, MSG_DONTWAIT), 0); /* a new one by then */
+        close(fd);
+    }
+    ck_assert_uint_ge(counted(SPARE_CLOSED) + counted(SPARE_USED), KEEP);
+    close(listening);
+    listening = -1; /* with all that nobody accepted */
+}
+END_TEST
+
+START_TEST(a_session_that_finds_none_is_counted)
+{
+    close(listening);
+    listening = sockets_bound(&address); /* it refuses */
+    open_pool();
+    UNTIL(counted(SPARE_FAILED) > 0);
+    ck_assert_int_eq(take(), -1);
+    ck_assert_uint_eq(counted(SPARE_MISSED), 1);
+    ck_assert_uint_eq(log_lines_with("cannot open a spare connection"), 1);
+}
+END_TEST
+
+START_TEST(a_server_that_refuses_is_tried_less_and_less_often)
+{
+    close(listening);
+    listening = sockets_bound(&address);
+    open_pool();
+    UNTIL(counted(SPARE_FAILED) > 0);
+    PAUSE_MS(600);
+    /* At once and after about 0.1, 0.2 and 0.4 s, all that are missing each time. */
+    ck_assert_uint_le(counted(SPARE_FAILED), 5 * KEEP);
+    ck_assert_uint_eq(log_lines_with("cannot open a spare connection"), 1);
+    ck_assert_int_eq(listen(listening, 64), 0);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    UNTIL(log_lines_with("can be opened again") == 1);
+}
+END_TEST
+
+START_TEST(without_a_pool_or_a_wish_there_are_none)
+{
+    struct take t;
+
+    conf.spare.keep = 0;
+    open_pool();
+    ck_assert_ptr_null(server->spare);
+    ck_assert_ptr_null(upstream->spares.pools);
+    loop_runner_call(loop, do_take, &t);
+    ck_assert_int_eq(t.fd, -1);
+    ck_assert_uint_eq(atomic_load(&server->held), 0);
+}
+END_TEST
+
+/* ---- when none are kept ---- */
+
+START_TEST(a_server_with_something_against_it_has_none_and_has_them_again)
+{
+    static const enum endpoint_mark marks[] = {ENDPOINT_DOWN, ENDPOINT_EJECTED, ENDPOINT_ABSENT};
+
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    (void)endpoint_mark(&server->endpoint, marks[_i]);
+    for (unsigned i = 0; i < KEEP; i++)
+        sockets_hear_end(accepted[i]);
+    UNTIL(idle() == 0);
+    ck_assert_int_eq(take(), -1);
+    ck_assert_uint_eq(counted(SPARE_DROPPED), KEEP);
+    UNTIL(atomic_load(&server->held) == (marks[_i] == ENDPOINT_ABSENT ? 0 : 1));
+    close_accepted();
+    (void)endpoint_unmark(&server->endpoint, marks[_i]);
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
+}
+END_TEST
+
+START_TEST(a_server_that_moves_has_them_where_it_is_now)
+{
+    struct address elsewhere;
+    int other = sockets_listen(&elsewhere, 64);
+
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    ck_assert_int_eq(endpoint_set_addresses(&server->endpoint, NULL, &elsewhere, 1), 1);
+    for (unsigned i = 0; i < KEEP; i++)
+        sockets_hear_end(accepted[i]);
+    for (unsigned i = 0; i < KEEP; i++)
+        accepted[n_accepted++] = sockets_accept(other);
+    UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
+    close(other);
+}
+END_TEST
+
+START_TEST(a_server_that_speaks_first_has_none_any_more)
+{
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    sockets_say(accepted[0], "220 hello");
+    UNTIL(idle() == 0);
+    ck_assert_uint_eq(log_lines_with("speaks before its client does"), 1);
+    ck_assert_int_eq(take(), -1);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);
+}
+END_TEST
+
+START_TEST(last_words_are_no_first_ones)
+{
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    sockets_say(accepted[KEEP - 1], "408");
+    PAUSE_MS(20);
+    close(accepted[--n_accepted]);
+    UNTIL(counted(SPARE_CLOSED) == 1);
+    accept_some(1);
+    UNTIL(counted(SPARE_OPENED) == KEEP + 1);
+    ck_assert_uint_eq(log_lines_with("speaks before its client does"), 0);
+}
+END_TEST
+
+START_TEST(one_that_is_too_old_is_replaced_never_early)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    conf.spare.max_age_ns = 200 * NS_PER_MS;
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_EXPIRED) >= 1);
+    ck_assert_int_ge(since_ms(began_at_ns), 150);
+    accept_some(1);
+    UNTIL(counted(SPARE_OPENED) > KEEP);
+}
+END_TEST
+
+/* ---- what others need ---- */
+
+START_TEST(they_are_given_up_for_descriptors_and_none_is_opened_before_there_are_enough)
+{
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    descriptors_count(&descriptors, 985);
+    ck_assert(descriptors_wanted_back(&descriptors) == !descriptors_left(&descriptors, 10));
+    descriptors_count(&descriptors, 5);
+    ck_assert(descriptors_wanted_back(&descriptors));
+    spare_pool_look(pool);
+    UNTIL(idle() == 0);
+    ck_assert(!descriptors_wanted_back(&descriptors)); /* there is nothing to be had any more */
+    ck_assert_uint_eq(counted(SPARE_DROPPED), KEEP);
+    ck_assert(!descriptors_lend(&descriptors));
+    descriptors_release(&descriptors, 990);
+    UNTIL(counted(SPARE_OPENED) == 2 * KEEP); /* it looks once a second */
+}
+END_TEST
+
+START_TEST(they_make_way_for_sessions_where_a_server_may_have_so_many)
+{
+    server_conf.max_connections = KEEP + 1;
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    for (unsigned i = 0; i < KEEP + 1; i++)
+        ck_assert_int_eq(endpoint_enter(&server->endpoint), 0);
+    spare_pool_look(pool);
+    UNTIL(idle() == 0);
+    for (unsigned i = 0; i < KEEP + 1; i++)
+        endpoint_leave(&server->endpoint);
+    UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
+}
+END_TEST
+
+START_TEST(a_pool_that_was_stopped_gives_none_and_opens_none)
+{
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    loop_runner_call(loop, do_stop, NULL);
+    ck_assert_uint_eq(idle(), 0);
+    spare_pool_look(pool);
+    ck_assert_int_eq(take(), -1);
+    ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);
+    ck_assert_uint_eq(counted(SPARE_MISSED), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/spare");
+    TCase *given = suite_group(suite, "what a loop gives");
+    TCase *none = suite_group(suite, "when none are kept");
+    TCase *others = suite_group(suite, "what others need");
+
+    tcase_add_checked_fixture(given, setup, teardown);
+    tcase_add_test(given, as_many_are_kept_as_are_wanted_and_each_is_lent_a_descriptor);
+    tcase_add_test(given, one_that_is_taken_is_the_callers_and_another_takes_its_place);
+    tcase_add_test(given, one_that_the_server_has_ended_is_never_given);
+    tcase_add_test(given, a_session_that_finds_none_is_counted);
+    tcase_add_test(given, a_server_that_refuses_is_tried_less_and_less_often);
+    tcase_add_test(given, without_a_pool_or_a_wish_there_are_none);
+    tcase_add_checked_fixture(none, setup, teardown);
+    tcase_add_loop_test(none, a_server_with_something_against_it_has_none_and_has_them_again, 0, 3);
+    tcase_add_test(none, a_server_that_moves_has_them_where_it_is_now);
+    tcase_add_test(none, a_server_that_speaks_first_has_none_any_more);
+    tcase_add_test(none, last_words_are_no_first_ones);
+    tcase_add_test(none, one_that_is_too_old_is_replaced_never_early);
+    tcase_add_checked_fixture(others, setup, teardown);
+    tcase_add_test(others,
+                   they_are_given_up_for_descriptors_and_none_is_opened_before_there_are_enough);
+    tcase_add_test(others, they_make_way_for_sessions_where_a_server_may_have_so_many);
+    tcase_add_test(others, a_pool_that_was_stopped_gives_none_and_opens_none);
+    return suite_run(suite);
+}
