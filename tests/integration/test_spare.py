@@ -6,13 +6,15 @@ import select
 import selectors
 import signal
 import socket
+import statistics
 import time
 
 from support import net, program
 from support.case import check, check_equal, test
 from support.health import port_to_check
+from support.network import FAR, FarHost
 from support.server import Counted, Moody
-from test_upstream import config, who
+from test_upstream import config, own_network
 
 AT_ONCE_S = 20  # for what takes no time on a machine that has some
 
@@ -257,8 +259,9 @@ def tcp_state(host, port):
     return None
 
 
-def hear_question(listener):
-    """The connection on which the client's question comes, among spare ones."""
+def hear_question(listener, header=b""):
+    """The connection on which the client's question comes, behind a header, among spare ones."""
+    wanted = header + b"question"
     listener.settimeout(0.05)
     came, end = [], time.monotonic() + AT_ONCE_S
     while time.monotonic() < end:
@@ -266,9 +269,9 @@ def hear_question(listener):
             came.append(net.accept(listener, 0))
         for s in came:
             with contextlib.suppress(BlockingIOError):
-                if s.recv(8, socket.MSG_PEEK) == b"question":
+                if s.recv(200, socket.MSG_PEEK) == wanted:
                     s.settimeout(net.LIMIT_S)
-                    net.read_exactly(s, 8)
+                    net.read_exactly(s, len(wanted))
                     return s
     raise TimeoutError("nobody asked")
 
@@ -584,6 +587,59 @@ def through_the_log_handler(t):
                 check_equal(net.read_exactly(client, 6), b"answer", "what the client hears")
 
 
+@test(each={"waits": ["at once", "later"]})
+def with_send_proxy(t, waits):
+    """with send_proxy = v1 the header goes out when a client gets a spare connection; when that turns out
+    dead for one that speaks {waits}, it goes out once more, on the other one"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(spared(front, back, 1, "send_proxy = v1")) as daemon:
+        spare = net.accept(listener)
+        with net.connect(front) as client:
+            header = (f"PROXY TCP4 127.0.0.1 127.0.0.1 {client.getsockname()[1]} "
+                      f"{front.rpartition(':')[2]}\r\n").encode()
+            net.accept(listener).close()
+            check_equal(net.read_exactly(spare, len(header)), header, "the first header")
+            hold(t, daemon)
+            end(t, spare, "ends")
+            if waits == "later":
+                daemon.send_signal(signal.SIGCONT)
+                t.eventually(lambda: counts(t, daemon)["replaced"] == 1, "the replacement")
+            client.sendall(b"question")
+            daemon.send_signal(signal.SIGCONT)
+            with hear_question(listener, header) as heard:
+                heard.sendall(b"answer")
+                check_equal(net.read_exactly(client, 6), b"answer", "what the client hears")
+        wait_counts(t, daemon, replaced=1, used=1)
+
+
+@test(each={"behind": ["in one segment", "later"], "spare_is": ["alive", "dead"]})
+def behind_accept_proxy(t, behind, spare_is):
+    """a client whose header and question come {behind} gets a spare connection that is {spare_is}: it is
+    answered"""
+    front, back = t.address(), t.address()
+    ini = spared(front, back, 1).replace(
+        "service = proxy", "service = proxy\naccept_proxy = required\ntrusted_proxies = 127.0.0.1/32")
+    header = b"PROXY TCP4 192.0.2.7 192.0.2.8 1000 2000\r\n"
+    with net.listen(back) as listener, t.daemon(ini) as daemon:
+        spare = net.accept(listener)
+        wait_counts(t, daemon, spares=1)
+        with net.connect(front) as client:
+            if behind == "later":
+                client.sendall(header)
+                net.accept(listener).close()
+            hold(t, daemon)
+            if spare_is == "dead":
+                end(t, spare, "ends")
+            client.sendall(b"question" if behind == "later" else header + b"question")
+            daemon.send_signal(signal.SIGCONT)
+            heard = spare if spare_is == "alive" else hear_question(listener)
+            if spare_is == "alive":
+                check_equal(net.read_exactly(spare, 8), b"question", "what the server hears")
+            heard.sendall(b"answer")
+            check_equal(net.read_exactly(client, 6), b"answer", "what the client hears")
+            heard.close()
+
+
 @test()
 def over_unix_sockets(t):
     """a server on a unix socket has spare connections too"""
@@ -596,3 +652,51 @@ def over_unix_sockets(t):
                 check_equal(net.read_exactly(who_hears(spares), 8), b"question", "what it hears")
             spares.append(net.accept(listener))
             close_all(spares)
+
+
+def echo_forever(listener):
+    listener.settimeout(None)
+    while True:
+        s, _ = listener.accept()
+        net.Task(echo_once, s)
+
+
+def echo_once(s):
+    with s, contextlib.suppress(OSError):
+        while data := s.recv(net.CHUNK):
+            s.sendall(data)
+
+
+def first_answers(front, count):
+    """How long clients of a proxy wait for the answer to what they say at once, one after the other."""
+    times = []
+    for _ in range(count):
+        began = time.monotonic()
+        with net.connect(front) as client:
+            net.exchange(client, b"hello")
+            times.append(time.monotonic() - began)
+        time.sleep(0.2)
+    return times
+
+
+@test(timeout=60)
+def one_round_trip_less(t):
+    """a client of a server 80 ms away has its first answer after one round trip, not two: at 0.7 of the
+    time without spare connections, or less"""
+    own_network()
+    far, took = FarHost(0.04), {}
+    back = f"{FAR}:{t.port()}"
+    with far.there():
+        listener = net.listen(back)
+    net.Task(echo_forever, listener)
+    for spare in (0, 4):
+        front = t.address()
+        with t.daemon(spared(front, back, spare)) as daemon:
+            if spare:
+                wait_counts(t, daemon, spares=4, opened=4)
+            took[spare] = first_answers(front, 7)
+    check(min(took[0]) >= 0.16 and min(took[4]) >= 0.08, f"the link is too fast: {took}")
+    ratio = statistics.median(took[4]) / statistics.median(took[0])
+    print(f"first answer: {statistics.median(took[0]) * 1000:.0f} ms without, "
+          f"{statistics.median(took[4]) * 1000:.0f} ms with spare = 4, ratio {ratio:.2f}")
+    check(ratio <= 0.7, f"a ratio of {ratio:.2f}: {took}")

@@ -2,9 +2,14 @@
 
 import contextlib
 import ctypes
+import fcntl
 import os
+import select
 import socket
+import struct
 import subprocess
+import threading
+import time
 
 from support.case import Failed, Skipped
 
@@ -122,3 +127,43 @@ def option_of(daemon, peer, level, option):
                 if s.getpeername() == peer:
                     return s.getsockopt(level, option)
     raise Failed(f"the daemon has no socket connected to {peer}")
+
+
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454ca, 0x0001, 0x1000  # linux/if_tun.h
+NEAR, FAR = "10.8.0.1", "10.8.0.2"
+
+
+def _tunnel(name, address):
+    """A network device of this network whose packets are read and written here."""
+    try:
+        tunnel = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
+        fcntl.ioctl(tunnel, TUNSETIFF, struct.pack("16sH14x", name.encode(), IFF_TUN | IFF_NO_PI))
+    except OSError as error:
+        raise Skipped(f"no tunnel device: {error}") from None
+    ip("address", "add", address + "/24", "dev", name)
+    ip("link", "set", name, "up")
+    return tunnel
+
+
+class FarHost(Host):
+    """Another host as `Host` is, at the other end of a slow link: what one side sends reaches the other
+    after delay_s, as far as this process gets to it."""
+
+    def __init__(self, delay_s):
+        self._delay_s = delay_s
+        self._near = _tunnel("near", NEAR)
+        super().__init__()
+        with self.there():
+            self._far = _tunnel("far", FAR)
+        threading.Thread(target=self._carry, daemon=True).start()
+
+    def _carry(self):
+        other, waiting = {self._near: self._far, self._far: self._near}, []
+        while True:
+            left_s = waiting[0][0] - time.monotonic() if waiting else None
+            for tunnel in select.select(list(other), [], [], left_s and max(left_s, 0))[0]:
+                packet = os.read(tunnel, 65536)
+                waiting.append((time.monotonic() + self._delay_s, other[tunnel], packet))
+            while waiting and waiting[0][0] <= time.monotonic():
+                _, tunnel, packet = waiting.pop(0)
+                os.write(tunnel, packet)
