@@ -1,0 +1,161 @@
+/* service/mirror: without its mirror, for whatever lack, a client is served as ever, and every descriptor is let go of. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/descriptors.h"
+#include "service/echo.h"
+#include "service/mirror.h"
+#include "support/host.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+#include "upstream/upstream.h"
+
+static struct host host;
+static struct mirror_plan plan;
+static struct descriptors descriptors;
+static struct upstream_server_conf server;
+static struct upstream_conf conf;
+static struct address at;
+static int listener;
+
+static void setup(void)
+{
+    host_open(&host, &echo_ops, NULL);
+    listener = sockets_listen(&at, 16);
+    server = (struct upstream_server_conf){
+        .id = "a", .address_text = "a", .addresses = &at, .n_addresses = 1, .weight = 1};
+    conf = (struct upstream_conf){
+        .name = "copy", .servers = &server, .n_servers = 1, .connect_timeout_ns = 10 * NS_PER_S};
+    descriptors.max = 10;
+    atomic_store(&descriptors.used, 0);
+    host.owner.net->descriptors = &descriptors;
+    plan = (struct mirror_plan){.buffer_bytes = 65536};
+    ck_assert_int_eq(upstream_create(&plan.upstream, &conf, NULL), 0);
+    host.service.mirror = &plan;
+}
+
+static void teardown(void)
+{
+    host_close(&host);
+    upstream_destroy(plan.upstream);
+    close(listener);
+    ck_assert_uint_eq(atomic_load(&descriptors.used), 0);
+}
+
+static void echo_once(int client)
+{
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+}
+
+static void leave(int client)
+{
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    close(client);
+}
+
+START_TEST(the_mirror_hears_what_the_client_says_and_its_end)
+{
+    int client = host_client(&host), mirror = sockets_accept(listener);
+
+    ck_assert_uint_eq(atomic_load(&descriptors.used), 1);
+    sockets_say(mirror, "nobody hears this");
+    echo_once(client);
+    sockets_hear(mirror, "hello");
+    leave(client);
+    sockets_hear_end(mirror);
+    close(mirror);
+    ck_assert_uint_eq(atomic_load(&plan.connected), 1);
+    ck_assert_uint_eq(atomic_load(&plan.bytes), 5);
+    ck_assert_uint_eq(atomic_load(&plan.lost), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_breaks_its_connection_breaks_the_mirrors)
+{
+    int client = host_client(&host), mirror = sockets_accept(listener);
+
+    echo_once(client);
+    sockets_hear(mirror, "hello");
+    sockets_reset(client);
+    sockets_hear_reset(mirror);
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+    close(mirror);
+}
+END_TEST
+
+START_TEST(without_a_descriptor_to_spare_a_client_is_served)
+{
+    int client;
+
+    descriptors.max = 0;
+    client = host_client(&host);
+    echo_once(client);
+    leave(client);
+    ck_assert_uint_eq(atomic_load(&plan.failed), 1);
+    ck_assert_uint_eq(atomic_load(&plan.lost), 5);
+}
+END_TEST
+
+START_TEST(without_a_server_a_client_is_served)
+{
+    int client;
+
+    close(listener);
+    listener = -1;
+    client = host_client(&host);
+    echo_once(client);
+    leave(client);
+    ck_assert_uint_eq(atomic_load(&plan.failed), 1);
+    ck_assert_uint_eq(atomic_load(&plan.connected), 0);
+}
+END_TEST
+
+START_TEST(a_mirror_that_leaves_is_let_go_of_at_once)
+{
+    int client = host_client(&host), mirror = sockets_accept(listener);
+
+    sockets_reset(mirror);
+    UNTIL(atomic_load(&descriptors.used) == 0);
+    echo_once(client);
+    leave(client);
+    ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
+    ck_assert_uint_eq(atomic_load(&plan.lost), 5);
+}
+END_TEST
+
+START_TEST(a_session_may_be_cut_with_its_mirror_at_any_moment)
+{
+    for (unsigned i = 0; i < 50; i++) {
+        int client = host_client(&host);
+
+        if (i % 2 == 0)
+            sockets_say(client, "x");
+        if (i % 3 == 0)
+            usleep(500);
+        host_abort(&host, SESSION_DRAIN);
+        host_expect_end(&host, SESSION_DRAIN);
+        close(client);
+    }
+    UNTIL(atomic_load(&descriptors.used) == 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/mirror");
+    TCase *tc = suite_group(suite, "echo");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_mirror_hears_what_the_client_says_and_its_end);
+    tcase_add_test(tc, a_client_that_breaks_its_connection_breaks_the_mirrors);
+    tcase_add_test(tc, without_a_descriptor_to_spare_a_client_is_served);
+    tcase_add_test(tc, without_a_server_a_client_is_served);
+    tcase_add_test(tc, a_mirror_that_leaves_is_let_go_of_at_once);
+    tcase_add_test(tc, a_session_may_be_cut_with_its_mirror_at_any_moment);
+    return suite_run(suite);
+}
