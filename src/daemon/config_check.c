@@ -354,18 +354,6 @@ static void check_send_proxy(const struct config_check *c, const struct config_s
                    section->source->name);
 }
 
-static void check_spare(const struct config_check *c, const struct config_section *section)
-{
-    const struct spare_conf *conf = &((const struct upstream_conf *)section->conf)->spare;
-    const struct ini_entry *age = sound(section, "spare_max_age");
-
-    if (age != NULL && conf->keep == 0 &&
-        (sound(section, "spare") != NULL || ini_find(section->source, "spare") == NULL))
-        report_add(c->report, age->line,
-                   "[%s] spare_max_age: there are no spare connections (with spare = 1 or more)",
-                   section->source->name);
-}
-
 static void check_ejection(const struct config_check *c, const struct config_section *section)
 {
     const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
@@ -406,7 +394,6 @@ int config_check_all(const struct config *config, struct report *report)
             check_checks(&c, section);
             check_send_proxy(&c, section);
             check_ejection(&c, section);
-            check_spare(&c, section);
             check_loops(&c, section, queue, queued);
         }
     }

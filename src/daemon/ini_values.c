@@ -111,7 +111,8 @@ static char first_byte(const struct ini_text *line)
 
 static void cutter_copy(struct cutter *c, const struct ini_text *line)
 {
-    memcpy(c->part.bytes + c->part.len, line->bytes, line->len);
+    if (line->len > 0)
+        memcpy(c->part.bytes + c->part.len, line->bytes, line->len);
     c->part.len += line->len;
 }
 

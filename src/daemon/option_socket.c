@@ -96,7 +96,7 @@ static int parse_source(struct option_value *v, struct address *out, const char 
     if (rc == -ENOENT)
         return option_refuse(v, "%s is a host name, and a source needs a numeric address",
                              QUOTE(item));
-    if (rc < 0 && address_parse(found, ARRAY_LEN(found), item) > 0)
+    if (rc < 0 && address_parse(found, ARRAY_LEN(found), item) > 0 && !address_is_unix(&found[0]))
         return option_refuse(v, "%s has a port, and each connection gets its own", QUOTE(item));
     if (rc < 0 || is_any(out))
         return option_refuse(v, "%s is not the address of a host", QUOTE(item));

@@ -176,7 +176,8 @@ static void session_probe(struct session *s)
 
 static void session_act(struct session *s, enum session_due due)
 {
-    s->checked_at_ns = clock_now_ns();
+    if (due != SESSION_DUE_NOTHING)
+        s->checked_at_ns = clock_now_ns();
     switch (due) {
     case SESSION_DUE_NOTHING: break;
     case SESSION_DUE_CLOSING: session_closing_check(s); break;

@@ -210,8 +210,6 @@ static const struct {
      "t.ini:8: [upstream u] send_proxy_tlvs: 'crc32c' is there twice ("},
     {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc\n",
      "t.ini:8: [upstream u] send_proxy_tlvs: 'crc' is not known ("},
-    {PROXY "[upstream u]\nserver.a = @x\nspare_max_age = 10s\n",
-     "t.ini:7: [upstream u] spare_max_age: there are no spare connections (with spare = 1 or more)"},
     {PROXY "[upstream u]\nserver.a = @x\ncheck_send = PING\n",
      "t.ini:7: [upstream u] check_send: there are no checks (with check = tcp)"},
     {PROXY "[upstream u]\nserver.a = @x\non_down = close\n",

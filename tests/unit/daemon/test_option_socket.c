@@ -178,7 +178,7 @@ START_TEST(a_bad_source_is_refused_and_changes_nothing)
         {"[::]", "not the address of a host"},
         {"/run/x.sock", "not the address of a host"},
         {"@name", "not the address of a host"},
-        {"2001:db8::1", "not the address of a host"},
+        {"2001:db8::g", "not the address of a host"},
         {"192.0.2.256", "not the address of a host"},
         {"192.0.2.1 192.0.2.2", "not the address of a host"},
     };
@@ -189,7 +189,7 @@ START_TEST(a_bad_source_is_refused_and_changes_nothing)
         refused(OPTION_UPSTREAM, "source_address", bad[i].text, bad[i].why);
     memset(longest, '1', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
-    refused(OPTION_UPSTREAM, "source_address", longest, "not an address");
+    refused(OPTION_UPSTREAM, "source_address", longest, "not the address of a host");
     source_is(&upstream.connect.sock.source_ipv4, "127.0.0.9:0");
 }
 END_TEST

@@ -22,7 +22,8 @@ static struct listener_conf listeners[] = {
     [ECHO] = {.name = "echo", .service = LISTENER_ECHO},
     [FRONT] = {.name = "front", .service = LISTENER_PROXY, .upstream = "back"},
 };
-static struct upstream_server_conf back = {.id = "a", .address_text = back_name, .weight = 1};
+static struct upstream_server_conf back = {
+    .id = "a", .address_text = back_name, .names = UPSTREAM_NAME_EACH, .weight = 1};
 static struct upstream_conf upstream = {
     .name = "back", .servers = &back, .n_servers = 1, .connect_timeout_ns = NS_PER_S};
 static const struct server_conf conf = {.boss = {.threads = 1, .accept_batch = 16},
