@@ -244,6 +244,13 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
         channel_hold(h->channel);
 }
 
+/* What follows each other here does so again behind the executor, or not. */
+static void executor_burst(struct handler *h, bool begins)
+{
+    (void)h;
+    (void)begins;
+}
+
 static void executor_eof(struct handler *h)
 {
     struct executor_handler *x = executor_of(h);
@@ -324,6 +331,10 @@ static void executor_run_notice(struct task *t)
     struct executor_handler *x = lane->handler;
     struct executor_message *m = lane_take_done(lane);
 
+    bool burst = x && m && m->next;
+
+    if (burst)
+        handler_burst(x->handler.next, true);
     while (m) {
         struct executor_message *next = m->next;
 
@@ -332,6 +343,8 @@ static void executor_run_notice(struct task *t)
         free(m);
         m = next;
     }
+    if (burst)
+        handler_burst(x->handler.next, false);
     if (x)
         executor_passed_on(x);
     lane_leave(lane);
@@ -360,6 +373,7 @@ static void executor_closed(struct handler *h, int error)
 
 static const struct handler_ops executor_ops = {.name = "executor",
                                                 .read = executor_read,
+                                                .burst = executor_burst,
                                                 .eof = executor_eof,
                                                 .failed = executor_failed,
                                                 .closed = executor_closed};

@@ -14,6 +14,9 @@
 /* A listener's lines about bad frames. */
 #define FRAME_LOG_INTERVAL_NS (1 * NS_PER_S)
 
+/* Above this, sending frames together saves less than it costs to put them together. */
+#define FRAME_SMALL_BYTES 4096
+
 enum frame_fault { FRAME_TOO_LONG, FRAME_CORRUPT, FRAME_CUT_OFF, FRAME_FAULTS };
 
 struct frame_shared {
@@ -88,19 +91,21 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct frame_handler *f = frame_of(h);
     struct frame_decoder_bytes in = {data, len}, frame;
+    enum frame_decoder_result result = FRAME_DECODER_FRAME;
+    bool burst = false;
 
     /* Whoever a frame is passed to may end the session. */
-    while (!f->failed && !channel_discards(h->channel)) {
-        enum frame_decoder_result result =
-            frame_decoder_next(&f->decoder, &f->conf->decoder, &in, &frame);
-
-        if (result == FRAME_DECODER_MORE)
-            return;
-        if (result != FRAME_DECODER_FRAME)
-            frame_bad(f, result);
-        else if (frame.len > 0)
+    while (result != FRAME_DECODER_MORE && !f->failed && !channel_discards(h->channel)) {
+        result = frame_decoder_next(&f->decoder, &f->conf->decoder, &in, &frame);
+        if (!burst && result == FRAME_DECODER_FRAME && in.len > 0 && frame.len < FRAME_SMALL_BYTES)
+            handler_burst(h->next, burst = true);
+        if (result == FRAME_DECODER_FRAME && frame.len > 0)
             handler_read(h->next, frame.data, frame.len);
+        else if (result != FRAME_DECODER_FRAME && result != FRAME_DECODER_MORE)
+            frame_bad(f, result);
     }
+    if (burst)
+        handler_burst(h->next, false);
 }
 
 static void frame_eof(struct handler *h)

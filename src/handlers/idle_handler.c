@@ -18,9 +18,9 @@
 
 /*
  * note: looks. Reads and writes leave a time stamp here. Bytes that the kernel did not take at once go later, which nobody
- * is told of; so while some wait, the timer looks at the channel's count, and bytes that went since the last look count
- * as if they went now. A client that takes bytes slowly may be found idle late by the time between two looks. It is
- * never found so early.
+ * is told of; so while some wait, the timer looks at the channel's count, and bytes that went since the last look count as
+ * if they went when something last happened on the channel, which may have been a read. Such a client may be found idle
+ * late by the time between two looks. It is never found so early.
  */
 
 /* What may be too long ago. */
@@ -126,7 +126,7 @@ static void idle_look(struct idle_handler *idle, int64_t now_ns)
     const struct channel *ch = idle->handler.channel;
 
     if (ch->bytes_out != idle->bytes_out)
-        idle->write_at_ns = now_ns;
+        idle->write_at_ns = idle_later(idle->write_at_ns, ch->last_io_at_ns);
     idle->bytes_out = ch->bytes_out;
     if (!channel_reading(ch))
         idle->read_at_ns = now_ns;

@@ -114,6 +114,16 @@ void channel_start(struct channel *ch);
 int channel_write(struct channel *ch, const void *data, size_t len) MUST_CHECK;
 
 /*
+ * channel_cork(ch) / channel_uncork(ch):
+ * Keep what is written from here on, and send it together; before the caller returns to the loop.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none
+ */
+void channel_cork(struct channel *ch);
+void channel_uncork(struct channel *ch);
+
+/*
  * channel_shutdown_write(ch):
  * Through the pipeline: send what waits and then end of file. When the peer has sent its own, the channel ends.
  *

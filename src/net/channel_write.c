@@ -213,6 +213,19 @@ void channel_flush(struct channel *ch)
         channel_become_writable(ch);
 }
 
+/* Bytes that are said to wait are joined by those that are written, and nobody asks the socket before the loop polls. */
+void channel_cork(struct channel *ch)
+{
+    if (!(ch->flags & CHANNEL_NO_WRITE))
+        ch->flags |= CHANNEL_PENDING;
+}
+
+void channel_uncork(struct channel *ch)
+{
+    if ((ch->flags & (CHANNEL_PENDING | CHANNEL_ENDED)) == CHANNEL_PENDING)
+        channel_flush(ch);
+}
+
 size_t channel_unsent_bytes(const struct channel *ch)
 {
     int queued = 0;

@@ -17,6 +17,14 @@ void handler_read(struct handler *h, const uint8_t *data, size_t len)
     h->ops->read(h, data, len);
 }
 
+void handler_burst(struct handler *h, bool begins)
+{
+    while (h && !h->ops->burst)
+        h = h->next;
+    if (h)
+        h->ops->burst(h, begins);
+}
+
 void handler_eof(struct handler *h)
 {
     while (!h->ops->eof)

@@ -2,11 +2,12 @@
  * net/handler: one step of a channel's pipeline, and how events pass from step to step.
  *
  * A handler is embedded in whoever has its state. An operation that is NULL is passed over. The tail ends every
- * inbound event, so it must have all the inbound operations but `failed`.
+ * inbound event, so it must have all the inbound operations but `burst` and `failed`.
  */
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
 
+#include <stdbool.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,11 @@ struct handler_ops {
     void (*active)(struct handler *h);
     /* ${len} > 0 bytes came; ${data} lasts until this returns. */
     void (*read)(struct handler *h, const uint8_t *data, size_t len);
+    /*
+     * Reads follow each other from here (${begins}) up to here: whoever sends what he reads may send it together. Without
+     * anyone who minds it is nothing.
+     */
+    void (*burst)(struct handler *h, bool begins);
     /* The peer sends no more. Called once. */
     void (*eof)(struct handler *h);
     /*
@@ -54,8 +60,8 @@ struct handler {
 };
 
 /*
- * handler_active(h) / handler_read(h, data, len) / handler_eof(h) / handler_failed(h, error) / handler_writable(h) /
- * handler_broken(h, error) / handler_closed(h, error):
+ * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) / handler_eof(h) / handler_failed(h, error) /
+ * handler_writable(h) / handler_broken(h, error) / handler_closed(h, error):
  * Give an inbound event to the first handler at or behind ${h} that takes it. A handler passes an event on
  * with ${h}->next.
  *
@@ -64,6 +70,7 @@ struct handler {
  */
 void handler_active(struct handler *h);
 void handler_read(struct handler *h, const uint8_t *data, size_t len);
+void handler_burst(struct handler *h, bool begins);
 void handler_eof(struct handler *h);
 void handler_failed(struct handler *h, int error);
 void handler_writable(struct handler *h);

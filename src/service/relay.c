@@ -25,6 +25,14 @@ static void relay_read(struct handler *h, const uint8_t *data, size_t len)
         channel_pause(h->channel);
 }
 
+static void relay_burst(struct handler *h, bool begins)
+{
+    if (begins)
+        channel_cork(relay_of(h)->to);
+    else
+        channel_uncork(relay_of(h)->to);
+}
+
 static void relay_eof(struct handler *h)
 {
     struct relay *r = relay_of(h);
@@ -69,11 +77,11 @@ static void relay_closed(struct handler *h, int error)
 }
 
 /* A relay that waits for the first bytes differs in one operation only. */
-#define RELAY_OPS(how_to_read)                                                            \
-    {                                                                                     \
-        .name = "relay", .active = relay_active, .read = (how_to_read), .eof = relay_eof, \
-        .failed = relay_failed, .writable = relay_writable, .broken = relay_broken,       \
-        .allow = relay_allow, .took = relay_took, .closed = relay_closed                  \
+#define RELAY_OPS(how_to_read)                                                                   \
+    {                                                                                            \
+        .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst,    \
+        .eof = relay_eof, .failed = relay_failed, .writable = relay_writable,                    \
+        .broken = relay_broken, .allow = relay_allow, .took = relay_took, .closed = relay_closed \
     }
 
 static const struct handler_ops relay_ops = RELAY_OPS(relay_read);

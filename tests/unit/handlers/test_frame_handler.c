@@ -4,6 +4,7 @@
 
 #include "handlers/pipeline_plan.h"
 #include "service/echo.h"
+#include "support/fault.h"
 #include "support/host.h"
 #include "support/log_lines.h"
 #include "support/process.h"
@@ -71,6 +72,34 @@ START_TEST(a_frame_goes_on_when_its_last_byte_has_come)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
     ck_assert_uint_eq(log_lines_with("frame"), 0);
+}
+END_TEST
+
+START_TEST(small_frames_of_one_read_are_sent_together)
+{
+    char frames[3 * 300];
+    unsigned sends;
+
+    for (int i = 0; i < 300; i++)
+        memcpy(frames + 3 * i, (char[]){0, 1, (char)i}, 3);
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\1x");
+    HEAR("\0\1x");
+    sends = fault_calls(FAULT_SEND);
+    say(frames, sizeof(frames));
+    hear(frames, sizeof(frames));
+    ck_assert_uint_le(fault_calls(FAULT_SEND) - sends, 10); /* the test's own is one of them */
+}
+END_TEST
+
+START_TEST(an_end_in_the_read_of_small_frames_follows_them)
+{
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\1a\0\1b\0\1c");
+    sockets_end(client);
+    HEAR("\0\1a\0\1b\0\1c");
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 END_TEST
 
@@ -200,6 +229,8 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_frame_goes_on_when_its_last_byte_has_come);
+    tcase_add_test(tc, small_frames_of_one_read_are_sent_together);
+    tcase_add_test(tc, an_end_in_the_read_of_small_frames_follows_them);
     tcase_add_test(tc, an_empty_frame_is_no_read_and_no_end);
     tcase_add_test(tc, a_frame_that_is_too_long_resets_behind_those_before);
     tcase_add_test(tc, a_frame_that_cannot_be_resets_as_an_error);

@@ -103,6 +103,36 @@ START_TEST(writing_nothing_is_allowed)
 }
 END_TEST
 
+static void write_corked(void *arg)
+{
+    struct channel *ch = &probe.channel;
+    unsigned *sends = arg;
+
+    *sends = fault_calls(FAULT_SEND);
+    channel_cork(ch);
+    ck_assert_int_eq(channel_write(ch, "to", 2), 0);
+    ck_assert_int_eq(channel_write(ch, "gether", 6), 0);
+    channel_shutdown_write(ch);
+    ck_assert_uint_eq(fault_calls(FAULT_SEND), *sends);
+    channel_uncork(ch);
+    ck_assert_uint_eq(channel_pending_bytes(ch), 0);
+    *sends = fault_calls(FAULT_SEND) - *sends;
+    channel_cork(ch); /* nothing more can be sent, and nothing is */
+    channel_uncork(ch);
+}
+
+START_TEST(what_is_written_under_a_cork_is_sent_together_and_then_the_end)
+{
+    unsigned sends;
+
+    probe_start(&probe);
+    loop_runner_call(loop, write_corked, &sends);
+    ck_assert_uint_eq(sends, 1);
+    sockets_hear(peer, "together");
+    sockets_hear_end(peer);
+}
+END_TEST
+
 START_TEST(what_the_kernel_does_not_take_is_kept_and_sent_later)
 {
     const size_t len = 8 << 20;
@@ -371,6 +401,7 @@ int main(void)
     tcase_add_test(tc, a_long_stream_arrives_complete_and_in_order);
     tcase_add_test(tc, a_write_goes_out_at_once_and_nothing_is_kept);
     tcase_add_test(tc, writing_nothing_is_allowed);
+    tcase_add_test(tc, what_is_written_under_a_cork_is_sent_together_and_then_the_end);
     tcase_add_test(tc, what_the_kernel_does_not_take_is_kept_and_sent_later);
     tcase_add_test(tc, an_idle_channel_is_not_called_for_room_to_write);
     tcase_add_test(tc, above_the_high_water_mark_a_channel_is_unwritable);
