@@ -14,6 +14,7 @@
 #define NS_PER_US   INT64_C(1000)
 #define NS_PER_MS   INT64_C(1000000)
 #define NS_PER_S    INT64_C(1000000000)
+#define NS_PER_DAY  (86400 * NS_PER_S)
 
 /*
  * clock_now_ns():

@@ -19,8 +19,6 @@
 /* Longer than any line that is right, comment aside. */
 #define LINE_BYTES 256
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 /* ---- rules ---- */
 
 /* What was grown stays larger when the next one cannot be. */
@@ -73,13 +71,14 @@ static int refuse_block(char *problem, int rc, const char *word, const struct ci
 
     if (rc == -EDOM)
         snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES,
-                 "%s has bits set behind its prefix; did you mean %s?", QUOTE(word),
+                 "%s has bits set behind its prefix; did you mean %s?", QUOTE_TEXT(word),
                  cidr_format(text, sizeof(text), meant));
     else if (rc == -ERANGE)
         snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES, "the prefix of %s is longer than the address",
-                 QUOTE(word));
+                 QUOTE_TEXT(word));
     else
-        snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES, "%s is not a block of addresses", QUOTE(word));
+        snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES, "%s is not a block of addresses",
+                 QUOTE_TEXT(word));
     return -EINVAL;
 }
 

@@ -18,8 +18,6 @@
 #include "daemon/suggest.h"
 #include "net/address.h"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 struct config_check {
     const struct config *config;
     const struct config_memory *m;
@@ -124,7 +122,7 @@ static void check_reuseport(const struct config_check *c, const struct config_se
         report_add(c->report, sound(section, "reuseport")->line,
                    "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
                    section->source->name,
-                   QUOTE(address_format(text, sizeof(text), &conf->addresses[i])));
+                   QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])));
         return;
     }
 }
@@ -198,7 +196,7 @@ static void check_addresses(const struct config_check *c, unsigned s)
         report_add(c->report, sound(section, "address")->line,
                    "[%s] address: %s is taken by line %u, [%s] (each address once)",
                    section->source->name,
-                   QUOTE(address_format(text, sizeof(text), &conf->addresses[i])),
+                   QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])),
                    sound(other, "address")->line, other->source->name);
     }
 }
@@ -278,7 +276,8 @@ static void refuse_loop(const struct config_check *c, const struct config_sectio
         report_add(c->report, entry->line,
                    "[%s] %s: %s is where [listen %s] listens, so that a connection would go round "
                    "for ever (a server that does not lead back here)",
-                   section->source->name, entry->key, QUOTE(server->address_text), proxy->name);
+                   section->source->name, entry->key, QUOTE_TEXT(server->address_text),
+                   proxy->name);
     }
 }
 

@@ -9,8 +9,6 @@
 #include "daemon/report.h"
 #include "server/way_back.h"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 /* A copy that came back to us, by whichever way, might be copied again and again. */
 static void check_servers(const struct config *config, const struct config_section *section,
                           const struct upstream_conf *up, struct report *report)
@@ -25,7 +23,7 @@ static void check_servers(const struct config *config, const struct config_secti
                 report_add(report, line,
                            "[%s] mirror: %s of [upstream %s] is where we listen ourselves (a "
                            "mirror is no listener of ours)",
-                           section->source->name, QUOTE(server->address_text), up->name);
+                           section->source->name, QUOTE_TEXT(server->address_text), up->name);
     }
 }
 

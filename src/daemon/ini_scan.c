@@ -16,10 +16,8 @@
 #define COMMENT    "#;"
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-#define NUMBER_(n)  #n
-#define NUMBER(n)   NUMBER_(n)
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
+#define NUMBER_(n) #n
+#define NUMBER(n)  NUMBER_(n)
 struct scan {
     struct ini *ini;
     struct arena *arena;
@@ -183,7 +181,7 @@ static enum verdict scan_section(struct scan *s, char *line)
     name = strip(name);
     if (*rest != '\0') {
         report_add(s->report, s->line, "%s behind the closing ']' (nothing, not even a comment)",
-                   QUOTE(rest));
+                   QUOTE_TEXT(rest));
         return refuse_section(s);
     }
     problem = section_problem(name);
@@ -298,7 +296,7 @@ static enum verdict scan_entry(struct scan *s, char *line)
     char *key;
 
     if (equals == NULL) {
-        report_add(s->report, s->line, "%s: no '=' (key = value)", QUOTE(line));
+        report_add(s->report, s->line, "%s: no '=' (key = value)", QUOTE_TEXT(line));
         return DROP;
     }
     *equals = '\0';
@@ -307,12 +305,12 @@ static enum verdict scan_entry(struct scan *s, char *line)
     if (problem != NULL) {
         report_add(s->report, s->line,
                    "%s: %s (key = value, where a key is letters, digits, '_', '.' and '-')",
-                   QUOTE(key), problem);
+                   QUOTE_TEXT(key), problem);
         return DROP;
     }
     if (s->before_first) {
         report_add(s->report, s->line, "%s is in no section (a line [KIND] or [KIND NAME] first)",
-                   QUOTE(key));
+                   QUOTE_TEXT(key));
         return DROP;
     }
     if (s->section == NULL)

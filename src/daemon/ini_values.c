@@ -248,7 +248,7 @@ static void take_section(struct ini_values *values, struct ini_section *section,
             continue;
         entry->refused = true;
         report_add(report, entry->line, "[%s] %s: iniparser reads another value than %s",
-                   section->name, entry->key, quote_text(&(struct quote){{0}}, entry->value));
+                   section->name, entry->key, QUOTE_TEXT(entry->value));
     }
 }
 

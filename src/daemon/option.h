@@ -145,6 +145,18 @@ bool option_section_named(enum option_section section);
 int option_set(const struct option *o, struct option_value *v) MUST_CHECK;
 
 /*
+ * option_field(o, v):
+ * For an option_kind: the field of ${o} that it has to fill.
+ *
+ * Thread: before start
+ * Errors: none
+ */
+static inline void *option_field(const struct option *o, const struct option_value *v)
+{
+    return (char *)v->conf + o->offset;
+}
+
+/*
  * option_refuse(v, format, ...):
  * For an option_kind: fill ${v}->problem. Always -EINVAL.
  *

@@ -9,8 +9,6 @@
 #include "daemon/option_kind.h"
 #include "daemon/quote.h"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 _Static_assert(ACCESS_TEXT_PROBLEM_BYTES <= OPTION_PROBLEM_BYTES, "problems are handed on");
 
 static int check_path(struct option_value *v, const char *path)
@@ -18,7 +16,7 @@ static int check_path(struct option_value *v, const char *path)
     size_t len = strlen(path);
 
     if (path[0] != '/' || path[len - 1] == '/')
-        return option_refuse(v, "%s is not the absolute path of a file", QUOTE(path));
+        return option_refuse(v, "%s is not the absolute path of a file", QUOTE_TEXT(path));
     return 0;
 }
 

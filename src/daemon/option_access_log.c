@@ -9,8 +9,6 @@
 #include "daemon/suggest.h"
 #include "traffic/access_log_format.h"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 #define NAMES_BYTES 384
 
 /* All variables there are, with commas between. */
@@ -33,10 +31,10 @@ static int refuse_name(struct option_value *v, const char *name)
     for (unsigned i = 0; (known = access_log_format_variable(i)); i++)
         suggest_offer(&near, known);
     if (near.best)
-        return option_refuse(v, "there is no variable %s; did you mean '%s'?", QUOTE(name),
+        return option_refuse(v, "there is no variable %s; did you mean '%s'?", QUOTE_TEXT(name),
                              near.best);
     list_names(names, sizeof(names));
-    return option_refuse(v, "there is no variable %s; there are %s", QUOTE(name), names);
+    return option_refuse(v, "there is no variable %s; there are %s", QUOTE_TEXT(name), names);
 }
 
 /* A word without a variable was meant to be the name of a format. */
@@ -48,8 +46,9 @@ static int refuse_constant(struct option_value *v)
     suggest_offer(&near, "text");
     suggest_offer(&near, "json");
     if (near.best)
-        return option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE(v->text), near.best);
-    return option_refuse(v, "%s has no variable in it", QUOTE(v->text));
+        return option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text),
+                             near.best);
+    return option_refuse(v, "%s has no variable in it", QUOTE_TEXT(v->text));
 }
 
 static int refuse(struct option_value *v, const struct access_log_format_problem *problem)
@@ -59,11 +58,11 @@ static int refuse(struct option_value *v, const struct access_log_format_problem
     snprintf(name, sizeof(name), "%.*s", (int)problem->len, problem->name);
     switch (problem->kind) {
     case ACCESS_LOG_FORMAT_NO_NAME:
-        return *name == '\0'
-                   ? option_refuse(v, "the name of a variable is missing at the end")
-                   : option_refuse(v, "the name of a variable is missing before %s", QUOTE(name));
+        return *name == '\0' ? option_refuse(v, "the name of a variable is missing at the end")
+                             : option_refuse(v, "the name of a variable is missing before %s",
+                                             QUOTE_TEXT(name));
     case ACCESS_LOG_FORMAT_UNKNOWN: return refuse_name(v, name);
-    case ACCESS_LOG_FORMAT_TWICE: return option_refuse(v, "%s is there twice", QUOTE(name));
+    case ACCESS_LOG_FORMAT_TWICE: return option_refuse(v, "%s is there twice", QUOTE_TEXT(name));
     case ACCESS_LOG_FORMAT_CONSTANT: return refuse_constant(v);
     case ACCESS_LOG_FORMAT_LONG:
         return option_refuse(v, "a line could be longer than %d bytes", ACCESS_LOG_LINE_BYTES);
@@ -80,7 +79,7 @@ static int set_format(const struct option *o, struct option_value *v)
     if (rc == -EINVAL)
         return refuse(v, &problem);
     if (rc == 0)
-        memcpy((char *)v->conf + o->offset, &format, sizeof(format));
+        memcpy(option_field(o, v), &format, sizeof(format));
     return rc;
 }
 

@@ -68,7 +68,7 @@ static int read_bytes(uint8_t *out, struct option_value *v)
 
 static int set_bytes(const struct option *o, struct option_value *v)
 {
-    struct check_bytes *field = (void *)((char *)v->conf + o->offset);
+    struct check_bytes *field = option_field(o, v);
     uint8_t *data = arena_alloc(v->arena, strlen(v->text), 1);
     int n;
 

@@ -14,8 +14,6 @@
 
 #define BLANKS " \t"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 _Static_assert(OPTION_CPUS_MAX == CPU_SETSIZE - 1, "the processors of a cpu_set_t");
 
 /* The numbers of a list as they are read. */
@@ -30,9 +28,9 @@ static int parse_number(struct option_value *v, uint64_t *out, const char *word)
     switch (parse_uint(out, word, OPTION_CPUS_MAX)) {
     case 0: return 0;
     case -ERANGE:
-        return option_refuse(v, "%s is above %d, the highest number of a processor", QUOTE(word),
-                             OPTION_CPUS_MAX);
-    default: return option_refuse(v, "%s is not the number of a processor", QUOTE(word));
+        return option_refuse(v, "%s is above %d, the highest number of a processor",
+                             QUOTE_TEXT(word), OPTION_CPUS_MAX);
+    default: return option_refuse(v, "%s is not the number of a processor", QUOTE_TEXT(word));
     }
 }
 
@@ -99,7 +97,7 @@ static int set_list(struct option_value *v, struct server_cpus *cpus)
 
 static int set_affinity(const struct option *o, struct option_value *v)
 {
-    struct server_cpus *cpus = (void *)((char *)v->conf + o->offset);
+    struct server_cpus *cpus = option_field(o, v);
     const struct option_word *w;
 
     if (isdigit((unsigned char)v->text[strspn(v->text, BLANKS)]))

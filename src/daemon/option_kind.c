@@ -12,29 +12,22 @@
 
 #define BLANKS " \t"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
-static void *field(const struct option *o, const struct option_value *v)
-{
-    return (char *)v->conf + o->offset;
-}
-
 static void put_unsigned(const struct option *o, const struct option_value *v, unsigned value)
 {
-    memcpy(field(o, v), &value, sizeof(value));
+    memcpy(option_field(o, v), &value, sizeof(value));
 }
 
 static void put_text(const struct option *o, const struct option_value *v, const char *text)
 {
-    memcpy(field(o, v), &text, sizeof(text));
+    memcpy(option_field(o, v), &text, sizeof(text));
 }
 
 /* The problem of a number that parse_...() refused with ${rc}, or that is out of range. */
 static int refuse_number(struct option_value *v, int rc, const char *what)
 {
     if (rc == -EINVAL)
-        return option_refuse(v, "%s is not %s", QUOTE(v->text), what);
-    return option_refuse(v, "%s is out of range", QUOTE(v->text));
+        return option_refuse(v, "%s is not %s", QUOTE_TEXT(v->text), what);
+    return option_refuse(v, "%s is out of range", QUOTE_TEXT(v->text));
 }
 
 static bool in_range(const struct option *o, int64_t n)
@@ -77,7 +70,7 @@ static int set_duration(const struct option *o, struct option_value *v)
         rc = -ERANGE;
     if (rc < 0)
         return refuse_number(v, rc, "a number with a unit");
-    memcpy(field(o, v), &ns, sizeof(ns));
+    memcpy(option_field(o, v), &ns, sizeof(ns));
     return 0;
 }
 
@@ -103,7 +96,7 @@ static int set_size_long(const struct option *o, struct option_value *v)
         rc = -ERANGE;
     if (rc < 0)
         return refuse_number(v, rc, "a number of bytes");
-    memcpy(field(o, v), &bytes, sizeof(bytes));
+    memcpy(option_field(o, v), &bytes, sizeof(bytes));
     return 0;
 }
 
@@ -112,8 +105,8 @@ static int set_bool(const struct option *o, struct option_value *v)
     bool value;
 
     if (parse_bool(&value, v->text) < 0)
-        return option_refuse(v, "%s is neither", QUOTE(v->text));
-    memcpy(field(o, v), &value, sizeof(value));
+        return option_refuse(v, "%s is neither", QUOTE_TEXT(v->text));
+    memcpy(option_field(o, v), &value, sizeof(value));
     return 0;
 }
 
@@ -128,9 +121,9 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
         suggest_offer(&near, w->word);
     }
     if (near.best != NULL)
-        option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE(v->text), near.best);
+        option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text), near.best);
     else
-        option_refuse(v, "%s is not known", QUOTE(v->text));
+        option_refuse(v, "%s is not known", QUOTE_TEXT(v->text));
     return NULL;
 }
 
@@ -149,7 +142,7 @@ static int set_account(const struct option *o, struct option_value *v)
 {
     for (const char *p = v->text; *p != '\0'; p++) {
         if (!isgraph((unsigned char)*p) || *p == ':')
-            return option_refuse(v, "%s cannot be an account", QUOTE(v->text));
+            return option_refuse(v, "%s cannot be an account", QUOTE_TEXT(v->text));
     }
     put_text(o, v, v->text);
     return 0;
@@ -160,9 +153,9 @@ static int set_path(const struct option *o, struct option_value *v)
     size_t len = strlen(v->text);
 
     if (v->text[0] != '/')
-        return option_refuse(v, "%s is not an absolute path", QUOTE(v->text));
+        return option_refuse(v, "%s is not an absolute path", QUOTE_TEXT(v->text));
     if (v->text[len - 1] == '/')
-        return option_refuse(v, "%s is not the path of a file", QUOTE(v->text));
+        return option_refuse(v, "%s is not the path of a file", QUOTE_TEXT(v->text));
     put_text(o, v, v->text);
     return 0;
 }
@@ -205,7 +198,7 @@ static int set_name(const struct option *o, struct option_value *v)
     char *name;
 
     if (!option_kind_is_name(v->text))
-        return option_refuse(v, "%s is not a name", QUOTE(v->text));
+        return option_refuse(v, "%s is not a name", QUOTE_TEXT(v->text));
     name = arena_text(v->arena, v->text, strlen(v->text));
     if (name == NULL)
         return -ENOMEM;

@@ -15,17 +15,15 @@
 #define BLANKS          " \t"
 #define MAX_CONNECTIONS 1000000
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 /* What address_parse() had against ${word}. */
 static int refuse_address(struct option_value *v, int rc, const char *word)
 {
     switch (rc) {
-    case -ERANGE: return option_refuse(v, "the port of %s is not 1 to 65535", QUOTE(word));
+    case -ERANGE: return option_refuse(v, "the port of %s is not 1 to 65535", QUOTE_TEXT(word));
     case -ENAMETOOLONG:
         return option_refuse(v, "%s is too long for a unix socket, which takes 107 characters",
-                             QUOTE(word));
-    default: return option_refuse(v, "%s is not an address", QUOTE(word));
+                             QUOTE_TEXT(word));
+    default: return option_refuse(v, "%s is not an address", QUOTE_TEXT(word));
     }
 }
 
@@ -39,7 +37,7 @@ static int parse_item(struct option_value *v, struct address *out, unsigned n, c
     rc = address_parse(out + n, 2, item);
     if (rc == -ENOENT)
         return option_refuse(v, "%s is a host name, and a listener needs a numeric address",
-                             QUOTE(item));
+                             QUOTE_TEXT(item));
     if (rc < 0)
         return refuse_address(v, rc, item);
     if (n + (unsigned)rc > OPTION_NETWORK_LISTEN_ADDRESSES)
@@ -93,7 +91,7 @@ static int set_server_number(struct option_value *v, unsigned *field, const char
     if (*field != 0)
         return option_refuse(v, "'%s' is there twice", name);
     if (parse_uint(&number, word, max) < 0 || number == 0)
-        return option_refuse(v, "%s is not a %s from 1 to %u", QUOTE(word), name, max);
+        return option_refuse(v, "%s is not a %s from 1 to %u", QUOTE_TEXT(word), name, max);
     *field = (unsigned)number;
     return 0;
 }
@@ -109,7 +107,7 @@ static int set_server_names(struct option_value *v, struct upstream_server_conf 
     else if (strcmp(word, "one") == 0)
         server->names = UPSTREAM_NAME_ONE;
     else
-        return option_refuse(v, "%s is not a resolve, which is each or one", QUOTE(word));
+        return option_refuse(v, "%s is not a resolve, which is each or one", QUOTE_TEXT(word));
     return 0;
 }
 
@@ -121,7 +119,7 @@ static int set_server_check_address(struct option_value *v, struct upstream_serv
     if (server->check_address != NULL)
         return option_refuse(v, "'check_address' is there twice");
     if (address_parse_host(&a, word) < 0)
-        return option_refuse(v, "%s is not an IP address", QUOTE(word));
+        return option_refuse(v, "%s is not an IP address", QUOTE_TEXT(word));
     server->check_address = keep_addresses(v, &a, 1);
     return server->check_address == NULL ? -ENOMEM : 0;
 }
@@ -147,7 +145,7 @@ static int set_server_word(struct option_value *v, struct upstream_server_conf *
         return set_server_check_address(v, server, word + 14);
     if (strncmp(word, "resolve=", 8) == 0)
         return set_server_names(v, server, word + 8);
-    return option_refuse(v, "%s is not known", QUOTE(word));
+    return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
 }
 
 /* `_service._tcp.domain` */
@@ -164,10 +162,10 @@ static int set_service(struct option_value *v, struct upstream_server_conf *serv
 {
     if (server->weight != 0)
         return option_refuse(v, "%s has no weight, its SRV records do",
-                             QUOTE(server->address_text));
+                             QUOTE_TEXT(server->address_text));
     if (server->names != UPSTREAM_LITERAL)
         return option_refuse(v, "%s is looked up by its SRV records, without resolve",
-                             QUOTE(server->address_text));
+                             QUOTE_TEXT(server->address_text));
     server->names = UPSTREAM_SERVICE;
     return 0;
 }
@@ -180,7 +178,7 @@ static int parse_server_address(struct option_value *v, struct upstream_server_c
 
     if (server->address_text[0] == '*')
         return option_refuse(v, "%s is for listening, a server needs one address",
-                             QUOTE(server->address_text));
+                             QUOTE_TEXT(server->address_text));
     if (is_service(server->address_text))
         return set_service(v, server);
     n = address_parse_target(found, ARRAY_LEN(found), server->address_text);
@@ -192,7 +190,7 @@ static int parse_server_address(struct option_value *v, struct upstream_server_c
     if (n < 0)
         return refuse_address(v, n, server->address_text);
     if (server->names != UPSTREAM_LITERAL)
-        return option_refuse(v, "%s is no host name to resolve", QUOTE(server->address_text));
+        return option_refuse(v, "%s is no host name to resolve", QUOTE_TEXT(server->address_text));
     if (address_is_unix(&found[0]) && server->check_address != NULL && server->check_port == 0)
         return option_refuse(v, "check_address needs a check_port, since a unix socket has none");
     server->addresses = keep_addresses(v, found, (unsigned)n);

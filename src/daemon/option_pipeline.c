@@ -12,8 +12,6 @@
 #include "handlers/pipeline_conf.h"
 #include "handlers/pipeline_plan.h"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 static int refuse_handler(struct option_value *v, const char *name)
 {
     const struct handler_type *type;
@@ -23,8 +21,9 @@ static int refuse_handler(struct option_value *v, const char *name)
     for (unsigned i = 0; (type = pipeline_plan_type(i)) != NULL; i++)
         suggest_offer(&near, type->name);
     if (near.best != NULL)
-        return option_refuse(v, "%s is not a handler; did you mean '%s'?", QUOTE(name), near.best);
-    return option_refuse(v, "%s is not a handler", QUOTE(name));
+        return option_refuse(v, "%s is not a handler; did you mean '%s'?", QUOTE_TEXT(name),
+                             near.best);
+    return option_refuse(v, "%s is not a handler", QUOTE_TEXT(name));
 }
 
 static int add_handler(struct option_value *v, struct pipeline_conf *found, const char *name)
@@ -37,14 +36,14 @@ static int add_handler(struct option_value *v, struct pipeline_conf *found, cons
         return refuse_handler(v, name);
     for (unsigned i = 0; i < found->n; i++)
         if (found->list[i] == type)
-            return option_refuse(v, "%s is there twice", QUOTE(name));
+            return option_refuse(v, "%s is there twice", QUOTE_TEXT(name));
     found->list[found->n++] = type;
     return 0;
 }
 
 static int set_pipeline(const struct option *o, struct option_value *v)
 {
-    struct pipeline_conf *conf = (void *)((char *)v->conf + o->offset);
+    struct pipeline_conf *conf = option_field(o, v);
     struct pipeline_conf found = {.n = 0};
     char *list = arena_text(v->arena, v->text, strlen(v->text));
 
@@ -69,11 +68,11 @@ static int set_adjustment(const struct option *o, struct option_value *v)
     int rc = parse_size(&bytes, v->text + (negative || v->text[0] == '+'), INT64_MAX);
 
     if (rc == -EINVAL)
-        return option_refuse(v, "%s is not a size", QUOTE(v->text));
+        return option_refuse(v, "%s is not a size", QUOTE_TEXT(v->text));
     value = negative ? -(int64_t)bytes : (int64_t)bytes;
     if (rc == -ERANGE || value < o->min || value > o->max)
-        return option_refuse(v, "%s is out of range", QUOTE(v->text));
-    memcpy((char *)v->conf + o->offset, &value, sizeof(value));
+        return option_refuse(v, "%s is out of range", QUOTE_TEXT(v->text));
+    memcpy(option_field(o, v), &value, sizeof(value));
     return 0;
 }
 

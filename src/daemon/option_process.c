@@ -11,8 +11,6 @@
 #include "engine/chooser.h"
 #include "server/server.h"
 
-#define DAY_NS (INT64_C(86400) * NS_PER_S)
-
 static const struct option_word log_sinks[] = {
     {"stderr", 0},
     {"syslog", 0},
@@ -75,7 +73,7 @@ static const struct option reactord_rows[] = {
      REACTORD(allow_faults), 0, 0, NULL},
     {OPTION_REACTORD, "drain_timeout", &option_kind_duration, 0, "30s",
      "0 to 1d", "how long open connections may go on when reactord ends; 0: for ever",
-     REACTORD(drain_timeout_ns), 0, DAY_NS, NULL},
+     REACTORD(drain_timeout_ns), 0, NS_PER_DAY, NULL},
     {OPTION_REACTORD, "max_connections", &option_kind_number, 0, "0",
      "0 to 10000000",
      "connections of all listeners at a time; 0: no limit",

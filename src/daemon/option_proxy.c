@@ -10,13 +10,6 @@
 #include "net/cidr.h"
 #include "net/proxy_header.h"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
-static void *field(const struct option *o, const struct option_value *v)
-{
-    return (char *)v->conf + o->offset;
-}
-
 /* ---- trusted_proxies ---- */
 
 static int parse_block(struct option_value *v, struct cidr *out, const char *word)
@@ -27,11 +20,11 @@ static int parse_block(struct option_value *v, struct cidr *out, const char *wor
         return option_refuse(v, "a block of addresses is missing beside a comma");
     switch (cidr_parse(out, word)) {
     case 0: return 0;
-    case -ERANGE: return option_refuse(v, "the prefix of %s is too long", QUOTE(word));
+    case -ERANGE: return option_refuse(v, "the prefix of %s is too long", QUOTE_TEXT(word));
     case -EDOM:
-        return option_refuse(v, "%s has bits set behind its prefix; is %s meant?", QUOTE(word),
+        return option_refuse(v, "%s has bits set behind its prefix; is %s meant?", QUOTE_TEXT(word),
                              cidr_format(text, sizeof(text), out));
-    default: return option_refuse(v, "%s is not a block of addresses", QUOTE(word));
+    default: return option_refuse(v, "%s is not a block of addresses", QUOTE_TEXT(word));
     }
 }
 
@@ -59,7 +52,7 @@ static int set_trusted(const struct option *o, struct option_value *v)
             return rc;
         found.n++;
     }
-    memcpy(field(o, v), &found, sizeof(found));
+    memcpy(option_field(o, v), &found, sizeof(found));
     return 0;
 }
 
@@ -76,16 +69,16 @@ static int add_tlv(struct option_value *v, struct proxy_header_conf *found, cons
     else if (*word == '\0')
         return option_refuse(v, "a word is missing beside a comma");
     else
-        return option_refuse(v, "%s is not known", QUOTE(word));
+        return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
     if (*tlv)
-        return option_refuse(v, "%s is there twice", QUOTE(word));
+        return option_refuse(v, "%s is there twice", QUOTE_TEXT(word));
     *tlv = true;
     return 0;
 }
 
 static int set_tlvs(const struct option *o, struct option_value *v)
 {
-    struct proxy_header_conf *conf = field(o, v);
+    struct proxy_header_conf *conf = option_field(o, v);
     struct proxy_header_conf found = {.crc32c = false};
     char *list = arena_text(v->arena, v->text, strlen(v->text));
 

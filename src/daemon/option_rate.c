@@ -13,15 +13,14 @@
 #define BLANKS " \t"
 #define BURST  "burst="
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
 /* A burst is so much of a second, unless it is given. */
 #define BURST_NS (100 * NS_PER_MS)
 
 static int parse_number(struct option_value *v, uint64_t *out, const char *word, const char *what)
 {
     if (parse_uint(out, word, OPTION_RATE_MAX) < 0 || *out == 0)
-        return option_refuse(v, "%s is not a %s from 1 to %d", QUOTE(word), what, OPTION_RATE_MAX);
+        return option_refuse(v, "%s is not a %s from 1 to %d", QUOTE_TEXT(word), what,
+                             OPTION_RATE_MAX);
     return 0;
 }
 
@@ -38,7 +37,7 @@ static int parse_period(struct option_value *v, int64_t *out_ns, const char *wor
             return 0;
         }
     }
-    return option_refuse(v, "%s is not s, m or h", QUOTE(word));
+    return option_refuse(v, "%s is not s, m or h", QUOTE_TEXT(word));
 }
 
 /* `100/s`; it is changed. */
@@ -48,7 +47,7 @@ static int parse_rate(struct option_value *v, struct token_bucket_conf *rate, ch
     int rc;
 
     if (unit == NULL)
-        return option_refuse(v, "%s does not say in which time", QUOTE(word));
+        return option_refuse(v, "%s does not say in which time", QUOTE_TEXT(word));
     *unit++ = '\0';
     rc = parse_number(v, &rate->tokens, word, "number");
     if (rc == 0)
@@ -81,12 +80,12 @@ static int set_rate(const struct option *o, struct option_value *v)
     if (rest != NULL) {
         rest += strspn(rest, BLANKS);
         if (strncmp(rest, BURST, strlen(BURST)) != 0)
-            return option_refuse(v, "%s is not " BURST "N", QUOTE(rest));
+            return option_refuse(v, "%s is not " BURST "N", QUOTE_TEXT(rest));
         rc = parse_number(v, &rate.burst, rest + strlen(BURST), "burst");
         if (rc < 0)
             return rc;
     }
-    memcpy((char *)v->conf + o->offset, &rate, sizeof(rate));
+    memcpy(option_field(o, v), &rate, sizeof(rate));
     return 0;
 }
 

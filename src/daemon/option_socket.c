@@ -13,13 +13,6 @@
 #include "net/address.h"
 #include "net/sock.h"
 
-#define QUOTE(text) quote_text(&(struct quote){{0}}, (text))
-
-static void *field(const struct option *o, const struct option_value *v)
-{
-    return (char *)v->conf + o->offset;
-}
-
 static char *copy_list(const struct option_value *v)
 {
     return arena_text(v->arena, v->text, strlen(v->text));
@@ -33,11 +26,12 @@ static int parse_seconds(struct option_value *v, unsigned *out_s, const char *it
     int64_t ns;
 
     if (parse_duration(&ns, item, INT64_MAX) == -EINVAL)
-        return option_refuse(v, "%s is not a number with a unit", QUOTE(item));
+        return option_refuse(v, "%s is not a number with a unit", QUOTE_TEXT(item));
     if (parse_duration(&ns, item, SOCK_OPTIONS_KEEPALIVE_SECONDS * NS_PER_S) < 0 || ns < NS_PER_S)
-        return option_refuse(v, "%s is not 1s to %ds", QUOTE(item), SOCK_OPTIONS_KEEPALIVE_SECONDS);
+        return option_refuse(v, "%s is not 1s to %ds", QUOTE_TEXT(item),
+                             SOCK_OPTIONS_KEEPALIVE_SECONDS);
     if (ns % NS_PER_S != 0)
-        return option_refuse(v, "%s is not a number of whole seconds", QUOTE(item));
+        return option_refuse(v, "%s is not a number of whole seconds", QUOTE_TEXT(item));
     *out_s = (unsigned)(ns / NS_PER_S);
     return 0;
 }
@@ -47,7 +41,7 @@ static int parse_count(struct option_value *v, unsigned *out, const char *item)
     uint64_t n;
 
     if (parse_uint(&n, item, SOCK_OPTIONS_KEEPALIVE_COUNT) < 0 || n == 0)
-        return option_refuse(v, "%s is not a count from 1 to %d", QUOTE(item),
+        return option_refuse(v, "%s is not a count from 1 to %d", QUOTE_TEXT(item),
                              SOCK_OPTIONS_KEEPALIVE_COUNT);
     *out = (unsigned)n;
     return 0;
@@ -70,9 +64,9 @@ static int set_keepalive(const struct option *o, struct option_value *v)
     if (rc == 0 && list != NULL)
         rc = parse_count(v, &keepalive.count, option_kind_next_item(&list));
     if (rc == 0 && list != NULL)
-        rc = option_refuse(v, "%s is too many items", QUOTE(v->text));
+        rc = option_refuse(v, "%s is too many items", QUOTE_TEXT(v->text));
     if (rc == 0)
-        memcpy(field(o, v), &keepalive, sizeof(keepalive));
+        memcpy(option_field(o, v), &keepalive, sizeof(keepalive));
     return rc;
 }
 
@@ -95,18 +89,19 @@ static int parse_source(struct option_value *v, struct address *out, const char 
     rc = address_parse_host(out, item);
     if (rc == -ENOENT)
         return option_refuse(v, "%s is a host name, and a source needs a numeric address",
-                             QUOTE(item));
+                             QUOTE_TEXT(item));
     if (rc < 0 && address_parse(found, ARRAY_LEN(found), item) > 0 && !address_is_unix(&found[0]))
-        return option_refuse(v, "%s has a port, and each connection gets its own", QUOTE(item));
+        return option_refuse(v, "%s has a port, and each connection gets its own",
+                             QUOTE_TEXT(item));
     if (rc < 0 || is_any(out))
-        return option_refuse(v, "%s is not the address of a host", QUOTE(item));
+        return option_refuse(v, "%s is not the address of a host", QUOTE_TEXT(item));
     return 0;
 }
 
 static int set_source(const struct option *o, struct option_value *v)
 {
     struct address ipv4 = {.len = 0}, ipv6 = {.len = 0}, a;
-    struct sock_connect_conf *conf = field(o, v);
+    struct sock_connect_conf *conf = option_field(o, v);
     char *list = copy_list(v);
 
     if (list == NULL)

@@ -10,8 +10,6 @@
 #include "daemon/option_socket.h"
 #include "upstream/upstream.h"
 
-#define DAY_NS (INT64_C(86400) * NS_PER_S)
-
 static const struct option_word balances[] = {
     {"round_robin", BALANCER_ROUND_ROBIN},
     {"least_connections", BALANCER_LEAST_CONNECTIONS},
@@ -84,7 +82,7 @@ static const struct option upstream_rows[] = {
      UPSTREAM(retry_timeout_ns), 0, 3600 * NS_PER_S, NULL},
     {OPTION_UPSTREAM, "idle_timeout", &option_kind_duration, 0, "0",
      "0 to 365d", "close a connection whose server sent nothing for so long; 0: never",
-     UPSTREAM(idle_timeout_ns), 0, 365 * DAY_NS, NULL},
+     UPSTREAM(idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
     {OPTION_UPSTREAM, "eject_failures", &option_kind_number, 0, "5",
      "0 to 1000000",
      "connections in a row that must fail for a server to be left out for a while; 0: never",
@@ -94,10 +92,10 @@ static const struct option upstream_rows[] = {
      UPSTREAM(ejection.resets), 0, 0, NULL},
     {OPTION_UPSTREAM, "eject_time", &option_kind_duration, 0, "10s",
      "10ms to 1d", "how long the first time, twice as long the second, and so on",
-     UPSTREAM(ejection.time_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+     UPSTREAM(ejection.time_ns), 10 * NS_PER_MS, NS_PER_DAY, NULL},
     {OPTION_UPSTREAM, "eject_time_max", &option_kind_duration, 0, "5m",
      "10ms to 1d", "how long at most",
-     UPSTREAM(ejection.time_max_ns), 10 * NS_PER_MS, DAY_NS, NULL},
+     UPSTREAM(ejection.time_max_ns), 10 * NS_PER_MS, NS_PER_DAY, NULL},
     {OPTION_UPSTREAM, "eject_max_percent", &option_kind_percent, 0, "50",
      "0 to 100", "share of the servers that are left out at a time, at most",
      UPSTREAM(ejection.max_percent), 0, 100, NULL},
@@ -149,10 +147,10 @@ static const struct option upstream_rows[] = {
      UPSTREAM(spare.keep), 0, 10000, NULL},
     {OPTION_UPSTREAM, "spare_max_age", &option_kind_duration, 0, "60s",
      "100ms to 1d", "how old one of these may get before another takes its place",
-     UPSTREAM(spare.max_age_ns), 100 * NS_PER_MS, DAY_NS, NULL},
+     UPSTREAM(spare.max_age_ns), 100 * NS_PER_MS, NS_PER_DAY, NULL},
     {OPTION_UPSTREAM, "resolve_interval", &option_kind_duration, OPTION_ZERO, "30s",
      "0, or 1s to 1d", "how often host names of servers are looked up again; 0: never",
-     UPSTREAM(resolve_interval_ns), NS_PER_S, DAY_NS, NULL},
+     UPSTREAM(resolve_interval_ns), NS_PER_S, NS_PER_DAY, NULL},
     {OPTION_UPSTREAM, "resolve_required", &option_kind_bool, 0, "no",
      "yes or no", "do not start without all names of servers being known",
      UPSTREAM(resolve_required), 0, 0, NULL},
@@ -174,7 +172,7 @@ static const struct option upstream_rows[] = {
     {OPTION_UPSTREAM, "user_timeout", &option_kind_duration, OPTION_ZERO, "0",
      "0, or 1ms to 1d",
      "end a connection whose peer has not acknowledged what was sent for so long; 0: as the kernel does",
-     UPSTREAM(connect.sock.options.user_timeout_ns), NS_PER_MS, DAY_NS, NULL},
+     UPSTREAM(connect.sock.options.user_timeout_ns), NS_PER_MS, NS_PER_DAY, NULL},
     {OPTION_UPSTREAM, "nodelay", &option_kind_bool, 0, "yes",
      "yes or no", "send what there is at once, and do not wait to fill a segment",
      UPSTREAM(connect.sock.options.nodelay), 0, 0, NULL},

@@ -25,4 +25,7 @@ struct quote {
 const char *quote_text(struct quote *q, const char *text);
 const char *quote_bytes(struct quote *q, const char *text, size_t len);
 
+/* quote_text() with memory of its own, which lasts until the end of the block that it stands in. */
+#define QUOTE_TEXT(text) quote_text(&(struct quote){{0}}, (text))
+
 #endif
