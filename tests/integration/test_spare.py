@@ -307,7 +307,8 @@ def too_old(t):
                 check_equal(net.ending(spare), "fin", "its end")
             took = time.monotonic() - began
             check(took >= 0.75 * n, f"{n} of them had grown old after {took:.3f} s")
-        wait_counts(t, daemon, expired=3, closed=0)
+        now = counts(t, daemon)
+        check(now["expired"] >= 3 and now["closed"] == 0, f"the counts {now}")
 
 
 @test(timeout=60)
