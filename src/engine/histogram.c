@@ -1,6 +1,9 @@
 /* engine/histogram: see histogram.h. */
 #include "engine/histogram.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/must.h"
 
@@ -34,4 +37,23 @@ int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille)
             return histogram_limit_ns(i);
     }
     return CLOCK_NEVER;
+}
+
+static int histogram_format_bucket(char *text, size_t size, unsigned i, uint64_t n)
+{
+    if (i == HISTOGRAM_BUCKETS - 1)
+        return snprintf(text, size, " longer=%" PRIu64, n);
+    return snprintf(text, size, " under_%" PRId64 "us=%" PRIu64, histogram_limit_ns(i) / NS_PER_US,
+                    n);
+}
+
+const char *histogram_format(char *text, size_t size, const struct histogram_view *v)
+{
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS && len < size; i++)
+        if (v->bucket[i] > 0)
+            len += (size_t)histogram_format_bucket(text + len, size - len, i, v->bucket[i]);
+    return text;
 }

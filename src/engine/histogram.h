@@ -85,4 +85,14 @@ int64_t histogram_limit_ns(unsigned bucket);
  */
 int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille);
 
+/*
+ * histogram_format(text, size, v):
+ * " under_1us=5 under_4us=2 ... longer=1": the buckets that are not empty, as far as there is room. Returns ${text}.
+ *
+ * Thread: any
+ * Units:  bytes; ${size} at least 1
+ * Errors: none
+ */
+const char *histogram_format(char *text, size_t size, const struct histogram_view *v);
+
 #endif

@@ -2,7 +2,6 @@
 #include "engine/loop_stats.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -62,24 +61,13 @@ void loop_stats(const struct loop *l, struct loop_stats *out)
     histogram_read(&t->queue_wait, &out->queue_wait);
 }
 
-/* "under_1us=5 under_4us=2 ... longer=1": the buckets that are not empty. */
 static void loop_stats_log_histogram(const struct loop *l, const char *what,
                                      const struct histogram_view *v)
 {
-    char text[LOG_LINE_BYTES] = "";
-    size_t len = 0;
+    char text[LOG_LINE_BYTES];
 
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS && len < sizeof(text); i++) {
-        if (v->bucket[i] == 0)
-            continue;
-        if (i == HISTOGRAM_BUCKETS - 1)
-            len +=
-                (size_t)snprintf(text + len, sizeof(text) - len, " longer=%" PRIu64, v->bucket[i]);
-        else
-            len += (size_t)snprintf(text + len, sizeof(text) - len, " under_%" PRId64 "us=%" PRIu64,
-                                    histogram_limit_ns(i) / NS_PER_US, v->bucket[i]);
-    }
-    log_notice("stats %s %s count=%" PRIu64 "%s", l->name, what, v->count, text);
+    log_notice("stats %s %s count=%" PRIu64 "%s", l->name, what, v->count,
+               histogram_format(text, sizeof(text), v));
 }
 
 #define MS(ns) ((double)(ns) / (double)NS_PER_MS)

@@ -88,32 +88,16 @@ void counters_log(const struct counters *c, const char *kind, const char *name)
                kind, name, v.open, v.began, v.bytes_in, v.bytes_out, reasons);
 }
 
-/* " under_128us=3 ... longer=1": the buckets that are not empty, as those of the loops. */
-static void counters_put_buckets(char *text, size_t size, const struct histogram_view *v)
-{
-    size_t len = 0;
-
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS && len < size; i++) {
-        if (v->bucket[i] == 0)
-            continue;
-        if (i == HISTOGRAM_BUCKETS - 1)
-            len += (size_t)snprintf(text + len, size - len, " longer=%" PRIu64, v->bucket[i]);
-        else
-            len += (size_t)snprintf(text + len, size - len, " under_%" PRId64 "us=%" PRIu64,
-                                    histogram_limit_ns(i) / NS_PER_US, v->bucket[i]);
-    }
-}
-
 void counters_log_connects(const struct counters_connects *c, const char *kind, const char *name)
 {
     double ms = (double)counters_get(&c->ns) / (double)NS_PER_MS;
-    char buckets[LOG_LINE_BYTES] = "";
+    char buckets[LOG_LINE_BYTES];
     struct histogram_view time;
 
     histogram_read(&c->time, &time);
-    counters_put_buckets(buckets, sizeof(buckets), &time);
     log_notice("stats %s %s connects=%" PRIu64 " connect_failures=%" PRIu64
                " connect_ms_average=%.3f%s",
                kind, name, time.count, counters_get(&c->failed),
-               time.count > 0 ? ms / (double)time.count : 0, buckets);
+               time.count > 0 ? ms / (double)time.count : 0,
+               histogram_format(buckets, sizeof(buckets), &time));
 }
