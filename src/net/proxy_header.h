@@ -50,8 +50,8 @@ struct proxy_header_conf {
 
 /*
  * proxy_header_decode(out, data, len):
- * The header that ${data} begins with. It is refused as soon as a field that is wrong is complete, or has a byte that such
- * a field cannot have, and not only when all of it is there. A checksum is checked if there is one. What a LOCAL header
+ * The header that ${data} begins with. It is refused at the first byte with which no header can go on, and not only when all
+ * of it is there. A checksum is checked if there is one. What a LOCAL header
  * has behind its length is not looked at.
  *
  * Thread: any

@@ -1,6 +1,7 @@
 /* net/proxy_header_v1: reading the line of version 1. See proxy_header.h. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -29,23 +30,37 @@ static int take_word(struct line *l, const char *word)
     return 0;
 }
 
-/* The field up to ${stop}, which is passed over: 1 to ${size} - 1 of the characters ${allowed}. */
+/* The field up to ${stop}, which is passed over: 1 to ${size} - 1 of the characters ${allowed}. -EAGAIN: as far as it has come. */
 static int take_field(struct line *l, char *text, size_t size, const char *allowed, char stop)
 {
     size_t n = 0;
 
-    for (;; l->at++) {
-        if (l->at == l->end)
-            return line_ends(l);
-        if (*l->at == (uint8_t)stop)
-            break;
+    for (; l->at < l->end && *l->at != (uint8_t)stop; l->at++) {
         if (n == size - 1 || *l->at == '\0' || strchr(allowed, *l->at) == NULL)
             return -EPROTO;
         text[n++] = (char)*l->at;
     }
     text[n] = '\0';
+    if (l->at == l->end)
+        return line_ends(l);
     l->at++;
     return n > 0 ? 0 : -EPROTO;
+}
+
+/* Could more characters make an address of ${text}? If any can, some of these do. */
+static bool may_become_host(const char *text, int family)
+{
+    static const char *const ends[] = {"",       "0",       ".0", "0.0", ".0.0", "0.0.0",
+                                       ".0.0.0", "0.0.0.0", ":",  "::",  ":0"};
+    char whole[INET6_ADDRSTRLEN + sizeof("0.0.0.0")];
+    uint8_t host[sizeof(struct in6_addr)];
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        snprintf(whole, sizeof(whole), "%s%s", text, ends[i]);
+        if (inet_pton(family, whole, host) == 1)
+            return true;
+    }
+    return false;
 }
 
 static int take_host(struct line *l, struct address *out, int family)
@@ -56,6 +71,8 @@ static int take_host(struct line *l, struct address *out, int family)
     int rc = is_4 ? take_field(l, text, INET_ADDRSTRLEN, "0123456789.", ' ')
                   : take_field(l, text, sizeof(text), "0123456789abcdefABCDEF:.", ' ');
 
+    if (rc == -EAGAIN)
+        return may_become_host(text, family) ? -EAGAIN : -EPROTO;
     if (rc < 0)
         return rc;
     if (inet_pton(family, text, host) != 1)
@@ -70,10 +87,12 @@ static int take_port(struct line *l, struct address *out, char stop)
     uint64_t port;
     int rc = take_field(l, text, sizeof(text), "0123456789", stop);
 
-    if (rc < 0)
+    if (rc < 0 && (rc != -EAGAIN || text[0] == '\0'))
         return rc;
     if (parse_uint(&port, text, UINT16_MAX) < 0)
         return -EPROTO;
+    if (rc < 0)
+        return rc;
     if (out->u.sa.sa_family == AF_INET)
         out->u.in.sin_port = htons((uint16_t)port);
     else
