@@ -68,6 +68,8 @@ static void proxy_replace(struct session *s)
     struct proxy *p = proxy_of(s);
 
     spare_replaced(p->at);
+    relay_undo(&p->to_server, &p->client);
+    relay_undo(&p->to_client, &p->server);
     p->give_up_at_ns = proxy_deadline_ns(p);
     proxy_release_addresses(p);
     proxy_dial(p);

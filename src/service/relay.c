@@ -115,6 +115,13 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
         channel_abort(from, -ENOMEM);
 }
 
+void relay_undo(struct relay *r, struct channel *from)
+{
+    throttle_destroy(r->throttle);
+    r->throttle = NULL;
+    channel_unthrottle(from);
+}
+
 /* ---- the first bytes ---- */
 
 static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)

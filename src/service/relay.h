@@ -41,4 +41,14 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
  */
 void relay_tell_first(struct relay *r);
 
+/*
+ * relay_undo(r, from):
+ * What relay_init() did for reading ${from}, whose other end is closed or which is closed itself, is no longer so: its turn
+ * at the bandwidths is given up. Nothing is read of it before relay_init() is called again.
+ *
+ * Thread: loop of the session
+ * Errors: none
+ */
+void relay_undo(struct relay *r, struct channel *from);
+
 #endif

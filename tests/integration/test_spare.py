@@ -276,6 +276,51 @@ def hear_question(listener, header=b""):
     raise TimeoutError("nobody asked")
 
 
+@test(each={"then": ["stay", "leave"]})
+def replaced_while_throttled(t, then):
+    """a server that ends connections whose clients wait for their turns with listener_bandwidth_in: they are connected
+    anew, and when they {then} nothing is left of their turns"""
+    front, back = t.address(), t.address()
+    text = spared(front, back, 100).replace("[upstream", "listener_bandwidth_in = 1k\n[upstream")
+    with net.listen(back, 512) as listener, t.daemon(text) as daemon, contextlib.ExitStack() as stack:
+        spares = [stack.enter_context(s) for s in accept_all(listener, 100)]
+        wait_counts(t, daemon, spares=100)
+        clients = [stack.enter_context(net.connect(front)) for _ in range(100)]
+        wait_counts(t, daemon, used=100)
+        for client in clients:
+            client.sendall(b"question")
+        for s in spares:
+            net.reset(s)
+        t.eventually(lambda: counts(t, daemon)["replaced"] >= 10, "clients that are connected anew")
+        if then == "stay":
+            net.Task(echo_all, listener)
+            served = sum(echoed(s, b"question") for s in clients)
+            check(served >= counts(t, daemon)["replaced"], f"{served} clients are served")
+        else:
+            for client in clients:
+                net.reset(client)
+        time.sleep(1)  # all turns have come by then
+
+
+def echo_all(listener):
+    """Echo, one connection after the other has come, each for as long as the test."""
+    while True:
+        net.Task(echo_one, net.accept(listener))
+
+
+def echo_one(s):
+    with contextlib.suppress(OSError):
+        while data := s.recv(net.CHUNK):
+            s.sendall(data)
+
+
+def echoed(s, message):
+    try:
+        return net.read_exactly(s, len(message)) == message
+    except ConnectionResetError:
+        return False
+
+
 @test()
 def after_the_first_byte(t):
     """a server that resets a connection after the client's first bytes were sent resets the client: no
