@@ -57,7 +57,8 @@ struct access_log {
     uint64_t dropped_seen;   /* at `calm_since_ns` */
     int64_t calm_since_ns;
     size_t head, tail;
-    bool torn; /* the sink has the beginning of a line whose rest was dropped */
+    bool torn;  /* the sink has the beginning of a line whose rest was dropped */
+    bool mends; /* the batch begins with the newline that is to end such a line */
     char batch[ACCESS_LOG_BATCH_BYTES];
 };
 
@@ -138,6 +139,7 @@ static void access_log_fill(struct access_log *al)
 
         if (al->torn)
             al->batch[al->tail++] = '\n';
+        al->mends = al->mends || al->torn;
         al->torn = false;
         memcpy(al->batch + al->tail, l->text, l->len);
         al->tail += l->len;
@@ -159,18 +161,29 @@ static uint64_t access_log_lines_in(const char *bytes, size_t len)
 
 static void access_log_taken(struct access_log *al, size_t len)
 {
-    MUST(len <= al->tail - al->head);
-    atomic_fetch_add_explicit(&al->written, access_log_lines_in(al->batch + al->head, len),
-                              memory_order_relaxed);
+    uint64_t n = access_log_lines_in(al->batch + al->head, len);
+
+    MUST(len > 0 && len <= al->tail - al->head);
+    atomic_fetch_add_explicit(&al->written, n - al->mends, memory_order_relaxed);
+    al->mends = false;
     al->head += len;
+}
+
+/* Forget what is in the batch; returns how many lines that were. */
+static uint64_t access_log_clear_batch(struct access_log *al)
+{
+    uint64_t n = access_log_lines_in(al->batch + al->head, al->tail - al->head) - al->mends;
+
+    al->torn = al->mends || (al->head > 0 && al->batch[al->head - 1] != '\n');
+    al->mends = false;
+    al->head = al->tail = 0;
+    return n;
 }
 
 /* What is in the batch cannot be written. */
 static void access_log_drop_batch(struct access_log *al, const char *why)
 {
-    al->torn = al->head > 0 && al->batch[al->head - 1] != '\n';
-    access_log_lose(al, access_log_lines_in(al->batch + al->head, al->tail - al->head), why);
-    al->head = al->tail = 0;
+    access_log_lose(al, access_log_clear_batch(al), why);
 }
 
 /* Everything is written: 0. There is more: -EAGAIN when the sink takes nothing now, -EINPROGRESS when it was enough for one run. */
@@ -268,7 +281,7 @@ int access_log_create(struct access_log **out, const struct access_log_conf *con
 /* Free what waits; returns how many lines that were. */
 static uint64_t access_log_discard(struct access_log *al)
 {
-    uint64_t n = access_log_lines_in(al->batch + al->head, al->tail - al->head);
+    uint64_t n = access_log_clear_batch(al);
 
     while (!queue_empty(&al->lines)) {
         struct task *place;
@@ -279,7 +292,6 @@ static uint64_t access_log_discard(struct access_log *al)
             n++;
         }
     }
-    al->head = al->tail = 0;
     atomic_store_explicit(&al->waiting_bytes, 0, memory_order_relaxed);
     return n;
 }

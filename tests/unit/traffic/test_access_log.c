@@ -304,6 +304,43 @@ START_TEST(the_rest_of_a_line_is_lost_with_those_behind_it)
 }
 END_TEST
 
+/* Takes three bytes, and then nothing three times. */
+static ssize_t tear_for_long(void *cookie, const char *lines, size_t len)
+{
+    unsigned *calls = cookie;
+
+    switch ((*calls)++) {
+    case 0: return sink_write(NULL, lines, 3);
+    case 1:
+    case 2:
+    case 3: return -ENOSPC;
+    default: return sink_write(NULL, lines, len);
+    }
+}
+
+START_TEST(no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
+{
+    unsigned calls = 0;
+    const struct access_log_conf conf = {.name = "y",
+                                         .sink = {.write = tear_for_long, .cookie = &calls},
+                                         .pool = 5,
+                                         .max_bytes = BUFFER_BYTES};
+
+    finish();
+    access_log_destroy(al);
+    ck_assert_int_eq(access_log_create(&al, &conf), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        put("abcdef\n");
+        UNTIL(stats().dropped == i);
+    }
+    put("whole\n");
+    finish();
+    ck_assert_str_eq(sink.text, "abc\nwhole\n");
+    ck_assert_uint_eq(stats().dropped, 3);
+    ck_assert_uint_eq(stats().lines, 1);
+}
+END_TEST
+
 START_TEST(the_end_does_not_wait_for_ever_and_counts_what_it_left)
 {
     int64_t from_ns = clock_now_ns();
@@ -351,6 +388,7 @@ int main(void)
     tcase_add_test(lost, a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later);
     tcase_add_test(lost, a_sink_that_hangs_for_a_while_loses_nothing);
     tcase_add_test(lost, the_rest_of_a_line_is_lost_with_those_behind_it);
+    tcase_add_test(lost, no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails);
     tcase_add_test(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left);
     tcase_add_checked_fixture(hung, setup, NULL);
     tcase_add_test(hung, a_sink_that_hangs_is_told_of);
