@@ -85,9 +85,12 @@ static const struct option reactord_rows[] = {
     {OPTION_REACTORD, "max_buffered", &option_kind_size_long, OPTION_ZERO, "0",
      "0, or 1m to 1024g", "memory for bytes that receivers have not taken yet; 0: no limit",
      SERVER(overload.max_buffered_bytes), 1 << 20, INT64_C(1) << 40, NULL},
+    {OPTION_REACTORD, "max_memory", &option_kind_size_long, OPTION_ZERO, "0",
+     "0, or 4m to 1024g", "memory that is in use, of whatever kind; 0: no limit",
+     SERVER(overload.max_memory_bytes), 4 << 20, INT64_C(1) << 40, NULL},
     {OPTION_REACTORD, "shed_rate", &option_rate, 0, "1000/s",
      "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
-     "connections that are closed in a time when max_buffered is nearly reached; 0: none",
+     "connections that are closed in a time when one of these two is nearly reached; 0: none",
      SERVER(overload.shedding), 0, 0, NULL},
 };
 

@@ -11,14 +11,16 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct buffered {
     _Atomic int64_t bytes;
-    int64_t max_bytes;          /* these three are set before start */
+    _Atomic int64_t pipe_bytes; /* of these, what is the kernel's and not the allocator's */
+    _Atomic int64_t max_bytes;  /* may change at any time */
     void (*over)(void *cookie); /* an episode begins; on any loop, which it must not hold up */
-    void *cookie;
-    atomic_bool is_over; /* an episode is under way */
+    void *cookie;               /* both are set before start */
+    atomic_bool is_over;        /* an episode is under way */
 };
 
 /*
@@ -33,8 +35,37 @@ static inline void buffered_add(struct buffered *b, int64_t bytes)
 {
     int64_t now = atomic_fetch_add_explicit(&b->bytes, bytes, memory_order_relaxed) + bytes;
 
-    if (bytes > 0 && now > b->max_bytes && !atomic_exchange(&b->is_over, true))
+    if (bytes > 0 && now > atomic_load_explicit(&b->max_bytes, memory_order_relaxed) &&
+        !atomic_exchange(&b->is_over, true))
         b->over(b->cookie);
+}
+
+/*
+ * buffered_change(b, before, now):
+ * Somebody held ${before}, and holds ${now}. ${b} may be NULL: nobody counts.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+static inline void buffered_change(struct buffered *b, size_t before, size_t now)
+{
+    if (b && now != before)
+        buffered_add(b, (int64_t)now - (int64_t)before);
+}
+
+/*
+ * buffered_change_pipe(b, bytes):
+ * Of what is held so much more is in pipes, or less. ${b} may be NULL.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+static inline void buffered_change_pipe(struct buffered *b, int64_t bytes)
+{
+    if (b)
+        atomic_fetch_add_explicit(&b->pipe_bytes, bytes, memory_order_relaxed);
 }
 
 /*

@@ -238,7 +238,8 @@ size_t channel_pending_bytes(const struct channel *ch);
 
 /*
  * channel_held_bytes(ch):
- * The memory that what waits to be sent takes: the room of the buffer, and of a pipe all that it can hold.
+ * The memory that what waits to be sent takes: the room of the buffer, and of a pipe all that it can hold; and what its
+ * handlers keep.
  *
  * Thread: loop of ${ch}
  * Units:  bytes

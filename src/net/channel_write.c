@@ -8,27 +8,42 @@
 
 /* ---- memory ---- */
 
-size_t channel_held_bytes(const struct channel *ch)
+/* What is counted here; what handlers hold they count themselves. */
+static size_t channel_own_bytes(const struct channel *ch)
 {
     return ch->out.cap + (ch->pipe ? SPLICE_MAX_BYTES : 0);
+}
+
+size_t channel_held_bytes(const struct channel *ch)
+{
+    return channel_own_bytes(ch) +
+           (ch->flags & CHANNEL_HANDLERS ? pipeline_held_bytes(&ch->pipeline) : 0);
 }
 
 /* It was ${before}. */
 static void channel_count_held(const struct channel *ch, size_t before)
 {
-    size_t now = channel_held_bytes(ch);
+    buffered_change(channel_net(ch)->buffered, before, channel_own_bytes(ch));
+}
 
-    if (now != before && channel_net(ch)->buffered)
-        buffered_add(channel_net(ch)->buffered, (int64_t)now - (int64_t)before);
+static void channel_set_pipe(struct channel *ch, struct pipe *p)
+{
+    struct buffered *buffered = channel_net(ch)->buffered;
+
+    if (p)
+        buffered_change_pipe(buffered, SPLICE_MAX_BYTES);
+    else if (ch->pipe)
+        buffered_change_pipe(buffered, -SPLICE_MAX_BYTES);
+    ch->pipe = p;
 }
 
 void channel_drop_pending(struct channel *ch)
 {
-    size_t before = channel_held_bytes(ch);
+    size_t before = channel_own_bytes(ch);
 
     if (ch->pipe)
         pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
-    ch->pipe = NULL;
+    channel_set_pipe(ch, NULL);
     buffer_clear(&ch->out);
     ch->flags &= (uint16_t)~CHANNEL_PENDING;
     channel_count_held(ch, before);
@@ -109,8 +124,8 @@ static void channel_note_pending(struct channel *ch, size_t before)
 
 void channel_give_pipe(struct channel *ch, struct pipe *p)
 {
-    MUST(!ch->pipe && channel_held_bytes(ch) == 0);
-    ch->pipe = p;
+    MUST(!ch->pipe && channel_own_bytes(ch) == 0);
+    channel_set_pipe(ch, p);
     channel_note_pending(ch, 0);
 }
 
@@ -138,7 +153,7 @@ int channel_send(struct channel *ch, const void *data, size_t len)
         if (len == 0)
             return 0;
     }
-    before = channel_held_bytes(ch);
+    before = channel_own_bytes(ch);
     if (buffer_append(&ch->out, rest, len) < 0) {
         channel_abort(ch, -ENOMEM);
         return -ENOMEM;
@@ -179,7 +194,7 @@ static int channel_send_pending(struct channel *ch)
             return (int)n;
         if (ch->pipe->bytes == 0) {
             pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
-            ch->pipe = NULL;
+            channel_set_pipe(ch, NULL);
         }
     }
     while (buffer_bytes(&ch->out) > 0) {
@@ -195,7 +210,7 @@ static int channel_send_pending(struct channel *ch)
 
 void channel_flush(struct channel *ch)
 {
-    size_t before = channel_held_bytes(ch);
+    size_t before = channel_own_bytes(ch);
     int rc = channel_send_pending(ch);
 
     channel_count_held(ch, before);

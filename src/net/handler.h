@@ -50,6 +50,10 @@ struct handler_ops {
     int (*write)(struct handler *h, const void *data, size_t len);
     /* Nothing more will be sent; pass on with handler_shutdown_write(). May be said again. */
     void (*shutdown_write)(struct handler *h);
+    /* The memory of bytes that it keeps and counts in net/buffered. */
+    size_t (*held)(const struct handler *h);
+    /* Memory is scarce: give up what the connection can do without. How much that was; the end of the turn frees it. */
+    size_t (*relieve)(struct handler *h);
 };
 
 struct handler {

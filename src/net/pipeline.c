@@ -46,3 +46,23 @@ void pipeline_remove(struct pipeline *p, struct handler *h)
     channel_set_handlers(h->channel, p->head != p->tail);
     h->ops = &pipeline_removed_ops;
 }
+
+size_t pipeline_held_bytes(const struct pipeline *p)
+{
+    size_t bytes = 0;
+
+    for (const struct handler *h = p->head; h; h = h->next)
+        if (h->ops->held)
+            bytes += h->ops->held(h);
+    return bytes;
+}
+
+size_t pipeline_relieve(struct pipeline *p)
+{
+    size_t bytes = 0;
+
+    for (struct handler *h = p->head; h; h = h->next)
+        if (h->ops->relieve)
+            bytes += h->ops->relieve(h);
+    return bytes;
+}

@@ -4,6 +4,11 @@
  * note: tick. The control loop looks every OVERLOAD_TICK_NS while there is an episode, and sends each worker a task to
  * close some. `ticking` is taken by whoever starts the ticks and given back by the last of them, which then looks once
  * more whether another episode has begun: so there is one series of ticks at most, and none is missing.
+ *
+ * note: looks. Between two looks at the memory only what is held can be seen to change, so what is held above the last
+ * look's counts as memory, and the mark above which buffers begin an episode is set anew with each look: no later than at
+ * the bytes that would make it too much. What idle sessions give back shows only in the next look; `surplus` is what was too
+ * much in the last one less what was closed since, so that no more are closed for it than it takes.
  */
 #include "server/overload.h"
 
@@ -11,18 +16,23 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "net/buffered.h"
+#include "server/memory.h"
 #include "server/room.h"
 #include "server/threads.h"
 #include "server/worker.h"
 #include "service/session.h"
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
+
+/* The least that an idle session gives back: a proxied one takes four times as much. */
+#define OVERLOAD_SESSION_BYTES 512
 
 /* How many connections a worker closes in a turn, at most: so many it can find in one go through its sessions. */
 #define OVERLOAD_VICTIMS 64
@@ -37,8 +47,17 @@ struct overload_part {
 struct overload {
     struct buffered buffered;
     struct overload_conf conf;
+    int64_t high_bytes; /* of what is held: above this an episode begins, at the other it ends */
+    int64_t low_bytes;
     int64_t
-        low_bytes; /* an episode ends at this: half of the limit, and begins above three quarters */
+        idle_memory_bytes; /* without clients; this and the next two are set by overload_start() */
+    int64_t high_memory_bytes;
+    int64_t low_memory_bytes;
+    struct timed look;
+    _Atomic int64_t memory_bytes;  /* at the last look, with that of pipes; see note: looks */
+    _Atomic int64_t held_bytes;    /* then */
+    _Atomic int64_t session_bytes; /* of one session, about, without what it holds */
+    _Atomic int64_t surplus_bytes;
     struct room *room;
     struct loop *control;
     struct timed tick;
@@ -57,24 +76,61 @@ static int64_t overload_bytes(const struct overload *ov)
     return atomic_load_explicit(&ov->buffered.bytes, memory_order_relaxed);
 }
 
+/* As of now: see note: looks. */
+static int64_t overload_memory(const struct overload *ov)
+{
+    return atomic_load_explicit(&ov->memory_bytes, memory_order_relaxed) + overload_bytes(ov) -
+           atomic_load_explicit(&ov->held_bytes, memory_order_relaxed);
+}
+
 /* ---- on a worker ---- */
+
+/* Would all that is held not make up for the memory that is too much? */
+static bool overload_is_of_idle(const struct overload *ov)
+{
+    return ov->conf.max_memory_bytes > 0 &&
+           overload_memory(ov) - ov->low_memory_bytes > overload_bytes(ov);
+}
+
+/* Close ${s}, or what it can do without, if the pace allows: what comes free. */
+static int64_t overload_close(struct overload *ov, struct session *s)
+{
+    size_t relieved = session_relieve(s);
+    int64_t bytes;
+
+    if (relieved > 0)
+        return (int64_t)relieved;
+    if (!token_bucket_take(&ov->pace, &ov->conf.shedding, 1, clock_now_ns()))
+        return 0;
+    bytes = (int64_t)session_held_bytes(s) +
+            atomic_load_explicit(&ov->session_bytes, memory_order_relaxed);
+    session_abort(s, SESSION_LIMIT);
+    atomic_fetch_add_explicit(&ov->closed, 1, memory_order_relaxed);
+    return bytes;
+}
 
 /* What this worker is to free: its part of what is too much. Memory comes free at the end of the turn. */
 static void overload_shed(struct overload *ov, struct worker *w)
 {
-    int64_t excess = overload_bytes(ov) - ov->low_bytes;
+    bool of_idle = overload_is_of_idle(ov);
+    int64_t held = overload_bytes(ov) - ov->low_bytes;
+    int64_t surplus = atomic_load_explicit(&ov->surplus_bytes, memory_order_relaxed);
+    int64_t excess = held > surplus ? held : surplus;
     struct session *victims[OVERLOAD_VICTIMS];
-    unsigned n = worker_stalled(w, victims, OVERLOAD_VICTIMS);
-    int64_t now_ns = clock_now_ns();
+    unsigned n = 0;
 
-    if (excess > 0)
-        excess = excess / ov->n + 1;
+    if (excess <= 0)
+        return;
+    n = of_idle ? worker_idlest(w, victims, OVERLOAD_VICTIMS)
+                : worker_stalled(w, victims, OVERLOAD_VICTIMS);
+    excess = excess / ov->n + 1;
     for (unsigned i = 0; i < n && excess > 0; i++) {
-        if (!token_bucket_take(&ov->pace, &ov->conf.shedding, 1, now_ns))
+        int64_t bytes = overload_close(ov, victims[i]);
+
+        if (bytes == 0)
             return;
-        excess -= (int64_t)session_held_bytes(victims[i]);
-        session_abort(victims[i], SESSION_LIMIT);
-        atomic_fetch_add_explicit(&ov->closed, 1, memory_order_relaxed);
+        excess -= bytes;
+        atomic_fetch_sub_explicit(&ov->surplus_bytes, bytes, memory_order_relaxed);
     }
 }
 
@@ -137,11 +193,17 @@ static void overload_start_ticks(struct overload *ov)
     overload_let_in(ov); /* nobody would end the episode; who takes more memory begins another */
 }
 
+static bool overload_has_passed(const struct overload *ov)
+{
+    return overload_bytes(ov) <= ov->low_bytes &&
+           (ov->conf.max_memory_bytes == 0 || overload_memory(ov) <= ov->low_memory_bytes);
+}
+
 static void overload_run_tick(struct task *t)
 {
     struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct overload, tick);
 
-    if (overload_bytes(ov) <= ov->low_bytes)
+    if (overload_has_passed(ov))
         overload_end_episode(ov);
     if (buffered_is_over(&ov->buffered)) {
         if (ov->conf.shedding.tokens > 0)
@@ -164,50 +226,153 @@ static const struct task_type overload_tick_type = {
 
 /* ---- any loop ---- */
 
-static void overload_on_over(void *cookie)
+/* An episode has begun: its beginner has set is_over. */
+static void overload_begin(struct overload *ov)
 {
-    struct overload *ov = cookie;
+    bool of_buffers = overload_bytes(ov) > ov->high_bytes;
+    const char *closing =
+        ov->conf.shedding.tokens == 0 ? "" : ", and stalled connections are closed";
 
-    room_close(ov->room);
+    room_close(ov->room, of_buffers ? "max_buffered of [reactord]" : "max_memory of [reactord]");
     atomic_store(&ov->began_at_ns, clock_now_ns());
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
-    log_warning("overload: %" PRId64 " bytes wait for clients and servers that do not take them, "
-                "three quarters of max_buffered: no client is accepted%s",
-                overload_bytes(ov),
-                ov->conf.shedding.tokens > 0 ? ", and stalled connections are closed" : "");
+    if (of_buffers)
+        log_warning("overload: %" PRId64
+                    " bytes wait for clients and servers that do not take them, "
+                    "three quarters of max_buffered: no client is accepted%s",
+                    overload_bytes(ov), closing);
+    else
+        log_warning("overload: %" PRId64 " bytes of memory are in use, which is near max_memory, "
+                    "and %" PRId64 " of them wait for clients and servers that do not take them: "
+                    "no client is accepted%s",
+                    overload_memory(ov), overload_bytes(ov),
+                    *closing && overload_is_of_idle(ov) ? ", and idle connections are closed"
+                                                        : closing);
     overload_start_ticks(ov);
 }
 
+static void overload_on_over(void *cookie)
+{
+    overload_begin(cookie);
+}
+
+/* ---- looking at memory, on the control loop ---- */
+
+static unsigned overload_sessions(const struct overload *ov)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < ov->n; i++)
+        n += loop_load(ov->parts[i].loop);
+    return n;
+}
+
+static void overload_estimate_session(struct overload *ov, int64_t memory, int64_t held)
+{
+    unsigned sessions = overload_sessions(ov);
+    int64_t each = sessions > 0 ? (memory - held - ov->idle_memory_bytes) / sessions : 0;
+
+    atomic_store_explicit(&ov->session_bytes,
+                          each > OVERLOAD_SESSION_BYTES ? each : OVERLOAD_SESSION_BYTES,
+                          memory_order_relaxed);
+}
+
+static int64_t overload_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* See note: looks. */
+static void overload_look(struct overload *ov)
+{
+    int64_t held = overload_bytes(ov);
+    int64_t memory =
+        memory_in_use() + atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed);
+    int64_t room = ov->high_memory_bytes - memory;
+
+    overload_estimate_session(ov, memory, held);
+    atomic_store_explicit(&ov->memory_bytes, memory, memory_order_relaxed);
+    atomic_store_explicit(&ov->held_bytes, held, memory_order_relaxed);
+    atomic_store_explicit(&ov->surplus_bytes, memory - ov->low_memory_bytes, memory_order_relaxed);
+    atomic_store_explicit(&ov->buffered.max_bytes,
+                          overload_min(ov->high_bytes, held + (room > 0 ? room : 0)),
+                          memory_order_relaxed);
+    if (room < 0 && !atomic_exchange(&ov->buffered.is_over, true))
+        overload_begin(ov);
+}
+
+static void overload_run_look(struct task *t)
+{
+    struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct overload, look);
+
+    overload_look(ov);
+    loop_schedule(ov->control, &ov->look, OVERLOAD_LOOK_NS);
+}
+
+static const struct task_type overload_look_type = {
+    .name = "look at memory", .run = overload_run_look, .drop = overload_drop_tick};
+
 /* ---- main ---- */
+
+static void overload_init_part(struct overload *ov, unsigned i, struct loop *loop)
+{
+    ov->parts[i].overload = ov;
+    ov->parts[i].loop = loop;
+    ov->parts[i].task.type = &overload_part_type;
+}
 
 int overload_create(struct overload **out, const struct overload_conf *conf,
                     const struct threads *threads, struct room *room)
 {
     unsigned n = loop_group_size(threads->workers);
+    uint64_t limit = conf->max_buffered_bytes > 0 ? conf->max_buffered_bytes : INT64_MAX;
     struct overload *ov;
 
     *out = NULL;
-    if (conf->max_buffered_bytes == 0)
+    if (conf->max_buffered_bytes == 0 && conf->max_memory_bytes == 0)
         return 0;
     ov = calloc(1, sizeof(*ov) + n * sizeof(ov->parts[0]));
     if (!ov)
         return -ENOMEM;
     ov->conf = *conf;
-    ov->buffered.max_bytes = (int64_t)(conf->max_buffered_bytes / 4 * 3);
+    ov->high_bytes = (int64_t)(limit / 4 * 3);
+    ov->low_bytes = (int64_t)(limit / 2);
+    atomic_init(&ov->buffered.max_bytes, ov->high_bytes);
     ov->buffered.over = overload_on_over;
     ov->buffered.cookie = ov;
-    ov->low_bytes = (int64_t)(conf->max_buffered_bytes / 2);
     ov->room = room;
     ov->control = threads_control(threads);
     timed_init(&ov->tick, &overload_tick_type);
+    timed_init(&ov->look, &overload_look_type);
     ov->n = n;
-    for (unsigned i = 0; i < n; i++) {
-        ov->parts[i].overload = ov;
-        ov->parts[i].loop = loop_group_at(threads->workers, i);
-        ov->parts[i].task.type = &overload_part_type;
-    }
+    for (unsigned i = 0; i < n; i++)
+        overload_init_part(ov, i, loop_group_at(threads->workers, i));
     *out = ov;
     return 0;
+}
+
+int overload_start(struct overload *ov)
+{
+    int64_t limit, room;
+    int rc;
+
+    if (!ov || ov->conf.max_memory_bytes == 0)
+        return 0;
+    limit = (int64_t)ov->conf.max_memory_bytes;
+    ov->idle_memory_bytes = memory_in_use();
+    room = limit - ov->idle_memory_bytes;
+    if (room < limit / 2) {
+        log_error("max_memory: %" PRId64 " bytes are in use before the first client, more than "
+                  "half of it: fewer workers take less",
+                  ov->idle_memory_bytes);
+        return -ERANGE;
+    }
+    ov->high_memory_bytes = ov->idle_memory_bytes + room / 4 * 3;
+    ov->low_memory_bytes = ov->idle_memory_bytes + room / 8 * 5;
+    rc = loop_submit_after(ov->control, &ov->look, 0, 0);
+    if (rc < 0)
+        log_error("cannot start the control thread: %s", strerror(-rc));
+    return rc;
 }
 
 struct buffered *overload_buffered(struct overload *ov)
@@ -218,8 +383,11 @@ struct buffered *overload_buffered(struct overload *ov)
 void overload_log_stats(const struct overload *ov)
 {
     if (ov)
-        log_notice("stats overload buffered=%" PRId64 " episodes=%" PRIu64 " closed=%" PRIu64,
-                   overload_bytes(ov), atomic_load_explicit(&ov->episodes, memory_order_relaxed),
+        log_notice("stats overload buffered=%" PRId64 " pipes=%" PRId64 " episodes=%" PRIu64
+                   " closed=%" PRIu64,
+                   overload_bytes(ov),
+                   atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed),
+                   atomic_load_explicit(&ov->episodes, memory_order_relaxed),
                    atomic_load_explicit(&ov->closed, memory_order_relaxed));
 }
 

@@ -1,14 +1,22 @@
 /*
- * server/overload: what is done when clients that do not read make the daemon hold too much.
+ * server/overload: what is done when clients that do not read make the daemon hold too much, or when there are so many that
+ * it takes too much memory.
  *
  * When the memory of bytes that wait for their receivers (net/buffered) is above three quarters of its limit an episode
  * begins, so that what comes until it takes effect fits as well: no client is accepted (server/room), channels read little,
  * and connections are closed, at a pace, until half of the limit is free. Then it is over. The log has a line for its
  * beginning and one for its end.
  *
- * Who is closed: of the connections that hold memory the one on which nothing has moved for longest. Water marks let each
+ * The memory in use (server/memory), with that of pipes, is looked at every OVERLOAD_LOOK_NS. Of its limit counts what is
+ * above that of a daemon without clients; three quarters of this begin an episode as well, and at five eighths it is over:
+ * who is closed for being idle has done nothing wrong, so as few as will do. Between two looks buffers may not grow by more
+ * than there was room for.
+ *
+ * Who is closed: of the connections that hold bytes the one on which nothing has moved for longest. Water marks let each
  * hold about as much as another, so there is no biggest worth the search, and a client that reads, however slowly, is not
- * idle: it is the last to go. Each worker looks through its own sessions; the pace is one token bucket of all.
+ * idle: it is the last to go. If there is too much memory and all bytes that are held would not make up for it, the idlest
+ * of all connections are closed. What a connection can do without (a mirror) is given up before it is closed itself. Each
+ * worker looks through its own sessions; the pace is one token bucket of all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -25,13 +33,17 @@ struct threads;
 
 struct overload_conf {
     uint64_t max_buffered_bytes; /* 0: no limit */
+    uint64_t max_memory_bytes;   /* likewise */
     struct token_bucket_conf
         shedding; /* connections that are closed; none: accepting none is all */
 };
 
+/* How often the memory in use is looked at: see what it costs in server/memory.h. */
+#define OVERLOAD_LOOK_NS INT64_C(100000000)
+
 /*
  * overload_create(out, conf, threads, room):
- * Ready for the first episode. NULL if there is no limit.
+ * Ready for the first episode. NULL if there is no limit of either kind.
  *
  * Thread: main, before the workers are created
  * Owns:   the caller owns ${out}; ${conf} is copied, the others are borrowed until overload_destroy()
@@ -39,6 +51,15 @@ struct overload_conf {
  */
 int overload_create(struct overload **out, const struct overload_conf *conf,
                     const struct threads *threads, struct room *room) MUST_CHECK;
+
+/*
+ * overload_start(ov):
+ * No client has come yet: from now on memory is looked at, if it has a limit. NULL is allowed. What fails is logged.
+ *
+ * Thread: main
+ * Errors: 0; -ERANGE (half of the limit is taken already); as loop_submit_after()
+ */
+int overload_start(struct overload *ov) MUST_CHECK;
 
 /*
  * overload_buffered(ov):

@@ -32,7 +32,7 @@ static const struct task_type room_wake_type = {
 void room_init(struct room *room, const struct quota_conf *conf)
 {
     quota_init(&room->quota, conf);
-    atomic_init(&room->closed, false);
+    atomic_init(&room->closed_by, NULL);
     atomic_init(&room->waiting, 0);
     room->waiters = NULL;
 }
@@ -74,7 +74,7 @@ static int64_t room_try(struct room *room, struct quota *own)
 {
     int64_t now_ns, wait_ns;
 
-    if (atomic_load(&room->closed))
+    if (atomic_load(&room->closed_by))
         return CLOCK_NEVER;
     if (!quota_is_limited(&room->quota) && !quota_is_limited(own))
         return 0;
@@ -127,23 +127,24 @@ void room_withdraw(struct room *room, struct quota *own)
     room_wake(room);
 }
 
-void room_close(struct room *room)
+void room_close(struct room *room, const char *option)
 {
-    atomic_store(&room->closed, true);
+    atomic_store(&room->closed_by, option);
 }
 
 void room_open(struct room *room)
 {
-    atomic_store(&room->closed, false);
+    atomic_store(&room->closed_by, NULL);
     room_wake(room);
 }
 
 const char *room_full_of(const struct room *room, const struct quota *own)
 {
+    const char *closed_by = atomic_load(&room->closed_by);
     int64_t now_ns = clock_now_ns();
 
-    if (atomic_load(&room->closed))
-        return "max_buffered of [reactord]";
+    if (closed_by)
+        return closed_by;
     if (quota_wait_ns(own, now_ns) == CLOCK_NEVER)
         return "max_connections";
     if (quota_wait_ns(&room->quota, now_ns) == CLOCK_NEVER)

@@ -36,7 +36,8 @@ struct room_waiter {
 /* The process's. */
 struct room {
     struct quota quota;
-    atomic_bool closed; /* there is none for anybody */
+    _Atomic(const char *)
+        closed_by; /* the option for which there is none for anybody; NULL: none */
     atomic_uint waiting;
     struct room_waiter *waiters; /* all there are; does not change after start */
 };
@@ -88,13 +89,14 @@ void room_leave(struct room *room, struct quota *own);
 void room_withdraw(struct room *room, struct quota *own);
 
 /*
- * room_close(room) / room_open(room):
- * From now on there is no room, whatever the limits say; there is again.
+ * room_close(room, option) / room_open(room):
+ * From now on there is no room, whatever the limits say, because of ${option}; there is again.
  *
  * Thread: any
+ * Owns:   nothing; ${option} lasts for ever
  * Errors: none
  */
-void room_close(struct room *room);
+void room_close(struct room *room, const char *option);
 void room_open(struct room *room);
 
 /*

@@ -12,6 +12,7 @@
 #include "net/descriptors.h"
 #include "net/srv.h"
 #include "server/checks.h"
+#include "server/memory.h"
 #include "server/overload.h"
 #include "server/room.h"
 #include "server/spares.h"
@@ -335,6 +336,9 @@ int server_start(struct server *sv)
         log_error("cannot start the control thread: %s", strerror(-rc));
         return rc;
     }
+    rc = overload_start(sv->overload);
+    if (rc < 0)
+        return rc;
     spares_look(sv->spares);
     for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
         rc = listener_start(sv->listeners[i]);
@@ -390,6 +394,7 @@ int64_t server_watch_interval_ns(const struct server *sv)
 void server_log_stats(struct server *sv)
 {
     threads_log_stats(&sv->threads);
+    memory_log_stats();
     overload_log_stats(sv->overload);
     for (unsigned i = 0; i < sv->conf->n_listeners; i++)
         listener_log_stats(sv->listeners[i]);
@@ -424,11 +429,11 @@ void server_destroy(struct server *sv)
         worker_destroy(sv->worker[i]);
     spares_destroy(sv->spares);
     checks_destroy(sv->checks);
-    overload_destroy(sv->overload);
     resolver_destroy(sv->resolver);
     for (unsigned i = 0; sv->upstreams && i < sv->conf->n_upstreams; i++)
         upstream_destroy(sv->upstreams[i]);
     threads_destroy(&sv->threads);
+    overload_destroy(sv->overload); /* who counted in it is gone now */
     free(sv->listeners);
     free(sv->worker);
     free(sv->upstreams);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/loop.h"
 #include "net/netloop.h"
 #include "service/session.h"
@@ -165,34 +166,54 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
     return false;
 }
 
-/* Put ${s} where it belongs among the ${n} that there are, if it is one of the first ${max}; how many there are then. */
-static unsigned worker_insert(struct session **victims, unsigned n, unsigned max, struct session *s)
-{
-    int64_t moved_at_ns = session_moved_at_ns(s);
-    unsigned at = n;
+/* The sessions for which some instant is the earliest, in order. */
+struct worker_first {
+    int64_t (*at_ns)(const struct session *s); /* CLOCK_NEVER: not this one */
+    struct session **list;
+    unsigned n, max;
+};
 
-    while (at > 0 && session_moved_at_ns(victims[at - 1]) > moved_at_ns)
+static void worker_insert(struct worker_first *first, struct session *s)
+{
+    int64_t at_ns = first->at_ns(s);
+    unsigned at = first->n;
+
+    if (at_ns == CLOCK_NEVER)
+        return;
+    while (at > 0 && first->at_ns(first->list[at - 1]) > at_ns)
         at--;
-    if (at == max)
-        return n;
-    n = n < max ? n + 1 : max;
-    memmove(&victims[at + 1], &victims[at], (n - at - 1) * sizeof(*victims));
-    victims[at] = s;
-    return n;
+    if (at == first->max)
+        return;
+    if (first->n < first->max)
+        first->n++;
+    memmove(&first->list[at + 1], &first->list[at], (first->n - at - 1) * sizeof(*first->list));
+    first->list[at] = s;
+}
+
+static unsigned worker_find(struct worker *w, struct worker_first *first)
+{
+    MUST(loop_is_current(w->owner.net->loop) && first->max > 0);
+    list_for_each (node, &w->sessions) {
+        struct session *s = LIST_ENTRY(node, struct session, link);
+
+        if (!s->ending)
+            worker_insert(first, s);
+    }
+    return first->n;
 }
 
 unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max)
 {
-    unsigned n = 0;
+    struct worker_first first = {.at_ns = session_moved_at_ns, .list = victims, .max = max};
 
-    MUST(loop_is_current(w->owner.net->loop) && max > 0);
-    list_for_each (node, &w->sessions) {
-        struct session *s = LIST_ENTRY(node, struct session, link);
+    return worker_find(w, &first);
+}
 
-        if (!s->ending && session_held_bytes(s) > 0)
-            n = worker_insert(victims, n, max, s);
-    }
-    return n;
+unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max)
+{
+    struct worker_first first = {.at_ns = session_active_at_ns, .list = victims, .max = max};
+
+    return worker_find(w, &first);
 }
 
 void worker_destroy(struct worker *w)

@@ -80,15 +80,16 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
                   unsigned max);
 
 /*
- * worker_stalled(w, victims, max):
+ * worker_stalled(w, victims, max) / worker_idlest(w, victims, max):
  * The sessions, ${max} at most, that hold bytes which their receivers have not taken and on which nothing has moved for
- * longest, that one first. How many there are.
+ * longest, that one first; the same of all sessions, whether they hold any or not. How many there are.
  *
  * Thread: loop of ${w}
  * Owns:   nothing; ${victims} are good until the end of the turn
  * Errors: none
  */
 unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max);
+unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max);
 
 /*
  * worker_destroy(w):

@@ -257,8 +257,9 @@ void session_reset(struct session *s, enum session_reason reason);
 void session_abort(struct session *s, enum session_reason reason);
 
 /*
- * session_held_bytes(s) / session_moved_at_ns(s):
- * How much memory holds bytes that its peers have not taken, and when anything moved on a leg of which that is so.
+ * session_held_bytes(s) / session_moved_at_ns(s) / session_active_at_ns(s):
+ * How much memory holds bytes that its peers have not taken, and when anything moved on a leg of which that is so, or
+ * CLOCK_NEVER; when anything moved on any of its legs.
  *
  * Thread: loop of ${s}
  * Units:  bytes; ns
@@ -266,6 +267,17 @@ void session_abort(struct session *s, enum session_reason reason);
  */
 size_t session_held_bytes(const struct session *s);
 int64_t session_moved_at_ns(const struct session *s);
+int64_t session_active_at_ns(const struct session *s);
+
+/*
+ * session_relieve(s):
+ * Memory is scarce: give up what ${s} can do without. How much that was; the end of the turn frees it.
+ *
+ * Thread: loop of ${s}
+ * Units:  bytes
+ * Errors: none
+ */
+size_t session_relieve(struct session *s);
 
 /*
  * session_count_at(s, where, c):

@@ -68,6 +68,22 @@ void session_reset(struct session *s, enum session_reason reason)
 
 /* ---- for who ends the idlest ---- */
 
+int64_t session_active_at_ns(const struct session *s)
+{
+    int64_t at_ns = s->began_at_ns;
+
+    session_for_each_leg(leg, s) if (leg->last_io_at_ns > at_ns) at_ns = leg->last_io_at_ns;
+    return at_ns;
+}
+
+size_t session_relieve(struct session *s)
+{
+    size_t bytes = 0;
+
+    session_for_each_leg(leg, s) bytes += pipeline_relieve(&leg->pipeline);
+    return bytes;
+}
+
 size_t session_held_bytes(const struct session *s)
 {
     size_t bytes = 0;

@@ -1,7 +1,6 @@
 """overload: clients that never read make the daemon hold no more than it may, and nobody else notices."""
 
 import contextlib
-import re
 import resource
 import select
 import signal
@@ -19,9 +18,9 @@ LIMIT = 64 * MIB  # of which 2,000 that hold 64 KiB each would take twice as muc
 SMALL = 16 * MIB
 
 
-def config(address, limit, options="", listen=""):
+def config(address, limit, options="", listen="", of="max_buffered"):
     """An echo that tells how much its kernel buffers take, so that a crowd of them fits into any machine."""
-    return (f"[reactord]\nmax_buffered = {limit}\n{options}\n[worker]\nthreads = 2\n"
+    return (f"[reactord]\n{of} = {limit}\n{options}\n[worker]\nthreads = 2\n"
             f"[listen echo]\naddress = {address}\nservice = echo\nbacklog = 4096\n"
             f"send_buffer = 32k\nreceive_buffer = 32k\n{listen}\n")
 
@@ -102,11 +101,19 @@ class Talkers:
 
 def held(t, daemon):
     """What the daemon says it holds, and how many connections it has closed for that."""
-    before = len(daemon.log_lines("stats overload"))
-    daemon.send_signal(signal.SIGUSR2)
-    t.eventually(lambda: len(daemon.log_lines("stats overload")) > before, "the stats")
-    line = daemon.log_lines("stats overload")[-1]
-    return tuple(int(re.search(rf"\b{key}=(\d+)", line)[1]) for key in ("buffered", "closed"))
+    return t.stats(daemon, "overload", "buffered", "closed")
+
+
+def in_use(t, daemon):
+    """The memory that it says it has in use, with that of pipes."""
+    return sum(t.stats(daemon, "memory", "in_use")) + sum(t.stats(daemon, "overload", "pipes"))
+
+
+def allow_descriptors(count):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    check(hard >= count, f"RLIMIT_NOFILE is {hard}: too few for this test")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
 
 
 @test(timeout=120, each={"splice": ["off", "auto"]})
@@ -114,9 +121,7 @@ def clients_that_never_read(t, splice):
     """2,000 clients that never read what an echo with max_buffered = 64m and splice = {splice} sends
     back: the process stays smaller than that, five that do read notice nothing, and the log has a pair of lines
     for each episode"""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    check(hard >= 2 * CROWD, f"RLIMIT_NOFILE is {hard}: too few for this test")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    hard = allow_descriptors(2 * CROWD)
     address = t.address()
     with t.daemon(config(address, LIMIT, listen=f"splice = {splice}"), nofile=hard) as daemon:
         talkers = Talkers(address)
@@ -181,3 +186,99 @@ def stopped_in_an_episode(t):
             flood.go_on(lambda: None, 2)
             check(daemon.log_lines("overload: .* bytes wait"), "there is no episode")
             daemon.stop(signal.SIGINT)
+
+
+class Idlers:
+    """Clients that have said something, and then nothing more; in the order they came."""
+
+    def __init__(self, address):
+        self.address = address
+        self.clients = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for client in self.clients:
+            client.close()
+
+    def come(self, count):
+        """So many more come, and are served, if need be when there is room for them."""
+        for _ in range(count):
+            client = net.connect(self.address)
+            client.sendall(b"hello")
+            check_equal(net.read_exactly(client, 5), b"hello", "the echo")
+            self.clients.append(client)
+
+    def gone(self):
+        """Which of them have been closed."""
+        poll = select.poll()
+        places = {client.fileno(): i for i, client in enumerate(self.clients)}
+        for fd in places:
+            poll.register(fd, select.POLLIN)
+        return sorted(places[fd] for fd, _ in poll.poll(0))
+
+
+@test(timeout=120)
+def too_many_that_are_idle(t):
+    """8,000 clients come and say nothing more to an echo with max_memory = 6m: there are never so
+    many that it takes more, those who were idle for longest are closed, and one that talks is not"""
+    if t.sanitized:
+        return  # the memory in use is not glibc's to tell
+    hard, count, limit = allow_descriptors(9000), 8000, 6 * MIB
+    address = t.address()
+    with t.daemon(config(address, limit, of="max_memory"), nofile=hard) as daemon:
+        before = in_use(t, daemon)
+        talkers = Talkers(address)
+        highest = before
+        with Idlers(address) as idlers:
+            for _ in range(16):
+                idlers.come(count // 16)
+                highest = max(highest, in_use(t, daemon))
+            gone = idlers.gone()
+            print(f"{before} bytes in use at first, at most {highest}; {len(gone)} of {count} closed, "
+                  f"the last of them number {gone[-1]}")
+            check(highest <= limit, f"{highest} bytes in use")
+            check(len(gone) > count // 8, "hardly anyone was closed")
+            check(gone[-1] < len(gone) + count // 4, f"{len(gone)} closed, the last number {gone[-1]}")
+            check_equal(held(t, daemon)[1], len(gone), "connections that it says it closed")
+        check(min(talkers.finish()) > 20, "those who talk were held up")
+        t.eventually(lambda: len(daemon.log_lines("overload: .* max_memory.* idle")) ==
+                     len(daemon.log_lines("overload is over")) > 0, "a pair of lines for each episode")
+
+
+@test(timeout=120, each={"splice": ["off", "auto"]})
+def memory_of_those_that_never_read(t, splice):
+    """2,000 clients that never read what an echo with max_memory = 64m and splice = {splice} sends
+    back are closed, and not the 500 that say nothing"""
+    if t.sanitized:
+        return  # the memory in use is not glibc's to tell
+    hard = allow_descriptors(2 * CROWD + 1000)
+    address, highest = t.address(), 0
+    with t.daemon(config(address, LIMIT, listen=f"splice = {splice}", of="max_memory"),
+                  nofile=hard) as daemon, Idlers(address) as idlers:
+        idlers.come(500)
+        looked = time.monotonic()
+
+        def probe():
+            nonlocal highest, looked
+            if time.monotonic() > looked + 0.2:
+                highest, looked = max(highest, in_use(t, daemon)), time.monotonic()
+
+        with Flood(address, CROWD) as flood:
+            flood.go_on(probe, 20 * t.scale)
+            print(f"at most {highest} bytes in use; {held(t, daemon)}")
+            check(held(t, daemon)[1] > 0, "no connection was closed")
+            check(highest < LIMIT, f"{highest} bytes in use")
+            check_equal(idlers.gone(), [], "idle connections that were closed")
+            check(daemon.log_lines("overload: .* max_memory.* stalled"), "no line says why")
+
+
+@test()
+def too_little_memory(t):
+    """a max_memory of which more than half is taken before the first client is refused"""
+    address = t.address()
+    text = config(address, 4 * MIB, of="max_memory").replace("threads = 2", "threads = 64")
+    done = t.reactord("-c", t.write("small.ini", text))
+    check("max_memory: " in done.err, done.err)
+    check_equal(done.code, 3, "the exit code")

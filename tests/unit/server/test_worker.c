@@ -289,6 +289,41 @@ START_TEST(of_those_who_do_not_read_the_one_that_stalled_first_is_first)
 }
 END_TEST
 
+static void find_idlest(void *arg)
+{
+    struct stalled *idle = arg;
+
+    idle->n = worker_idlest(worker, idle->list, idle->max);
+}
+
+START_TEST(of_all_the_one_on_which_nothing_has_moved_for_longest_is_first)
+{
+    static const int turns[] = {2, 0, 1}; /* who speaks when */
+    struct stalled idle = {.max = 4};
+    struct session *s[3];
+    int clients[3];
+
+    for (int i = 0; i < 3; i++) {
+        s[i] = new_session(&clients[i]);
+        ck_assert_int_eq(worker_hand_over(loop, s[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        sockets_say(clients[turns[i]], "x");
+        sockets_hear(clients[turns[i]], "x");
+    }
+    for (idle.max = 1; idle.max <= 4; idle.max++) {
+        unsigned wanted = idle.max < 3 ? idle.max : 3;
+
+        loop_runner_call(loop, find_idlest, &idle);
+        ck_assert_uint_eq(idle.n, wanted);
+        for (unsigned i = 0; i < wanted; i++)
+            ck_assert_ptr_eq(idle.list[i], s[turns[i]]);
+    }
+    for (int i = 0; i < 3; i++)
+        close(clients[i]);
+}
+END_TEST
+
 START_TEST(destroying_none_is_allowed)
 {
     worker_destroy(NULL);
@@ -312,6 +347,7 @@ int main(void)
     tcase_add_test(tc, draining_reaches_the_sessions_that_are_there_and_those_that_come);
     tcase_add_test(tc, draining_a_worker_without_a_thread_starts_none);
     tcase_add_test(tc, of_those_who_do_not_read_the_one_that_stalled_first_is_first);
+    tcase_add_test(tc, of_all_the_one_on_which_nothing_has_moved_for_longest_is_first);
     tcase_add_test(tc, destroying_none_is_allowed);
     return suite_run(suite);
 }

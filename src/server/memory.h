@@ -1,0 +1,33 @@
+/*
+ * server/memory: how much memory the process has in use, as its allocator counts it.
+ *
+ * Not the size of the process (RSS): that does not shrink when memory is given back, for what is free lies between what is
+ * not. Nor the kernel's memory, which sockets take.
+ */
+#ifndef SERVER_MEMORY_H
+#define SERVER_MEMORY_H
+
+#include <stdint.h>
+
+/*
+ * memory_in_use():
+ * All that was allocated and not freed. It takes each arena's lock in turn and walks through what is free there: some 100 us
+ * for 20,000 connections half of which have gone, 4 ms for 200,000. Not for the way of a byte.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ * Source: mallinfo(3): uordblks and hblkhd
+ */
+int64_t memory_in_use(void);
+
+/*
+ * memory_log_stats():
+ * Write what the allocator has, in use and free, to the log.
+ *
+ * Thread: any
+ * Errors: none
+ */
+void memory_log_stats(void);
+
+#endif
