@@ -336,6 +336,8 @@ static int balancer_pick_fit(struct balancer *b, struct balancer_walk *walk,
 static int balancer_pick_ejected(struct balancer *b, struct balancer_walk *walk,
                                  struct endpoint **out)
 {
+    bool busy = false;
+
     for (unsigned i = 0; i < b->n_pools; i++) {
         struct balancer_attempt a = {.b = b,
                                      .pool = &b->pools[i],
@@ -347,8 +349,9 @@ static int balancer_pick_ejected(struct balancer *b, struct balancer_walk *walk,
             *out = a.taken;
             return 0;
         }
+        busy |= a.busy;
     }
-    return -ENOENT;
+    return busy ? -EBUSY : -ENOENT;
 }
 
 int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out)

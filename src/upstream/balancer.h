@@ -102,7 +102,7 @@ void balancer_begin(struct balancer_walk *walk, uint64_t key);
  *
  * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session has ended there
- * Errors: 0; -EBUSY (all that are fit and were not tried have as many sessions as they may have);
+ * Errors: 0; -EBUSY (all that are fit, or the last resort, and were not tried have as many sessions as they may have);
  *         -ENOENT (all that can be used were tried, or BALANCER_TRIES were)
  */
 int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out) MUST_CHECK;

@@ -503,6 +503,24 @@ START_TEST(who_finds_no_other_is_sent_where_sessions_have_failed)
 }
 END_TEST
 
+START_TEST(a_last_resort_that_is_full_is_waited_for)
+{
+    struct balancer_walk walk;
+
+    endpoints_open(&es, 2);
+    es.all[0].max_connections = 1;
+    b = endpoints_balancer(&es, _i);
+    endpoint_mark(&es.all[0], ENDPOINT_EJECTED);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    balancer_begin(&walk, 1);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT); /* it was tried */
+    ck_assert_int_eq(endpoints_pick(&es, b, 2), -EBUSY);
+    endpoint_leave(&es.all[0]);
+    ck_assert_int_eq(endpoints_pick(&es, b, 2), 0);
+}
+END_TEST
+
 /* ---- another balancer ---- */
 
 /* Places are of one balancer: the same number is somebody else in another. */
@@ -695,6 +713,7 @@ static void add_marks(Suite *suite)
     add_loop_over_kinds(tc, when_all_are_backups_none_is);
     add_loop_over_kinds(tc, each_level_is_the_backup_of_those_below_it);
     add_loop_over_kinds(tc, who_finds_no_other_is_sent_where_sessions_have_failed);
+    add_loop_over_kinds(tc, a_last_resort_that_is_full_is_waited_for);
     add_loop_over_kinds(tc, what_was_tried_in_another_set_is_no_reason);
 }
 
