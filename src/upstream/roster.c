@@ -131,9 +131,10 @@ void roster_sweep(struct roster *r)
     list_for_each_safe (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
+        if (!server->is_listed) /* who failed there while it went may have let it out since */
+            ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (!roster_is_unused(server))
             continue;
-        ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
         list_remove(&server->link);
         roster_free_server(server);
     }
@@ -232,6 +233,20 @@ static void roster_publish(struct roster *r, struct roster_set *set, struct grac
         roster_set_unseen(before);
 }
 
+/* Nothing that stood against those that are found again does when they are in a set: there may be no others in it. */
+static void roster_welcome(struct roster *r)
+{
+    list_for_each (node, &r->servers) {
+        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+
+        if (!server->is_wanted || server->is_listed)
+            continue;
+        ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
+        if (atomic_load(&server->endpoint.addresses))
+            (void)endpoint_unmark(&server->endpoint, ENDPOINT_ABSENT);
+    }
+}
+
 /* Those that are wanted are listed, and nobody else. */
 static void roster_note_changes(struct roster *r)
 {
@@ -241,8 +256,6 @@ static void roster_note_changes(struct roster *r)
         bool went = !server->is_wanted && server->is_listed;
 
         server->is_listed = server->is_wanted;
-        if (came && atomic_load(&server->endpoint.addresses))
-            (void)endpoint_unmark(&server->endpoint, ENDPOINT_ABSENT);
         if (came && r->watch.came)
             r->watch.came(r->watch.cookie, server);
         if (!went)
@@ -269,6 +282,7 @@ static int roster_change(struct roster *r)
         roster_free_set(set);
         return rc;
     }
+    roster_welcome(r);
     roster_publish(r, set, grace);
     roster_note_changes(r);
     return 0;

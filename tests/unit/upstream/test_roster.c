@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/loop_group.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -301,6 +302,61 @@ START_TEST(a_hundred_changes_leave_nothing_behind)
 }
 END_TEST
 
+static unsigned left_alone;
+
+/* A mark has changed: is there somebody to send a client to? */
+static void look_for_one(struct endpoint_group *g)
+{
+    const struct roster_set *set = roster_now(&upstream->roster);
+    struct balancer_walk walk;
+    struct endpoint *e;
+
+    ck_assert_ptr_eq(g, &upstream->group);
+    balancer_begin(&walk, 0);
+    if (balancer_pick(set->balancer, &walk, &e) < 0)
+        left_alone++;
+    else
+        endpoint_leave(e);
+}
+
+START_TEST(a_name_that_goes_to_and_fro_is_always_somewhere)
+{
+    conf.n_servers = 2;
+    lines[0] = lines[1];
+    open_group();
+    ck_assert_int_eq(update(1, "1"), 1);
+    roster_hold(find("one@127.0.0.1:1001"));
+    ck_assert_int_eq(update(1, "2"), 1);
+    roster_hold(find("one@127.0.0.1:1002"));
+    upstream->group.changed = look_for_one;
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_int_eq(update(1, i % 2 ? "2" : "1"), 1);
+    ck_assert_uint_eq(left_alone, 0);
+}
+END_TEST
+
+/* It was on its way out of the set when a session that had failed there let it out. */
+START_TEST(one_that_was_let_out_too_late_is_back_when_it_is_found_again)
+{
+    struct upstream_server *old;
+
+    open_group();
+    ck_assert_int_eq(update(1, "12"), 1);
+    old = enter("one@127.0.0.1:1001");
+    ck_assert_int_eq(update(1, "2"), 1);
+    ck_assert_int_gt(
+        ejection_failed(&upstream->ejection, &old->ejection, &old->endpoint, clock_now_ns(), true),
+        0);
+    if (_i == 0) {
+        ck_assert_int_eq(update(1, "12"), 1);
+        ck_assert_uint_eq(endpoint_load(&old->endpoint), 1);
+    } else { /* or it takes no place from others at least */
+        ck_assert_uint_eq(remembered(), 3);
+    }
+    ck_assert(!ejection_some_out(&upstream->ejection));
+}
+END_TEST
+
 /* ---- those that come ---- */
 
 START_TEST(a_new_one_of_a_known_name_begins_slowly)
@@ -436,6 +492,8 @@ int main(void)
     tcase_add_test(tc, who_holds_it_keeps_it);
     tcase_add_test(tc, who_has_taken_the_set_keeps_all_that_is_in_it);
     tcase_add_test(tc, one_that_was_left_out_takes_no_place_when_it_has_gone);
+    tcase_add_test(tc, a_name_that_goes_to_and_fro_is_always_somewhere);
+    tcase_add_loop_test(tc, one_that_was_let_out_too_late_is_back_when_it_is_found_again, 0, 2);
     tcase_add_test(tc, a_hundred_changes_leave_nothing_behind);
     tcase_add_test(tc, a_new_one_of_a_known_name_begins_slowly);
     tcase_add_test(tc, who_watches_is_told_of_each_once);
