@@ -195,9 +195,9 @@ static int roster_plan(struct roster *r, unsigned line, const struct roster_plac
 
             if (rc < 0)
                 return rc;
-            if (was_known)
-                roster_warm(r, server);
         }
+        if (was_known && !server->is_listed)
+            roster_warm(r, server);
         if (atomic_exchange_explicit(&server->endpoint.weight, places[i].weight,
                                      memory_order_relaxed) != places[i].weight ||
             server->endpoint.level != level)

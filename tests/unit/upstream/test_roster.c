@@ -371,6 +371,20 @@ START_TEST(a_new_one_of_a_known_name_begins_slowly)
 }
 END_TEST
 
+START_TEST(so_does_one_that_is_found_again)
+{
+    struct upstream_server *old;
+
+    conf.slow_start_ns = UNTIL_LIMIT_NS;
+    open_group();
+    ck_assert_int_eq(update(1, "12"), 1);
+    old = enter("one@127.0.0.1:1001");
+    ck_assert_int_eq(update(1, "2"), 1);
+    ck_assert_int_eq(update(1, "12"), 1);
+    ck_assert_uint_eq(endpoint_load(&old->endpoint), ENDPOINT_WARMING | 1);
+}
+END_TEST
+
 static void on_came(void *cookie, struct upstream_server *server)
 {
     ck_assert_ptr_eq(cookie, &came);
@@ -496,6 +510,7 @@ int main(void)
     tcase_add_loop_test(tc, one_that_was_let_out_too_late_is_back_when_it_is_found_again, 0, 2);
     tcase_add_test(tc, a_hundred_changes_leave_nothing_behind);
     tcase_add_test(tc, a_new_one_of_a_known_name_begins_slowly);
+    tcase_add_test(tc, so_does_one_that_is_found_again);
     tcase_add_test(tc, who_watches_is_told_of_each_once);
     tcase_add_loop_test(tc, workers_pick_while_servers_come_and_go_and_all_of_them_are_freed, 0,
                         BALANCER_FIRST + 1);
