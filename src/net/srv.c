@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define SRV_CLASS_IN 1
 #define SRV_TYPE     33
@@ -42,15 +44,55 @@ static int srv_error(int status)
     }
 }
 
-/* The root as a target means that the service is decidedly not there. */
-static bool srv_keep(struct srv_record *out, const struct ares_srv_reply *record)
+/*
+ * Can it be a host? The root means that the service is decidedly not there; and whoever writes records is to name hosts and
+ * none of the other things that an address may be: "*", or the path of a unix socket.
+ */
+static bool srv_accepts(const struct ares_srv_reply *record)
 {
-    int len = snprintf(out->target, sizeof(out->target), "%s:%u", record->host, record->port);
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t len = strlen(record->host);
 
+    return len > 0 && record->host[0] != '.' && strspn(record->host, allowed) == len &&
+           len + sizeof(":65535") <= SRV_TARGET_BYTES && record->port != 0;
+}
+
+/* The same whatever order a name server gives them in, most of which turn it with each answer. */
+static int srv_compare(const void *a, const void *b)
+{
+    const struct srv_record *one = a, *other = b;
+
+    if (one->priority != other->priority)
+        return one->priority < other->priority ? -1 : 1;
+    if (one->weight != other->weight)
+        return one->weight > other->weight ? -1 : 1;
+    return strcmp(one->target, other->target);
+}
+
+static void srv_take(struct srv_record *out, const struct ares_srv_reply *record)
+{
+    (void)snprintf(out->target, sizeof(out->target), "%s:%u", record->host, record->port);
     out->priority = record->priority;
     out->weight = record->weight;
-    return record->host[0] != '\0' && record->host[0] != '.' && record->port != 0 &&
-           (size_t)len < sizeof(out->target);
+}
+
+/* Put in order before any is left out. */
+static int srv_sort(struct srv_query *q, const struct ares_srv_reply *records, size_t n)
+{
+    struct srv_record *all = malloc(n * sizeof(*all));
+    size_t at = 0;
+
+    if (!all)
+        return -ENOMEM;
+    for (const struct ares_srv_reply *r = records; r; r = r->next)
+        if (srv_accepts(r))
+            srv_take(&all[at++], r);
+    qsort(all, n, sizeof(*all), srv_compare);
+    n = n < q->max ? n : q->max;
+    memcpy(q->out, all, n * sizeof(*all));
+    free(all);
+    return (int)n;
 }
 
 static int srv_read(struct srv_query *q, const unsigned char *answer, int len)
@@ -59,13 +101,13 @@ static int srv_read(struct srv_query *q, const unsigned char *answer, int len)
     int rc = srv_error(ares_parse_srv_reply(answer, len, &records));
     size_t n = 0;
 
-    for (const struct ares_srv_reply *r = records; rc == 0 && r && n < q->max; r = r->next)
-        n += srv_keep(&q->out[n], r);
+    for (const struct ares_srv_reply *r = records; rc == 0 && r; r = r->next)
+        n += srv_accepts(r);
+    if (rc == 0)
+        rc = n > 0 ? srv_sort(q, records, n) : -ENOENT;
     if (records)
         ares_free_data(records);
-    if (rc < 0)
-        return rc;
-    return n > 0 ? (int)n : -ENOENT;
+    return rc;
 }
 
 static void srv_on_answer(void *arg, int status, int timeouts, unsigned char *answer, int len)
@@ -90,8 +132,9 @@ static void srv_wait(ares_channel channel, const struct srv_query *q)
         nfds_t n = 0;
 
         for (int i = 0; i < ARES_GETSOCK_MAXNUM; i++) {
-            short events = (short)((ARES_GETSOCK_READABLE(bits, i) ? POLLIN : 0) |
-                                   (ARES_GETSOCK_WRITABLE(bits, i) ? POLLOUT : 0));
+            /* As ARES_GETSOCK_READABLE and _WRITABLE, which shift a signed 1 out of its range. */
+            short events = (short)((bits >> i & 1 ? POLLIN : 0) |
+                                   (bits >> (i + ARES_GETSOCK_MAXNUM) & 1 ? POLLOUT : 0));
 
             if (events != 0)
                 polled[n++] = (struct pollfd){.fd = sockets[i], .events = events};

@@ -31,7 +31,7 @@ void srv_close(void);
 /*
  * srv_resolve(out, max, name):
  * Look up the records of ${name} (`_service._tcp.domain`) as /etc/resolv.conf says; may block for as long as that has it.
- * What goes beyond ${max} is left out.
+ * They come by priority, then the heaviest first. What goes beyond ${max} is left out, and so is what cannot be a host.
  *
  * Thread: none that is a loop
  * Errors: number of records; -ENOENT (there are none, or they say that there is no such service); -EAGAIN (no name server

@@ -96,6 +96,8 @@ static int resolver_look_up_record(struct resolver_name *name, const struct srv_
     struct address list[ENDPOINT_ADDRESSES];
     int n = name->resolver->conf.lookup(list, ARRAY_LEN(list), records[record].target);
 
+    if (n == -EINVAL || n == -ERANGE)
+        return -ENOENT; /* what is no host name has no address */
     for (int i = 0; i < n && f->n < ARRAY_LEN(f->list); i++) {
         if (resolver_has(f, &list[i]))
             continue;

@@ -1,9 +1,12 @@
 """names: where a server's host name leads may change while clients come, and the name server may
 go."""
 
+import collections
 import contextlib
 import re
 import signal
+import socket
+import struct
 import threading
 import time
 
@@ -51,6 +54,42 @@ def servers(t, daemon):
     daemon.send_signal(signal.SIGUSR2)
     lines = t.eventually(lambda: daemon.log_lines("stats server back/.* state="), "statistics")
     return [re.search(r"server back/(\S+) state", line).group(1) for line in lines]
+
+
+class Records:
+    """A name server on 127.0.0.1:53, in a network of our own, that answers every question with the
+    same SRV records (host, port, priority, weight), each time beginning with another one."""
+
+    def __init__(self, *records):
+        own_network()
+        self.records = collections.deque(self._record(*record) for record in records)
+        self.count = 0
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 53))
+
+    def __enter__(self):
+        net.Task(self._answer)
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    @staticmethod
+    def _record(host, port, priority, weight):
+        """RFC 1035, section 3.2.1; the name is a pointer to that of the question."""
+        labels = [label.encode() for label in host.split(".") if label]
+        data = struct.pack("!HHH", priority, weight, port)
+        data += b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+        return struct.pack("!HHHIH", 0xC00C, 33, 1, 0, len(data)) + data
+
+    def _answer(self):
+        while True:
+            query, client = self.socket.recvfrom(512)
+            question = query[12:query.index(b"\0", 12) + 5]
+            header = query[:2] + struct.pack("!HHHHH", 0x8180, 1, len(self.records), 0, 0)
+            self.socket.sendto(header + question + b"".join(self.records), client)
+            self.records.rotate()
+            self.count += 1
 
 
 class Load:
@@ -270,6 +309,25 @@ def service_records(t):
                 names.serves((service, "h4.test", port, 30, 0))
                 t.eventually(lambda: addresses(front, 8) == {"127.0.1.4"}, "again", within=14)
             check(not daemon.log_lines("cannot connect"), "a try failed")
+
+
+@test()
+def odd_service_records(t):
+    """records of a service that name no host are left out, whoever wrote them; of two that name one
+    host and port the one of the lower priority counts, in whatever order they come"""
+    front = t.address()
+    own_names(t, "dns", servers=RESOLVER)
+    port = t.port()
+    with Records(("*", port, 1, 1), ("/run/some", port, 1, 1), ("-a.test", port, 1, 1),
+                 ("127.0.1.9", 0, 1, 1), (".", port, 1, 1), ("127.0.1.1", port, 10, 7),
+                 ("127.0.1.1", port, 20, 5), ("127.0.1.2", port, 10, 9),
+                 ("127.0.1.1", port, 10, 3)) as names, \
+            Counted(f"[::]:{port}", greets=True), \
+            t.daemon(config(front, {"s": "_app._tcp.svc.test"}, EVERY_SECOND)) as daemon:
+        t.eventually(lambda: names.count > 4, "it is asked again and again", within=10)
+        check_equal(addresses(front, 16), {"127.0.1.1", "127.0.1.2"}, "where clients are led to")
+        check_equal(servers(t, daemon), [f"s@127.0.1.{i}:{port}" for i in (1, 2)], "servers")
+        check(not daemon.log_lines("somewhere else now|cannot look up"), "something has changed")
 
 
 @test(needs=DNSMASQ)
