@@ -88,9 +88,12 @@ int eviction_begin(const struct eviction_conf *conf)
         part->loop = loop_group_at(conf->loops, i);
         part->worker = conf->workers[i];
         timed_init(&part->tick, &eviction_tick_type);
-        /* One without a thread has no sessions, and one that has ended neither. */
+        /*
+         * One without a thread has no sessions, and one that has ended neither. The first tick is no timer yet: the control
+         * lane takes it however many tasks there are.
+         */
         if (loop_state(part->loop) == LOOP_NOT_STARTED ||
-            loop_submit_after(part->loop, &part->tick, 0, 0) < 0)
+            loop_submit(part->loop, LOOP_CONTROL, &part->tick.task) < 0)
             eviction_release(ev);
     }
     eviction_release(ev);

@@ -1,0 +1,154 @@
+/* server/eviction: sessions at a server that is down are ended on each worker, however much that has to do. */
+#include <unistd.h>
+
+#include "engine/loop_group.h"
+#include "server/eviction.h"
+#include "server/worker.h"
+#include "service/echo.h"
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+#include "upstream/upstream_server.h"
+
+#define PENDING 16
+
+static struct loop_group *group;
+static struct loop *control;
+static struct worker *worker;
+static struct service_ops ops;
+static struct service service;
+static atomic_bool draining;
+static atomic_uint ended;
+static struct endpoint_group endpoints;
+static _Atomic uint32_t load;
+static struct upstream_server server;
+
+static void on_ended(void *cookie, struct session *s)
+{
+    (void)cookie;
+    (void)s;
+    atomic_fetch_add(&ended, 1);
+}
+
+static bool evict(struct session *s, const struct upstream_server *at, int64_t before_ns)
+{
+    ck_assert_ptr_eq(at, &server);
+    ck_assert_int_gt(before_ns, 0);
+    session_abort(s, SESSION_SERVER_DOWN);
+    return true;
+}
+
+static void setup(void)
+{
+    struct loop_group_conf conf = {.name = "work",
+                                   .pool = 2,
+                                   .n_loops = 1,
+                                   .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
+                                            .max_pending_tasks = PENDING}};
+    struct worker_env env = {.draining = &draining, .ended = on_ended};
+
+    ops = echo_ops;
+    ops.evict = evict;
+    service = (struct service){.ops = &ops, .listener = "test"};
+    server = (struct upstream_server){.endpoint = {.load = &load, .group = &endpoints}};
+    atomic_store(&load, ENDPOINT_DOWN);
+    ck_assert_int_eq(loop_group_create(&group, &conf), 0);
+    ck_assert_int_eq(worker_create(&worker, loop_group_at(group, 0), &env), 0);
+    control = loop_runner_create();
+}
+
+static void teardown(void)
+{
+    loop_runner_stop(control);
+    loop_group_stop(group, 0, NS_PER_S);
+    loop_group_join(group);
+    ck_assert_uint_eq(atomic_load(&server.held), 0);
+    worker_destroy(worker);
+    loop_runner_destroy(control);
+    loop_group_destroy(group);
+}
+
+/* A client of a session that is served by the worker. */
+static int client(void)
+{
+    struct session *s;
+    int ours, theirs;
+
+    sockets_tcp(&ours, &theirs);
+    ck_assert_int_eq(ops.create(&s, &service), 0);
+    s->client_fd = ours;
+    sockets_loopback(&s->peer, 1);
+    ck_assert_int_eq(worker_hand_over(loop_group_at(group, 0), s), 0);
+    sockets_say(theirs, "x");
+    sockets_hear(theirs, "x");
+    return theirs;
+}
+
+static void begin(void *arg)
+{
+    struct eviction_conf conf = {
+        .loops = group, .workers = &worker, .server = &server, .rate = *(unsigned *)arg};
+
+    ck_assert_int_eq(eviction_begin(&conf), 0);
+}
+
+START_TEST(all_are_ended_and_the_server_is_let_go)
+{
+    unsigned rate = _i ? 100 : 0;
+    int clients[3];
+
+    for (unsigned i = 0; i < 3; i++)
+        clients[i] = client();
+    loop_runner_call(control, begin, &rate);
+    for (unsigned i = 0; i < 3; i++) {
+        sockets_hear_reset(clients[i]);
+        close(clients[i]);
+    }
+    UNTIL(atomic_load(&ended) == 3 && atomic_load(&server.held) == 0);
+}
+END_TEST
+
+START_TEST(a_worker_that_takes_no_tasks_any_more_ends_them_too)
+{
+    static struct tasks_counted full[PENDING];
+    struct loop *loop = loop_group_at(group, 0);
+    struct tasks_block block;
+    unsigned rate = 0;
+    int there = client();
+
+    tasks_block_begin(&block, loop);
+    for (unsigned i = 0; i < PENDING; i++) {
+        tasks_counted_init(&full[i]);
+        (void)!loop_submit_lazy(loop, &full[i].task); /* the last of them is refused or not */
+    }
+    loop_runner_call(control, begin, &rate);
+    tasks_block_end(&block);
+    sockets_hear_reset(there);
+    close(there);
+    UNTIL(atomic_load(&server.held) == 0);
+}
+END_TEST
+
+START_TEST(one_that_has_no_thread_is_not_started_for_it)
+{
+    unsigned rate = 0;
+
+    loop_runner_call(control, begin, &rate);
+    ck_assert_uint_eq(atomic_load(&server.held), 0);
+    ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/eviction");
+    TCase *tc = suite_group(suite, "eviction");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, all_are_ended_and_the_server_is_let_go, 0, 2);
+    tcase_add_test(tc, a_worker_that_takes_no_tasks_any_more_ends_them_too);
+    tcase_add_test(tc, one_that_has_no_thread_is_not_started_for_it);
+    return suite_run(suite);
+}
