@@ -22,6 +22,7 @@
 #include "engine/loop.h"
 #include "engine/serial.h"
 #include "handlers/pipeline_conf.h"
+#include "net/buffered.h"
 #include "net/channel.h"
 
 /* Small messages are bounded by number as well, so that one client does not take all places of the executor. */
@@ -40,6 +41,7 @@ struct executor_lane {
     struct loop *loop;
     struct executor_handler *handler; /* the loop's; NULL: gone */
     const struct executor_handler_conf *conf;
+    struct buffered *buffered;               /* NULL: nobody counts */
     _Atomic(struct executor_message *) done; /* see note: notice */
     struct task notice;
     atomic_uint users; /* see note: lane */
@@ -75,12 +77,19 @@ static void lane_join(struct executor_lane *lane)
     atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
 }
 
+/* Its lane is still there. */
+static void executor_free(struct executor_message *m)
+{
+    buffered_change(m->lane->buffered, executor_message_bytes(m), 0);
+    free(m);
+}
+
 static void executor_free_all(struct executor_message *m)
 {
     while (m) {
         struct executor_message *next = m->next;
 
-        free(m);
+        executor_free(m);
         m = next;
     }
 }
@@ -206,6 +215,7 @@ static int executor_open(struct executor_handler *x)
     lane->loop = conf.loop;
     lane->handler = x;
     lane->conf = &x->step->conf->executor;
+    lane->buffered = channel_net(x->handler.channel)->buffered;
     lane->notice.type = &executor_notice_type;
     atomic_init(&lane->users, 1);
     x->lane = lane;
@@ -221,6 +231,7 @@ static int executor_accept(struct executor_handler *x, const uint8_t *data, size
     *m =
         (struct executor_message){.task.type = &executor_message_type, .lane = x->lane, .len = len};
     memcpy(m->data, data, len);
+    buffered_change(m->lane->buffered, 0, executor_message_bytes(m));
     if (x->bytes == 0)
         channel_keep(x->handler.channel);
     x->bytes += executor_message_bytes(m);
@@ -340,7 +351,7 @@ static void executor_run_notice(struct task *t)
 
         if (x)
             executor_pass_on(x, m);
-        free(m);
+        executor_free(m);
         m = next;
     }
     if (burst)
@@ -358,6 +369,11 @@ static void executor_drop_notice(struct task *t)
 
 /* ---- the end ---- */
 
+static size_t executor_held(const struct handler *h)
+{
+    return CONTAINER_OF(h, const struct executor_handler, handler)->bytes;
+}
+
 static void executor_closed(struct handler *h, int error)
 {
     struct executor_handler *x = executor_of(h);
@@ -365,8 +381,8 @@ static void executor_closed(struct handler *h, int error)
     if (x->lane) {
         x->lane->handler = NULL;
         serial_destroy(x->serial);
-        lane_leave(x->lane);
         executor_free_all(x->refused);
+        lane_leave(x->lane);
     }
     handler_closed(h->next, error);
 }
@@ -376,7 +392,8 @@ static const struct handler_ops executor_ops = {.name = "executor",
                                                 .burst = executor_burst,
                                                 .eof = executor_eof,
                                                 .failed = executor_failed,
-                                                .closed = executor_closed};
+                                                .closed = executor_closed,
+                                                .held = executor_held};
 
 /* ---- the kind ---- */
 

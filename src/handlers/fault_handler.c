@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "handlers/pipeline_conf.h"
+#include "net/buffered.h"
 #include "net/channel.h"
 
 /* With a rate, bytes go on so often. */
@@ -108,6 +109,31 @@ static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
 
 /* ---- keeping ---- */
 
+/* Count what ${line} takes now instead of ${before}. */
+static void fault_count_kept(const struct fault_handler *f, const struct fault_line *line,
+                             size_t before)
+{
+    buffered_change(channel_net(f->handler.channel)->buffered, before, line->kept.cap);
+}
+
+static int fault_keep(struct fault_handler *f, struct fault_line *line, const void *data,
+                      size_t len)
+{
+    size_t before = line->kept.cap;
+    int rc = buffer_append(&line->kept, data, len);
+
+    fault_count_kept(f, line, before);
+    return rc;
+}
+
+static void fault_drop_kept(struct fault_handler *f, struct fault_line *line)
+{
+    size_t before = line->kept.cap;
+
+    buffer_clear(&line->kept);
+    fault_count_kept(f, line, before);
+}
+
 static struct loop *fault_loop(const struct fault_handler *f)
 {
     return channel_net(f->handler.channel)->loop;
@@ -140,8 +166,10 @@ static size_t fault_slice(const struct fault_handler *f, const struct fault_line
 static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
 {
     int64_t now_ns = clock_now_ns();
+    size_t before = line->kept.cap;
 
     buffer_consume(&line->kept, n);
+    fault_count_kept(f, line, before);
     if (f->conf->rate > 0)
         line->free_at_ns = clock_add_ns(now_ns, (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
     f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* it is not idle */
@@ -229,7 +257,7 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
         fault_pass_in(f, data, len);
         return;
     }
-    if (buffer_append(&f->in.kept, data, len) < 0) {
+    if (fault_keep(f, &f->in, data, len) < 0) {
         f->over = true;
         f->host->ops->abort(f->host, SESSION_ERROR);
         return;
@@ -266,8 +294,8 @@ static void fault_closed(struct handler *h, int error)
 
     loop_cancel(fault_loop(f), &f->in.timer);
     loop_cancel(fault_loop(f), &f->out.timer);
-    buffer_clear(&f->in.kept);
-    buffer_clear(&f->out.kept);
+    fault_drop_kept(f, &f->in);
+    fault_drop_kept(f, &f->out);
     handler_closed(h->next, error);
 }
 
@@ -281,7 +309,7 @@ static int fault_write(struct handler *h, const void *data, size_t len)
         return -EPIPE;
     if (f->conf->rate == 0)
         return fault_pass_out(f, data, len);
-    if (buffer_append(&f->out.kept, data, len) < 0) {
+    if (fault_keep(f, &f->out, data, len) < 0) {
         channel_abort(h->channel, -ENOMEM);
         return -ENOMEM;
     }
@@ -300,6 +328,13 @@ static void fault_shutdown_write(struct handler *h)
         handler_shutdown_write(h);
 }
 
+static size_t fault_held(const struct handler *h)
+{
+    const struct fault_handler *f = CONTAINER_OF(h, const struct fault_handler, handler);
+
+    return f->in.kept.cap + f->out.kept.cap;
+}
+
 static const struct handler_ops fault_handler_ops = {.name = "fault",
                                                      .active = fault_active,
                                                      .read = fault_read,
@@ -307,7 +342,8 @@ static const struct handler_ops fault_handler_ops = {.name = "fault",
                                                      .broken = fault_broken,
                                                      .closed = fault_closed,
                                                      .write = fault_write,
-                                                     .shutdown_write = fault_shutdown_write};
+                                                     .shutdown_write = fault_shutdown_write,
+                                                     .held = fault_held};
 
 /* ---- whom it concerns ---- */
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "handlers/pipeline_conf.h"
 #include "net/address.h"
+#include "net/buffered.h"
 #include "net/channel.h"
 
 /* A listener's lines about bad frames. */
@@ -87,11 +88,23 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
 
 /* ---- the channel's events ---- */
 
+/* The piece took ${before}. */
+static void frame_count(const struct frame_handler *f, size_t before)
+{
+    buffered_change(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
+}
+
+static size_t frame_held(const struct handler *h)
+{
+    return CONTAINER_OF(h, const struct frame_handler, handler)->decoder.piece_room;
+}
+
 static void frame_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct frame_handler *f = frame_of(h);
     struct frame_decoder_bytes in = {data, len}, frame;
     enum frame_decoder_result result = FRAME_DECODER_FRAME;
+    size_t before = f->decoder.piece_room;
     bool burst = false;
 
     /* Whoever a frame is passed to may end the session. */
@@ -106,6 +119,15 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
     }
     if (burst)
         handler_burst(h->next, false);
+    frame_count(f, before);
+}
+
+static void frame_clear(struct frame_handler *f)
+{
+    size_t before = f->decoder.piece_room;
+
+    frame_decoder_clear(&f->decoder);
+    frame_count(f, before);
 }
 
 static void frame_eof(struct handler *h)
@@ -114,19 +136,22 @@ static void frame_eof(struct handler *h)
 
     if (!f->failed && !frame_decoder_is_between(&f->decoder))
         frame_fault(f, FRAME_CUT_OFF, "the client has ended within a frame");
-    frame_decoder_clear(&f->decoder);
+    frame_clear(f);
     if (!f->failed)
         handler_eof(h->next);
 }
 
 static void frame_closed(struct handler *h, int error)
 {
-    frame_decoder_clear(&frame_of(h)->decoder);
+    frame_clear(frame_of(h));
     handler_closed(h->next, error);
 }
 
-static const struct handler_ops frame_ops = {
-    .name = "frame", .read = frame_read, .eof = frame_eof, .closed = frame_closed};
+static const struct handler_ops frame_ops = {.name = "frame",
+                                             .read = frame_read,
+                                             .eof = frame_eof,
+                                             .closed = frame_closed,
+                                             .held = frame_held};
 
 /* ---- the kind ---- */
 

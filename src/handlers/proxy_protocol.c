@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/buffered.h"
 #include "net/channel.h"
 
 #define PROXY_PROTOCOL_LOG_INTERVAL_NS (1 * NS_PER_S)
@@ -59,6 +60,44 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
     return PROXY_PROTOCOL_REFUSE;
 }
 
+/* ---- keeping ---- */
+
+/* Count what is kept now instead of ${before}. */
+static void proxy_protocol_count(const struct proxy_protocol *pp, size_t before)
+{
+    buffered_change(channel_net(pp->handler.channel)->buffered, before, pp->kept.cap);
+}
+
+static int proxy_protocol_keep(struct proxy_protocol *pp, const uint8_t *data, size_t len)
+{
+    size_t before = pp->kept.cap;
+    int rc = buffer_append(&pp->kept, data, len);
+
+    proxy_protocol_count(pp, before);
+    return rc;
+}
+
+static void proxy_protocol_consume(struct proxy_protocol *pp, size_t len)
+{
+    size_t before = pp->kept.cap;
+
+    buffer_consume(&pp->kept, len);
+    proxy_protocol_count(pp, before);
+}
+
+static void proxy_protocol_drop_kept(struct proxy_protocol *pp)
+{
+    size_t before = pp->kept.cap;
+
+    buffer_clear(&pp->kept);
+    proxy_protocol_count(pp, before);
+}
+
+static size_t proxy_protocol_held(const struct handler *h)
+{
+    return CONTAINER_OF(h, const struct proxy_protocol, handler)->kept.cap;
+}
+
 /* ---- reading ---- */
 
 /* Keep what done() has left of the read that it was called in. */
@@ -67,7 +106,7 @@ static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
     struct channel *ch = pp->handler.channel;
 
     if (pp->rest_bytes > 0 && !channel_ended(ch) &&
-        buffer_append(&pp->kept, pp->rest, pp->rest_bytes) < 0)
+        proxy_protocol_keep(pp, pp->rest, pp->rest_bytes) < 0)
         channel_abort(ch, -ENOMEM);
     pp->rest = NULL;
     pp->rest_bytes = 0;
@@ -104,7 +143,7 @@ static void proxy_protocol_read_first(struct proxy_protocol *pp, const uint8_t *
         size_t taken = n > 0 ? (size_t)n : 0;
 
         proxy_protocol_decide(pp, n < 0 ? n : 0, data + taken, len - taken);
-    } else if (buffer_append(&pp->kept, data, len) < 0) {
+    } else if (proxy_protocol_keep(pp, data, len) < 0) {
         proxy_protocol_decide(pp, -ENOMEM, NULL, 0);
     }
 }
@@ -113,7 +152,7 @@ static void proxy_protocol_read_more(struct proxy_protocol *pp, const uint8_t *d
 {
     int n;
 
-    if (buffer_append(&pp->kept, data, len) < 0) {
+    if (proxy_protocol_keep(pp, data, len) < 0) {
         proxy_protocol_decide(pp, -ENOMEM, NULL, 0);
         return;
     }
@@ -121,7 +160,7 @@ static void proxy_protocol_read_more(struct proxy_protocol *pp, const uint8_t *d
     if (!proxy_protocol_settles(pp, &n))
         return;
     if (n > 0)
-        buffer_consume(&pp->kept, (size_t)n);
+        proxy_protocol_consume(pp, (size_t)n);
     proxy_protocol_decide(pp, n < 0 ? n : 0, NULL, 0);
 }
 
@@ -162,7 +201,7 @@ static void proxy_protocol_active(struct handler *h)
 
 static void proxy_protocol_closed(struct handler *h, int error)
 {
-    buffer_clear(&proxy_protocol_of(h)->kept);
+    proxy_protocol_drop_kept(proxy_protocol_of(h));
     handler_closed(h->next, error);
 }
 
@@ -170,7 +209,8 @@ static const struct handler_ops proxy_protocol_ops = {.name = "proxy protocol",
                                                       .active = proxy_protocol_active,
                                                       .read = proxy_protocol_read,
                                                       .eof = proxy_protocol_eof,
-                                                      .closed = proxy_protocol_closed};
+                                                      .closed = proxy_protocol_closed,
+                                                      .held = proxy_protocol_held};
 
 void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
                         struct proxy_protocol_gate *gate,
@@ -213,7 +253,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
     handler_active(h->next);
     if (buffer_bytes(&pp->kept) > 0)
         proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));
-    buffer_clear(&pp->kept);
+    proxy_protocol_drop_kept(pp);
     if (pp->rest_bytes > 0)
         proxy_protocol_pass(pp, pp->rest, pp->rest_bytes);
     pp->rest_bytes = 0;

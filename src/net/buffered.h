@@ -1,6 +1,6 @@
 /*
- * net/buffered: how much memory holds bytes that receivers have not taken yet, of all channels together, and whether that
- * is too much.
+ * net/buffered: how much memory holds bytes that receivers have not taken yet, of all channels and their handlers together,
+ * and whether that is too much.
  *
  * Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
  * once, and an episode begins: channels read little at a time, and nothing more for a receiver that did not take it. It ends

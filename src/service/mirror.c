@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "net/buffered.h"
 #include "net/connector.h"
 #include "net/descriptors.h"
 #include "net/sock.h"
@@ -46,6 +47,25 @@ static void mirror_count(_Atomic uint64_t *counter, uint64_t n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
+/* ---- what the client sent before there is a connection ---- */
+
+static int mirror_keep(struct mirror *m, const void *data, size_t len)
+{
+    size_t before = m->early.cap;
+    int rc = buffer_append(&m->early, data, len);
+
+    buffered_change(m->net->buffered, before, m->early.cap);
+    return rc;
+}
+
+static void mirror_drop_early(struct mirror *m)
+{
+    size_t before = m->early.cap;
+
+    buffer_clear(&m->early);
+    buffered_change(m->net->buffered, before, 0);
+}
+
 /* ---- the end ---- */
 
 static void mirror_free_if_done(struct mirror *m)
@@ -61,7 +81,7 @@ static void mirror_free_if_done(struct mirror *m)
 static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
 {
     m->state = MIRROR_OVER;
-    buffer_clear(&m->early);
+    mirror_drop_early(m);
     if (!m->at)
         return;
     endpoint_release_addresses(m->addresses);
@@ -162,7 +182,7 @@ static void mirror_connected(struct connector *c, int fd, int error)
     channel_discard(&m->ch);
     channel_start(&m->ch);
     mirror_send(m, buffer_front(&m->early), buffer_bytes(&m->early));
-    buffer_clear(&m->early);
+    mirror_drop_early(m);
     if (m->eof)
         channel_shutdown_write(&m->ch);
 }
@@ -216,7 +236,7 @@ static void mirror_client_read(struct handler *h, const uint8_t *data, size_t le
         mirror_send(m, data, len);
     else if (m->state == MIRROR_CONNECTING &&
              (buffer_bytes(&m->early) + len > m->plan->buffer_bytes ||
-              buffer_append(&m->early, data, len) < 0))
+              mirror_keep(m, data, len) < 0))
         mirror_abandon(m);
 }
 
@@ -249,11 +269,29 @@ static void mirror_client_closed(struct handler *h, int error)
     handler_closed(next, error);
 }
 
+static size_t mirror_client_held(const struct handler *h)
+{
+    const struct mirror *m = CONTAINER_OF(h, const struct mirror, handler);
+
+    return m->early.cap + (m->state == MIRROR_OPEN ? channel_held_bytes(&m->ch) : 0);
+}
+
+static size_t mirror_client_relieve(struct handler *h)
+{
+    size_t bytes = mirror_client_held(h);
+
+    if (bytes > 0)
+        mirror_abandon(mirror_of(h));
+    return bytes;
+}
+
 static const struct handler_ops mirror_ops = {.name = "mirror",
                                               .active = mirror_client_active,
                                               .read = mirror_client_read,
                                               .eof = mirror_client_eof,
-                                              .closed = mirror_client_closed};
+                                              .closed = mirror_client_closed,
+                                              .held = mirror_client_held,
+                                              .relieve = mirror_client_relieve};
 
 /* As proxies choose: clients of one host have one key. */
 static uint64_t mirror_key(const struct session *s)

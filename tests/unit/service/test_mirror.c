@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/buffered.h"
 #include "net/descriptors.h"
 #include "service/echo.h"
 #include "service/mirror.h"
 #include "support/host.h"
+#include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -119,12 +121,49 @@ START_TEST(a_mirror_that_leaves_is_let_go_of_at_once)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
+    UNTIL(atomic_load(&plan.connected) == 1); /* or it would only have failed */
     sockets_reset(mirror);
     UNTIL(atomic_load(&descriptors.used) == 0);
     echo_once(client);
     leave(client);
     ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
     ck_assert_uint_eq(atomic_load(&plan.lost), 5);
+}
+END_TEST
+
+static void relieve(void *arg)
+{
+    *(size_t *)arg = session_relieve(LIST_ENTRY(host.sessions.next, struct session, link));
+}
+
+START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served)
+{
+    static const char some[4096];
+    struct buffered buffered = {.max_bytes = INT64_MAX};
+    int client, mirror;
+    size_t relieved;
+
+    plan.buffer_bytes = 64 << 20;
+    host.owner.net->buffered = &buffered;
+    client = host_client(&host);
+    mirror = sockets_accept(listener);
+    echo_once(client);
+    loop_runner_call(host.loop, relieve, &relieved);
+    ck_assert_uint_eq(relieved, 0);
+    while (atomic_load(&buffered.bytes) < 1 << 20) {
+        char back[sizeof(some)];
+
+        ck_assert_int_eq(send(client, some, sizeof(some), 0), sizeof(some));
+        ck_assert_int_eq(recv(client, back, sizeof(back), MSG_WAITALL), sizeof(back));
+    }
+    loop_runner_call(host.loop, relieve, &relieved);
+    ck_assert_uint_ge(relieved, 1 << 20);
+    UNTIL(atomic_load(&buffered.bytes) == 0);
+    ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
+    echo_once(client);
+    leave(client);
+    close(mirror);
+    host.owner.net->buffered = NULL;
 }
 END_TEST
 
@@ -156,6 +195,8 @@ int main(void)
     tcase_add_test(tc, without_a_descriptor_to_spare_a_client_is_served);
     tcase_add_test(tc, without_a_server_a_client_is_served);
     tcase_add_test(tc, a_mirror_that_leaves_is_let_go_of_at_once);
+    tcase_add_test(
+        tc, where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served);
     tcase_add_test(tc, a_session_may_be_cut_with_its_mirror_at_any_moment);
     return suite_run(suite);
 }
