@@ -191,7 +191,8 @@ def executor_keeps_order(t):
         daemon.send_signal(signal.SIGUSR2)
         t.eventually(lambda: daemon.log_lines(r"stats executor .*tasks_dropped=0 "), "no drops")
         line = daemon.log_lines("stats executor ")[-1]
-        check("threads=4" in line, line)
+        # One is started when all that there are have work; on a busy machine that may be so seldom.
+        check(int(re.search(r"threads=(\d+)", line)[1]) > 1, line)
         check(int(re.search(r"tasks_run=(\d+)", line)[1]) >= 16 * 3000, line)
 
 
