@@ -123,11 +123,11 @@ static int resolver_use_each(struct resolver_name *name)
 static int resolver_use_all(struct resolver_name *name)
 {
     const struct roster_set *set = roster_now(&name->upstream->roster);
-    unsigned n = name->found->n < ENDPOINT_ADDRESSES ? name->found->n : ENDPOINT_ADDRESSES;
 
     for (unsigned i = 0; i < set->n; i++)
         if (set->servers[i]->line == name->line)
-            return upstream_set_addresses(name->upstream, set->servers[i], name->found->list, n);
+            return upstream_set_addresses(name->upstream, set->servers[i], name->found->list,
+                                          name->found->n);
     MUST(!"a line that is one server");
     return -ENOENT;
 }

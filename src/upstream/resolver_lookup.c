@@ -1,10 +1,64 @@
 /* upstream/resolver_lookup: what a name stands for, on a thread of the executor. See resolver_internal.h. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "net/srv.h"
 #include "upstream/resolver_internal.h"
+
+/* So many addresses of a name are looked at, more than go into an answer of a name server in practice. */
+#define RESOLVER_ANSWER 4096
+
+static int resolver_compare(const void *a, const void *b)
+{
+    const struct address *one = a, *other = b;
+
+    if (one->len != other->len)
+        return one->len < other->len ? -1 : 1;
+    return memcmp(&one->u, &other->u, one->len);
+}
+
+/*
+ * Leave ${max} of the ${n} different addresses of ${list}, in their order: the same ones, in whatever order they come. Name
+ * servers turn their answers, and those that happened to come first would be other servers each time.
+ */
+static int resolver_choose(struct address *list, unsigned n, unsigned max)
+{
+    struct address *sorted;
+    unsigned kept = 0;
+
+    if (n <= max)
+        return (int)n;
+    sorted = malloc(n * sizeof(*sorted));
+    if (!sorted)
+        return -ENOMEM;
+    memcpy(sorted, list, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), resolver_compare);
+    for (unsigned i = 0; i < n && kept < max; i++)
+        if (resolver_compare(&list[i], &sorted[max - 1]) <= 0)
+            list[kept++] = list[i];
+    free(sorted);
+    return (int)kept;
+}
+
+/* The addresses of a host, ${max} of them if there are more. */
+static int resolver_ask(const struct resolver_name *name, struct address *out, unsigned max,
+                        const char *host)
+{
+    struct address *all = malloc(RESOLVER_ANSWER * sizeof(*all));
+    int n;
+
+    if (!all)
+        return -ENOMEM;
+    n = name->resolver->conf.lookup(all, RESOLVER_ANSWER, host);
+    if (n > 0)
+        n = resolver_choose(all, (unsigned)n, max);
+    if (n > 0)
+        memcpy(out, all, (unsigned)n * sizeof(*all));
+    free(all);
+    return n;
+}
 
 static void resolver_move(struct resolver_found *f, unsigned to, unsigned from)
 {
@@ -43,7 +97,7 @@ static int resolver_drop_loops(struct resolver_name *name)
 static int resolver_look_up_host(struct resolver_name *name)
 {
     struct resolver_found *f = name->found;
-    int n = name->resolver->conf.lookup(f->list, ARRAY_LEN(f->list), name->server->address_text);
+    int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->server->address_text);
 
     f->n = n > 0 ? (unsigned)n : 0;
     for (unsigned i = 0; i < f->n; i++) {
@@ -94,7 +148,7 @@ static int resolver_look_up_record(struct resolver_name *name, const struct srv_
 {
     struct resolver_found *f = name->found;
     struct address list[ENDPOINT_ADDRESSES];
-    int n = name->resolver->conf.lookup(list, ARRAY_LEN(list), records[record].target);
+    int n = resolver_ask(name, list, ARRAY_LEN(list), records[record].target);
 
     if (n == -EINVAL || n == -ERANGE)
         return -ENOENT; /* what is no host name has no address */
@@ -132,6 +186,15 @@ static int resolver_look_up_service(struct resolver_name *name)
     return rc == -ENOENT && name->found->n > 0 ? 0 : rc;
 }
 
+/* What one server can have of the addresses that can be used. */
+static int resolver_keep_one(struct resolver_found *f)
+{
+    int n = resolver_choose(f->list, f->n, ENDPOINT_ADDRESSES);
+
+    f->n = n > 0 ? (unsigned)n : 0;
+    return n < 0 ? n : 0;
+}
+
 int resolver_look_up(struct resolver_name *name)
 {
     int rc;
@@ -141,5 +204,9 @@ int resolver_look_up(struct resolver_name *name)
         return -ENOMEM;
     rc = name->server->names == UPSTREAM_SERVICE ? resolver_look_up_service(name)
                                                  : resolver_look_up_host(name);
-    return rc < 0 ? rc : resolver_drop_loops(name);
+    if (rc == 0)
+        rc = resolver_drop_loops(name);
+    if (rc == 0 && name->server->names == UPSTREAM_NAME_ONE)
+        rc = resolver_keep_one(name->found);
+    return rc;
 }

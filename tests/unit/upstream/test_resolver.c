@@ -555,6 +555,38 @@ START_TEST(one_address_of_each_family_is_one_server)
 }
 END_TEST
 
+/* 300 addresses, of which another one comes first each time. */
+static int look_up_many(struct address *out, size_t max, const char *word)
+{
+    unsigned first = atomic_fetch_add(&lookups[0], 1) * 71, n = 300;
+
+    ck_assert_str_eq(word, "0");
+    for (unsigned i = 0; i < n && i < max; i++)
+        sockets_loopback(&out[i], 1000 + (first + i) % n);
+    return (int)(n < max ? n : max);
+}
+
+static void count_servers(void *arg)
+{
+    *(unsigned *)arg = roster_now(&upstream->roster)->n;
+}
+
+START_TEST(which_of_too_many_addresses_are_used_does_not_change)
+{
+    unsigned n = 0;
+
+    conf.lookup = look_up_many;
+    name_is(0, _i ? UPSTREAM_NAME_ONE : UPSTREAM_NAME_EACH);
+    upstream_conf.resolve_interval_ns = NS_PER_MS;
+    start(1, UNTIL_LIMIT_NS);
+    pass_lookups(0, 5);
+    loop_runner_call(control, count_servers, &n);
+    ck_assert_uint_eq(n, _i ? 1 : RESOLVER_ADDRESSES);
+    ck_assert_uint_eq(known(0), _i ? ENDPOINT_ADDRESSES : 1);
+    ck_assert_uint_eq(log_lines_with("somewhere else now"), 0);
+}
+END_TEST
+
 static void record(unsigned i, const char *target, unsigned priority, unsigned weight)
 {
     snprintf(records[i].target, sizeof(records[i].target), "%s", target);
@@ -808,6 +840,7 @@ int main(void)
     tcase_add_test(tc, each_address_of_a_name_is_a_server);
     tcase_add_test(tc, one_address_of_each_family_is_one_server);
     tcase_add_test(tc, each_host_of_a_service_has_its_weight_and_its_priority);
+    tcase_add_loop_test(tc, which_of_too_many_addresses_are_used_does_not_change, 0, 2);
     tcase_add_loop_test(tc, a_host_without_an_address_is_left_out, 0, 2);
     tcase_add_test(tc, with_a_host_that_cannot_be_looked_up_nothing_is_known_of_the_service);
     tcase_add_loop_test(tc, a_name_that_is_required_and_not_known_keeps_it_from_starting, 0, 2);
