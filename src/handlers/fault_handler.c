@@ -189,9 +189,9 @@ static void fault_run_in(struct task *t)
     fault_consume(f, &f->in, n);
     if (buffer_bytes(&f->in.kept) > 0)
         return;
-    channel_pace_reading(f->handler.channel, false);
     if (f->in.eof)
         handler_eof(f->handler.next);
+    channel_pace_reading(f->handler.channel, false);
 }
 
 static void fault_run_out(struct task *t)

@@ -65,6 +65,7 @@ void channel_pace_reading(struct channel *ch, bool wait)
 {
     ch->read_paced = wait && !(ch->flags & CHANNEL_DISCARD);
     channel_watch(ch);
+    channel_end_if_done(ch);
 }
 
 bool channel_paced(const struct channel *ch)

@@ -207,7 +207,8 @@ bool channel_kept(const struct channel *ch);
 /*
  * channel_pace_reading(ch, wait) / channel_pace_writing(ch, wait) / channel_paced(ch):
  * For the one handler that lets bytes pass by the clock: read nothing until then, whoever else wants to; have whoever
- * feeds ${ch} pause, as if it was unwritable, after which `writable` tells. Does either wait?
+ * feeds ${ch} pause, as if it was unwritable, after which `writable` tells. Does either wait? While reading does, the end
+ * of both directions does not end ${ch}: what the handler has, an end of file too, it passes on before it says false.
  *
  * Thread: loop of ${ch}
  * Errors: none

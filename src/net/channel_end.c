@@ -29,7 +29,7 @@ void channel_end(struct channel *ch, int error)
 void channel_end_if_done(struct channel *ch)
 {
     if ((ch->flags & (CHANNEL_READ_ENDED | CHANNEL_KEPT)) == CHANNEL_READ_ENDED &&
-        (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN)))
+        !ch->read_paced && (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN)))
         channel_end(ch, 0);
 }
 

@@ -1,5 +1,6 @@
 """faults: connections that are disturbed on purpose, to see what their clients do."""
 
+import socket
 import time
 
 from support import net
@@ -149,3 +150,19 @@ def drained(t):
             check_equal(net.read_exactly(s, 4), b"late", "the echo")
             check_equal(net.ending(s), "fin", "then")
         daemon.wait()
+
+
+@test()
+def behind_the_beginning_of_a_header(t):
+    """accept_proxy = optional, fault_delay: what might have become a PROXY header reaches the server with its end, also when
+    the server has ended already"""
+    front, back = t.address(), t.address()
+    options = "fault_delay = 300ms\naccept_proxy = optional\ntrusted_proxies = 127.0.0.1"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
+        with net.connect(front) as client:
+            client.sendall(b"PR")
+            client.shutdown(socket.SHUT_WR)
+            with net.accept(listener) as server:
+                server.shutdown(socket.SHUT_WR)
+                check_equal(net.read_to_end(server), b"PR", "what the server hears")
+            check_equal(net.read_to_end(client), b"", "what the client hears")
