@@ -202,7 +202,7 @@ def end_all(clients):
         client.end()
     done = {kind: sum(client.done[kind] for client in clients) for kind in Client.KINDS}
     print(done, "broken:", sum(client.broken for client in clients))
-    check(all(done.values()), f"not every kind of client was there: {done}")
+    return done
 
 
 def warm_up(front):
@@ -312,7 +312,8 @@ def at_once(t, pipeline, memory):
         fds = daemon.fd_count()
         clients = [Client(front, number, may_break) for number in range(CLIENTS)]
         disturb(daemon, log, time.monotonic() + LOAD_S)
-        end_all(clients)
+        done = end_all(clients)
+        check(all(done.values()), f"not every kind of client was there: {done}")
         check(memory == "enough" or daemon.log_lines("overload is over"), "memory was enough")
         all_given_back(t, daemon, fds)
         places_are_exact(front)
