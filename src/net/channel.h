@@ -381,13 +381,14 @@ bool channel_write_ended(const struct channel *ch);
 bool channel_ended(const struct channel *ch);
 
 /*
- * channel_resetting(ch):
- * Did channel_reset() leave something to wait for?
+ * channel_resetting(ch) / channel_is_cut(ch):
+ * Did channel_reset() leave something to wait for? Has ${ch} ended, visibly to its peer, before its time?
  *
  * Thread: loop of ${ch}
  * Errors: none
  */
 bool channel_resetting(const struct channel *ch);
+bool channel_is_cut(const struct channel *ch);
 
 /*
  * channel_set_handlers(ch, any):

@@ -147,3 +147,8 @@ bool channel_resetting(const struct channel *ch)
 {
     return (ch->flags & (CHANNEL_RESET | CHANNEL_ENDED)) == CHANNEL_RESET;
 }
+
+bool channel_is_cut(const struct channel *ch)
+{
+    return (ch->flags & (CHANNEL_RESET | CHANNEL_ENDED)) == (CHANNEL_RESET | CHANNEL_ENDED);
+}

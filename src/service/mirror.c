@@ -255,9 +255,10 @@ static void mirror_client_closed(struct handler *h, int error)
 {
     struct mirror *m = mirror_of(h);
     struct handler *next = h->next;
+    bool is_whole = error == 0 && (m->eof || !channel_is_cut(h->channel));
 
     m->client_gone = true;
-    if (m->state == MIRROR_OPEN && error == 0 && channel_pending_bytes(&m->ch) == 0) {
+    if (m->state == MIRROR_OPEN && is_whole && channel_pending_bytes(&m->ch) == 0) {
         m->state = MIRROR_ENDING;
         channel_close_now(&m->ch);
     } else if (m->state == MIRROR_NEW) {

@@ -90,6 +90,20 @@ START_TEST(a_client_that_breaks_its_connection_breaks_the_mirrors)
 }
 END_TEST
 
+START_TEST(a_client_that_we_cut_off_cuts_the_mirror_off)
+{
+    int client = host_client(&host), mirror = sockets_accept(listener);
+
+    echo_once(client);
+    sockets_hear(mirror, "hello");
+    host_abort(&host, SESSION_DRAIN);
+    sockets_hear_reset(mirror);
+    host_expect_end(&host, SESSION_DRAIN);
+    close(client);
+    close(mirror);
+}
+END_TEST
+
 START_TEST(without_a_descriptor_to_spare_a_client_is_served)
 {
     int client;
@@ -192,6 +206,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_mirror_hears_what_the_client_says_and_its_end);
     tcase_add_test(tc, a_client_that_breaks_its_connection_breaks_the_mirrors);
+    tcase_add_test(tc, a_client_that_we_cut_off_cuts_the_mirror_off);
     tcase_add_test(tc, without_a_descriptor_to_spare_a_client_is_served);
     tcase_add_test(tc, without_a_server_a_client_is_served);
     tcase_add_test(tc, a_mirror_that_leaves_is_let_go_of_at_once);
