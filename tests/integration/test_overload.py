@@ -277,6 +277,8 @@ def memory_of_those_that_never_read(t, splice):
 @test()
 def too_little_memory(t):
     """a max_memory of which more than half is taken before the first client is refused"""
+    if t.sanitized:
+        return  # the memory in use is not glibc's to tell
     address = t.address()
     text = config(address, 4 * MIB, of="max_memory").replace("threads = 2", "threads = 64")
     done = t.reactord("-c", t.write("small.ini", text))
