@@ -225,9 +225,9 @@ COUNTED = ("sessions", "connections", "buffered", "tasks_pending", "waiting_byte
 
 def left(t, daemon):
     """What SIGUSR2 says is still there."""
-    before = len(daemon.log_lines("stats access_log "))
+    before = len(daemon.log_lines("stats listen "))
     daemon.send_signal(signal.SIGUSR2)
-    t.eventually(lambda: len(daemon.log_lines("stats access_log ")) > before, "statistics")
+    t.eventually(lambda: len(daemon.log_lines("stats listen ")) > before, "statistics")
     lines = daemon.log().rpartition("SIGUSR2 from")[2].splitlines()
     found = [(line.partition(" stats ")[2], key) for line in lines if " stats " in line
              for key, value in re.findall(r"(\w+)=(\d+)", line) if key in COUNTED and int(value) != 0]
@@ -325,3 +325,68 @@ def at_once(t, pipeline, memory):
         check_equal(daemon.wait(), 0, "the exit code")
         end_all(clients)
     each_is_logged_once(t.dir)
+
+
+STORM = """
+[boss]
+threads = 2
+[worker]
+threads = 3
+[listen echo]
+address = {address}
+reuseport = 2
+service = echo
+max_connections = 12
+connection_rate = 100000/s
+over_limit = {over}
+max_connections_per_client = 12
+"""
+
+
+def storm(address, seconds):
+    """Clients that come many at a time, and go at any moment."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(socket.socket()) for _ in range(60)]
+            for number, s in enumerate(clients):
+                s.setblocking(False)
+                with contextlib.suppress(BlockingIOError, ConnectionError):
+                    s.connect(net.parse(address)[1])
+                    s.send(b"hello")
+                if number % 3 == 0:
+                    net.reset(s)
+                elif number % 3 == 1:
+                    time.sleep(0.001)
+
+
+def echoes(address, stack):
+    s = stack.enter_context(net.connect(address))
+    check_equal(net.exchange(s, b"hello"), b"hello", "the echo")
+
+
+@test(timeout=60, each={"over": ["wait", "close", "reset"]})
+def storms(t, over):
+    """over_limit = {over}, two boss threads: after a storm of clients that come and go there are as many places as before,
+    and no more, and in the middle of one it ends"""
+    address = t.address()
+    with t.daemon(STORM.format(address=address, over=over)) as daemon:
+        storm(address, 1.5)
+        t.eventually(lambda: stats_of(t, daemon)["sessions"] == 0, "all have gone")
+        with contextlib.ExitStack() as stack:
+            for _ in range(12):
+                echoes(address, stack)
+            with net.connect(address) as extra:
+                extra.settimeout(0.5 if over == "wait" else net.LIMIT_S)
+                with contextlib.suppress(TimeoutError, ConnectionError):
+                    extra.sendall(b"hello")
+                    check_equal(extra.recv(1), b"", "what one too many hears")
+        stormy = net.Task(storm, address, 1)
+        time.sleep(0.5)
+    stormy.result()
+
+
+def stats_of(t, daemon):
+    left(t, daemon)
+    line = daemon.log_lines("stats listen echo sessions=")[-1]
+    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line)}
