@@ -276,9 +276,13 @@ def _watch_crowd(t, daemon, reports, idle_fds, idle_bytes, idle_rss):
     if not t.sanitized:
         each = max(in_use for in_use, _ in full) - idle_bytes
         check(0 < each < CROWD * 2 * KIB, f"{each // CROWD} bytes a connection")
-        kept = WORKERS * 2 * CROWD * 32  # by libev: an entry in each loop for the highest descriptor there was
+        # libev keeps 16 bytes in each loop for every descriptor below the highest, and 28 for as many as were ready in a
+        # turn, which depends on how busy the machine is; its arrays may be twice as long as they need to be. 64 bytes that
+        # are lost with each session are more than that.
+        ready = 2 * CROWD * 2 * 28
+        kept = 2 * CROWD * WORKERS * 2 * 16 + ready
         check(after[0][0] - idle_bytes < kept, f"{idle_bytes} bytes were in use, and {after}")
-        check(after[-1][0] - after[0][0] < CROWD * 32, f"in use after each crowd: {after}")
+        check(after[-1][0] - after[0][0] < ready, f"in use after each crowd: {after}")
         check(full[0][1] - idle_rss < CROWD * 8 * KIB, f"RSS {full[0]} with the crowd")
         check(full[-1][1] - full[0][1] < 2 * MIB, f"RSS with the crowd: {full}")
 
