@@ -104,9 +104,13 @@ int64_t room_enter_or_wait(struct room *room, struct quota *own, struct room_wai
 {
     int64_t wait_ns = room_try(room, own);
 
-    if (wait_ns != CLOCK_NEVER || !room_move(w, ROOM_NONE, ROOM_WAITING))
+    if (wait_ns != CLOCK_NEVER)
         return room_look_again_ns(wait_ns);
-    atomic_fetch_add(&room->waiting, 1);
+    atomic_fetch_add(&room->waiting, 1); /* first: all that wait are counted */
+    if (!room_move(w, ROOM_NONE, ROOM_WAITING)) {
+        atomic_fetch_sub(&room->waiting, 1);
+        return room_look_again_ns(wait_ns);
+    }
     wait_ns = room_try(room, own); /* see note: room */
     if (wait_ns == 0 && room_move(w, ROOM_WAITING, ROOM_NONE))
         atomic_fetch_sub(&room->waiting, 1);
