@@ -11,8 +11,8 @@
 
 /*
  * memory_in_use():
- * All that was allocated and not freed. It takes each arena's lock in turn and walks through what is free there: some 100 us
- * for 20,000 connections half of which have gone, 4 ms for 200,000. Not for the way of a byte.
+ * All that was allocated and not freed. It takes each arena's lock in turn and walks through what is free there: 1 ms with
+ * 10,000 connections, whose blocks leave gaps between them, as measured with 16 workers. Not for the way of a byte.
  *
  * Thread: any
  * Units:  bytes

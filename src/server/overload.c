@@ -31,6 +31,9 @@
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
+/* Looking takes no more of the time than one part of so many: with very many connections it is done less often. */
+#define OVERLOAD_LOOK_PART 100
+
 /* The least that an idle session gives back: a proxied one takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
 
@@ -305,8 +308,12 @@ static void overload_run_look(struct task *t)
 {
     struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct overload, look);
 
+    int64_t began_ns = clock_now_ns(), pause_ns;
+
     overload_look(ov);
-    loop_schedule(ov->control, &ov->look, OVERLOAD_LOOK_NS);
+    pause_ns = OVERLOAD_LOOK_PART * (clock_now_ns() - began_ns);
+    loop_schedule(ov->control, &ov->look,
+                  pause_ns > OVERLOAD_LOOK_NS ? pause_ns : OVERLOAD_LOOK_NS);
 }
 
 static const struct task_type overload_look_type = {

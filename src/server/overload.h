@@ -38,7 +38,7 @@ struct overload_conf {
         shedding; /* connections that are closed; none: accepting none is all */
 };
 
-/* How often the memory in use is looked at: see what it costs in server/memory.h. */
+/* How often the memory in use is looked at, unless that takes too long: see what it costs in server/memory.h. */
 #define OVERLOAD_LOOK_NS INT64_C(100000000)
 
 /*
