@@ -80,13 +80,13 @@ static size_t fault_take(struct fault_handler *f, size_t len)
     return len;
 }
 
-static void fault_cut_if_due(struct fault_handler *f)
+static bool fault_cuts(struct fault_handler *f)
 {
     if (f->over || f->conf->reset_after == 0 || f->left > 0)
-        return;
+        return false;
     f->over = true;
     fault_count(&f->shared->cut);
-    f->host->ops->reset(f->host, SESSION_LIMIT);
+    return true;
 }
 
 static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t len)
@@ -95,7 +95,8 @@ static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t l
 
     if (n > 0)
         handler_read(f->handler.next, data, n);
-    fault_cut_if_due(f);
+    if (fault_cuts(f))
+        handler_failed(f->handler.next, -EMSGSIZE); /* behind what another handler holds back */
 }
 
 static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
@@ -103,7 +104,8 @@ static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
     size_t n = fault_take(f, len);
     int rc = n > 0 ? handler_write(&f->handler, data, n) : 0;
 
-    fault_cut_if_due(f);
+    if (fault_cuts(f))
+        f->host->ops->reset(f->host, SESSION_LIMIT);
     return rc;
 }
 

@@ -1,5 +1,6 @@
 """faults: connections that are disturbed on purpose, to see what their clients do."""
 
+import signal
 import socket
 import time
 
@@ -166,3 +167,18 @@ def behind_the_beginning_of_a_header(t):
                 server.shutdown(socket.SHUT_WR)
                 check_equal(net.read_to_end(server), b"PR", "what the server hears")
             check_equal(net.read_to_end(client), b"", "what the client hears")
+
+
+@test()
+def cut_behind_a_thread(t):
+    """fault_reset_after with pipeline = executor: the server gets the bytes before the cut, and then a reset"""
+    front, back = t.address(), t.address()
+    options = "fault_reset_after = 10\npipeline = executor\nexecutor_delay = 200ms"
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            client.sendall(b"0123456789abcdef")
+            check_equal(net.read_exactly(server, 10), b"0123456789", "what the server hears")
+            check_equal(net.ending(server), "reset", "its end")
+            check_equal(net.ending(client), "reset", "the client's end")
+        daemon.send_signal(signal.SIGUSR2)
+        t.eventually(lambda: daemon.log_lines("stats listen front sessions=0 .* limit=1"), "the reason")
