@@ -61,8 +61,8 @@ struct endpoint {
         addresses;      /* NULL: a host name that is not known yet; see note: users */
     atomic_uint weight; /* changes with the name's records only; a balancer that knows it follows */
     unsigned max_connections; /* 0: any number */
-    unsigned level;           /* those of a higher one are backups of the lower ones */
-    uint64_t hash; /* of what it is known by, so that keys find it again after a restart */
+    atomic_uint level; /* those of a higher one are backups of the lower ones; changes likewise */
+    uint64_t hash;     /* of what it is known by, so that keys find it again after a restart */
 
     /*
      * note: marks. Setting or clearing one is a release, and so is counting it in `changes` right after: who sees the new

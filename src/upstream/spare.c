@@ -40,7 +40,7 @@ static bool spare_is_wanted(const struct upstream *up, const struct upstream_ser
 
     for (unsigned i = 0; i < up->conf->n_servers; i++)
         all_backups &= up->conf->servers[i].backup;
-    return all_backups || server->endpoint.level == 0;
+    return all_backups || !server->conf->backup;
 }
 
 int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server)

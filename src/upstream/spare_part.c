@@ -265,6 +265,9 @@ bool spare_part_wanted(const struct spare_part *part)
 {
     const struct spare *sp = part->spare;
 
+    /* A host of a service may be a backup now and none later. Where a whole line is and has spares nonetheless, all are. */
+    if (!sp->server->conf->backup && atomic_load(&sp->server->endpoint.level) > 0)
+        return false;
     return !part->pool->stopped && !atomic_load(&sp->speaks_first) &&
            (endpoint_load(&sp->server->endpoint) & ENDPOINT_UNFIT) == 0;
 }

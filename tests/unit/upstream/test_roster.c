@@ -198,6 +198,22 @@ START_TEST(weights_and_levels_follow)
 }
 END_TEST
 
+START_TEST(one_that_is_a_backup_now_may_have_spares_later)
+{
+    struct address at;
+    struct roster_place place = {.list = &at, .n = 1, .weight = 1, .level = 1};
+
+    conf.spare.keep = 1;
+    lines[2].backup = true;
+    open_group();
+    sockets_loopback(&at, 1001);
+    ck_assert_int_eq(roster_update(&upstream->roster, 1, &place, 1), 1);
+    ck_assert_ptr_nonnull(find("one@127.0.0.1:1001")->spare);
+    ck_assert_int_eq(update(2, "2"), 1);
+    ck_assert_ptr_null(find("two@127.0.0.1:1002")->spare);
+}
+END_TEST
+
 START_TEST(a_backup_line_has_backups_only)
 {
     lines[1].backup = true;
@@ -500,6 +516,7 @@ int main(void)
     tcase_add_test(tc, sessions_are_spread_over_all_of_them);
     tcase_add_test(tc, the_same_in_another_order_is_nothing_new);
     tcase_add_test(tc, weights_and_levels_follow);
+    tcase_add_test(tc, one_that_is_a_backup_now_may_have_spares_later);
     tcase_add_test(tc, a_backup_line_has_backups_only);
     tcase_add_test(tc, one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_has);
     tcase_add_test(tc, one_that_is_found_again_is_the_same_with_its_sessions);

@@ -249,6 +249,20 @@ START_TEST(a_server_with_something_against_it_has_none_and_has_them_again)
 }
 END_TEST
 
+START_TEST(a_host_of_a_service_has_them_while_it_is_no_backup)
+{
+    open_pool();
+    UNTIL(idle() == KEEP);
+    atomic_store(&server->endpoint.level, 1);
+    spare_pool_look(pool);
+    UNTIL(idle() == 0);
+    ck_assert_int_eq(take(), -1);
+    atomic_store(&server->endpoint.level, 0);
+    spare_pool_look(pool);
+    UNTIL(idle() == KEEP);
+}
+END_TEST
+
 START_TEST(a_server_that_moves_has_them_where_it_is_now)
 {
     struct address elsewhere;
@@ -377,6 +391,7 @@ int main(void)
     tcase_add_test(given, without_a_pool_or_a_wish_there_are_none);
     tcase_add_checked_fixture(none, setup, teardown);
     tcase_add_loop_test(none, a_server_with_something_against_it_has_none_and_has_them_again, 0, 3);
+    tcase_add_test(none, a_host_of_a_service_has_them_while_it_is_no_backup);
     tcase_add_test(none, a_server_that_moves_has_them_where_it_is_now);
     tcase_add_test(none, a_server_that_speaks_first_has_none_any_more);
     tcase_add_test(none, last_words_are_no_first_ones);
