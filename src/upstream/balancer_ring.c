@@ -5,10 +5,10 @@
  * an endpoint is not taken, the points that follow have its keys: each key another one, so they spread over all others,
  * and no other key moves.
  *
- * With 256 points for a unit of weight (weights divided by what divides them all) the share of an endpoint differs from
- * the exact one by 6 % of that share in the standard deviation, 1 / sqrt(256); of three endpoints by less than 5 % of all
- * keys. Where the points would be more than 2^22 in all (16,384 units), there are fewer of them for each unit, by a power
- * of two: a set that grows beyond that moves half of its keys once.
+ * With 256 points for a weight of 1 the share of an endpoint differs from the exact one by 6 % of that share in the standard
+ * deviation, 1 / sqrt(256); of three endpoints by less than 5 % of all keys. Where the points would be more than 2^18 in all
+ * (a sum of weights of 1,024), there are fewer of them for each weight, by a power of two: a set that grows beyond that moves
+ * half of its keys once. What the others weigh does not matter otherwise: when one comes, only keys that it gets move.
  */
 #include "upstream/balancer_internal.h"
 
@@ -18,18 +18,17 @@
 #include "base/hash.h"
 
 #define BALANCER_RING_UNIT 256
-/* 256 points for each of a thousand servers: 1.5 MB, and shares within 6 percent of each other (one sigma). */
-#define BALANCER_RING_MAX (UINT64_C(1) << 18)
+#define BALANCER_RING_MAX  (UINT64_C(1) << 18) /* 1.5 MB */
 
 struct balancer_ring_point {
     uint64_t hash;
     uint16_t place;
 };
 
-/* How many points a weight of ${units} has. */
-static uint32_t balancer_ring_count(unsigned units, unsigned shift)
+/* How many points ${e} has. */
+static uint32_t balancer_ring_count(const struct endpoint *e, unsigned shift)
 {
-    uint32_t count = units * BALANCER_RING_UNIT >> shift;
+    uint32_t count = balancer_weight(e) * BALANCER_RING_UNIT >> shift;
 
     return count > 0 ? count : 1;
 }
@@ -38,11 +37,9 @@ static uint32_t balancer_ring_count(unsigned units, unsigned shift)
 static void balancer_ring_scatter(const struct balancer *b, const struct balancer_pool *pool,
                                   struct balancer_ring_point *points, unsigned shift)
 {
-    unsigned divisor = balancer_divisor(pool);
-
     for (unsigned place = pool->from; place < pool->from + pool->n; place++) {
         const struct endpoint *e = b->list[place];
-        uint32_t count = balancer_ring_count(balancer_weight(e) / divisor, shift);
+        uint32_t count = balancer_ring_count(e, shift);
 
         for (uint32_t i = 0; i < count; i++)
             *points++ = (struct balancer_ring_point){.hash = hash_mix(e->hash ^ hash_mix(i)),
@@ -98,27 +95,26 @@ static int balancer_ring_keep(struct balancer_pool *pool, const struct balancer_
 
 static unsigned balancer_ring_shift(const struct balancer_pool *pool)
 {
-    unsigned divisor = balancer_divisor(pool), shift = 0;
-    uint64_t units = 0;
+    unsigned shift = 0;
+    uint64_t weight = 0;
 
     for (unsigned i = 0; i < pool->n_runs; i++)
-        units +=
-            (uint64_t)(pool->runs[i].weight / divisor) * (pool->runs[i].to - pool->runs[i].from);
-    while (units * BALANCER_RING_UNIT >> shift > BALANCER_RING_MAX)
+        weight += (uint64_t)pool->runs[i].weight * (pool->runs[i].to - pool->runs[i].from);
+    while (weight * BALANCER_RING_UNIT >> shift > BALANCER_RING_MAX)
         shift++;
     return shift;
 }
 
 int balancer_ring_build(const struct balancer *b, struct balancer_pool *pool)
 {
-    unsigned shift = balancer_ring_shift(pool), divisor = balancer_divisor(pool);
+    unsigned shift = balancer_ring_shift(pool);
     struct balancer_ring_point *points;
     uint32_t *starts;
     uint32_t n = 0;
     int rc = -ENOMEM;
 
     for (unsigned i = 0; i < pool->n; i++)
-        n += balancer_ring_count(balancer_weight(b->list[pool->from + i]) / divisor, shift);
+        n += balancer_ring_count(b->list[pool->from + i], shift);
     points = malloc(2 * (size_t)n * sizeof(*points));
     starts = calloc((size_t)n + 1, sizeof(*starts));
     pool->table_len = n;

@@ -54,8 +54,8 @@ struct checker_group_conf {
 
 struct checker_target_conf {
     struct endpoint *endpoint;
-    const struct address
-        *address;  /* of the host to check, with the endpoint's port; NULL: the endpoint's */
+    const struct address *
+        address; /* to check in place of the endpoint's; without a port: with the endpoint's; NULL: the endpoint's */
     unsigned port; /* to check in place of the address'; 0: the address' */
 };
 

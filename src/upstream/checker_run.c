@@ -84,12 +84,10 @@ static void checker_set_port(struct address *a, unsigned port)
         a->u.in6.sin6_port = htons((uint16_t)port);
 }
 
-/* Where the endpoint itself is; 0: nobody knows, or it has none. */
-static unsigned checker_port(const struct endpoint_addresses *at)
+/* 0: it has none. */
+static unsigned checker_port(const struct address *a)
 {
-    if (!at || address_is_unix(&at->list[0]))
-        return 0;
-    return ntohs(at->list[0].u.in.sin_port); /* at the same place for IPv6 */
+    return address_is_unix(a) ? 0 : ntohs(a->u.in.sin_port); /* at the same place for IPv6 */
 }
 
 /* Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers. */
@@ -103,8 +101,11 @@ static unsigned checker_addresses(const struct checker_target *t, struct checker
     n = n < ENDPOINT_ADDRESSES ? n : ENDPOINT_ADDRESSES;
     if (n > 0)
         memcpy(slot->addresses, list, n * sizeof(*list));
-    for (unsigned i = 0; i < n && (conf->port > 0 || conf->address); i++)
-        checker_set_port(&slot->addresses[i], conf->port > 0 ? conf->port : checker_port(at));
+    for (unsigned i = 0; i < n; i++)
+        if (conf->port > 0)
+            checker_set_port(&slot->addresses[i], conf->port);
+        else if (conf->address && checker_port(conf->address) == 0)
+            checker_set_port(&slot->addresses[i], checker_port(&at->list[0]));
     endpoint_release_addresses(at);
     return n;
 }
