@@ -33,6 +33,22 @@ static inline int64_t clock_now_ns(void)
 }
 
 /*
+ * clock_thread_ns():
+ * How much time of a processor this thread has used: what others took meanwhile is not in it. A system call.
+ *
+ * Thread: any
+ * Units:  ns
+ * Errors: none
+ */
+static inline int64_t clock_thread_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/*
  * clock_add_ns(at_ns, delay_ns):
  * The instant ${delay_ns} after ${at_ns}: a negative delay counts as 0, an overflow gives CLOCK_NEVER.
  *

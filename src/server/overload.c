@@ -31,8 +31,12 @@
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
-/* Looking takes no more of the time than one part of so many: with very many connections it is done less often. */
-#define OVERLOAD_LOOK_PART 100
+/*
+ * Looking takes no more of a processor's time than one part of so many: with very many connections it is done less often,
+ * but a second is time enough for a crowd to come.
+ */
+#define OVERLOAD_LOOK_PART   100
+#define OVERLOAD_LOOK_MAX_NS (1 * NS_PER_S)
 
 /* The least that an idle session gives back: a proxied one takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
@@ -307,13 +311,13 @@ static void overload_look(struct overload *ov)
 static void overload_run_look(struct task *t)
 {
     struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct overload, look);
-
-    int64_t began_ns = clock_now_ns(), pause_ns;
+    int64_t began_ns = clock_thread_ns(), pause_ns;
 
     overload_look(ov);
-    pause_ns = OVERLOAD_LOOK_PART * (clock_now_ns() - began_ns);
+    pause_ns = OVERLOAD_LOOK_PART * (clock_thread_ns() - began_ns);
+    pause_ns = pause_ns > OVERLOAD_LOOK_NS ? pause_ns : OVERLOAD_LOOK_NS;
     loop_schedule(ov->control, &ov->look,
-                  pause_ns > OVERLOAD_LOOK_NS ? pause_ns : OVERLOAD_LOOK_NS);
+                  pause_ns < OVERLOAD_LOOK_MAX_NS ? pause_ns : OVERLOAD_LOOK_MAX_NS);
 }
 
 static const struct task_type overload_look_type = {
