@@ -157,11 +157,12 @@ static unsigned time_waits(unsigned port)
 START_TEST(a_server_that_listens_passes_and_never_sees_the_client)
 {
     int listening = sockets_listen(&addresses[0], 5);
+    unsigned waits = time_waits(port_of(&addresses[0])); /* of who had the port before */
 
     check_now("", "");
     expect_outcome(CHECK_PASSED, "passed");
     expect_no_client(listening);
-    ck_assert_uint_eq(time_waits(port_of(&addresses[0])), 0);
+    ck_assert_uint_le(time_waits(port_of(&addresses[0])), waits);
     close(listening);
 }
 END_TEST
@@ -250,6 +251,7 @@ END_TEST
 START_TEST(a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with_us)
 {
     int listening = sockets_listen(&addresses[0], 5);
+    unsigned waits = time_waits(port_of(&addresses[0])); /* of who had the port before */
 
     for (unsigned i = 1; i <= 200; i++) {
         int server;
@@ -265,13 +267,14 @@ START_TEST(a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with
     }
     close(listening);
     PAUSE_MS(20);
-    ck_assert_uint_le(time_waits(port_of(&addresses[0])), 5);
+    ck_assert_uint_le(time_waits(port_of(&addresses[0])), waits + 5);
 }
 END_TEST
 
 START_TEST(the_right_answer_passes_and_the_server_reads_a_clean_end)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
+    unsigned waits = time_waits(port_of(&addresses[0])); /* of who had the port before */
 
     check_now("PING\r\n", "+PONG");
     server = sockets_accept(listening);
@@ -282,7 +285,7 @@ START_TEST(the_right_answer_passes_and_the_server_reads_a_clean_end)
     close(server);
     close(listening);
     PAUSE_MS(20);
-    ck_assert_uint_eq(time_waits(port_of(&addresses[0])), 0);
+    ck_assert_uint_le(time_waits(port_of(&addresses[0])), waits);
 }
 END_TEST
 
