@@ -425,8 +425,9 @@ def to_stderr(t):
             one_echo(address)
         daemon.stop()
         lines = daemon.log().splitlines()
-    check_equal([line for line in lines if line.startswith(">")],
-                [f">{i} client_fin<" for i in range(1, 51)], "lines")
+    # Connections on several workers end in any order.
+    check_equal(sorted(line for line in lines if line.startswith(">")),
+                sorted(f">{i} client_fin<" for i in range(1, 51)), "lines")
     check(all(re.match(rf"{TIME} reactord\[|>", line) for line in lines), "a line is torn")
 
 

@@ -180,5 +180,9 @@ def cut_behind_a_thread(t):
             check_equal(net.read_exactly(server, 10), b"0123456789", "what the server hears")
             check_equal(net.ending(server), "reset", "its end")
             check_equal(net.ending(client), "reset", "the client's end")
-        daemon.send_signal(signal.SIGUSR2)
-        t.eventually(lambda: daemon.log_lines("stats listen front sessions=0 .* limit=1"), "the reason")
+
+        def counted():
+            daemon.send_signal(signal.SIGUSR2)
+            return daemon.log_lines("stats listen front sessions=0 .* limit=1")
+
+        t.eventually(counted, "the reason")
