@@ -89,21 +89,27 @@ static void connector_give_back(struct connector *c)
     }
 }
 
-static void connector_close(struct connector *c, struct connector_attempt *at)
+/* With close() or sock_close_reset(). */
+static void connector_close_by(struct connector *c, struct connector_attempt *at,
+                               void (*close_it)(int fd))
 {
     at->address = NULL;
     if (at->fd >= 0) {
         ev_io_stop(c->net->ev, &at->io);
-        close(at->fd);
+        close_it(at->fd);
         at->fd = -1;
     }
     connector_give_back(c);
 }
 
-static void connector_close_all(struct connector *c)
+static void connector_close_fd(int fd)
 {
-    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
-        connector_close(c, &c->attempts[i]);
+    close(fd);
+}
+
+static void connector_close(struct connector *c, struct connector_attempt *at)
+{
+    connector_close_by(c, at, connector_close_fd);
 }
 
 static void connector_fail(struct connector *c, struct connector_attempt *at, int error)
@@ -117,7 +123,8 @@ static void connector_fail(struct connector *c, struct connector_attempt *at, in
 static void connector_finish(struct connector *c, int fd, int error)
 {
     loop_cancel(c->net->loop, &c->timer);
-    connector_close_all(c);
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
+        connector_close(c, &c->attempts[i]);
     c->done(c, fd, error);
 }
 
@@ -291,5 +298,6 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
 void connector_cancel(struct connector *c)
 {
     loop_cancel(c->net->loop, &c->timer);
-    connector_close_all(c);
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
+        connector_close_by(c, &c->attempts[i], sock_close_reset);
 }

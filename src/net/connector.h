@@ -95,7 +95,8 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
 
 /*
  * connector_cancel(c):
- * Give up; done() is not called. Nothing happens if ${c} is idle.
+ * Give up; done() is not called. A server that had the connection already, before we heard of it, gets a reset: an end
+ * of file would be that of a client who had nothing to say. Nothing happens if ${c} is idle.
  *
  * Thread: loop of ${c}
  * Errors: none

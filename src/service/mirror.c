@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "net/buffered.h"
 #include "net/connector.h"
@@ -294,15 +293,6 @@ static const struct handler_ops mirror_ops = {.name = "mirror",
                                               .held = mirror_client_held,
                                               .relieve = mirror_client_relieve};
 
-/* As proxies choose: clients of one host have one key. */
-static uint64_t mirror_key(const struct session *s)
-{
-    size_t len;
-    const void *host = address_host(&s->peer, &len);
-
-    return host ? hash_stable(host, len) : hash_mix((uintptr_t)s);
-}
-
 void mirror_add(struct session *s, struct channel *ch)
 {
     struct mirror *m = aligned_alloc(alignof(struct mirror), sizeof(*m));
@@ -314,7 +304,7 @@ void mirror_add(struct session *s, struct channel *ch)
     memset(m, 0, sizeof(*m));
     m->plan = s->service->mirror;
     m->net = s->owner->net;
-    m->key = mirror_key(s);
+    m->key = session_key(s);
     buffer_init(&m->early);
     pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);
 }

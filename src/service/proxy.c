@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "net/sock.h"
 #include "service/proxy_internal.h"
@@ -146,9 +145,9 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
         proxy_dial(p);
 }
 
-static uint32_t proxy_us_since(int64_t at_ns)
+static uint32_t proxy_us(int64_t ns)
 {
-    int64_t us = (clock_now_ns() - at_ns) / NS_PER_US;
+    int64_t us = ns / NS_PER_US;
 
     return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
@@ -165,11 +164,12 @@ static void proxy_add_us(uint32_t *sum_us, uint32_t us)
 static void proxy_waited(void *cookie, struct endpoint *e, int error)
 {
     struct proxy *p = cookie;
+    int64_t waited_ns = clock_now_ns() - p->waits_since_ns;
 
     p->ticket = NULL;
-    proxy_add_us(&p->times.queue_us, proxy_us_since(p->waits_since_ns));
+    proxy_add_us(&p->times.queue_us, proxy_us(waited_ns));
     /* The wait has a limit of its own, and is no try: a server would be blamed for what the others took. */
-    p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, clock_now_ns() - p->waits_since_ns);
+    p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, waited_ns);
     if (e)
         proxy_connect_to(p, upstream_server_of(e));
     else
@@ -221,25 +221,17 @@ static void proxy_failed(struct proxy *p, int error)
 static void proxy_connected(struct connector *c, int fd, int error)
 {
     struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
+    int64_t took_ns = clock_now_ns() - p->tried_at_ns;
 
     if (error < 0) {
         proxy_release_addresses(p);
         proxy_failed(p, error);
         return;
     }
-    p->times.connect_us = proxy_us_since(p->tried_at_ns);
+    p->times.connect_us = proxy_us(took_ns);
     upstream_connected(proxy_upstream(p), p->at);
-    counters_connected(&p->at->connects, clock_now_ns() - p->tried_at_ns);
+    counters_connected(&p->at->connects, took_ns);
     proxy_couple(p, fd);
-}
-
-/* Clients of one host have one key. A unix client has no address, and gets any. */
-static uint64_t proxy_key(const struct proxy *p)
-{
-    size_t len;
-    const void *host = address_host(&p->session.peer, &len);
-
-    return host ? hash_stable(host, len) : hash_mix((uintptr_t)p);
 }
 
 static void proxy_open(struct session *s)
@@ -261,7 +253,7 @@ static void proxy_start(struct session *s)
     session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
     connector_init(&p->connector, s->owner->net, proxy_connected);
     p->give_up_at_ns = proxy_deadline_ns(p);
-    balancer_begin(&p->walk, proxy_key(p));
+    balancer_begin(&p->walk, session_key(s));
     proxy_connect(p);
 }
 
@@ -274,7 +266,7 @@ static void proxy_cancel(struct session *s)
     s->connecting = false;
     if (p->ticket) {
         wait_queue_leave(p->ticket);
-        proxy_add_us(&p->times.queue_us, proxy_us_since(p->waits_since_ns));
+        proxy_add_us(&p->times.queue_us, proxy_us(clock_now_ns() - p->waits_since_ns));
     }
     p->ticket = NULL;
     connector_cancel(&p->connector);
@@ -293,7 +285,7 @@ static const char *proxy_peer_name(const struct session *s)
 
 static void proxy_first_byte(struct session *s)
 {
-    proxy_of(s)->times.first_byte_us = proxy_us_since(s->began_at_ns);
+    proxy_of(s)->times.first_byte_us = proxy_us(clock_now_ns() - s->began_at_ns);
 }
 
 static int64_t proxy_ns_of(uint32_t us)

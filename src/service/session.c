@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "net/sock.h"
 #include "traffic/counters.h"
@@ -147,6 +148,14 @@ const struct session_id *session_id(struct session *s)
     if (s->id.high == 0)
         session_id_make(&s->id);
     return &s->id;
+}
+
+uint64_t session_key(const struct session *s)
+{
+    size_t len;
+    const void *host = address_host(&s->peer, &len);
+
+    return host ? hash_stable(host, len) : hash_mix((uintptr_t)s);
 }
 
 void session_leg_open(struct session *s, unsigned leg, struct channel *ch)

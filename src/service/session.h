@@ -176,6 +176,16 @@ void session_refuse(struct session *s);
 const struct session_id *session_id(struct session *s);
 
 /*
+ * session_key(s):
+ * What its client is known by where servers are chosen by the client: clients of one host have one key. A unix client has no
+ * address, and any key.
+ *
+ * Thread: loop of ${s}
+ * Errors: none
+ */
+uint64_t session_key(const struct session *s);
+
+/*
  * session_leg_open(s, leg, ch):
  * ${ch} is leg number ${leg} from now on, and session_leg_closed() will be called for it.
  *

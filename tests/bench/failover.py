@@ -27,6 +27,7 @@ from failover.server import CHECK_PORT, NAMES, SERVER_PORT, Server, write_files
 from failover.table import SLOW_S, blame, outcome_table
 from runner.contender import LOAD_CPU
 from runner.process import BenchError, Process
+from runner.progress import progress
 
 TOP = Path(__file__).resolve().parent.parent.parent
 PROXY_PORT = 8000
@@ -90,15 +91,6 @@ def read_options():
     if options.seconds < least_s or options.clients < 1 or options.pause < 0:
         parser.error(f"--seconds must be {least_s:g} at least, --clients 1, --pause 0")
     return options, everyone
-
-
-def progress(text, is_lasting=False):
-    """Tell on standard error what is going on: on a terminal in one line, otherwise not at all."""
-    begin = "\r\033[K" if sys.stderr.isatty() else ""
-    if is_lasting:
-        print(begin + text, file=sys.stderr)
-    elif begin:
-        print(begin + text, end="", file=sys.stderr, flush=True)
 
 
 def load_command(options, servers):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from runner.contender import all_contenders
 from runner.measure import measure_row
+from runner.progress import progress
 from runner.rows import ROWS
 from runner.table import cells_of, cost_table, latency_table
 
@@ -83,15 +84,6 @@ def contenders_of(row, usable, names):
     return [contender for name, contender in usable.items()
             if row.service in contender.services
             and (name in names or (name == row.yardstick and "bare" in names))]
-
-
-def progress(text, is_lasting=False):
-    """Tell on standard error what is going on: on a terminal in one line, otherwise not at all."""
-    begin = "\r\033[K" if sys.stderr.isatty() else ""
-    if is_lasting:
-        print(begin + text, file=sys.stderr)
-    elif begin:
-        print(begin + text, end="", file=sys.stderr, flush=True)
 
 
 def version_of(contender):

@@ -9,7 +9,8 @@ import time
 
 from support import net, preload
 from support.case import check, check_equal, test
-from test_upstream import full_server, own_names
+from support.server import full_queue
+from test_upstream import own_names
 
 RECV_FAILS = 0  # as in preload/recv_fault.c
 COUNTS = ("sessions", "sessions_total", "bytes_in", "bytes_out")
@@ -110,7 +111,7 @@ def connect_refused(t):
 def connect_timeout(t):
     """a client whose server does not answer is reset for that, and an operator is warned of it"""
     front, back = t.address(), t.address()
-    with full_server(back), t.daemon(
+    with full_queue(back), t.daemon(
             proxy(front, back, upstream="connect_timeout = 300ms")) as daemon:
         check_equal(net.fate(front), "reset", "the client's end")
         expect(t, daemon, "listen front", connect_timeout=1)

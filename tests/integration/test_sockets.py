@@ -8,7 +8,8 @@ import time
 from support import net
 from support.case import check, check_equal, test
 from support.network import HERE, NOBODY, THERE, option_of, other_host
-from test_upstream import full_server, own_names, own_network
+from support.server import full_queue
+from test_upstream import own_names, own_network
 
 TCP_USER_TIMEOUT = 18  # netinet/tcp.h
 OPTIONS = """keepalive = 61s,13s,4
@@ -264,7 +265,7 @@ def dead_ipv4(t):
     front, port = t.address(), t.port()
     options = "connect_timeout = 20s\nhappy_eyeballs_delay = 500ms"
     # localhost is 127.0.0.1 first.
-    with full_server(f"127.0.0.1:{port}"), net.listen(f"[::1]:{port}") as listener, \
+    with full_queue(f"127.0.0.1:{port}"), net.listen(f"[::1]:{port}") as listener, \
             t.daemon(config(front, f"localhost:{port}", upstream=options)):
         check_race(front, listener, 0.49, 8)
 

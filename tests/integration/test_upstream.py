@@ -12,6 +12,7 @@ from collections import Counter
 
 from support import net
 from support.case import Skipped, check, check_equal, test
+from support.server import full_queue
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000  # sched.h
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000  # sys/mount.h
@@ -61,22 +62,6 @@ def who(front):
     """The name of the server that a new client gets."""
     with net.connect(front) as client:
         return net.read_to_end(client).decode()
-
-
-@contextlib.contextmanager
-def full_server(address):
-    """A server that accepts nobody and whose queue is full: a connection attempt hangs."""
-    family, where = net.parse(address)
-    with socket.socket(family) as listener, contextlib.ExitStack() as queued:
-        listener.bind(where)
-        listener.listen(0)
-        queued.enter_context(net.connect(address))
-        for _ in range(3):
-            extra = queued.enter_context(socket.socket(family))
-            extra.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                extra.connect(where)
-        yield
 
 
 def own_network(ports="32768 60999"):
@@ -262,7 +247,7 @@ def enough_retries(t):
 def connect_timeout(t):
     """a server that does not answer is given up after connect_timeout: reset, and a log line"""
     front, back = t.address(), t.address()
-    with full_server(back), t.daemon(
+    with full_queue(back), t.daemon(
             config(front, {"only": back}, "connect_timeout = 500ms")) as daemon:
         began = time.monotonic()
         check_equal(net.fate(front), "reset", "the client's end")
@@ -276,7 +261,7 @@ def connect_timeout_then_next(t):
     """a client whose server does not answer gets the next one after connect_timeout, bytes and
     all"""
     front, slow = t.address(), t.address()
-    with full_server(slow), Servers(t, "b") as servers:
+    with full_queue(slow), Servers(t, "b") as servers:
         lines = {"a": slow, "b": servers.addresses["b"] + " backup"}
         with t.daemon(config(front, lines, "connect_timeout = 300ms")):
             for _ in range(3):
@@ -291,7 +276,7 @@ def black_hole_among_addresses(t):
     own_names(t, hosts="127.0.0.2 twins.test\n127.0.0.3 twins.test\n")
     found = socket.getaddrinfo("twins.test", port, type=socket.SOCK_STREAM)
     hole, alive = (f"{where[0]}:{port}" for *_, where in found)
-    with full_server(hole), net.listen(alive) as listener:
+    with full_queue(hole), net.listen(alive) as listener:
         with t.daemon(config(front, {"only": f"twins.test:{port} resolve=one"}, "connect_timeout = 2s")):
             began = time.monotonic()
             with net.proxied(front, listener) as (client, server):
@@ -307,7 +292,7 @@ def abort_while_connecting(t):
     used to wait for connect_timeout"""
     front, back = t.address(), t.address()
     options = "connect_timeout = 1m"
-    with full_server(back), t.daemon(config(front, {"only": back}, options)) as daemon:
+    with full_queue(back), t.daemon(config(front, {"only": back}, options)) as daemon:
         before = daemon.fd_count()
         clients = [net.connect(front) for _ in range(20)]
         t.eventually(lambda: daemon.fd_count() >= before + 30, "the servers being connected")

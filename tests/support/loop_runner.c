@@ -5,6 +5,7 @@
 #include <semaphore.h>
 
 #include "base/clock.h"
+#include "support/until.h"
 
 struct call {
     struct task task;
@@ -88,4 +89,11 @@ struct loop_stats loop_runner_stats(struct loop *loop)
 
     loop_runner_call(loop, read_stats, &call);
     return call.stats;
+}
+
+void loop_runner_turn(struct loop *loop)
+{
+    uint64_t turns = loop_runner_stats(loop).turns;
+
+    UNTIL(loop_runner_stats(loop).turns > turns + 1);
 }

@@ -27,6 +27,16 @@ struct loop *loop_runner_create_with(struct budget_conf budget, unsigned max_pen
 void loop_runner_call(struct loop *loop, void (*function)(void *arg), void *arg);
 
 /*
+ * loop_runner_turn(loop):
+ * Wait until it has gone round once more. libev takes a stopped descriptor out of epoll a turn later; until then it must
+ * not be closed by the test.
+ *
+ * Thread: any but the loop's
+ * Errors: none (the test fails)
+ */
+void loop_runner_turn(struct loop *loop);
+
+/*
  * loop_runner_stop(loop) / loop_runner_destroy(loop):
  * End the loop at once and wait for it; destroy does so if need be, and frees it.
  *

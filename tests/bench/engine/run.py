@@ -27,6 +27,7 @@ from engine.measure import handoff, weakspots  # noqa: E402
 from engine.measure.java import Java  # noqa: E402
 from engine.measure.machine import Others, before_others  # noqa: E402
 from engine.measure.table import handoff_table, weakspots_table  # noqa: E402
+from runner.progress import progress  # noqa: E402
 
 PARTS = ["handoff", "weakspots"]
 
@@ -53,15 +54,6 @@ def read_options():
         parser.error("--rounds must be more than 0")
     options.parts = options.parts or PARTS
     return options
-
-
-def progress(text, is_lasting=False):
-    """Tell on standard error what is going on: on a terminal in one line, otherwise not at all."""
-    begin = "\r\033[K" if sys.stderr.isatty() else ""
-    if is_lasting:
-        print(begin + text, file=sys.stderr)
-    elif begin:
-        print(begin + text, end="", file=sys.stderr, flush=True)
 
 
 def usable(contenders):

@@ -20,6 +20,11 @@ TIMINGS = {
 }
 
 
+# What a check by reactord is, or that there is none.
+CHECK = 'check = tcp\ncheck_send = "GET / HTTP/1.0\\r\\n\\r\\n"\ncheck_expect = alive'
+NO_CHECK = "check = off"
+
+
 def all_contenders(options):
     """Every contender there is, by name, in the order of the table."""
     def reactord(name, check, on_down):
@@ -33,9 +38,9 @@ def all_contenders(options):
                          values={**TIMINGS, "ON_DOWN": on_down})
 
     contenders = [
-        reactord("reactord", "tcp", "keep"),
-        reactord("reactord-close", "tcp", "close"),
-        reactord("reactord-passive", "off", "keep"),
+        reactord("reactord", CHECK, "keep"),
+        reactord("reactord-close", CHECK, "close"),
+        reactord("reactord-passive", NO_CHECK, "keep"),
         haproxy("haproxy", options.haproxy),
         haproxy("haproxy-close", options.haproxy, "on-marked-down shutdown-sessions"),
         haproxy("haproxy3", options.haproxy3),

@@ -90,19 +90,11 @@ static void await(unsigned n)
     UNTIL(atomic_load(&outcomes) == n);
 }
 
-/* libev takes a stopped descriptor out of epoll a turn later; until then it must not be closed by us. */
-static void let_it_turn(void)
-{
-    uint64_t turns = loop_runner_stats(loop).turns;
-
-    UNTIL(loop_runner_stats(loop).turns > turns + 1);
-}
-
 static void expect_connected(int listening)
 {
     int server = sockets_accept(listening);
 
-    let_it_turn();
+    loop_runner_turn(loop);
     ck_assert_int_eq(outcome_error, 0);
     ck_assert_int_eq(write(outcome_fd, "x", 1), 1);
     sockets_hear(server, "x");
@@ -342,6 +334,19 @@ static void begin_and_cancel(void *arg)
     cancel(arg);
 }
 
+START_TEST(a_cancelled_connection_that_the_server_has_already_is_reset)
+{
+    int server, listening = sockets_listen(&addresses[0], 5);
+
+    loop_runner_call(loop, begin_and_cancel, NULL);
+    server = sockets_accept(listening);
+    sockets_hear_reset(server);
+    ck_assert_uint_eq(atomic_load(&outcomes), 0);
+    close(server);
+    close(listening);
+}
+END_TEST
+
 START_TEST(an_outcome_that_is_known_but_not_told_can_be_cancelled)
 {
     sockets_path(&addresses[0], "none");
@@ -419,6 +424,7 @@ int main(void)
     tcase_add_test(tc, a_full_unix_backlog_is_waited_for);
     tcase_add_test(tc, a_unix_backlog_that_stays_full_times_out);
     tcase_add_test(tc, a_cancelled_connector_says_nothing_and_closes_its_socket);
+    tcase_add_test(tc, a_cancelled_connection_that_the_server_has_already_is_reset);
     tcase_add_test(tc, an_outcome_that_is_known_but_not_told_can_be_cancelled);
     tcase_add_test(tc, it_can_be_started_again_from_its_outcome);
     tcase_add_test(tc, a_connection_to_itself_is_a_refusal);

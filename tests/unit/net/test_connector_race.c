@@ -160,20 +160,12 @@ static void await_outcome(void)
     atomic_store(&watching, false);
 }
 
-/* libev takes a stopped descriptor out of epoll a turn later; until then it must not be closed by us. */
-static void let_it_turn(void)
-{
-    uint64_t turns = loop_runner_stats(loop).turns;
-
-    UNTIL(loop_runner_stats(loop).turns > turns + 1);
-}
-
 /* The outcome is a connection to ${listening}, which is closed, and nothing else is left of the attempts. */
 static void expect_connected(int listening)
 {
     int server = sockets_accept(listening);
 
-    let_it_turn();
+    loop_runner_turn(loop);
     ck_assert_int_eq(outcome_error, 0);
     ck_assert_uint_eq(process_descriptors(), idle + 2);
     ck_assert_int_eq(write(outcome_fd, "x", 1), 1);
