@@ -9,6 +9,7 @@
 #include "daemon/option_kind.h"
 #include "daemon/option_rate.h"
 #include "engine/chooser.h"
+#include "engine/placement.h"
 #include "server/server.h"
 
 static const struct option_word log_sinks[] = {
@@ -36,9 +37,16 @@ static const struct option_word affinities[] = {
     {NULL, 0},
 };
 
+static const struct option_word schedulings[] = {
+    {"batch", PLACEMENT_BATCH},
+    {"inherit", PLACEMENT_INHERIT},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
 _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
+_Static_assert(sizeof(enum placement_scheduling) == sizeof(unsigned), "enum placement_scheduling");
 
 /* [reactord] is about the process, and about the server as a whole. */
 #define REACTORD(field) offsetof(struct config, process.field)
@@ -105,6 +113,11 @@ static const struct option boss_rows[] = {
      "off, auto, or processor numbers such as 0-3,8",
      "processors that the threads are tied to, one each; off: none; auto: all there are",
      BOSS(cpus), 0, 0, affinities},
+    {OPTION_BOSS, "scheduling", &option_kind_word, 0, "batch",
+     "batch or inherit",
+     "batch: new clients do not interrupt those that are being served on the same processor; "
+     "inherit: as the process was started",
+     BOSS(scheduling), 0, 0, schedulings},
 };
 
 static const struct option worker_rows[] = {

@@ -38,7 +38,7 @@ int executor_create(struct executor **out, const struct executor_conf *conf)
     e->max_pending = conf->max_pending_tasks;
     if (e->max_pending < EXECUTOR_PENDING_MIN)
         e->max_pending = EXECUTOR_PENDING_MIN;
-    e->knows_cpus = sched_getaffinity(0, sizeof(e->cpus), &e->cpus) == 0;
+    placement_note(&e->placement, &(struct placement_conf){.pinned = false});
     pthread_mutex_init(&e->lock, NULL);
     init_condition(&e->ended);
     schedule_init(&e->schedule);

@@ -14,13 +14,13 @@
 #define ENGINE_EXECUTOR_INTERNAL_H
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 #include "base/list.h"
 #include "engine/executor.h"
+#include "engine/placement.h"
 #include "engine/schedule.h"
 #include "engine/task_list.h"
 
@@ -58,8 +58,7 @@ struct executor {
     unsigned pool;
     unsigned max_threads;
     unsigned max_pending;
-    cpu_set_t cpus; /* a loop that starts a thread may itself be bound to one of them */
-    bool knows_cpus;
+    struct placement placement;
 
     /* What is to be done. */
     struct task_list queue; /* of places */

@@ -232,8 +232,7 @@ static void *thread_main(void *arg)
 
     executor_thread_self = me;
     set_name(e, me);
-    if (e->knows_cpus) /* should they be forbidden by now, it stays on those of who started it */
-        sched_setaffinity(0, sizeof(e->cpus), &e->cpus);
+    placement_take(&e->placement, e->name);
     executor_lock(e);
     while ((t = next_task(e, me)))
         run_task(e, me, t);

@@ -23,8 +23,7 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     l->max_pending_tasks =
         conf->max_pending_tasks > LOOP_PENDING_MIN ? conf->max_pending_tasks : LOOP_PENDING_MIN;
     l->backoff = conf->backoff;
-    l->pinned = conf->pinned;
-    l->cpu = conf->cpu;
+    placement_note(&l->placement, &conf->placement);
     atomic_init(&l->io_ratio, conf->budget.io_ratio);
     list_init(&l->due);
     schedule_init(&l->schedule);
@@ -124,16 +123,6 @@ void loop_refuse_and_drop(struct loop *l)
         loop_drop_lane(l, i);
 }
 
-static void loop_pin(const struct loop *l)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(l->cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set) < 0)
-        log_warning("loop %s: cannot stay on processor %u: %s", l->name, l->cpu, strerror(errno));
-}
-
 static void loop_end(struct loop *l)
 {
     TELEMETRY_SET(l->telemetry.turn_at_ns, 0);
@@ -147,8 +136,7 @@ static void *loop_main(void *arg)
 
     loop_of_this_thread = l;
     prctl(PR_SET_NAME, l->name);
-    if (l->pinned)
-        loop_pin(l);
+    placement_take(&l->placement, l->name);
     l->clock_at_ns = clock_now_ns();
     while (turn_run(l))
         ;

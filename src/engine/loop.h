@@ -27,6 +27,7 @@
 #include "engine/budget.h"
 #include "engine/loop_stats.h"
 #include "engine/schedule.h"
+#include "engine/placement.h"
 #include "engine/task.h"
 
 struct ev_loop;
@@ -64,8 +65,7 @@ struct loop_conf {
     struct loop_backoff backoff;
     unsigned rebuild_threshold; /* see engine/backend; 0: never rebuild for early polls */
     int64_t stall_threshold_ns; /* a turn that takes longer counts as a stall; 0: none does */
-    bool pinned; /* to the processor `cpu`; a thread that cannot be is logged and runs anywhere */
-    unsigned cpu;
+    struct placement_conf placement;
 };
 
 /*

@@ -75,8 +75,7 @@ struct loop {
     struct promise terminated; /* the last that the thread does */
     _Atomic int64_t stop_quiet_ns;
     _Atomic int64_t stop_timeout_ns;
-    bool pinned;
-    unsigned cpu;
+    struct placement placement;
     void *cookie;
     char name[LOOP_NAME_BYTES];
 };

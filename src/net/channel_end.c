@@ -1,4 +1,5 @@
 /* net/channel_end: the ways a channel ends. See channel.h. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "net/channel_internal.h"
@@ -9,7 +10,7 @@ void channel_run_end(struct task *t)
     struct channel *ch = CONTAINER_OF(t, struct channel, end);
 
     channel_drop_pending(ch);
-    if (ch->flags & CHANNEL_RESET)
+    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* a reset needs no answer */
         sock_close_reset(ch->io.fd);
     else
         close(ch->io.fd);

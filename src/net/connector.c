@@ -142,7 +142,7 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
         connector_fail(c, at, rc);
         return 0;
     }
-    ev_io_set(&at->io, at->fd, EV_WRITE);
+    ev_io_set(&at->io, at->fd, EV_READ | EV_WRITE);
     ev_io_start(c->net->ev, &at->io);
     return 0;
 }
@@ -244,14 +244,18 @@ static void connector_drop_timer(struct task *t)
 static const struct task_type connector_timer_type = {
     .name = "connect timer", .run = connector_run_timer, .drop = connector_drop_timer};
 
-static void connector_on_writable(struct ev_loop *ev, struct ev_io *w, int revents)
+/* One that has failed is readable, too; so is one whose server speaks first. */
+static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct connector_attempt *at = CONTAINER_OF(w, struct connector_attempt, io);
     struct connector *c = at->connector;
-    int error = revents & EV_ERROR ? -ENOMEM : sock_error(at->fd); /* as in acceptor.c */
-    int fd = at->fd;
+    int fd = at->fd, error = 0;
 
     loop_doing(c->net->loop, "connect");
+    if (revents & EV_ERROR)
+        error = -ENOMEM; /* as in acceptor.c */
+    else if (revents & EV_READ)
+        error = sock_error(fd);
     if (error == 0 && sock_is_self_connected(fd, at->address))
         error = -ECONNREFUSED;
     if (error < 0) {
@@ -272,7 +276,7 @@ void connector_init(struct connector *c, struct netloop *net, connector_done *do
     for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
         c->attempts[i].connector = c;
         c->attempts[i].fd = -1;
-        ev_io_init(&c->attempts[i].io, connector_on_writable, -1, EV_WRITE);
+        ev_io_init(&c->attempts[i].io, connector_on_answer, -1, EV_READ | EV_WRITE);
     }
 }
 

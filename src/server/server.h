@@ -12,6 +12,7 @@
 
 #include "base/must.h"
 #include "engine/chooser.h"
+#include "engine/placement.h"
 #include "server/listener.h"
 #include "server/overload.h"
 #include "upstream/upstream.h"
@@ -35,6 +36,7 @@ struct server_boss_conf {
     unsigned threads;
     unsigned accept_batch; /* accepts at most per readiness */
     struct server_cpus cpus;
+    enum placement_scheduling scheduling;
 };
 
 struct server_worker_conf {

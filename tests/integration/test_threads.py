@@ -81,6 +81,18 @@ def on_one_processor(t):
                     thread.processors(os.getpid(), os.getpid()), "the main thread")
 
 
+@test()
+def boss_on_one_processor(t):
+    """cpu_affinity of [boss] is not for the workers, whose threads it starts"""
+    address, cpu = t.address(), min(os.sched_getaffinity(0))
+    with t.daemon(echo(address, f"[boss]\ncpu_affinity = {cpu}\n")) as daemon:
+        one_client_each(address, 1)
+        ids = threads_of(t, daemon, "boss-1-1", "work-2-1")
+        check_equal(thread.processors(daemon.pid, ids["boss-1-1"]), str(cpu), "the boss")
+        check_equal(thread.processors(daemon.pid, ids["work-2-1"]),
+                    thread.processors(os.getpid(), os.getpid()), "a worker")
+
+
 @test(each={"words": ["auto", "a list"]})
 def on_one_processor_each(t, words):
     """cpu_affinity = {words} puts the threads on one processor each, in its order, and round again"""
@@ -97,6 +109,21 @@ def on_one_processor_each(t, words):
         ids = threads_of(t, daemon, *names)
         for i, name in enumerate(names):
             check_equal(thread.processors(daemon.pid, ids[name]), str(cpus[i % len(cpus)]), name)
+
+
+@test(each=[{"started": "normal", "scheduling": "batch", "policy": os.SCHED_BATCH},
+            {"started": "normal", "scheduling": "inherit", "policy": os.SCHED_OTHER},
+            {"started": "idle", "scheduling": "batch", "policy": os.SCHED_IDLE}])
+def scheduling(t, started, scheduling, policy):
+    """scheduling = {scheduling} of a process that was started as {started} is for its boss thread only"""
+    mine = os.SCHED_IDLE if started == "idle" else os.SCHED_OTHER
+    os.sched_setscheduler(0, mine, os.sched_param(0))
+    address = t.address()
+    with t.daemon(echo(address, f"[boss]\nscheduling = {scheduling}\n")) as daemon:
+        one_client_each(address, 1)
+        ids = threads_of(t, daemon, "boss-1-1", "work-2-1")
+        t.eventually(lambda: os.sched_getscheduler(ids["boss-1-1"]) == policy, "the boss's policy")
+        check_equal(os.sched_getscheduler(ids["work-2-1"]), mine, "that of a worker")
 
 
 @test(each=[{"section": "boss"}, {"section": "worker"}])

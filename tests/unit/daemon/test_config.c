@@ -68,6 +68,7 @@ START_TEST(what_the_file_does_not_say_is_the_default)
     ck_assert_int_eq(file.config->process.drain_timeout_ns, 30 * NS_PER_S);
     ck_assert_uint_eq(file.config->server.boss.threads, 1);
     ck_assert_uint_eq(file.config->server.boss.accept_batch, 64);
+    ck_assert_int_eq(file.config->server.boss.scheduling, PLACEMENT_BATCH);
     ck_assert_uint_eq(file.config->server.worker.threads, 0);
     ck_assert_uint_eq(file.config->server.worker.io_ratio, 50);
     ck_assert_int_eq(file.config->server.worker.task_quantum_ns, 10 * NS_PER_MS);
@@ -84,19 +85,20 @@ END_TEST
 
 START_TEST(what_the_file_says_is_there)
 {
-    ck_assert_int_eq(load("[reactord]\nuser = nobody\ngroup = 65534\npid_file = /run/r.pid\n"
-                          "log = syslog\nlog_level = debug\ndrain_timeout = 0\n"
-                          "[boss]\nthreads = 2\naccept_batch = 1\ncpu_affinity = auto\n"
-                          "[worker]\nthreads = 4\nio_ratio = 100%\ntask_quantum = 1s\n"
-                          "max_pending_tasks = 16\nchooser = least_connections\n"
-                          "rebuild_threshold = 0\nstall_threshold = 1h\ncpu_affinity = 8, 0-3\n"
-                          "[executor]\nthreads = 64\nmax_pending_tasks = 2147483647\n"
-                          "[listen e]\naddress = *:7\nservice = echo\npipeline = log\n"
-                          "backlog = 1\nreuseport = 2\nsplice = on\nidle_timeout = 0\n"
-                          "client_idle_timeout = 1s\n"
-                          "half_close_timeout = 365d\nfirst_byte_timeout = 3s\n"
-                          "max_lifetime = 1d\nlifetime_jitter = 90%\n"),
-                     0);
+    ck_assert_int_eq(
+        load("[reactord]\nuser = nobody\ngroup = 65534\npid_file = /run/r.pid\n"
+             "log = syslog\nlog_level = debug\ndrain_timeout = 0\n"
+             "[boss]\nthreads = 2\naccept_batch = 1\ncpu_affinity = auto\nscheduling = inherit\n"
+             "[worker]\nthreads = 4\nio_ratio = 100%\ntask_quantum = 1s\n"
+             "max_pending_tasks = 16\nchooser = least_connections\n"
+             "rebuild_threshold = 0\nstall_threshold = 1h\ncpu_affinity = 8, 0-3\n"
+             "[executor]\nthreads = 64\nmax_pending_tasks = 2147483647\n"
+             "[listen e]\naddress = *:7\nservice = echo\npipeline = log\n"
+             "backlog = 1\nreuseport = 2\nsplice = on\nidle_timeout = 0\n"
+             "client_idle_timeout = 1s\n"
+             "half_close_timeout = 365d\nfirst_byte_timeout = 3s\n"
+             "max_lifetime = 1d\nlifetime_jitter = 90%\n"),
+        0);
     ck_assert_str_eq(file.config->process.user, "nobody");
     ck_assert_str_eq(file.config->process.group, "65534");
     ck_assert_str_eq(file.config->process.pid_file, "/run/r.pid");
@@ -105,6 +107,7 @@ START_TEST(what_the_file_says_is_there)
     ck_assert_int_eq(file.config->process.drain_timeout_ns, 0);
     ck_assert_uint_eq(file.config->server.boss.threads, 2);
     ck_assert_uint_eq(file.config->server.boss.accept_batch, 1);
+    ck_assert_int_eq(file.config->server.boss.scheduling, PLACEMENT_INHERIT);
     ck_assert_uint_eq(file.config->server.worker.threads, 4);
     ck_assert_uint_eq(file.config->server.worker.io_ratio, 100);
     ck_assert_int_eq(file.config->server.worker.task_quantum_ns, NS_PER_S);

@@ -42,7 +42,7 @@ static const struct {
     {ECHO "[boss]\nacept_batch = 2\n",
      "t.ini:5: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)"},
     {ECHO "[boss]\nworkers = 2\n",
-     "t.ini:5: [boss] workers: unknown option (threads, accept_batch, cpu_affinity)"},
+     "t.ini:5: [boss] workers: unknown option (threads, accept_batch, cpu_affinity, scheduling)"},
     {ECHO "[boss]\nio_ratio = 2\n",
      "t.ini:5: [boss] io_ratio: unknown option here (it belongs to [worker])"},
     {ECHO "colour = 2\n", "t.ini:4: [listen e] colour: unknown option ("},

@@ -104,8 +104,7 @@ static struct loop *create_pinned(unsigned cpu)
     struct loop_conf conf = {.name = "pinned",
                              .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
                              .max_pending_tasks = 16,
-                             .pinned = true,
-                             .cpu = cpu};
+                             .placement = {.pinned = true, .cpu = cpu}};
     struct loop *pinned;
 
     ck_assert_int_eq(loop_create(&pinned, &conf), 0);
@@ -142,8 +141,74 @@ START_TEST(a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere)
     note_affinity(&ours);
     loop_runner_call(pinned, note_affinity, &set);
     ck_assert(CPU_EQUAL(&set, &ours));
-    ck_assert_uint_eq(log_lines_with("loop pinned: cannot stay on processor"), 1);
+    ck_assert_uint_eq(log_lines_with("thread pinned: cannot stay on processor"), 1);
     loop_runner_destroy(pinned);
+}
+END_TEST
+
+static void note_policy(void *arg)
+{
+    *(int *)arg = sched_getscheduler(0);
+}
+
+static int policy_of(enum placement_scheduling scheduling)
+{
+    struct loop_conf conf = {.name = "batch",
+                             .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
+                             .max_pending_tasks = 16,
+                             .placement.scheduling = scheduling};
+    struct loop *l;
+    int policy;
+
+    ck_assert_int_eq(loop_create(&l, &conf), 0);
+    loop_runner_call(l, note_policy, &policy);
+    loop_runner_destroy(l);
+    return policy;
+}
+
+START_TEST(a_loop_has_the_scheduling_that_it_was_told)
+{
+    ck_assert_int_eq(policy_of(PLACEMENT_INHERIT), SCHED_OTHER);
+    ck_assert_int_eq(policy_of(PLACEMENT_BATCH), SCHED_BATCH);
+    ck_assert_int_eq(sched_getscheduler(0), SCHED_OTHER);
+}
+END_TEST
+
+static void *start_bound_and_batch(void *arg)
+{
+    struct sched_param none = {.sched_priority = 0};
+    cpu_set_t one;
+
+    note_affinity(&one);
+    for (unsigned cpu = 0; CPU_COUNT(&one) > 1; cpu++)
+        CPU_CLR(cpu, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    ck_assert_int_eq(sched_setscheduler(0, SCHED_BATCH, &none), 0);
+    loop_runner_call(loop, note_affinity, arg);
+    return NULL;
+}
+
+START_TEST(a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it)
+{
+    cpu_set_t ours, set;
+    pthread_t bound;
+    int policy;
+
+    note_affinity(&ours);
+    pthread_create(&bound, NULL, start_bound_and_batch, &set);
+    pthread_join(bound, NULL);
+    loop_runner_call(loop, note_policy, &policy);
+    ck_assert(CPU_EQUAL(&set, &ours));
+    ck_assert_int_eq(policy, SCHED_OTHER);
+}
+END_TEST
+
+START_TEST(a_policy_that_the_process_was_given_is_kept)
+{
+    struct sched_param none = {.sched_priority = 0};
+
+    ck_assert_int_eq(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+    ck_assert_int_eq(policy_of(PLACEMENT_BATCH), SCHED_IDLE);
 }
 END_TEST
 
@@ -401,6 +466,9 @@ int main(void)
     tcase_add_test(tc, a_pinned_loop_stays_on_its_processor_and_others_go_anywhere);
     tcase_add_loop_test(tc, a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere, 0,
                         (int)ARRAY_LEN(no_cpus));
+    tcase_add_test(tc, a_loop_has_the_scheduling_that_it_was_told);
+    tcase_add_test(tc, a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it);
+    tcase_add_test(tc, a_policy_that_the_process_was_given_is_kept);
     tcase_add_test(tc, tasks_of_one_thread_run_once_and_in_their_order);
     tcase_add_test(tc, a_sleeping_loop_is_woken_by_one_system_call);
     tcase_add_test(tc, a_busy_loop_costs_no_system_call);

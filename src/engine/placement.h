@@ -1,0 +1,56 @@
+/*
+ * engine/placement: on which processors a thread runs, and who waits for whom there.
+ *
+ * A new thread has both from the one that starts it; but who starts the thread of a loop or of an executor is chance: the
+ * first who has a task for it. So both are noted when the loop is created, and the thread takes them by itself.
+ *
+ * note: who waits on a busy processor. A thread that wakes interrupts the one that runs there. For a loop with little to
+ * do at a time that is two context switches for each bit of it: a boss beside a worker on one processor wakes for every
+ * single client. With SCHED_BATCH it wakes as quickly on an idle processor, but on a busy one only when that has nothing
+ * to do or at the scheduler's next tick, and then finds many clients at once. A fifth of the processor time of a short
+ * connection is saved: see tests/bench. Only SCHED_OTHER is changed: who has started the process under another policy
+ * meant it.
+ */
+#ifndef ENGINE_PLACEMENT_H
+#define ENGINE_PLACEMENT_H
+
+#include <sched.h>
+#include <stdbool.h>
+
+enum placement_scheduling {
+    PLACEMENT_INHERIT, /* as the thread that creates it */
+    PLACEMENT_BATCH    /* see note: who waits on a busy processor */
+};
+
+struct placement_conf {
+    bool pinned; /* to the processor `cpu`; a thread that cannot be is logged and runs anywhere */
+    unsigned cpu;
+    enum placement_scheduling scheduling;
+};
+
+struct placement {
+    struct placement_conf conf;
+    cpu_set_t cpus; /* of the creator */
+    bool knows_cpus;
+    int policy; /* of the creator */
+};
+
+/*
+ * placement_note(p, conf):
+ * How the calling thread is placed, and how a thread that begins later is to differ from that.
+ *
+ * Thread: who creates that thread's loop or executor
+ * Errors: none
+ */
+void placement_note(struct placement *p, const struct placement_conf *conf);
+
+/*
+ * placement_take(p, name):
+ * Place the calling thread, called ${name} in the log. What the system refuses stays as it is.
+ *
+ * Thread: the new one
+ * Errors: none
+ */
+void placement_take(const struct placement *p, const char *name);
+
+#endif
