@@ -48,6 +48,7 @@ struct overload_part {
     struct overload *overload;
     struct loop *loop;
     struct task task;
+    int64_t bytes;    /* its part of what is too much, as its task was sent */
     atomic_bool busy; /* its task is under way */
 };
 
@@ -90,6 +91,20 @@ static int64_t overload_memory(const struct overload *ov)
            atomic_load_explicit(&ov->held_bytes, memory_order_relaxed);
 }
 
+static int64_t overload_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is too much: 0 or less if nothing is. */
+static int64_t overload_excess(const struct overload *ov)
+{
+    int64_t held = overload_bytes(ov) - ov->low_bytes;
+    int64_t surplus = atomic_load_explicit(&ov->surplus_bytes, memory_order_relaxed);
+
+    return held > surplus ? held : surplus;
+}
+
 /* ---- on a worker ---- */
 
 /* Would all that is held not make up for the memory that is too much? */
@@ -116,21 +131,17 @@ static int64_t overload_close(struct overload *ov, struct session *s)
     return bytes;
 }
 
-/* What this worker is to free: its part of what is too much. Memory comes free at the end of the turn. */
-static void overload_shed(struct overload *ov, struct worker *w)
+/* Free the part of this worker, as far as others have not freed more than theirs. Memory comes free at the end of the turn. */
+static void overload_shed(struct overload *ov, struct worker *w, int64_t part)
 {
-    bool of_idle = overload_is_of_idle(ov);
-    int64_t held = overload_bytes(ov) - ov->low_bytes;
-    int64_t surplus = atomic_load_explicit(&ov->surplus_bytes, memory_order_relaxed);
-    int64_t excess = held > surplus ? held : surplus;
+    int64_t excess = overload_min(part, overload_excess(ov));
     struct session *victims[OVERLOAD_VICTIMS];
-    unsigned n = 0;
+    unsigned n;
 
     if (excess <= 0)
         return;
-    n = of_idle ? worker_idlest(w, victims, OVERLOAD_VICTIMS)
-                : worker_stalled(w, victims, OVERLOAD_VICTIMS);
-    excess = excess / ov->n + 1;
+    n = overload_is_of_idle(ov) ? worker_idlest(w, victims, OVERLOAD_VICTIMS)
+                                : worker_stalled(w, victims, OVERLOAD_VICTIMS);
     for (unsigned i = 0; i < n && excess > 0; i++) {
         int64_t bytes = overload_close(ov, victims[i]);
 
@@ -146,7 +157,7 @@ static void overload_run_part(struct task *t)
     struct overload_part *part = CONTAINER_OF(t, struct overload_part, task);
 
     if (buffered_is_over(&part->overload->buffered))
-        overload_shed(part->overload, loop_cookie(part->loop));
+        overload_shed(part->overload, loop_cookie(part->loop), part->bytes);
     atomic_store(&part->busy, false);
 }
 
@@ -162,11 +173,14 @@ static const struct task_type overload_part_type = {
 
 static void overload_send_parts(struct overload *ov)
 {
+    int64_t excess = overload_excess(ov);
+
     for (unsigned i = 0; i < ov->n; i++) {
         struct overload_part *part = &ov->parts[i];
 
         if (loop_state(part->loop) == LOOP_NOT_STARTED || atomic_exchange(&part->busy, true))
             continue; /* it has no sessions, or is still at it */
+        part->bytes = excess / ov->n + 1;
         if (loop_submit(part->loop, LOOP_CONTROL, &part->task) < 0)
             atomic_store(&part->busy, false);
     }
@@ -282,11 +296,6 @@ static void overload_estimate_session(struct overload *ov, int64_t memory, int64
     atomic_store_explicit(&ov->session_bytes,
                           each > OVERLOAD_SESSION_BYTES ? each : OVERLOAD_SESSION_BYTES,
                           memory_order_relaxed);
-}
-
-static int64_t overload_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* See note: looks. */

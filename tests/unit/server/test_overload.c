@@ -1,0 +1,222 @@
+/* server/overload: what is done when the allocator says that too much memory is in use; here it says what a test likes. */
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "server/server.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define MB      INT64_C(1000000)
+#define CLIENTS 60
+#define ACTIVE  45 /* from this one on */
+
+static struct server *server;
+static struct address address;
+static struct listener_conf listener;
+static struct server_conf conf;
+static int holder; /* of the address's port */
+static unsigned before;
+static int clients[CLIENTS];
+
+/* In use, without clients and for each of them. */
+static _Atomic int64_t idle_bytes, client_bytes;
+static _Atomic(struct server *) counted; /* whose clients */
+
+struct mallinfo2 mallinfo2(void)
+{
+    struct server *s = atomic_load(&counted);
+    int64_t sessions = s ? (int64_t)server_sessions(s) : 0;
+    int64_t bytes = atomic_load(&idle_bytes) + sessions * atomic_load(&client_bytes);
+
+    return (struct mallinfo2){.uordblks = (size_t)(bytes / 2),
+                              .hblkhd = (size_t)(bytes - bytes / 2)};
+}
+
+static void on_drained(void *cookie)
+{
+    (void)cookie;
+}
+
+/* With 10 MB in use an episode begins above 10 + 54 * 3/4 = 50.5 MB and ends at 10 + 54 * 5/8 = 43.75 MB. */
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    holder = sockets_bound(&address);
+    listener = (struct listener_conf){.name = "echo",
+                                      .addresses = &address,
+                                      .n_addresses = 1,
+                                      .service = LISTENER_ECHO,
+                                      .backlog = 128,
+                                      .reuseport = 1};
+    conf = (struct server_conf){
+        .boss = {.threads = 1, .accept_batch = 16},
+        .worker = {.threads = 3,
+                   .io_ratio = 50,
+                   .task_quantum_ns = 5 * NS_PER_MS,
+                   .max_pending_tasks = 65536},
+        .executor = {.threads = 1, .max_pending_tasks = 16},
+        .listeners = &listener,
+        .n_listeners = 1,
+        .overload = {.max_memory_bytes = 64 * MB,
+                     .shedding = {.tokens = 1000, .burst = 1000, .period_ns = NS_PER_S}}};
+    atomic_store(&idle_bytes, 10 * MB);
+    atomic_store(&client_bytes, 0);
+    before = process_descriptors();
+}
+
+static int start(void)
+{
+    struct server_events events = {.drained = on_drained};
+
+    ck_assert_int_eq(server_create(&server, &conf, &events), 0);
+    atomic_store(&counted, server);
+    return server_start(server);
+}
+
+static void teardown(void)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    atomic_store(&counted, NULL);
+    server_destroy(server);
+    UNTIL(process_loops() == 0);
+    ck_assert_uint_eq(process_descriptors(), before);
+    close(holder);
+}
+
+static void exchange(int fd)
+{
+    sockets_say(fd, "hello");
+    sockets_hear(fd, "hello");
+}
+
+static void come(void)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = sockets_connect(&address);
+        exchange(clients[i]);
+    }
+}
+
+static void go(void)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        close(clients[i]);
+    UNTIL(server_sessions(server) == 0);
+}
+
+static bool was_closed(int fd)
+{
+    struct pollfd p = {.fd = fd};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static unsigned closed_of(int from, int to)
+{
+    unsigned n = 0;
+
+    for (int i = from; i < to; i++)
+        n += was_closed(clients[i]);
+    return n;
+}
+
+START_TEST(the_idlest_clients_are_closed_until_there_is_memory_again)
+{
+    ck_assert_int_eq(start(), 0);
+    come();
+    PAUSE_MS(5);
+    for (int i = ACTIVE; i < CLIENTS; i++)
+        exchange(clients[i]);
+    atomic_store(&client_bytes, 1 * MB); /* 70 MB in all: 27 have to go */
+    UNTIL(log_lines_with("overload is over") == 1);
+    ck_assert_uint_eq(log_lines_with("which is near max_memory"), 1);
+    ck_assert_uint_eq(closed_of(ACTIVE, CLIENTS), 0);
+    ck_assert_uint_ge(closed_of(0, ACTIVE), 27);
+    for (int i = ACTIVE; i < CLIENTS; i++)
+        exchange(clients[i]);
+    atomic_store(&client_bytes, 0);
+    go();
+}
+END_TEST
+
+START_TEST(near_the_limit_is_not_above_it)
+{
+    ck_assert_int_eq(start(), 0);
+    come();
+    atomic_store(&idle_bytes, 50 * MB);
+    PAUSE_MS(250); /* it looks every 100 ms */
+    ck_assert_uint_eq(log_lines_with("overload"), 0);
+    ck_assert_uint_eq(closed_of(0, CLIENTS), 0);
+    go();
+}
+END_TEST
+
+START_TEST(who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_what_was_asked_for)
+{
+    int late;
+
+    conf.overload.shedding.tokens = 0;
+    ck_assert_int_eq(start(), 0);
+    come();
+    atomic_store(&idle_bytes, 51 * MB);
+    UNTIL(log_lines_with("no client is accepted") == 1);
+    late = sockets_connect(&address);
+    sockets_say(late, "hello");
+    PAUSE_MS(100);
+    sockets_hear_nothing(late);
+    atomic_store(&idle_bytes, 44 * MB); /* not low enough yet */
+    PAUSE_MS(250);
+    sockets_hear_nothing(late);
+    atomic_store(&idle_bytes, 43 * MB);
+    sockets_hear(late, "hello");
+    ck_assert_uint_eq(log_lines_with("overload is over"), 1);
+    ck_assert_uint_eq(closed_of(0, CLIENTS), 0);
+    close(late);
+    go();
+}
+END_TEST
+
+START_TEST(each_episode_is_told_once)
+{
+    conf.overload.shedding.tokens = 0;
+    ck_assert_int_eq(start(), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        atomic_store(&idle_bytes, 60 * MB);
+        UNTIL(log_lines_with("no client is accepted") == i);
+        PAUSE_MS(120);
+        atomic_store(&idle_bytes, 10 * MB);
+        UNTIL(log_lines_with("overload is over") == i);
+    }
+    ck_assert_uint_eq(log_lines_with("no client is accepted"), 3);
+}
+END_TEST
+
+START_TEST(a_limit_of_which_half_is_taken_already_is_an_error_at_the_start)
+{
+    atomic_store(&idle_bytes, 33 * MB);
+    ck_assert_int_eq(start(), -ERANGE);
+    ck_assert_uint_eq(log_lines_with("33000000 bytes are in use before the first client"), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/overload");
+    TCase *tc = suite_group(suite, "memory");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_idlest_clients_are_closed_until_there_is_memory_again);
+    tcase_add_test(tc, near_the_limit_is_not_above_it);
+    tcase_add_test(
+        tc, who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_what_was_asked_for);
+    tcase_add_test(tc, each_episode_is_told_once);
+    tcase_add_test(tc, a_limit_of_which_half_is_taken_already_is_an_error_at_the_start);
+    return suite_run(suite);
+}
