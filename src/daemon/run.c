@@ -150,6 +150,7 @@ static void act_on_signal(struct run *run, const struct run_conf *conf,
     case SIGUSR2:
         server_log_stats(conf->server);
         access_logs_log_stats(conf->access_logs);
+        log_notice("stats end");
         break;
     case SIGHUP: log_warning("the configuration cannot be reloaded: restart to change it"); break;
     default: break;

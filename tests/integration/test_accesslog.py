@@ -68,13 +68,8 @@ def one_echo(address, message=b"hello"):
 
 def dropped(daemon, path):
     """The numbers of lines and of dropped lines that SIGUSR2 tells."""
-    told = len(daemon.log_lines("stats access_log"))
-    daemon.send_signal(signal.SIGUSR2)
-    end = time.monotonic() + 10 * daemon.scale
-    while len(daemon.log_lines("stats access_log")) == told and time.monotonic() < end:
-        time.sleep(0.02)
-    line = daemon.log_lines(f"stats access_log {re.escape(path)}")[-1]
-    return [int(n) for n in re.search(r"lines=(\d+) dropped=(\d+)", line).groups()]
+    counts = daemon.counts(f"access_log {path} ")
+    return [counts["lines"], counts["dropped"]]
 
 
 @test()

@@ -5,7 +5,6 @@ import contextlib
 import errno
 import os
 import random
-import re
 import signal
 import socket
 import time
@@ -69,11 +68,7 @@ class Setup:
 
     def statistic(self, name):
         """One of the worker's counters."""
-        pattern = rf" stats {WORKER} .*\b{name}=(\d+)"
-        before = len(self.daemon.log_lines(pattern))
-        self.daemon.send_signal(signal.SIGUSR2)
-        self.t.eventually(lambda: len(self.daemon.log_lines(pattern)) > before, "statistics")
-        return int(re.search(pattern, self.daemon.log_lines(pattern)[-1]).group(1))
+        return self.daemon.counts(WORKER)[name]
 
     def load(self, seconds):
         """Seconds of processor time a second that the daemon uses, from now on."""

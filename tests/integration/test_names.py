@@ -4,7 +4,6 @@ go."""
 import collections
 import contextlib
 import re
-import signal
 import socket
 import struct
 import threading
@@ -49,11 +48,10 @@ def addresses(front, count):
     return {where(front) for _ in range(count)}
 
 
-def servers(t, daemon):
+def servers(daemon):
     """The names of the group's servers, as SIGUSR2 writes them."""
-    daemon.send_signal(signal.SIGUSR2)
-    lines = t.eventually(lambda: daemon.log_lines("stats server back/.* state="), "statistics")
-    return [re.search(r"server back/(\S+) state", line).group(1) for line in lines]
+    return [re.search(r"server back/(\S+) state", line).group(1)
+            for line in daemon.statistics("server back/") if " state=" in line]
 
 
 class Records:
@@ -272,7 +270,7 @@ def each_address_is_a_server(t):
                 t.eventually(lambda: addresses(front, 8) == {"127.0.1.6"}, "one is left")
             for client in stayed:
                 check_equal(net.exchange(client, b"still here"), b"still here", "the echo")
-            check_equal(servers(t, daemon), [f"s@127.0.1.6:{port}"], "servers in the statistics")
+            check_equal(servers(daemon), [f"s@127.0.1.6:{port}"], "servers in the statistics")
 
 
 @test(needs=DNSMASQ)
@@ -286,7 +284,7 @@ def one_server_of_many_addresses(t):
             Counted(f"127.0.1.2:{port}", greets=True), \
             t.daemon(config(front, {"s": f"one.test:{port} resolve=one"})) as daemon:
         check_equal(addresses(front, 20), {"127.0.1.2"}, "addresses")
-        check_equal(servers(t, daemon), ["s"], "servers")
+        check_equal(servers(daemon), ["s"], "servers")
         check(not daemon.log_lines("cannot connect"), "a try failed")
 
 
@@ -326,7 +324,7 @@ def odd_service_records(t):
             t.daemon(config(front, {"s": "_app._tcp.svc.test"}, EVERY_SECOND)) as daemon:
         t.eventually(lambda: names.count > 4, "it is asked again and again", within=10)
         check_equal(addresses(front, 16), {"127.0.1.1", "127.0.1.2"}, "where clients are led to")
-        check_equal(servers(t, daemon), [f"s@127.0.1.{i}:{port}" for i in (1, 2)], "servers")
+        check_equal(servers(daemon), [f"s@127.0.1.{i}:{port}" for i in (1, 2)], "servers")
         check(not daemon.log_lines("somewhere else now|cannot look up"), "something has changed")
 
 

@@ -101,12 +101,13 @@ class Talkers:
 
 def held(t, daemon):
     """What the daemon says it holds, and how many connections it has closed for that."""
-    return t.stats(daemon, "overload", "buffered", "closed")
+    counts = daemon.counts("overload")
+    return counts["buffered"], counts["closed"]
 
 
 def in_use(t, daemon):
     """The memory that it says it has in use, with that of pipes."""
-    return sum(t.stats(daemon, "memory", "in_use")) + sum(t.stats(daemon, "overload", "pipes"))
+    return daemon.counts("memory")["in_use"] + daemon.counts("overload")["pipes"]
 
 
 def allow_descriptors(count):

@@ -23,14 +23,6 @@ def framed(options=""):
     return f"pipeline = frame\nframe_length_width = 2\n{options}"
 
 
-def frame_counts(t, daemon, name):
-    before = len(daemon.log_lines(rf"stats frame {name} "))
-    daemon.send_signal(signal.SIGUSR2)
-    t.eventually(lambda: len(daemon.log_lines(rf"stats frame {name} ")) > before, "the statistics")
-    line = daemon.log_lines(rf"stats frame {name} ")[-1]
-    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line)}
-
-
 @test(each={"pipeline": ["log", "frame", "executor", "log, frame, idle, executor",
                          "executor, idle, frame, log"]})
 def bulk(t, pipeline):
@@ -52,9 +44,11 @@ def bulk(t, pipeline):
 
 
 def expect_end(t, daemon):
-    t.eventually(lambda: daemon.send_signal(signal.SIGUSR2) or daemon.log_lines(
-        r"stats listen echo sessions=0 .*client_fin=1"), "the end of the session")
-    return int(re.search(r"bytes_out=(\d+)", daemon.log_lines("stats listen echo")[-1])[1])
+    """The bytes that its one session, which has ended by now, has sent."""
+    def ended():
+        counts = daemon.counts("listen echo ")
+        return counts if counts["sessions"] == 0 and counts.get("client_fin") == 1 else None
+    return t.eventually(ended, "the end of the session")["bytes_out"]
 
 
 @test()
@@ -106,7 +100,7 @@ def bad_frame(t, bad, reason, count):
             check_equal(net.ending(server), "reset", "the server's end")
         expect(t, daemon, "listen front", **{reason: 1})
         counts = {"too_long": 0, "corrupt": 0, "cut_off": 0}
-        check_equal(frame_counts(t, daemon, "front"), {**counts, count: 1}, "counts")
+        check_equal(daemon.counts("frame front "), {**counts, count: 1}, "counts")
         check_equal(len(daemon.log_lines(r"warning .*listen front: .*the connection is reset")), 1,
                     "lines")
 
@@ -123,7 +117,7 @@ def skipped_frame(t):
         s.sendall(b"\0\5cut")
         s.shutdown(socket.SHUT_WR)
         check_equal(net.read_to_end(s), b"", "what follows")
-        check_equal(frame_counts(t, daemon, "echo"),
+        check_equal(daemon.counts("frame echo "),
                     {"too_long": 1, "corrupt": 0, "cut_off": 1}, "counts")
         check_equal(len(daemon.log_lines(r"warning .*listen echo: .*it is skipped")), 1, "lines")
 
@@ -188,12 +182,11 @@ def executor_keeps_order(t):
     with t.daemon(config) as daemon:
         for task in [Task(ordered, address, 3000) for _ in range(16)]:
             task.result()
-        daemon.send_signal(signal.SIGUSR2)
-        t.eventually(lambda: daemon.log_lines(r"stats executor .*tasks_dropped=0 "), "no drops")
-        line = daemon.log_lines("stats executor ")[-1]
+        counts = daemon.counts("executor ")
+        check_equal(counts["tasks_dropped"], 0, "drops")
         # One is started when all that there are have work; on a busy machine that may be so seldom.
-        check(int(re.search(r"threads=(\d+)", line)[1]) > 1, line)
-        check(int(re.search(r"tasks_run=(\d+)", line)[1]) >= 16 * 3000, line)
+        check(counts["threads"] > 1, f"threads: {counts}")
+        check(counts["tasks_run"] >= 16 * 3000, f"tasks: {counts}")
 
 
 @test(timeout=60)

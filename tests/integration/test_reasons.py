@@ -2,7 +2,6 @@
 
 import errno
 import random
-import re
 import signal
 import socket
 import time
@@ -16,14 +15,9 @@ RECV_FAILS = 0  # as in preload/recv_fault.c
 COUNTS = ("sessions", "sessions_total", "bytes_in", "bytes_out")
 
 
-def statistics(t, daemon, what):
-    """The counters of `listen front` or the like, as SIGUSR2 has them written: counts and reasons."""
-    pattern = rf"notice main: stats {what} (.+)$"
-    before = len(daemon.log_lines(pattern))
-    daemon.send_signal(signal.SIGUSR2)
-    t.eventually(lambda: len(daemon.log_lines(pattern)) > before, f"statistics of {what}")
-    line = re.search(pattern, daemon.log_lines(pattern)[-1])[1]
-    counts = {key: int(value) for key, value in (word.split("=") for word in line.split())}
+def statistics(daemon, what):
+    """The counters of `listen front` or the like: counts and reasons."""
+    counts = daemon.counts(f"{what} sessions=")
     reasons = {key: counts.pop(key) for key in list(counts) if key not in COUNTS}
     check_equal(sorted(counts), sorted(COUNTS), "the counts")
     check_equal(counts["sessions_total"], counts["sessions"] + sum(reasons.values()), "the sum")
@@ -32,8 +26,8 @@ def statistics(t, daemon, what):
 
 def expect(t, daemon, what, **wanted):
     """All sessions there have ended, so many for each reason, and the log says the same."""
-    t.eventually(lambda: statistics(t, daemon, what)[0]["sessions"] == 0, "the sessions ended")
-    counts, reasons = statistics(t, daemon, what)
+    t.eventually(lambda: statistics(daemon, what)[0]["sessions"] == 0, "the sessions ended")
+    counts, reasons = statistics(daemon, what)
     check_equal(reasons, wanted, f"the reasons of {what}")
     name = what.split()[1]
     for reason, count in reasons.items():
@@ -252,12 +246,12 @@ def open_ones(t):
         clients = [net.connect(address) for address in (one, one, two)]
         for client in clients:
             net.exchange(client, b"hello")
-        check_equal(statistics(t, daemon, "listen echo")[0]["sessions"], 2, "sessions of echo")
-        check_equal(statistics(t, daemon, "listen other")[0]["sessions"], 1, "sessions of other")
+        check_equal(statistics(daemon, "listen echo")[0]["sessions"], 2, "sessions of echo")
+        check_equal(statistics(daemon, "listen other")[0]["sessions"], 1, "sessions of other")
         began = time.monotonic()
         for client in clients:
             client.close()
-        t.eventually(lambda: statistics(t, daemon, "listen echo") ==
+        t.eventually(lambda: statistics(daemon, "listen echo") ==
                      ({"sessions": 0, "sessions_total": 2, "bytes_in": 10, "bytes_out": 10},
                       {"client_fin": 2}), "the counters of echo")
         check(time.monotonic() - began < 5 * t.scale, "it took long")

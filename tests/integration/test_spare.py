@@ -1,7 +1,6 @@
 """spare: connections to servers that are open before a client needs them."""
 
 import contextlib
-import re
 import select
 import selectors
 import signal
@@ -26,22 +25,16 @@ def spared(front, servers, spare=4, options="", threads=1):
             + config(front, servers, f"spare = {spare}\n{options}"))
 
 
-def counts(t, daemon, server="back/a"):
+def counts(daemon, server="back/a"):
     """What SIGUSR2 writes about the spare connections to a server."""
-    pattern = rf"notice main: stats server {server} (spares=.+)$"
-    before = len(daemon.log_lines(pattern))
-    daemon.send_signal(signal.SIGUSR2)
-    t.eventually(lambda: len(daemon.log_lines(pattern)) > before, f"statistics of {server}")
-    words = dict(word.split("=") for word in
-                 re.search(pattern, daemon.log_lines(pattern)[-1])[1].split())
-    del words["speaks_first"]
-    return {key.removeprefix("spares_"): int(value) for key, value in words.items()}
+    found = daemon.counts(f"server {server} spares=")
+    return {key.removeprefix("spares_"): value for key, value in found.items()}
 
 
 def wait_counts(t, daemon, **wanted):
     """Until the counts are so, others aside."""
     def reached():
-        now = counts(t, daemon)
+        now = counts(daemon)
         return all(now[key] == value for key, value in wanted.items())
     t.eventually(reached, f"the counts {wanted}")
 
@@ -132,19 +125,19 @@ def kept(t, spare, threads, count):
     with Counted(t.address()) as a, Counted(t.address()) as b:
         servers = {"a": a.address, "b": b.address}
         with t.daemon(spared(front, servers, spare, threads=threads)) as daemon:
-            for server in "ab":  # not what the servers have accepted: the loops have to know of it
-                t.eventually(lambda: counts(t, daemon, f"back/{server}")["spares"] == count,
-                             f"{count} connections")
+            def complete():  # not what the servers have accepted: the loops have to know of it
+                return all(counts(daemon, f"back/{server}")["spares"] == count for server in "ab")
+            t.eventually(complete, f"{count} connections to each")
             with contextlib.ExitStack() as stack:
-                clients = [stack.enter_context(net.connect(front)) for _ in range(2 * threads)]
-                for client in clients:
-                    net.exchange(client, b"hello")
+                for _ in range(2 * threads):  # two of one thread may be led to one server
+                    net.exchange(stack.enter_context(net.connect(front)), b"hello")
+                    t.eventually(complete, "another in the place of the one that was taken")
                 for server in (a, b):
                     t.eventually(lambda: server.now == count + threads, "those that were taken again")
             for server in (a, b):
                 t.eventually(lambda: server.now == count, "the clients are gone")
             for server in ("a", "b"):
-                now = counts(t, daemon, f"back/{server}")
+                now = counts(daemon, f"back/{server}")
                 check_equal((now["spares"], now["used"], now["missed"], now["opened"]),
                             (count, threads, 0, count + threads), "the counts")
 
@@ -156,9 +149,9 @@ def none_by_default(t):
     front, back = t.address(), t.address()
     with net.listen(back) as listener, t.daemon(config(front, {"a": back})) as daemon:
         check(nobody_comes(listener, 0.3), "a connection was made")
-        daemon.send_signal(signal.SIGUSR2)
-        t.eventually(lambda: daemon.log_lines("stats server back/a"), "statistics")
-        check_equal(daemon.log_lines("spares="), [], "lines about spare connections")
+        lines = daemon.statistics("server back/a ")
+        check(lines, "no statistics")
+        check_equal([line for line in lines if "spares=" in line], [], "about spare connections")
 
 
 @test()
@@ -216,7 +209,7 @@ def dead_before_the_first_byte(t, how, waits):
             end(t, spare, how)
             if waits == "later":
                 daemon.send_signal(signal.SIGCONT)
-                t.eventually(lambda: counts(t, daemon)["replaced"] == 1, "the replacement")
+                t.eventually(lambda: counts(daemon)["replaced"] == 1, "the replacement")
             client.sendall(b"question")
             if waits == "at once":
                 client.shutdown(socket.SHUT_WR)
@@ -292,11 +285,11 @@ def replaced_while_throttled(t, then):
             client.sendall(b"question")
         for s in spares:
             net.reset(s)
-        t.eventually(lambda: counts(t, daemon)["replaced"] >= 10, "clients that are connected anew")
+        t.eventually(lambda: counts(daemon)["replaced"] >= 10, "clients that are connected anew")
         if then == "stay":
             net.Task(echo_all, listener)
             served = sum(echoed(s, b"question") for s in clients)
-            check(served >= counts(t, daemon)["replaced"], f"{served} clients are served")
+            check(served >= counts(daemon)["replaced"], f"{served} clients are served")
         else:
             for client in clients:
                 net.reset(client)
@@ -353,7 +346,7 @@ def too_old(t):
                 check_equal(net.ending(spare), "fin", "its end")
             took = time.monotonic() - began
             check(took >= 0.75 * n, f"{n} of them had grown old after {took:.3f} s")
-        now = counts(t, daemon)
+        now = counts(daemon)
         check(now["expired"] >= 3 and now["closed"] == 0, f"the counts {now}")
 
 
@@ -363,14 +356,14 @@ def tired_server(t):
     2 s is answered"""
     front = t.address()
     with Tired(t.address(), 1) as server, t.daemon(spared(front, server.address)) as daemon:
-        t.eventually(lambda: counts(t, daemon)["closed"] >= 4, "connections that the server closed")
+        t.eventually(lambda: counts(daemon)["closed"] >= 4, "connections that the server closed")
         end, n = time.monotonic() + 2, 0
         while time.monotonic() < end:
             with net.connect(front) as client:
                 net.exchange(client, b"hello")
             n += 1
             time.sleep(0.03)
-        now = counts(t, daemon)
+        now = counts(daemon)
         check_equal(now["used"] + now["missed"], n, "clients")
         check(now["used"] > n // 2, f"the counts {now}")
 
@@ -381,7 +374,7 @@ def last_words(t):
     front = t.address()
     with Tired(t.address(), 0.2, b"408 too slow\r\n") as server:
         with t.daemon(spared(front, server.address, 2)) as daemon:
-            t.eventually(lambda: counts(t, daemon)["closed"] >= 4, "connections that the server closed")
+            t.eventually(lambda: counts(daemon)["closed"] >= 4, "connections that the server closed")
             check_equal(daemon.log_lines("speaks before"), [], "log lines")
             with net.connect(front) as client:
                 net.exchange(client, b"hello")
@@ -404,7 +397,7 @@ def speaks_first(t):
                     check_equal(net.read_exactly(client, 10), b"127.0.0.1\n", "the greeting")
             check_equal(server.total, total + 5, "connections for clients")
             check_equal(len(daemon.log_lines("speaks before")), 1, "log lines")
-            check_equal(counts(t, daemon)["spares"], 0, "what is kept")
+            check_equal(counts(daemon)["spares"], 0, "what is kept")
             check(daemon.log_lines("stats server back/a .*speaks_first=yes"), "not in the statistics")
 
 
@@ -419,7 +412,7 @@ def gone_and_back(t):
             t.eventually(lambda: daemon.log_lines("warning.*server a .*cannot open a spare"), "a log line")
             time.sleep(2)
             # Up to 8 at first, then up to 4 by each of two threads after 0.1, 0.2, 0.4 ... s.
-            check(counts(t, daemon)["failed"] <= 8 * 6, f"{counts(t, daemon)['failed']} tries in 2 s")
+            check(counts(daemon)["failed"] <= 8 * 6, f"{counts(daemon)['failed']} tries in 2 s")
             check_equal(len(daemon.log_lines("cannot open a spare")), 1, "log lines")
             with Counted(a.address) as server:
                 t.eventually(lambda: server.now == 8, "its connections", within=12)
@@ -515,7 +508,7 @@ def descriptors_run_out(t):
                         clients.append(client)
                 served[spare] = len(clients)
                 if spare:
-                    check(counts(t, daemon)["dropped"] > 0, "none was given up")
+                    check(counts(daemon)["dropped"] > 0, "none was given up")
                     t.eventually(lambda: server.now == spare, "they are back", within=10)
                 daemon.stop()
     check_equal(served[20], served[0], "clients that were served")
@@ -535,7 +528,7 @@ def storm(t):
                 task.result()
             t.eventually(lambda: server.now == 8, "what is kept")
             t.eventually(lambda: daemon.fd_count() <= fds, "no descriptor is left behind")
-            now = counts(t, daemon)
+            now = counts(daemon)
             check_equal(now["used"] + now["missed"], 3000, "clients")
             check_equal(now["opened"], now["used"] + now["expired"] + now["closed"] + now["dropped"] + 8,
                         f"the sum of {now}")
@@ -564,7 +557,7 @@ def restarts(t):
         with Counted(back) as server:
             t.eventually(lambda: server.now == 8, "its connections", within=12)
             many_clients(front, 20)
-            now = counts(t, daemon)
+            now = counts(daemon)
             check(now["replaced"] <= now["used"], f"the counts {now}")
 
 
@@ -595,7 +588,7 @@ def with_redis(t):
             check_equal(said.strip(), b"OK", "redis")
             wait_counts(t, daemon, spares=4)
         said = program.run(["redis-cli", "-h", host, "-p", port, "client", "list"])
-        check_equal(counts(t, daemon)["used"], 21, "spare connections that were used")
+        check_equal(counts(daemon)["used"], 21, "spare connections that were used")
         check(4 <= len(said.splitlines()) <= 5, f"redis has {said!r}")
 
 
@@ -609,7 +602,7 @@ def with_nginx(t):
             wait_counts(t, daemon, spares=4)
             got = program.run(["curl", "-s", f"http://{front}/file"])
             check(got == content, f"{len(got)} bytes came")
-        check_equal(counts(t, daemon)["used"], 10, "spare connections that were used")
+        check_equal(counts(daemon)["used"], 10, "spare connections that were used")
 
 
 @test()
@@ -646,7 +639,7 @@ def with_send_proxy(t, waits):
             end(t, spare, "ends")
             if waits == "later":
                 daemon.send_signal(signal.SIGCONT)
-                t.eventually(lambda: counts(t, daemon)["replaced"] == 1, "the replacement")
+                t.eventually(lambda: counts(daemon)["replaced"] == 1, "the replacement")
             client.sendall(b"question")
             daemon.send_signal(signal.SIGCONT)
             with hear_question(listener, header) as heard:

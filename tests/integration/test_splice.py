@@ -1,7 +1,6 @@
 """splice: bulk, back-pressure and the switch between copying and splicing, in each mode."""
 
 import random
-import time
 
 from support import net, program
 from support.case import check, check_equal, test

@@ -9,8 +9,6 @@ import os
 import random
 import shutil
 import socket
-import re
-import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -166,15 +164,6 @@ class Context:
         found = REPORT.search(finished.err)
         check(not found, f"stderr has: {found and found.group()}")
         return finished
-
-    def stats(self, daemon, what, *keys):
-        """Those numbers of the line that the daemon writes about it on SIGUSR2."""
-        line = f" stats {what} "
-        before = len(daemon.log_lines(line))
-        daemon.send_signal(signal.SIGUSR2)
-        self.eventually(lambda: len(daemon.log_lines(line)) > before, "the stats")
-        text = daemon.log_lines(line)[-1]
-        return tuple(int(re.search(rf"\b{key}=(\d+)", text)[1]) for key in keys)
 
     def eventually(self, probe, what, within=5):
         """Wait until the probe is true; returns what it gave."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 START_LIMIT_S = 10
 STOP_LIMIT_S = 15
+STATISTICS_LIMIT_S = 10
 PR_SET_PDEATHSIG = 1
 
 # What must never be in stderr, whatever the test asks: our own MUST(), and the sanitisers' reports.
@@ -164,6 +165,24 @@ class Daemon:
     def log_lines(self, pattern):
         """The lines of stderr that the regular expression is found in, in any case."""
         return [line for line in self.log().splitlines() if re.search(pattern, line, re.IGNORECASE)]
+
+    def statistics(self, what=""):
+        """What it writes on SIGUSR2, that is: the lines about it, from their beginning."""
+        done = len(self.log_lines(" stats end$"))
+        self.send_signal(signal.SIGUSR2)
+        end = time.monotonic() + STATISTICS_LIMIT_S * self.scale
+        while len(self.log_lines(" stats end$")) == done:
+            if time.monotonic() > end:
+                raise DaemonError("no statistics after SIGUSR2")
+            time.sleep(0.01)
+        lines = self.log().rpartition(" stats end\n")[0].rpartition(" SIGUSR2 from ")[2].splitlines()
+        found = [line.partition(" stats ")[2] for line in lines if " stats " in line]
+        return [line for line in found if line.startswith(what)]
+
+    def counts(self, what):
+        """The numbers in these lines by their names; of two with one name the last."""
+        return {key: int(value) for line in self.statistics(what)
+                for key, value in re.findall(r"(\w+)=(\d+)\b(?!\.)", line)}
 
     # What it uses, from /proc
 
