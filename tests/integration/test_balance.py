@@ -149,7 +149,7 @@ def least_connections(t):
 def wait_counted(t, daemon, fleet):
     """Wait until the daemon knows of every connection that is gone, as the servers do."""
     def agree():
-        return [int(statistics(t, daemon, f"server back/s{i}")["connections"])
+        return [int(statistics(daemon, f"server back/s{i}")["connections"])
                 for i in range(len(fleet.servers))] == fleet.held
 
     t.eventually(agree, "the daemon counts as the servers do")

@@ -23,7 +23,7 @@ def keep(t):
             wait_down(t, daemon)
             check_equal(served(servers, front, 4), {"a": 0, "b": 4}, "clients while a is down")
             check_equal(net.exchange(client, b"after"), b"after", "the echo")
-            stats = statistics(t, daemon, "server back/a")
+            stats = statistics(daemon, "server back/a")
             check_equal((stats["state"], stats["connections"], stats["sessions"]), ("down", "1", "1"),
                         "state, connections and sessions")
             check("server_down" not in stats, f"statistics: {stats}")
@@ -48,10 +48,10 @@ def close(t):
             wait_down(t, daemon)
             for server in of_a:
                 check_equal(net.ending(server), "reset", "the end for the server")
-            t.eventually(lambda: statistics(t, daemon, "server back/a")["sessions"] == "0", "they ended")
+            t.eventually(lambda: statistics(daemon, "server back/a")["sessions"] == "0", "they ended")
             for what in ("listen front", "upstream back", "server back/a"):
-                check_equal(statistics(t, daemon, what).get("server_down"), "10", f"those of {what}")
-            check_equal(statistics(t, daemon, "server back/b")["sessions"], "10", "those of b")
+                check_equal(statistics(daemon, what).get("server_down"), "10", f"those of {what}")
+            check_equal(statistics(daemon, "server back/b")["sessions"], "10", "those of b")
             check_equal(len(daemon.log_lines("listen front: .* -> a ended: server down, ")), 10, "log lines")
             check_equal(sum(map(is_alive, clients)), 10, "clients that go on")
             check_equal(served([b], front, 4), {"b": 4}, "clients while a is down")
@@ -75,8 +75,8 @@ def connecting(t, on_down, timeout, when):
             a_is_up.close()
             wait_down(t, daemon)
             check_equal([is_alive(client) for client in clients], [True] * 20, "clients that b serves")
-            check_equal(statistics(t, daemon, "server back/b")["sessions"], "20", "sessions of b")
-            check_equal(statistics(t, daemon, "server back/a")["connections"], "0", "connections of a")
+            check_equal(statistics(daemon, "server back/b")["sessions"], "20", "sessions of b")
+            check_equal(statistics(daemon, "server back/a")["connections"], "0", "connections of a")
 
 
 @test()
@@ -93,7 +93,7 @@ def connecting_to_the_last(t):
         with t.daemon(checked(front, lines, log="debug", **options)) as daemon:
             wait_down(t, daemon, "b")
             clients = [net.connect(front) for _ in range(20)]
-            t.eventually(lambda: statistics(t, daemon, "server back/a")["connections"] == "20",
+            t.eventually(lambda: statistics(daemon, "server back/a")["connections"] == "20",
                          "they are being connected")
             hung.close()
             for client in clients:
@@ -168,11 +168,11 @@ def panic(t):
                 server.is_up(False)
                 wait_down(t, daemon, server.name)
             check_equal(served(servers, front, 20), {"a": 0, "b": 0, "c": 10, "d": 10}, "clients")
-            check_equal(statistics(t, daemon, "upstream back")["panic"], "no", "panic")
+            check_equal(statistics(daemon, "upstream back")["panic"], "no", "panic")
             servers[2].is_up(False)
             wait_down(t, daemon, "c")
             check_equal(served(servers, front, 20), {"a": 5, "b": 5, "c": 5, "d": 5}, "clients in panic")
-            check_equal(statistics(t, daemon, "upstream back")["panic"], "yes", "panic")
+            check_equal(statistics(daemon, "upstream back")["panic"], "yes", "panic")
             servers[2].is_up(True)
             wait_up(t, daemon, "c")
             check_equal(served(servers, front, 20), {"a": 0, "b": 0, "c": 10, "d": 10}, "clients then")
@@ -206,7 +206,7 @@ def slow_start(t):
             wait_down(t, daemon)
             servers[0].is_up(True)
             wait_up(t, daemon)
-            check_equal(statistics(t, daemon, "server back/a")["state"], "warming", "the state")
+            check_equal(statistics(daemon, "server back/a")["state"], "warming", "the state")
             got = served(servers, front, 400)
             # A tenth of its turns: 20 of 400; the standard deviation is 4.4.
             check(1 <= got["a"] <= 60, f"a server that came up has {got['a']} of 400 clients")
@@ -223,4 +223,4 @@ def slow_start_ends(t):
             servers[0].is_up(True)
             wait_up(t, daemon)
             t.eventually(lambda: served(servers, front, 20) == {"a": 10, "b": 10}, "equal shares")
-            t.eventually(lambda: statistics(t, daemon, "server back/a")["state"] == "up", "its state")
+            t.eventually(lambda: statistics(daemon, "server back/a")["state"] == "up", "its state")
