@@ -111,29 +111,9 @@ static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
 
 /* ---- keeping ---- */
 
-/* Count what ${line} takes now instead of ${before}. */
-static void fault_count_kept(const struct fault_handler *f, const struct fault_line *line,
-                             size_t before)
+static struct buffered *fault_buffered(const struct fault_handler *f)
 {
-    buffered_change(channel_net(f->handler.channel)->buffered, before, line->kept.cap);
-}
-
-static int fault_keep(struct fault_handler *f, struct fault_line *line, const void *data,
-                      size_t len)
-{
-    size_t before = line->kept.cap;
-    int rc = buffer_append(&line->kept, data, len);
-
-    fault_count_kept(f, line, before);
-    return rc;
-}
-
-static void fault_drop_kept(struct fault_handler *f, struct fault_line *line)
-{
-    size_t before = line->kept.cap;
-
-    buffer_clear(&line->kept);
-    fault_count_kept(f, line, before);
+    return channel_net(f->handler.channel)->buffered;
 }
 
 static struct loop *fault_loop(const struct fault_handler *f)
@@ -168,10 +148,8 @@ static size_t fault_slice(const struct fault_handler *f, const struct fault_line
 static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
 {
     int64_t now_ns = clock_now_ns();
-    size_t before = line->kept.cap;
 
-    buffer_consume(&line->kept, n);
-    fault_count_kept(f, line, before);
+    buffered_consume(fault_buffered(f), &line->kept, n);
     if (f->conf->rate > 0)
         line->free_at_ns = clock_add_ns(now_ns, (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
     f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* it is not idle */
@@ -259,7 +237,7 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
         fault_pass_in(f, data, len);
         return;
     }
-    if (fault_keep(f, &f->in, data, len) < 0) {
+    if (buffered_append(fault_buffered(f), &f->in.kept, data, len) < 0) {
         f->over = true;
         f->host->ops->abort(f->host, SESSION_ERROR);
         return;
@@ -296,8 +274,8 @@ static void fault_closed(struct handler *h, int error)
 
     loop_cancel(fault_loop(f), &f->in.timer);
     loop_cancel(fault_loop(f), &f->out.timer);
-    fault_drop_kept(f, &f->in);
-    fault_drop_kept(f, &f->out);
+    buffered_clear(fault_buffered(f), &f->in.kept);
+    buffered_clear(fault_buffered(f), &f->out.kept);
     handler_closed(h->next, error);
 }
 
@@ -311,7 +289,7 @@ static int fault_write(struct handler *h, const void *data, size_t len)
         return -EPIPE;
     if (f->conf->rate == 0)
         return fault_pass_out(f, data, len);
-    if (fault_keep(f, &f->out, data, len) < 0) {
+    if (buffered_append(fault_buffered(f), &f->out.kept, data, len) < 0) {
         channel_abort(h->channel, -ENOMEM);
         return -ENOMEM;
     }

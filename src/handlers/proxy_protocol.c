@@ -62,35 +62,14 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
 
 /* ---- keeping ---- */
 
-/* Count what is kept now instead of ${before}. */
-static void proxy_protocol_count(const struct proxy_protocol *pp, size_t before)
+static struct buffered *proxy_protocol_buffered(const struct proxy_protocol *pp)
 {
-    buffered_change(channel_net(pp->handler.channel)->buffered, before, pp->kept.cap);
+    return channel_net(pp->handler.channel)->buffered;
 }
 
 static int proxy_protocol_keep(struct proxy_protocol *pp, const uint8_t *data, size_t len)
 {
-    size_t before = pp->kept.cap;
-    int rc = buffer_append(&pp->kept, data, len);
-
-    proxy_protocol_count(pp, before);
-    return rc;
-}
-
-static void proxy_protocol_consume(struct proxy_protocol *pp, size_t len)
-{
-    size_t before = pp->kept.cap;
-
-    buffer_consume(&pp->kept, len);
-    proxy_protocol_count(pp, before);
-}
-
-static void proxy_protocol_drop_kept(struct proxy_protocol *pp)
-{
-    size_t before = pp->kept.cap;
-
-    buffer_clear(&pp->kept);
-    proxy_protocol_count(pp, before);
+    return buffered_append(proxy_protocol_buffered(pp), &pp->kept, data, len);
 }
 
 static size_t proxy_protocol_held(const struct handler *h)
@@ -160,7 +139,7 @@ static void proxy_protocol_read_more(struct proxy_protocol *pp, const uint8_t *d
     if (!proxy_protocol_settles(pp, &n))
         return;
     if (n > 0)
-        proxy_protocol_consume(pp, (size_t)n);
+        buffered_consume(proxy_protocol_buffered(pp), &pp->kept, (size_t)n);
     proxy_protocol_decide(pp, n < 0 ? n : 0, NULL, 0);
 }
 
@@ -201,7 +180,9 @@ static void proxy_protocol_active(struct handler *h)
 
 static void proxy_protocol_closed(struct handler *h, int error)
 {
-    proxy_protocol_drop_kept(proxy_protocol_of(h));
+    struct proxy_protocol *pp = proxy_protocol_of(h);
+
+    buffered_clear(proxy_protocol_buffered(pp), &pp->kept);
     handler_closed(h->next, error);
 }
 
@@ -253,7 +234,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
     handler_active(h->next);
     if (buffer_bytes(&pp->kept) > 0)
         proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));
-    proxy_protocol_drop_kept(pp);
+    buffered_clear(proxy_protocol_buffered(pp), &pp->kept);
     if (pp->rest_bytes > 0)
         proxy_protocol_pass(pp, pp->rest, pp->rest_bytes);
     pp->rest_bytes = 0;

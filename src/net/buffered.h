@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
+
 struct buffered {
     _Atomic int64_t bytes;
     _Atomic int64_t pipe_bytes; /* of these, what is the kernel's and not the allocator's */
@@ -22,23 +24,6 @@ struct buffered {
     void *cookie;               /* both are set before start */
     atomic_bool is_over;        /* an episode is under way */
 };
-
-/*
- * buffered_add(b, bytes):
- * So much more is held, or less.
- *
- * Thread: any
- * Units:  bytes
- * Errors: none
- */
-static inline void buffered_add(struct buffered *b, int64_t bytes)
-{
-    int64_t now = atomic_fetch_add_explicit(&b->bytes, bytes, memory_order_relaxed) + bytes;
-
-    if (bytes > 0 && now > atomic_load_explicit(&b->max_bytes, memory_order_relaxed) &&
-        !atomic_exchange(&b->is_over, true))
-        b->over(b->cookie);
-}
 
 /*
  * buffered_change(b, before, now):
@@ -50,8 +35,49 @@ static inline void buffered_add(struct buffered *b, int64_t bytes)
  */
 static inline void buffered_change(struct buffered *b, size_t before, size_t now)
 {
-    if (b && now != before)
-        buffered_add(b, (int64_t)now - (int64_t)before);
+    int64_t more = (int64_t)now - (int64_t)before;
+    int64_t all;
+
+    if (!b || more == 0)
+        return;
+    all = atomic_fetch_add_explicit(&b->bytes, more, memory_order_relaxed) + more;
+    if (more > 0 && all > atomic_load_explicit(&b->max_bytes, memory_order_relaxed) &&
+        !atomic_exchange(&b->is_over, true))
+        b->over(b->cookie);
+}
+
+/*
+ * buffered_append(b, to, data, len) / buffered_consume(b, from, len) / buffered_clear(b, what):
+ * What base/buffer does, and the memory that it takes or gives back is counted. ${b} may be NULL: nobody counts.
+ *
+ * Thread: owner of the buffer
+ * Units:  bytes
+ * Errors: as buffer_append()
+ */
+static inline int MUST_CHECK buffered_append(struct buffered *b, struct buffer *to,
+                                             const void *data, size_t len)
+{
+    size_t before = to->cap;
+    int rc = buffer_append(to, data, len);
+
+    buffered_change(b, before, to->cap);
+    return rc;
+}
+
+static inline void buffered_consume(struct buffered *b, struct buffer *from, size_t len)
+{
+    size_t before = from->cap;
+
+    buffer_consume(from, len);
+    buffered_change(b, before, from->cap);
+}
+
+static inline void buffered_clear(struct buffered *b, struct buffer *what)
+{
+    size_t before = what->cap;
+
+    buffer_clear(what);
+    buffered_change(b, before, what->cap);
 }
 
 /*

@@ -33,8 +33,8 @@ struct mirror {
     bool eof;         /* of the client */
     bool client_gone; /* its channel is closed */
     uint64_t key;
-    uint64_t offered; /* bytes that the client sent */
-    struct buffer early;
+    uint64_t offered;    /* bytes that the client sent */
+    struct buffer early; /* what the client sent before there is a connection */
     struct connector connector;
     struct upstream_server *at;
     struct endpoint_addresses *addresses; /* of `at`, while it is connected */
@@ -44,25 +44,6 @@ struct mirror {
 static void mirror_count(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
-
-/* ---- what the client sent before there is a connection ---- */
-
-static int mirror_keep(struct mirror *m, const void *data, size_t len)
-{
-    size_t before = m->early.cap;
-    int rc = buffer_append(&m->early, data, len);
-
-    buffered_change(m->net->buffered, before, m->early.cap);
-    return rc;
-}
-
-static void mirror_drop_early(struct mirror *m)
-{
-    size_t before = m->early.cap;
-
-    buffer_clear(&m->early);
-    buffered_change(m->net->buffered, before, 0);
 }
 
 /* ---- the end ---- */
@@ -80,7 +61,7 @@ static void mirror_free_if_done(struct mirror *m)
 static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
 {
     m->state = MIRROR_OVER;
-    mirror_drop_early(m);
+    buffered_clear(m->net->buffered, &m->early);
     if (!m->at)
         return;
     endpoint_release_addresses(m->addresses);
@@ -181,7 +162,7 @@ static void mirror_connected(struct connector *c, int fd, int error)
     channel_discard(&m->ch);
     channel_start(&m->ch);
     mirror_send(m, buffer_front(&m->early), buffer_bytes(&m->early));
-    mirror_drop_early(m);
+    buffered_clear(m->net->buffered, &m->early);
     if (m->eof)
         channel_shutdown_write(&m->ch);
 }
@@ -235,7 +216,7 @@ static void mirror_client_read(struct handler *h, const uint8_t *data, size_t le
         mirror_send(m, data, len);
     else if (m->state == MIRROR_CONNECTING &&
              (buffer_bytes(&m->early) + len > m->plan->buffer_bytes ||
-              mirror_keep(m, data, len) < 0))
+              buffered_append(m->net->buffered, &m->early, data, len) < 0))
         mirror_abandon(m);
 }
 
