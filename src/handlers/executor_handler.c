@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "engine/serial.h"
+#include "engine/task_list.h"
 #include "handlers/pipeline_conf.h"
 #include "net/buffered.h"
 #include "net/channel.h"
@@ -53,11 +54,10 @@ struct executor_handler {
     const struct handler_step *step;
     struct executor_lane *lane; /* this and the serial: NULL until the first byte */
     struct serial *serial;
-    struct executor_message *refused; /* the first of those that the serial did not take yet */
-    struct executor_message **refused_end;
-    size_t bytes; /* of all messages, refused or under way */
-    bool eof;     /* has come, and is to follow them */
-    int failed;   /* likewise, with this error; 0: has not */
+    struct task_list refused; /* the messages that the serial did not take yet */
+    size_t bytes;             /* of all messages, refused or under way */
+    bool eof;                 /* has come, and is to follow them */
+    int failed;               /* likewise, with this error; 0: has not */
 };
 
 static struct executor_handler *executor_of(struct handler *h)
@@ -84,21 +84,16 @@ static void executor_free(struct executor_message *m)
     free(m);
 }
 
-static void executor_free_all(struct executor_message *m)
-{
-    while (m) {
-        struct executor_message *next = m->next;
-
-        executor_free(m);
-        m = next;
-    }
-}
-
 static void lane_leave(struct executor_lane *lane)
 {
+    struct executor_message *m, *next;
+
     if (atomic_fetch_sub_explicit(&lane->users, 1, memory_order_acq_rel) > 1)
         return;
-    executor_free_all(atomic_load_explicit(&lane->done, memory_order_relaxed));
+    for (m = atomic_load_explicit(&lane->done, memory_order_relaxed); m; m = next) {
+        next = m->next;
+        executor_free(m);
+    }
     free(lane);
 }
 
@@ -163,21 +158,27 @@ static const struct task_type executor_message_type = {
 /* As far as the serial takes them. */
 static void executor_submit_refused(struct executor_handler *x)
 {
-    while (x->refused) {
-        struct executor_message *m = x->refused, *next = m->next;
+    while (x->refused.first) {
+        struct task *t = x->refused.first;
+        struct task *next = atomic_load_explicit(&t->next, memory_order_relaxed);
         int rc;
 
         lane_join(x->lane);
-        rc = serial_submit(x->serial, &m->task); /* from here on it may be done, and gone */
+        rc = serial_submit(x->serial, t); /* from here on it may be done, and gone */
         if (rc < 0) {
             lane_leave(x->lane);
             if (rc == -ESHUTDOWN)
                 x->host->ops->abort(x->host, SESSION_DRAIN);
             return;
         }
-        x->refused = next;
+        x->refused.first = next;
     }
-    x->refused_end = &x->refused;
+}
+
+static void executor_release_if_room(struct executor_handler *x)
+{
+    if (!x->refused.first && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
+        channel_release(x->handler.channel);
 }
 
 static void executor_on_room(void *cookie)
@@ -185,8 +186,7 @@ static void executor_on_room(void *cookie)
     struct executor_handler *x = cookie;
 
     executor_submit_refused(x);
-    if (!x->refused && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
-        channel_release(x->handler.channel);
+    executor_release_if_room(x);
 }
 
 static void executor_run_notice(struct task *t);
@@ -235,15 +235,14 @@ static int executor_accept(struct executor_handler *x, const uint8_t *data, size
     if (x->bytes == 0)
         channel_keep(x->handler.channel);
     x->bytes += executor_message_bytes(m);
-    *x->refused_end = m;
-    x->refused_end = &m->next;
+    task_list_append(&x->refused, &m->task);
     return 0;
 }
 
 static void executor_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct executor_handler *x = executor_of(h);
-    bool others_wait = x->refused;
+    bool others_wait = x->refused.first;
 
     if ((!x->lane && executor_open(x) < 0) || executor_accept(x, data, len) < 0) {
         x->host->ops->abort(x->host, SESSION_ERROR);
@@ -251,7 +250,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
     }
     if (!others_wait)
         executor_submit_refused(x);
-    if (x->refused || x->bytes > EXECUTOR_HANDLER_BYTES)
+    if (x->refused.first || x->bytes > EXECUTOR_HANDLER_BYTES)
         channel_hold(h->channel);
 }
 
@@ -326,14 +325,11 @@ static void executor_follow(struct executor_handler *x)
 
 static void executor_passed_on(struct executor_handler *x)
 {
-    struct channel *ch = x->handler.channel;
-
     if (x->bytes == 0) {
         executor_follow(x);
-        channel_let_go(ch);
+        channel_let_go(x->handler.channel);
     }
-    if (!x->refused && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
-        channel_release(ch);
+    executor_release_if_room(x);
 }
 
 static void executor_run_notice(struct task *t)
@@ -377,11 +373,13 @@ static size_t executor_held(const struct handler *h)
 static void executor_closed(struct handler *h, int error)
 {
     struct executor_handler *x = executor_of(h);
+    struct task *t;
 
     if (x->lane) {
         x->lane->handler = NULL;
         serial_destroy(x->serial);
-        executor_free_all(x->refused);
+        while ((t = task_list_take(&x->refused)))
+            executor_free(CONTAINER_OF(t, struct executor_message, task));
         lane_leave(x->lane);
     }
     handler_closed(h->next, error);
@@ -405,7 +403,6 @@ static void executor_add(void *state, struct channel *ch, struct handler_host *h
     MUST(step->executor);
     x->host = host;
     x->step = step;
-    x->refused_end = &x->refused;
     pipeline_add(&ch->pipeline, &x->handler, &executor_ops);
 }
 
