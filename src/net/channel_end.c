@@ -68,10 +68,7 @@ void channel_close(struct channel *ch)
     if (ch->flags & CHANNEL_ENDED)
         return;
     channel_discard(ch);
-    if (ch->flags & CHANNEL_HANDLERS)
-        channel_shutdown_write(ch);
-    else
-        channel_send_eof(ch);
+    channel_shutdown_write(ch);
     channel_end_if_done(ch);
 }
 
