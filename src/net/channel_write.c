@@ -26,15 +26,11 @@ static void channel_count_held(const struct channel *ch, size_t before)
     buffered_change(channel_net(ch)->buffered, before, channel_own_bytes(ch));
 }
 
-static void channel_set_pipe(struct channel *ch, struct pipe *p)
+static void channel_drop_pipe(struct channel *ch)
 {
-    struct buffered *buffered = channel_net(ch)->buffered;
-
-    if (p)
-        buffered_change_pipe(buffered, SPLICE_MAX_BYTES);
-    else if (ch->pipe)
-        buffered_change_pipe(buffered, -SPLICE_MAX_BYTES);
-    ch->pipe = p;
+    pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
+    ch->pipe = NULL;
+    buffered_change_pipe(channel_net(ch)->buffered, -SPLICE_MAX_BYTES);
 }
 
 void channel_drop_pending(struct channel *ch)
@@ -42,8 +38,7 @@ void channel_drop_pending(struct channel *ch)
     size_t before = channel_own_bytes(ch);
 
     if (ch->pipe)
-        pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
-    channel_set_pipe(ch, NULL);
+        channel_drop_pipe(ch);
     buffer_clear(&ch->out);
     ch->flags &= (uint16_t)~CHANNEL_PENDING;
     channel_count_held(ch, before);
@@ -125,7 +120,8 @@ static void channel_note_pending(struct channel *ch, size_t before)
 void channel_give_pipe(struct channel *ch, struct pipe *p)
 {
     MUST(!ch->pipe && channel_own_bytes(ch) == 0);
-    channel_set_pipe(ch, p);
+    ch->pipe = p;
+    buffered_change_pipe(channel_net(ch)->buffered, SPLICE_MAX_BYTES);
     channel_note_pending(ch, 0);
 }
 
@@ -192,10 +188,8 @@ static int channel_send_pending(struct channel *ch)
         n = splice_pipe_out(ch, ch->pipe);
         if (n < 0)
             return (int)n;
-        if (ch->pipe->bytes == 0) {
-            pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
-            channel_set_pipe(ch, NULL);
-        }
+        if (ch->pipe->bytes == 0)
+            channel_drop_pipe(ch);
     }
     while (buffer_bytes(&ch->out) > 0) {
         n = channel_transport(ch)->send(ch, buffer_front(&ch->out), buffer_bytes(&ch->out));
