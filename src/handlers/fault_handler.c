@@ -123,11 +123,12 @@ static struct loop *fault_loop(const struct fault_handler *f)
 
 static void fault_arm(struct fault_handler *f, struct fault_line *line, int64_t delay_ns)
 {
-    int64_t now_ns = clock_now_ns();
-    int64_t at_ns = clock_add_ns(now_ns, delay_ns);
+    int64_t now_ns, at_ns;
 
     if (line->timer.state != TIMED_IDLE)
         return;
+    now_ns = clock_now_ns();
+    at_ns = clock_add_ns(now_ns, delay_ns);
     if (at_ns < line->free_at_ns)
         at_ns = line->free_at_ns;
     loop_schedule(fault_loop(f), &line->timer, at_ns - now_ns);
@@ -147,11 +148,10 @@ static size_t fault_slice(const struct fault_handler *f, const struct fault_line
 /* ${n} bytes have gone on. */
 static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
 {
-    int64_t now_ns = clock_now_ns();
-
     buffered_consume(fault_buffered(f), &line->kept, n);
     if (f->conf->rate > 0)
-        line->free_at_ns = clock_add_ns(now_ns, (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
+        line->free_at_ns =
+            clock_add_ns(clock_now_ns(), (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
     f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* it is not idle */
     if (buffer_bytes(&line->kept) > 0)
         fault_arm(f, line, 0);

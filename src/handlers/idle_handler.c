@@ -110,9 +110,8 @@ static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
     return at_ns;
 }
 
-static void idle_arm(struct idle_handler *idle)
+static void idle_arm(struct idle_handler *idle, int64_t now_ns)
 {
-    int64_t now_ns = clock_now_ns();
     int64_t at_ns = idle_look_at_ns(idle, now_ns);
 
     if (at_ns != CLOCK_NEVER)
@@ -169,7 +168,7 @@ static void idle_run_timer(struct task *t)
     idle_look(idle, now_ns);
     idle_judge(idle, now_ns);
     if (!channel_discards(idle->handler.channel)) /* how long the end takes is minded elsewhere */
-        idle_arm(idle);
+        idle_arm(idle, now_ns);
 }
 
 static void idle_drop_timer(struct task *t)
@@ -187,7 +186,7 @@ static void idle_active(struct handler *h)
     struct idle_handler *idle = idle_of(h);
 
     idle->read_at_ns = idle->write_at_ns = clock_now_ns();
-    idle_arm(idle);
+    idle_arm(idle, idle->read_at_ns);
     handler_active(h->next);
 }
 
