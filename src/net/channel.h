@@ -269,15 +269,6 @@ void channel_discard(struct channel *ch);
 bool channel_discards(const struct channel *ch);
 
 /*
- * channel_discards(ch):
- * Does what is read, or has been, go to nobody any more: after channel_discard(), or as it is all over?
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-bool channel_discards(const struct channel *ch);
-
-/*
  * channel_close(ch):
  * End without loss: send what waits, in handlers too, then end of file, and read and discard until the peer ends too.
  * Closing with unread input would make the kernel send a reset that overtakes our last bytes. How long the peer may take

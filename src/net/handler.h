@@ -8,7 +8,6 @@
 #define NET_HANDLER_H
 
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
