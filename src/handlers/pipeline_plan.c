@@ -81,7 +81,7 @@ int pipeline_plan_create(struct pipeline_plan **out, const struct pipeline_conf 
 
 size_t pipeline_plan_bytes(const struct pipeline_plan *p)
 {
-    return p ? p->bytes : 0;
+    return p->bytes;
 }
 
 void pipeline_plan_add(const struct pipeline_plan *p, void *room, struct channel *ch,

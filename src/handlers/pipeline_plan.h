@@ -48,7 +48,7 @@ int pipeline_plan_create(struct pipeline_plan **out, const struct pipeline_conf 
 
 /*
  * pipeline_plan_bytes(p):
- * How much room a session's handlers need; 0 if there are none. NULL is a plan without handlers.
+ * How much room a session's handlers need; 0 if there are none.
  *
  * Thread: any
  * Units:  bytes
