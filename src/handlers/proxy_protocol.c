@@ -227,8 +227,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
     struct handler *h = &pp->handler;
     struct channel *ch = h->channel;
 
-    MUST(pp->is_decided && !pp->is_released);
-    pp->is_released = true;
+    MUST(pp->is_decided && h->ops == &proxy_protocol_ops); /* not released yet */
     pipeline_remove(&ch->pipeline, h);
     channel_release(ch);
     handler_active(h->next);

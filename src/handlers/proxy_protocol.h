@@ -62,7 +62,6 @@ struct proxy_protocol {
     const uint8_t *rest;        /* within done(): the end of what is being read; kept afterwards */
     size_t rest_bytes;
     bool is_decided;
-    bool is_released;
     bool has_ended; /* the peer has; still to be told */
 };
 
