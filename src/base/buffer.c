@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUFFER_FIRST_BYTES 4096
-
 void buffer_init(struct buffer *b)
 {
     *b = (struct buffer){0};

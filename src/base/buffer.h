@@ -22,6 +22,9 @@ struct buffer {
     uint32_t cap;
 };
 
+/* The least memory that a buffer with bytes takes. */
+#define BUFFER_FIRST_BYTES 4096
+
 /* More than anything may wait; 32 bits for each field keep a channel's cold part in one cache line. */
 #define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 

@@ -10,9 +10,6 @@
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
 
-/* The least that a buffer takes, see base/buffer. */
-#define CHANNEL_SCARCE_BYTES 4096
-
 void channel_watch(struct channel *ch)
 {
     uint8_t want = 0;
@@ -143,7 +140,7 @@ static void channel_on_data(struct channel *ch, size_t n)
 static size_t channel_read_room(bool spliced, bool scarce)
 {
     if (scarce)
-        return CHANNEL_SCARCE_BYTES;
+        return BUFFER_FIRST_BYTES;
     return spliced ? SPLICE_MAX_BYTES : NETLOOP_SCRATCH_BYTES;
 }
 
