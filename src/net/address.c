@@ -404,6 +404,23 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
     }
 }
 
+uint16_t address_port(const struct address *a)
+{
+    switch (a->u.sa.sa_family) {
+    case AF_INET: return ntohs(a->u.in.sin_port);
+    case AF_INET6: return ntohs(a->u.in6.sin6_port);
+    default: return 0;
+    }
+}
+
+void address_set_port(struct address *a, uint16_t port)
+{
+    if (a->u.sa.sa_family == AF_INET)
+        a->u.in.sin_port = htons(port);
+    else if (a->u.sa.sa_family == AF_INET6)
+        a->u.in6.sin6_port = htons(port);
+}
+
 bool address_is_unix(const struct address *a)
 {
     return a->u.sa.sa_family == AF_UNIX;

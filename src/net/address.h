@@ -127,6 +127,16 @@ const void *address_host(const struct address *a, size_t *len);
 void address_set_host(struct address *out, const void *host, size_t len, uint16_t port);
 
 /*
+ * address_port(a) / address_set_port(a, port):
+ * The port of ${a}; it has ${port} from now on. A unix socket has none, which is 0, and keeps none.
+ *
+ * Thread: any
+ * Errors: none
+ */
+uint16_t address_port(const struct address *a);
+void address_set_port(struct address *a, uint16_t port);
+
+/*
  * address_is_unix(a):
  * Is ${a} a unix socket?
  *

@@ -14,11 +14,6 @@ _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TL
                    PROXY_HEADER_ENCODED_BYTES,
                "the longest header has no room");
 
-static uint16_t port_of(const struct address *a)
-{
-    return ntohs(a->u.sa.sa_family == AF_INET ? a->u.in.sin_port : a->u.in6.sin6_port);
-}
-
 /* The 4 bytes of ${a}, or its 16 if ${bytes} are to be had: mapped, if it is IPv4. */
 static void put_host(uint8_t *out, const struct address *a, size_t bytes)
 {
@@ -57,7 +52,7 @@ static size_t encode_v1(char *out, const struct address *source, const struct ad
     inet_ntop(family, host, to, sizeof(to));
     return (size_t)snprintf(out, PROXY_HEADER_ENCODED_BYTES,
                             PROXY_HEADER_V1_MARK "TCP%c %s %s %u %u\r\n", bytes == 4 ? '4' : '6',
-                            from, to, port_of(source), port_of(destination));
+                            from, to, address_port(source), address_port(destination));
 }
 
 static uint8_t *put_16(uint8_t *at, size_t value)
@@ -80,8 +75,8 @@ static uint8_t *put_addresses(uint8_t *at, const struct address *source,
 {
     put_host(at, source, bytes);
     put_host(at + bytes, destination, bytes);
-    at = put_16(at + 2 * bytes, port_of(source));
-    return put_16(at, port_of(destination));
+    at = put_16(at + 2 * bytes, address_port(source));
+    return put_16(at, address_port(destination));
 }
 
 /* The checksum of all of it, in its place at the end, which holds zeros. */

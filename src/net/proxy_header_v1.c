@@ -93,10 +93,7 @@ static int take_port(struct line *l, struct address *out, char stop)
         return -EPROTO;
     if (rc < 0)
         return rc;
-    if (out->u.sa.sa_family == AF_INET)
-        out->u.in.sin_port = htons((uint16_t)port);
-    else
-        out->u.in6.sin6_port = htons((uint16_t)port);
+    address_set_port(out, (uint16_t)port);
     return 0;
 }
 

@@ -112,11 +112,10 @@ static void write_client(struct access_log_text *t, const struct access_log_reco
 static void write_client_port(struct access_log_text *t, const struct access_log_record *r)
 {
     const struct address *a = r->client;
+    size_t len;
 
-    if (a && a->len > 0 && a->u.sa.sa_family == AF_INET)
-        access_log_text_number(t, ntohs(a->u.in.sin_port));
-    else if (a && a->len > 0 && a->u.sa.sa_family == AF_INET6)
-        access_log_text_number(t, ntohs(a->u.in6.sin6_port));
+    if (a && a->len > 0 && address_host(a, &len)) /* which may well be at port 0 */
+        access_log_text_number(t, address_port(a));
     else
         access_log_text_missing(t);
 }
@@ -131,7 +130,7 @@ static void put_address(struct access_log_text *t, const struct address *a)
     } else if (a->u.sa.sa_family == AF_INET) {
         out.at += format_ipv4(text, sizeof(text), (const unsigned char *)&a->u.in.sin_addr);
         access_log_text_copy(&out, ":", 1);
-        access_log_text_number(&out, ntohs(a->u.in.sin_port));
+        access_log_text_number(&out, address_port(a));
         access_log_text_value(t, text, (size_t)(out.at - text));
     } else {
         put_text(t, address_format(text, sizeof(text), a), sizeof(text));

@@ -76,20 +76,6 @@ void checker_schedule(struct checker_target *t, int64_t at_ns)
 
 /* ---- a check ---- */
 
-static void checker_set_port(struct address *a, unsigned port)
-{
-    if (a->u.sa.sa_family == AF_INET)
-        a->u.in.sin_port = htons((uint16_t)port);
-    else if (a->u.sa.sa_family == AF_INET6)
-        a->u.in6.sin6_port = htons((uint16_t)port);
-}
-
-/* 0: it has none. */
-static unsigned checker_port(const struct address *a)
-{
-    return address_is_unix(a) ? 0 : ntohs(a->u.in.sin_port); /* at the same place for IPv6 */
-}
-
 /* Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers. */
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
 {
@@ -103,9 +89,9 @@ static unsigned checker_addresses(const struct checker_target *t, struct checker
         memcpy(slot->addresses, list, n * sizeof(*list));
     for (unsigned i = 0; i < n; i++)
         if (conf->port > 0)
-            checker_set_port(&slot->addresses[i], conf->port);
-        else if (conf->address && checker_port(conf->address) == 0)
-            checker_set_port(&slot->addresses[i], checker_port(&at->list[0]));
+            address_set_port(&slot->addresses[i], (uint16_t)conf->port);
+        else if (conf->address && address_port(conf->address) == 0)
+            address_set_port(&slot->addresses[i], address_port(&at->list[0]));
     endpoint_release_addresses(at);
     return n;
 }

@@ -331,6 +331,28 @@ START_TEST(a_unix_socket_is_known_as_one)
 }
 END_TEST
 
+START_TEST(a_port_is_read_and_set_where_there_is_one)
+{
+    struct address ipv4 = parsed("127.0.0.1:7"), ipv6 = parsed("[fe80::1%1]:65535");
+    struct address path = parsed("/a"), before = path, unnamed = {.len = sizeof(sa_family_t)};
+    char text[ADDRESS_TEXT_BYTES];
+
+    ck_assert_uint_eq(address_port(&ipv4), 7);
+    ck_assert_uint_eq(address_port(&ipv6), 65535);
+    ck_assert_uint_eq(address_port(&path), 0);
+    ck_assert_uint_eq(address_port(&unnamed), 0);
+    address_set_port(&ipv4, 65535);
+    ck_assert_str_eq(address_format(text, sizeof(text), &ipv4), "127.0.0.1:65535");
+    address_set_port(&ipv6, 0);
+    ck_assert_uint_eq(address_port(&ipv6), 0);
+    address_set_port(&ipv6, 258);
+    ck_assert_uint_eq(address_port(&ipv6), 258);
+    ck_assert_uint_eq(ipv6.u.in6.sin6_scope_id, 1);
+    address_set_port(&path, 7);
+    ck_assert_mem_eq(&path, &before, sizeof(path));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("net/address");
@@ -351,6 +373,7 @@ int main(void)
     tcase_add_test(tc, equal_is_family_host_port_and_path);
     tcase_add_loop_test(tc, a_listen_socket_covers_what_reaches_it, 0, ARRAY_LEN(coverings));
     tcase_add_test(tc, a_unix_socket_is_known_as_one);
+    tcase_add_test(tc, a_port_is_read_and_set_where_there_is_one);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
