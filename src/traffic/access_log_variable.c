@@ -16,7 +16,6 @@
 /* What a value is cut at. Names of sections and servers are 32 bytes at most, thread names 15. */
 #define NAME_BYTES   32
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
-#define REASON_BYTES 32
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
 
 static void put_text(struct access_log_text *t, const char *text, size_t max_bytes)
@@ -40,7 +39,7 @@ static void put_duration(struct access_log_text *t, int64_t ns)
 /* "2026-11-21T12:00:00" of ${now_s}: worked out once a second. */
 static const char *stamp(time_t now_s)
 {
-    static _Thread_local char text[TIME_BYTES];
+    static _Thread_local char text[sizeof("2026-11-21T12:00:00")];
     static _Thread_local time_t text_s = -1;
     struct tm tm;
 
@@ -56,7 +55,7 @@ static const char *stamp(time_t now_s)
 
 static void write_time(struct access_log_text *t, const struct access_log_record *r)
 {
-    char text[TIME_BYTES + sizeof(".123Z")];
+    char text[TIME_BYTES];
     struct access_log_text out = {.style = t->style, .at = text, .end = text + sizeof(text)};
     const char *seconds = stamp((time_t)(r->time_ns / NS_PER_S));
 
@@ -184,13 +183,9 @@ static void write_unique_id(struct access_log_text *t, const struct access_log_r
 /* One word, as the keys of the statistics in the log. */
 static void write_reason(struct access_log_text *t, const struct access_log_record *r)
 {
-    const char *words = session_reason_text(r->reason);
-    char word[REASON_BYTES];
-    size_t len;
+    char word[SESSION_REASON_WORD_BYTES];
 
-    for (len = 0; len < sizeof(word) && words[len] != '\0'; len++)
-        word[len] = words[len] == ' ' ? '_' : words[len];
-    access_log_text_value(t, word, len);
+    put_text(t, session_reason_word(word, r->reason), sizeof(word));
 }
 
 /* ---- numbers ---- */
@@ -250,7 +245,7 @@ static void write_first_byte_time(struct access_log_text *t, const struct access
 
 /* In the order that `json` has them. */
 static const struct access_log_variable variables[] = {
-    {"time", write_time, TIME_BYTES + sizeof(".123Z")},
+    {"time", write_time, TIME_BYTES},
     {"msec", write_msec, 0},
     {"connection", write_connection, 0},
     {"client", write_client, ADDRESS_TEXT_BYTES},
@@ -267,7 +262,7 @@ static const struct access_log_variable variables[] = {
     {"connect_time", write_connect_time, 0},
     {"first_byte_time", write_first_byte_time, 0},
     {"tries", write_tries, 0},
-    {"reason", write_reason, REASON_BYTES},
+    {"reason", write_reason, SESSION_REASON_WORD_BYTES},
     {"worker", write_worker, NAME_BYTES},
     {"pid", write_pid, 0},
     {"unique_id", write_unique_id, SESSION_ID_TEXT_BYTES},

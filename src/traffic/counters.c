@@ -58,31 +58,20 @@ void counters_read(const struct counters *c, struct counters_view *out)
     out->open = out->began - ended; /* see note: sums */
 }
 
-/* " client_fin=12" behind the others in ${text}. */
-static size_t counters_put_reason(char *text, size_t size, enum session_reason reason, uint64_t n)
-{
-    int len = snprintf(text, size, " %s=%" PRIu64, session_reason_text(reason), n);
-
-    for (char *at = text + 1; *at != '\0'; at++)
-        if (*at == ' ')
-            *at = '_';
-    return (size_t)len;
-}
-
 /* Longest when every reason occurred UINT64_MAX times: it fits. */
 #define COUNTERS_REASON_BYTES 40
 
 void counters_log(const struct counters *c, const char *kind, const char *name)
 {
-    char reasons[SESSION_REASONS * COUNTERS_REASON_BYTES] = "";
+    char reasons[SESSION_REASONS * COUNTERS_REASON_BYTES] = "", word[SESSION_REASON_WORD_BYTES];
     struct counters_view v;
     size_t len = 0;
 
     counters_read(c, &v);
     for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++)
         if (v.ended[i] > 0)
-            len += counters_put_reason(reasons + len, sizeof(reasons) - len, (enum session_reason)i,
-                                       v.ended[i]);
+            len += (size_t)snprintf(reasons + len, sizeof(reasons) - len, " %s=%" PRIu64,
+                                    session_reason_word(word, (enum session_reason)i), v.ended[i]);
     log_notice("stats %s %s sessions=%" PRIu64 " sessions_total=%" PRIu64 " bytes_in=%" PRIu64
                " bytes_out=%" PRIu64 "%s",
                kind, name, v.open, v.began, v.bytes_in, v.bytes_out, reasons);

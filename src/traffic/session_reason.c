@@ -31,6 +31,19 @@ const char *session_reason_text(enum session_reason reason)
     return text[reason];
 }
 
+const char *session_reason_word(char *word, enum session_reason reason)
+{
+    const char *text = session_reason_text(reason);
+    size_t len = 0;
+
+    for (; text[len] != '\0'; len++) {
+        MUST(len < SESSION_REASON_WORD_BYTES - 1);
+        word[len] = text[len] == ' ' ? '_' : text[len];
+    }
+    word[len] = '\0';
+    return word;
+}
+
 enum session_reason session_reason_of_connect(int error)
 {
     switch (error) {

@@ -33,6 +33,18 @@ enum session_reason {
  */
 const char *session_reason_text(enum session_reason reason);
 
+/* Room for the longest word, its NUL included. */
+#define SESSION_REASON_WORD_BYTES 32
+
+/*
+ * session_reason_word(word, reason):
+ * As one word, such as `client_fin`, in SESSION_REASON_WORD_BYTES at ${word}. Returns ${word}.
+ *
+ * Thread: any
+ * Errors: none
+ */
+const char *session_reason_word(char *word, enum session_reason reason);
+
 /*
  * session_reason_of_connect(error):
  * What the failure ${error} of the last server that was tried makes of its session.

@@ -40,6 +40,17 @@ START_TEST(every_reason_has_a_text_of_its_own)
 }
 END_TEST
 
+START_TEST(every_reason_can_be_written_as_one_word)
+{
+    char word[SESSION_REASON_WORD_BYTES];
+
+    for (int i = SESSION_OPEN; i < SESSION_REASONS; i++)
+        ck_assert_ptr_null(strchr(session_reason_word(word, (enum session_reason)i), ' '));
+    ck_assert_str_eq(session_reason_word(word, SESSION_CLIENT_FIN), "client_fin");
+    ck_assert_str_eq(session_reason_word(word, SESSION_IDLE), "idle");
+}
+END_TEST
+
 START_TEST(a_failure_to_connect_is_the_servers_or_ours)
 {
     ck_assert_int_eq(session_reason_of_connect(-ETIMEDOUT), SESSION_CONNECT_TIMEOUT);
@@ -364,6 +375,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_reason_has_a_text_of_its_own);
+    tcase_add_test(tc, every_reason_can_be_written_as_one_word);
     tcase_add_test(tc, a_failure_to_connect_is_the_servers_or_ours);
     tcase_add_test(tc, a_session_is_counted_by_its_reason_and_its_bytes);
     tcase_add_test(tc, a_refused_session_is_counted_as_an_error_or_as_what_was_said_before);
