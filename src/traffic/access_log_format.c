@@ -120,10 +120,11 @@ static int parse_own(const struct access_parser *p, const char *text)
 
 static int add_key(const struct access_parser *p, const char *name, size_t len)
 {
+    const struct access_log_variable *variable = access_log_variable_find(name, len);
     struct access_log_format *f = p->format;
 
     for (unsigned i = 0; i < f->n_pieces; i++)
-        if (f->pieces[i].variable && f->pieces[i].variable == access_log_variable_find(name, len))
+        if (variable && f->pieces[i].variable == variable)
             return refuse(p, ACCESS_LOG_FORMAT_TWICE, name, len);
     add_bytes(p, f->n_pieces > 0 ? ",\"" : "{\"", 2);
     add_bytes(p, name, len);

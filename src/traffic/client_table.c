@@ -178,7 +178,7 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
 {
     enum client_table_answer answer = CLIENT_TABLE_IN;
     struct client_table_part *part;
-    struct client who;
+    struct client who, *c;
     uint64_t hash;
 
     *out = NULL;
@@ -187,20 +187,20 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
     hash = client_table_hash(t, &who);
     part = client_table_part_of(t, hash);
     lock_take(&part->lock);
-    *out = client_table_get(t, part, &who, hash);
-    if (*out)
-        answer = client_table_ask(&t->conf.each, *out, now_ns);
-    else
+    c = client_table_get(t, part, &who, hash);
+    if (c) {
+        answer = client_table_ask(&t->conf.each, c, now_ns);
+        if (answer == CLIENT_TABLE_IN)
+            c->open++;
+        else
+            part->refused[answer]++;
+        if (c->open == 0)
+            client_table_let_go(part, c);
+    } else {
         part->uncounted++;
-    if (answer != CLIENT_TABLE_IN)
-        part->refused[answer]++;
-    else if (*out)
-        (*out)->open++;
-    if (*out && (*out)->open == 0)
-        client_table_let_go(part, *out);
-    if (answer != CLIENT_TABLE_IN)
-        *out = NULL;
+    }
     lock_release(&part->lock);
+    *out = answer == CLIENT_TABLE_IN ? c : NULL;
     return answer;
 }
 

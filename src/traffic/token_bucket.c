@@ -17,6 +17,15 @@ static int64_t token_bucket_after(int64_t full_at_ns, int64_t cost_ns, int64_t n
     return clock_add_ns(full_at_ns > now_ns ? full_at_ns : now_ns, cost_ns);
 }
 
+/* At ${next_ns} it would be full: how long until it holds no less than nothing. */
+static int64_t token_bucket_debt_ns(const struct token_bucket_conf *conf, int64_t next_ns,
+                                    int64_t now_ns)
+{
+    int64_t debt_ns = next_ns - clock_add_ns(now_ns, token_bucket_cost_ns(conf, conf->burst));
+
+    return debt_ns > 0 ? debt_ns : 0;
+}
+
 bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *conf, uint64_t n,
                        int64_t now_ns)
 {
@@ -49,8 +58,7 @@ int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_c
         next_ns = token_bucket_after(full_at_ns, cost_ns, now_ns);
     while (!atomic_compare_exchange_weak_explicit(&b->full_at_ns, &full_at_ns, next_ns,
                                                   memory_order_relaxed, memory_order_relaxed));
-    next_ns -= clock_add_ns(now_ns, token_bucket_cost_ns(conf, conf->burst));
-    return next_ns > 0 ? next_ns : 0;
+    return token_bucket_debt_ns(conf, next_ns, now_ns);
 }
 
 /* Rounded down, so that taking and giving back again and again does not add up to something. */
@@ -73,6 +81,5 @@ int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bu
     if (conf->tokens == 0)
         return 0;
     next_ns = token_bucket_after(full_at_ns, token_bucket_cost_ns(conf, n), now_ns);
-    next_ns -= clock_add_ns(now_ns, token_bucket_cost_ns(conf, conf->burst));
-    return next_ns > 0 ? next_ns : 0;
+    return token_bucket_debt_ns(conf, next_ns, now_ns);
 }
