@@ -32,10 +32,10 @@ static void resolver_forget(struct resolver_name *name)
     name->found = NULL;
 }
 
-/* False: the executor has ended, and with it the looking up. */
-static bool resolver_look_up_in(struct resolver_name *name, int64_t delay_ns)
+static void resolver_look_up_in(struct resolver_name *name, int64_t delay_ns)
 {
-    return executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) == 0;
+    if (executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) < 0)
+        promise_cancel(&name->answered); /* the executor has ended, and with it the looking up */
 }
 
 static void resolver_run_lookup(struct task *t)
@@ -48,8 +48,7 @@ static void resolver_run_lookup(struct task *t)
     if (loop_submit(conf->control, LOOP_CONTROL, &name->answer) == 0)
         return;
     resolver_forget(name);
-    if (!resolver_look_up_in(name, conf->retry_ns))
-        promise_cancel(&name->answered);
+    resolver_look_up_in(name, conf->retry_ns);
 }
 
 static void resolver_drop_lookup(struct task *t)
@@ -161,8 +160,8 @@ static void resolver_run_answer(struct task *t)
     int64_t delay_ns = resolver_answer(name);
 
     resolver_forget(name);
-    if (delay_ns > 0 && !resolver_look_up_in(name, delay_ns))
-        promise_cancel(&name->answered);
+    if (delay_ns > 0)
+        resolver_look_up_in(name, delay_ns);
 }
 
 static void resolver_drop_answer(struct task *t)

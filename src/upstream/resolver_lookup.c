@@ -116,18 +116,13 @@ static bool resolver_has(const struct resolver_found *f, const struct address *a
     return false;
 }
 
-/* How many different priorities are lower than that of ${record}. */
-static unsigned resolver_level(const struct srv_record *records, int n, int record)
+/* How many different priorities are lower than that of ${record}. They come in their order. */
+static unsigned resolver_level(const struct srv_record *records, int record)
 {
     unsigned level = 0;
 
-    for (int i = 0; i < n; i++) {
-        bool is_first = true;
-
-        for (int j = 0; j < i && is_first; j++)
-            is_first = records[j].priority != records[i].priority;
-        level += is_first && records[i].priority < records[record].priority;
-    }
+    for (int i = 1; i <= record; i++)
+        level += records[i].priority != records[i - 1].priority;
     return level < BALANCER_LEVELS ? level : BALANCER_LEVELS - 1;
 }
 
@@ -147,6 +142,8 @@ static int resolver_look_up_record(struct resolver_name *name, const struct srv_
                                    int n_records, int record)
 {
     struct resolver_found *f = name->found;
+    unsigned weight = resolver_weight(records, n_records, record);
+    unsigned level = resolver_level(records, record);
     struct address list[ENDPOINT_ADDRESSES];
     int n = resolver_ask(name, list, ARRAY_LEN(list), records[record].target);
 
@@ -157,8 +154,8 @@ static int resolver_look_up_record(struct resolver_name *name, const struct srv_
             continue;
         f->list[f->n] = list[i];
         f->record[f->n] = (unsigned)record;
-        f->weight[f->n] = resolver_weight(records, n_records, record);
-        f->level[f->n] = resolver_level(records, n_records, record);
+        f->weight[f->n] = weight;
+        f->level[f->n] = level;
         f->n++;
     }
     return n < 0 ? n : 0;

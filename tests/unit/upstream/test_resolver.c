@@ -604,9 +604,9 @@ static void start_service(int n)
 
 START_TEST(each_host_of_a_service_has_its_weight_and_its_priority)
 {
-    record(0, "7", 20, 0);
-    record(1, "8", 10, 40000);
-    record(2, "9", 10, 20000);
+    record(0, "8", 10, 40000);
+    record(1, "9", 10, 20000);
+    record(2, "7", 20, 0);
     atomic_store(&answers[8], 2);
     start_service(3);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/1 s@127.0.0.1:1800*256/0 "
