@@ -176,8 +176,8 @@ static void roster_warm(const struct roster *r, struct upstream_server *server)
 static int roster_plan(struct roster *r, unsigned line, const struct roster_place *places,
                        unsigned n)
 {
-    bool was_known = false;
-    int changed = r->is_stale;
+    const struct upstream_server_conf *conf = &r->upstream->conf->servers[line];
+    bool was_known = false, changed = false;
 
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
@@ -187,8 +187,7 @@ static int roster_plan(struct roster *r, unsigned line, const struct roster_plac
     }
     for (unsigned i = 0; i < n; i++) {
         struct upstream_server *server = roster_find(r, line, &places[i]);
-        unsigned level =
-            r->upstream->conf->servers[line].backup ? BALANCER_LEVELS - 1 : places[i].level;
+        unsigned level = roster_level(conf, &places[i]);
 
         if (!server) {
             int rc = roster_add_server(&server, r, line, &places[i]);
@@ -307,11 +306,6 @@ int roster_update(struct roster *r, unsigned line, const struct roster_place *pl
 
 /* ---- life ---- */
 
-static bool roster_is_one(const struct upstream_server_conf *conf)
-{
-    return conf->names == UPSTREAM_LITERAL || conf->names == UPSTREAM_NAME_ONE;
-}
-
 int roster_open(struct roster *r, struct upstream *up)
 {
     *r = (struct roster){.upstream = up};
@@ -328,7 +322,7 @@ int roster_open(struct roster *r, struct upstream *up)
 
         if (!roster_is_one(conf))
             continue;
-        rc = roster_add_server(&server, r, line, conf->n_addresses > 0 ? &place : NULL);
+        rc = roster_add_server(&server, r, line, &place);
         if (rc < 0)
             return rc;
         server->is_wanted = true;

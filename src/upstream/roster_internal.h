@@ -5,11 +5,37 @@
 #ifndef UPSTREAM_ROSTER_INTERNAL_H
 #define UPSTREAM_ROSTER_INTERNAL_H
 
+#include "upstream/balancer.h"
 #include "upstream/roster.h"
 
 /*
+ * roster_is_one(conf):
+ * Is that line one server for good?
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool roster_is_one(const struct upstream_server_conf *conf)
+{
+    return conf->names == UPSTREAM_LITERAL || conf->names == UPSTREAM_NAME_ONE;
+}
+
+/*
+ * roster_level(conf, place):
+ * On what level a server of that line is at ${place}: a backup is on the last one, whatever the name says.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline unsigned roster_level(const struct upstream_server_conf *conf,
+                                    const struct roster_place *place)
+{
+    return conf->backup ? BALANCER_LEVELS - 1 : place->level;
+}
+
+/*
  * roster_add_server(out, r, line, place):
- * One more server of ${line}, at ${place} (NULL: nobody knows yet), which is in no set.
+ * One more server of ${line}, at ${place} (without an address: nobody knows yet), which is in no set.
  *
  * Thread: control loop, or before start
  * Owns:   the roster owns it; what is in no set goes with the next roster_sweep()

@@ -38,7 +38,7 @@ static int roster_take_load(struct roster *r, struct upstream_server *server)
         if (!slab)
             return -ENOMEM;
         slab->used = 0;
-        list_append(&r->slabs, &slab->link);
+        list_append(r->slabs.next, &slab->link); /* in front of those that are full */
     }
     i = (unsigned)__builtin_ctzll(~slab->used);
     slab->used |= UINT64_C(1) << i;
@@ -84,17 +84,16 @@ static struct upstream_server *roster_alloc_server(const struct upstream_server_
                                                    const struct roster_place *place)
 {
     char text[ADDRESS_TEXT_BYTES] = "";
-    bool several = conf->names == UPSTREAM_NAME_EACH || conf->names == UPSTREAM_SERVICE;
     size_t len = strlen(conf->id);
     struct upstream_server *server;
 
-    if (several)
+    if (!roster_is_one(conf))
         address_format(text, sizeof(text), &place->list[0]);
     server = calloc(1, sizeof(*server) + len + 1 + strlen(text) + 1);
     if (!server)
         return NULL;
     memcpy(server->name, conf->id, len);
-    if (several) {
+    if (text[0] != '\0') {
         server->name[len] = '@';
         memcpy(server->name + len + 1, text, strlen(text));
     }
@@ -115,15 +114,15 @@ int roster_add_server(struct upstream_server **out, struct roster *r, unsigned l
     server->line = line;
     e = &server->endpoint;
     e->name = server->name;
-    atomic_init(&e->weight, place ? place->weight : conf->weight);
-    e->level = conf->backup ? BALANCER_LEVELS - 1 : place ? place->level : 0;
+    atomic_init(&e->weight, place->weight);
+    e->level = roster_level(conf, place);
     e->max_connections = conf->max_connections;
     e->hash = hash_stable(server->name, strlen(server->name));
     e->group = &r->upstream->group;
     rc = roster_take_load(r, server);
     if (rc == 0)
         rc = spare_create(&server->spare, r->upstream, server);
-    if (rc == 0 && place)
+    if (rc == 0 && place->n > 0)
         rc = endpoint_set_addresses(e, NULL, place->list, place->n);
     if (rc < 0) {
         roster_free_server(server);
