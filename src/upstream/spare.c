@@ -36,11 +36,12 @@ void spare_group_look(const struct spare_group *g)
 /* Nobody is sent to a backup while others are fit; if all are backups none is one. */
 static bool spare_is_wanted(const struct upstream *up, const struct upstream_server *server)
 {
-    bool all_backups = true;
-
+    if (!server->conf->backup)
+        return true;
     for (unsigned i = 0; i < up->conf->n_servers; i++)
-        all_backups &= up->conf->servers[i].backup;
-    return all_backups || !server->conf->backup;
+        if (!up->conf->servers[i].backup)
+            return false;
+    return true;
 }
 
 int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server)
@@ -54,8 +55,7 @@ int spare_create(struct spare **out, struct upstream *up, struct upstream_server
     sp = aligned_alloc(alignof(struct spare), sizeof(*sp) + n * sizeof(sp->parts[0]));
     if (!sp)
         return -ENOMEM;
-    *sp = (struct spare){
-        .up = up, .server = server, .share = (up->conf->spare.keep + n - 1) / n, .n_parts = n};
+    *sp = (struct spare){.up = up, .server = server, .share = (up->conf->spare.keep + n - 1) / n};
     for (unsigned i = 0; i < n; i++)
         sp->parts[i] = (struct spare_part){.spare = sp};
     *out = sp;

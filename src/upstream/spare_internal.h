@@ -60,12 +60,11 @@ struct spare {
     struct upstream *up;
     struct upstream_server *server;
     unsigned share;           /* of each loop */
-    unsigned n_parts;         /* one for each loop */
     atomic_uint n;            /* all there are, those that are being opened among them */
     atomic_bool speaks_first; /* none are kept any more */
     atomic_bool failing;      /* it is in the log that none can be opened */
     _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed: numbers on their own */
-    struct spare_part parts[];
+    struct spare_part parts[];             /* one for each loop */
 };
 
 /*
@@ -101,6 +100,15 @@ static inline bool spare_crowded(const struct spare *sp, unsigned spares)
 }
 
 /*
+ * spare_pool_wants(pool, sp):
+ * Are any of ${sp} to be kept there now?
+ *
+ * Thread: loop of ${pool}
+ * Errors: none
+ */
+bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp);
+
+/*
  * spare_part_begin(part, pool) / spare_part_end(part):
  * ${part} is one of ${pool} from now on, and keeps its server from going away; or no longer, and nothing of it is left on the
  * loop.
@@ -110,15 +118,6 @@ static inline bool spare_crowded(const struct spare *sp, unsigned spares)
  */
 void spare_part_begin(struct spare_part *part, struct spare_pool *pool);
 void spare_part_end(struct spare_part *part);
-
-/*
- * spare_part_wanted(part):
- * Are any to be kept there now?
- *
- * Thread: loop of ${part}
- * Errors: none
- */
-bool spare_part_wanted(const struct spare_part *part);
 
 /*
  * spare_part_look(part):

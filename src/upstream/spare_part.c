@@ -47,11 +47,6 @@ static struct descriptors *spare_descriptors(const struct spare_part *part)
     return part->pool->net->descriptors;
 }
 
-static const char *spare_server_id(const struct spare *sp)
-{
-    return sp->server->name;
-}
-
 /* ${ns} less up to a quarter of it, at random, so that what began together does not end together. */
 static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
 {
@@ -135,7 +130,7 @@ static void spare_close_all(struct spare_part *part)
 {
     struct list *lists[] = {&part->opening, &part->idle, &part->spoken};
 
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         while (!list_empty(lists[i]))
             spare_close(LIST_FIRST(lists[i], struct spare_conn, link), SPARE_DROPPED);
 }
@@ -191,7 +186,7 @@ static void spare_opened(struct spare_conn *c, int fd)
     spare_arm(part, c->expires_at_ns);
     if (atomic_exchange(&sp->failing, false))
         log_notice("upstream %s: server %s: spare connections can be opened again",
-                   sp->up->conf->name, spare_server_id(sp));
+                   sp->up->conf->name, sp->server->name);
 }
 
 /* No session has failed by that, so nothing is held against the server. */
@@ -207,7 +202,7 @@ static void spare_failed(struct spare_conn *c, int error)
     if (!atomic_exchange(&sp->failing, true))
         log_warning("upstream %s: server %s (%s): cannot open a spare connection: %s; tried again "
                     "until one can be",
-                    sp->up->conf->name, spare_server_id(sp), sp->server->conf->address_text,
+                    sp->up->conf->name, sp->server->name, sp->server->conf->address_text,
                     strerror(-error));
 }
 
@@ -261,24 +256,13 @@ static bool spare_open(struct spare_part *part)
 
 /* ---- a part looks at what it has ---- */
 
-bool spare_part_wanted(const struct spare_part *part)
-{
-    const struct spare *sp = part->spare;
-
-    /* A host of a service may be a backup now and none later. Where a whole line is and has spares nonetheless, all are. */
-    if (!sp->server->conf->backup && atomic_load(&sp->server->endpoint.level) > 0)
-        return false;
-    return !part->pool->stopped && !atomic_load(&sp->speaks_first) &&
-           (endpoint_load(&sp->server->endpoint) & ENDPOINT_UNFIT) == 0;
-}
-
 static void spare_speaks_first(struct spare *sp)
 {
     if (atomic_exchange(&sp->speaks_first, true))
         return;
     log_warning("upstream %s: server %s (%s): speaks before its client does: no spare connections "
                 "are kept for it any more",
-                sp->up->conf->name, spare_server_id(sp), sp->server->conf->address_text);
+                sp->up->conf->name, sp->server->name, sp->server->conf->address_text);
     spare_group_look(&sp->up->spares);
 }
 
@@ -334,7 +318,7 @@ static int64_t spare_refill(struct spare_part *part, int64_t now_ns)
 {
     unsigned begun = 0;
 
-    if (part->n >= part->spare->share || !spare_part_wanted(part))
+    if (part->n >= part->spare->share || !spare_pool_wants(part->pool, part->spare))
         return CLOCK_NEVER;
     if (part->not_before_ns > now_ns)
         return part->not_before_ns;
@@ -361,7 +345,7 @@ void spare_part_look(struct spare_part *part)
     const struct descriptors *d = spare_descriptors(part);
     int64_t now_ns = clock_now_ns(), at_ns, next_ns;
 
-    if (!spare_part_wanted(part)) {
+    if (!spare_pool_wants(part->pool, part->spare)) {
         spare_part_clear(part);
         return;
     }

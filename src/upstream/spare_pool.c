@@ -6,6 +6,17 @@
 #include "upstream/spare.h"
 #include "upstream/spare_internal.h"
 
+bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
+{
+    const struct upstream_server *server = sp->server;
+
+    /* A host of a service may be a backup now and none later. Where a whole line is and has spares nonetheless, all are. */
+    if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
+        return false;
+    return !pool->stopped && !atomic_load(&sp->speaks_first) &&
+           (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
+}
+
 /* Servers that have gone are still among the parts, and no other pool keeps them from going for good. */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
@@ -120,18 +131,14 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
                struct endpoint_addresses **at, unsigned *which)
 {
     struct spare *sp = server->spare;
-    struct spare_part *part;
     int fd;
 
     if (!pool || !sp)
         return -1;
     MUST(loop_is_current(pool->net->loop));
-    if (pool->stopped || endpoint_load(&server->endpoint) & ENDPOINT_ABSENT)
+    if (!spare_pool_wants(pool, sp))
         return -1;
-    part = spare_part_of(pool, sp);
-    if (!spare_part_wanted(part))
-        return -1;
-    fd = spare_part_take(part, at, which);
+    fd = spare_part_take(spare_part_of(pool, sp), at, which);
     if (fd < 0 && spare_crowded(sp, spare_now(sp)))
         spare_group_look(
             &sp->up->spares); /* the session takes a place that some loop's spare has */
