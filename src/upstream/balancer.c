@@ -180,20 +180,6 @@ void balancer_destroy(struct balancer *b)
     free(b);
 }
 
-unsigned balancer_divisor(const struct balancer_pool *pool)
-{
-    unsigned divisor = 0;
-
-    for (unsigned i = 0; i < pool->n_runs; i++)
-        for (unsigned rest = pool->runs[i].weight; rest > 0;) {
-            unsigned next = divisor % rest;
-
-            divisor = rest;
-            rest = next;
-        }
-    return divisor;
-}
-
 /* ---- picking ---- */
 
 uint64_t balancer_random(void)

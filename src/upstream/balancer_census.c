@@ -56,7 +56,7 @@ static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool,
 static struct balancer_census balancer_count(const struct balancer *b, uint32_t changes)
 {
     struct balancer_sum present = balancer_sum(b, 0, ENDPOINT_ABSENT);
-    struct balancer_sum lowest = balancer_sum(b, 0, ENDPOINT_UNFIT), fit = lowest;
+    struct balancer_sum fit = balancer_sum(b, 0, ENDPOINT_UNFIT);
     struct balancer_census c = {.changes = changes};
 
     for (unsigned pool = 1; pool < b->n_pools && fit.n == 0; pool++) {

@@ -17,10 +17,25 @@ struct balancer_cycle_head {
     int64_t credit;  /* of that place */
 };
 
+/* The greatest common divisor of the weights. */
+static unsigned balancer_cycle_divisor(const struct balancer_pool *pool)
+{
+    unsigned divisor = 0;
+
+    for (unsigned i = 0; i < pool->n_runs; i++)
+        for (unsigned rest = pool->runs[i].weight; rest > 0;) {
+            unsigned next = divisor % rest;
+
+            divisor = rest;
+            rest = next;
+        }
+    return divisor;
+}
+
 static uint32_t balancer_cycle_begin(struct balancer_cycle_head *heads,
                                      const struct balancer_pool *pool)
 {
-    unsigned divisor = balancer_divisor(pool);
+    unsigned divisor = balancer_cycle_divisor(pool);
     uint32_t total = 0;
 
     for (unsigned i = 0; i < pool->n_runs; i++) {

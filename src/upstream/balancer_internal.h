@@ -155,15 +155,6 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place);
 bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
- * balancer_divisor(pool):
- * The greatest common divisor of the weights.
- *
- * Thread: any
- * Errors: none
- */
-unsigned balancer_divisor(const struct balancer_pool *pool);
-
-/*
  * balancer_random():
  * 64 bits that differ each time.
  *

@@ -77,7 +77,7 @@ static unsigned balancer_maglev_prepare(const struct balancer *b, const struct b
             .weight = balancer_weight(e),
             .slot = hash_reduce(hash_mix(e->hash), pool->table_len),
             .skip = hash_reduce(hash_mix(~e->hash), pool->table_len - 1) + 1};
-        heaviest = e->weight > heaviest ? e->weight : heaviest;
+        heaviest = fillers[i].weight > heaviest ? fillers[i].weight : heaviest;
     }
     qsort(fillers, pool->n, sizeof(*fillers), balancer_maglev_by_hash);
     return heaviest;
