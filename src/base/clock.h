@@ -65,4 +65,22 @@ static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
     return __builtin_add_overflow(at_ns, delay_ns, &sum) ? CLOCK_NEVER : sum;
 }
 
+/*
+ * clock_sooner(a_at_ns, b_at_ns) / clock_later(a_at_ns, b_at_ns):
+ * The earlier, the later of two instants.
+ *
+ * Thread: any
+ * Units:  ns
+ * Errors: none
+ */
+static inline int64_t clock_sooner(int64_t a_at_ns, int64_t b_at_ns)
+{
+    return a_at_ns < b_at_ns ? a_at_ns : b_at_ns;
+}
+
+static inline int64_t clock_later(int64_t a_at_ns, int64_t b_at_ns)
+{
+    return a_at_ns > b_at_ns ? a_at_ns : b_at_ns;
+}
+
 #endif

@@ -190,11 +190,6 @@ static void drain_tick(struct run *run, const struct run_conf *conf)
     }
 }
 
-static int64_t sooner(int64_t a_at_ns, int64_t b_at_ns)
-{
-    return a_at_ns < b_at_ns ? a_at_ns : b_at_ns;
-}
-
 /* How long poll(2) may wait, in ms, rounded up so that it does not return just before the time. */
 static int wait_ms(const struct run *run)
 {
@@ -202,7 +197,7 @@ static int wait_ms(const struct run *run)
     int64_t rest_ns;
 
     if (run->state == STATE_DRAINING)
-        due_at_ns = sooner(due_at_ns, sooner(run->tick_at_ns, run->deadline_at_ns));
+        due_at_ns = clock_sooner(due_at_ns, clock_sooner(run->tick_at_ns, run->deadline_at_ns));
     if (due_at_ns == CLOCK_NEVER)
         return -1;
     rest_ns = due_at_ns - clock_now_ns();

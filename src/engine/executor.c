@@ -344,7 +344,7 @@ static int64_t oldest_at_ns(const struct executor *e)
         const struct serial *s = e->threads[i].serial;
         int64_t at_ns = s ? serial_oldest_at_ns(s) : CLOCK_NEVER;
 
-        oldest_ns = at_ns < oldest_ns ? at_ns : oldest_ns;
+        oldest_ns = clock_sooner(oldest_ns, at_ns);
     }
     return oldest_ns;
 }

@@ -16,7 +16,7 @@ int64_t turn_stop_next_at_ns(const struct loop *l)
         return CLOCK_NEVER;
     quiet_at_ns = clock_add_ns(l->last_task_at_ns, atomic_load(&l->stop_quiet_ns));
     limit_at_ns = clock_add_ns(l->stop_began_at_ns, atomic_load(&l->stop_timeout_ns));
-    return quiet_at_ns < limit_at_ns ? quiet_at_ns : limit_at_ns;
+    return clock_sooner(quiet_at_ns, limit_at_ns);
 }
 
 /* One that was withdrawn is dropped by the task that its withdrawal has queued. */

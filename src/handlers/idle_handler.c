@@ -53,16 +53,6 @@ static struct loop *idle_loop(const struct idle_handler *idle)
     return channel_net(idle->handler.channel)->loop;
 }
 
-static int64_t idle_later(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns : b_ns;
-}
-
-static int64_t idle_sooner(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns < b_ns ? a_ns : b_ns;
-}
-
 /* ---- when ---- */
 
 static int64_t idle_limit_ns(const struct idle_handler *idle, enum idle_kind kind)
@@ -82,13 +72,13 @@ static int64_t idle_active_at_ns(const struct idle_handler *idle, enum idle_kind
     switch (kind) {
     case IDLE_READ: return idle->read_at_ns;
     case IDLE_WRITE: return idle->write_at_ns;
-    default: return idle_later(idle->read_at_ns, idle->write_at_ns);
+    default: return clock_later(idle->read_at_ns, idle->write_at_ns);
     }
 }
 
 static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind kind)
 {
-    int64_t from_ns = idle_later(idle_active_at_ns(idle, kind), idle->found_at_ns[kind]);
+    int64_t from_ns = clock_later(idle_active_at_ns(idle, kind), idle->found_at_ns[kind]);
     int64_t limit_ns = idle_limit_ns(idle, kind);
 
     return limit_ns > 0 ? clock_add_ns(from_ns, limit_ns) : CLOCK_NEVER;
@@ -104,8 +94,8 @@ static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
         int64_t limit_ns = idle_limit_ns(idle, kind);
 
         if (limit_ns > 0 && waits && kind != IDLE_READ)
-            at_ns = idle_sooner(at_ns, clock_add_ns(now_ns, limit_ns / IDLE_LOOKS));
-        at_ns = idle_sooner(at_ns, idle_due_at_ns(idle, kind));
+            at_ns = clock_sooner(at_ns, clock_add_ns(now_ns, limit_ns / IDLE_LOOKS));
+        at_ns = clock_sooner(at_ns, idle_due_at_ns(idle, kind));
     }
     return at_ns;
 }
@@ -125,7 +115,7 @@ static void idle_look(struct idle_handler *idle, int64_t now_ns)
     const struct channel *ch = idle->handler.channel;
 
     if (ch->bytes_out != idle->bytes_out)
-        idle->write_at_ns = idle_later(idle->write_at_ns, ch->last_io_at_ns);
+        idle->write_at_ns = clock_later(idle->write_at_ns, ch->last_io_at_ns);
     idle->bytes_out = ch->bytes_out;
     if (!channel_reading(ch))
         idle->read_at_ns = now_ns;
