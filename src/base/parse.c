@@ -23,8 +23,8 @@ static const struct unit size_units[] = {
 };
 
 static const struct unit duration_units[] = {
-    {"us", NS_PER_US},      {"ms", NS_PER_MS},       {"s", NS_PER_S}, {"m", 60 * NS_PER_S},
-    {"h", 3600 * NS_PER_S}, {"d", 86400 * NS_PER_S}, {NULL, 0},
+    {"us", NS_PER_US},      {"ms", NS_PER_MS}, {"s", NS_PER_S}, {"m", 60 * NS_PER_S},
+    {"h", 3600 * NS_PER_S}, {"d", NS_PER_DAY}, {NULL, 0},
 };
 
 /*
