@@ -2,7 +2,6 @@
 #include "daemon/option_socket.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"

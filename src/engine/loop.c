@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "engine/loop_internal.h"
 
 _Thread_local struct loop *loop_of_this_thread;
