@@ -41,6 +41,7 @@ static void add(struct report *r, const struct report_place *at, char *text)
         p.at.path = strdup(at->path);
     if (text == NULL || (at->path != NULL && p.at.path == NULL)) {
         r->lost = true;
+        free((char *)p.at.path);
         free(text);
         return;
     }
