@@ -136,8 +136,8 @@ static ssize_t messages_send(struct log_target *lt, const char *lines, size_t le
         const char *text = lines + done;
         const char *end = memchr(text, '\n', len - done);
         size_t line_len = end ? (size_t)(end + 1 - text) : len - done;
-        bool ends = end && lt->layout != LOG_LINE_SYSLOG; /* whose messages have no newline */
-        int rc = message_send(lt, text, end && !ends ? line_len - 1 : line_len);
+        bool cut = end && lt->layout == LOG_LINE_SYSLOG; /* whose messages have no newline */
+        int rc = message_send(lt, text, cut ? line_len - 1 : line_len);
 
         if (rc < 0)
             return done > 0 ? (ssize_t)done : rc;
