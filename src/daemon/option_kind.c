@@ -74,30 +74,33 @@ static int set_duration(const struct option *o, struct option_value *v)
     return 0;
 }
 
+static int read_size(uint64_t *out_bytes, const struct option *o, struct option_value *v)
+{
+    int rc = parse_size(out_bytes, v->text, (uint64_t)o->max);
+
+    if (rc == 0 && !in_range(o, (int64_t)*out_bytes))
+        rc = -ERANGE;
+    return rc < 0 ? refuse_number(v, rc, "a number of bytes") : 0;
+}
+
 static int set_size(const struct option *o, struct option_value *v)
 {
     uint64_t bytes;
-    int rc = parse_size(&bytes, v->text, (uint64_t)o->max);
+    int rc = read_size(&bytes, o, v);
 
-    if (rc == 0 && !in_range(o, (int64_t)bytes))
-        rc = -ERANGE;
-    if (rc < 0)
-        return refuse_number(v, rc, "a number of bytes");
-    put_unsigned(o, v, (unsigned)bytes);
-    return 0;
+    if (rc == 0)
+        put_unsigned(o, v, (unsigned)bytes);
+    return rc;
 }
 
 static int set_size_long(const struct option *o, struct option_value *v)
 {
     uint64_t bytes;
-    int rc = parse_size(&bytes, v->text, (uint64_t)o->max);
+    int rc = read_size(&bytes, o, v);
 
-    if (rc == 0 && !in_range(o, (int64_t)bytes))
-        rc = -ERANGE;
-    if (rc < 0)
-        return refuse_number(v, rc, "a number of bytes");
-    memcpy(option_field(o, v), &bytes, sizeof(bytes));
-    return 0;
+    if (rc == 0)
+        memcpy(option_field(o, v), &bytes, sizeof(bytes));
+    return rc;
 }
 
 static int set_bool(const struct option *o, struct option_value *v)
