@@ -60,33 +60,32 @@ static int parse_rate(struct option_value *v, struct token_bucket_conf *rate, ch
     return 0;
 }
 
+/* `100/s burst=20`; it is changed. */
+static int parse_words(struct option_value *v, struct token_bucket_conf *rate, char *rest)
+{
+    int rc = parse_rate(v, rate, strsep(&rest, BLANKS));
+
+    if (rc < 0 || rest == NULL)
+        return rc;
+    rest += strspn(rest, BLANKS);
+    if (strncmp(rest, BURST, strlen(BURST)) != 0)
+        return option_refuse(v, "%s is not " BURST "N", QUOTE_TEXT(rest));
+    return parse_number(v, &rate->burst, rest + strlen(BURST), "burst");
+}
+
 static int set_rate(const struct option *o, struct option_value *v)
 {
     struct token_bucket_conf rate = {.period_ns = NS_PER_S, .burst = 1};
-    char *rest = arena_text(v->arena, v->text, strlen(v->text));
-    char *word;
-    int rc;
+    char *words = arena_text(v->arena, v->text, strlen(v->text));
+    int rc = 0;
 
-    if (rest == NULL)
+    if (words == NULL)
         return -ENOMEM;
-    word = strsep(&rest, BLANKS);
-    if (strcmp(v->text, "0") != 0) {
-        rc = parse_rate(v, &rate, word);
-        if (rc < 0)
-            return rc;
-    } else {
-        rest = NULL;
-    }
-    if (rest != NULL) {
-        rest += strspn(rest, BLANKS);
-        if (strncmp(rest, BURST, strlen(BURST)) != 0)
-            return option_refuse(v, "%s is not " BURST "N", QUOTE_TEXT(rest));
-        rc = parse_number(v, &rate.burst, rest + strlen(BURST), "burst");
-        if (rc < 0)
-            return rc;
-    }
-    memcpy(option_field(o, v), &rate, sizeof(rate));
-    return 0;
+    if (strcmp(words, "0") != 0)
+        rc = parse_words(v, &rate, words);
+    if (rc == 0)
+        memcpy(option_field(o, v), &rate, sizeof(rate));
+    return rc;
 }
 
 const struct option_kind option_rate = {set_rate, ""};
