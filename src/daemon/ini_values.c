@@ -34,13 +34,12 @@ struct ini_values {
     struct ini_part *parts;
 };
 
-/* Where in a text we are, and what the part that is being put together has. */
+/* Where in a text we are, and what the part that is being cut has. */
 struct cutter {
     const struct ini_text *text;
     size_t at;            /* the next line's first byte */
     unsigned line;        /* its number */
     struct ini_text head; /* the line of the section that we are in; empty: none yet */
-    struct ini_text part; /* a copy of its lines */
     size_t n_entries;
     size_t n_names;
 };
@@ -69,7 +68,8 @@ static int __attribute__((format(printf, 1, 2))) say_nothing(const char *format,
     return 0;
 }
 
-static int load_dictionary(dictionary **out, const struct ini_text *text)
+static int load_dictionary(dictionary **out, const struct ini_text *head,
+                           const struct ini_text *body)
 {
     char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
     int fd = memfd_create("reactord.ini", MFD_CLOEXEC);
@@ -77,7 +77,9 @@ static int load_dictionary(dictionary **out, const struct ini_text *text)
 
     if (fd < 0)
         return -errno;
-    rc = write_all(fd, text);
+    rc = write_all(fd, head);
+    if (rc == 0)
+        rc = write_all(fd, body);
     if (rc == 0) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         iniparser_set_error_callback(say_nothing);
@@ -109,20 +111,6 @@ static char first_byte(const struct ini_text *line)
     return i < line->len ? line->bytes[i] : '\n';
 }
 
-static void cutter_copy(struct cutter *c, const struct ini_text *line)
-{
-    if (line->len > 0)
-        memcpy(c->part.bytes + c->part.len, line->bytes, line->len);
-    c->part.len += line->len;
-}
-
-static void cutter_begin_part(struct cutter *c)
-{
-    c->part.len = c->n_entries = c->n_names = 0;
-    cutter_copy(c, &c->head);
-    c->n_names += c->head.len > 0;
-}
-
 /* Add the next line to the part. False: the part ends before it. */
 static bool cutter_add_line(struct cutter *c)
 {
@@ -135,7 +123,6 @@ static bool cutter_add_line(struct cutter *c)
         return false;
     if (is_head)
         c->head = line;
-    cutter_copy(c, &line);
     c->n_entries += is_entry;
     c->n_names += is_head || is_entry;
     c->at += line.len;
@@ -143,7 +130,9 @@ static bool cutter_add_line(struct cutter *c)
     return true;
 }
 
-static int add_part(struct ini_values *values, const struct cutter *c)
+/* The part that ends where ${c} is: ${body}, and before it ${head} once more. */
+static int add_part(struct ini_values *values, const struct cutter *c, const struct ini_text *head,
+                    const struct ini_text *body)
 {
     struct ini_part *parts = realloc(values->parts, (values->n_parts + 1) * sizeof(*values->parts));
     struct ini_part *part;
@@ -154,7 +143,7 @@ static int add_part(struct ini_values *values, const struct cutter *c)
     values->parts = parts;
     part = &parts[values->n_parts];
     *part = (struct ini_part){.last_line = c->line - 1, .n_names = c->n_names};
-    rc = load_dictionary(&part->dictionary, &c->part);
+    rc = load_dictionary(&part->dictionary, head, body);
     if (rc == 0)
         values->n_parts++;
     return rc;
@@ -166,14 +155,17 @@ static int load_parts(struct ini_values *values, struct cutter *c)
 
     do {
         /* One that begins with another section's line needs not that of the one before. */
-        struct ini_text next = cutter_peek(c);
+        struct ini_text head = c->head, body = cutter_peek(c);
+        size_t begin = c->at;
 
-        if (first_byte(&next) == '[')
-            c->head.len = 0;
-        cutter_begin_part(c);
+        if (first_byte(&body) == '[')
+            head.len = 0;
+        c->n_entries = 0;
+        c->n_names = head.len > 0;
         while (c->at < c->text->len && cutter_add_line(c))
             ;
-        rc = add_part(values, c);
+        body.len = c->at - begin;
+        rc = add_part(values, c, &head, &body);
     } while (rc == 0 && c->at < c->text->len);
     return rc;
 }
@@ -182,12 +174,11 @@ int ini_values_load(struct ini_values **out, const struct ini_text *text)
 {
     struct cutter c = {.text = text, .line = 1};
     struct ini_values *values = calloc(1, sizeof(*values));
-    int rc = -ENOMEM;
+    int rc;
 
-    c.part.bytes = malloc(text->len + INI_LINE_BYTES + 1); /* all of it, and a head */
-    if (values != NULL && c.part.bytes != NULL)
-        rc = load_parts(values, &c);
-    free(c.part.bytes);
+    if (values == NULL)
+        return -ENOMEM;
+    rc = load_parts(values, &c);
     if (rc < 0) {
         ini_values_free(values);
         return rc;
