@@ -21,10 +21,12 @@ static bool is_mirror(const struct server_conf *conf, const struct upstream_conf
 bool way_back_is(const struct server_conf *conf, const struct upstream_conf *up,
                  const struct address *a)
 {
+    bool mirror = is_mirror(conf, up);
+
     for (unsigned i = 0; i < conf->n_listeners; i++) {
         const struct listener_conf *listener = &conf->listeners[i];
 
-        if (!names(listener->upstream, up) && !is_mirror(conf, up))
+        if (!mirror && !names(listener->upstream, up))
             continue;
         for (unsigned j = 0; j < listener->n_addresses; j++)
             if (address_covers(&listener->addresses[j], a))
