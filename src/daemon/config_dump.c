@@ -31,15 +31,15 @@ static void write_family(FILE *out, const struct option *o, const struct ini_sec
     }
 }
 
-static void write_option(FILE *out, const struct option *o, const struct ini_section *source)
+static void write_option(FILE *out, const struct option *o, const struct config_section *section)
 {
     const struct ini_entry *entry;
 
     if ((o->flags & OPTION_FAMILY) != 0) {
-        write_family(out, o, source);
+        write_family(out, o, section->source);
         return;
     }
-    entry = source != NULL ? ini_find(source, o->key) : NULL;
+    entry = config_entry(section, o->key);
     write_value(out, o->key, entry != NULL ? entry->value : o->fallback);
 }
 
@@ -54,7 +54,7 @@ int config_dump(const struct config *config, FILE *out)
         fprintf(out, "%s[%s%s%s]\n", i > 0 ? "\n" : "", option_section_name(section->kind),
                 section->name != NULL ? " " : "", section->name != NULL ? section->name : "");
         for (unsigned j = 0; j < n; j++)
-            write_option(out, &table[j], section->source);
+            write_option(out, &table[j], section);
     }
     return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }

@@ -6,13 +6,12 @@
 #include "handlers/fault_handler.h"
 #include "server/listener.h"
 
+/* ${key} is set, so it has a line. */
 static void refuse(const struct config_section *section, const char *key, const char *what,
                    struct report *report)
 {
-    const struct ini_entry *entry = ini_find(section->source, key);
-
-    if (entry != NULL && !entry->refused)
-        report_add(report, entry->line, "[%s] %s: %s", section->source->name, key, what);
+    report_add(report, config_entry(section, key)->line, "[%s] %s: %s", section->source->name, key,
+               what);
 }
 
 void config_faults_check(const struct config_section *section, bool allowed, struct report *report)

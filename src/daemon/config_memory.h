@@ -33,6 +33,54 @@ struct config_memory {
 };
 
 /*
+ * config_entry(section, key):
+ * The line of ${key}, or NULL if the file does not have it.
+ *
+ * Thread: before start
+ * Owns:   lives as long as the configuration
+ * Errors: NULL
+ */
+const struct ini_entry *config_entry(const struct config_section *section, const char *key);
+
+/*
+ * config_sound(section, key):
+ * As config_entry(), and NULL as well if something was wrong with it so far.
+ *
+ * Thread: before start
+ * Owns:   lives as long as the configuration
+ * Errors: NULL
+ */
+const struct ini_entry *config_sound(const struct config_section *section, const char *key);
+
+/*
+ * config_refused(section, key):
+ * Has the file ${key}, and was something wrong with it? Then nobody knows what it was to be.
+ *
+ * Thread: before start
+ * Errors: none
+ */
+bool config_refused(const struct config_section *section, const char *key);
+
+/*
+ * config_changed(section, key):
+ * As config_sound(), and NULL as well if it says what the default says, as each line of a dump may. ${key} has a default.
+ *
+ * Thread: before start
+ * Owns:   lives as long as the configuration
+ * Errors: NULL
+ */
+const struct ini_entry *config_changed(const struct config_section *section, const char *key);
+
+/*
+ * config_find_upstream(config, name):
+ * Which of the upstreams ${name} is.
+ *
+ * Thread: before start
+ * Errors: -1
+ */
+int config_find_upstream(const struct config *config, const char *name);
+
+/*
  * config_build_all(config, report):
  * Make config->memory->sections of the file and fill the structs with defaults and with what the file says.
  *

@@ -1,8 +1,6 @@
 /* daemon/config_mirror: see config_mirror.h. */
 #include "daemon/config_mirror.h"
 
-#include <string.h>
-
 #include "daemon/config.h"
 #include "daemon/config_memory.h"
 #include "daemon/quote.h"
@@ -13,7 +11,7 @@
 static void check_servers(const struct config *config, const struct config_section *section,
                           const struct upstream_conf *up, struct report *report)
 {
-    unsigned line = ini_find(section->source, "mirror")->line;
+    unsigned line = config_entry(section, "mirror")->line;
 
     for (unsigned i = 0; i < up->n_servers; i++) {
         const struct upstream_server_conf *server = &up->servers[i];
@@ -31,17 +29,16 @@ void config_mirror_check(const struct config *config, const struct config_sectio
                          struct report *report)
 {
     const struct listener_conf *conf = section->conf;
+    int i = conf->mirror != NULL ? config_find_upstream(config, conf->mirror) : -1;
+    const struct upstream_conf *up;
 
-    for (unsigned i = 0; conf->mirror != NULL && i < config->server.n_upstreams; i++) {
-        const struct upstream_conf *up = &config->server.upstreams[i];
-
-        if (strcmp(up->name, conf->mirror) != 0)
-            continue;
-        check_servers(config, section, up, report);
-        if (up->greeting.version != PROXY_HEADER_NONE)
-            report_add(report, ini_find(section->source, "mirror")->line,
-                       "[%s] mirror: [upstream %s] has send_proxy, and a mirror gets no header "
-                       "(one without it)",
-                       section->source->name, up->name);
-    }
+    if (i < 0)
+        return;
+    up = &config->server.upstreams[i];
+    check_servers(config, section, up, report);
+    if (up->greeting.version != PROXY_HEADER_NONE)
+        report_add(report, config_entry(section, "mirror")->line,
+                   "[%s] mirror: [upstream %s] has send_proxy, and a mirror gets no header "
+                   "(one without it)",
+                   section->source->name, up->name);
 }

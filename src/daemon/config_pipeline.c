@@ -8,14 +8,6 @@
 #include "handlers/handler_type.h"
 #include "server/listener.h"
 
-/* The line of ${key} if the section has it and nothing was wrong with it so far. */
-static const struct ini_entry *sound(const struct config_section *section, const char *key)
-{
-    const struct ini_entry *entry = section->source ? ini_find(section->source, key) : NULL;
-
-    return entry != NULL && !entry->refused ? entry : NULL;
-}
-
 static bool has_handler(const struct pipeline_conf *conf, const char *name)
 {
     for (unsigned i = 0; i < conf->n; i++) {
@@ -48,18 +40,12 @@ static const struct {
 static void check_owners(const struct config_section *section, const struct pipeline_conf *conf,
                          struct report *report)
 {
-    const struct ini_entry *pipeline =
-        section->source ? ini_find(section->source, "pipeline") : NULL;
-
-    if (pipeline != NULL && pipeline->refused)
+    if (config_refused(section, "pipeline"))
         return; /* who knows what it was to have */
     for (size_t i = 0; i < ARRAY_LEN(handler_options); i++) {
-        const struct ini_entry *entry = sound(section, handler_options[i].key);
-        const struct option *o = option_find(section->kind, handler_options[i].key);
+        const struct ini_entry *entry = config_changed(section, handler_options[i].key);
 
-        /* The default may be there: a dump has every option. */
-        if (entry != NULL && strcmp(entry->value, o->fallback) != 0 &&
-            !has_handler(conf, handler_options[i].handler))
+        if (entry != NULL && !has_handler(conf, handler_options[i].handler))
             report_add(report, entry->line,
                        "[%s] %s: there is no such handler (with pipeline = %s, or more of them)",
                        section->source->name, entry->key, handler_options[i].handler);
@@ -71,12 +57,12 @@ static void check_within(const struct config_section *section, const char *key, 
                          struct report *report)
 {
     const struct listener_conf *conf = section->conf;
-    const struct ini_entry *entry = sound(section, key);
+    const struct ini_entry *entry = config_sound(section, key);
 
     if (value <= conf->pipeline.frame.decoder.max_length)
         return;
     if (entry == NULL)
-        entry = sound(section, "frame_max_length");
+        entry = config_sound(section, "frame_max_length");
     if (entry != NULL)
         report_add(report, entry->line, "[%s] %s: %s does not fit into a frame (at most %u bytes)",
                    section->source->name, entry->key,
@@ -99,7 +85,7 @@ static void check_frame(const struct config_section *section, const struct pipel
 static void check_idle(const struct config_section *section, const struct pipeline_conf *conf,
                        struct report *report)
 {
-    const struct ini_entry *pipeline = sound(section, "pipeline");
+    const struct ini_entry *pipeline = config_sound(section, "pipeline");
 
     if (pipeline != NULL && has_handler(conf, "idle") && conf->idle.read_ns == 0 &&
         conf->idle.write_ns == 0 && conf->idle.all_ns == 0)
