@@ -55,16 +55,6 @@ static int add_block(struct access_text *t, const struct cidr *block, bool allow
     return 0;
 }
 
-static int add_all(struct access_text *t, bool allow, unsigned line)
-{
-    static const struct cidr all[] = {{.len = 4}, {.len = 16}, {.len = 0}};
-
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        if (add_block(t, &all[i], allow, line) < 0)
-            return -ENOMEM;
-    return 0;
-}
-
 static int refuse_block(char *problem, int rc, const char *word, const struct cidr *meant)
 {
     char text[CIDR_TEXT_BYTES];
@@ -82,23 +72,35 @@ static int refuse_block(char *problem, int rc, const char *word, const struct ci
     return -EINVAL;
 }
 
+int access_text_parse(struct cidr *out, const char *word, char problem[ACCESS_TEXT_PROBLEM_BYTES])
+{
+    static const struct cidr all[ACCESS_TEXT_BLOCKS] = {{.len = 4}, {.len = 16}, {.len = 0}};
+    int rc;
+
+    if (strcmp(word, "all") == 0) {
+        memcpy(out, all, sizeof(all));
+        return ACCESS_TEXT_BLOCKS;
+    }
+    rc = cidr_parse(out, word);
+    return rc < 0 ? refuse_block(problem, rc, word, out) : 1;
+}
+
 int access_text_add(struct access_text *t, const char *word, bool allow, unsigned line,
                     char problem[ACCESS_TEXT_PROBLEM_BYTES])
 {
-    struct cidr block;
-    int rc;
+    struct cidr blocks[ACCESS_TEXT_BLOCKS];
+    int n;
 
-    if (t->n + 3 > ACCESS_TEXT_RULES) {
+    if (t->n + ACCESS_TEXT_BLOCKS > ACCESS_TEXT_RULES) {
         snprintf(problem, ACCESS_TEXT_PROBLEM_BYTES, "too many rules, at most %d",
                  ACCESS_TEXT_RULES);
         return -E2BIG;
     }
-    if (strcmp(word, "all") == 0)
-        return add_all(t, allow, line);
-    rc = cidr_parse(&block, word);
-    if (rc < 0)
-        return refuse_block(problem, rc, word, &block);
-    return add_block(t, &block, allow, line);
+    n = access_text_parse(blocks, word, problem);
+    for (int i = 0; i < n; i++)
+        if (add_block(t, &blocks[i], allow, line) < 0)
+            return -ENOMEM;
+    return n < 0 ? n : 0;
 }
 
 void access_text_free(struct access_text *t)
@@ -128,13 +130,12 @@ int access_text_dead(unsigned **out, const struct access_text *t)
 
 /* ---- files ---- */
 
-/* ${text} without comment: its words, and how many there are, up to LINE_WORDS. */
+/* The words of ${text}, and how many there are, up to LINE_WORDS. */
 static unsigned split(char *text, char *words[LINE_WORDS])
 {
     unsigned n = 0;
     char *next, *word;
 
-    text[strcspn(text, "#")] = '\0';
     for (word = strtok_r(text, BLANKS, &next); word != NULL && n < LINE_WORDS;
          word = strtok_r(NULL, BLANKS, &next))
         words[n++] = word;

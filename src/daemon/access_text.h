@@ -25,6 +25,9 @@ struct report;
 #define ACCESS_TEXT_FILE_BYTES (64 << 20)
 #define ACCESS_TEXT_RULES      2000000
 
+/* The blocks that one word may be: those of `all`. */
+#define ACCESS_TEXT_BLOCKS 3
+
 #define ACCESS_TEXT_PROBLEM_BYTES 512
 
 /* Rules in their order; zeroed there are none. Freed with access_text_free(). */
@@ -48,6 +51,16 @@ struct access_text_file {
     unsigned line;
     struct report *report;
 };
+
+/*
+ * access_text_parse(out, word, problem):
+ * The blocks that ${word} is. There is room for ACCESS_TEXT_BLOCKS in ${out}.
+ *
+ * Thread: any
+ * Errors: how many; -EINVAL (${problem} says what is wrong with ${word})
+ */
+int access_text_parse(struct cidr *out, const char *word,
+                      char problem[ACCESS_TEXT_PROBLEM_BYTES]) MUST_CHECK;
 
 /*
  * access_text_add(t, word, allow, line, problem):

@@ -8,6 +8,7 @@
 #include "daemon/access_text.h"
 #include "daemon/option_kind.h"
 #include "daemon/quote.h"
+#include "net/cidr.h"
 
 _Static_assert(ACCESS_TEXT_PROBLEM_BYTES <= OPTION_PROBLEM_BYTES, "problems are handed on");
 
@@ -22,16 +23,13 @@ static int check_path(struct option_value *v, const char *path)
 
 static int check_item(struct option_value *v, const char *item)
 {
-    struct access_text unused = {.n = 0};
-    int rc;
+    struct cidr unused[ACCESS_TEXT_BLOCKS];
 
     if (*item == '\0')
         return option_refuse(v, "a block of addresses is missing beside a comma");
     if (strncmp(item, ACCESS_TEXT_FILE, strlen(ACCESS_TEXT_FILE)) == 0)
         return check_path(v, item + strlen(ACCESS_TEXT_FILE));
-    rc = access_text_add(&unused, item, true, 0, v->problem);
-    access_text_free(&unused);
-    return rc;
+    return access_text_parse(unused, item, v->problem) < 0 ? -EINVAL : 0;
 }
 
 static int set_list(const struct option *o, struct option_value *v)
