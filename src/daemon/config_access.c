@@ -21,6 +21,7 @@
 /* What is being read, and where from. */
 struct reading {
     struct access_text text;
+    const struct config_section *section;
     struct arena *arena;
     struct report *report;
 };
@@ -55,12 +56,15 @@ static int read_list(struct reading *r, const struct ini_entry *entry, bool allo
                      : access_text_add(&r->text, item, allow, 0, problem);
     }
     MUST(rc != -EINVAL); /* the option was taken */
-    return rc;
+    if (rc != -E2BIG)
+        return rc;
+    report_add(r->report, entry->line, "[%s] %s: %s", r->section->source->name, entry->key,
+               problem);
+    return 0;
 }
 
 /* Say which of the rules that stand in ${entry} itself, or in the file that it names, never apply. */
-static int check_dead(struct reading *r, const struct config_section *section,
-                      const struct ini_entry *entry, const char *path)
+static int check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
     char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];
     const struct access_text *t = &r->text;
@@ -84,27 +88,26 @@ static int check_dead(struct reading *r, const struct config_section *section,
             report_add(r->report, entry->line,
                        "[%s] %s: '%s' never applies: '%s' is denied (deny comes first; for "
                        "exceptions from it see access_rules)",
-                       section->source->name, entry->key, text, before);
+                       r->section->source->name, entry->key, text, before);
     }
     free(by);
     return 0;
 }
 
 /* `deny`, then `allow`; within each the order makes no difference. */
-static int read_lists(struct reading *r, const struct config_section *section)
+static int read_lists(struct reading *r)
 {
-    const struct ini_entry *deny = given(section, "deny"), *allow = given(section, "allow");
+    const struct ini_entry *deny = given(r->section, "deny"), *allow = given(r->section, "allow");
     int rc = 0;
 
-    if (deny != NULL)
+    if (deny != NULL && allow != NULL) {
         rc = read_list(r, deny, false, false);
-    if (rc == 0 && allow != NULL)
-        rc = read_list(r, allow, true, false);
-    if (rc == 0 && allow != NULL)
-        rc = check_dead(r, section, allow, NULL); /* of files nobody expects that they agree */
-    if (rc < 0)
-        return rc;
-    access_text_free(&r->text);
+        if (rc == 0)
+            rc = read_list(r, allow, true, false);
+        if (rc == 0)
+            rc = check_dead(r, allow, NULL); /* of files nobody expects that they agree */
+        access_text_free(&r->text);
+    }
     for (unsigned files = 0; rc == 0 && deny != NULL && files < 2; files++)
         rc = read_list(r, deny, false, files > 0);
     for (unsigned files = 0; rc == 0 && allow != NULL && files < 2; files++)
@@ -120,8 +123,7 @@ static bool ends_with_all(const struct access_text *t)
     return t->n >= 3 && t->line[last - 2] == t->line[last];
 }
 
-static int read_rules(struct reading *r, const struct config_section *section,
-                      const struct ini_entry *entry)
+static int read_rules(struct reading *r, const struct ini_entry *entry)
 {
     const struct access_text_file file = {
         .path = entry->value, .kind = ACCESS_TEXT_BOTH, .line = entry->line, .report = r->report};
@@ -135,7 +137,7 @@ static int read_rules(struct reading *r, const struct config_section *section,
     if (!ends_with_all(&r->text))
         report_add_in(r->report, &end,
                       "the last rule is not for everybody (end with 'allow all' or 'deny all')");
-    return check_dead(r, section, entry, file.path);
+    return check_dead(r, entry, file.path);
 }
 
 /* From where it grew to where it stays. */
@@ -186,11 +188,11 @@ static int read_section(const struct config *config, const struct config_section
 {
     struct listener_conf *conf = section->conf;
     const struct ini_entry *rules = given(section, "access_rules");
-    struct reading r = {.arena = config->memory->arena, .report = report};
+    struct reading r = {.section = section, .arena = config->memory->arena, .report = report};
     int rc;
 
     check_section(section, report);
-    rc = rules != NULL ? read_rules(&r, section, rules) : read_lists(&r, section);
+    rc = rules != NULL ? read_rules(&r, rules) : read_lists(&r);
     if (rc == 0)
         rc = keep(&r, &conf->access);
     if (rc == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/access_text.h"
 #include "daemon/config.h"
 #include "net/address.h"
 #include "support/config_file.h"
@@ -241,6 +242,20 @@ START_TEST(the_last_rule_is_for_everybody)
 }
 END_TEST
 
+/* Each `all` is three rules, and these are two short of the limit. */
+START_TEST(too_many_rules_are_told_at_the_option_that_adds_them)
+{
+    static char text[ACCESS_TEXT_RULES / 3 * 4];
+
+    for (size_t i = 0; i < sizeof(text); i += 4)
+        memcpy(text + i, "all\n", 4);
+    text_file_write("all", text, sizeof(text));
+    ck_assert_int_eq(load("deny = file:%s/all"), 0);
+    ck_assert_int_eq(load("deny = file:%s/all\nallow = 10.0.0.0/8, 11.0.0.0/8"), -EINVAL);
+    ck_assert_str_eq(file.problems, "t.ini:5: [listen e] allow: too many rules, at most 2000000\n");
+}
+END_TEST
+
 START_TEST(bytes_that_are_no_text_are_told)
 {
     static const char bytes[] = "10.0.0.0/8\n10.0.0.\0001\n\xff\n";
@@ -295,6 +310,7 @@ int main(void)
     tcase_add_test(tc, all_problems_of_a_rules_file_are_told_at_their_lines);
     tcase_add_test(tc, a_rule_that_never_applies_is_told_with_the_one_before_it);
     tcase_add_test(tc, the_last_rule_is_for_everybody);
+    tcase_add_test(tc, too_many_rules_are_told_at_the_option_that_adds_them);
     tcase_add_test(tc, bytes_that_are_no_text_are_told);
     tcase_add_test(tc, the_dump_of_rules_is_a_configuration_again);
     return suite_run(suite);
