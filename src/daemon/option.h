@@ -53,7 +53,6 @@ struct option_word {
 };
 
 struct option {
-    enum option_section section;
     const char *key;
     const struct option_kind *kind;
     unsigned flags;
