@@ -184,8 +184,10 @@ def stopped_in_an_episode(t):
     address = t.address()
     with t.daemon(config(address, SMALL, "shed_rate = 20/s", "splice = off")) as daemon:
         with Flood(address, 400) as flood:
-            flood.go_on(lambda: None, 2)
-            check(daemon.log_lines("overload: .* bytes wait"), "there is no episode")
+            def episode():
+                flood.go_on(lambda: None, 1)
+                return daemon.log_lines("overload: .* bytes wait")
+            t.eventually(episode, "an episode")
             daemon.stop(signal.SIGINT)
 
 
