@@ -154,10 +154,12 @@ test-integration: $(PROGRAM)
 
 .PHONY: asan tsan
 asan:
-	ASAN_OPTIONS=detect_leaks=1 $(MAKE) BUILD=build-asan SANITIZE=address,undefined \
+	ASAN_OPTIONS=detect_leaks=1 CK_TIMEOUT_MULTIPLIER=5 \
+	    $(MAKE) BUILD=build-asan SANITIZE=address,undefined \
 	    test-unit test-stress test-fuzz-corpus test-integration
 tsan:
-	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 $(MAKE) BUILD=build-tsan SANITIZE=thread \
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 CK_TIMEOUT_MULTIPLIER=5 \
+	    $(MAKE) BUILD=build-tsan SANITIZE=thread \
 	    test-unit test-stress test-integration
 
 .PHONY: lint
