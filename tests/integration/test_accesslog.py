@@ -315,6 +315,7 @@ def slow_reader(t):
             before = time.monotonic()
             one_echo(address)
             check(time.monotonic() - before < 5 * t.scale, "a client waited")
+        t.eventually(lambda: daemon.counts("listen echo sessions=")["sessions"] == 0, "all have ended")
         lines, lost = dropped(daemon, path)
         check(lines <= 6 and lost >= 300, f"{lines} lines, {lost} dropped")
         check_equal(len(daemon.log_lines("lines are dropped")), 1, "warnings")
