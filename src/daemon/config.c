@@ -51,41 +51,6 @@ static int config_read(struct config *config, const char *path, struct report *r
     return report_count(report) > 0 ? -EINVAL : 0;
 }
 
-const struct ini_entry *config_entry(const struct config_section *section, const char *key)
-{
-    return section->source != NULL ? ini_find(section->source, key) : NULL;
-}
-
-const struct ini_entry *config_sound(const struct config_section *section, const char *key)
-{
-    return config_refused(section, key) ? NULL : config_entry(section, key);
-}
-
-bool config_refused(const struct config_section *section, const char *key)
-{
-    const struct ini_entry *entry = config_entry(section, key);
-
-    return entry != NULL && entry->refused;
-}
-
-const struct ini_entry *config_changed(const struct config_section *section, const char *key)
-{
-    const struct ini_entry *entry = config_sound(section, key);
-
-    return entry != NULL && strcmp(entry->value, option_find(section->kind, key)->fallback) != 0
-               ? entry
-               : NULL;
-}
-
-int config_find_upstream(const struct config *config, const char *name)
-{
-    for (unsigned i = 0; i < config->server.n_upstreams; i++) {
-        if (strcmp(config->server.upstreams[i].name, name) == 0)
-            return (int)i;
-    }
-    return -1;
-}
-
 int config_load(struct config **out, const char *path, FILE *errors)
 {
     struct config *config;

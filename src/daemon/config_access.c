@@ -28,7 +28,7 @@ struct reading {
 
 static const struct ini_entry *given(const struct config_section *section, const char *key)
 {
-    const struct ini_entry *entry = config_sound(section, key);
+    const struct ini_entry *entry = config_section_sound(section, key);
 
     return entry != NULL && *entry->value != '\0' ? entry : NULL;
 }
@@ -161,7 +161,7 @@ static int keep(struct reading *r, struct access_conf *conf)
 
 static bool is_there(const struct config_section *section, const char *key)
 {
-    return config_refused(section, key) || given(section, key) != NULL;
+    return config_section_refused(section, key) || given(section, key) != NULL;
 }
 
 /* The lists and a rules file have no order between them. */
@@ -173,12 +173,12 @@ static void check_section(const struct config_section *section, struct report *r
 
     for (size_t i = 0; rules && i < ARRAY_LEN(lists); i++)
         if (is_there(section, lists[i]))
-            report_add(report, config_entry(section, lists[i])->line,
+            report_add(report, config_section_entry(section, lists[i])->line,
                        "[%s] %s: access_rules is there too (one or the other)",
                        section->source->name, lists[i]);
     if (conf->on_deny != ADMISSION_RESET && !rules && !is_there(section, "deny") &&
         !is_there(section, "allow"))
-        report_add(report, config_entry(section, "on_deny")->line,
+        report_add(report, config_section_entry(section, "on_deny")->line,
                    "[%s] on_deny: nobody is denied (with allow, deny or access_rules)",
                    section->source->name);
 }

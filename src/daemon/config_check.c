@@ -54,7 +54,7 @@ static void check_upstream_name(const struct config_check *c, const struct confi
     const struct server_conf *server = &c->config->server;
     struct suggest near;
 
-    if (config_find_upstream(c->config, name) >= 0)
+    if (server_conf_find_upstream(&c->config->server, name) >= 0)
         return;
     suggest_begin(&near, name);
     for (unsigned i = 0; i < server->n_upstreams; i++)
@@ -73,17 +73,17 @@ static void check_upstream_name(const struct config_check *c, const struct confi
 static void check_service(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
-    const struct ini_entry *service = config_sound(section, "service");
-    const struct ini_entry *upstream = config_sound(section, "upstream");
+    const struct ini_entry *service = config_section_sound(section, "service");
+    const struct ini_entry *upstream = config_section_sound(section, "upstream");
 
     if (conf->upstream != NULL)
         check_upstream_name(c, section, upstream, conf->upstream);
     if (conf->mirror != NULL)
-        check_upstream_name(c, section, config_sound(section, "mirror"), conf->mirror);
+        check_upstream_name(c, section, config_section_sound(section, "mirror"), conf->mirror);
     if (service == NULL)
         return;
     if (conf->service == LISTENER_PROXY && conf->upstream == NULL &&
-        !config_refused(section, "upstream"))
+        !config_section_refused(section, "upstream"))
         report_add(c->report, upstream != NULL ? upstream->line : service->line,
                    "[%s] upstream: is missing: a proxy connects to one (the NAME of an "
                    "[upstream NAME])",
@@ -102,7 +102,7 @@ static void check_reuseport(const struct config_check *c, const struct config_se
     for (unsigned i = 0; conf->reuseport > 1 && i < conf->n_addresses; i++) {
         if (!address_is_unix(&conf->addresses[i]))
             continue;
-        report_add(c->report, config_sound(section, "reuseport")->line,
+        report_add(c->report, config_section_sound(section, "reuseport")->line,
                    "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
                    section->source->name,
                    QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])));
@@ -115,7 +115,7 @@ static void check_limits(const struct config_check *c, const struct config_secti
 {
     const struct listener_conf *conf = section->conf;
     const struct quota_conf *each = &conf->clients.each;
-    const struct ini_entry *most = config_sound(section, "max_connections_per_client");
+    const struct ini_entry *most = config_section_sound(section, "max_connections_per_client");
 
     if (most != NULL && conf->quota.max_connections > 0 &&
         each->max_connections > conf->quota.max_connections)
@@ -130,17 +130,17 @@ static void check_accept_proxy(const struct config_check *c, const struct config
 {
     const struct proxy_protocol_conf *conf =
         &((const struct listener_conf *)section->conf)->accept_proxy;
-    const struct ini_entry *mode = config_sound(section, "accept_proxy");
-    const struct ini_entry *trusted = config_sound(section, "trusted_proxies");
+    const struct ini_entry *mode = config_section_sound(section, "accept_proxy");
+    const struct ini_entry *trusted = config_section_sound(section, "trusted_proxies");
 
     if (mode != NULL && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
-        !config_refused(section, "trusted_proxies"))
+        !config_section_refused(section, "trusted_proxies"))
         report_add(c->report, mode->line,
                    "[%s] accept_proxy: there is no proxy whose header would be believed "
                    "(with trusted_proxies)",
                    section->source->name);
     if (conf->mode == PROXY_PROTOCOL_OFF && conf->trusted.n > 0 &&
-        !config_refused(section, "accept_proxy"))
+        !config_section_refused(section, "accept_proxy"))
         report_add(c->report, trusted->line,
                    "[%s] trusted_proxies: no header is read (with accept_proxy = optional or "
                    "required)",
@@ -176,11 +176,11 @@ static void check_addresses(const struct config_check *c, unsigned s)
 
         if (other == NULL)
             continue;
-        report_add(c->report, config_sound(section, "address")->line,
+        report_add(c->report, config_section_sound(section, "address")->line,
                    "[%s] address: %s is taken by line %u, [%s] (each address once)",
                    section->source->name,
                    QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])),
-                   config_sound(other, "address")->line, other->source->name);
+                   config_section_sound(other, "address")->line, other->source->name);
     }
 }
 
@@ -218,7 +218,7 @@ static bool leads_to(const struct config_check *c, const struct listener_conf *f
                      unsigned *queue, bool *queued)
 {
     const struct server_conf *conf = &c->config->server;
-    int start = config_find_upstream(c->config, from->upstream);
+    int start = server_conf_find_upstream(&c->config->server, from->upstream);
     unsigned head = 0, tail = 0;
 
     memset(queued, 0, conf->n_upstreams * sizeof(*queued));
@@ -233,7 +233,7 @@ static bool leads_to(const struct config_check *c, const struct listener_conf *f
             const struct listener_conf *proxy = NULL;
 
             while ((proxy = reached(c, &up->servers[i], proxy)) != NULL) {
-                int next = config_find_upstream(c->config, proxy->upstream);
+                int next = server_conf_find_upstream(&c->config->server, proxy->upstream);
 
                 if (next < 0 || queued[next])
                     continue;
@@ -288,10 +288,10 @@ static void check_access_log(const struct config_check *c, const struct config_s
     static const char *const keys[] = {"access_log_format", "access_log_interval"};
     const struct listener_conf *conf = section->conf;
 
-    if (config_refused(section, "access_log") || strcmp(conf->access_log.where, "off") != 0)
+    if (config_section_refused(section, "access_log") || strcmp(conf->access_log.where, "off") != 0)
         return;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const struct ini_entry *entry = config_changed(section, keys[i]);
+        const struct ini_entry *entry = config_section_changed(section, keys[i]);
 
         if (entry != NULL)
             report_add(c->report, entry->line,
@@ -314,7 +314,7 @@ static void check_checks(const struct config_check *c, const struct config_secti
 
     for (size_t i = 0; conf->kind == UPSTREAM_CHECK_OFF && i < ARRAY_LEN(options); i++)
         if (options[i].is_set)
-            report_add(c->report, config_sound(section, options[i].key)->line,
+            report_add(c->report, config_section_sound(section, options[i].key)->line,
                        "[%s] %s: there are no checks (with check = tcp)", section->source->name,
                        options[i].key);
 }
@@ -325,8 +325,8 @@ static void check_send_proxy(const struct config_check *c, const struct config_s
     const struct proxy_header_conf *conf = &((const struct upstream_conf *)section->conf)->greeting;
 
     if ((conf->crc32c || conf->unique_id) && conf->version != PROXY_HEADER_V2 &&
-        !config_refused(section, "send_proxy"))
-        report_add(c->report, config_sound(section, "send_proxy_tlvs")->line,
+        !config_section_refused(section, "send_proxy"))
+        report_add(c->report, config_section_sound(section, "send_proxy_tlvs")->line,
                    "[%s] send_proxy_tlvs: no header is sent that could have them "
                    "(with send_proxy = v2)",
                    section->source->name);
@@ -335,7 +335,7 @@ static void check_send_proxy(const struct config_check *c, const struct config_s
 static void check_ejection(const struct config_check *c, const struct config_section *section)
 {
     const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
-    const struct ini_entry *time = config_sound(section, "eject_time");
+    const struct ini_entry *time = config_section_sound(section, "eject_time");
 
     if (time != NULL && conf->time_ns > conf->time_max_ns)
         report_add(c->report, time->line,

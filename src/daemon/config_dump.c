@@ -39,7 +39,7 @@ static void write_option(FILE *out, const struct option *o, const struct config_
         write_family(out, o, section->source);
         return;
     }
-    entry = config_entry(section, o->key);
+    entry = config_section_entry(section, o->key);
     write_value(out, o->key, entry != NULL ? entry->value : o->fallback);
 }
 

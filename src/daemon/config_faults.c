@@ -10,8 +10,8 @@
 static void refuse(const struct config_section *section, const char *key, const char *what,
                    struct report *report)
 {
-    report_add(report, config_entry(section, key)->line, "[%s] %s: %s", section->source->name, key,
-               what);
+    report_add(report, config_section_entry(section, key)->line, "[%s] %s: %s",
+               section->source->name, key, what);
 }
 
 void config_faults_check(const struct config_section *section, bool allowed, struct report *report)

@@ -11,7 +11,7 @@
 static void check_servers(const struct config *config, const struct config_section *section,
                           const struct upstream_conf *up, struct report *report)
 {
-    unsigned line = config_entry(section, "mirror")->line;
+    unsigned line = config_section_entry(section, "mirror")->line;
 
     for (unsigned i = 0; i < up->n_servers; i++) {
         const struct upstream_server_conf *server = &up->servers[i];
@@ -29,7 +29,7 @@ void config_mirror_check(const struct config *config, const struct config_sectio
                          struct report *report)
 {
     const struct listener_conf *conf = section->conf;
-    int i = conf->mirror != NULL ? config_find_upstream(config, conf->mirror) : -1;
+    int i = conf->mirror != NULL ? server_conf_find_upstream(&config->server, conf->mirror) : -1;
     const struct upstream_conf *up;
 
     if (i < 0)
@@ -37,7 +37,7 @@ void config_mirror_check(const struct config *config, const struct config_sectio
     up = &config->server.upstreams[i];
     check_servers(config, section, up, report);
     if (up->greeting.version != PROXY_HEADER_NONE)
-        report_add(report, config_entry(section, "mirror")->line,
+        report_add(report, config_section_entry(section, "mirror")->line,
                    "[%s] mirror: [upstream %s] has send_proxy, and a mirror gets no header "
                    "(one without it)",
                    section->source->name, up->name);

@@ -40,10 +40,10 @@ static const struct {
 static void check_owners(const struct config_section *section, const struct pipeline_conf *conf,
                          struct report *report)
 {
-    if (config_refused(section, "pipeline"))
+    if (config_section_refused(section, "pipeline"))
         return; /* who knows what it was to have */
     for (size_t i = 0; i < ARRAY_LEN(handler_options); i++) {
-        const struct ini_entry *entry = config_changed(section, handler_options[i].key);
+        const struct ini_entry *entry = config_section_changed(section, handler_options[i].key);
 
         if (entry != NULL && !has_handler(conf, handler_options[i].handler))
             report_add(report, entry->line,
@@ -57,12 +57,12 @@ static void check_within(const struct config_section *section, const char *key, 
                          struct report *report)
 {
     const struct listener_conf *conf = section->conf;
-    const struct ini_entry *entry = config_sound(section, key);
+    const struct ini_entry *entry = config_section_sound(section, key);
 
     if (value <= conf->pipeline.frame.decoder.max_length)
         return;
     if (entry == NULL)
-        entry = config_sound(section, "frame_max_length");
+        entry = config_section_sound(section, "frame_max_length");
     if (entry != NULL)
         report_add(report, entry->line, "[%s] %s: %s does not fit into a frame (at most %u bytes)",
                    section->source->name, entry->key,
@@ -85,7 +85,7 @@ static void check_frame(const struct config_section *section, const struct pipel
 static void check_idle(const struct config_section *section, const struct pipeline_conf *conf,
                        struct report *report)
 {
-    const struct ini_entry *pipeline = config_sound(section, "pipeline");
+    const struct ini_entry *pipeline = config_section_sound(section, "pipeline");
 
     if (pipeline != NULL && has_handler(conf, "idle") && conf->idle.read_ns == 0 &&
         conf->idle.write_ns == 0 && conf->idle.all_ns == 0)

@@ -221,10 +221,9 @@ static int server_create_checks(struct server *sv)
 
 static struct upstream *server_find_upstream(const struct server *sv, const char *name)
 {
-    for (unsigned i = 0; name && i < sv->conf->n_upstreams; i++)
-        if (strcmp(sv->conf->upstreams[i].name, name) == 0)
-            return sv->upstreams[i];
-    return NULL;
+    int i = name ? server_conf_find_upstream(sv->conf, name) : -1;
+
+    return i < 0 ? NULL : sv->upstreams[i];
 }
 
 /* As many lookups as there are names, or threads for them, go on at a time. */

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/must.h"
 #include "engine/chooser.h"
@@ -68,6 +69,21 @@ struct server_conf {
     struct quota_conf quota; /* of all listeners together */
     struct overload_conf overload;
 };
+
+/*
+ * server_conf_find_upstream(conf, name):
+ * Which of the upstreams ${name} is.
+ *
+ * Thread: any
+ * Errors: -1
+ */
+static inline int server_conf_find_upstream(const struct server_conf *conf, const char *name)
+{
+    for (unsigned i = 0; i < conf->n_upstreams; i++)
+        if (strcmp(conf->upstreams[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
 
 /* What the server tells the process around it. */
 struct server_events {
