@@ -1,6 +1,7 @@
 """mirror: a second upstream gets a copy of what clients send, and nobody waits for it."""
 
 import contextlib
+import re
 import signal
 import time
 
@@ -26,8 +27,8 @@ class Mirrored:
     def stats(self, pattern):
         """Wait for such a line of SIGUSR2."""
         def told():
-            self.daemon.send_signal(signal.SIGUSR2)
-            return self.daemon.log_lines(f"stats listen front mirrors={pattern}")
+            line, = self.daemon.statistics("listen front mirrors=")
+            return re.match(f"listen front mirrors={pattern}", line)
         self.t.eventually(told, f"mirrors={pattern}")
 
 
@@ -75,6 +76,7 @@ def too_slow(t):
     total = 40_000_000
     with mirrored(t) as m, net.proxied(m.front, m.listener) as (client, server):
         with net.accept(m.mirror) as mirror:
+            m.stats("1 ")  # or it may be given up before it is counted as connected
             got = Task(net.receive_sha256, server, total)
             net.send_pattern(client, total)
             check_equal(got.result(), net.pattern_sha256(total), "what the server gets")

@@ -113,7 +113,8 @@ listen l
     option tcp-check
     tcp-check send ping
     tcp-check expect string ping
-    server s {front} {version} check inter 50ms fall 1
+    timeout check 10s
+    server s {front} {version} check inter 300ms fall 1
 """
     with t.daemon(echo(front, ACCEPT) + "[reactord]\nlog_level = debug\n") as daemon, \
             haproxy(t, listen, port):
