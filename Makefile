@@ -118,11 +118,11 @@ $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIBRARY)
 .PHONY: check
 check: lint model test-unit test-stress test-fuzz-corpus test-integration
 
-TEST_JOBS ?= 4
+# Most tests wait most of the time.
+TEST_JOBS ?= $(shell echo $$((3 * $$(nproc))))
 
 .PHONY: test-unit
 test-unit: $(UNIT_TESTS)
-	@# Most of them wait most of the time.
 	@printf '%s\n' $^ | xargs -P $(TEST_JOBS) -n 1 sh -c '"$$0" || { echo "failed: $$0"; exit 1; }'
 
 .PHONY: test-stress

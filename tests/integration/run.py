@@ -13,8 +13,8 @@ with the group; its directory goes too, unless the test fails or --keep is given
 configuration and the log of its daemons are printed. Nothing but the loopback interface is used.
 
 A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized
-(found out by itself for gcc's and clang's sanitisers) gives everything more time and asks nothing about
-memory. The last line is `integration: N passed, N failed, N skipped`; the exit code is 1 if any failed.
+(found out by itself for gcc's and clang's sanitisers) gives everything more time, asks nothing about
+memory, and leaves out the tests that are marked plain_only. The last line is `integration: N passed, N failed, N skipped`; the exit code is 1 if any failed.
 """
 
 import argparse
@@ -226,6 +226,8 @@ def main():
         sys.exit(f"run.py: {program}: not a program; build it first")
     options = Options(program, HERE.parent.parent,
                       arguments.sanitized or _is_sanitized(program), arguments.long)
+    if options.sanitized:
+        cases = [case for case in cases if not case.plain_only]
     directory = tempfile.mkdtemp(prefix="reactord-it-")
     os.chmod(directory, 0o755)
     runner = Runner(arguments, options, directory)

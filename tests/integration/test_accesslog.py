@@ -460,7 +460,7 @@ def forged(t):
     check(rb"x\x0a2026-11-21\x20forged" in lines[0], f"the line is {lines[0]}")
 
 
-@test(needs=["nginx", "curl"])
+@test(needs=["nginx", "curl"], plain_only=True)
 def nginx_and_curl(t):
     """what curl got from nginx is what the access log says, to the byte"""
     path, content = t.path("access.json"), os.urandom(300000)
@@ -478,7 +478,7 @@ def nginx_and_curl(t):
     check(r["first_byte_time"] >= r["connect_time"], f"times: {r}")
 
 
-@test(needs=["redis-server", "redis-benchmark"], timeout=120)
+@test(needs=["redis-server", "redis-benchmark"], timeout=120, plain_only=True)
 def redis_benchmark(t):
     """each of redis-benchmark's connections has its line"""
     path = t.path("access.json")

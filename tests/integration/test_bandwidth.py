@@ -27,7 +27,7 @@ def timed(receive, s, total):
     return receive(s, total), time.monotonic() - began
 
 
-@test(timeout=60, each={"splice": ["on", "off", "auto"], "way": ["in", "out"]})
+@test(timeout=60, each={"splice": ["on", "off", "auto"], "way": ["in", "out"]}, plain_only=True)
 def one_connection(t, splice, way):
     """a proxy with splice = {splice} and bandwidth_{way} = 1m takes 3 MiB in about 3 s, all of them, and the other
     direction as fast as it can"""
@@ -51,7 +51,7 @@ def one_connection(t, splice, way):
             sender.result()
 
 
-@test(timeout=60, each={"way": ["in", "out"]})
+@test(timeout=60, each={"way": ["in", "out"]}, plain_only=True)
 def one_echo(t, way):
     """an echo with bandwidth_{way} = 1m sends 3 MiB back in about 3 s"""
     address = t.address()
@@ -82,7 +82,7 @@ def each_its_own(t):
             sender.result()
 
 
-@test(timeout=90)
+@test(timeout=90, plain_only=True)
 def shared_fairly(t):
     """six connections on two workers share listener_bandwidth_in = 2m: together they have that,
     and none much less than the others"""
@@ -140,7 +140,7 @@ def slow_reader_too(t):
             sender.result()
 
 
-@test(timeout=60)
+@test(timeout=60, plain_only=True)
 def throttled_is_not_idle(t):
     """a connection that waits for its bandwidth longer than idle_timeout goes on"""
     front, back = t.address(), t.address()

@@ -60,7 +60,7 @@ def until_back(t, front, server, others="b"):
     return server.accepted[0]
 
 
-@test(each={"how": BREAKDOWNS})
+@test(each={"how": BREAKDOWNS}, plain_only=True)
 def left_out_for_a_while(t, how):
     """a server that {how} is left out after eject_failures, is well again and gets nobody before
     eject_time is over, and gets clients then; the log says both"""
@@ -92,7 +92,7 @@ def not_even_tried(t):
             check(time.monotonic() - began < 8, "clients waited")
 
 
-@test()
+@test(plain_only=True)
 def longer_each_time(t):
     """a server that goes on to fail is left out for twice as long the second time, three times as
     long the third"""
@@ -107,7 +107,7 @@ def longer_each_time(t):
                 check(out >= seconds, f"it had a client after {out:.3f} s, not {seconds} s")
 
 
-@test()
+@test(plain_only=True)
 def never_longer(t):
     """a server is never left out for longer than eject_time_max, and when it did well for so long
     eject_time begins anew"""

@@ -434,7 +434,7 @@ def limit_of_all(t):
         check(daemon.log_lines(r"max_connections of \[reactord\] is reached"), "no log line")
 
 
-@test(timeout=90)
+@test(timeout=90, plain_only=True)
 def accepted_at_a_rate(t):
     """with connection_rate = 300/s clients that come faster are all served, at that rate"""
     address, count = t.address(), 1200

@@ -188,7 +188,7 @@ def hundred_names(t):
             check_equal(len(daemon.log_lines("somewhere else now")), 100, "log lines")
 
 
-@test(needs=DNSMASQ)
+@test(needs=DNSMASQ, plain_only=True)
 def how_often(t):
     """a name is asked for every resolve_interval, not more often; with 0 it is asked for once"""
     fronts = t.address(), t.address()
@@ -222,7 +222,7 @@ def name_withdrawn(t):
             check_equal(len(daemon.log_lines("warning.*gone.test")), 1, "warnings")
 
 
-@test(needs=DNSMASQ, timeout=40)
+@test(needs=DNSMASQ, timeout=40, plain_only=True)
 def name_server_goes_and_returns(t):
     """while the name server is away all stays as it was, said once; 10 s later it is asked again,
     and a name that was unknown at the start is known then"""
@@ -328,7 +328,7 @@ def odd_service_records(t):
         check(not daemon.log_lines("somewhere else now|cannot look up"), "something has changed")
 
 
-@test(needs=DNSMASQ)
+@test(needs=DNSMASQ, plain_only=True)
 def next_priority_when_the_first_fails(t):
     """hosts of the next priority are used while those of the first cannot be reached"""
     front = t.address()

@@ -77,7 +77,7 @@ def wrk_small(t):
             run_wrk(t, front, "small")
 
 
-@test(needs=["nginx", "wrk"], timeout=90)
+@test(needs=["nginx", "wrk"], timeout=90, plain_only=True)
 def wrk_large(t):
     """wrk asks nginx for a file of 1 MiB over 50 connections without an error"""
     with program.nginx(t, {"large": random.randbytes(MIB)}) as back:
@@ -86,7 +86,7 @@ def wrk_large(t):
             run_wrk(t, front, "large")
 
 
-@test(needs=["nginx", "wrk"], timeout=90)
+@test(needs=["nginx", "wrk"], timeout=90, plain_only=True)
 def wrk_churn(t):
     """wrk with a new connection for each request gets no error"""
     with program.nginx(t, {"small": b"ok\n"}) as back:
@@ -95,7 +95,7 @@ def wrk_churn(t):
             run_wrk(t, front, "small", "-H", "Connection: close")
 
 
-@test(needs=["nginx", "curl"])
+@test(needs=["nginx", "curl"], plain_only=True)
 def curl(t):
     """curl gets a file of 20 MiB from nginx with the same SHA-256, and its headers"""
     content = random.randbytes(20 * MIB)
@@ -109,7 +109,7 @@ def curl(t):
         check(f.readline().startswith("HTTP/1.1 200"), "the status line")
 
 
-@test(needs=["openssl", "curl"])
+@test(needs=["openssl", "curl"], plain_only=True)
 def tls(t):
     """a TLS session between curl and openssl passes the proxy unchanged"""
     key, cert, port = t.path("key.pem"), t.path("cert.pem"), t.port()
@@ -124,7 +124,7 @@ def tls(t):
     check(b"s_server" in out or b"Ciphers" in out, f"it answered {out[:300]!r}")
 
 
-@test(needs=["haproxy", "nginx", "curl"])
+@test(needs=["haproxy", "nginx", "curl"], plain_only=True)
 def behind_haproxy(t):
     """nginx is reached by curl through haproxy, whose TCP health checks pass, and the proxy"""
     with program.nginx(t, {"small": b"ok\n"}) as back:
@@ -147,7 +147,7 @@ listen l
 
 
 @test(needs=["iperf3", "socat"], timeout=60,
-      each={"listener": ["IPv4", "IPv6", "unix"], "direction": ["to", "from"]})
+      each={"listener": ["IPv4", "IPv6", "unix"], "direction": ["to", "from"]}, plain_only=True)
 def iperf3(t, listener, direction):
     """iperf3 moves 500 MB {direction} the server through a listener on {listener}"""
     with program.iperf3(t) as back:

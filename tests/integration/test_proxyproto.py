@@ -84,7 +84,8 @@ stream {{ {text} }}
 
 
 @test(needs=["haproxy"], each={"version": ["send-proxy", "send-proxy-v2",
-                                           "send-proxy-v2 proxy-v2-options crc32c,unique-id"]})
+                                           "send-proxy-v2 proxy-v2-options crc32c,unique-id"]},
+      plain_only=True)
 def from_haproxy(t, version):
     """the client of a haproxy with {version} is told to the server as haproxy saw it"""
     front, back, port = t.address(), t.address(), t.port()
@@ -103,7 +104,7 @@ listen l
                 check_equal(net.read_exactly(server, 5), b"hello", "what follows")
 
 
-@test(needs=["haproxy"], each={"version": ["send-proxy", "send-proxy-v2"]})
+@test(needs=["haproxy"], each={"version": ["send-proxy", "send-proxy-v2"]}, plain_only=True)
 def checked_by_haproxy(t, version):
     """the health checks of a haproxy with {version} pass where a header is required"""
     front, port = t.address(), t.port()
@@ -155,7 +156,8 @@ def from_curl(t):
 ANSWER = "%[src] %[src_port] %[dst] %[dst_port] %[fc_pp_unique_id]"
 
 
-@test(needs=["haproxy"], each={"options": ["v1", "v2", "v2\nsend_proxy_tlvs = crc32c, unique-id"]})
+@test(needs=["haproxy"], each={"options": ["v1", "v2", "v2\nsend_proxy_tlvs = crc32c, unique-id"]},
+      plain_only=True)
 def to_haproxy(t, options):
     """a haproxy with accept-proxy sees the client of send_proxy = {options}"""
     front, port = t.address(), t.port()
@@ -197,7 +199,7 @@ def to_nginx(t, version):
                                 to_port], "what nginx saw")
 
 
-@test(needs=["haproxy"], each={"version": ["v1", "v2"]})
+@test(needs=["haproxy"], each={"version": ["v1", "v2"]}, plain_only=True)
 def checks_haproxy(t, version):
     """health checks of a server that expects a header of {version} begin with one"""
     front, port = t.address(), t.port()

@@ -102,7 +102,7 @@ def session_with(t, silent, listen="", upstream=""):
                 yield host, client, server
 
 
-@test(needs=("ip",), each={"side": ["client", "server"]})
+@test(needs=("ip",), each={"side": ["client", "server"]}, plain_only=True)
 def keepalive_notices(t, side):
     """with keepalive a {side} whose host went silent is noticed, and the other end is reset"""
     options = "keepalive = 1s,1s,2"
@@ -116,7 +116,7 @@ def keepalive_notices(t, side):
         check(1.5 < took < 8 * t.scale, f"it took {took:.1f} s")
 
 
-@test(needs=("ip",))
+@test(needs=("ip",), plain_only=True)
 def no_keepalive(t):
     """without keepalive a client whose host went silent is not noticed, when nothing is sent"""
     with session_with(t, "client") as (host, _, server):
@@ -126,7 +126,7 @@ def no_keepalive(t):
             check_equal(server.recv(1), "nothing", "what the server got")
 
 
-@test(needs=("ip",), each={"side": ["client", "server"]})
+@test(needs=("ip",), each={"side": ["client", "server"]}, plain_only=True)
 def user_timeout(t, side):
     """with user_timeout = 1s a {side} that acknowledges nothing for so long is cut"""
     options = "user_timeout = 1s"

@@ -333,7 +333,7 @@ def after_the_first_byte(t):
                 check_equal(next_one.recv(8), b"", "what another connection hears")
 
 
-@test()
+@test(plain_only=True)
 def too_old(t):
     """with spare_max_age = 1s a connection is closed when it is 0.75 s old or older, and another takes its
     place"""
@@ -715,7 +715,7 @@ def first_answers(front, count):
     return times
 
 
-@test(timeout=60)
+@test(timeout=60, plain_only=True)
 def one_round_trip_less(t):
     """a client of a server 80 ms away has its first answer after one round trip, not two: at 0.7 of the
     time without spare connections, or less"""

@@ -40,7 +40,7 @@ def idle_echo(t):
         t.eventually(lambda: daemon.fd_count() <= before + 4, "the descriptors closed")
 
 
-@test()
+@test(plain_only=True)
 def busy_echo(t):
     """an echo client that says something every third of idle_timeout is not closed"""
     address = t.address()
@@ -60,7 +60,7 @@ def idle_proxy(t):
             expect_end(t, server, 0, 3)
 
 
-@test(each={"talker": ["client", "server"]})
+@test(each={"talker": ["client", "server"]}, plain_only=True)
 def one_side_talks(t, talker):
     """a session is not idle as long as the {talker} alone says something"""
     front, back = t.address(), t.address()
@@ -91,7 +91,7 @@ def half_closed(t, closer):
             expect_end(t, closing, 0.4, 3)
 
 
-@test()
+@test(plain_only=True)
 def half_closed_but_busy(t):
     """a half-closed session goes on as long as bytes move"""
     front, back = t.address(), t.address()
@@ -106,7 +106,7 @@ def half_closed_but_busy(t):
                 time.sleep(0.5)
 
 
-@test()
+@test(plain_only=True)
 def stalled_receiver(t):
     """a session stuck on a receiver that takes nothing counts as idle"""
     front, back = t.address(), t.address()
@@ -149,7 +149,7 @@ def listeners_differ(t):
         check_equal(net.exchange(patient, b"hello"), b"hello", "the echo of the other")
 
 
-@test()
+@test(plain_only=True)
 def slow_but_steady(t):
     """a client that takes its last bytes slowly but steadily gets all of them after idle_timeout or
     half_close_timeout: it used to be reset 5 s later"""
@@ -168,7 +168,7 @@ def slow_but_steady(t):
 
 
 @test(each=[{"option": "client_idle_timeout", "silent": "client", "talker": "server"},
-            {"option": "idle_timeout", "silent": "server", "talker": "client"}])
+            {"option": "idle_timeout", "silent": "server", "talker": "client"}], plain_only=True)
 def silent_side(t, option, silent, talker):
     """{option} of its side ends a session whose {silent} says nothing, however much its {talker} says"""
     front, back = t.address(), t.address()
@@ -261,7 +261,7 @@ def lifetime_of_the_busy(t):
             check(1.95 <= took <= 4 * t.scale, f"it ended after {took:.2f} s")
 
 
-@test()
+@test(plain_only=True)
 def lifetimes_spread(t):
     """40 connections that came together end one by one in the last lifetime_jitter percent of
     max_lifetime"""

@@ -372,7 +372,7 @@ def unknown_name(t):
             check(not daemon.log_lines("cannot connect"), "it was tried")
 
 
-@test()
+@test(plain_only=True)
 def name_becomes_known(t):
     """a server whose name /etc/hosts gets only later is tried every 10 s, and has clients then"""
     own_names(t)
@@ -402,7 +402,7 @@ def name_of_its_own_listener(t):
             check(len(found) == 1 and front in found[0], f"the log has {found}")
 
 
-@test()
+@test(plain_only=True)
 def silent_name_server(t):
     """a name server that does not answer delays the start by 3 s and nothing else, and when it does
     answer the name is known"""

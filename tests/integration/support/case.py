@@ -38,6 +38,7 @@ class Case:
     arguments: dict
     timeout_s: float
     needs: tuple
+    plain_only: bool
 
     @property
     def title(self):
@@ -61,16 +62,19 @@ def _argument_sets(each):
     return each
 
 
-def test(timeout=DEFAULT_TIMEOUT_S, needs=(), each=None):
+def test(timeout=DEFAULT_TIMEOUT_S, needs=(), each=None, plain_only=False):
     """Register a test, once for each set of arguments; its sentence may hold them as {name}.
 
     timeout: seconds in a plain daemon. needs: programs without which the test cannot run.
+    plain_only: it asks about times, rates or other programs on paths that other tests take, too;
+    a sanitised daemon is not asked.
     """
     def register(function):
         theme = function.__module__.removeprefix("test_")
         for arguments in _argument_sets(each):
             sentence = " ".join(function.__doc__.format(**arguments).split())
-            CASES.append(Case(theme, sentence, function, arguments, timeout, tuple(needs)))
+            CASES.append(Case(theme, sentence, function, arguments, timeout, tuple(needs),
+                              plain_only))
         return function
     return register
 
