@@ -62,7 +62,7 @@ static const struct option upstream_rows[] = {
      UPSTREAM(hash_balance_factor), 101, 10000, NULL},
     {"panic_threshold", &option_kind_percent, 0, "0",
      "0 to 100",
-     "share of the servers below which, when fewer are fit, all are used; 0: never",
+     "when a smaller share of the servers is fit, backups help; with too few backups all servers are used; 0: never",
      UPSTREAM(panic_threshold), 0, 100, NULL},
     {"slow_start", &option_kind_duration, 0, "0",
      "0 to 1h", "how long a server that has come up again gets less than its share",

@@ -295,27 +295,56 @@ static void balancer_recognize(const struct balancer *b, struct balancer_walk *w
     walk->generation = b->generation;
 }
 
+/* Of those in ${pool} that are fit, or all that there are in a panic: 0, -EBUSY, or -ENOENT. */
+static int balancer_pick_in(struct balancer *b, struct balancer_walk *walk,
+                            const struct balancer_census *c, unsigned pool, struct endpoint **out)
+{
+    struct balancer_attempt a = {.b = b,
+                                 .pool = &b->pools[pool],
+                                 .walk = walk,
+                                 .unfit = c->panics ? ENDPOINT_ABSENT : ENDPOINT_UNFIT,
+                                 .weight = pool == c->first ? c->weight : 0,
+                                 .keyed = b->ops->keyed,
+                                 .lottery = !c->all_warm_up};
+
+    if (balancer_attempt(&a)) {
+        *out = a.taken;
+        return 0;
+    }
+    return a.busy ? -EBUSY : -ENOENT;
+}
+
+/* Of the pools that share the sessions: the one that is drawn, then the others. ${last} is the last of them. */
+static int balancer_pick_shared(struct balancer *b, struct balancer_walk *walk,
+                                const struct balancer_census *c, unsigned *last,
+                                struct endpoint **out)
+{
+    uint64_t random = b->ops->keyed ? hash_mix(~walk->key) : balancer_random();
+    unsigned drawn = balancer_draw_pool(b, c, random, last);
+    int rc = balancer_pick_in(b, walk, c, drawn, out);
+    bool busy = rc == -EBUSY;
+
+    for (unsigned i = c->first; i <= *last && rc < 0; i++) {
+        rc = i == drawn ? rc : balancer_pick_in(b, walk, c, i, out);
+        busy |= rc == -EBUSY;
+    }
+    return rc == 0 ? 0 : busy ? -EBUSY : -ENOENT;
+}
+
 /* Of those that are fit, or all that there are in a panic. */
 static int balancer_pick_fit(struct balancer *b, struct balancer_walk *walk,
                              const struct balancer_census *c, struct endpoint **out)
 {
-    for (unsigned i = c->first; c->weight > 0 && i < b->n_pools; i++) {
-        struct balancer_attempt a = {.b = b,
-                                     .pool = &b->pools[i],
-                                     .walk = walk,
-                                     .unfit = c->panics ? ENDPOINT_ABSENT : ENDPOINT_UNFIT,
-                                     .weight = i == c->first ? c->weight : 0,
-                                     .keyed = b->ops->keyed,
-                                     .lottery = !c->all_warm_up};
+    unsigned i = c->first;
+    int rc = -ENOENT;
 
-        if (balancer_attempt(&a)) {
-            *out = a.taken;
-            return 0;
-        }
-        if (a.busy)
-            return -EBUSY;
+    if (c->shares) {
+        rc = balancer_pick_shared(b, walk, c, &i, out);
+        i++;
     }
-    return -ENOENT;
+    for (; c->weight > 0 && i < b->n_pools && rc == -ENOENT; i++)
+        rc = balancer_pick_in(b, walk, c, i, out);
+    return rc;
 }
 
 /* To fail there is no worse than to fail here. */

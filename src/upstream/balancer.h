@@ -8,8 +8,10 @@
  *                              ^------- next choice ------- no           (balancer_cycle, _ring, _maglev, ...)
  *
  * Endpoints have levels, and those of one are picked only when none of a lower one is fit that was not tried; that these are
- * full is no reason. When too few of the lowest are fit (panic) marks other than ABSENT are ignored: to overload the few that
- * are left would only take them down too. When none of them is fit and others are, these take over, and that is no panic.
+ * full is no reason. When too few of the lowest are fit (panic_threshold), fit ones of higher levels share their sessions, by
+ * weight, as many levels as it takes. When all levels together have too few (panic), marks other than ABSENT are ignored: to
+ * overload the few that are left would only take them down too. When none of the lowest level is fit and others are, these
+ * take over, and that is no panic.
  * Those that are out only because sessions failed there (ENDPOINT_EJECTED) are the last resort when no other is left.
  *
  * One that warms up is taken with a chance that grows from a tenth to all while its slow start lasts, and otherwise as one

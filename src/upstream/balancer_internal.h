@@ -79,6 +79,7 @@ struct balancer_census {
     unsigned first;  /* the pool to begin with */
     bool panics;
     bool all_warm_up;
+    bool shares; /* the first pool has too few fit endpoints, and shares its sessions with others */
 };
 
 /* One balancer_pick() in one pool. */
@@ -135,6 +136,17 @@ static inline unsigned balancer_weight(const struct endpoint *e)
  */
 struct balancer_census balancer_census(const struct balancer *b);
 void balancer_remember(struct balancer *b, const struct balancer_census *c);
+
+/*
+ * balancer_draw_pool(b, c, drawn, last):
+ * When pools share (${c}->shares): the pool for a session, by the weight of their fit endpoints and the random number
+ * ${drawn}. The pools that share are ${c}->first to ${last}. Looks at all of their endpoints.
+ *
+ * Thread: any
+ * Errors: none
+ */
+unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_census *c,
+                            uint64_t drawn, unsigned *last);
 
 /*
  * balancer_offer(a, place):

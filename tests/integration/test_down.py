@@ -179,6 +179,29 @@ def panic(t):
 
 
 @test()
+def backups_before_panic(t):
+    """with panic_threshold = 50, one of four servers up and four backups that are, all clients are
+    served by these five; only when the backups are down too, all four servers are used"""
+    front = t.address()
+    with ready(t, "abcdefgh") as servers:
+        with t.daemon(checked(front, lines_of(servers, "efgh"), panic_threshold=50)) as daemon:
+            for server in servers[1:4]:
+                server.is_up(False)
+                wait_down(t, daemon, server.name)
+            got = served(servers, front, 200)
+            check_equal([got[name] for name in "bcd"], [0, 0, 0], "clients of servers that are down")
+            check(20 <= got["a"] <= 65, f"a has not its fifth of the clients: {got}")
+            check(min(got[name] for name in "efgh") >= 20, f"a backup has too few: {got}")
+            check_equal(statistics(daemon, "upstream back")["panic"], "no", "panic")
+            for server in servers[4:]:
+                server.is_up(False)
+                wait_down(t, daemon, server.name)
+            check_equal(statistics(daemon, "upstream back")["panic"], "yes", "panic")
+            got = served(servers, front, 20)
+            check_equal([got[name] for name in "abcd"], [5] * 4, "clients in panic")
+
+
+@test()
 def backups(t):
     """a backup has all clients as long as all others are down, and none before and after"""
     front = t.address()

@@ -438,6 +438,88 @@ START_TEST(backups_that_take_over_are_no_panic)
 }
 END_TEST
 
+/* Four, of which one is fit, and four backups; ${ups} of those are fit. */
+static void open_one_of_four(enum balancer_kind kind, unsigned ups)
+{
+    endpoints_open(&es, 8);
+    for (unsigned i = 4; i < 8; i++)
+        es.all[i].level = i < 6 ? 3 : 7;
+    es.conf.panic_threshold = 50;
+    b = endpoints_balancer(&es, kind);
+    for (unsigned i = 1; i < 8; i++)
+        if (i < 4 || i >= 4 + ups)
+            endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+}
+
+START_TEST(fit_backups_share_the_sessions_before_there_is_panic)
+{
+    unsigned picked[8] = {0};
+
+    open_one_of_four(_i, 4);
+    ck_assert(!balancer_panics(b));
+    count(picked, 3000);
+    ck_assert_uint_eq(picked[1] + picked[2] + picked[3], 0);
+    ck_assert_uint_eq(picked[6] + picked[7], 0); /* with the two of level 3 there are enough */
+    ck_assert_uint_ge(picked[0], 800);
+    ck_assert_uint_le(picked[0], 1200);
+    ck_assert_uint_eq(picked[0] + picked[4] + picked[5], 3000);
+    if (_i != BALANCER_FIRST)
+        ck_assert_uint_ge(picked[5], 300); /* a ring may be uneven */
+    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    count(picked, 1);
+    ck_assert_uint_eq(picked[0] + picked[1] + picked[4] + picked[5], 3001);
+    picked[4] = picked[5] = 0;
+    count(picked, 1000);
+    ck_assert_uint_eq(picked[4] + picked[5], 0); /* half of the four is enough */
+}
+END_TEST
+
+START_TEST(a_session_tries_all_that_share_and_then_the_others)
+{
+    struct balancer_walk walk;
+
+    open_one_of_four(_i, 4);
+    balancer_begin(&walk, 9);
+    for (unsigned i = 0; i < 5; i++) {
+        int at = endpoints_next(&es, b, &walk);
+
+        ck_assert(at == 0 || at >= 4);
+        ck_assert(i < 3 ? at < 6 : at >= 6);
+        endpoint_leave(&es.all[at]);
+    }
+    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+}
+END_TEST
+
+START_TEST(with_too_few_backups_there_is_panic)
+{
+    unsigned picked[8] = {0};
+
+    open_one_of_four(_i, 0);
+    ck_assert(balancer_panics(b));
+    count(picked, 1000);
+    ck_assert_uint_eq(picked[0] + picked[1] + picked[2] + picked[3], 1000);
+    endpoint_unmark(&es.all[7], ENDPOINT_DOWN); /* two of four, as configured */
+    ck_assert(!balancer_panics(b));
+    count(picked, 1000);
+    ck_assert_uint_ge(picked[7], 400);
+}
+END_TEST
+
+START_TEST(when_those_that_share_are_full_no_other_takes_over)
+{
+    endpoints_open(&es, 4);
+    es.all[2].level = 3;
+    es.all[3].level = 7;
+    es.all[0].max_connections = es.all[2].max_connections = 1;
+    es.conf.panic_threshold = 100;
+    b = endpoints_balancer(&es, _i);
+    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1) + endpoints_pick(&es, b, 2), 2);
+    ck_assert_int_eq(endpoints_pick(&es, b, 3), -EBUSY);
+}
+END_TEST
+
 START_TEST(when_all_are_backups_none_is)
 {
     endpoints_open(&es, 3);
@@ -710,6 +792,10 @@ static void add_marks(Suite *suite)
     add_loop_over_kinds(tc, backups_come_last_for_one_that_tries_all);
     add_loop_over_kinds(tc, backups_do_not_help_those_that_are_only_busy);
     add_loop_over_kinds(tc, backups_that_take_over_are_no_panic);
+    add_loop_over_kinds(tc, fit_backups_share_the_sessions_before_there_is_panic);
+    add_loop_over_kinds(tc, a_session_tries_all_that_share_and_then_the_others);
+    add_loop_over_kinds(tc, with_too_few_backups_there_is_panic);
+    add_loop_over_kinds(tc, when_those_that_share_are_full_no_other_takes_over);
     add_loop_over_kinds(tc, when_all_are_backups_none_is);
     add_loop_over_kinds(tc, each_level_is_the_backup_of_those_below_it);
     add_loop_over_kinds(tc, who_finds_no_other_is_sent_where_sessions_have_failed);
