@@ -9,24 +9,47 @@ MANDIR  ?= $(PREFIX)/share/man
 CONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)/reactord
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib,$(PREFIX)/lib)/systemd/system
 
-# BUILD: where results go. SANITIZE: address,undefined or thread. V=1: show whole commands.
+# BUILD: where results go. SANITIZE: address,undefined or thread. WERROR=1: warnings are errors.
+# V=1: show whole commands.
 BUILD    ?= build
 SANITIZE ?=
+WERROR   ?=
 V        ?=
+
+quoted = '$(subst ','\'',$(1))'
+
+# Make splits names at spaces, so a BUILD with spaces is used through a symbolic link beside the Makefile.
+ifneq ($(words $(BUILD)),1)
+override BUILD := $(shell dir=$(call quoted,$(BUILD)); link=build-link-$$(printf %s "$$dir" | cksum | cut -d ' ' -f 1); \
+                    mkdir -p "$$dir" && ln -sfn "$$(cd "$$dir" && pwd)" "$$link" && echo "$$link")
+endif
 
 PKG_CONFIG   ?= pkg-config
 PYTHON       ?= python3
 CLANG_FORMAT ?= clang-format
 INSTALL      ?= install
 
-CFLAGS   ?= -O2 -g
-CPPFLAGS += -D_GNU_SOURCE -DREACTORD_VERSION='"$(VERSION)"' \
-            -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' -Isrc
-WARNINGS := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-HARDEN   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer, \
-            -fstack-protector-strong $(if $(filter -O%,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
-ALL_CFLAGS  = -std=c11 -pthread -fno-strict-aliasing $(WARNINGS) $(HARDEN) $(CFLAGS)
-ALL_LDFLAGS = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
+# CFLAGS, CPPFLAGS, LDFLAGS and LDLIBS are the user's: what the build itself needs is in variables of its own.
+CFLAGS ?= -O2 -g
+
+# What the compiler builds for; asked once, and not before it is needed.
+MACHINE = $(eval MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null))$(MACHINE)
+
+FORTIFY = $(if $(SANITIZE)$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),, \
+            $(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-D_FORTIFY_SOURCE=2))
+HARDEN  = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer, \
+            -fstack-protector-strong -fstack-clash-protection \
+            $(if $(filter x86_64-%,$(MACHINE)),-fcf-protection))
+WARNINGS = -Wall -Wextra $(if $(filter-out 0,$(WERROR)),-Werror) -Wshadow -Wstrict-prototypes \
+           -Wmissing-prototypes -Wvla
+
+ALL_CPPFLAGS = -D_GNU_SOURCE -DREACTORD_VERSION='"$(VERSION)"' -Isrc -U_FORTIFY_SOURCE $(FORTIFY) $(CPPFLAGS)
+ALL_CFLAGS   = -std=c11 -pthread -fPIE -fno-strict-aliasing $(WARNINGS) $(HARDEN) $(CFLAGS)
+ALL_LDFLAGS  = -pthread -pie $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
+
+# Only for what says it to a user, so that another PREFIX for `make install` compiles little anew.
+PATH_CPPFLAGS = -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' \
+                -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
 
 # libev and iniparser have no pkg-config file in Debian.
 ALL_LDLIBS   = -lev -liniparser $(shell $(PKG_CONFIG) --libs libcares libsystemd) $(LDLIBS)
@@ -73,11 +96,24 @@ help:
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
+#: make test-build          build with other flags, paths and tools, and install (minutes)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
 #: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, CONFDIR, UNITDIR
 #: make dist | format | clean
 
 # ---- build ----
+
+# What is built depends on the flags it is built with: each of these files changes when its flags do.
+FLAGS      := $(BUILD)/flags
+PATH_FLAGS := $(BUILD)/flags-path
+write_flags = @mkdir -p $(@D); printf '%s\n' $(call quoted,$(1)) > $@.new; \
+              if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
+
+.PHONY: FORCE
+$(FLAGS): FORCE
+	$(call write_flags,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(ALL_LDLIBS))
+$(PATH_FLAGS): FORCE
+	$(call write_flags,$(PATH_CPPFLAGS))
 
 $(PROGRAM): $(MAIN) $(LIBRARY)
 	$(call quiet,LINK,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
@@ -85,18 +121,19 @@ $(PROGRAM): $(MAIN) $(LIBRARY)
 $(LIBRARY): $(OBJECTS)
 	$(call quiet,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/src/daemon/cli.o: CPPFLAGS += \
-    -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
+WITH_PATHS := $(BUILD)/src/daemon/cli.o $(BUILD)/tests/unit/daemon/test_cli
+$(WITH_PATHS): $(PATH_FLAGS)
+$(WITH_PATHS): private ALL_CPPFLAGS += $(PATH_CPPFLAGS)
 
-$(BUILD)/src/%.o: src/%.c Makefile
+$(BUILD)/src/%.o: src/%.c $(FLAGS)
 	@mkdir -p $(@D)
-	$(call quiet,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/support/%.o: tests/support/%.c Makefile
+$(BUILD)/tests/support/%.o: tests/support/%.c $(FLAGS)
 	@mkdir -p $(@D)
-	$(call quiet,CC,$<)$(CC) $(CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-link_test = $(CC) $(CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $(1) \
+link_test = $(CC) $(ALL_CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $(1) \
             $(LIBRARY) $(ALL_LDFLAGS) $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
 
 $(UNIT_TESTS) $(STRESS_TESTS): $(BUILD)/%: %.c $(SUPPORT) $(LIBRARY)
@@ -111,7 +148,7 @@ $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIBRARY)
 	@mkdir -p $(@D)
 	$(call quiet,TEST,$@)$(call link_test,$(filter %.c,$^))
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/ -name '*.d' 2>/dev/null)
 
 # ---- tests ----
 
@@ -183,7 +220,7 @@ FUZZ_SECONDS ?= 600
 .PHONY: fuzz-%
 fuzz-%:
 	$(MAKE) BUILD=build-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined build-fuzz/libreactord.a
-	clang $(CPPFLAGS) -Itests -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -o build-fuzz/fuzz_$* \
+	clang $(ALL_CPPFLAGS) -Itests -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -o build-fuzz/fuzz_$* \
 	    tests/fuzz/fuzz_$*.c build-fuzz/libreactord.a $(ALL_LDLIBS)
 	mkdir -p build-fuzz/found_$*
 	build-fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build-fuzz/ \
@@ -210,6 +247,10 @@ bench-failover: $(PROGRAM)
 test-fresh:
 	tests/integration/fresh.sh
 
+.PHONY: test-build
+test-build:
+	tests/build/variants.sh
+
 # ---- a new machine ----
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -229,30 +270,37 @@ quickstart: $(PROGRAM)
 
 # ---- install ----
 
-substitute = sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@CONFDIR@|$(CONFDIR)|g'
+substitute = sed -e $(call quoted,s|@SBINDIR@|$(SBINDIR)|g) -e $(call quoted,s|@CONFDIR@|$(CONFDIR)|g)
+in_destdir = $(call quoted,$(DESTDIR)$(1))
 
 .PHONY: install
 install: $(PROGRAM)
-	$(INSTALL) -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(UNITDIR) \
-	    $(DESTDIR)$(MANDIR)/man5 $(DESTDIR)$(MANDIR)/man8
-	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(SBINDIR)/reactord
-	$(INSTALL) -m 644 man/reactord.8 $(DESTDIR)$(MANDIR)/man8/
-	$(INSTALL) -m 644 man/reactord.ini.5 $(DESTDIR)$(MANDIR)/man5/
-	$(substitute) systemd/reactord.service > $(DESTDIR)$(UNITDIR)/reactord.service
-	chmod 644 $(DESTDIR)$(UNITDIR)/reactord.service
+	$(INSTALL) -d $(call in_destdir,$(SBINDIR)) $(call in_destdir,$(CONFDIR)) \
+	    $(call in_destdir,$(UNITDIR)) $(call in_destdir,$(MANDIR)/man5) $(call in_destdir,$(MANDIR)/man8)
+	$(INSTALL) -m 755 $(PROGRAM) $(call in_destdir,$(SBINDIR)/reactord)
+	$(INSTALL) -m 644 man/reactord.8 $(call in_destdir,$(MANDIR)/man8/)
+	$(INSTALL) -m 644 man/reactord.ini.5 $(call in_destdir,$(MANDIR)/man5/)
+	$(substitute) systemd/reactord.service > $(call in_destdir,$(UNITDIR)/reactord.service)
+	chmod 644 $(call in_destdir,$(UNITDIR)/reactord.service)
 	@# A configuration that is there is the administrator's.
-	test -e $(DESTDIR)$(CONFDIR)/reactord.ini || \
-	    $(INSTALL) -m 644 conf/reactord.ini $(DESTDIR)$(CONFDIR)/reactord.ini
+	test -e $(call in_destdir,$(CONFDIR)/reactord.ini) || \
+	    $(INSTALL) -m 644 conf/reactord.ini $(call in_destdir,$(CONFDIR)/reactord.ini)
 
 .PHONY: uninstall
 uninstall:
-	rm -f $(DESTDIR)$(SBINDIR)/reactord $(DESTDIR)$(UNITDIR)/reactord.service \
-	    $(DESTDIR)$(MANDIR)/man8/reactord.8 $(DESTDIR)$(MANDIR)/man5/reactord.ini.5
+	rm -f $(call in_destdir,$(SBINDIR)/reactord) $(call in_destdir,$(UNITDIR)/reactord.service) \
+	    $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5)
+
+# Without a repository, as in an unpacked archive, what is there goes into the archive, less what was built.
+DIST_NAME  := reactord-$(VERSION)
+DIST_FILES  = $(filter-out build build-% $(DIST_NAME) $(DIST_NAME).tar.gz,$(wildcard * .ci .clang-format .gitignore))
 
 .PHONY: dist
 dist:
-	git archive --prefix=reactord-$(VERSION)/ -o reactord-$(VERSION).tar.gz HEAD
+	if test -e .git; then git archive --prefix=$(DIST_NAME)/ -o $(DIST_NAME).tar.gz HEAD; \
+	else tar -czf $(DIST_NAME).tar.gz --owner=0 --group=0 --exclude=__pycache__ \
+	    --transform='s|^|$(DIST_NAME)/|' $(DIST_FILES); fi
 
 .PHONY: clean
 clean:
-	rm -rf build build-asan build-clang build-tsan build-fuzz reactord-$(VERSION).tar.gz
+	rm -rf build build-asan build-clang build-tsan build-fuzz build-link-* $(DIST_NAME).tar.gz

@@ -287,7 +287,7 @@ int log_target_give(struct log_target *lt, uid_t uid, gid_t gid)
 
 int log_target_reopen(struct log_target *lt)
 {
-    int fd, rc;
+    int fd = -1, rc;
 
     if (!lt->path)
         return 0;

@@ -1,0 +1,90 @@
+#!/bin/sh
+# variants.sh: builds with flags, paths and tools other than the default ones, all without a warning, and installs.
+set -eu
+cd "$(dirname "$0")/../.."
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+# The flags of a make that runs this are not those of the variants.
+unset MAKEFLAGS MFLAGS MAKELEVEL CFLAGS CPPFLAGS LDFLAGS LDLIBS DESTDIR PREFIX BUILD
+export WERROR=1
+
+fail() {
+    echo "variants.sh: $*" >&2
+    exit 1
+}
+
+quietly() {
+    "$@" > "$dir/log" 2>&1 || { tail -40 "$dir/log" >&2; fail "failed: $*"; }
+}
+
+build() {
+    quietly make -j"$(nproc)" "$@"
+}
+
+step() {
+    echo "=== build: $*"
+}
+
+# Copy the tree without a repository, and without what was built in it.
+step "no git: make dist, from the copy and from its own archive"
+mkdir "$dir/copy"
+tar -c --exclude='./build*' --exclude=./.git --exclude='./reactord-*.tar.gz' . | tar -x -C "$dir/copy"
+cd "$dir/copy"
+quietly make dist
+tar -xzf reactord-*.tar.gz -C "$dir"
+cd "$dir"/reactord-*/
+quietly make dist
+tar -tzf reactord-*.tar.gz | sort > "$dir/second"
+tar -tzf "$dir"/copy/reactord-*.tar.gz | sort > "$dir/first"
+cmp "$dir/first" "$dir/second" || fail "an archive made from an archive differs"
+grep -q '/src/daemon/main\.c$' "$dir/first" || fail "the archive lacks sources"
+
+step "BUILD and DESTDIR with a space and a quote, CPPFLAGS given; the default flags harden"
+out="$dir/it's a build" dest="$dir/it's a root"
+build BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT
+header=$(readelf -hldn "$out/reactord" "$out/src/base/log.o")
+for mark in 'Type: *DYN' 'Flags: .*PIE' BIND_NOW GNU_RELRO; do
+    echo "$header" | grep -q "$mark" || fail "the program has no $mark"
+done
+case $(${CC:-cc} -dumpmachine) in
+x86_64-*) echo "$header" | grep -q 'IBT, SHSTK' || fail "no -fcf-protection" ;;
+esac
+
+step "another PREFIX when it is installed"
+quietly make install PREFIX=/usr BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT DESTDIR="$dest"
+test -f "$dest/etc/reactord/reactord.ini" || fail "no configuration is installed"
+"$dest/usr/sbin/reactord" --help | grep -q 'instead of /etc/reactord/reactord.ini' ||
+    fail "the program does not look for its configuration where it is installed"
+grep -q '^ExecStart=/usr/sbin/reactord -c /etc/reactord/reactord.ini$' \
+    "$dest/lib/systemd/system/reactord.service" || fail "the unit has other paths"
+! grep -q 'CC .*src/base' "$dir/log" || fail "another PREFIX compiled everything anew"
+quietly make uninstall PREFIX=/usr BUILD="$out" DESTDIR="$dest"
+test ! -e "$dest/usr/sbin/reactord" || fail "uninstall left the program"
+
+step "other flags build objects anew, the same ones do not"
+object=build/src/base/parse.o
+build "$object"
+for flags in CFLAGS=-O0 CPPFLAGS=-DREACTORD_VARIANT CC=clang SANITIZE=address; do
+    before=$(stat -c %y "$object")
+    build "$object" "$flags"
+    now=$(stat -c %y "$object")
+    test "$now" != "$before" || fail "$flags did not build it anew"
+    build "$object" "$flags"
+    test "$(stat -c %y "$object")" = "$now" || fail "$flags again built it anew"
+done
+
+step "-O3, _FORTIFY_SOURCE=3 in CFLAGS"
+build BUILD=build-o3 CFLAGS='-O3 -g -D_FORTIFY_SOURCE=3' all build-o3/tests/unit/base/test_parse
+quietly build-o3/tests/unit/base/test_parse
+grep -q -e '-D_FORTIFY_SOURCE=2' build-o3/flags && fail "two values of _FORTIFY_SOURCE"
+
+step "-O0, and _FORTIFY_SOURCE=3 in CPPFLAGS with clang"
+build BUILD=build-o0 CFLAGS=-O0
+build BUILD=build-clang CC=clang CPPFLAGS=-D_FORTIFY_SOURCE=3
+
+step "a warning is an error only with WERROR=1"
+echo 'static int unused_here(void) { return 0; }' >> src/base/parse.c
+! make build-o3/src/base/parse.o BUILD=build-o3 > "$dir/log" 2>&1 || fail "WERROR=1 let a warning pass"
+WERROR='' build build-o3/src/base/parse.o BUILD=build-o3
+grep -q unused_here "$dir/log" || fail "no warning without WERROR=1"
+echo "variants: all build"
