@@ -7,9 +7,12 @@
 
 #include "base/must.h"
 #include "engine/loop.h"
+#include "engine/promise.h"
 
+/* How a loop is waited for: by a task, or until it has ended. */
 struct grace_visit {
     struct task task;
+    struct promise_listener ended;
     struct grace *grace;
 };
 
@@ -39,6 +42,12 @@ static void grace_visit_end(struct task *t)
 static const struct task_type grace_visit_type = {
     .name = "end of a grace period", .run = grace_visit_end, .drop = grace_visit_end};
 
+static void grace_loop_ended(struct promise_listener *l, struct promise *p)
+{
+    (void)p;
+    grace_release(CONTAINER_OF(l, struct grace_visit, ended)->grace);
+}
+
 int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *cookie), void *cookie)
 {
     unsigned n = loop_group_size(g);
@@ -50,7 +59,8 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
     gr->over = over;
     gr->cookie = cookie;
     for (unsigned i = 0; i < n; i++)
-        gr->visits[i] = (struct grace_visit){.task.type = &grace_visit_type, .grace = gr};
+        gr->visits[i] = (struct grace_visit){
+            .task.type = &grace_visit_type, .ended.done = grace_loop_ended, .grace = gr};
     *out = gr;
     return 0;
 }
@@ -64,12 +74,14 @@ void grace_begin(struct grace *gr)
         struct loop *l = loop_group_at(gr->group, i);
 
         /*
-         * A loop that gets its thread after this look reads the new pointer: both are sequentially consistent, and the
-         * thread comes after its state. One that has ended refuses the task, and reads nothing any more.
+         * A loop that gets its thread after this look reads the new pointer: both are sequentially
+         * consistent, and the thread comes after its state. A loop that refuses the task may still
+         * run at-stop tasks and drop others: it reads nothing only when it has ended.
          */
-        if (loop_state(l) == LOOP_NOT_STARTED ||
-            loop_submit(l, LOOP_CONTROL, &gr->visits[i].task) < 0)
+        if (loop_state(l) == LOOP_NOT_STARTED)
             grace_release(gr);
+        else if (loop_submit(l, LOOP_CONTROL, &gr->visits[i].task) < 0)
+            loop_listen_end(l, &gr->visits[i].ended);
     }
     grace_release(gr);
 }

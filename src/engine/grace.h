@@ -29,8 +29,9 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 
 /*
  * grace_begin(gr):
- * Call over(cookie) once every loop of the group has come to its next control task, or has ended. Loops without a thread are not waited
- * for. It is called on one of the loops, or by grace_begin() when none is left to wait for; ${gr} is gone then.
+ * Call over(cookie) once every loop of the group has come to its next control task, or has ended.
+ * Loops without a thread are not waited for. It is called on one of the loops, or by grace_begin()
+ * when none is left to wait for; ${gr} is gone then.
  *
  * Thread: any; after the pointer was replaced (a sequentially consistent store)
  * Errors: none

@@ -263,6 +263,11 @@ void loop_join(struct loop *l)
     MUST(loop_join_until(l, CLOCK_NEVER) == 0);
 }
 
+void loop_listen_end(struct loop *l, struct promise_listener *listener)
+{
+    promise_listen(&l->terminated, listener);
+}
+
 enum loop_state loop_state(const struct loop *l)
 {
     return (enum loop_state)atomic_load(&l->state);

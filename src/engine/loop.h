@@ -32,6 +32,7 @@
 
 struct ev_loop;
 struct loop;
+struct promise_listener;
 
 /* Only ever forward, by compare-and-swap. */
 enum loop_state {
@@ -229,6 +230,16 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
  */
 void loop_join(struct loop *loop);
 int loop_join_until(struct loop *loop, int64_t at_ns) MUST_CHECK;
+
+/*
+ * loop_listen_end(loop, l):
+ * Tell ${l} when the loop has ended, so that no callback runs on it any more; inside this call if it
+ * has ended already, else on the loop's thread.
+ *
+ * Thread: any
+ * Owns:   ${l} must live until it was told
+ */
+void loop_listen_end(struct loop *loop, struct promise_listener *l);
 
 /*
  * loop_state(loop) / loop_name(loop):

@@ -1,5 +1,6 @@
 /* engine/grace: over is called when no loop can be using what was taken out of sight any more, once, and not before. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 
 #include "engine/grace.h"
@@ -157,6 +158,55 @@ START_TEST(a_loop_that_ends_before_it_comes_round_counts_as_come_round)
     tasks_block_end(&block);
     loop_join(loop_group_at(group, 1));
     UNTIL(atomic_load(&over) == 1);
+}
+END_TEST
+
+static sem_t dropping, dropped;
+
+static void drop_slowly(struct task *t)
+{
+    (void)t;
+    sem_post(&dropping);
+    while (sem_wait(&dropped) < 0)
+        ;
+}
+
+static void never_run(struct task *t)
+{
+    ck_abort_msg("run: %s", t->type->name);
+}
+
+static const struct task_type slow_type = {
+    .name = "slow drop", .run = never_run, .drop = drop_slowly};
+static struct task slow = {.type = &slow_type};
+
+/* While the loop stops: accepted, and dropped as its time is over. */
+static void submit_slow(struct task *t)
+{
+    (void)t;
+    ck_assert_int_eq(loop_submit(loop_current(), LOOP_TASKS, &slow), 0);
+}
+
+/* What runs in drop() may have read the old pointer, and use it until it returns. */
+START_TEST(a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_there)
+{
+    static const struct task_type at_stop_type = {.name = "at stop", .run = submit_slow};
+    struct task at_stop = {.type = &at_stop_type};
+    struct loop *loop = loop_group_at(group, 1);
+
+    sem_init(&dropping, 0, 0);
+    sem_init(&dropped, 0, 0);
+    loop_at_stop(loop, &at_stop);
+    come_round(1);
+    loop_stop(loop, 0, 0);
+    while (sem_wait(&dropping) < 0)
+        ;
+    ck_assert_int_eq(loop_state(loop), LOOP_SHUTDOWN);
+    begin();
+    ck_assert_uint_eq(atomic_load(&over), 0);
+    sem_post(&dropped);
+    loop_join(loop);
+    ck_assert_uint_eq(atomic_load(&over), 1);
 }
 END_TEST
 
@@ -370,6 +420,7 @@ int main(void)
     tcase_add_test(tc, a_loop_without_a_thread_is_not_waited_for);
     tcase_add_test(tc, loops_that_have_ended_are_not_waited_for);
     tcase_add_test(tc, a_loop_that_ends_before_it_comes_round_counts_as_come_round);
+    tcase_add_test(tc, a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_there);
     tcase_add_test(tc, begun_on_one_of_the_loops_it_is_not_over_before_that_task_ends);
     tcase_add_test(tc, what_never_begins_is_freed_and_not_over);
     tcase_add_test(tc, each_of_many_at_once_is_over_once);
