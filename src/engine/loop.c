@@ -176,6 +176,7 @@ void loop_schedule(struct loop *l, struct timed *t, int64_t delay_ns)
 void loop_schedule_every(struct loop *l, struct timed *t, int64_t delay_ns, int64_t period_ns)
 {
     MUST(loop_is_current(l));
+    loop_end_period(l, t);
     t->at_ns = clock_add_ns(clock_now_ns(), delay_ns);
     t->period_ns = period_ns;
     schedule_add(&l->schedule, t);
@@ -184,6 +185,7 @@ void loop_schedule_every(struct loop *l, struct timed *t, int64_t delay_ns, int6
 void loop_cancel(struct loop *l, struct timed *t)
 {
     MUST(loop_is_current(l));
+    loop_end_period(l, t);
     schedule_remove(&l->schedule, t);
     t->period_ns = 0;
     (void)timed_move_claim(t, TIMED_HELD, TIMED_FREE); /* or else its withdrawal is on the way */

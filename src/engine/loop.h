@@ -151,7 +151,8 @@ void loop_schedule_every(struct loop *loop, struct timed *t, int64_t delay_ns, i
 /*
  * loop_cancel(loop, t):
  * Make ${t} idle: it neither runs nor is dropped. Nothing happens if it is idle, or has not arrived yet after
- * loop_submit_after(): loop_withdraw() is for that.
+ * loop_submit_after(): loop_withdraw() is for that. A periodic ${t} that cancels itself in its own run may be freed,
+ * or handed to another thread, before that run returns.
  *
  * Thread: loop
  * Errors: none
@@ -238,6 +239,7 @@ int loop_join_until(struct loop *loop, int64_t at_ns) MUST_CHECK;
  *
  * Thread: any
  * Owns:   ${l} must live until it was told
+ * Errors: none
  */
 void loop_listen_end(struct loop *loop, struct promise_listener *l);
 

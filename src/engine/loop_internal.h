@@ -40,6 +40,7 @@ struct loop {
     uint64_t tasks_taken;                 /* from the task lane, ever */
     int64_t last_stamp_at_ns[LOOP_LANES]; /* of the last task taken that had a time */
     struct schedule schedule;
+    struct timed *periodic; /* runs now, and is scheduled again; NULL: none, or it was cancelled */
     struct ev_io wakeup_io;
     struct ev_timer timer;
     int64_t timer_at_ns; /* what `timer` is armed for; CLOCK_NEVER: not armed */
@@ -82,6 +83,20 @@ struct loop {
 
 /* Whose turn the calling thread runs; NULL outside of loops. For loop_submit, which has no time for a call. */
 extern _Thread_local struct loop *loop_of_this_thread;
+
+/*
+ * loop_end_period(loop, t):
+ * In the run of the periodic ${t}: its next instant is not set by the turn any more, so that ${t} may
+ * be handed to another thread.
+ *
+ * Thread: loop
+ * Errors: none
+ */
+static inline void loop_end_period(struct loop *loop, const struct timed *t)
+{
+    if (loop->periodic == t)
+        loop->periodic = NULL;
+}
 
 /*
  * loop_start(loop):

@@ -175,6 +175,8 @@ int loop_submit_after(struct loop *l, struct timed *t, int64_t delay_ns, int64_t
     int rc;
 
     MUST(t->claim == TIMED_FREE && t->state == TIMED_IDLE);
+    if (loop_of_this_thread)
+        loop_end_period(loop_of_this_thread, t);
     t->at_ns = at_ns;
     t->period_ns = period_ns;
     t->own_type = t->task.type;

@@ -146,8 +146,9 @@ static void turn_control(struct loop *l)
 }
 
 /*
- * A periodic task may not free itself in run(), a one-shot may: it is not looked at afterwards. One that another thread
- * has withdrawn is left to the task that drops it.
+ * A one-shot timer may be freed or handed on in its own run(), a periodic one as soon as it was
+ * cancelled there: neither is looked at afterwards (see periodic in loop_internal.h). One that
+ * another thread has withdrawn is left to the task that drops it.
  */
 static void turn_run_timed(struct loop *l, struct timed *t)
 {
@@ -159,10 +160,13 @@ static void turn_run_timed(struct loop *l, struct timed *t)
     if (held && !timed_move_claim(t, TIMED_HELD, periodic ? TIMED_HELD : TIMED_FREE))
         return; /* see note: claim in timed.h */
     turn_enter(l, type);
+    l->periodic = periodic ? t : NULL;
     type->run(&t->task);
     TELEMETRY_ADD(l->telemetry.tasks_own, 1);
-    if (periodic && t->period_ns != 0 && t->state == TIMED_IDLE &&
-        atomic_load_explicit(&t->claim, memory_order_relaxed) == (held ? TIMED_HELD : TIMED_FREE)) {
+    if (!l->periodic)
+        return;
+    l->periodic = NULL;
+    if (atomic_load_explicit(&t->claim, memory_order_relaxed) == (held ? TIMED_HELD : TIMED_FREE)) {
         t->at_ns = timed_next_at_ns(t, clock_now_ns());
         schedule_add(&l->schedule, t);
     }
