@@ -121,7 +121,7 @@ $(PROGRAM): $(MAIN) $(LIBRARY)
 $(LIBRARY): $(OBJECTS)
 	$(call quiet,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 
-WITH_PATHS := $(BUILD)/src/daemon/cli.o $(BUILD)/tests/unit/daemon/test_cli
+WITH_PATHS := $(BUILD)/src/daemon/cli.o $(BUILD)/tests/unit/daemon/test_cli.o
 $(WITH_PATHS): $(PATH_FLAGS)
 $(WITH_PATHS): private ALL_CPPFLAGS += $(PATH_CPPFLAGS)
 
@@ -129,24 +129,25 @@ $(BUILD)/src/%.o: src/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/support/%.o: tests/support/%.c $(FLAGS)
+$(BUILD)/tests/%.o: tests/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-link_test = $(CC) $(ALL_CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $(1) \
-            $(LIBRARY) $(ALL_LDFLAGS) $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
+link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) \
+            $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
 
-$(UNIT_TESTS) $(STRESS_TESTS): $(BUILD)/%: %.c $(SUPPORT) $(LIBRARY)
-	@mkdir -p $(@D)
-	$(call quiet,TEST,$@)$(call link_test,$< $(SUPPORT))
+$(UNIT_TESTS) $(STRESS_TESTS): %: %.o $(SUPPORT) $(LIBRARY)
+	$(call quiet,TEST,$@)$(link_test)
 
-$(BUILD)/tests/lint/%: tests/lint/%.c $(LIBRARY)
-	@mkdir -p $(@D)
-	$(call quiet,TEST,$@)$(call link_test,$<)
+$(BUILD)/tests/lint/%: $(BUILD)/tests/lint/%.o $(LIBRARY)
+	$(call quiet,TEST,$@)$(link_test)
 
-$(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIBRARY)
-	@mkdir -p $(@D)
-	$(call quiet,TEST,$@)$(call link_test,$(filter %.c,$^))
+$(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(LIBRARY)
+	$(call quiet,TEST,$@)$(link_test)
+
+# Kept: what make finds a way to by itself it removes again.
+.SECONDARY: $(FUZZERS:%=$(BUILD)/tests/fuzz/fuzz_%.o) $(BUILD)/tests/fuzz/replay.o \
+            $(BUILD)/tests/lint/print_options.o
 
 -include $(shell find $(BUILD)/ -name '*.d' 2>/dev/null)
 
