@@ -52,7 +52,7 @@ PATH_CPPFLAGS = -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' \
                 -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
 
 # libev and iniparser have no pkg-config file in Debian.
-ALL_LDLIBS   = -lev -liniparser $(shell $(PKG_CONFIG) --libs libcares libsystemd) $(LDLIBS)
+ALL_LDLIBS   = -lm -lev -liniparser $(shell $(PKG_CONFIG) --libs libcares libsystemd) $(LDLIBS)
 CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LDLIBS = $(shell $(PKG_CONFIG) --libs check)
 

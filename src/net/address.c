@@ -438,3 +438,11 @@ const void *address_host(const struct address *a, size_t *len)
     default: *len = 0; return NULL;
     }
 }
+
+const void *address_path(const struct address *a, size_t *len)
+{
+    size_t head = offsetof(struct sockaddr_un, sun_path);
+
+    *len = address_is_unix(a) && a->len > head ? a->len - head : 0;
+    return *len > 0 ? a->u.un.sun_path : NULL;
+}

@@ -116,6 +116,17 @@ bool address_covers(const struct address *listen, const struct address *target);
 const void *address_host(const struct address *a, size_t *len);
 
 /*
+ * address_path(a, len):
+ * The path of a unix socket, or its abstract name; NULL for one without a name, as clients have, and other families.
+ *
+ * Thread: any
+ * Owns:   nothing; points into ${a}
+ * Units:  bytes, above 0
+ * Errors: NULL
+ */
+const void *address_path(const struct address *a, size_t *len);
+
+/*
  * address_set_host(out, host, len, port):
  * The opposite of address_host(): ${out} is ${port} at ${host}, 4 bytes or 16, of which those of a mapped IPv4 address
  * become that one.

@@ -150,12 +150,14 @@ const struct session_id *session_id(struct session *s)
     return &s->id;
 }
 
-uint64_t session_key(const struct session *s)
+uint64_t session_key(struct session *s)
 {
     size_t len;
-    const void *host = address_host(&s->peer, &len);
+    const void *name = address_host(&s->peer, &len);
 
-    return host ? hash_stable(host, len) : hash_mix((uintptr_t)s);
+    if (!name)
+        name = address_path(&s->peer, &len);
+    return name ? hash_stable(name, len) : session_id(s)->low;
 }
 
 void session_leg_open(struct session *s, unsigned leg, struct channel *ch)

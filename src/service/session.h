@@ -177,13 +177,13 @@ const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * What its client is known by where servers are chosen by the client: clients of one host have one key. A unix client has no
- * address, and any key.
+ * Hash of the client's address, for SOURCE_HASH and MAGLEV: clients of one host have one key. Of a unix client it is the hash
+ * of the path of its socket, or random for each session if it has none.
  *
  * Thread: loop of ${s}
  * Errors: none
  */
-uint64_t session_key(const struct session *s);
+uint64_t session_key(struct session *s);
 
 /*
  * session_leg_open(s, leg, ch):

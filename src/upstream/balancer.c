@@ -22,8 +22,8 @@ static const struct balancer_kind_ops balancer_kinds[] = {
     [BALANCER_ROUND_ROBIN] = {.build = balancer_cycle_build, .choose = balancer_cycle_choose},
     [BALANCER_LEAST_CONNECTIONS] = {.choose = balancer_least_choose},
     [BALANCER_RANDOM] = {.build = balancer_cycle_build, .choose = balancer_random_choose},
-    [BALANCER_SOURCE_HASH] = {.build = balancer_ring_build,
-                              .choose = balancer_ring_choose,
+    [BALANCER_SOURCE_HASH] = {.build = balancer_rendezvous_build,
+                              .choose = balancer_rendezvous_choose,
                               .keyed = true},
     [BALANCER_MAGLEV] = {.build = balancer_maglev_build,
                          .choose = balancer_maglev_choose,
@@ -171,7 +171,8 @@ void balancer_destroy(struct balancer *b)
         return;
     for (unsigned i = 0; i < b->n_pools; i++) {
         free(b->pools[i].table);
-        free(b->pools[i].points);
+        free(b->pools[i].hashes);
+        free(b->pools[i].owners);
         free(b->pools[i].runs);
     }
     free(b->limits);
@@ -229,23 +230,29 @@ static bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint 
     return (double)(drawn >> 11) * 0x1p-53 < chance || !a->lottery;
 }
 
-bool balancer_offer(struct balancer_attempt *a, unsigned place)
+bool balancer_takes(struct balancer_attempt *a, unsigned place)
 {
-    struct balancer *b = a->b;
-    uint32_t load = balancer_load(b, place);
-    struct endpoint *e;
+    uint32_t load = balancer_load(a->b, place);
 
     if ((load & a->unfit) || balancer_was_tried(a->walk, place))
         return false;
-    if ((load & ENDPOINT_COUNT_MASK) >= b->limits[place]) {
+    if ((load & ENDPOINT_COUNT_MASK) >= a->b->limits[place]) {
         a->busy = true;
         return false;
     }
-    e = b->list[place];
-    if ((load & ENDPOINT_WARMING) && !balancer_is_lucky(a, e)) {
+    if ((load & ENDPOINT_WARMING) && !balancer_is_lucky(a, a->b->list[place])) {
         a->refused = true;
         return false;
     }
+    return true;
+}
+
+bool balancer_offer(struct balancer_attempt *a, unsigned place)
+{
+    struct endpoint *e = a->b->list[place];
+
+    if (!balancer_takes(a, place))
+        return false;
     if (endpoint_enter(e) < 0) { /* others were faster */
         a->busy = true;
         return false;

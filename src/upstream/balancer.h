@@ -5,7 +5,7 @@
  * the endpoints are like now (marks, how many sessions) is read at each pick. No lock, no system call, no allocation.
  *
  *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
- *                              ^------- next choice ------- no           (balancer_cycle, _ring, _maglev, ...)
+ *                              ^------- next choice ------- no           (balancer_cycle, _least, _rendezvous, ...)
  *
  * Endpoints have levels, and those of one are picked only when none of a lower one is fit that was not tried; that these are
  * full is no reason. When too few of the lowest are fit (panic_threshold), fit ones of higher levels share their sessions, by
@@ -40,8 +40,8 @@ enum balancer_kind {
     BALANCER_ROUND_ROBIN,       /* smooth weighted */
     BALANCER_LEAST_CONNECTIONS, /* fewest sessions for their weight; of equals in turn */
     BALANCER_RANDOM, /* of two that are drawn by weight the one with fewer sessions for its weight */
-    BALANCER_SOURCE_HASH, /* the client's address on a consistent ring, with bounded load */
-    BALANCER_MAGLEV,      /* the client's address in a Maglev table */
+    BALANCER_SOURCE_HASH, /* by the client's address: rendezvous hashing */
+    BALANCER_MAGLEV,      /* by the client's address: the same by a lookup table of slots */
     BALANCER_FIRST        /* the first that has room */
 };
 
@@ -53,7 +53,7 @@ struct balancer_conf {
         *endpoints; /* of one endpoint_group, in the order of the configuration; copied */
     unsigned n_endpoints;
     unsigned
-        hash_balance_factor; /* SOURCE_HASH: percent of its share that an endpoint may have; 0: unbounded */
+        hash_balance_factor; /* SOURCE_HASH, MAGLEV: percent of its share that an endpoint may have; 0: unbounded */
     unsigned panic_threshold; /* percent of the lowest level that must be fit; 0: never panic */
     int64_t slow_start_ns;    /* how long ENDPOINT_WARMING lasts */
     uint32_t generation;      /* differs from that of other balancers of the group */
@@ -75,7 +75,9 @@ struct balancer_walk {
  * Thread: any
  * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
  * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, a weight of 0 or over BALANCER_MAX_WEIGHT, or a level that there is not); -ENOMEM
- * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
+ * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Thaler and Ravishankar, "Using name-based
+ *         mappings to increase hit rates" (1998), and Schindelhauer and Schomaker, "Weighted distributed hash tables"
+ *         (2005), both rendezvous hashing; Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
  *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
  */
 int balancer_create(struct balancer **out, const struct balancer_conf *conf) MUST_CHECK;

@@ -25,9 +25,8 @@
 #include "base/cache_line.h"
 #include "upstream/balancer.h"
 
-/* How many places are drawn by chance or in turn, and how many by a key, before it is looked at all of them. */
+/* How many places are drawn by chance or in turn before all of them are looked at. */
 #define BALANCER_DRAWS 64
-#define BALANCER_STEPS 1024
 
 #define BALANCER_NOWHERE UINT32_MAX
 
@@ -46,10 +45,11 @@ struct balancer_pool {
     unsigned n;
     struct balancer_run *runs;
     unsigned n_runs; /* 256 at most */
-    /* Places: the cycle of ROUND_ROBIN and RANDOM, the owners of the points of SOURCE_HASH, the table of MAGLEV. */
-    uint16_t *table;
+    uint16_t *table; /* ROUND_ROBIN and RANDOM: the places of a cycle */
     uint32_t table_len;
-    uint32_t *points; /* SOURCE_HASH: the upper halves of their hashes, ascending */
+    uint64_t *hashes; /* SOURCE_HASH and MAGLEV: of the endpoints */
+    /* MAGLEV: one more than the owner's place, by slot; 0: not known yet; see note: slots in balancer_rendezvous.c */
+    _Atomic uint16_t *owners;
 };
 
 struct balancer {
@@ -158,6 +158,15 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_cens
 bool balancer_offer(struct balancer_attempt *a, unsigned place);
 
 /*
+ * balancer_takes(a, place):
+ * Would balancer_offer() take ${place}, if no other thread is faster?
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool balancer_takes(struct balancer_attempt *a, unsigned place);
+
+/*
  * balancer_open(a, place):
  * Would the marks, and what was tried, let ${place} be taken?
  *
@@ -188,7 +197,7 @@ static inline uint64_t balancer_turn(struct balancer *b)
 }
 
 /*
- * balancer_cycle_build(b, pool) / balancer_ring_build(b, pool) / balancer_maglev_build(b, pool):
+ * balancer_cycle_build(b, pool) / balancer_rendezvous_build(b, pool) / balancer_maglev_build(b, pool):
  * Lay out the table of a pool that is not empty.
  *
  * Thread: any
@@ -196,11 +205,11 @@ static inline uint64_t balancer_turn(struct balancer *b)
  * Errors: 0; -ENOMEM
  */
 int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
-int balancer_ring_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
+int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
 int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
 
 /*
- * balancer_cycle_choose(a) / balancer_random_choose(a) / balancer_least_choose(a) / balancer_ring_choose(a) /
+ * balancer_cycle_choose(a) / balancer_random_choose(a) / balancer_least_choose(a) / balancer_rendezvous_choose(a) /
  * balancer_maglev_choose(a):
  * The order of each kind; see struct balancer_kind_ops.
  *
@@ -210,7 +219,7 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) 
 bool balancer_cycle_choose(struct balancer_attempt *a);
 bool balancer_random_choose(struct balancer_attempt *a);
 bool balancer_least_choose(struct balancer_attempt *a);
-bool balancer_ring_choose(struct balancer_attempt *a);
+bool balancer_rendezvous_choose(struct balancer_attempt *a);
 bool balancer_maglev_choose(struct balancer_attempt *a);
 
 #endif

@@ -1,6 +1,7 @@
 """balance: which server a client gets, by each method, with clients on several workers at once."""
 
 import contextlib
+import os
 import socket
 from collections import Counter
 
@@ -57,13 +58,13 @@ class Fleet:
 
 
 def client_of(front, host=None):
-    """A client, from that loopback address, that stays; and the number of its server."""
+    """A client, from that loopback address or path, that stays; and the number of its server."""
     family, where = net.parse(front)
     s = socket.socket(family)
     try:
         s.settimeout(net.LIMIT_S)
         if host:
-            s.bind((host, 0))
+            s.bind(host if family == socket.AF_UNIX else (host, 0))
         s.connect(where)
         greeting = b""
         while not greeting.endswith(b"\n"):
@@ -212,13 +213,6 @@ def placed(front, hosts=HOSTS):
     return {host: visit(front, host) for host in hosts}
 
 
-def hashed(front, lines, method, **options):
-    # A connection that is not quite closed yet counts for hash_balance_factor.
-    if method == "source_hash":
-        options["hash_balance_factor"] = options.get("hash_balance_factor", 0)
-    return balanced(front, lines, method, **options)
-
-
 @test(each=HASHES)
 def one_address_one_server(t, method):
     """{method}: 200 client addresses are spread over five servers, and each has the same one, on all
@@ -226,7 +220,7 @@ def one_address_one_server(t, method):
     front, port = t.address(), t.port()
     with Fleet(t, 5) as fleet:
         lines = fleet.lines()
-        with t.daemon(hashed(f"{front}, *:{port}", lines, method)):
+        with t.daemon(balanced(f"{front}, *:{port}", lines, method)):
             first = placed(front)
             spread = Counter(first.values())
             # 40 each; of the ring the standard deviation is 6.2.
@@ -234,7 +228,7 @@ def one_address_one_server(t, method):
             for _ in range(2):
                 check_equal(placed(front), first, "the servers")
             check_equal(placed(f"127.0.0.1:{port}"), first, "the servers by the listener for both")
-        with t.daemon(hashed(front, dict(reversed(lines.items())), method, workers=2)):
+        with t.daemon(balanced(front, dict(reversed(lines.items())), method, workers=2)):
             check_equal(placed(front), first, "the servers in another order")
 
 
@@ -242,7 +236,7 @@ def one_address_one_server(t, method):
 def by_weight(t, method):
     """{method}: a server of weight 3 has about three addresses of four"""
     front = t.address()
-    with Fleet(t, 2) as fleet, t.daemon(hashed(front, fleet.lines("weight=3"), method)):
+    with Fleet(t, 2) as fleet, t.daemon(balanced(front, fleet.lines("weight=3"), method)):
         spread = Counter(placed(front).values())
         # The standard deviation is 6.1, and the ring's own error is about as much.
         check(115 <= spread[0] <= 185, f"addresses of the servers: {spread}")
@@ -254,7 +248,7 @@ def only_its_clients_move(t, method):
     at, and they return with it"""
     front = t.address()
     with Fleet(t, 5, ready=True) as fleet:
-        with t.daemon(hashed(front, fleet.lines(), method, **CHECKED)) as daemon:
+        with t.daemon(balanced(front, fleet.lines(), method, **CHECKED)) as daemon:
             first = placed(front)
             fleet[3].is_up(False)
             wait_down(t, daemon, "s3")
@@ -276,44 +270,62 @@ def retry_of_a_client(t, method):
     with Fleet(t, 4) as fleet:
         lines = fleet.lines()
         lines["s0"] = t.address()
-        with t.daemon(hashed(front, lines, method, eject_failures=0)):
+        with t.daemon(balanced(front, lines, method, eject_failures=0)):
             first = placed(front, HOSTS[:60])
             check(0 not in first.values(), "nobody is there")
             check_equal(placed(front, HOSTS[:60]), first, "the servers")
 
 
-@test(each=[{"factor": 125, "most": 25}, {"factor": 200, "most": 40}, {"factor": 101, "most": 21},
-            {"factor": 0, "most": 100}])
-def hash_balance_factor(t, factor, most):
-    """source_hash: of 100 connections that one address holds no server of five has more than {most}
+BOUNDS = [{"method": "source_hash", "factor": 125, "most": 25}, {"method": "maglev", "factor": 125, "most": 25},
+          {"method": "source_hash", "factor": 200, "most": 40}, {"method": "source_hash", "factor": 101, "most": 21},
+          {"method": "source_hash", "factor": 0, "most": 100}, {"method": "maglev", "factor": 0, "most": 100}]
+
+
+@test(each=BOUNDS)
+def hash_balance_factor(t, method, factor, most):
+    """{method}: of 100 connections that one address holds no server of five has more than {most}
     with hash_balance_factor = {factor}"""
     front = t.address()
     with Fleet(t, 5) as fleet:
-        with t.daemon(balanced(front, fleet.lines(), "source_hash", hash_balance_factor=factor)):
+        with t.daemon(balanced(front, fleet.lines(), method, hash_balance_factor=factor)):
             clients = [client_of(front, "127.0.9.9") for _ in range(100)]
             held = fleet.held
             check_equal((sum(held), max(held)), (100, most), f"all, and the most, of {held}")
             close_all(clients)
 
 
-@test()
-def maglev_has_no_bound(t):
-    """maglev: 100 connections that one address holds are all at one server"""
+@test(each=[{"method": method, "options": options} for method in ("source_hash", "maglev")
+            for options in ({}, {"hash_balance_factor": 125})])
+def idle_group(t, method, options):
+    """{method}: 400 addresses visit an idle group of eight servers twice, and each has the same server both
+    times; {options}"""
     front = t.address()
-    with Fleet(t, 5) as fleet, t.daemon(balanced(front, fleet.lines(), "maglev")):
-        clients = [client_of(front, "127.0.9.9") for _ in range(100)]
-        check_equal(max(fleet.held), 100, "the most")
-        close_all(clients)
+    hosts = [f"127.1.{1 + i // 100}.{1 + i % 100}" for i in range(400)]
+    with Fleet(t, 8) as fleet, t.daemon(balanced(front, fleet.lines(), method, **options)):
+        check_equal(placed(front, hosts), placed(front, hosts), "the servers")
 
 
 @test(each=HASHES)
 def unix_clients(t, method):
-    """{method}: clients of a unix socket, who have no address, are spread over all servers"""
+    """{method}: clients of a unix socket, which have no address, are spread evenly over all servers"""
     front = t.path("front.sock")
-    with Fleet(t, 3) as fleet, t.daemon(hashed(front, fleet.lines(), method)):
-        clients = [client_of(front) for _ in range(90)]
-        check(min(fleet.held) >= 5, f"the servers have {fleet.held}")
-        close_all(clients)
+    with Fleet(t, 4) as fleet, t.daemon(balanced(front, fleet.lines(), method)):
+        spread = Counter(visit(front) for _ in range(400))
+        # 100 each; the standard deviation is 8.7.
+        check(all(55 <= spread[i] <= 145 for i in range(4)), f"clients of the servers: {spread}")
+
+
+@test(each=HASHES)
+def unix_clients_with_a_path(t, method):
+    """{method}: clients of a unix socket that are bound to a path have one server for each path"""
+    front = t.path("front.sock")
+    paths = [t.path(f"client{i}.sock") for i in range(20)]
+    with Fleet(t, 4) as fleet, t.daemon(balanced(front, fleet.lines(), method)):
+        first = placed(front, paths)
+        check(len(set(first.values())) > 1, f"all are at one server: {first}")
+        for path in paths:
+            os.unlink(path)
+        check_equal(placed(front, paths), first, "the servers")
 
 
 @test()

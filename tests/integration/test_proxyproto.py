@@ -592,7 +592,7 @@ def hashed(t):
     front, backs = t.address(), [t.address() for _ in range(4)]
     servers = "\n".join(f"server.s{i} = {back}" for i, back in enumerate(backs))
     config = f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n{ACCEPT}\n" \
-        f"[upstream back]\nbalance = source_hash\nhash_balance_factor = 0\n{servers}\n"
+        f"[upstream back]\nbalance = source_hash\n{servers}\n"
     with contextlib.ExitStack() as stack:
         counted = [stack.enter_context(Counted(back)) for back in backs]
         stack.enter_context(t.daemon(config))

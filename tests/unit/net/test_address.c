@@ -331,6 +331,21 @@ START_TEST(a_unix_socket_is_known_as_one)
 }
 END_TEST
 
+START_TEST(a_unix_socket_has_a_path_if_it_has_a_name)
+{
+    struct address path = parsed("/a"), ip = parsed("[::1]:7");
+    struct address unnamed = {.len = sizeof(sa_family_t), .u.sa.sa_family = AF_UNIX};
+    size_t len;
+    const void *at = address_path(&path, &len);
+
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_ge(len, 2);
+    ck_assert_mem_eq(at, "/a", 2);
+    ck_assert_ptr_null(address_path(&ip, &len));
+    ck_assert_ptr_null(address_path(&unnamed, &len));
+}
+END_TEST
+
 START_TEST(a_port_is_read_and_set_where_there_is_one)
 {
     struct address ipv4 = parsed("127.0.0.1:7"), ipv6 = parsed("[fe80::1%1]:65535");
@@ -373,6 +388,7 @@ int main(void)
     tcase_add_test(tc, equal_is_family_host_port_and_path);
     tcase_add_loop_test(tc, a_listen_socket_covers_what_reaches_it, 0, ARRAY_LEN(coverings));
     tcase_add_test(tc, a_unix_socket_is_known_as_one);
+    tcase_add_test(tc, a_unix_socket_has_a_path_if_it_has_a_name);
     tcase_add_test(tc, a_port_is_read_and_set_where_there_is_one);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);

@@ -107,7 +107,7 @@ START_TEST(where_a_key_belongs_is_the_same_for_ever)
     for (unsigned i = 0; i < KEYS; i++)
         digest = hash_mix(digest ^ (uint64_t)before[i]);
     ck_assert_uint_eq(digest,
-                      _i == 0 ? UINT64_C(0x79c595c199d974a4) : UINT64_C(0xc5ee21cc11ecdb91));
+                      _i == 0 ? UINT64_C(0xa8456e588a139fe4) : UINT64_C(0x1549e287eca71837));
 }
 END_TEST
 
@@ -167,8 +167,8 @@ START_TEST(the_keys_of_an_unfit_one_spread_over_all_others)
 }
 END_TEST
 
-/* As a reload does it: a balancer without it. Of the others the ring moves no key, and Maglev a few. */
-START_TEST(when_one_is_removed_hardly_more_than_its_keys_move)
+/* As a name with one address less does it: a balancer without it. */
+START_TEST(when_one_is_removed_only_its_keys_move)
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
     look_up(before);
@@ -176,10 +176,7 @@ START_TEST(when_one_is_removed_hardly_more_than_its_keys_move)
     remake(kinds[_i % 2]);
     look_up(after);
     es.n++;
-    if (kinds[_i % 2] == BALANCER_SOURCE_HASH)
-        expect_only_its_keys_moved();
-    else
-        ck_assert_uint_le(count_moved(), KEYS * 12 / 10 / es.n);
+    expect_only_its_keys_moved();
 }
 END_TEST
 
@@ -222,6 +219,9 @@ END_TEST
 
 /* ---- bounded load ---- */
 
+/* A bound below so many sessions is none. */
+#define LEAST_BOUND 8
+
 /* Of so many percent of its share. */
 static void expect_bounded(unsigned percent, unsigned sessions)
 {
@@ -232,7 +232,7 @@ static void expect_bounded(unsigned percent, unsigned sessions)
     for (unsigned i = 0; i < es.n; i++) {
         unsigned most = percent * sessions * es.all[i].weight / (100 * total) + 1;
 
-        ck_assert_uint_le(endpoint_active(&es.all[i]), most);
+        ck_assert_uint_le(endpoint_active(&es.all[i]), most > LEAST_BOUND ? most : LEAST_BOUND);
     }
 }
 
@@ -242,7 +242,7 @@ START_TEST(no_endpoint_is_sent_more_than_the_factor_allows)
     for (unsigned i = 0; i < es.n; i++)
         es.all[i].weight = 1 + i % 4;
     es.conf.hash_balance_factor = 125;
-    b = endpoints_balancer(&es, BALANCER_SOURCE_HASH);
+    b = endpoints_balancer(&es, kinds[_i]);
     for (unsigned i = 1; i <= 5000;
          i++) { /* a few keys only, so that most would be at a few endpoints */
         ck_assert_int_ge(endpoints_pick(&es, b, hash_mix(i % 7)), 0);
@@ -253,9 +253,9 @@ END_TEST
 
 START_TEST(what_an_unfit_one_cannot_take_raises_the_bound_of_the_others)
 {
-    open_many(BALANCER_SOURCE_HASH, 4);
+    open_many(kinds[_i], 4);
     es.conf.hash_balance_factor = 100;
-    remake(BALANCER_SOURCE_HASH);
+    remake(kinds[_i]);
     endpoint_mark(&es.all[0], ENDPOINT_DOWN);
     for (unsigned i = 0; i < 300; i++)
         ck_assert_int_ge(endpoints_pick(&es, b, 1), 0);
@@ -268,10 +268,10 @@ START_TEST(below_the_bound_a_key_stays_at_its_endpoint)
 {
     int owner;
 
-    open_many(BALANCER_SOURCE_HASH, 10);
+    open_many(kinds[_i], 10);
     look_up(before);
     es.conf.hash_balance_factor = 150;
-    remake(BALANCER_SOURCE_HASH);
+    remake(kinds[_i]);
     for (unsigned i = 0; i < es.n; i++)
         for (int j = 0; j < 100; j++)
             ck_assert_int_eq(endpoint_enter(&es.all[i]), 0);
@@ -284,11 +284,26 @@ START_TEST(below_the_bound_a_key_stays_at_its_endpoint)
 }
 END_TEST
 
+/* A second visit to a group that is all but idle: the few sessions of others are no reason to move. */
+START_TEST(a_few_sessions_move_no_key)
+{
+    open_many(kinds[_i], 8);
+    es.conf.hash_balance_factor = 125;
+    remake(kinds[_i]);
+    look_up(before);
+    for (unsigned i = 0; i < es.n; i += 2)
+        for (int j = 0; j < LEAST_BOUND - 1; j++)
+            ck_assert_int_eq(endpoint_enter(&es.all[i]), 0);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+}
+END_TEST
+
 START_TEST(without_a_factor_a_key_stays_whatever_the_load_is)
 {
     int owner;
 
-    open_many(BALANCER_SOURCE_HASH, 10);
+    open_many(kinds[_i], 10);
     owner = endpoints_touch(&es, b, 1);
     for (unsigned i = 0; i < 1000; i++)
         ck_assert_int_eq(endpoints_pick(&es, b, 1), owner);
@@ -307,15 +322,16 @@ int main(void)
     tcase_add_loop_test(tc, where_a_key_belongs_is_the_same_for_ever, 0, 2);
     tcase_add_loop_test(tc, when_one_becomes_unfit_only_its_keys_move_and_they_come_back, 0, 6);
     tcase_add_loop_test(tc, the_keys_of_an_unfit_one_spread_over_all_others, 0, 2);
-    tcase_add_loop_test(tc, when_one_is_removed_hardly_more_than_its_keys_move, 0, 6);
+    tcase_add_loop_test(tc, when_one_is_removed_only_its_keys_move, 0, 6);
     tcase_add_loop_test(tc, of_many_that_become_unfit_each_moves_only_its_own_keys, 0, 2);
     tcase_add_loop_test(tc, a_key_that_came_to_one_that_warms_up_stays_there, 0, 2);
 
     tc = suite_group(suite, "bounded load");
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, no_endpoint_is_sent_more_than_the_factor_allows);
-    tcase_add_test(tc, what_an_unfit_one_cannot_take_raises_the_bound_of_the_others);
-    tcase_add_test(tc, below_the_bound_a_key_stays_at_its_endpoint);
-    tcase_add_test(tc, without_a_factor_a_key_stays_whatever_the_load_is);
+    tcase_add_loop_test(tc, no_endpoint_is_sent_more_than_the_factor_allows, 0, 2);
+    tcase_add_loop_test(tc, what_an_unfit_one_cannot_take_raises_the_bound_of_the_others, 0, 2);
+    tcase_add_loop_test(tc, below_the_bound_a_key_stays_at_its_endpoint, 0, 2);
+    tcase_add_loop_test(tc, a_few_sessions_move_no_key, 0, 2);
+    tcase_add_loop_test(tc, without_a_factor_a_key_stays_whatever_the_load_is, 0, 2);
     return suite_run(suite);
 }

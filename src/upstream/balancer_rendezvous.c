@@ -1,0 +1,182 @@
+/*
+ * upstream/balancer_rendezvous: weighted rendezvous hashing (highest random weight) with bounded loads; see balancer.h.
+ *
+ * A key gives each endpoint a random cost, exponentially distributed with the endpoint's weight as its rate, and belongs to
+ * the endpoint with the least cost. The cost depends on the key and that endpoint only. So each endpoint has its exact share
+ * by weight, an endpoint that comes takes its share and moves no other key, and when one goes, or is unfit, only its keys
+ * move: to all others, by weight. There is no table whose size, and with it the place of every key, depends on the group.
+ *
+ * SOURCE_HASH works this out for each key. MAGLEV maps the key to one of 2^19 slots and keeps the owner of each slot: as in
+ * Google's lookup table a pick costs the same however many endpoints there are. The paper fills its table by turns in
+ * permutations, where an endpoint that comes moves slots between the others as well. Here a slot is worked out when it is
+ * picked first, so that a change of the group costs nothing at once.
+ *
+ * note: slots. An owner depends on the slot and on the endpoints of the balancer, which never change. Threads that work out
+ * a slot at the same time store the same owner: relaxed.
+ */
+#include "upstream/balancer_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+
+/*
+ * Of 1,000 endpoints each has 524 slots: its share is exact to 4.4 % in the standard deviation (1 / sqrt(524)). The table
+ * has 1 MB, when all of it is used.
+ */
+#define BALANCER_SLOTS (UINT32_C(1) << 19)
+
+/* To work out the owner among fewer endpoints is as quick as to look it up. */
+#define BALANCER_SLOTS_FROM 64
+
+/* An endpoint has a bound on its sessions only if that is at least so many. */
+#define BALANCER_LEAST_BOUND 8
+
+/* How often it is looked for another endpoint when other threads have filled the one that was found. */
+#define BALANCER_RENDEZVOUS_ROUNDS 8
+
+int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool)
+{
+    pool->hashes = malloc(pool->n * sizeof(*pool->hashes));
+    if (!pool->hashes)
+        return -ENOMEM;
+    for (unsigned i = 0; i < pool->n; i++)
+        pool->hashes[i] = b->list[pool->from + i]->hash;
+    return 0;
+}
+
+int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool)
+{
+    int rc = balancer_rendezvous_build(b, pool);
+
+    if (rc < 0 || pool->n < BALANCER_SLOTS_FROM)
+        return rc;
+    pool->owners = calloc(BALANCER_SLOTS, sizeof(*pool->owners)); /* 0: not known */
+    return pool->owners ? 0 : -ENOMEM;
+}
+
+/* May it have one session more: of all there will be, no more than its share by weight, and the factor on top? */
+static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
+{
+    uint64_t active, all, weight;
+
+    if (a->b->hash_balance_factor == 0 || a->weight == 0)
+        return true;
+    active = balancer_load(a->b, place) & ENDPOINT_COUNT_MASK;
+    all = atomic_load_explicit(&a->b->group->load, memory_order_relaxed) + UINT64_C(1);
+    weight = balancer_weight(a->b->list[place]);
+    /* active < ceil(x / y) if and only if active * y < x */
+    return active < BALANCER_LEAST_BOUND ||
+           active * 100 * a->weight < a->b->hash_balance_factor * all * weight;
+}
+
+/*
+ * A random number of the key and the endpoint. Both are hashes already, so less is enough than hash_mix() does, which takes
+ * twice as long; the upper bits, which decide, depend on all bits of both.
+ */
+static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
+{
+    uint64_t x = (key ^ hash) * UINT64_C(0xbf58476d1ce4e5b9);
+
+    return (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
+}
+
+/*
+ * The cost of a draw: an exponential variable for a uniform one. Of two draws the lower one has the lower cost.
+ */
+static double balancer_cost(uint64_t draw, unsigned weight)
+{
+    return -log1p(-(double)draw * 0x1p-64) / weight;
+}
+
+/* The place with the lowest draw for ${key} in ${run}; of all endpoints, or of those that ${a} lets be taken. */
+static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
+                                uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
+{
+    uint32_t found = BALANCER_NOWHERE;
+
+    *lowest = UINT64_MAX;
+    for (unsigned place = run->from; place < run->to; place++) {
+        uint64_t draw = balancer_draw(key, pool->hashes[place - pool->from]);
+
+        if (draw >= *lowest || (a && !(balancer_bears(a, place) && balancer_takes(a, place))))
+            continue;
+        *lowest = draw;
+        found = place;
+    }
+    return found;
+}
+
+/* The owner of ${key} among all endpoints of ${pool}, or among those that ${a} lets be taken. */
+static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
+                               struct balancer_attempt *a)
+{
+    uint32_t owner = BALANCER_NOWHERE;
+    double least = HUGE_VAL;
+
+    for (unsigned i = 0; i < pool->n_runs; i++) {
+        const struct balancer_run *run = &pool->runs[i];
+        uint64_t draw;
+        uint32_t place = balancer_lowest(pool, run, key, a, &draw);
+        double cost;
+
+        /* -log(1 - x) >= x: most runs need no logarithm */
+        if (place == BALANCER_NOWHERE || (double)draw * 0x1p-64 / run->weight >= least)
+            continue;
+        cost = balancer_cost(draw, run->weight);
+        if (cost < least) {
+            least = cost;
+            owner = place;
+        }
+    }
+    return owner;
+}
+
+/* The owner of ${key} that can be taken, and the next one if others were faster there. */
+static bool balancer_rendezvous(struct balancer_attempt *a, uint64_t key)
+{
+    for (int round = 0; round < BALANCER_RENDEZVOUS_ROUNDS; round++) {
+        uint32_t place = balancer_owner(a->pool, key, a);
+
+        if (place == BALANCER_NOWHERE)
+            return false;
+        if (balancer_offer(a, place))
+            return true;
+    }
+    return false;
+}
+
+bool balancer_rendezvous_choose(struct balancer_attempt *a)
+{
+    return balancer_rendezvous(a, hash_mix(a->walk->key));
+}
+
+/* The owner of a slot, whatever state it is in. */
+static uint32_t balancer_slot_owner(const struct balancer_pool *pool, uint32_t slot, uint64_t key)
+{
+    _Atomic uint16_t *owner = &pool->owners[slot];
+    uint32_t place = atomic_load_explicit(owner, memory_order_relaxed); /* see note: slots */
+
+    if (place > 0)
+        return place - 1;
+    place = balancer_owner(pool, key, NULL);
+    if (place != BALANCER_NOWHERE)
+        atomic_store_explicit(owner, (uint16_t)(place + 1), memory_order_relaxed);
+    return place;
+}
+
+bool balancer_maglev_choose(struct balancer_attempt *a)
+{
+    uint32_t slot = hash_reduce(hash_mix(a->walk->key), BALANCER_SLOTS);
+    uint64_t key = hash_mix(slot);
+
+    if (a->pool->owners) {
+        uint32_t place = balancer_slot_owner(a->pool, slot, key);
+
+        if (place != BALANCER_NOWHERE && balancer_bears(a, place) && balancer_offer(a, place))
+            return true;
+    }
+    return balancer_rendezvous(a, key);
+}
