@@ -122,7 +122,8 @@ static int checks_open_group(struct checks_group *g)
                                        .slow_start_ns = conf->slow_start_ns,
                                        .changed = checks_changed,
                                        .passed = checks_passed,
-                                       .cookie = g};
+                                       .cookie = g,
+                                       .n_late = &g->upstream->late_checks};
     int rc;
 
     group.check.greeting = conf->greeting;

@@ -34,9 +34,8 @@ int checker_add(struct checker_target **out, struct checker_group *g,
     list_init(&t->waiting);
     health_init(&t->health, &g->conf.health, k->conf.seed + k->n_added, now_ns);
     list_append(&g->targets, &t->link);
-    g->n_targets++;
+    checker_resize(g, 1);
     g->n_up++;
-    k->n_targets++;
     checker_schedule(t, clock_add_ns(now_ns, health_first_ns(&g->conf.health, k->n_added++)));
     *out = t;
     return 0;
@@ -50,8 +49,7 @@ static void checker_free(struct checker_target *t)
     checker_unwait(t);
     list_remove(&t->link);
     g->n_up -= t->health.is_up;
-    g->n_targets--;
-    g->checker->n_targets--;
+    checker_resize(g, -1);
     free(t);
 }
 
@@ -63,6 +61,7 @@ void checker_remove(struct checker_target *t)
     loop_cancel(k->net->loop, &t->timer);
     if (t->slot) {
         t->slot->target = NULL;
+        checker_over(t->group);
         check_cancel(&t->slot->check);
     }
     checker_free(t);
@@ -101,6 +100,8 @@ int checker_group_open(struct checker_group **out, struct checker *k,
     g->checker = k;
     g->conf = *conf;
     list_init(&g->targets);
+    list_init(&g->waiting);
+    list_init(&g->turn);
     list_init(&g->link);
     list_append(&k->groups, &g->link);
     *out = g;
@@ -147,7 +148,7 @@ int checker_create(struct checker **out, struct netloop *net, const struct check
     k->net = net;
     k->conf = *conf;
     list_init(&k->groups);
-    list_init(&k->waiting);
+    list_init(&k->turns);
     list_init(&k->free);
     timed_init(&k->retry, &checker_retry_type);
     k->at_stop.type = &checker_stop_type;

@@ -8,8 +8,10 @@
  * Workers do no checks: a server gets one check an interval, not one from each of them. What comes of it is marks on the
  * endpoint (ENDPOINT_DOWN, ENDPOINT_WARMING), which they read.
  *
- * At most max_under_way checks are made at a time; targets that are due meanwhile wait in the order in which they became
- * due. An interval counts from when a check began, so that checks that had to wait are not made up for later.
+ * At most max_under_way checks are made at a time. Targets that are due meanwhile wait, those of a group in the order in
+ * which they became due; groups take turns, and each has a limit of checks under way that leaves room for the others
+ * (checker_turn.c). An interval counts from when a check began, so that checks that had to wait are not made up for later.
+ * A check that begins late is counted and logged.
  *
  * When the process has no descriptors or memory for a check, none is begun for a while, and what was learned about no
  * server is held against none.
@@ -17,6 +19,7 @@
 #ifndef UPSTREAM_CHECKER_H
 #define UPSTREAM_CHECKER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,9 +50,13 @@ struct checker_group_conf {
         slow_start_ns; /* how long ENDPOINT_WARMING is held against one that came up; 0: it is not */
     /* ${e} has gone down, or come up, and is marked so. On the loop; may add and remove any target. NULL: nobody asks. */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
-    /* A check of ${e} has passed, and it is up. On the loop; adds and removes no target. NULL: nobody asks. */
+    /*
+     * A check of ${e} has passed that connected where sessions connect, and it is up. On the loop; adds and removes no
+     * target. NULL: nobody asks.
+     */
     void (*passed)(void *cookie, struct endpoint *e);
     void *cookie;
+    _Atomic uint64_t *n_late; /* counts checks that begin late; NULL: nobody reads it */
 };
 
 struct checker_target_conf {
@@ -64,6 +71,7 @@ struct checker_stats {
     uint64_t checks;
     uint64_t failed;
     uint64_t undecided; /* we could not make them */
+    uint64_t late;      /* they began late */
     bool is_up;
     int64_t since_at_ns;
     enum check_outcome last; /* when checks > 0 */

@@ -1,6 +1,10 @@
 /*
- * upstream/checker_internal: what the parts of the checker know of each other: checker.c (groups, targets, life) and
- * checker_run.c (making checks, and what comes of them). Private to them.
+ * upstream/checker_internal: what the parts of the checker know of each other: checker.c (groups, targets, life),
+ * checker_turn.c (which check is made next) and checker_run.c (making checks, and what comes of them). Private to them.
+ *
+ * note: turns. Each group has a queue of its targets that are due, and a limit of checks under way (checker.share, the same
+ * for all groups). Groups that have targets waiting and are below the limit take turns, one check each. So a group whose
+ * servers do not answer, and keep their slots until they time out, holds up its own checks only.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
 #define UPSTREAM_CHECKER_INTERNAL_H
@@ -15,13 +19,14 @@ struct checker_slot {
     struct list link; /* while free */
     struct checker *checker;
     struct checker_target *target; /* NULL: free, or the target was removed */
+    bool as_sessions;              /* it connects where sessions do */
     struct address addresses[ENDPOINT_ADDRESSES];
 };
 
 struct checker_target {
     struct timed timer;
     struct list link;    /* of the group */
-    struct list waiting; /* for a slot */
+    struct list waiting; /* for a slot; in the queue of the group */
     struct checker_group *group;
     struct checker_slot *slot; /* NULL: no check is under way */
     struct checker_target_conf conf;
@@ -34,20 +39,25 @@ struct checker_target {
 struct checker_group {
     struct list link;
     struct list targets;
+    struct list waiting; /* targets, in the order in which they became due */
+    struct list turn;    /* in checker.turns */
     struct checker *checker;
     struct checker_group_conf conf;
     struct check_script script;
     unsigned n_targets;
     unsigned n_up;
+    unsigned under_way;
+    struct log_limit late_limit;
 };
 
 struct checker {
     struct netloop *net;
     struct checker_conf conf;
     struct list groups;
-    struct list waiting; /* targets, in the order in which they became due */
-    struct list free;    /* slots that were used before */
-    unsigned n_slots;    /* ever used; the memory of the others was not touched yet */
+    struct list turns; /* groups, see note: turns */
+    unsigned share;    /* checks that a group may have under way; 0: to be worked out anew */
+    struct list free;  /* slots that were used before */
+    unsigned n_slots;  /* ever used; the memory of the others was not touched yet */
     unsigned under_way;
     unsigned n_targets;
     unsigned n_waiting;
@@ -77,12 +87,33 @@ extern const struct task_type checker_retry_type;
 void checker_schedule(struct checker_target *t, int64_t at_ns);
 
 /*
- * checker_unwait(t):
- * Take ${t} out of those that are due, if it is one of them.
+ * checker_resize(g, n):
+ * ${g} has ${n} targets more, or less.
  *
  * Thread: loop of the checker, or after it has ended
  * Errors: none
  */
+void checker_resize(struct checker_group *g, int n);
+
+/*
+ * checker_wait(t) / checker_unwait(t):
+ * ${t} is due: put it in its group's queue. Take it out, if it is there.
+ *
+ * Thread: loop of the checker, or after it has ended
+ * Errors: none
+ */
+void checker_wait(struct checker_target *t);
 void checker_unwait(struct checker_target *t);
+
+/*
+ * checker_next(k) / checker_over(g):
+ * The target to be checked next, which waits no more and counts as under way in its group. One that was under way in
+ * ${g} is over.
+ *
+ * Thread: loop of the checker
+ * Errors: NULL (no target waits, or only those of groups at their limit)
+ */
+struct checker_target *checker_next(struct checker *k);
+void checker_over(struct checker_group *g);
 
 #endif

@@ -12,9 +12,13 @@
 /* One line a minute about servers that we have no port left for. */
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
+/* A check is late when it begins later than this part of its interval, and this time, after it was due. */
+#define CHECKER_LATE_PART   10
+#define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
+
 static void checker_feed(struct checker *k);
 
-/* ---- slots and places in the queue ---- */
+/* ---- slots ---- */
 
 static void checker_on_done(struct check *c);
 
@@ -45,26 +49,6 @@ static void checker_give_slot(struct checker *k, struct checker_slot *slot)
     k->under_way--;
 }
 
-/* Behind those that became due earlier. Nearly always that is the end. */
-static void checker_wait(struct checker *k, struct checker_target *t)
-{
-    struct list *at = &k->waiting;
-
-    while (at->prev != &k->waiting &&
-           CONTAINER_OF(at->prev, struct checker_target, waiting)->due_at_ns > t->due_at_ns)
-        at = at->prev;
-    list_append(at, &t->waiting);
-    k->n_waiting++;
-}
-
-void checker_unwait(struct checker_target *t)
-{
-    if (list_empty(&t->waiting))
-        return;
-    list_remove(&t->waiting);
-    t->group->checker->n_waiting--;
-}
-
 void checker_schedule(struct checker_target *t, int64_t at_ns)
 {
     struct loop *loop = t->group->checker->net->loop;
@@ -75,6 +59,21 @@ void checker_schedule(struct checker_target *t, int64_t at_ns)
 }
 
 /* ---- a check ---- */
+
+/* Do sessions connect to all of the ${n} addresses in ${list}? */
+static bool checker_is_session_way(const struct endpoint_addresses *at, const struct address *list,
+                                   unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        unsigned k = 0;
+
+        while (k < at->n && !address_equal(&at->list[k], &list[i]))
+            k++;
+        if (k == at->n)
+            return false;
+    }
+    return true;
+}
 
 /* Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers. */
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
@@ -92,33 +91,70 @@ static unsigned checker_addresses(const struct checker_target *t, struct checker
             address_set_port(&slot->addresses[i], (uint16_t)conf->port);
         else if (conf->address && address_port(conf->address) == 0)
             address_set_port(&slot->addresses[i], address_port(&at->list[0]));
+    slot->as_sessions = at && checker_is_session_way(at, slot->addresses, n);
     endpoint_release_addresses(at);
     return n;
 }
 
+/* It is no longer under way, whatever came of it. */
+static void checker_end(struct checker_target *t)
+{
+    t->slot = NULL;
+    checker_over(t->group);
+}
+
+/* How long after the time it was due may a check begin without being late? */
+static int64_t checker_patience_ns(const struct health_conf *conf)
+{
+    int64_t part_ns = conf->interval_ns / CHECKER_LATE_PART;
+
+    return part_ns > CHECKER_LATE_MIN_NS ? part_ns : CHECKER_LATE_MIN_NS;
+}
+
+static void checker_note_late(struct checker_target *t)
+{
+    struct checker_group *g = t->group;
+    int64_t late_ns = clock_now_ns() - t->due_at_ns;
+    unsigned suppressed;
+
+    if (late_ns <= checker_patience_ns(&g->conf.health))
+        return;
+    t->stats.late++;
+    if (g->conf.n_late)
+        atomic_fetch_add_explicit(g->conf.n_late, 1, memory_order_relaxed);
+    if (log_allowed(&g->late_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
+        log_warning(
+            "upstream %s: server %s: a check begins %.1f s late: %u checks of this upstream "
+            "and %u of all are under way, %u wait (%u more such lines held back)",
+            g->conf.name, t->conf.endpoint->name, (double)late_ns / NS_PER_S, g->under_way,
+            g->checker->under_way, g->checker->n_waiting, suppressed);
+}
+
 static void checker_begin(struct checker_target *t, struct checker_slot *slot)
 {
-    struct checker *k = slot->checker;
     unsigned n = checker_addresses(t, slot);
 
-    checker_unwait(t);
     if (n == 0) { /* it gets no sessions either; the resolver has said so */
-        checker_give_slot(k, slot);
+        checker_give_slot(slot->checker, slot);
+        checker_end(t);
         checker_schedule(t, clock_add_ns(clock_now_ns(), health_interval_ns(&t->health)));
         return;
     }
     t->slot = slot;
     slot->target = t;
+    checker_note_late(t);
     check_start(&slot->check, &t->group->script, slot->addresses, n);
 }
 
 static void checker_feed(struct checker *k)
 {
-    struct checker_slot *slot;
+    while (!k->stopped && !k->paused && k->under_way < k->conf.max_under_way) {
+        struct checker_target *t = checker_next(k);
 
-    while (!k->stopped && !k->paused && !list_empty(&k->waiting) &&
-           (slot = checker_take_slot(k)) != NULL)
-        checker_begin(LIST_FIRST(&k->waiting, struct checker_target, waiting), slot);
+        if (!t)
+            break;
+        checker_begin(t, checker_take_slot(k));
+    }
 }
 
 /* ---- what comes of it ---- */
@@ -191,14 +227,14 @@ static void checker_tell(struct checker_target *t, enum health_change change,
 
 /* The target may be gone when this returns. */
 static void checker_report(struct checker_target *t, const struct check_result *result,
-                           int64_t began_at_ns)
+                           int64_t began_at_ns, bool as_sessions)
 {
     int64_t now_ns = clock_now_ns(), since_at_ns = t->health.since_at_ns;
     enum health_change change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
 
     checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
     checker_look_warm(t, now_ns);
-    if (result->outcome == CHECK_PASSED && t->health.is_up && t->group->conf.passed)
+    if (result->outcome == CHECK_PASSED && as_sessions && t->health.is_up && t->group->conf.passed)
         t->group->conf.passed(t->group->conf.cookie, t->conf.endpoint);
     if (change != HEALTH_SAME)
         checker_tell(t, change, result, since_at_ns);
@@ -231,7 +267,7 @@ static void checker_undecided(struct checker_target *t, const struct check_resul
     t->stats.undecided++;
     if (result->outcome == CHECK_NO_RESOURCES) {
         checker_pause(k, result->error);
-        checker_wait(k, t);
+        checker_wait(t);
         return;
     }
     checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
@@ -252,7 +288,7 @@ static void checker_log_failure(const struct checker_target *t, const struct che
 }
 
 /* The target may be gone when this returns. */
-static void checker_account(struct checker_target *t, const struct check *c)
+static void checker_account(struct checker_target *t, const struct check *c, bool as_sessions)
 {
     const struct check_result result = c->result;
     enum check_verdict verdict = check_verdict(result.outcome);
@@ -268,7 +304,7 @@ static void checker_account(struct checker_target *t, const struct check *c)
         t->stats.failed++;
         checker_log_failure(t, &result);
     }
-    checker_report(t, &result, c->began_at_ns);
+    checker_report(t, &result, c->began_at_ns, as_sessions);
 }
 
 static void checker_on_done(struct check *c)
@@ -279,9 +315,9 @@ static void checker_on_done(struct check *c)
 
     checker_give_slot(k, slot);
     if (t) {
-        t->slot = NULL;
+        checker_end(t);
         if (!k->stopped)
-            checker_account(t, c);
+            checker_account(t, c, slot->as_sessions);
     }
     checker_feed(k);
 }
@@ -295,7 +331,7 @@ static void checker_run_timer(struct task *task)
     struct checker *k = t->group->checker;
 
     MUST(!t->slot && list_empty(&t->waiting));
-    checker_wait(k, t);
+    checker_wait(t);
     checker_feed(k);
 }
 

@@ -2,6 +2,7 @@
 #include "upstream/upstream.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -237,10 +238,11 @@ void upstream_log_stats(struct upstream *up)
 {
     struct roster_set *set = roster_take(&up->roster);
 
-    log_notice("stats upstream %s connections=%u waiting=%u servers=%u panic=%s", up->conf->name,
-               atomic_load_explicit(&up->group.load, memory_order_relaxed),
-               wait_queue_length(&up->waiting), set->n,
-               balancer_panics(set->balancer) ? "yes" : "no");
+    log_notice(
+        "stats upstream %s connections=%u waiting=%u servers=%u panic=%s late_checks=%" PRIu64,
+        up->conf->name, atomic_load_explicit(&up->group.load, memory_order_relaxed),
+        wait_queue_length(&up->waiting), set->n, balancer_panics(set->balancer) ? "yes" : "no",
+        atomic_load_explicit(&up->late_checks, memory_order_relaxed));
     counters_log(&up->counters, "upstream", up->conf->name);
     for (unsigned i = 0; i < set->n; i++)
         upstream_log_server(up, set->servers[i]);

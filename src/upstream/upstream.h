@@ -74,6 +74,7 @@ struct upstream {
     struct spare_group spares;
     struct log_limit log_limit;
     struct counters counters;
+    _Atomic uint64_t late_checks;
 };
 
 /* What became of a session at a server. */

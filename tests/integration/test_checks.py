@@ -274,6 +274,33 @@ def fast_interval(t):
         wait_down(t, daemon, why="connection refused")
 
 
+def deaf_upstreams(count, size, port):
+    """The configuration of so many upstreams whose servers, each at an address of its own, do not answer."""
+    lines = []
+    for i in range(count):
+        lines += [f"[upstream deaf{i}]", "check = tcp", "check_interval = 1s", "check_timeout = 1s"]
+        lines += [f"server.s{k} = 127.1.{i}.{k + 1}:{port}" for k in range(size)]
+    return "\n".join(lines) + "\n"
+
+
+@test(timeout=120)
+def slow_neighbours(t):
+    """2,000 servers of other upstreams that do not answer do not keep a dead server from being found; checks
+    of these begin late, which is counted and logged"""
+    front, port = t.address(), t.port()
+    with Moody("b", t.address()) as b, full_queue(f"0.0.0.0:{port}"):
+        servers = {"a": t.address(), "b": b.address}
+        config_text = checked(front, servers, check_interval="1s", check_timeout="1s", eject_failures=0)
+        with t.daemon(config_text + deaf_upstreams(10, 200, port)) as daemon:
+            # With one queue for all it took 15 s.
+            t.eventually(lambda: len(went_down(daemon)) == 1, "server a is down", within=8)
+            check_equal(who(front), "b", "the server")
+            t.eventually(lambda: daemon.log_lines("upstream deaf.: server s[0-9]*: a check begins .* s late: "),
+                         "late checks are logged", within=20)
+            check(int(statistics(daemon, "upstream deaf0")["late_checks"]) > 0, "late checks are not counted")
+            check_equal(daemon.log_lines("upstream back: server .*: a check begins"), [], "late checks of back")
+
+
 def time_waits(*ports):
     """How many connections wait in TIME_WAIT with one of these ports at either end."""
     with open("/proc/net/tcp", encoding="ascii") as f:

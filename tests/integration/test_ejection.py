@@ -7,6 +7,7 @@ from collections import Counter
 
 from support import net
 from support.case import check, check_equal, test
+from support.health import port_to_check
 from support.server import BREAKDOWNS, Moody, full_queue
 from test_upstream import config, who
 
@@ -288,3 +289,21 @@ def retry_timeout(t):
             check_equal(len(found), 2, "servers that were tried")
             check(found[0].count("trying another server") and found[1].count("the client is reset"),
                   f"the log has {found}")
+
+
+@test()
+def check_passes(t):
+    """a check of another port that passes says nothing about connections of clients: a server that refuses
+    them stays left out"""
+    front, port = t.address(), t.port()
+    options = "check = tcp\ncheck_interval = 20ms\neject_failures = 2\neject_time = 1m\nretries = 0\n"
+    with moody(t, "ab") as (a, b), port_to_check(f"127.0.0.1:{port}"):
+        a.becomes("refuses")
+        servers = {"a": f"{a.address} check_port={port}", "b": b.address}
+        with t.daemon("[worker]\nthreads = 1\n" + config(front, servers, options)) as daemon:
+            fates = []
+            for _ in range(100):
+                fates.append(net.fate(front))
+                time.sleep(0.002)  # so that checks are made meanwhile
+            check_equal(fates.count("reset"), 2, "clients that were reset")
+            check_equal(daemon.log_lines("is tried again: a check has passed"), [], "log lines")

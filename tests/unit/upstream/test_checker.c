@@ -79,6 +79,21 @@ int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
     return -1;
 }
 
+/* The clock of the loop's thread stands still while this is set: targets are added at one instant. */
+static _Atomic int64_t still_at_ns;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int (*next)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int64_t at_ns = atomic_load(&still_at_ns);
+
+    if (at_ns == 0 || id != CLOCK_MONOTONIC || !loop || !loop_is_current(loop))
+        return next(id, ts);
+    ts->tv_sec = (time_t)(at_ns / NS_PER_S);
+    ts->tv_nsec = (long)(at_ns % NS_PER_S);
+    return 0;
+}
+
 static unsigned port_of(const struct address *a)
 {
     return ntohs(a->u.in.sin_port);
@@ -147,8 +162,10 @@ static void do_add_all(void *arg)
 {
     unsigned *n = arg;
 
+    atomic_store(&still_at_ns, clock_now_ns());
     for (unsigned i = 0; i < *n; i++)
         do_add(&i);
+    atomic_store(&still_at_ns, 0);
 }
 
 static void do_remove(void *arg)
@@ -640,6 +657,37 @@ START_TEST(an_ipv6_address_can_have_a_port_of_its_own)
 }
 END_TEST
 
+static atomic_uint n_passed;
+
+static void on_passed(void *cookie, struct endpoint *e)
+{
+    (void)cookie;
+    ck_assert_ptr_eq(e, &endpoints[0]);
+    atomic_fetch_add(&n_passed, 1);
+}
+
+/* 0: checked where sessions connect; 1: the same, as configured; 2: at another port; 3: at another address. */
+START_TEST(only_a_check_where_sessions_connect_is_like_a_session)
+{
+    struct address served, other;
+    int listening = sockets_listen(&served, 50), elsewhere;
+
+    other = served;
+    other.u.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    elsewhere = _i == 3 ? listen_again(&other) : sockets_listen(&other, 50);
+    set_address(0, &served);
+    target_conf.address = _i == 1 ? &served : _i == 3 ? &other : NULL;
+    target_conf.port = _i == 0 ? 0 : _i == 2 ? port_of(&other) : port_of(&served);
+    group_conf.passed = on_passed;
+    start(1);
+    UNTIL(checks_of(0) >= 3);
+    ck_assert_uint_eq(stats.failed, 0);
+    ck_assert_int_eq(atomic_load(&n_passed) > 0, _i < 2);
+    close(listening);
+    close(elsewhere);
+}
+END_TEST
+
 /* ---- what is ours ---- */
 
 START_TEST(without_descriptors_checks_wait_and_nobody_goes_down)
@@ -934,6 +982,7 @@ static void add_cases(TCase *tc)
     tcase_add_test(tc, a_new_address_of_the_name_is_used_at_once);
     tcase_add_loop_test(tc, an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints, 0, 3);
     tcase_add_test(tc, an_ipv6_address_can_have_a_port_of_its_own);
+    tcase_add_loop_test(tc, only_a_check_where_sessions_connect_is_like_a_session, 0, 4);
     tcase_add_test(tc, without_descriptors_checks_wait_and_nobody_goes_down);
     tcase_add_test(tc, what_had_to_wait_for_descriptors_keeps_its_place);
     tcase_add_test(tc, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other);
