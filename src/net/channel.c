@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "net/buffered.h"
 #include "net/channel_internal.h"
 
@@ -40,7 +41,7 @@ void channel_pause(struct channel *ch)
 
 void channel_resume(struct channel *ch)
 {
-    ch->flags &= (uint16_t)~CHANNEL_PAUSED;
+    ch->flags &= ~CHANNEL_PAUSED;
     channel_watch(ch);
 }
 
@@ -54,7 +55,7 @@ void channel_hold(struct channel *ch)
 
 void channel_release(struct channel *ch)
 {
-    ch->flags &= (uint16_t)~CHANNEL_HELD;
+    ch->flags &= ~CHANNEL_HELD;
     channel_watch(ch);
 }
 
@@ -62,7 +63,7 @@ void channel_pace_reading(struct channel *ch, bool wait)
 {
     ch->read_paced = wait && !(ch->flags & CHANNEL_DISCARD);
     channel_watch(ch);
-    channel_end_if_done(ch);
+    channel_retire_if_done(ch);
 }
 
 bool channel_paced(const struct channel *ch)
@@ -82,7 +83,7 @@ void channel_meter(struct channel *ch)
 
 void channel_unthrottle(struct channel *ch)
 {
-    ch->flags &= (uint16_t)~CHANNEL_THROTTLED;
+    ch->flags &= ~CHANNEL_THROTTLED;
     channel_watch(ch);
 }
 
@@ -123,17 +124,20 @@ static void channel_on_eof(struct channel *ch)
     channel_watch(ch);
     if (!(ch->flags & CHANNEL_DISCARD))
         handler_eof(ch->pipeline.head);
-    channel_end_if_done(ch);
+    channel_retire_if_done(ch);
 }
 
 static void channel_on_data(struct channel *ch, size_t n)
 {
+    if (ch->flags & CHANNEL_DISCARD) {
+        ch->flags |= CHANNEL_INPUT_CUT;
+        return;
+    }
     if (n < SPLICE_WORTH_BYTES)
         ch->read_trend = 0;
     else if (ch->read_trend < SPLICE_AFTER_READS)
         ch->read_trend++;
-    if (!(ch->flags & CHANNEL_DISCARD))
-        handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
+    handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
 }
 
 /* While memory is scarce little is read, for all of it may have to be kept: a receiver shows only then that it is slow. */
@@ -209,9 +213,14 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 static const struct task_type channel_end_type = {
     .name = "channel end", .run = channel_run_end, .drop = channel_run_end};
 
+static const struct channel_linger_conf channel_linger_defaults = {.timeout_ns = 30 * NS_PER_S,
+                                                                   .max_ns = 60 * NS_PER_S};
+
 void channel_init(struct channel *ch, struct netloop *net, int fd)
 {
-    *ch = (struct channel){.transport = TRANSPORT_PLAIN, .splice_mode = SPLICE_OFF};
+    *ch = (struct channel){.transport = TRANSPORT_PLAIN,
+                           .splice_mode = SPLICE_OFF,
+                           .linger_conf = &channel_linger_defaults};
     ev_io_init(&ch->io, channel_on_event, fd, 0);
     ch->io.data = net;
     ch->end.type = &channel_end_type;
@@ -238,7 +247,7 @@ void channel_set_handlers(struct channel *ch, bool any)
     if (any)
         ch->flags |= CHANNEL_HANDLERS;
     else
-        ch->flags &= (uint16_t)~CHANNEL_HANDLERS;
+        ch->flags &= ~CHANNEL_HANDLERS;
 }
 
 bool channel_can_splice_from(const struct channel *ch)
@@ -261,5 +270,5 @@ bool channel_read_ended(const struct channel *ch)
 
 bool channel_write_ended(const struct channel *ch)
 {
-    return ch->flags & CHANNEL_WRITE_ENDED;
+    return ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN);
 }

@@ -20,6 +20,7 @@
 #define NET_CHANNEL_H
 
 #include <ev.h>
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,24 +39,42 @@
 #define CHANNEL_LOW_BYTES  (32 * 1024)
 #define CHANNEL_HIGH_BYTES (64 * 1024)
 
+struct channel_linger;
+
+/* How long a channel that ends may wait for its peer; 0: no bound. */
+struct channel_linger_conf {
+    int64_t timeout_ns; /* without an acknowledgement, while some byte is not acknowledged */
+    int64_t max_ns;     /* in all, counted from CHANNEL_END_BOUNDED */
+};
+
+/* Ways to end a channel, see channel_end(). */
+enum channel_end_how {
+    CHANNEL_END_FLUSH,
+    CHANNEL_END_RESET,
+    CHANNEL_END_NOW,
+    CHANNEL_END_BOUNDED = 1 << 4, /* with one of the first two: within linger_conf->max_ns */
+};
+
 /*
  * note: layout. At thousands of connections cache misses are the cost, not instructions. A read-write event
- * touches of its channel the two lines behind the seldom used one, and of the channel it writes to the first of
+ * touches of its channel the two lines behind the seldom used ones, and of the channel it writes to the first of
  * these only; `pipeline`, last, shares its line with the tail handler that the session puts right behind. The
  * session aligns channels to CACHE_LINE_BYTES.
  *
- *   | seldom: 64 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | the session's tail handler ...
+ *   | seldom: 128 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | the session's tail handler ...
  */
 struct channel {
     struct pipe *pipe; /* spliced bytes the peer did not take yet; they go before `out` */
     struct buffer out;
     struct channel *splice_to; /* NULL: bytes always take the way through the pipeline */
     struct task end;
+    const struct channel_linger_conf *linger_conf; /* bounds of channel_end(); borrowed */
+    struct channel_linger *linger;                 /* NULL unless channel_end() waits */
+    int16_t error;                                 /* why it ended: 0 or -errno */
 
-    struct ev_io io; /* one watcher for both directions; its data is the netloop */
+    alignas(CACHE_LINE_BYTES) struct ev_io io; /* one watcher for both directions; its data is the netloop */
     uint64_t bytes_out;
-    uint16_t flags;
-    int16_t error;          /* why it ended: 0 or -errno */
+    uint32_t flags;
     uint8_t watched;        /* the events `io` is started for */
     uint8_t transport : 4;  /* enum transport_kind */
     uint8_t read_paced : 1; /* reading waits for a handler's clock */
@@ -67,8 +86,8 @@ struct channel {
     int64_t last_io_at_ns;
 };
 
-_Static_assert(offsetof(struct channel, io) == CACHE_LINE_BYTES, "see note: layout");
-_Static_assert(offsetof(struct channel, pipeline) == 2 * CACHE_LINE_BYTES, "see note: layout");
+_Static_assert(offsetof(struct channel, io) == 2 * CACHE_LINE_BYTES, "see note: layout");
+_Static_assert(offsetof(struct channel, pipeline) == 3 * CACHE_LINE_BYTES, "see note: layout");
 
 /*
  * channel_net(ch):
@@ -259,67 +278,38 @@ size_t channel_held_bytes(const struct channel *ch);
 size_t channel_unsent_bytes(const struct channel *ch);
 
 /*
- * channel_discard(ch) / channel_discards(ch):
- * Read on, but throw away what comes: nobody wants it any more. Is that so, or has ${ch} ended?
+ * channel_discard(ch, quiet_ns) / channel_discards(ch) / channel_input_cut(ch):
+ * Read on, but throw away what comes. Is that so, or has ${ch} ended? Was the peer's stream cut by it: bytes waited to be
+ * read or in a handler, some had come in the last ${quiet_ns}, some were thrown away, or we have reset ${ch} before
+ * the peer's end of file?
  *
  * Thread: loop of ${ch}
+ * Units:  ns
  * Errors: none
  */
-void channel_discard(struct channel *ch);
+void channel_discard(struct channel *ch, int64_t quiet_ns);
 bool channel_discards(const struct channel *ch);
+bool channel_input_cut(const struct channel *ch);
 
 /*
- * channel_close(ch):
- * End without loss: send what waits, in handlers too, then end of file, and read and discard until the peer ends too.
- * Closing with unread input would make the kernel send a reset that overtakes our last bytes. How long the peer may take
- * is for the caller to bound with channel_finish().
+ * channel_end(ch, how):
+ * Our side ends the connection. `closed` tells when it has ended; a later call may only make it more abrupt.
+ *
+ *   CHANNEL_END_FLUSH  send what waits, in handlers too, then end of file; discard input until the peer's end of file.
+ *                      Closing with unread input would make the kernel send a reset that overtakes our last bytes.
+ *   CHANNEL_END_RESET  send what waits, then a reset as soon as the peer has acknowledged all; discard input.
+ *   CHANNEL_END_NOW    end of file at once, and nothing is left behind, no TIME_WAIT either (unless both ends of
+ *                      file cross). What the peer still sends is answered with a reset. Nothing waits to be sent.
+ *
+ * The first two wait for the peer (linger): as long as it acknowledges bytes, see struct channel_linger_conf. When it has
+ * all of them and our end of file, it has 5 s for its own. After that the channel is closed, with a reset unless the peer
+ * has acknowledged everything. Without memory for that ${ch} is aborted.
  *
  * Thread: loop of ${ch}
  * Errors: none
  * Source: nginx lingering_close; RFC 1122 4.2.2.13
  */
-void channel_close(struct channel *ch);
-
-/*
- * channel_close_now(ch):
- * As channel_close(), but wait for nothing: the kernel goes on sending what it has, and then end of file; what waits here is
- * lost. For what nobody depends on.
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-void channel_close_now(struct channel *ch);
-
-/*
- * channel_reset(ch):
- * End visibly, but deliver what was read for it: at once if the peer has acknowledged everything. If not, nothing
- * more is written, input is discarded, and the caller looks again (channel_unsent_bytes()) and ends it with
- * channel_finish().
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-void channel_reset(struct channel *ch);
-
-/*
- * channel_finish(ch):
- * End now what channel_close() or channel_reset() began: without a reset if the peer has got all and our end of
- * file, else with one.
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-void channel_finish(struct channel *ch);
-
-/*
- * channel_leave(ch):
- * End now: end of file to the peer, and nothing is left behind, no TIME_WAIT either (unless both ends of file cross). What
- * it still sends is answered with a reset.
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-void channel_leave(struct channel *ch);
+void channel_end(struct channel *ch, unsigned how);
 
 /*
  * channel_abort(ch, error):
@@ -333,8 +323,8 @@ void channel_abort(struct channel *ch, int error);
 
 /*
  * channel_probe(ch):
- * Ask the kernel whether the peer has reset the connection, and abort it then. For a channel that reads nothing
- * (half-closed, or not started), since libev tells of errors only with what is read or written.
+ * Ask the kernel whether the peer has reset the connection: `broken` or `closed` follow then. For a channel that reads
+ * nothing (half-closed, or not started), since libev tells of errors only with what is read or written.
  *
  * Thread: loop of ${ch}
  * Errors: none
@@ -362,7 +352,7 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 
 /*
  * channel_read_ended(ch) / channel_write_ended(ch) / channel_ended(ch):
- * Has the peer sent end of file? Is ours sent? Is it all over?
+ * Has the peer sent end of file? Is ours sent, or can none be sent any more? Is it all over?
  *
  * Thread: loop of ${ch}
  * Errors: none
@@ -370,16 +360,6 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 bool channel_read_ended(const struct channel *ch);
 bool channel_write_ended(const struct channel *ch);
 bool channel_ended(const struct channel *ch);
-
-/*
- * channel_resetting(ch) / channel_is_cut(ch):
- * Did channel_reset() leave something to wait for? Has ${ch} ended, visibly to its peer, before its time?
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-bool channel_resetting(const struct channel *ch);
-bool channel_is_cut(const struct channel *ch);
 
 /*
  * channel_set_handlers(ch, any):

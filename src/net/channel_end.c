@@ -10,6 +10,7 @@ void channel_run_end(struct task *t)
     struct channel *ch = CONTAINER_OF(t, struct channel, end);
 
     channel_drop_pending(ch);
+    channel_linger_free(ch);
     if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* a reset needs no answer */
         sock_close_reset(ch->io.fd);
     else
@@ -17,21 +18,33 @@ void channel_run_end(struct task *t)
     handler_closed(ch->pipeline.head, ch->error);
 }
 
-void channel_end(struct channel *ch, int error)
+void channel_retire(struct channel *ch, int error)
 {
     if (ch->flags & CHANNEL_ENDED)
         return;
     ch->flags |= CHANNEL_ENDED;
     ch->error = (int16_t)error;
     channel_watch(ch);
+    channel_linger_stop(ch);
     loop_reap(channel_net(ch)->loop, &ch->end);
 }
 
-void channel_end_if_done(struct channel *ch)
+/* A channel to be reset is closed by its linger timer, when the peer has acknowledged all. */
+static bool channel_done(const struct channel *ch)
 {
-    if ((ch->flags & (CHANNEL_READ_ENDED | CHANNEL_KEPT)) == CHANNEL_READ_ENDED &&
-        !ch->read_paced && (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN)))
-        channel_end(ch, 0);
+    if (ch->flags & CHANNEL_WRITE_BROKEN)
+        return ch->flags & CHANNEL_DISCARD ||
+               ((ch->flags & (CHANNEL_READ_ENDED | CHANNEL_KEPT)) == CHANNEL_READ_ENDED &&
+                !ch->read_paced);
+    return (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED | CHANNEL_KEPT |
+                         CHANNEL_RESET)) == (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED) &&
+           !ch->read_paced;
+}
+
+void channel_retire_if_done(struct channel *ch)
+{
+    if (channel_done(ch))
+        channel_retire(ch, 0);
 }
 
 void channel_keep(struct channel *ch)
@@ -41,8 +54,8 @@ void channel_keep(struct channel *ch)
 
 void channel_let_go(struct channel *ch)
 {
-    ch->flags &= (uint16_t)~CHANNEL_KEPT;
-    channel_end_if_done(ch);
+    ch->flags &= ~CHANNEL_KEPT;
+    channel_retire_if_done(ch);
 }
 
 bool channel_kept(const struct channel *ch)
@@ -50,12 +63,27 @@ bool channel_kept(const struct channel *ch)
     return ch->flags & CHANNEL_KEPT;
 }
 
-void channel_discard(struct channel *ch)
+/* Does it cut the peer's stream to read no more? */
+static bool channel_is_fed(const struct channel *ch, int64_t quiet_ns)
 {
+    int64_t silent_ns = loop_now_ns(channel_net(ch)->loop) - ch->last_io_at_ns;
+
+    if (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_ENDED))
+        return false;
+    return (ch->bytes_in > 0 && silent_ns < quiet_ns) || sock_has_unread(ch->io.fd);
+}
+
+void channel_discard(struct channel *ch, int64_t quiet_ns)
+{
+    if (ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED))
+        return;
+    if ((ch->flags & CHANNEL_KEPT) || ch->read_paced || channel_is_fed(ch, quiet_ns))
+        ch->flags |= CHANNEL_INPUT_CUT;
     ch->flags |= CHANNEL_DISCARD;
     ch->read_paced = false;
-    ch->flags &= (uint16_t) ~(CHANNEL_HELD | CHANNEL_THROTTLED);
+    ch->flags &= ~(CHANNEL_HELD | CHANNEL_THROTTLED);
     channel_resume(ch);
+    channel_retire_if_done(ch);
 }
 
 bool channel_discards(const struct channel *ch)
@@ -63,57 +91,50 @@ bool channel_discards(const struct channel *ch)
     return ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED);
 }
 
-void channel_close(struct channel *ch)
+bool channel_input_cut(const struct channel *ch)
 {
-    if (ch->flags & CHANNEL_ENDED)
-        return;
-    channel_discard(ch);
-    channel_shutdown_write(ch);
-    channel_end_if_done(ch);
+    return ch->flags & CHANNEL_INPUT_CUT;
 }
 
-void channel_close_now(struct channel *ch)
+static void channel_end_now(struct channel *ch)
 {
-    MUST(loop_is_current(channel_net(ch)->loop));
-    channel_end(ch, 0);
-}
-
-void channel_reset(struct channel *ch)
-{
-    if (ch->flags & CHANNEL_ENDED)
-        return;
-    if (channel_unsent_bytes(ch) == 0) {
-        channel_abort(ch, 0);
-        return;
-    }
-    ch->flags |= CHANNEL_RESET;
-    channel_discard(ch);
-}
-
-void channel_finish(struct channel *ch)
-{
-    bool clean = (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED;
-
-    if (ch->flags & CHANNEL_ENDED)
-        return;
-    if (clean && channel_unsent_bytes(ch) == 0)
-        channel_end(ch, 0);
-    else
-        channel_abort(ch, 0);
-}
-
-void channel_leave(struct channel *ch)
-{
-    MUST(loop_is_current(channel_net(ch)->loop));
-    if (ch->flags & CHANNEL_ENDED)
-        return;
     if (sock_has_unread(ch->io.fd)) { /* to close would send nothing but a reset */
         channel_shutdown_write(ch);
         channel_abort(ch, 0);
         return;
     }
     sock_forget_at_close(ch->io.fd);
-    channel_end(ch, 0);
+    channel_retire(ch, 0);
+}
+
+static void channel_end_with_reset(struct channel *ch)
+{
+    if (!(ch->flags & CHANNEL_READ_ENDED))
+        ch->flags |= CHANNEL_INPUT_CUT;
+    if (channel_unsent_bytes(ch) == 0) {
+        channel_abort(ch, 0);
+        return;
+    }
+    ch->flags &= ~CHANNEL_EOF_WANTED; /* what is cut does not look whole before */
+    ch->flags |= CHANNEL_RESET;
+}
+
+void channel_end(struct channel *ch, unsigned how)
+{
+    MUST(loop_is_current(channel_net(ch)->loop));
+    if (ch->flags & CHANNEL_ENDED)
+        return;
+    if (how == CHANNEL_END_NOW) {
+        channel_end_now(ch);
+        return;
+    }
+    channel_discard(ch, 0);
+    if (how & CHANNEL_END_RESET)
+        channel_end_with_reset(ch);
+    else
+        channel_shutdown_write(ch);
+    if (!(ch->flags & CHANNEL_ENDED))
+        channel_linger_begin(ch, how & CHANNEL_END_BOUNDED);
 }
 
 void channel_abort(struct channel *ch, int error)
@@ -121,8 +142,10 @@ void channel_abort(struct channel *ch, int error)
     MUST(loop_is_current(channel_net(ch)->loop));
     if (ch->flags & CHANNEL_ENDED)
         return;
+    if (!(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_DISCARD)))
+        ch->flags |= CHANNEL_INPUT_CUT;
     ch->flags |= CHANNEL_RESET;
-    channel_end(ch, error);
+    channel_retire(ch, error);
 }
 
 void channel_probe(struct channel *ch)
@@ -133,20 +156,10 @@ void channel_probe(struct channel *ch)
         return;
     error = sock_error(ch->io.fd);
     if (error < 0)
-        channel_abort(ch, error);
+        channel_write_failed(ch, error); /* what the peer sent before can still be read */
 }
 
 bool channel_ended(const struct channel *ch)
 {
     return ch->flags & CHANNEL_ENDED;
-}
-
-bool channel_resetting(const struct channel *ch)
-{
-    return (ch->flags & (CHANNEL_RESET | CHANNEL_ENDED)) == CHANNEL_RESET;
-}
-
-bool channel_is_cut(const struct channel *ch)
-{
-    return (ch->flags & (CHANNEL_RESET | CHANNEL_ENDED)) == (CHANNEL_RESET | CHANNEL_ENDED);
 }

@@ -1,6 +1,6 @@
 /*
- * net/channel_internal: what the parts of a channel know of each other: channel.c (life and reading), channel_write.c
- * and channel_end.c. Private to them. Everything here runs on the loop of the channel.
+ * net/channel_internal: what the parts of a channel know of each other: channel.c (life and reading),
+ * channel_write.c, channel_end.c and channel_linger.c. Private to them. Everything here runs on the loop of the channel.
  */
 #ifndef NET_CHANNEL_INTERNAL_H
 #define NET_CHANNEL_INTERNAL_H
@@ -24,6 +24,7 @@ enum channel_flag {
     CHANNEL_METERED = 1 << 13,     /* the tail says how much may be read, and when */
     CHANNEL_THROTTLED = 1 << 14,   /* it has said: nothing now */
     CHANNEL_WRITE_PACED = 1 << 15, /* what is to be sent waits for a handler's clock */
+    CHANNEL_INPUT_CUT = 1 << 16,   /* see channel_input_cut() */
 };
 
 #define CHANNEL_NO_READ \
@@ -73,14 +74,26 @@ void channel_flush(struct channel *ch);
 void channel_drop_pending(struct channel *ch);
 
 /*
- * channel_end(ch, error) / channel_end_if_done(ch):
- * Have the channel closed in this turn's reap step; do so if both directions have ended.
+ * channel_retire(ch, error) / channel_retire_if_done(ch):
+ * Have the channel closed in this turn's reap step; do so if nothing more can come or go.
  *
  * Thread: loop of ${ch}
  * Errors: none
  */
-void channel_end(struct channel *ch, int error);
-void channel_end_if_done(struct channel *ch);
+void channel_retire(struct channel *ch, int error);
+void channel_retire_if_done(struct channel *ch);
+
+/*
+ * channel_linger_begin(ch, bounded) / channel_linger_stop(ch) / channel_linger_free(ch):
+ * Wait for the peer of ${ch} within its bounds, the total one only if ${bounded}; ${ch} is retired or aborted then. Stop
+ * that; free what it took.
+ *
+ * Thread: loop of ${ch}
+ * Errors: none; without memory ${ch} is aborted
+ */
+void channel_linger_begin(struct channel *ch, bool bounded);
+void channel_linger_stop(struct channel *ch);
+void channel_linger_free(struct channel *ch);
 
 /*
  * channel_run_end(t):

@@ -40,7 +40,7 @@ void channel_drop_pending(struct channel *ch)
     if (ch->pipe)
         channel_drop_pipe(ch);
     buffer_clear(&ch->out);
-    ch->flags &= (uint16_t)~CHANNEL_PENDING;
+    ch->flags &= ~CHANNEL_PENDING;
     channel_count_held(ch, before);
 }
 
@@ -58,7 +58,7 @@ static void channel_become_writable(struct channel *ch)
 {
     if (!(ch->flags & CHANNEL_UNWRITABLE))
         return;
-    ch->flags &= (uint16_t)~CHANNEL_UNWRITABLE;
+    ch->flags &= ~CHANNEL_UNWRITABLE;
     if (channel_writable(ch))
         handler_writable(ch->pipeline.head);
 }
@@ -70,7 +70,7 @@ void channel_pace_writing(struct channel *ch, bool wait)
     if (wait)
         ch->flags |= CHANNEL_WRITE_PACED;
     else
-        ch->flags &= (uint16_t)~CHANNEL_WRITE_PACED;
+        ch->flags &= ~CHANNEL_WRITE_PACED;
     if (waited && channel_writable(ch) && !(ch->flags & CHANNEL_ENDED))
         handler_writable(ch->pipeline.head);
 }
@@ -90,17 +90,20 @@ void channel_write_failed(struct channel *ch, int error)
     channel_watch(ch);
     channel_become_writable(ch);
     handler_broken(ch->pipeline.head, error);
-    channel_end_if_done(ch);
+    channel_retire_if_done(ch);
 }
 
+/* ENOTCONN: the peer's reset was faster. What it sent before can still be read. */
 static void channel_do_eof(struct channel *ch)
 {
     if (channel_transport(ch)->shutdown_write(ch) < 0) {
-        channel_abort(ch, -ECONNRESET); /* ENOTCONN: the peer's reset was faster */
+        int error = sock_error(ch->io.fd);
+
+        channel_write_failed(ch, error < 0 ? error : -EPIPE);
         return;
     }
     ch->flags |= CHANNEL_WRITE_ENDED;
-    channel_end_if_done(ch);
+    channel_retire_if_done(ch);
 }
 
 /*
@@ -213,7 +216,7 @@ void channel_flush(struct channel *ch)
         return;
     }
     if (rc == 0) {
-        ch->flags &= (uint16_t)~CHANNEL_PENDING;
+        ch->flags &= ~CHANNEL_PENDING;
         channel_watch(ch);
         if (ch->flags & CHANNEL_EOF_WANTED)
             channel_do_eof(ch);

@@ -334,7 +334,8 @@ static void listener_init_service(struct listener *ls)
                                    .half_close_timeout_ns = conf->half_close_timeout_ns,
                                    .first_byte_timeout_ns = conf->first_byte_timeout_ns,
                                    .max_lifetime_ns = conf->max_lifetime_ns,
-                                   .lifetime_jitter = conf->lifetime_jitter};
+                                   .lifetime_jitter = conf->lifetime_jitter,
+                                   .linger = conf->linger};
     if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
         ls->service.proxies = &ls->proxies;
     if (throttle_plan_init(&ls->throttle, &conf->bandwidth))

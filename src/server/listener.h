@@ -14,6 +14,7 @@
 #include "handlers/pipeline_conf.h"
 #include "handlers/proxy_protocol.h"
 #include "net/address.h"
+#include "net/channel.h"
 #include "net/sock_options.h"
 #include "net/splice.h"
 #include "service/admission.h"
@@ -62,6 +63,7 @@ struct listener_conf {
     int64_t first_byte_timeout_ns;
     int64_t max_lifetime_ns;
     unsigned lifetime_jitter; /* percent */
+    struct channel_linger_conf linger;
     struct quota_conf quota;
     struct client_table_conf clients; /* and what each of them may have */
     enum quota_over over_limit;

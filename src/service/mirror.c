@@ -29,6 +29,7 @@ struct mirror {
     struct handler handler;                  /* in the client's pipeline */
     struct mirror_plan *plan;
     struct netloop *net;
+    const struct channel_linger_conf *linger;
     enum mirror_state state;
     bool eof;         /* of the client */
     bool client_gone; /* its channel is closed */
@@ -82,6 +83,14 @@ static void mirror_give_up(struct mirror *m)
         connector_cancel(&m->connector);
         mirror_over(m, UPSTREAM_UNKNOWN);
     }
+}
+
+/* The client has ended. */
+static void mirror_cut(struct mirror *m, bool is_whole)
+{
+    if (m->state == MIRROR_OPEN || (m->state == MIRROR_CONNECTING && !is_whole))
+        mirror_count(&m->plan->cut, 1);
+    mirror_give_up(m);
 }
 
 static void mirror_abandon(struct mirror *m)
@@ -159,7 +168,8 @@ static void mirror_connected(struct connector *c, int fd, int error)
     m->state = MIRROR_OPEN;
     channel_init(&m->ch, m->net, fd);
     pipeline_init(&m->ch.pipeline, &m->ch, &m->tail, &mirror_tail_ops);
-    channel_discard(&m->ch);
+    channel_discard(&m->ch, 0);
+    m->ch.linger_conf = m->linger;
     channel_start(&m->ch);
     mirror_send(m, buffer_front(&m->early), buffer_bytes(&m->early));
     buffered_clear(m->net->buffered, &m->early);
@@ -230,21 +240,21 @@ static void mirror_client_eof(struct handler *h)
         channel_shutdown_write(&m->ch);
 }
 
-/* What the kernel has goes on to the mirror; but a stream that is cut short must not look whole. */
+/* What waits goes on to the mirror; but a stream that is cut short must not look whole. */
 static void mirror_client_closed(struct handler *h, int error)
 {
     struct mirror *m = mirror_of(h);
     struct handler *next = h->next;
-    bool is_whole = error == 0 && (m->eof || !channel_is_cut(h->channel));
+    bool is_whole = m->eof || (error == 0 && !channel_input_cut(h->channel));
 
     m->client_gone = true;
-    if (m->state == MIRROR_OPEN && is_whole && channel_pending_bytes(&m->ch) == 0) {
+    if (m->state == MIRROR_OPEN && is_whole) {
         m->state = MIRROR_ENDING;
-        channel_close_now(&m->ch);
+        channel_end(&m->ch, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
     } else if (m->state == MIRROR_NEW) {
         m->state = MIRROR_OVER;
     } else {
-        mirror_give_up(m);
+        mirror_cut(m, is_whole);
     }
     mirror_free_if_done(m);
     handler_closed(next, error);
@@ -285,6 +295,7 @@ void mirror_add(struct session *s, struct channel *ch)
     memset(m, 0, sizeof(*m));
     m->plan = s->service->mirror;
     m->net = s->owner->net;
+    m->linger = &s->service->linger;
     m->key = session_key(s);
     buffer_init(&m->early);
     pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);
@@ -300,7 +311,9 @@ static uint64_t mirror_get(const _Atomic uint64_t *counter)
 void mirror_log_stats(const struct mirror_plan *plan, const char *listener)
 {
     log_notice("stats listen %s mirrors=%" PRIu64 " mirror_failures=%" PRIu64
-               " mirrors_abandoned=%" PRIu64 " mirror_bytes=%" PRIu64 " mirror_bytes_lost=%" PRIu64,
+               " mirrors_abandoned=%" PRIu64 " mirror_bytes=%" PRIu64 " mirror_bytes_lost=%" PRIu64
+               " mirrors_cut=%" PRIu64,
                listener, mirror_get(&plan->connected), mirror_get(&plan->failed),
-               mirror_get(&plan->abandoned), mirror_get(&plan->bytes), mirror_get(&plan->lost));
+               mirror_get(&plan->abandoned), mirror_get(&plan->bytes), mirror_get(&plan->lost),
+               mirror_get(&plan->cut));
 }

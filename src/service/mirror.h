@@ -8,7 +8,8 @@
  * means nothing: the connection to the mirror is reset. Servers that cannot be reached, or a lack of memory or descriptors,
  * only mean that this client is not mirrored. All of it is counted.
  *
- * A mirror has memory of its own, which lives until both the client's channel and its own are closed; all on one loop.
+ * A mirror has memory of its own, which lives until both the client's channel and its own are closed; all on one loop. When
+ * the client has ended, what waits is still sent, within the listener's `linger` bounds. A stream that was cut ends in a reset.
  */
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H
@@ -28,6 +29,7 @@ struct mirror_plan {
     _Atomic uint64_t connected;
     _Atomic uint64_t failed;    /* could not be connected, or not be tried */
     _Atomic uint64_t abandoned; /* was too slow, or ended before its client */
+    _Atomic uint64_t cut;       /* reset, as its client's stream was cut */
     _Atomic uint64_t bytes;     /* that it got */
     _Atomic uint64_t lost;      /* that it did not */
 };

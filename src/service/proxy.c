@@ -71,6 +71,11 @@ static int proxy_create(struct session **out, const struct service *service)
  * The tail of the client's pipeline until there is a server. The client is not read before, so nothing but its end can
  * happen to it.
  */
+static void proxy_client_broken(struct handler *h, int error)
+{
+    channel_abort(h->channel, error);
+}
+
 static void proxy_client_closed(struct handler *h, int error)
 {
     struct proxy *p = CONTAINER_OF(h, struct proxy, to_server.handler);
@@ -78,8 +83,8 @@ static void proxy_client_closed(struct handler *h, int error)
     session_leg_closed(&p->session, h->channel, error);
 }
 
-static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
-                                                     .closed = proxy_client_closed};
+static const struct handler_ops proxy_waiting_ops = {
+    .name = "waiting", .broken = proxy_client_broken, .closed = proxy_client_closed};
 
 static void proxy_log_failure(const struct proxy *p, const char *why, const char *then)
 {

@@ -37,8 +37,8 @@ static void relay_eof(struct handler *h)
 {
     struct relay *r = relay_of(h);
 
-    channel_shutdown_write(r->to);
     session_leg_half_closed(r->session, h->channel);
+    channel_shutdown_write(r->to);
 }
 
 static void relay_failed(struct handler *h, int error)

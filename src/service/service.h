@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/splice.h"
+#include "net/channel.h"
 #include "upstream/upstream.h"
 
 struct admission;
@@ -45,6 +45,7 @@ struct service {
     int64_t half_close_timeout_ns;    /* nothing moved, and one direction has ended */
     int64_t first_byte_timeout_ns;    /* the client never said anything */
     int64_t max_lifetime_ns;
+    struct channel_linger_conf linger; /* how long an end may take */
     unsigned lifetime_jitter; /* percent of max_lifetime_ns by which it is shortened, at most */
 };
 

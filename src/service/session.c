@@ -165,6 +165,7 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch)
     s->legs[leg] = ch;
     s->open_legs++;
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
+    ch->linger_conf = &s->service->linger;
     if (leg > 0)
         session_timer_arm(s); /* from now on both are to be heard */
 }
@@ -204,6 +205,12 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     }
 }
 
+/* All of a stream and its end, so that nothing is lost if a reset says that answers are in vain. */
+static bool session_has_all(const struct channel *ch)
+{
+    return channel_write_ended(ch) && channel_unsent_bytes(ch) == 0;
+}
+
 void session_leg_broken(struct session *s, struct channel *ch, int error)
 {
     struct channel *other = session_other_leg(s, ch);
@@ -213,29 +220,21 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
         channel_abort(ch, error); /* what it still sends would only be sent back to it */
         return;
     }
-    if (channel_read_ended(ch) && !channel_kept(ch))
-        channel_close(other);
+    if ((channel_read_ended(ch) && !channel_kept(ch)) || channel_discards(ch))
+        channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
     else
-        channel_discard(other);
+        channel_discard(other, 0);
     channel_resume(ch);
-    session_closing_begin(s);
+    session_timer_arm(s);
 }
 
-/* ${ch} was reset or failed: so is the other leg. */
+/* ${ch} was reset or failed: so is the other leg, behind what was read for it, unless we are ending both already. */
 static void session_pass_reset(struct session *s, struct channel *ch)
 {
     struct channel *other = session_other_leg(s, ch);
 
-    if (!other)
-        return;
-    if (other != s->legs[0]) {
-        channel_abort(other,
-                      0); /* the client has given up: there is nothing the server could still do */
-        return;
-    }
-    channel_reset(other);
-    if (!channel_ended(other))
-        session_closing_begin(s);
+    if (other && !s->closing)
+        channel_end(other, CHANNEL_END_RESET);
 }
 
 void session_leg_closed(struct session *s, struct channel *ch, int error)

@@ -39,9 +39,6 @@ struct spare_pool;
 
 #define SESSION_LEGS 2
 
-/* How long a peer that we are ending with may acknowledge nothing (nginx: lingering_timeout). */
-#define SESSION_LINGER_NS (5 * NS_PER_S)
-
 /* How long nothing may move before a draining echo session counts as finished. */
 #define SESSION_QUIET_NS (1 * NS_PER_S)
 
@@ -103,7 +100,7 @@ struct session {
     bool opening;    /* a proxy is yet to say who the client is: see service/session_opening.h */
     bool connecting; /* the second leg is on its way */
     bool draining;
-    bool closing; /* we end it: each SESSION_LINGER_NS the peers must have acknowledged more */
+    bool closing; /* we end it: only the bounds of its channels count, see channel_end() */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
     uint32_t access_lines;        /* that were due before its end */
@@ -114,9 +111,7 @@ struct session {
     int64_t expires_at_ns;  /* max_lifetime, drawn; CLOCK_NEVER: none */
     int64_t listened_at_ns; /* when the timer last looked at the ears */
     struct session_ear ears[SESSION_LEGS];
-    int64_t checked_at_ns;  /* when the timer last looked without ending anything */
-    int64_t progress_at_ns; /* closing: when more was acknowledged */
-    uint64_t acknowledged_bytes;
+    int64_t checked_at_ns; /* when the timer last looked without ending anything */
     struct timed timer;
     struct task task; /* the hand-off, then the reaping */
     struct address peer;
@@ -209,8 +204,7 @@ void session_leg_lost(struct session *s, unsigned leg);
  * A channel's eof, broken or closed event.
  *
  * Broken: what the other leg still sends is lost and discarded; what ${ch} still sends is delivered to it, then the
- * session ends. Closed after an error: a reset is passed on as a reset, to a server at once, to the client behind
- * what was read for it.
+ * session ends. Closed after an error: a reset is passed on as a reset, behind what was read for the other leg.
  *
  * Thread: loop of ${s}
  * Errors: none
@@ -239,8 +233,8 @@ void session_set_reason(struct session *s, enum session_reason reason);
 
 /*
  * session_close(s, reason):
- * End in good order: what waits is sent, then end of file, and what still comes is discarded. A peer may take as long
- * as it acknowledges something each SESSION_LINGER_NS.
+ * End in good order: what waits is sent, then end of file, and what still comes is discarded. How long a peer may take
+ * for that is the service's `linger`.
  *
  * Thread: loop of ${s}
  * Errors: none

@@ -2,68 +2,64 @@
 #include "base/clock.h"
 #include "service/session_internal.h"
 
-/* How often what has no event of its own is looked at. */
-#define SESSION_CLOSING_CHECK_NS (1 * NS_PER_S)
-#define SESSION_CLOSING_RESET_NS (20 * NS_PER_MS)
+/* A stream of which nothing came for so long, or for half of the timeout, is not cut when its session ends. */
+#define SESSION_CUT_NS (1 * NS_PER_S)
 
-/* All that peers have acknowledged: it grows as long as one of them takes something. */
-static uint64_t session_closing_acknowledged(const struct session *s)
+/* From now on only the bounds of the channels count. */
+static void session_closing_begin(struct session *s, enum session_reason reason)
 {
-    uint64_t bytes = 0;
-
-    session_for_each_leg(leg, s) bytes +=
-        leg->bytes_out + channel_pending_bytes(leg) - channel_unsent_bytes(leg);
-    return bytes;
-}
-
-void session_closing_begin(struct session *s)
-{
-    if (s->closing)
-        return;
+    session_set_reason(s, reason);
+    s->service->ops->cancel(s);
     s->closing = true;
-    s->checked_at_ns = s->progress_at_ns = clock_now_ns();
-    s->acknowledged_bytes = session_closing_acknowledged(s);
     session_timer_arm(s);
 }
 
-int64_t session_closing_check_ns(const struct session *s)
+static bool session_keeps(const struct session *s)
 {
-    session_for_each_leg(leg, s) if (channel_resetting(leg)) return SESSION_CLOSING_RESET_NS;
-    return SESSION_CLOSING_CHECK_NS;
-}
-
-void session_closing_check(struct session *s)
-{
-    uint64_t acknowledged_bytes = session_closing_acknowledged(s);
-    bool over;
-
-    if (acknowledged_bytes != s->acknowledged_bytes)
-        s->progress_at_ns = s->checked_at_ns;
-    s->acknowledged_bytes = acknowledged_bytes;
-    over = s->checked_at_ns - s->progress_at_ns >= SESSION_LINGER_NS;
-    session_for_each_leg(leg, s) if (over || (channel_resetting(leg) &&
-                                              channel_unsent_bytes(leg) == 0)) channel_finish(leg);
+    session_for_each_leg(leg, s) if (channel_kept(leg)) return true;
+    return false;
 }
 
 void session_close(struct session *s, enum session_reason reason)
 {
-    session_for_each_leg(leg, s) if (channel_kept(leg))
-    {
+    if (session_keeps(s)) {
         session_abort(s, reason); /* what a handler still has would be lost without a sign of it */
         return;
     }
-    session_set_reason(s, reason);
-    s->service->ops->cancel(s);
-    session_for_each_leg(leg, s) channel_close(leg);
-    session_closing_begin(s);
+    session_closing_begin(s, reason);
+    session_for_each_leg(leg, s) channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
+}
+
+/* Was the stream to that leg cut? An echo feeds itself. */
+static bool session_stream_cut(const struct session *s, unsigned leg)
+{
+    const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
+
+    return from && channel_input_cut(from);
+}
+
+void session_time_out(struct session *s, enum session_reason reason, int64_t limit_ns)
+{
+    int64_t quiet_ns = limit_ns / 2 < SESSION_CUT_NS ? limit_ns / 2 : SESSION_CUT_NS;
+    unsigned how[SESSION_LEGS];
+
+    if (session_keeps(s)) {
+        session_abort(s, reason);
+        return;
+    }
+    session_closing_begin(s, reason);
+    session_for_each_leg(leg, s) channel_discard(leg, quiet_ns);
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        if (s->legs[i])
+            channel_end(s->legs[i], how[i] | CHANNEL_END_BOUNDED);
 }
 
 void session_reset(struct session *s, enum session_reason reason)
 {
-    session_set_reason(s, reason);
-    s->service->ops->cancel(s);
-    session_for_each_leg(leg, s) channel_reset(leg);
-    session_closing_begin(s);
+    session_closing_begin(s, reason);
+    session_for_each_leg(leg, s) channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
 }
 
 /* ---- for who ends the idlest ---- */

@@ -34,32 +34,14 @@ void session_timer_stop(struct session *s);
 void session_timer_arm(struct session *s);
 
 /*
- * session_closing_begin(s):
- * From now on the session goes on only as long as its peers take what is on the way to them.
- *
- * Thread: loop of ${s}
- * Errors: none
- */
-void session_closing_begin(struct session *s);
-
-/*
- * session_closing_check(s):
- * Is what session_closing_begin() waits for over, or hopeless? To be called at session_closing_check_ns() intervals,
- * with ${s}->checked_at_ns set to now.
- *
- * Thread: loop of ${s}
- * Errors: none
- */
-void session_closing_check(struct session *s);
-
-/*
- * session_closing_check_ns(s):
- * How long until the next session_closing_check().
+ * session_time_out(s, reason, limit_ns):
+ * As session_close(), because of a timeout of ${limit_ns}. Where bytes still came, or wait to be read, the stream is cut:
+ * its receiver gets all that was read, and then a reset.
  *
  * Thread: loop of ${s}
  * Units:  ns
  * Errors: none
  */
-int64_t session_closing_check_ns(const struct session *s);
+void session_time_out(struct session *s, enum session_reason reason, int64_t limit_ns);
 
 #endif

@@ -17,7 +17,6 @@
 
 enum session_due {
     SESSION_DUE_NOTHING,
-    SESSION_DUE_CLOSING,
     SESSION_DUE_OPENING,
     SESSION_DUE_QUIET,
     SESSION_DUE_PROBE,
@@ -27,6 +26,7 @@ enum session_due {
 
 struct session_deadline {
     int64_t at_ns;
+    int64_t limit_ns; /* the timeout that is over then */
     enum session_due due;
 };
 
@@ -102,7 +102,7 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
     int64_t at_ns = clock_add_ns(from_ns, limit_ns);
 
     if (limit_ns > 0 && at_ns < d->at_ns)
-        *d = (struct session_deadline){.at_ns = at_ns, .due = due};
+        *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
 }
 
 /* What depends on what one side says. Nobody is read, and so late, before all legs are there. */
@@ -130,15 +130,15 @@ static struct session_deadline session_deadline(const struct session *s)
     int64_t seen_ns = s->checked_at_ns > last_ns ? s->checked_at_ns : last_ns;
     bool half_closed = session_half_closed(s);
 
-    if (s->closing) {
-        session_sooner(&d, s->checked_at_ns, session_closing_check_ns(s), SESSION_DUE_CLOSING);
-        return d;
-    }
+    if (s->closing)
+        return d; /* its channels have timers of their own */
     d.at_ns = session_access_log_due_ns(s);
     if (s->opening)
         session_sooner(&d, s->began_at_ns, session_opening_timeout_ns(s), SESSION_DUE_OPENING);
     if (s->expires_at_ns < d.at_ns)
-        d = (struct session_deadline){.at_ns = s->expires_at_ns, .due = SESSION_DUE_LIFETIME};
+        d = (struct session_deadline){.at_ns = s->expires_at_ns,
+                                      .limit_ns = s->expires_at_ns - s->began_at_ns,
+                                      .due = SESSION_DUE_LIFETIME};
     session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_leg_deadlines(s, i, &d);
@@ -174,20 +174,19 @@ static void session_probe(struct session *s)
     session_for_each_leg(leg, s) channel_probe(leg);
 }
 
-static void session_act(struct session *s, enum session_due due)
+static void session_act(struct session *s, const struct session_deadline *d)
 {
-    if (due != SESSION_DUE_NOTHING)
+    if (d->due != SESSION_DUE_NOTHING)
         s->checked_at_ns = clock_now_ns();
-    switch (due) {
+    switch (d->due) {
     case SESSION_DUE_NOTHING: break;
-    case SESSION_DUE_CLOSING: session_closing_check(s); break;
     case SESSION_DUE_OPENING: session_opening_give_up(s); break;
     case SESSION_DUE_PROBE: session_probe(s); break;
-    case SESSION_DUE_LIFETIME: session_close(s, SESSION_LIFETIME); break;
-    case SESSION_DUE_IDLE: session_close(s, SESSION_IDLE); break;
+    case SESSION_DUE_LIFETIME: session_time_out(s, SESSION_LIFETIME, d->limit_ns); break;
+    case SESSION_DUE_IDLE: session_time_out(s, SESSION_IDLE, d->limit_ns); break;
     case SESSION_DUE_QUIET:
         if (s->service->ops->finished(s))
-            session_close(s, SESSION_DRAIN);
+            session_time_out(s, SESSION_DRAIN, d->limit_ns);
         break;
     }
 }
@@ -202,7 +201,7 @@ static void session_run_timer(struct task *t)
     session_access_log_look(s, now_ns);
     d = session_deadline(s);
     if (d.at_ns <= now_ns)
-        session_act(s, d.due);
+        session_act(s, &d);
     session_timer_arm(s);
 }
 

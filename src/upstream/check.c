@@ -122,7 +122,7 @@ static void check_decide(struct check *c, enum check_outcome outcome)
     c->state = CHECK_ENDING;
     c->result.outcome = outcome;
     loop_cancel(c->net->loop, &c->timer);
-    channel_leave(&c->channel);
+    channel_end(&c->channel, CHANNEL_END_NOW);
 }
 
 /* ---- sending and the answer ---- */

@@ -48,10 +48,12 @@ def connect(address, rcvbuf=None, limit_s=LIMIT_S):
     return s
 
 
-def listen(address, backlog=128):
+def listen(address, backlog=128, rcvbuf=None):
     """A server's listening socket."""
     family, where = parse(address)
     s = socket.socket(family)
+    if rcvbuf:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(where)
     s.listen(backlog)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
 #include "support/process.h"
@@ -38,6 +39,29 @@ static void teardown(void)
     netloop_destroy(net);
 }
 
+static struct channel_linger_conf linger;
+
+static void end_flush(struct channel *ch)
+{
+    channel_end(ch, CHANNEL_END_FLUSH);
+}
+
+static void end_reset(struct channel *ch)
+{
+    channel_end(ch, CHANNEL_END_RESET);
+}
+
+static void end_soon(struct channel *ch)
+{
+    ch->linger_conf = &linger;
+    channel_end(ch, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
+}
+
+static void discard(struct channel *ch)
+{
+    channel_discard(ch, 0);
+}
+
 static void reset_peer(void)
 {
     sockets_reset(peer);
@@ -56,8 +80,8 @@ static void expect_closed(int error, const char *events)
 START_TEST(close_sends_what_waits_and_discards_what_comes)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, channel_close);
-    probe_do(&probe, channel_close);
+    probe_do(&probe, end_flush);
+    probe_do(&probe, end_flush);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     sockets_say_pattern(peer, 0, 200000); /* unread input would become a reset */
     sockets_hear_pattern(peer, 0, LONG_BYTES);
@@ -74,7 +98,7 @@ END_TEST
 START_TEST(close_reads_on_even_if_the_channel_was_paused)
 {
     probe_do(&probe, channel_pause);
-    probe_do(&probe, channel_close);
+    probe_do(&probe, end_flush);
     probe_do(&probe, channel_pause); /* too late */
     sockets_say(peer, "x");
     sockets_hear_end(peer);
@@ -87,7 +111,7 @@ START_TEST(close_after_the_peers_end_of_file_ends_at_once)
 {
     sockets_end(peer);
     probe_wait(&probe, PROBE_EOF);
-    probe_do(&probe, channel_close);
+    probe_do(&probe, end_flush);
     sockets_hear_end(peer);
     expect_closed(0, "aec");
 }
@@ -96,7 +120,7 @@ END_TEST
 START_TEST(close_after_our_end_of_file_waits_for_the_peers)
 {
     probe_do(&probe, channel_shutdown_write);
-    probe_do(&probe, channel_close);
+    probe_do(&probe, end_flush);
     sockets_hear_end(peer);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
     sockets_end(peer);
@@ -111,7 +135,7 @@ START_TEST(close_before_the_start_lingers_too)
 
     sockets_tcp(&fd, &early_peer);
     probe_init(&early, net, fd);
-    probe_do(&early, channel_close);
+    probe_do(&early, end_flush);
     sockets_say(early_peer, "x");
     sockets_hear_end(early_peer);
     sockets_end(early_peer);
@@ -124,7 +148,7 @@ END_TEST
 
 START_TEST(a_reset_while_closing_is_told)
 {
-    probe_do(&probe, channel_close);
+    probe_do(&probe, end_flush);
     reset_peer();
     expect_closed(-ECONNRESET, "ac");
 }
@@ -136,7 +160,7 @@ START_TEST(discarded_input_is_read_and_thrown_away)
 {
     probe_do(&probe, channel_pause);
     sockets_say(peer, "early");
-    probe_do(&probe, channel_discard);
+    probe_do(&probe, discard);
     sockets_say_pattern(peer, 0, LONG_BYTES); /* more than fits anywhere unread */
     ck_assert_int_eq(probe_write(&probe, "answer", 6), 0);
     sockets_hear(peer, "answer");
@@ -145,30 +169,62 @@ START_TEST(discarded_input_is_read_and_thrown_away)
 }
 END_TEST
 
-/* ---- finish ---- */
+/* ---- bounds ---- */
 
 START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
 {
+    linger.timeout_ns = 100 * NS_PER_MS;
     ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
-    probe_do(&probe, channel_close);
+    probe_do(&probe, end_soon);
     sockets_hear(peer, "bye");
     sockets_hear_end(peer);
-    UNTIL(probe_unsent(&probe) == 0);
-    probe_do(&probe, channel_finish);
     expect_closed(0, "ac");
     sockets_hear_end(peer); /* still, and not a reset */
 }
 END_TEST
 
-START_TEST(a_peer_that_has_not_got_all_is_reset)
+/* Take all that the kernel still has for the peer; a reset must be behind it. */
+static void hear_cut(void)
 {
-    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, channel_close);
-    probe_do(&probe, channel_finish);
-    expect_closed(0, "ac");
     while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
         ;
     ck_assert_int_eq(errno, ECONNRESET);
+}
+
+START_TEST(a_peer_that_acknowledges_nothing_is_reset)
+{
+    linger.timeout_ns = 100 * NS_PER_MS;
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, end_soon);
+    expect_closed(0, "ac");
+    hear_cut();
+}
+END_TEST
+
+START_TEST(a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end)
+{
+    linger.max_ns = 500 * NS_PER_MS;
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, end_soon);
+    while (!probe_saw(&probe, PROBE_CLOSED)) {
+        ck_assert_int_gt(recv(peer, (char[3000]){0}, 3000, MSG_DONTWAIT), 0);
+        PAUSE_MS(10);
+    }
+    hear_cut();
+}
+END_TEST
+
+START_TEST(without_bounds_a_peer_may_take_as_long_as_it_likes)
+{
+    linger = (struct channel_linger_conf){0};
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, end_soon);
+    PAUSE_MS(500);
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    sockets_hear_end(peer);
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(probe.error, 0);
 }
 END_TEST
 
@@ -188,7 +244,7 @@ END_TEST
 START_TEST(a_reset_with_nothing_on_the_way_is_at_once)
 {
     UNTIL(probe_unsent(&probe) == 0);
-    probe_do(&probe, channel_reset);
+    probe_do(&probe, end_reset);
     expect_closed(0, "ac");
     sockets_hear_reset(peer);
 }
@@ -197,16 +253,13 @@ END_TEST
 START_TEST(a_reset_comes_behind_what_was_written)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, channel_reset);
-    ck_assert(probe_is(&probe, channel_resetting));
+    probe_do(&probe, end_reset);
+    ck_assert(!probe_is(&probe, channel_ended));
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     sockets_say(peer, "x"); /* discarded */
     sockets_hear_pattern(peer, 0, LONG_BYTES);
-    UNTIL(probe_unsent(&probe) == 0);
-    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
-    probe_do(&probe, channel_finish);
+    probe_wait(&probe, PROBE_CLOSED);
     expect_closed(0, strchr(probe_events(&probe), PROBE_WRITABLE) ? "awc" : "ac");
-    ck_assert(!probe_is(&probe, channel_resetting));
     sockets_hear_reset(peer);
 }
 END_TEST
@@ -215,12 +268,78 @@ START_TEST(a_reset_after_our_end_of_file_still_is_one)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, channel_shutdown_write);
-    probe_do(&probe, channel_reset);
-    probe_do(&probe, channel_finish);
+    probe_do(&probe, end_reset);
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    sockets_hear_reset(peer);
     probe_wait(&probe, PROBE_CLOSED);
-    while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
-        ;
-    ck_assert_int_eq(errno, ECONNRESET);
+}
+END_TEST
+
+START_TEST(a_reset_waits_for_the_kernel_also_when_both_directions_have_ended)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, channel_shutdown_write);
+    probe_do(&probe, end_reset);
+    sockets_end(peer);
+    PAUSE_MS(100);
+    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    probe_wait(&probe, PROBE_CLOSED);
+}
+END_TEST
+
+/* ---- input that is cut ---- */
+
+static void end_of_a_busy_stream(struct channel *ch)
+{
+    channel_discard(ch, CLOCK_NEVER);
+}
+
+START_TEST(input_is_cut_when_bytes_are_unread)
+{
+    probe_do(&probe, channel_pause);
+    sockets_say(peer, "x");
+    probe_do(&probe, discard);
+    ck_assert(probe_is(&probe, channel_input_cut));
+}
+END_TEST
+
+START_TEST(input_is_cut_when_bytes_just_came)
+{
+    sockets_say(peer, "x");
+    UNTIL(probe_read(&probe) == 1);
+    probe_do(&probe, end_of_a_busy_stream);
+    ck_assert(probe_is(&probe, channel_input_cut));
+}
+END_TEST
+
+START_TEST(input_is_cut_when_bytes_are_discarded)
+{
+    probe_do(&probe, discard);
+    ck_assert(!probe_is(&probe, channel_input_cut));
+    sockets_say(peer, "x");
+    UNTIL(probe_is(&probe, channel_input_cut));
+}
+END_TEST
+
+START_TEST(quiet_input_is_not_cut_nor_is_one_that_has_ended)
+{
+    struct probe quiet;
+    int fd, quiet_peer;
+
+    sockets_tcp(&fd, &quiet_peer);
+    probe_init(&quiet, net, fd);
+    probe_start(&quiet);
+    sockets_say(quiet_peer, "x");
+    UNTIL(probe_read(&quiet) == 1);
+    probe_do(&quiet, discard);
+    ck_assert(!probe_is(&quiet, channel_input_cut));
+    probe_close(&quiet);
+    close(quiet_peer);
+    sockets_say(peer, "x");
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, end_of_a_busy_stream);
+    ck_assert(!probe_is(&probe, channel_input_cut));
 }
 END_TEST
 
@@ -235,10 +354,25 @@ START_TEST(a_reset_that_nobody_reads_is_found_by_asking)
     reset_peer();
     PAUSE_MS(20);
     probe_do(&probe, channel_probe);
-    probe_wait(&probe, PROBE_CLOSED);
-    ck_assert_int_lt(probe.error, 0);
+    expect_closed(0, "aebc"); /* it had ended: all that it sent was read */
+    ck_assert_int_eq(probe.broken, -EPIPE);
     probe_do(&probe, channel_probe);
 }
+
+START_TEST(a_reset_of_a_paused_channel_loses_nothing_that_came_before)
+{
+    probe_do(&probe, channel_pause);
+    sockets_say(peer, "last words");
+    reset_peer();
+    UNTIL(sock_has_unread(ours));
+    probe_do(&probe, channel_probe);
+    ck_assert_str_eq(probe_events(&probe), "ab");
+    probe_do(&probe, channel_resume);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_uint_eq(probe_read(&probe), 10);
+    ck_assert_int_eq(probe.error, -ECONNRESET);
+}
+END_TEST
 END_TEST
 
 START_TEST(a_reset_of_a_channel_that_was_not_started_is_found_by_asking)
@@ -273,12 +407,20 @@ int main(void)
     tcase_add_test(tc, a_reset_while_closing_is_told);
     tcase_add_test(tc, discarded_input_is_read_and_thrown_away);
     tcase_add_test(tc, a_silent_peer_that_has_got_all_is_left_without_a_reset);
-    tcase_add_test(tc, a_peer_that_has_not_got_all_is_reset);
+    tcase_add_test(tc, a_peer_that_acknowledges_nothing_is_reset);
+    tcase_add_test(tc, a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end);
+    tcase_add_test(tc, without_bounds_a_peer_may_take_as_long_as_it_likes);
     tcase_add_test(tc, what_the_peer_has_not_acknowledged_is_counted);
     tcase_add_test(tc, a_reset_with_nothing_on_the_way_is_at_once);
     tcase_add_test(tc, a_reset_comes_behind_what_was_written);
     tcase_add_test(tc, a_reset_after_our_end_of_file_still_is_one);
+    tcase_add_test(tc, a_reset_waits_for_the_kernel_also_when_both_directions_have_ended);
+    tcase_add_test(tc, input_is_cut_when_bytes_are_unread);
+    tcase_add_test(tc, input_is_cut_when_bytes_just_came);
+    tcase_add_test(tc, input_is_cut_when_bytes_are_discarded);
+    tcase_add_test(tc, quiet_input_is_not_cut_nor_is_one_that_has_ended);
     tcase_add_test(tc, a_reset_that_nobody_reads_is_found_by_asking);
+    tcase_add_test(tc, a_reset_of_a_paused_channel_loses_nothing_that_came_before);
     tcase_add_test(tc, a_reset_of_a_channel_that_was_not_started_is_found_by_asking);
     return suite_run(suite);
 }

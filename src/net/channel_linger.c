@@ -1,0 +1,146 @@
+/*
+ * net/channel_linger: waiting for the peer of a channel that ends, with a timer and two bounds. See channel_end().
+ *
+ * What the peer has acknowledged is what was sent less what the kernel still holds (SIOCOUTQ). The kernel has no event for
+ * that, so it is asked: often after progress, more and more seldom without.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "net/channel_internal.h"
+
+#define CHANNEL_LINGER_FIRST_NS (20 * NS_PER_MS)
+#define CHANNEL_LINGER_LAST_NS  (1 * NS_PER_S)
+
+/* For the end of file of a peer that has acknowledged everything (nginx: lingering_timeout). */
+#define CHANNEL_LINGER_EOF_NS (5 * NS_PER_S)
+
+struct channel_linger {
+    struct timed timer;
+    struct channel *channel;
+    int64_t interval_ns;
+    int64_t progress_at_ns; /* when the peer had acknowledged more than before */
+    int64_t give_up_at_ns;  /* CLOCK_NEVER: no total bound */
+    uint64_t acknowledged_bytes;
+};
+
+static uint64_t channel_acknowledged_bytes(const struct channel *ch, size_t unsent)
+{
+    return ch->bytes_out + channel_pending_bytes(ch) - unsent;
+}
+
+/* When the peer has taken too long, unless it acknowledges something until then. */
+static int64_t channel_linger_deadline_ns(const struct channel_linger *l, size_t unsent)
+{
+    int64_t timeout_ns = l->channel->linger_conf->timeout_ns;
+    int64_t at_ns;
+
+    if (unsent == 0 && (timeout_ns == 0 || timeout_ns > CHANNEL_LINGER_EOF_NS))
+        timeout_ns = CHANNEL_LINGER_EOF_NS;
+    at_ns = timeout_ns > 0 ? clock_add_ns(l->progress_at_ns, timeout_ns) : CLOCK_NEVER;
+    return at_ns < l->give_up_at_ns ? at_ns : l->give_up_at_ns;
+}
+
+static void channel_linger_arm(struct channel_linger *l, int64_t now_ns, int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - now_ns;
+
+    loop_cancel(channel_net(l->channel)->loop, &l->timer);
+    loop_schedule(channel_net(l->channel)->loop, &l->timer,
+                  left_ns < l->interval_ns ? left_ns : l->interval_ns);
+}
+
+/* Without a reset if the peer has everything, our end of file too. */
+static void channel_linger_over(struct channel *ch, size_t unsent)
+{
+    if (unsent == 0 && (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED)
+        channel_retire(ch, 0);
+    else
+        channel_abort(ch, 0);
+}
+
+static void channel_linger_check(struct channel_linger *l)
+{
+    struct channel *ch = l->channel;
+    size_t unsent = channel_unsent_bytes(ch);
+    uint64_t acknowledged_bytes = channel_acknowledged_bytes(ch, unsent);
+    int64_t now_ns = clock_now_ns(), deadline_ns;
+
+    l->interval_ns =
+        2 * l->interval_ns < CHANNEL_LINGER_LAST_NS ? 2 * l->interval_ns : CHANNEL_LINGER_LAST_NS;
+    if (acknowledged_bytes != l->acknowledged_bytes) {
+        l->acknowledged_bytes = acknowledged_bytes;
+        l->progress_at_ns = now_ns;
+        l->interval_ns = CHANNEL_LINGER_FIRST_NS;
+    }
+    deadline_ns = channel_linger_deadline_ns(l, unsent);
+    if (now_ns >= deadline_ns || (unsent == 0 && (ch->flags & CHANNEL_RESET)))
+        channel_linger_over(ch, unsent);
+    else
+        channel_linger_arm(l, now_ns, deadline_ns);
+}
+
+static void channel_linger_run(struct task *t)
+{
+    struct channel_linger *l =
+        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct channel_linger, timer);
+    struct channel *ch = l->channel;
+
+    channel_probe(ch); /* may have no other event: its peer has ended, or nothing waits here */
+    if (!channel_ended(ch))
+        channel_linger_check(l);
+}
+
+/* The loop ends. */
+static void channel_linger_drop(struct task *t)
+{
+    channel_abort(
+        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct channel_linger, timer)->channel,
+        0);
+}
+
+static const struct task_type channel_linger_type = {
+    .name = "channel linger", .run = channel_linger_run, .drop = channel_linger_drop};
+
+static int channel_linger_create(struct channel *ch, int64_t now_ns)
+{
+    struct channel_linger *l = malloc(sizeof(*l));
+
+    if (!l)
+        return -ENOMEM;
+    *l = (struct channel_linger){
+        .channel = ch, .progress_at_ns = now_ns, .give_up_at_ns = CLOCK_NEVER};
+    l->acknowledged_bytes = channel_acknowledged_bytes(ch, channel_unsent_bytes(ch));
+    timed_init(&l->timer, &channel_linger_type);
+    ch->linger = l;
+    return 0;
+}
+
+void channel_linger_begin(struct channel *ch, bool bounded)
+{
+    int64_t now_ns = clock_now_ns(), max_ns = ch->linger_conf->max_ns;
+    struct channel_linger *l;
+
+    if (!ch->linger && channel_linger_create(ch, now_ns) < 0) {
+        channel_abort(ch, -ENOMEM);
+        return;
+    }
+    l = ch->linger;
+    if (bounded && max_ns > 0 && l->give_up_at_ns == CLOCK_NEVER)
+        l->give_up_at_ns = clock_add_ns(now_ns, max_ns);
+    l->interval_ns = CHANNEL_LINGER_FIRST_NS;
+    channel_linger_arm(l, now_ns, l->give_up_at_ns);
+}
+
+void channel_linger_stop(struct channel *ch)
+{
+    if (ch->linger)
+        loop_cancel(channel_net(ch)->loop, &ch->linger->timer);
+}
+
+void channel_linger_free(struct channel *ch)
+{
+    free(ch->linger);
+    ch->linger = NULL;
+}
