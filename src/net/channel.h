@@ -51,8 +51,9 @@ struct channel_linger_conf {
 enum channel_end_how {
     CHANNEL_END_FLUSH,
     CHANNEL_END_RESET,
+    CHANNEL_END_INPUT,
     CHANNEL_END_NOW,
-    CHANNEL_END_BOUNDED = 1 << 4, /* with one of the first two: within linger_conf->max_ns */
+    CHANNEL_END_BOUNDED = 1 << 4, /* with one of the first three: within linger_conf->max_ns */
 };
 
 /*
@@ -72,7 +73,8 @@ struct channel {
     struct channel_linger *linger;                 /* NULL unless channel_end() waits */
     int16_t error;                                 /* why it ended: 0 or -errno */
 
-    alignas(CACHE_LINE_BYTES) struct ev_io io; /* one watcher for both directions; its data is the netloop */
+    /* One watcher for both directions; its data is the netloop. */
+    alignas(CACHE_LINE_BYTES) struct ev_io io;
     uint64_t bytes_out;
     uint32_t flags;
     uint8_t watched;        /* the events `io` is started for */
@@ -298,12 +300,13 @@ bool channel_input_cut(const struct channel *ch);
  *   CHANNEL_END_FLUSH  send what waits, in handlers too, then end of file; discard input until the peer's end of file.
  *                      Closing with unread input would make the kernel send a reset that overtakes our last bytes.
  *   CHANNEL_END_RESET  send what waits, then a reset as soon as the peer has acknowledged all; discard input.
+ *   CHANNEL_END_INPUT  discard input; what is still written is sent, until channel_shutdown_write().
  *   CHANNEL_END_NOW    end of file at once, and nothing is left behind, no TIME_WAIT either (unless both ends of
  *                      file cross). What the peer still sends is answered with a reset. Nothing waits to be sent.
  *
- * The first two wait for the peer (linger): as long as it acknowledges bytes, see struct channel_linger_conf. When it has
- * all of them and our end of file, it has 5 s for its own. After that the channel is closed, with a reset unless the peer
- * has acknowledged everything. Without memory for that ${ch} is aborted.
+ * The first three wait for the peer (linger): as long as it acknowledges bytes, see struct channel_linger_conf. When it
+ * has all of them, 5 s are left for its end of file, or for more to be written. After that the channel is closed if the peer
+ * has all and our end of file, else aborted with -ETIMEDOUT. Without memory for that ${ch} is aborted.
  *
  * Thread: loop of ${ch}
  * Errors: none

@@ -129,9 +129,9 @@ void channel_end(struct channel *ch, unsigned how)
         return;
     }
     channel_discard(ch, 0);
-    if (how & CHANNEL_END_RESET)
+    if ((how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_RESET)
         channel_end_with_reset(ch);
-    else
+    else if ((how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_FLUSH)
         channel_shutdown_write(ch);
     if (!(ch->flags & CHANNEL_ENDED))
         channel_linger_begin(ch, how & CHANNEL_END_BOUNDED);

@@ -51,13 +51,14 @@ static void channel_linger_arm(struct channel_linger *l, int64_t now_ns, int64_t
                   left_ns < l->interval_ns ? left_ns : l->interval_ns);
 }
 
-/* Without a reset if the peer has everything, our end of file too. */
 static void channel_linger_over(struct channel *ch, size_t unsent)
 {
-    if (unsent == 0 && (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED)
+    if (unsent == 0 && (ch->flags & CHANNEL_RESET))
+        channel_abort(ch, 0);
+    else if (unsent == 0 && (ch->flags & CHANNEL_WRITE_ENDED))
         channel_retire(ch, 0);
     else
-        channel_abort(ch, 0);
+        channel_abort(ch, -ETIMEDOUT);
 }
 
 static void channel_linger_check(struct channel_linger *l)

@@ -223,7 +223,7 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
     if ((channel_read_ended(ch) && !channel_kept(ch)) || channel_discards(ch))
         channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
     else
-        channel_discard(other, 0);
+        channel_end(other, CHANNEL_END_INPUT);
     channel_resume(ch);
     session_timer_arm(s);
 }

@@ -101,10 +101,11 @@ def slow_but_steady(t):
 
 @test()
 def takes_nothing(t):
-    """with drain_timeout = 0 an echo client that takes nothing is cut 5 s after idle_timeout:
-    draining used to switch that off"""
+    """with drain_timeout = 0 an echo client that takes nothing is cut linger_timeout after
+    idle_timeout: draining used to switch that off"""
     address = t.address()
-    with t.daemon(echo(address, "0") + "idle_timeout = 3s\n") as daemon, \
+    config = echo(address, "0") + f"idle_timeout = 3s\nlinger_timeout = {LINGER_S}s\n"
+    with t.daemon(config) as daemon, \
             net.connect(address, rcvbuf=8192) as client:
         net.fill(client)
         daemon.send_signal(signal.SIGTERM)

@@ -10,7 +10,7 @@ from test_proxy import proxy
 
 SLOW_BYTES = 300_000  # the kernel takes that much from the daemon for a client that reads nothing
 HELD_UP_BYTES = 32 * 1024 * 1024  # more than all kernel buffers on the way (tcp_wmem, tcp_rmem)
-LINGER_S = 5  # SESSION_LINGER_NS in service/session.h
+LINGER_S = 5  # longer than anything else here takes
 
 
 def expect_end(t, s, least, limit):
@@ -110,7 +110,8 @@ def half_closed_but_busy(t):
 def stalled_receiver(t):
     """a session stuck on a receiver that takes nothing counts as idle"""
     front, back = t.address(), t.address()
-    with net.listen(back) as listener, t.daemon(proxy(front, back, "idle_timeout = 1s")) as daemon:
+    with net.listen(back) as listener, t.daemon(
+            proxy(front, back, "idle_timeout = 1s\nlinger_timeout = 2s")) as daemon:
         with net.proxied(front, listener) as (client, server):
             before = daemon.fd_count()
             server.setblocking(False)
@@ -154,8 +155,9 @@ def slow_but_steady(t):
     """a client that takes its last bytes slowly but steadily gets all of them after idle_timeout or
     half_close_timeout: it used to be reset 5 s later"""
     address, front, back = t.address(), t.address(), t.address()
-    config = (echo(address, "idle_timeout = 500ms")
-              + proxy(front, back, "half_close_timeout = 500ms"))
+    linger = f"linger_timeout = {LINGER_S}s"
+    config = (echo(address, f"idle_timeout = 500ms\n{linger}")
+              + proxy(front, back, f"half_close_timeout = 500ms\n{linger}"))
     with net.listen(back) as listener, t.daemon(config), \
             net.connect(address, rcvbuf=8192) as idle, net.connect(front, rcvbuf=8192) as half, \
             net.accept(listener) as server:
