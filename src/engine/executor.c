@@ -112,29 +112,35 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)
 
 /* ---- tasks ---- */
 
-static int check_admission(struct executor *e)
+/* Is it the turn of other producers than ${w}? See note: shares. */
+static bool is_others_turn(const struct executor *e, const struct executor_waiter *w)
+{
+    return w->n_places == 0 && (e->n_waiting > 0 || e->n_places > 0);
+}
+
+static int check_admission(struct executor *e, const struct executor_waiter *w)
 {
     if (e->state != EXECUTOR_OPEN)
         return -ESHUTDOWN;
-    if (e->n_pending >= e->max_pending)
+    if (e->n_pending >= e->max_pending || (w && is_others_turn(e, w)))
         return -EAGAIN;
     return e->n_threads > 0 ? 0 : executor_thread_start(e);
 }
 
-int executor_admit(struct executor *e)
+int executor_admit(struct executor *e, struct executor_waiter *w)
 {
-    int rc = check_admission(e);
+    int rc = check_admission(e, w);
 
-    if (rc == 0)
-        e->n_pending++;
-    else
+    if (rc < 0) {
         e->tasks_rejected++;
-    return rc;
-}
-
-static bool has_room(const struct executor *e)
-{
-    return e->n_pending <= e->max_pending / 2 || e->state != EXECUTOR_OPEN;
+        return rc;
+    }
+    e->n_pending++;
+    if (w && w->n_places > 0) {
+        w->n_places--;
+        e->n_places--;
+    }
+    return 0;
 }
 
 void executor_tell(struct executor *e, struct executor_waiter *w)
@@ -142,13 +148,66 @@ void executor_tell(struct executor *e, struct executor_waiter *w)
     task_list_append(&e->told, &w->timed.task);
 }
 
+static struct executor_waiter *take_waiter(struct executor *e)
+{
+    if (e->n_waiting == 0)
+        return NULL;
+    e->n_waiting--;
+    return CONTAINER_OF(task_list_take(&e->waiting), struct executor_waiter, timed.task);
+}
+
+/* What may be shared out now; see note: shares. */
+static uint64_t free_places(const struct executor *e)
+{
+    uint64_t half = e->max_pending / 2, kept = e->n_places < half ? e->n_places : half;
+
+    return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
+}
+
+/* Not of what is free now: who is told with few others at that moment would get more than they. */
+static uint64_t share_of_each(const struct executor *e)
+{
+    uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* one is told at half, too */
+
+    return n < e->max_pending ? e->max_pending / n : 1;
+}
+
 static void tell_if_room(struct executor *e)
 {
-    struct task *t;
+    uint64_t left = free_places(e), share = share_of_each(e);
+    struct executor_waiter *w;
 
-    if (has_room(e))
-        while ((t = task_list_take(&e->waiting)))
-            task_list_append(&e->told, t);
+    while ((e->state != EXECUTOR_OPEN || left >= share) && (w = take_waiter(e))) {
+        if (!w->gone && e->state == EXECUTOR_OPEN) {
+            w->n_places = (unsigned)share;
+            e->n_places += share;
+            left -= share;
+        }
+        executor_tell(e, w);
+    }
+}
+
+void executor_give_back(struct executor *e, struct executor_waiter *w)
+{
+    if (w->n_places == 0)
+        return;
+    e->n_places -= w->n_places;
+    w->n_places = 0;
+    tell_if_room(e);
+}
+
+void executor_leave(struct executor *e, struct executor_waiter *w)
+{
+    e->n_contending -= w->contends;
+    w->contends = false;
+    executor_give_back(e, w);
+}
+
+void executor_end_turn(struct executor *e, struct executor_waiter *w)
+{
+    executor_lock(e);
+    executor_leave(e, w);
+    executor_unlock(e);
 }
 
 void executor_count_out(struct executor *e, unsigned n)
@@ -170,7 +229,7 @@ int executor_submit(struct executor *e, struct task *t)
 
     t->queued_at_ns = clock_now_ns();
     executor_lock(e);
-    rc = executor_admit(e);
+    rc = executor_admit(e, NULL);
     if (rc == 0)
         executor_push(e, t);
     executor_unlock(e);
@@ -205,6 +264,9 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
     has_thread = e->n_threads > 0 || e->state != EXECUTOR_OPEN;
     if (has_thread) {
         task_list_append(&e->waiting, &w->timed.task);
+        e->n_waiting++;
+        e->n_contending += !w->contends;
+        w->contends = true;
         tell_if_room(e);
     }
     executor_unlock(e);

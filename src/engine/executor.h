@@ -9,6 +9,12 @@
  * note: pool. One queue for many consumers, so it is guarded by a lock; nobody holds it while a task runs or is
  * dropped, and what it guards is short. Submitting from a loop therefore waits for a few instructions, or for the start
  * of a thread, never for a task.
+ *
+ * note: shares. Producers that were refused (serials) wait in order, and each gets an equal share of
+ * all places as it is told. While others wait, or have not used their shares yet, a serial has only its
+ * own share: with that used up it is refused and waits behind the others. So a producer that could
+ * fill the executor alone gets its turn, and no more. Shares are kept free up to half of
+ * max_pending_tasks: a loop that hangs with its share does not stop the others.
  */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
@@ -43,10 +49,16 @@ struct executor_stats {
     int64_t running_ns;
 };
 
-/* After executor_await_room() it is told once: run() means that there is room, drop() that its loop has ended. */
+/*
+ * After executor_await_room() it is told once: run() means that there is room, drop() that its loop
+ * has ended. See note: shares.
+ */
 struct executor_waiter {
-    struct timed timed; /* initialised by the caller, with a type of its own */
+    struct timed timed; /* initialised by the caller, with a type of its own; all else is 0 */
     struct loop *loop;
+    unsigned n_places; /* under the executor's lock: of its share, not used yet */
+    bool contends;     /* likewise: it was refused, and has not submitted all it had since */
+    bool gone;         /* likewise: it wants no share any more */
 };
 
 /*
@@ -97,15 +109,24 @@ bool executor_cancel(struct executor *e, struct timed *t);
 
 /*
  * executor_await_room(e, w, loop):
- * After -EAGAIN: run ${w} on ${loop} (control lane) as soon as no more than half of max_pending_tasks wait, or the
- * executor stops. Those who wait are told together, in the order they came. If what lacked was a thread, there is
- * nothing to wait for, and it is worth another try after 10 ms.
+ * After -EAGAIN: run ${w} on ${loop} (control lane) as soon as no more than half of max_pending_tasks wait and its turn
+ * has come, or the executor stops. Waiters are told in the order they came, as many together as there is room for. If
+ * what lacked was a thread, there is nothing to wait for, and it is worth another try after 10 ms.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor has ${w}, and uses ${loop}, until ${w} was run or dropped
  * Errors: none
  */
 void executor_await_room(struct executor *e, struct executor_waiter *w, struct loop *loop);
+
+/*
+ * executor_end_turn(e, w):
+ * ${w} was told, and has submitted all it had: give back what is left of its share.
+ *
+ * Thread: loop of ${w}, or after that has ended
+ * Errors: none
+ */
+void executor_end_turn(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_stop(e, timeout_ns):

@@ -69,7 +69,10 @@ struct executor {
     unsigned n_due;
     uint64_t n_pending;       /* tasks accepted and not begun: in the queue and in serials */
     struct task_list waiting; /* of struct executor_waiter */
-    struct task_list told;    /* the same: executor_unlock() tells them */
+    unsigned n_waiting;
+    unsigned n_contending; /* those that wait, and those that have their turn */
+    uint64_t n_places;     /* of all shares that are not used up (note: shares) */
+    struct task_list told; /* the same: executor_unlock() tells them */
 
     /* Life. */
     enum executor_state state;
@@ -116,14 +119,25 @@ void executor_unlock(struct executor *e);
 void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns);
 
 /*
- * executor_admit(e) / executor_count_out(e, n):
- * Count one more task in, which the caller then queues; count out ${n} that begin or are dropped.
+ * executor_admit(e, w) / executor_count_out(e, n):
+ * Count one more task in, which the caller then queues; count out ${n} that begin or are dropped. With
+ * ${w} the place is taken from its share (note: shares in executor.h); NULL: any free place.
  *
  * Thread: any, locked
- * Errors: as executor_submit()
+ * Errors: as executor_submit(); -EAGAIN also if it is the turn of other producers
  */
-int executor_admit(struct executor *e) MUST_CHECK;
+int executor_admit(struct executor *e, struct executor_waiter *w) MUST_CHECK;
 void executor_count_out(struct executor *e, unsigned n);
+
+/*
+ * executor_give_back(e, w) / executor_leave(e, w):
+ * Refused or at the end of its turn, ${w} keeps no share; leave: nor contends for another one.
+ *
+ * Thread: any, locked
+ * Errors: none
+ */
+void executor_give_back(struct executor *e, struct executor_waiter *w);
+void executor_leave(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_push(e, place):

@@ -54,6 +54,8 @@ static void on_room(struct task *t)
     s->refused = false;
     if (!s->gone)
         s->conf.room(s->conf.cookie);
+    if (!s->gone && !s->refused)
+        executor_end_turn(s->conf.executor, &s->waiter);
     serial_leave(s);
 }
 
@@ -108,13 +110,14 @@ int serial_submit(struct serial *s, struct task *t)
     t->queued_at_ns = clock_now_ns();
     executor_lock(e);
     full = s->n_tasks >= s->conf.max_pending_tasks && e->state == EXECUTOR_OPEN;
-    rc = full ? -EAGAIN : executor_admit(e);
+    rc = full ? -EAGAIN : executor_admit(e, &s->waiter);
     if (rc == 0) {
         serial_append(s, t);
     } else if (rc == -EAGAIN && !s->refused) {
         s->refused = first_refused = true;
         s->was_full = full;
         serial_join(s);
+        executor_give_back(e, &s->waiter);
     }
     executor_unlock(e);
     if (first_refused && !full)
@@ -179,6 +182,8 @@ void serial_destroy(struct serial *s)
     s->gone = true;
     executor_lock(e);
     serial_take_all(s, &rest);
+    s->waiter.gone = true;
+    executor_leave(e, &s->waiter);
     executor_unlock(e);
     while ((t = task_list_take(&rest)))
         t->type->drop(t);
