@@ -44,6 +44,7 @@ static void proxy_free(struct session *s)
 
     proxy_release_addresses(p);
     proxy_leave(p, proxy_outcome(p));
+    proxy_end_pause(p);
     trial_destroy(p->trial);
     free(p);
 }
@@ -59,6 +60,9 @@ static int proxy_create(struct session **out, const struct service *service)
     p->at = NULL;
     p->addresses = NULL;
     p->trial = NULL;
+    p->pause = NULL;
+    p->tries_before = 0;
+    p->has_failed = false;
     p->reason = SESSION_OPEN;
     p->walk.n_tried = 0;
     p->tried = NULL;
@@ -106,7 +110,9 @@ static const char *proxy_none_text(const struct proxy *p, int error)
     case -ENOBUFS: return "as many clients wait for a server as may";
     case -ETIMEDOUT: return "no server had room for another connection in time";
     case -ENOMEM: return "out of memory";
-    default: return p->walk.n_tried > 0 ? "no server is left to try" : "no server can be used";
+    default:
+        return p->walk.n_tried > 0 || p->has_failed ? "no server is left to try"
+                                                    : "no server can be used";
     }
 }
 
@@ -150,6 +156,15 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
         proxy_dial(p);
 }
 
+/* Without retry_timeout sessions pause no longer than they may take to connect. */
+static int64_t proxy_retry_until_ns(const struct proxy *p)
+{
+    const struct upstream_conf *conf = proxy_upstream(p)->conf;
+
+    return conf->retry_timeout_ns > 0 ? p->give_up_at_ns
+                                      : clock_add_ns(clock_now_ns(), conf->connect_timeout_ns);
+}
+
 static uint32_t proxy_us(int64_t ns)
 {
     int64_t us = ns / NS_PER_US;
@@ -175,13 +190,14 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
     proxy_add_us(&p->times.queue_us, proxy_us(waited_ns));
     /* The wait has a limit of its own, and is no try: a server would be blamed for what the others took. */
     p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, waited_ns);
+    p->retry_until_ns = clock_add_ns(p->retry_until_ns, waited_ns);
     if (e)
         proxy_connect_to(p, upstream_server_of(e));
-    else
+    else if (error != -ENOENT || !proxy_pause(p))
         proxy_no_server(p, error);
 }
 
-/* Send the session to the next server, or have it wait for one. */
+/* Send the session to the next server, have it wait for one that is full, or pause before it tries again. */
 static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
@@ -195,32 +211,55 @@ static void proxy_connect(struct proxy *p)
     p->waits_since_ns = clock_now_ns();
     if (rc == -EBUSY && up->conf->queue_length > 0)
         rc = wait_queue_join(&up->waiting, &p->ticket, &p->walk, proxy_waited, p);
-    if (rc < 0)
+    if (rc < 0 && (rc != -ENOENT || !proxy_pause(p)))
         proxy_no_server(p, rc);
 }
 
-/* The session leaves the server that it was to be connected to, for another one if there may be one. */
-static void proxy_go_on(struct proxy *p, enum upstream_outcome outcome, enum session_reason reason,
-                        bool again)
+void proxy_try_again(struct proxy *p)
+{
+    p->tries_before += p->walk.n_tried;
+    balancer_begin(&p->walk, p->walk.key);
+    proxy_connect(p);
+}
+
+/* The session leaves the server that it was to be connected to. */
+static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
+                                 enum session_reason reason)
 {
     session_count_off(&p->session, SESSION_AT_SERVER, reason);
     proxy_leave(p, outcome);
     p->reason = reason;
-    if (again)
-        proxy_connect(p);
-    else
-        session_abort(&p->session, reason);
+}
+
+/* What this process lacks no other server has. */
+static void proxy_lacks(struct proxy *p, int error)
+{
+    proxy_log_failure(p, strerror(-error), "the client is reset");
+    proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_ERROR);
+    session_abort(&p->session, SESSION_ERROR);
 }
 
 static void proxy_failed(struct proxy *p, int error)
 {
-    bool is_lack = sock_error_is_lack(error); /* no other server would fare better */
-    bool again = !is_lack && proxy_may_retry(p);
+    bool another = proxy_may_retry(p), later;
 
-    proxy_log_failure(p, strerror(-error), again ? "trying another server" : "the client is reset");
     counters_connect_failed(&p->at->connects);
-    proxy_go_on(p, is_lack || sock_error_is_ours(error) ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED,
-                is_lack ? SESSION_ERROR : session_reason_of_connect(error), again);
+    if (sock_error_is_lack(error)) {
+        proxy_lacks(p, error);
+        return;
+    }
+    p->has_failed = true;
+    later = !another && proxy_pause(p);
+    proxy_log_failure(p, strerror(-error),
+                      another ? "trying another server"
+                      : later ? "trying again after a pause"
+                              : "the client is reset");
+    proxy_give_up_server(p, sock_error_is_ours(error) ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED,
+                         session_reason_of_connect(error));
+    if (another)
+        proxy_connect(p);
+    else if (!later)
+        session_abort(&p->session, p->reason);
 }
 
 static void proxy_connected(struct connector *c, int fd, int error)
@@ -258,6 +297,8 @@ static void proxy_start(struct session *s)
     session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
     connector_init(&p->connector, s->owner->net, proxy_connected);
     p->give_up_at_ns = proxy_deadline_ns(p);
+    p->retry_until_ns = proxy_retry_until_ns(p);
+    retry_budget_add(&proxy_upstream(p)->retry_budget);
     balancer_begin(&p->walk, session_key(s));
     proxy_connect(p);
 }
@@ -274,6 +315,7 @@ static void proxy_cancel(struct session *s)
         proxy_add_us(&p->times.queue_us, proxy_us(clock_now_ns() - p->waits_since_ns));
     }
     p->ticket = NULL;
+    proxy_end_pause(p);
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
     /* Others may have the place, however long the client takes to go; and the server may be gone by then. */
@@ -308,7 +350,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
     r->queue_ns = proxy_ns_of(p->times.queue_us);
     r->connect_ns = proxy_ns_of(p->times.connect_us);
     r->first_byte_ns = proxy_ns_of(p->times.first_byte_us);
-    r->tries = p->walk.n_tried;
+    r->tries = p->tries_before + p->walk.n_tried;
 }
 
 /* One that is not connected yet has lost nothing, and goes to another server. */
@@ -321,7 +363,8 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
     if (s->connecting) {
         connector_cancel(&p->connector);
         proxy_release_addresses(p);
-        proxy_go_on(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN, true); /* it was no failed try */
+        proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN); /* it was no failed try */
+        proxy_connect(p);
     } else {
         session_abort(s, SESSION_SERVER_DOWN);
     }

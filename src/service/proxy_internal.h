@@ -1,6 +1,6 @@
 /*
  * service/proxy_internal: what the parts of a proxied session know of each other: proxy.c (which server, and what becomes of
- * it) and proxy_couple.c (the way there, and both ends put together). Private to them. Everything here runs on the loop of
+ * it), proxy_retry.c (pauses between tries) and proxy_couple.c (the way there, and both ends put together). Private to them. Everything here runs on the loop of
  * the session.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
@@ -13,6 +13,7 @@
 #include "service/relay.h"
 #include "service/session.h"
 
+struct proxy_pause;
 struct trial;
 
 /* What took how long, for the access log. An hour is long enough, and takes half the room. */
@@ -33,14 +34,18 @@ struct proxy {
     struct wait_ticket *ticket;           /* while every server is full */
     struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
     struct endpoint_addresses *addresses; /* of `at`, while it connects; with an access log, on */
+    struct proxy_pause *pause;            /* NULL: it has not paused yet */
     int64_t give_up_at_ns;                /* trying servers */
+    int64_t retry_until_ns;               /* no pause ends later */
     int64_t tried_at_ns;                  /* when it was sent to `at` */
     enum session_reason reason; /* of the last server that failed; SESSION_OPEN: none did */
     int64_t waits_since_ns;
     const struct upstream_server_conf
         *tried; /* of the last `at`; for the access log, as the next */
     struct proxy_times times;
-    struct trial *trial; /* of a spare connection; NULL: there was none */
+    struct trial *trial;   /* of a spare connection; NULL: there was none */
+    uint16_t tries_before; /* the last pause */
+    bool has_failed;       /* a server could not be connected to */
 };
 
 /*
@@ -79,6 +84,25 @@ void proxy_release_addresses(struct proxy *p);
  */
 int64_t proxy_deadline_ns(const struct proxy *p);
 int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
+
+/*
+ * proxy_pause(p) / proxy_end_pause(p):
+ * No server is left to try: call proxy_try_again() after a pause. No pause is made any more, whether there is one or not.
+ *
+ * Thread: loop of ${p}
+ * Errors: false (no server has failed, retries are off, there is no time left, or no memory)
+ */
+bool proxy_pause(struct proxy *p);
+void proxy_end_pause(struct proxy *p);
+
+/*
+ * proxy_try_again(p):
+ * Try all servers, as if none had been tried.
+ *
+ * Thread: loop of ${p}
+ * Errors: none
+ */
+void proxy_try_again(struct proxy *p);
 
 /*
  * proxy_dial(p):

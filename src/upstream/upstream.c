@@ -31,6 +31,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     ejection_group_init(&up->ejection, &conf->ejection, conf->n_servers);
     for (unsigned i = 0; i < conf->n_servers; i++)
         up->bounded |= conf->servers[i].max_connections > 0;
+    retry_budget_init(&up->retry_budget, conf->retry_budget);
     wait_queue_init(&up->waiting, conf->queue_length, conf->queue_timeout_ns);
     up->group.changed = upstream_changed;
     rc = spare_group_init(&up->spares, &conf->spare, workers ? loop_group_size(workers) : 1);
@@ -239,10 +240,13 @@ void upstream_log_stats(struct upstream *up)
     struct roster_set *set = roster_take(&up->roster);
 
     log_notice(
-        "stats upstream %s connections=%u waiting=%u servers=%u panic=%s late_checks=%" PRIu64,
+        "stats upstream %s connections=%u waiting=%u servers=%u panic=%s late_checks=%" PRIu64
+        " retries=%" PRIu64 " retries_refused=%" PRIu64,
         up->conf->name, atomic_load_explicit(&up->group.load, memory_order_relaxed),
         wait_queue_length(&up->waiting), set->n, balancer_panics(set->balancer) ? "yes" : "no",
-        atomic_load_explicit(&up->late_checks, memory_order_relaxed));
+        atomic_load_explicit(&up->late_checks, memory_order_relaxed),
+        atomic_load_explicit(&up->retry_budget.retries, memory_order_relaxed),
+        atomic_load_explicit(&up->retry_budget.refused, memory_order_relaxed));
     counters_log(&up->counters, "upstream", up->conf->name);
     for (unsigned i = 0; i < set->n; i++)
         upstream_log_server(up, set->servers[i]);

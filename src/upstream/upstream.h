@@ -22,6 +22,7 @@
 #include "upstream/check.h"
 #include "traffic/counters.h"
 #include "upstream/health.h"
+#include "upstream/retry_budget.h"
 #include "upstream/roster.h"
 #include "upstream/spare.h"
 #include "upstream/upstream_server.h"
@@ -53,6 +54,7 @@ struct upstream_conf {
     struct proxy_header_conf greeting; /* what a server is told of each client, first of all */
     int64_t retry_timeout_ns;          /* one deadline for all servers; 0: none */
     unsigned retries;                  /* other servers to try after the first */
+    unsigned retry_budget;             /* percent; 0: no pauses to try again */
     int64_t idle_timeout_ns;           /* nothing came from the server; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* 0: nobody waits */
@@ -74,6 +76,7 @@ struct upstream {
     struct spare_group spares;
     struct log_limit log_limit;
     struct counters counters;
+    struct retry_budget retry_budget;
     _Atomic uint64_t late_checks;
 };
 

@@ -199,9 +199,10 @@ def server_comes_back(t):
 
 @test()
 def all_down(t):
-    """with all servers down the client is reset at once, and the log says why"""
+    """with all servers down and without retries after a pause the client is reset at once, and the log
+    says why"""
     front, back = t.address(), t.address()
-    with t.daemon(config(front, {"only": back})) as daemon:
+    with t.daemon(config(front, {"only": back}, "retry_budget = 0")) as daemon:
         began = time.monotonic()
         check_equal(net.fate(front), "reset", "the client's end")
         check(time.monotonic() - began < 2 * t.scale, "it took long")
@@ -213,7 +214,7 @@ def all_down(t):
 def log_is_not_flooded(t):
     """300 clients of a server that is down cost a few log lines, not 300"""
     front, back = t.address(), t.address()
-    with t.daemon(config(front, {"only": back})) as daemon:
+    with t.daemon(config(front, {"only": back}, "retry_budget = 0")) as daemon:
         began = time.monotonic()
         for _ in range(300):
             check_equal(net.fate(front), "reset", "the client's end")
@@ -228,7 +229,7 @@ def retries(t, retries):
     with Servers(t, "d") as servers:
         lines = {"a": t.address(), "b": t.address(), "c": t.address(),
                  "d": servers.addresses["d"] + " backup"}
-        with t.daemon(config(front, lines, f"retries = {retries}")):
+        with t.daemon(config(front, lines, f"retries = {retries}\nretry_budget = 0")):
             check_equal(net.fate(front), "reset", "the client's end")
 
 
@@ -348,7 +349,7 @@ def no_connection_to_itself(t):
     own_network(ports="40000 40007")
     front, down = "127.0.0.1:20000", "127.0.0.1:40004"
     check(connects_to_itself(down), "no socket gets connected to itself: the test asks nothing")
-    with t.daemon(config(front, {"only": down})):
+    with t.daemon(config(front, {"only": down}, "retry_budget = 0")):
         for _ in range(200):
             with contextlib.suppress(ConnectionResetError, BrokenPipeError), \
                     net.connect(front) as client:

@@ -79,6 +79,18 @@ static void expect_served_by(unsigned i)
     close(server);
 }
 
+/* A server that refused listens from now on. */
+static void come_back(unsigned i)
+{
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    close(fds[i]);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+    ck_assert_int_eq(bind(fd, &addresses[i].u.sa, addresses[i].len), 0);
+    ck_assert_int_eq(listen(fd, 16), 0);
+    fds[i] = fd;
+}
+
 static void expect_reset(enum session_reason reason)
 {
     int client = host_client(&host);
@@ -159,6 +171,95 @@ START_TEST(when_every_server_refuses_the_client_is_reset_at_once)
     open_upstream(3);
     expect_reset(SESSION_CONNECT_REFUSED);
     ck_assert_int_lt(since_ms(began_at_ns), 500);
+}
+END_TEST
+
+/* ---- pauses ---- */
+
+/* 0: a group of one; 1: three, all of which are away. */
+START_TEST(a_client_waits_for_the_servers_to_come_back)
+{
+    unsigned n = _i == 0 ? 1 : 3;
+    int client, server;
+
+    for (unsigned i = 0; i < n; i++)
+        open_server(i, REFUSES);
+    conf.retry_budget = 100;
+    conf.retry_timeout_ns = 60 * NS_PER_S;
+    open_upstream(n);
+    client = host_client(&host);
+    UNTIL(log_lines_with("cannot connect") >= n);
+    UNTIL(atomic_load(&upstream->retry_budget.retries) >= 1);
+    sockets_hear_nothing(client);
+    come_back(n - 1);
+    server = sockets_accept(fds[n - 1]);
+    sockets_say(client, "x");
+    sockets_hear(server, "x");
+    close(client);
+    close(server);
+}
+END_TEST
+
+/* 0: retry_timeout; 1: without it, connect_timeout. */
+START_TEST(a_client_does_not_wait_longer_than_it_may)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    open_server(0, REFUSES);
+    conf.retry_budget = 100;
+    conf.connect_timeout_ns = (_i == 0 ? 30000 : 400) * NS_PER_MS;
+    conf.retry_timeout_ns = (_i == 0 ? 400 : 0) * NS_PER_MS;
+    open_upstream(1);
+    expect_reset(SESSION_CONNECT_REFUSED);
+    ck_assert_uint_ge(atomic_load(&upstream->retry_budget.retries), 1);
+    ck_assert_int_lt(since_ms(began_at_ns), 20000);
+}
+END_TEST
+
+/* 0: no retries at all; 1: no budget. */
+START_TEST(without_retries_or_a_budget_nobody_waits)
+{
+    open_server(0, REFUSES);
+    conf.retries = _i == 0 ? 0 : 3;
+    conf.retry_budget = _i == 0 ? 100 : 0;
+    conf.connect_timeout_ns = conf.retry_timeout_ns = 3600 * NS_PER_S;
+    open_upstream(1);
+    expect_reset(SESSION_CONNECT_REFUSED);
+    ck_assert_uint_eq(atomic_load(&upstream->retry_budget.retries), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_is_gone_ends_the_pause)
+{
+    int client;
+
+    open_server(0, REFUSES);
+    conf.retry_budget = 100;
+    conf.retry_timeout_ns = 3600 * NS_PER_S;
+    open_upstream(1);
+    client = host_client(&host);
+    UNTIL(atomic_load(&upstream->retry_budget.retries) >= 4); /* pauses are long by now */
+    sockets_reset(client);
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+}
+END_TEST
+
+START_TEST(retries_above_the_budget_wait_and_are_counted)
+{
+    int clients[30];
+
+    open_server(0, REFUSES);
+    conf.retry_budget = 1;
+    conf.retry_timeout_ns = 3600 * NS_PER_S;
+    open_upstream(1);
+    for (unsigned i = 0; i < 30; i++)
+        clients[i] = host_client(&host);
+    UNTIL(atomic_load(&upstream->retry_budget.refused) >= 1);
+    come_back(0);
+    for (unsigned i = 0; i < 30; i++)
+        close(sockets_accept(fds[0])); /* all are served in the end */
+    for (unsigned i = 0; i < 30; i++)
+        close(clients[i]);
 }
 END_TEST
 
@@ -547,6 +648,11 @@ int main(void)
     tcase_add_test(tc, no_more_servers_are_tried_than_retries_say);
     tcase_add_test(tc, without_retries_the_first_failure_is_the_end);
     tcase_add_test(tc, when_every_server_refuses_the_client_is_reset_at_once);
+    tcase_add_loop_test(tc, a_client_waits_for_the_servers_to_come_back, 0, 2);
+    tcase_add_loop_test(tc, a_client_does_not_wait_longer_than_it_may, 0, 2);
+    tcase_add_loop_test(tc, without_retries_or_a_budget_nobody_waits, 0, 2);
+    tcase_add_test(tc, a_client_that_is_gone_ends_the_pause);
+    tcase_add_test(tc, retries_above_the_budget_wait_and_are_counted);
     tcase_add_test(tc, all_addresses_of_a_server_are_tried);
     tcase_add_test(tc, a_unix_server_serves_as_well);
     tcase_add_test(tc, failures_are_logged_once_a_second_and_server);

@@ -1,0 +1,69 @@
+"""retry: clients wait for servers that restart."""
+
+import contextlib
+import time
+
+from support import net
+from support.case import check, check_equal, test
+from support.server import Moody
+from test_upstream import config, who
+
+CLIENTS = 8
+
+
+def visits(front, until, fates):
+    """Clients one after the other: whether each was greeted. What connect() says is not ours to judge: a reset may
+    come before it returns, and counts as one."""
+    while time.monotonic() < until:
+        try:
+            with net.connect(front) as s:
+                fates.append(s.recv(1) != b"")
+        except ConnectionResetError:
+            fates.append(False)
+
+
+def restart_often(t, servers, front, seconds):
+    """All servers are away for 0.3 s of each second; the fates of the clients meanwhile."""
+    fates, until = [], time.monotonic() + seconds
+    tasks = [net.Task(visits, front, until, fates) for _ in range(CLIENTS)]
+    while time.monotonic() < until:
+        for server in servers:
+            server.becomes("refuses")
+        time.sleep(0.3)
+        for server in servers:
+            server.becomes("works")
+        time.sleep(0.7)
+    for task in tasks:
+        task.result()
+    return fates
+
+
+@test(timeout=120, each=[{"names": "a"}, {"names": "abc"}])
+def restarts_under_load(t, names):
+    """clients of servers ({names}) that all restart again and again, with default options: only what was in a
+    server's queue when it went is lost, one client in fifty at most"""
+    front = t.address()
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Moody(name, t.address())) for name in names]
+        with t.daemon(config(front, {s.name: s.address for s in servers})) as daemon:
+            fates = restart_often(t, servers, front, 6)
+            lost = fates.count(False)
+            check(len(fates) > 100, f"only {len(fates)} clients")
+            check(lost * 50 <= len(fates), f"{lost} of {len(fates)} clients lost")
+            check(len(daemon.log_lines("trying again")) > 0 or len(daemon.log_lines("cannot connect")) > 0,
+                  "no server was ever away")
+
+
+@test()
+def waits_and_is_counted(t):
+    """a client that comes while the only server is away is served when it is back; the statistics count retries"""
+    front = t.address()
+    with Moody("a", t.address()) as a:
+        a.becomes("refuses")
+        with t.daemon(config(front, {"a": a.address}, "retry_timeout = 1m")) as daemon:
+            client = net.Task(who, front)
+            t.eventually(lambda: daemon.log_lines("cannot connect"), "it was tried")
+            t.eventually(lambda: "retries=0 " not in daemon.statistics("upstream back ")[0] + " ",
+                         "it was tried again")
+            a.becomes("works")
+            check_equal(client.result(), "a", "the server")

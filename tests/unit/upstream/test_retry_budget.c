@@ -1,0 +1,67 @@
+/* upstream/retry_budget: a share of the sessions, a reserve with a bound, and a rate that is always allowed. */
+#include "base/clock.h"
+#include "upstream/retry_budget.h"
+#include "support/suite.h"
+
+static struct retry_budget b;
+
+/* Of ${n} retries at one instant so many are allowed. */
+static unsigned take(unsigned n, int64_t now_ns)
+{
+    unsigned taken = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        taken += retry_budget_take(&b, now_ns);
+    return taken;
+}
+
+static void open_budget(unsigned percent, unsigned sessions)
+{
+    retry_budget_init(&b, percent);
+    (void)take(percent > 0 ? RETRY_BUDGET_MIN_RATE : 0, NS_PER_S); /* what is always allowed */
+    for (unsigned i = 0; i < sessions; i++)
+        retry_budget_add(&b);
+}
+
+START_TEST(sessions_allow_their_share_of_retries)
+{
+    open_budget(20, 100);
+    ck_assert_uint_eq(take(100, NS_PER_S), 20);
+    ck_assert_uint_eq(b.retries, RETRY_BUDGET_MIN_RATE + 20);
+    ck_assert_uint_eq(b.refused, 80);
+}
+END_TEST
+
+START_TEST(the_reserve_has_a_bound)
+{
+    open_budget(100, 10 * RETRY_BUDGET_RESERVE);
+    ck_assert_uint_eq(take(10 * RETRY_BUDGET_RESERVE, NS_PER_S), RETRY_BUDGET_RESERVE);
+}
+END_TEST
+
+START_TEST(a_few_a_second_are_always_allowed)
+{
+    open_budget(1, 0);
+    ck_assert_uint_eq(take(100, NS_PER_S), 0);
+    ck_assert_uint_eq(take(100, 2 * NS_PER_S), RETRY_BUDGET_MIN_RATE);
+}
+END_TEST
+
+START_TEST(without_a_share_there_are_none)
+{
+    open_budget(0, 1000);
+    ck_assert_uint_eq(take(100, NS_PER_S), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/retry_budget");
+    TCase *tc = suite_group(suite, "budget");
+
+    tcase_add_test(tc, sessions_allow_their_share_of_retries);
+    tcase_add_test(tc, the_reserve_has_a_bound);
+    tcase_add_test(tc, a_few_a_second_are_always_allowed);
+    tcase_add_test(tc, without_a_share_there_are_none);
+    return suite_run(suite);
+}
