@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* One that has just come up is taken this often, and from then on more often. */
+/* One that has just come up gets this part of its share, and from then on more. */
 #define BALANCER_WARM_UP_FROM 0.1
 
 static bool balancer_scan(struct balancer_attempt *a, unsigned start);
@@ -206,28 +206,32 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place)
     return !(balancer_load(a->b, place) & a->unfit) && !balancer_was_tried(a->walk, place);
 }
 
-/*
- * Has ${e}, which warms up, luck? Kinds that go by the key draw by the key as well: so a client that was sent there once
- * is sent there again, and others join it.
- */
-static bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
+double balancer_part(const struct balancer *b, struct endpoint *e)
 {
     /* Acquire: see note: marks in upstream/endpoint.h. */
     uint32_t load = atomic_load_explicit(e->load, memory_order_acquire);
     int64_t since_ns = atomic_load_explicit(&e->warming_since_ns, memory_order_relaxed);
     int64_t passed_ns = clock_now_ns() - since_ns;
-    uint64_t drawn = a->keyed ? hash_mix(a->walk->key + e->hash) : balancer_random();
-    double chance;
 
     if (!(load & ENDPOINT_WARMING))
-        return true;
-    if (passed_ns >= a->b->slow_start_ns) {
+        return 1;
+    if (passed_ns >= b->slow_start_ns) {
         endpoint_unmark(e, ENDPOINT_WARMING);
-        return true;
+        return 1;
     }
-    chance = BALANCER_WARM_UP_FROM +
-             (1 - BALANCER_WARM_UP_FROM) * (double)passed_ns / (double)a->b->slow_start_ns;
-    return (double)(drawn >> 11) * 0x1p-53 < chance || !a->lottery;
+    return BALANCER_WARM_UP_FROM +
+           (1 - BALANCER_WARM_UP_FROM) * (double)passed_ns / (double)b->slow_start_ns;
+}
+
+/*
+ * Kinds that go by the key draw by the key as well: so a client that was sent there once is sent there again, and others
+ * join it.
+ */
+bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
+{
+    uint64_t drawn = a->keyed ? hash_mix(a->walk->key + e->hash) : balancer_random();
+
+    return (double)(drawn >> 11) * 0x1p-53 < balancer_part(a->b, e) || !a->lottery;
 }
 
 bool balancer_takes(struct balancer_attempt *a, unsigned place)

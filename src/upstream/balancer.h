@@ -14,9 +14,10 @@
  * take over, and that is no panic.
  * Those that are out only because sessions failed there (ENDPOINT_EJECTED) are the last resort when no other is left.
  *
- * One that warms up is taken with a chance that grows from a tenth to all while its slow start lasts, and otherwise as one
- * that is unfit; but if only such ones are left, or all warm up, as any other. Kinds that go by the key draw by the key, so
- * that a client that has come to it stays there.
+ * One that warms up gets a part of its share that grows from a tenth to all while its slow start lasts: kinds that go by load
+ * count its weight so much less, and the others take it with that chance, and otherwise pass it over. If only such ones are
+ * left, or all warm up, they are as any other. Kinds that go by the key draw by the key, so that a client that has come to it
+ * stays there.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H

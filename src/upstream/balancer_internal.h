@@ -176,6 +176,24 @@ bool balancer_takes(struct balancer_attempt *a, unsigned place);
 bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
+ * balancer_part(b, e):
+ * The part of its share that ${e} gets now: less than 1 while it warms up. Removes ENDPOINT_WARMING when its time is over.
+ *
+ * Thread: any
+ * Errors: none
+ */
+double balancer_part(const struct balancer *b, struct endpoint *e);
+
+/*
+ * balancer_is_lucky(a, e):
+ * Draw with balancer_part() as the chance; true also if nobody draws in ${a}.
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e);
+
+/*
  * balancer_random():
  * 64 bits that differ each time.
  *

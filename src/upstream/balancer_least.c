@@ -4,8 +4,13 @@
  * The cost of a place is (sessions + 1) / weight: what the session would find there. Within a run, where all weights are
  * the same, costs are compared by comparing sessions. A mark stands above the count, so a word with a mark that rules out
  * is more than any count, and one comparison decides on both. That is what makes a thousand places a matter of 0.4 us.
+ *
+ * An endpoint that warms up has a part of its weight, so that it gets that part of the sessions and no more. Without a
+ * session it would get none beside others without one, so then it is drawn whether it counts as one with all its weight.
  */
 #include "upstream/balancer_internal.h"
+
+#include <math.h>
 
 /* How many that were offered and not taken are left out in another look. */
 #define BALANCER_LEAST_ROUNDS 8
@@ -54,26 +59,50 @@ static bool balancer_least_is_left_out(const struct balancer_least *l, uint32_t 
     return false;
 }
 
+/* What a session would find at ${place}; ${unit} is the cost of a session in its run. */
+static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned place, uint32_t active,
+                                    uint64_t unit)
+{
+    const struct balancer_attempt *a = l->a;
+    struct endpoint *e = a->b->list[place];
+    uint64_t cost = (active + UINT64_C(1)) * unit;
+
+    if (!(balancer_load(a->b, place) & ENDPOINT_WARMING) || !a->lottery ||
+        (active == 0 && balancer_is_lucky(a, e)))
+        return cost;
+    return (uint64_t)fmin((double)cost / balancer_part(a->b, e), 0x1p63);
+}
+
+/* Fewer sessions than that, in a run whose sessions cost ${unit}, cost less than the least until now. */
+static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t unit)
+{
+    uint64_t bound = (l->cost + unit - 1) / unit - 1; /* (active + 1) * unit < cost */
+
+    return l->place == BALANCER_NOWHERE || bound > ENDPOINT_COUNT_MASK ? ENDPOINT_COUNT_MASK
+                                                                       : (uint32_t)bound;
+}
+
 /* Look at [from, to) of a run. */
 static void balancer_least_look(struct balancer_least *l, const struct balancer_run *run,
                                 unsigned from, unsigned to)
 {
     uint64_t unit = BALANCER_LEAST_UNIT / run->weight;
-    /* (active + 1) * unit < cost if and only if active < bound; with no cost yet anything without a mark. */
-    uint64_t bound = (l->cost + unit - 1) / unit - 1;
+    uint32_t bound = balancer_least_bound(l, unit);
 
-    if (l->place == BALANCER_NOWHERE)
-        bound = ENDPOINT_COUNT_MASK;
-    for (unsigned place = from; (place = balancer_least_search(l, place, to, (uint32_t)bound)) < to;
+    for (unsigned place = from; (place = balancer_least_search(l, place, to, bound)) < to;
          place++) {
         uint32_t active = balancer_least_load(l, place);
+        uint64_t cost;
 
         if (active >= bound || active >= l->a->b->limits[place] ||
             balancer_least_is_left_out(l, place))
             continue;
-        bound = active;
+        cost = balancer_least_cost(l, place, active, unit);
+        if (l->place != BALANCER_NOWHERE && cost >= l->cost)
+            continue;
         l->place = place;
-        l->cost = (active + UINT64_C(1)) * unit;
+        l->cost = cost;
+        bound = balancer_least_bound(l, unit);
     }
 }
 
@@ -100,18 +129,19 @@ bool balancer_least_choose(struct balancer_attempt *a)
 {
     struct balancer_least l = {.a = a, .visible = ENDPOINT_COUNT_MASK | a->unfit};
     unsigned start = a->pool->from + (unsigned)(balancer_turn(a->b) % a->pool->n);
+    bool lottery = a->lottery, taken = false;
 
     for (unsigned i = 0; i < a->walk->n_tried; i++)
         l.left_out[l.n_left_out++] = a->walk->tried[i];
-    for (int round = 0; round < BALANCER_LEAST_ROUNDS; round++) {
+    for (int round = 0; round < BALANCER_LEAST_ROUNDS && !taken; round++) {
         uint32_t place = balancer_least_find(&l, start);
 
         if (place == BALANCER_NOWHERE)
-            return false;
-        if (balancer_offer(a, place))
-            return true;
+            break;
+        a->lottery = false; /* its cost has decided */
+        taken = balancer_offer(a, place);
+        a->lottery = lottery;
         l.left_out[l.n_left_out++] = place;
     }
-    l.visible |= ENDPOINT_WARMING; /* many of them had no luck: rather one that does not warm up */
-    return balancer_least_find(&l, start) != BALANCER_NOWHERE && balancer_offer(a, l.place);
+    return taken;
 }
