@@ -18,6 +18,7 @@ struct admission {
     struct client_table *clients; /* NULL: no limit for each client */
     struct log_limit refused;
     struct log_limit uncounted;
+    struct log_limit forgotten;
 };
 
 static bool admission_is_limited(const struct client_table_conf *conf)
@@ -69,11 +70,27 @@ static void admission_log_uncounted(struct admission *ad)
                     ad->conf.listener, suppressed);
 }
 
+static void admission_log_forgotten(struct admission *ad)
+{
+    unsigned suppressed;
+
+    if (log_allowed(&ad->forgotten, ADMISSION_LOG_NS, &suppressed))
+        log_warning(
+            "listen %s: more than client_table_size clients have come: one was forgotten "
+            "before its connection_rate_per_client was over, and is new when it comes again "
+            "(%u more such lines held back)",
+            ad->conf.listener, suppressed);
+}
+
 /* Keep to the limits for each client. */
 static bool admission_count(struct admission *ad, struct client **out, const struct address *client)
 {
-    enum client_table_answer answer = client_table_enter(ad->clients, client, clock_now_ns(), out);
+    bool forgot;
+    enum client_table_answer answer =
+        client_table_enter(ad->clients, client, clock_now_ns(), out, &forgot);
 
+    if (forgot)
+        admission_log_forgotten(ad);
     if (answer != CLIENT_TABLE_IN)
         admission_log_refused(ad, client, answer);
     else if (!*out && !address_is_unix(client))
@@ -112,9 +129,10 @@ void admission_log_stats(const struct admission *ad)
         return;
     client_table_read(ad->clients, &v);
     log_notice("stats listen %s clients_known=%" PRIu64 " over_max_connections_per_client=%" PRIu64
-               " over_connection_rate_per_client=%" PRIu64 " uncounted=%" PRIu64,
+               " over_connection_rate_per_client=%" PRIu64 " uncounted=%" PRIu64
+               " forgotten=%" PRIu64,
                ad->conf.listener, v.clients, v.refused[CLIENT_TABLE_TOO_MANY],
-               v.refused[CLIENT_TABLE_TOO_FAST], v.uncounted);
+               v.refused[CLIENT_TABLE_TOO_FAST], v.uncounted, v.forgotten);
 }
 
 void admission_destroy(struct admission *ad)

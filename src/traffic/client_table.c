@@ -1,145 +1,136 @@
-/* traffic/client_table: see client_table.h. Places are numbered from 1 in each part; 0 is none. */
+/* traffic/client_table: see client_table.h. Places are numbered from 1; 0 is none. */
 #include "traffic/client_table.h"
 
 #include <errno.h>
-#include <stdalign.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/cache_line.h"
 #include "base/hash.h"
 #include "engine/lock.h"
 #include "net/address.h"
 
-/* More threads than boss threads there usually are; a part is worth its overhead only with some clients. */
-#define CLIENT_TABLE_PARTS      16
-#define CLIENT_TABLE_PART_LEAST 64
+/* What a client is known by. */
+struct client_name {
+    uint64_t host[2]; /* the prefix of an IPv6 address, or of an IPv4 address mapped to one */
+    uint32_t zone;    /* of a link-local address; 0: none */
+    uint32_t pad;     /* 0 */
+};
 
 struct client {
-    uint64_t net; /* the address, or the first half of it */
+    uint64_t host[2];
     struct token_bucket bucket;
+    uint32_t zone;
     uint32_t open;
     uint32_t chain;        /* the next with the same bucket of the hash table */
     uint32_t newer, older; /* without a connection: neighbours in the order of last use */
-    bool is_ipv6;
-};
-
-/* See note: shards. */
-struct client_table_part {
-    alignas(CACHE_LINE_BYTES) struct lock lock;
-    struct client *clients; /* place i is clients[i - 1] */
-    uint32_t n, max;        /* places that were ever used, and that there are */
-    uint32_t *chains;
-    uint32_t chain_mask;
-    uint32_t newest, oldest; /* of those without a connection */
-    uint64_t refused[CLIENT_TABLE_ANSWERS];
-    uint64_t uncounted;
 };
 
 struct client_table {
     struct client_table_conf conf;
     struct hash_key key;
-    unsigned n_parts;
-    struct client_table_part parts[];
+    struct lock lock;       /* for all below; see note: one lock */
+    struct client *clients; /* place i is clients[i - 1] */
+    uint32_t n;             /* places that were ever used */
+    uint32_t *chains;
+    uint32_t chain_mask;
+    uint32_t newest, oldest; /* of those without a connection */
+    struct client_table_view counts;
 };
 
-/* ---- one part, whose lock is held ---- */
+/* ---- with the lock held ---- */
 
-static struct client *client_table_at(const struct client_table_part *part, uint32_t place)
+static struct client *client_table_at(const struct client_table *t, uint32_t place)
 {
-    return &part->clients[place - 1];
+    return &t->clients[place - 1];
 }
 
-static uint32_t client_table_place(const struct client_table_part *part, const struct client *c)
+static uint32_t client_table_place(const struct client_table *t, const struct client *c)
 {
-    return (uint32_t)(c - part->clients) + 1;
+    return (uint32_t)(c - t->clients) + 1;
 }
 
 /* The client is in use: it cannot be forgotten. */
-static void client_table_keep(struct client_table_part *part, struct client *c)
+static void client_table_keep(struct client_table *t, struct client *c)
 {
     if (c->newer)
-        client_table_at(part, c->newer)->older = c->older;
+        client_table_at(t, c->newer)->older = c->older;
     else
-        part->newest = c->older;
+        t->newest = c->older;
     if (c->older)
-        client_table_at(part, c->older)->newer = c->newer;
+        client_table_at(t, c->older)->newer = c->newer;
     else
-        part->oldest = c->newer;
+        t->oldest = c->newer;
     c->newer = c->older = 0;
 }
 
 /* It is not any more: the last one to be forgotten. */
-static void client_table_let_go(struct client_table_part *part, struct client *c)
+static void client_table_let_go(struct client_table *t, struct client *c)
 {
-    uint32_t place = client_table_place(part, c);
+    uint32_t place = client_table_place(t, c);
 
     c->newer = 0;
-    c->older = part->newest;
-    if (part->newest)
-        client_table_at(part, part->newest)->newer = place;
+    c->older = t->newest;
+    if (t->newest)
+        client_table_at(t, t->newest)->newer = place;
     else
-        part->oldest = place;
-    part->newest = place;
+        t->oldest = place;
+    t->newest = place;
 }
 
-static void client_table_unchain(struct client_table_part *part, const struct client *c,
-                                 uint64_t hash)
+static uint32_t *client_table_chain(const struct client_table *t, const struct client_name *who)
 {
-    uint32_t *at = &part->chains[hash & part->chain_mask];
+    return &t->chains[hash_bytes(&t->key, who, sizeof(*who)) & t->chain_mask];
+}
 
-    while (client_table_at(part, *at) != c)
-        at = &client_table_at(part, *at)->chain;
+static void client_table_unchain(struct client_table *t, const struct client *c)
+{
+    struct client_name who = {.host = {c->host[0], c->host[1]}, .zone = c->zone};
+    uint32_t *at = client_table_chain(t, &who);
+
+    while (client_table_at(t, *at) != c)
+        at = &client_table_at(t, *at)->chain;
     *at = c->chain;
 }
 
-static uint64_t client_table_hash(const struct client_table *t, const struct client *c)
+/* A free place, or that of the client that was seen the longest ago; NULL: all clients have connections. */
+static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
 {
-    struct {
-        uint64_t net, is_ipv6;
-    } key = {c->net, c->is_ipv6};
-
-    return hash_bytes(&t->key, &key, sizeof(key));
-}
-
-/* A place that nobody has, or that of the client that was seen the longest ago; NULL: there is none. */
-static struct client *client_table_make_room(const struct client_table *t,
-                                             struct client_table_part *part)
-{
+    const struct token_bucket_conf *rate = &t->conf.each.rate;
     struct client *c;
 
-    if (part->n < part->max)
-        return client_table_at(part, ++part->n);
-    if (!part->oldest)
+    if (t->n < t->conf.max_clients)
+        return client_table_at(t, ++t->n);
+    if (!t->oldest)
         return NULL;
-    c = client_table_at(part, part->oldest);
-    client_table_keep(part, c);
-    client_table_unchain(part, c, client_table_hash(t, c));
+    c = client_table_at(t, t->oldest);
+    t->counts.forgotten += token_bucket_wait_ns(&c->bucket, rate, rate->burst, now_ns) > 0;
+    client_table_keep(t, c);
+    client_table_unchain(t, c);
     return c;
 }
 
 /* The client ${who}, known or new, without a place in the order of last use; NULL: there is no room for it. */
-static struct client *client_table_get(const struct client_table *t, struct client_table_part *part,
-                                       const struct client *who, uint64_t hash)
+static struct client *client_table_get(struct client_table *t, const struct client_name *who,
+                                       int64_t now_ns)
 {
-    uint32_t *head = &part->chains[hash & part->chain_mask];
+    uint32_t *head = client_table_chain(t, who);
     struct client *c;
 
     for (uint32_t place = *head; place; place = c->chain) {
-        c = client_table_at(part, place);
-        if (c->net != who->net || c->is_ipv6 != who->is_ipv6)
+        c = client_table_at(t, place);
+        if (c->host[0] != who->host[0] || c->host[1] != who->host[1] || c->zone != who->zone)
             continue;
         if (c->open == 0)
-            client_table_keep(part, c);
+            client_table_keep(t, c);
         return c;
     }
-    c = client_table_make_room(t, part);
+    c = client_table_make_room(t, now_ns);
     if (!c)
         return NULL;
-    *c = *who;
-    c->chain = *head;
-    *head = client_table_place(part, c);
+    *c = (struct client){.host = {who->host[0], who->host[1]}, .zone = who->zone, .chain = *head};
+    *head = client_table_place(t, c);
     return c;
 }
 
@@ -153,128 +144,112 @@ static enum client_table_answer client_table_ask(const struct quota_conf *each, 
     return CLIENT_TABLE_IN;
 }
 
-/* ---- all parts ---- */
+/* ---- any thread ---- */
 
-static bool client_table_identify(struct client *who, const struct address *a)
+/* The first ${bits} of the 128 of ${host}. */
+static void client_table_cut(uint8_t *host, unsigned bits)
 {
-    size_t len;
-    const void *host = address_host(a, &len);
+    for (unsigned i = 0; i < 16; i++) {
+        unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
 
-    *who = (struct client){.is_ipv6 = len > sizeof(who->net)};
-    if (!host)
+        host[i] &= kept < 8 ? (uint8_t) ~(0xff >> kept) : 0xff;
+    }
+}
+
+/* What ${a} is known by; false: it is not counted. */
+static bool client_table_identify(const struct client_table *t, struct client_name *who,
+                                  const struct address *a)
+{
+    struct in6_addr host = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    size_t len;
+    const void *bytes = address_host(a, &len);
+
+    *who = (struct client_name){0};
+    if (!bytes)
         return false;
-    memcpy(&who->net, host, len < sizeof(who->net) ? len : sizeof(who->net));
+    memcpy(host.s6_addr + sizeof(host) - len, bytes, len);
+    if (len == 4)
+        client_table_cut(host.s6_addr, 96 + t->conf.prefix_v4);
+    else if (IN6_IS_ADDR_LINKLOCAL(&host))
+        who->zone = a->u.in6.sin6_scope_id;
+    else
+        client_table_cut(host.s6_addr, t->conf.prefix_v6);
+    memcpy(who->host, &host, sizeof(who->host));
     return true;
 }
 
-/* The upper bits choose the part, the lower ones the chain. */
-static struct client_table_part *client_table_part_of(struct client_table *t, uint64_t hash)
-{
-    return &t->parts[hash_reduce(hash, t->n_parts)];
-}
-
 enum client_table_answer client_table_enter(struct client_table *t, const struct address *a,
-                                            int64_t now_ns, struct client **out)
+                                            int64_t now_ns, struct client **out, bool *forgot)
 {
     enum client_table_answer answer = CLIENT_TABLE_IN;
-    struct client_table_part *part;
-    struct client who, *c;
-    uint64_t hash;
+    struct client_name who;
+    struct client *c;
+    uint64_t forgotten;
 
     *out = NULL;
-    if (!client_table_identify(&who, a))
+    *forgot = false;
+    if (!client_table_identify(t, &who, a))
         return CLIENT_TABLE_IN;
-    hash = client_table_hash(t, &who);
-    part = client_table_part_of(t, hash);
-    lock_take(&part->lock);
-    c = client_table_get(t, part, &who, hash);
+    lock_take(&t->lock);
+    forgotten = t->counts.forgotten;
+    c = client_table_get(t, &who, now_ns);
     if (c) {
         answer = client_table_ask(&t->conf.each, c, now_ns);
         if (answer == CLIENT_TABLE_IN)
             c->open++;
         else
-            part->refused[answer]++;
+            t->counts.refused[answer]++;
         if (c->open == 0)
-            client_table_let_go(part, c);
+            client_table_let_go(t, c);
     } else {
-        part->uncounted++;
+        t->counts.uncounted++;
     }
-    lock_release(&part->lock);
+    *forgot = t->counts.forgotten > forgotten;
+    lock_release(&t->lock);
     *out = answer == CLIENT_TABLE_IN ? c : NULL;
     return answer;
 }
 
 void client_table_leave(struct client_table *t, struct client *c)
 {
-    struct client_table_part *part;
-
     if (!c)
         return;
-    part = client_table_part_of(t, client_table_hash(t, c)); /* a client in use keeps its address */
-    lock_take(&part->lock);
+    lock_take(&t->lock);
     MUST(c->open > 0);
     if (--c->open == 0)
-        client_table_let_go(part, c);
-    lock_release(&part->lock);
+        client_table_let_go(t, c);
+    lock_release(&t->lock);
 }
 
 void client_table_read(struct client_table *t, struct client_table_view *out)
 {
-    *out = (struct client_table_view){0};
-    for (unsigned i = 0; i < t->n_parts; i++) {
-        struct client_table_part *part = &t->parts[i];
-
-        lock_take(&part->lock);
-        out->clients += part->n;
-        out->uncounted += part->uncounted;
-        for (unsigned j = 0; j < CLIENT_TABLE_ANSWERS; j++)
-            out->refused[j] += part->refused[j];
-        lock_release(&part->lock);
-    }
+    lock_take(&t->lock);
+    *out = t->counts;
+    out->clients = t->n;
+    lock_release(&t->lock);
 }
 
 /* ---- life ---- */
 
-static int client_table_create_part(struct client_table_part *part, uint32_t max)
-{
-    uint32_t n_chains = 1;
-
-    while (n_chains < max)
-        n_chains *= 2;
-    part->max = max;
-    part->chain_mask = n_chains - 1;
-    part->clients = calloc(max, sizeof(*part->clients));
-    part->chains = calloc(n_chains, sizeof(*part->chains));
-    return part->clients && part->chains ? 0 : -ENOMEM;
-}
-
-static unsigned client_table_count_parts(unsigned max_clients)
-{
-    unsigned n = max_clients / CLIENT_TABLE_PART_LEAST;
-
-    n = n > 0 ? n : 1;
-    return n < CLIENT_TABLE_PARTS ? n : CLIENT_TABLE_PARTS;
-}
-
 int client_table_create(struct client_table **out, const struct client_table_conf *conf)
 {
-    unsigned n_parts = client_table_count_parts(conf->max_clients);
-    size_t bytes = sizeof(struct client_table) + n_parts * sizeof(struct client_table_part);
-    struct client_table *t = aligned_alloc(CACHE_LINE_BYTES, bytes);
+    struct client_table *t = calloc(1, sizeof(*t));
+    uint32_t n_chains = 1;
     int rc = 0;
 
     if (!t)
         return -ENOMEM;
-    memset(t, 0, bytes);
+    while (n_chains < conf->max_clients)
+        n_chains *= 2;
     t->conf = *conf;
-    t->n_parts = n_parts;
-    for (unsigned i = 0; i < n_parts; i++)
-        lock_init(&t->parts[i].lock);
-    if (getrandom(&t->key, sizeof(t->key), 0) < 0)
+    t->chain_mask = n_chains - 1;
+    lock_init(&t->lock);
+    t->clients = calloc(conf->max_clients, sizeof(*t->clients));
+    t->chains = calloc(n_chains, sizeof(*t->chains));
+    if (!t->clients || !t->chains)
+        rc = -ENOMEM;
+    else if (getrandom(&t->key, sizeof(t->key), 0) < 0)
         rc = -errno;
-    for (unsigned i = 0; rc == 0 && i < n_parts; i++) /* those left over one each */
-        rc = client_table_create_part(&t->parts[i], conf->max_clients / n_parts +
-                                                        (i < conf->max_clients % n_parts));
     if (rc < 0) {
         client_table_destroy(t);
         return rc;
@@ -287,10 +262,8 @@ void client_table_destroy(struct client_table *t)
 {
     if (!t)
         return;
-    for (unsigned i = 0; i < t->n_parts; i++) {
-        free(t->parts[i].chains);
-        free(t->parts[i].clients);
-        lock_close(&t->parts[i].lock);
-    }
+    free(t->chains);
+    free(t->clients);
+    lock_close(&t->lock);
     free(t);
 }

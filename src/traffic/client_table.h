@@ -1,23 +1,26 @@
 /*
  * traffic/client_table: the clients of a listener: how many connections each has, and how fast it opens them.
  *
- * A client is an IPv4 address, or the /64 of an IPv6 address, as a host has a whole one to choose from. Clients on unix
- * sockets have no address and are not counted.
+ * A client is an IPv4 address, or the /64 of an IPv6 address, as a host has a whole one to choose from; both prefixes are
+ * settings. A link-local address is a client by itself, together with its zone. Clients on unix sockets have no address and
+ * are not counted.
  *
- * Memory is bounded: the table has a place for so many clients and no more. One without a connection keeps its place,
- * for its rate, until another needs it: the one that was seen the longest ago goes first. One with a connection is never
- * forgotten; when all places are taken by such, a client that is new is let in uncounted, and that is counted: to refuse
- * it would let whoever has many addresses lock everybody else out, and who has them is not held up by a limit for each.
+ * Memory is bounded: the table has a place for so many clients and no more. A client without a connection keeps its place,
+ * for its rate, until another needs it: the one that was seen the longest ago goes first, and if its rate was not over that is
+ * counted, for it starts anew. A client with a connection is never forgotten; when all places are taken by such, a new client
+ * is let in uncounted, and that is counted: to refuse it would let anyone with many addresses lock all others out.
  *
  * Addresses are spread by a keyed hash, so that nobody can choose those that collide. The key is drawn with the table.
  *
- * note: shards. Boss threads enter and workers leave. The table is cut in parts by the hash, each with a lock of its own,
- * held for a look-up and a change of some words, once a connection. A lock and not atomics because a client moves between
- * a chain and the order of last use when its count changes from 0 or to 0, and all three change as one.
+ * note: one lock. Boss threads enter and workers leave. The lock is held for a look-up and a change of some words, twice for
+ * each connection. A lock and not atomics because a client moves between a chain and the order of last use when its count
+ * changes from 0 or to 0, and all three change as one. One lock and not one for each part of the table: a part would be full,
+ * and forget, while others have places.
  */
 #ifndef TRAFFIC_CLIENT_TABLE_H
 #define TRAFFIC_CLIENT_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -29,6 +32,8 @@ struct client_table;
 
 struct client_table_conf {
     unsigned max_clients; /* places, above 0 */
+    unsigned prefix_v4;   /* bits of an IPv4 address that are one client, 1 to 32 */
+    unsigned prefix_v6;   /* bits of an IPv6 address, 1 to 128 */
     struct quota_conf each;
 };
 
@@ -44,6 +49,7 @@ struct client_table_view {
     uint64_t clients; /* that have a place */
     uint64_t refused[CLIENT_TABLE_ANSWERS];
     uint64_t uncounted; /* connections let in without a place */
+    uint64_t forgotten; /* clients whose place was needed before their rate was over */
 };
 
 /*
@@ -57,16 +63,17 @@ struct client_table_view {
 int client_table_create(struct client_table **out, const struct client_table_conf *conf) MUST_CHECK;
 
 /*
- * client_table_enter(t, a, now_ns, out):
- * One more connection of the client at ${a}. CLIENT_TABLE_IN: ${out} is the client, for client_table_leave(), or NULL if it
- * is not counted.
+ * client_table_enter(t, a, now_ns, out, forgot):
+ * Count one more connection of the client at ${a}. CLIENT_TABLE_IN: ${out} is the client, for client_table_leave(), or NULL
+ * if it is not counted. ${forgot}: another client was forgotten for it, before its rate was over.
  *
  * Thread: any
  * Owns:   the client has its place until client_table_leave()
  * Errors: none
  */
 enum client_table_answer client_table_enter(struct client_table *t, const struct address *a,
-                                            int64_t now_ns, struct client **out) MUST_CHECK;
+                                            int64_t now_ns, struct client **out,
+                                            bool *forgot) MUST_CHECK;
 
 /*
  * client_table_leave(t, c):

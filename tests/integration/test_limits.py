@@ -515,6 +515,96 @@ def table_is_full(t):
         check_equal(ending, "reset", "how the second of a known client ends")
 
 
+@test(timeout=60)
+def forgotten_too_early(t):
+    """with connection_rate_per_client = 1/h and client_table_size = 128 a hundred clients are served again
+    when 400 others have come: the log says so, and it is counted"""
+    address = t.address()
+    options = "connection_rate_per_client = 1/h\nclient_table_size = 128"
+    first = [f"127.0.1.{1 + i}" for i in range(100)]
+    others = [f"127.0.{2 + i // 200}.{1 + i % 200}" for i in range(400)]
+    with t.daemon(echo(address, options)) as daemon:
+        for host in first + others + first:
+            with from_host(host, address) as client:
+                check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {host}")
+        check_equal(stats(daemon, "echo", "forgotten"), 600 - 128, "clients forgotten")
+        check_equal(len(daemon.log_lines("was forgotten before its connection_rate_per_client")), 1, "log lines")
+
+
+@test(timeout=60)
+def every_place_of_the_table_is_used(t):
+    """with client_table_size = 1024 and 1,024 clients connected that may have one connection each a second
+    one of each is refused"""
+    address = t.address()
+    options = "max_connections_per_client = 1\nclient_table_size = 1024"
+    hosts = [f"127.0.{1 + i // 200}.{1 + i % 200}" for i in range(1024)]
+    with t.daemon(echo(address, options)) as daemon, contextlib.ExitStack() as stack:
+        for host in hosts:
+            client = stack.enter_context(from_host(host, address))
+            check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {host}")
+        served = [host for host in hosts if sent_away(from_host, host, address) != "reset"]
+        check_equal(served, [], "clients with two connections")
+        check_equal(stats(daemon, "echo", "uncounted"), 0, "connections that are not counted")
+
+
+PREFIXES = [{"option": "", "others": {"127.0.3.9": True, "127.0.2.9": True}},
+            {"option": "client_prefix_v4 = 24", "others": {"127.0.3.9": True, "127.0.2.9": False}},
+            {"option": "client_prefix_v4 = 16", "others": {"127.1.2.9": True, "127.0.3.9": False}}]
+
+
+@test(each=PREFIXES)
+def clients_by_prefix(t, option, others):
+    """{option}: while 127.0.2.1 has the one connection that it may have these are served, or not: {others}"""
+    address = t.address()
+    options = f"max_connections_per_client = 1\n{option}"
+    with t.daemon(echo(address, options)), from_host("127.0.2.1", address) as client:
+        check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        for host, served in others.items():
+            if not served:
+                check_equal(sent_away(from_host, host, address), "reset", f"how {host} ends")
+                continue
+            with from_host(host, address) as other:
+                check_equal(net.exchange(other, b"hello"), b"hello", f"the echo of {host}")
+
+
+PREFIXES_V6 = [{"option": "", "others": {"2001:db8:1:3::9": True, "2001:db8:1:2::9": False}},
+               {"option": "client_prefix_v6 = 128", "others": {"2001:db8:1:2::9": True}},
+               {"option": "client_prefix_v6 = 48", "others": {"2001:db8:2:2::9": True, "2001:db8:1:3::9": False}}]
+
+
+@test(each=PREFIXES_V6)
+def ipv6_clients_by_prefix(t, option, others):
+    """{option}: while 2001:db8:1:2::1 has the one connection that it may have these are served, or not:
+    {others}"""
+    address = t.address()
+    options = ("accept_proxy = required\ntrusted_proxies = 127.0.0.0/8\n"
+               f"max_connections_per_client = 1\n{option}")
+
+    def client_of(host):
+        s = net.connect(address)
+        s.sendall(b"PROXY TCP6 %s 2001:db8::1 1000 80\r\nhello" % host.encode())
+        return s
+
+    with t.daemon(echo(address, options)), client_of("2001:db8:1:2::1") as client:
+        check_equal(net.read_exactly(client, 5), b"hello", "the echo")
+        for host, served in others.items():
+            if not served:
+                check_equal(sent_away(client_of, host), "reset", f"how {host} ends")
+                continue
+            with client_of(host) as other:
+                check_equal(net.read_exactly(other, 5), b"hello", f"the echo of {host}")
+
+
+@test(each=[{"line": line, "says": says} for line, says in (
+    ("client_prefix_v4 = 0", "1 to 32"), ("client_prefix_v4 = 33", "1 to 32"),
+    ("client_prefix_v6 = 0", "1 to 128"), ("client_prefix_v6 = 129", "1 to 128"))])
+def refused_prefixes(t, line, says):
+    """-t refuses {line} and says {says}"""
+    done = t.reactord("-t", "-c", t.write("c.ini", echo(t.address(), line)))
+    check_equal(done.code, 1, "exit code")
+    check(f"{line.split()[0]}: " in done.err and says in done.err, done.err)
+
+
 @test()
 def clients_behind_a_proxy(t):
     """behind a trusted proxy the limit for each client counts the addresses that PROXY headers

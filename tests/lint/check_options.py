@@ -37,7 +37,7 @@ def sample_lines():
         line = line.rstrip("\n")
         if match := re.fullmatch(r"#?\[(\w+)(?: \S+)?\]", line):
             section, comment = match[1], []
-        elif match := re.fullmatch(r"#?([a-z_]+(?:\.\w+)?) =(?: (.*))?", line):
+        elif match := re.fullmatch(r"#?([a-z0-9_]+(?:\.\w+)?) =(?: (.*))?", line):
             yield number, section, match[1], match[2] or "", " ".join(comment)
             comment = []
         elif line.startswith("# "):

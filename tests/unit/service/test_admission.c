@@ -19,7 +19,10 @@ static void setup(void)
     first = second = (struct admission_ticket){0};
     conf = (struct admission_conf){
         .listener = "front",
-        .clients = {.max_clients = 4, .each = {.max_connections = 1, .rate = {0, NS_PER_S, 1}}}};
+        .clients = {.max_clients = 4,
+                    .prefix_v4 = 32,
+                    .prefix_v6 = 64,
+                    .each = {.max_connections = 1, .rate = {0, NS_PER_S, 1}}}};
 }
 
 static void create(void)
@@ -89,7 +92,8 @@ START_TEST(who_is_above_its_limit_is_sent_away_as_configured)
     admission_log_stats(ad);
     ck_assert_uint_eq(log_lines_with("stats listen front clients_known=1 "
                                      "over_max_connections_per_client=2 "
-                                     "over_connection_rate_per_client=0 uncounted=0"),
+                                     "over_connection_rate_per_client=0 uncounted=0 "
+                                     "forgotten=0"),
                       1);
 }
 END_TEST

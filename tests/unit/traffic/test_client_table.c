@@ -13,10 +13,20 @@ static struct client_table *t;
 static struct client_table_view v;
 static int64_t now_ns = 1000 * NS_PER_S;
 
+static unsigned prefix_v4, prefix_v6;
+
+static void setup(void)
+{
+    prefix_v4 = 32;
+    prefix_v6 = 64;
+}
+
 static void create(unsigned places, unsigned connections, unsigned tokens)
 {
     struct client_table_conf conf = {
         .max_clients = places,
+        .prefix_v4 = prefix_v4,
+        .prefix_v6 = prefix_v6,
         .each = {.max_connections = connections, .rate = {tokens, NS_PER_S, tokens ? tokens : 1}}};
 
     ck_assert_int_eq(client_table_create(&t, &conf), 0);
@@ -47,7 +57,9 @@ static struct address numbered(uint32_t n)
 
 static enum client_table_answer enter(const struct address *a, struct client **c)
 {
-    return client_table_enter(t, a, now_ns, c);
+    bool forgot;
+
+    return client_table_enter(t, a, now_ns, c, &forgot);
 }
 
 /* The client must be let in, and counted. */
@@ -103,25 +115,41 @@ START_TEST(a_client_that_comes_too_fast_is_refused_though_it_has_gone)
 }
 END_TEST
 
-/* Two addresses; are they one client? */
+/* Two addresses with these prefixes: are they one client? */
 static const struct {
     const char *one, *other;
+    unsigned prefix_v4, prefix_v6;
     bool same;
 } pairs[] = {
-    {"192.0.2.1:1", "192.0.2.1:2", true},
-    {"192.0.2.1:1", "192.0.2.3:1", false},
-    {"[2001:db8:0:1::1]:1", "[2001:db8:0:1:ffff::2]:9", true},
-    {"[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1", false},
-    {"[::ffff:192.0.2.1]:1", "192.0.2.1:1", true},
-    {"0.0.0.1:1", "[0:1::]:1", false},
-    {"32.1.13.184:1", "[2001:db8::]:1", false}, /* the same bytes, were they not told apart */
+    {"192.0.2.1:1", "192.0.2.1:2", 32, 64, true},
+    {"192.0.2.1:1", "192.0.2.3:1", 32, 64, false},
+    {"192.0.2.1:1", "192.0.2.254:1", 24, 64, true},
+    {"192.0.2.1:1", "192.0.3.1:1", 24, 64, false},
+    {"192.0.2.1:1", "192.0.3.1:1", 23, 64, true},
+    {"127.0.0.1:1", "128.0.0.1:1", 1, 64, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:1:ffff::2]:9", 32, 64, true},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1", 32, 64, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1", 32, 48, true},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:1:1::1]:1", 32, 48, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:1::2]:1", 32, 128, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:1::1]:2", 32, 128, true},
+    {"[::ffff:192.0.2.1]:1", "192.0.2.1:1", 32, 64, true},
+    {"[::ffff:192.0.2.1]:1", "192.0.2.9:1", 24, 64, true},
+    {"0.0.0.1:1", "[0:1::]:1", 32, 64, false},
+    {"32.1.13.184:1", "[2001:db8::]:1", 32, 64,
+     false}, /* the same bytes, were they not told apart */
+    {"[fe80::2%1]:1", "[fe80::3%1]:1", 32, 64, false},
+    {"[fe80::2%1]:1", "[fe80::2%2]:1", 32, 64, false},
+    {"[fe80::2%1]:1", "[fe80::2%1]:2", 32, 64, true},
 };
 
-START_TEST(a_client_is_an_ipv4_address_or_an_ipv6_network_of_64_bits)
+START_TEST(a_client_is_a_prefix_of_its_address)
 {
     struct address one = ip(pairs[_i].one), other = ip(pairs[_i].other);
     struct client *c;
 
+    prefix_v4 = pairs[_i].prefix_v4;
+    prefix_v6 = pairs[_i].prefix_v6;
     create(8, 1, 0);
     (void)in(&one);
     ck_assert_int_eq(enter(&other, &c), pairs[_i].same ? CLIENT_TABLE_TOO_MANY : CLIENT_TABLE_IN);
@@ -156,6 +184,50 @@ START_TEST(who_was_seen_the_longest_ago_is_forgotten)
     ck_assert_int_eq(enter(&a[0], &none), CLIENT_TABLE_TOO_FAST);
     client_table_leave(t, in(&a[1])); /* new: it was forgotten */
     read_table(2, 0);
+}
+END_TEST
+
+START_TEST(who_is_forgotten_before_its_rate_is_over_is_counted)
+{
+    struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
+    struct client *c;
+    bool forgot;
+
+    create(2, 0, 1);
+    client_table_leave(t, in(&a[0]));
+    client_table_leave(t, in(&a[1]));
+    client_table_read(t, &v);
+    ck_assert_uint_eq(v.forgotten, 0);
+    ck_assert_int_eq(client_table_enter(t, &a[2], now_ns, &c, &forgot), CLIENT_TABLE_IN);
+    ck_assert(forgot);
+    client_table_leave(t, c);
+    now_ns += NS_PER_S; /* from now on all rates are over */
+    ck_assert_int_eq(client_table_enter(t, &a[0], now_ns, &c, &forgot), CLIENT_TABLE_IN);
+    ck_assert(!forgot);
+    client_table_leave(t, c);
+    client_table_read(t, &v);
+    ck_assert_uint_eq(v.forgotten, 1);
+}
+END_TEST
+
+#define FULL 1024
+
+START_TEST(a_table_is_full_when_all_its_places_are_taken_and_not_before)
+{
+    struct client *c;
+
+    create(FULL, 1, 0);
+    for (uint32_t i = 0; i < FULL; i++) {
+        struct address a = numbered(i);
+
+        (void)in(&a);
+    }
+    read_table(FULL, 0);
+    for (uint32_t i = 0; i < FULL; i++) {
+        struct address a = numbered(i);
+
+        ck_assert_int_eq(enter(&a, &c), CLIENT_TABLE_TOO_MANY);
+    }
 }
 END_TEST
 
@@ -264,13 +336,14 @@ int main(void)
     Suite *suite = suite_create("traffic/client_table");
     TCase *tc = suite_group(suite, "client_table");
 
-    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_client_has_as_many_connections_as_it_may);
     tcase_add_test(tc, a_client_that_comes_too_fast_is_refused_though_it_has_gone);
-    tcase_add_loop_test(tc, a_client_is_an_ipv4_address_or_an_ipv6_network_of_64_bits, 0,
-                        (int)ARRAY_LEN(pairs));
+    tcase_add_loop_test(tc, a_client_is_a_prefix_of_its_address, 0, (int)ARRAY_LEN(pairs));
     tcase_add_test(tc, clients_of_unix_sockets_are_not_limited);
     tcase_add_test(tc, who_was_seen_the_longest_ago_is_forgotten);
+    tcase_add_test(tc, who_is_forgotten_before_its_rate_is_over_is_counted);
+    tcase_add_test(tc, a_table_is_full_when_all_its_places_are_taken_and_not_before);
     tcase_add_test(tc, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted);
     tcase_add_test(tc, a_million_addresses_need_no_more_than_the_places_there_are);
     tcase_add_test(tc, threads_that_come_and_go_leave_nobody_behind);
