@@ -4,12 +4,18 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/buffered.h"
 #include "net/channel_internal.h"
 
 /* Full reads in one event, by copy and by splice; then the others of the turn get theirs. */
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
+
+/* Reads in a row that give nothing although the descriptor is readable: no kernel does that by mistake so often. */
+#define CHANNEL_EMPTY_READS 200
+
+_Static_assert(SPLICE_MAX_BYTES <= NETLOOP_SCRATCH_BYTES, "what splice cannot read is copied");
 
 void channel_watch(struct channel *ch)
 {
@@ -148,8 +154,44 @@ static size_t channel_read_room(bool spliced, bool scarce)
     return spliced ? SPLICE_MAX_BYTES : NETLOOP_SCRATCH_BYTES;
 }
 
-/* One read, whichever way; true when there may be more right now. */
-static bool channel_read_once(struct channel *ch)
+/*
+ * note: urgent data. splice(2) stops before the urgent byte of a TCP stream for good: it gives EAGAIN, or 0 behind the peer's
+ * end of file, while bytes are there to be read (tcp_read_sock() in Linux' net/ipv4/tcp.c). recv(2) goes past it. So what
+ * splice says is believed only if it has just moved bytes: EAGAIN is then the usual end of a burst.
+ */
+static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
+{
+    if (*spliced) {
+        ssize_t n = splice_forward(ch, room);
+
+        if (n > 0 || (n == -EAGAIN && !first) || (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP))
+            return n;
+        *spliced = false;
+    }
+    return channel_transport(ch)->recv(ch, channel_net(ch)->scratch, room);
+}
+
+/* A descriptor that stays readable and yields nothing would keep the loop busy for ever. */
+static void channel_count_empty_read(struct channel *ch)
+{
+    static struct log_limit limit;
+    char text[ADDRESS_TEXT_BYTES];
+    struct address peer;
+    unsigned suppressed;
+
+    if (++ch->empty_reads < CHANNEL_EMPTY_READS)
+        return;
+    if (log_allowed(&limit, NS_PER_S, &suppressed))
+        log_warning("connection with %s is closed: fd %d is readable, but %u reads in a row gave "
+                    "nothing (%u such lines held back)",
+                    sock_peer(&peer, ch->io.fd) == 0 ? address_format(text, sizeof(text), &peer)
+                                                     : "an unknown peer",
+                    ch->io.fd, CHANNEL_EMPTY_READS, suppressed);
+    channel_abort(ch, -EIO);
+}
+
+/* One read, whichever way, the ${first} of an event or not; true when there may be more right now. */
+static bool channel_read_once(struct channel *ch, bool first)
 {
     bool scarce = buffered_is_over(channel_net(ch)->buffered);
     bool spliced = !scarce && splice_possible(ch);
@@ -159,13 +201,11 @@ static bool channel_read_once(struct channel *ch)
 
     if (metered && (room = channel_allowed(ch, room)) == 0)
         return false;
-    if (spliced)
-        n = splice_forward(ch, room);
-    else
-        n = channel_transport(ch)->recv(ch, channel_net(ch)->scratch, room);
+    n = channel_receive(ch, room, &spliced, first);
     if (metered)
         ch->pipeline.tail->ops->took(ch->pipeline.tail, n > 0 ? (size_t)n : 0, n < (ssize_t)room);
     if (n > 0) {
+        ch->empty_reads = 0;
         ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
         ch->bytes_in += (uint64_t)n;
         if (!spliced)
@@ -176,10 +216,10 @@ static bool channel_read_once(struct channel *ch)
     }
     if (n == 0)
         channel_on_eof(ch);
-    else if (n == -EOPNOTSUPP && spliced)
-        return true; /* splice has just ruled itself out: read again, by copy */
     else if (n != -EAGAIN)
         channel_abort(ch, (int)n);
+    else if (first)
+        channel_count_empty_read(ch);
     return false;
 }
 
@@ -187,8 +227,10 @@ static void channel_read(struct channel *ch)
 {
     unsigned rounds = splice_possible(ch) ? CHANNEL_SPLICE_ROUNDS : CHANNEL_COPY_ROUNDS;
 
-    while (channel_read_once(ch) && (ch->watched & EV_READ) && --rounds > 0)
-        ;
+    bool first = true;
+
+    while (channel_read_once(ch, first) && (ch->watched & EV_READ) && --rounds > 0)
+        first = false;
 }
 
 /* Writes come first: they free memory. */
@@ -239,7 +281,7 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 {
     MUST(channel_net(ch) == channel_net(dst));
     ch->splice_to = dst;
-    ch->splice_mode = (uint8_t)mode;
+    ch->splice_mode = mode & 3;
 }
 
 void channel_set_handlers(struct channel *ch, bool any)

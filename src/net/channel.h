@@ -80,8 +80,9 @@ struct channel {
     uint8_t watched;        /* the events `io` is started for */
     uint8_t transport : 4;  /* enum transport_kind */
     uint8_t read_paced : 1; /* reading waits for a handler's clock */
-    uint8_t splice_mode;
-    int8_t read_trend; /* > 0: large reads in a row; < 0: small ones while splicing */
+    uint8_t splice_mode : 2;
+    uint8_t empty_reads; /* in a row, of a descriptor that is said to be readable */
+    int8_t read_trend;   /* > 0: large reads in a row; < 0: small ones while splicing */
 
     struct pipeline pipeline;
     uint64_t bytes_in;

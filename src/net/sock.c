@@ -208,6 +208,12 @@ int sock_local(struct address *out, int fd)
     return getsockname(fd, &out->u.sa, &out->len) < 0 ? -errno : 0;
 }
 
+int sock_peer(struct address *out, int fd)
+{
+    *out = (struct address){.len = sizeof(out->u)};
+    return getpeername(fd, &out->u.sa, &out->len) < 0 ? -errno : 0;
+}
+
 bool sock_is_self_connected(int fd, const struct address *target)
 {
     struct address local;

@@ -137,13 +137,14 @@ bool sock_error_is_lack(int error);
 bool sock_error_is_ours(int error);
 
 /*
- * sock_local(out, fd):
- * The address of this end of ${fd}.
+ * sock_local(out, fd) / sock_peer(out, fd):
+ * The address of this end of ${fd}, of the other end.
  *
  * Thread: any
- * Errors: 0; as getsockname(2)
+ * Errors: 0; as getsockname(2), getpeername(2)
  */
 int sock_local(struct address *out, int fd) MUST_CHECK;
+int sock_peer(struct address *out, int fd) MUST_CHECK;
 
 /*
  * sock_is_self_connected(fd, target):

@@ -21,6 +21,7 @@ static int sock_options_apply(int fd, int family, const struct sock_options *o)
         unsigned value; /* 0: what a new socket has */
         bool any_family;
     } wanted[] = {
+        {SOL_SOCKET, SO_OOBINLINE, 1, true}, /* see note: inline */
         {SOL_SOCKET, SO_SNDBUF, o->send_buffer_bytes, true},
         {SOL_SOCKET, SO_RCVBUF, o->receive_buffer_bytes, false},
         {IPPROTO_TCP, TCP_NODELAY, o->nodelay, false},

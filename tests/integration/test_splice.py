@@ -1,6 +1,7 @@
 """splice: bulk, back-pressure and the switch between copying and splicing, in each mode."""
 
 import random
+import time
 
 from support import net, program
 from support.case import check, check_equal, test
@@ -148,6 +149,60 @@ def pipes_are_given_back(t, splice):
                 server.close()
             # A loop starts with a few descriptors and keeps some warm pipes, far fewer than 40.
             t.eventually(lambda: daemon.fd_count() <= idle + 24, "the descriptors of the sessions")
+
+
+# What is sent: bytes before an urgent byte, how often, and bytes behind the last.
+URGENT = {"behind bulk": (400_000, 1, 100_000), "first": (0, 1, 100_000), "last": (100_000, 1, 0),
+          "several": (100_000, 4, 1000)}
+
+
+def send_urgent(s, before, times, behind):
+    """Send it, and say what is to arrive."""
+    sent = b""
+    for turn in range(times):
+        s.sendall(bytes([turn]) * before)
+        s.send(b"!", net.socket.MSG_OOB)
+        sent += bytes([turn]) * before + b"!"
+    s.sendall(b"y" * behind)
+    return sent + b"y" * behind
+
+
+def check_same(got, sent):
+    check(got == sent, f"{len(got)} of {len(sent)} bytes came, or others")
+
+
+@test(each={"how": ["splice = auto", "splice = on", "splice = off", "pipeline = log",
+                    "bandwidth_in = 100M"], "urgent": list(URGENT)})
+def urgent_data(t, how, urgent):
+    """urgent data stays in its place, nothing behind it is lost, no worker spins ({how}, {urgent})"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, how)) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            got = Task(net.read_to_end, server)
+            sent = send_urgent(client, *URGENT[urgent])
+            client.shutdown(net.socket.SHUT_WR)
+            check_same(got.result(), sent)
+        with net.proxied(front, listener) as (client, server):
+            got = Task(net.read_to_end, server)
+            sent = send_urgent(client, *URGENT[urgent])
+            t.eventually(lambda: net.unacknowledged(client) == 0, "the bytes acknowledged")
+            before = daemon.cpu_s()
+            time.sleep(0.4)
+            check(daemon.cpu_s() - before < 0.2, "a worker spins")
+            client.shutdown(net.socket.SHUT_WR)
+            check_same(got.result(), sent)
+
+
+@test(each={"urgent": list(URGENT)})
+def urgent_data_echoed(t, urgent):
+    """urgent data and all behind it comes back from an echo ({urgent})"""
+    front = t.address()
+    with t.daemon(f"[listen front]\naddress = {front}\nservice = echo\nsplice = on\n"):
+        with net.connect(front) as client:
+            got = Task(net.read_to_end, client)
+            sent = send_urgent(client, *URGENT[urgent])
+            client.shutdown(net.socket.SHUT_WR)
+            check_same(got.result(), sent)
 
 
 @test(timeout=60)

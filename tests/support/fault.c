@@ -84,6 +84,14 @@ int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len, int flags)
     return strike(FAULT_ACCEPT4, &error) ? outcome(error) : next(fd, addr, len, flags);
 }
 
+ssize_t recv(int fd, void *data, size_t len, int flags)
+{
+    ssize_t (*next)(int, void *, size_t, int) = dlsym(RTLD_NEXT, "recv");
+    int error;
+
+    return strike(FAULT_RECV, &error) ? outcome(error) : next(fd, data, len, flags);
+}
+
 ssize_t send(int fd, const void *data, size_t len, int flags)
 {
     ssize_t (*next)(int, const void *, size_t, int) = dlsym(RTLD_NEXT, "send");

@@ -34,6 +34,7 @@ static void teardown(void)
 /* The kernel doubles the size of a buffer (socket(7)). */
 static void expect_all(int fd)
 {
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_OOBINLINE), 1);
     ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
     ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 33);
     ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 11);

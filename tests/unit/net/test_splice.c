@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "support/fault.h"
+#include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
 #include "support/process.h"
@@ -345,6 +346,101 @@ START_TEST(an_interrupted_splice_is_done_again)
 }
 END_TEST
 
+/* ---- urgent data, where splice(2) stops for good ---- */
+
+#define URGENT_BEFORE 300000
+#define URGENT_BEHIND 100000
+
+/* With the urgent byte left in its place, or taken out by the kernel. */
+static void start_with_urgent(int inline_byte)
+{
+    ck_assert_int_eq(
+        setsockopt(from.channel.io.fd, SOL_SOCKET, SO_OOBINLINE, &inline_byte, sizeof(inline_byte)),
+        0);
+    start(SPLICE_ON);
+}
+
+static void say_urgent(void)
+{
+    ck_assert_int_eq(send(source, "!", 1, MSG_OOB), 1);
+}
+
+START_TEST(an_end_right_behind_urgent_data_cuts_nothing_off)
+{
+    start_with_urgent(_i);
+    pass(0, URGENT_BEFORE);
+    say_urgent();
+    sockets_say_pattern(source, URGENT_BEFORE, URGENT_BEHIND);
+    sockets_end(source);
+    if (_i)
+        sockets_hear(sink, "!");
+    sockets_hear_pattern(sink, URGENT_BEFORE, URGENT_BEHIND);
+    sockets_hear_end(sink);
+    ck_assert_uint_eq(to.channel.bytes_out, URGENT_BEFORE + URGENT_BEHIND + (size_t)_i);
+}
+END_TEST
+
+START_TEST(bytes_behind_urgent_data_arrive)
+{
+    start_with_urgent(_i);
+    for (size_t at = 0; at < 3 * URGENT_BEHIND; at += URGENT_BEHIND) {
+        say_urgent();
+        sockets_say_pattern(source, at, URGENT_BEHIND);
+        if (_i)
+            sockets_hear(sink, "!");
+        sockets_hear_pattern(sink, at, URGENT_BEHIND);
+    }
+}
+END_TEST
+
+START_TEST(urgent_data_alone_keeps_no_loop_busy)
+{
+    unsigned calls;
+
+    start_with_urgent(_i);
+    pass(0, URGENT_BEFORE);
+    say_urgent();
+    if (_i)
+        sockets_hear(sink, "!");
+    PAUSE_MS(20);
+    calls = splices();
+    PAUSE_MS(200);
+    ck_assert_uint_le(splices(), calls + 2); /* without an end it were hundreds */
+    pass(0, URGENT_BEHIND);
+}
+END_TEST
+
+START_TEST(a_readable_descriptor_that_yields_nothing_is_named_and_closed)
+{
+    log_lines_capture(LOG_LEVEL_WARNING);
+    fault_plan(FAULT_SPLICE, 0, FAULT_ALWAYS, EAGAIN);
+    fault_plan(FAULT_RECV, 0, FAULT_ALWAYS, EAGAIN);
+    start(modes[_i]);
+    sockets_say(source, "never read");
+    probe_wait(&from, PROBE_CLOSED);
+    ck_assert_int_eq(from.error, -EIO);
+    ck_assert_uint_eq(log_lines_with("reads in a row gave nothing"), 1);
+    ck_assert_uint_eq(log_lines_with("connection with 127.0.0.1:"), 1);
+    fault_plan(FAULT_RECV, 0, 0, 0);
+    sockets_hear_reset(source);
+}
+END_TEST
+
+START_TEST(a_few_reads_of_nothing_close_nothing)
+{
+    start(modes[_i]);
+    for (size_t at = 0; at < 100; at += 10) {
+        fault_plan(FAULT_SPLICE, 0, 100, EAGAIN);
+        fault_plan(FAULT_RECV, 0, 100, EAGAIN);
+        sockets_say_pattern(source, at, 10);
+        UNTIL(probe_in(&from) == at + 10);
+    }
+    fault_plan(FAULT_SPLICE, 0, 0, 0);
+    fault_plan(FAULT_RECV, 0, 0, 0);
+    sockets_hear_pattern(sink, 0, 100);
+}
+END_TEST
+
 /* ---- ends ---- */
 
 START_TEST(end_of_file_is_seen_through_a_splice)
@@ -419,6 +515,12 @@ int main(void)
         bytes, a_receiver_that_cannot_be_spliced_to_is_copied_to_and_nothing_is_lost, 0, 2);
     tcase_add_test(bytes, without_descriptors_for_a_pipe_it_is_copied);
     tcase_add_test(bytes, an_interrupted_splice_is_done_again);
+    tcase_add_loop_test(bytes, an_end_right_behind_urgent_data_cuts_nothing_off, 0, 2);
+    tcase_add_loop_test(bytes, bytes_behind_urgent_data_arrive, 0, 2);
+    tcase_add_loop_test(bytes, urgent_data_alone_keeps_no_loop_busy, 0, 2);
+    tcase_add_loop_test(bytes, a_readable_descriptor_that_yields_nothing_is_named_and_closed, 0,
+                        (int)ARRAY_LEN(modes));
+    tcase_add_loop_test(bytes, a_few_reads_of_nothing_close_nothing, 0, (int)ARRAY_LEN(modes));
     tcase_add_test(bytes, end_of_file_is_seen_through_a_splice);
     tcase_add_test(bytes, a_reset_of_the_source_is_told_to_the_source);
     tcase_add_test(bytes, a_receiver_that_is_gone_is_told_to_the_receiver);
