@@ -386,14 +386,16 @@ bool channel_can_splice_from(const struct channel *ch);
 bool channel_can_splice_into(const struct channel *ch);
 
 /*
- * channel_give_pipe(ch, p) / channel_write_failed(ch, error):
- * For net/splice: ${p} holds what the peer of ${ch} did not take; the peer of ${ch} takes nothing any more.
+ * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
+ * For net/splice: ${p} holds what the peer of ${ch} did not take; keep that in memory and give the pipe back (without memory
+ * ${ch} is aborted); the peer of ${ch} takes nothing any more.
  *
  * Thread: loop of ${ch}
  * Owns:   the channel owns ${p}
  * Errors: none
  */
 void channel_give_pipe(struct channel *ch, struct pipe *p);
+void channel_copy_pipe(struct channel *ch);
 void channel_write_failed(struct channel *ch, int error);
 
 #endif

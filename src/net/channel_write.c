@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "net/buffered.h"
 #include "net/channel_internal.h"
@@ -124,8 +125,42 @@ void channel_give_pipe(struct channel *ch, struct pipe *p)
 {
     MUST(!ch->pipe && channel_own_bytes(ch) == 0);
     ch->pipe = p;
+    pipe_pool_hold(&channel_net(ch)->pipes, p, ch);
     buffered_change_pipe(channel_net(ch)->buffered, SPLICE_MAX_BYTES);
     channel_note_pending(ch, 0);
+}
+
+/* Append to ${to} what ${p} holds. */
+static int channel_read_pipe(struct channel *ch, struct pipe *p, struct buffer *to)
+{
+    uint8_t *scratch = channel_net(ch)->scratch;
+    int rc = 0;
+
+    while (p->bytes > 0 && rc == 0) {
+        ssize_t n = read(p->read_fd, scratch, NETLOOP_SCRATCH_BYTES);
+
+        MUST(n > 0);
+        p->bytes -= (size_t)n;
+        rc = buffer_append(to, scratch, (size_t)n);
+    }
+    return rc;
+}
+
+void channel_copy_pipe(struct channel *ch)
+{
+    size_t before = channel_own_bytes(ch);
+    struct buffer behind = ch->out;
+    int rc;
+
+    buffer_init(&ch->out);
+    rc = channel_read_pipe(ch, ch->pipe, &ch->out);
+    channel_drop_pipe(ch);
+    if (rc == 0)
+        rc = buffer_append(&ch->out, buffer_front(&behind), buffer_bytes(&behind));
+    buffer_clear(&behind);
+    channel_count_held(ch, before);
+    if (rc < 0)
+        channel_abort(ch, rc);
 }
 
 int channel_send(struct channel *ch, const void *data, size_t len)

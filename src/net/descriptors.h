@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 /*
- * note: lent. Some of those that are used may only be lent: to connections that nobody needs yet. They are lent only while
- * twice the reserve would still be left, and are asked back when less than the reserve is: so that who needs descriptors
- * finds some while those are being closed, and nothing is lent and asked back all the time.
+ * note: lent. Some of those that are used may only be lent: to connections that nobody needs yet, and to pipes. They are lent
+ * only while twice the reserve would still be left, and are asked back when less than the reserve is: so that who needs
+ * descriptors finds some while those are being closed, and nothing is lent and asked back all the time.
  */
 struct descriptors {
     atomic_uint used; /* relaxed, as the next: a number on its own */
@@ -75,38 +75,42 @@ unsigned descriptors_limit(void);
 unsigned descriptors_open(void);
 
 /*
- * descriptors_lend(d) / descriptors_return(d):
- * Have one more for what nobody needs yet, unless there are too few; give it back. See note: lent.
+ * descriptors_lend(d, n) / descriptors_return(d, n):
+ * Lend ${n} for what can be done without, false when too few are left; give them back. See note: lent.
  *
  * Thread: any
  * Errors: none
  */
-static inline bool descriptors_lend(struct descriptors *d)
+static inline bool descriptors_lend(struct descriptors *d, unsigned n)
 {
-    if (!descriptors_left(d, 2 * d->reserve + 1))
+    if (!descriptors_left(d, 2 * d->reserve + n))
         return false;
-    descriptors_count(d, 1);
-    atomic_fetch_add_explicit(&d->lent, 1, memory_order_relaxed);
+    descriptors_count(d, n);
+    atomic_fetch_add_explicit(&d->lent, n, memory_order_relaxed);
     return true;
 }
 
-static inline void descriptors_return(struct descriptors *d)
+static inline void descriptors_return(struct descriptors *d, unsigned n)
 {
-    atomic_fetch_sub_explicit(&d->lent, 1, memory_order_relaxed);
-    descriptors_release(d, 1);
+    atomic_fetch_sub_explicit(&d->lent, n, memory_order_relaxed);
+    descriptors_release(d, n);
 }
 
 /*
- * descriptors_wanted_back(d):
- * Are some lent that others may need soon?
+ * descriptors_are_lent(d) / descriptors_wanted_back(d):
+ * Are some lent? Are some lent that others may need soon?
  *
  * Thread: any
  * Errors: none
  */
+static inline bool descriptors_are_lent(const struct descriptors *d)
+{
+    return atomic_load_explicit(&d->lent, memory_order_relaxed) > 0;
+}
+
 static inline bool descriptors_wanted_back(const struct descriptors *d)
 {
-    return atomic_load_explicit(&d->lent, memory_order_relaxed) > 0 &&
-           !descriptors_left(d, d->reserve);
+    return descriptors_are_lent(d) && !descriptors_left(d, d->reserve);
 }
 
 #endif

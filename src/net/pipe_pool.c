@@ -6,45 +6,51 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "net/descriptors.h"
+
 /* Empty pipes a loop keeps: two descriptors each, so not many. */
 #define PIPE_POOL_KEEP 8
 
+#define PIPE_DESCRIPTORS 2
+
 void pipe_pool_init(struct pipe_pool *pool)
 {
-    pool->free = NULL;
-    pool->n_free = 0;
+    *pool = (struct pipe_pool){.n_free = 0};
+    list_init(&pool->free);
+    list_init(&pool->held);
 }
 
-static void pipe_close(struct pipe *p)
+static void pipe_close(struct pipe_pool *pool, struct pipe *p)
 {
     close(p->read_fd);
     close(p->write_fd);
+    if (!p->lent)
+        pool->has_own = false;
+    else if (pool->descriptors)
+        descriptors_return(pool->descriptors, PIPE_DESCRIPTORS);
     free(p);
+}
+
+static struct pipe *pipe_pool_take_free(struct pipe_pool *pool)
+{
+    struct pipe *p = LIST_FIRST(&pool->free, struct pipe, link);
+
+    list_remove(&p->link);
+    pool->n_free--;
+    return p;
 }
 
 void pipe_pool_close(struct pipe_pool *pool)
 {
-    while (pool->free) {
-        struct pipe *p = pool->free;
-
-        pool->free = p->next;
-        pipe_close(p);
-    }
-    pool->n_free = 0;
+    while (!list_empty(&pool->free))
+        pipe_close(pool, pipe_pool_take_free(pool));
 }
 
-int pipe_pool_get(struct pipe_pool *pool, struct pipe **out)
+static int pipe_open(struct pipe **out, bool lent)
 {
-    struct pipe *p = pool->free;
+    struct pipe *p = malloc(sizeof(*p));
     int fds[2], rc;
 
-    if (p) {
-        pool->free = p->next;
-        pool->n_free--;
-        *out = p;
-        return 0;
-    }
-    p = malloc(sizeof(*p));
     if (!p)
         return -ENOMEM;
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
@@ -52,18 +58,73 @@ int pipe_pool_get(struct pipe_pool *pool, struct pipe **out)
         free(p);
         return rc;
     }
-    *p = (struct pipe){.read_fd = fds[0], .write_fd = fds[1]};
+    *p = (struct pipe){.read_fd = fds[0], .write_fd = fds[1], .lent = lent};
+    list_init(&p->link);
     *out = p;
     return 0;
 }
 
+int pipe_pool_get(struct pipe_pool *pool, struct pipe **out)
+{
+    bool lent = pool->has_own;
+    int rc;
+
+    if (!list_empty(&pool->free)) {
+        *out = pipe_pool_take_free(pool);
+        return 0;
+    }
+    if (lent && pool->descriptors && !descriptors_lend(pool->descriptors, PIPE_DESCRIPTORS))
+        return -EMFILE;
+    rc = pipe_open(out, lent);
+    if (rc == 0)
+        pool->has_own = true;
+    else if (lent && pool->descriptors)
+        descriptors_return(pool->descriptors, PIPE_DESCRIPTORS);
+    return rc;
+}
+
+void pipe_pool_hold(struct pipe_pool *pool, struct pipe *p, struct channel *holder)
+{
+    p->holder = holder;
+    list_append(&pool->held, &p->link);
+}
+
+struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool)
+{
+    list_for_each (node, &pool->held)
+        if (LIST_ENTRY(node, struct pipe, link)->lent)
+            return LIST_ENTRY(node, struct pipe, link);
+    return NULL;
+}
+
+/* Its own pipe a loop keeps in any case. */
+static bool pipe_pool_may_keep(const struct pipe_pool *pool, const struct pipe *p)
+{
+    return !p->lent || (pool->n_free < PIPE_POOL_KEEP &&
+                        !(pool->descriptors && descriptors_wanted_back(pool->descriptors)));
+}
+
 void pipe_pool_put(struct pipe_pool *pool, struct pipe *p)
 {
-    if (p->bytes > 0 || pool->n_free >= PIPE_POOL_KEEP) {
-        pipe_close(p);
+    list_remove(&p->link);
+    p->holder = NULL;
+    if (p->bytes > 0 || !pipe_pool_may_keep(pool, p)) {
+        pipe_close(pool, p);
         return;
     }
-    p->next = pool->free;
-    pool->free = p;
+    list_append(pool->free.next, &p->link); /* in front: the one that is warm */
     pool->n_free++;
+}
+
+void pipe_pool_trim(struct pipe_pool *pool)
+{
+    list_for_each_safe (node, &pool->free) {
+        struct pipe *p = LIST_ENTRY(node, struct pipe, link);
+
+        if (!p->lent)
+            continue;
+        list_remove(&p->link);
+        pool->n_free--;
+        pipe_close(pool, p);
+    }
 }

@@ -84,7 +84,7 @@ ssize_t splice_forward(struct channel *ch, size_t max)
     ssize_t n;
 
     if (pipe_pool_get(&channel_net(ch)->pipes, &p) < 0) {
-        ch->splice_mode = SPLICE_OFF; /* no descriptors to spare: copying needs none */
+        ch->read_trend = 0; /* no descriptors to spare: copy, and ask again some reads later */
         return -EOPNOTSUPP;
     }
     n = splice_once(ch->io.fd, p->write_fd, max);
@@ -100,4 +100,13 @@ ssize_t splice_forward(struct channel *ch, size_t max)
     splice_note_size(ch, n);
     splice_deliver(ch, dst, p);
     return n;
+}
+
+void splice_give_back_pipes(struct netloop *net)
+{
+    struct pipe *p;
+
+    while ((p = pipe_pool_first_lent(&net->pipes)))
+        channel_copy_pipe(p->holder);
+    pipe_pool_trim(&net->pipes);
 }

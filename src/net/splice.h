@@ -15,6 +15,7 @@
 #include "base/must.h"
 
 struct channel;
+struct netloop;
 struct pipe;
 
 enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
@@ -42,7 +43,7 @@ bool splice_possible(const struct channel *ch);
  *
  * Thread: loop of ${ch}
  * Units:  bytes
- * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, ${ch} will not splice again);
+ * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy: no pipe, or ${ch} cannot be spliced);
  *         -errno of the read side
  */
 ssize_t splice_forward(struct channel *ch, size_t max) MUST_CHECK;
@@ -56,5 +57,15 @@ ssize_t splice_forward(struct channel *ch, size_t max) MUST_CHECK;
  * Errors: bytes sent; -EAGAIN; -errno
  */
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) MUST_CHECK;
+
+/*
+ * splice_give_back_pipes(net):
+ * Give back the descriptors of all pipes that are lent; see note: lent pipes in net/pipe_pool.h. What they hold is kept in
+ * memory.
+ *
+ * Thread: loop of ${net}
+ * Errors: none
+ */
+void splice_give_back_pipes(struct netloop *net);
 
 #endif

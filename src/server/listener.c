@@ -158,10 +158,10 @@ static int64_t listener_admit(void *cookie)
 {
     struct listener_socket *sock = cookie;
     struct listener *ls = sock->listener;
-    int64_t wait_ns;
+    int64_t wait_ns = ls->env.admit(ls->env.cookie, ls->service.ops->descriptors);
 
-    if (!ls->env.admit(ls->env.cookie, ls->service.ops->descriptors))
-        return ACCEPTOR_LACK;
+    if (wait_ns != 0)
+        return wait_ns;
     if (ls->conf->over_limit != QUOTA_OVER_WAIT)
         return 0;
     wait_ns = room_enter_or_wait(ls->env.room, &ls->quota, &sock->waiter);

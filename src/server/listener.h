@@ -79,8 +79,8 @@ struct listener_env {
     struct executor *executor;     /* for handlers that have slow work */
     struct room *room;             /* of the process */
     struct access_log *access_log; /* NULL: conf->access_log.where is off */
-    /* May a client be accepted that takes ${descriptors}? On a boss loop. */
-    bool (*admit)(void *cookie, unsigned descriptors);
+    /* As acceptor_ops.admit, of a client that takes ${descriptors}. On a boss loop. */
+    int64_t (*admit)(void *cookie, unsigned descriptors);
     /* A client came; the callee owns ${s}. On a boss loop. */
     void (*accepted)(void *cookie, struct session *s);
     /* A socket is done with after listener_stop(); once for each of listener_sockets(). On any thread. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_group.h"
+#include "net/acceptor.h"
 #include "net/descriptors.h"
 #include "net/srv.h"
 #include "server/checks.h"
@@ -31,7 +32,8 @@
  * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
  * the limit clients wait in the kernel's queue instead of being accepted and then reset. Left aside are those open
  * when listening begins, some for what the process opens later (a log file, a socket to the service manager), what
- * lookups of host names and health checks open for a moment, and a pipe for each worker. When pipes run out bytes are copied.
+ * lookups and health checks open for a moment, and a pipe for each worker. Other pipes, and connections that are
+ * kept for clients to come, are lent theirs (note: lent in net/descriptors.h).
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
@@ -71,13 +73,18 @@ static void server_release(struct server *sv)
         sv->events.drained(sv->events.cookie);
 }
 
-static bool server_on_admit(void *cookie, unsigned descriptors)
+static int64_t server_on_admit(void *cookie, unsigned descriptors)
 {
     struct server *sv = cookie;
 
-    if (descriptors_wanted_back(&sv->descriptors))
+    if (descriptors_wanted_back(&sv->descriptors)) {
         spares_look(sv->spares);
-    return descriptors_left(&sv->descriptors, descriptors);
+        for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
+            worker_give_back_pipes(sv->worker[i]);
+    }
+    if (descriptors_left(&sv->descriptors, descriptors))
+        return 0;
+    return descriptors_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_LACK;
 }
 
 static void server_on_ended(void *cookie, struct session *s)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "net/netloop.h"
+#include "net/splice.h"
 #include "service/session.h"
 #include "upstream/spare.h"
 
@@ -17,6 +18,8 @@ struct worker {
     struct list sessions;
     struct task drain;
     struct task stop;
+    struct task give_back;
+    atomic_bool giving_back; /* its task is under way */
 };
 
 static void worker_on_ended(struct session_owner *owner, struct session *s)
@@ -94,6 +97,14 @@ static void worker_run_stop(struct task *t)
         session_abort(LIST_ENTRY(node, struct session, link), SESSION_DRAIN);
 }
 
+static void worker_run_give_back(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, give_back);
+
+    atomic_store(&w->giving_back, false);
+    splice_give_back_pipes(w->owner.net);
+}
+
 static void worker_drop_task(struct task *t)
 {
     (void)t; /* no thread ever ran, so there are no sessions */
@@ -103,6 +114,9 @@ static const struct task_type worker_drain_type = {
     .name = "drain sessions", .run = worker_run_drain, .drop = worker_drop_task};
 static const struct task_type worker_stop_type = {
     .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_task};
+
+static const struct task_type worker_give_back_type = {
+    .name = "give back pipes", .run = worker_run_give_back, .drop = worker_drop_task};
 
 int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env)
 {
@@ -117,12 +131,14 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
         return rc;
     }
     w->owner.net->descriptors = env->descriptors;
+    w->owner.net->pipes.descriptors = env->descriptors;
     w->owner.net->buffered = env->buffered;
     w->owner.ended = worker_on_ended;
     w->env = *env;
     list_init(&w->sessions);
     w->drain.type = &worker_drain_type;
     w->stop.type = &worker_stop_type;
+    w->give_back.type = &worker_give_back_type;
     loop_set_cookie(loop, w);
     loop_at_stop(loop, &w->stop);
     *out = w;
@@ -137,6 +153,16 @@ struct netloop *worker_net(const struct worker *w)
 void worker_use_spares(struct worker *w, struct spare_pool *pool)
 {
     w->owner.spares = pool;
+}
+
+void worker_give_back_pipes(struct worker *w)
+{
+    struct loop *loop = w->owner.net->loop;
+
+    if (loop_state(loop) == LOOP_NOT_STARTED || atomic_exchange(&w->giving_back, true))
+        return;
+    if (loop_submit(loop, LOOP_CONTROL, &w->give_back) < 0)
+        atomic_store(&w->giving_back, false);
 }
 
 void worker_drain(struct worker *w)

@@ -69,6 +69,18 @@ int worker_hand_over(struct loop *loop, struct session *s) MUST_CHECK;
  */
 void worker_drain(struct worker *w);
 
+/* Lent descriptors come back in a turn or two of a worker. */
+#define WORKER_GIVE_BACK_NS (2 * NS_PER_MS)
+
+/*
+ * worker_give_back_pipes(w):
+ * Have the worker give back the descriptors that are lent to its pipes (note: lent pipes in net/pipe_pool.h).
+ *
+ * Thread: any
+ * Errors: none
+ */
+void worker_give_back_pipes(struct worker *w);
+
 /*
  * worker_evict(w, server, before_ns, max):
  * Have up to ${max} sessions that were sent to ${server} until ${before_ns} end there. True when there may be more.

@@ -112,7 +112,7 @@ static void spare_leave(struct spare_conn *c)
     part->n--;
     atomic_fetch_sub_explicit(&part->spare->n, 1, memory_order_relaxed);
     if (d)
-        descriptors_return(d);
+        descriptors_return(d, 1);
     endpoint_release_addresses(c->addresses);
     loop_reap(part->pool->net->loop, &c->end);
 }
@@ -223,7 +223,7 @@ static bool spare_may_open(struct spare_part *part)
     struct descriptors *d = spare_descriptors(part);
     unsigned others = atomic_fetch_add_explicit(&sp->n, 1, memory_order_relaxed);
 
-    if (!spare_crowded(sp, others + 1) && (!d || descriptors_lend(d)))
+    if (!spare_crowded(sp, others + 1) && (!d || descriptors_lend(d, 1)))
         return true;
     atomic_fetch_sub_explicit(&sp->n, 1, memory_order_relaxed);
     return false;

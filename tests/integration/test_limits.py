@@ -149,6 +149,48 @@ def proxy_at_the_limit(t):
                 crowd.leave(crowd.answered(0.1))
 
 
+DOWNLOADS = 45
+
+
+def stuff(servers):
+    """Have each send until nothing is taken for a while; how much each has sent."""
+    sent, until = [0] * len(servers), time.monotonic() + 0.7
+    for server in servers:
+        server.setblocking(False)
+    while time.monotonic() < until:
+        for i, server in enumerate(servers):
+            with contextlib.suppress(BlockingIOError):
+                sent[i] += server.send(bytes([i]) * MIB)
+                until = time.monotonic() + 0.7
+        time.sleep(0.01)
+    return sent
+
+
+@test(timeout=60, each={"splice": ["auto", "on", "off"]})
+def downloads_that_nobody_reads(t, splice):
+    """with ulimit -n 200 and 45 downloads that nobody reads, 40 clients are served: their descriptors
+    are not in pipes; the downloads arrive whole (splice {splice})"""
+    front, back, other = t.address(), t.address(), t.address()
+    with program.echo_server(t) as echoes:
+        config = (f"[worker]\nthreads = 1\n{proxy(front, back, f'splice = {splice}')}\n"
+                  f"[listen other]\naddress = {other}\nservice = proxy\nupstream = other\n"
+                  f"[upstream other]\nserver.only = {echoes}\n")
+        with net.listen(back) as listener, t.daemon(config, nofile=200) as daemon:
+            pairs = []
+            for _ in range(DOWNLOADS):
+                client = net.connect(front, rcvbuf=8192)
+                pairs.append((client, net.accept(listener)))
+            sent = stuff([server for _, server in pairs])
+            with Crowd(other, 40) as crowd:
+                served = crowd.served(10 * t.scale)
+                check_equal(len(served), 40, "clients that are served")
+            check(not daemon.log_lines("cannot accept"), "a warning, although pipes only were lent")
+            for i, (client, server) in enumerate(pairs):
+                server.close()
+                check(net.read_to_end(client) == bytes([i]) * sent[i], f"download {i} is not whole")
+                client.close()
+
+
 @contextlib.contextmanager
 def no_more_threads(daemon):
     """Have new threads of the daemon fail, because there is no address space for their stacks."""

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "net/descriptors.h"
 #include "net/pipe_pool.h"
 #include "support/process.h"
 #include "support/suite.h"
@@ -112,6 +113,108 @@ START_TEST(a_kept_pipe_needs_no_descriptor)
 }
 END_TEST
 
+/* ---- lent ---- */
+
+static struct descriptors descriptors;
+
+/* A pool whose own pipe is taken, where so many descriptors are used by clients. */
+static void lend_of_100(unsigned used, struct pipe **own)
+{
+    descriptors = (struct descriptors){.max = 100, .reserve = 10};
+    descriptors_count(&descriptors, used);
+    pool.descriptors = &descriptors;
+    *own = get();
+}
+
+START_TEST(the_first_pipe_of_a_loop_is_not_lent_and_all_others_are)
+{
+    struct pipe *own, *lent;
+
+    lend_of_100(100, &own); /* none is left, and this one is there all the same */
+    ck_assert_uint_eq(descriptors.used, 100);
+    descriptors.used = 0;
+    lent = get();
+    ck_assert_uint_eq(descriptors.used, 2);
+    ck_assert_uint_eq(descriptors.lent, 2);
+    lent->bytes = 1;
+    pipe_pool_put(&pool, lent);
+    ck_assert_uint_eq(descriptors.used, 0);
+    ck_assert_uint_eq(descriptors.lent, 0);
+    own->bytes = 1;
+    pipe_pool_put(&pool, own);
+    own = get(); /* it takes the place of the first */
+    ck_assert_uint_eq(descriptors.used, 0);
+    pipe_pool_put(&pool, own);
+}
+END_TEST
+
+START_TEST(a_pipe_that_leaves_too_few_for_clients_is_refused)
+{
+    struct pipe *own, *lent, *more;
+
+    lend_of_100(78, &own);
+    lent = get(); /* leaves twice the reserve */
+    ck_assert_int_eq(pipe_pool_get(&pool, &more), -EMFILE);
+    ck_assert_uint_eq(descriptors.used, 80);
+    pipe_pool_put(&pool, own);
+    ck_assert_ptr_eq(get(), own); /* one that is there already takes none */
+    pipe_pool_put(&pool, lent);
+    pipe_pool_put(&pool, own);
+}
+END_TEST
+
+START_TEST(a_pipe_that_cannot_be_opened_is_not_lent)
+{
+    struct pipe *own, *lent;
+
+    lend_of_100(0, &own);
+    process_allow_descriptors(0);
+    ck_assert_int_eq(pipe_pool_get(&pool, &lent), -EMFILE);
+    process_allow_any_descriptors();
+    ck_assert_uint_eq(descriptors.used, 0);
+    ck_assert_uint_eq(descriptors.lent, 0);
+    pipe_pool_put(&pool, own);
+}
+END_TEST
+
+START_TEST(a_lent_pipe_is_not_kept_while_its_descriptors_are_wanted_back)
+{
+    struct pipe *own, *lent[2];
+
+    lend_of_100(0, &own);
+    lent[0] = get();
+    lent[1] = get();
+    pipe_pool_put(&pool, lent[0]); /* kept */
+    ck_assert_uint_eq(descriptors.lent, 4);
+    descriptors_count(&descriptors, 90);
+    pipe_pool_put(&pool, own);     /* kept */
+    pipe_pool_put(&pool, lent[1]); /* closed */
+    ck_assert_uint_eq(descriptors.lent, 2);
+    pipe_pool_trim(&pool);
+    ck_assert_uint_eq(descriptors.lent, 0);
+    ck_assert_uint_eq(descriptors.used, 90);
+    ck_assert_uint_eq(process_descriptors(), before + 2);
+    ck_assert_ptr_eq(get(), own);
+    pipe_pool_put(&pool, own);
+}
+END_TEST
+
+START_TEST(lent_pipes_that_are_held_are_found)
+{
+    struct pipe *own, *lent;
+
+    lend_of_100(0, &own);
+    lent = get();
+    pipe_pool_hold(&pool, own, NULL);
+    ck_assert_ptr_null(pipe_pool_first_lent(&pool));
+    pipe_pool_hold(&pool, lent, NULL);
+    ck_assert_ptr_eq(pipe_pool_first_lent(&pool), lent);
+    pipe_pool_put(&pool, lent);
+    ck_assert_ptr_null(pipe_pool_first_lent(&pool));
+    pipe_pool_put(&pool, own);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("net/pipe_pool");
@@ -125,5 +228,10 @@ int main(void)
     tcase_add_test(tc, only_a_few_are_kept);
     tcase_add_loop_test(tc, without_descriptors_there_is_no_pipe_and_none_is_lost, 0, 2);
     tcase_add_test(tc, a_kept_pipe_needs_no_descriptor);
+    tcase_add_test(tc, the_first_pipe_of_a_loop_is_not_lent_and_all_others_are);
+    tcase_add_test(tc, a_pipe_that_leaves_too_few_for_clients_is_refused);
+    tcase_add_test(tc, a_pipe_that_cannot_be_opened_is_not_lent);
+    tcase_add_test(tc, a_lent_pipe_is_not_kept_while_its_descriptors_are_wanted_back);
+    tcase_add_test(tc, lent_pipes_that_are_held_are_found);
     return suite_run(suite);
 }

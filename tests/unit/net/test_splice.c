@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "net/descriptors.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -337,6 +338,54 @@ START_TEST(without_descriptors_for_a_pipe_it_is_copied)
 }
 END_TEST
 
+START_TEST(when_descriptors_are_back_it_is_spliced_again)
+{
+    static struct descriptors descriptors = {.max = 10};
+    struct pipe *own;
+
+    net->pipes.descriptors = &descriptors;
+    ck_assert_int_eq(pipe_pool_get(&net->pipes, &own), 0);
+    descriptors_count(&descriptors, 9); /* a pipe takes two */
+    start(SPLICE_ON);
+    pass(0, 100000);
+    ck_assert_uint_eq(splices(), 0);
+    descriptors_release(&descriptors, 9);
+    pass(100000, 100000);
+    ck_assert_uint_gt(splices(), 0);
+    probe_events(&from); /* the loop has left its callbacks */
+    pipe_pool_put(&net->pipes, own);
+    pipe_pool_trim(&net->pipes);
+    ck_assert_uint_eq(descriptors.used, 0);
+}
+END_TEST
+
+static void give_back(void *arg)
+{
+    splice_give_back_pipes(arg);
+}
+
+START_TEST(a_pipe_that_is_given_back_leaves_its_bytes_in_their_place)
+{
+    struct pipe *own;
+    size_t sent, in_source;
+
+    ck_assert_int_eq(pipe_pool_get(&net->pipes, &own), 0); /* so that others are lent */
+    sent = block_with_pipe();
+    in_source = from.channel.bytes_in;
+    loop_runner_call(loop, write_to, NULL);
+    loop_runner_call(loop, give_back, net);
+    ck_assert_ptr_null(to.channel.pipe);
+    ck_assert_uint_eq(channel_held_bytes(&to.channel), to.channel.out.cap);
+    sockets_hear_pattern(sink, 0, in_source);
+    sockets_hear(sink, "behind");
+    sockets_hear_pattern(sink, in_source, sent - in_source);
+    probe_wait(&to, PROBE_WRITABLE);
+    pass(sent, 1000);
+    probe_events(&from);
+    pipe_pool_put(&net->pipes, own);
+}
+END_TEST
+
 START_TEST(an_interrupted_splice_is_done_again)
 {
     fault_plan(FAULT_SPLICE, 0, 2, EINTR);
@@ -514,6 +563,8 @@ int main(void)
     tcase_add_loop_test(
         bytes, a_receiver_that_cannot_be_spliced_to_is_copied_to_and_nothing_is_lost, 0, 2);
     tcase_add_test(bytes, without_descriptors_for_a_pipe_it_is_copied);
+    tcase_add_test(bytes, when_descriptors_are_back_it_is_spliced_again);
+    tcase_add_test(bytes, a_pipe_that_is_given_back_leaves_its_bytes_in_their_place);
     tcase_add_test(bytes, an_interrupted_splice_is_done_again);
     tcase_add_loop_test(bytes, an_end_right_behind_urgent_data_cuts_nothing_off, 0, 2);
     tcase_add_loop_test(bytes, bytes_behind_urgent_data_arrive, 0, 2);

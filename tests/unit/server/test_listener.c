@@ -28,11 +28,11 @@ static atomic_uint accepted, stopped;
 static int holders[2]; /* of the addresses' ports */
 static unsigned before;
 
-static bool on_admit(void *cookie, unsigned descriptors)
+static int64_t on_admit(void *cookie, unsigned descriptors)
 {
     (void)cookie;
     ck_assert_uint_eq(descriptors, 1); /* an echo's */
-    return true;
+    return 0;
 }
 
 static void on_accepted(void *cookie, struct session *s)

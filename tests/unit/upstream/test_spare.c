@@ -342,7 +342,7 @@ START_TEST(they_are_given_up_for_descriptors_and_none_is_opened_before_there_are
     UNTIL(idle() == 0);
     ck_assert(!descriptors_wanted_back(&descriptors)); /* there is nothing to be had any more */
     ck_assert_uint_eq(counted(SPARE_DROPPED), KEEP);
-    ck_assert(!descriptors_lend(&descriptors));
+    ck_assert(!descriptors_lend(&descriptors, 1));
     descriptors_release(&descriptors, 990);
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP); /* it looks once a second */
 }
