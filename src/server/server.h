@@ -41,7 +41,7 @@ struct server_boss_conf {
 };
 
 struct server_worker_conf {
-    unsigned threads;        /* 0: two a processor */
+    unsigned threads;        /* 0: two a processor, or by the CPU quota */
     unsigned io_ratio;       /* 1 to 100, percent of a turn's time that is for I/O */
     int64_t task_quantum_ns; /* the most a turn spends on tasks */
     unsigned max_pending_tasks;

@@ -11,6 +11,7 @@
 #include "engine/executor.h"
 #include "engine/loop_group.h"
 #include "engine/watchdog.h"
+#include "server/cpu_quota.h"
 #include "server/server.h"
 
 /* How long a loop may take to end, and how long the wait for it goes on then. */
@@ -59,6 +60,22 @@ static int threads_place(struct loop_group_conf *group, const struct server_cpus
     return 0;
 }
 
+/* Worker threads for each CPU that the process may use, if the configuration does not say how many. */
+#define THREADS_PER_CPU 2
+
+static unsigned threads_default(unsigned n_allowed)
+{
+    struct cpu_quota quota = cpu_quota_read("/proc/self");
+    unsigned n = THREADS_PER_CPU * (n_allowed > 0 ? n_allowed : 1);
+    unsigned limit = cpu_quota_threads(&quota, THREADS_PER_CPU);
+
+    if (limit >= n)
+        return n;
+    log_info("worker: %u threads instead of %u, as the control group's quota is %.2f processors",
+             limit, n, (double)quota.quota_us / (double)quota.period_us);
+    return limit;
+}
+
 /* ---- beginning ---- */
 
 static int threads_create_loops(struct threads *t, const struct server_conf *conf)
@@ -79,7 +96,7 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     int rc;
 
     boss.loop.placement.scheduling = conf->boss.scheduling;
-    workers.n_loops = worker->threads > 0 ? worker->threads : 2 * (n_allowed > 0 ? n_allowed : 1);
+    workers.n_loops = worker->threads > 0 ? worker->threads : threads_default(n_allowed);
     if (threads_place(&boss, &conf->boss.cpus, allowed, n_allowed) < 0 ||
         threads_place(&workers, &worker->cpus, allowed, n_allowed) < 0)
         return -EINVAL;

@@ -1,0 +1,210 @@
+/* server/cpu_quota: limits of both kinds of control groups, the lowest one on the path, and what is no limit. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/cpu_quota.h"
+#include "support/suite.h"
+
+static char dir[] = "/tmp/cpu_quota.XXXXXX";
+
+static void put(const char *path, const char *text)
+{
+    char full[PATH_MAX];
+    FILE *f;
+
+    snprintf(full, sizeof(full), "%s/%s", dir, path);
+    f = fopen(full, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void make_dir(const char *path)
+{
+    char full[PATH_MAX];
+
+    snprintf(full, sizeof(full), "%s/%s", dir, path);
+    ck_assert_int_eq(mkdir(full, 0700), 0);
+}
+
+static void setup(void)
+{
+    snprintf(dir, sizeof(dir), "/tmp/cpu_quota.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    make_dir("v1");
+    make_dir("v1/a");
+    make_dir("v1/a/b");
+    make_dir("v2");
+    make_dir("v2/a");
+    make_dir("v2/a/b");
+}
+
+static void teardown(void)
+{
+    char command[PATH_MAX];
+
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* The process is in ${group}, and the hierarchies are mounted from ${root} on. */
+static void mount_groups(const char *group, const char *root)
+{
+    char text[4 * PATH_MAX];
+
+    snprintf(text, sizeof(text), "7:cpuset:/other\n4:cpuacct,cpu:%s\n0::%s\n", group, group);
+    put("cgroup", text);
+    snprintf(text, sizeof(text),
+             "20 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n"
+             "31 20 0:30 / %s/none rw shared:9 - cgroup cgroup rw,cpuset\n"
+             "32 20 0:31 %s %s/v1 rw,relatime shared:10 - cgroup cgroup rw,cpu,cpuacct\n"
+             "33 20 0:32 %s %s/v2 rw - cgroup2 cgroup2 rw,nsdelegate\n",
+             dir, root, dir, root, dir);
+    put("mountinfo", text);
+}
+
+static void limit_v1(const char *group, const char *quota, const char *period)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "v1%s/cpu.cfs_quota_us", group);
+    put(path, quota);
+    snprintf(path, sizeof(path), "v1%s/cpu.cfs_period_us", group);
+    put(path, period);
+}
+
+/* Threads at two for each CPU; 0: no limit. */
+static unsigned threads(void)
+{
+    struct cpu_quota q = cpu_quota_read(dir);
+    unsigned n = cpu_quota_threads(&q, 2);
+
+    return n == UINT_MAX ? 0 : n;
+}
+
+START_TEST(v1_has_a_quota_and_a_period)
+{
+    mount_groups("/a", "/");
+    limit_v1("/a", "100000\n", "100000\n");
+    ck_assert_uint_eq(threads(), 2);
+    limit_v1("/a", "200000\n", "50000\n");
+    ck_assert_uint_eq(threads(), 8);
+}
+END_TEST
+
+START_TEST(v1_without_a_limit_says_minus_one)
+{
+    mount_groups("/a", "/");
+    limit_v1("/a", "-1\n", "100000\n");
+    ck_assert_uint_eq(threads(), 0);
+}
+END_TEST
+
+START_TEST(v2_has_both_in_one_line)
+{
+    mount_groups("/a", "/");
+    put("v2/a/cpu.max", "300000 100000\n");
+    ck_assert_uint_eq(threads(), 6);
+}
+END_TEST
+
+START_TEST(v2_without_a_limit_says_max)
+{
+    mount_groups("/a", "/");
+    put("v2/a/cpu.max", "max 100000\n");
+    ck_assert_uint_eq(threads(), 0);
+}
+END_TEST
+
+START_TEST(parts_of_a_processor_are_rounded_up)
+{
+    mount_groups("/a", "/");
+    put("v2/a/cpu.max", "150000 100000\n");
+    ck_assert_uint_eq(threads(), 3);
+    put("v2/a/cpu.max", "50000 100000\n");
+    ck_assert_uint_eq(threads(), 1);
+    put("v2/a/cpu.max", "1000 100000\n");
+    ck_assert_uint_eq(threads(), 1);
+    put("v2/a/cpu.max", "101000 100000\n");
+    ck_assert_uint_eq(threads(), 3);
+}
+END_TEST
+
+/* ${_i}: which of the three groups has the lowest limit. */
+START_TEST(of_nested_groups_the_lowest_limit_counts)
+{
+    static const char *const files[] = {"v2/cpu.max", "v2/a/cpu.max", "v2/a/b/cpu.max"};
+
+    mount_groups("/a/b", "/");
+    for (int i = 0; i < 3; i++)
+        put(files[i], i == _i ? "100000 100000\n" : "80000 20000\n");
+    ck_assert_uint_eq(threads(), 2);
+}
+END_TEST
+
+START_TEST(of_both_kinds_the_lower_limit_counts)
+{
+    mount_groups("/a/b", "/");
+    limit_v1("/a", "100000\n", "100000\n");
+    put("v2/a/b/cpu.max", "200000 100000\n");
+    ck_assert_uint_eq(threads(), 2);
+    put("v2/a/b/cpu.max", "20000 100000\n");
+    ck_assert_uint_eq(threads(), 1);
+}
+END_TEST
+
+/* As in a container: the file system shows the process's own group, the file its path on the host. */
+START_TEST(what_is_mounted_may_begin_below_the_root)
+{
+    mount_groups("/docker/1234/a", "/docker/1234");
+    put("v2/a/cpu.max", "100000 100000\n");
+    ck_assert_uint_eq(threads(), 2);
+    mount_groups("/docker/1234", "/docker/1234");
+    put("v2/cpu.max", "200000 100000\n");
+    ck_assert_uint_eq(threads(), 4);
+}
+END_TEST
+
+START_TEST(a_group_that_is_not_below_what_is_mounted_has_the_limit_of_the_mount)
+{
+    mount_groups("/docker/12345", "/docker/1234");
+    put("v2/cpu.max", "100000 100000\n");
+    ck_assert_uint_eq(threads(), 2);
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_is_no_limit)
+{
+    ck_assert_uint_eq(threads(), 0);
+    mount_groups("/gone", "/");
+    ck_assert_uint_eq(threads(), 0);
+    put("v2/cpu.max", "");
+    ck_assert_uint_eq(threads(), 0);
+    put("v2/cpu.max", "100000 0\n");
+    ck_assert_uint_eq(threads(), 0);
+    put("cgroup", "nonsense\n1:\n");
+    ck_assert_uint_eq(threads(), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/cpu_quota");
+    TCase *quota = suite_group(suite, "quota");
+
+    tcase_add_checked_fixture(quota, setup, teardown);
+    tcase_add_test(quota, v1_has_a_quota_and_a_period);
+    tcase_add_test(quota, v1_without_a_limit_says_minus_one);
+    tcase_add_test(quota, v2_has_both_in_one_line);
+    tcase_add_test(quota, v2_without_a_limit_says_max);
+    tcase_add_test(quota, parts_of_a_processor_are_rounded_up);
+    tcase_add_loop_test(quota, of_nested_groups_the_lowest_limit_counts, 0, 3);
+    tcase_add_test(quota, of_both_kinds_the_lower_limit_counts);
+    tcase_add_test(quota, what_is_mounted_may_begin_below_the_root);
+    tcase_add_test(quota, a_group_that_is_not_below_what_is_mounted_has_the_limit_of_the_mount);
+    tcase_add_test(quota, what_cannot_be_read_is_no_limit);
+    return suite_run(suite);
+}
