@@ -63,8 +63,7 @@ struct executor_waiter {
 
 /*
  * executor_create(out, conf):
- * An executor with no thread yet. Its threads will run on the processors that the caller may run on, whoever starts
- * them.
+ * An executor with no thread yet. Its threads will run on the processors of the main thread, whoever starts them.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${conf} is copied

@@ -2,14 +2,15 @@
 #include "engine/placement.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
 void placement_note(struct placement *p, const struct placement_conf *conf)
 {
     p->conf = *conf;
-    p->knows_cpus = sched_getaffinity(0, sizeof(p->cpus), &p->cpus) == 0;
     p->policy = sched_getscheduler(0);
 }
 
@@ -38,10 +39,18 @@ static void placement_schedule(const struct placement *p, const char *name)
                  strerror(errno));
 }
 
+/* Those of the main thread, whose thread ID is the process's; on an error, those of the starter. */
+static void placement_take_cpus(void)
+{
+    cpu_set_t cpus;
+
+    if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
+        (void)sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
 void placement_take(const struct placement *p, const char *name)
 {
-    if (p->knows_cpus) /* should they be forbidden by now, it stays on those of who started it */
-        (void)sched_setaffinity(0, sizeof(p->cpus), &p->cpus);
+    placement_take_cpus();
     if (p->conf.pinned)
         placement_pin(p, name);
     placement_schedule(p, name);

@@ -2,7 +2,8 @@
  * engine/placement: on which processors a thread runs, and who waits for whom there.
  *
  * A new thread has both from the one that starts it; but who starts the thread of a loop or of an executor is chance: the
- * first who has a task for it. So both are noted when the loop is created, and the thread takes them by itself.
+ * first who has a task for it. So a thread takes them by itself: the policy is noted when the loop is created, and the
+ * processors are those of the main thread as they are when the new one begins (`taskset -a -p` changes both alike).
  *
  * note: who waits on a busy processor. A thread that wakes interrupts the one that runs there. For a loop with little to
  * do at a time that is two context switches for each bit of it: a boss beside a worker on one processor wakes for every
@@ -14,7 +15,6 @@
 #ifndef ENGINE_PLACEMENT_H
 #define ENGINE_PLACEMENT_H
 
-#include <sched.h>
 #include <stdbool.h>
 
 enum placement_scheduling {
@@ -30,14 +30,12 @@ struct placement_conf {
 
 struct placement {
     struct placement_conf conf;
-    cpu_set_t cpus; /* of the creator */
-    bool knows_cpus;
     int policy; /* of the creator */
 };
 
 /*
  * placement_note(p, conf):
- * How the calling thread is placed, and how a thread that begins later is to differ from that.
+ * The calling thread's policy, and how a thread that begins later is to differ from it.
  *
  * Thread: who creates that thread's loop or executor
  * Errors: none

@@ -90,7 +90,7 @@ static bool find_line(struct hierarchy *h, const char *proc, const char *name,
 static int read_words(const char *dir, const char *name, char first[NUMBER_BYTES],
                       char second[NUMBER_BYTES])
 {
-    char path[PATH_MAX + NUMBER_BYTES];
+    char path[2 * PATH_MAX + NUMBER_BYTES];
     FILE *f;
     int n;
 

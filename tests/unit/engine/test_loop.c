@@ -188,6 +188,35 @@ static void *start_bound_and_batch(void *arg)
     return NULL;
 }
 
+static void *start_loop(void *arg)
+{
+    loop_runner_call(loop, note_affinity, arg);
+    return NULL;
+}
+
+/* As `taskset -a -p` does while some loops have no thread yet. */
+START_TEST(a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_they_are_then)
+{
+    cpu_set_t before, one, set;
+    pthread_t starter;
+    struct loop *first = loop_runner_create();
+
+    note_affinity(&before);
+    if (CPU_COUNT(&before) < 2)
+        return; /* nothing can change */
+    loop_runner_call(first, note_affinity, &set);
+    ck_assert(CPU_EQUAL(&set, &before));
+    one = before;
+    for (unsigned cpu = 0; CPU_COUNT(&one) > 1; cpu++)
+        CPU_CLR(cpu, &one);
+    ck_assert_int_eq(sched_setaffinity(getpid(), sizeof(one), &one), 0);
+    pthread_create(&starter, NULL, start_loop, &set);
+    pthread_join(starter, NULL);
+    ck_assert(CPU_EQUAL(&set, &one));
+    loop_runner_destroy(first);
+}
+END_TEST
+
 START_TEST(a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it)
 {
     cpu_set_t ours, set;
@@ -467,6 +496,8 @@ int main(void)
     tcase_add_loop_test(tc, a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere, 0,
                         (int)ARRAY_LEN(no_cpus));
     tcase_add_test(tc, a_loop_has_the_scheduling_that_it_was_told);
+    tcase_add_test(tc,
+                   a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_they_are_then);
     tcase_add_test(tc, a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it);
     tcase_add_test(tc, a_policy_that_the_process_was_given_is_kept);
     tcase_add_test(tc, tasks_of_one_thread_run_once_and_in_their_order);
