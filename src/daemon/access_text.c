@@ -223,14 +223,14 @@ int access_text_lines(struct access_text *t, const struct access_text_file *file
 
 int access_text_load(struct access_text *t, const struct access_text_file *file)
 {
-    const struct report_place here = place_of(file, REPORT_WHOLE_FILE);
     struct whole_file whole;
     int rc = whole_file_read(&whole, file->path, ACCESS_TEXT_FILE_BYTES);
 
     if (rc == -ENOMEM)
         return rc;
     if (rc < 0) {
-        report_add_in(file->report, &here, "%s", whole.problem);
+        report_add(file->report, file->line, "[%s] %s: %s %s", file->section, file->key,
+                   QUOTE_TEXT(file->path), whole.problem);
         return 0;
     }
     rc = access_text_lines(t, file, whole.bytes, whole.len);

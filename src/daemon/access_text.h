@@ -44,11 +44,13 @@ enum access_text_kind {
     ACCESS_TEXT_BOTH   /* `allow` or `deny` before each */
 };
 
-/* A file of rules, and the line of the configuration that names it. */
+/* A file of rules, and the option that names it. */
 struct access_text_file {
     const char *path;
     enum access_text_kind kind;
-    unsigned line;
+    const char *section; /* `listen NAME` */
+    const char *key;
+    unsigned line; /* of the configuration */
     struct report *report;
 };
 
@@ -85,7 +87,7 @@ int access_text_lines(struct access_text *t, const struct access_text_file *file
 
 /*
  * access_text_load(t, file):
- * Read ${file} and add its rules, as access_text_lines().
+ * Read ${file} and add its rules, as access_text_lines(). A file that cannot be read is a problem of the option.
  *
  * Thread: before start
  * Errors: as access_text_lines()

@@ -37,6 +37,8 @@ static const struct ini_entry *given(const struct config_section *section, const
 static int read_list(struct reading *r, const struct ini_entry *entry, bool allow, bool files)
 {
     struct access_text_file file = {.kind = allow ? ACCESS_TEXT_ALLOW : ACCESS_TEXT_DENY,
+                                    .section = r->section->source->name,
+                                    .key = entry->key,
                                     .line = entry->line,
                                     .report = r->report};
     char *list = arena_text(r->arena, entry->value, strlen(entry->value));
@@ -126,7 +128,13 @@ static bool ends_with_all(const struct access_text *t)
 static int read_rules(struct reading *r, const struct ini_entry *entry)
 {
     const struct access_text_file file = {
-        .path = entry->value, .kind = ACCESS_TEXT_BOTH, .line = entry->line, .report = r->report};
+        .path = entry->value,
+        .kind = ACCESS_TEXT_BOTH,
+        .section = r->section->source->name,
+        .key = entry->key,
+        .line = entry->line,
+        .report = r->report,
+    };
     struct report_place end = {.line = entry->line, .path = file.path};
     unsigned problems = report_count(r->report);
     int rc = access_text_load(&r->text, &file);

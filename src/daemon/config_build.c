@@ -7,24 +7,43 @@
 
 #include "base/arena.h"
 #include "daemon/config.h"
+#include "daemon/foreign_words.h"
 #include "daemon/option_kind.h"
 #include "daemon/report.h"
 #include "daemon/suggest.h"
 
-#define LIST_BYTES 512
+/* All titles of sections, with commas between. */
+#define TITLES_BYTES 128
 
-/* Add ${word} to ${list}, which has room for LIST_BYTES. */
-static void list_word(char *list, const char *word)
+/* Add ${word} to ${list}, which has room for all words of a kind. */
+static void list_word(char *list, size_t size, const char *word)
 {
     size_t len = strlen(list);
+    int more = snprintf(list + len, size - len, "%s%s", len > 0 ? ", " : "", word);
 
-    snprintf(list + len, LIST_BYTES - len, "%s%s", len > 0 ? ", " : "", word);
+    MUST(more >= 0 && len + (size_t)more < size);
+}
+
+/* The keys of all options of a kind of section, with commas between; NULL without memory. */
+static const char *list_keys(enum option_section section, struct arena *arena)
+{
+    size_t size = 1;
+    unsigned n;
+    const struct option *table = option_table(section, &n);
+    char *list;
+
+    for (unsigned i = 0; i < n; i++)
+        size += strlen(table[i].key) + strlen(", ");
+    list = arena_alloc(arena, size, 1);
+    for (unsigned i = 0; list != NULL && i < n; i++)
+        list_word(list, size, table[i].key);
+    return list;
 }
 
 static void refuse_kind(const struct ini_section *source, const char *word, struct report *report)
 {
-    char list[LIST_BYTES] = "";
-    const char *meant = NULL;
+    const char *meant = NULL, *foreign;
+    char list[TITLES_BYTES] = "";
     struct suggest near;
 
     suggest_begin(&near, word);
@@ -32,9 +51,13 @@ static void refuse_kind(const struct ini_section *source, const char *word, stru
         suggest_offer(&near, option_section_name(k));
         if (near.best == option_section_name(k))
             meant = option_section_title(k);
-        list_word(list, option_section_title(k));
+        list_word(list, sizeof(list), option_section_title(k));
     }
-    if (meant != NULL)
+    foreign = foreign_words_find(FOREIGN_WORDS_SECTION, word, strlen(word));
+    if (foreign != NULL)
+        report_add(report, source->line, "[%s] is not known (here it is %s)", source->name,
+                   foreign);
+    else if (meant != NULL)
         report_add(report, source->line, "[%s] is not known (did you mean %s?)", source->name,
                    meant);
     else
@@ -185,34 +208,49 @@ static void offer_key(struct suggest *near, const struct option *o, const char *
     }
 }
 
-static void refuse_key(const struct config_section *section, const struct ini_entry *entry,
-                       struct report *report)
+static const char *nearest_key(const struct option *table, unsigned n, const char *key)
 {
-    char here[LIST_BYTES] = "", there[LIST_BYTES] = "";
     struct suggest near;
+
+    suggest_begin(&near, key);
+    for (unsigned i = 0; i < n; i++)
+        offer_key(&near, &table[i], key);
+    return near.best;
+}
+
+/* Say that ${entry} is no option here: what it is called, was meant to be, or where it belongs. */
+static int refuse_key(const struct config_section *section, const struct ini_entry *entry,
+                      struct arena *arena, struct report *report)
+{
+    const char *name = section->source->name, *key = entry->key, *keys;
+    const char *foreign = foreign_words_find(option_section_name(section->kind), key, strlen(key));
+    char there[TITLES_BYTES] = "";
     unsigned n;
     const struct option *table = option_table(section->kind, &n);
+    const char *near = nearest_key(table, n, key);
 
-    suggest_begin(&near, entry->key);
-    for (unsigned i = 0; i < n; i++) {
-        offer_key(&near, &table[i], entry->key);
-        list_word(here, table[i].key);
-    }
     for (unsigned other = 0; other < OPTION_SECTIONS; other++) {
-        const struct option *o = option_find(other, entry->key);
+        const struct option *o = option_find(other, key);
 
-        if (o != NULL && strcmp(o->key, entry->key) == 0)
-            list_word(there, option_section_title(other));
+        if (o != NULL && strcmp(o->key, key) == 0)
+            list_word(there, sizeof(there), option_section_title(other));
     }
-    if (near.best != NULL)
-        report_add(report, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",
-                   section->source->name, entry->key, near.best);
-    else if (*there != '\0')
-        report_add(report, entry->line, "[%s] %s: unknown option here (it belongs to %s)",
-                   section->source->name, entry->key, there);
-    else
-        report_add(report, entry->line, "[%s] %s: unknown option (%s)", section->source->name,
-                   entry->key, here);
+    if (foreign != NULL) {
+        report_add(report, entry->line, "[%s] %s: unknown option (here it is '%s')", name, key,
+                   foreign);
+    } else if (near != NULL) {
+        report_add(report, entry->line, "[%s] %s: unknown option (did you mean '%s'?)", name, key,
+                   near);
+    } else if (*there != '\0') {
+        report_add(report, entry->line, "[%s] %s: unknown option here (it belongs to %s)", name,
+                   key, there);
+    } else {
+        keys = list_keys(section->kind, arena);
+        if (keys == NULL)
+            return -ENOMEM;
+        report_add(report, entry->line, "[%s] %s: unknown option (%s)", name, key, keys);
+    }
+    return 0;
 }
 
 static int set_entry(const struct config_section *section, struct ini_entry *entry,
@@ -224,9 +262,8 @@ static int set_entry(const struct config_section *section, struct ini_entry *ent
     int rc;
 
     if (o == NULL) {
-        refuse_key(section, entry, report);
         entry->refused = true;
-        return 0;
+        return refuse_key(section, entry, arena, report);
     }
     if (entry->refused)
         return 0;

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "daemon/config.h"
+#include "daemon/config_addresses.h"
 #include "daemon/config_faults.h"
 #include "daemon/config_mirror.h"
 #include "daemon/config_pipeline.h"
@@ -94,22 +95,6 @@ static void check_service(const struct config_check *c, const struct config_sect
                    section->source->name);
 }
 
-static void check_reuseport(const struct config_check *c, const struct config_section *section)
-{
-    const struct listener_conf *conf = section->conf;
-    char text[ADDRESS_TEXT_BYTES];
-
-    for (unsigned i = 0; conf->reuseport > 1 && i < conf->n_addresses; i++) {
-        if (!address_is_unix(&conf->addresses[i]))
-            continue;
-        report_add(c->report, config_section_sound(section, "reuseport")->line,
-                   "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
-                   section->source->name,
-                   QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])));
-        return;
-    }
-}
-
 /* What no client could come near. */
 static void check_limits(const struct config_check *c, const struct config_section *section)
 {
@@ -145,43 +130,6 @@ static void check_accept_proxy(const struct config_check *c, const struct config
                    "[%s] trusted_proxies: no header is read (with accept_proxy = optional or "
                    "required)",
                    section->source->name);
-}
-
-/* Does a listener of a section before ${last}, or an earlier address of its own, have address ${i}? */
-static const struct config_section *earlier(const struct config_check *c, unsigned last, unsigned i)
-{
-    const struct listener_conf *mine = c->m->sections[last].conf;
-
-    for (unsigned s = 0; s <= last; s++) {
-        const struct listener_conf *other = c->m->sections[s].conf;
-
-        if (c->m->sections[s].kind != OPTION_LISTEN)
-            continue;
-        for (unsigned j = 0; j < (s == last ? i : other->n_addresses); j++) {
-            if (address_equal(&other->addresses[j], &mine->addresses[i]))
-                return &c->m->sections[s];
-        }
-    }
-    return NULL;
-}
-
-static void check_addresses(const struct config_check *c, unsigned s)
-{
-    const struct config_section *section = &c->m->sections[s];
-    const struct listener_conf *conf = section->conf;
-    char text[ADDRESS_TEXT_BYTES];
-
-    for (unsigned i = 0; i < conf->n_addresses; i++) {
-        const struct config_section *other = earlier(c, s, i);
-
-        if (other == NULL)
-            continue;
-        report_add(c->report, config_section_sound(section, "address")->line,
-                   "[%s] address: %s is taken by line %u, [%s] (each address once)",
-                   section->source->name,
-                   QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])),
-                   config_section_sound(other, "address")->line, other->source->name);
-    }
 }
 
 /*
@@ -360,12 +308,11 @@ int config_check_all(const struct config *config, struct report *report)
         if (section->kind == OPTION_LISTEN) {
             check_service(&c, section);
             config_mirror_check(config, section, report);
-            check_reuseport(&c, section);
             config_faults_check(section, config->process.allow_faults, report);
             check_limits(&c, section);
             check_access_log(&c, section);
             check_accept_proxy(&c, section);
-            check_addresses(&c, i);
+            config_addresses_check(config, i, report);
             config_pipeline_check(section, report);
         }
         if (section->kind == OPTION_UPSTREAM) {

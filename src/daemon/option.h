@@ -65,7 +65,7 @@ struct option {
     const struct option_word *words; /* for enumerations */
 };
 
-#define OPTION_PROBLEM_BYTES 512
+#define OPTION_PROBLEM_BYTES 2048
 
 /* One conversion: what is to be set, where, and what was wrong with it. */
 struct option_value {

@@ -9,7 +9,7 @@
 #include "daemon/suggest.h"
 #include "traffic/access_log_format.h"
 
-#define NAMES_BYTES 384
+#define NAMES_BYTES 1024
 
 /* All variables there are, with commas between. */
 static void list_names(char *list, size_t size)
@@ -19,6 +19,7 @@ static void list_names(char *list, size_t size)
 
     for (unsigned i = 0; (name = access_log_format_variable(i)) && len < size; i++)
         len += (size_t)snprintf(list + len, size - len, "%s%s", i > 0 ? ", " : "", name);
+    MUST(len < size); /* all of them are named */
 }
 
 static int refuse_name(struct option_value *v, const char *name)

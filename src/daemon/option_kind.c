@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "daemon/foreign_words.h"
 #include "daemon/quote.h"
 #include "daemon/suggest.h"
 
@@ -115,6 +116,7 @@ static int set_bool(const struct option *o, struct option_value *v)
 
 const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v)
 {
+    const char *foreign = foreign_words_find(o->key, v->text, strlen(v->text));
     struct suggest near;
 
     suggest_begin(&near, v->text);
@@ -123,7 +125,9 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
             return w;
         suggest_offer(&near, w->word);
     }
-    if (near.best != NULL)
+    if (foreign != NULL)
+        option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(v->text), foreign);
+    else if (near.best != NULL)
         option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text), near.best);
     else
         option_refuse(v, "%s is not known", QUOTE_TEXT(v->text));

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "daemon/foreign_words.h"
 #include "daemon/option_kind.h"
 #include "daemon/quote.h"
 #include "net/address.h"
@@ -124,6 +125,15 @@ static int set_server_check_address(struct option_value *v, struct upstream_serv
     return server->check_address == NULL ? -ENOMEM : 0;
 }
 
+static int refuse_server_word(struct option_value *v, const char *word)
+{
+    const char *foreign = foreign_words_find(FOREIGN_WORDS_SERVER, word, strcspn(word, "="));
+
+    if (foreign != NULL)
+        return option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(word), foreign);
+    return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
+}
+
 /* One word behind a server's address. */
 static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
                            const char *word)
@@ -145,7 +155,7 @@ static int set_server_word(struct option_value *v, struct upstream_server_conf *
         return set_server_check_address(v, server, word + 14);
     if (strncmp(word, "resolve=", 8) == 0)
         return set_server_names(v, server, word + 8);
-    return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
+    return refuse_server_word(v, word);
 }
 
 /* `_service._tcp.domain` */

@@ -11,7 +11,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -298,48 +297,6 @@ int address_resolve(struct address *out, size_t max, const char *word)
     return n > 0 ? (int)n : -ENOENT;
 }
 
-static const char *format_unix(char *text, size_t size, const struct address *a)
-{
-    size_t head = offsetof(struct sockaddr_un, sun_path);
-    size_t len = a->len > head ? a->len - head : 0;
-    const char *path = a->u.un.sun_path;
-
-    if (len == 0)
-        snprintf(text, size, "unix:");
-    else if (path[0] == '\0')
-        snprintf(text, size, "@%.*s", (int)len - 1, path + 1);
-    else
-        snprintf(text, size, "%.*s", (int)len, path);
-    return text;
-}
-
-const char *address_format(char *text, size_t size, const struct address *a)
-{
-    char host[INET6_ADDRSTRLEN];
-    char scope[IF_NAMESIZE];
-    uint32_t index;
-
-    MUST(size >= ADDRESS_TEXT_BYTES);
-    switch (a->u.sa.sa_family) {
-    case AF_INET:
-        inet_ntop(AF_INET, &a->u.in.sin_addr, host, sizeof(host));
-        snprintf(text, size, "%s:%u", host, ntohs(a->u.in.sin_port));
-        return text;
-    case AF_INET6:
-        inet_ntop(AF_INET6, &a->u.in6.sin6_addr, host, sizeof(host));
-        index = a->u.in6.sin6_scope_id;
-        if (index == 0)
-            snprintf(text, size, "[%s]:%u", host, ntohs(a->u.in6.sin6_port));
-        else if (if_indextoname(index, scope) != NULL)
-            snprintf(text, size, "[%s%%%s]:%u", host, scope, ntohs(a->u.in6.sin6_port));
-        else
-            snprintf(text, size, "[%s%%%u]:%u", host, index, ntohs(a->u.in6.sin6_port));
-        return text;
-    case AF_UNIX: return format_unix(text, size, a);
-    default: snprintf(text, size, "family %u", a->u.sa.sa_family); return text;
-    }
-}
-
 bool address_equal(const struct address *a, const struct address *b)
 {
     if (a->u.sa.sa_family != b->u.sa.sa_family)
@@ -387,6 +344,20 @@ bool address_covers(const struct address *listen, const struct address *target)
                covers_ipv6(&listen->u.in6.sin6_addr, &target->u.in6.sin6_addr);
     default: return address_equal(listen, target);
     }
+}
+
+static bool is_wildcard(const struct address *a)
+{
+    return a->u.sa.sa_family == AF_INET ? a->u.in.sin_addr.s_addr == htonl(INADDR_ANY)
+                                        : IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr);
+}
+
+bool address_conflicts(const struct address *a, const struct address *b, bool reuseport)
+{
+    if (address_equal(a, b))
+        return true;
+    return !reuseport && !address_is_unix(a) && a->u.sa.sa_family == b->u.sa.sa_family &&
+           address_port(a) == address_port(b) && (is_wildcard(a) || is_wildcard(b));
 }
 
 void address_set_host(struct address *out, const void *host, size_t len, uint16_t port)

@@ -75,7 +75,7 @@ int address_resolve(struct address *out, size_t max, const char *word) MUST_CHEC
 /*
  * address_format(text, size, a):
  * Write ${a} as it would be configured (`[::1]:7`, `/run/x.sock`, `@abstract`); "unix:" for an unnamed unix
- * peer. Returns ${text}.
+ * peer, `unix:PATH` for one whose path is relative. Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least ADDRESS_TEXT_BYTES
@@ -103,6 +103,17 @@ bool address_equal(const struct address *a, const struct address *b);
  * Errors: none
  */
 bool address_covers(const struct address *listen, const struct address *target);
+
+/*
+ * address_conflicts(a, b, reuseport):
+ * Does bind(2) or listen(2) refuse one of two sockets, one on ${a} and one on ${b}? A wildcard takes the port on all
+ * addresses of its family (IPv6 sockets are IPv6 only), unless both have SO_REUSEPORT: ${reuseport}. Two sockets on the
+ * same address conflict even then, as they would share its clients.
+ *
+ * Thread: any
+ * Errors: none
+ */
+bool address_conflicts(const struct address *a, const struct address *b, bool reuseport);
 
 /*
  * address_host(a, len):

@@ -43,6 +43,21 @@ FILES = [
     ("a comma too many", ECHO.replace(":7007", ":7007,"), 2, "address"),
     ("an address twice in a listener", ECHO.replace(":7007", ":7007, 127.0.0.1:7007"), 2, "7007"),
     ("an address in two listeners", ECHO + ECHO.replace("listen echo", "listen twin"), 5, "echo"),
+    ("a port on all addresses and on one", ECHO + "[listen all]\naddress = *:7007\nservice = echo\n",
+     5, "0.0.0.0:7007.*conflicts.*127.0.0.1:7007.*line 2.*listen echo"),
+    ("HAProxy's word for an address", ECHO + "bind = :8\n", 4, "here it is 'address'"),
+    ("HAProxy's word for a limit", ECHO + "maxconn = 9\n", 4, "here it is 'max_connections'"),
+    ("HAProxy's word for a balance", PROXY + BACK + "balance = leastconn\n", 7,
+     "here it is 'least_connections'"),
+    ("HAProxy's word of a server", PROXY + BACK.replace("6379", "6379 check"), 6,
+     "here it is 'check = tcp"),
+    ("nginx's word of a server", PROXY + BACK.replace("6379", "6379 max_fails=2"), 6,
+     "here it is 'eject_failures"),
+    ("HAProxy's word for a section", ECHO + "[frontend web]\n", 4, r"here it is \[listen NAME\]"),
+    ("an unknown key, and the last there is", ECHO + "colour = red\n", 4,
+     r"\(address, .*listener_bandwidth_out\)"),
+    ("a missing file of addresses", ECHO + "deny = file:/nonexistent/deny\n", 4,
+     r"\[listen echo\] deny: '/nonexistent/deny' cannot be opened: No such file"),
     ("an empty value", ECHO.replace("= echo", "="), 3, "service"),
     ("no address", "[listen echo]\nservice = echo\n", 1, "address"),
     ("no service", "[listen echo]\naddress = 127.0.0.1:7007\n", 1, "service"),
@@ -91,7 +106,7 @@ def expect_refusal(t, path, line, word):
         place = r"\d+" if line is None else str(line)
         check(re.search(rf"^{re.escape(path)}:{place}: .*({word})", done.err, re.M | re.I),
               f"no '{path}:{place}: ... {word}' in\n{done.err[:2000]}")
-        check(all(len(text) < 1500 for text in done.err.splitlines()), "a line without end")
+        check(all(len(text) < 4000 for text in done.err.splitlines()), "a line without end")
 
 
 @test(each=[{"what": what, "content": content, "line": line, "word": word}

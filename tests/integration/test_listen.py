@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import stat
 import threading
 
@@ -71,6 +72,23 @@ def ipv6_only(t):
     with t.daemon(config):
         expect_echo(f"[::1]:{port}")
         expect_echo(f"127.0.0.1:{port}")
+
+
+@test()
+def named_as_an_address(t):
+    """a client bound to the path 10.0.0.1:1234 is a unix client in the access log, and no IP
+    address"""
+    sock, log = t.path("x.sock"), t.path("access.log")
+    os.chdir(t.dir)
+    with t.daemon(echo_config("file", sock, f"access_log = {log}")):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.bind("10.0.0.1:1234")
+            client.connect(sock)
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        t.eventually(lambda: os.path.getsize(log), "a line in the access log")
+    with open(log, encoding="ascii") as f:
+        line = f.read()
+    check(" unix:10.0.0.1:1234 " in line, f"the line is {line}")
 
 
 @test()

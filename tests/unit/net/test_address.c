@@ -1,12 +1,14 @@
 /* net/address: what can be written, what cannot, and what reaches what. */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/sock.h"
 #include "support/names.h"
 
 static struct address parsed(const char *word)
@@ -321,6 +323,79 @@ START_TEST(a_listen_socket_covers_what_reaches_it)
 }
 END_TEST
 
+/* A port that was free a moment ago, on all addresses. */
+static uint16_t free_port(void)
+{
+    struct address a = parsed("[::]:1"), got = {.len = sizeof(got.u)};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+    address_set_port(&a, 0);
+    ck_assert_int_eq(bind(fd, &a.u.sa, a.len), 0);
+    ck_assert_int_eq(getsockname(fd, &got.u.sa, &got.len), 0);
+    close(fd);
+    return address_port(&got);
+}
+
+/* Can both be listened on? */
+static bool kernel_takes(const struct address *a, const struct address *b, const bool reuseport[2])
+{
+    struct sock_listen_conf conf = {.backlog = 1, .reuseport = reuseport[0]};
+    int first, second, rc;
+
+    ck_assert_int_eq(sock_listen(&first, a, &conf), 0);
+    conf.reuseport = reuseport[1];
+    rc = sock_listen(&second, b, &conf);
+    close(first);
+    if (rc == 0)
+        close(second);
+    else
+        ck_assert_int_eq(rc, -EADDRINUSE);
+    return rc == 0;
+}
+
+static const char *const listened[] = {"0.0.0.0:1",   "127.0.0.1:1", "127.0.0.2:1",
+                                       "[::]:1",      "[::1]:1",     "@reactord-test-conflicts",
+                                       "127.0.0.1:2", "[::1]:2"};
+
+/* But for the same address: two that share it would share its clients. */
+START_TEST(two_addresses_conflict_when_the_kernel_says_so)
+{
+    uint16_t ports[] = {free_port(), free_port()};
+    bool reuseport[2] = {(_i & 1) != 0, (_i & 2) != 0};
+
+    for (size_t i = 0; i < ARRAY_LEN(listened); i++) {
+        for (size_t j = 0; j < ARRAY_LEN(listened); j++) {
+            struct address a = parsed(listened[i]), b = parsed(listened[j]);
+
+            address_set_port(&a, ports[address_port(&a) == 2]);
+            address_set_port(&b, ports[address_port(&b) == 2]);
+            ck_assert_msg(address_conflicts(&a, &b, reuseport[0] && reuseport[1]) ==
+                              (i == j || !kernel_takes(&a, &b, reuseport)),
+                          "%s and %s, reuseport %d and %d", listened[i], listened[j], reuseport[0],
+                          reuseport[1]);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_relative_path_is_shown_as_unix)
+{
+    static const char *const paths[] = {"10.0.0.1:1234", "@a", "x"};
+    struct address a = parsed("/a");
+    char text[ADDRESS_TEXT_BYTES], expected[ADDRESS_TEXT_BYTES];
+
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        strcpy(a.u.un.sun_path, paths[i]);
+        a.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(paths[i]) + 1);
+        snprintf(expected, sizeof(expected), "unix:%s", paths[i]);
+        ck_assert_str_eq(address_format(text, sizeof(text), &a), expected);
+    }
+    memset(a.u.un.sun_path, 'x', sizeof(a.u.un.sun_path)); /* the longest, without a NUL */
+    a.len = sizeof(a.u.un);
+    ck_assert_uint_eq(strlen(address_format(text, sizeof(text), &a)), 5 + sizeof(a.u.un.sun_path));
+}
+END_TEST
+
 START_TEST(a_unix_socket_is_known_as_one)
 {
     struct address path = parsed("/a"), name = parsed("@a"), ip = parsed("[::1]:7");
@@ -387,6 +462,8 @@ int main(void)
     tcase_add_test(tc, a_literal_is_resolved_as_it_is_parsed);
     tcase_add_test(tc, equal_is_family_host_port_and_path);
     tcase_add_loop_test(tc, a_listen_socket_covers_what_reaches_it, 0, ARRAY_LEN(coverings));
+    tcase_add_loop_test(tc, two_addresses_conflict_when_the_kernel_says_so, 0, 4);
+    tcase_add_test(tc, a_relative_path_is_shown_as_unix);
     tcase_add_test(tc, a_unix_socket_is_known_as_one);
     tcase_add_test(tc, a_unix_socket_has_a_path_if_it_has_a_name);
     tcase_add_test(tc, a_port_is_read_and_set_where_there_is_one);

@@ -1,0 +1,87 @@
+/* daemon/config_addresses: see config_addresses.h. */
+#include "daemon/config_addresses.h"
+
+#include "daemon/config.h"
+#include "daemon/config_memory.h"
+#include "daemon/quote.h"
+#include "daemon/report.h"
+#include "net/address.h"
+
+static void check_reuseport(const struct config_section *section, struct report *report)
+{
+    const struct listener_conf *conf = section->conf;
+    char text[ADDRESS_TEXT_BYTES];
+
+    for (unsigned i = 0; conf->reuseport > 1 && i < conf->n_addresses; i++) {
+        if (!address_is_unix(&conf->addresses[i]))
+            continue;
+        report_add(report, config_section_sound(section, "reuseport")->line,
+                   "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
+                   section->source->name,
+                   QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])));
+        return;
+    }
+}
+
+/* An address of a listener. */
+struct place {
+    const struct config_section *section;
+    const struct address *address;
+};
+
+/* What conflicts with address ${i} of section ${last}: an address of a section before it, or an earlier one of its own. */
+static bool find_conflict(struct place *out, const struct config_memory *m, unsigned last,
+                          unsigned i)
+{
+    const struct listener_conf *mine = m->sections[last].conf;
+
+    for (unsigned s = 0; s <= last; s++) {
+        const struct listener_conf *other = m->sections[s].conf;
+
+        if (m->sections[s].kind != OPTION_LISTEN)
+            continue;
+        for (unsigned j = 0; j < (s == last ? i : other->n_addresses); j++) {
+            bool reuseport = mine->reuseport > 1 && other->reuseport > 1;
+
+            *out = (struct place){&m->sections[s], &other->addresses[j]};
+            if (address_conflicts(out->address, &mine->addresses[i], reuseport))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void check_conflicts(const struct config_memory *m, unsigned s, struct report *report)
+{
+    const struct config_section *section = &m->sections[s];
+    const struct listener_conf *conf = section->conf;
+    char text[ADDRESS_TEXT_BYTES], other[ADDRESS_TEXT_BYTES];
+
+    for (unsigned i = 0; i < conf->n_addresses; i++) {
+        const struct address *a = &conf->addresses[i];
+        struct place taken;
+
+        if (!find_conflict(&taken, m, s, i))
+            continue;
+        if (address_equal(taken.address, a))
+            report_add(report, config_section_sound(section, "address")->line,
+                       "[%s] address: %s is taken by line %u, [%s] (each address once)",
+                       section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)),
+                       config_section_sound(taken.section, "address")->line,
+                       taken.section->source->name);
+        else
+            report_add(report, config_section_sound(section, "address")->line,
+                       "[%s] address: %s conflicts with %s of line %u, [%s] (a port on all "
+                       "addresses or on some, unless both listeners have reuseport)",
+                       section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)),
+                       QUOTE_TEXT(address_format(other, sizeof(other), taken.address)),
+                       config_section_sound(taken.section, "address")->line,
+                       taken.section->source->name);
+    }
+}
+
+void config_addresses_check(const struct config *config, unsigned s, struct report *report)
+{
+    check_reuseport(&config->memory->sections[s], report);
+    check_conflicts(config->memory, s, report);
+}
