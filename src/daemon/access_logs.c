@@ -44,14 +44,15 @@ static ssize_t entry_write(void *cookie, const char *lines, size_t len)
     return log_target_put_lines(entry->target, lines, len);
 }
 
-static int add_entry(struct access_logs *logs, const char *where, size_t buffer_bytes)
+static int add_entry(struct access_logs *logs, const char *where, size_t buffer_bytes,
+                     const struct privileges *user)
 {
     struct access_logs_entry *entry = &logs->entries[logs->n];
     const struct access_log_conf conf = {.name = where,
                                          .sink = {.write = entry_write, .cookie = entry},
                                          .pool = ACCESS_LOGS_FIRST_POOL + logs->n,
                                          .max_bytes = buffer_bytes};
-    int rc = log_target_open(&entry->target, where);
+    int rc = log_target_open(&entry->target, where, user);
 
     if (rc < 0) {
         log_error("access log %s: %s", where, strerror(-rc));
@@ -67,7 +68,8 @@ static int add_entry(struct access_logs *logs, const char *where, size_t buffer_
     return 0;
 }
 
-int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes)
+int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes,
+                     const struct privileges *user)
 {
     struct access_logs *logs =
         calloc(1, sizeof(*logs) + conf->n_listeners * sizeof(logs->entries[0]));
@@ -80,7 +82,7 @@ int access_logs_open(struct access_logs **out, const struct server_conf *conf, s
 
         if (strcmp(where, "off") == 0 || entry_of(logs, where))
             continue;
-        rc = add_entry(logs, where, buffer_bytes);
+        rc = add_entry(logs, where, buffer_bytes, user);
         if (rc < 0) {
             access_logs_close(logs);
             return rc;
@@ -95,19 +97,6 @@ struct access_log *access_logs_find(void *logs, const char *where)
     struct access_logs_entry *entry = entry_of(logs, where);
 
     return entry ? entry->log : NULL;
-}
-
-int access_logs_give(struct access_logs *logs, uid_t uid, gid_t gid)
-{
-    for (unsigned i = 0; i < logs->n; i++) {
-        int rc = log_target_give(logs->entries[i].target, uid, gid);
-
-        if (rc < 0) {
-            log_error("access log %s: %s", logs->entries[i].where, strerror(-rc));
-            return rc;
-        }
-    }
-    return 0;
 }
 
 void access_logs_reopen(struct access_logs *logs)

@@ -12,19 +12,20 @@
 
 struct access_log;
 struct access_logs;
+struct privileges;
 struct server_conf;
 
 /*
- * access_logs_open(out, conf, buffer_bytes):
- * Open what the listeners of ${conf} log to. What fails is logged with its name.
+ * access_logs_open(out, conf, buffer_bytes, user):
+ * Open what the listeners of ${conf} log to, for ${user}. What fails is logged with its name.
  *
  * Thread: main, before any other thread
- * Owns:   the caller owns ${out}; ${conf} is borrowed
+ * Owns:   the caller owns ${out}; ${conf} and ${user} are borrowed
  * Units:  ${buffer_bytes} of lines that may wait for each
  * Errors: 0; as log_target_open()
  */
-int access_logs_open(struct access_logs **out, const struct server_conf *conf,
-                     size_t buffer_bytes) MUST_CHECK;
+int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes,
+                     const struct privileges *user) MUST_CHECK;
 
 /*
  * access_logs_find(logs, where):
@@ -36,15 +37,6 @@ int access_logs_open(struct access_logs **out, const struct server_conf *conf,
  * Errors: NULL (off)
  */
 struct access_log *access_logs_find(void *logs, const char *where);
-
-/*
- * access_logs_give(logs, uid, gid):
- * As log_target_give(), for all of them. What fails is logged.
- *
- * Thread: main
- * Errors: 0; -errno of fchown(2)
- */
-int access_logs_give(struct access_logs *logs, uid_t uid, gid_t gid) MUST_CHECK;
 
 /*
  * access_logs_reopen(logs):

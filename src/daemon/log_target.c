@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #include "daemon/log_line.h"
+#include "daemon/privileges.h"
+#include "daemon/safe_open.h"
 
 /* Source: syslog(3); systemd.io/JOURNAL_NATIVE_PROTOCOL */
 #define SYSLOG_PATH  "/dev/log"
@@ -37,8 +39,8 @@ struct log_target {
     enum medium medium;
     enum log_line_layout layout;
     int fd;
-    bool created; /* the file was not there before */
-    char *path;   /* NULL: not a file */
+    char *path;                    /* NULL: not a file */
+    const struct privileges *user; /* who reopens it; NULL: who we are */
     struct sockaddr_un peer;
     atomic_bool torn; /* see mend() */
     atomic_uint lost;
@@ -210,19 +212,23 @@ static int open_stderr(struct log_target *lt)
     return lt->fd < 0 ? -errno : 0;
 }
 
-static int open_file(int *out_fd, bool *created, const char *path)
+/* What root makes belongs to the user who will reopen it; what was there keeps its owner. */
+static int open_file(int *out_fd, const char *path, const struct privileges *user)
 {
-    const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    int fd = open(path, flags | O_CREAT | O_EXCL, 0640);
+    const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;
+    struct safe_open how = {.path = path, .flags = flags | O_EXCL, .mode = 0640, .user = user};
+    bool as_root;
+    int rc = safe_open(out_fd, &as_root, &how);
 
-    *created = fd >= 0;
-    /* Again with O_CREAT: what exists may be a symbolic link to a file that does not. */
-    if (fd < 0 && errno == EEXIST)
-        fd = open(path, flags | O_CREAT, 0640);
-    if (fd < 0)
-        return -errno;
-    *out_fd = fd;
-    return 0;
+    if (rc == 0 && as_root && fchown(*out_fd, user->uid, user->gid) < 0) {
+        rc = -errno;
+        close(*out_fd);
+    }
+    if (rc != -EEXIST)
+        return rc;
+    how.flags =
+        flags; /* still O_CREAT: the path may be a symbolic link to a file that does not exist */
+    return safe_open(out_fd, &as_root, &how);
 }
 
 static int open_datagram(struct log_target *lt, enum log_line_layout layout, const char *path)
@@ -251,10 +257,10 @@ static int open_where(struct log_target *lt, const char *where)
     if (strcmp(where, "journal") == 0)
         return open_datagram(lt, LOG_LINE_JOURNAL, JOURNAL_PATH);
     lt->path = strdup(where);
-    return lt->path ? open_file(&lt->fd, &lt->created, where) : -ENOMEM;
+    return lt->path ? open_file(&lt->fd, where, lt->user) : -ENOMEM;
 }
 
-int log_target_open(struct log_target **out, const char *where)
+int log_target_open(struct log_target **out, const char *where, const struct privileges *user)
 {
     struct log_target *lt = calloc(1, sizeof(*lt));
     int rc;
@@ -263,6 +269,7 @@ int log_target_open(struct log_target **out, const char *where)
         return -ENOMEM;
     lt->sink = (struct log_sink){.write = log_target_write, .cookie = lt};
     lt->fd = -1;
+    lt->user = user;
     rc = open_where(lt, where);
     if (rc < 0) {
         log_target_close(lt);
@@ -277,21 +284,13 @@ const struct log_sink *log_target_sink(const struct log_target *lt)
     return &lt->sink;
 }
 
-int log_target_give(struct log_target *lt, uid_t uid, gid_t gid)
-{
-    /* Never a file that others may have put there: a hard link would give away what it links to. */
-    if (!lt->path || !lt->created)
-        return 0;
-    return fchown(lt->fd, uid, gid) < 0 ? -errno : 0;
-}
-
 int log_target_reopen(struct log_target *lt)
 {
     int fd = -1, rc;
 
     if (!lt->path)
         return 0;
-    rc = open_file(&fd, &lt->created, lt->path);
+    rc = open_file(&fd, lt->path, lt->user);
     if (rc < 0)
         return rc;
     rc = dup3(fd, lt->fd, O_CLOEXEC) < 0 ? -errno : 0;

@@ -19,17 +19,19 @@
 #include "base/must.h"
 
 struct log_target;
+struct privileges;
 
 /*
- * log_target_open(out, where):
- * Open ${where}: "stderr", "syslog", "journal" or an absolute path, of which the file is made with mode
- * 0640 if there is none.
+ * log_target_open(out, where, user):
+ * Open ${where}: "stderr", "syslog", "journal" or an absolute path, whose file is made with mode 0640 if there is none. It
+ * is opened for ${user}, who will reopen it and owns what is made (daemon/safe_open); NULL: who we are.
  *
  * Thread: main, before any other thread
- * Owns:   ${where} is copied
- * Errors: 0; -ENOMEM; -errno of open(2), or of connect(2) to the socket of syslog or the journal
+ * Owns:   ${where} is copied; ${user} must live as long as the target
+ * Errors: 0; -ENOMEM; as safe_open(); -errno of connect(2) to the socket of syslog or the journal
  */
-int log_target_open(struct log_target **out, const char *where) MUST_CHECK;
+int log_target_open(struct log_target **out, const char *where,
+                    const struct privileges *user) MUST_CHECK;
 
 /*
  * log_target_sink(lt):
@@ -50,16 +52,6 @@ const struct log_sink *log_target_sink(const struct log_target *lt);
  * Errors: bytes written, > 0; -EAGAIN (it would have to wait); -errno of write(2) or send(2)
  */
 ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len) MUST_CHECK;
-
-/*
- * log_target_give(lt, uid, gid):
- * Make a file that log_target_open() created belong to the user who will reopen it. A file that was there
- * before keeps its owner, and the other targets have none.
- *
- * Thread: main
- * Errors: 0; -errno of fchown(2)
- */
-int log_target_give(struct log_target *lt, uid_t uid, gid_t gid) MUST_CHECK;
 
 /*
  * log_target_reopen(lt):

@@ -84,26 +84,13 @@ static int start_failed(const char *what, const char *name, int rc)
 
 static int open_log(struct process *p, const struct process_conf *conf)
 {
-    int rc = log_target_open(&p->log, conf->log);
+    int rc = log_target_open(&p->log, conf->log, &p->privileges);
 
     if (rc < 0)
         return start_failed("log", conf->log, rc);
     log_set_sink(log_target_sink(p->log));
     log_set_level(conf->log_level);
     return 0;
-}
-
-static int give_up_root(struct process *p, const struct process_conf *conf)
-{
-    int rc;
-
-    if (!p->privileges.change)
-        return 0;
-    rc = log_target_give(p->log, p->privileges.uid, p->privileges.gid);
-    if (rc < 0)
-        return start_failed("log", conf->log, rc);
-    rc = access_logs_give(p->access_logs, p->privileges.uid, p->privileges.gid);
-    return rc < 0 ? rc : privileges_drop(&p->privileges);
 }
 
 /* From here on stderr is all there is: send whoever looks at it to where the reason is. */
@@ -121,6 +108,7 @@ static int process_open(struct process *p, const struct config *config, const ch
     struct server_events events;
     int rc;
 
+    privileges_forbid_gains();
     rc = privileges_lookup(&p->privileges, conf->user, conf->group);
     if (rc < 0)
         return rc;
@@ -132,10 +120,11 @@ static int process_open(struct process *p, const struct config *config, const ch
         goto err_destroy_run;
     log_versions(config_path);
     raise_descriptor_limit();
-    rc = access_logs_open(&p->access_logs, &config->server, conf->access_log_buffer_bytes);
+    rc = access_logs_open(&p->access_logs, &config->server, conf->access_log_buffer_bytes,
+                          &p->privileges);
     if (rc < 0)
         goto err_close_log;
-    rc = conf->pid_file ? pid_file_create(&p->pid_file, conf->pid_file) : 0;
+    rc = conf->pid_file ? pid_file_create(&p->pid_file, conf->pid_file, &p->privileges) : 0;
     if (rc < 0)
         goto err_close_access_logs;
     events = run_events(p->run);
@@ -144,7 +133,7 @@ static int process_open(struct process *p, const struct config *config, const ch
     rc = server_create(&p->server, &config->server, &events);
     if (rc < 0)
         goto err_remove_pid_file;
-    rc = give_up_root(p, conf);
+    rc = privileges_drop(&p->privileges);
     if (rc < 0)
         goto err_destroy_server;
     return 0;

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "daemon/safe_open.h"
 
 /* A process id, a newline and a NUL, with room to see that a file holds more than that. */
 #define CONTENT_BYTES 32
@@ -90,21 +91,29 @@ static int create_failed(const char *path, int rc, long pid)
 }
 
 /* Open and lock ${path} once; -EAGAIN: it was removed meanwhile. */
-static int acquire(int *out_fd, long *holder, const char *path)
+static int acquire(int *out_fd, long *holder, const char *path, const struct privileges *user)
 {
-    /* Neither through a symbolic link nor waiting on a fifo that somebody put there. */
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+    const struct safe_open how = {
+        .path = path,
+        /* Neither through a symbolic link nor waiting on a fifo that somebody put there. */
+        .flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+        .mode = 0600,
+        .user = user};
     struct stat st;
-    int rc;
+    bool as_root;
+    int fd, rc = safe_open(&fd, &as_root, &how);
 
-    if (fd < 0)
-        return -errno;
+    if (rc < 0)
+        return rc;
     rc = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? lock(fd) : -EINVAL;
     if (rc == -EAGAIN || rc == -EACCES) {
         *holder = read_pid(fd);
         rc = -EBUSY;
     } else if (rc == 0 && !is_at_path(fd, path)) {
         rc = -EAGAIN;
+    } else if (rc == 0 && (st.st_mode & 077) != 0 && (geteuid() == 0 || st.st_uid == geteuid()) &&
+               fchmod(fd, 0600) < 0) {
+        rc = -errno;
     }
     if (rc < 0)
         close(fd);
@@ -113,7 +122,7 @@ static int acquire(int *out_fd, long *holder, const char *path)
     return rc;
 }
 
-int pid_file_create(struct pid_file **out, const char *path)
+int pid_file_create(struct pid_file **out, const char *path, const struct privileges *user)
 {
     struct pid_file *pf = calloc(1, sizeof(*pf));
     long pid = 0;
@@ -125,7 +134,7 @@ int pid_file_create(struct pid_file **out, const char *path)
     if (!pf->path)
         goto err_free;
     for (int i = 0; i < ATTEMPTS; i++) {
-        rc = acquire(&pf->fd, &pid, path);
+        rc = acquire(&pf->fd, &pid, path, user);
         if (rc != -EAGAIN)
             break;
     }

@@ -10,17 +10,20 @@
 #include "base/must.h"
 
 struct pid_file;
+struct privileges;
 
 /*
- * pid_file_create(out, path):
+ * pid_file_create(out, path, user):
  * Lock ${path} and write our process id to it. A stale pid file is taken over; a file that holds anything
- * but a process id is left alone.
+ * but a process id is left alone. Only its owner can open it, as whoever can open it can lock it: ${user}, if its directory
+ * is that user's (daemon/safe_open), or who we are. NULL: who we are.
  *
  * Thread: main
  * Owns:   ${path} is copied
- * Errors: 0; -EBUSY (a running process holds it); -EINVAL (not a pid file); -ENOMEM; -errno of open(2)
+ * Errors: 0; -EBUSY (a running process holds it); -EINVAL (not a pid file); -ENOMEM; as safe_open()
  */
-int pid_file_create(struct pid_file **out, const char *path) MUST_CHECK;
+int pid_file_create(struct pid_file **out, const char *path,
+                    const struct privileges *user) MUST_CHECK;
 
 /*
  * pid_file_remove(pf):

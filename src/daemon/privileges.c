@@ -5,7 +5,9 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -126,12 +128,64 @@ static int verify_dropped(const struct privileges *p)
     return -EPERM;
 }
 
-int privileges_drop(const struct privileges *p)
+static int set_groups(const struct privileges *p)
 {
-    if (!p->change)
-        return 0;
     if (p->login[0] != '\0' ? initgroups(p->login, p->gid) < 0 : setgroups(1, &p->gid) < 0)
         return drop_failed("supplementary groups cannot be set");
+    return 0;
+}
+
+struct privileges_groups {
+    gid_t gid;
+    int n;
+    gid_t list[];
+};
+
+int privileges_take_groups(struct privileges_groups **out, const struct privileges *p)
+{
+    int n = getgroups(0, NULL);
+    struct privileges_groups *ours =
+        n < 0 ? NULL : malloc(sizeof(*ours) + (size_t)n * sizeof(ours->list[0]));
+    int rc;
+
+    if (!ours)
+        return -ENOMEM;
+    ours->gid = getegid();
+    ours->n = getgroups(n, ours->list);
+    rc = ours->n < 0 ? -errno : set_groups(p);
+    if (rc == 0 && setegid(p->gid) < 0)
+        rc = drop_failed("the group cannot be changed");
+    if (rc < 0) {
+        privileges_return_groups(ours);
+        return rc;
+    }
+    *out = ours;
+    return 0;
+}
+
+void privileges_return_groups(struct privileges_groups *ours)
+{
+    MUST(setegid(ours->gid) == 0);
+    if (ours->n >= 0)
+        MUST(setgroups((size_t)ours->n, ours->list) == 0);
+    free(ours);
+}
+
+void privileges_forbid_gains(void)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        log_warning("PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
+}
+
+int privileges_drop(const struct privileges *p)
+{
+    int rc;
+
+    if (!p->change)
+        return 0;
+    rc = set_groups(p);
+    if (rc < 0)
+        return rc;
     if (setresgid(p->gid, p->gid, p->gid) < 0)
         return drop_failed("the group cannot be changed");
     if (setresuid(p->uid, p->uid, p->uid) < 0)

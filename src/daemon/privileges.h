@@ -33,6 +33,28 @@ struct privileges {
 int privileges_lookup(struct privileges *out, const char *user, const char *group) MUST_CHECK;
 
 /*
+ * privileges_take_groups(out, p) / privileges_return_groups(ours):
+ * The effective group and the supplementary groups are those of ${p}, until they are ours again.
+ *
+ * Thread: main, as root
+ * Owns:   privileges_return_groups() frees *${out}
+ * Errors: 0; -ENOMEM; -errno of what failed, which is logged, with all as it was
+ */
+struct privileges_groups;
+int privileges_take_groups(struct privileges_groups **out, const struct privileges *p) MUST_CHECK;
+void privileges_return_groups(struct privileges_groups *ours);
+
+/*
+ * privileges_forbid_gains():
+ * From now on neither we nor our children gain privileges by running a program, set-user-ID or not.
+ *
+ * Thread: main, before any other thread
+ * Errors: none (an old kernel cannot, which is logged)
+ * Source: prctl(2), PR_SET_NO_NEW_PRIVS
+ */
+void privileges_forbid_gains(void);
+
+/*
  * privileges_drop(p):
  * Become ${p}, for good: real, effective and saved ids, and supplementary groups. On an error the process is
  * in between and has to end.

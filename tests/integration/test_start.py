@@ -153,6 +153,38 @@ def files_of_a_user(t):
     check(not os.path.exists(pid), "the pid file is still there")
 
 
+@test(each=[{"option": option, "link": link} for option in ("log", "access_log", "pid_file")
+            for link in ("symbolic", "hard")])
+def link_of_the_user(t, option, link):
+    """user = nobody: a {option} that is nobody's {link} link to a file of root's ends the start, and
+    that file stays as it is"""
+    if not is_root():
+        raise Skipped("needs root")
+    nobody = pwd.getpwnam("nobody")
+    precious, path = t.write("precious", "1\n"), t.path("run/x")
+    os.chmod(precious, 0o600)
+    os.makedirs(t.path("run"))
+    os.chown(t.path("run"), nobody.pw_uid, nobody.pw_gid)
+    (os.symlink if link == "symbolic" else os.link)(precious, path)
+    config = ECHO.format(address=t.address())
+    if option == "access_log":
+        config = "[reactord]\nuser = nobody\n" + config + f"access_log = {path}\n"
+    else:
+        config = f"[reactord]\nuser = nobody\n{option} = {path}\n" + config
+    done = t.reactord("-c", t.write("c.ini", config))
+    check_equal(done.code, 3, "exit code")
+    check(path in done.err, f"stderr does not name it: {done.err}")
+    with open(precious, encoding="ascii") as f:
+        check_equal(f.read(), "1\n", "the file of root")
+
+
+@test()
+def no_new_privileges(t):
+    """no program that it could run gains privileges"""
+    with t.daemon(ECHO.format(address=t.address())) as daemon:
+        check_equal(daemon.status("NoNewPrivs"), "1", "NoNewPrivs")
+
+
 @test(each=[{"option": "user"}, {"option": "group"}])
 def unknown_account(t, option):
     """a {option} that does not exist ends the start and is named in stderr"""

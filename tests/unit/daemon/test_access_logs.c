@@ -48,7 +48,7 @@ static void teardown(void)
 
 static void open_logs(void)
 {
-    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES), 0);
+    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES, NULL), 0);
 }
 
 static void expect_file(const char *path, const char *wanted)
@@ -80,7 +80,7 @@ START_TEST(a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
 {
     listeners[0].access_log.where = first;
     listeners[1].access_log.where = "/nonexistent/x.log";
-    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES), -ENOENT);
+    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES, NULL), -ENOENT);
     ck_assert_uint_eq(log_lines_with("access log /nonexistent/x.log: No such file"), 1);
 }
 END_TEST

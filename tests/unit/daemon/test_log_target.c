@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "daemon/log_target.h"
+#include "daemon/privileges.h"
 
 #define STAMP "^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
 
@@ -41,7 +42,7 @@ static void teardown(void)
 
 static void open_target(const char *where)
 {
-    ck_assert_int_eq(log_target_open(&target, where), 0);
+    ck_assert_int_eq(log_target_open(&target, where, NULL), 0);
     log_set_sink(log_target_sink(target));
 }
 
@@ -205,14 +206,16 @@ START_TEST(no_line_is_lost_while_other_threads_log_and_the_file_is_reopened)
 }
 END_TEST
 
+static const struct privileges nobody = {.change = true, .uid = 65534, .gid = 65534};
+
 START_TEST(a_file_we_created_is_given_to_the_user_we_become)
 {
     struct stat st;
 
     if (geteuid() != 0)
         return;
-    open_target(path);
-    ck_assert_int_eq(log_target_give(target, 65534, 65534), 0);
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    ck_assert_int_eq(log_target_open(&target, path, &nobody), 0);
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_uid, 65534);
 }
@@ -225,10 +228,33 @@ START_TEST(a_file_that_was_there_keeps_its_owner)
     if (geteuid() != 0)
         return;
     close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    open_target(path);
-    ck_assert_int_eq(log_target_give(target, 65534, 65534), 0);
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    ck_assert_int_eq(log_target_open(&target, path, &nobody), 0);
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_uid, 0);
+}
+END_TEST
+
+START_TEST(a_link_of_the_user_is_refused_at_reopening_too)
+{
+    char precious[80];
+    struct stat st;
+
+    if (geteuid() != 0)
+        return;
+    snprintf(precious, sizeof(precious), "%s.precious", dir);
+    close(open(precious, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ck_assert_int_eq(chown(dir, 65534, 65534), 0);
+    ck_assert_int_eq(log_target_open(&target, path, &nobody), 0);
+    ck_assert_int_eq(rename(path, rotated), 0);
+    ck_assert_int_eq(symlink(precious, path), 0);
+    ck_assert_int_eq(log_target_reopen(target), -EACCES);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(link(precious, path), 0);
+    ck_assert_int_eq(log_target_reopen(target), -EACCES);
+    ck_assert_int_eq(stat(precious, &st), 0);
+    ck_assert_int_eq(st.st_size, 0);
+    unlink(precious);
 }
 END_TEST
 
@@ -236,8 +262,8 @@ START_TEST(a_path_that_cannot_be_opened_is_an_error)
 {
     struct log_target *none;
 
-    ck_assert_int_eq(log_target_open(&none, "/nonexistent/reactord.log"), -ENOENT);
-    ck_assert_int_eq(log_target_open(&none, dir), -EISDIR);
+    ck_assert_int_eq(log_target_open(&none, "/nonexistent/reactord.log", NULL), -ENOENT);
+    ck_assert_int_eq(log_target_open(&none, dir, NULL), -EISDIR);
 }
 END_TEST
 
@@ -246,7 +272,7 @@ START_TEST(a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for)
     struct log_target *none;
 
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(log_target_open(&none, path), -ENXIO);
+    ck_assert_int_eq(log_target_open(&none, path, NULL), -ENXIO);
 }
 END_TEST
 
@@ -408,6 +434,7 @@ static void add_file_tests(TCase *tc)
     tcase_add_test(tc, no_line_is_lost_while_other_threads_log_and_the_file_is_reopened);
     tcase_add_test(tc, a_file_we_created_is_given_to_the_user_we_become);
     tcase_add_test(tc, a_file_that_was_there_keeps_its_owner);
+    tcase_add_test(tc, a_link_of_the_user_is_refused_at_reopening_too);
     tcase_add_test(tc, a_path_that_cannot_be_opened_is_an_error);
     tcase_add_test(tc, a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for);
     tcase_add_test(tc, a_full_disk_loses_the_line_and_nothing_else);

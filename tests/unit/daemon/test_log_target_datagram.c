@@ -26,7 +26,7 @@ static void teardown(void)
 
 static void open_target(const char *where)
 {
-    ck_assert_int_eq(log_target_open(&target, where), 0);
+    ck_assert_int_eq(log_target_open(&target, where, NULL), 0);
     log_set_sink(log_target_sink(target));
 }
 
@@ -186,7 +186,7 @@ START_TEST(a_log_daemon_that_is_not_there_is_an_error)
     if (fd < 0)
         return;
     unlink("/dev/log");
-    ck_assert_int_eq(log_target_open(&none, "syslog"), -ENOENT);
+    ck_assert_int_eq(log_target_open(&none, "syslog", NULL), -ENOENT);
 }
 END_TEST
 

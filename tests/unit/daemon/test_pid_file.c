@@ -80,10 +80,10 @@ START_TEST(the_file_holds_our_process_id_while_it_is_ours)
     struct pid_file *pf;
     struct stat st;
 
-    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
     assert_holds_our_pid();
     ck_assert_int_eq(stat(path, &st), 0);
-    ck_assert_uint_eq(st.st_mode & 0133, 0); /* for all to read, for nobody else to write */
+    ck_assert_uint_eq(st.st_mode & 07777, 0600); /* whoever can open it can lock it */
     pid_file_remove(pf);
     ck_assert(!exists(path));
 }
@@ -94,8 +94,8 @@ START_TEST(a_second_daemon_is_told_who_runs)
     struct pid_file *pf, *second;
     char expected[128];
 
-    ck_assert_int_eq(pid_file_create(&pf, path), 0);
-    ck_assert_int_eq(pid_file_create(&second, path), -EBUSY);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
+    ck_assert_int_eq(pid_file_create(&second, path, NULL), -EBUSY);
     snprintf(expected, sizeof(expected), "pid file %s: already running as pid %ld", path,
              (long)getpid());
     ck_assert_str_eq(logged, expected);
@@ -109,8 +109,22 @@ START_TEST(a_file_left_by_a_crash_is_taken_over)
     struct pid_file *pf;
 
     write_file(path, "1\n"); /* of a process that runs, but holds no lock */
-    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
     assert_holds_our_pid();
+    pid_file_remove(pf);
+}
+END_TEST
+
+START_TEST(no_other_user_can_lock_the_file_afterwards)
+{
+    struct pid_file *pf;
+    struct stat st;
+
+    write_file(path, "1\n");
+    ck_assert_int_eq(chmod(path, 0644), 0); /* as it used to be */
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0600);
     pid_file_remove(pf);
 }
 END_TEST
@@ -122,11 +136,12 @@ START_TEST(the_lock_ends_with_the_process_that_held_it)
     int status;
 
     if (child == 0)
-        _exit(pid_file_create(&pf, path) == 0 ? 0 : 1); /* as a crash would: nothing is removed */
+        _exit(pid_file_create(&pf, path, NULL) == 0 ? 0
+                                                    : 1); /* as a crash would: nothing is removed */
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
     ck_assert(exists(path));
-    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
     assert_holds_our_pid();
     pid_file_remove(pf);
 }
@@ -137,7 +152,7 @@ START_TEST(an_empty_file_is_taken_over)
     struct pid_file *pf;
 
     write_file(path, "");
-    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
     assert_holds_our_pid();
     pid_file_remove(pf);
 }
@@ -157,7 +172,7 @@ START_TEST(a_file_that_is_no_pid_file_is_left_alone)
         struct pid_file *pf;
 
         write_file(path, contents[i]);
-        ck_assert_int_eq(pid_file_create(&pf, path), -EINVAL);
+        ck_assert_int_eq(pid_file_create(&pf, path, NULL), -EINVAL);
         assert_content(path, contents[i]);
     }
 }
@@ -169,7 +184,7 @@ START_TEST(a_symbolic_link_is_not_followed)
 
     write_file(other, "");
     ck_assert_int_eq(symlink(other, path), 0);
-    ck_assert_int_eq(pid_file_create(&pf, path), -ELOOP);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), -ELOOP);
     assert_content(other, "");
 }
 END_TEST
@@ -179,7 +194,7 @@ START_TEST(a_fifo_is_refused_without_waiting)
     struct pid_file *pf;
 
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(pid_file_create(&pf, path), -EINVAL);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), -EINVAL);
 }
 END_TEST
 
@@ -187,7 +202,7 @@ START_TEST(a_directory_that_is_missing_is_an_error_with_the_path)
 {
     struct pid_file *pf;
 
-    ck_assert_int_eq(pid_file_create(&pf, "/nonexistent/reactord.pid"), -ENOENT);
+    ck_assert_int_eq(pid_file_create(&pf, "/nonexistent/reactord.pid", NULL), -ENOENT);
     ck_assert_str_eq(logged, "pid file /nonexistent/reactord.pid: No such file or directory");
 }
 END_TEST
@@ -196,7 +211,7 @@ START_TEST(a_file_that_another_replaced_is_not_removed)
 {
     struct pid_file *pf;
 
-    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
     write_file(other, "1\n");
     ck_assert_int_eq(rename(other, path), 0);
     pid_file_remove(pf);
@@ -210,7 +225,7 @@ START_TEST(where_the_directory_is_closed_to_us_the_file_is_emptied)
 
     if (geteuid() != 0)
         return;
-    ck_assert_int_eq(pid_file_create(&pf, path), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), 0);
     ck_assert_int_eq(seteuid(65534), 0);
     pid_file_remove(pf);
     ck_assert_int_eq(seteuid(0), 0);
@@ -235,6 +250,7 @@ int main(void)
     tcase_add_test(tc, the_file_holds_our_process_id_while_it_is_ours);
     tcase_add_test(tc, a_second_daemon_is_told_who_runs);
     tcase_add_test(tc, a_file_left_by_a_crash_is_taken_over);
+    tcase_add_test(tc, no_other_user_can_lock_the_file_afterwards);
     tcase_add_test(tc, the_lock_ends_with_the_process_that_held_it);
     tcase_add_test(tc, an_empty_file_is_taken_over);
     tcase_add_test(tc, a_file_that_is_no_pid_file_is_left_alone);

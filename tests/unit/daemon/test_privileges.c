@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -185,6 +186,51 @@ START_TEST(a_drop_that_is_not_permitted_is_an_error)
 }
 END_TEST
 
+START_TEST(a_number_without_an_entry_has_no_supplementary_groups)
+{
+    const gid_t extra[] = {4, 27};
+    struct privileges p;
+    gid_t groups[32];
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(setgroups(ARRAY_LEN(extra), extra), 0);
+    ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, UNKNOWN_ID), 0);
+    ck_assert_int_eq(privileges_drop(&p), 0);
+    ck_assert_int_eq(getgroups(ARRAY_LEN(groups), groups), 1);
+    ck_assert_uint_eq(groups[0], p.gid);
+}
+END_TEST
+
+START_TEST(groups_are_lent_and_given_back)
+{
+    const gid_t extra[] = {4, 27};
+    struct privileges_groups *ours;
+    struct privileges p;
+    gid_t groups[32];
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(setgroups(ARRAY_LEN(extra), extra), 0);
+    ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, UNKNOWN_ID), 0);
+    ck_assert_int_eq(privileges_take_groups(&ours, &p), 0);
+    ck_assert_int_eq(getgroups(ARRAY_LEN(groups), groups), 1);
+    ck_assert_uint_eq(getegid(), p.gid);
+    privileges_return_groups(ours);
+    ck_assert_int_eq(getgroups(ARRAY_LEN(groups), groups), 2);
+    ck_assert_uint_eq(groups[0] + groups[1], 4 + 27);
+    ck_assert_uint_eq(getegid(), 0);
+}
+END_TEST
+
+START_TEST(no_program_gains_privileges_any_more)
+{
+    ck_assert_int_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0);
+    privileges_forbid_gains();
+    ck_assert_int_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("daemon/privileges");
@@ -202,6 +248,9 @@ int main(void)
     tcase_add_test(tc, an_unknown_group_is_refused_by_name);
     tcase_add_test(tc, the_number_that_means_nobody_to_the_kernel_is_refused);
     tcase_add_test(tc, root_is_given_up_for_good);
+    tcase_add_test(tc, a_number_without_an_entry_has_no_supplementary_groups);
+    tcase_add_test(tc, groups_are_lent_and_given_back);
+    tcase_add_test(tc, no_program_gains_privileges_any_more);
     tcase_add_test(tc, who_is_not_root_may_ask_for_itself_only);
     tcase_add_test(tc, a_drop_that_is_not_permitted_is_an_error);
     suite_add_tcase(suite, tc);

@@ -1,0 +1,218 @@
+/*
+ * daemon/safe_open: see safe_open.h.
+ *
+ * Root walks the path itself, a component at a time, with a descriptor of each directory: what was checked is what is used.
+ */
+#include "daemon/safe_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/privileges.h"
+
+#define MAX_LINKS 40 /* as the kernel's own limit, path_resolution(7) */
+
+struct walk {
+    const struct safe_open *how;
+    int dir;             /* where we are; O_PATH */
+    char rest[PATH_MAX]; /* what is left to walk */
+    unsigned links;
+};
+
+/* Nobody can put anything there. Its links lead to open files, which may have no path: that of /dev/stdout. */
+static bool is_in_proc(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* Can the user put another entry in place of one in ${w}->dir? ${*sticky}: only in place of its own, unlink(2). */
+static bool user_can_change(const struct walk *w, bool *sticky)
+{
+    uid_t uid = w->how->user->uid;
+    struct stat st;
+    bool writable;
+
+    if (is_in_proc(w->dir))
+        return false;
+    if (fstat(w->dir, &st) < 0 || st.st_uid == uid)
+        return true;
+    MUST(seteuid(uid) == 0);
+    writable = faccessat(w->dir, ".", W_OK, AT_EACCESS) == 0;
+    MUST(seteuid(0) == 0);
+    *sticky = writable && (st.st_mode & S_ISVTX) != 0;
+    return writable && !*sticky;
+}
+
+/* In a sticky directory: can the user have made this entry? Links to the files of others are such entries. */
+static bool user_can_have_made(const struct stat *st)
+{
+    return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);
+}
+
+/* Cut the next component off; NULL at the end. */
+static const char *next_name(struct walk *w, char name[NAME_MAX + 1], bool *last)
+{
+    const char *begin = w->rest + strspn(w->rest, "/");
+    size_t len = strcspn(begin, "/");
+    const char *rest = begin + len + strspn(begin + len, "/");
+
+    if (len == 0 || len > NAME_MAX)
+        return NULL;
+    memcpy(name, begin, len);
+    name[len] = '\0';
+    *last = *rest == '\0';
+    memmove(w->rest, rest, strlen(rest) + 1);
+    return name;
+}
+
+/* ${fd} is where the walk goes on. */
+static void walk_to(struct walk *w, int fd)
+{
+    close(w->dir);
+    w->dir = fd;
+}
+
+/* Replace the symbolic link ${fd} by what it says. -EAGAIN: the walk goes on. */
+static int follow(struct walk *w, int fd)
+{
+    char target[PATH_MAX], joined[2 * PATH_MAX];
+    ssize_t n = readlinkat(fd, "", target, sizeof(target) - 1);
+
+    if (n < 0)
+        return -errno;
+    target[n] = '\0';
+    if (++w->links > MAX_LINKS)
+        return -ELOOP;
+    if ((size_t)snprintf(joined, sizeof(joined), "%s/%s", target, w->rest) >= sizeof(w->rest))
+        return -ENAMETOOLONG;
+    strcpy(w->rest, joined);
+    if (target[0] == '/') {
+        int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (root < 0)
+            return -errno;
+        walk_to(w, root);
+    }
+    return -EAGAIN;
+}
+
+static int open_last(const struct walk *w, const char *name, int more_flags)
+{
+    int fd = openat(w->dir, name, (w->how->flags & ~(O_CREAT | O_EXCL)) | more_flags, w->how->mode);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* The last component, which is ${entry}. */
+static int open_entry(const struct walk *w, const char *name, const struct stat *st, int entry)
+{
+    if ((w->how->flags & O_EXCL) != 0)
+        return -EEXIST;
+    return open_last(w, name, S_ISLNK(st->st_mode) && is_in_proc(entry) ? 0 : O_NOFOLLOW);
+}
+
+/* One component. A descriptor; -EAGAIN: the walk goes on; or what failed. */
+static int walk_step(struct walk *w)
+{
+    char name[NAME_MAX + 1];
+    bool last, sticky = false;
+    struct stat st;
+    int entry, rc = -EAGAIN;
+
+    if (!next_name(w, name, &last))
+        return -EISDIR;
+    if (user_can_change(w, &sticky))
+        return -EACCES;
+    entry = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (entry < 0 && errno == ENOENT && last && (w->how->flags & O_CREAT) != 0)
+        return open_last(w, name, O_CREAT | O_EXCL | O_NOFOLLOW);
+    if (entry < 0)
+        return -errno;
+    if (fstat(entry, &st) < 0)
+        rc = -errno;
+    else if (sticky && user_can_have_made(&st))
+        rc = -EACCES;
+    else if (S_ISLNK(st.st_mode) && last && (w->how->flags & O_NOFOLLOW) != 0)
+        rc = -ELOOP;
+    else if (last && (!S_ISLNK(st.st_mode) || is_in_proc(entry)))
+        rc = open_entry(w, name, &st, entry);
+    else if (S_ISLNK(st.st_mode))
+        rc = follow(w, entry);
+    else {
+        walk_to(w, entry);
+        return -EAGAIN;
+    }
+    close(entry);
+    return rc;
+}
+
+static int open_as_root(const struct safe_open *how)
+{
+    struct walk w = {.how = how};
+    int rc;
+
+    if ((size_t)snprintf(w.rest, sizeof(w.rest), "%s", how->path) >= sizeof(w.rest))
+        return -ENAMETOOLONG;
+    w.dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (w.dir < 0)
+        return -errno;
+    do
+        rc = walk_step(&w);
+    while (rc == -EAGAIN);
+    close(w.dir);
+    if (rc == -EACCES)
+        log_error("%s: not opened as root, as uid %ld could have put it there", how->path,
+                  (long)how->user->uid);
+    return rc;
+}
+
+static int open_as_user(const struct safe_open *how)
+{
+    int fd;
+
+    MUST(seteuid(how->user->uid) == 0);
+    fd = open(how->path, how->flags, how->mode);
+    if (fd < 0)
+        fd = -errno;
+    MUST(seteuid(0) == 0);
+    return fd;
+}
+
+int safe_open(int *out_fd, bool *as_root, const struct safe_open *how)
+{
+    const struct privileges *user = how->user;
+    struct privileges_groups *ours;
+    int fd, rc;
+
+    *as_root = false;
+    if (!user || !user->change || user->uid == 0 || geteuid() != 0) {
+        fd = open(how->path, how->flags, how->mode);
+        if (fd < 0)
+            return -errno;
+        *out_fd = fd;
+        return 0;
+    }
+    rc = privileges_take_groups(&ours, user);
+    if (rc < 0)
+        return rc;
+    fd = open_as_user(how);
+    if (fd == -EACCES || fd == -EPERM) {
+        *as_root = true;
+        fd = open_as_root(how);
+    }
+    privileges_return_groups(ours);
+    if (fd < 0)
+        return fd;
+    *out_fd = fd;
+    return 0;
+}

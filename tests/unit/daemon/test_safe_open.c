@@ -1,0 +1,277 @@
+/* daemon/safe_open: what a user can change root does not open. Without root there is nothing to ask. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/privileges.h"
+#include "daemon/safe_open.h"
+#include "support/suite.h"
+
+#define USER   65534
+#define APPEND (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC)
+
+/* ${dir} is root's; within it `mine` and `precious` are root's, `theirs` is the user's and `all` is as /tmp is. */
+static char dir[] = "/tmp/reactord-test-safe-XXXXXX";
+static struct privileges user;
+static char logged[512];
+static int fd = -1;
+static bool as_root;
+
+static void keep(void *cookie, enum log_level level, const char *text)
+{
+    (void)cookie;
+    (void)level;
+    snprintf(logged, sizeof(logged), "%s", text);
+}
+
+static const struct log_sink keeper = {.write = keep};
+
+static const char *at(const char *name)
+{
+    static char paths[4][128];
+    static unsigned next;
+    char *path = paths[next++ % ARRAY_LEN(paths)];
+
+    snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+    return path;
+}
+
+static void make_dir(const char *name, mode_t mode, uid_t owner)
+{
+    ck_assert_int_eq(mkdir(at(name), 0700), 0);
+    ck_assert_int_eq(chmod(at(name), mode), 0);
+    ck_assert_int_eq(chown(at(name), owner, owner), 0);
+}
+
+static void make_file(const char *name)
+{
+    int file = open(at(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(write(file, "precious", 8), 8);
+    close(file);
+}
+
+static void setup(void)
+{
+    if (geteuid() != 0)
+        return;
+    log_set_sink(&keeper);
+    umask(022);
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    make_dir("mine", 0755, 0);
+    make_dir("theirs", 0755, USER);
+    make_dir("all", 01777, 0);
+    make_dir("open", 0777, 0);
+    make_file("mine/precious");
+    ck_assert_int_eq(privileges_lookup(&user, "65534", "65534"), 0);
+}
+
+static void teardown(void)
+{
+    char command[64];
+
+    if (geteuid() != 0)
+        return;
+    if (fd >= 0)
+        close(fd);
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static int try(const char *path, int flags)
+{
+    const struct safe_open how = {.path = path, .flags = flags, .mode = 0640, .user = &user};
+
+    return safe_open(&fd, &as_root, &how);
+}
+
+static uid_t owner(void)
+{
+    struct stat st;
+
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    return st.st_uid;
+}
+
+/* Of the process, as it was before. */
+static void assert_root(void)
+{
+    gid_t groups[64];
+
+    ck_assert_uint_eq(geteuid(), 0);
+    ck_assert_uint_eq(getegid(), 0);
+    ck_assert_int_ge(getgroups(ARRAY_LEN(groups), groups), 0);
+}
+
+static void assert_refused(const char *path)
+{
+    struct stat st;
+
+    ck_assert_msg(try(path, APPEND) == -EACCES, "%s", path);
+    ck_assert_ptr_nonnull(strstr(logged, "not opened as root, as uid 65534 could have put it"));
+    ck_assert_int_eq(stat(at("mine/precious"), &st), 0);
+    ck_assert_int_eq(st.st_size, 8);
+    assert_root();
+}
+
+START_TEST(a_file_in_the_directory_of_the_user_is_opened_as_the_user)
+{
+    ck_assert_int_eq(try(at("theirs/log"), APPEND), 0);
+    ck_assert(!as_root);
+    ck_assert_uint_eq(owner(), USER);
+    assert_root();
+}
+END_TEST
+
+START_TEST(a_file_in_the_directory_of_root_is_opened_as_root)
+{
+    ck_assert_int_eq(try(at("mine/log"), APPEND | O_EXCL), 0);
+    ck_assert(as_root);
+    ck_assert_uint_eq(owner(), 0);
+    close(fd);
+    ck_assert_int_eq(try(at("mine/log"), APPEND | O_EXCL), -EEXIST);
+    ck_assert_int_eq(try(at("mine/precious"), APPEND), 0);
+    assert_root();
+}
+END_TEST
+
+static const char *const links[] = {"theirs/log", "all/log", "open/log"};
+
+START_TEST(a_symbolic_link_of_the_user_is_refused)
+{
+    ck_assert_int_eq(symlink(at("mine/precious"), at(links[_i])), 0);
+    assert_refused(at(links[_i]));
+    ck_assert_int_eq(unlink(at(links[_i])), 0);
+    ck_assert_int_eq(symlink(at("mine/new"), at(links[_i])), 0);
+    assert_refused(at(links[_i]));
+    ck_assert_int_ne(access(at("mine/new"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_hard_link_of_the_user_is_refused)
+{
+    ck_assert_int_eq(link(at("mine/precious"), at(links[_i])), 0);
+    assert_refused(at(links[_i]));
+}
+END_TEST
+
+START_TEST(a_link_on_the_way_is_refused)
+{
+    ck_assert_int_eq(symlink(at("mine"), at("theirs/way")), 0);
+    assert_refused(at("theirs/way/precious"));
+    ck_assert_int_eq(symlink(at("theirs/way"), at("mine/way")), 0);
+    assert_refused(at("mine/way/precious"));
+    assert_refused(at("theirs/../mine/../theirs/way/precious"));
+}
+END_TEST
+
+START_TEST(a_directory_of_the_user_is_refused_although_it_may_not_write_there)
+{
+    make_file("theirs/file");
+    ck_assert_int_eq(chmod(at("theirs"), 0555), 0);
+    assert_refused(at("theirs/file"));
+}
+END_TEST
+
+START_TEST(links_of_root_are_followed)
+{
+    ck_assert_int_eq(symlink("precious", at("mine/near")), 0);
+    ck_assert_int_eq(symlink(at("mine/near"), at("far")), 0);
+    ck_assert_int_eq(try(at("far"), APPEND), 0);
+    close(fd);
+    ck_assert_int_eq(try(at("far"), APPEND | O_NOFOLLOW), -ELOOP);
+    ck_assert_int_eq(symlink("new", at("mine/to_new")), 0);
+    ck_assert_int_eq(try(at("mine/to_new"), APPEND), 0);
+    ck_assert_int_eq(access(at("mine/new"), F_OK), 0);
+    close(fd);
+    ck_assert_int_eq(symlink("round", at("mine/round")), 0);
+    ck_assert_int_eq(try(at("mine/round"), APPEND), -ELOOP);
+    fd = -1;
+}
+END_TEST
+
+START_TEST(a_file_of_root_where_all_may_write_is_taken)
+{
+    make_file("all/log");
+    ck_assert_int_eq(try(at("all/log"), O_WRONLY | O_APPEND | O_CLOEXEC), 0);
+    ck_assert(as_root);
+}
+END_TEST
+
+START_TEST(an_open_file_is_opened_by_its_name_in_dev)
+{
+    char byte;
+    int pipe_fds[2];
+
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(dup2(pipe_fds[1], STDOUT_FILENO), STDOUT_FILENO);
+    ck_assert_int_eq(try("/dev/stdout", APPEND | O_NONBLOCK), 0);
+    ck_assert_int_eq(write(fd, "x", 1), 1);
+    ck_assert_int_eq(read(pipe_fds[0], &byte, 1), 1);
+}
+END_TEST
+
+START_TEST(a_fifo_of_the_user_is_opened_as_the_user)
+{
+    int reader;
+
+    ck_assert_int_eq(mkfifo(at("theirs/fifo"), 0600), 0);
+    ck_assert_int_eq(chown(at("theirs/fifo"), USER, USER), 0);
+    reader = open(at("theirs/fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_eq(try(at("theirs/fifo"), APPEND | O_NONBLOCK), 0);
+    ck_assert(!as_root);
+    close(reader);
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_an_error_of_its_own)
+{
+    ck_assert_int_eq(try(at("mine/none"), O_WRONLY | O_CLOEXEC), -ENOENT);
+    ck_assert_int_eq(try(at("none/log"), APPEND), -ENOENT);
+    ck_assert_int_eq(try(at("mine"), APPEND), -EISDIR);
+    ck_assert_int_eq(try(at("mine/precious/log"), APPEND), -ENOTDIR);
+    fd = -1;
+}
+END_TEST
+
+START_TEST(without_another_user_a_path_is_opened_as_ever)
+{
+    const struct privileges same = {.uid = geteuid(), .gid = getegid()};
+
+    ck_assert_int_eq(symlink(at("mine/precious"), at("theirs/log")), 0);
+    user = same;
+    ck_assert_int_eq(try(at("theirs/log"), APPEND), 0);
+    ck_assert(!as_root);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/safe_open");
+    TCase *tc = suite_group(suite, "as root");
+
+    if (geteuid() != 0)
+        return EXIT_SUCCESS;
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_file_in_the_directory_of_the_user_is_opened_as_the_user);
+    tcase_add_test(tc, a_file_in_the_directory_of_root_is_opened_as_root);
+    tcase_add_loop_test(tc, a_symbolic_link_of_the_user_is_refused, 0, ARRAY_LEN(links));
+    tcase_add_loop_test(tc, a_hard_link_of_the_user_is_refused, 0, ARRAY_LEN(links));
+    tcase_add_test(tc, a_link_on_the_way_is_refused);
+    tcase_add_test(tc, a_directory_of_the_user_is_refused_although_it_may_not_write_there);
+    tcase_add_test(tc, links_of_root_are_followed);
+    tcase_add_test(tc, a_file_of_root_where_all_may_write_is_taken);
+    tcase_add_test(tc, an_open_file_is_opened_by_its_name_in_dev);
+    tcase_add_test(tc, a_fifo_of_the_user_is_opened_as_the_user);
+    tcase_add_test(tc, what_is_not_there_is_an_error_of_its_own);
+    tcase_add_test(tc, without_another_user_a_path_is_opened_as_ever);
+    return suite_run(suite);
+}
