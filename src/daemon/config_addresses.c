@@ -23,6 +23,31 @@ static void check_reuseport(const struct config_section *section, struct report 
     }
 }
 
+static bool has_socket_file(const struct listener_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_addresses; i++) {
+        if (address_is_unix(&conf->addresses[i]) && conf->addresses[i].u.un.sun_path[0] != '\0')
+            return true;
+    }
+    return false;
+}
+
+static void check_socket_file(const struct config_section *section, struct report *report)
+{
+    static const char *const keys[] = {"unix_mode", "unix_user", "unix_group"};
+
+    if (has_socket_file(section->conf) || config_section_refused(section, "address"))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct ini_entry *entry = config_section_changed(section, keys[i]);
+
+        if (entry != NULL)
+            report_add(report, entry->line,
+                       "[%s] %s: there is no unix socket (with an address such as /run/x.sock)",
+                       section->source->name, keys[i]);
+    }
+}
+
 /* An address of a listener. */
 struct place {
     const struct config_section *section;
@@ -83,5 +108,6 @@ static void check_conflicts(const struct config_memory *m, unsigned s, struct re
 void config_addresses_check(const struct config *config, unsigned s, struct report *report)
 {
     check_reuseport(&config->memory->sections[s], report);
+    check_socket_file(&config->memory->sections[s], report);
     check_conflicts(config->memory, s, report);
 }

@@ -11,6 +11,7 @@
 #include "daemon/option_pipeline.h"
 #include "daemon/option_proxy.h"
 #include "daemon/option_socket.h"
+#include "daemon/option_unix.h"
 #include "net/splice.h"
 #include "server/listener.h"
 
@@ -160,6 +161,16 @@ static const struct option listen_rows[] = {
     {"reuseport", &option_kind_number, 0, "1",
      "1 to 64", "sockets that share an address, for more than one boss thread",
      LISTEN(reuseport), 1, 64, NULL},
+    {"unix_mode", &option_unix_mode, OPTION_EMPTY, "",
+     "000 to 777, in octal",
+     "permissions of unix sockets, of which a client needs that to write; empty: as the umask says",
+     LISTEN(unix_file), 0, 0, NULL},
+    {"unix_user", &option_unix_user, OPTION_EMPTY, "",
+     "a user name or number", "owner of unix sockets; empty: who starts reactord",
+     LISTEN(unix_file), 0, 0, NULL},
+    {"unix_group", &option_unix_group, OPTION_EMPTY, "",
+     "a group name or number", "group of unix sockets; empty: that of who starts reactord",
+     LISTEN(unix_file), 0, 0, NULL},
     {"deny", &option_access_list, OPTION_EMPTY, "",
      "10.0.0.0/8, 192.0.2.1, 2001:db8::/32, unix, all or file:/path, with commas between",
      "clients that are turned away; asked before allow",

@@ -2,8 +2,10 @@
 #include "net/sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,6 +63,49 @@ static int sock_set_listen_options(int fd, const struct address *a,
     return rc;
 }
 
+/*
+ * Between bind(2) and listen(2), when nobody can connect yet. By descriptor: what is at the path may be another file by now.
+ */
+static int sock_set_file(const struct address *a, const struct sock_file *file)
+{
+    char self[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+    int fd = open(a->u.un.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    uid_t uid = file->set_uid ? file->uid : (uid_t)-1;
+    gid_t gid = file->set_gid ? file->gid : (gid_t)-1;
+    struct stat st;
+    int rc = 0;
+
+    if (fd < 0)
+        return -errno;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if (fstat(fd, &st) < 0)
+        rc = -errno;
+    else if (!S_ISSOCK(st.st_mode))
+        rc = -ENOTSOCK;
+    else if ((file->set_uid || file->set_gid) && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
+        rc = -errno;
+    else if (file->set_mode && chmod(self, file->mode) < 0) /* fchmod(2) takes no O_PATH */
+        rc = -errno;
+    close(fd);
+    return rc;
+}
+
+static int sock_bind(int fd, const struct address *a, const struct sock_file *file)
+{
+    int rc = 0;
+
+    /* On Linux bind(2) makes the file with the mode of the socket, less the umask: never more than what is wanted. */
+    if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
+        return -errno;
+    if (bind(fd, &a->u.sa, a->len) < 0)
+        return -errno;
+    if (sock_is_path(a))
+        rc = sock_set_file(a, file);
+    if (rc < 0)
+        sock_unlink(a);
+    return rc;
+}
+
 int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_conf *conf)
 {
     int fd = sock_open(a), rc;
@@ -75,10 +120,9 @@ int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_c
         if (rc < 0)
             goto err_close;
     }
-    if (bind(fd, &a->u.sa, a->len) < 0) {
-        rc = -errno;
+    rc = sock_bind(fd, a, &conf->file);
+    if (rc < 0)
         goto err_close;
-    }
     if (listen(fd, conf->backlog) < 0) {
         rc = -errno;
         goto err_unlink;

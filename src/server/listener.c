@@ -240,6 +240,7 @@ static int listener_open_socket(struct listener *ls, const struct address *a)
     struct listener_socket *sock = &ls->sockets[ls->n_sockets];
     struct sock_listen_conf conf = {.backlog = (int)ls->conf->backlog,
                                     .reuseport = ls->conf->reuseport > 1,
+                                    .file = ls->conf->unix_file,
                                     .options = ls->conf->socket};
     char text[ADDRESS_TEXT_BYTES], name[ADDRESS_TEXT_BYTES + 64];
     struct acceptor_conf acceptor = {.name = name, .batch = ls->env.accept_batch};

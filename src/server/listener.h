@@ -15,7 +15,7 @@
 #include "handlers/proxy_protocol.h"
 #include "net/address.h"
 #include "net/channel.h"
-#include "net/sock_options.h"
+#include "net/sock.h"
 #include "net/splice.h"
 #include "service/admission.h"
 #include "service/throttle.h"
@@ -53,6 +53,7 @@ struct listener_conf {
     struct proxy_protocol_conf accept_proxy;
     unsigned backlog;
     unsigned reuseport; /* listen sockets an address has */
+    struct sock_file unix_file;
     struct sock_options socket;
     struct access_conf access;
     enum admission_verdict on_deny;

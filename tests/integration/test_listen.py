@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import pwd
 import signal
 import socket
 import stat
 import threading
 
 from support import net
-from support.case import check, check_equal, test
+from support.case import check, check_equal, is_root, test
 from test_proxy import proxy
 
 
@@ -145,6 +146,24 @@ def socket_file(t):
         check(stat.S_ISSOCK(os.stat(path).st_mode), "no socket file")
         daemon.stop()
     check(not os.path.lexists(path), "the socket file is still there")
+
+
+@test(each=[{"umask": "000"}, {"umask": "077"}])
+def owner_and_mode(t, umask):
+    """unix_mode, unix_user and unix_group are those of the socket file from the start, with umask
+    {umask}"""
+    path, root = t.path("x.sock"), is_root()
+    options = "unix_mode = 660\n" + ("unix_user = nobody\nunix_group = 4321\n" if root else "")
+    usual = os.umask(int(umask, 8))
+    try:
+        with t.daemon(echo_config("file", path, options)):
+            made = os.stat(path)
+            expect_echo(path)
+    finally:
+        os.umask(usual)
+    check_equal(stat.filemode(made.st_mode), "srw-rw----", "the mode")
+    if root:
+        check_equal((made.st_uid, made.st_gid), (pwd.getpwnam("nobody").pw_uid, 4321), "the owner")
 
 
 @test()

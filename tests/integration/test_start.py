@@ -2,8 +2,10 @@
 
 import os
 import pwd
+import re
 import signal
 import subprocess
+from pathlib import Path
 
 from support import net
 from support.case import Skipped, check, check_equal, is_root, test
@@ -219,6 +221,30 @@ def ordinary_user(t):
     finally:
         process.kill()
         process.wait()
+
+
+@test()
+def example_of_the_readme(t):
+    """the example of README.md starts as it stands there, for an ordinary user as well"""
+    text = (t.options.source_dir / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"```ini\n(.*?)```", text, re.S).group(1)
+    config, user = t.write("front.ini", example), {}
+    if is_root():
+        os.chmod(t.options.reactord, os.stat(t.options.reactord).st_mode | 0o555)
+        user = {"user": pwd.getpwnam("nobody").pw_uid}
+    if net.listening(7008):
+        raise Skipped("something else listens on port 7008")
+    said = Path(t.path("err"))
+    with said.open("w") as err, subprocess.Popen([t.options.reactord, "-c", config], stderr=err,
+                                                 **user) as process:
+        try:
+            t.eventually(lambda: process.poll() is not None or ": ready" in said.read_text(),
+                         "the start")
+            check(process.poll() is None, f"it ended: {said.read_text()}")
+            process.terminate()
+            check_equal(process.wait(10 * t.scale), 0, "exit code")
+        finally:
+            process.kill()
 
 
 @test()

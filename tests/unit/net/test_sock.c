@@ -177,6 +177,35 @@ START_TEST(a_unix_socket_is_a_file_until_it_is_unlinked)
 }
 END_TEST
 
+/* With any umask; and what is at the path by then is not followed. */
+START_TEST(a_unix_socket_is_given_to_its_user_and_group)
+{
+    static const mode_t umasks[] = {0, 022, 077, 0777};
+    struct sock_listen_conf with = conf;
+    mode_t usual = umask(0);
+    struct stat st;
+    int fd;
+
+    parse("/tmp/reactord-test-sock-file");
+    with.file = (struct sock_file){.set_mode = true, .mode = 0660};
+    if (geteuid() == 0) {
+        with.file.set_uid = with.file.set_gid = true;
+        with.file.uid = 1234;
+        with.file.gid = 4321;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(umasks); i++) {
+        umask(umasks[i]);
+        ck_assert_int_eq(sock_listen(&fd, &a, &with), 0);
+        ck_assert_int_eq(stat(a.u.un.sun_path, &st), 0);
+        ck_assert_uint_eq(st.st_mode, S_IFSOCK | 0660);
+        ck_assert(geteuid() != 0 || (st.st_uid == 1234 && st.st_gid == 4321));
+        close(fd);
+        sock_unlink(&a);
+    }
+    umask(usual);
+}
+END_TEST
+
 START_TEST(a_unix_socket_left_by_the_dead_is_replaced)
 {
     int fd;
@@ -425,6 +454,7 @@ int main(void)
     tcase_add_test(tc, an_address_of_another_host_is_told);
     tcase_add_test(tc, without_descriptors_nothing_is_made);
     tcase_add_test(tc, a_unix_socket_is_a_file_until_it_is_unlinked);
+    tcase_add_test(tc, a_unix_socket_is_given_to_its_user_and_group);
     tcase_add_test(tc, a_unix_socket_left_by_the_dead_is_replaced);
     tcase_add_test(tc, a_unix_socket_that_answers_is_in_use);
     tcase_add_test(tc, a_unix_socket_whose_backlog_is_full_is_in_use);
