@@ -90,17 +90,17 @@ static void check_conflicts(const struct config_memory *m, unsigned s, struct re
             continue;
         if (address_equal(taken.address, a))
             report_add(report, config_section_sound(section, "address")->line,
-                       "[%s] address: %s is taken by line %u, [%s] (each address once)",
+                       "[%s] address: %s is taken by %s, [%s] (each address once)",
                        section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)),
-                       config_section_sound(taken.section, "address")->line,
+                       REPORT_LINE(report, config_section_sound(taken.section, "address")->line),
                        taken.section->source->name);
         else
             report_add(report, config_section_sound(section, "address")->line,
-                       "[%s] address: %s conflicts with %s of line %u, [%s] (a port on all "
+                       "[%s] address: %s conflicts with %s of %s, [%s] (a port on all "
                        "addresses or on some, unless both listeners have reuseport)",
                        section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)),
                        QUOTE_TEXT(address_format(other, sizeof(other), taken.address)),
-                       config_section_sound(taken.section, "address")->line,
+                       REPORT_LINE(report, config_section_sound(taken.section, "address")->line),
                        taken.section->source->name);
     }
 }

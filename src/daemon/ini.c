@@ -10,30 +10,16 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "daemon/ini_environment.h"
+#include "daemon/ini_include.h"
 #include "daemon/ini_scan.h"
 #include "daemon/ini_values.h"
 #include "daemon/report.h"
-#include "daemon/whole_file.h"
 
 struct ini_memory {
     struct arena *arena;
     struct ini_values *values; /* which live there */
 };
-
-/* On success the caller frees text->bytes. */
-static int read_file(struct ini_text *text, const char *path, struct report *report)
-{
-    struct whole_file file;
-    int rc = whole_file_read(&file, path, INI_FILE_BYTES);
-
-    if (rc < 0) {
-        if (rc != -ENOMEM)
-            report_add(report, REPORT_WHOLE_FILE, "%s", file.problem);
-        return rc;
-    }
-    *text = (struct ini_text){file.bytes, file.len};
-    return 0;
-}
 
 static int ini_create(struct ini **out)
 {
@@ -58,6 +44,33 @@ err_arena:
     return -ENOMEM;
 }
 
+/* Replace the environment variables in the value of ${entry}. */
+static int expand_entry(struct ini *ini, const struct ini_section *section, struct ini_entry *entry,
+                        struct report *report)
+{
+    struct ini_environment expanded;
+
+    if (entry->refused || strstr(entry->value, "${") == NULL)
+        return 0;
+    if (ini_environment_expand(&expanded, entry->value) < 0) {
+        report_add(report, entry->line, "[%s] %s: %s", section->name, entry->key, expanded.problem);
+        entry->refused = true;
+        return 0;
+    }
+    entry->value = arena_text(ini->memory->arena, expanded.text, strlen(expanded.text));
+    return entry->value == NULL ? -ENOMEM : 0;
+}
+
+static int expand_all(struct ini *ini, struct report *report)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < ini->n_sections; i++)
+        for (unsigned j = 0; rc == 0 && j < ini->sections[i].n_entries; j++)
+            rc = expand_entry(ini, &ini->sections[i], &ini->sections[i].entries[j], report);
+    return rc;
+}
+
 static int parse_text(struct ini *ini, struct ini_text *text, struct report *report)
 {
     int rc = ini_scan_is_text(text, report);
@@ -73,14 +86,14 @@ static int parse_text(struct ini *ini, struct ini_text *text, struct report *rep
         return rc;
     }
     ini_values_take(ini->memory->values, ini, report);
-    return 0;
+    return expand_all(ini, report);
 }
 
 int ini_load(struct ini **out, const char *path, struct report *report)
 {
     struct ini_text text;
     struct ini *ini;
-    int rc = read_file(&text, path, report);
+    int rc = ini_include_read(&text, path, report);
 
     if (rc < 0)
         return rc;

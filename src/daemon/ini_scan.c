@@ -6,6 +6,7 @@
 #include <search.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "daemon/ini.h"
@@ -41,12 +42,19 @@ static bool is_control(unsigned char c)
     return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
 }
 
+/* ${report} may be NULL. */
+#define TELL(report, ...)                    \
+    do {                                     \
+        if ((report) != NULL)                \
+            report_add(report, __VA_ARGS__); \
+    } while (0)
+
 int ini_scan_is_text(const struct ini_text *text, struct report *report)
 {
     unsigned line = 1;
 
     if (text->len >= 3 && memcmp(text->bytes, "\xef\xbb\xbf", 3) == 0) {
-        report_add(report, line, "the file begins with a byte order mark (save it without)");
+        TELL(report, line, "the file begins with a byte order mark (save it without)");
         return -EINVAL;
     }
     for (size_t i = 0; i < text->len; i++) {
@@ -57,10 +65,10 @@ int ini_scan_is_text(const struct ini_text *text, struct report *report)
         if (!is_control(c))
             continue;
         if (c == '\r' && i + 1 < text->len && text->bytes[i + 1] == '\n')
-            report_add(report, line,
-                       "the line ends in CR LF (lines end in LF; sed -i 's/\\r$//' converts)");
+            TELL(report, line,
+                 "the line ends in CR LF (lines end in LF; sed -i 's/\\r$//' converts)");
         else
-            report_add(report, line, "byte \\x%02x: this is not a text file", c);
+            TELL(report, line, "byte \\x%02x: this is not a text file", c);
         return -EINVAL;
     }
     return 0;
@@ -150,8 +158,8 @@ static enum verdict open_section(struct scan *s, const char *name)
     if (known == NULL)
         return out_of_memory(s);
     if (*known != section) {
-        report_add(s->report, s->line, "[%s] is a second time here (the first is on line %u)",
-                   section->name, (*known)->line);
+        report_add(s->report, s->line, "[%s] is a second time here (the first is on %s)",
+                   section->name, REPORT_LINE(s->report, (*known)->line));
         return refuse_section(s);
     }
     section->entries = s->entries + s->n_entries;
@@ -267,8 +275,8 @@ static enum verdict add_entry(struct scan *s, const char *key, char *value)
     if (known == NULL)
         return out_of_memory(s);
     if (*known != entry) {
-        report_add(s->report, s->line, "[%s] %s: is a second time here (the first is on line %u)",
-                   s->section->name, entry->key, (*known)->line);
+        report_add(s->report, s->line, "[%s] %s: is a second time here (the first is on %s)",
+                   s->section->name, entry->key, REPORT_LINE(s->report, (*known)->line));
         return DROP;
     }
     s->n_entries++;
@@ -306,6 +314,10 @@ static enum verdict scan_entry(struct scan *s, char *line)
         report_add(s->report, s->line,
                    "%s: %s (key = value, where a key is letters, digits, '_', '.' and '-')",
                    QUOTE_TEXT(key), problem);
+        return DROP;
+    }
+    if (strcasecmp(key, "include") == 0) {
+        report_add(s->report, s->line, "include: comes before the first section of a file");
         return DROP;
     }
     if (s->before_first) {
@@ -361,6 +373,15 @@ static int make_room(struct scan *s, const struct ini_text *text)
     return s->ini->sections == NULL || s->entries == NULL ? -ENOMEM : 0;
 }
 
+/* A file has its own sections: it does not go on in one of the file before. */
+static void begin_file(struct scan *s)
+{
+    s->before_first = true;
+    s->section = NULL;
+    tdestroy(s->entries_by_key, keep_node);
+    s->entries_by_key = NULL;
+}
+
 int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
                    struct report *report)
 {
@@ -374,6 +395,8 @@ int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
         size_t len = (size_t)((newline != NULL ? newline : end) - next);
 
         s.line++;
+        if (report_begins_source(report, s.line))
+            begin_file(&s);
         if (scan_line(&s, next, len) == KEEP) {
             memmove(text->bytes + kept, next, len);
             kept += len;

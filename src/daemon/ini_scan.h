@@ -24,7 +24,7 @@ struct ini_text {
 /*
  * ini_scan_is_text(text, report):
  * Is it text: no byte order mark, no carriage return, no NUL and no other control character? The first of
- * these goes to ${report}.
+ * these goes to ${report}, which may be NULL.
  *
  * Thread: any
  * Errors: 0; -EINVAL (no)

@@ -13,7 +13,16 @@ struct problem {
     char *text;
 };
 
+/* The lines from ${line} on are those of ${path} from ${path_line} on. */
+struct source {
+    unsigned line;
+    char *path;
+    unsigned path_line;
+};
+
 struct report {
+    struct source *sources; /* ordered by line */
+    unsigned n_sources;
     const char *path;
     unsigned count;
     unsigned n_kept;
@@ -77,6 +86,68 @@ void report_add_in(struct report *r, const struct report_place *at, const char *
     va_end(args);
 }
 
+int report_add_source(struct report *r, unsigned line, const char *path, unsigned path_line)
+{
+    struct source *larger = realloc(r->sources, (r->n_sources + 1) * sizeof(*larger));
+    char *copy = strdup(path);
+
+    if (larger != NULL)
+        r->sources = larger;
+    if (larger == NULL || copy == NULL) {
+        free(copy);
+        return -ENOMEM;
+    }
+    r->sources[r->n_sources++] = (struct source){line, copy, path_line};
+    return 0;
+}
+
+/* The last source that begins at ${line} or before; NULL: there is none. */
+static const struct source *source_of(const struct report *r, unsigned line)
+{
+    unsigned low = 0, high = r->n_sources;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (r->sources[middle].line <= line)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return line != REPORT_WHOLE_FILE && low > 0 ? &r->sources[low - 1] : NULL;
+}
+
+bool report_begins_source(const struct report *r, unsigned line)
+{
+    const struct source *source = source_of(r, line);
+
+    return source != NULL && source->line == line;
+}
+
+/* ${line} as ${place}: in which file, and which line of it. */
+static void locate(struct report_place *place, const struct report *r, unsigned line)
+{
+    const struct source *source = source_of(r, line);
+
+    *place = (struct report_place){.line = line, .path = r->path, .path_line = line};
+    if (source != NULL) {
+        place->path = source->path;
+        place->path_line = source->path_line + (line - source->line);
+    }
+}
+
+const char *report_line_text(struct report_line *out, const struct report *r, unsigned line)
+{
+    struct report_place at;
+
+    locate(&at, r, line);
+    if (strcmp(at.path, r->path) == 0)
+        snprintf(out->text, sizeof(out->text), "line %u", at.path_line);
+    else
+        snprintf(out->text, sizeof(out->text), "line %u of %s", at.path_line, at.path);
+    return out->text;
+}
+
 unsigned report_count(const struct report *r)
 {
     return r->count;
@@ -96,9 +167,11 @@ int report_write(struct report *r, FILE *out)
     qsort(r->kept, r->n_kept, sizeof(r->kept[0]), compare);
     for (unsigned i = 0; i < r->n_kept; i++) {
         const struct problem *p = &r->kept[i];
+        struct report_place at = p->at;
 
-        fprintf(out, "%s:%u: %s\n", p->at.path != NULL ? p->at.path : r->path,
-                p->at.path != NULL ? p->at.path_line : p->at.line, p->text);
+        if (at.path == NULL)
+            locate(&at, r, at.line);
+        fprintf(out, "%s:%u: %s\n", at.path, at.path_line, p->text);
     }
     if (r->count > REPORT_KEPT)
         fprintf(out, "%s:%u: %u more problems\n", r->path, REPORT_WHOLE_FILE,
@@ -116,5 +189,8 @@ void report_destroy(struct report *r)
         free((char *)r->kept[i].at.path);
         free(r->kept[i].text);
     }
+    for (unsigned i = 0; i < r->n_sources; i++)
+        free(r->sources[i].path);
+    free(r->sources);
     free(r);
 }

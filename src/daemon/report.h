@@ -5,6 +5,7 @@
 #ifndef DAEMON_REPORT_H
 #define DAEMON_REPORT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/must.h"
@@ -55,6 +56,44 @@ struct report_place {
  */
 void report_add_in(struct report *r, const struct report_place *at, const char *format, ...)
     PRINTF_LIKE(3, 4);
+
+/*
+ * report_add_source(r, line, path, path_line):
+ * From ${line} on the lines are those of the file at ${path}, from its ${path_line} on. Sources are added in the order of
+ * their lines; without any all lines are the file's that the report is about.
+ *
+ * Thread: the user of ${r}
+ * Owns:   ${path} is copied
+ * Errors: 0; -ENOMEM
+ */
+int report_add_source(struct report *r, unsigned line, const char *path,
+                      unsigned path_line) MUST_CHECK;
+
+/*
+ * report_begins_source(r, line):
+ * Is ${line} the first of a source?
+ *
+ * Thread: the user of ${r}
+ * Errors: none
+ */
+bool report_begins_source(const struct report *r, unsigned line);
+
+struct report_line {
+    char text[320];
+};
+
+/*
+ * report_line_text(out, r, line):
+ * `line 5`, or `line 5 of PATH` if it is not in the file that the report is about. Returns ${out}->text, so that it can
+ * stand in an argument list.
+ *
+ * Thread: the user of ${r}
+ * Errors: none
+ */
+const char *report_line_text(struct report_line *out, const struct report *r, unsigned line);
+
+/* report_line_text() with memory of its own, which lasts until the end of the enclosing block. */
+#define REPORT_LINE(r, line) report_line_text(&(struct report_line){{0}}, (r), (line))
 
 /*
  * report_count(r):

@@ -1,5 +1,6 @@
 """config: the command line, -t and --dump-config. Broken files are in test_broken."""
 
+import os
 import re
 
 from support import net
@@ -94,6 +95,44 @@ def no_such_file(t):
         done = t.reactord(*arguments)
         check_equal((done.code, done.out), (1, ""), "exit code and stdout")
         check(path in done.err, f"stderr: {done.err}")
+
+
+@test()
+def environment(t):
+    """${{NAME}} in a value is the environment variable, and one that is not set is an error with its
+    line"""
+    address = t.address()
+    config = "[listen echo]\naddress = ${REACTORD_TEST_ADDRESS}\nservice = ${NONE_SUCH:-echo}\n"
+    path = t.write("c.ini", config)
+    os.environ.pop("REACTORD_TEST_ADDRESS", None)
+    done = t.reactord("-t", "-c", path)
+    check_equal(done.code, 1, "exit code")
+    check(f"{path}:2: [listen echo] address: the environment variable REACTORD_TEST_ADDRESS is not "
+          "set" in done.err, f"stderr: {done.err}")
+    os.environ["REACTORD_TEST_ADDRESS"] = address
+    with t.daemon(config), net.connect(address) as client:
+        check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+
+
+@test()
+def several_files(t):
+    """files of a directory are included in the order of their names, an error names the file that
+    has it, and a file that includes itself is refused"""
+    first, second = t.address(), t.address()
+    os.mkdir(t.path("d"))
+    t.write("d/10.ini", f"[listen a]\naddress = {first}\nservice = echo\n")
+    t.write("d/20.ini", f"[listen b]\naddress = {second}\nservice = echo\n")
+    config = f"include = {t.path('d')}\n\n[worker]\nthreads = 2\n"
+    with t.daemon(config):
+        for address in (first, second):
+            with net.connect(address) as client:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+    t.write("d/30.ini", f"include = 30.ini\n[listen a]\naddress = {first}\nservice = nothing\n")
+    done = t.reactord("-t", "-c", t.write("c.ini", config))
+    check_equal(done.code, 1, "exit code")
+    for line in (r"d/30\.ini:1: include: .* is included by itself",
+                 r"d/30\.ini:2: \[listen a\] is a second time here \(.* line 1 of .*d/10\.ini\)"):
+        check(re.search(line, done.err), f"no {line} in {done.err}")
 
 
 @test()
