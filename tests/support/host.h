@@ -11,6 +11,9 @@
 
 struct executor;
 
+/* How long clients and servers of host_open() may acknowledge nothing at the end. */
+#define HOST_LINGER_NS (3 * NS_PER_S)
+
 struct host {
     struct session_owner owner;
     struct loop *loop;
@@ -25,7 +28,7 @@ struct host {
 
 /*
  * host_open(h, ops, upstream):
- * A host for sessions of a service with ${ops}: no timeouts, splice as large reads suggest.
+ * A host for sessions of a service with ${ops}: no timeouts but HOST_LINGER_NS, splice as large reads suggest.
  *
  * Thread: the test's
  * Owns:   ${upstream} is borrowed
