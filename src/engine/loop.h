@@ -4,7 +4,7 @@
  * A loop owns one struct ev_loop and everything that lives on it. One turn:
  *
  *   1. Poll: without blocking if tasks wait, else until I/O, a due timer or a wake-up.
- *   2. Run the I/O callbacks; the time they take, and not the poll's, is the turn's I/O time. A due timer does
+ *   2. Run the I/O callbacks, in order of arrival (engine/ready); the time they take, and not the poll's, is the turn's I/O time. A due timer does
  *      no work itself: its task takes its place behind the tasks already queued.
  *   3. Run the control lane (up to 1,024 tasks) before any other task, so that adopting a connection never
  *      waits behind a backlog; if it had any and tasks wait, look for I/O once more.

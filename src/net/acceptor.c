@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/ready.h"
 
 /* How long to wait for descriptors: short enough to be back within a second, long enough to cost nothing. */
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
@@ -69,7 +70,7 @@ static bool acceptor_may_go_on(int error)
 static void acceptor_pause(struct acceptor *ac, enum acceptor_pause pause, int64_t ns)
 {
     ac->paused = pause;
-    ev_io_stop(loop_ev(ac->loop), &ac->io);
+    ready_stop(loop_ev(ac->loop), &ac->io);
     loop_cancel(ac->loop, &ac->retry);
     loop_schedule(ac->loop, &ac->retry, ns);
 }
@@ -140,7 +141,8 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     int64_t wait_ns = 0;
     int error;
 
-    (void)ev;
+    if (!ready_is_turn(ev, w, revents))
+        return;
     loop_doing(ac->loop, "accept");
     /* libev could not watch the descriptor and has stopped the watcher; only memory can be the reason. */
     error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch, &wait_ns);
@@ -231,7 +233,7 @@ void acceptor_stop(struct acceptor *ac)
         return;
     if (ac->loop && loop_state(ac->loop) != LOOP_TERMINATED) {
         loop_cancel(ac->loop, &ac->retry);
-        ev_io_stop(loop_ev(ac->loop), &ac->io);
+        ready_stop(loop_ev(ac->loop), &ac->io);
     }
     close(ac->fd);
     ac->fd = -1;

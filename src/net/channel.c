@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/ready.h"
 #include "net/buffered.h"
 #include "net/channel_internal.h"
 
@@ -27,7 +28,7 @@ void channel_watch(struct channel *ch)
         want |= EV_WRITE;
     if (want == ch->watched)
         return;
-    ev_io_stop(channel_net(ch)->ev, &ch->io);
+    ready_stop(channel_net(ch)->ev, &ch->io);
     ch->watched = want;
     if (want) {
         ev_io_modify(&ch->io, want);
@@ -238,7 +239,8 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct channel *ch = CONTAINER_OF(w, struct channel, io);
 
-    (void)ev;
+    if (!ready_is_turn(ev, w, revents))
+        return;
     if (revents & EV_ERROR) {
         channel_abort(ch, -ENOMEM); /* libev could not watch it and has stopped the watcher */
         return;

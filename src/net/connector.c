@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "engine/ready.h"
 #include "net/descriptors.h"
 
 /* A full unix backlog gives no event when it has room again. */
@@ -95,7 +96,7 @@ static void connector_close_by(struct connector *c, struct connector_attempt *at
 {
     at->address = NULL;
     if (at->fd >= 0) {
-        ev_io_stop(c->net->ev, &at->io);
+        ready_stop(c->net->ev, &at->io);
         close_it(at->fd);
         at->fd = -1;
     }
@@ -251,6 +252,8 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
     struct connector *c = at->connector;
     int fd = at->fd, error = 0;
 
+    if (!ready_is_turn(ev, w, revents))
+        return;
     loop_doing(c->net->loop, "connect");
     if (revents & EV_ERROR)
         error = -ENOMEM; /* as in acceptor.c */
@@ -263,7 +266,7 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
         connector_arm(c, clock_now_ns());
         return;
     }
-    ev_io_stop(ev, w);
+    ready_stop(ev, w);
     at->fd = -1; /* the callee owns it now */
     c->connected = (unsigned)(at->address - c->addresses);
     connector_finish(c, fd, 0);

@@ -3,14 +3,18 @@
 
 #include <unistd.h>
 
+#include "engine/ready.h"
+
 static void sentry_on_readable(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct sentry *s = CONTAINER_OF(w, struct sentry, io);
-    /* An error is libev's: it could not watch the socket, and whoever relied on it must not any more. */
-    enum sock_peek what = revents & EV_ERROR ? SOCK_ENDED : sock_peek(s->fd);
+    enum sock_peek what;
 
-    (void)ev;
+    if (!ready_is_turn(ev, w, revents))
+        return;
     loop_doing(s->net->loop, "sentry");
+    /* An error is libev's: it could not watch the socket, and whoever relied on it must not any more. */
+    what = revents & EV_ERROR ? SOCK_ENDED : sock_peek(s->fd);
     if (what != SOCK_SILENT)
         s->event(s, what);
 }
@@ -31,7 +35,7 @@ void sentry_watch(struct sentry *s, int fd)
 
 void sentry_rest(struct sentry *s)
 {
-    ev_io_stop(s->net->ev, &s->io);
+    ready_stop(s->net->ev, &s->io);
 }
 
 enum sock_peek sentry_peek(const struct sentry *s)
@@ -43,7 +47,7 @@ int sentry_take(struct sentry *s)
 {
     int fd = s->fd;
 
-    ev_io_stop(s->net->ev, &s->io);
+    ready_stop(s->net->ev, &s->io);
     s->fd = -1;
     return fd;
 }
