@@ -9,7 +9,7 @@
 
 #define THREADS    4
 #define PICKS_EACH 100000
-#define MAX_SHOWN  8
+#define MAX_SHOWN  100
 
 static struct endpoints es;
 static struct balancer *b;
@@ -350,6 +350,26 @@ START_TEST(keys_follow_the_weights_within_half_a_percent)
 }
 END_TEST
 
+/* Threads that work out the same slots at the same time give each key the same endpoint. */
+START_TEST(keys_are_spread_by_four_threads_as_by_one)
+{
+    enum { N = 100 };
+    struct counter one = {.first_key = 0}, *four;
+
+    endpoints_open(&es, N);
+    b = endpoints_balancer(&es, keyed[_i]);
+    four = calloc(THREADS, sizeof(*four));
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_create(&four[i].thread, NULL, pick_many, &four[i]);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(four[i].thread, NULL);
+    pick_many(&one);
+    for (unsigned i = 0; i < THREADS; i++)
+        ck_assert_mem_eq(four[i].picked, one.picked, sizeof(one.picked));
+    free(four);
+}
+END_TEST
+
 /*
  * By chance alone the standard deviation is the square root of the keys of each; of a thousand by their slots as well,
  * 4.4 %.
@@ -430,6 +450,7 @@ int main(void)
     tc = suite_group(suite, "keys");
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_loop_test(tc, keys_follow_the_weights_within_half_a_percent, 0, ARRAY_LEN(keyed));
+    tcase_add_loop_test(tc, keys_are_spread_by_four_threads_as_by_one, 0, ARRAY_LEN(keyed));
     tcase_add_loop_test(tc, keys_are_spread_evenly_over_many, 0, ARRAY_LEN(spreads));
     return suite_run(suite);
 }
