@@ -101,3 +101,12 @@ bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppres
     *suppressed = atomic_exchange_explicit(&limit->suppressed, 0, memory_order_relaxed);
     return true;
 }
+
+const char *log_held_back_text(struct log_held_back *h, unsigned suppressed)
+{
+    h->text[0] = '\0';
+    if (suppressed > 0)
+        snprintf(h->text, sizeof(h->text), " (%u more such line%s held back)", suppressed,
+                 suppressed > 1 ? "s" : "");
+    return h->text;
+}

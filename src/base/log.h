@@ -101,6 +101,23 @@ void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
  */
 bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppressed);
 
+struct log_held_back {
+    char text[sizeof(" (4294967295 more such lines held back)")];
+};
+
+/*
+ * log_held_back_text(h, suppressed):
+ * The end of a line that log_allowed() let through: ` (3 more such lines held back)`, or "" when none were. Returns
+ * ${h}->text, so that it can stand in an argument list.
+ *
+ * Thread: any
+ * Errors: none
+ */
+const char *log_held_back_text(struct log_held_back *h, unsigned suppressed);
+
+/* log_held_back_text() with memory of its own, which lasts until the end of the enclosing block. */
+#define LOG_HELD_BACK(suppressed) log_held_back_text(&(struct log_held_back){{0}}, (suppressed))
+
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_notice(...)  log_write(LOG_LEVEL_NOTICE, __VA_ARGS__)

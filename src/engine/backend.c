@@ -24,8 +24,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
         polling->error = error;
     if (strstr(what, "epoll_create")) {
         if (log_allowed(&limit, NS_PER_S, &suppressed))
-            log_error("loop %s: no epoll instance: %s; trying again (%u such lines held back)",
-                      polling ? polling->name : "?", strerror(error), suppressed);
+            log_error("loop %s: no epoll instance: %s; trying again%s",
+                      polling ? polling->name : "?", strerror(error), LOG_HELD_BACK(suppressed));
         nanosleep(&pause, NULL);
     }
 }

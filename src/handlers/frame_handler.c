@@ -48,11 +48,11 @@ static void frame_log_fault(struct frame_handler *f, const char *what)
     unsigned suppressed;
 
     if (log_allowed(&f->shared->log_limit, FRAME_LOG_INTERVAL_NS, &suppressed))
-        log_warning("listen %s: %s: %s; %s (%u more such lines held back)", host->listener,
+        log_warning("listen %s: %s: %s; %s%s", host->listener,
                     address_format(peer, sizeof(peer), host->peer), what,
                     f->conf->on_error == FRAME_HANDLER_SKIP ? "it is skipped"
                                                             : "the connection is reset",
-                    suppressed);
+                    LOG_HELD_BACK(suppressed));
 }
 
 static void frame_fault(struct frame_handler *f, enum frame_fault fault, const char *what)

@@ -42,9 +42,9 @@ void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct a
     unsigned suppressed;
 
     if (log_allowed(&gate->log_limit, PROXY_PROTOCOL_LOG_INTERVAL_NS, &suppressed))
-        log_warning("listen %s: %s %s, and is reset (%u more such lines held back)", gate->listener,
+        log_warning("listen %s: %s %s, and is reset%s", gate->listener,
                     address_format(text, sizeof(text), peer), proxy_protocol_error_text(error),
-                    suppressed);
+                    LOG_HELD_BACK(suppressed));
 }
 
 enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *gate,

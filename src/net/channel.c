@@ -184,10 +184,10 @@ static void channel_count_empty_read(struct channel *ch)
         return;
     if (log_allowed(&limit, NS_PER_S, &suppressed))
         log_warning("connection with %s is closed: fd %d is readable, but %u reads in a row gave "
-                    "nothing (%u such lines held back)",
+                    "nothing%s",
                     sock_peer(&peer, ch->io.fd) == 0 ? address_format(text, sizeof(text), &peer)
                                                      : "an unknown peer",
-                    ch->io.fd, CHANNEL_EMPTY_READS, suppressed);
+                    ch->io.fd, CHANNEL_EMPTY_READS, LOG_HELD_BACK(suppressed));
     channel_abort(ch, -EIO);
 }
 

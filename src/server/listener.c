@@ -63,8 +63,8 @@ static void listener_log_full(struct listener *ls, const char *then)
     unsigned suppressed;
 
     if (log_allowed(&ls->full_limit, LISTENER_FULL_LOG_NS, &suppressed))
-        log_warning("listen %s: %s is reached, %s (%u more such lines held back)", ls->conf->name,
-                    room_full_of(ls->env.room, &ls->quota), then, suppressed);
+        log_warning("listen %s: %s is reached, %s%s", ls->conf->name,
+                    room_full_of(ls->env.room, &ls->quota), then, LOG_HELD_BACK(suppressed));
 }
 
 /* One that is not served costs no session, but counts as one. */
@@ -136,8 +136,8 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
         unsigned suppressed;
 
         if (log_allowed(&ls->log_limit, NS_PER_S, &suppressed))
-            log_error("listen %s: no memory for a session, its client is reset (%u more before)",
-                      ls->conf->name, suppressed);
+            log_error("listen %s: no memory for a session, its client is reset%s", ls->conf->name,
+                      LOG_HELD_BACK(suppressed));
         admission_leave(&ticket);
         room_leave(ls->env.room, &ls->quota);
         sock_close_reset(fd);

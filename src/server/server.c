@@ -125,8 +125,8 @@ static void server_on_accepted(void *cookie, struct session *s)
     if (rc == 0)
         return;
     if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: no worker takes the client, it is reset: %s (%u more before)",
-                    s->service->listener, strerror(-rc), suppressed);
+        log_warning("listen %s: no worker takes the client, it is reset: %s%s",
+                    s->service->listener, strerror(-rc), LOG_HELD_BACK(suppressed));
     server_on_ended(sv, s);
     session_refuse(s);
 }

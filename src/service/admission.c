@@ -53,11 +53,11 @@ static void admission_log_refused(struct admission *ad, const struct address *cl
     unsigned suppressed;
 
     if (log_allowed(&ad->refused, ADMISSION_LOG_NS, &suppressed))
-        log_warning("listen %s: %s is refused: %s (%u more such lines held back)",
-                    ad->conf.listener, address_format(text, sizeof(text), client),
+        log_warning("listen %s: %s is refused: %s%s", ad->conf.listener,
+                    address_format(text, sizeof(text), client),
                     answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client"
                                                     : "connection_rate_per_client",
-                    suppressed);
+                    LOG_HELD_BACK(suppressed));
 }
 
 static void admission_log_uncounted(struct admission *ad)
@@ -65,9 +65,8 @@ static void admission_log_uncounted(struct admission *ad)
     unsigned suppressed;
 
     if (log_allowed(&ad->uncounted, ADMISSION_LOG_NS, &suppressed))
-        log_warning("listen %s: client_table_size clients are connected, others are not limited "
-                    "(%u more such lines held back)",
-                    ad->conf.listener, suppressed);
+        log_warning("listen %s: client_table_size clients are connected, others are not limited%s",
+                    ad->conf.listener, LOG_HELD_BACK(suppressed));
 }
 
 static void admission_log_forgotten(struct admission *ad)
@@ -77,9 +76,8 @@ static void admission_log_forgotten(struct admission *ad)
     if (log_allowed(&ad->forgotten, ADMISSION_LOG_NS, &suppressed))
         log_warning(
             "listen %s: more than client_table_size clients have come: one was forgotten "
-            "before its connection_rate_per_client was over, and is new when it comes again "
-            "(%u more such lines held back)",
-            ad->conf.listener, suppressed);
+            "before its connection_rate_per_client was over, and is new when it comes again %s",
+            ad->conf.listener, LOG_HELD_BACK(suppressed));
 }
 
 /* Keep to the limits for each client. */

@@ -97,10 +97,9 @@ static void proxy_log_failure(const struct proxy *p, const char *why, const char
 
     if (!log_allowed(&server->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         return;
-    log_warning(
-        "upstream %s: server %s (%s): cannot connect: %s; %s (%u more such lines held back)",
-        proxy_upstream(p)->conf->name, server->name, server->conf->address_text, why, then,
-        suppressed);
+    log_warning("upstream %s: server %s (%s): cannot connect: %s; %s%s",
+                proxy_upstream(p)->conf->name, server->name, server->conf->address_text, why, then,
+                LOG_HELD_BACK(suppressed));
 }
 
 static const char *proxy_none_text(const struct proxy *p, int error)
@@ -134,8 +133,8 @@ static void proxy_no_server(struct proxy *p, int error)
     unsigned suppressed;
 
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
-        log_warning("upstream %s: %s, the client is reset (%u more such lines held back)",
-                    up->conf->name, proxy_none_text(p, error), suppressed);
+        log_warning("upstream %s: %s, the client is reset%s", up->conf->name,
+                    proxy_none_text(p, error), LOG_HELD_BACK(suppressed));
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 

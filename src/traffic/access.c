@@ -51,12 +51,12 @@ static void access_log_denied(struct access *a, const char *listener, const stru
     if (!log_wanted(LOG_LEVEL_INFO) ||
         !log_allowed(&a->log_limit, ACCESS_LOG_INTERVAL_NS, &suppressed))
         return;
-    log_info("listen %s: client %s is denied, %s%s (%u more before)", listener,
+    log_info("listen %s: client %s is denied, %s%s%s", listener,
              address_format(peer, sizeof(peer), client),
              rule == PREFIX_TABLE_NONE ? "it is not allowed" : "as is ",
              rule == PREFIX_TABLE_NONE ? ""
                                        : cidr_format(block, sizeof(block), &a->conf->blocks[rule]),
-             suppressed);
+             LOG_HELD_BACK(suppressed));
 }
 
 bool access_allows(struct access *a, const char *listener, const struct address *client)

@@ -125,9 +125,9 @@ static void checker_note_late(struct checker_target *t)
     if (log_allowed(&g->late_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
         log_warning(
             "upstream %s: server %s: a check begins %.1f s late: %u checks of this upstream "
-            "and %u of all are under way, %u wait (%u more such lines held back)",
+            "and %u of all are under way, %u wait%s",
             g->conf.name, t->conf.endpoint->name, (double)late_ns / NS_PER_S, g->under_way,
-            g->checker->under_way, g->checker->n_waiting, suppressed);
+            g->checker->under_way, g->checker->n_waiting, LOG_HELD_BACK(suppressed));
 }
 
 static void checker_begin(struct checker_target *t, struct checker_slot *slot)
@@ -272,10 +272,9 @@ static void checker_undecided(struct checker_target *t, const struct check_resul
     }
     checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
     if (log_allowed(&k->log_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
-        log_warning("upstream %s: server %s: cannot be checked: %s; it stays as it is (%u more "
-                    "such lines held back)",
+        log_warning("upstream %s: server %s: cannot be checked: %s; it stays as it is%s",
                     t->group->conf.name, t->conf.endpoint->name,
-                    check_outcome_text(result->outcome), suppressed);
+                    check_outcome_text(result->outcome), LOG_HELD_BACK(suppressed));
 }
 
 static void checker_log_failure(const struct checker_target *t, const struct check_result *result)

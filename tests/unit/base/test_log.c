@@ -1,6 +1,7 @@
 /* base/log: which lines reach the sink, and what they look like there. */
 #include <check.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,14 @@ START_TEST(a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_ba
 }
 END_TEST
 
+START_TEST(suppressed_lines_are_mentioned_only_when_there_were_some)
+{
+    ck_assert_str_eq(LOG_HELD_BACK(0), "");
+    ck_assert_str_eq(LOG_HELD_BACK(1), " (1 more such line held back)");
+    ck_assert_str_eq(LOG_HELD_BACK(UINT_MAX), " (4294967295 more such lines held back)");
+}
+END_TEST
+
 #define THREADS 4
 #define ASKED   10000
 
@@ -208,6 +217,7 @@ int main(void)
     tcase_add_test(tc, an_unknown_level_is_refused_and_changes_nothing);
     tcase_add_test(tc, without_a_sink_lines_go_to_stderr);
     tcase_add_test(tc, a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_back);
+    tcase_add_test(tc, suppressed_lines_are_mentioned_only_when_there_were_some);
     tcase_add_test(tc, of_many_threads_one_gets_the_line_and_the_others_are_all_counted);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
