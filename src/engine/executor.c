@@ -42,7 +42,6 @@ int executor_create(struct executor **out, const struct executor_conf *conf)
     pthread_mutex_init(&e->lock, NULL);
     init_condition(&e->ended);
     schedule_init(&e->schedule);
-    list_init(&e->due);
     list_init(&e->idle);
     for (unsigned i = 0; i < e->max_threads; i++) {
         e->threads[i].executor = e;
@@ -309,8 +308,6 @@ bool executor_cancel(struct executor *e, struct timed *t)
 
     executor_lock(e);
     in_time = t->state != TIMED_IDLE;
-    if (t->state == TIMED_DUE)
-        e->n_due--;
     schedule_remove(&e->schedule, t);
     executor_unlock(e);
     return in_time;

@@ -65,8 +65,6 @@ struct executor {
     uint64_t n_queued;
     uint64_t n_taken; /* from the queue, ever */
     struct schedule schedule;
-    struct list due; /* of struct timed; its `order` is the n_taken it waits for */
-    unsigned n_due;
     uint64_t n_pending;       /* tasks accepted and not begun: in the queue and in serials */
     struct task_list waiting; /* of struct executor_waiter */
     unsigned n_waiting;

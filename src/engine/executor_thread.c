@@ -6,6 +6,9 @@
 #include "engine/executor_internal.h"
 #include "engine/serial_internal.h"
 
+/* Due timers that have a place in the queue at a time. */
+#define DUE_MAX 1024
+
 static _Thread_local struct executor_thread *executor_thread_self;
 
 bool executor_thread_is_current(const struct executor *e)
@@ -50,7 +53,7 @@ static void start_another(struct executor *e)
 
 void executor_thread_call(struct executor *e)
 {
-    uint64_t wanted = e->n_queued + e->n_due + (e->schedule.count > 0 && !e->timekeeper);
+    uint64_t wanted = e->n_queued + e->schedule.n_due + (e->schedule.count > 0 && !e->timekeeper);
     unsigned coming = e->n_threads - e->n_ended - e->n_busy - e->n_idle;
 
     if (wanted <= coming)
@@ -86,31 +89,17 @@ static void wait_for_call(struct executor *e, struct executor_thread *me)
 /* Due timers take their place behind what is queued now; thus neither starves the other. */
 static void fetch_due(struct executor *e)
 {
-    struct timed *t;
-    int64_t now_ns;
-
-    if (e->schedule.count == 0)
-        return;
-    now_ns = clock_now_ns();
-    while ((t = schedule_take_due(&e->schedule, now_ns))) {
-        t->state = TIMED_DUE;
-        t->order = e->n_taken + e->n_queued;
-        list_append(&e->due, &t->u.due);
-        e->n_due++;
-    }
+    if (e->schedule.count > 0)
+        schedule_fetch_due(&e->schedule, clock_now_ns(), e->n_taken + e->n_queued, DUE_MAX);
 }
 
 static struct task *take_due(struct executor *e)
 {
-    struct timed *t;
+    struct timed *t = schedule_first_due(&e->schedule);
 
-    if (e->n_due == 0)
-        return NULL;
-    t = LIST_FIRST(&e->due, struct timed, u.due);
-    if (t->order > e->n_taken)
+    if (!t || t->order > e->n_taken)
         return NULL;
     schedule_remove(&e->schedule, t);
-    e->n_due--;
     return &t->task;
 }
 

@@ -24,7 +24,6 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     l->backoff = conf->backoff;
     placement_note(&l->placement, &conf->placement);
     atomic_init(&l->io_ratio, conf->budget.io_ratio);
-    list_init(&l->due);
     schedule_init(&l->schedule);
     pthread_mutex_init(&l->start_lock, NULL);
     promise_init(&l->terminated, NULL);

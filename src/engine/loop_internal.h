@@ -35,7 +35,6 @@ struct loop {
     bool ran;                             /* something ran in this turn */
     bool woken;                           /* the wake-up descriptor was readable in this turn */
     bool wakeup_lost;                     /* it could not be watched */
-    struct list due;                      /* of struct timed, in order */
     struct task_list reap;                /* of this turn */
     uint64_t tasks_taken;                 /* from the task lane, ever */
     int64_t last_stamp_at_ns[LOOP_LANES]; /* of the last task taken that had a time */

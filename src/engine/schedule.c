@@ -6,13 +6,15 @@
 void schedule_init(struct schedule *s)
 {
     s->root = NULL;
+    list_init(&s->due);
+    s->n_due = 0;
     s->next_order = 0;
     s->count = 0;
 }
 
 static bool before(const struct timed *a, const struct timed *b)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+    return a->rank_ns != b->rank_ns ? a->rank_ns < b->rank_ns : a->order < b->order;
 }
 
 /* Make the later of two roots the first child of the earlier one. */
@@ -66,14 +68,25 @@ static struct timed *meld_siblings(struct timed *first)
     return root;
 }
 
-void schedule_add(struct schedule *s, struct timed *t)
+static void schedule_insert(struct schedule *s, struct timed *t, int64_t rank_ns)
 {
     MUST(t->state == TIMED_IDLE);
+    t->rank_ns = rank_ns;
     t->order = s->next_order++;
     t->state = TIMED_WAITING;
     t->u.heap.child = t->u.heap.next = t->u.heap.prev = NULL;
     s->root = meld(s->root, t);
     s->count++;
+}
+
+void schedule_add(struct schedule *s, struct timed *t)
+{
+    schedule_insert(s, t, t->at_ns);
+}
+
+void schedule_add_again(struct schedule *s, struct timed *t, int64_t now_ns)
+{
+    schedule_insert(s, t, t->at_ns > now_ns ? t->at_ns : now_ns);
 }
 
 static void schedule_unlink(struct schedule *s, struct timed *t)
@@ -100,21 +113,39 @@ void schedule_remove(struct schedule *s, struct timed *t)
         s->count--;
     } else if (t->state == TIMED_DUE) {
         list_remove(&t->u.due);
+        s->n_due--;
     }
     t->state = TIMED_IDLE;
 }
 
 int64_t schedule_next_at_ns(const struct schedule *s)
 {
-    return s->root ? s->root->at_ns : CLOCK_NEVER;
+    return s->root ? s->root->rank_ns : CLOCK_NEVER;
 }
 
 struct timed *schedule_take_due(struct schedule *s, int64_t now_ns)
 {
     struct timed *t = s->root;
 
-    if (!t || t->at_ns > now_ns)
+    if (!t || t->rank_ns > now_ns)
         return NULL;
     schedule_remove(s, t);
     return t;
+}
+
+void schedule_fetch_due(struct schedule *s, int64_t now_ns, uint64_t place, unsigned max)
+{
+    struct timed *t;
+
+    while (s->n_due < max && (t = schedule_take_due(s, now_ns))) {
+        t->state = TIMED_DUE;
+        t->order = place;
+        list_append(&s->due, &t->u.due);
+        s->n_due++;
+    }
+}
+
+struct timed *schedule_first_due(const struct schedule *s)
+{
+    return s->n_due > 0 ? LIST_FIRST(&s->due, struct timed, u.due) : NULL;
 }

@@ -3,6 +3,9 @@
  *
  * A pairing heap whose nodes live in the timed tasks themselves, so that scheduling cannot fail for lack of
  * memory. Equal instants come out in the order they were scheduled.
+ *
+ * Timers that have come due wait in a list, each with a place among the owner's other tasks. Fetching them costs O(log n)
+ * each and counting them O(1), so the owner bounds what it fetches at a time.
  */
 #ifndef ENGINE_SCHEDULE_H
 #define ENGINE_SCHEDULE_H
@@ -15,7 +18,9 @@
 struct schedule {
     struct timed *root;
     uint64_t next_order;
-    unsigned count;
+    unsigned count;  /* of the heap */
+    unsigned n_due;  /* of the list */
+    struct list due; /* of struct timed, in the order in which they came due */
 };
 
 /*
@@ -37,6 +42,17 @@ void schedule_init(struct schedule *s);
  * Source: M. Fredman et al., "The Pairing Heap" (1986)
  */
 void schedule_add(struct schedule *s, struct timed *t);
+
+/*
+ * schedule_add_again(s, t, now_ns):
+ * As schedule_add() for a periodic ${t} that has just run: if its next instant is past, it takes its place behind the
+ * timers due by ${now_ns}. Otherwise timers that cannot catch up would come before all others for ever.
+ *
+ * Thread: owner of ${s}
+ * Units:  ns
+ * Errors: none
+ */
+void schedule_add_again(struct schedule *s, struct timed *t, int64_t now_ns);
 
 /*
  * schedule_remove(s, t):
@@ -64,5 +80,25 @@ int64_t schedule_next_at_ns(const struct schedule *s);
  * Errors: none
  */
 struct timed *schedule_take_due(struct schedule *s, int64_t now_ns);
+
+/*
+ * schedule_fetch_due(s, now_ns, place, max):
+ * Move timers whose instant is not after ${now_ns} from the heap to the list, until ${max} are there. t->order is then
+ * ${place}.
+ *
+ * Thread: owner of ${s}
+ * Units:  ns
+ * Errors: none
+ */
+void schedule_fetch_due(struct schedule *s, int64_t now_ns, uint64_t place, unsigned max);
+
+/*
+ * schedule_first_due(s):
+ * The first of the list; NULL when it is empty. schedule_remove() takes it off.
+ *
+ * Thread: owner of ${s}
+ * Errors: none
+ */
+struct timed *schedule_first_due(const struct schedule *s);
 
 #endif

@@ -9,6 +9,7 @@ void timed_init(struct timed *t, const struct task_type *type)
 {
     t->task.type = type;
     t->at_ns = 0;
+    t->rank_ns = 0;
     t->period_ns = 0;
     t->order = 0;
     t->state = TIMED_IDLE;

@@ -1,7 +1,7 @@
 /*
  * engine/timed: a task with an instant, once or again and again.
  *
- *   IDLE --schedule_add--> WAITING --schedule_take_due--> IDLE, or DUE in the loop's list --run--> IDLE
+ *   IDLE --schedule_add--> WAITING --schedule_fetch_due--> DUE --run, or schedule_remove--> IDLE
  *
  * note: claim. A timer that another thread gave to a loop may also be taken back by another thread, while the loop is
  * about to run it: both try to change `claim`, and who succeeds has the timer. The states above are the loop's alone.
@@ -26,7 +26,8 @@ enum timed_claim { TIMED_FREE, TIMED_COMING, TIMED_HELD, TIMED_WITHDRAWN };
 
 struct timed {
     struct task task;
-    int64_t at_ns;
+    int64_t at_ns;     /* its instant; a fixed rate counts from it */
+    int64_t rank_ns;   /* WAITING: its key in the heap; see schedule_add_again() */
     int64_t period_ns; /* 0: once; > 0: fixed rate; < 0: fixed delay of that length */
     uint64_t order;    /* WAITING: of scheduling; DUE: its place among the loop's tasks */
     union {

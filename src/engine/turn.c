@@ -17,6 +17,12 @@
 #define TURN_CONTROL_MAX 1024
 
 /*
+ * Due timers that have a place among the tasks at a time: a task that comes then waits for no more of them, however
+ * many are due.
+ */
+#define TURN_DUE_MAX 1024
+
+/*
  * Places given back at a time: each time costs producers and loop a cache miss on the same word. No more than a sixteenth
  * of them all, since tasks that have run would otherwise keep others out.
  */
@@ -26,16 +32,13 @@
 bool turn_has_work(const struct loop *l)
 {
     return !queue_empty(&l->lanes[LOOP_CONTROL]) || !queue_empty(&l->lanes[LOOP_TASKS]) ||
-           !queue_empty(&l->lanes[LOOP_TAIL]) || !list_empty(&l->due);
+           !queue_empty(&l->lanes[LOOP_TAIL]) || l->schedule.n_due > 0 ||
+           schedule_next_at_ns(&l->schedule) <= l->clock_at_ns;
 }
 
 uint64_t turn_queued(const struct loop *l)
 {
-    uint64_t n = gate_count(&l->lanes[LOOP_TASKS].gate);
-
-    list_for_each (node, &l->due)
-        n++;
-    return n;
+    return gate_count(&l->lanes[LOOP_TASKS].gate) + l->schedule.n_due;
 }
 
 void turn_init(struct loop *l)
@@ -102,17 +105,10 @@ static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
 /* Step 2, its end: due timers take their place behind the tasks that are queued now. */
 static void turn_fetch_due(struct loop *l)
 {
-    uint64_t place;
-    struct timed *t;
-
     if (schedule_next_at_ns(&l->schedule) > l->now_ns)
         return;
-    place = l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate);
-    while ((t = schedule_take_due(&l->schedule, l->now_ns))) {
-        t->state = TIMED_DUE;
-        t->order = place;
-        list_append(&l->due, &t->u.due);
-    }
+    schedule_fetch_due(&l->schedule, l->now_ns,
+                       l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate), TURN_DUE_MAX);
 }
 
 /* Steps 3 and 5: up to ${max} tasks of a lane. */
@@ -168,22 +164,19 @@ static void turn_run_timed(struct loop *l, struct timed *t)
     l->periodic = NULL;
     if (atomic_load_explicit(&t->claim, memory_order_relaxed) == (held ? TIMED_HELD : TIMED_FREE)) {
         t->at_ns = timed_next_at_ns(t, clock_now_ns());
-        schedule_add(&l->schedule, t);
+        schedule_add_again(&l->schedule, t, l->now_ns);
     }
 }
 
 /* Run the next task of step 4 by its place; false when none can be reached. */
 static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_lane)
 {
-    struct timed *due = NULL;
+    struct timed *due = schedule_first_due(&l->schedule);
     struct task *t;
 
-    if (!list_empty(&l->due)) {
-        due = LIST_FIRST(&l->due, struct timed, u.due);
-        if (due->order <= l->tasks_taken) {
-            turn_run_timed(l, due);
-            return true;
-        }
+    if (due && due->order <= l->tasks_taken) {
+        turn_run_timed(l, due);
+        return true;
     }
     t = turn_take(l, LOOP_TASKS);
     /* See note: what came meanwhile. */
@@ -210,7 +203,7 @@ static void turn_tasks(struct loop *l)
     uint64_t from_lane = 0, leave_each = l->max_pending_tasks / TURN_LEAVE_PART;
     struct budget budget;
 
-    if (queue_empty(&l->lanes[LOOP_TASKS]) && list_empty(&l->due))
+    if (queue_empty(&l->lanes[LOOP_TASKS]) && l->schedule.n_due == 0)
         return;
     queue_take(&l->lanes[LOOP_TASKS]);
     budget_begin(&budget, &conf, l->io_ns, began_at_ns, turn_queued(l));

@@ -123,6 +123,7 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
 
 static void turn_poll_sleep(struct loop *l, int64_t until_ns)
 {
+    turn_poll_arm_timer(l, until_ns);
     wakeup_prepare(&l->wakeup, until_ns);
     if (turn_has_work(l) || turn_stop_is_news(l)) { /* see note: wake-up */
         wakeup_done(&l->wakeup);
@@ -143,7 +144,6 @@ static void turn_poll_wait(struct loop *l)
 
     if (stop_at_ns < until_ns)
         until_ns = stop_at_ns;
-    turn_poll_arm_timer(l, until_ns);
     if (l->wakeup_lost)
         turn_poll_find_wakeup(l);
     if (l->backend.paced)

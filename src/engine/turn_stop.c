@@ -35,8 +35,8 @@ static void turn_stop_drop_timers(struct loop *l)
 {
     struct timed *t;
 
-    while (!list_empty(&l->due))
-        turn_stop_drop_timed(l, LIST_FIRST(&l->due, struct timed, u.due));
+    while ((t = schedule_first_due(&l->schedule)))
+        turn_stop_drop_timed(l, t);
     while ((t = schedule_take_due(&l->schedule, CLOCK_NEVER)))
         turn_stop_drop_timed(l, t);
 }

@@ -188,6 +188,49 @@ START_TEST(a_period_without_end_does_not_overflow)
 }
 END_TEST
 
+START_TEST(one_that_is_late_comes_behind_those_that_were_due_by_then)
+{
+    add(0, 150);
+    add(1, 200);
+    add(2, 201);
+    timers[3].at_ns = 100;
+    schedule_add_again(&s, &timers[3], 200);
+    timers[4].at_ns = 210;
+    schedule_add_again(&s, &timers[4], 200);
+    ck_assert_int_eq(timers[3].at_ns, 100); /* its next instant counts from that */
+    for (int i = 0; i < 2; i++)
+        expect_next(i);
+    ck_assert_int_eq(schedule_next_at_ns(&s), 200);
+    expect_next(3);
+    expect_next(2);
+    expect_next(4);
+}
+END_TEST
+
+START_TEST(only_so_many_are_in_the_list_at_a_time)
+{
+    ck_assert_ptr_null(schedule_first_due(&s));
+    for (int i = 0; i < 10; i++)
+        add(i, i);
+    schedule_fetch_due(&s, 4, 77, 3);
+    schedule_fetch_due(&s, 4, 78, 3); /* none more */
+    ck_assert_uint_eq(s.n_due, 3);
+    ck_assert_uint_eq(s.count, 7);
+    schedule_remove(&s, &timers[1]);
+    schedule_fetch_due(&s, 4, 79, 100);
+    ck_assert_uint_eq(s.n_due, 4); /* 5 to 9 are not due */
+    for (int i = 0; i < 5; i++) {
+        if (i == 1)
+            continue;
+        ck_assert_ptr_eq(schedule_first_due(&s), &timers[i]);
+        ck_assert_uint_eq(timers[i].order, i < 3 ? 77 : 79);
+        schedule_remove(&s, &timers[i]);
+    }
+    ck_assert_ptr_null(schedule_first_due(&s));
+    ck_assert_int_eq(schedule_next_at_ns(&s), 5);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("engine/schedule");
@@ -207,5 +250,7 @@ int main(void)
     tcase_add_test(tc, a_fixed_rate_counts_from_the_last_instant);
     tcase_add_test(tc, a_fixed_delay_counts_from_now);
     tcase_add_test(tc, a_period_without_end_does_not_overflow);
+    tcase_add_test(tc, one_that_is_late_comes_behind_those_that_were_due_by_then);
+    tcase_add_test(tc, only_so_many_are_in_the_list_at_a_time);
     return suite_run(suite);
 }

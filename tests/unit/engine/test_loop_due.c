@@ -1,0 +1,215 @@
+/* engine/loop, timers that are due in crowds: what one costs, and that neither timers nor tasks starve. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define FEW  2000
+#define MANY 200000
+
+static struct loop *loop;
+
+struct member {
+    struct timed timed;
+    unsigned run;
+    unsigned dropped;
+};
+
+/* Written by the loop, read by the test when the loop has ended or in a call. */
+static struct member *crowd;
+static unsigned n_crowd, n_run;
+static int64_t period_ns, first_cpu_ns, last_cpu_ns;
+static struct tasks_counted task;
+static unsigned run_before_task;
+static atomic_bool over;
+
+static int64_t cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static void member_run(struct task *t)
+{
+    CONTAINER_OF(t, struct member, timed.task)->run++;
+    if (n_run++ == 0)
+        first_cpu_ns = cpu_ns();
+    if (n_run == n_crowd) {
+        last_cpu_ns = cpu_ns();
+        atomic_store(&over, true);
+    }
+}
+
+static void member_drop(struct task *t)
+{
+    CONTAINER_OF(t, struct member, timed.task)->dropped++;
+}
+
+static void no_drop(struct task *t)
+{
+    (void)t;
+}
+
+static const struct task_type member_type = {
+    .name = "member", .run = member_run, .drop = member_drop};
+
+static void schedule_crowd(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < n_crowd; i++) {
+        timed_init(&crowd[i].timed, &member_type);
+        loop_schedule_every(loop, &crowd[i].timed, 0, period_ns);
+    }
+}
+
+/* ${n} timers that are due from the same moment on, and what else ${schedule} does in that moment. */
+static void crowd_begin(unsigned n, int64_t period, void (*schedule)(void *arg), void *arg)
+{
+    crowd = calloc(n, sizeof(*crowd));
+    ck_assert_ptr_nonnull(crowd);
+    n_crowd = n;
+    n_run = 0;
+    period_ns = period;
+    atomic_store(&over, false);
+    loop = loop_runner_create();
+    loop_runner_call(loop, schedule, arg);
+}
+
+static void crowd_end(void)
+{
+    loop_runner_destroy(loop);
+    free(crowd);
+}
+
+/* Processor time, which other processes do not add to. */
+static int64_t cost_of_each(unsigned n)
+{
+    crowd_begin(n, 0, schedule_crowd, NULL);
+    UNTIL(atomic_load(&over));
+    crowd_end();
+    return (last_cpu_ns - first_cpu_ns) / n;
+}
+
+START_TEST(a_due_timer_costs_the_same_among_many_as_among_few)
+{
+    int64_t few_ns = cost_of_each(FEW), many_ns = cost_of_each(MANY);
+
+    /* A heap of a hundred times the size, which no cache holds: some times as much, and not a hundred times. */
+    ck_assert_int_lt(many_ns, 25 * (few_ns + 10));
+}
+END_TEST
+
+static void expect_equal_runs(void *arg)
+{
+    unsigned least = UINT32_MAX, most = 0;
+
+    (void)arg;
+    for (unsigned i = 0; i < n_crowd; i++) {
+        least = crowd[i].run < least ? crowd[i].run : least;
+        most = crowd[i].run > most ? crowd[i].run : most;
+    }
+    ck_assert_uint_ge(least, 1);
+    ck_assert_uint_le(most - least, 1);
+}
+
+static void late_run(struct task *t)
+{
+    (void)t;
+    atomic_store(&over, true);
+}
+
+static const struct task_type late_type = {.name = "late", .run = late_run, .drop = no_drop};
+
+static void schedule_late(void *arg)
+{
+    loop_schedule(loop, arg, NS_PER_MS);
+}
+
+START_TEST(timers_that_are_always_due_take_turns)
+{
+    struct timed late;
+
+    crowd_begin(5000, 1, schedule_crowd, NULL); /* one run takes longer than the period */
+    UNTIL(atomic_load(&over));
+    for (int i = 0; i < 20; i++) {
+        PAUSE_MS(1);
+        loop_runner_call(loop, expect_equal_runs, NULL);
+    }
+    atomic_store(&over, false);
+    timed_init(&late, &late_type);
+    loop_runner_call(loop, schedule_late, &late);
+    UNTIL(atomic_load(&over)); /* none that becomes due later is kept waiting by them */
+    crowd_end();
+}
+END_TEST
+
+static void submit_task(struct task *t)
+{
+    (void)t;
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &task.task), 0);
+}
+
+static void task_run(struct task *t)
+{
+    run_before_task = n_run;
+    atomic_fetch_add(&CONTAINER_OF(t, struct tasks_counted, task)->run, 1);
+}
+
+static const struct task_type submitter_type = {
+    .name = "submitter", .run = submit_task, .drop = no_drop};
+static const struct task_type task_type = {.name = "task", .run = task_run, .drop = no_drop};
+
+/* The first of the crowd submits a task. */
+static void schedule_crowd_and_task(void *arg)
+{
+    struct timed *submitter = arg;
+
+    tasks_counted_init(&task);
+    task.task.type = &task_type;
+    timed_init(submitter, &submitter_type);
+    loop_schedule(loop, submitter, 0);
+    schedule_crowd(NULL);
+}
+
+START_TEST(a_task_does_not_wait_until_a_crowd_of_timers_has_run)
+{
+    struct timed submitter;
+
+    crowd_begin(MANY, 0, schedule_crowd_and_task, &submitter);
+    UNTIL(atomic_load(&over));
+    ck_assert_uint_eq(atomic_load(&task.run), 1);
+    ck_assert_uint_lt(run_before_task, MANY / 20);
+    crowd_end();
+}
+END_TEST
+
+START_TEST(a_stop_drops_those_of_a_crowd_that_have_not_run)
+{
+    struct loop_stats stats;
+
+    crowd_begin(MANY, 0, schedule_crowd, NULL);
+    loop_runner_stop(loop);
+    loop_stats(loop, &stats);
+    for (unsigned i = 0; i < MANY; i++)
+        ck_assert_uint_eq(crowd[i].run + crowd[i].dropped, 1);
+    ck_assert_uint_eq(stats.tasks_dropped, MANY - n_run);
+    crowd_end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/loop_due");
+    TCase *tc = suite_group(suite, "due");
+
+    tcase_add_test(tc, a_due_timer_costs_the_same_among_many_as_among_few);
+    tcase_add_test(tc, timers_that_are_always_due_take_turns);
+    tcase_add_test(tc, a_task_does_not_wait_until_a_crowd_of_timers_has_run);
+    tcase_add_test(tc, a_stop_drops_those_of_a_crowd_that_have_not_run);
+    return suite_run(suite);
+}
