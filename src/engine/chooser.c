@@ -12,33 +12,44 @@ void chooser_init(struct chooser *c, enum chooser_kind kind)
     atomic_init(&c->next, 0);
 }
 
-static bool chooser_usable(const struct loop *loop)
+static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i)
 {
-    return loop_state(loop) < LOOP_SHUTDOWN;
+    return loops[i < n ? i : i - n];
 }
 
-/* The first usable loop at or behind ${start}. */
-static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start)
+/* The first at or behind ${start} of those that are the most available. */
+static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start,
+                                 enum loop_availability *found)
 {
-    for (unsigned i = 0; i < n; i++) {
-        struct loop *loop = loops[start + i < n ? start + i : start + i - n];
+    struct loop *best = NULL;
 
-        if (chooser_usable(loop))
-            return loop;
+    *found = LOOP_NOT_AVAILABLE;
+    for (unsigned i = 0; i < n && *found != LOOP_AVAILABLE; i++) {
+        struct loop *loop = chooser_at(loops, n, start + i);
+        enum loop_availability now = loop_availability(loop);
+
+        if (now < *found) {
+            *found = now;
+            best = loop;
+        }
     }
-    return NULL;
+    return best;
 }
 
 /* Loops of equal load take turns, because the search begins at ${start}. */
 static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigned start)
 {
+    enum loop_availability found = LOOP_NOT_AVAILABLE;
     struct loop *best = NULL;
 
     for (unsigned i = 0; i < n; i++) {
-        struct loop *loop = loops[start + i < n ? start + i : start + i - n];
+        struct loop *loop = chooser_at(loops, n, start + i);
+        enum loop_availability now = loop_availability(loop);
 
-        if (chooser_usable(loop) && (!best || loop_load(loop) < loop_load(best)))
+        if (now < found || (best && now == found && loop_load(loop) < loop_load(best))) {
+            found = now;
             best = loop;
+        }
     }
     return best;
 }
@@ -46,20 +57,38 @@ static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigne
 static struct loop *chooser_two(struct loop *const *loops, unsigned n, uint64_t tick)
 {
     uint64_t random = hash_mix(tick); /* as good as random for two choices */
-    struct loop *a = chooser_from(loops, n, (uint32_t)random % n);
-    struct loop *b = chooser_from(loops, n, (uint32_t)(random >> 32) % n);
+    enum loop_availability of_a, of_b;
+    struct loop *a = chooser_from(loops, n, (uint32_t)random % n, &of_a);
+    struct loop *b = chooser_from(loops, n, (uint32_t)(random >> 32) % n, &of_b);
 
+    if (of_a != of_b)
+        return of_a < of_b ? a : b;
     return a && b && loop_load(b) < loop_load(a) ? b : a;
+}
+
+static unsigned chooser_start(uint64_t tick, unsigned n)
+{
+    return (unsigned)((n & (n - 1)) == 0 ? tick & (n - 1) : tick % n);
+}
+
+enum loop_availability chooser_look(const struct chooser *c, struct loop *const *loops, unsigned n)
+{
+    uint64_t tick = atomic_load_explicit(&c->next, memory_order_relaxed);
+    enum loop_availability found;
+
+    (void)chooser_from(loops, n, chooser_start(tick, n), &found);
+    return found;
 }
 
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n)
 {
     /* Relaxed: only the sequence of values matters, not what else was written. */
     uint64_t tick = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
-    unsigned start = (unsigned)((n & (n - 1)) == 0 ? tick & (n - 1) : tick % n);
+    unsigned start = chooser_start(tick, n);
+    enum loop_availability found;
 
     switch (c->kind) {
-    case CHOOSER_ROUND_ROBIN: return chooser_from(loops, n, start);
+    case CHOOSER_ROUND_ROBIN: return chooser_from(loops, n, start, &found);
     case CHOOSER_LEAST_CONNECTIONS: return chooser_least(loops, n, start);
     case CHOOSER_P2C: return chooser_two(loops, n, tick);
     }

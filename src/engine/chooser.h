@@ -2,7 +2,8 @@
  * engine/chooser: which loop of a group gets the next connection.
  *
  * round_robin is Netty's rule (power-of-two mask or modulo over a 64-bit counter, blind to load); the two
- * others read the load each loop publishes, which cures the model's known skew after uneven closes.
+ * others read the load each loop publishes, which cures the model's known skew after uneven closes. A loop that cannot be
+ * started has no load and would be their choice for ever: all three look for a loop that is available first.
  */
 #ifndef ENGINE_CHOOSER_H
 #define ENGINE_CHOOSER_H
@@ -11,8 +12,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
-
-struct loop;
+#include "engine/loop.h"
 
 enum chooser_kind { CHOOSER_ROUND_ROBIN, CHOOSER_LEAST_CONNECTIONS, CHOOSER_P2C };
 
@@ -32,7 +32,8 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
 
 /*
  * chooser_pick(c, loops, n):
- * One of the ${n} > 0 ${loops} that still accepts tasks; NULL when all of them have ended.
+ * One of the ${n} > 0 ${loops}: of those that are available, else of those that are full, else of those whose thread
+ * could not be started (see loop_availability()). NULL when all of them have ended.
  *
  * Thread: any
  * Owns:   nothing
@@ -40,5 +41,14 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
  * Source: Netty DefaultEventExecutorChooserFactory; Mitzenmacher, "The Power of Two Choices" (2001)
  */
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n);
+
+/*
+ * chooser_look(c, loops, n):
+ * How available the loop is that chooser_pick() would find now (nothing is picked).
+ *
+ * Thread: any
+ * Errors: none
+ */
+enum loop_availability chooser_look(const struct chooser *c, struct loop *const *loops, unsigned n);
 
 #endif

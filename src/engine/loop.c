@@ -9,7 +9,11 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/loop_internal.h"
+
+/* A thread that could not be started is tried again after this, unless no other loop is left. */
+#define LOOP_START_RETRY_NS (1 * NS_PER_S)
 
 _Thread_local struct loop *loop_of_this_thread;
 
@@ -32,6 +36,7 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     }
     atomic_init(&l->state, LOOP_NOT_STARTED);
     atomic_init(&l->load, 0);
+    atomic_init(&l->start_failed_at_ns, 0);
     atomic_init(&l->stop_quiet_ns, -1);
     atomic_init(&l->stop_timeout_ns, 0);
     l->last_task_at_ns = clock_now_ns();
@@ -150,13 +155,37 @@ static void loop_drop_at_stop(struct loop *l)
         t->type->drop(t);
 }
 
+/* One line when it begins to fail, and one when it is over; under start_lock. */
+static void loop_note_start(struct loop *l, int error)
+{
+    int64_t now_ns;
+
+    if (error == 0 && l->start_failures == 0)
+        return;
+    now_ns = clock_now_ns();
+    if (error == 0) {
+        log_notice("loop %s: its thread is started; this failed for %.1f s, %u times", l->name,
+                   (double)(now_ns - l->start_trouble_at_ns) / (double)NS_PER_S, l->start_failures);
+        return;
+    }
+    atomic_store_explicit(&l->start_failed_at_ns, now_ns, memory_order_relaxed);
+    if (l->start_failures++ > 0)
+        return;
+    l->start_trouble_at_ns = now_ns;
+    log_warning("loop %s: its thread cannot be started: %s; this is tried again", l->name,
+                strerror(error));
+}
+
 int loop_start(struct loop *l)
 {
     int rc = 0;
 
     pthread_mutex_lock(&l->start_lock);
     if (loop_state(l) == LOOP_NOT_STARTED) {
-        if (pthread_create(&l->thread, NULL, loop_main, l) == 0) {
+        int error = pthread_create(&l->thread, NULL, loop_main, l);
+
+        loop_note_start(l, error);
+        if (error == 0) {
             l->joinable = true;
             (void)loop_move_state(l, LOOP_NOT_STARTED, LOOP_STARTED);
         } else {
@@ -318,6 +347,27 @@ void loop_load_add(struct loop *l, int n)
 unsigned loop_load(const struct loop *l)
 {
     return atomic_load_explicit(&l->load, memory_order_relaxed);
+}
+
+/* The clock is read only while its thread cannot be started. */
+static bool loop_is_without_thread(const struct loop *l)
+{
+    int64_t failed_at_ns = atomic_load_explicit(&l->start_failed_at_ns, memory_order_relaxed);
+
+    return failed_at_ns > 0 && clock_now_ns() - failed_at_ns < LOOP_START_RETRY_NS;
+}
+
+enum loop_availability loop_availability(const struct loop *l)
+{
+    enum loop_state state = loop_state(l);
+
+    if (state >= LOOP_SHUTDOWN)
+        return LOOP_NOT_AVAILABLE;
+    if (state == LOOP_NOT_STARTED && loop_is_without_thread(l))
+        return LOOP_NO_THREAD;
+    if (gate_count(&l->lanes[LOOP_CONTROL].gate) >= l->max_pending_tasks)
+        return LOOP_FULL;
+    return LOOP_AVAILABLE;
 }
 
 void loop_backend_text(char *text, size_t size)

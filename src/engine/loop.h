@@ -43,9 +43,17 @@ enum loop_state {
     LOOP_TERMINATED
 };
 
+/* May another connection be given to a loop? In the order of preference. */
+enum loop_availability {
+    LOOP_AVAILABLE,
+    LOOP_FULL,         /* max_pending_tasks control tasks wait there */
+    LOOP_NO_THREAD,    /* starting its thread has just failed */
+    LOOP_NOT_AVAILABLE /* it has ended */
+};
+
 /* Which queue a task goes to. */
 enum loop_lane {
-    LOOP_CONTROL, /* step 3; not bounded by max_pending_tasks */
+    LOOP_CONTROL, /* step 3; not bounded, but see loop_availability() */
     LOOP_TASKS,   /* step 4 */
     LOOP_TAIL     /* step 5; not bounded by max_pending_tasks */
 };
@@ -303,6 +311,16 @@ struct ev_loop *loop_ev(struct loop *loop);
  */
 void loop_load_add(struct loop *loop, int n);
 unsigned loop_load(const struct loop *loop);
+
+/*
+ * loop_availability(loop):
+ * May another connection be given to the loop? Its submitters ask this instead of being refused: a control task is
+ * accepted as long as the loop has not ended and has a thread or can start one.
+ *
+ * Thread: any
+ * Errors: none
+ */
+enum loop_availability loop_availability(const struct loop *loop);
 
 /*
  * loop_backend_text(text, size):

@@ -60,6 +60,11 @@ struct loop *loop_group_next(struct loop_group *g)
     return chooser_pick(&g->chooser, g->loops, g->n_loops);
 }
 
+enum loop_availability loop_group_availability(const struct loop_group *g)
+{
+    return chooser_look(&g->chooser, g->loops, g->n_loops);
+}
+
 void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
 {
     for (unsigned i = 0; i < g->n_loops; i++)

@@ -52,6 +52,15 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 struct loop *loop_group_next(struct loop_group *g);
 
 /*
+ * loop_group_availability(g):
+ * That of the loop that loop_group_next() would find now.
+ *
+ * Thread: any
+ * Errors: none
+ */
+enum loop_availability loop_group_availability(const struct loop_group *g);
+
+/*
  * loop_group_stop(g, quiet_ns, timeout_ns):
  * loop_stop() for each loop.
  *

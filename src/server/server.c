@@ -20,6 +20,7 @@
 #include "server/threads.h"
 #include "server/way_back.h"
 #include "server/worker.h"
+#include "server/worker_deal.h"
 #include "upstream/checker.h"
 #include "upstream/resolver.h"
 #include "service/session.h"
@@ -83,7 +84,7 @@ static int64_t server_on_admit(void *cookie, unsigned descriptors)
             worker_give_back_pipes(sv->worker[i]);
     }
     if (descriptors_left(&sv->descriptors, descriptors))
-        return 0;
+        return worker_deal_wait_ns(sv->threads.workers);
     return descriptors_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_LACK;
 }
 
@@ -97,21 +98,6 @@ static void server_on_ended(void *cookie, struct session *s)
     server_release(sv);
 }
 
-/* A worker that cannot start its thread leaves the client to the next one. */
-static int server_hand_over(struct server *sv, struct session *s)
-{
-    int rc = -ESHUTDOWN;
-
-    for (unsigned i = 0; i < loop_group_size(sv->threads.workers) && rc < 0; i++) {
-        struct loop *loop = loop_group_next(sv->threads.workers);
-
-        if (!loop)
-            break;
-        rc = worker_hand_over(loop, s);
-    }
-    return rc;
-}
-
 static void server_on_accepted(void *cookie, struct session *s)
 {
     struct server *sv = cookie;
@@ -121,7 +107,7 @@ static void server_on_accepted(void *cookie, struct session *s)
     atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
     descriptors_count(&sv->descriptors, s->service->ops->descriptors);
     atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
-    rc = server_hand_over(sv, s);
+    rc = worker_deal(sv->threads.workers, s);
     if (rc == 0)
         return;
     if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))

@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 
-from support import net, program
+from support import net, preload, program
 from support.case import check, check_equal, test
 from test_proxy import proxy
 
@@ -227,19 +227,44 @@ def no_worker_can_start(t):
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo afterwards")
 
 
-@test()
-def one_worker_cannot_start(t):
-    """while one of two workers cannot be started the other takes all clients: every second one used
-    to be reset"""
+@test(each={"chooser": ["round_robin", "least_connections", "p2c"]})
+def one_worker_cannot_start(t, chooser):
+    """chooser = {chooser}: while only one of four workers can be started it takes all 100 clients,
+    and the log names the others; most of them used to be reset"""
     address = t.address()
     large_stacks()
-    with t.daemon("[worker]\nthreads = 2\n" + echo(address)) as daemon:
+    config = f"[worker]\nthreads = 4\nchooser = {chooser}\n" + echo(address)
+    with t.daemon(config) as daemon, contextlib.ExitStack() as stack:
         with net.connect(address) as client:
             net.exchange(client, b"starts a worker")
         with no_more_threads(daemon):
-            for i in range(20):
-                with net.connect(address) as client:
-                    check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of client {i}")
+            for i in range(100):
+                client = stack.enter_context(net.connect(address))
+                check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of client {i}")
+        lines = daemon.log_lines(r"loop work-2-\d: its thread cannot be started")
+        check_equal(len(lines), 3, f"lines about threads: {lines}")
+
+
+@test(needs=("cc",))
+def a_worker_is_held(t):
+    """max_pending_tasks = 16: of 200 clients 16 are accepted while the only worker is held, the others
+    wait in the kernel's queue, and all are served when it goes on; 200 used to be accepted"""
+    address = t.address()
+    config = "[worker]\nthreads = 1\nmax_pending_tasks = 16\n" + echo(address)
+    faults = preload.Preload(t, "hang")
+    with t.daemon(config, environment=faults.environment()) as daemon, Crowd(address, 1) as held:
+        check_equal(len(held.served(1 * t.scale)), 1, "the first is served")
+        before = daemon.fd_count()
+        faults.plan(preload.SEND_HANGS, 1, value=2000 * t.scale, thread="work-2-1")
+        held.clients[0].sendall(b"?")
+        t.eventually(lambda: faults.struck(preload.SEND_HANGS) == 1, "the worker is held")
+        with Crowd(address, 200) as crowd:
+            t.eventually(lambda: daemon.fd_count() == before + 16, "16 are accepted")
+            time.sleep(0.2)
+            check_equal(daemon.fd_count(), before + 16, "descriptors while the worker is held")
+            check_equal(len(crowd.served(10 * t.scale)), 200, "clients served afterwards")
+        lines = daemon.log_lines("max_pending_tasks is reached at each")
+        check_equal(len(lines), 1, f"lines about it: {lines}")
 
 
 def _hold_connections(front, count, rounds, reports):

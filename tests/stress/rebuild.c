@@ -218,11 +218,11 @@ static void *visitor(void *arg)
 
 /* ---- what a server does around its loops ---- */
 
-static bool on_admit(void *cookie, unsigned descriptors)
+static int64_t on_admit(void *cookie, unsigned descriptors)
 {
     (void)cookie;
     (void)descriptors;
-    return true;
+    return 0;
 }
 
 static void on_accepted(void *cookie, struct session *s)

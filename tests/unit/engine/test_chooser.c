@@ -1,7 +1,13 @@
 /* engine/chooser: whose turn it is. */
+#include <errno.h>
+
 #include "engine/chooser.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
 
 #define LOOPS 8
 
@@ -93,6 +99,93 @@ START_TEST(when_all_have_ended_there_is_none)
 }
 END_TEST
 
+static void fail_to_start(int i, struct tasks_counted *t)
+{
+    tasks_counted_init(t);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(loop_submit(loops[i], LOOP_TASKS, &t->task), -EAGAIN);
+}
+
+START_TEST(a_loop_without_a_thread_is_passed_over_for_a_while)
+{
+    struct tasks_counted t;
+    bool found = false;
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    chooser_init(&c, (enum chooser_kind)_i);
+    fail_to_start(1, &t);
+    for (int i = 0; i < 300; i++) {
+        int picked = pick(4);
+
+        if (loop_availability(loops[1]) == LOOP_NO_THREAD) /* it still is */
+            ck_assert_int_ne(picked, 1);
+    }
+    for (int i = 0; i < 4; i++)
+        loop_load_add(loops[i], i == 1 ? 0 : 1);
+    UNTIL(loop_availability(loops[1]) == LOOP_AVAILABLE);
+    for (int i = 0; i < 300; i++)
+        found |= pick(4) == 1;
+    ck_assert(found);
+    ck_assert_int_eq(loop_submit(loops[1], LOOP_TASKS, &t.task), 0);
+    UNTIL(atomic_load(&t.run) == 1);
+    ck_assert_uint_eq(log_lines_with("loop test: its thread cannot be started: Resource"), 1);
+    ck_assert_uint_eq(log_lines_with("loop test: its thread is started; this failed for"), 1);
+}
+END_TEST
+
+START_TEST(a_loop_without_a_thread_is_better_than_none)
+{
+    struct tasks_counted t[3];
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    chooser_init(&c, (enum chooser_kind)_i);
+    for (int i = 0; i < 3; i++)
+        fail_to_start(i, &t[i]);
+    for (int i = 0; i < 30; i++)
+        ck_assert_int_ge(pick(3), 0);
+}
+END_TEST
+
+/* Submit control tasks to loop ${i} until it is full. */
+static void fill(int i, struct tasks_block *block, struct tasks_counted *tasks)
+{
+    unsigned n = 0;
+
+    tasks_block_begin(block, loops[i]);
+    while (loop_availability(loops[i]) == LOOP_AVAILABLE) {
+        tasks_counted_init(&tasks[n]);
+        ck_assert_int_eq(loop_submit(loops[i], LOOP_CONTROL, &tasks[n++].task), 0);
+    }
+    ck_assert_uint_eq(n, LOOP_PENDING_MIN);
+    ck_assert_int_eq(loop_availability(loops[i]), LOOP_FULL);
+}
+
+START_TEST(a_full_loop_is_passed_over_unless_all_are)
+{
+    static struct tasks_counted tasks[2][LOOP_PENDING_MIN];
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS};
+    static struct tasks_block blocks[2];
+    bool found[2] = {false};
+
+    chooser_init(&c, (enum chooser_kind)_i);
+    for (int i = 0; i < 2; i++) {
+        loop_runner_destroy(loops[i]);
+        loops[i] = loop_runner_create_with(budget, LOOP_PENDING_MIN);
+    }
+    fill(0, &blocks[0], tasks[0]);
+    for (int i = 0; i < 300; i++)
+        ck_assert_int_eq(pick(2), 1);
+    ck_assert_int_eq(chooser_look(&c, loops, 2), LOOP_AVAILABLE);
+    fill(1, &blocks[1], tasks[1]);
+    ck_assert_int_eq(chooser_look(&c, loops, 2), LOOP_FULL);
+    for (int i = 0; i < 300; i++)
+        found[pick(2)] = true;
+    ck_assert(found[0] && found[1]);
+    for (int i = 0; i < 2; i++)
+        tasks_block_end(&blocks[i]);
+}
+END_TEST
+
 START_TEST(one_loop_is_always_the_choice)
 {
     chooser_init(&c, (enum chooser_kind)_i);
@@ -169,6 +262,9 @@ int main(void)
     tcase_add_test(tc, round_robin_over_a_power_of_two_survives_the_end_of_its_counter);
     tcase_add_loop_test(tc, a_loop_that_has_ended_is_passed_over, 0, CHOOSER_P2C + 1);
     tcase_add_loop_test(tc, when_all_have_ended_there_is_none, 0, CHOOSER_P2C + 1);
+    tcase_add_loop_test(tc, a_loop_without_a_thread_is_passed_over_for_a_while, 0, CHOOSER_P2C + 1);
+    tcase_add_loop_test(tc, a_loop_without_a_thread_is_better_than_none, 0, CHOOSER_P2C + 1);
+    tcase_add_loop_test(tc, a_full_loop_is_passed_over_unless_all_are, 0, CHOOSER_P2C + 1);
     tcase_add_loop_test(tc, one_loop_is_always_the_choice, 0, CHOOSER_P2C + 1);
     tcase_add_test(tc, least_connections_fills_the_emptiest);
     tcase_add_test(tc, least_connections_shares_evenly_among_equals);

@@ -144,6 +144,28 @@ START_TEST(the_bound_is_not_for_the_control_and_tail_lanes)
 }
 END_TEST
 
+START_TEST(hand_overs_are_bounded_and_other_control_tasks_get_in_behind_them)
+{
+    struct tasks_counted tasks[2 * FULL];
+
+    setup(FULL);
+    tasks_block_begin(&block, loop);
+    for (int i = 0; i < 2 * FULL; i++) {
+        /* A boss looks before it accepts a client. */
+        ck_assert_int_eq(loop_availability(loop), i < FULL ? LOOP_AVAILABLE : LOOP_FULL);
+        tasks_counted_init(&tasks[i]);
+        ck_assert_int_eq(loop_submit(loop, LOOP_CONTROL, &tasks[i].task), 0);
+    }
+    tasks_block_end(&block);
+    UNTIL(loop_availability(loop) == LOOP_AVAILABLE);
+    loop_runner_stop(loop);
+    for (int i = 0; i < 2 * FULL; i++)
+        ck_assert_uint_eq(atomic_load(&tasks[i].run), 1);
+    ck_assert_int_eq(loop_availability(loop), LOOP_NOT_AVAILABLE);
+    loop_destroy(loop);
+}
+END_TEST
+
 START_TEST(each_refusal_is_counted_and_nothing_else_is)
 {
     setup(FULL);
@@ -423,6 +445,7 @@ int main(void)
     tcase_add_loop_test(bound, a_bound_below_16_counts_as_16, 0, (int)ARRAY_LEN(small_bounds));
     tcase_add_test(bound, a_loop_that_was_full_accepts_again);
     tcase_add_test(bound, the_bound_is_not_for_the_control_and_tail_lanes);
+    tcase_add_test(bound, hand_overs_are_bounded_and_other_control_tasks_get_in_behind_them);
     tcase_add_test(bound, each_refusal_is_counted_and_nothing_else_is);
     tcase_add_test(bound, what_has_run_takes_no_place_of_those_that_wait);
     tcase_add_loop_test(backoff, who_may_sleep_tries_again_and_gets_in, 0, 3);

@@ -113,11 +113,11 @@ static void stop(unsigned timeout_ms)
 
 /* ---- the server ---- */
 
-static bool on_admit(void *cookie, unsigned descriptors)
+static int64_t on_admit(void *cookie, unsigned descriptors)
 {
     (void)cookie;
     (void)descriptors;
-    return true;
+    return 0;
 }
 
 static void on_accepted(void *cookie, struct session *s)

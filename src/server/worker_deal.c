@@ -1,0 +1,39 @@
+/* server/worker_deal: see worker_deal.h. */
+#include "server/worker_deal.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop_group.h"
+#include "server/worker.h"
+
+/* How soon a boss that found all workers full looks again, and how often it says so. */
+#define WORKER_DEAL_LOOK_NS (5 * NS_PER_MS)
+#define WORKER_DEAL_LOG_NS  (10 * NS_PER_S)
+
+int worker_deal(struct loop_group *workers, struct session *s)
+{
+    int rc = -ESHUTDOWN;
+
+    for (unsigned i = 0; i < loop_group_size(workers) && rc < 0; i++) {
+        struct loop *loop = loop_group_next(workers);
+
+        if (!loop)
+            break;
+        rc = worker_hand_over(loop, s);
+    }
+    return rc;
+}
+
+int64_t worker_deal_wait_ns(const struct loop_group *workers)
+{
+    static struct log_limit limit;
+    unsigned suppressed;
+
+    if (loop_group_availability(workers) != LOOP_FULL)
+        return 0;
+    if (log_allowed(&limit, WORKER_DEAL_LOG_NS, &suppressed))
+        log_warning("workers: max_pending_tasks is reached at each, new clients wait");
+    return WORKER_DEAL_LOOK_NS;
+}
