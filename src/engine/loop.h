@@ -6,10 +6,10 @@
  *   1. Poll: without blocking if tasks wait, else until I/O, a due timer or a wake-up.
  *   2. Run the I/O callbacks, in order of arrival (engine/ready); the time they take, and not the poll's, is the turn's I/O time. A due timer does
  *      no work itself: its task takes its place behind the tasks already queued.
- *   3. Run the control lane (up to 1,024 tasks) before any other task, so that adopting a connection never
- *      waits behind a backlog; if it had any and tasks wait, look for I/O once more.
+ *   3. Run the control lane (up to 1,024 tasks, and no longer than task_quantum) before any other task, so that adopting
+ *      a connection never waits behind a backlog; if it had any and tasks wait, look for I/O once more.
  *   4. Run tasks within the budget that io_ratio and task_quantum give (engine/budget).
- *   5. Run tail tasks: those that were there when the step began.
+ *   5. Run tail tasks: those that were there when the step began, no longer than task_quantum.
  *   6. Reap: destroy what ended in this turn. Objects are freed here and nowhere else.
  *   7. Look whether the loop is to end.
  *

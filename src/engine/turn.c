@@ -111,21 +111,27 @@ static void turn_fetch_due(struct loop *l)
                        l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate), TURN_DUE_MAX);
 }
 
-/* Steps 3 and 5: up to ${max} tasks of a lane. */
-static unsigned turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
+/* Steps 3 and 5: up to ${max} tasks of a lane, and no longer than the quantum. */
+static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
 {
-    unsigned run = 0;
+    struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->quantum_ns};
+    struct budget budget;
     struct task *t;
 
     queue_take(&l->lanes[lane]);
-    while (run < max && (t = turn_take(l, lane))) {
+    budget_begin(&budget, &conf, 0, l->clock_at_ns, max);
+    while ((t = turn_take(l, lane))) {
         t->type->run(t);
-        run++;
+        if (!budget_count(&budget))
+            continue;
+        turn_read_clock(l);
+        if (budget_spent(&budget, l->clock_at_ns))
+            break;
     }
-    turn_leave(l, lane, run);
+    turn_leave(l, lane, budget.run);
     turn_read_clock(l);
-    TELEMETRY_ADD(l->telemetry.tasks_run, run);
-    return run;
+    TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
+    return budget.run;
 }
 
 /*

@@ -3,6 +3,8 @@
 
 #include <check.h>
 
+#include "base/clock.h"
+
 static void counted_run(struct task *t)
 {
     atomic_fetch_add(&CONTAINER_OF(t, struct tasks_counted, task)->run, 1);
@@ -75,6 +77,45 @@ void tasks_timer_init(struct tasks_timer *t, struct tasks_trace *trace, char let
     timed_init(&t->timed, &type);
     t->trace = trace;
     t->letter = letter;
+}
+
+static void slow_run(struct task *t)
+{
+    struct tasks_slow *s = CONTAINER_OF(t, struct tasks_slow, task);
+    int64_t end_at_ns = clock_now_ns() + s->ns;
+    struct loop_stats stats;
+
+    loop_stats(loop_current(), &stats);
+    s->turn = stats.turns;
+    while (clock_now_ns() < end_at_ns)
+        ;
+    atomic_store(&s->run, 1);
+}
+
+static void slow_drop(struct task *t)
+{
+    (void)t;
+}
+
+void tasks_slow_init(struct tasks_slow *t, int64_t ns)
+{
+    static const struct task_type type = {.name = "slow", .run = slow_run, .drop = slow_drop};
+
+    t->task.type = &type;
+    t->ns = ns;
+    t->turn = 0;
+    atomic_init(&t->run, 0);
+}
+
+unsigned tasks_slow_most(const struct tasks_slow *t, unsigned n)
+{
+    unsigned in_turn = 1, most = 1;
+
+    for (unsigned i = 1; i < n; i++) {
+        in_turn = t[i].turn == t[i - 1].turn ? in_turn + 1 : 1;
+        most = in_turn > most ? in_turn : most;
+    }
+    return most;
 }
 
 static void wait_for(sem_t *sem)

@@ -38,6 +38,14 @@ struct tasks_timer {
     char letter;
 };
 
+/* Keeps the processor busy for a while. */
+struct tasks_slow {
+    struct task task;
+    int64_t ns;
+    uint64_t turn; /* in which it ran */
+    atomic_uint run;
+};
+
 /* Keeps a loop busy until it is told to go on. */
 struct tasks_block {
     struct task task;
@@ -55,6 +63,17 @@ struct tasks_block {
 void tasks_counted_init(struct tasks_counted *t);
 void tasks_traced_init(struct tasks_traced *t, struct tasks_trace *trace, char letter);
 void tasks_timer_init(struct tasks_timer *t, struct tasks_trace *trace, char letter);
+
+/*
+ * tasks_slow_init(t, ns) / tasks_slow_most(t, n):
+ * A fresh one that takes ${ns}; how many of the ${n} that have run one after the other ran in the same turn, at most.
+ *
+ * Thread: the test's
+ * Units:  ns
+ * Errors: none
+ */
+void tasks_slow_init(struct tasks_slow *t, int64_t ns);
+unsigned tasks_slow_most(const struct tasks_slow *t, unsigned n);
 
 /*
  * tasks_trace_add(trace, letter):

@@ -88,33 +88,14 @@ START_TEST(a_session_that_is_handed_over_is_served_and_counted)
 }
 END_TEST
 
-struct slow {
-    struct task task;
-};
-
-static void slow_run(struct task *t)
-{
-    int64_t end_at_ns = clock_now_ns() + NS_PER_MS;
-
-    (void)t;
-    while (clock_now_ns() < end_at_ns)
-        ;
-}
-
-static void slow_drop(struct task *t)
-{
-    (void)t;
-}
-
 START_TEST(a_session_does_not_wait_behind_a_backlog_of_tasks)
 {
-    static const struct task_type type = {.name = "slow", .run = slow_run, .drop = slow_drop};
-    static struct slow slow[2000];
+    static struct tasks_slow slow[2000];
     int64_t began_at_ns;
     int client;
 
     for (int i = 0; i < 2000; i++) {
-        slow[i].task.type = &type;
+        tasks_slow_init(&slow[i], NS_PER_MS);
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &slow[i].task), 0);
     }
     began_at_ns = clock_now_ns();

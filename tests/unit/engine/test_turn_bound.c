@@ -1,0 +1,178 @@
+/* engine/turn: control and tail tasks are bounded in number and time, so that no other step waits for a crowd of them. */
+#include <ev.h>
+#include <unistd.h>
+
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define QUANTUM_MS 5
+#define SLOW       300 /* tasks of 1 ms */
+#define MANY       3000
+
+/* As many tasks of 1 ms as a quantum has time for, the last of which may overrun it. */
+#define IN_QUANTUM (QUANTUM_MS + 1)
+
+static const enum loop_lane lanes[] = {LOOP_CONTROL, LOOP_TAIL};
+
+static struct loop *loop;
+static struct tasks_block block;
+static struct tasks_slow tasks[MANY];
+
+static void setup_with(int64_t quantum_ns)
+{
+    struct budget_conf budget = {.io_ratio = 50, .quantum_ns = quantum_ns};
+
+    loop = loop_runner_create_with(budget, 65536);
+}
+
+static void submit_all(enum loop_lane lane, unsigned n, int64_t ns)
+{
+    for (unsigned i = 0; i < n; i++) {
+        tasks_slow_init(&tasks[i], ns);
+        ck_assert_int_eq(loop_submit(loop, lane, &tasks[i].task), 0);
+    }
+}
+
+static unsigned n_run(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < SLOW; i++)
+        n += atomic_load(&tasks[i].run);
+    return n;
+}
+
+START_TEST(slow_control_and_tail_tasks_end_their_step_with_the_quantum)
+{
+    setup_with(QUANTUM_MS * NS_PER_MS);
+    tasks_block_begin(&block, loop);
+    submit_all(lanes[_i], SLOW, NS_PER_MS);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&tasks[SLOW - 1].run) == 1);
+    loop_runner_destroy(loop);
+    ck_assert_uint_le(tasks_slow_most(tasks, SLOW), IN_QUANTUM);
+}
+END_TEST
+
+START_TEST(so_many_quick_control_tasks_run_in_a_turn)
+{
+    setup_with(10 * NS_PER_S);
+    tasks_block_begin(&block, loop);
+    submit_all(LOOP_CONTROL, MANY, 0);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&tasks[MANY - 1].run) == 1);
+    loop_runner_destroy(loop);
+    ck_assert_uint_eq(tasks_slow_most(tasks, MANY), 1024);
+}
+END_TEST
+
+/* Notes how many of the others have run. */
+struct witness {
+    struct task task;
+    struct ev_io io;
+    unsigned before;
+    atomic_bool over;
+};
+
+static void witness_see(struct witness *w)
+{
+    w->before = n_run();
+    atomic_store(&w->over, true);
+}
+
+static void witness_run(struct task *t)
+{
+    witness_see(CONTAINER_OF(t, struct witness, task));
+}
+
+static void witness_drop(struct task *t)
+{
+    (void)t;
+}
+
+static const struct task_type witness_type = {
+    .name = "witness", .run = witness_run, .drop = witness_drop};
+
+START_TEST(a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks)
+{
+    struct witness w = {.task.type = &witness_type};
+
+    setup_with(QUANTUM_MS * NS_PER_MS);
+    tasks_block_begin(&block, loop);
+    submit_all(lanes[_i], SLOW, NS_PER_MS);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &w.task), 0);
+    PAUSE_MS(2 * QUANTUM_MS); /* so that it does not run in the same turn */
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&w.over));
+    UNTIL(n_run() == SLOW);
+    loop_runner_destroy(loop);
+    ck_assert_uint_le(w.before, 2 * IN_QUANTUM);
+}
+END_TEST
+
+static void witness_io(struct ev_loop *ev, struct ev_io *io, int revents)
+{
+    (void)revents;
+    ev_io_stop(ev, io);
+    witness_see(CONTAINER_OF(io, struct witness, io));
+}
+
+/* The first of its lane: while it runs the witness becomes readable. */
+struct sender {
+    struct task task;
+    int fd;
+};
+
+static void sender_run(struct task *t)
+{
+    sockets_say(CONTAINER_OF(t, struct sender, task)->fd, "x");
+}
+
+static const struct task_type sender_type = {
+    .name = "sender", .run = sender_run, .drop = witness_drop};
+
+static void witness_start(void *arg)
+{
+    struct witness *w = arg;
+
+    ev_io_start(loop_ev(loop), &w->io);
+}
+
+START_TEST(io_does_not_wait_for_slow_control_or_tail_tasks)
+{
+    struct sender sender = {.task.type = &sender_type};
+    struct witness w = {.over = false};
+    int ours;
+
+    setup_with(QUANTUM_MS * NS_PER_MS);
+    sockets_unix(&ours, &sender.fd);
+    ev_io_init(&w.io, witness_io, ours, EV_READ);
+    loop_runner_call(loop, witness_start, &w);
+    tasks_block_begin(&block, loop);
+    ck_assert_int_eq(loop_submit(loop, lanes[_i], &sender.task), 0);
+    submit_all(lanes[_i], SLOW, NS_PER_MS);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&w.over));
+    UNTIL(n_run() == SLOW);
+    loop_runner_destroy(loop);
+    ck_assert_uint_le(w.before, 2 * IN_QUANTUM);
+    close(ours);
+    close(sender.fd);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine/turn_bound");
+    TCase *tc = suite_group(suite, "bound");
+    int n = (int)ARRAY_LEN(lanes);
+
+    tcase_add_loop_test(tc, slow_control_and_tail_tasks_end_their_step_with_the_quantum, 0, n);
+    tcase_add_test(tc, so_many_quick_control_tasks_run_in_a_turn);
+    tcase_add_loop_test(tc, a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks, 0, n);
+    tcase_add_loop_test(tc, io_does_not_wait_for_slow_control_or_tail_tasks, 0, n);
+    return suite_run(suite);
+}
