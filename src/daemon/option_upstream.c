@@ -32,6 +32,13 @@ static const struct option_word on_downs[] = {
     {NULL, 0},
 };
 
+static const struct option_word initial_states[] = {
+    {"up", HEALTH_STARTS_UP},
+    {"down", HEALTH_STARTS_DOWN},
+    {"checked", HEALTH_STARTS_CHECKED},
+    {NULL, 0},
+};
+
 static const struct option_word send_proxies[] = {
     {"off", PROXY_HEADER_NONE},
     {"v1", PROXY_HEADER_V1},
@@ -44,6 +51,7 @@ _Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum prox
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
 _Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
 _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
+_Static_assert(sizeof(enum health_initial) == sizeof(unsigned), "enum health_initial");
 
 #define UPSTREAM(field) offsetof(struct upstream_conf, field)
 
@@ -131,6 +139,10 @@ static const struct option upstream_rows[] = {
     {"fall", &option_kind_number, 0, "3",
      "1 to 1000", "checks in a row that must fail for a server to be down",
      UPSTREAM(checks.health.fall), 1, 1000, NULL},
+    {"initial_state", &option_kind_word, 0, "up",
+     "up, down or checked",
+     "whether a server is used before its first checks; checked: when the first has passed",
+     UPSTREAM(checks.health.initial), 0, 0, initial_states},
     {"on_down", &option_kind_word, 0, "keep",
      "keep or close", "what becomes of the connections to a server that goes down",
      UPSTREAM(checks.on_down), 0, 0, on_downs},

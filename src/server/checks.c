@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop.h"
+#include "engine/promise.h"
 #include "net/netloop.h"
 #include "server/eviction.h"
 #include "upstream/checker.h"
@@ -26,6 +27,7 @@ struct checks {
     struct netloop *net;
     struct checker *checker;
     struct task open;
+    struct promise decided; /* all servers that have to be checked before they are used were */
     struct checks_group groups[]; /* one for each upstream */
 };
 
@@ -87,6 +89,8 @@ static void checks_add(struct checks_group *g, struct upstream_server *server)
                                        .port = server->conf->check_port};
     int rc = checker_add(&server->target, g->group, &conf);
 
+    if (rc < 0)
+        (void)endpoint_unmark(&server->endpoint, ENDPOINT_DOWN);
     if (rc < 0 && rc != -ESHUTDOWN)
         log_error("upstream %s: server %s: is not checked: %s", g->upstream->conf->name,
                   server->name, strerror(-rc));
@@ -110,6 +114,31 @@ static void checks_went(void *cookie, struct upstream_server *server)
     server->target = NULL;
     (void)endpoint_unmark(&server->endpoint, ENDPOINT_DOWN);
     (void)endpoint_unmark(&server->endpoint, ENDPOINT_WARMING);
+}
+
+static void checks_moved(void *cookie, struct upstream_server *server)
+{
+    (void)cookie;
+    if (server->target)
+        checker_look(server->target);
+}
+
+static void checks_decided(void *cookie)
+{
+    struct checks *c = cookie;
+
+    promise_succeed(&c->decided, NULL);
+}
+
+/* Its servers are not checked, and so must not wait for a check. */
+static void checks_open_failed(const struct checks_group *g, int error)
+{
+    const struct roster_set *set = roster_now(&g->upstream->roster);
+
+    log_error("upstream %s: its servers are not checked: %s", g->upstream->conf->name,
+              strerror(-error));
+    for (unsigned i = 0; i < set->n; i++)
+        (void)endpoint_unmark(&set->servers[i]->endpoint, ENDPOINT_DOWN);
 }
 
 static int checks_open_group(struct checks_group *g)
@@ -143,19 +172,22 @@ static bool checks_has(const struct checks_group *g)
 static void checks_run_open(struct task *t)
 {
     struct checks *c = CONTAINER_OF(t, struct checks, open);
+    struct checker_load load;
 
     for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
         int rc = checks_has(&c->groups[i]) ? checks_open_group(&c->groups[i]) : 0;
 
         if (rc < 0)
-            log_error("upstream %s: its servers are not checked: %s",
-                      c->conf.upstreams[i]->conf->name, strerror(-rc));
+            checks_open_failed(&c->groups[i], rc);
     }
+    checker_load(c->checker, &load);
+    if (load.undecided == 0)
+        checks_decided(c);
 }
 
 static void checks_drop_open(struct task *t)
 {
-    (void)t; /* the loop has ended before anything was checked */
+    promise_cancel(&CONTAINER_OF(t, struct checks, open)->decided); /* nothing was checked */
 }
 
 static const struct task_type checks_open_type = {
@@ -180,20 +212,23 @@ static void checks_watch(struct checks *c)
         g->checks = c;
         g->upstream = c->conf.upstreams[i];
         if (checks_has(g))
-            g->upstream->roster.watch =
-                (struct roster_watch){.came = checks_came, .went = checks_went, .cookie = g};
+            g->upstream->roster.watch = (struct roster_watch){
+                .came = checks_came, .went = checks_went, .moved = checks_moved, .cookie = g};
     }
 }
 
 int checks_create(struct checks **out, const struct checks_conf *conf)
 {
-    struct checker_conf checker = {.max_under_way = conf->max_under_way, .seed = checks_seed()};
+    struct checker_conf checker = {
+        .max_under_way = conf->max_under_way, .seed = checks_seed(), .decided = checks_decided};
     struct checks *c = calloc(1, sizeof(*c) + conf->n_upstreams * sizeof(c->groups[0]));
     int rc;
 
     if (!c)
         return -ENOMEM;
     c->conf = *conf;
+    checker.cookie = c;
+    promise_init(&c->decided, NULL);
     c->open.type = &checks_open_type;
     checks_watch(c);
     rc = netloop_create(&c->net, conf->control);
@@ -207,9 +242,16 @@ int checks_create(struct checks **out, const struct checks_conf *conf)
     return 0;
 }
 
-int checks_start(struct checks *c)
+int checks_start(struct checks *c, int64_t wait_ns)
 {
-    return loop_submit(c->conf.control, LOOP_CONTROL, &c->open);
+    int rc = loop_submit(c->conf.control, LOOP_CONTROL, &c->open);
+
+    if (rc < 0)
+        return rc;
+    if (promise_await(&c->decided, wait_ns) < 0 && promise_cancel(&c->decided))
+        log_warning("health checks: some servers with initial_state = checked were not checked "
+                    "yet; clients get others");
+    return 0;
 }
 
 void checks_destroy(struct checks *c)
@@ -218,5 +260,6 @@ void checks_destroy(struct checks *c)
         return;
     checker_destroy(c->checker);
     netloop_destroy(c->net);
+    promise_close(&c->decided);
     free(c);
 }

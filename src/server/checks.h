@@ -4,6 +4,8 @@
 #ifndef SERVER_CHECKS_H
 #define SERVER_CHECKS_H
 
+#include <stdint.h>
+
 #include "base/must.h"
 
 struct checks;
@@ -45,13 +47,15 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
 int checks_create(struct checks **out, const struct checks_conf *conf) MUST_CHECK;
 
 /*
- * checks_start(c):
- * Begin to check.
+ * checks_start(c, wait_ns):
+ * Begin to check, and wait until all servers that have to be checked before they are used were, but no longer than
+ * ${wait_ns}.
  *
  * Thread: main
+ * Units:  ns
  * Errors: 0; as loop_submit()
  */
-int checks_start(struct checks *c) MUST_CHECK;
+int checks_start(struct checks *c, int64_t wait_ns) MUST_CHECK;
 
 /*
  * checks_destroy(c):

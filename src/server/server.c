@@ -29,6 +29,9 @@
 #define SERVER_LOOKUP_WAIT_NS  (3 * NS_PER_S)
 #define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S)
 
+/* How long the start waits for the first checks of servers with initial_state = checked. */
+#define SERVER_CHECK_WAIT_NS (3 * NS_PER_S)
+
 /*
  * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
  * the limit clients wait in the kernel's queue instead of being accepted and then reset. Left aside are those open
@@ -323,7 +326,7 @@ int server_start(struct server *sv)
     if (rc < 0)
         return rc;
     sv->started = true;
-    rc = sv->checks ? checks_start(sv->checks) : 0;
+    rc = sv->checks ? checks_start(sv->checks, SERVER_CHECK_WAIT_NS) : 0;
     if (rc < 0) {
         log_error("cannot start the control thread: %s", strerror(-rc));
         return rc;

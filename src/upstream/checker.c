@@ -35,10 +35,18 @@ int checker_add(struct checker_target **out, struct checker_group *g,
     health_init(&t->health, &g->conf.health, k->conf.seed + k->n_added, now_ns);
     list_append(&g->targets, &t->link);
     checker_resize(g, 1);
-    g->n_up++;
-    checker_schedule(t, clock_add_ns(now_ns, health_first_ns(&g->conf.health, k->n_added++)));
+    g->n_up += t->health.is_up;
+    k->n_undecided += !t->health.is_decided;
+    t->first_ns = health_first_ns(&g->conf.health, k->n_added++);
+    checker_schedule(t, t->health.is_up ? clock_add_ns(now_ns, t->first_ns) : now_ns);
     *out = t;
     return 0;
+}
+
+void checker_decided(struct checker *k)
+{
+    if (--k->n_undecided == 0 && k->conf.decided && !k->stopped)
+        k->conf.decided(k->conf.cookie);
 }
 
 /* Its timer is not looked after. */
@@ -49,6 +57,8 @@ static void checker_free(struct checker_target *t)
     checker_unwait(t);
     list_remove(&t->link);
     g->n_up -= t->health.is_up;
+    if (!t->health.is_decided)
+        checker_decided(g->checker);
     checker_resize(g, -1);
     free(t);
 }
@@ -67,6 +77,15 @@ void checker_remove(struct checker_target *t)
     checker_free(t);
 }
 
+void checker_look(struct checker_target *t)
+{
+    MUST(checker_is_current(t->group->checker));
+    if (!t->has_no_address)
+        return;
+    loop_cancel(t->group->checker->net->loop, &t->timer);
+    checker_schedule(t, clock_now_ns());
+}
+
 void checker_stats(const struct checker_target *t, struct checker_stats *out)
 {
     MUST(checker_is_current(t->group->checker));
@@ -78,8 +97,10 @@ void checker_stats(const struct checker_target *t, struct checker_stats *out)
 void checker_load(const struct checker *k, struct checker_load *out)
 {
     MUST(checker_is_current(k));
-    *out = (struct checker_load){
-        .targets = k->n_targets, .under_way = k->under_way, .waiting = k->n_waiting};
+    *out = (struct checker_load){.targets = k->n_targets,
+                                 .under_way = k->under_way,
+                                 .waiting = k->n_waiting,
+                                 .undecided = k->n_undecided};
 }
 
 int checker_group_open(struct checker_group **out, struct checker *k,
@@ -169,6 +190,7 @@ void checker_destroy(struct checker *k)
 {
     if (!k)
         return;
+    k->stopped = true;
     MUST(loop_state(k->net->loop) == LOOP_TERMINATED && k->under_way == 0);
     list_for_each_safe (node, &k->groups)
         checker_free_group(LIST_ENTRY(node, struct checker_group, link));

@@ -40,6 +40,9 @@ struct checker_target;
 struct checker_conf {
     unsigned max_under_way; /* at least 1; each takes a descriptor */
     uint64_t seed;          /* of the jitter: different in each process */
+    /* The last target that had to be CHECKED was, or was removed. On the loop. NULL: nobody asks. */
+    void (*decided)(void *cookie);
+    void *cookie;
 };
 
 struct checker_group_conf {
@@ -82,7 +85,8 @@ struct checker_stats {
 struct checker_load {
     unsigned targets;
     unsigned under_way;
-    unsigned waiting; /* due, but for max_under_way or a lack of resources */
+    unsigned waiting;   /* due, but for max_under_way or a lack of resources */
+    unsigned undecided; /* HEALTH_STARTS_CHECKED, and not checked yet */
 };
 
 /*
@@ -127,7 +131,8 @@ void checker_group_close(struct checker_group *g);
 
 /*
  * checker_add(out, g, conf):
- * Check an endpoint from now on: it counts as up, and is checked first within an interval.
+ * Check an endpoint from now on. If it starts up it is checked first within an interval, else at once; then the caller has
+ * marked it ENDPOINT_DOWN.
  *
  * Thread: loop of the checker
  * Owns:   the group owns ${out}, until checker_remove(); ${conf} is copied, the endpoint and address are borrowed till then
@@ -145,6 +150,15 @@ int checker_add(struct checker_target **out, struct checker_group *g,
  * Errors: none
  */
 void checker_remove(struct checker_target *t);
+
+/*
+ * checker_look(t):
+ * There may be a first address of it: if it could not be checked for lack of one it is checked now.
+ *
+ * Thread: loop of the checker
+ * Errors: none
+ */
+void checker_look(struct checker_target *t);
 
 /*
  * checker_stats(t, out) / checker_load(k, out):

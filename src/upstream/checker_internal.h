@@ -33,7 +33,10 @@ struct checker_target {
     struct health health;
     struct checker_stats stats;
     int64_t due_at_ns;
+    int64_t first_ns; /* its part of the interval, so that targets are spread over it */
     bool warming;
+    bool was_up;
+    bool has_no_address;
 };
 
 struct checker_group {
@@ -61,6 +64,7 @@ struct checker {
     unsigned under_way;
     unsigned n_targets;
     unsigned n_waiting;
+    unsigned n_undecided;
     uint64_t n_added; /* ever */
     struct task at_stop;
     bool stopped;
@@ -85,6 +89,15 @@ extern const struct task_type checker_retry_type;
  * Errors: none
  */
 void checker_schedule(struct checker_target *t, int64_t at_ns);
+
+/*
+ * checker_decided(k):
+ * One of checker.n_undecided is decided, or gone.
+ *
+ * Thread: loop of the checker, or after it has ended
+ * Errors: none
+ */
+void checker_decided(struct checker *k);
 
 /*
  * checker_resize(g, n):

@@ -134,6 +134,7 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
 {
     unsigned n = checker_addresses(t, slot);
 
+    t->has_no_address = n == 0;
     if (n == 0) { /* it gets no sessions either; the resolver has said so */
         checker_give_slot(slot->checker, slot);
         checker_end(t);
@@ -196,33 +197,67 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
                 check_describe(text, sizeof(text), result), g->n_up, g->n_targets);
 }
 
-static void checker_came_up(struct checker_target *t, int64_t down_ns, int64_t now_ns)
+/* It was not up before, and if it warms up all the same it begins anew. */
+static void checker_warm_first(struct checker_target *t, int64_t now_ns)
+{
+    if (endpoint_load(t->conf.endpoint) & ENDPOINT_WARMING)
+        checker_warm(t, now_ns);
+}
+
+static void checker_came_up(struct checker_target *t, bool is_first, int64_t down_ns,
+                            int64_t now_ns)
 {
     struct checker_group *g = t->group;
     const struct checker_group_conf *conf = &g->conf;
 
     g->n_up++;
-    checker_warm(t, now_ns); /* before it gets the first session */
+    if (t->was_up)
+        checker_warm(t, now_ns); /* before it gets the first session */
+    else
+        checker_warm_first(t, now_ns);
     (void)endpoint_unmark(t->conf.endpoint, ENDPOINT_DOWN);
     log_notice("upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
                "servers up: %u of %u",
-               conf->name, t->conf.endpoint->name, conf->health.rise, (double)down_ns / NS_PER_S,
-               g->n_up, g->n_targets);
+               conf->name, t->conf.endpoint->name, is_first ? 1 : conf->health.rise,
+               (double)down_ns / NS_PER_S, g->n_up, g->n_targets);
+}
+
+static void checker_stays_down(const struct checker_target *t, const struct check_result *result)
+{
+    const struct checker_group *g = t->group;
+    char text[CHECK_TEXT_BYTES];
+
+    log_warning("upstream %s: server %s: down: its first check failed: %s; servers up: %u of %u",
+                g->conf.name, t->conf.endpoint->name, check_describe(text, sizeof(text), result),
+                g->n_up, g->n_targets);
 }
 
 /* The target may be gone when this returns. */
-static void checker_tell(struct checker_target *t, enum health_change change,
+static void checker_tell(struct checker_target *t, enum health_change change, bool is_first,
                          const struct check_result *result, int64_t since_at_ns)
 {
     const struct checker_group_conf *conf = &t->group->conf;
     int64_t now_ns = t->health.since_at_ns;
 
+    if (change == HEALTH_STAYS_DOWN) {
+        checker_stays_down(t, result);
+        return;
+    }
     if (change == HEALTH_WENT_DOWN)
         checker_went_down(t, result);
     else
-        checker_came_up(t, now_ns - since_at_ns, now_ns);
+        checker_came_up(t, is_first, now_ns - since_at_ns, now_ns);
     if (conf->changed)
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
+}
+
+/* All that start down are checked at once, and then spread over the interval. */
+static int64_t checker_interval_ns(struct checker_target *t)
+{
+    int64_t interval_ns = health_interval_ns(&t->health);
+    bool is_spread = t->stats.checks > 1 || t->group->conf.health.initial == HEALTH_STARTS_UP;
+
+    return is_spread || t->first_ns == 0 || t->first_ns > interval_ns ? interval_ns : t->first_ns;
 }
 
 /* The target may be gone when this returns. */
@@ -230,14 +265,21 @@ static void checker_report(struct checker_target *t, const struct check_result *
                            int64_t began_at_ns, bool as_sessions)
 {
     int64_t now_ns = clock_now_ns(), since_at_ns = t->health.since_at_ns;
-    enum health_change change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
+    struct checker *k = t->group->checker;
+    bool is_first = !t->health.is_decided;
+    enum health_change change;
 
-    checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
+    t->was_up |= t->health.is_up;
+    change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
+
+    checker_schedule(t, clock_add_ns(began_at_ns, checker_interval_ns(t)));
     checker_look_warm(t, now_ns);
     if (result->outcome == CHECK_PASSED && as_sessions && t->health.is_up && t->group->conf.passed)
         t->group->conf.passed(t->group->conf.cookie, t->conf.endpoint);
     if (change != HEALTH_SAME)
-        checker_tell(t, change, result, since_at_ns);
+        checker_tell(t, change, is_first, result, since_at_ns);
+    if (is_first)
+        checker_decided(k);
 }
 
 static void checker_pause(struct checker *k, int error)

@@ -24,16 +24,22 @@ static int64_t health_share_ns(int64_t whole_ns, uint64_t part)
 void health_init(struct health *h, const struct health_conf *conf, uint64_t seed, int64_t now_ns)
 {
     MUST(conf->rise > 0 && conf->fall > 0 && conf->interval_ns > 0 && conf->fast_interval_ns >= 0);
-    *h = (struct health){.conf = conf, .random = seed, .is_up = true, .since_at_ns = now_ns};
+    *h = (struct health){.conf = conf,
+                         .random = seed,
+                         .is_up = conf->initial == HEALTH_STARTS_UP,
+                         .is_decided = conf->initial != HEALTH_STARTS_CHECKED,
+                         .since_at_ns = now_ns};
 }
 
 enum health_change health_report(struct health *h, bool passed, int64_t now_ns)
 {
-    unsigned enough = h->is_up ? h->conf->fall : h->conf->rise;
+    bool is_first = !h->is_decided;
+    unsigned enough = h->is_up ? h->conf->fall : is_first ? 1 : h->conf->rise;
 
+    h->is_decided = true;
     if (passed == h->is_up) {
         h->streak = 0;
-        return HEALTH_SAME;
+        return is_first ? HEALTH_STAYS_DOWN : HEALTH_SAME;
     }
     if (++h->streak < enough)
         return HEALTH_SAME;

@@ -4,7 +4,8 @@
  *         fall failures in a row                      rise successes in a row
  *   UP ---------------------------> DOWN       DOWN -------------------------> UP
  *
- * A server begins UP, so that a start does not have to wait for checks (HAProxy does the same). Pure: no clock, no
+ * A server begins UP, so that a start does not have to wait for checks (HAProxy does the same), or DOWN, or it is CHECKED
+ * first: then it is not up until its first check, which decides. Pure: no clock, no
  * sockets, and no randomness but what it was seeded with.
  */
 #ifndef UPSTREAM_HEALTH_H
@@ -15,7 +16,10 @@
 
 #include "base/must.h"
 
+enum health_initial { HEALTH_STARTS_UP, HEALTH_STARTS_DOWN, HEALTH_STARTS_CHECKED };
+
 struct health_conf {
+    enum health_initial initial;
     unsigned rise;            /* at least 1 */
     unsigned fall;            /* at least 1 */
     int64_t interval_ns;      /* from the beginning of a check to that of the next */
@@ -28,14 +32,16 @@ struct health {
     uint64_t random;
     unsigned streak; /* checks in a row that spoke against the state */
     bool is_up;
+    bool is_decided;     /* by a check; or it begins up or down */
     int64_t since_at_ns; /* in this state */
 };
 
-enum health_change { HEALTH_SAME, HEALTH_CAME_UP, HEALTH_WENT_DOWN };
+/* STAYS_DOWN: the first check of a server that is CHECKED has failed. */
+enum health_change { HEALTH_SAME, HEALTH_CAME_UP, HEALTH_WENT_DOWN, HEALTH_STAYS_DOWN };
 
 /*
  * health_init(h, conf, seed, now_ns):
- * A server that is up. Servers with different ${seed}s have their own jitter.
+ * A server in the state that ${conf} says. Servers with different ${seed}s have their own jitter.
  *
  * Thread: owner of ${h}
  * Owns:   ${conf} is borrowed

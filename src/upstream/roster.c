@@ -241,6 +241,8 @@ static void roster_welcome(struct roster *r)
         if (!server->is_wanted || server->is_listed)
             continue;
         ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
+        if (upstream_starts_down(r->upstream->conf)) /* before any session can be sent there */
+            (void)endpoint_mark(&server->endpoint, ENDPOINT_DOWN);
         if (atomic_load(&server->endpoint.addresses))
             (void)endpoint_unmark(&server->endpoint, ENDPOINT_ABSENT);
     }

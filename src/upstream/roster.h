@@ -50,6 +50,8 @@ struct roster_set {
 struct roster_watch {
     void (*came)(void *cookie, struct upstream_server *server);
     void (*went)(void *cookie, struct upstream_server *server);
+    void (*moved)(void *cookie,
+                  struct upstream_server *server); /* it has other addresses, or its first */
     void *cookie;
 };
 

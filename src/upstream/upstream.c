@@ -205,6 +205,8 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
 {
     int rc = endpoint_set_addresses(&server->endpoint, up->workers, list, n);
 
+    if (rc > 0 && up->roster.watch.moved)
+        up->roster.watch.moved(up->roster.watch.cookie, server);
     if (rc > 0)
         upstream_serve(up); /* it may have been the first time that it can be used */
     return rc;

@@ -88,6 +88,19 @@ enum upstream_outcome {
 };
 
 /*
+ * upstream_starts_down(conf):
+ * Are servers that come ENDPOINT_DOWN until checks have passed?
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool upstream_starts_down(const struct upstream_conf *conf)
+{
+    return conf->checks.kind != UPSTREAM_CHECK_OFF &&
+           conf->checks.health.initial != HEALTH_STARTS_UP;
+}
+
+/*
  * upstream_create(out, conf, workers):
  * Build the group.
  *

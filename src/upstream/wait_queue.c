@@ -191,6 +191,12 @@ void wait_queue_leave(struct wait_ticket *t)
 
 /* ---- any thread ---- */
 
+/* No server can be used now: one that has tried none waits until one can, or until its time is over. */
+static bool wait_queue_goes_on(const struct wait_ticket *t)
+{
+    return t->error == -EBUSY || (t->error == -ENOENT && t->walk->n_tried == 0);
+}
+
 /*
  * The first in the queue for whom there is a place, with it, or with the reason why he gets none; NULL when all have to
  * wait. Who has tried some servers in vain waits for the others, and must not keep those behind him from these.
@@ -204,7 +210,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
         struct wait_ticket *t = LIST_ENTRY(link, struct wait_ticket, link);
 
         t->error = balancer_pick(q->balancer, t->walk, &t->endpoint);
-        if (t->error != -EBUSY) {
+        if (!wait_queue_goes_on(t)) {
             wait_queue_remove(q, t);
             served = t;
             break;

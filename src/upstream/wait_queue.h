@@ -29,7 +29,8 @@ struct wait_ticket;
 
 /*
  * The end of a wait, once, on the loop of the one who waited and never inside wait_queue_join(): ${e}, which is entered
- * and his; or NULL and ${error}: -ETIMEDOUT, -ENOENT (as balancer_pick()). The ticket is gone afterwards.
+ * and his; or NULL and ${error}: -ETIMEDOUT, -ENOENT (as balancer_pick(), for a walk that has tried some). The ticket is
+ * gone afterwards. When the last server goes down, walks that have tried none go on waiting.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 

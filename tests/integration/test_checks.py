@@ -301,6 +301,31 @@ def slow_neighbours(t):
             check_equal(daemon.log_lines("upstream back: server .*: a check begins"), [], "late checks of back")
 
 
+@test()
+def first_state_checked(t):
+    """with initial_state = checked none of 20 clients that come when reactord is ready is sent to a server that
+    is dead, and a server that serves is used at once, without rise checks"""
+    front = t.address()
+    with Moody("b", t.address()) as b:
+        servers = {"a": t.address(), "b": b.address}
+        options = {"initial_state": "checked", "check_interval": "1h", "retries": 0, "eject_failures": 0}
+        with t.daemon(checked(front, servers, **options)) as daemon:
+            check_equal([who(front) for _ in range(20)], ["b"] * 20, "the servers of the first clients")
+            check_equal(len(daemon.log_lines("warning.*upstream back: server a: down: its first check failed: "
+                                             "connection refused; ")), 1, "log lines")
+
+
+@test()
+def first_state_down(t):
+    """with initial_state = down a server gets clients after rise checks"""
+    front = t.address()
+    with Moody("a", t.address()) as a:
+        with t.daemon(checked(front, {"a": a.address}, initial_state="down", rise=5)) as daemon:
+            wait_up(t, daemon, rise=5)
+            check_equal(who(front), "a", "the server")
+            check_equal(daemon.log_lines("cannot connect"), [], "failures")
+
+
 def time_waits(*ports):
     """How many connections wait in TIME_WAIT with one of these ports at either end."""
     with open("/proc/net/tcp", encoding="ascii") as f:

@@ -5,7 +5,9 @@ import time
 
 from support import net
 from support.case import check, check_equal, test
+from support.health import greeted, is_alive, ready
 from support.server import Moody
+from test_checks import checked, statistics, wait_down
 from test_upstream import config, who
 
 CLIENTS = 8
@@ -52,6 +54,24 @@ def restarts_under_load(t, names):
             check(lost * 50 <= len(fates), f"{lost} of {len(fates)} clients lost")
             check(len(daemon.log_lines("trying again")) > 0 or len(daemon.log_lines("cannot connect")) > 0,
                   "no server was ever away")
+
+
+@test()
+def queued_while_all_are_down(t):
+    """a client that waits in the queue when the last server goes down stays there, and is served when it is up"""
+    front = t.address()
+    with ready(t, "a") as (a,):
+        with t.daemon(checked(front, {"a": a.line + " max_connections=1"}, queue_timeout="1m")) as daemon:
+            with net.connect(front) as first, net.connect(front) as second:
+                greeted(first)
+                t.eventually(lambda: statistics(daemon, "upstream back")["waiting"] == "1", "one waits")
+                a.is_up(False)
+                wait_down(t, daemon)
+                first.close()
+                t.eventually(lambda: statistics(daemon, "server back/a")["connections"] == "0", "a is empty")
+                check_equal(statistics(daemon, "upstream back")["waiting"], "1", "clients that wait")
+                a.is_up(True)
+                check(is_alive(second), "the client was not served")
 
 
 @test()

@@ -688,6 +688,87 @@ START_TEST(only_a_check_where_sessions_connect_is_like_a_session)
 }
 END_TEST
 
+/* ---- the first state ---- */
+
+static atomic_uint n_decided;
+
+static void on_decided(void *cookie)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    atomic_fetch_add(&n_decided, 1);
+}
+
+START_TEST(one_that_is_checked_first_is_used_when_its_first_check_has_passed)
+{
+    struct address a, b;
+    int listening = sockets_listen(&a, 5), bound = sockets_bound(&b);
+
+    conf.decided = on_decided;
+    conf.cookie = &conf;
+    group_conf.health.initial = HEALTH_STARTS_CHECKED;
+    group_conf.health.interval_ns = LATER_NS;
+    set_address(0, &a);
+    set_address(1, &b);
+    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
+    endpoint_mark(&endpoints[1], ENDPOINT_DOWN);
+    start(2); /* both are checked at once */
+    UNTIL(atomic_load(&n_decided) == 1);
+    ck_assert(!has(0, ENDPOINT_DOWN));
+    ck_assert(has(1, ENDPOINT_DOWN));
+    ck_assert_uint_eq(load_now().undecided, 0);
+    ck_assert_uint_eq(log_lines_with("upstream back: server a: up: checks passed in a row: 1, "),
+                      1);
+    ck_assert_uint_eq(log_lines_with("upstream back: server a: down: its first check failed: "
+                                     "connection refused; servers up: "),
+                      1);
+    close(listening);
+    close(bound);
+}
+END_TEST
+
+START_TEST(one_that_starts_down_is_used_after_rise_checks)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5);
+
+    group_conf.health.initial = HEALTH_STARTS_DOWN;
+    group_conf.health.rise = 3;
+    set_address(0, &a);
+    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
+    start(1);
+    UNTIL(!has(0, ENDPOINT_DOWN));
+    ck_assert_uint_ge(checks_of(0), 3);
+    ck_assert_uint_eq(load_now().undecided, 0);
+    close(listening);
+}
+END_TEST
+
+static void do_look(void *arg)
+{
+    unsigned *n = arg;
+
+    checker_look(targets[*n]);
+}
+
+START_TEST(one_without_an_address_is_checked_as_soon_as_it_has_one)
+{
+    struct address a;
+    int listening = sockets_listen(&a, 5);
+
+    group_conf.health.initial = HEALTH_STARTS_CHECKED;
+    group_conf.health.interval_ns = LATER_NS;
+    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
+    start(1);
+    UNTIL(load_now().waiting == 0);
+    ck_assert_uint_eq(load_now().undecided, 1);
+    set_address(0, &a);
+    PAUSE_MS(20);
+    on_loop(do_look, 0);
+    UNTIL(!has(0, ENDPOINT_DOWN));
+    close(listening);
+}
+END_TEST
+
 /* ---- what is ours ---- */
 
 START_TEST(without_descriptors_checks_wait_and_nobody_goes_down)
@@ -983,6 +1064,9 @@ static void add_cases(TCase *tc)
     tcase_add_loop_test(tc, an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints, 0, 3);
     tcase_add_test(tc, an_ipv6_address_can_have_a_port_of_its_own);
     tcase_add_loop_test(tc, only_a_check_where_sessions_connect_is_like_a_session, 0, 4);
+    tcase_add_test(tc, one_that_is_checked_first_is_used_when_its_first_check_has_passed);
+    tcase_add_test(tc, one_that_starts_down_is_used_after_rise_checks);
+    tcase_add_test(tc, one_without_an_address_is_checked_as_soon_as_it_has_one);
     tcase_add_test(tc, without_descriptors_checks_wait_and_nobody_goes_down);
     tcase_add_test(tc, what_had_to_wait_for_descriptors_keeps_its_place);
     tcase_add_test(tc, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other);

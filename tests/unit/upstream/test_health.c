@@ -212,6 +212,42 @@ START_TEST(first_checks_are_spread_evenly_however_many_there_are)
 }
 END_TEST
 
+START_TEST(one_that_starts_down_is_up_after_rise_passed)
+{
+    struct health_conf c = {
+        .initial = HEALTH_STARTS_DOWN, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};
+    struct health x;
+
+    health_init(&x, &c, 1, 0);
+    ck_assert(!x.is_up && x.is_decided);
+    ck_assert_int_eq(health_report(&x, true, 1), HEALTH_SAME);
+    ck_assert_int_eq(health_report(&x, false, 2), HEALTH_SAME);
+    ck_assert_int_eq(health_report(&x, true, 3), HEALTH_SAME);
+    ck_assert_int_eq(health_report(&x, true, 4), HEALTH_CAME_UP);
+}
+END_TEST
+
+/* 0: the first check passes; 1: it fails. */
+START_TEST(the_first_check_decides_for_one_that_is_checked_first)
+{
+    struct health_conf c = {
+        .initial = HEALTH_STARTS_CHECKED, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};
+    struct health x;
+
+    health_init(&x, &c, 1, 0);
+    ck_assert(!x.is_up && !x.is_decided);
+    ck_assert_int_eq(health_report(&x, _i == 0, 1), _i == 0 ? HEALTH_CAME_UP : HEALTH_STAYS_DOWN);
+    ck_assert(x.is_decided);
+    if (_i == 0) {
+        ck_assert_int_eq(health_report(&x, false, 2), HEALTH_SAME); /* fall is 3 */
+        ck_assert(x.is_up);
+    } else {
+        ck_assert_int_eq(health_report(&x, true, 2), HEALTH_SAME); /* rise is 2 */
+        ck_assert_int_eq(health_report(&x, true, 3), HEALTH_CAME_UP);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("upstream/health");
@@ -232,5 +268,7 @@ int main(void)
     tcase_add_test(tc, an_interval_of_centuries_does_not_overflow);
     tcase_add_test(tc, the_first_server_is_checked_at_once);
     tcase_add_test(tc, first_checks_are_spread_evenly_however_many_there_are);
+    tcase_add_test(tc, one_that_starts_down_is_up_after_rise_passed);
+    tcase_add_loop_test(tc, the_first_check_decides_for_one_that_is_checked_first, 0, 2);
     return suite_run(suite);
 }

@@ -1,0 +1,114 @@
+/* upstream/wait_queue: who waits while servers are full, or down. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "upstream/wait_queue.h"
+#include "support/endpoints.h"
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct endpoints es;
+static struct balancer *b;
+static struct wait_queue queue;
+static struct balancer_walk walk;
+static struct wait_ticket *ticket;
+static _Atomic(struct endpoint *) given;
+static atomic_int ended; /* 1: with `given`; -errno */
+
+static void on_done(void *cookie, struct endpoint *e, int error)
+{
+    ck_assert_ptr_eq(cookie, &walk);
+    atomic_store(&given, e);
+    atomic_store(&ended, e ? 1 : error);
+}
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    endpoints_open(&es, 2);
+    es.all[0].max_connections = es.all[1].max_connections = 1;
+    b = endpoints_balancer(&es, BALANCER_ROUND_ROBIN);
+    balancer_begin(&walk, 1);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+    wait_queue_close(&queue);
+    balancer_destroy(b);
+    endpoints_close(&es);
+}
+
+static void do_join(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(wait_queue_join(&queue, &ticket, &walk, on_done, &walk), 0);
+}
+
+/* Both servers are full, and one session waits. */
+static void join(int64_t timeout_ns)
+{
+    wait_queue_init(&queue, 10, timeout_ns);
+    wait_queue_use(&queue, b);
+    ck_assert_int_ge(endpoints_pick(&es, b, 1), 0);
+    ck_assert_int_ge(endpoints_pick(&es, b, 2), 0);
+    loop_runner_call(loop, do_join, NULL);
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+}
+
+/* All servers are down, and no session is there any more. */
+static void all_go_down(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+        endpoint_leave(&es.all[i]);
+        wait_queue_serve(&queue);
+    }
+}
+
+START_TEST(one_that_waits_goes_on_waiting_when_the_last_server_goes_down)
+{
+    join(3600 * NS_PER_S);
+    all_go_down();
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    wait_queue_serve(&queue);
+    UNTIL(atomic_load(&ended) == 1);
+    ck_assert_ptr_eq(atomic_load(&given), &es.all[1]);
+    endpoint_leave(&es.all[1]);
+}
+END_TEST
+
+START_TEST(while_all_are_down_the_wait_ends_in_time)
+{
+    join(100 * NS_PER_MS);
+    all_go_down();
+    UNTIL(atomic_load(&ended) == -ETIMEDOUT);
+    ck_assert_uint_eq(wait_queue_length(&queue), 0);
+}
+END_TEST
+
+START_TEST(one_that_has_tried_a_server_is_told_that_none_is_left)
+{
+    walk.n_tried = 1;
+    walk.tried[0] = 0;
+    walk.generation = es.conf.generation;
+    join(3600 * NS_PER_S);
+    all_go_down();
+    UNTIL(atomic_load(&ended) == -ENOENT);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("upstream/wait_queue");
+    TCase *tc = suite_group(suite, "wait");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, one_that_waits_goes_on_waiting_when_the_last_server_goes_down);
+    tcase_add_test(tc, while_all_are_down_the_wait_ends_in_time);
+    tcase_add_test(tc, one_that_has_tried_a_server_is_told_that_none_is_left);
+    return suite_run(suite);
+}
