@@ -164,6 +164,31 @@ def gets_a_second_address(t):
 
 
 @test(needs=DNSMASQ)
+def first_state_of_one_that_comes(t):
+    """with initial_state = checked a server that a name brings, at which nobody listens, gets no client, the first
+    time and when it is brought back; one that serves gets clients after its first check"""
+    front = t.address()
+    own_network()
+    own_names(t, "dns", servers=RESOLVER)
+    port = t.port()
+    works, dead, other = ("two.test", "127.0.1.1"), ("two.test", "127.0.1.2"), ("two.test", "127.0.1.3")
+    options = (EVERY_SECOND + "check = tcp\ncheck_interval = 1h\ninitial_state = checked\nretries = 0\n"
+               "eject_failures = 0\n")
+    with NameServer(t, [works]) as names, Counted(f"127.0.1.1:{port}", greets=True), \
+            Counted(f"127.0.1.3:{port}", greets=True):
+        with t.daemon(config(front, {"only": f"two.test:{port} resolve=each"}, options)) as daemon, Load(front):
+            for times, brought in ((1, [works, dead]), (2, [works, dead])):
+                names.changes(brought)
+                t.eventually(lambda: len(daemon.log_lines("127.0.1.2.*: down: its first check failed")) == times,
+                             "the dead one was checked", within=10)
+                names.changes([works])
+                t.eventually(lambda: len(servers(daemon)) == 1, "it is withdrawn", within=10)
+            names.changes([works, other])
+            t.eventually(lambda: addresses(front, 10) == {"127.0.1.1", "127.0.1.3"}, "both are used", within=10)
+            check_equal(daemon.log_lines("cannot connect"), [], "failures")
+
+
+@test(needs=DNSMASQ)
 def hundred_names(t):
     """a hundred names that all lead elsewhere at once are all followed within seconds, under load;
     open connections stay"""
