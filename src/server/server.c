@@ -25,12 +25,9 @@
 #include "upstream/resolver.h"
 #include "service/session.h"
 
-/* How long the start waits for host names, all together, and how often one that is not known is tried again. */
-#define SERVER_LOOKUP_WAIT_NS  (3 * NS_PER_S)
+/* How long the start waits for all host names, and then for first checks; how often an unknown name is tried again. */
+#define SERVER_START_WAIT_NS   (3 * NS_PER_S)
 #define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S)
-
-/* How long the start waits for the first checks of servers with initial_state = checked. */
-#define SERVER_CHECK_WAIT_NS (3 * NS_PER_S)
 
 /*
  * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
@@ -321,12 +318,12 @@ int server_create(struct server **out, const struct server_conf *conf,
 
 int server_start(struct server *sv)
 {
-    int rc = resolver_start(sv->resolver, SERVER_LOOKUP_WAIT_NS);
+    int rc = resolver_start(sv->resolver, SERVER_START_WAIT_NS);
 
     if (rc < 0)
         return rc;
     sv->started = true;
-    rc = sv->checks ? checks_start(sv->checks, SERVER_CHECK_WAIT_NS) : 0;
+    rc = sv->checks ? checks_start(sv->checks, SERVER_START_WAIT_NS) : 0;
     if (rc < 0) {
         log_error("cannot start the control thread: %s", strerror(-rc));
         return rc;
