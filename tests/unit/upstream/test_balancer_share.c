@@ -379,12 +379,12 @@ static const struct {
     unsigned n, percent;
 } spreads[] = {{BALANCER_SOURCE_HASH, 50, 10},
                {BALANCER_MAGLEV, 50, 10},
-               {BALANCER_SOURCE_HASH, 1000, 20},
-               {BALANCER_MAGLEV, 1000, 26}};
+               {BALANCER_SOURCE_HASH, 1000, 32},
+               {BALANCER_MAGLEV, 1000, 38}};
 
 START_TEST(keys_are_spread_evenly_over_many)
 {
-    unsigned n = spreads[_i].n, keys = n == 50 ? 100000 : 1000000;
+    unsigned n = spreads[_i].n, keys = n == 50 ? 100000 : 200000;
     unsigned *picked = calloc(n, sizeof(*picked));
     unsigned least = UINT32_MAX, most = 0;
 
