@@ -178,7 +178,7 @@ static void executor_submit_refused(struct executor_handler *x)
 static void executor_release_if_room(struct executor_handler *x)
 {
     if (!x->refused.first && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
-        channel_release(x->handler.channel);
+        channel_read_on(x->handler.channel, CHANNEL_STOP_HANDLER);
 }
 
 static void executor_on_room(void *cookie)
@@ -233,7 +233,7 @@ static int executor_accept(struct executor_handler *x, const uint8_t *data, size
     memcpy(m->data, data, len);
     buffered_change(m->lane->buffered, 0, executor_message_bytes(m));
     if (x->bytes == 0)
-        channel_keep(x->handler.channel);
+        channel_keep(x->handler.channel, true);
     x->bytes += executor_message_bytes(m);
     task_list_append(&x->refused, &m->task);
     return 0;
@@ -251,7 +251,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
     if (!others_wait)
         executor_submit_refused(x);
     if (x->refused.first || x->bytes > EXECUTOR_HANDLER_BYTES)
-        channel_hold(h->channel);
+        channel_stop_reading(h->channel, CHANNEL_STOP_HANDLER);
 }
 
 /* What follows each other here does so again behind the executor, or not. */
@@ -327,7 +327,7 @@ static void executor_passed_on(struct executor_handler *x)
 {
     if (x->bytes == 0) {
         executor_follow(x);
-        channel_let_go(x->handler.channel);
+        channel_keep(x->handler.channel, false);
     }
     executor_release_if_room(x);
 }

@@ -171,7 +171,7 @@ static void fault_run_in(struct task *t)
         return;
     if (f->in.eof)
         handler_eof(f->handler.next);
-    channel_pace_reading(f->handler.channel, false);
+    channel_read_on(f->handler.channel, CHANNEL_STOP_CLOCK);
 }
 
 static void fault_run_out(struct task *t)
@@ -242,7 +242,7 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
         f->host->ops->abort(f->host, SESSION_ERROR);
         return;
     }
-    channel_pace_reading(h->channel, true);
+    channel_stop_reading(h->channel, CHANNEL_STOP_CLOCK);
     fault_arm(f, &f->in, fault_delay_ns(f));
 }
 

@@ -117,7 +117,7 @@ static void idle_look(struct idle_handler *idle, int64_t now_ns)
     if (ch->bytes_out != idle->bytes_out)
         idle->write_at_ns = clock_later(idle->write_at_ns, ch->last_io_at_ns);
     idle->bytes_out = ch->bytes_out;
-    if (!channel_reading(ch))
+    if (channel_stopped(ch, CHANNEL_STOP_ANY) || channel_read_ended(ch))
         idle->read_at_ns = now_ns;
 }
 

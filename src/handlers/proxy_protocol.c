@@ -98,7 +98,7 @@ static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const ui
     pp->is_decided = true;
     pp->rest = rest;
     pp->rest_bytes = rest_bytes;
-    channel_hold(pp->handler.channel);
+    channel_stop_reading(pp->handler.channel, CHANNEL_STOP_HANDLER);
     pp->done(pp, error);
     proxy_protocol_keep_rest(pp);
 }
@@ -229,7 +229,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
 
     MUST(pp->is_decided && h->ops == &proxy_protocol_ops); /* not released yet */
     pipeline_remove(&ch->pipeline, h);
-    channel_release(ch);
+    channel_read_on(ch, CHANNEL_STOP_HANDLER);
     handler_active(h->next);
     if (buffer_bytes(&pp->kept) > 0)
         proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));

@@ -38,65 +38,37 @@ void channel_watch(struct channel *ch)
 
 /* ---- reading ---- */
 
-void channel_pause(struct channel *ch)
+void channel_stop_reading(struct channel *ch, unsigned why)
 {
     if (ch->flags & CHANNEL_DISCARD)
         return;
-    ch->flags |= CHANNEL_PAUSED;
+    ch->stopped |= (uint8_t)why;
     channel_watch(ch);
 }
 
-void channel_resume(struct channel *ch)
+void channel_read_on(struct channel *ch, unsigned why)
 {
-    ch->flags &= ~CHANNEL_PAUSED;
+    unsigned before = ch->stopped;
+
+    ch->stopped &= (uint8_t)~why;
     channel_watch(ch);
+    if (before & why & CHANNEL_STOP_CLOCK)
+        channel_retire_if_done(ch);
 }
 
-void channel_hold(struct channel *ch)
+bool channel_stopped(const struct channel *ch, unsigned why)
 {
-    if (ch->flags & CHANNEL_DISCARD)
-        return;
-    ch->flags |= CHANNEL_HELD;
-    channel_watch(ch);
-}
-
-void channel_release(struct channel *ch)
-{
-    ch->flags &= ~CHANNEL_HELD;
-    channel_watch(ch);
-}
-
-void channel_pace_reading(struct channel *ch, bool wait)
-{
-    ch->read_paced = wait && !(ch->flags & CHANNEL_DISCARD);
-    channel_watch(ch);
-    channel_retire_if_done(ch);
+    return ch->stopped & why;
 }
 
 bool channel_paced(const struct channel *ch)
 {
-    return ch->read_paced || (ch->flags & CHANNEL_WRITE_PACED);
-}
-
-bool channel_reading(const struct channel *ch)
-{
-    return !(ch->flags & CHANNEL_NO_READ) && !ch->read_paced;
+    return (ch->stopped & CHANNEL_STOP_CLOCK) || (ch->flags & CHANNEL_WRITE_PACED);
 }
 
 void channel_meter(struct channel *ch)
 {
     ch->flags |= CHANNEL_METERED;
-}
-
-void channel_unthrottle(struct channel *ch)
-{
-    ch->flags &= ~CHANNEL_THROTTLED;
-    channel_watch(ch);
-}
-
-bool channel_throttled(const struct channel *ch)
-{
-    return ch->flags & CHANNEL_THROTTLED;
 }
 
 static bool channel_metered(const struct channel *ch)
@@ -109,10 +81,8 @@ static size_t channel_allowed(struct channel *ch, size_t max)
 {
     size_t n = ch->pipeline.tail->ops->allow(ch->pipeline.tail, max);
 
-    if (n == 0) {
-        ch->flags |= CHANNEL_THROTTLED;
-        channel_watch(ch);
-    }
+    if (n == 0)
+        channel_stop_reading(ch, CHANNEL_STOP_BANDWIDTH);
     return n;
 }
 
@@ -212,7 +182,7 @@ static bool channel_read_once(struct channel *ch, bool first)
         if (!spliced)
             channel_on_data(ch, (size_t)n);
         else if (!channel_writable(ch->splice_to))
-            channel_pause(ch);
+            channel_stop_reading(ch, CHANNEL_STOP_RECEIVER);
         return (size_t)n == room;
     }
     if (n == 0)

@@ -47,6 +47,16 @@ struct channel_linger_conf {
     int64_t max_ns;     /* in all, counted from CHANNEL_END_BOUNDED */
 };
 
+/* Why a channel is not read. */
+enum channel_stop {
+    CHANNEL_STOP_RECEIVER = 1 << 0,  /* whoever gets its bytes does not keep up */
+    CHANNEL_STOP_HANDLER = 1 << 1,   /* a handler before the tail has enough */
+    CHANNEL_STOP_BANDWIDTH = 1 << 2, /* the tail has said: nothing now, see channel_meter() */
+    CHANNEL_STOP_CLOCK = 1 << 3, /* a handler passes bytes on later; it keeps an end of file too */
+    CHANNEL_STOP_RETRY = 1 << 4, /* another server is being connected */
+    CHANNEL_STOP_ANY = 0xff,
+};
+
 /* Ways to end a channel, see channel_end(). */
 enum channel_end_how {
     CHANNEL_END_FLUSH,
@@ -77,12 +87,12 @@ struct channel {
     alignas(CACHE_LINE_BYTES) struct ev_io io;
     uint64_t bytes_out;
     uint32_t flags;
-    uint8_t watched;        /* the events `io` is started for */
-    uint8_t transport : 4;  /* enum transport_kind */
-    uint8_t read_paced : 1; /* reading waits for a handler's clock */
+    uint8_t watched;       /* the events `io` is started for */
+    uint8_t stopped;       /* why it is not read: enum channel_stop */
+    uint8_t empty_reads;   /* in a row, of a descriptor that is said to be readable */
+    uint8_t transport : 2; /* enum transport_kind */
     uint8_t splice_mode : 2;
-    uint8_t empty_reads; /* in a row, of a descriptor that is said to be readable */
-    int8_t read_trend;   /* > 0: large reads in a row; < 0: small ones while splicing */
+    int8_t read_trend : 4; /* > 0: large reads in a row; < 0: small ones while splicing */
 
     struct pipeline pipeline;
     uint64_t bytes_in;
@@ -165,30 +175,21 @@ int channel_send(struct channel *ch, const void *data, size_t len) MUST_CHECK;
 void channel_send_eof(struct channel *ch);
 
 /*
- * channel_pause(ch) / channel_resume(ch):
- * Stop and go on reading. A paused channel notices neither end of file nor reset.
+ * channel_stop_reading(ch, why) / channel_read_on(ch, why) / channel_stopped(ch, why):
+ * Stop reading for the reasons ${why}; go on as far as these are concerned; is ${ch} stopped for any of them? It is read
+ * when no reason is left. A stopped channel notices neither end of file nor reset. What is discarded is not stopped.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
-void channel_pause(struct channel *ch);
-void channel_resume(struct channel *ch);
-
-/*
- * channel_hold(ch) / channel_release(ch):
- * The same for a handler before the tail: ${ch} is read when neither has stopped it.
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-void channel_hold(struct channel *ch);
-void channel_release(struct channel *ch);
+void channel_stop_reading(struct channel *ch, unsigned why);
+void channel_read_on(struct channel *ch, unsigned why);
+bool channel_stopped(const struct channel *ch, unsigned why);
 
 /*
  * channel_meter(ch):
  * From now on ask the tail before each read how much may be read (handler_ops.allow) and tell it how much was. When that
- * is nothing, reading stops until channel_unthrottle(), whoever else has stopped it. What is only read to be thrown away
- * (channel_discard()) is not asked about.
+ * is nothing, reading stops for CHANNEL_STOP_BANDWIDTH. What is only read to be thrown away (channel_discard()) is not
+ * asked about.
  *
  * Thread: loop of ${ch}
  * Errors: none
@@ -196,46 +197,22 @@ void channel_release(struct channel *ch);
 void channel_meter(struct channel *ch);
 
 /*
- * channel_unthrottle(ch) / channel_throttled(ch):
- * More may be read of a metered channel; is it waiting for that?
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-void channel_unthrottle(struct channel *ch);
-bool channel_throttled(const struct channel *ch);
-
-/*
- * channel_reading(ch):
- * Is ${ch} to be read: not stopped by anyone, and not ended?
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-bool channel_reading(const struct channel *ch);
-
-/*
- * channel_keep(ch) / channel_let_go(ch) / channel_kept(ch):
- * A handler has bytes or an end of file that it will pass on later, has passed all of it on; is there one that has?
+ * channel_keep(ch, keep) / channel_kept(ch):
+ * A handler has bytes or an end of file that it will pass on later, or has passed on all of it. Does a handler have some?
  * As long as it has, the end of both directions does not end ${ch}.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
-void channel_keep(struct channel *ch);
-void channel_let_go(struct channel *ch);
+void channel_keep(struct channel *ch, bool keep);
 bool channel_kept(const struct channel *ch);
 
 /*
- * channel_pace_reading(ch, wait) / channel_pace_writing(ch, wait) / channel_paced(ch):
- * For the one handler that lets bytes pass by the clock: read nothing until then, whoever else wants to; have whoever
- * feeds ${ch} pause, as if it was unwritable, after which `writable` tells. Does either wait? While reading does, the end
- * of both directions does not end ${ch}: what the handler has, an end of file too, it passes on before it says false.
+ * channel_pace_writing(ch, wait) / channel_paced(ch):
+ * For the one handler that lets bytes pass by the clock: have whoever feeds ${ch} pause, as if it was unwritable, after
+ * which `writable` tells. Does a handler's clock stop the writing, or the reading (CHANNEL_STOP_CLOCK)?
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
-void channel_pace_reading(struct channel *ch, bool wait);
 void channel_pace_writing(struct channel *ch, bool wait);
 bool channel_paced(const struct channel *ch);
 
@@ -364,38 +341,5 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 bool channel_read_ended(const struct channel *ch);
 bool channel_write_ended(const struct channel *ch);
 bool channel_ended(const struct channel *ch);
-
-/*
- * channel_set_handlers(ch, any):
- * For net/pipeline: are there handlers before the tail? Without them bytes take the short way.
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-void channel_set_handlers(struct channel *ch, bool any);
-
-/*
- * channel_can_splice_from(ch) / channel_can_splice_into(ch):
- * For net/splice: is what ${ch} reads large and wanted as it is; can bytes go to the kernel directly, since
- * none wait, no handler wants them and sending has not ended?
- *
- * Thread: loop of ${ch}
- * Errors: none
- */
-bool channel_can_splice_from(const struct channel *ch);
-bool channel_can_splice_into(const struct channel *ch);
-
-/*
- * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
- * For net/splice: ${p} holds what the peer of ${ch} did not take; keep that in memory and give the pipe back (without memory
- * ${ch} is aborted); the peer of ${ch} takes nothing any more.
- *
- * Thread: loop of ${ch}
- * Owns:   the channel owns ${p}
- * Errors: none
- */
-void channel_give_pipe(struct channel *ch, struct pipe *p);
-void channel_copy_pipe(struct channel *ch);
-void channel_write_failed(struct channel *ch, int error);
 
 #endif

@@ -35,10 +35,10 @@ static bool channel_done(const struct channel *ch)
     if (ch->flags & CHANNEL_WRITE_BROKEN)
         return ch->flags & CHANNEL_DISCARD ||
                ((ch->flags & (CHANNEL_READ_ENDED | CHANNEL_KEPT)) == CHANNEL_READ_ENDED &&
-                !ch->read_paced);
+                !(ch->stopped & CHANNEL_STOP_CLOCK));
     return (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED | CHANNEL_KEPT |
                          CHANNEL_RESET)) == (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED) &&
-           !ch->read_paced;
+           !(ch->stopped & CHANNEL_STOP_CLOCK);
 }
 
 void channel_retire_if_done(struct channel *ch)
@@ -47,13 +47,12 @@ void channel_retire_if_done(struct channel *ch)
         channel_retire(ch, 0);
 }
 
-void channel_keep(struct channel *ch)
+void channel_keep(struct channel *ch, bool keep)
 {
-    ch->flags |= CHANNEL_KEPT;
-}
-
-void channel_let_go(struct channel *ch)
-{
+    if (keep) {
+        ch->flags |= CHANNEL_KEPT;
+        return;
+    }
     ch->flags &= ~CHANNEL_KEPT;
     channel_retire_if_done(ch);
 }
@@ -77,12 +76,12 @@ void channel_discard(struct channel *ch, int64_t quiet_ns)
 {
     if (ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED))
         return;
-    if ((ch->flags & CHANNEL_KEPT) || ch->read_paced || channel_is_fed(ch, quiet_ns))
+    if ((ch->flags & CHANNEL_KEPT) || (ch->stopped & CHANNEL_STOP_CLOCK) ||
+        channel_is_fed(ch, quiet_ns))
         ch->flags |= CHANNEL_INPUT_CUT;
     ch->flags |= CHANNEL_DISCARD;
-    ch->read_paced = false;
-    ch->flags &= ~(CHANNEL_HELD | CHANNEL_THROTTLED);
-    channel_resume(ch);
+    ch->stopped = 0;
+    channel_watch(ch);
     channel_retire_if_done(ch);
 }
 

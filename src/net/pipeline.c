@@ -1,7 +1,7 @@
 /* net/pipeline: see pipeline.h. */
 #include "net/pipeline.h"
 
-#include "net/channel.h"
+#include "net/channel_internal.h"
 
 void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
                    const struct handler_ops *ops)

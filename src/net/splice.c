@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "net/channel.h"
+#include "net/channel_internal.h"
 
 bool splice_possible(const struct channel *ch)
 {

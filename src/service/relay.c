@@ -22,7 +22,7 @@ static void relay_read(struct handler *h, const uint8_t *data, size_t len)
     if (channel_write(r->to, data, len) < 0)
         return; /* ${data} is lost: relay_broken() or relay_closed() of that channel sees to it */
     if (!channel_writable(r->to))
-        channel_pause(h->channel);
+        channel_stop_reading(h->channel, CHANNEL_STOP_RECEIVER);
 }
 
 static void relay_burst(struct handler *h, bool begins)
@@ -52,7 +52,7 @@ static void relay_failed(struct handler *h, int error)
  */
 static void relay_writable(struct handler *h)
 {
-    channel_resume(relay_of(h)->to);
+    channel_read_on(relay_of(h)->to, CHANNEL_STOP_RECEIVER);
 }
 
 static void relay_broken(struct handler *h, int error)
@@ -119,7 +119,7 @@ void relay_undo(struct relay *r, struct channel *from)
 {
     throttle_destroy(r->throttle);
     r->throttle = NULL;
-    channel_unthrottle(from);
+    channel_read_on(from, CHANNEL_STOP_BANDWIDTH | CHANNEL_STOP_RECEIVER);
 }
 
 /* ---- the first bytes ---- */

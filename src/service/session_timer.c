@@ -50,7 +50,8 @@ static bool session_leg_held_up(const struct session *s, const struct channel *l
 {
     const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
 
-    return channel_throttled(leg) || channel_paced(leg) || !channel_writable(to);
+    return channel_stopped(leg, CHANNEL_STOP_BANDWIDTH) || channel_paced(leg) ||
+           !channel_writable(to);
 }
 
 static void session_listen(struct session *s, int64_t now_ns)
@@ -79,8 +80,9 @@ static int64_t session_last_io_at_ns(const struct session *s)
 
     session_for_each_leg(leg, s)
     {
-        int64_t leg_at_ns =
-            channel_throttled(leg) ? loop_now_ns(s->owner->net->loop) : leg->last_io_at_ns;
+        int64_t leg_at_ns = channel_stopped(leg, CHANNEL_STOP_BANDWIDTH)
+                                ? loop_now_ns(s->owner->net->loop)
+                                : leg->last_io_at_ns;
 
         if (leg_at_ns > at_ns)
             at_ns = leg_at_ns;

@@ -138,7 +138,7 @@ static void throttle_run_timer(struct task *t)
 {
     struct throttle *th = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct throttle, timer);
 
-    channel_unthrottle(th->channel);
+    channel_read_on(th->channel, CHANNEL_STOP_BANDWIDTH);
 }
 
 static void throttle_drop_timer(struct task *t)

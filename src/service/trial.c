@@ -38,7 +38,7 @@ static void trial_end(struct trial *t)
 static void trial_lose(struct trial *t)
 {
     t->state = TRIAL_LOST;
-    channel_pause(t->conf.client);
+    channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
     channel_abort(t->conf.server, 0);
 }
 
@@ -126,7 +126,7 @@ static void trial_server_closed(struct handler *h, int error)
         return;
     }
     t->state = TRIAL_LOST;
-    channel_pause(t->conf.client);
+    channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
     session_leg_lost(t->conf.session, 1);
     t->conf.replace(t->conf.session);
 }
@@ -176,7 +176,7 @@ void trial_replay(struct trial *t)
 
     t->state = TRIAL_OVER;
     pipeline_remove(&client->pipeline, &t->client);
-    channel_resume(client);
+    channel_read_on(client, CHANNEL_STOP_RETRY);
     if (buffer_bytes(&t->held) > 0)
         handler_read(t->client.next, buffer_front(&t->held), buffer_bytes(&t->held));
     buffer_clear(&t->held);

@@ -139,6 +139,26 @@ void probe_do(struct probe *p, void (*operation)(struct channel *ch))
     call(&c, do_operation);
 }
 
+static void stop(struct channel *ch)
+{
+    channel_stop_reading(ch, CHANNEL_STOP_RECEIVER);
+}
+
+static void read_on(struct channel *ch)
+{
+    channel_read_on(ch, CHANNEL_STOP_RECEIVER);
+}
+
+void probe_stop(struct probe *p)
+{
+    probe_do(p, stop);
+}
+
+void probe_read_on(struct probe *p)
+{
+    probe_do(p, read_on);
+}
+
 void probe_start(struct probe *p)
 {
     probe_do(p, channel_start);

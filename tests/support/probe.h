@@ -56,12 +56,21 @@ void probe_start(struct probe *p);
 
 /*
  * probe_do(p, operation):
- * Call ${operation}, such as channel_pause, with the channel.
+ * Call ${operation}, such as channel_shutdown_write, with the channel.
  *
  * Thread: the test's
  * Errors: none
  */
 void probe_do(struct probe *p, void (*operation)(struct channel *ch));
+
+/*
+ * probe_stop(p) / probe_read_on(p):
+ * channel_stop_reading(), channel_read_on(), for its receiver.
+ *
+ * Thread: the test's
+ */
+void probe_stop(struct probe *p);
+void probe_read_on(struct probe *p);
 
 /*
  * probe_write(p, data, len) / probe_write_pattern(p, from, len):

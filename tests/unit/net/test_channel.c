@@ -257,14 +257,14 @@ END_TEST
 START_TEST(a_paused_channel_reads_nothing_until_it_is_resumed)
 {
     probe_start(&probe);
-    probe_do(&probe, channel_pause);
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
+    probe_stop(&probe);
     sockets_say(peer, "hello");
     sockets_end(peer);
     PAUSE_MS(50);
     ck_assert_str_eq(probe_events(&probe), "a");
-    probe_do(&probe, channel_resume);
-    probe_do(&probe, channel_resume);
+    probe_read_on(&probe);
+    probe_read_on(&probe);
     probe_wait(&probe, PROBE_EOF);
     ck_assert_str_eq(probe_events(&probe), "are");
     ck_assert_uint_eq(probe_read(&probe), 5);
@@ -273,7 +273,7 @@ END_TEST
 
 static void pause_itself(struct probe *p)
 {
-    channel_pause(&p->channel);
+    channel_stop_reading(&p->channel, CHANNEL_STOP_RECEIVER);
 }
 
 START_TEST(a_pause_in_a_read_ends_the_burst)
@@ -293,7 +293,7 @@ START_TEST(a_paused_channel_still_sends)
     size_t sent;
 
     start_small();
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     sent = fill_kernel();
     sockets_hear_pattern(peer, 0, sent);
     UNTIL(probe_pending(&probe) == 0);

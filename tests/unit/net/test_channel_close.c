@@ -97,9 +97,9 @@ END_TEST
 
 START_TEST(close_reads_on_even_if_the_channel_was_paused)
 {
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     probe_do(&probe, end_flush);
-    probe_do(&probe, channel_pause); /* too late */
+    probe_stop(&probe); /* too late */
     sockets_say(peer, "x");
     sockets_hear_end(peer);
     sockets_end(peer);
@@ -158,7 +158,7 @@ END_TEST
 
 START_TEST(discarded_input_is_read_and_thrown_away)
 {
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     sockets_say(peer, "early");
     probe_do(&probe, discard);
     sockets_say_pattern(peer, 0, LONG_BYTES); /* more than fits anywhere unread */
@@ -296,7 +296,7 @@ static void end_of_a_busy_stream(struct channel *ch)
 
 START_TEST(input_is_cut_when_bytes_are_unread)
 {
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     sockets_say(peer, "x");
     probe_do(&probe, discard);
     ck_assert(probe_is(&probe, channel_input_cut));
@@ -361,13 +361,13 @@ START_TEST(a_reset_that_nobody_reads_is_found_by_asking)
 
 START_TEST(a_reset_of_a_paused_channel_loses_nothing_that_came_before)
 {
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     sockets_say(peer, "last words");
     reset_peer();
     UNTIL(sock_has_unread(ours));
     probe_do(&probe, channel_probe);
     ck_assert_str_eq(probe_events(&probe), "ab");
-    probe_do(&probe, channel_resume);
+    probe_read_on(&probe);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_uint_eq(probe_read(&probe), 10);
     ck_assert_int_eq(probe.error, -ECONNRESET);

@@ -55,23 +55,33 @@ static void expect_closed(int error, const char *events)
 
 /* ---- end of file ---- */
 
+static void keep(struct channel *ch)
+{
+    channel_keep(ch, true);
+}
+
+static void let_go(struct channel *ch)
+{
+    channel_keep(ch, false);
+}
+
 START_TEST(while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
 {
-    probe_do(&probe, channel_keep);
+    probe_do(&probe, keep);
     sockets_end(peer);
     probe_wait(&probe, PROBE_EOF);
     probe_do(&probe, channel_shutdown_write);
     sockets_hear_end(peer);
     ck_assert(probe_is(&probe, channel_kept));
     ck_assert(!probe_is(&probe, channel_ended));
-    probe_do(&probe, channel_let_go);
+    probe_do(&probe, let_go);
     expect_closed(0, "aec");
 }
 END_TEST
 
 START_TEST(what_a_handler_keeps_does_not_outlive_an_abort)
 {
-    probe_do(&probe, channel_keep);
+    probe_do(&probe, keep);
     probe_abort(&probe, -ECONNABORTED);
     expect_closed(-ECONNABORTED, "ac");
     sockets_hear_reset(peer);
@@ -189,8 +199,8 @@ static void abort_itself(struct probe *p)
     ck_assert(channel_ended(&p->channel));
     ck_assert(strchr(p->events, PROBE_CLOSED) == NULL); /* not inside its own event */
     ck_assert_int_eq(channel_write(&p->channel, "x", 1), -EPIPE);
-    channel_pause(&p->channel);
-    channel_resume(&p->channel);
+    channel_stop_reading(&p->channel, CHANNEL_STOP_RECEIVER);
+    channel_read_on(&p->channel, CHANNEL_STOP_RECEIVER);
     channel_shutdown_write(&p->channel);
     channel_end(&p->channel, CHANNEL_END_FLUSH);
 }
@@ -206,10 +216,10 @@ END_TEST
 
 START_TEST(an_abort_in_a_read_ends_the_burst)
 {
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     probe.on_read = abort_itself;
     sockets_say_pattern(peer, 0, 1000000);
-    probe_do(&probe, channel_resume);
+    probe_read_on(&probe);
     expect_closed(-ECANCELED, "arc");
     ck_assert_uint_eq(probe.n_reads, 1);
 }
@@ -226,8 +236,8 @@ static void abort_rival(struct probe *p)
 static void resume_rivals(void *arg)
 {
     (void)arg;
-    channel_resume(&rivals[0].channel);
-    channel_resume(&rivals[1].channel);
+    channel_read_on(&rivals[0].channel, CHANNEL_STOP_RECEIVER);
+    channel_read_on(&rivals[1].channel, CHANNEL_STOP_RECEIVER);
 }
 
 START_TEST(a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
@@ -239,7 +249,7 @@ START_TEST(a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
         probe_init(&rivals[i], net, fds[i]);
         rivals[i].on_read = abort_rival;
         probe_start(&rivals[i]);
-        probe_do(&rivals[i], channel_pause);
+        probe_stop(&rivals[i]);
         sockets_say(peers[i], "x");
     }
     PAUSE_MS(20);
@@ -264,13 +274,13 @@ END_TEST
 
 START_TEST(writing_to_one_who_is_gone_raises_no_signal_and_is_told)
 {
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     reset_peer();
     PAUSE_MS(20);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     probe_wait(&probe, PROBE_BROKEN); /* once: */
-    probe_do(&probe, channel_resume);
+    probe_read_on(&probe);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_str_eq(strchr(probe_events(&probe), PROBE_BROKEN) + 1,
                      strrchr(probe_events(&probe), PROBE_BROKEN) + 1);
@@ -281,14 +291,14 @@ END_TEST
 START_TEST(a_write_that_fails_does_not_lose_the_peers_last_bytes)
 {
     fault_plan(FAULT_SEND, 2, 1, EPIPE); /* two pass: what the test itself sends */
-    probe_do(&probe, channel_pause);
+    probe_stop(&probe);
     sockets_say(peer, "last ");
     sockets_say(peer, "words");
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     sockets_end(peer);
-    probe_do(&probe, channel_resume);
+    probe_read_on(&probe);
     expect_closed(0, "abrec");
     ck_assert_int_eq(probe.broken, -EPIPE);
     ck_assert_uint_eq(probe_read(&probe), 10);

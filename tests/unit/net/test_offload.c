@@ -129,7 +129,7 @@ static void offload_submit(struct offload *o, struct chunk *c)
     atomic_fetch_sub(&o->queued, 1);
     o->kept = c;
     atomic_fetch_add(&o->n_pauses, 1);
-    channel_pause(&o->channel);
+    channel_stop_reading(&o->channel, CHANNEL_STOP_RECEIVER);
 }
 
 static void on_room(void *cookie)
@@ -142,7 +142,7 @@ static void on_room(void *cookie)
     o->kept = NULL;
     offload_submit(o, c);
     if (!o->kept)
-        channel_resume(&o->channel);
+        channel_read_on(&o->channel, CHANNEL_STOP_RECEIVER);
 }
 
 static void on_active(struct handler *h)

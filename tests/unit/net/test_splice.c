@@ -26,7 +26,7 @@ static void copy(struct probe *p)
 {
     if (channel_write(&to.channel, buffer_front(&p->read), buffer_bytes(&p->read)) == 0 &&
         !channel_writable(&to.channel))
-        channel_pause(&p->channel);
+        channel_stop_reading(&p->channel, CHANNEL_STOP_RECEIVER);
     buffer_clear(&p->read);
 }
 
@@ -39,7 +39,7 @@ static void pass_eof(struct probe *p)
 static void go_on(struct probe *p)
 {
     (void)p;
-    channel_resume(&from.channel);
+    channel_read_on(&from.channel, CHANNEL_STOP_RECEIVER);
 }
 
 static void open_pair(void (*sockets)(int *ours, int *theirs))
