@@ -180,6 +180,7 @@ void channel_send_eof(struct channel *ch);
  * when no reason is left. A stopped channel notices neither end of file nor reset. What is discarded is not stopped.
  *
  * Thread: loop of ${ch}
+ * Errors: none
  */
 void channel_stop_reading(struct channel *ch, unsigned why);
 void channel_read_on(struct channel *ch, unsigned why);
@@ -202,6 +203,7 @@ void channel_meter(struct channel *ch);
  * As long as it has, the end of both directions does not end ${ch}.
  *
  * Thread: loop of ${ch}
+ * Errors: none
  */
 void channel_keep(struct channel *ch, bool keep);
 bool channel_kept(const struct channel *ch);
@@ -212,6 +214,7 @@ bool channel_kept(const struct channel *ch);
  * which `writable` tells. Does a handler's clock stop the writing, or the reading (CHANNEL_STOP_CLOCK)?
  *
  * Thread: loop of ${ch}
+ * Errors: none
  */
 void channel_pace_writing(struct channel *ch, bool wait);
 bool channel_paced(const struct channel *ch);

@@ -103,6 +103,7 @@ void channel_run_end(struct task *t);
  * Is ${ch} to be read: not stopped for any reason, and not ended?
  *
  * Thread: loop of ${ch}
+ * Errors: none
  */
 static inline bool channel_reading(const struct channel *ch)
 {
@@ -114,6 +115,7 @@ static inline bool channel_reading(const struct channel *ch)
  * For net/pipeline: are there handlers before the tail? Without them bytes take the short way.
  *
  * Thread: loop of ${ch}
+ * Errors: none
  */
 void channel_set_handlers(struct channel *ch, bool any);
 
@@ -123,6 +125,7 @@ void channel_set_handlers(struct channel *ch, bool any);
  * none wait, no handler wants them and sending has not ended?
  *
  * Thread: loop of ${ch}
+ * Errors: none
  */
 bool channel_can_splice_from(const struct channel *ch);
 bool channel_can_splice_into(const struct channel *ch);
@@ -134,6 +137,7 @@ bool channel_can_splice_into(const struct channel *ch);
  *
  * Thread: loop of ${ch}
  * Owns:   the channel owns ${p}
+ * Errors: none
  */
 void channel_give_pipe(struct channel *ch, struct pipe *p);
 void channel_copy_pipe(struct channel *ch);

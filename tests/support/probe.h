@@ -68,6 +68,7 @@ void probe_do(struct probe *p, void (*operation)(struct channel *ch));
  * channel_stop_reading(), channel_read_on(), for its receiver.
  *
  * Thread: the test's
+ * Errors: none
  */
 void probe_stop(struct probe *p);
 void probe_read_on(struct probe *p);
