@@ -51,13 +51,12 @@ ALL_LDFLAGS  = -pthread -pie $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relr
 PATH_CPPFLAGS = -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' \
                 -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
 
-# libev and iniparser have no pkg-config file in Debian.
-ALL_LDLIBS   = -lm -lev -liniparser $(shell $(PKG_CONFIG) --libs libcares libsystemd) $(LDLIBS)
+# libev and iniparser have no pkg-config file in Debian. libm and libresolv are part of libc.
+ALL_LDLIBS   = -lm -lev -liniparser -lresolv $(shell $(PKG_CONFIG) --libs libsystemd) $(LDLIBS)
 CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LDLIBS = $(shell $(PKG_CONFIG) --libs check)
 
-BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libc-ares-dev libsystemd-dev \
-                  netcat-openbsd
+BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base

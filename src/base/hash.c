@@ -1,6 +1,10 @@
 /* base/hash: see hash.h. */
 #include "base/hash.h"
 
+#include <sys/random.h>
+
+#include "base/clock.h"
+
 /* How many rounds a word of data gets, and how many the end. */
 #define HASH_ROUNDS_WORD 2
 #define HASH_ROUNDS_END  4
@@ -73,4 +77,13 @@ uint64_t hash_stable(const void *data, size_t len)
     static const struct hash_key key = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};
 
     return hash_bytes(&key, data, len);
+}
+
+uint64_t hash_seed(void)
+{
+    uint64_t seed;
+
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+        seed = (uint64_t)clock_now_ns();
+    return seed;
 }

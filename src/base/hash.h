@@ -1,7 +1,7 @@
 /*
  * base/hash: 64 bits for any bytes, and 64 bits for 64 bits.
  *
- * Both depend on their arguments alone: not on the process, the machine or its byte order. So what is placed by a hash is
+ * Hashes depend on their arguments alone: not on the process, the machine or its byte order. So what is placed by a hash is
  * found there again after a restart, and by another node.
  */
 #ifndef BASE_HASH_H
@@ -51,6 +51,14 @@ static inline uint64_t hash_mix(uint64_t x)
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
     return x ^ (x >> 31);
 }
+
+/*
+ * hash_seed():
+ * A number that is different in each process, to begin a sequence of hash_mix() with.
+ *
+ * Thread: any
+ */
+uint64_t hash_seed(void);
 
 /*
  * hash_reduce(hash, n):

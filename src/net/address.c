@@ -2,14 +2,13 @@
  * net/address: see address.h.
  *
  * Literals are read by inet_pton(3), which takes neither "127.1" nor "010.0.0.1"; getaddrinfo(3) would take
- * both, so it only ever sees what is a host name by its form.
+ * both, so it only ever sees what is a host name by its form (net/resolve.h).
  */
 #include "net/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
@@ -19,9 +18,6 @@
 /* RFC 1035, section 2.3.4, as text without the dot of the root. */
 #define HOST_NAME_BYTES 253
 #define LABEL_BYTES     63
-
-/* Room for a host: the dot of the root and a NUL behind it. */
-#define HOST_BYTES (HOST_NAME_BYTES + 2)
 
 static int parse_unix(struct address *out, const char *word)
 {
@@ -143,8 +139,7 @@ static bool is_host_name(const char *host)
     }
 }
 
-/* Split `host:port` at its last colon. */
-static int split_port(char *host, size_t size, const char *word, uint16_t *port)
+int address_split_port(char *host, size_t size, const char *word, uint16_t *port)
 {
     const char *colon = strrchr(word, ':');
     uint64_t number;
@@ -191,14 +186,14 @@ static int parse_host(struct address *out, char *host, uint16_t port)
 
 int address_parse(struct address *out, size_t max, const char *word)
 {
-    char host[HOST_BYTES];
+    char host[ADDRESS_HOST_BYTES];
     uint16_t port;
     int rc;
 
     MUST(max >= 2);
     if (word[0] == '/' || word[0] == '@')
         return parse_unix(out, word);
-    rc = split_port(host, sizeof(host), word, &port);
+    rc = address_split_port(host, sizeof(host), word, &port);
     if (rc < 0)
         return rc;
     return parse_host(out, host, port);
@@ -207,7 +202,7 @@ int address_parse(struct address *out, size_t max, const char *word)
 int address_parse_host(struct address *out, const char *word)
 {
     struct address found[2];
-    char host[HOST_BYTES];
+    char host[ADDRESS_HOST_BYTES];
     size_t len = strlen(word);
     int rc;
 
@@ -224,13 +219,13 @@ int address_parse_host(struct address *out, const char *word)
 
 int address_parse_target(struct address *out, size_t max, const char *word)
 {
-    char host[HOST_BYTES];
+    char host[ADDRESS_HOST_BYTES];
     uint16_t port;
     int rc = address_parse(out, max, word);
 
     if (rc != -ENOENT)
         return rc;
-    rc = split_port(host, sizeof(host), word, &port);
+    rc = address_split_port(host, sizeof(host), word, &port);
     if (rc < 0)
         return rc;
     if (strcasecmp(host, "localhost") != 0)
@@ -239,62 +234,6 @@ int address_parse_target(struct address *out, size_t max, const char *word)
     set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);
     set_ipv6(&out[1], &in6addr_loopback, 0, port);
     return 2;
-}
-
-static int resolve_error(int eai)
-{
-    switch (eai) {
-    case EAI_AGAIN: return -EAGAIN;
-    case EAI_FAIL: return -EREMOTEIO;
-    case EAI_MEMORY: return -ENOMEM;
-    case EAI_SYSTEM: return errno == 0 ? -EAGAIN : -errno;
-    default: return -ENOENT;
-    }
-}
-
-/* Take ${info} unless it is not IP, or there already: /etc/hosts often names one address twice. */
-static size_t add_resolved(struct address *out, size_t n, const struct addrinfo *info,
-                           uint16_t port)
-{
-    struct address *a = &out[n];
-
-    if (info->ai_family == AF_INET) {
-        set_ipv4(a, &((const struct sockaddr_in *)info->ai_addr)->sin_addr, port);
-    } else if (info->ai_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)info->ai_addr;
-
-        set_ipv6(a, &in6->sin6_addr, in6->sin6_scope_id, port);
-    } else {
-        return n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (address_equal(&out[i], a))
-            return n;
-    }
-    return n + 1;
-}
-
-int address_resolve(struct address *out, size_t max, const char *word)
-{
-    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    char host[HOST_BYTES];
-    struct addrinfo *found;
-    uint16_t port;
-    size_t n = 0;
-    int rc = address_parse_target(out, max, word);
-
-    if (rc != -ENOENT)
-        return rc;
-    rc = split_port(host, sizeof(host), word, &port);
-    if (rc < 0)
-        return rc;
-    rc = getaddrinfo(host, NULL, &hints, &found);
-    if (rc != 0)
-        return resolve_error(rc);
-    for (const struct addrinfo *info = found; info != NULL && n < max; info = info->ai_next)
-        n = add_resolved(out, n, info, port);
-    freeaddrinfo(found);
-    return n > 0 ? (int)n : -ENOENT;
 }
 
 bool address_equal(const struct address *a, const struct address *b)

@@ -30,6 +30,9 @@ struct address {
 /* Room for the longest text address_format() writes, its NUL included. */
 #define ADDRESS_TEXT_BYTES 128
 
+/* Room for a host name (RFC 1035, section 2.3.4), the dot of the root and a NUL. */
+#define ADDRESS_HOST_BYTES 255
+
 /*
  * address_parse(out, max, word):
  * The addresses that ${word}, a literal, stands for: one, or two for `*:port`. Never asks a name service.
@@ -46,7 +49,7 @@ int address_parse(struct address *out, size_t max, const char *word) MUST_CHECK;
  * As address_parse(), for an address to connect to: `localhost:port` is the two loopback addresses.
  *
  * Thread: any
- * Errors: as address_parse(), where -ENOENT means any other host name: ask address_resolve()
+ * Errors: as address_parse(), where -ENOENT means any other host name: ask resolve_host()
  * Source: RFC 6761, section 6.3
  */
 int address_parse_target(struct address *out, size_t max, const char *word) MUST_CHECK;
@@ -62,15 +65,14 @@ int address_parse_target(struct address *out, size_t max, const char *word) MUST
 int address_parse_host(struct address *out, const char *word) MUST_CHECK;
 
 /*
- * address_resolve(out, max, word):
- * As address_parse_target(), and a host name is looked up with getaddrinfo(3), which may block for long. What goes
- * beyond ${max} addresses is left out.
+ * address_split_port(host, size, word, port):
+ * Split ${word} (`host:port`) at its last colon.
  *
- * Thread: none that is a loop
- * Errors: as address_parse(), where -ENOENT means that there is no such name; -EAGAIN (no name server answers);
- *         -EREMOTEIO (one did, and failed); -ENOMEM; -errno of what failed on the way to one
+ * Thread: any
+ * Units:  ${size} bytes
+ * Errors: 0; -EINVAL (no host or no port, or longer than ${size}); -ERANGE (port not 1 to 65535)
  */
-int address_resolve(struct address *out, size_t max, const char *word) MUST_CHECK;
+int address_split_port(char *host, size_t size, const char *word, uint16_t *port) MUST_CHECK;
 
 /*
  * address_format(text, size, a):

@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/loop.h"
 #include "engine/promise.h"
@@ -195,15 +194,6 @@ static const struct task_type checks_open_type = {
 
 /* ---- main ---- */
 
-static uint64_t checks_seed(void)
-{
-    uint64_t seed;
-
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-        seed = (uint64_t)clock_now_ns();
-    return seed;
-}
-
 static void checks_watch(struct checks *c)
 {
     for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
@@ -220,7 +210,7 @@ static void checks_watch(struct checks *c)
 int checks_create(struct checks **out, const struct checks_conf *conf)
 {
     struct checker_conf checker = {
-        .max_under_way = conf->max_under_way, .seed = checks_seed(), .decided = checks_decided};
+        .max_under_way = conf->max_under_way, .seed = hash_seed(), .decided = checks_decided};
     struct checks *c = calloc(1, sizeof(*c) + conf->n_upstreams * sizeof(c->groups[0]));
     int rc;
 

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
 #include "net/descriptors.h"
+#include "net/resolve.h"
 #include "net/srv.h"
 #include "server/checks.h"
 #include "server/memory.h"
@@ -25,9 +27,12 @@
 #include "upstream/resolver.h"
 #include "service/session.h"
 
-/* How long the start waits for all host names, and then for first checks; how often an unknown name is tried again. */
+/* How long the start waits for all host names, and then for first checks; when an unknown name is tried again at most. */
 #define SERVER_START_WAIT_NS   (3 * NS_PER_S)
 #define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S)
+
+/* For the hosts of a service: those that were not reached come first the next time. */
+#define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
 
 /*
  * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
@@ -179,7 +184,9 @@ static int server_create_resolver(struct server *sv)
                                  .upstreams = sv->upstreams,
                                  .n_upstreams = sv->conf->n_upstreams,
                                  .retry_ns = SERVER_LOOKUP_RETRY_NS,
-                                 .lookup = address_resolve,
+                                 .service_ns = SERVER_LOOKUP_SERVICE_NS,
+                                 .seed = hash_seed(),
+                                 .lookup = resolve_host,
                                  .lookup_service = srv_resolve,
                                  .leads_back = server_leads_back,
                                  .cookie = sv};

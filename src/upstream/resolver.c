@@ -7,28 +7,17 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/executor.h"
 #include "engine/loop.h"
-#include "net/srv.h"
 #include "upstream/resolver_internal.h"
 
 /* ---- on the executor ---- */
 
-static const char *resolver_error_text(int error)
-{
-    switch (error) {
-    case -ENOENT: return "there is no such name";
-    case -EAGAIN: return "no name server answers";
-    case -EREMOTEIO: return "the name server fails";
-    case -ELOOP: return "none of its addresses can be used";
-    default: return strerror(-error);
-    }
-}
-
 static void resolver_forget(struct resolver_name *name)
 {
-    free(name->found);
+    resolver_free_found(name->found);
     name->found = NULL;
 }
 
@@ -38,17 +27,65 @@ static void resolver_look_up_in(struct resolver_name *name, int64_t delay_ns)
         promise_cancel(&name->answered); /* the executor has ended, and with it the looking up */
 }
 
+/* Somewhere between the two, another number each time. */
+static int64_t resolver_draw(struct resolver_name *name, int64_t least_ns, int64_t most_ns)
+{
+    uint64_t random = hash_mix(name->drawn++);
+
+    return least_ns + (int64_t)((unsigned __int128)(uint64_t)(most_ns - least_ns) * random >> 64);
+}
+
+/* The longest pause after a lookup that failed. */
+static int64_t resolver_retry_ns(const struct resolver_name *name)
+{
+    int64_t retry_ns = name->resolver->conf.retry_ns;
+    int64_t interval_ns = name->upstream->conf->resolve_interval_ns;
+
+    return interval_ns > 0 && interval_ns < retry_ns ? interval_ns : retry_ns;
+}
+
+/* The last fifth of ${most_ns} has the next lookup. */
+static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
+{
+    return resolver_draw(name, most_ns - most_ns / 5, most_ns);
+}
+
+/*
+ * From a good answer to the next lookup: its TTL, at least the minimum, and up to a quarter more, but within
+ * resolve_interval. The first pause is shorter by up to half: names that the start looked up together part at once.
+ */
+static int64_t resolver_pause_known(struct resolver_name *name)
+{
+    const struct upstream_conf *conf = name->upstream->conf;
+    const struct resolver_found *f = name->found;
+    int64_t interval_ns = conf->resolve_interval_ns, min_ns = conf->resolve_interval_min_ns;
+    int64_t ttl_ns = f->ttl_ns > min_ns ? f->ttl_ns : min_ns, most_ns, least_ns;
+
+    if (f->service && f->service->n_failed > 0)
+        return resolver_pause(name, resolver_retry_ns(name));
+    if (interval_ns == 0)
+        return 0;
+    most_ns = ttl_ns < interval_ns - ttl_ns / 4 ? ttl_ns + ttl_ns / 4 : interval_ns;
+    if (name->known)
+        return resolver_pause(name, most_ns);
+    least_ns = most_ns / 2 < min_ns && min_ns < most_ns ? min_ns : most_ns / 2;
+    return resolver_draw(name, least_ns, most_ns);
+}
+
 static void resolver_run_lookup(struct task *t)
 {
     struct resolver_name *name =
         CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct resolver_name, lookup);
-    const struct resolver_conf *conf = &name->resolver->conf;
 
     name->looked_up = resolver_look_up(name);
-    if (loop_submit(conf->control, LOOP_CONTROL, &name->answer) == 0)
+    if (name->looked_up == RESOLVER_MORE) {
+        resolver_look_up_in(name, 0);
+        return;
+    }
+    if (loop_submit(name->resolver->conf.control, LOOP_CONTROL, &name->answer) == 0)
         return;
     resolver_forget(name);
-    resolver_look_up_in(name, conf->retry_ns);
+    resolver_look_up_in(name, resolver_pause(name, resolver_retry_ns(name)));
 }
 
 static void resolver_drop_lookup(struct task *t)
@@ -85,10 +122,9 @@ static void resolver_log_failure(const struct resolver_name *name, int error)
     const struct upstream_server_conf *server = name->server;
 
     log_warning(
-        "upstream %s: server %s (%s): cannot look up the name: %s; %strying again every %g s",
+        "upstream %s: server %s (%s): cannot look up the name: %s; %strying again within %g s",
         name->upstream->conf->name, server->id, server->address_text, resolver_error_text(error),
-        name->known ? "what was known stays; " : "",
-        (double)name->resolver->conf.retry_ns / NS_PER_S);
+        name->known ? "what was known stays; " : "", (double)resolver_retry_ns(name) / NS_PER_S);
 }
 
 /* From ${i} on, how many addresses are one server: a host's only IPv4 and its only IPv6 address. */
@@ -131,9 +167,20 @@ static int resolver_use_all(struct resolver_name *name)
     return -ENOENT;
 }
 
-/* When it is to be looked up again; 0: never. */
+/* The answer was used: what a service's hosts are known by when one of them fails. */
+static void resolver_keep(struct resolver_name *name)
+{
+    if (!name->found->service)
+        return;
+    resolver_free_found(name->last);
+    name->last = name->found;
+    name->found = NULL;
+}
+
+/* The pause before the next lookup; 0: there is none. */
 static int64_t resolver_answer(struct resolver_name *name)
 {
+    int64_t pause_ns;
     int rc = name->looked_up;
 
     if (rc == 0)
@@ -144,14 +191,16 @@ static int64_t resolver_answer(struct resolver_name *name)
             resolver_log_failure(name, rc);
         name->error = rc;
         promise_fail(&name->answered, rc);
-        return name->resolver->conf.retry_ns;
+        return resolver_pause(name, resolver_retry_ns(name));
     }
     if (rc > 0 || name->error < 0)
         resolver_log_known(name, rc > 0);
+    pause_ns = resolver_pause_known(name);
     name->known = true;
     name->error = 0;
+    resolver_keep(name);
     promise_succeed(&name->answered, NULL);
-    return name->upstream->conf->resolve_interval_ns;
+    return pause_ns;
 }
 
 static void resolver_run_answer(struct task *t)
@@ -198,6 +247,7 @@ static void resolver_add(struct resolver *r, struct upstream *up, unsigned line)
     struct resolver_name *name = &r->names[r->n_names++];
 
     name->resolver = r;
+    name->drawn = hash_mix(r->conf.seed + r->n_names);
     name->upstream = up;
     name->server = &up->conf->servers[line];
     name->line = line;
@@ -213,10 +263,6 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf)
     if (!r)
         return -ENOMEM;
     r->conf = *conf;
-    if (srv_open() < 0) {
-        free(r);
-        return -ENOMEM;
-    }
     for (unsigned i = 0; i < conf->n_upstreams; i++) {
         struct upstream *up = conf->upstreams[i];
 
@@ -276,8 +322,8 @@ void resolver_destroy(struct resolver *r)
         return;
     for (unsigned i = 0; i < r->n_names; i++) {
         promise_close(&r->names[i].answered);
-        free(r->names[i].found);
+        resolver_free_found(r->names[i].found);
+        resolver_free_found(r->names[i].last);
     }
-    srv_close();
     free(r);
 }

@@ -1,12 +1,17 @@
 /*
- * upstream/resolver: finds out what servers there are where the configuration has a host name, or the name of a service.
+ * upstream/resolver: looks up the host names and services of the configuration and keeps their servers up to date.
  *
- * Looking a name up blocks, so it is done on an executor, for all names at the same time as far as that has threads; what
- * is found is put to use on the control loop. A name that cannot be looked up is tried again until it is known, and one
- * that is known is looked up again every resolve_interval: if that fails, what was known stays. No session ever waits for
- * a name: it goes to the servers that are known.
+ * A lookup blocks, so it runs on an executor, as many names at a time as that has threads; the control loop puts the answer to
+ * use. A known name is looked up again when its answer expires: after its TTL, within resolve_interval_min and
+ * resolve_interval. After a failed lookup what was known stays, and the next comes after resolve_interval or ${retry_ns},
+ * whichever is shorter. Each pause has jitter, so that names that were looked up together do not stay together. No session
+ * ever waits for a name: it goes to the servers that are known.
  *
- *   lookup (executor) -> answer (control loop) -> lookup, after a while
+ *   lookup (executor) -> answer (control loop) -> lookup, after a pause
+ *
+ * A service takes one lookup for its SRV records and one for each host in them. Each is a task of its own, so that other
+ * names have their turns in between, and together they have ${service_ns}. A host that fails keeps the addresses of the last
+ * answer; a host that is unknown is left out.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -18,6 +23,7 @@
 #include "base/must.h"
 #include "upstream/upstream.h"
 
+struct dns_terms;
 struct executor;
 struct srv_record;
 struct resolver;
@@ -30,11 +36,14 @@ struct resolver_conf {
     struct loop *control;
     struct upstream **upstreams;
     unsigned n_upstreams;
-    int64_t retry_ns; /* from the end of a lookup that failed to the next */
-    /* address_resolve(), or what a test has in its place. On a thread of the executor. */
-    int (*lookup)(struct address *out, size_t max, const char *word);
+    int64_t retry_ns;   /* most from the end of a lookup that failed to the next */
+    int64_t service_ns; /* for all hosts of a service; what has begun then is still waited for */
+    uint64_t seed;      /* of the jitter: different in each process */
+    /* resolve_host(), or what a test has in its place. On a thread of the executor. */
+    int (*lookup)(struct address *out, size_t max, const char *word, struct dns_terms *terms);
     /* srv_resolve(), or what a test has in its place. Likewise. */
-    int (*lookup_service)(struct srv_record *out, size_t max, const char *name);
+    int (*lookup_service)(struct srv_record *out, size_t max, const char *name,
+                          struct dns_terms *terms);
     /* Would a connection from ${up} to ${a} come in at ${up} again? On a thread of the executor. */
     bool (*leads_back)(void *cookie, const struct upstream *up, const struct address *a);
     void *cookie;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "net/srv.h"
 #include "upstream/resolver_internal.h"
 
 /* So many addresses of a name are looked at, more than go into an answer of a name server in practice. */
@@ -42,16 +42,15 @@ static int resolver_choose(struct address *list, unsigned n, unsigned max)
     return (int)kept;
 }
 
-/* The addresses of a host, ${max} of them if there are more. */
-static int resolver_ask(const struct resolver_name *name, struct address *out, unsigned max,
-                        const char *host)
+int resolver_ask(const struct resolver_name *name, struct address *out, unsigned max,
+                 const char *host, struct dns_terms *terms)
 {
     struct address *all = malloc(RESOLVER_ANSWER * sizeof(*all));
     int n;
 
     if (!all)
         return -ENOMEM;
-    n = name->resolver->conf.lookup(all, RESOLVER_ANSWER, host);
+    n = name->resolver->conf.lookup(all, RESOLVER_ANSWER, host, terms);
     if (n > 0)
         n = resolver_choose(all, (unsigned)n, max);
     if (n > 0)
@@ -97,8 +96,10 @@ static int resolver_drop_loops(struct resolver_name *name)
 static int resolver_look_up_host(struct resolver_name *name)
 {
     struct resolver_found *f = name->found;
-    int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->server->address_text);
+    struct dns_terms terms = {.ttl_ns = CLOCK_NEVER};
+    int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->server->address_text, &terms);
 
+    f->ttl_ns = terms.ttl_ns;
     f->n = n > 0 ? (unsigned)n : 0;
     for (unsigned i = 0; i < f->n; i++) {
         f->record[i] = 0;
@@ -106,81 +107,6 @@ static int resolver_look_up_host(struct resolver_name *name)
         f->level[i] = 0;
     }
     return n < 0 ? n : 0;
-}
-
-static bool resolver_has(const struct resolver_found *f, const struct address *a)
-{
-    for (unsigned i = 0; i < f->n; i++)
-        if (address_equal(&f->list[i], a))
-            return true;
-    return false;
-}
-
-/* How many different priorities are lower than that of ${record}. They come in their order. */
-static unsigned resolver_level(const struct srv_record *records, int record)
-{
-    unsigned level = 0;
-
-    for (int i = 1; i <= record; i++)
-        level += records[i].priority != records[i - 1].priority;
-    return level < BALANCER_LEVELS ? level : BALANCER_LEVELS - 1;
-}
-
-/* The weights of all records as ours, which are 1 to 256: a weight of 0 has a share, too, if a small one. */
-static unsigned resolver_weight(const struct srv_record *records, int n, int record)
-{
-    unsigned most = BALANCER_MAX_WEIGHT, weight;
-
-    for (int i = 0; i < n; i++)
-        most = records[i].weight > most ? records[i].weight : most;
-    weight = (unsigned)records[record].weight * BALANCER_MAX_WEIGHT / most;
-    return weight > 0 ? weight : 1;
-}
-
-/* All addresses of the host of a record. */
-static int resolver_look_up_record(struct resolver_name *name, const struct srv_record *records,
-                                   int n_records, int record)
-{
-    struct resolver_found *f = name->found;
-    unsigned weight = resolver_weight(records, n_records, record);
-    unsigned level = resolver_level(records, record);
-    struct address list[ENDPOINT_ADDRESSES];
-    int n = resolver_ask(name, list, ARRAY_LEN(list), records[record].target);
-
-    if (n == -EINVAL || n == -ERANGE)
-        return -ENOENT; /* what is no host name has no address */
-    for (int i = 0; i < n && f->n < ARRAY_LEN(f->list); i++) {
-        if (resolver_has(f, &list[i]))
-            continue;
-        f->list[f->n] = list[i];
-        f->record[f->n] = (unsigned)record;
-        f->weight[f->n] = weight;
-        f->level[f->n] = level;
-        f->n++;
-    }
-    return n < 0 ? n : 0;
-}
-
-/*
- * A host without an address is left out as long as others have one; but when no name server answers nothing is known, and
- * the others alone would be too few.
- */
-static int resolver_look_up_service(struct resolver_name *name)
-{
-    const struct resolver_conf *conf = &name->resolver->conf;
-    struct srv_record *records = malloc(RESOLVER_ADDRESSES * sizeof(*records));
-    int n, rc = 0;
-
-    if (!records)
-        return -ENOMEM;
-    name->found->n = 0;
-    n = conf->lookup_service(records, RESOLVER_ADDRESSES, name->server->address_text);
-    for (int i = 0; i < n && (rc == 0 || rc == -ENOENT); i++)
-        rc = resolver_look_up_record(name, records, n, i);
-    free(records);
-    if (n < 0)
-        return n;
-    return rc == -ENOENT && name->found->n > 0 ? 0 : rc;
 }
 
 /* What one server can have of the addresses that can be used. */
@@ -192,15 +118,41 @@ static int resolver_keep_one(struct resolver_found *f)
     return n < 0 ? n : 0;
 }
 
+void resolver_free_found(struct resolver_found *found)
+{
+    if (found)
+        free(found->service);
+    free(found);
+}
+
+const char *resolver_error_text(int error)
+{
+    switch (error) {
+    case -ENOENT: return "there is no such name";
+    case -EAGAIN: return "no name server answers";
+    case -EREMOTEIO: return "the name server fails";
+    case -ETIME: return "no time is left for it";
+    case -ELOOP: return "none of its addresses can be used";
+    default: return strerror(-error);
+    }
+}
+
 int resolver_look_up(struct resolver_name *name)
 {
+    bool is_service = name->server->names == UPSTREAM_SERVICE, begins = !name->found;
     int rc;
 
-    name->found = malloc(sizeof(*name->found));
-    if (!name->found)
-        return -ENOMEM;
-    rc = name->server->names == UPSTREAM_SERVICE ? resolver_look_up_service(name)
-                                                 : resolver_look_up_host(name);
+    if (begins) {
+        name->found = malloc(sizeof(*name->found));
+        if (!name->found)
+            return -ENOMEM;
+        name->found->n = 0;
+        name->found->service = NULL;
+    }
+    if (is_service)
+        rc = begins ? resolver_service_begin(name) : resolver_service_go_on(name);
+    else
+        rc = resolver_look_up_host(name);
     if (rc == 0)
         rc = resolver_drop_loops(name);
     if (rc == 0 && name->server->names == UPSTREAM_NAME_ONE)

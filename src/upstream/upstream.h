@@ -62,7 +62,8 @@ struct upstream_conf {
     struct upstream_checks_conf checks;
     struct spare_conf spare;
     int64_t resolve_interval_ns; /* 0: what is known stays */
-    bool resolve_required;       /* without its names the server does not start */
+    int64_t resolve_interval_min_ns;
+    bool resolve_required; /* without its names the server does not start */
 };
 
 struct upstream {

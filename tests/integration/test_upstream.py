@@ -368,7 +368,7 @@ def unknown_name(t):
         with t.daemon(config(front, lines)) as daemon:
             check(time.monotonic() - began < 2.5 * t.scale, "the start waited for the name")
             check_equal({who(front) for _ in range(12)}, {"b"}, "the servers that got clients")
-            found = daemon.log_lines(r"warning.*back.*\ba \(nobody.test:.*no such name.*every 10 s")
+            found = daemon.log_lines(r"warning.*back.*\ba \(nobody.test:.*no such name.*within 10 s")
             check_equal(len(found), 1, "warnings that the name is not known")
             check(not daemon.log_lines("cannot connect"), "it was tried")
 

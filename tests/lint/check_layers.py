@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 LIBRARIES = {
     "ev.h": ["engine/", "net/"],
     "pthread.h": ["engine/"],
-    "ares.h": ["net/srv.c"],
+    "resolv.h": ["net/dns.c"],
     "iniparser/": ["daemon/ini_values.c"],
     "systemd/": ["daemon/"],
 }

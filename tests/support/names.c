@@ -4,8 +4,11 @@
 #include <check.h>
 #include <dlfcn.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <resolv.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +24,7 @@ static struct {
     const char *addresses;
 } names[NAMES_MAX];
 static atomic_uint asked;
+static atomic_bool dns_allowed;
 
 void names_set(const char *host, const char *addresses)
 {
@@ -91,4 +95,17 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
     if (strcmp(addresses, NAMES_UNKNOWN) == 0)
         return EAI_NONAME;
     return list_all(next, addresses, hints, res);
+}
+
+void names_allow_dns(void)
+{
+    atomic_store(&dns_allowed, true);
+}
+
+/* <resolv.h> makes it __res_ninit(). */
+int res_ninit(res_state state)
+{
+    int (*next)(res_state) = (int (*)(res_state))dlsym(RTLD_NEXT, "__res_ninit");
+
+    return atomic_load(&dns_allowed) ? next(state) : -1;
 }

@@ -2,7 +2,7 @@
  * support/names: host names that mean what a test says.
  *
  * Every test program is linked with a getaddrinfo() in front of the C library's, which passes a name on unless the
- * test has said something about it.
+ * test has said something about it; and with a res_ninit() that fails, so that DNS is not asked past it.
  */
 #ifndef SUPPORT_NAMES_H
 #define SUPPORT_NAMES_H
@@ -29,5 +29,13 @@ void names_set(const char *host, const char *addresses);
  * Errors: none
  */
 unsigned names_asked(void);
+
+/*
+ * names_allow_dns():
+ * From now on res_ninit() is the C library's.
+ *
+ * Thread: any
+ */
+void names_allow_dns(void);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "net/address.h"
 #include "net/sock.h"
-#include "support/names.h"
 
 static struct address parsed(const char *word)
 {
@@ -203,12 +202,10 @@ START_TEST(localhost_is_known_without_asking)
         ck_assert_int_eq(address_parse_target(a, 2, words[i]), 2);
         ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "127.0.0.1:7");
         ck_assert_str_eq(address_format(text, sizeof(text), &a[1]), "[::1]:7");
-        ck_assert_int_eq(address_resolve(a, 2, words[i]), 2);
     }
     ck_assert_int_eq(address_parse_target(a, 2, "localhost:0"), -ERANGE);
     ck_assert_int_eq(address_parse_target(a, 2, "localhosts:7"), -ENOENT);
     ck_assert_int_eq(address_parse_target(a, 2, "/localhost:7"), 1);
-    ck_assert_uint_eq(names_asked(), 0);
 }
 END_TEST
 
@@ -227,40 +224,6 @@ START_TEST(the_kernel_gives_back_a_name_that_equals_it)
     ck_assert_int_eq(getsockname(fd, &got.u.sa, &got.len), 0);
     ck_assert_str_eq(address_format(text, sizeof(text), &got), "unix:");
     close(fd);
-}
-END_TEST
-
-START_TEST(a_name_is_resolved_to_its_addresses)
-{
-    struct address a[16];
-    char text[ADDRESS_TEXT_BYTES];
-
-    names_set("db.test", "192.0.2.1");
-    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), 1);
-    ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "192.0.2.1:7");
-    names_set("db.test", "2001:db8::1");
-    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), 1);
-    ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "[2001:db8::1]:7");
-    names_set("db.test", NAMES_UNKNOWN);
-    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), -ENOENT);
-    names_set("db.test", "192.0.2.1,192.0.2.2,192.0.2.1,2001:db8::1,192.0.2.2");
-    ck_assert_int_eq(address_resolve(a, 16, "db.test:7"), 3); /* each once */
-    ck_assert_str_eq(address_format(text, sizeof(text), &a[1]), "192.0.2.2:7");
-    ck_assert_int_eq(address_resolve(a, 2, "db.test:7"), 2);
-    ck_assert_uint_eq(names_asked(), 5);
-}
-END_TEST
-
-START_TEST(a_literal_is_resolved_as_it_is_parsed)
-{
-    struct address a[2], b = parsed("127.0.0.1:7");
-
-    ck_assert_int_eq(address_resolve(a, 2, "127.0.0.1:7"), 1);
-    ck_assert(address_equal(&a[0], &b));
-    ck_assert_int_eq(address_resolve(a, 2, "127.1:7"), -EINVAL);
-    ck_assert_int_eq(address_resolve(a, 2, "*:7"), 2);
-    ck_assert_int_eq(address_resolve(a, 2, "db.test:0"), -ERANGE);
-    ck_assert_uint_eq(names_asked(), 0);
 }
 END_TEST
 
@@ -458,8 +421,6 @@ int main(void)
     tcase_add_test(tc, a_label_has_at_most_63_characters);
     tcase_add_test(tc, localhost_is_known_without_asking);
     tcase_add_test(tc, the_kernel_gives_back_a_name_that_equals_it);
-    tcase_add_test(tc, a_name_is_resolved_to_its_addresses);
-    tcase_add_test(tc, a_literal_is_resolved_as_it_is_parsed);
     tcase_add_test(tc, equal_is_family_host_port_and_path);
     tcase_add_loop_test(tc, a_listen_socket_covers_what_reaches_it, 0, ARRAY_LEN(coverings));
     tcase_add_loop_test(tc, two_addresses_conflict_when_the_kernel_says_so, 0, 4);

@@ -121,7 +121,7 @@ START_TEST(a_name_that_is_not_known_holds_up_nobody)
     exchange(client);
     reset = client_of(FRONT);
     sockets_hear_reset(reset);
-    ck_assert_uint_eq(log_lines_with("trying again every 10 s"), 1);
+    ck_assert_uint_eq(log_lines_with("trying again within 10 s"), 1);
     ck_assert_uint_eq(log_lines_with("no server can be used, the client is reset"), 1);
     close(client);
     close(reset);

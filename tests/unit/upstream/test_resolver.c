@@ -26,6 +26,9 @@ static atomic_int answers[NAMES];
 static atomic_uint shift; /* what is added to all ports: the servers have moved */
 static atomic_uint lookups[NAMES], running, most_running;
 static _Atomic int64_t looked_up_at_ns;
+static _Atomic int64_t ttl_ns;                /* of all answers */
+static _Atomic int64_t second_at_ns[NAMES];   /* of the second lookup */
+static atomic_uint order, first_order[NAMES]; /* the first lookups, from 1 on */
 
 static struct upstream_server_conf server_confs[NAMES];
 static char texts[NAMES][16];
@@ -44,7 +47,7 @@ static struct upstream_server *server_at(unsigned i)
     return roster_now(&upstream->roster)->servers[i];
 }
 
-static int look_up(struct address *out, size_t max, const char *word)
+static int look_up(struct address *out, size_t max, const char *word, struct dns_terms *terms)
 {
     unsigned n = (unsigned)atoi(word), at_once = atomic_fetch_add(&running, 1) + 1;
     unsigned most = atomic_load(&most_running);
@@ -53,7 +56,11 @@ static int look_up(struct address *out, size_t max, const char *word)
     while (most < at_once && !atomic_compare_exchange_weak(&most_running, &most, at_once))
         ;
     atomic_store(&looked_up_at_ns, clock_now_ns());
-    atomic_fetch_add(&lookups[n], 1);
+    if (atomic_fetch_add(&lookups[n], 1) == 0)
+        atomic_store(&first_order[n], atomic_fetch_add(&order, 1) + 1);
+    else if (atomic_load(&second_at_ns[n]) == 0)
+        atomic_store(&second_at_ns[n], clock_now_ns());
+    terms->ttl_ns = atomic_load(&ttl_ns);
     while ((answer = atomic_load(&answers[n])) == SILENT)
         usleep(500);
     ck_assert_uint_ge(max, 16);
@@ -73,9 +80,11 @@ static bool leads_back(void *cookie, const struct upstream *up, const struct add
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_INFO);
+    atomic_store(&ttl_ns, CLOCK_NEVER);
     conf = (struct resolver_conf){.upstreams = &upstream,
                                   .n_upstreams = 1,
                                   .retry_ns = LATER,
+                                  .service_ns = LATER,
                                   .lookup = look_up,
                                   .leads_back = leads_back,
                                   .cookie = &conf};
@@ -287,7 +296,7 @@ START_TEST(a_name_that_is_not_known_is_tried_again_until_it_is)
     atomic_store(&answers[0], -ENOENT);
     start(1, UNTIL_LIMIT_NS);
     ck_assert_uint_eq(log_lines_with("upstream back: server s (0): cannot look up the name: there "
-                                     "is no such name; trying again every 0.01 s"),
+                                     "is no such name; trying again within 0.01 s"),
                       1);
     UNTIL(atomic_load(&lookups[0]) >= 5);
     ck_assert(!is_known(0));
@@ -310,7 +319,7 @@ START_TEST(it_is_not_tried_again_before_the_time)
     start(1, UNTIL_LIMIT_NS);
     first_at_ns = atomic_load(&looked_up_at_ns);
     UNTIL(atomic_load(&lookups[0]) == 2);
-    ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns, conf.retry_ns);
+    ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns, conf.retry_ns / 5 * 4);
 }
 END_TEST
 
@@ -397,7 +406,7 @@ START_TEST(it_is_not_asked_for_before_the_interval_is_over)
     first_at_ns = atomic_load(&looked_up_at_ns);
     UNTIL(atomic_load(&lookups[0]) == 2);
     ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns,
-                     upstream_conf.resolve_interval_ns);
+                     upstream_conf.resolve_interval_ns / 2);
 }
 END_TEST
 
@@ -411,7 +420,7 @@ START_TEST(a_failure_keeps_what_is_known_and_is_told_once)
     pass_lookups(0, 5);
     ck_assert_uint_eq(port_of(0, 0), 1000);
     ck_assert_uint_eq(log_lines_with("server s (0): cannot look up the name: no name server "
-                                     "answers; what was known stays; trying again every 0.002 s"),
+                                     "answers; what was known stays; trying again within 0.002 s"),
                       1);
     ck_assert_uint_eq(log_lines_with("upstream"), 1);
     atomic_store(&answers[0], 1);
@@ -448,6 +457,58 @@ START_TEST(a_failure_is_tried_again_after_the_retry_time_however_long_the_interv
 }
 END_TEST
 
+START_TEST(no_pause_after_a_failure_is_longer_than_the_interval)
+{
+    upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
+    atomic_store(&answers[0], -ENOENT);
+    start(1, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(log_lines_with("trying again within 0.005 s"), 1);
+    pass_lookups(0, 3);
+}
+END_TEST
+
+START_TEST(names_that_were_looked_up_together_spread)
+{
+    int64_t first_ns = CLOCK_NEVER, last_ns = 0;
+
+    upstream_conf.resolve_interval_ns = 500 * NS_PER_MS;
+    upstream_conf.resolve_interval_min_ns = NS_PER_S; /* above the interval it means nothing */
+    start(NAMES, UNTIL_LIMIT_NS);
+    for (unsigned n = 0; n < NAMES; n++) {
+        int64_t at_ns;
+
+        UNTIL((at_ns = atomic_load(&second_at_ns[n])) > 0);
+        first_ns = at_ns < first_ns ? at_ns : first_ns;
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    ck_assert_int_ge(last_ns - first_ns, upstream_conf.resolve_interval_ns / 4);
+}
+END_TEST
+
+START_TEST(a_ttl_shorter_than_the_interval_decides)
+{
+    upstream_conf.resolve_interval_ns = LATER;
+    atomic_store(&ttl_ns, 5 * NS_PER_MS);
+    start(1, UNTIL_LIMIT_NS);
+    pass_lookups(0, 3);
+}
+END_TEST
+
+START_TEST(a_ttl_is_kept_within_bounds)
+{
+    int64_t first_at_ns;
+
+    atomic_store(&ttl_ns, _i ? LATER : 0);
+    upstream_conf.resolve_interval_ns = _i ? 5 * NS_PER_MS : LATER;
+    upstream_conf.resolve_interval_min_ns = _i ? 1 : 200 * NS_PER_MS;
+    start(1, UNTIL_LIMIT_NS);
+    first_at_ns = atomic_load(&looked_up_at_ns);
+    UNTIL(atomic_load(&second_at_ns[0]) > 0);
+    if (_i == 0)
+        ck_assert_int_ge(atomic_load(&second_at_ns[0]) - first_at_ns, 200 * NS_PER_MS);
+}
+END_TEST
+
 /* A session that connects to an address keeps it; under ASan it would be seen if not. */
 START_TEST(who_uses_the_old_addresses_keeps_them_while_new_ones_come)
 {
@@ -470,10 +531,12 @@ END_TEST
 static struct srv_record records[4];
 static atomic_int n_records;
 
-static int look_up_service(struct srv_record *out, size_t max, const char *name)
+static int look_up_service(struct srv_record *out, size_t max, const char *name,
+                           struct dns_terms *terms)
 {
     int n = atomic_load(&n_records);
 
+    terms->ttl_ns = CLOCK_NEVER;
     ck_assert_uint_ge(max, ARRAY_LEN(records));
     ck_assert_str_eq(name, "0");
     for (int i = 0; i < n; i++)
@@ -482,10 +545,12 @@ static int look_up_service(struct srv_record *out, size_t max, const char *name)
 }
 
 /* Two of IPv6 for "5" and for "6", the second of which has one of IPv4 as well. */
-static int look_up_families(struct address *out, size_t max, const char *word)
+static int look_up_families(struct address *out, size_t max, const char *word,
+                            struct dns_terms *terms)
 {
     struct address list[2];
 
+    (void)terms;
     ck_assert_uint_ge(max, 2);
     ck_assert_int_eq(address_parse(list, 2, "[::1]:5"), 1);
     out[0] = list[0];
@@ -556,10 +621,11 @@ START_TEST(one_address_of_each_family_is_one_server)
 END_TEST
 
 /* 300 addresses, of which another one comes first each time. */
-static int look_up_many(struct address *out, size_t max, const char *word)
+static int look_up_many(struct address *out, size_t max, const char *word, struct dns_terms *terms)
 {
     unsigned first = atomic_fetch_add(&lookups[0], 1) * 71, n = 300;
 
+    (void)terms;
     ck_assert_str_eq(word, "0");
     for (unsigned i = 0; i < n && i < max; i++)
         sockets_loopback(&out[i], 1000 + (first + i) % n);
@@ -626,8 +692,9 @@ START_TEST(a_host_without_an_address_is_left_out)
 }
 END_TEST
 
-START_TEST(with_a_host_that_cannot_be_looked_up_nothing_is_known_of_the_service)
+START_TEST(a_host_that_cannot_be_looked_up_stays_where_it_was)
 {
+    log_lines_capture(LOG_LEVEL_NOTICE);
     upstream_conf.resolve_interval_ns = conf.retry_ns = 5 * NS_PER_MS;
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -636,10 +703,95 @@ START_TEST(with_a_host_that_cannot_be_looked_up_nothing_is_known_of_the_service)
     atomic_store(&answers[7], -EAGAIN);
     pass_lookups(7, 3);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0");
-    ck_assert_uint_eq(log_lines_with("no name server answers; what was known stays"), 1);
+    ck_assert_uint_eq(log_lines_with("s (0): 1 of 2 hosts cannot be looked up, such as 7: no name "
+                                     "server answers; they keep the addresses that were known"),
+                      1);
+    atomic_store(&shift, 5000);
+    UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:6800*1/0") == 0);
+    atomic_store(&shift, 0);
+    atomic_store(&answers[8], -EREMOTEIO); /* that is news */
+    UNTIL(log_lines_with("2 of 2 hosts cannot be looked up, such as 8: the name server fails") ==
+          1);
     atomic_store(&answers[7], 1);
+    atomic_store(&answers[8], 1);
+    UNTIL(log_lines_with("all hosts can be looked up again") == 1);
     atomic_store(&n_records, 1);
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0") == 0);
+}
+END_TEST
+
+START_TEST(a_host_that_fails_from_the_start_keeps_no_other_from_being_known)
+{
+    record(0, "7", 1, 1);
+    record(1, "8", 1, 1);
+    atomic_store(&answers[7], -EAGAIN);
+    conf.retry_ns = 5 * NS_PER_MS; /* also with an interval of 0, until it is known */
+    start_service(2);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1800*1/0");
+    atomic_store(&answers[7], 1);
+    UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0") == 0);
+}
+END_TEST
+
+START_TEST(one_address_of_two_records_counts_for_the_first)
+{
+    record(0, "7", 1, 1);
+    record(1, "8", 2, 1);
+    record(2, "7", 3, 1);
+    conf.service_ns = _i ? 1 : LATER; /* 1: each lookup begins with another host */
+    conf.retry_ns = NS_PER_MS;
+    start_service(3);
+    UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/1") == 0);
+    if (_i)
+        pass_lookups(8, 3);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/1");
+}
+END_TEST
+
+/* Time for one host only: the next lookup begins with the one after it. */
+START_TEST(all_hosts_have_one_time)
+{
+    record(0, "7", 1, 1);
+    record(1, "8", 1, 1);
+    record(2, "9", 1, 1);
+    conf.service_ns = 1;
+    start_service(3);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0");
+    ck_assert_uint_eq(atomic_load(&lookups[8]) + atomic_load(&lookups[9]), 0);
+    ck_assert_uint_eq(
+        log_lines_with("2 of 3 hosts cannot be looked up, such as 8: no time is left"), 1);
+}
+END_TEST
+
+START_TEST(hosts_that_had_no_time_come_first_the_next_time)
+{
+    record(0, "7", 1, 1);
+    record(1, "8", 1, 1);
+    record(2, "9", 1, 1);
+    conf.service_ns = 1;
+    conf.retry_ns = NS_PER_MS;
+    start_service(3);
+    UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0 s@127.0.0.1:1900*1/0") ==
+          0);
+}
+END_TEST
+
+/* One thread: name 1 waits while host 7 is looked up. */
+START_TEST(other_names_have_their_turn_between_two_hosts)
+{
+    record(0, "7", 1, 1);
+    record(1, "8", 1, 1);
+    record(2, "9", 1, 1);
+    conf.lookup_service = look_up_service;
+    name_is(0, UPSTREAM_SERVICE);
+    atomic_store(&n_records, 3);
+    atomic_store(&answers[7], SILENT);
+    create(2, 1);
+    ck_assert_int_eq(resolver_start(resolver, 0), 0);
+    UNTIL(atomic_load(&lookups[7]) == 1);
+    atomic_store(&answers[7], 1);
+    UNTIL(atomic_load(&first_order[9]) > 0 && atomic_load(&first_order[1]) > 0);
+    ck_assert_uint_lt(atomic_load(&first_order[1]), atomic_load(&first_order[9]));
 }
 END_TEST
 
@@ -836,13 +988,22 @@ int main(void)
     tcase_add_test(tc, a_failure_keeps_what_is_known_and_is_told_once);
     tcase_add_test(tc, what_has_moved_while_it_could_not_be_looked_up_is_used);
     tcase_add_test(tc, a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is);
+    tcase_add_test(tc, no_pause_after_a_failure_is_longer_than_the_interval);
+    tcase_add_test(tc, names_that_were_looked_up_together_spread);
+    tcase_add_test(tc, a_ttl_shorter_than_the_interval_decides);
+    tcase_add_loop_test(tc, a_ttl_is_kept_within_bounds, 0, 2);
     tcase_add_test(tc, who_uses_the_old_addresses_keeps_them_while_new_ones_come);
     tcase_add_test(tc, each_address_of_a_name_is_a_server);
     tcase_add_test(tc, one_address_of_each_family_is_one_server);
     tcase_add_test(tc, each_host_of_a_service_has_its_weight_and_its_priority);
     tcase_add_loop_test(tc, which_of_too_many_addresses_are_used_does_not_change, 0, 2);
     tcase_add_loop_test(tc, a_host_without_an_address_is_left_out, 0, 2);
-    tcase_add_test(tc, with_a_host_that_cannot_be_looked_up_nothing_is_known_of_the_service);
+    tcase_add_test(tc, a_host_that_cannot_be_looked_up_stays_where_it_was);
+    tcase_add_test(tc, a_host_that_fails_from_the_start_keeps_no_other_from_being_known);
+    tcase_add_loop_test(tc, one_address_of_two_records_counts_for_the_first, 0, 2);
+    tcase_add_test(tc, all_hosts_have_one_time);
+    tcase_add_test(tc, hosts_that_had_no_time_come_first_the_next_time);
+    tcase_add_test(tc, other_names_have_their_turn_between_two_hosts);
     tcase_add_loop_test(tc, a_name_that_is_required_and_not_known_keeps_it_from_starting, 0, 2);
     tcase_add_test(tc, an_address_that_leads_back_is_left_out_and_told);
     tcase_add_test(tc, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once);

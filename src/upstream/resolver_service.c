@@ -1,0 +1,185 @@
+/* upstream/resolver_service: the SRV records of a service and the addresses of their hosts. See resolver_internal.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "upstream/resolver_internal.h"
+
+/* A host has one attempt of so long at each name server: the others wait for it. */
+#define RESOLVER_HOST_TIMEOUT_S 1
+
+/* How many different priorities are lower than that of ${record}. They come in their order. */
+static unsigned resolver_level(const struct resolver_service *s, unsigned record)
+{
+    unsigned level = 0;
+
+    for (unsigned i = 1; i <= record; i++)
+        level += s->records[i].priority != s->records[i - 1].priority;
+    return level < BALANCER_LEVELS ? level : BALANCER_LEVELS - 1;
+}
+
+/* The weights of all records as ours, which are 1 to 256: a weight of 0 has a share, too, if a small one. */
+static unsigned resolver_weight(const struct resolver_service *s, unsigned record)
+{
+    unsigned most = BALANCER_MAX_WEIGHT, weight;
+
+    for (unsigned i = 0; i < s->n; i++)
+        most = s->records[i].weight > most ? s->records[i].weight : most;
+    weight = (unsigned)s->records[record].weight * BALANCER_MAX_WEIGHT / most;
+    return weight > 0 ? weight : 1;
+}
+
+/* Make room for an address of ${record} behind those of the same and of earlier records. */
+static unsigned resolver_insert(struct resolver_found *f, unsigned record)
+{
+    unsigned at = f->n++;
+
+    for (; at > 0 && f->record[at - 1] > record; at--) {
+        f->list[at] = f->list[at - 1];
+        f->record[at] = f->record[at - 1];
+    }
+    f->record[at] = record;
+    return at;
+}
+
+static void resolver_remove(struct resolver_found *f, unsigned at)
+{
+    f->n--;
+    for (; at < f->n; at++) {
+        f->list[at] = f->list[at + 1];
+        f->record[at] = f->record[at + 1];
+    }
+}
+
+/* An address counts once, for the first record that has it: that of the lowest priority number. */
+static void resolver_add_address(struct resolver_found *f, const struct address *a, unsigned record)
+{
+    for (unsigned i = 0; i < f->n; i++) {
+        if (!address_equal(&f->list[i], a))
+            continue;
+        if (f->record[i] <= record)
+            return;
+        resolver_remove(f, i);
+        break;
+    }
+    if (f->n < ARRAY_LEN(f->list))
+        f->list[resolver_insert(f, record)] = *a;
+}
+
+/* Where ${target} was in the last answer; -1: nowhere. */
+static int resolver_last_record(const struct resolver_name *name, const char *target)
+{
+    const struct resolver_service *last = name->last ? name->last->service : NULL;
+
+    for (unsigned i = 0; last && i < last->n; i++)
+        if (strcmp(last->records[i].target, target) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* ${record} could not be looked up: it stays where it was. */
+static void resolver_fail_record(struct resolver_name *name, unsigned record, int error)
+{
+    struct resolver_service *s = name->found->service;
+    const struct resolver_found *last = name->last;
+    int was = resolver_last_record(name, s->records[record].target);
+
+    s->errors[record] = error;
+    s->error = s->error < 0 ? s->error : error;
+    s->n_failed++;
+    for (unsigned i = 0; was >= 0 && i < last->n; i++)
+        if (last->record[i] == (unsigned)was)
+            resolver_add_address(name->found, &last->list[i], record);
+}
+
+static void resolver_look_up_record(struct resolver_name *name, unsigned record)
+{
+    struct resolver_found *f = name->found;
+    struct dns_terms terms = {.timeout_s = RESOLVER_HOST_TIMEOUT_S, .ttl_ns = CLOCK_NEVER};
+    struct address list[ENDPOINT_ADDRESSES];
+    int n = resolver_ask(name, list, ARRAY_LEN(list), f->service->records[record].target, &terms);
+
+    if (n == -ENOENT || n == -EINVAL || n == -ERANGE)
+        return; /* unknown, or no host name */
+    if (n < 0) {
+        resolver_fail_record(name, record, n);
+        return;
+    }
+    f->ttl_ns = terms.ttl_ns < f->ttl_ns ? terms.ttl_ns : f->ttl_ns;
+    for (int i = 0; i < n; i++)
+        resolver_add_address(f, &list[i], record);
+}
+
+/* One line for all hosts that fail and did not fail the last time. */
+static void resolver_log_hosts(const struct resolver_name *name)
+{
+    const struct resolver_service *s = name->found->service;
+    const struct upstream_server_conf *server = name->server;
+    int first = -1;
+
+    for (unsigned i = 0; first < 0 && i < s->n; i++) {
+        int was = s->errors[i] < 0 ? resolver_last_record(name, s->records[i].target) : -1;
+
+        if (s->errors[i] < 0 && (was < 0 || name->last->service->errors[was] == 0))
+            first = (int)i;
+    }
+    if (first >= 0)
+        log_warning("upstream %s: server %s (%s): %u of %u hosts cannot be looked up, such as %s: "
+                    "%s; they keep the addresses that were known",
+                    name->upstream->conf->name, server->id, server->address_text, s->n_failed, s->n,
+                    s->records[first].target, resolver_error_text(s->errors[first]));
+    else if (s->n_failed == 0 && name->last && name->last->service->n_failed > 0)
+        log_notice("upstream %s: server %s (%s): all hosts can be looked up again",
+                   name->upstream->conf->name, server->id, server->address_text);
+}
+
+static int resolver_service_end(struct resolver_name *name)
+{
+    struct resolver_found *f = name->found;
+
+    if (f->n == 0)
+        return f->service->error < 0 ? f->service->error : -ENOENT;
+    for (unsigned i = 0; i < f->n; i++) {
+        f->weight[i] = resolver_weight(f->service, f->record[i]);
+        f->level[i] = resolver_level(f->service, f->record[i]);
+    }
+    resolver_log_hosts(name);
+    return 0;
+}
+
+int resolver_service_begin(struct resolver_name *name)
+{
+    const struct resolver_conf *conf = &name->resolver->conf;
+    struct dns_terms terms = {.ttl_ns = CLOCK_NEVER};
+    struct resolver_service *s = calloc(1, sizeof(*s));
+    int n;
+
+    if (!s)
+        return -ENOMEM;
+    name->found->service = s;
+    n = conf->lookup_service(s->records, ARRAY_LEN(s->records), name->server->address_text, &terms);
+    if (n < 0)
+        return n;
+    name->found->ttl_ns = terms.ttl_ns;
+    s->n = (unsigned)n;
+    s->begin = n > 0 ? name->begin % s->n : 0;
+    s->until_ns = clock_add_ns(clock_now_ns(), conf->service_ns);
+    name->begin = 0;
+    return n > 0 ? RESOLVER_MORE : -ENOENT;
+}
+
+int resolver_service_go_on(struct resolver_name *name)
+{
+    struct resolver_service *s = name->found->service;
+
+    resolver_look_up_record(name, (s->begin + s->done++) % s->n);
+    if (s->done < s->n && clock_now_ns() < s->until_ns)
+        return RESOLVER_MORE;
+    if (s->done < s->n)
+        name->begin = (s->begin + s->done) % s->n;
+    for (; s->done < s->n; s->done++)
+        resolver_fail_record(name, (s->begin + s->done) % s->n, -ETIME);
+    return resolver_service_end(name);
+}
