@@ -57,6 +57,7 @@ static inline uint64_t hash_mix(uint64_t x)
  * A number that is different in each process, to begin a sequence of hash_mix() with.
  *
  * Thread: any
+ * Errors: none
  */
 uint64_t hash_seed(void);
 

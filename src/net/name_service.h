@@ -15,6 +15,7 @@
  * Is DNS alone asked for ${host}? Reads the two files.
  *
  * Thread: any but a loop
+ * Errors: none
  */
 bool name_service_is_dns(const char *host);
 
@@ -24,6 +25,7 @@ bool name_service_is_dns(const char *host);
  * *${files} says whether /etc/hosts comes first.
  *
  * Thread: any
+ * Errors: none
  */
 bool name_service_is_dns_line(const char *line, bool *files);
 

@@ -96,6 +96,7 @@ int resolver_service_go_on(struct resolver_name *name) MUST_CHECK;
  * Why a lookup failed, for the log.
  *
  * Thread: any
+ * Errors: none
  */
 const char *resolver_error_text(int error);
 
@@ -104,6 +105,7 @@ const char *resolver_error_text(int error);
  * Free an answer; NULL is allowed.
  *
  * Thread: any
+ * Errors: none
  */
 void resolver_free_found(struct resolver_found *found);
 
