@@ -59,7 +59,7 @@ CHECK_LDLIBS = $(shell $(PKG_CONFIG) --libs check)
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
-                  wrk iperf3 dnsmasq-base
+                  wrk iperf3 dnsmasq-base debootstrap
 
 LAYERS  := base engine net traffic upstream handlers service server daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
@@ -96,6 +96,7 @@ help:
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
+#: make test-debian13       build, and run unit tests and the quickstart, in a new Debian 13 root (as root)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
 #: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, CONFDIR, UNITDIR
 #: make dist | format | clean
@@ -247,9 +248,11 @@ bench-failover: $(PROGRAM)
 test-fresh:
 	tests/integration/fresh.sh
 
-.PHONY: test-build
+.PHONY: test-build test-debian13
 test-build:
 	tests/build/variants.sh
+test-debian13:
+	tests/build/debian13.sh
 
 # ---- a new machine ----
 

@@ -32,8 +32,8 @@ from pathlib import Path
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
 ORDER = ("start", "echo", "listen", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
-         "balance", "ejection", "retry", "waiting", "spare", "names", "sockets", "programs", "timeouts", "ends",
-         "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "pipeline", "faults", "mirror",
+         "balance", "ejection", "retry", "waiting", "spare", "names", "zones", "sockets", "programs", "timeouts",
+         "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "pipeline", "faults", "mirror",
          "stop", "threads", "hang", "backend", "logs", "accesslog", "everything")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2

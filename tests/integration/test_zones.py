@@ -1,0 +1,199 @@
+"""zones: what odd, failing, silent and short-lived answers of a name server do to servers."""
+
+import collections
+import re
+import socket
+import struct
+import threading
+import time
+
+from support import net
+from support.case import check, check_equal, test
+from support.names import RESOLVER
+from support.server import Counted
+from test_names import EVERY_SECOND, addresses, servers
+from test_upstream import config, own_names, own_network
+
+A, AAAA, SRV = 1, 28, 33
+NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
+SILENT = "silent"
+
+
+def labels(name):
+    """A name as in a message; a label may hold any byte but a dot."""
+    parts = [part.encode("latin-1") for part in name.split(".") if part]
+    return b"".join(bytes([len(part)]) + part for part in parts) + b"\0"
+
+
+class Zone:
+    """A name server on 127.0.0.1:53 of an own network, by datagrams and, for long answers, streams.
+    `hosts` is {name: address, SILENT or an error code}, `services` {name: [(host, port)]}; `asked`
+    has the instants of the questions for IPv4 addresses and services."""
+
+    def __init__(self, t, hosts, services=(), ttl=0):
+        own_network()
+        own_names(t, "files dns", servers=RESOLVER)
+        self.hosts, self.services, self.ttl = hosts, dict(services), ttl
+        self.asked = collections.defaultdict(list)
+        self.datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.datagrams.bind(("127.0.0.1", 53))
+        self.listener = socket.create_server(("127.0.0.1", 53))
+
+    def __enter__(self):
+        threading.Thread(target=self._serve_datagrams, daemon=True).start()
+        threading.Thread(target=self._serve_streams, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.datagrams.close()
+        self.listener.close()
+
+    def _serve_datagrams(self):
+        while True:
+            try:
+                query, client = self.datagrams.recvfrom(512)
+            except OSError:
+                return
+            answer = self._answer(query)
+            if answer and len(answer) > 512:
+                answer = answer[:2] + b"\x83\x80" + answer[4:6] + bytes(6) + _question(query)
+            if answer:
+                self.datagrams.sendto(answer, client)
+
+    def _serve_streams(self):
+        while True:
+            try:
+                s = self.listener.accept()[0]
+            except OSError:
+                return
+            with s:
+                length, = struct.unpack("!H", net.read_exactly(s, 2))
+                answer = self._answer(net.read_exactly(s, length))
+                s.sendall(struct.pack("!H", len(answer)) + answer)
+
+    def _answer(self, query):
+        name, kind = _name(query), struct.unpack("!H", _question(query)[-4:-2])[0]
+        if kind in (A, SRV):
+            self.asked[name].append(time.monotonic())
+        code, records = NO_ERROR, []
+        if name in self.services:
+            records = [struct.pack("!HHH", 1, 1, port) + labels(host)
+                       for host, port in self.services[name] if kind == SRV]
+        else:
+            host = self.hosts.get(name, NO_SUCH_NAME)
+            if host == SILENT:
+                return None
+            if isinstance(host, int):
+                code = host
+            elif kind == A:
+                records = [socket.inet_aton(host)]
+        return (query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0) +
+                _question(query) + b"".join(struct.pack("!HHHIH", 0xC00C, kind, 1, self.ttl,
+                                                        len(data)) + data for data in records))
+
+
+def _question(query):
+    return query[12:query.index(b"\0", 12) + 5]
+
+
+def _name(query):
+    parts, at = [], 12
+    while query[at]:
+        parts.append(query[at + 1:at + 1 + query[at]].decode("latin-1"))
+        at += 1 + query[at]
+    return ".".join(parts)
+
+
+def pauses(instants):
+    return [then - now for now, then in zip(instants, instants[1:])]
+
+
+@test()
+def failures_and_the_interval(t):
+    """after a lookup that failed the next one comes after resolve_interval, if that is less than 10 s"""
+    with Zone(t, {"fails.test": SERVER_FAILURE}) as zone, \
+            t.daemon(config(t.address(), {"s": "fails.test:7"}, EVERY_SECOND)) as daemon:
+        check(daemon.log_lines("fails.test.*the name server fails; trying again within 1 s"),
+              "the log does not say so")
+        # libc asks a server that fails twice.
+        t.eventually(lambda: len(zone.asked["fails.test"]) >= 6, "it is asked again and again")
+
+
+@test()
+def names_spread(t):
+    """names that were looked up together when it started are not looked up together again"""
+    names = [f"n{i}.test" for i in range(100)]
+    lines = {f"s{i}": f"{name}:7" for i, name in enumerate(names)}
+    with Zone(t, {name: "127.0.1.1" for name in names}, ttl=60) as zone, \
+            t.daemon(config(t.address(), lines, "resolve_interval = 4s\n")):
+        t.eventually(lambda: all(len(zone.asked[name]) >= 2 for name in names), "all are asked")
+        first = sorted(zone.asked[name][0] for name in names)
+        second = sorted(zone.asked[name][1] for name in names)
+        check(second[-1] - second[0] > 1, f"all came within {second[-1] - second[0]:.3f} s; the "
+              f"first ones within {first[-1] - first[0]:.3f} s")
+
+
+@test()
+def ttl_within_bounds(t):
+    """the TTL of an answer decides when the next lookup is, within resolve_interval_min and
+    resolve_interval"""
+    names = {"min": 1, "none": 300}
+    for name, least in names.items():
+        options = f"resolve_interval = 300s\nresolve_interval_min = {least}s\n"
+        text = config(t.address(), {"s": f"{name}.test:7"}, options)
+        names[name] = text.replace("front", f"front-{name}").replace("back", f"back-{name}")
+    with Zone(t, {f"{name}.test": "127.0.1.1" for name in names}, ttl=1) as zone, \
+            t.daemon("".join(names.values())):
+        t.eventually(lambda: len(zone.asked["min.test"]) >= 3, "it is asked for again",
+                     within=20)
+        check(min(pauses(zone.asked["min.test"])) > 0.9, "it was asked for too often")
+        check_equal(len(zone.asked["none.test"]), 1, "times that the other was asked for")
+
+
+@test()
+def hosts_file_comes_first(t):
+    """with `hosts: files dns` a name in /etc/hosts is never asked of a name server, and another is"""
+    front = t.address()
+    with Zone(t, {"here.test": "127.0.1.9", "there.test": "127.0.1.2"}) as zone:
+        port = t.port()
+        own_names(t, "files dns", hosts="127.0.1.1 other.test here.test # a comment\n",
+                  servers=RESOLVER)
+        lines = {name: f"{name}.test:{port}" for name in ("here", "there")}
+        with Counted(f"[::]:{port}", greets=True), t.daemon(config(front, lines)):
+            check_equal(addresses(front, 8), {"127.0.1.1", "127.0.1.2"}, "addresses")
+            check_equal(len(zone.asked["here.test"]), 0, "times that here.test was asked for")
+
+
+@test()
+def odd_zone(t):
+    """a service with two odd names and a host that fails is at its other three hosts; the log names
+    the one that failed"""
+    front, service = t.address(), "_app._tcp.odd.test"
+    good = {f"h{i}.test": f"127.0.1.{i}" for i in range(3)}
+    with Zone(t, {**good, "bad.test": SERVER_FAILURE}) as zone:
+        port = t.port()
+        hosts = ["a b.test", "bad.test", *good, "caf\xe9.test"]
+        zone.services[service] = [(host, port) for host in hosts]
+        with Counted(f"[::]:{port}", greets=True), \
+                t.daemon(config(front, {"s": service}, EVERY_SECOND)) as daemon:
+            check_equal(addresses(front, 10), set(good.values()), "addresses")
+            t.eventually(lambda: len(zone.asked[service]) >= 4, "it is asked again")
+            lines = daemon.log_lines(f"warning.*1 of 4 hosts cannot be looked up, such as bad.test:{port}")
+            check_equal(len(lines), 1, "warnings")
+            check_equal(servers(daemon), [f"s@{a}:{port}" for a in sorted(good.values())], "servers")
+
+
+@test(plain_only=True)
+def service_of_hosts_without_answers(t):
+    """a service of 255 hosts that do not answer holds the one executor thread for no longer than one
+    of them takes"""
+    front, service = t.address(), "_app._tcp.silent.test"
+    hosts = {f"h{i}.test": SILENT for i in range(255)}
+    with Zone(t, {**hosts, "other.test": "127.0.1.1"}) as zone:
+        zone.services[service] = [(host, 7) for host in hosts]
+        text = config(front, {"s": service, "other": "other.test:7"}, "resolve_interval = 2s\n")
+        with t.daemon("[executor]\nthreads = 1\n" + text):
+            t.eventually(lambda: len(zone.asked["other.test"]) >= 7, "the other is asked for",
+                         within=40)
+            longest = max(pauses(zone.asked["other.test"]))
+            check(longest < 4 * t.scale, f"another name had a pause of {longest:.1f} s")
