@@ -214,14 +214,32 @@ static const struct ini_part *part_of(const struct ini_values *values, unsigned 
     return &values->parts[low];
 }
 
+/*
+ * Is ${value} what iniparser 4.2 makes of ${text} in quotes? It drops a backslash and takes the byte behind it as it is, even
+ * the closing quote. Here nothing is an escape.
+ */
+static bool is_unescaped(const char *value, const char *text)
+{
+    for (; *text != '\0'; text++, value++) {
+        if (*text == '\\' && *++text == '\0')
+            return (*value == '"' || *value == '\'') && value[1] == '\0';
+        if (*value != *text)
+            return false;
+    }
+    return *value == '\0';
+}
+
 /* Put iniparser's value into ${entry}; is it the one the scanner saw? */
-static bool take_value(struct ini_entry *entry, const char *section, const dictionary *d)
+static bool take_value(struct ini_entry *entry, const char *section, dictionary *d)
 {
     char name[ENTRY_NAME_BYTES];
     const char *value;
 
     snprintf(name, sizeof(name), "%s:%s", section, entry->key);
     value = iniparser_getstring(d, name, NULL);
+    if (value != NULL && strcmp(value, entry->value) != 0 && is_unescaped(value, entry->value) &&
+        dictionary_set(d, name, entry->value) == 0)
+        value = iniparser_getstring(d, name, NULL);
     if (value == NULL || strcmp(value, entry->value) != 0)
         return false;
     entry->value = value;

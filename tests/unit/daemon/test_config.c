@@ -279,6 +279,7 @@ static const char *const dumped[] = {
     "[listen e]\nservice = echo\naddress = '/run/a\"b'\n",
     "[listen e]\nservice = echo\naddress = \"/run/it's\"\n",
     "[listen e]\nservice = echo\naddress = \"/run/x\\\"\n",
+    "[listen e]\nservice = echo\naddress = '/run/x\\y#\\\\'\n",
     "[listen e]\nservice = echo\naddress = \" 127.0.0.1:7 \"\n",
     "[listen e]\nservice = echo\naddress = /run/gr\xc3\xbc\xc3\x9f e\n",
     ECHO "upstream = \"\"\n[reactord]\nuser = # nobody\n",
