@@ -307,7 +307,8 @@ def at_once(t, pipeline, memory, files):
         may_break.set()
     with servers(back, copy), t.daemon(config, nofile=FEW if files == "few" else None) as daemon:
         warm_up(front)
-        time.sleep(0.5 * t.scale)
+        t.eventually(lambda: not left(daemon), "the first sessions have ended", within=8)
+        time.sleep(0.5 * t.scale)  # their mirrors end a moment later
         fds = daemon.fd_count()
         clients = [Client(front, number, may_break) for number in range(CLIENTS)]
         disturb(daemon, log, time.monotonic() + LOAD_S)

@@ -704,7 +704,7 @@ def places_of_sessions_that_fail(t):
     """places of sessions whose server refuses them are free again: none is lost in 200"""
     front, back = t.address(), t.address()
     options = "max_connections = 5\nmax_connections_per_client = 4\nover_limit = reset"
-    with t.daemon(proxy(front, back, options)) as daemon:
+    with t.daemon(proxy(front, back, options, "retry_budget = 0")) as daemon:
         for _ in range(200):
             sent_away(net.connect, front)
         t.eventually(lambda: stats(daemon, "front", "sessions") == 0, "all have ended")
