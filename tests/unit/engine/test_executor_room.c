@@ -289,6 +289,27 @@ START_TEST(one_that_is_destroyed_leaves_no_share_behind)
 }
 END_TEST
 
+/* ---- a full serial ---- */
+
+START_TEST(a_full_serial_is_told_when_half_of_it_is_free_and_not_before)
+{
+    e = executor_runner_create(1, 1000);
+    create(&producers[0], loops[0]);
+    want(&producers[0], 1);
+    UNTIL(executor_runner_stats(e).running_name);
+    want(&producers[0], 64 + 1);
+    ck_assert_uint_eq(producers[0].accepted, 1 + 64);
+    step(31);
+    UNTIL(pending() == 64 - 31);
+    ck_assert_uint_eq(accepted(&producers[0]), 1 + 64);
+    ck_assert_uint_eq(producers[0].turns, 0);
+    step(1);
+    UNTIL(accepted(&producers[0]) == 1 + 64 + 1);
+    ck_assert_uint_eq(producers[0].turns, 1);
+    end();
+}
+END_TEST
+
 /* ---- loops that hang ---- */
 
 START_TEST(a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_has_it)
@@ -326,6 +347,7 @@ int main(void)
     tcase_add_test(room, who_was_refused_goes_before_who_comes_later_and_before_who_was_served);
     tcase_add_test(room, a_share_is_all_that_one_gets_while_others_wait);
     tcase_add_test(room, what_is_left_of_a_share_is_for_the_others);
+    tcase_add_test(room, a_full_serial_is_told_when_half_of_it_is_free_and_not_before);
     tcase_add_test(room, one_that_is_destroyed_leaves_no_share_behind);
     tcase_add_test(room,
                    a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_has_it);

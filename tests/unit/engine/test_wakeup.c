@@ -47,6 +47,16 @@ START_TEST(a_sleeping_loop_costs_one_however_many_ask)
 }
 END_TEST
 
+/* Each has looked before the first one wrote. */
+START_TEST(producers_that_saw_it_asleep_together_pay_once)
+{
+    wakeup_prepare(&w, CLOCK_NEVER);
+    for (int i = 0; i < 3; i++)
+        wakeup_end_sleep(&w);
+    ck_assert_uint_eq(atomic_load(&w.sent), 1);
+}
+END_TEST
+
 START_TEST(every_sleep_can_be_ended)
 {
     for (unsigned i = 1; i <= 5; i++) {
@@ -239,6 +249,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_awake_loop_costs_no_system_call);
     tcase_add_test(tc, a_sleeping_loop_costs_one_however_many_ask);
+    tcase_add_test(tc, producers_that_saw_it_asleep_together_pay_once);
     tcase_add_test(tc, every_sleep_can_be_ended);
     tcase_add_test(tc, a_sleep_with_a_deadline_is_ended_too);
     tcase_add_test(tc, a_loop_that_woke_by_itself_costs_nothing);

@@ -336,6 +336,19 @@ START_TEST(a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
 }
 END_TEST
 
+START_TEST(a_loop_whose_turns_may_last_longer_may_miss_its_beat_as_long)
+{
+    teardown();
+    setup_with(3600 * NS_PER_S);
+    tasks_block_begin(&block, loop);
+    ck_assert(watchdog_check(w));
+    PAUSE_MS(WATCHDOG_BEAT_NS / NS_PER_MS + 100);
+    ck_assert(watchdog_check(w));
+    ck_assert_uint_eq(log_lines_with(""), 0);
+    tasks_block_end(&block);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("engine/watchdog");
@@ -363,5 +376,6 @@ int main(void)
                    a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer);
     tcase_add_test(beat, a_loop_that_stalls_before_it_has_named_anything_is_told);
     tcase_add_test(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once);
+    tcase_add_test(beat, a_loop_whose_turns_may_last_longer_may_miss_its_beat_as_long);
     return suite_run(suite);
 }
