@@ -24,7 +24,7 @@
 struct source {
     const struct source *parent; /* NULL: the first */
     const char *path;
-    dev_t dev;
+    dev_t dev; /* 0, as ino: not known */
     ino_t ino;
     unsigned depth;
 };
@@ -68,16 +68,11 @@ static int add_line(struct reader *r, const char *bytes, size_t len, bool newlin
 
 /* ---- what is included ---- */
 
-static bool is_ini(const struct dirent *entry)
+static int select_ini(const struct dirent *entry)
 {
     size_t len = strlen(entry->d_name);
 
     return entry->d_name[0] != '.' && len > 4 && strcmp(entry->d_name + len - 4, ".ini") == 0;
-}
-
-static int select_ini(const struct dirent *entry)
-{
-    return is_ini(entry);
 }
 
 /* Not by strcoll(3): the same order with any locale. */
@@ -111,7 +106,7 @@ static int add_directory(struct reader *r, const char *path, const struct source
     return rc;
 }
 
-/* Relative to the directory of the file that says so. False: it is too long. */
+/* Put the path that ${value} means in file ${from} into ${path}. False: too long. */
 static bool resolve(char path[PATH_MAX], const char *value, const struct source *from)
 {
     const char *slash = strrchr(from->path, '/');
@@ -196,7 +191,7 @@ static int add_text(struct reader *r, const struct whole_file *file, const struc
         head = head && copy[strspn(copy, BLANKS)] != '[';
         if (head)
             value = value_of(copy);
-        /* Another file's last line may have no newline. */
+        /* The last line of an included file may lack its newline. */
         rc = add_line(r, next, value != NULL ? 0 : len, newline != NULL || source->parent != NULL);
         if (rc == 0 && value != NULL) {
             if (newline == NULL && source->parent == NULL)
@@ -211,16 +206,17 @@ static int add_text(struct reader *r, const struct whole_file *file, const struc
     return rc;
 }
 
-static bool is_open(const struct source *source, const struct stat *st)
+/* Does ${file} include itself, through others or not? */
+static bool includes_itself(const struct source *file)
 {
-    for (; source != NULL; source = source->parent) {
-        if (source->dev == st->st_dev && source->ino == st->st_ino)
+    for (const struct source *s = file->parent; file->ino != 0 && s != NULL; s = s->parent) {
+        if (s->dev == file->dev && s->ino == file->ino)
             return true;
     }
     return false;
 }
 
-/* Say what is wrong with a file that is included, at the line that does it; the first file's own caller ends. */
+/* Report ${problem} at the line of the include and return 0; for the first file return ${rc}. */
 static int refuse(struct reader *r, const char *path, const struct source *parent, int rc,
                   const char *problem)
 {
@@ -238,20 +234,24 @@ static int add_file(struct reader *r, const char *path, const struct source *par
 {
     struct source source = {
         .parent = parent, .path = path, .depth = parent != NULL ? parent->depth + 1 : 0};
+    size_t left = r->len < INI_FILE_BYTES ? INI_FILE_BYTES - r->len : 0;
     struct whole_file file;
     struct stat st;
     int rc;
 
     if (++r->n_files > INI_INCLUDE_FILES)
         return refuse(r, path, parent, -EMFILE, "is one file too many");
-    rc = whole_file_read(&file, path, INI_FILE_BYTES - r->len);
+    rc = whole_file_read(&file, path, left);
+    if (rc == -EFBIG && parent != NULL)
+        snprintf(file.problem, sizeof(file.problem),
+                 "is too large (all files together at most %d MiB)", INI_FILE_BYTES >> 20);
     if (rc < 0)
         return refuse(r, path, parent, rc, file.problem);
     if (stat(path, &st) == 0) {
         source.dev = st.st_dev;
         source.ino = st.st_ino;
     }
-    if (is_open(parent, &st))
+    if (includes_itself(&source))
         rc = refuse(r, path, parent, -ELOOP, "is included by itself");
     else if (parent != NULL && ini_scan_is_text(&(struct ini_text){file.bytes, file.len}, NULL) < 0)
         rc = refuse(r, path, parent, -EINVAL, "is not a text file with lines that end in LF");

@@ -228,6 +228,31 @@ START_TEST(variables_are_replaced_in_values_and_paths_alone)
 }
 END_TEST
 
+/* Write a file of ${n} bytes of comments, between ${begin} and ${end}. */
+static void write_comments(const char *name, const char *begin, size_t n, const char *end)
+{
+    FILE *out = fopen(name, "w");
+
+    ck_assert_ptr_nonnull(out);
+    fputs(begin, out);
+    for (size_t i = 0; i < n; i += 512)
+        fprintf(out, "#%510s\n", "");
+    fputs(end, out);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+START_TEST(the_size_of_all_files_together_is_bounded)
+{
+    write_comments("a.ini", "", INI_FILE_BYTES / 2, "");
+    write_text("b.ini", "[b]\nx = 1\n");
+    write_comments("t.ini", "include = a.ini\n", INI_FILE_BYTES / 2, "include = b.ini\n");
+    config_file_scan(&file, "t.ini");
+    ck_assert_ptr_nonnull(strstr(file.problems, "include: 'b.ini' is too large (all files together "
+                                                "at most 32 MiB)\n"));
+    ck_assert_str_eq(value("b", "x"), "(no section)");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("daemon/ini_include");
@@ -242,6 +267,7 @@ int main(void)
     tcase_add_test(tc, a_file_that_includes_itself_is_refused);
     tcase_add_test(tc, the_depth_is_bounded);
     tcase_add_test(tc, the_number_of_files_is_bounded);
+    tcase_add_test(tc, the_size_of_all_files_together_is_bounded);
     tcase_add_loop_test(tc, a_variable_is_replaced_or_refused, 0, ARRAY_LEN(values));
     tcase_add_test(tc, variables_are_replaced_in_values_and_paths_alone);
     return suite_run(suite);
