@@ -54,7 +54,7 @@ struct place {
     const struct address *address;
 };
 
-/* What conflicts with address ${i} of section ${last}: an address of a section before it, or an earlier one of its own. */
+/* Find an earlier address, of section ${last} or one before it, that conflicts with address ${i} of ${last}. */
 static bool find_conflict(struct place *out, const struct config_memory *m, unsigned last,
                           unsigned i)
 {

@@ -1,5 +1,5 @@
 /*
- * daemon/config_addresses: can all listeners have the addresses that they ask for, each as it asks for it?
+ * daemon/config_addresses: checks of listener addresses: conflicts, and options that an address cannot have.
  */
 #ifndef DAEMON_CONFIG_ADDRESSES_H
 #define DAEMON_CONFIG_ADDRESSES_H
@@ -9,8 +9,8 @@ struct report;
 
 /*
  * config_addresses_check(config, s, report):
- * Add to ${report} what is wrong with the addresses of section ${s}, a [listen NAME]: those that conflict with one of a
- * section before it or of its own, and options that they cannot have.
+ * Report problems of the addresses of section ${s}, a [listen NAME]: conflicts with earlier addresses, of this or another
+ * listener, and options that need another kind of address.
  *
  * Thread: before start
  * Errors: none

@@ -1,20 +1,20 @@
 /*
- * daemon/foreign_words: the words of HAProxy, nginx and Envoy, and what they are called here.
+ * daemon/foreign_words: option names and values of HAProxy, nginx and Envoy, and reactord's words for them.
  */
 #ifndef DAEMON_FOREIGN_WORDS_H
 #define DAEMON_FOREIGN_WORDS_H
 
 #include <stddef.h>
 
-/* Where a word stands that is not an option of a section: the kind of a section, and behind the address of a server. */
+/* Values of foreign_word.where besides sections and options: the title of a section; a word behind a server's address. */
 #define FOREIGN_WORDS_SECTION "section"
 #define FOREIGN_WORDS_SERVER  "server"
 
+/* ${where}: for an option's name the kind of its section, for its value the option's name, or FOREIGN_WORDS_*. */
 struct foreign_word {
-    const char *
-        where; /* the kind of section for the name of an option, the option for its value, or one of these */
+    const char *where;
     const char *word;
-    const char *here; /* begins with the word that reactord has for it */
+    const char *here; /* begins with reactord's word */
 };
 
 /*
@@ -28,10 +28,10 @@ const struct foreign_word *foreign_words_table(size_t *n);
 
 /*
  * foreign_words_find(where, word, len):
- * What the first ${len} bytes of ${word} are called here, in any case of letters; NULL: it is no word of theirs.
+ * Find reactord's word for the first ${len} bytes of ${word}, in upper or lower case.
  *
  * Thread: any
- * Errors: NULL
+ * Errors: NULL: not in the table
  */
 const char *foreign_words_find(const char *where, const char *word, size_t len);
 

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/quote.h"
-
 #define NAME_BYTES 128
 #define CAPITALS   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 #define DIGITS     "0123456789"
@@ -17,7 +15,7 @@ struct reference {
     char name[NAME_BYTES + 1];
     const char *fallback; /* NULL: none */
     size_t fallback_len;
-    const char *end; /* behind it */
+    const char *end; /* behind the brace */
 };
 
 /* Is there a reference at ${text}, which begins with "${"? */
@@ -39,7 +37,7 @@ static bool parse_reference(struct reference *r, const char *text)
     return name + len == close;
 }
 
-/* What a value that was written into the file could not have. */
+/* Could ${value} stand in the file itself, and does it hold no other reference? */
 static bool fits_in_a_file(const char *value)
 {
     for (const char *p = value; *p != '\0'; p++) {

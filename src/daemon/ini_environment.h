@@ -4,7 +4,8 @@
  *   ${NAME}           the variable, which must be set
  *   ${NAME:-DEFAULT}  DEFAULT, if it is not set or empty
  *
- * A name is of capitals, digits and '_', so that ${client} of an access log's format is not one; nor is what follows "$$".
+ * A name has capitals, digits and '_' only, and does not begin with a digit: ${client} in an access log's format stays as it
+ * is. So does a reference after "$$".
  */
 #ifndef DAEMON_INI_ENVIRONMENT_H
 #define DAEMON_INI_ENVIRONMENT_H

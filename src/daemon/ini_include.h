@@ -1,10 +1,10 @@
 /*
  * daemon/ini_include: an INI file and the files that it includes, as one text.
  *
- *   include = more.ini       before the first section of a file: the text of that file, relative to the one that says so
+ *   include = more.ini       before the first section of a file: the text of that file; a path relative to this file
  *   include = /etc/x.d       all of its files *.ini, in the order of their names
  *
- * The report is told which lines come from where, so that problems name the file that they are in.
+ * The report learns which lines come from which file, so that each problem names its file.
  */
 #ifndef DAEMON_INI_INCLUDE_H
 #define DAEMON_INI_INCLUDE_H
@@ -19,11 +19,11 @@ struct report;
 
 /*
  * ini_include_read(out, path, report):
- * Read ${path} and what it includes. What is wrong with an included file goes to ${report}, and the rest is there.
+ * Read ${path} and all files that it includes. An included file that cannot be read is left out and reported.
  *
  * Thread: before start
  * Owns:   the caller frees ${out}->bytes
- * Errors: 0; what whole_file_read() or ini_scan_is_text() has against ${path}, in ${report}; -ENOMEM
+ * Errors: 0; as whole_file_read() for ${path}, reported; -ENOMEM
  */
 int ini_include_read(struct ini_text *out, const char *path, struct report *report) MUST_CHECK;
 

@@ -40,7 +40,7 @@ struct log_target {
     enum log_line_layout layout;
     int fd;
     char *path;                    /* NULL: not a file */
-    const struct privileges *user; /* who reopens it; NULL: who we are */
+    const struct privileges *user; /* opens and reopens the file; NULL: the process's own user */
     struct sockaddr_un peer;
     atomic_bool torn; /* see mend() */
     atomic_uint lost;
@@ -212,7 +212,7 @@ static int open_stderr(struct log_target *lt)
     return lt->fd < 0 ? -errno : 0;
 }
 
-/* What root makes belongs to the user who will reopen it; what was there keeps its owner. */
+/* A file that root creates is given to ${user}, which will reopen it; a file that exists keeps its owner. */
 static int open_file(int *out_fd, const char *path, const struct privileges *user)
 {
     const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;

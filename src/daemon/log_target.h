@@ -23,8 +23,8 @@ struct privileges;
 
 /*
  * log_target_open(out, where, user):
- * Open ${where}: "stderr", "syslog", "journal" or an absolute path, whose file is made with mode 0640 if there is none. It
- * is opened for ${user}, who will reopen it and owns what is made (daemon/safe_open); NULL: who we are.
+ * Open ${where}: "stderr", "syslog", "journal" or an absolute path. A file that does not exist is created with mode 0640 and
+ * belongs to ${user}, which reopens it later (daemon/safe_open); NULL: the process's own user.
  *
  * Thread: main, before any other thread
  * Owns:   ${where} is copied; ${user} must live as long as the target

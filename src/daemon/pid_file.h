@@ -15,8 +15,8 @@ struct privileges;
 /*
  * pid_file_create(out, path, user):
  * Lock ${path} and write our process id to it. A stale pid file is taken over; a file that holds anything
- * but a process id is left alone. Only its owner can open it, as whoever can open it can lock it: ${user}, if its directory
- * is that user's (daemon/safe_open), or who we are. NULL: who we are.
+ * but a process id is left alone. Its mode is 0600, since a process that can open it can lock it. It is opened as ${user} if
+ * that user may, else as root (daemon/safe_open); NULL: as the process's own user.
  *
  * Thread: main
  * Owns:   ${path} is copied

@@ -34,7 +34,7 @@ int privileges_lookup(struct privileges *out, const char *user, const char *grou
 
 /*
  * privileges_take_groups(out, p) / privileges_return_groups(ours):
- * The effective group and the supplementary groups are those of ${p}, until they are ours again.
+ * Set the effective group and the supplementary groups to those of ${p} / restore the groups from before.
  *
  * Thread: main, as root
  * Owns:   privileges_return_groups() frees *${out}
@@ -46,7 +46,7 @@ void privileges_return_groups(struct privileges_groups *ours);
 
 /*
  * privileges_forbid_gains():
- * From now on neither we nor our children gain privileges by running a program, set-user-ID or not.
+ * Keep this process and its children from gaining privileges by running a program, set-user-ID or not.
  *
  * Thread: main, before any other thread
  * Errors: none (an old kernel cannot, which is logged)

@@ -27,7 +27,7 @@ struct walk {
     unsigned links;
 };
 
-/* Nobody can put anything there. Its links lead to open files, which may have no path: that of /dev/stdout. */
+/* Is ${fd} in /proc? No user can create entries there. Its links may lead to open files without a path (/dev/stdout). */
 static bool is_in_proc(int fd)
 {
     struct statfs fs;

@@ -19,14 +19,14 @@ struct safe_open {
     const char *path; /* absolute */
     int flags;        /* of open(2); O_NOFOLLOW: the path must not be a symbolic link */
     mode_t mode;
-    const struct privileges *user; /* NULL: who we are */
+    const struct privileges *user; /* NULL: the process's own user */
 };
 
 /*
  * safe_open(out_fd, as_root, how):
  * Open ${how}->path. *${as_root}: root has opened it, since the user may not. A path that root must not open is logged.
  *
- * Thread: main, before any other thread, while ${how}->user is another one
+ * Thread: main, before any other thread is started if ${how}->user is not the process's own user
  * Owns:   the caller owns *${out_fd}
  * Errors: 0; -EACCES (also: the user could have put the file there); -ELOOP; -ENOMEM; -errno of open(2)
  */
