@@ -62,8 +62,10 @@ def queued_while_all_are_down(t):
     front = t.address()
     with ready(t, "a") as (a,):
         with t.daemon(checked(front, {"a": a.line + " max_connections=1"}, queue_timeout="1m")) as daemon:
-            with net.connect(front) as first, net.connect(front) as second:
-                greeted(first)
+            with contextlib.ExitStack() as stack:
+                first = stack.enter_context(net.connect(front))
+                greeted(first)  # before the other one comes: a faster worker would serve that one
+                second = stack.enter_context(net.connect(front))
                 t.eventually(lambda: statistics(daemon, "upstream back")["waiting"] == "1", "one waits")
                 a.is_up(False)
                 wait_down(t, daemon)
