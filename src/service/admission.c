@@ -76,7 +76,7 @@ static void admission_log_forgotten(struct admission *ad)
     if (log_allowed(&ad->forgotten, ADMISSION_LOG_NS, &suppressed))
         log_warning(
             "listen %s: more than client_table_size clients have come: one was forgotten "
-            "before its connection_rate_per_client was over, and is new when it comes again %s",
+            "before its connection_rate_per_client was over, and is new when it comes again%s",
             ad->conf.listener, LOG_HELD_BACK(suppressed));
 }
 
