@@ -8,11 +8,10 @@
 
 static const char *format_unix(char *text, size_t size, const struct address *a)
 {
-    size_t head = offsetof(struct sockaddr_un, sun_path);
-    size_t len = a->len > head ? a->len - head : 0;
-    const char *path = a->u.un.sun_path;
+    size_t len;
+    const char *path = address_path(a, &len);
 
-    if (len == 0)
+    if (!path)
         snprintf(text, size, "unix:");
     else if (path[0] == '\0')
         snprintf(text, size, "@%.*s", (int)len - 1, path + 1);
