@@ -126,12 +126,14 @@ static enum session_reason proxy_none_reason(const struct proxy *p, int error)
     }
 }
 
-/* There is none for this client, which is reset. */
+/* The session pauses before it tries again, or the client is reset. */
 static void proxy_no_server(struct proxy *p, int error)
 {
     struct upstream *up = proxy_upstream(p);
     unsigned suppressed;
 
+    if (error == -ENOENT && proxy_pause(p))
+        return;
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         log_warning("upstream %s: %s, the client is reset%s", up->conf->name,
                     proxy_none_text(p, error), LOG_HELD_BACK(suppressed));
@@ -192,7 +194,7 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
     p->retry_until_ns = clock_add_ns(p->retry_until_ns, waited_ns);
     if (e)
         proxy_connect_to(p, upstream_server_of(e));
-    else if (error != -ENOENT || !proxy_pause(p))
+    else
         proxy_no_server(p, error);
 }
 
@@ -210,7 +212,7 @@ static void proxy_connect(struct proxy *p)
     p->waits_since_ns = clock_now_ns();
     if (rc == -EBUSY && up->conf->queue_length > 0)
         rc = wait_queue_join(&up->waiting, &p->ticket, &p->walk, proxy_waited, p);
-    if (rc < 0 && (rc != -ENOENT || !proxy_pause(p)))
+    if (rc < 0)
         proxy_no_server(p, rc);
 }
 
@@ -230,7 +232,7 @@ static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
     p->reason = reason;
 }
 
-/* What this process lacks no other server has. */
+/* This process lacks descriptors or memory: another server would not help. */
 static void proxy_lacks(struct proxy *p, int error)
 {
     proxy_log_failure(p, strerror(-error), "the client is reset");
