@@ -13,7 +13,7 @@
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
 
-/* Reads in a row that give nothing although the descriptor is readable: no kernel does that by mistake so often. */
+/* Reads in a row that give nothing although the descriptor is readable. Some happen by chance. */
 #define CHANNEL_EMPTY_READS 200
 
 _Static_assert(SPLICE_MAX_BYTES <= NETLOOP_SCRATCH_BYTES, "what splice cannot read is copied");
@@ -126,9 +126,10 @@ static size_t channel_read_room(bool spliced, bool scarce)
 }
 
 /*
- * note: urgent data. splice(2) stops before the urgent byte of a TCP stream for good: it gives EAGAIN, or 0 behind the peer's
- * end of file, while bytes are there to be read (tcp_read_sock() in Linux' net/ipv4/tcp.c). recv(2) goes past it. So what
- * splice says is believed only if it has just moved bytes: EAGAIN is then the usual end of a burst.
+ * note: urgent data. splice(2) stops before the urgent byte of a TCP stream for good: it gives EAGAIN, or
+ * 0 behind the peer's end of file, while bytes are there to be read (tcp_read_sock() in Linux'
+ * net/ipv4/tcp.c). recv(2) goes past it. So EAGAIN of splice(2) counts only behind a read that moved
+ * bytes, where it is the usual end of a burst; otherwise, and at 0, recv(2) decides.
  */
 static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
 {
@@ -161,7 +162,7 @@ static void channel_count_empty_read(struct channel *ch)
     channel_abort(ch, -EIO);
 }
 
-/* One read, whichever way, the ${first} of an event or not; true when there may be more right now. */
+/* One read, by splice or copy; ${first}: of this event. True when there may be more right now. */
 static bool channel_read_once(struct channel *ch, bool first)
 {
     bool scarce = buffered_is_over(channel_net(ch)->buffered);
@@ -197,7 +198,6 @@ static bool channel_read_once(struct channel *ch, bool first)
 static void channel_read(struct channel *ch)
 {
     unsigned rounds = splice_possible(ch) ? CHANNEL_SPLICE_ROUNDS : CHANNEL_COPY_ROUNDS;
-
     bool first = true;
 
     while (channel_read_once(ch, first) && (ch->watched & EV_READ) && --rounds > 0)

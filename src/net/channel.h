@@ -49,9 +49,9 @@ struct channel_linger_conf {
 
 /* Why a channel is not read. */
 enum channel_stop {
-    CHANNEL_STOP_RECEIVER = 1 << 0,  /* whoever gets its bytes does not keep up */
-    CHANNEL_STOP_HANDLER = 1 << 1,   /* a handler before the tail has enough */
-    CHANNEL_STOP_BANDWIDTH = 1 << 2, /* the tail has said: nothing now, see channel_meter() */
+    CHANNEL_STOP_RECEIVER = 1 << 0,  /* the receiver of its bytes is slow */
+    CHANNEL_STOP_HANDLER = 1 << 1,   /* a handler before the tail is full */
+    CHANNEL_STOP_BANDWIDTH = 1 << 2, /* the tail allows no bytes, see channel_meter() */
     CHANNEL_STOP_CLOCK = 1 << 3, /* a handler passes bytes on later; it keeps an end of file too */
     CHANNEL_STOP_RETRY = 1 << 4, /* another server is being connected */
     CHANNEL_STOP_ANY = 0xff,
@@ -176,8 +176,9 @@ void channel_send_eof(struct channel *ch);
 
 /*
  * channel_stop_reading(ch, why) / channel_read_on(ch, why) / channel_stopped(ch, why):
- * Stop reading for the reasons ${why}; go on as far as these are concerned; is ${ch} stopped for any of them? It is read
- * when no reason is left. A stopped channel notices neither end of file nor reset. What is discarded is not stopped.
+ * Stop reading for the reasons ${why}; withdraw these reasons; is ${ch} stopped for any of them? It is
+ * read when no reason is left. A stopped channel notices neither end of file nor reset. A channel that
+ * discards its input is not stopped.
  *
  * Thread: loop of ${ch}
  * Errors: none
@@ -336,7 +337,7 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 
 /*
  * channel_read_ended(ch) / channel_write_ended(ch) / channel_ended(ch):
- * Has the peer sent end of file? Is ours sent, or can none be sent any more? Is it all over?
+ * Has the peer sent end of file? Is ours sent, or can it not be sent any more? Is it all over?
  *
  * Thread: loop of ${ch}
  * Errors: none

@@ -114,7 +114,7 @@ static void channel_end_with_reset(struct channel *ch)
         channel_abort(ch, 0);
         return;
     }
-    ch->flags &= ~CHANNEL_EOF_WANTED; /* what is cut does not look whole before */
+    ch->flags &= ~CHANNEL_EOF_WANTED; /* a stream that is cut must not end in order */
     ch->flags |= CHANNEL_RESET;
 }
 

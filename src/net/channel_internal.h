@@ -69,7 +69,7 @@ void channel_drop_pending(struct channel *ch);
 
 /*
  * channel_retire(ch, error) / channel_retire_if_done(ch):
- * Have the channel closed in this turn's reap step; do so if nothing more can come or go.
+ * Close the channel in this turn's reap step; the same if nothing more can be read or written.
  *
  * Thread: loop of ${ch}
  * Errors: none
@@ -79,8 +79,8 @@ void channel_retire_if_done(struct channel *ch);
 
 /*
  * channel_linger_begin(ch, bounded) / channel_linger_stop(ch) / channel_linger_free(ch):
- * Wait for the peer of ${ch} within its bounds, the total one only if ${bounded}; ${ch} is retired or aborted then. Stop
- * that; free what it took.
+ * Wait for the peer of ${ch} within ${ch}->linger_conf, max_ns only if ${bounded}, then retire or abort
+ * ${ch}. Stop waiting; free the memory.
  *
  * Thread: loop of ${ch}
  * Errors: none; without memory ${ch} is aborted

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 /*
- * note: lent. Some of those that are used may only be lent: to connections that nobody needs yet, and to pipes. They are lent
- * only while twice the reserve would still be left, and are asked back when less than the reserve is: so that who needs
- * descriptors finds some while those are being closed, and nothing is lent and asked back all the time.
+ * note: lent. Some of the used descriptors are only lent: to spare connections and to pipes. They are
+ * lent while twice the reserve would still be left, and asked back when less than the reserve is left:
+ * clients find some while the lent ones are being closed, and none are lent and asked back all the time.
  */
 struct descriptors {
     atomic_uint used; /* relaxed, as the next: a number on its own */
@@ -76,7 +76,7 @@ unsigned descriptors_open(void);
 
 /*
  * descriptors_lend(d, n) / descriptors_return(d, n):
- * Lend ${n} for what can be done without, false when too few are left; give them back. See note: lent.
+ * Lend ${n}, false when too few are left; give them back. See note: lent.
  *
  * Thread: any
  * Errors: none
@@ -98,7 +98,7 @@ static inline void descriptors_return(struct descriptors *d, unsigned n)
 
 /*
  * descriptors_are_lent(d) / descriptors_wanted_back(d):
- * Are some lent? Are some lent that others may need soon?
+ * Are some lent? Are some lent while less than the reserve is left?
  *
  * Thread: any
  * Errors: none

@@ -91,13 +91,16 @@ void pipe_pool_hold(struct pipe_pool *pool, struct pipe *p, struct channel *hold
 
 struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool)
 {
-    list_for_each (node, &pool->held)
-        if (LIST_ENTRY(node, struct pipe, link)->lent)
-            return LIST_ENTRY(node, struct pipe, link);
+    list_for_each (node, &pool->held) {
+        struct pipe *p = LIST_ENTRY(node, struct pipe, link);
+
+        if (p->lent)
+            return p;
+    }
     return NULL;
 }
 
-/* Its own pipe a loop keeps in any case. */
+/* A loop always keeps its own pipe. */
 static bool pipe_pool_may_keep(const struct pipe_pool *pool, const struct pipe *p)
 {
     return !p->lent || (pool->n_free < PIPE_POOL_KEEP &&
@@ -112,7 +115,7 @@ void pipe_pool_put(struct pipe_pool *pool, struct pipe *p)
         pipe_close(pool, p);
         return;
     }
-    list_append(pool->free.next, &p->link); /* in front: the one that is warm */
+    list_append(pool->free.next, &p->link); /* in front: it is warm in the cache */
     pool->n_free++;
 }
 

@@ -5,8 +5,8 @@
  * not be emptied belongs to the blocked connection until it is empty, and the loop opens another one. A few
  * empty ones are kept. A pipe that still holds bytes is never given back, only closed.
  *
- * note: lent pipes. The first pipe of a loop is set aside for it. The descriptors of all others are lent (note: lent in
- * net/descriptors.h): clients need them more. Without a pipe bytes are copied.
+ * note: lent pipes. The first pipe of a loop is its own. The descriptors of all others are lent (note:
+ * lent in net/descriptors.h): clients need them more. Without a pipe bytes are copied.
  */
 #ifndef NET_PIPE_POOL_H
 #define NET_PIPE_POOL_H

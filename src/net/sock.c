@@ -64,7 +64,8 @@ static int sock_set_listen_options(int fd, const struct address *a,
 }
 
 /*
- * Between bind(2) and listen(2), when nobody can connect yet. By descriptor: what is at the path may be another file by now.
+ * Between bind(2) and listen(2), before clients can connect. By descriptor: another process may put
+ * another file at the path.
  */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
@@ -94,7 +95,7 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 {
     int rc = 0;
 
-    /* On Linux bind(2) makes the file with the mode of the socket, less the umask: never more than what is wanted. */
+    /* Linux creates the file with the mode of the socket, less the umask: never more than configured. */
     if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
         return -errno;
     if (bind(fd, &a->u.sa, a->len) < 0)

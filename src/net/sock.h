@@ -11,7 +11,7 @@
 #include "net/address.h"
 #include "net/sock_options.h"
 
-/* The file of a unix socket; to connect to it needs the permission to write. Zeroed: as the process and its umask say. */
+/* Mode and owner of a unix socket file; clients need write permission. Zeroed: left as bind(2) makes it. */
 struct sock_file {
     bool set_mode, set_uid, set_gid; /* which of these are set */
     mode_t mode;
@@ -22,7 +22,7 @@ struct sock_file {
 struct sock_listen_conf {
     int backlog;
     bool reuseport;
-    struct sock_file file; /* of no other socket than one with a path */
+    struct sock_file file; /* for unix sockets with a path */
     struct sock_options options;
 };
 
@@ -47,12 +47,13 @@ struct sock_connect_conf {
 /*
  * sock_listen(out_fd, a, conf):
  * A non-blocking socket that listens on ${a}. Options that accepted sockets inherit are set here, once. A unix
- * socket file that nobody listens on any more is replaced; before the first client can connect it is as ${conf}->file says.
+ * socket file that no process listens on any more is replaced. The file has the mode and owner of
+ * ${conf}->file before the first client can connect.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd}; a unix socket file is removed with sock_unlink()
  * Errors: 0; -EADDRINUSE (also: a process listens on the unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
- *         -ENOTSOCK (the unix path is something else); -EPERM (not the user or group of the file); -errno of socket(2),
+ *         -ENOTSOCK (the unix path is something else); -EPERM (must not change the mode or owner of the file); -errno of socket(2),
  *         bind(2), listen(2), chmod(2), chown(2)
  */
 int sock_listen(int *out_fd, const struct address *a,

@@ -1,12 +1,13 @@
 /*
  * net/sock_options: what can be chosen about a TCP connection, towards clients and servers alike.
  *
- * All zero is what the kernel does when it is told nothing, and costs no system call but for note: inline. An accepted TCP
- * socket has what its listener has, so that a client costs none at all. Unix sockets have a send buffer only, and inherit
- * nothing.
+ * All zero is the kernel's default, and costs one system call, see note: inline. An accepted TCP socket
+ * inherits the options of its listener, so that a client costs none. Unix sockets have a send buffer
+ * only, and inherit nothing.
  *
- * note: inline. A byte that was sent as urgent (MSG_OOB) stays in its place in the stream, and is passed on as any other.
- * Otherwise the kernel takes it out: the receiver would get one byte less. (RFC 6093, section 6: an application must set it.)
+ * note: inline. A byte that was sent as urgent (MSG_OOB) stays in its place in the stream, and is passed
+ * on as any other. Otherwise the kernel takes it out, and the receiver gets one byte less. RFC 6093,
+ * section 6: an application must set SO_OOBINLINE.
  */
 #ifndef NET_SOCK_OPTIONS_H
 #define NET_SOCK_OPTIONS_H

@@ -29,7 +29,7 @@ struct mirror_plan {
     _Atomic uint64_t connected;
     _Atomic uint64_t failed;    /* could not be connected, or not be tried */
     _Atomic uint64_t abandoned; /* was too slow, or ended before its client */
-    _Atomic uint64_t cut;       /* reset, as its client's stream was cut */
+    _Atomic uint64_t cut;       /* reset because its client's stream was cut */
     _Atomic uint64_t bytes;     /* that it got */
     _Atomic uint64_t lost;      /* that it did not */
 };

@@ -1,7 +1,7 @@
 /*
- * service/proxy_internal: what the parts of a proxied session know of each other: proxy.c (which server, and what becomes of
- * it), proxy_retry.c (pauses between tries) and proxy_couple.c (the way there, and both ends put together). Private to them. Everything here runs on the loop of
- * the session.
+ * service/proxy_internal: what the parts of a proxied session know of each other: proxy.c (which
+ * server, and what becomes of it), proxy_retry.c (pauses between tries) and proxy_couple.c (the way
+ * there, and both ends put together). Private to them. Everything here runs on the loop of the session.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -87,7 +87,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 
 /*
  * proxy_pause(p) / proxy_end_pause(p):
- * No server is left to try: call proxy_try_again() after a pause. No pause is made any more, whether there is one or not.
+ * No server is left to try: call proxy_try_again() after a pause. End the pause, if there is one.
  *
  * Thread: loop of ${p}
  * Errors: false (no server has failed, retries are off, there is no time left, or no memory)

@@ -205,7 +205,7 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     }
 }
 
-/* All of a stream and its end, so that nothing is lost if a reset says that answers are in vain. */
+/* Has the peer acknowledged all bytes and our end of file? Then a reset loses none. */
 static bool session_has_all(const struct channel *ch)
 {
     return channel_write_ended(ch) && channel_unsent_bytes(ch) == 0;

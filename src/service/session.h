@@ -172,8 +172,8 @@ const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * Hash of the client's address, for SOURCE_HASH and MAGLEV: clients of one host have one key. Of a unix client it is the hash
- * of the path of its socket, or random for each session if it has none.
+ * Hash of the client's address, for SOURCE_HASH and MAGLEV: clients of one host have one key. For a
+ * unix client it is the hash of the path of its socket, or random for each session without a path.
  *
  * Thread: loop of ${s}
  * Errors: none

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "service/session_internal.h"
 
-/* A stream of which nothing came for so long, or for half of the timeout, is not cut when its session ends. */
+/* A stream that was silent this long, or half of the timeout, is not cut when its session ends. */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
 /* From now on only the bounds of the channels count. */
@@ -30,7 +30,7 @@ void session_close(struct session *s, enum session_reason reason)
     session_for_each_leg(leg, s) channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
-/* Was the stream to that leg cut? An echo feeds itself. */
+/* Was the stream to this leg cut? It comes from the other leg, in an echo from the same one. */
 static bool session_stream_cut(const struct session *s, unsigned leg)
 {
     const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
