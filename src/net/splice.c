@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "net/channel_internal.h"
 
@@ -33,20 +32,6 @@ static void splice_note_size(struct channel *ch, ssize_t n)
         ch->read_trend = 0;
 }
 
-/* ${dst} cannot take spliced bytes: what is in ${p} goes the long way round. */
-static void splice_copy_out(struct channel *dst, struct pipe *p)
-{
-    while (p->bytes > 0) {
-        ssize_t n = read(p->read_fd, channel_net(dst)->scratch, NETLOOP_SCRATCH_BYTES);
-
-        MUST(n > 0);
-        p->bytes -= (size_t)n;
-        if (channel_send(dst, channel_net(dst)->scratch, (size_t)n) < 0)
-            break;
-    }
-    pipe_pool_put(&channel_net(dst)->pipes, p);
-}
-
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
 {
     ssize_t n = splice_once(p->read_fd, ch->io.fd, p->bytes);
@@ -64,9 +49,10 @@ static void splice_deliver(struct channel *ch, struct channel *dst, struct pipe 
 {
     ssize_t n = splice_pipe_out(dst, p);
 
-    if (n == -EINVAL || n == -EOPNOTSUPP) {
+    if (n == -EINVAL || n == -EOPNOTSUPP) { /* ${dst} cannot take spliced bytes */
         ch->splice_mode = SPLICE_OFF;
-        splice_copy_out(dst, p);
+        channel_give_pipe(dst, p);
+        channel_copy_pipe(dst);
     } else if (n < 0 && n != -EAGAIN) {
         pipe_pool_put(&channel_net(dst)->pipes, p);
         channel_write_failed(dst, (int)n);
