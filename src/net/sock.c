@@ -70,12 +70,15 @@ static int sock_set_listen_options(int fd, const struct address *a,
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
     char self[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
-    int fd = open(a->u.un.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd;
     uid_t uid = file->set_uid ? file->uid : (uid_t)-1;
     gid_t gid = file->set_gid ? file->gid : (gid_t)-1;
     struct stat st;
     int rc = 0;
 
+    if (!file->set_mode && !file->set_uid && !file->set_gid)
+        return 0;
+    fd = open(a->u.un.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);

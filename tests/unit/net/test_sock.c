@@ -177,7 +177,7 @@ START_TEST(a_unix_socket_is_a_file_until_it_is_unlinked)
 }
 END_TEST
 
-/* With any umask; and what is at the path by then is not followed. */
+/* With any umask. */
 START_TEST(a_unix_socket_is_given_to_its_user_and_group)
 {
     static const mode_t umasks[] = {0, 022, 077, 0777};
