@@ -595,7 +595,9 @@ def forgotten_too_early(t):
             with from_host(host, address) as client:
                 check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {host}")
         check_equal(stats(daemon, "echo", "forgotten"), 600 - 128, "clients forgotten")
-        check_equal(len(daemon.log_lines("was forgotten before its connection_rate_per_client")), 1, "log lines")
+        lines = daemon.log_lines("was forgotten before its connection_rate_per_client")
+        check_equal(len(lines), 1, "log lines")
+        check(lines[0].endswith("when it comes again"), f"the end of the log line: {lines[0]!r}")
 
 
 @test(timeout=60)
