@@ -6,9 +6,6 @@
 #include "engine/executor_internal.h"
 #include "engine/serial_internal.h"
 
-/* Due timers that have a place in the queue at a time. */
-#define DUE_MAX 1024
-
 static _Thread_local struct executor_thread *executor_thread_self;
 
 bool executor_thread_is_current(const struct executor *e)
@@ -90,7 +87,8 @@ static void wait_for_call(struct executor *e, struct executor_thread *me)
 static void fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
-        schedule_fetch_due(&e->schedule, clock_now_ns(), e->n_taken + e->n_queued, DUE_MAX);
+        schedule_fetch_due(&e->schedule, clock_now_ns(), e->n_taken + e->n_queued,
+                           SCHEDULE_DUE_MAX);
 }
 
 static struct task *take_due(struct executor *e)

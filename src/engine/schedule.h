@@ -15,6 +15,9 @@
 
 #include "engine/timed.h"
 
+/* For schedule_fetch_due(): a task that is queued then waits for this many timers at most. */
+#define SCHEDULE_DUE_MAX 1024
+
 struct schedule {
     struct timed *root;
     uint64_t next_order;

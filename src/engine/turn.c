@@ -17,12 +17,6 @@
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Due timers that have a place among the tasks at a time: a task that comes then waits for no more of them, however
- * many are due.
- */
-#define TURN_DUE_MAX 1024
-
-/*
  * Places given back at a time: each time costs producers and loop a cache miss on the same word. No more than a sixteenth
  * of them all, since tasks that have run would otherwise keep others out.
  */
@@ -108,7 +102,7 @@ static void turn_fetch_due(struct loop *l)
     if (schedule_next_at_ns(&l->schedule) > l->now_ns)
         return;
     schedule_fetch_due(&l->schedule, l->now_ns,
-                       l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate), TURN_DUE_MAX);
+                       l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate), SCHEDULE_DUE_MAX);
 }
 
 /* Steps 3 and 5: up to ${max} tasks of a lane, and no longer than the quantum. */
