@@ -175,10 +175,17 @@ static void begin_full(void)
     ck_assert(producers[0].refused);
 }
 
+/* On the first loop, where all producers with wants left are. */
+static void stop_all(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        producers[i].wants = 0;
+}
+
 static void end(void)
 {
-    for (unsigned i = 0; i < PRODUCERS; i++)
-        producers[i].wants = 0; /* read on its loop in calls that come later */
+    loop_runner_call(loops[0], stop_all, NULL);
     atomic_store(&steps_over, true);
     for (unsigned i = 0; i < 1000; i++)
         sem_post(&steps);
@@ -192,13 +199,6 @@ static void end(void)
 /* ---- shares ---- */
 
 #define PIECES 3000
-
-static void stop_all(void *arg)
-{
-    (void)arg;
-    for (unsigned i = 0; i < PRODUCERS; i++)
-        producers[i].wants = 0;
-}
 
 static const unsigned places[] = {16, 128};
 
@@ -228,7 +228,7 @@ START_TEST(producers_that_each_could_take_half_of_the_executor_share_it)
 }
 END_TEST
 
-START_TEST(who_was_refused_goes_before_who_comes_later_and_before_who_was_served)
+START_TEST(a_refused_producer_goes_before_later_ones_and_before_served_ones)
 {
     begin_full();
     want(&producers[1], 1);
@@ -284,7 +284,7 @@ START_TEST(one_that_is_destroyed_leaves_no_share_behind)
     sem_post(&steps);
     UNTIL(pending() == 0);
     want(&producers[2], 1);
-    ck_assert_uint_eq(producers[2].accepted, 1); /* it is nobody else's turn */
+    ck_assert_uint_eq(producers[2].accepted, 1); /* no other producer has a turn */
     end();
 }
 END_TEST
@@ -344,7 +344,7 @@ int main(void)
     tcase_add_checked_fixture(room, setup, NULL);
     tcase_add_loop_test(room, producers_that_each_could_take_half_of_the_executor_share_it, 0,
                         ARRAY_LEN(places));
-    tcase_add_test(room, who_was_refused_goes_before_who_comes_later_and_before_who_was_served);
+    tcase_add_test(room, a_refused_producer_goes_before_later_ones_and_before_served_ones);
     tcase_add_test(room, a_share_is_all_that_one_gets_while_others_wait);
     tcase_add_test(room, what_is_left_of_a_share_is_for_the_others);
     tcase_add_test(room, a_full_serial_is_told_when_half_of_it_is_free_and_not_before);
