@@ -17,7 +17,7 @@ static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i
     return loops[i < n ? i : i - n];
 }
 
-/* The first at or behind ${start} of those that are the most available. */
+/* The most available loop; of several the first at or behind ${start}. */
 static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start,
                                  enum loop_availability *found)
 {

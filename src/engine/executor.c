@@ -163,10 +163,11 @@ static uint64_t free_places(const struct executor *e)
     return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
 }
 
-/* Not of what is free now: who is told with few others at that moment would get more than they. */
+/* A share of all places: one of the free places would be larger the fewer waiters are told with it. */
 static uint64_t share_of_each(const struct executor *e)
 {
-    uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* one is told at half, too */
+    uint64_t n =
+        e->n_contending > 2 ? e->n_contending : 2; /* a single waiter is told at half, too */
 
     return n < e->max_pending ? e->max_pending / n : 1;
 }

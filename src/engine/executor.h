@@ -57,13 +57,13 @@ struct executor_waiter {
     struct timed timed; /* initialised by the caller, with a type of its own; all else is 0 */
     struct loop *loop;
     unsigned n_places; /* under the executor's lock: of its share, not used yet */
-    bool contends;     /* likewise: it was refused, and has not submitted all it had since */
+    bool contends;     /* likewise: it was refused, and still has tasks to submit */
     bool gone;         /* likewise: it wants no share any more */
 };
 
 /*
  * executor_create(out, conf):
- * An executor with no thread yet. Its threads will run on the processors of the main thread, whoever starts them.
+ * An executor with no thread yet. Its threads will run on the processors of the main thread.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${conf} is copied
@@ -108,9 +108,9 @@ bool executor_cancel(struct executor *e, struct timed *t);
 
 /*
  * executor_await_room(e, w, loop):
- * After -EAGAIN: run ${w} on ${loop} (control lane) as soon as no more than half of max_pending_tasks wait and its turn
- * has come, or the executor stops. Waiters are told in the order they came, as many together as there is room for. If
- * what lacked was a thread, there is nothing to wait for, and it is worth another try after 10 ms.
+ * After -EAGAIN: run ${w} on ${loop} (control lane) as soon as no more than half of max_pending_tasks
+ * wait and its turn has come, or the executor stops. Waiters are told in the order they came, as many
+ * together as there is room for. Without a thread nothing would tell them: ${w} runs after 10 ms.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor has ${w}, and uses ${loop}, until ${w} was run or dropped

@@ -68,7 +68,7 @@ struct executor {
     uint64_t n_pending;       /* tasks accepted and not begun: in the queue and in serials */
     struct task_list waiting; /* of struct executor_waiter */
     unsigned n_waiting;
-    unsigned n_contending; /* those that wait, and those that have their turn */
+    unsigned n_contending; /* waiters, and serials that have their turn */
     uint64_t n_places;     /* of all shares that are not used up (note: shares) */
     struct task_list told; /* the same: executor_unlock() tells them */
 
@@ -129,7 +129,7 @@ void executor_count_out(struct executor *e, unsigned n);
 
 /*
  * executor_give_back(e, w) / executor_leave(e, w):
- * Refused or at the end of its turn, ${w} keeps no share; leave: nor contends for another one.
+ * ${w} was refused, or its turn has ended: take back its share; leave: it contends for no other one.
  *
  * Thread: any, locked
  * Errors: none

@@ -4,10 +4,12 @@
  * A loop owns one struct ev_loop and everything that lives on it. One turn:
  *
  *   1. Poll: without blocking if tasks wait, else until I/O, a due timer or a wake-up.
- *   2. Run the I/O callbacks, in order of arrival (engine/ready); the time they take, and not the poll's, is the turn's I/O time. A due timer does
- *      no work itself: its task takes its place behind the tasks already queued.
- *   3. Run the control lane (up to 1,024 tasks, and no longer than task_quantum) before any other task, so that adopting
- *      a connection never waits behind a backlog; if it had any and tasks wait, look for I/O once more.
+ *   2. Run the I/O callbacks, in order of arrival (engine/ready); the time they take, and not the
+ *      poll's, is the turn's I/O time. A due timer does no work itself: its task takes its place
+ *      behind the tasks already queued.
+ *   3. Run the control lane (up to 1,024 tasks, and no longer than task_quantum) before any other
+ *      task, so that adopting a connection never waits behind a backlog. If it had any and tasks
+ *      wait, look for I/O once more.
  *   4. Run tasks within the budget that io_ratio and task_quantum give (engine/budget).
  *   5. Run tail tasks: those that were there when the step began, no longer than task_quantum.
  *   6. Reap: destroy what ended in this turn. Objects are freed here and nowhere else.
@@ -243,7 +245,7 @@ int loop_join_until(struct loop *loop, int64_t at_ns) MUST_CHECK;
 /*
  * loop_listen_end(loop, l):
  * Tell ${l} when the loop has ended, so that no callback runs on it any more; inside this call if it
- * has ended already, else on the loop's thread.
+ * has ended already, else on the loop's thread, or in loop_stop() if it has none.
  *
  * Thread: any
  * Owns:   ${l} must live until it was told
@@ -314,8 +316,8 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * May another connection be given to the loop? Its submitters ask this instead of being refused: a control task is
- * accepted as long as the loop has not ended and has a thread or can start one.
+ * May another connection be given to the loop? Submitters look here, since a
+ * control task is accepted as long as the loop has not ended and has a thread or can start one.
  *
  * Thread: any
  * Errors: none

@@ -70,7 +70,7 @@ struct loop {
      * when its thread exists, so a failed start has nothing to undo. Nobody waits for it once the loop runs.
      */
     pthread_mutex_t start_lock;
-    _Atomic int64_t start_failed_at_ns; /* relaxed: a hint for choosers; 0: it has not */
+    _Atomic int64_t start_failed_at_ns; /* relaxed: a hint for choosers; 0: never */
     int64_t start_trouble_at_ns;        /* when it failed first */
     unsigned start_failures;
     pthread_t thread;

@@ -1,12 +1,15 @@
 /*
  * engine/ready: I/O callbacks in the order in which the kernel reported their events.
  *
- * note: arrival order. libev calls what is pending newest first, so that who spoke first is served last. So each callback is
- * called twice in a poll: the first call makes its watcher pending again, at a lower priority, which libev comes to when all
- * others were called, and which turns the order round once more. libev still forgets what is pending when the watcher is
- * stopped, so there is no list of ours that a closed descriptor had to be taken off. ev.pod forbids to change the priority
- * of an active watcher; ev.c reads it only where pending events are added, called and cleared, and none is pending while
- * its callback runs. libev 4.33 is the last version; test_ready shows the order.
+ * note: arrival order. libev calls pending watchers newest first: the descriptor that became ready
+ * first is served last. So each callback is called twice in a poll. The first call makes its watcher
+ * pending again at a lower priority, which reverses the order once more; libev comes to that priority
+ * when all other watchers were called. libev forgets a pending event when its watcher is stopped, so
+ * there is no list of ours from which a closed descriptor had to be removed.
+ *
+ * ev.pod forbids to change the priority of an active watcher. ev.c reads it only where pending events
+ * are added, called and cleared, and none is pending while its callback runs. libev 4.33 is the last
+ * version; test_ready shows the order.
  */
 #ifndef ENGINE_READY_H
 #define ENGINE_READY_H
@@ -16,13 +19,13 @@
 
 #include "base/must.h"
 
-#define READY_FIRST 0 /* the priority of all watchers, but for those whose turn is to come */
+#define READY_FIRST 0 /* of a watcher, unless its second call is pending */
 #define READY_TURN  (-1)
 
 /*
  * ready_is_turn(ev, w, revents):
- * To be asked first by the callback of ${w}: is it to do its work now? If not it is called again, when those that became
- * ready earlier have done theirs.
+ * Each callback of ${w} asks this first: true if it is to do its work now. If false it is called
+ * again, after the watchers that became ready earlier.
  *
  * Thread: loop
  * Errors: none

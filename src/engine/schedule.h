@@ -4,8 +4,8 @@
  * A pairing heap whose nodes live in the timed tasks themselves, so that scheduling cannot fail for lack of
  * memory. Equal instants come out in the order they were scheduled.
  *
- * Timers that have come due wait in a list, each with a place among the owner's other tasks. Fetching them costs O(log n)
- * each and counting them O(1), so the owner bounds what it fetches at a time.
+ * Timers that have come due wait in a list, each with a place among the owner's other tasks. Fetching
+ * them costs O(log n) each and counting them O(1), so the owner bounds what it fetches at a time.
  */
 #ifndef ENGINE_SCHEDULE_H
 #define ENGINE_SCHEDULE_H
@@ -48,8 +48,9 @@ void schedule_add(struct schedule *s, struct timed *t);
 
 /*
  * schedule_add_again(s, t, now_ns):
- * As schedule_add() for a periodic ${t} that has just run: if its next instant is past, it takes its place behind the
- * timers due by ${now_ns}. Otherwise timers that cannot catch up would come before all others for ever.
+ * As schedule_add() for a periodic ${t} that has just run: if its next instant is past, it takes its
+ * place behind the timers due by ${now_ns}. Otherwise a timer that runs longer than its period would
+ * starve all others.
  *
  * Thread: owner of ${s}
  * Units:  ns
@@ -86,8 +87,8 @@ struct timed *schedule_take_due(struct schedule *s, int64_t now_ns);
 
 /*
  * schedule_fetch_due(s, now_ns, place, max):
- * Move timers whose instant is not after ${now_ns} from the heap to the list, until ${max} are there. t->order is then
- * ${place}.
+ * Move timers whose instant is not after ${now_ns} from the heap to the list, until it has ${max}.
+ * Their order is then ${place}.
  *
  * Thread: owner of ${s}
  * Units:  ns

@@ -26,7 +26,7 @@ struct checks {
     struct netloop *net;
     struct checker *checker;
     struct task open;
-    struct promise decided; /* all servers that have to be checked before they are used were */
+    struct promise decided;       /* all servers with initial_state = checked were checked */
     struct checks_group groups[]; /* one for each upstream */
 };
 
@@ -129,7 +129,7 @@ static void checks_decided(void *cookie)
     promise_succeed(&c->decided, NULL);
 }
 
-/* Its servers are not checked, and so must not wait for a check. */
+/* Let its servers be used unchecked. */
 static void checks_open_failed(const struct checks_group *g, int error)
 {
     const struct roster_set *set = roster_now(&g->upstream->roster);

@@ -48,7 +48,7 @@ int checks_create(struct checks **out, const struct checks_conf *conf) MUST_CHEC
 
 /*
  * checks_start(c, wait_ns):
- * Begin to check, and wait until all servers that have to be checked before they are used were, but no longer than
+ * Begin to check, and wait for the first checks of the servers with initial_state = checked, up to
  * ${wait_ns}.
  *
  * Thread: main

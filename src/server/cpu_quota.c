@@ -15,11 +15,11 @@
 struct hierarchy {
     bool is_v2;
     char group[PATH_MAX]; /* of the process, from the root of the hierarchy */
-    char root[PATH_MAX];  /* what of it is mounted */
-    char mount[PATH_MAX]; /* where */
+    char root[PATH_MAX];  /* the directory of the hierarchy that is mounted */
+    char mount[PATH_MAX]; /* the mount point */
 };
 
-/* Does the list of words with commas between have ${word}? */
+/* Is ${word} in the comma-separated list? */
 static bool has_word(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -32,7 +32,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* ---- where the limits are ---- */
+/* ---- groups and mounts ---- */
 
 /* A line of `cgroup`, as "4:cpu,cpuacct:/group" or "0::/group". */
 static bool parse_group(struct hierarchy *h, char *line)
@@ -84,9 +84,9 @@ static bool find_line(struct hierarchy *h, const char *proc, const char *name,
     return found;
 }
 
-/* ---- what they are ---- */
+/* ---- limits ---- */
 
-/* The first words of ${dir}/${name}: how many there are, 2 at most. */
+/* Read up to two words of ${dir}/${name}. Returns how many. */
 static int read_words(const char *dir, const char *name, char first[NUMBER_BYTES],
                       char second[NUMBER_BYTES])
 {
@@ -103,7 +103,7 @@ static int read_words(const char *dir, const char *name, char first[NUMBER_BYTES
     return n;
 }
 
-/* Of one group; false: it has none. */
+/* The limit of one group; false: none. */
 static bool read_limit(struct cpu_quota *out, const struct hierarchy *h, const char *dir)
 {
     char quota[NUMBER_BYTES], period[NUMBER_BYTES], rest[NUMBER_BYTES];

@@ -80,7 +80,7 @@ struct listener_env {
     struct executor *executor;     /* for handlers that have slow work */
     struct room *room;             /* of the process */
     struct access_log *access_log; /* NULL: conf->access_log.where is off */
-    /* As acceptor_ops.admit, of a client that takes ${descriptors}. On a boss loop. */
+    /* As acceptor_ops.admit, for a client that takes ${descriptors}. On a boss loop. */
     int64_t (*admit)(void *cookie, unsigned descriptors);
     /* A client came; the callee owns ${s}. On a boss loop. */
     void (*accepted)(void *cookie, struct session *s);

@@ -27,11 +27,11 @@
 #include "upstream/resolver.h"
 #include "service/session.h"
 
-/* How long the start waits for all host names, and then for first checks; when an unknown name is tried again at most. */
+/* The start waits so long for all host names, and again for the first checks. */
 #define SERVER_START_WAIT_NS   (3 * NS_PER_S)
-#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S)
+#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* the most until an unknown name is tried again */
 
-/* For the hosts of a service: those that were not reached come first the next time. */
+/* Time to look up all hosts of one SRV service; the hosts that are left come first the next time. */
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
 
 /*

@@ -19,7 +19,7 @@ struct worker {
     struct task drain;
     struct task stop;
     struct task give_back;
-    atomic_bool giving_back; /* its task is under way */
+    atomic_bool giving_back; /* give_back is queued */
 };
 
 static void worker_on_ended(struct session_owner *owner, struct session *s)
@@ -107,14 +107,13 @@ static void worker_run_give_back(struct task *t)
 
 static void worker_drop_task(struct task *t)
 {
-    (void)t; /* no thread ever ran, so there are no sessions */
+    (void)t; /* the loop ends, and with it its sessions and pipes */
 }
 
 static const struct task_type worker_drain_type = {
     .name = "drain sessions", .run = worker_run_drain, .drop = worker_drop_task};
 static const struct task_type worker_stop_type = {
     .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_task};
-
 static const struct task_type worker_give_back_type = {
     .name = "give back pipes", .run = worker_run_give_back, .drop = worker_drop_task};
 

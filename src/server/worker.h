@@ -69,7 +69,7 @@ int worker_hand_over(struct loop *loop, struct session *s) MUST_CHECK;
  */
 void worker_drain(struct worker *w);
 
-/* Lent descriptors come back in a turn or two of a worker. */
+/* How long a worker takes to give back lent descriptors: a turn or two. */
 #define WORKER_GIVE_BACK_NS (2 * NS_PER_MS)
 
 /*

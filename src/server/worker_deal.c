@@ -8,7 +8,7 @@
 #include "engine/loop_group.h"
 #include "server/worker.h"
 
-/* How soon a boss that found all workers full looks again, and how often it says so. */
+/* When all workers are full: how soon a boss looks again, and the time between two log lines. */
 #define WORKER_DEAL_LOOK_NS (5 * NS_PER_MS)
 #define WORKER_DEAL_LOG_NS  (10 * NS_PER_S)
 

@@ -1,5 +1,5 @@
 /*
- * server/worker_deal: clients are dealt to the workers as the chooser says, while any of them has room.
+ * server/worker_deal: give new clients to the workers, as the chooser says, while any has room.
  */
 #ifndef SERVER_WORKER_DEAL_H
 #define SERVER_WORKER_DEAL_H
@@ -23,8 +23,8 @@ int worker_deal(struct loop_group *workers, struct session *s) MUST_CHECK;
 
 /*
  * worker_deal_wait_ns(workers):
- * 0 if some worker can take a client. Else max_pending_tasks clients wait at each: how soon to look again; this is logged
- * now and then.
+ * 0 if some worker can take a client. Else max_pending_tasks wait at each: how soon to look
+ * again; this is logged every 10 s at most.
  *
  * Thread: any
  * Units:  ns

@@ -84,7 +84,7 @@ static void begin(struct given *g, const struct task_type *type, bool from_outsi
 
 static void give(struct given *g)
 {
-    if (g->cancels || g->gifts > 1) /* the first may be kept by who scheduled it */
+    if (g->cancels || g->gifts > 1) /* the first may be kept by the thread that scheduled it */
         loop_cancel(loop_current(), &g->timed);
     ck_assert_int_eq(loop_submit_after(loops[!here()], &g->timed, 0, NS_PER_MS), 0);
 }
