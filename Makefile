@@ -209,6 +209,7 @@ lint: $(PROGRAM) $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_sizes.py
 	$(PYTHON) tests/lint/check_design.py
 	$(PYTHON) tests/lint/check_options.py $(BUILD)/tests/lint/print_options
+	$(PYTHON) tests/lint/check_statistics.py
 	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5
 	$(PROGRAM) -t -c conf/reactord.ini
 	$(PROGRAM) -t -c conf/reactord-minimal.ini

@@ -301,7 +301,7 @@ void mirror_add(struct session *s, struct channel *ch)
     pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);
 }
 
-/* ---- for whoever watches ---- */
+/* ---- statistics ---- */
 
 static uint64_t mirror_get(const _Atomic uint64_t *counter)
 {
