@@ -44,7 +44,7 @@ struct proxy {
         *tried; /* of the last `at`; for the access log, as the next */
     struct proxy_times times;
     struct trial *trial;   /* of a spare connection; NULL: there was none */
-    uint16_t tries_before; /* the last pause */
+    unsigned tries_before; /* the last pause */
     bool has_failed;       /* a server could not be connected to */
 };
 
