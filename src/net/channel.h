@@ -211,7 +211,7 @@ bool channel_kept(const struct channel *ch);
 
 /*
  * channel_pace_writing(ch, wait) / channel_paced(ch):
- * For the one handler that lets bytes pass by the clock: have whoever feeds ${ch} pause, as if it was unwritable, after
+ * For the one handler that lets bytes pass by the clock: have the writers of ${ch} pause, as if it was unwritable, after
  * which `writable` tells. Does a handler's clock stop the writing, or the reading (CHANNEL_STOP_CLOCK)?
  *
  * Thread: loop of ${ch}

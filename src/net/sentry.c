@@ -13,7 +13,7 @@ static void sentry_on_readable(struct ev_loop *ev, struct ev_io *w, int revents)
     if (!ready_is_turn(ev, w, revents))
         return;
     loop_doing(s->net->loop, "sentry");
-    /* An error is libev's: it could not watch the socket, and whoever relied on it must not any more. */
+    /* An error is libev's: it could not watch the socket, and its owner must not rely on it. */
     what = revents & EV_ERROR ? SOCK_ENDED : sock_peek(s->fd);
     if (what != SOCK_SILENT)
         s->event(s, what);

@@ -351,7 +351,7 @@ START_TEST(a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it)
     probe_do(&probe, release);
     UNTIL(probe_read(&probe) == 1);
     probe_do(&probe, hold);
-    probe_do(&probe, discard); /* which nobody stops */
+    probe_do(&probe, discard); /* such a channel is not stopped */
     ck_assert(probe_is(&probe, is_read));
 }
 END_TEST

@@ -217,7 +217,7 @@ START_TEST(a_client_does_not_wait_longer_than_it_may)
 END_TEST
 
 /* 0: no retries at all; 1: no budget. */
-START_TEST(without_retries_or_a_budget_nobody_waits)
+START_TEST(without_retries_or_a_budget_there_is_no_pause)
 {
     open_server(0, REFUSES);
     conf.retries = _i == 0 ? 0 : 3;
@@ -650,7 +650,7 @@ int main(void)
     tcase_add_test(tc, when_every_server_refuses_the_client_is_reset_at_once);
     tcase_add_loop_test(tc, a_client_waits_for_the_servers_to_come_back, 0, 2);
     tcase_add_loop_test(tc, a_client_does_not_wait_longer_than_it_may, 0, 2);
-    tcase_add_loop_test(tc, without_retries_or_a_budget_nobody_waits, 0, 2);
+    tcase_add_loop_test(tc, without_retries_or_a_budget_there_is_no_pause, 0, 2);
     tcase_add_test(tc, a_client_that_is_gone_ends_the_pause);
     tcase_add_test(tc, retries_above_the_budget_wait_and_are_counted);
     tcase_add_test(tc, all_addresses_of_a_server_are_tried);
