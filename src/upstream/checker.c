@@ -80,7 +80,7 @@ void checker_remove(struct checker_target *t)
 void checker_look(struct checker_target *t)
 {
     MUST(checker_is_current(t->group->checker));
-    if (!t->has_no_address)
+    if (!t->has_no_address || !list_empty(&t->waiting)) /* due already */
         return;
     loop_cancel(t->group->checker->net->loop, &t->timer);
     checker_schedule(t, clock_now_ns());

@@ -153,7 +153,8 @@ void checker_remove(struct checker_target *t);
 
 /*
  * checker_look(t):
- * There may be a first address of it: if it could not be checked for lack of one it is checked now.
+ * Check ${t} now if its last check was skipped because the endpoint had no address. Call it when
+ * there may be one.
  *
  * Thread: loop of the checker
  * Errors: none

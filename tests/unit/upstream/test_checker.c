@@ -769,6 +769,32 @@ START_TEST(one_without_an_address_is_checked_as_soon_as_it_has_one)
 }
 END_TEST
 
+START_TEST(a_first_address_does_not_disturb_one_that_waits_for_a_slot)
+{
+    struct address a, served;
+    int filler, deaf = listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
+
+    conf.max_under_way = 1;
+    group_conf.check.timeout_ns = LATER_NS;
+    group_conf.health.initial = HEALTH_STARTS_CHECKED;
+    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
+    endpoint_mark(&endpoints[1], ENDPOINT_DOWN);
+    set_address(1, &a);
+    start(1);
+    PAUSE_MS(20); /* it was due, and had no address */
+    on_loop(do_add, 1);
+    UNTIL(load_now().under_way == 1 && load_now().waiting == 1);
+    set_address(0, &served);
+    on_loop(do_look, 0);
+    PAUSE_MS(20);
+    on_loop(do_remove, 1); /* its slot becomes free */
+    UNTIL(!has(0, ENDPOINT_DOWN));
+    close(filler);
+    close(deaf);
+    close(listening);
+}
+END_TEST
+
 /* ---- what is ours ---- */
 
 START_TEST(without_descriptors_checks_wait_and_nobody_goes_down)
@@ -1067,6 +1093,7 @@ static void add_cases(TCase *tc)
     tcase_add_test(tc, one_that_is_checked_first_is_used_when_its_first_check_has_passed);
     tcase_add_test(tc, one_that_starts_down_is_used_after_rise_checks);
     tcase_add_test(tc, one_without_an_address_is_checked_as_soon_as_it_has_one);
+    tcase_add_test(tc, a_first_address_does_not_disturb_one_that_waits_for_a_slot);
     tcase_add_test(tc, without_descriptors_checks_wait_and_nobody_goes_down);
     tcase_add_test(tc, what_had_to_wait_for_descriptors_keeps_its_place);
     tcase_add_test(tc, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other);
