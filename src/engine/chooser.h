@@ -1,9 +1,10 @@
 /*
  * engine/chooser: which loop of a group gets the next connection.
  *
- * round_robin is Netty's rule (power-of-two mask or modulo over a 64-bit counter, blind to load); the two
- * others read the load each loop publishes, which cures the model's known skew after uneven closes. A loop that cannot be
- * started has no load, and would be chosen again and again: all three prefer a loop that is available.
+ * round_robin is Netty's rule (power-of-two mask or modulo over a 64-bit counter, blind to load);
+ * the two others read the load each loop publishes, which cures the model's known skew after uneven
+ * closes. A loop that cannot be started has no load, and would be chosen again and again: all three
+ * prefer a loop that is available.
  */
 #ifndef ENGINE_CHOOSER_H
 #define ENGINE_CHOOSER_H
@@ -32,8 +33,8 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
 
 /*
  * chooser_pick(c, loops, n):
- * One of the ${n} > 0 ${loops}: an available one, else a full one, else one whose thread could not be
- * started (see loop_availability()). NULL when all of them have ended.
+ * One of the ${n} > 0 ${loops}: an available one, else a full one, else one whose thread could not
+ * be started (see loop_availability()). NULL when all of them have ended.
  *
  * Thread: any
  * Owns:   nothing

@@ -163,7 +163,7 @@ static uint64_t free_places(const struct executor *e)
     return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
 }
 
-/* A share of all places: one of the free places would be larger the fewer waiters are told with it. */
+/* Of all places: a share of the free ones would be larger with fewer waiters at that moment. */
 static uint64_t share_of_each(const struct executor *e)
 {
     uint64_t n =

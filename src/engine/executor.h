@@ -108,9 +108,10 @@ bool executor_cancel(struct executor *e, struct timed *t);
 
 /*
  * executor_await_room(e, w, loop):
- * After -EAGAIN: run ${w} on ${loop} (control lane) as soon as no more than half of max_pending_tasks
- * wait and its turn has come, or the executor stops. Waiters are told in the order they came, as many
- * together as there is room for. Without a thread nothing would tell them: ${w} runs after 10 ms.
+ * After -EAGAIN: run ${w} on ${loop} (control lane) as soon as no more than half of
+ * max_pending_tasks wait and its turn has come, or the executor stops. Waiters are told in the
+ * order they came, as many together as there is room for. Without a thread nothing would tell them:
+ * ${w} runs after 10 ms.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor has ${w}, and uses ${loop}, until ${w} was run or dropped

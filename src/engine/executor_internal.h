@@ -129,7 +129,8 @@ void executor_count_out(struct executor *e, unsigned n);
 
 /*
  * executor_give_back(e, w) / executor_leave(e, w):
- * ${w} was refused, or its turn has ended: take back its share; leave: it contends for no other one.
+ * ${w} was refused, or its turn has ended: take back its share; leave: it contends for no other
+ * one.
  *
  * Thread: any, locked
  * Errors: none

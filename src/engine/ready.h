@@ -2,14 +2,14 @@
  * engine/ready: I/O callbacks in the order in which the kernel reported their events.
  *
  * note: arrival order. libev calls pending watchers newest first: the descriptor that became ready
- * first is served last. So each callback is called twice in a poll. The first call makes its watcher
- * pending again at a lower priority, which reverses the order once more; libev comes to that priority
- * when all other watchers were called. libev forgets a pending event when its watcher is stopped, so
- * there is no list of ours from which a closed descriptor had to be removed.
+ * first is served last. So each callback is called twice in a poll. The first call makes its
+ * watcher pending again at a lower priority, which reverses the order once more; libev comes to
+ * that priority when all other watchers were called. libev forgets a pending event when its watcher
+ * is stopped, so there is no list of ours from which a closed descriptor had to be removed.
  *
- * ev.pod forbids to change the priority of an active watcher. ev.c reads it only where pending events
- * are added, called and cleared, and none is pending while its callback runs. libev 4.33 is the last
- * version; test_ready shows the order.
+ * ev.pod forbids to change the priority of an active watcher. ev.c reads it only where pending
+ * events are added, called and cleared, and none is pending while its callback runs. libev 4.33 is
+ * the last version; test_ready shows the order.
  */
 #ifndef ENGINE_READY_H
 #define ENGINE_READY_H

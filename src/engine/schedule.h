@@ -4,8 +4,9 @@
  * A pairing heap whose nodes live in the timed tasks themselves, so that scheduling cannot fail for lack of
  * memory. Equal instants come out in the order they were scheduled.
  *
- * Timers that have come due wait in a list, each with a place among the owner's other tasks. Fetching
- * them costs O(log n) each and counting them O(1), so the owner bounds what it fetches at a time.
+ * Timers that have come due wait in a list, each with a place among the owner's other tasks.
+ * Fetching them costs O(log n) each and counting them O(1), so the owner bounds what it fetches at
+ * a time.
  */
 #ifndef ENGINE_SCHEDULE_H
 #define ENGINE_SCHEDULE_H
@@ -48,9 +49,9 @@ void schedule_add(struct schedule *s, struct timed *t);
 
 /*
  * schedule_add_again(s, t, now_ns):
- * As schedule_add() for a periodic ${t} that has just run: if its next instant is past, it takes its
- * place behind the timers due by ${now_ns}. Otherwise a timer that runs longer than its period would
- * starve all others.
+ * As schedule_add() for a periodic ${t} that has just run: if its next instant is past, it takes
+ * its place behind the timers due by ${now_ns}. Otherwise a timer that runs longer than its period
+ * would starve all others.
  *
  * Thread: owner of ${s}
  * Units:  ns

@@ -31,7 +31,7 @@
 #define SERVER_START_WAIT_NS   (3 * NS_PER_S)
 #define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* the most until an unknown name is tried again */
 
-/* Time to look up all hosts of one SRV service; the hosts that are left come first the next time. */
+/* Time to look up all hosts of one SRV service; the others come first the next time. */
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
 
 /*
