@@ -49,8 +49,8 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
     }
     session_closing_begin(s, reason);
     session_for_each_leg(leg, s) channel_discard(leg, quiet_ns);
-    for (unsigned i = 0; i < SESSION_LEGS;
-         i++) /* for both first: a reset of ours counts as a cut */
+    /* Both before either ends: a reset of ours counts as a cut too. */
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
         how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         if (s->legs[i])
