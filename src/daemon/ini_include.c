@@ -115,14 +115,17 @@ static bool resolve(char path[PATH_MAX], const char *value, const struct source 
     return snprintf(path, PATH_MAX, "%.*s%s", dir, from->path, value) < PATH_MAX;
 }
 
-static int add_included(struct reader *r, const char *value, const struct source *from)
+static int add_included(struct reader *r, char *text, const struct source *from)
 {
     struct ini_environment expanded;
+    const char *value, *problem = ini_scan_value(&value, text);
     char path[PATH_MAX];
     struct stat st;
 
-    if (ini_environment_expand(&expanded, value) < 0) {
-        report_add(r->report, r->line, KEY ": %s", expanded.problem);
+    if (problem == NULL && ini_environment_expand(&expanded, value) < 0)
+        problem = expanded.problem;
+    if (problem != NULL) {
+        report_add(r->report, r->line, KEY ": %s", problem);
         return 0;
     }
     if (expanded.text[0] == '\0' || !resolve(path, expanded.text, from)) {
@@ -142,34 +145,15 @@ static int add_included(struct reader *r, const char *value, const struct source
 
 /* ---- a file ---- */
 
-/* The value of a line `include = VALUE`, cut out of ${line}; NULL: it is another line. */
+/* The text behind the '=' of a line `include = VALUE`; NULL: another line. */
 static char *value_of(char *line)
 {
-    char *value, *end;
-
     line += strspn(line, BLANKS);
     if (strncasecmp(line, KEY, strlen(KEY)) != 0)
         return NULL;
-    value = line + strlen(KEY);
-    value += strspn(value, BLANKS);
-    if (*value++ != '=')
-        return NULL;
-    value += strspn(value, BLANKS);
-    if (*value == '"' || *value == '\'') {
-        end = strchr(value + 1, *value);
-        value++;
-        if (end != NULL)
-            *end = '\0';
-        return value;
-    }
-    for (end = value; *end != '\0'; end++) {
-        if (strchr("#;", *end) != NULL && (end == value || strchr(BLANKS, end[-1]) != NULL))
-            break;
-    }
-    while (end > value && strchr(BLANKS, end[-1]) != NULL)
-        end--;
-    *end = '\0';
-    return value;
+    line += strlen(KEY);
+    line += strspn(line, BLANKS);
+    return *line == '=' ? line + 1 : NULL;
 }
 
 static int add_text(struct reader *r, const struct whole_file *file, const struct source *source)

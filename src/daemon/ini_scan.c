@@ -234,17 +234,19 @@ static const char *scan_plain(char *value, const char **out)
     return NULL;
 }
 
+const char *ini_scan_value(const char **out, char *text)
+{
+    text += strspn(text, BLANKS);
+    return *text == '"' || *text == '\'' ? scan_quoted(text, out) : scan_plain(text, out);
+}
+
 /* Take the value of ${entry}, whose key is good, or say what is wrong with it. */
 static enum verdict scan_value(struct scan *s, struct ini_entry *entry, char *value)
 {
     const char *problem;
 
-    value += strspn(value, BLANKS);
     entry->value = "";
-    if (*value == '"' || *value == '\'')
-        problem = scan_quoted(value, &entry->value);
-    else
-        problem = scan_plain(value, &entry->value);
+    problem = ini_scan_value(&entry->value, value);
     if (problem == NULL && strlen(entry->value) > INI_VALUE_BYTES)
         problem = "the value is too long (at most " NUMBER(INI_VALUE_BYTES) " characters)";
     if (problem != NULL) {

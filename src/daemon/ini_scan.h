@@ -22,6 +22,16 @@ struct ini_text {
 };
 
 /*
+ * ini_scan_value(out, text):
+ * Cut the value out of ${text}, what stands behind the '=' of a line: without quotes, blanks and comment.
+ *
+ * Thread: any
+ * Owns:   ${out} is within ${text}
+ * Errors: NULL; otherwise what is wrong with the value
+ */
+const char *ini_scan_value(const char **out, char *text) MUST_CHECK;
+
+/*
  * ini_scan_is_text(text, report):
  * Is it text: no byte order mark, no carriage return, no NUL and no other control character? The first of
  * these goes to ${report}, which may be NULL.

@@ -241,6 +241,17 @@ static void write_comments(const char *name, const char *begin, size_t n, const 
     ck_assert_int_eq(fclose(out), 0);
 }
 
+START_TEST(a_path_is_written_as_any_value)
+{
+    write_text("a b.ini", "[a]\nx = 1\n");
+    scan("include = 'a b.ini' ; a comment\ninclude = 'a b.ini\ninclude = \"a\" b\n");
+    ck_assert_str_eq(value("a", "x"), "1");
+    ck_assert_str_eq(file.problems, "t.ini:2: include: the closing quote is missing\n"
+                                    "t.ini:3: include: there is something behind the closing quote "
+                                    "(only a comment may be)\n");
+}
+END_TEST
+
 START_TEST(the_size_of_all_files_together_is_bounded)
 {
     write_comments("a.ini", "", INI_FILE_BYTES / 2, "");
@@ -267,6 +278,7 @@ int main(void)
     tcase_add_test(tc, a_file_that_includes_itself_is_refused);
     tcase_add_test(tc, the_depth_is_bounded);
     tcase_add_test(tc, the_number_of_files_is_bounded);
+    tcase_add_test(tc, a_path_is_written_as_any_value);
     tcase_add_test(tc, the_size_of_all_files_together_is_bounded);
     tcase_add_loop_test(tc, a_variable_is_replaced_or_refused, 0, ARRAY_LEN(values));
     tcase_add_test(tc, variables_are_replaced_in_values_and_paths_alone);
