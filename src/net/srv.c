@@ -67,6 +67,7 @@ static void srv_take(void *cookie, const struct dns_record *record)
     struct srv_record *out;
     char host[NS_MAXDNAME];
     unsigned port;
+    int len;
 
     if (record->len <= SRV_HEAD_BYTES || dns_name(host, sizeof(host), record, SRV_HEAD_BYTES) < 0 ||
         !srv_is_host(host))
@@ -79,7 +80,9 @@ static void srv_take(void *cookie, const struct dns_record *record)
         list->full = true;
         return;
     }
-    (void)snprintf(out->target, sizeof(out->target), "%s:%u", host, port);
+    len = snprintf(out->target, sizeof(out->target), "%s:%u", host, port);
+    if (len < 0 || (size_t)len >= sizeof(out->target))
+        return;
     out->priority = (uint16_t)ns_get16(record->data);
     out->weight = (uint16_t)ns_get16(record->data + 2);
     list->n++;
