@@ -61,7 +61,7 @@ TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc pr
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap
 
-LAYERS  := base engine net traffic upstream handlers service server daemon
+LAYERS  := base engine net stats limits upstream handlers service server config daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
 MAIN    := $(BUILD)/src/daemon/main.o
 OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(BUILD)/%.o))
@@ -91,7 +91,7 @@ help:
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
-#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, access, access_log, address, parse, frame
+#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, parse, frame
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)

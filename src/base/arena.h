@@ -20,7 +20,7 @@ struct arena;
  * Thread: any; an arena has one user at a time
  * Errors: 0; -ENOMEM
  */
-int arena_create(struct arena **out) MUST_CHECK;
+int arena_create(struct arena **out) NODISCARD;
 
 /*
  * arena_alloc(a, n, size):
@@ -30,7 +30,7 @@ int arena_create(struct arena **out) MUST_CHECK;
  * Owns:   ${a} owns it until arena_destroy()
  * Errors: NULL (no memory, or ${n} * ${size} overflows)
  */
-void *arena_alloc(struct arena *a, size_t n, size_t size) MUST_CHECK;
+void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
 
 /*
  * arena_text(a, text, len):
@@ -41,7 +41,7 @@ void *arena_alloc(struct arena *a, size_t n, size_t size) MUST_CHECK;
  * Units:  ${len} bytes
  * Errors: NULL (no memory)
  */
-char *arena_text(struct arena *a, const char *text, size_t len) MUST_CHECK;
+char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
 
 /*
  * arena_destroy(a):

@@ -55,7 +55,7 @@ bool buffer_ok(const struct buffer *b);
  * Units:  bytes
  * Errors: 0; -ENOMEM (${b} unchanged)
  */
-int buffer_append(struct buffer *b, const void *data, size_t len) MUST_CHECK;
+int buffer_append(struct buffer *b, const void *data, size_t len) NODISCARD;
 
 /*
  * buffer_consume(b, len):

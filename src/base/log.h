@@ -79,7 +79,7 @@ bool log_wanted(enum log_level level);
  * Errors: 0; -EINVAL (no such level, ${out} unchanged)
  */
 const char *log_level_name(enum log_level level);
-int log_level_parse(enum log_level *out, const char *name) MUST_CHECK;
+int log_level_parse(enum log_level *out, const char *name) NODISCARD;
 
 /*
  * log_write(level, format, ...):

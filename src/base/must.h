@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define MUST_CHECK        __attribute__((warn_unused_result))
+#define NODISCARD         __attribute__((warn_unused_result))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
 #define MUST(cond)                                          \

@@ -19,7 +19,7 @@
  * Thread: any
  * Errors: 0; -EINVAL (not a decimal number); -ERANGE (above ${max})
  */
-int parse_uint(uint64_t *out, const char *word, uint64_t max) MUST_CHECK;
+int parse_uint(uint64_t *out, const char *word, uint64_t max) NODISCARD;
 
 /*
  * parse_size(out_bytes, word, max_bytes):
@@ -29,7 +29,7 @@ int parse_uint(uint64_t *out, const char *word, uint64_t max) MUST_CHECK;
  * Units:  bytes
  * Errors: 0; -EINVAL (not a number, or no such unit); -ERANGE (above ${max_bytes})
  */
-int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) MUST_CHECK;
+int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) NODISCARD;
 
 /*
  * parse_duration(out_ns, word, max_ns):
@@ -39,7 +39,7 @@ int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) MUST_C
  * Units:  ns
  * Errors: 0; -EINVAL (not a number, or no such unit); -ERANGE (above ${max_ns})
  */
-int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) MUST_CHECK;
+int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
 
 /*
  * parse_percent(out, word):
@@ -48,7 +48,7 @@ int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) MUST_CHECK
  * Thread: any
  * Errors: 0; -EINVAL (not a number); -ERANGE (above 100)
  */
-int parse_percent(unsigned *out, const char *word) MUST_CHECK;
+int parse_percent(unsigned *out, const char *word) NODISCARD;
 
 /*
  * parse_bool(out, word):
@@ -57,6 +57,6 @@ int parse_percent(unsigned *out, const char *word) MUST_CHECK;
  * Thread: any
  * Errors: 0; -EINVAL (none of these)
  */
-int parse_bool(bool *out, const char *word) MUST_CHECK;
+int parse_bool(bool *out, const char *word) NODISCARD;
 
 #endif

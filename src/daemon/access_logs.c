@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "daemon/log_target.h"
 #include "server/server.h"
-#include "traffic/access_log.h"
+#include "stats/access_log.h"
 
 /* How long the end may take for lines that nobody takes. */
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)

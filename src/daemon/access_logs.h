@@ -25,7 +25,7 @@ struct server_conf;
  * Errors: 0; as log_target_open()
  */
 int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes,
-                     const struct privileges *user) MUST_CHECK;
+                     const struct privileges *user) NODISCARD;
 
 /*
  * access_logs_find(logs, where):
@@ -64,7 +64,7 @@ void access_logs_log_stats(const struct access_logs *logs);
  * Thread: main, after the server was stopped
  * Errors: 0; -ETIMEDOUT (some thread hangs: nothing may be closed)
  */
-int access_logs_finish(struct access_logs *logs) MUST_CHECK;
+int access_logs_finish(struct access_logs *logs) NODISCARD;
 
 /*
  * access_logs_close(logs):

@@ -24,7 +24,7 @@ struct cli {
  * Owns:   nothing; ${out} points into ${argv}
  * Errors: 0; -EINVAL (an unknown option, a value that is missing or not wanted, a stray argument)
  */
-int cli_parse(struct cli *out, int argc, char **argv, FILE *errors) MUST_CHECK;
+int cli_parse(struct cli *out, int argc, char **argv, FILE *errors) NODISCARD;
 
 /*
  * cli_print_help(out) / cli_print_version(out):

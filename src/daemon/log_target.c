@@ -163,7 +163,7 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
 static void log_target_write(void *cookie, enum log_level level, const char *text)
 {
     struct log_target *lt = cookie;
-    char report[64];
+    char diagnostics[64];
     unsigned lost;
 
     if (!line_put(lt, level, text)) {
@@ -173,8 +173,8 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
     if (atomic_load_explicit(&lt->lost, memory_order_relaxed) == 0)
         return;
     lost = atomic_exchange_explicit(&lt->lost, 0, memory_order_relaxed);
-    snprintf(report, sizeof(report), "the log did not take %u lines", lost);
-    if (lost > 0 && !line_put(lt, LOG_LEVEL_WARNING, report))
+    snprintf(diagnostics, sizeof(diagnostics), "the log did not take %u lines", lost);
+    if (lost > 0 && !line_put(lt, LOG_LEVEL_WARNING, diagnostics))
         atomic_fetch_add_explicit(&lt->lost, lost, memory_order_relaxed);
 }
 

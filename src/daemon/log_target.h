@@ -31,7 +31,7 @@ struct privileges;
  * Errors: 0; -ENOMEM; as safe_open(); -errno of connect(2) to the socket of syslog or the journal
  */
 int log_target_open(struct log_target **out, const char *where,
-                    const struct privileges *user) MUST_CHECK;
+                    const struct privileges *user) NODISCARD;
 
 /*
  * log_target_sink(lt):
@@ -51,7 +51,7 @@ const struct log_sink *log_target_sink(const struct log_target *lt);
  * Units:  bytes
  * Errors: bytes written, > 0; -EAGAIN (it would have to wait); -errno of write(2) or send(2)
  */
-ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len) MUST_CHECK;
+ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len) NODISCARD;
 
 /*
  * log_target_reopen(lt):
@@ -61,7 +61,7 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
  * Thread: main
  * Errors: 0; -errno of open(2) (the old file stays in use)
  */
-int log_target_reopen(struct log_target *lt) MUST_CHECK;
+int log_target_reopen(struct log_target *lt) NODISCARD;
 
 /*
  * log_target_close(lt):

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "daemon/access_logs.h"
 #include "daemon/cli.h"
-#include "daemon/config.h"
+#include "config/config.h"
 #include "daemon/exit_code.h"
 #include "daemon/log_target.h"
 #include "daemon/notify.h"

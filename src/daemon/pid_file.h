@@ -23,7 +23,7 @@ struct privileges;
  * Errors: 0; -EBUSY (a running process holds it); -EINVAL (not a pid file); -ENOMEM; as safe_open()
  */
 int pid_file_create(struct pid_file **out, const char *path,
-                    const struct privileges *user) MUST_CHECK;
+                    const struct privileges *user) NODISCARD;
 
 /*
  * pid_file_remove(pf):

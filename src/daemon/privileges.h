@@ -30,7 +30,7 @@ struct privileges {
  * Errors: 0; -ENOENT (no such user or group, or a number without an entry and no group given); -EPERM (not
  *         root); -errno of the user database
  */
-int privileges_lookup(struct privileges *out, const char *user, const char *group) MUST_CHECK;
+int privileges_lookup(struct privileges *out, const char *user, const char *group) NODISCARD;
 
 /*
  * privileges_take_groups(out, p) / privileges_return_groups(ours):
@@ -41,7 +41,7 @@ int privileges_lookup(struct privileges *out, const char *user, const char *grou
  * Errors: 0; -ENOMEM; -errno of what failed, which is logged, with all as it was
  */
 struct privileges_groups;
-int privileges_take_groups(struct privileges_groups **out, const struct privileges *p) MUST_CHECK;
+int privileges_take_groups(struct privileges_groups **out, const struct privileges *p) NODISCARD;
 void privileges_return_groups(struct privileges_groups *ours);
 
 /*
@@ -63,6 +63,6 @@ void privileges_forbid_gains(void);
  * Errors: 0; -errno of what failed; -EPERM (root could be had back)
  * Source: Chen, Wagner, Dean, "Setuid Demystified" (2002): groups first, then gid, then uid, then verify
  */
-int privileges_drop(const struct privileges *p) MUST_CHECK;
+int privileges_drop(const struct privileges *p) NODISCARD;
 
 #endif

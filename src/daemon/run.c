@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/access_logs.h"
-#include "daemon/lookout.h"
+#include "daemon/watchdog_feeder.h"
 #include "daemon/notify.h"
 #include "daemon/signals.h"
 
@@ -33,7 +33,7 @@ struct run {
     enum state state;
     int64_t deadline_at_ns; /* of the drain */
     int64_t tick_at_ns;
-    struct lookout lookout;
+    struct watchdog_feeder watchdog_feeder;
     int stop_rc; /* what server_stop() returned */
 };
 
@@ -193,7 +193,7 @@ static void drain_tick(struct run *run, const struct run_conf *conf)
 /* How long poll(2) may wait, in ms, rounded up so that it does not return just before the time. */
 static int wait_ms(const struct run *run)
 {
-    int64_t due_at_ns = lookout_due_at_ns(&run->lookout);
+    int64_t due_at_ns = watchdog_feeder_due_at_ns(&run->watchdog_feeder);
     int64_t rest_ns;
 
     if (run->state == STATE_DRAINING)
@@ -216,7 +216,7 @@ static void act(struct run *run, const struct run_conf *conf, bool drained, bool
     if (run->state == STATE_DRAINING)
         drain_tick(run, conf);
     if (run->state != STATE_STOPPED)
-        lookout_look(&run->lookout);
+        watchdog_feeder_look(&run->watchdog_feeder);
 }
 
 enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, bool *alone)
@@ -227,7 +227,7 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
     };
     enum exit_code code = EXIT_CODE_OK;
 
-    lookout_start(&run->lookout, conf->server);
+    watchdog_feeder_start(&run->watchdog_feeder, conf->server);
     while (run->state != STATE_STOPPED) {
         if (poll(fds, ARRAY_LEN(fds), wait_ms(run)) >= 0) {
             act(run, conf, fds[1].revents != 0, fds[0].revents != 0);

@@ -5,7 +5,7 @@
  *   running or draining --SIGINT--> stopped
  *
  * SIGUSR1 reopens the log and the access logs, SIGUSR2 writes statistics to it and SIGHUP is answered with a warning, in either state, and
- * in either state the loops are watched (daemon/lookout).
+ * in either state the loops are watched (daemon/watchdog_feeder).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
@@ -35,7 +35,7 @@ struct run_conf {
  * Thread: main, before any other thread
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
  */
-int run_create(struct run **out) MUST_CHECK;
+int run_create(struct run **out) NODISCARD;
 
 /*
  * run_events(run):
@@ -57,7 +57,7 @@ struct server_events run_events(struct run *run);
  * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (the wait itself failed, or a loop hangs)
  */
 enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf,
-                                 bool *alone) MUST_CHECK;
+                                 bool *alone) NODISCARD;
 
 /*
  * run_destroy(run):

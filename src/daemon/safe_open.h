@@ -30,6 +30,6 @@ struct safe_open {
  * Owns:   the caller owns *${out_fd}
  * Errors: 0; -EACCES (also: the user could have put the file there); -ELOOP; -ENOMEM; -errno of open(2)
  */
-int safe_open(int *out_fd, bool *as_root, const struct safe_open *how) MUST_CHECK;
+int safe_open(int *out_fd, bool *as_root, const struct safe_open *how) NODISCARD;
 
 #endif

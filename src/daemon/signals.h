@@ -26,7 +26,7 @@ struct signal_notice {
  * Owns:   the caller closes ${out_fd}
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
-int signals_open(int *out_fd) MUST_CHECK;
+int signals_open(int *out_fd) NODISCARD;
 
 /*
  * signals_read(fd, out):
@@ -35,7 +35,7 @@ int signals_open(int *out_fd) MUST_CHECK;
  * Thread: main
  * Errors: 0; -EAGAIN (none waits)
  */
-int signals_read(int fd, struct signal_notice *out) MUST_CHECK;
+int signals_read(int fd, struct signal_notice *out) NODISCARD;
 
 /*
  * signals_name(number):

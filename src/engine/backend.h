@@ -52,7 +52,7 @@ struct backend {
  * Owns:   ${name} and ${nudge_fd} are borrowed
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
-int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned threshold) MUST_CHECK;
+int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned threshold) NODISCARD;
 
 /*
  * backend_close(b):
@@ -91,6 +91,6 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (no instance can be had; the old one stays)
  * Source: Netty NioEventLoop.rebuildSelector(); libev ev_loop_fork()
  */
-int backend_rebuild(struct backend *b) MUST_CHECK;
+int backend_rebuild(struct backend *b) NODISCARD;
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "engine/executor_internal.h"
 #include "engine/loop.h"
-#include "engine/serial_internal.h"
+#include "engine/strand_internal.h"
 
 /* ---- life ---- */
 
@@ -38,10 +38,10 @@ int executor_create(struct executor **out, const struct executor_conf *conf)
     e->max_pending = conf->max_pending_tasks;
     if (e->max_pending < EXECUTOR_PENDING_MIN)
         e->max_pending = EXECUTOR_PENDING_MIN;
-    placement_note(&e->placement, &(struct placement_conf){.pinned = false});
+    affinity_note(&e->affinity, &(struct affinity_conf){.pinned = false});
     pthread_mutex_init(&e->lock, NULL);
     init_condition(&e->ended);
-    schedule_init(&e->schedule);
+    timer_heap_init(&e->schedule);
     list_init(&e->idle);
     for (unsigned i = 0; i < e->max_threads; i++) {
         e->threads[i].executor = e;
@@ -77,7 +77,7 @@ static void tell(struct task_list *waiters)
     struct task *t;
 
     while ((t = task_list_take(waiters))) {
-        struct executor_waiter *w = CONTAINER_OF(t, struct executor_waiter, timed.task);
+        struct executor_waiter *w = CONTAINER_OF(t, struct executor_waiter, timer.task);
 
         if (loop_submit(w->loop, LOOP_CONTROL, t) < 0)
             t->type->drop(t);
@@ -144,7 +144,7 @@ int executor_admit(struct executor *e, struct executor_waiter *w)
 
 void executor_tell(struct executor *e, struct executor_waiter *w)
 {
-    task_list_append(&e->told, &w->timed.task);
+    task_list_append(&e->told, &w->timer.task);
 }
 
 static struct executor_waiter *take_waiter(struct executor *e)
@@ -152,7 +152,7 @@ static struct executor_waiter *take_waiter(struct executor *e)
     if (e->n_waiting == 0)
         return NULL;
     e->n_waiting--;
-    return CONTAINER_OF(task_list_take(&e->waiting), struct executor_waiter, timed.task);
+    return CONTAINER_OF(task_list_take(&e->waiting), struct executor_waiter, timer.task);
 }
 
 /* What may be shared out now; see note: shares. */
@@ -263,7 +263,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
     executor_lock(e);
     has_thread = e->n_threads > 0 || e->state != EXECUTOR_OPEN;
     if (has_thread) {
-        task_list_append(&e->waiting, &w->timed.task);
+        task_list_append(&e->waiting, &w->timer.task);
         e->n_waiting++;
         e->n_contending += !w->contends;
         w->contends = true;
@@ -271,20 +271,20 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
     }
     executor_unlock(e);
     if (!has_thread)
-        loop_schedule(loop, &w->timed, EXECUTOR_RETRY_NS);
+        loop_schedule(loop, &w->timer, EXECUTOR_RETRY_NS);
 }
 
 /* ---- timers ---- */
 
-static void add_timer(struct executor *e, struct timed *t)
+static void add_timer(struct executor *e, struct timer *t)
 {
-    schedule_add(&e->schedule, t);
+    timer_heap_add(&e->schedule, t);
     if (e->timekeeper && e->schedule.root == t)
         pthread_cond_signal(&e->timekeeper->wake); /* it sleeps too long now */
     executor_thread_call(e);
 }
 
-int executor_schedule(struct executor *e, struct timed *t, int64_t delay_ns)
+int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns)
 {
     int rc = 0;
 
@@ -303,13 +303,13 @@ int executor_schedule(struct executor *e, struct timed *t, int64_t delay_ns)
     return rc;
 }
 
-bool executor_cancel(struct executor *e, struct timed *t)
+bool executor_cancel(struct executor *e, struct timer *t)
 {
     bool in_time;
 
     executor_lock(e);
-    in_time = t->state != TIMED_IDLE;
-    schedule_remove(&e->schedule, t);
+    in_time = t->state != TIMER_IDLE;
+    timer_heap_remove(&e->schedule, t);
     executor_unlock(e);
     return in_time;
 }
@@ -318,9 +318,9 @@ bool executor_cancel(struct executor *e, struct timed *t)
 
 static void take_timers(struct executor *e, struct task_list *out)
 {
-    struct timed *t;
+    struct timer *t;
 
-    while ((t = schedule_take_due(&e->schedule, CLOCK_NEVER))) {
+    while ((t = timer_heap_take_due(&e->schedule, CLOCK_NEVER))) {
         task_list_append(out, &t->task);
         e->tasks_dropped++;
     }
@@ -387,9 +387,9 @@ int executor_join(struct executor *e, int64_t timeout_ns)
 
 static int64_t place_at_ns(struct task *place)
 {
-    struct serial *s = serial_of(place);
+    struct strand *s = strand_of(place);
 
-    return s ? serial_oldest_at_ns(s) : place->queued_at_ns;
+    return s ? strand_oldest_at_ns(s) : place->queued_at_ns;
 }
 
 /* Of what waits first in the queue and behind each running task; the place of an emptied serial waits for nothing. */
@@ -401,8 +401,8 @@ static int64_t oldest_at_ns(const struct executor *e)
          t = atomic_load_explicit(&t->next, memory_order_relaxed))
         oldest_ns = place_at_ns(t);
     for (unsigned i = 0; i < e->n_threads; i++) {
-        const struct serial *s = e->threads[i].serial;
-        int64_t at_ns = s ? serial_oldest_at_ns(s) : CLOCK_NEVER;
+        const struct strand *s = e->threads[i].strand;
+        int64_t at_ns = s ? strand_oldest_at_ns(s) : CLOCK_NEVER;
 
         oldest_ns = clock_sooner(oldest_ns, at_ns);
     }

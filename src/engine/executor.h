@@ -24,7 +24,7 @@
 
 #include "base/must.h"
 #include "engine/task.h"
-#include "engine/timed.h"
+#include "engine/timer.h"
 
 struct executor;
 struct loop;
@@ -54,7 +54,7 @@ struct executor_stats {
  * has ended. See note: shares.
  */
 struct executor_waiter {
-    struct timed timed; /* initialised by the caller, with a type of its own; all else is 0 */
+    struct timer timer; /* initialised by the caller, with a type of its own; all else is 0 */
     struct loop *loop;
     unsigned n_places; /* under the executor's lock: of its share, not used yet */
     bool contends;     /* likewise: it was refused, and still has tasks to submit */
@@ -69,7 +69,7 @@ struct executor_waiter {
  * Owns:   the caller owns ${out}; ${conf} is copied
  * Errors: 0; -ENOMEM
  */
-int executor_create(struct executor **out, const struct executor_conf *conf) MUST_CHECK;
+int executor_create(struct executor **out, const struct executor_conf *conf) NODISCARD;
 
 /*
  * executor_submit(e, t):
@@ -79,7 +79,7 @@ int executor_create(struct executor **out, const struct executor_conf *conf) MUS
  * Owns:   on 0 the executor owns ${t}, and runs or drops it; on error the caller still does
  * Errors: 0; -EAGAIN (max_pending_tasks wait, or no thread could be started); -ESHUTDOWN (stopped)
  */
-int executor_submit(struct executor *e, struct task *t) MUST_CHECK;
+int executor_submit(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_submit_more(e, t):
@@ -90,7 +90,7 @@ int executor_submit(struct executor *e, struct task *t) MUST_CHECK;
  * Owns:   as executor_submit()
  * Errors: 0; -ESHUTDOWN (the time that executor_stop() gave is over)
  */
-int executor_submit_more(struct executor *e, struct task *t) MUST_CHECK;
+int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_schedule(e, t, delay_ns) / executor_cancel(e, t):
@@ -103,8 +103,8 @@ int executor_submit_more(struct executor *e, struct task *t) MUST_CHECK;
  * Units:  ns; negative counts as 0
  * Errors: 0; -EAGAIN (no thread could be started); -ESHUTDOWN. Cancel: was it in time?
  */
-int executor_schedule(struct executor *e, struct timed *t, int64_t delay_ns) MUST_CHECK;
-bool executor_cancel(struct executor *e, struct timed *t);
+int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns) NODISCARD;
+bool executor_cancel(struct executor *e, struct timer *t);
 
 /*
  * executor_await_room(e, w, loop):
@@ -148,7 +148,7 @@ void executor_stop(struct executor *e, int64_t timeout_ns);
  * Units:  ns (CLOCK_NEVER: for ever; 0 or less: only look)
  * Errors: 0; -ETIMEDOUT (some task still runs: see executor_stats)
  */
-int executor_join(struct executor *e, int64_t timeout_ns) MUST_CHECK;
+int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;
 
 /*
  * executor_destroy(e):

@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "engine/executor.h"
-#include "engine/placement.h"
-#include "engine/schedule.h"
+#include "engine/affinity.h"
+#include "engine/timer_heap.h"
 #include "engine/task_list.h"
 
 #define EXECUTOR_PENDING_MIN 16
@@ -30,7 +30,7 @@
 /* After no thread could be started, the next try is not before. */
 #define EXECUTOR_RETRY_NS (10 * NS_PER_MS)
 
-struct serial;
+struct strand;
 
 /* Only ever forward. */
 enum executor_state {
@@ -45,7 +45,7 @@ struct executor_thread {
     pthread_t id;
     pthread_cond_t wake; /* each has its own, so that it is known who is woken */
     struct list idle;    /* on executor->idle while it waits for being called */
-    struct serial *serial;
+    struct strand *strand;
     const char *running; /* name of the task; NULL: none */
     int64_t began_at_ns;
 };
@@ -58,13 +58,13 @@ struct executor {
     unsigned pool;
     unsigned max_threads;
     unsigned max_pending;
-    struct placement placement;
+    struct affinity affinity;
 
     /* What is to be done. */
     struct task_list queue; /* of places */
     uint64_t n_queued;
     uint64_t n_taken; /* from the queue, ever */
-    struct schedule schedule;
+    struct timer_heap schedule;
     uint64_t n_pending;       /* tasks accepted and not begun: in the queue and in serials */
     struct task_list waiting; /* of struct executor_waiter */
     unsigned n_waiting;
@@ -124,7 +124,7 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns);
  * Thread: any, locked
  * Errors: as executor_submit(); -EAGAIN also if it is the turn of other producers
  */
-int executor_admit(struct executor *e, struct executor_waiter *w) MUST_CHECK;
+int executor_admit(struct executor *e, struct executor_waiter *w) NODISCARD;
 void executor_count_out(struct executor *e, unsigned n);
 
 /*
@@ -163,7 +163,7 @@ void executor_tell(struct executor *e, struct executor_waiter *w);
  * Thread: any, locked
  * Errors: 0; -EAGAIN
  */
-int executor_thread_start(struct executor *e) MUST_CHECK;
+int executor_thread_start(struct executor *e) NODISCARD;
 
 /*
  * executor_thread_call(e) / executor_thread_call_all(e):

@@ -4,7 +4,7 @@
 #include <sys/prctl.h>
 
 #include "engine/executor_internal.h"
-#include "engine/serial_internal.h"
+#include "engine/strand_internal.h"
 
 static _Thread_local struct executor_thread *executor_thread_self;
 
@@ -73,7 +73,7 @@ static void wait_for_call(struct executor *e, struct executor_thread *me)
 
     if (!e->timekeeper && e->schedule.count > 0) {
         e->timekeeper = me;
-        until_ns = schedule_next_at_ns(&e->schedule);
+        until_ns = timer_heap_next_at_ns(&e->schedule);
     }
     list_append(&e->idle, &me->idle);
     e->n_idle++;
@@ -87,17 +87,17 @@ static void wait_for_call(struct executor *e, struct executor_thread *me)
 static void fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
-        schedule_fetch_due(&e->schedule, clock_now_ns(), e->n_taken + e->n_queued,
-                           SCHEDULE_DUE_MAX);
+        timer_heap_fetch_due(&e->schedule, clock_now_ns(), e->n_taken + e->n_queued,
+                             TIMER_HEAP_DUE_MAX);
 }
 
 static struct task *take_due(struct executor *e)
 {
-    struct timed *t = schedule_first_due(&e->schedule);
+    struct timer *t = timer_heap_first_due(&e->schedule);
 
     if (!t || t->order > e->n_taken)
         return NULL;
-    schedule_remove(&e->schedule, t);
+    timer_heap_remove(&e->schedule, t);
     return &t->task;
 }
 
@@ -113,7 +113,7 @@ static struct task *take_place(struct executor *e)
         return NULL;
     e->n_queued--;
     e->n_taken++;
-    if (!serial_of(t))
+    if (!strand_of(t))
         executor_count_out(e, 1);
     return t;
 }
@@ -123,14 +123,14 @@ static struct task *take_task(struct executor *e, struct executor_thread *me)
     struct task *t;
 
     for (;;) {
-        if (me->serial) {
-            t = serial_take(me->serial);
+        if (me->strand) {
+            t = strand_take(me->strand);
             if (t)
                 return t;
         }
         t = take_place(e);
-        me->serial = t ? serial_of(t) : NULL;
-        if (!me->serial)
+        me->strand = t ? strand_of(t) : NULL;
+        if (!me->strand)
             return t;
     }
 }
@@ -142,19 +142,19 @@ void executor_thread_finish(struct executor *e)
 
     e->state = EXECUTOR_OVER;
     while ((t = take_place(e))) {
-        struct serial *s = serial_of(t);
+        struct strand *s = strand_of(t);
 
         if (s) {
-            serial_take_all(s, &rest);
-            MUST(!serial_take(s));
+            strand_take_all(s, &rest);
+            MUST(!strand_take(s));
         } else {
             task_list_append(&rest, t);
             e->tasks_dropped++;
         }
     }
     for (unsigned i = 0; i < e->n_threads; i++)
-        if (e->threads[i].serial)
-            serial_take_all(e->threads[i].serial, &rest);
+        if (e->threads[i].strand)
+            strand_take_all(e->threads[i].strand, &rest);
     executor_unlock(e);
     while ((t = task_list_take(&rest)))
         t->type->drop(t);
@@ -219,7 +219,7 @@ static void *thread_main(void *arg)
 
     executor_thread_self = me;
     set_name(e, me);
-    placement_take(&e->placement, e->name);
+    affinity_take(&e->affinity, e->name);
     executor_lock(e);
     while ((t = next_task(e, me)))
         run_task(e, me, t);

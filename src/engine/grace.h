@@ -25,7 +25,7 @@ struct grace;
  * Errors: 0; -ENOMEM
  */
 int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *cookie),
-                 void *cookie) MUST_CHECK;
+                 void *cookie) NODISCARD;
 
 /*
  * grace_begin(gr):

@@ -26,9 +26,9 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     l->max_pending_tasks =
         conf->max_pending_tasks > LOOP_PENDING_MIN ? conf->max_pending_tasks : LOOP_PENDING_MIN;
     l->backoff = conf->backoff;
-    placement_note(&l->placement, &conf->placement);
+    affinity_note(&l->affinity, &conf->affinity);
     atomic_init(&l->io_ratio, conf->budget.io_ratio);
-    schedule_init(&l->schedule);
+    timer_heap_init(&l->schedule);
     pthread_mutex_init(&l->start_lock, NULL);
     promise_init(&l->terminated, NULL);
     for (unsigned i = 0; i < LOOP_LANES; i++) {
@@ -139,7 +139,7 @@ static void *loop_main(void *arg)
 
     loop_of_this_thread = l;
     prctl(PR_SET_NAME, l->name);
-    placement_take(&l->placement, l->name);
+    affinity_take(&l->affinity, l->name);
     l->clock_at_ns = clock_now_ns();
     while (turn_run(l))
         ;
@@ -196,27 +196,27 @@ int loop_start(struct loop *l)
     return rc;
 }
 
-void loop_schedule(struct loop *l, struct timed *t, int64_t delay_ns)
+void loop_schedule(struct loop *l, struct timer *t, int64_t delay_ns)
 {
     loop_schedule_every(l, t, delay_ns, 0);
 }
 
-void loop_schedule_every(struct loop *l, struct timed *t, int64_t delay_ns, int64_t period_ns)
+void loop_schedule_every(struct loop *l, struct timer *t, int64_t delay_ns, int64_t period_ns)
 {
     MUST(loop_is_current(l));
     loop_end_period(l, t);
     t->at_ns = clock_add_ns(clock_now_ns(), delay_ns);
     t->period_ns = period_ns;
-    schedule_add(&l->schedule, t);
+    timer_heap_add(&l->schedule, t);
 }
 
-void loop_cancel(struct loop *l, struct timed *t)
+void loop_cancel(struct loop *l, struct timer *t)
 {
     MUST(loop_is_current(l));
     loop_end_period(l, t);
-    schedule_remove(&l->schedule, t);
+    timer_heap_remove(&l->schedule, t);
     t->period_ns = 0;
-    (void)timed_move_claim(t, TIMED_HELD, TIMED_FREE); /* or else its withdrawal is on the way */
+    (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* or else its withdrawal is on the way */
 }
 
 int loop_set_io_ratio(struct loop *l, unsigned io_ratio)

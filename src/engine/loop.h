@@ -28,8 +28,8 @@
 #include "base/must.h"
 #include "engine/budget.h"
 #include "engine/loop_stats.h"
-#include "engine/schedule.h"
-#include "engine/placement.h"
+#include "engine/timer_heap.h"
+#include "engine/affinity.h"
 #include "engine/task.h"
 
 struct ev_loop;
@@ -76,7 +76,7 @@ struct loop_conf {
     struct loop_backoff backoff;
     unsigned rebuild_threshold; /* see engine/backend; 0: never rebuild for early polls */
     int64_t stall_threshold_ns; /* a turn that takes longer counts as a stall; 0: none does */
-    struct placement_conf placement;
+    struct affinity_conf affinity;
 };
 
 /*
@@ -87,7 +87,7 @@ struct loop_conf {
  * Owns:   the caller owns ${out}; ${conf} is copied
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
-int loop_create(struct loop **out, const struct loop_conf *conf) MUST_CHECK;
+int loop_create(struct loop **out, const struct loop_conf *conf) NODISCARD;
 
 /*
  * loop_destroy(loop):
@@ -107,7 +107,7 @@ void loop_destroy(struct loop *loop);
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could be started); -ESHUTDOWN (loop has ended)
  * Source: Netty SingleThreadEventExecutor.execute(); there the thread is started last and the task taken back
  */
-int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) MUST_CHECK;
+int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) NODISCARD;
 
 /*
  * loop_submit_lazy(loop, t):
@@ -116,7 +116,7 @@ int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) MUST_CHE
  * Thread: any
  * Owns, Errors: as loop_submit()
  */
-int loop_submit_lazy(struct loop *loop, struct task *t) MUST_CHECK;
+int loop_submit_lazy(struct loop *loop, struct task *t) NODISCARD;
 
 /*
  * loop_submit_after(loop, t, delay_ns, period_ns):
@@ -130,8 +130,8 @@ int loop_submit_lazy(struct loop *loop, struct task *t) MUST_CHECK;
  * Errors: as loop_submit()
  * Source: Netty AbstractScheduledEventExecutor.schedule()
  */
-int loop_submit_after(struct loop *loop, struct timed *t, int64_t delay_ns,
-                      int64_t period_ns) MUST_CHECK;
+int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
+                      int64_t period_ns) NODISCARD;
 
 /*
  * loop_withdraw(loop, t):
@@ -142,7 +142,7 @@ int loop_submit_after(struct loop *loop, struct timed *t, int64_t delay_ns,
  * Owns:   nothing; the memory of ${t} must outlive the call, whichever way it ends
  * Errors: none
  */
-bool loop_withdraw(struct loop *loop, struct timed *t);
+bool loop_withdraw(struct loop *loop, struct timer *t);
 
 /*
  * loop_schedule(loop, t, delay_ns) / loop_schedule_every(loop, t, delay_ns, period_ns):
@@ -155,8 +155,8 @@ bool loop_withdraw(struct loop *loop, struct timed *t);
  * Units:  ns
  * Errors: none
  */
-void loop_schedule(struct loop *loop, struct timed *t, int64_t delay_ns);
-void loop_schedule_every(struct loop *loop, struct timed *t, int64_t delay_ns, int64_t period_ns);
+void loop_schedule(struct loop *loop, struct timer *t, int64_t delay_ns);
+void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, int64_t period_ns);
 
 /*
  * loop_cancel(loop, t):
@@ -167,7 +167,7 @@ void loop_schedule_every(struct loop *loop, struct timed *t, int64_t delay_ns, i
  * Thread: loop
  * Errors: none
  */
-void loop_cancel(struct loop *loop, struct timed *t);
+void loop_cancel(struct loop *loop, struct timer *t);
 
 /*
  * loop_set_io_ratio(loop, io_ratio):
@@ -177,7 +177,7 @@ void loop_cancel(struct loop *loop, struct timed *t);
  * Units:  percent
  * Errors: 0; -EINVAL (not 1 to 100; nothing changed)
  */
-int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) MUST_CHECK;
+int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_rebuild(loop):
@@ -186,7 +186,7 @@ int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) MUST_CHECK;
  * Thread: loop
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old one stays)
  */
-int loop_rebuild(struct loop *loop) MUST_CHECK;
+int loop_rebuild(struct loop *loop) NODISCARD;
 
 /*
  * loop_doing(loop, what):
@@ -240,7 +240,7 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
  * Errors: 0; -ETIMEDOUT
  */
 void loop_join(struct loop *loop);
-int loop_join_until(struct loop *loop, int64_t at_ns) MUST_CHECK;
+int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):

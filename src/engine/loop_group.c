@@ -29,8 +29,8 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
 
         snprintf(name, sizeof(name), "%s-%u-%u", conf->name, conf->pool, g->n_loops + 1);
         loop.name = name;
-        loop.placement.pinned = conf->n_cpus > 0;
-        loop.placement.cpu = loop.placement.pinned ? conf->cpus[g->n_loops % conf->n_cpus] : 0;
+        loop.affinity.pinned = conf->n_cpus > 0;
+        loop.affinity.cpu = loop.affinity.pinned ? conf->cpus[g->n_loops % conf->n_cpus] : 0;
         rc = loop_create(&g->loops[g->n_loops], &loop);
         if (rc < 0)
             goto err_destroy;

@@ -30,7 +30,7 @@ struct loop_group_conf {
  * Owns:   the caller owns ${out}; ${conf} is copied
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
-int loop_group_create(struct loop_group **out, const struct loop_group_conf *conf) MUST_CHECK;
+int loop_group_create(struct loop_group **out, const struct loop_group_conf *conf) NODISCARD;
 
 /*
  * loop_group_size(g) / loop_group_at(g, i):
@@ -78,7 +78,7 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
  * Errors: 0; -ETIMEDOUT (some loop hangs: see loop_state() and loop_stats() of each)
  */
 void loop_group_join(struct loop_group *g);
-int loop_group_join_until(struct loop_group *g, int64_t at_ns) MUST_CHECK;
+int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*
  * loop_group_state(g):
@@ -98,7 +98,7 @@ enum loop_state loop_group_state(const struct loop_group *g);
  * Units:  percent
  * Errors: 0; -EINVAL (not 1 to 100; nothing changed)
  */
-int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) MUST_CHECK;
+int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_group_destroy(g):

@@ -38,8 +38,8 @@ struct loop {
     struct task_list reap;                /* of this turn */
     uint64_t tasks_taken;                 /* from the task lane, ever */
     int64_t last_stamp_at_ns[LOOP_LANES]; /* of the last task taken that had a time */
-    struct schedule schedule;
-    struct timed *periodic; /* runs now, and is scheduled again; NULL: none, or it was cancelled */
+    struct timer_heap schedule;
+    struct timer *periodic; /* runs now, and is scheduled again; NULL: none, or it was cancelled */
     struct ev_io wakeup_io;
     struct ev_timer timer;
     int64_t timer_at_ns; /* what `timer` is armed for; CLOCK_NEVER: not armed */
@@ -78,7 +78,7 @@ struct loop {
     struct promise terminated; /* the last that the thread does */
     _Atomic int64_t stop_quiet_ns;
     _Atomic int64_t stop_timeout_ns;
-    struct placement placement;
+    struct affinity affinity;
     void *cookie;
     char name[LOOP_NAME_BYTES];
 };
@@ -94,7 +94,7 @@ extern _Thread_local struct loop *loop_of_this_thread;
  * Thread: loop
  * Errors: none
  */
-static inline void loop_end_period(struct loop *loop, const struct timed *t)
+static inline void loop_end_period(struct loop *loop, const struct timer *t)
 {
     if (loop->periodic == t)
         loop->periodic = NULL;
@@ -107,7 +107,7 @@ static inline void loop_end_period(struct loop *loop, const struct timed *t)
  * Thread: any
  * Errors: 0; -EAGAIN
  */
-int loop_start(struct loop *loop) MUST_CHECK;
+int loop_start(struct loop *loop) NODISCARD;
 
 /*
  * loop_set_state(loop, state):

@@ -110,22 +110,22 @@ int loop_submit_lazy(struct loop *l, struct task *t)
 
 /* ---- timers; see note: claim in timed.h ---- */
 
-static struct timed *loop_timed_of(struct task *t)
+static struct timer *loop_timer_of(struct task *t)
 {
-    return CONTAINER_OF(t, struct timed, task);
+    return CONTAINER_OF(t, struct timer, task);
 }
 
 /* Off its way through a queue, and nobody's but ours. */
-static void loop_free_timed(struct timed *t)
+static void loop_free_timer(struct timer *t)
 {
     t->task.type = t->own_type;
     t->period_ns = 0;
-    atomic_store_explicit(&t->claim, TIMED_FREE, memory_order_release);
+    atomic_store_explicit(&t->claim, TIMER_FREE, memory_order_release);
 }
 
-static void loop_drop_timed(struct loop *l, struct timed *t)
+static void loop_drop_timer(struct loop *l, struct timer *t)
 {
-    loop_free_timed(t);
+    loop_free_timer(t);
     TELEMETRY_ADD(l->telemetry.tasks_dropped, 1);
     t->task.type->drop(&t->task);
 }
@@ -133,19 +133,19 @@ static void loop_drop_timed(struct loop *l, struct timed *t)
 static void loop_run_arrival(struct task *task)
 {
     struct loop *l = loop_current();
-    struct timed *t = loop_timed_of(task);
+    struct timer *t = loop_timer_of(task);
 
     task->type = t->own_type;
-    if (timed_move_claim(t, TIMED_COMING, TIMED_HELD))
-        schedule_add(&l->schedule, t);
+    if (timer_move_claim(t, TIMER_COMING, TIMER_HELD))
+        timer_heap_add(&l->schedule, t);
     else
-        loop_drop_timed(l, t);
+        loop_drop_timer(l, t);
 }
 
 /* The loop ended before the timer got there. Who drops a lane counts. */
 static void loop_drop_arrival(struct task *task)
 {
-    loop_free_timed(loop_timed_of(task));
+    loop_free_timer(loop_timer_of(task));
     task->type->drop(task);
 }
 
@@ -153,14 +153,14 @@ static void loop_run_withdrawal(struct task *task)
 {
     struct loop *l = loop_current();
 
-    schedule_remove(&l->schedule, loop_timed_of(task));
-    loop_drop_timed(l, loop_timed_of(task));
+    timer_heap_remove(&l->schedule, loop_timer_of(task));
+    loop_drop_timer(l, loop_timer_of(task));
 }
 
 static void loop_drop_withdrawal(struct task *task)
 {
-    schedule_remove(&loop_current()->schedule, loop_timed_of(task));
-    loop_free_timed(loop_timed_of(task));
+    timer_heap_remove(&loop_current()->schedule, loop_timer_of(task));
+    loop_free_timer(loop_timer_of(task));
     task->type->drop(task);
 }
 
@@ -169,23 +169,23 @@ static const struct task_type loop_arrival_type = {
 static const struct task_type loop_withdrawal_type = {
     .name = "timer withdrawn", .run = loop_run_withdrawal, .drop = loop_drop_withdrawal};
 
-int loop_submit_after(struct loop *l, struct timed *t, int64_t delay_ns, int64_t period_ns)
+int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t period_ns)
 {
     int64_t at_ns = clock_add_ns(clock_now_ns(), delay_ns);
     int rc;
 
-    MUST(t->claim == TIMED_FREE && t->state == TIMED_IDLE);
+    MUST(t->claim == TIMER_FREE && t->state == TIMER_IDLE);
     if (loop_of_this_thread)
         loop_end_period(loop_of_this_thread, t);
     t->at_ns = at_ns;
     t->period_ns = period_ns;
     t->own_type = t->task.type;
     t->task.type = &loop_arrival_type;
-    atomic_store_explicit(&t->claim, TIMED_COMING, memory_order_release);
+    atomic_store_explicit(&t->claim, TIMER_COMING, memory_order_release);
     rc = loop_submit_quietly(l, LOOP_TASKS, &t->task);
     if (rc < 0) {
         t->task.type = t->own_type;
-        atomic_store_explicit(&t->claim, TIMED_FREE, memory_order_relaxed);
+        atomic_store_explicit(&t->claim, TIMER_FREE, memory_order_relaxed);
         return rc;
     }
     if (!loop_submit_is_own(l))
@@ -197,15 +197,15 @@ int loop_submit_after(struct loop *l, struct timed *t, int64_t delay_ns, int64_t
  * Entered before it is claimed: while a withdrawal may be on its way the loop cannot come to its end, and when it has
  * come to its end nothing is touched.
  */
-bool loop_withdraw(struct loop *l, struct timed *t)
+bool loop_withdraw(struct loop *l, struct timer *t)
 {
     int64_t inside = gate_enter(&l->lanes[LOOP_CONTROL].gate, LOOP_NO_BOUND);
     bool arrived, withdrawn;
 
     if (inside < 0)
         return false;
-    withdrawn = timed_move_claim(t, TIMED_COMING, TIMED_WITHDRAWN);
-    arrived = !withdrawn && timed_move_claim(t, TIMED_HELD, TIMED_WITHDRAWN);
+    withdrawn = timer_move_claim(t, TIMER_COMING, TIMER_WITHDRAWN);
+    arrived = !withdrawn && timer_move_claim(t, TIMER_HELD, TIMER_WITHDRAWN);
     if (arrived) {
         t->task.type = &loop_withdrawal_type;
         loop_submit_push(l, LOOP_CONTROL, &t->task, inside);

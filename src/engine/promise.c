@@ -11,18 +11,18 @@
 #include "engine/task_list.h"
 
 /* More than threads are likely to tell at the same moment, so that they seldom wait for each other. */
-#define FATES 64
+#define STRIPES 64
 
 /* On the stack of a thread that tells a promise's listeners. */
-struct promise_telling {
-    pthread_mutex_t *fate;
+struct promise_notifier {
+    pthread_mutex_t *stripe;
     bool is_over; /* under fate: the promise was closed */
 };
 
 /* See note: last touch. Each guards the promise.telling of those whose address leads to it, and what that points to. */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
-} fates[FATES] = {[0 ... FATES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
+} stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
 
 /* How deep this thread is nested in telling, and what it tells when it is through. */
 static _Thread_local struct {
@@ -52,26 +52,26 @@ void promise_init(struct promise *p, struct loop *loop)
     pthread_condattr_destroy(&attr);
     list_init(&p->listeners);
     p->notifying = false;
-    p->telling = NULL;
+    p->notifier = NULL;
 }
 
 /* Knuth's multiplicative hash: promises in objects of one size are whole multiples of it apart. */
-static pthread_mutex_t *promise_fate(const struct promise *p)
+static pthread_mutex_t *promise_stripe(const struct promise *p)
 {
     uint32_t hash = (uint32_t)((uintptr_t)p >> 4) * UINT32_C(2654435761);
 
-    return &fates[hash / (UINT32_MAX / FATES + 1)].lock;
+    return &stripes[hash / (UINT32_MAX / STRIPES + 1)].lock;
 }
 
 void promise_close(struct promise *p)
 {
-    pthread_mutex_t *fate = promise_fate(p);
+    pthread_mutex_t *stripe = promise_stripe(p);
 
     MUST(list_empty(&p->listeners));
-    pthread_mutex_lock(fate);
-    if (p->telling)
-        p->telling->is_over = true;
-    pthread_mutex_unlock(fate);
+    pthread_mutex_lock(stripe);
+    if (p->notifier)
+        p->notifier->is_over = true;
+    pthread_mutex_unlock(stripe);
     pthread_cond_destroy(&p->completed);
     pthread_mutex_destroy(&p->lock);
 }
@@ -86,11 +86,11 @@ static bool promise_claim_notifying(struct promise *p)
 }
 
 /* Take the next listener off, if the promise is still there and has one. */
-static struct promise_listener *promise_take(struct promise *p, struct promise_telling *me)
+static struct promise_listener *promise_take(struct promise *p, struct promise_notifier *me)
 {
     struct promise_listener *l = NULL;
 
-    pthread_mutex_lock(me->fate);
+    pthread_mutex_lock(me->stripe);
     if (!me->is_over) {
         pthread_mutex_lock(&p->lock);
         if (!list_empty(&p->listeners)) {
@@ -98,16 +98,16 @@ static struct promise_listener *promise_take(struct promise *p, struct promise_t
             list_remove(&l->link);
         }
         p->notifying = l != NULL;
-        p->telling = l ? me : NULL;
+        p->notifier = l ? me : NULL;
         pthread_mutex_unlock(&p->lock);
     }
-    pthread_mutex_unlock(me->fate);
+    pthread_mutex_unlock(me->stripe);
     return l;
 }
 
 static void promise_tell(struct promise *p)
 {
-    struct promise_telling me = {.fate = promise_fate(p)};
+    struct promise_notifier me = {.stripe = promise_stripe(p)};
     struct promise_listener *l;
 
     here.depth++;

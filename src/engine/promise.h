@@ -30,7 +30,7 @@
 
 struct loop;
 struct promise;
-struct promise_telling;
+struct promise_notifier;
 
 /* Promises that complete each other in done() are told so deep inside one another (Netty: maxListenerStackDepth). */
 #define PROMISE_NESTED_MAX 8
@@ -78,9 +78,9 @@ struct promise {
     struct task notify; /* tells the listeners on the loop */
     pthread_mutex_t lock;
     pthread_cond_t completed;
-    struct list listeners;           /* under the lock */
-    bool notifying;                  /* under the lock: someone is at it or on the way */
-    struct promise_telling *telling; /* see note: last touch */
+    struct list listeners;             /* under the lock */
+    bool notifying;                    /* under the lock: someone is at it or on the way */
+    struct promise_notifier *notifier; /* see note: last touch */
 };
 
 /*
@@ -157,7 +157,7 @@ void promise_listen(struct promise *p, struct promise_listener *l);
  * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (a loop's thread, whatever the timeout, and it is
  *         not complete)
  */
-int promise_await(struct promise *p, int64_t timeout_ns) MUST_CHECK;
+int promise_await(struct promise *p, int64_t timeout_ns) NODISCARD;
 
 /*
  * promise_state(p) / promise_is_done(p):

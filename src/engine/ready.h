@@ -30,7 +30,7 @@
  * Thread: loop
  * Errors: none
  */
-static inline bool MUST_CHECK ready_is_turn(struct ev_loop *ev, struct ev_io *w, int revents)
+static inline bool NODISCARD ready_is_turn(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     if (ev_priority(w) == READY_TURN) {
         ev_set_priority(w, READY_FIRST);

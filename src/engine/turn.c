@@ -27,7 +27,7 @@ bool turn_has_work(const struct loop *l)
 {
     return !queue_empty(&l->lanes[LOOP_CONTROL]) || !queue_empty(&l->lanes[LOOP_TASKS]) ||
            !queue_empty(&l->lanes[LOOP_TAIL]) || l->schedule.n_due > 0 ||
-           schedule_next_at_ns(&l->schedule) <= l->clock_at_ns;
+           timer_heap_next_at_ns(&l->schedule) <= l->clock_at_ns;
 }
 
 uint64_t turn_queued(const struct loop *l)
@@ -99,10 +99,11 @@ static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
 /* Step 2, its end: due timers take their place behind the tasks that are queued now. */
 static void turn_fetch_due(struct loop *l)
 {
-    if (schedule_next_at_ns(&l->schedule) > l->now_ns)
+    if (timer_heap_next_at_ns(&l->schedule) > l->now_ns)
         return;
-    schedule_fetch_due(&l->schedule, l->now_ns,
-                       l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate), SCHEDULE_DUE_MAX);
+    timer_heap_fetch_due(&l->schedule, l->now_ns,
+                         l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate),
+                         TIMER_HEAP_DUE_MAX);
 }
 
 /* Steps 3 and 5: up to ${max} tasks of a lane, and no longer than the quantum. */
@@ -146,14 +147,14 @@ static void turn_control(struct loop *l)
  * cancelled there: neither is looked at afterwards (see periodic in loop_internal.h). One that
  * another thread has withdrawn is left to the task that drops it.
  */
-static void turn_run_timed(struct loop *l, struct timed *t)
+static void turn_run_timer(struct loop *l, struct timer *t)
 {
     bool periodic = t->period_ns != 0;
-    bool held = atomic_load_explicit(&t->claim, memory_order_acquire) != TIMED_FREE;
+    bool held = atomic_load_explicit(&t->claim, memory_order_acquire) != TIMER_FREE;
     const struct task_type *type = held ? t->own_type : t->task.type;
 
-    schedule_remove(&l->schedule, t);
-    if (held && !timed_move_claim(t, TIMED_HELD, periodic ? TIMED_HELD : TIMED_FREE))
+    timer_heap_remove(&l->schedule, t);
+    if (held && !timer_move_claim(t, TIMER_HELD, periodic ? TIMER_HELD : TIMER_FREE))
         return; /* see note: claim in timed.h */
     turn_enter(l, type);
     l->periodic = periodic ? t : NULL;
@@ -162,20 +163,20 @@ static void turn_run_timed(struct loop *l, struct timed *t)
     if (!l->periodic)
         return;
     l->periodic = NULL;
-    if (atomic_load_explicit(&t->claim, memory_order_relaxed) == (held ? TIMED_HELD : TIMED_FREE)) {
-        t->at_ns = timed_next_at_ns(t, clock_now_ns());
-        schedule_add_again(&l->schedule, t, l->now_ns);
+    if (atomic_load_explicit(&t->claim, memory_order_relaxed) == (held ? TIMER_HELD : TIMER_FREE)) {
+        t->at_ns = timer_next_at_ns(t, clock_now_ns());
+        timer_heap_add_again(&l->schedule, t, l->now_ns);
     }
 }
 
 /* Run the next task of step 4 by its place; false when none can be reached. */
 static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_lane)
 {
-    struct timed *due = schedule_first_due(&l->schedule);
+    struct timer *due = timer_heap_first_due(&l->schedule);
     struct task *t;
 
     if (due && due->order <= l->tasks_taken) {
-        turn_run_timed(l, due);
+        turn_run_timer(l, due);
         return true;
     }
     t = turn_take(l, LOOP_TASKS);
@@ -191,7 +192,7 @@ static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t 
         return true;
     }
     if (due)
-        turn_run_timed(l, due);
+        turn_run_timer(l, due);
     return due != NULL;
 }
 

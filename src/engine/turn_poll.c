@@ -140,7 +140,7 @@ static void turn_poll_sleep(struct loop *l, int64_t until_ns)
 static void turn_poll_wait(struct loop *l)
 {
     int64_t stop_at_ns = turn_stop_next_at_ns(l);
-    int64_t until_ns = schedule_next_at_ns(&l->schedule);
+    int64_t until_ns = timer_heap_next_at_ns(&l->schedule);
 
     if (stop_at_ns < until_ns)
         until_ns = stop_at_ns;

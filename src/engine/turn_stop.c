@@ -20,12 +20,12 @@ int64_t turn_stop_next_at_ns(const struct loop *l)
 }
 
 /* One that was withdrawn is dropped by the task that its withdrawal has queued. */
-static void turn_stop_drop_timed(struct loop *l, struct timed *t)
+static void turn_stop_drop_timer(struct loop *l, struct timer *t)
 {
-    schedule_remove(&l->schedule, t);
+    timer_heap_remove(&l->schedule, t);
     t->period_ns = 0;
-    if (atomic_load_explicit(&t->claim, memory_order_acquire) != TIMED_FREE &&
-        !timed_move_claim(t, TIMED_HELD, TIMED_FREE)) /* see note: claim in timed.h */
+    if (atomic_load_explicit(&t->claim, memory_order_acquire) != TIMER_FREE &&
+        !timer_move_claim(t, TIMER_HELD, TIMER_FREE)) /* see note: claim in timed.h */
         return;
     t->task.type->drop(&t->task);
     TELEMETRY_ADD(l->telemetry.tasks_dropped, 1);
@@ -33,12 +33,12 @@ static void turn_stop_drop_timed(struct loop *l, struct timed *t)
 
 static void turn_stop_drop_timers(struct loop *l)
 {
-    struct timed *t;
+    struct timer *t;
 
-    while ((t = schedule_first_due(&l->schedule)))
-        turn_stop_drop_timed(l, t);
-    while ((t = schedule_take_due(&l->schedule, CLOCK_NEVER)))
-        turn_stop_drop_timed(l, t);
+    while ((t = timer_heap_first_due(&l->schedule)))
+        turn_stop_drop_timer(l, t);
+    while ((t = timer_heap_take_due(&l->schedule, CLOCK_NEVER)))
+        turn_stop_drop_timer(l, t);
 }
 
 /* At-stop tasks may add at-stop tasks, and others may add some until the loop has ended. */

@@ -33,7 +33,7 @@ struct wakeup {
  * Thread: before start
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
-int wakeup_open(struct wakeup *w) MUST_CHECK;
+int wakeup_open(struct wakeup *w) NODISCARD;
 
 /*
  * wakeup_close(w):

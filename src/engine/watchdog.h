@@ -32,7 +32,7 @@ struct watchdog;
  * Units:  ns
  * Errors: 0; -ENOMEM
  */
-int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold_ns) MUST_CHECK;
+int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold_ns) NODISCARD;
 
 /*
  * watchdog_add(w, loop):

@@ -20,10 +20,10 @@
 
 #include "base/clock.h"
 #include "engine/loop.h"
-#include "engine/serial.h"
+#include "engine/strand.h"
 #include "engine/task_list.h"
 #include "handlers/pipeline_conf.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "net/channel.h"
 
 /* Small messages are bounded by number as well, so that one client does not take all places of the executor. */
@@ -42,7 +42,7 @@ struct executor_lane {
     struct loop *loop;
     struct executor_handler *handler; /* the loop's; NULL: gone */
     const struct executor_handler_conf *conf;
-    struct buffered *buffered;               /* NULL: nobody counts */
+    struct memory_account *buffered;         /* NULL: nobody counts */
     _Atomic(struct executor_message *) done; /* see note: notice */
     struct task notice;
     atomic_uint users; /* see note: lane */
@@ -50,10 +50,10 @@ struct executor_lane {
 
 struct executor_handler {
     struct handler handler;
-    struct handler_host *host;
+    struct handler_context *host;
     const struct handler_step *step;
     struct executor_lane *lane; /* this and the serial: NULL until the first byte */
-    struct serial *serial;
+    struct strand *strand;
     struct task_list refused; /* the messages that the serial did not take yet */
     size_t bytes;             /* of all messages, refused or under way */
     bool eof;                 /* has come, and is to follow them */
@@ -80,7 +80,7 @@ static void lane_join(struct executor_lane *lane)
 /* Its lane is still there. */
 static void executor_free(struct executor_message *m)
 {
-    buffered_change(m->lane->buffered, executor_message_bytes(m), 0);
+    memory_account_charge(m->lane->buffered, executor_message_bytes(m), 0);
     free(m);
 }
 
@@ -141,7 +141,7 @@ static void executor_run_message(struct task *t)
     lane_put(m);
 }
 
-/* On a thread of the executor, or on the loop in serial_destroy(). */
+/* On a thread of the executor, or on the loop in strand_destroy(). */
 static void executor_drop_message(struct task *t)
 {
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
@@ -164,7 +164,7 @@ static void executor_submit_refused(struct executor_handler *x)
         int rc;
 
         lane_join(x->lane);
-        rc = serial_submit(x->serial, t); /* from here on it may be done, and gone */
+        rc = strand_submit(x->strand, t); /* from here on it may be done, and gone */
         if (rc < 0) {
             lane_leave(x->lane);
             if (rc == -ESHUTDOWN)
@@ -197,7 +197,7 @@ static const struct task_type executor_notice_type = {
 
 static int executor_open(struct executor_handler *x)
 {
-    struct serial_conf conf = {.executor = x->step->executor,
+    struct strand_conf conf = {.executor = x->step->executor,
                                .loop = channel_net(x->handler.channel)->loop,
                                .max_pending_tasks = EXECUTOR_MESSAGES,
                                .room = executor_on_room,
@@ -207,7 +207,7 @@ static int executor_open(struct executor_handler *x)
 
     if (!lane)
         return -ENOMEM;
-    rc = serial_create(&x->serial, &conf);
+    rc = strand_create(&x->strand, &conf);
     if (rc < 0) {
         free(lane);
         return rc;
@@ -231,7 +231,7 @@ static int executor_accept(struct executor_handler *x, const uint8_t *data, size
     *m =
         (struct executor_message){.task.type = &executor_message_type, .lane = x->lane, .len = len};
     memcpy(m->data, data, len);
-    buffered_change(m->lane->buffered, 0, executor_message_bytes(m));
+    memory_account_charge(m->lane->buffered, 0, executor_message_bytes(m));
     if (x->bytes == 0)
         channel_keep(x->handler.channel, true);
     x->bytes += executor_message_bytes(m);
@@ -377,7 +377,7 @@ static void executor_closed(struct handler *h, int error)
 
     if (x->lane) {
         x->lane->handler = NULL;
-        serial_destroy(x->serial);
+        strand_destroy(x->strand);
         while ((t = task_list_take(&x->refused)))
             executor_free(CONTAINER_OF(t, struct executor_message, task));
         lane_leave(x->lane);
@@ -395,7 +395,7 @@ static const struct handler_ops executor_ops = {.name = "executor",
 
 /* ---- the kind ---- */
 
-static void executor_add(void *state, struct channel *ch, struct handler_host *host,
+static void executor_add(void *state, struct channel *ch, struct handler_context *host,
                          const struct handler_step *step)
 {
     struct executor_handler *x = state;

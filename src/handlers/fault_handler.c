@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "handlers/pipeline_conf.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "net/channel.h"
 
 /* With a rate, bytes go on so often. */
@@ -28,14 +28,14 @@ struct fault_shared {
 /* One direction. */
 struct fault_line {
     struct buffer kept;
-    struct timed timer;
+    struct timer timer;
     int64_t free_at_ns; /* when the rate lets the next byte pass */
     bool eof;           /* is to follow what is kept */
 };
 
 struct fault_handler {
     struct handler handler;
-    struct handler_host *host;
+    struct handler_context *host;
     const struct fault_handler_conf *conf;
     struct fault_shared *shared;
     uint64_t draws; /* state of fault_draw() */
@@ -111,7 +111,7 @@ static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
 
 /* ---- keeping ---- */
 
-static struct buffered *fault_buffered(const struct fault_handler *f)
+static struct memory_account *fault_buffered(const struct fault_handler *f)
 {
     return channel_net(f->handler.channel)->buffered;
 }
@@ -125,7 +125,7 @@ static void fault_arm(struct fault_handler *f, struct fault_line *line, int64_t 
 {
     int64_t now_ns, at_ns;
 
-    if (line->timer.state != TIMED_IDLE)
+    if (line->timer.state != TIMER_IDLE)
         return;
     now_ns = clock_now_ns();
     at_ns = clock_add_ns(now_ns, delay_ns);
@@ -148,7 +148,7 @@ static size_t fault_slice(const struct fault_handler *f, const struct fault_line
 /* ${n} bytes have gone on. */
 static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
 {
-    buffered_consume(fault_buffered(f), &line->kept, n);
+    memory_account_consume(fault_buffered(f), &line->kept, n);
     if (f->conf->rate > 0)
         line->free_at_ns =
             clock_add_ns(clock_now_ns(), (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
@@ -160,7 +160,7 @@ static void fault_consume(struct fault_handler *f, struct fault_line *line, size
 static void fault_run_in(struct task *t)
 {
     struct fault_handler *f =
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct fault_handler, in.timer);
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct fault_handler, in.timer);
     size_t n = fault_slice(f, &f->in);
 
     fault_pass_in(f, buffer_front(&f->in.kept), n);
@@ -177,7 +177,7 @@ static void fault_run_in(struct task *t)
 static void fault_run_out(struct task *t)
 {
     struct fault_handler *f =
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct fault_handler, out.timer);
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct fault_handler, out.timer);
     size_t n = fault_slice(f, &f->out);
     int rc = fault_pass_out(f, buffer_front(&f->out.kept), n);
 
@@ -237,7 +237,7 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
         fault_pass_in(f, data, len);
         return;
     }
-    if (buffered_append(fault_buffered(f), &f->in.kept, data, len) < 0) {
+    if (memory_account_append(fault_buffered(f), &f->in.kept, data, len) < 0) {
         f->over = true;
         f->host->ops->abort(f->host, SESSION_ERROR);
         return;
@@ -274,8 +274,8 @@ static void fault_closed(struct handler *h, int error)
 
     loop_cancel(fault_loop(f), &f->in.timer);
     loop_cancel(fault_loop(f), &f->out.timer);
-    buffered_clear(fault_buffered(f), &f->in.kept);
-    buffered_clear(fault_buffered(f), &f->out.kept);
+    memory_account_clear(fault_buffered(f), &f->in.kept);
+    memory_account_clear(fault_buffered(f), &f->out.kept);
     handler_closed(h->next, error);
 }
 
@@ -289,7 +289,7 @@ static int fault_write(struct handler *h, const void *data, size_t len)
         return -EPIPE;
     if (f->conf->rate == 0)
         return fault_pass_out(f, data, len);
-    if (buffered_append(fault_buffered(f), &f->out.kept, data, len) < 0) {
+    if (memory_account_append(fault_buffered(f), &f->out.kept, data, len) < 0) {
         channel_abort(h->channel, -ENOMEM);
         return -ENOMEM;
     }
@@ -327,7 +327,7 @@ static const struct handler_ops fault_handler_ops = {.name = "fault",
 
 /* ---- whom it concerns ---- */
 
-static void fault_add(void *state, struct channel *ch, struct handler_host *host,
+static void fault_add(void *state, struct channel *ch, struct handler_context *host,
                       const struct handler_step *step)
 {
     const struct fault_handler_conf *conf = &step->conf->fault;
@@ -345,8 +345,8 @@ static void fault_add(void *state, struct channel *ch, struct handler_host *host
     fault_count(&shared->concerned);
     buffer_init(&f->in.kept);
     buffer_init(&f->out.kept);
-    timed_init(&f->in.timer, &fault_in_type);
-    timed_init(&f->out.timer, &fault_out_type);
+    timer_init(&f->in.timer, &fault_in_type);
+    timer_init(&f->out.timer, &fault_out_type);
     pipeline_add(&ch->pipeline, &f->handler, &fault_handler_ops);
 }
 

@@ -32,7 +32,7 @@ struct fault_handler_conf {
     unsigned seed; /* draws the same again, connection by connection; 0: never the same */
 };
 
-/* Not for the option `pipeline`: handlers/pipeline_plan puts it in front of all others. */
+/* Not for the option `pipeline`: handlers/pipeline_template puts it in front of all others. */
 extern const struct handler_type fault_handler_type;
 
 /*

@@ -77,7 +77,7 @@ struct frame_decoder {
 enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              struct frame_decoder_bytes *in,
-                                             struct frame_decoder_bytes *out) MUST_CHECK;
+                                             struct frame_decoder_bytes *out) NODISCARD;
 
 /*
  * frame_decoder_is_between(d):

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "handlers/pipeline_conf.h"
 #include "net/address.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "net/channel.h"
 
 /* A listener's lines about bad frames. */
@@ -27,7 +27,7 @@ struct frame_shared {
 
 struct frame_handler {
     struct handler handler;
-    struct handler_host *host;
+    struct handler_context *host;
     const struct frame_handler_conf *conf;
     struct frame_shared *shared;
     struct frame_decoder decoder;
@@ -43,7 +43,7 @@ static struct frame_handler *frame_of(struct handler *h)
 
 static void frame_log_fault(struct frame_handler *f, const char *what)
 {
-    const struct handler_host *host = f->host;
+    const struct handler_context *host = f->host;
     char peer[ADDRESS_TEXT_BYTES];
     unsigned suppressed;
 
@@ -91,7 +91,7 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
 /* The piece took ${before}. */
 static void frame_count(const struct frame_handler *f, size_t before)
 {
-    buffered_change(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
+    memory_account_charge(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
 }
 
 static size_t frame_held(const struct handler *h)
@@ -155,7 +155,7 @@ static const struct handler_ops frame_ops = {.name = "frame",
 
 /* ---- the kind ---- */
 
-static void frame_add(void *state, struct channel *ch, struct handler_host *host,
+static void frame_add(void *state, struct channel *ch, struct handler_context *host,
                       const struct handler_step *step)
 {
     struct frame_handler *f = state;

@@ -32,10 +32,10 @@ struct idle_shared {
 
 struct idle_handler {
     struct handler handler;
-    struct handler_host *host;
+    struct handler_context *host;
     const struct idle_handler_conf *conf;
     struct idle_shared *shared;
-    struct timed timer;
+    struct timer timer;
     int64_t read_at_ns;
     int64_t write_at_ns;
     int64_t found_at_ns[IDLE_KINDS]; /* when it was idle last: from then on it begins anew */
@@ -151,7 +151,7 @@ static void idle_judge(struct idle_handler *idle, int64_t now_ns)
 static void idle_run_timer(struct task *t)
 {
     struct idle_handler *idle =
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct idle_handler, timer);
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct idle_handler, timer);
     int64_t now_ns = clock_now_ns();
 
     idle_look(idle, now_ns);
@@ -219,7 +219,7 @@ static const struct handler_ops idle_ops = {.name = "idle",
 
 /* ---- the kind ---- */
 
-static void idle_add(void *state, struct channel *ch, struct handler_host *host,
+static void idle_add(void *state, struct channel *ch, struct handler_context *host,
                      const struct handler_step *step)
 {
     struct idle_handler *idle = state;
@@ -227,7 +227,7 @@ static void idle_add(void *state, struct channel *ch, struct handler_host *host,
     idle->host = host;
     idle->conf = &step->conf->idle;
     idle->shared = step->shared;
-    timed_init(&idle->timer, &idle_timer_type);
+    timer_init(&idle->timer, &idle_timer_type);
     pipeline_add(&ch->pipeline, &idle->handler, &idle_ops);
 }
 

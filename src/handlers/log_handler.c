@@ -15,7 +15,7 @@
 
 struct log_handler {
     struct handler handler;
-    const struct handler_host *host;
+    const struct handler_context *host;
 };
 
 static void log_event(const struct handler *h, const char *event, const char *detail)
@@ -118,7 +118,7 @@ static const struct handler_ops log_handler_ops = {.name = "log",
                                                    .write = log_data_out,
                                                    .shutdown_write = log_shutdown_write};
 
-static void log_add(void *state, struct channel *ch, struct handler_host *host,
+static void log_add(void *state, struct channel *ch, struct handler_context *host,
                     const struct handler_step *step)
 {
     struct log_handler *log = state;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "net/channel.h"
 
 #define PROXY_PROTOCOL_LOG_INTERVAL_NS (1 * NS_PER_S)
@@ -62,14 +62,14 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
 
 /* ---- keeping ---- */
 
-static struct buffered *proxy_protocol_buffered(const struct proxy_protocol *pp)
+static struct memory_account *proxy_protocol_buffered(const struct proxy_protocol *pp)
 {
     return channel_net(pp->handler.channel)->buffered;
 }
 
 static int proxy_protocol_keep(struct proxy_protocol *pp, const uint8_t *data, size_t len)
 {
-    return buffered_append(proxy_protocol_buffered(pp), &pp->kept, data, len);
+    return memory_account_append(proxy_protocol_buffered(pp), &pp->kept, data, len);
 }
 
 static size_t proxy_protocol_held(const struct handler *h)
@@ -139,7 +139,7 @@ static void proxy_protocol_read_more(struct proxy_protocol *pp, const uint8_t *d
     if (!proxy_protocol_settles(pp, &n))
         return;
     if (n > 0)
-        buffered_consume(proxy_protocol_buffered(pp), &pp->kept, (size_t)n);
+        memory_account_consume(proxy_protocol_buffered(pp), &pp->kept, (size_t)n);
     proxy_protocol_decide(pp, n < 0 ? n : 0, NULL, 0);
 }
 
@@ -182,7 +182,7 @@ static void proxy_protocol_closed(struct handler *h, int error)
 {
     struct proxy_protocol *pp = proxy_protocol_of(h);
 
-    buffered_clear(proxy_protocol_buffered(pp), &pp->kept);
+    memory_account_clear(proxy_protocol_buffered(pp), &pp->kept);
     handler_closed(h->next, error);
 }
 
@@ -233,7 +233,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
     handler_active(h->next);
     if (buffer_bytes(&pp->kept) > 0)
         proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));
-    buffered_clear(proxy_protocol_buffered(pp), &pp->kept);
+    memory_account_clear(proxy_protocol_buffered(pp), &pp->kept);
     if (pp->rest_bytes > 0)
         proxy_protocol_pass(pp, pp->rest, pp->rest_bytes);
     pp->rest_bytes = 0;

@@ -33,7 +33,7 @@ struct acceptor {
     unsigned batch;
     const struct acceptor_ops *ops;
     void *cookie;
-    struct timed retry;
+    struct timer retry;
     int64_t episode_at_ns; /* when resources ran out; 0: they have not */
     int64_t error_at_ns;   /* when they did last */
     unsigned episode_errors;
@@ -75,7 +75,7 @@ static void acceptor_pause(struct acceptor *ac, enum acceptor_pause pause, int64
     loop_schedule(ac->loop, &ac->retry, ns);
 }
 
-static void acceptor_lacks(struct acceptor *ac, int error)
+static void acceptor_exhausted(struct acceptor *ac, int error)
 {
     ac->error_at_ns = clock_now_ns();
     if (ac->episode_at_ns == 0) {
@@ -149,7 +149,7 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     if (wait_ns > 0)
         acceptor_pause(ac, ACCEPTOR_PAUSED_BY_OWNER, wait_ns);
     else if (error != 0 && error != EAGAIN)
-        acceptor_lacks(ac, error);
+        acceptor_exhausted(ac, error);
 }
 
 /* Listen again; if an episode was under way see when it is over. */
@@ -166,7 +166,7 @@ static void acceptor_go_on(struct acceptor *ac)
 
 static void acceptor_run_retry(struct task *t)
 {
-    struct acceptor *ac = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct acceptor, retry);
+    struct acceptor *ac = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct acceptor, retry);
 
     if (ac->paused != ACCEPTOR_ACCEPTS)
         acceptor_go_on(ac);
@@ -198,7 +198,7 @@ int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int
     ac->batch = conf->batch;
     ac->ops = ops;
     ac->cookie = cookie;
-    timed_init(&ac->retry, &acceptor_retry_type);
+    timer_init(&ac->retry, &acceptor_retry_type);
     ev_io_init(&ac->io, acceptor_on_readable, fd, EV_READ);
     *out = ac;
     return 0;

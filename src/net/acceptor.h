@@ -45,7 +45,7 @@ struct acceptor_conf {
  * Errors: 0; -ENOMEM
  */
 int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int fd,
-                    const struct acceptor_ops *ops, void *cookie) MUST_CHECK;
+                    const struct acceptor_ops *ops, void *cookie) NODISCARD;
 
 /*
  * acceptor_start(ac, loop):

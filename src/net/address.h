@@ -42,7 +42,7 @@ struct address {
  * Errors: number of addresses written; -EINVAL (not an address); -ENOENT (host:port with a host name, by its
  *         form); -ERANGE (port not 1 to 65535); -ENAMETOOLONG (unix path)
  */
-int address_parse(struct address *out, size_t max, const char *word) MUST_CHECK;
+int address_parse(struct address *out, size_t max, const char *word) NODISCARD;
 
 /*
  * address_parse_target(out, max, word):
@@ -52,7 +52,7 @@ int address_parse(struct address *out, size_t max, const char *word) MUST_CHECK;
  * Errors: as address_parse(), where -ENOENT means any other host name: ask resolve_host()
  * Source: RFC 6761, section 6.3
  */
-int address_parse_target(struct address *out, size_t max, const char *word) MUST_CHECK;
+int address_parse_target(struct address *out, size_t max, const char *word) NODISCARD;
 
 /*
  * address_parse_host(out, word):
@@ -62,7 +62,7 @@ int address_parse_target(struct address *out, size_t max, const char *word) MUST
  * Thread: any
  * Errors: 0; -EINVAL (none, or `*`); -ENOENT (a host name, by its form)
  */
-int address_parse_host(struct address *out, const char *word) MUST_CHECK;
+int address_parse_host(struct address *out, const char *word) NODISCARD;
 
 /*
  * address_split_port(host, size, word, port):
@@ -72,7 +72,7 @@ int address_parse_host(struct address *out, const char *word) MUST_CHECK;
  * Units:  ${size} bytes
  * Errors: 0; -EINVAL (no host or no port, or longer than ${size}); -ERANGE (port not 1 to 65535)
  */
-int address_split_port(char *host, size_t size, const char *word, uint16_t *port) MUST_CHECK;
+int address_split_port(char *host, size_t size, const char *word, uint16_t *port) NODISCARD;
 
 /*
  * address_format(text, size, a):

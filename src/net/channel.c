@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/ready.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "net/channel_internal.h"
 
 /* Full reads in one event, by copy and by splice; then the others of the turn get theirs. */
@@ -165,7 +165,7 @@ static void channel_count_empty_read(struct channel *ch)
 /* One read, by splice or copy; ${first}: of this event. True when there may be more right now. */
 static bool channel_read_once(struct channel *ch, bool first)
 {
-    bool scarce = buffered_is_over(channel_net(ch)->buffered);
+    bool scarce = memory_account_is_over(channel_net(ch)->buffered);
     bool spliced = !scarce && splice_possible(ch);
     size_t room = channel_read_room(spliced, scarce);
     bool metered = channel_metered(ch);

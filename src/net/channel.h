@@ -143,7 +143,7 @@ void channel_start(struct channel *ch);
  * Units:  bytes
  * Errors: 0; -EPIPE (sending has ended or is broken; nothing kept); -ENOMEM (nothing kept, ${ch} is aborted)
  */
-int channel_write(struct channel *ch, const void *data, size_t len) MUST_CHECK;
+int channel_write(struct channel *ch, const void *data, size_t len) NODISCARD;
 
 /*
  * channel_cork(ch) / channel_uncork(ch):
@@ -171,7 +171,7 @@ void channel_shutdown_write(struct channel *ch);
  * Thread: loop of ${ch}
  * Errors: as channel_write()
  */
-int channel_send(struct channel *ch, const void *data, size_t len) MUST_CHECK;
+int channel_send(struct channel *ch, const void *data, size_t len) NODISCARD;
 void channel_send_eof(struct channel *ch);
 
 /*

@@ -17,7 +17,7 @@
 #define CHANNEL_LINGER_EOF_NS (5 * NS_PER_S)
 
 struct channel_linger {
-    struct timed timer;
+    struct timer timer;
     struct channel *channel;
     int64_t interval_ns;
     int64_t progress_at_ns; /* when the peer had acknowledged more than before */
@@ -85,7 +85,7 @@ static void channel_linger_check(struct channel_linger *l)
 static void channel_linger_run(struct task *t)
 {
     struct channel_linger *l =
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct channel_linger, timer);
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct channel_linger, timer);
     struct channel *ch = l->channel;
 
     channel_probe(ch); /* may have no other event: its peer has ended, or nothing waits here */
@@ -97,7 +97,7 @@ static void channel_linger_run(struct task *t)
 static void channel_linger_drop(struct task *t)
 {
     channel_abort(
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct channel_linger, timer)->channel,
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct channel_linger, timer)->channel,
         0);
 }
 
@@ -113,7 +113,7 @@ static int channel_linger_create(struct channel *ch, int64_t now_ns)
     *l = (struct channel_linger){
         .channel = ch, .progress_at_ns = now_ns, .give_up_at_ns = CLOCK_NEVER};
     l->acknowledged_bytes = channel_acknowledged_bytes(ch, channel_unsent_bytes(ch));
-    timed_init(&l->timer, &channel_linger_type);
+    timer_init(&l->timer, &channel_linger_type);
     ch->linger = l;
     return 0;
 }

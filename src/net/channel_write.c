@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "net/channel_internal.h"
 
 /* ---- memory ---- */
@@ -24,14 +24,14 @@ size_t channel_held_bytes(const struct channel *ch)
 /* It was ${before}. */
 static void channel_count_held(const struct channel *ch, size_t before)
 {
-    buffered_change(channel_net(ch)->buffered, before, channel_own_bytes(ch));
+    memory_account_charge(channel_net(ch)->buffered, before, channel_own_bytes(ch));
 }
 
 static void channel_drop_pipe(struct channel *ch)
 {
     pipe_pool_put(&channel_net(ch)->pipes, ch->pipe);
     ch->pipe = NULL;
-    buffered_change_pipe(channel_net(ch)->buffered, -SPLICE_MAX_BYTES);
+    memory_account_charge_pipe(channel_net(ch)->buffered, -SPLICE_MAX_BYTES);
 }
 
 void channel_drop_pending(struct channel *ch)
@@ -116,7 +116,7 @@ static void channel_note_pending(struct channel *ch, size_t before)
     channel_count_held(ch, before);
     ch->flags |= CHANNEL_PENDING;
     if (ch->pipe || channel_pending_bytes(ch) > CHANNEL_HIGH_BYTES ||
-        buffered_is_over(channel_net(ch)->buffered))
+        memory_account_is_over(channel_net(ch)->buffered))
         ch->flags |= CHANNEL_UNWRITABLE;
     channel_watch(ch);
 }
@@ -126,7 +126,7 @@ void channel_give_pipe(struct channel *ch, struct pipe *p)
     MUST(!ch->pipe && channel_own_bytes(ch) == 0);
     ch->pipe = p;
     pipe_pool_hold(&channel_net(ch)->pipes, p, ch);
-    buffered_change_pipe(channel_net(ch)->buffered, SPLICE_MAX_BYTES);
+    memory_account_charge_pipe(channel_net(ch)->buffered, SPLICE_MAX_BYTES);
     channel_note_pending(ch, 0);
 }
 

@@ -40,7 +40,7 @@ struct cidr_list {
  *         prefix: ${out} is the block that has the host in it)
  * Source: RFC 4632, section 3.1; RFC 4291, section 2.3
  */
-int cidr_parse(struct cidr *out, const char *word) MUST_CHECK;
+int cidr_parse(struct cidr *out, const char *word) NODISCARD;
 
 /*
  * cidr_has(c, a) / cidr_any_has(list, n, a):

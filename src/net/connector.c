@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "engine/ready.h"
-#include "net/descriptors.h"
+#include "net/descriptor_budget.h"
 
 /* A full unix backlog gives no event when it has room again. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
@@ -78,14 +78,14 @@ static bool connector_borrow(struct connector *c)
 {
     if (connector_running(c) == 0 || !c->net->descriptors)
         return true;
-    c->borrowed = descriptors_take(c->net->descriptors);
+    c->borrowed = descriptor_budget_take(c->net->descriptors);
     return c->borrowed;
 }
 
 static void connector_give_back(struct connector *c)
 {
     if (c->borrowed && connector_running(c) < 2) {
-        descriptors_release(c->net->descriptors, 1);
+        descriptor_budget_release(c->net->descriptors, 1);
         c->borrowed = false;
     }
 }
@@ -137,7 +137,7 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
 {
     int rc = sock_connect(&at->fd, at->address, &c->conf->sock);
 
-    if (rc == -EAGAIN || (sock_error_is_lack(rc) && connector_running(c) > 1))
+    if (rc == -EAGAIN || (sock_error_is_exhaustion(rc) && connector_running(c) > 1))
         return rc;
     if (rc < 0 && rc != -EINPROGRESS) {
         connector_fail(c, at, rc);
@@ -162,7 +162,7 @@ static void connector_begin(struct connector *c, int64_t now_ns)
     at->until_ns = clock_add_ns(now_ns, share_ns);
     c->begun++;
     c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
-    if (sock_error_is_lack(connector_try(c, at))) {
+    if (sock_error_is_exhaustion(connector_try(c, at))) {
         connector_close(c, at); /* its turn comes again when the other attempt has failed */
         c->begun--;
         c->width = 1;
@@ -217,7 +217,7 @@ static void connector_retry(struct connector *c)
 static void connector_run_timer(struct task *t)
 {
     struct connector *c =
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct connector, timer);
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct connector, timer);
     int64_t now_ns = clock_now_ns();
 
     if (connector_running(c) == 0 && !connector_address_waits(c)) {
@@ -275,7 +275,7 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
 void connector_init(struct connector *c, struct netloop *net, connector_done *done)
 {
     *c = (struct connector){.net = net, .done = done};
-    timed_init(&c->timer, &connector_timer_type);
+    timer_init(&c->timer, &connector_timer_type);
     for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
         c->attempts[i].connector = c;
         c->attempts[i].fd = -1;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
-#include "engine/schedule.h"
+#include "engine/timer_heap.h"
 #include "net/address.h"
 #include "net/netloop.h"
 #include "net/sock.h"
@@ -55,7 +55,7 @@ struct connector_attempt {
 
 struct connector {
     struct connector_attempt attempts[CONNECTOR_ATTEMPTS];
-    struct timed timer; /* the next thing that has an instant, see connector_arm() */
+    struct timer timer; /* the next thing that has an instant, see connector_arm() */
     struct netloop *net;
     connector_done *done;
     const struct connector_conf *conf;

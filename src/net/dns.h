@@ -47,7 +47,7 @@ struct dns_search {
  *         name server fails, or its answer cannot be read); -ENOSYS (no resolver state); -ENOMEM
  * Source: RFC 1034, section 5.3.3; resolver(3)
  */
-int dns_search(const struct dns_search *s, struct dns_terms *terms) MUST_CHECK;
+int dns_search(const struct dns_search *s, struct dns_terms *terms) NODISCARD;
 
 /*
  * dns_name(out, size, record, offset):
@@ -57,6 +57,6 @@ int dns_search(const struct dns_search *s, struct dns_terms *terms) MUST_CHECK;
  * Units:  bytes
  * Errors: 0; -EINVAL (not a name, or longer than ${size})
  */
-int dns_name(char *out, size_t size, const struct dns_record *record, size_t offset) MUST_CHECK;
+int dns_name(char *out, size_t size, const struct dns_record *record, size_t offset) NODISCARD;
 
 #endif

@@ -49,10 +49,10 @@ struct handler_ops {
     int (*write)(struct handler *h, const void *data, size_t len);
     /* Nothing more will be sent; pass on with handler_shutdown_write(). May be said again. */
     void (*shutdown_write)(struct handler *h);
-    /* The memory of bytes that it keeps and counts in net/buffered. */
+    /* The memory of bytes that it keeps and counts in net/memory_account. */
     size_t (*held)(const struct handler *h);
     /* Memory is scarce: give up what the connection can do without. How much that was; the end of the turn frees it. */
-    size_t (*relieve)(struct handler *h);
+    size_t (*reclaim)(struct handler *h);
 };
 
 struct handler {
@@ -87,7 +87,7 @@ void handler_closed(struct handler *h, int error);
  * Thread: loop of the channel
  * Errors: as channel_write()
  */
-int handler_write(struct handler *h, const void *data, size_t len) MUST_CHECK;
+int handler_write(struct handler *h, const void *data, size_t len) NODISCARD;
 void handler_shutdown_write(struct handler *h);
 
 #endif

@@ -15,16 +15,16 @@
 /* One read takes this much at most; measured, more gains nothing that splice does not gain better. */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
 
-struct buffered;
-struct descriptors;
+struct memory_account;
+struct descriptor_budget;
 
 struct netloop {
     struct loop *loop;
     struct ev_loop *ev;
     uint8_t *scratch; /* contents last until the next read on this loop */
     struct pipe_pool pipes;
-    struct descriptors *descriptors; /* what they are counted in; NULL: nowhere */
-    struct buffered *buffered;       /* what bytes that wait are counted in; NULL: nowhere */
+    struct descriptor_budget *descriptors; /* what they are counted in; NULL: nowhere */
+    struct memory_account *buffered;       /* what bytes that wait are counted in; NULL: nowhere */
 };
 
 /*
@@ -35,7 +35,7 @@ struct netloop {
  * Owns:   the caller owns ${out}; ${loop} is borrowed
  * Errors: 0; -ENOMEM
  */
-int netloop_create(struct netloop **out, struct loop *loop) MUST_CHECK;
+int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
 
 /*
  * netloop_destroy(net):

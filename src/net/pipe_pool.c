@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "net/descriptors.h"
+#include "net/descriptor_budget.h"
 
 /* Empty pipes a loop keeps: two descriptors each, so not many. */
 #define PIPE_POOL_KEEP 8
@@ -27,7 +27,7 @@ static void pipe_close(struct pipe_pool *pool, struct pipe *p)
     if (!p->lent)
         pool->has_own = false;
     else if (pool->descriptors)
-        descriptors_return(pool->descriptors, PIPE_DESCRIPTORS);
+        descriptor_budget_return(pool->descriptors, PIPE_DESCRIPTORS);
     free(p);
 }
 
@@ -73,13 +73,13 @@ int pipe_pool_get(struct pipe_pool *pool, struct pipe **out)
         *out = pipe_pool_take_free(pool);
         return 0;
     }
-    if (lent && pool->descriptors && !descriptors_lend(pool->descriptors, PIPE_DESCRIPTORS))
+    if (lent && pool->descriptors && !descriptor_budget_lend(pool->descriptors, PIPE_DESCRIPTORS))
         return -EMFILE;
     rc = pipe_open(out, lent);
     if (rc == 0)
         pool->has_own = true;
     else if (lent && pool->descriptors)
-        descriptors_return(pool->descriptors, PIPE_DESCRIPTORS);
+        descriptor_budget_return(pool->descriptors, PIPE_DESCRIPTORS);
     return rc;
 }
 
@@ -104,7 +104,7 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool)
 static bool pipe_pool_may_keep(const struct pipe_pool *pool, const struct pipe *p)
 {
     return !p->lent || (pool->n_free < PIPE_POOL_KEEP &&
-                        !(pool->descriptors && descriptors_wanted_back(pool->descriptors)));
+                        !(pool->descriptors && descriptor_budget_wanted_back(pool->descriptors)));
 }
 
 void pipe_pool_put(struct pipe_pool *pool, struct pipe *p)

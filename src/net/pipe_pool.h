@@ -6,7 +6,7 @@
  * empty ones are kept. A pipe that still holds bytes is never given back, only closed.
  *
  * note: lent pipes. The first pipe of a loop is its own. The descriptors of all others are lent (note:
- * lent in net/descriptors.h): clients need them more. Without a pipe bytes are copied.
+ * lent in net/descriptor_budget.h): clients need them more. Without a pipe bytes are copied.
  */
 #ifndef NET_PIPE_POOL_H
 #define NET_PIPE_POOL_H
@@ -18,7 +18,7 @@
 #include "base/must.h"
 
 struct channel;
-struct descriptors;
+struct descriptor_budget;
 
 struct pipe {
     int read_fd;
@@ -33,8 +33,8 @@ struct pipe_pool {
     struct list free;
     struct list held; /* by blocked receivers */
     unsigned n_free;
-    bool has_own;                    /* see note: lent pipes */
-    struct descriptors *descriptors; /* NULL: not counted */
+    bool has_own;                          /* see note: lent pipes */
+    struct descriptor_budget *descriptors; /* NULL: not counted */
 };
 
 /*
@@ -55,7 +55,7 @@ void pipe_pool_close(struct pipe_pool *pool);
  * Owns:   the caller has ${out}, until pipe_pool_put()
  * Errors: 0; -EMFILE (also: too few descriptors are left for clients), -ENFILE, -ENOMEM
  */
-int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) MUST_CHECK;
+int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) NODISCARD;
 
 /*
  * pipe_pool_hold(pool, p, holder) / pipe_pool_first_lent(pool):

@@ -57,12 +57,12 @@ size_t pipeline_held_bytes(const struct pipeline *p)
     return bytes;
 }
 
-size_t pipeline_relieve(struct pipeline *p)
+size_t pipeline_reclaim(struct pipeline *p)
 {
     size_t bytes = 0;
 
     for (struct handler *h = p->head; h; h = h->next)
-        if (h->ops->relieve)
-            bytes += h->ops->relieve(h);
+        if (h->ops->reclaim)
+            bytes += h->ops->reclaim(h);
     return bytes;
 }

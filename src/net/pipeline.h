@@ -60,7 +60,7 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 void pipeline_remove(struct pipeline *p, struct handler *h);
 
 /*
- * pipeline_held_bytes(p) / pipeline_relieve(p):
+ * pipeline_held_bytes(p) / pipeline_reclaim(p):
  * The memory of bytes that its handlers keep; have them give up what the connection can do without: how much it was.
  *
  * Thread: loop of the channel
@@ -68,6 +68,6 @@ void pipeline_remove(struct pipeline *p, struct handler *h);
  * Errors: none
  */
 size_t pipeline_held_bytes(const struct pipeline *p);
-size_t pipeline_relieve(struct pipeline *p);
+size_t pipeline_reclaim(struct pipeline *p);
 
 #endif

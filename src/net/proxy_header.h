@@ -60,7 +60,7 @@ struct proxy_header_conf {
  * Errors: how many bytes the header has; -EAGAIN (it may yet become one); -ENOMSG (no header begins like this);
  *         -EPROTO (one does, and it is broken); -EMSGSIZE (above PROXY_HEADER_MAX_BYTES). ${out} is set on success only
  */
-int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t len) MUST_CHECK;
+int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;
 
 /*
  * proxy_header_begun(data, len):

@@ -39,7 +39,7 @@
  * Units:  bytes
  * Errors: as proxy_header_decode(), but for -ENOMSG
  */
-int proxy_header_v1_decode(struct proxy_header *out, const uint8_t *data, size_t len) MUST_CHECK;
-int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t len) MUST_CHECK;
+int proxy_header_v1_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;
+int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;
 
 #endif

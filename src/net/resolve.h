@@ -24,6 +24,6 @@
  *         answers); -EREMOTEIO (one did, and failed); -ENOMEM; -errno of what failed on the way to one
  */
 int resolve_host(struct address *out, size_t max, const char *word,
-                 struct dns_terms *terms) MUST_CHECK;
+                 struct dns_terms *terms) NODISCARD;
 
 #endif

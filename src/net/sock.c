@@ -240,7 +240,7 @@ enum sock_peek sock_peek(int fd)
     return SOCK_SPOKE;
 }
 
-bool sock_error_is_lack(int error)
+bool sock_error_is_exhaustion(int error)
 {
     return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
 }

@@ -57,7 +57,7 @@ struct sock_connect_conf {
  *         bind(2), listen(2), chmod(2), chown(2)
  */
 int sock_listen(int *out_fd, const struct address *a,
-                const struct sock_listen_conf *conf) MUST_CHECK;
+                const struct sock_listen_conf *conf) NODISCARD;
 
 /*
  * sock_unlink(a):
@@ -80,7 +80,7 @@ void sock_unlink(const struct address *a);
  *         connect(2)
  */
 int sock_connect(int *out_fd, const struct address *a,
-                 const struct sock_connect_conf *conf) MUST_CHECK;
+                 const struct sock_connect_conf *conf) NODISCARD;
 
 /*
  * sock_close_reset(fd):
@@ -138,14 +138,14 @@ enum sock_peek {
 enum sock_peek sock_peek(int fd);
 
 /*
- * sock_error_is_lack(error) / sock_error_is_ours(error):
+ * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
  * Did this process run out of something, whatever the peer is? Has this host no way to the peer, or no port left? Neither
  * says anything about the peer.
  *
  * Thread: any
  * Errors: none
  */
-bool sock_error_is_lack(int error);
+bool sock_error_is_exhaustion(int error);
 bool sock_error_is_ours(int error);
 
 /*
@@ -155,8 +155,8 @@ bool sock_error_is_ours(int error);
  * Thread: any
  * Errors: 0; as getsockname(2), getpeername(2)
  */
-int sock_local(struct address *out, int fd) MUST_CHECK;
-int sock_peer(struct address *out, int fd) MUST_CHECK;
+int sock_local(struct address *out, int fd) NODISCARD;
+int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):

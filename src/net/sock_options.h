@@ -45,7 +45,7 @@ struct sock_options {
  * Errors: 0; -errno of setsockopt(2)
  * Source: tcp(7), socket(7); RFC 7323, section 2.2, for the window scale
  */
-int sock_options_set(int fd, int family, const struct sock_options *o) MUST_CHECK;
+int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD;
 
 /*
  * sock_options_set_accepted(fd, family, o):

@@ -46,7 +46,7 @@ bool splice_possible(const struct channel *ch);
  * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy: no pipe, or ${ch} cannot be spliced);
  *         -errno of the read side
  */
-ssize_t splice_forward(struct channel *ch, size_t max) MUST_CHECK;
+ssize_t splice_forward(struct channel *ch, size_t max) NODISCARD;
 
 /*
  * splice_pipe_out(ch, p):
@@ -56,7 +56,7 @@ ssize_t splice_forward(struct channel *ch, size_t max) MUST_CHECK;
  * Units:  bytes
  * Errors: bytes sent; -EAGAIN; -errno
  */
-ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) MUST_CHECK;
+ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
 
 /*
  * splice_give_back_pipes(net):

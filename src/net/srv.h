@@ -28,6 +28,6 @@ struct srv_record {
  * Errors: number of records; as dns_search(), where -ENOENT also means that the records say there is no such service
  */
 int srv_resolve(struct srv_record *out, size_t max, const char *name,
-                struct dns_terms *terms) MUST_CHECK;
+                struct dns_terms *terms) NODISCARD;
 
 #endif

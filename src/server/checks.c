@@ -89,7 +89,7 @@ static void checks_add(struct checks_group *g, struct upstream_server *server)
     int rc = checker_add(&server->target, g->group, &conf);
 
     if (rc < 0)
-        (void)endpoint_unmark(&server->endpoint, ENDPOINT_DOWN);
+        (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
     if (rc < 0 && rc != -ESHUTDOWN)
         log_error("upstream %s: server %s: is not checked: %s", g->upstream->conf->name,
                   server->name, strerror(-rc));
@@ -111,8 +111,8 @@ static void checks_went(void *cookie, struct upstream_server *server)
         return;
     checker_remove(server->target);
     server->target = NULL;
-    (void)endpoint_unmark(&server->endpoint, ENDPOINT_DOWN);
-    (void)endpoint_unmark(&server->endpoint, ENDPOINT_WARMING);
+    (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
+    (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_WARMING);
 }
 
 static void checks_moved(void *cookie, struct upstream_server *server)
@@ -132,18 +132,18 @@ static void checks_decided(void *cookie)
 /* Let its servers be used unchecked. */
 static void checks_open_failed(const struct checks_group *g, int error)
 {
-    const struct roster_set *set = roster_now(&g->upstream->roster);
+    const struct server_set *set = membership_now(&g->upstream->membership);
 
     log_error("upstream %s: its servers are not checked: %s", g->upstream->conf->name,
               strerror(-error));
     for (unsigned i = 0; i < set->n; i++)
-        (void)endpoint_unmark(&set->servers[i]->endpoint, ENDPOINT_DOWN);
+        (void)endpoint_clear_flag(&set->servers[i]->endpoint, ENDPOINT_DOWN);
 }
 
 static int checks_open_group(struct checks_group *g)
 {
     const struct upstream_conf *conf = g->upstream->conf;
-    const struct roster_set *set = roster_now(&g->upstream->roster);
+    const struct server_set *set = membership_now(&g->upstream->membership);
     struct checker_group_conf group = {.name = conf->name,
                                        .check = conf->checks.check,
                                        .health = conf->checks.health,
@@ -202,7 +202,7 @@ static void checks_watch(struct checks *c)
         g->checks = c;
         g->upstream = c->conf.upstreams[i];
         if (checks_has(g))
-            g->upstream->roster.watch = (struct roster_watch){
+            g->upstream->membership.watch = (struct membership_watch){
                 .came = checks_came, .went = checks_went, .moved = checks_moved, .cookie = g};
     }
 }

@@ -44,7 +44,7 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
  * Owns:   the caller owns ${out}; ${conf} is copied, what it points at is borrowed
  * Errors: 0; -ENOMEM
  */
-int checks_create(struct checks **out, const struct checks_conf *conf) MUST_CHECK;
+int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD;
 
 /*
  * checks_start(c, wait_ns):
@@ -55,7 +55,7 @@ int checks_create(struct checks **out, const struct checks_conf *conf) MUST_CHEC
  * Units:  ns
  * Errors: 0; as loop_submit()
  */
-int checks_start(struct checks *c, int64_t wait_ns) MUST_CHECK;
+int checks_start(struct checks *c, int64_t wait_ns) NODISCARD;
 
 /*
  * checks_destroy(c):

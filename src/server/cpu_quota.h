@@ -24,7 +24,7 @@ struct cpu_quota {
  * Errors: none
  * Source: cgroups(7); Linux Documentation/admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst
  */
-struct cpu_quota cpu_quota_read(const char *proc) MUST_CHECK;
+struct cpu_quota cpu_quota_read(const char *proc) NODISCARD;
 
 /*
  * cpu_quota_threads(q, per_cpu):

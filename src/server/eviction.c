@@ -12,7 +12,7 @@
 #include "upstream/upstream.h"
 
 struct eviction_part {
-    struct timed tick;
+    struct timer tick;
     struct eviction *eviction;
     struct loop *loop;
     struct worker *worker;
@@ -31,13 +31,13 @@ static void eviction_release(struct eviction *ev)
 {
     if (atomic_fetch_sub_explicit(&ev->parts_left, 1, memory_order_acq_rel) != 1)
         return;
-    roster_let_go(ev->server);
+    membership_let_go(ev->server);
     free(ev);
 }
 
 static struct eviction_part *eviction_part_of(struct task *t)
 {
-    return CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct eviction_part, tick);
+    return CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct eviction_part, tick);
 }
 
 static void eviction_run_tick(struct task *t)
@@ -77,7 +77,7 @@ int eviction_begin(const struct eviction_conf *conf)
     if (!ev)
         return -ENOMEM;
     ev->server = conf->server;
-    roster_hold(ev->server);
+    membership_hold(ev->server);
     ev->began_at_ns = clock_now_ns();
     eviction_pace(ev, conf, n);
     atomic_init(&ev->parts_left, n + 1);
@@ -87,7 +87,7 @@ int eviction_begin(const struct eviction_conf *conf)
         part->eviction = ev;
         part->loop = loop_group_at(conf->loops, i);
         part->worker = conf->workers[i];
-        timed_init(&part->tick, &eviction_tick_type);
+        timer_init(&part->tick, &eviction_tick_type);
         /*
          * One without a thread has no sessions, and one that has ended neither. The first tick is no timer yet: the control
          * lane takes it however many tasks there are.

@@ -33,6 +33,6 @@ struct eviction_conf {
  * Owns:   ${conf} is copied; what it points at is borrowed until the workers have ended
  * Errors: 0; -ENOMEM
  */
-int eviction_begin(const struct eviction_conf *conf) MUST_CHECK;
+int eviction_begin(const struct eviction_conf *conf) NODISCARD;
 
 #endif

@@ -12,12 +12,12 @@
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
-#include "handlers/pipeline_plan.h"
+#include "handlers/pipeline_template.h"
 #include "handlers/proxy_protocol.h"
 #include "net/sock.h"
-#include "server/room.h"
-#include "traffic/counters.h"
-#include "service/admission.h"
+#include "limits/connection_limit.h"
+#include "stats/counters.h"
+#include "limits/admission.h"
 #include "service/echo.h"
 #include "service/mirror.h"
 #include "service/proxy.h"
@@ -30,7 +30,7 @@ struct listener_socket {
     struct acceptor *acceptor;
     bool linked; /* the file of a unix socket is ours */
     struct loop *boss;
-    struct room_waiter waiter;
+    struct connection_limit_waiter waiter;
     struct task start;
     struct task stop;
 };
@@ -38,7 +38,7 @@ struct listener_socket {
 struct listener {
     const struct listener_conf *conf;
     struct listener_env env;
-    struct pipeline_plan *plan; /* NULL: no handlers */
+    struct pipeline_template *plan; /* NULL: no handlers */
     struct service service;
     struct counters counters;
     struct log_limit log_limit;
@@ -64,7 +64,8 @@ static void listener_log_full(struct listener *ls, const char *then)
 
     if (log_allowed(&ls->full_limit, LISTENER_FULL_LOG_NS, &suppressed))
         log_warning("listen %s: %s is reached, %s%s", ls->conf->name,
-                    room_full_of(ls->env.room, &ls->quota), then, LOG_HELD_BACK(suppressed));
+                    connection_limit_full_of(ls->env.room, &ls->quota), then,
+                    LOG_HELD_BACK(suppressed));
 }
 
 /* One that is not served costs no session, but counts as one. */
@@ -85,11 +86,11 @@ static void listener_turn_away(const struct listener_socket *sock, int fd,
 /* A proxy that is to name its client is no client itself: the session asks for that one. */
 static enum admission_verdict listener_ask(struct listener *ls, struct admission_ticket *ticket,
                                            const struct address *peer, enum session_reason *reason,
-                                           bool *opening)
+                                           bool *preface)
 {
     enum proxy_protocol_verdict expected = proxy_protocol_expect(ls->service.proxies, peer);
 
-    *opening = expected == PROXY_PROTOCOL_READ;
+    *preface = expected == PROXY_PROTOCOL_READ;
     *reason = SESSION_LIMIT;
     switch (expected) {
     case PROXY_PROTOCOL_READ: return ADMISSION_ADMIT;
@@ -101,23 +102,23 @@ static enum admission_verdict listener_ask(struct listener *ls, struct admission
 
 /* Is there room for the client, and is it let in? If not it is sent away. */
 static bool listener_lets_in(const struct listener_socket *sock, int fd, const struct address *peer,
-                             struct admission_ticket *ticket, bool *opening)
+                             struct admission_ticket *ticket, bool *preface)
 {
     struct listener *ls = sock->listener;
     enum quota_over over = ls->conf->over_limit;
     enum admission_verdict verdict;
     enum session_reason reason;
 
-    if (over != QUOTA_OVER_WAIT && room_enter(ls->env.room, &ls->quota) > 0) {
+    if (over != QUOTA_OVER_WAIT && connection_limit_enter(ls->env.room, &ls->quota) > 0) {
         listener_log_full(ls, over == QUOTA_OVER_CLOSE ? "the client is closed"
                                                        : "the client is reset");
         listener_turn_away(sock, fd, peer, over == QUOTA_OVER_RESET, SESSION_LIMIT);
         return false;
     }
-    verdict = listener_ask(ls, ticket, peer, &reason, opening);
+    verdict = listener_ask(ls, ticket, peer, &reason, preface);
     if (verdict == ADMISSION_ADMIT)
         return true;
-    room_withdraw(ls->env.room, &ls->quota);
+    connection_limit_withdraw(ls->env.room, &ls->quota);
     listener_turn_away(sock, fd, peer, verdict == ADMISSION_RESET, reason);
     return false;
 }
@@ -127,10 +128,10 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     struct listener_socket *sock = cookie;
     struct listener *ls = sock->listener;
     struct admission_ticket ticket = {0};
-    bool opening;
+    bool preface;
     struct session *s;
 
-    if (!listener_lets_in(sock, fd, peer, &ticket, &opening))
+    if (!listener_lets_in(sock, fd, peer, &ticket, &preface))
         return;
     if (ls->service.ops->create(&s, &ls->service) < 0) {
         unsigned suppressed;
@@ -139,7 +140,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
             log_error("listen %s: no memory for a session, its client is reset%s", ls->conf->name,
                       LOG_HELD_BACK(suppressed));
         admission_leave(&ticket);
-        room_leave(ls->env.room, &ls->quota);
+        connection_limit_leave(ls->env.room, &ls->quota);
         sock_close_reset(fd);
         session_access_log_turned_away(&ls->service, peer, sock->address, SESSION_ERROR);
         return;
@@ -149,7 +150,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     s->peer = *peer;
     s->ticket = ticket;
     s->listen = sock->address;
-    s->opening = opening;
+    s->preface = preface;
     ls->env.accepted(ls->env.cookie, s);
 }
 
@@ -164,7 +165,7 @@ static int64_t listener_admit(void *cookie)
         return wait_ns;
     if (ls->conf->over_limit != QUOTA_OVER_WAIT)
         return 0;
-    wait_ns = room_enter_or_wait(ls->env.room, &ls->quota, &sock->waiter);
+    wait_ns = connection_limit_enter_or_wait(ls->env.room, &ls->quota, &sock->waiter);
     if (wait_ns > 0) {
         atomic_fetch_add_explicit(&ls->waits, 1, memory_order_relaxed);
         listener_log_full(ls, "new clients wait");
@@ -178,10 +179,10 @@ static void listener_nobody(void *cookie)
     struct listener *ls = sock->listener;
 
     if (ls->conf->over_limit == QUOTA_OVER_WAIT)
-        room_withdraw(ls->env.room, &ls->quota);
+        connection_limit_withdraw(ls->env.room, &ls->quota);
 }
 
-static void listener_again(struct room_waiter *w)
+static void listener_again(struct connection_limit_waiter *w)
 {
     acceptor_resume(CONTAINER_OF(w, struct listener_socket, waiter)->acceptor);
 }
@@ -265,7 +266,7 @@ static int listener_open_socket(struct listener *ls, const struct address *a)
     sock->boss = loop_group_next(ls->env.boss);
     sock->start.type = &listener_start_type;
     sock->stop.type = &listener_stop_type;
-    room_add(ls->env.room, &sock->waiter, sock->boss, listener_again);
+    connection_limit_add(ls->env.room, &sock->waiter, sock->boss, listener_again);
     ls->n_sockets++;
     return 0;
 }
@@ -364,8 +365,8 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
     quota_init(&ls->quota, &conf->quota);
     ls->proxies = (struct proxy_protocol_gate){.conf = &conf->accept_proxy, .listener = conf->name};
     rc = listener_create_admission(ls);
-    if (rc == 0 && pipeline_plan_wanted(&conf->pipeline))
-        rc = pipeline_plan_create(&ls->plan, &conf->pipeline, env->executor);
+    if (rc == 0 && pipeline_template_wanted(&conf->pipeline))
+        rc = pipeline_template_create(&ls->plan, &conf->pipeline, env->executor);
     if (rc == 0) {
         listener_init_service(ls);
         rc = listener_open_all(ls);
@@ -406,7 +407,7 @@ void listener_left(const struct session *s)
 {
     struct listener *ls = CONTAINER_OF(s->service, struct listener, service);
 
-    room_leave(ls->env.room, &ls->quota);
+    connection_limit_leave(ls->env.room, &ls->quota);
 }
 
 unsigned listener_sockets(const struct listener *ls)
@@ -423,7 +424,7 @@ void listener_log_stats(const struct listener *ls)
     if (ls->service.mirror)
         mirror_log_stats(ls->service.mirror, ls->conf->name);
     if (ls->plan)
-        pipeline_plan_log_stats(ls->plan, ls->conf->name);
+        pipeline_template_log_stats(ls->plan, ls->conf->name);
     if (waits > 0)
         log_notice("stats listen %s limit_waits=%" PRIu64, ls->conf->name, waits);
 }
@@ -438,6 +439,6 @@ void listener_destroy(struct listener *ls)
         acceptor_destroy(ls->sockets[i].acceptor);
     }
     admission_destroy(ls->admission);
-    pipeline_plan_destroy(ls->plan);
+    pipeline_template_destroy(ls->plan);
     free(ls);
 }

@@ -17,17 +17,17 @@
 #include "net/channel.h"
 #include "net/sock.h"
 #include "net/splice.h"
-#include "service/admission.h"
-#include "service/throttle.h"
-#include "traffic/access.h"
-#include "traffic/client_table.h"
+#include "limits/admission.h"
+#include "limits/throttle.h"
+#include "limits/acl.h"
+#include "limits/client_table.h"
 
 struct executor;
 struct access_log_format;
 struct access_log;
 struct listener;
 struct loop_group;
-struct room;
+struct connection_limit;
 struct session;
 struct upstream;
 
@@ -55,7 +55,7 @@ struct listener_conf {
     unsigned reuseport; /* listen sockets an address has */
     struct sock_file unix_file;
     struct sock_options socket;
-    struct access_conf access;
+    struct acl_conf access;
     enum admission_verdict on_deny;
     enum splice_mode splice;
     int64_t idle_timeout_ns; /* each of these: 0: none; see service/service.h */
@@ -78,7 +78,7 @@ struct listener_env {
     struct upstream *upstream;     /* proxy only */
     struct upstream *mirror;       /* NULL: none */
     struct executor *executor;     /* for handlers that have slow work */
-    struct room *room;             /* of the process */
+    struct connection_limit *room; /* of the process */
     struct access_log *access_log; /* NULL: conf->access_log.where is off */
     /* As acceptor_ops.admit, for a client that takes ${descriptors}. On a boss loop. */
     int64_t (*admit)(void *cookie, unsigned descriptors);
@@ -98,7 +98,7 @@ struct listener_env {
  * Errors: 0; -ENOMEM; as sock_listen()
  */
 int listener_create(struct listener **out, const struct listener_conf *conf,
-                    const struct listener_env *env) MUST_CHECK;
+                    const struct listener_env *env) NODISCARD;
 
 /*
  * listener_start(ls):
@@ -107,7 +107,7 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
  * Thread: main
  * Errors: 0; -EAGAIN (no thread could be started)
  */
-int listener_start(struct listener *ls) MUST_CHECK;
+int listener_start(struct listener *ls) NODISCARD;
 
 /*
  * listener_stop(ls):

@@ -22,9 +22,9 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "engine/loop_group.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "server/memory.h"
-#include "server/room.h"
+#include "limits/connection_limit.h"
 #include "server/threads.h"
 #include "server/worker.h"
 #include "service/session.h"
@@ -53,7 +53,7 @@ struct overload_part {
 };
 
 struct overload {
-    struct buffered buffered;
+    struct memory_account buffered;
     struct overload_conf conf;
     int64_t high_bytes; /* of what is held: above this an episode begins, at the other it ends */
     int64_t low_bytes;
@@ -61,14 +61,14 @@ struct overload {
         idle_memory_bytes; /* without clients; this and the next two are set by overload_start() */
     int64_t high_memory_bytes;
     int64_t low_memory_bytes;
-    struct timed look;
+    struct timer look;
     _Atomic int64_t memory_bytes;  /* at the last look, with that of pipes; see note: looks */
     _Atomic int64_t held_bytes;    /* then */
     _Atomic int64_t session_bytes; /* of one session, about, without what it holds */
     _Atomic int64_t surplus_bytes;
-    struct room *room;
+    struct connection_limit *room;
     struct loop *control;
-    struct timed tick;
+    struct timer tick;
     atomic_bool ticking; /* see note: tick */
     _Atomic int64_t began_at_ns;
     struct token_bucket pace;
@@ -117,7 +117,7 @@ static bool overload_is_of_idle(const struct overload *ov)
 /* Close ${s}, or what it can do without, if the pace allows: what comes free. */
 static int64_t overload_close(struct overload *ov, struct session *s)
 {
-    size_t relieved = session_relieve(s);
+    size_t relieved = session_reclaim(s);
     int64_t bytes;
 
     if (relieved > 0)
@@ -156,7 +156,7 @@ static void overload_run_part(struct task *t)
 {
     struct overload_part *part = CONTAINER_OF(t, struct overload_part, task);
 
-    if (buffered_is_over(&part->overload->buffered))
+    if (memory_account_is_over(&part->overload->buffered))
         overload_shed(part->overload, loop_cookie(part->loop), part->bytes);
     atomic_store(&part->busy, false);
 }
@@ -189,7 +189,7 @@ static void overload_send_parts(struct overload *ov)
 /* In this order: once it is not over another episode may begin, and close the room again. */
 static void overload_let_in(struct overload *ov)
 {
-    room_open(ov->room);
+    connection_limit_open(ov->room);
     atomic_store(&ov->buffered.is_over, false);
 }
 
@@ -222,18 +222,18 @@ static bool overload_has_passed(const struct overload *ov)
 
 static void overload_run_tick(struct task *t)
 {
-    struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct overload, tick);
+    struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct overload, tick);
 
     if (overload_has_passed(ov))
         overload_end_episode(ov);
-    if (buffered_is_over(&ov->buffered)) {
+    if (memory_account_is_over(&ov->buffered)) {
         if (ov->conf.shedding.tokens > 0)
             overload_send_parts(ov);
         loop_schedule(ov->control, &ov->tick, OVERLOAD_TICK_NS);
         return;
     }
     atomic_store(&ov->ticking, false);
-    if (buffered_is_over(&ov->buffered)) /* see note: tick */
+    if (memory_account_is_over(&ov->buffered)) /* see note: tick */
         overload_start_ticks(ov);
 }
 
@@ -254,7 +254,8 @@ static void overload_begin(struct overload *ov)
     const char *closing =
         ov->conf.shedding.tokens == 0 ? "" : ", and stalled connections are closed";
 
-    room_close(ov->room, of_buffers ? "max_buffered of [reactord]" : "max_memory of [reactord]");
+    connection_limit_close(ov->room,
+                           of_buffers ? "max_buffered of [reactord]" : "max_memory of [reactord]");
     atomic_store(&ov->began_at_ns, clock_now_ns());
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     if (of_buffers)
@@ -319,7 +320,7 @@ static void overload_look(struct overload *ov)
 
 static void overload_run_look(struct task *t)
 {
-    struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct overload, look);
+    struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct overload, look);
     int64_t began_ns = clock_thread_ns(), pause_ns;
 
     overload_look(ov);
@@ -342,7 +343,7 @@ static void overload_init_part(struct overload *ov, unsigned i, struct loop *loo
 }
 
 int overload_create(struct overload **out, const struct overload_conf *conf,
-                    const struct threads *threads, struct room *room)
+                    const struct threads *threads, struct connection_limit *room)
 {
     unsigned n = loop_group_size(threads->workers);
     uint64_t limit = conf->max_buffered_bytes > 0 ? conf->max_buffered_bytes : INT64_MAX;
@@ -362,8 +363,8 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
     ov->buffered.cookie = ov;
     ov->room = room;
     ov->control = threads_control(threads);
-    timed_init(&ov->tick, &overload_tick_type);
-    timed_init(&ov->look, &overload_look_type);
+    timer_init(&ov->tick, &overload_tick_type);
+    timer_init(&ov->look, &overload_look_type);
     ov->n = n;
     for (unsigned i = 0; i < n; i++)
         overload_init_part(ov, i, loop_group_at(threads->workers, i));
@@ -395,7 +396,7 @@ int overload_start(struct overload *ov)
     return rc;
 }
 
-struct buffered *overload_buffered(struct overload *ov)
+struct memory_account *overload_buffered(struct overload *ov)
 {
     return ov ? &ov->buffered : NULL;
 }

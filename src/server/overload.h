@@ -2,8 +2,8 @@
  * server/overload: what is done when clients that do not read make the daemon hold too much, or when there are so many that
  * it takes too much memory.
  *
- * When the memory of bytes that wait for their receivers (net/buffered) is above three quarters of its limit an episode
- * begins, so that what comes until it takes effect fits as well: no client is accepted (server/room), channels read little,
+ * When the memory of bytes that wait for their receivers (net/memory_account) is above three quarters of its limit an episode
+ * begins, so that what comes until it takes effect fits as well: no client is accepted (limits/connection_limit), channels read little,
  * and connections are closed, at a pace, until half of the limit is free. Then it is over. The log has a line for its
  * beginning and one for its end.
  *
@@ -24,11 +24,11 @@
 #include <stdint.h>
 
 #include "base/must.h"
-#include "traffic/token_bucket.h"
+#include "limits/token_bucket.h"
 
-struct buffered;
+struct memory_account;
 struct overload;
-struct room;
+struct connection_limit;
 struct threads;
 
 struct overload_conf {
@@ -50,7 +50,7 @@ struct overload_conf {
  * Errors: 0; -ENOMEM
  */
 int overload_create(struct overload **out, const struct overload_conf *conf,
-                    const struct threads *threads, struct room *room) MUST_CHECK;
+                    const struct threads *threads, struct connection_limit *room) NODISCARD;
 
 /*
  * overload_start(ov):
@@ -59,7 +59,7 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
  * Thread: main
  * Errors: 0; -ERANGE (half of the limit is taken already); as loop_submit_after()
  */
-int overload_start(struct overload *ov) MUST_CHECK;
+int overload_start(struct overload *ov) NODISCARD;
 
 /*
  * overload_buffered(ov):
@@ -69,7 +69,7 @@ int overload_start(struct overload *ov) MUST_CHECK;
  * Owns:   nothing; part of ${ov}
  * Errors: none
  */
-struct buffered *overload_buffered(struct overload *ov);
+struct memory_account *overload_buffered(struct overload *ov);
 
 /*
  * overload_log_stats(ov):

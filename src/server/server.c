@@ -11,16 +11,16 @@
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "net/acceptor.h"
-#include "net/descriptors.h"
+#include "net/descriptor_budget.h"
 #include "net/resolve.h"
 #include "net/srv.h"
 #include "server/checks.h"
 #include "server/memory.h"
 #include "server/overload.h"
-#include "server/room.h"
+#include "limits/connection_limit.h"
 #include "server/spares.h"
 #include "server/threads.h"
-#include "server/way_back.h"
+#include "server/proxy_loop.h"
 #include "server/worker.h"
 #include "server/worker_deal.h"
 #include "upstream/checker.h"
@@ -39,12 +39,12 @@
  * the limit clients wait in the kernel's queue instead of being accepted and then reset. Left aside are those open
  * when listening begins, some for what the process opens later (a log file, a socket to the service manager), what
  * lookups and health checks open for a moment, and a pipe for each worker. Other pipes, and connections that are
- * kept for clients to come, are lent theirs (note: lent in net/descriptors.h).
+ * kept for clients to come, are lent theirs (note: lent in net/descriptor_budget.h).
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
 
-/* One in so many is kept free of spare connections; see note: lent in net/descriptors.h. */
+/* One in so many is kept free of spare connections; see note: lent in net/descriptor_budget.h. */
 #define SERVER_RESERVE_PART 16
 
 struct server {
@@ -60,9 +60,9 @@ struct server {
     bool started;
     atomic_bool draining;
     atomic_uint sessions;
-    struct room room;
-    struct overload *overload;      /* NULL: no limit to what is buffered */
-    struct descriptors descriptors; /* of sessions; see note: descriptors */
+    struct connection_limit room;
+    struct overload *overload;            /* NULL: no limit to what is buffered */
+    struct descriptor_budget descriptors; /* of sessions; see note: descriptors */
     struct log_limit refused_limit;
     /*
      * note: holds. What keeps the server from being drained: each open session and each listen socket. Whoever
@@ -83,21 +83,21 @@ static int64_t server_on_admit(void *cookie, unsigned descriptors)
 {
     struct server *sv = cookie;
 
-    if (descriptors_wanted_back(&sv->descriptors)) {
+    if (descriptor_budget_wanted_back(&sv->descriptors)) {
         spares_look(sv->spares);
         for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
             worker_give_back_pipes(sv->worker[i]);
     }
-    if (descriptors_left(&sv->descriptors, descriptors))
+    if (descriptor_budget_left(&sv->descriptors, descriptors))
         return worker_deal_wait_ns(sv->threads.workers);
-    return descriptors_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_LACK;
+    return descriptor_budget_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_LACK;
 }
 
 static void server_on_ended(void *cookie, struct session *s)
 {
     struct server *sv = cookie;
 
-    descriptors_release(&sv->descriptors, s->service->ops->descriptors);
+    descriptor_budget_release(&sv->descriptors, s->service->ops->descriptors);
     listener_left(s);
     atomic_fetch_sub_explicit(&sv->sessions, 1, memory_order_relaxed);
     server_release(sv);
@@ -110,7 +110,7 @@ static void server_on_accepted(void *cookie, struct session *s)
     int rc;
 
     atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
-    descriptors_count(&sv->descriptors, s->service->ops->descriptors);
+    descriptor_budget_count(&sv->descriptors, s->service->ops->descriptors);
     atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
     rc = worker_deal(sv->threads.workers, s);
     if (rc == 0)
@@ -174,7 +174,7 @@ static bool server_leads_back(void *cookie, const struct upstream *up, const str
 {
     const struct server *sv = cookie;
 
-    return way_back_is(sv->conf, up->conf, a);
+    return proxy_loop_is(sv->conf, up->conf, a);
 }
 
 static int server_create_resolver(struct server *sv)
@@ -199,7 +199,7 @@ static int server_create_resolver(struct server *sv)
 
 static unsigned server_checks_at_a_time(const struct server *sv)
 {
-    unsigned max = descriptors_limit() / SERVER_CHECKS_PART;
+    unsigned max = descriptor_budget_limit() / SERVER_CHECKS_PART;
 
     return checks_at_a_time(sv->upstreams, sv->conf->n_upstreams,
                             max < CHECKER_UNDER_WAY ? max : CHECKER_UNDER_WAY);
@@ -237,11 +237,11 @@ static unsigned server_lookups(const struct server *sv)
 /* See note: descriptors. */
 static void server_limit_descriptors(struct server *sv)
 {
-    unsigned aside = descriptors_open() + SERVER_SPARE_DESCRIPTORS +
+    unsigned aside = descriptor_budget_open() + SERVER_SPARE_DESCRIPTORS +
                      SERVER_LOOKUP_DESCRIPTORS * server_lookups(sv) + server_checks_at_a_time(sv) +
                      2 * loop_group_size(sv->threads.workers);
 
-    sv->descriptors.max = descriptors_limit();
+    sv->descriptors.max = descriptor_budget_limit();
     sv->descriptors.max = sv->descriptors.max > aside ? sv->descriptors.max - aside : 0;
     sv->descriptors.reserve = sv->descriptors.max / SERVER_RESERVE_PART;
     if (sv->descriptors.max < 2)
@@ -297,7 +297,7 @@ int server_create(struct server **out, const struct server_conf *conf,
         return -ENOMEM;
     sv->conf = conf;
     sv->events = *events;
-    room_init(&sv->room, &conf->quota);
+    connection_limit_init(&sv->room, &conf->quota);
     rc = threads_create(&sv->threads, conf);
     if (rc == 0)
         rc = server_create_overload(sv);

@@ -13,7 +13,7 @@
 
 #include "base/must.h"
 #include "engine/chooser.h"
-#include "engine/placement.h"
+#include "engine/affinity.h"
 #include "server/listener.h"
 #include "server/overload.h"
 #include "upstream/upstream.h"
@@ -37,7 +37,7 @@ struct server_boss_conf {
     unsigned threads;
     unsigned accept_batch; /* accepts at most per readiness */
     struct server_cpus cpus;
-    enum placement_scheduling scheduling;
+    enum affinity_scheduling scheduling;
 };
 
 struct server_worker_conf {
@@ -105,7 +105,7 @@ struct server_events {
  * Errors: 0; -errno of the first thing that failed
  */
 int server_create(struct server **out, const struct server_conf *conf,
-                  const struct server_events *events) MUST_CHECK;
+                  const struct server_events *events) NODISCARD;
 
 /*
  * server_start(sv):
@@ -115,7 +115,7 @@ int server_create(struct server **out, const struct server_conf *conf,
  * Thread: main
  * Errors: 0; -EAGAIN (no thread could be started)
  */
-int server_start(struct server *sv) MUST_CHECK;
+int server_start(struct server *sv) NODISCARD;
 
 /*
  * server_drain(sv):
@@ -137,7 +137,7 @@ void server_drain(struct server *sv);
  * Errors: 0; -ETIMEDOUT (some loop hangs); -EBUSY (all loops have ended, but slow work such as a lookup is still under
  *         way: nothing is lost by that, only the server can not be destroyed)
  */
-int server_stop(struct server *sv, unsigned *cut) MUST_CHECK;
+int server_stop(struct server *sv, unsigned *cut) NODISCARD;
 
 /*
  * server_watch(sv) / server_watch_interval_ns(sv):

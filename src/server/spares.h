@@ -23,7 +23,7 @@ struct worker;
  */
 int spares_create(struct spares **out, const struct server_conf *conf,
                   struct upstream *const *upstreams, const struct loop_group *loops,
-                  struct worker *const *workers) MUST_CHECK;
+                  struct worker *const *workers) NODISCARD;
 
 /*
  * spares_look(s):

@@ -95,7 +95,7 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     struct loop_group_conf control = {.name = "ctrl", .pool = 4, .n_loops = 1, .loop = loop};
     int rc;
 
-    boss.loop.placement.scheduling = conf->boss.scheduling;
+    boss.loop.affinity.scheduling = conf->boss.scheduling;
     workers.n_loops = worker->threads > 0 ? worker->threads : threads_default(n_allowed);
     if (threads_place(&boss, &conf->boss.cpus, allowed, n_allowed) < 0 ||
         threads_place(&workers, &worker->cpus, allowed, n_allowed) < 0)

@@ -32,7 +32,7 @@ struct threads {
  * Owns:   the caller owns ${t}; nothing of ${conf}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (a processor that this process may not use)
  */
-int threads_create(struct threads *t, const struct server_conf *conf) MUST_CHECK;
+int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
 
 /*
  * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executor(t):
@@ -41,10 +41,10 @@ int threads_create(struct threads *t, const struct server_conf *conf) MUST_CHECK
  * Thread: main
  * Errors: 0; -ETIMEDOUT
  */
-int threads_end_boss(struct threads *t) MUST_CHECK;
-int threads_end_workers(struct threads *t) MUST_CHECK;
-int threads_end_control(struct threads *t) MUST_CHECK;
-int threads_end_executor(struct threads *t) MUST_CHECK;
+int threads_end_boss(struct threads *t) NODISCARD;
+int threads_end_workers(struct threads *t) NODISCARD;
+int threads_end_control(struct threads *t) NODISCARD;
+int threads_end_executor(struct threads *t) NODISCARD;
 
 /*
  * threads_control(t):

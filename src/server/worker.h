@@ -10,8 +10,8 @@
 
 #include "base/must.h"
 
-struct buffered;
-struct descriptors;
+struct memory_account;
+struct descriptor_budget;
 struct loop;
 struct netloop;
 struct session;
@@ -22,8 +22,8 @@ struct worker;
 /* What a worker needs of the server around it. */
 struct worker_env {
     const atomic_bool *draining;
-    struct descriptors *descriptors; /* of all workers; NULL: not counted */
-    struct buffered *buffered;       /* likewise */
+    struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
+    struct memory_account *buffered;       /* likewise */
     /* ${s} has ended and is about to be freed. On the worker's loop, or on any thread if it was never adopted. */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;
@@ -37,7 +37,7 @@ struct worker_env {
  * Owns:   the caller owns ${out}; ${loop} is borrowed
  * Errors: 0; -ENOMEM
  */
-int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) MUST_CHECK;
+int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) NODISCARD;
 
 /*
  * worker_net(w) / worker_use_spares(w, pool):
@@ -58,7 +58,7 @@ void worker_use_spares(struct worker *w, struct spare_pool *pool);
  * Owns:   on 0 the worker owns ${s}, or drops it with a reset if it ends first; on error the caller still does
  * Errors: as loop_submit()
  */
-int worker_hand_over(struct loop *loop, struct session *s) MUST_CHECK;
+int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
 
 /*
  * worker_drain(w):

@@ -19,7 +19,7 @@ struct session;
  * Owns:   as worker_hand_over()
  * Errors: as loop_submit()
  */
-int worker_deal(struct loop_group *workers, struct session *s) MUST_CHECK;
+int worker_deal(struct loop_group *workers, struct session *s) NODISCARD;
 
 /*
  * worker_deal_wait_ns(workers):

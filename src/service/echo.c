@@ -7,7 +7,7 @@
 
 #include "service/relay.h"
 #include "service/session_handlers.h"
-#include "service/session_opening.h"
+#include "service/session_preface.h"
 
 struct echo {
     alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
@@ -49,7 +49,7 @@ static void echo_open(struct session *s)
 
 static void echo_start(struct session *s)
 {
-    session_opening_read(s);
+    session_preface_read(s);
 }
 
 static void echo_cancel(struct session *s)

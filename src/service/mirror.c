@@ -9,12 +9,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "net/connector.h"
-#include "net/descriptors.h"
+#include "net/descriptor_budget.h"
 #include "net/sock.h"
 #include "service/session.h"
-#include "traffic/counters.h"
+#include "stats/counters.h"
 #include "upstream/upstream.h"
 
 /*
@@ -62,7 +62,7 @@ static void mirror_free_if_done(struct mirror *m)
 static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
 {
     m->state = MIRROR_OVER;
-    buffered_clear(m->net->buffered, &m->early);
+    memory_account_clear(m->net->buffered, &m->early);
     if (!m->at)
         return;
     endpoint_release_addresses(m->addresses);
@@ -70,7 +70,7 @@ static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
     upstream_leave(m->plan->upstream, m->at, outcome);
     m->at = NULL;
     if (m->net->descriptors)
-        descriptors_release(m->net->descriptors, 1);
+        descriptor_budget_release(m->net->descriptors, 1);
 }
 
 /* This client is not mirrored any more, visibly to the mirror. */
@@ -146,7 +146,7 @@ static void mirror_send(struct mirror *m, const void *data, size_t len)
 
 static void mirror_failed(struct mirror *m, int error)
 {
-    bool is_mine = sock_error_is_lack(error) || sock_error_is_ours(error);
+    bool is_mine = sock_error_is_exhaustion(error) || sock_error_is_ours(error);
 
     mirror_count(&m->plan->failed, 1);
     if (m->at)
@@ -172,7 +172,7 @@ static void mirror_connected(struct connector *c, int fd, int error)
     m->ch.linger_conf = m->linger;
     channel_start(&m->ch);
     mirror_send(m, buffer_front(&m->early), buffer_bytes(&m->early));
-    buffered_clear(m->net->buffered, &m->early);
+    memory_account_clear(m->net->buffered, &m->early);
     if (m->eof)
         channel_shutdown_write(&m->ch);
 }
@@ -180,17 +180,17 @@ static void mirror_connected(struct connector *c, int fd, int error)
 static void mirror_connect(struct mirror *m)
 {
     struct upstream *up = m->plan->upstream;
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     balancer_begin(&walk, m->key);
-    if (m->net->descriptors && !descriptors_take(m->net->descriptors)) {
+    if (m->net->descriptors && !descriptor_budget_take(m->net->descriptors)) {
         mirror_failed(m, -EMFILE);
         return;
     }
     if (upstream_pick(up, &walk, &m->at) < 0) {
         m->at = NULL;
         if (m->net->descriptors)
-            descriptors_release(m->net->descriptors, 1);
+            descriptor_budget_release(m->net->descriptors, 1);
         mirror_failed(m, -ENOENT);
         return;
     }
@@ -226,7 +226,7 @@ static void mirror_client_read(struct handler *h, const uint8_t *data, size_t le
         mirror_send(m, data, len);
     else if (m->state == MIRROR_CONNECTING &&
              (buffer_bytes(&m->early) + len > m->plan->buffer_bytes ||
-              buffered_append(m->net->buffered, &m->early, data, len) < 0))
+              memory_account_append(m->net->buffered, &m->early, data, len) < 0))
         mirror_abandon(m);
 }
 
@@ -267,7 +267,7 @@ static size_t mirror_client_held(const struct handler *h)
     return m->early.cap + (m->state == MIRROR_OPEN ? channel_held_bytes(&m->ch) : 0);
 }
 
-static size_t mirror_client_relieve(struct handler *h)
+static size_t mirror_client_reclaim(struct handler *h)
 {
     size_t bytes = mirror_client_held(h);
 
@@ -282,7 +282,7 @@ static const struct handler_ops mirror_ops = {.name = "mirror",
                                               .eof = mirror_client_eof,
                                               .closed = mirror_client_closed,
                                               .held = mirror_client_held,
-                                              .relieve = mirror_client_relieve};
+                                              .reclaim = mirror_client_reclaim};
 
 void mirror_add(struct session *s, struct channel *ch)
 {

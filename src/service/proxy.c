@@ -11,8 +11,8 @@
 #include "net/sock.h"
 #include "service/proxy_internal.h"
 #include "service/session_handlers.h"
-#include "service/trial.h"
-#include "traffic/access_log_record.h"
+#include "service/stale_retry.h"
+#include "stats/access_log_record.h"
 
 /* One line a second about each server that cannot be reached. */
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
@@ -45,7 +45,7 @@ static void proxy_free(struct session *s)
     proxy_release_addresses(p);
     proxy_leave(p, proxy_outcome(p));
     proxy_end_pause(p);
-    trial_destroy(p->trial);
+    stale_retry_destroy(p->stale_retry);
     free(p);
 }
 
@@ -59,7 +59,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
-    p->trial = NULL;
+    p->stale_retry = NULL;
     p->pause = NULL;
     p->tries_before = 0;
     p->has_failed = false;
@@ -233,7 +233,7 @@ static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
 }
 
 /* This process lacks descriptors or memory: another server would not help. */
-static void proxy_lacks(struct proxy *p, int error)
+static void proxy_exhausted(struct proxy *p, int error)
 {
     proxy_log_failure(p, strerror(-error), "the client is reset");
     proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_ERROR);
@@ -245,8 +245,8 @@ static void proxy_failed(struct proxy *p, int error)
     bool another = proxy_may_retry(p), later;
 
     counters_connect_failed(&p->at->connects);
-    if (sock_error_is_lack(error)) {
-        proxy_lacks(p, error);
+    if (sock_error_is_exhaustion(error)) {
+        proxy_exhausted(p, error);
         return;
     }
     p->has_failed = true;
@@ -276,7 +276,7 @@ static void proxy_connected(struct connector *c, int fd, int error)
     p->times.connect_us = proxy_us(took_ns);
     upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, took_ns);
-    proxy_couple(p, fd);
+    proxy_attach(p, fd);
 }
 
 static void proxy_open(struct session *s)

@@ -1,6 +1,6 @@
 /*
  * service/proxy_internal: what the parts of a proxied session know of each other: proxy.c (which
- * server, and what becomes of it), proxy_retry.c (pauses between tries) and proxy_couple.c (the way
+ * server, and what becomes of it), proxy_retry.c (pauses between tries) and proxy_attach.c (the way
  * there, and both ends put together). Private to them. Everything here runs on the loop of the session.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
@@ -14,7 +14,7 @@
 #include "service/session.h"
 
 struct proxy_pause;
-struct trial;
+struct stale_retry;
 
 /* What took how long, for the access log. An hour is long enough, and takes half the room. */
 struct proxy_times {
@@ -30,7 +30,7 @@ struct proxy {
     struct relay to_client;
     struct session session;
     struct connector connector;
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
     struct wait_ticket *ticket;           /* while every server is full */
     struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
     struct endpoint_addresses *addresses; /* of `at`, while it connects; with an access log, on */
@@ -43,9 +43,9 @@ struct proxy {
     const struct upstream_server_conf
         *tried; /* of the last `at`; for the access log, as the next */
     struct proxy_times times;
-    struct trial *trial;   /* of a spare connection; NULL: there was none */
-    unsigned tries_before; /* the last pause */
-    bool has_failed;       /* a server could not be connected to */
+    struct stale_retry *stale_retry; /* of a spare connection; NULL: there was none */
+    unsigned tries_before;           /* the last pause */
+    bool has_failed;                 /* a server could not be connected to */
 };
 
 /*
@@ -114,18 +114,18 @@ void proxy_try_again(struct proxy *p);
 void proxy_dial(struct proxy *p);
 
 /*
- * proxy_couple(p, fd):
+ * proxy_attach(p, fd):
  * ${fd} leads to ${p}->at: both ends are there.
  *
  * Thread: loop of ${p}
  * Owns:   the session has ${fd}
  * Errors: none
  */
-void proxy_couple(struct proxy *p, int fd);
+void proxy_attach(struct proxy *p, int fd);
 
 /*
  * proxy_take_spare(p):
- * proxy_couple() with a connection to ${p}->at that is open already, if there is one.
+ * proxy_attach() with a connection to ${p}->at that is open already, if there is one.
  *
  * Thread: loop of ${p}
  * Errors: false (there is none)

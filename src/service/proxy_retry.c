@@ -17,7 +17,7 @@
 #define PROXY_PAUSE_MAX_NS   (1 * NS_PER_S)
 
 struct proxy_pause {
-    struct timed timer;
+    struct timer timer;
     struct proxy *proxy;
     int64_t next_ns; /* of the next pause, before jitter */
     uint64_t random;
@@ -40,7 +40,7 @@ static bool proxy_pause_schedule(struct proxy_pause *pause, int64_t now_ns)
 static void proxy_run_pause(struct task *task)
 {
     struct proxy_pause *pause =
-        CONTAINER_OF(CONTAINER_OF(task, struct timed, task), struct proxy_pause, timer);
+        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct proxy_pause, timer);
     struct proxy *p = pause->proxy;
     int64_t now_ns = clock_now_ns();
 
@@ -66,7 +66,7 @@ static struct proxy_pause *proxy_new_pause(struct proxy *p, int64_t now_ns)
         return NULL;
     *pause = (struct proxy_pause){.proxy = p, .next_ns = PROXY_PAUSE_FIRST_NS};
     pause->random = hash_mix((uint64_t)(uintptr_t)p) ^ (uint64_t)now_ns;
-    timed_init(&pause->timer, &proxy_pause_type);
+    timer_init(&pause->timer, &proxy_pause_type);
     return pause;
 }
 

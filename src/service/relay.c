@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "service/throttle.h"
+#include "limits/throttle.h"
 
 static struct relay *relay_of(struct handler *h)
 {

@@ -3,7 +3,7 @@
  *
  * Echo is one relay back to its own channel, a proxied session two that cross. The relay keeps the two sides
  * coupled: when the destination is above its high water mark the source is paused, end of file follows the last
- * byte, and large reads are spliced. It also keeps to the listener's bandwidths (service/throttle).
+ * byte, and large reads are spliced. It also keeps to the listener's bandwidths (limits/throttle).
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H

@@ -16,7 +16,7 @@ struct admission;
 struct access_log_format;
 struct access_log;
 struct counters;
-struct pipeline_plan;
+struct pipeline_template;
 struct proxy_protocol_gate;
 struct service_ops;
 struct mirror_plan;
@@ -31,9 +31,9 @@ struct service {
     struct mirror_plan *mirror;          /* who gets a copy of what clients send; NULL: nobody */
     struct proxy_protocol_gate *proxies; /* that may name their clients; NULL: none */
     enum splice_mode splice;
-    struct throttle_plan *throttle;       /* the listener's bandwidths; NULL: no limit */
-    const struct pipeline_plan *pipeline; /* the client's handlers; NULL: none */
-    struct access_log *access_log;        /* NULL: none, and the next two mean nothing */
+    struct throttle_plan *throttle;           /* the listener's bandwidths; NULL: no limit */
+    const struct pipeline_template *pipeline; /* the client's handlers; NULL: none */
+    struct access_log *access_log;            /* NULL: none, and the next two mean nothing */
     const struct access_log_format *access_log_format;
     int64_t
         access_log_interval_ns; /* between lines of a connection that goes on; 0: only at its end */

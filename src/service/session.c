@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "net/sock.h"
-#include "traffic/counters.h"
+#include "stats/counters.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
 
@@ -107,8 +107,8 @@ void session_adopt(struct session *s, struct session_owner *owner)
     s->began_at_ns = loop_now_ns(owner->net->loop);
     session_timer_start(s);
     s->service->ops->open(s);
-    if (s->opening)
-        channel_start(s->legs[0]); /* the header alone is read: see service/session_opening.h */
+    if (s->preface)
+        channel_start(s->legs[0]); /* the header alone is read: see service/session_preface.h */
     else
         s->service->ops->start(s);
     session_timer_arm(s);

@@ -26,10 +26,10 @@
 #include "engine/loop.h"
 #include "net/address.h"
 #include "net/channel.h"
-#include "service/admission.h"
+#include "limits/admission.h"
 #include "service/service.h"
-#include "traffic/session_id.h"
-#include "traffic/session_reason.h"
+#include "stats/session_id.h"
+#include "stats/session_reason.h"
 
 struct access_log_record;
 struct counters;
@@ -97,7 +97,7 @@ struct session {
     struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not there (yet) */
     unsigned open_legs;
     int client_fd;   /* until the client's channel has it; -1 then */
-    bool opening;    /* a proxy is yet to say who the client is: see service/session_opening.h */
+    bool preface;    /* a proxy is yet to say who the client is: see service/session_preface.h */
     bool connecting; /* the second leg is on its way */
     bool draining;
     bool closing; /* we end it: only the bounds of its channels count, see channel_end() */
@@ -112,7 +112,7 @@ struct session {
     int64_t listened_at_ns; /* when the timer last looked at the ears */
     struct session_ear ears[SESSION_LEGS];
     int64_t checked_at_ns; /* when the timer last looked without ending anything */
-    struct timed timer;
+    struct timer timer;
     struct task task; /* the hand-off, then the reaping */
     struct address peer;
     struct counters *counted[SESSION_COUNTED]; /* where; NULL: nowhere */
@@ -274,14 +274,14 @@ int64_t session_moved_at_ns(const struct session *s);
 int64_t session_active_at_ns(const struct session *s);
 
 /*
- * session_relieve(s):
+ * session_reclaim(s):
  * Memory is scarce: give up what ${s} can do without. How much that was; the end of the turn frees it.
  *
  * Thread: loop of ${s}
  * Units:  bytes
  * Errors: none
  */
-size_t session_relieve(struct session *s);
+size_t session_reclaim(struct session *s);
 
 /*
  * session_count_at(s, where, c):

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "service/session.h"
-#include "service/session_opening.h"
-#include "traffic/access_log_format.h"
-#include "traffic/access_log.h"
-#include "traffic/access_log_record.h"
+#include "service/session_preface.h"
+#include "stats/access_log_format.h"
+#include "stats/access_log.h"
+#include "stats/access_log_record.h"
 
 void session_access_log_begin(struct session *s)
 {
@@ -56,7 +56,7 @@ static void session_access_log_write(struct session *s, enum session_reason reas
     r.id = session_id(s);
     r.client = &s->peer;
     r.listen = s->listen;
-    r.proxy = session_opening_proxy(s);
+    r.proxy = session_preface_proxy(s);
     r.reason = reason;
     if (client) {
         r.bytes_in = client->bytes_in;

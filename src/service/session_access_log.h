@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "traffic/session_reason.h"
+#include "stats/session_reason.h"
 
 struct address;
 struct service;

@@ -73,11 +73,11 @@ int64_t session_active_at_ns(const struct session *s)
     return at_ns;
 }
 
-size_t session_relieve(struct session *s)
+size_t session_reclaim(struct session *s)
 {
     size_t bytes = 0;
 
-    session_for_each_leg(leg, s) bytes += pipeline_relieve(&leg->pipeline);
+    session_for_each_leg(leg, s) bytes += pipeline_reclaim(&leg->pipeline);
     return bytes;
 }
 

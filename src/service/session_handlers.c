@@ -5,37 +5,37 @@
 #include <stdlib.h>
 
 #include "base/cache_line.h"
-#include "handlers/pipeline_plan.h"
+#include "handlers/pipeline_template.h"
 #include "service/mirror.h"
-#include "service/session_opening.h"
+#include "service/session_preface.h"
 
 struct session_handlers {
     struct session *session;
-    struct handler_host host;
+    struct handler_context host;
     alignas(max_align_t) char states[];
 };
 
-static struct session *session_of(struct handler_host *host)
+static struct session *session_of(struct handler_context *host)
 {
     return CONTAINER_OF(host, struct session_handlers, host)->session;
 }
 
-static void session_handlers_end(struct handler_host *host, enum session_reason reason)
+static void session_handlers_end(struct handler_context *host, enum session_reason reason)
 {
     session_close(session_of(host), reason);
 }
 
-static void session_handlers_reset(struct handler_host *host, enum session_reason reason)
+static void session_handlers_reset(struct handler_context *host, enum session_reason reason)
 {
     session_reset(session_of(host), reason);
 }
 
-static void session_handlers_abort(struct handler_host *host, enum session_reason reason)
+static void session_handlers_abort(struct handler_context *host, enum session_reason reason)
 {
     session_abort(session_of(host), reason);
 }
 
-static const struct handler_host_ops session_handlers_ops = {
+static const struct handler_context_ops session_handlers_ops = {
     .end = session_handlers_end, .reset = session_handlers_reset, .abort = session_handlers_abort};
 
 void *session_handlers_alloc(const struct service *service, size_t bytes)
@@ -43,19 +43,19 @@ void *session_handlers_alloc(const struct service *service, size_t bytes)
     size_t lines;
 
     MUST(bytes % CACHE_LINE_BYTES == 0);
-    bytes += session_opening_bytes(service);
+    bytes += session_preface_bytes(service);
     if (service->pipeline)
-        bytes += sizeof(struct session_handlers) + pipeline_plan_bytes(service->pipeline);
+        bytes += sizeof(struct session_handlers) + pipeline_template_bytes(service->pipeline);
     lines = (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
     return aligned_alloc(CACHE_LINE_BYTES, lines * CACHE_LINE_BYTES);
 }
 
 void session_handlers_add(struct session *s, struct channel *ch, void *room)
 {
-    void *behind = (char *)room + session_opening_bytes(s->service);
+    void *behind = (char *)room + session_preface_bytes(s->service);
 
-    if (s->opening)
-        session_opening_add(s, ch, room, behind);
+    if (s->preface)
+        session_preface_add(s, ch, room, behind);
     else
         session_handlers_add_plan(s, ch, behind);
 }
@@ -66,9 +66,9 @@ void session_handlers_add_plan(struct session *s, struct channel *ch, void *room
 
     if (s->service->pipeline) {
         all->session = s;
-        all->host = (struct handler_host){
+        all->host = (struct handler_context){
             .ops = &session_handlers_ops, .listener = s->service->listener, .peer = &s->peer};
-        pipeline_plan_add(s->service->pipeline, all->states, ch, &all->host);
+        pipeline_template_add(s->service->pipeline, all->states, ch, &all->host);
     }
     if (s->service->mirror)
         mirror_add(s, ch);

@@ -1,7 +1,7 @@
 /*
  * service/session_handlers: the handlers of a listener's plan in the memory of each of its sessions.
  *
- *   | struct echo or struct proxy | service/session_opening | the session as handlers see it | their states |
+ *   | struct echo or struct proxy | service/session_preface | the session as handlers see it | their states |
  *
  * All of it is one allocation. A session of a listener without handlers has the first part only, and one that takes no
  * headers of proxies lacks the second.
@@ -23,7 +23,7 @@
  * Units:  bytes, a multiple of CACHE_LINE_BYTES
  * Errors: NULL (no memory)
  */
-void *session_handlers_alloc(const struct service *service, size_t bytes) MUST_CHECK;
+void *session_handlers_alloc(const struct service *service, size_t bytes) NODISCARD;
 
 /*
  * session_handlers_add(s, ch, room):
@@ -38,7 +38,7 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
  * session_handlers_add_plan(s, ch, room):
- * For service/session_opening: add them now. ${room} is that of the session as handlers see it.
+ * For service/session_preface: add them now. ${room} is that of the session as handlers see it.
  *
  * Thread: loop of ${s}
  * Errors: none

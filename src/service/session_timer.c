@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
-#include "service/session_opening.h"
+#include "service/session_preface.h"
 
 /* How often a session is asked what has no event of its own: has its peer reset the connection? */
 #define SESSION_TIMER_PROBE_NS (1 * NS_PER_S)
@@ -114,7 +114,7 @@ static void session_leg_deadlines(const struct session *s, unsigned i, struct se
     int64_t heard_at_ns = s->ears[i].heard_at_ns;
     int64_t limit_ns = session_ear_timeout_ns(s, i);
 
-    if (!leg || s->opening || s->connecting || channel_ended(leg) || channel_read_ended(leg))
+    if (!leg || s->preface || s->connecting || channel_ended(leg) || channel_read_ended(leg))
         return;
     if (heard_at_ns < s->opened_at_ns)
         heard_at_ns = s->opened_at_ns;
@@ -135,8 +135,8 @@ static struct session_deadline session_deadline(const struct session *s)
     if (s->closing)
         return d; /* its channels have timers of their own */
     d.at_ns = session_access_log_due_ns(s);
-    if (s->opening)
-        session_sooner(&d, s->began_at_ns, session_opening_timeout_ns(s), SESSION_DUE_OPENING);
+    if (s->preface)
+        session_sooner(&d, s->began_at_ns, session_preface_timeout_ns(s), SESSION_DUE_OPENING);
     if (s->expires_at_ns < d.at_ns)
         d = (struct session_deadline){.at_ns = s->expires_at_ns,
                                       .limit_ns = s->expires_at_ns - s->began_at_ns,
@@ -162,7 +162,7 @@ void session_timer_arm(struct session *s)
     if (s->ending)
         return;
     at_ns = session_deadline(s).at_ns;
-    if (s->timer.state != TIMED_IDLE && s->timer.at_ns <= at_ns)
+    if (s->timer.state != TIMER_IDLE && s->timer.at_ns <= at_ns)
         return;
     loop_cancel(loop, &s->timer);
     if (at_ns != CLOCK_NEVER)
@@ -182,7 +182,7 @@ static void session_act(struct session *s, const struct session_deadline *d)
         s->checked_at_ns = clock_now_ns();
     switch (d->due) {
     case SESSION_DUE_NOTHING: break;
-    case SESSION_DUE_OPENING: session_opening_give_up(s); break;
+    case SESSION_DUE_OPENING: session_preface_give_up(s); break;
     case SESSION_DUE_PROBE: session_probe(s); break;
     case SESSION_DUE_LIFETIME: session_time_out(s, SESSION_LIFETIME, d->limit_ns); break;
     case SESSION_DUE_IDLE: session_time_out(s, SESSION_IDLE, d->limit_ns); break;
@@ -195,7 +195,7 @@ static void session_act(struct session *s, const struct session_deadline *d)
 
 static void session_run_timer(struct task *t)
 {
-    struct session *s = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct session, timer);
+    struct session *s = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct session, timer);
     int64_t now_ns = clock_now_ns();
     struct session_deadline d;
 
@@ -234,7 +234,7 @@ static int64_t session_draw_lifetime_ns(const struct session *s)
 
 void session_timer_init(struct session *s)
 {
-    timed_init(&s->timer, &session_timer_type);
+    timer_init(&s->timer, &session_timer_type);
     s->expires_at_ns = CLOCK_NEVER;
 }
 

@@ -193,7 +193,7 @@ uint64_t balancer_random(void)
     return hash_mix(state++);
 }
 
-static bool balancer_was_tried(const struct balancer_walk *walk, unsigned place)
+static bool balancer_was_tried(const struct balancer_pick_state *walk, unsigned place)
 {
     for (unsigned i = 0; i < walk->n_tried; i++)
         if (walk->tried[i] == place)
@@ -216,7 +216,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
     if (!(load & ENDPOINT_WARMING))
         return 1;
     if (passed_ns >= b->slow_start_ns) {
-        endpoint_unmark(e, ENDPOINT_WARMING);
+        endpoint_clear_flag(e, ENDPOINT_WARMING);
         return 1;
     }
     return BALANCER_WARM_UP_FROM +
@@ -291,7 +291,7 @@ static bool balancer_attempt(struct balancer_attempt *a)
     return balancer_scan(a, a->pool->from + (unsigned)(start % a->pool->n));
 }
 
-void balancer_begin(struct balancer_walk *walk, uint64_t key)
+void balancer_begin(struct balancer_pick_state *walk, uint64_t key)
 {
     walk->key = key;
     walk->n_tried = 0;
@@ -299,7 +299,7 @@ void balancer_begin(struct balancer_walk *walk, uint64_t key)
 }
 
 /* What was tried among others says nothing here. */
-static void balancer_recognize(const struct balancer *b, struct balancer_walk *walk)
+static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *walk)
 {
     for (unsigned i = 0; walk->generation != b->generation && i < walk->n_tried; i++)
         walk->tried[i] = BALANCER_NOBODY;
@@ -307,8 +307,8 @@ static void balancer_recognize(const struct balancer *b, struct balancer_walk *w
 }
 
 /* Of those in ${pool} that are fit, or all that there are in a panic: 0, -EBUSY, or -ENOENT. */
-static int balancer_pick_in(struct balancer *b, struct balancer_walk *walk,
-                            const struct balancer_census *c, unsigned pool, struct endpoint **out)
+static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk,
+                            const struct balancer_totals *c, unsigned pool, struct endpoint **out)
 {
     struct balancer_attempt a = {.b = b,
                                  .pool = &b->pools[pool],
@@ -326,8 +326,8 @@ static int balancer_pick_in(struct balancer *b, struct balancer_walk *walk,
 }
 
 /* Of the pools that share the sessions: the one that is drawn, then the others. ${last} is the last of them. */
-static int balancer_pick_shared(struct balancer *b, struct balancer_walk *walk,
-                                const struct balancer_census *c, unsigned *last,
+static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *walk,
+                                const struct balancer_totals *c, unsigned *last,
                                 struct endpoint **out)
 {
     uint64_t random = b->ops->keyed ? hash_mix(~walk->key) : balancer_random();
@@ -343,8 +343,8 @@ static int balancer_pick_shared(struct balancer *b, struct balancer_walk *walk,
 }
 
 /* Of those that are fit, or all that there are in a panic. */
-static int balancer_pick_fit(struct balancer *b, struct balancer_walk *walk,
-                             const struct balancer_census *c, struct endpoint **out)
+static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *walk,
+                             const struct balancer_totals *c, struct endpoint **out)
 {
     unsigned i = c->first;
     int rc = -ENOENT;
@@ -359,7 +359,7 @@ static int balancer_pick_fit(struct balancer *b, struct balancer_walk *walk,
 }
 
 /* To fail there is no worse than to fail here. */
-static int balancer_pick_ejected(struct balancer *b, struct balancer_walk *walk,
+static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *walk,
                                  struct endpoint **out)
 {
     bool busy = false;
@@ -380,15 +380,15 @@ static int balancer_pick_ejected(struct balancer *b, struct balancer_walk *walk,
     return busy ? -EBUSY : -ENOENT;
 }
 
-int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out)
+int balancer_pick(struct balancer *b, struct balancer_pick_state *walk, struct endpoint **out)
 {
-    struct balancer_census c;
+    struct balancer_totals c;
     int rc;
 
     balancer_recognize(b, walk);
     if (b->n == 0 || walk->n_tried >= BALANCER_TRIES)
         return -ENOENT;
-    c = balancer_census(b);
+    c = balancer_totals(b);
     balancer_remember(b, &c);
     rc = balancer_pick_fit(b, walk, &c, out);
     return rc == -ENOENT ? balancer_pick_ejected(b, walk, out) : rc;

@@ -61,7 +61,7 @@ struct balancer_conf {
 };
 
 /* What one session has tried. */
-struct balancer_walk {
+struct balancer_pick_state {
     uint64_t key; /* SOURCE_HASH and MAGLEV: hash of the client's address */
     uint32_t
         generation; /* of the balancer whose places these are; with another one they are forgotten */
@@ -81,7 +81,7 @@ struct balancer_walk {
  *         (2005), both rendezvous hashing; Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
  *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
  */
-int balancer_create(struct balancer **out, const struct balancer_conf *conf) MUST_CHECK;
+int balancer_create(struct balancer **out, const struct balancer_conf *conf) NODISCARD;
 
 /*
  * balancer_destroy(b):
@@ -99,7 +99,7 @@ void balancer_destroy(struct balancer *b);
  * Thread: any
  * Errors: none
  */
-void balancer_begin(struct balancer_walk *walk, uint64_t key);
+void balancer_begin(struct balancer_pick_state *walk, uint64_t key);
 
 /*
  * balancer_pick(b, walk, out):
@@ -110,7 +110,8 @@ void balancer_begin(struct balancer_walk *walk, uint64_t key);
  * Errors: 0; -EBUSY (all that are fit, or the last resort, and were not tried have as many sessions as they may have);
  *         -ENOENT (all that can be used were tried, or BALANCER_TRIES were)
  */
-int balancer_pick(struct balancer *b, struct balancer_walk *walk, struct endpoint **out) MUST_CHECK;
+int balancer_pick(struct balancer *b, struct balancer_pick_state *walk,
+                  struct endpoint **out) NODISCARD;
 
 /*
  * balancer_panics(b):

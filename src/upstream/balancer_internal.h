@@ -68,12 +68,12 @@ struct balancer {
     struct endpoint_group *group; /* NULL: no endpoint */
     unsigned n_pools;
     struct balancer_pool pools[BALANCER_LEVELS];
-    _Atomic uint64_t census; /* struct balancer_census, packed; see note: census */
+    _Atomic uint64_t totals; /* struct balancer_totals, packed; see note: census */
 
     alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* turns; every pick writes it */
 };
 
-struct balancer_census {
+struct balancer_totals {
     uint32_t changes;
     uint32_t weight; /* of those that may be picked in the first pool; 0: there is none in any */
     unsigned first;  /* the pool to begin with */
@@ -86,7 +86,7 @@ struct balancer_census {
 struct balancer_attempt {
     struct balancer *b;
     const struct balancer_pool *pool;
-    struct balancer_walk *walk;
+    struct balancer_pick_state *walk;
     uint32_t unfit;  /* the marks that rule out */
     uint32_t weight; /* of the pool's that may be picked; 0: not known */
     bool keyed;      /* the kind goes by the key */
@@ -128,14 +128,14 @@ static inline unsigned balancer_weight(const struct endpoint *e)
 }
 
 /*
- * balancer_census(b) / balancer_remember(b, c):
+ * balancer_totals(b) / balancer_remember(b, c):
  * What is known of all endpoints now, worked out if it is news; keep it for the next pick.
  *
  * Thread: any
  * Errors: none
  */
-struct balancer_census balancer_census(const struct balancer *b);
-void balancer_remember(struct balancer *b, const struct balancer_census *c);
+struct balancer_totals balancer_totals(const struct balancer *b);
+void balancer_remember(struct balancer *b, const struct balancer_totals *c);
 
 /*
  * balancer_draw_pool(b, c, drawn, last):
@@ -145,7 +145,7 @@ void balancer_remember(struct balancer *b, const struct balancer_census *c);
  * Thread: any
  * Errors: none
  */
-unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_census *c,
+unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_totals *c,
                             uint64_t drawn, unsigned *last);
 
 /*
@@ -222,9 +222,9 @@ static inline uint64_t balancer_turn(struct balancer *b)
  * Owns:   the caller frees what is in ${pool}, also after an error
  * Errors: 0; -ENOMEM
  */
-int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
-int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
-int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) MUST_CHECK;
+int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool) NODISCARD;
+int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool) NODISCARD;
+int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) NODISCARD;
 
 /*
  * balancer_cycle_choose(a) / balancer_random_choose(a) / balancer_least_choose(a) / balancer_rendezvous_choose(a) /

@@ -102,7 +102,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     case -EPIPE:
     case -ECONNRESET: return CHECK_RESET;
     case -EADDRNOTAVAIL: return CHECK_NO_PORT;
-    default: return sock_error_is_lack(error) ? CHECK_NO_RESOURCES : CHECK_UNREACHABLE;
+    default: return sock_error_is_exhaustion(error) ? CHECK_NO_RESOURCES : CHECK_UNREACHABLE;
     }
 }
 
@@ -237,7 +237,7 @@ static enum check_outcome check_too_late(const struct check *c)
 
 static void check_run_timer(struct task *t)
 {
-    struct check *c = CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct check, timer);
+    struct check *c = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct check, timer);
 
     if (c->script->conf.expect.len > 0 ||
         clock_now_ns() - c->began_at_ns >= c->script->conf.timeout_ns)
@@ -322,7 +322,7 @@ void check_init(struct check *c, struct netloop *net, check_done *done)
 {
     *c = (struct check){.net = net, .done = done, .state = CHECK_IDLE};
     connector_init(&c->connector, net, check_on_connected);
-    timed_init(&c->timer, &check_timer_type);
+    timer_init(&c->timer, &check_timer_type);
     c->end.type = &check_end_type;
 }
 

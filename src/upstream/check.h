@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
-#include "engine/schedule.h"
+#include "engine/timer_heap.h"
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/connector.h"
@@ -110,7 +110,7 @@ struct check {
     struct connector connector;
     struct channel channel;
     struct handler tail;
-    struct timed
+    struct timer
         timer; /* while EXCHANGING: the end of the time, or the next look whether all is sent */
     struct task end; /* of a check that was cancelled while CONNECTING */
     struct netloop *net;
@@ -131,7 +131,7 @@ struct check {
  * Errors: 0; -EMSGSIZE (over CHECK_BYTES_MAX); -EINVAL (no time)
  * Source: D. Knuth, J. Morris, V. Pratt, "Fast Pattern Matching in Strings" (1977)
  */
-int check_script_init(struct check_script *s, const struct check_conf *conf) MUST_CHECK;
+int check_script_init(struct check_script *s, const struct check_conf *conf) NODISCARD;
 
 /*
  * check_init(c, net, done):

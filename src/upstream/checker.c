@@ -29,7 +29,7 @@ int checker_add(struct checker_target **out, struct checker_group *g,
         return -ENOMEM;
     t->group = g;
     t->conf = *conf;
-    timed_init(&t->timer, &checker_timer_type);
+    timer_init(&t->timer, &checker_timer_type);
     list_init(&t->link);
     list_init(&t->waiting);
     health_init(&t->health, &g->conf.health, k->conf.seed + k->n_added, now_ns);
@@ -171,7 +171,7 @@ int checker_create(struct checker **out, struct netloop *net, const struct check
     list_init(&k->groups);
     list_init(&k->turns);
     list_init(&k->free);
-    timed_init(&k->retry, &checker_retry_type);
+    timer_init(&k->retry, &checker_retry_type);
     k->at_stop.type = &checker_stop_type;
     loop_at_stop(net->loop, &k->at_stop);
     *out = k;

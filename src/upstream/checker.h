@@ -98,7 +98,7 @@ struct checker_load {
  * Errors: 0; -ENOMEM
  */
 int checker_create(struct checker **out, struct netloop *net,
-                   const struct checker_conf *conf) MUST_CHECK;
+                   const struct checker_conf *conf) NODISCARD;
 
 /*
  * checker_destroy(k):
@@ -118,7 +118,7 @@ void checker_destroy(struct checker *k);
  * Errors: 0; -ENOMEM; as check_script_init()
  */
 int checker_group_open(struct checker_group **out, struct checker *k,
-                       const struct checker_group_conf *conf) MUST_CHECK;
+                       const struct checker_group_conf *conf) NODISCARD;
 
 /*
  * checker_group_close(g):
@@ -139,7 +139,7 @@ void checker_group_close(struct checker_group *g);
  * Errors: 0; -ENOMEM; -ESHUTDOWN (the loop is ending)
  */
 int checker_add(struct checker_target **out, struct checker_group *g,
-                const struct checker_target_conf *conf) MUST_CHECK;
+                const struct checker_target_conf *conf) NODISCARD;
 
 /*
  * checker_remove(t):

@@ -24,7 +24,7 @@ struct checker_slot {
 };
 
 struct checker_target {
-    struct timed timer;
+    struct timer timer;
     struct list link;    /* of the group */
     struct list waiting; /* for a slot; in the queue of the group */
     struct checker_group *group;
@@ -68,7 +68,7 @@ struct checker {
     uint64_t n_added; /* ever */
     struct task at_stop;
     bool stopped;
-    struct timed retry;
+    struct timer retry;
     bool paused;           /* there is a lack of resources */
     int64_t episode_at_ns; /* since when; 0: there is none */
     int64_t error_at_ns;   /* when it showed last */

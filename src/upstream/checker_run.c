@@ -168,7 +168,7 @@ static void checker_warm(struct checker_target *t, int64_t now_ns)
         return;
     t->warming = true;
     atomic_store_explicit(&e->warming_since_ns, now_ns, memory_order_relaxed);
-    (void)endpoint_mark(e, ENDPOINT_WARMING);
+    (void)endpoint_set_flag(e, ENDPOINT_WARMING);
 }
 
 /* Somebody else may have had it begin anew since. */
@@ -180,7 +180,7 @@ static void checker_look_warm(struct checker_target *t, int64_t now_ns)
                            t->group->conf.slow_start_ns)
         return;
     t->warming = false;
-    (void)endpoint_unmark(e, ENDPOINT_WARMING);
+    (void)endpoint_clear_flag(e, ENDPOINT_WARMING);
 }
 
 static void checker_went_down(struct checker_target *t, const struct check_result *result)
@@ -190,7 +190,7 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
     char text[CHECK_TEXT_BYTES];
 
     g->n_up--;
-    (void)endpoint_mark(t->conf.endpoint, ENDPOINT_DOWN);
+    (void)endpoint_set_flag(t->conf.endpoint, ENDPOINT_DOWN);
     log_warning("upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers "
                 "up: %u of %u",
                 conf->name, t->conf.endpoint->name, conf->health.fall,
@@ -215,7 +215,7 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
         checker_warm(t, now_ns); /* before it gets the first session */
     else
         checker_warm_first(t, now_ns);
-    (void)endpoint_unmark(t->conf.endpoint, ENDPOINT_DOWN);
+    (void)endpoint_clear_flag(t->conf.endpoint, ENDPOINT_DOWN);
     log_notice("upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
                "servers up: %u of %u",
                conf->name, t->conf.endpoint->name, is_first ? 1 : conf->health.rise,
@@ -368,7 +368,7 @@ static void checker_on_done(struct check *c)
 static void checker_run_timer(struct task *task)
 {
     struct checker_target *t =
-        CONTAINER_OF(CONTAINER_OF(task, struct timed, task), struct checker_target, timer);
+        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker_target, timer);
     struct checker *k = t->group->checker;
 
     MUST(!t->slot && list_empty(&t->waiting));
@@ -379,7 +379,7 @@ static void checker_run_timer(struct task *task)
 /* Resources may be there again; or, later, they have been for long enough. */
 static void checker_run_retry(struct task *task)
 {
-    struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timed, task), struct checker, retry);
+    struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker, retry);
 
     if (k->paused) {
         k->paused = false;

@@ -95,7 +95,7 @@ static int64_t ejection_let_out(struct ejection_group *g, struct ejection *x, st
     time_ns = ejection_time_ns(g->conf, ++x->times);
     returns_at_ns = clock_add_ns(now_ns, time_ns);
     x->returns_at_ns = returns_at_ns;
-    (void)endpoint_mark(e, ENDPOINT_EJECTED);
+    (void)endpoint_set_flag(e, ENDPOINT_EJECTED);
     ejection_give_back(x, EJECTION_OUT);
     ejection_expect_return(g, returns_at_ns);
     return time_ns;
@@ -128,7 +128,7 @@ static void ejection_let_in(struct ejection_group *g, struct ejection *x, struct
 {
     /* What failed meanwhile was on its way when it was let out. */
     atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
-    (void)endpoint_unmark(e, ENDPOINT_EJECTED);
+    (void)endpoint_clear_flag(e, ENDPOINT_EJECTED);
     atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);
     ejection_give_back(x, EJECTION_IN);
 }

@@ -20,7 +20,7 @@ static int endpoint_enter_bounded(struct endpoint *e)
     return 0;
 }
 
-/* Both ways in are an acquire: what made it fit was before endpoint_unmark(), its addresses among it. */
+/* Both ways in are an acquire: what made it fit was before endpoint_clear_flag(), its addresses among it. */
 int endpoint_enter(struct endpoint *e)
 {
     if (e->max_connections == 0)
@@ -36,7 +36,7 @@ void endpoint_leave(struct endpoint *e)
     uint32_t load;
 
     atomic_fetch_sub_explicit(&e->group->load, 1, memory_order_relaxed);
-    /* Release, and the last thing done with ${e}: without sessions it may go (upstream/roster). */
+    /* Release, and the last thing done with ${e}: without sessions it may go (upstream/membership). */
     load = atomic_fetch_sub_explicit(e->load, 1, memory_order_release);
     MUST((load & ENDPOINT_COUNT_MASK) > 0);
 }
@@ -57,14 +57,14 @@ static bool endpoint_changed(struct endpoint *e, uint32_t before, uint32_t after
     return true;
 }
 
-bool endpoint_mark(struct endpoint *e, enum endpoint_mark mark)
+bool endpoint_set_flag(struct endpoint *e, enum endpoint_flag mark)
 {
     uint32_t before = atomic_fetch_or_explicit(e->load, mark, memory_order_release);
 
     return endpoint_changed(e, before, before | mark);
 }
 
-bool endpoint_unmark(struct endpoint *e, enum endpoint_mark mark)
+bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark)
 {
     uint32_t before = atomic_fetch_and_explicit(e->load, ~(uint32_t)mark, memory_order_release);
 
@@ -146,7 +146,7 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
     next->n = n;
     memcpy(next->list, list, n * sizeof(*list));
     atomic_store(&e->addresses, next); /* sequentially consistent, for grace_begin() */
-    if (!endpoint_unmark(e, ENDPOINT_ABSENT))
+    if (!endpoint_clear_flag(e, ENDPOINT_ABSENT))
         endpoint_tell(e->group);
     if (grace)
         grace_begin(grace);

@@ -18,7 +18,7 @@
 struct loop_group;
 
 /* What is held against an endpoint: bits above the count in its load. */
-enum endpoint_mark {
+enum endpoint_flag {
     ENDPOINT_DOWN = 1 << 24,    /* its health checks fail */
     ENDPOINT_EJECTED = 1 << 25, /* too many sessions failed there, one after the other */
     ENDPOINT_ABSENT = 1 << 26,  /* nobody knows where it is */
@@ -102,7 +102,7 @@ static inline uint32_t endpoint_active(const struct endpoint *e)
  * Thread: any
  * Errors: 0; -EBUSY (max_connections)
  */
-int endpoint_enter(struct endpoint *e) MUST_CHECK;
+int endpoint_enter(struct endpoint *e) NODISCARD;
 void endpoint_leave(struct endpoint *e);
 
 /*
@@ -136,7 +136,7 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
  * Errors: 0 (nothing new); 1 (it is somewhere else now); -ENOMEM (nothing changed)
  */
 int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
-                           const struct address *list, unsigned n) MUST_CHECK;
+                           const struct address *list, unsigned n) NODISCARD;
 
 /*
  * endpoint_close(e):
@@ -148,13 +148,13 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
 void endpoint_close(struct endpoint *e);
 
 /*
- * endpoint_mark(e, mark) / endpoint_unmark(e, mark):
+ * endpoint_set_flag(e, mark) / endpoint_clear_flag(e, mark):
  * Hold ${mark} against it, or no longer. True if that is news.
  *
  * Thread: any
  * Errors: none
  */
-bool endpoint_mark(struct endpoint *e, enum endpoint_mark mark);
-bool endpoint_unmark(struct endpoint *e, enum endpoint_mark mark);
+bool endpoint_set_flag(struct endpoint *e, enum endpoint_flag mark);
+bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark);
 
 #endif

@@ -75,7 +75,7 @@ static int64_t resolver_pause_known(struct resolver_name *name)
 static void resolver_run_lookup(struct task *t)
 {
     struct resolver_name *name =
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct resolver_name, lookup);
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_name, lookup);
 
     name->looked_up = resolver_look_up(name);
     if (name->looked_up == RESOLVER_MORE) {
@@ -91,7 +91,7 @@ static void resolver_run_lookup(struct task *t)
 static void resolver_drop_lookup(struct task *t)
 {
     struct resolver_name *name =
-        CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct resolver_name, lookup);
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_name, lookup);
 
     promise_cancel(&name->answered);
 }
@@ -143,21 +143,21 @@ static unsigned resolver_place_len(const struct resolver_found *f, unsigned i)
 static int resolver_use_each(struct resolver_name *name)
 {
     const struct resolver_found *f = name->found;
-    struct roster_place places[RESOLVER_ADDRESSES];
+    struct membership_place places[RESOLVER_ADDRESSES];
     unsigned n = 0;
 
     for (unsigned i = 0; i < f->n; i += places[n++].n)
-        places[n] = (struct roster_place){.list = &f->list[i],
-                                          .n = resolver_place_len(f, i),
-                                          .weight = f->weight[i],
-                                          .level = f->level[i]};
-    return roster_update(&name->upstream->roster, name->line, places, n);
+        places[n] = (struct membership_place){.list = &f->list[i],
+                                              .n = resolver_place_len(f, i),
+                                              .weight = f->weight[i],
+                                              .level = f->level[i]};
+    return membership_update(&name->upstream->membership, name->line, places, n);
 }
 
 /* The line is one server, and in every set. */
 static int resolver_use_all(struct resolver_name *name)
 {
-    const struct roster_set *set = roster_now(&name->upstream->roster);
+    const struct server_set *set = membership_now(&name->upstream->membership);
 
     for (unsigned i = 0; i < set->n; i++)
         if (set->servers[i]->line == name->line)
@@ -251,7 +251,7 @@ static void resolver_add(struct resolver *r, struct upstream *up, unsigned line)
     name->upstream = up;
     name->server = &up->conf->servers[line];
     name->line = line;
-    timed_init(&name->lookup, &resolver_lookup_type);
+    timer_init(&name->lookup, &resolver_lookup_type);
     name->answer.type = &resolver_answer_type;
     promise_init(&name->answered, NULL);
 }

@@ -57,7 +57,7 @@ struct resolver_conf {
  * Owns:   the caller owns ${out}; ${conf} is copied, what it points at is borrowed
  * Errors: 0; -ENOMEM
  */
-int resolver_create(struct resolver **out, const struct resolver_conf *conf) MUST_CHECK;
+int resolver_create(struct resolver **out, const struct resolver_conf *conf) NODISCARD;
 
 /*
  * resolver_names(r):
@@ -77,7 +77,7 @@ unsigned resolver_names(const struct resolver *r);
  * Units:  ns, for all names together
  * Errors: 0; -ENODATA (a name is not known without which nothing is to start); as executor_schedule()
  */
-int resolver_start(struct resolver *r, int64_t wait_ns) MUST_CHECK;
+int resolver_start(struct resolver *r, int64_t wait_ns) NODISCARD;
 
 /*
  * resolver_destroy(r):

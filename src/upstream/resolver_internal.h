@@ -35,7 +35,7 @@ struct resolver_found {
 
 /* A line and the name in it. One of its two tasks waits, runs, or both are done with: what follows has one owner. */
 struct resolver_name {
-    struct timed lookup;
+    struct timer lookup;
     struct task answer;
     struct promise answered; /* the first time; cancelled: nobody waits for it any more */
     struct resolver *resolver;
@@ -69,7 +69,7 @@ struct resolver {
  * Errors: 0; RESOLVER_MORE (call it again, after others had their turn); as resolver_conf.lookup() and lookup_service();
  *         -ELOOP (all of it would lead back); -ENOMEM
  */
-int resolver_look_up(struct resolver_name *name) MUST_CHECK;
+int resolver_look_up(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_ask(name, out, max, host, terms):
@@ -79,7 +79,7 @@ int resolver_look_up(struct resolver_name *name) MUST_CHECK;
  * Errors: number of addresses; as resolver_conf.lookup(); -ENOMEM
  */
 int resolver_ask(const struct resolver_name *name, struct address *out, unsigned max,
-                 const char *host, struct dns_terms *terms) MUST_CHECK;
+                 const char *host, struct dns_terms *terms) NODISCARD;
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
@@ -88,8 +88,8 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
  * Thread: one of the executor
  * Errors: as resolver_look_up()
  */
-int resolver_service_begin(struct resolver_name *name) MUST_CHECK;
-int resolver_service_go_on(struct resolver_name *name) MUST_CHECK;
+int resolver_service_begin(struct resolver_name *name) NODISCARD;
+int resolver_service_go_on(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_error_text(error):

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
-#include "traffic/token_bucket.h"
+#include "limits/token_bucket.h"
 
 #define RETRY_BUDGET_RESERVE  1000
 #define RETRY_BUDGET_MIN_RATE 10
@@ -53,6 +53,6 @@ void retry_budget_add(struct retry_budget *b);
  * Errors: false
  * Source: Finagle, RetryBudget (com.twitter.finagle.service)
  */
-bool retry_budget_take(struct retry_budget *b, int64_t now_ns) MUST_CHECK;
+bool retry_budget_take(struct retry_budget *b, int64_t now_ns) NODISCARD;
 
 #endif

@@ -57,7 +57,7 @@ int spare_create(struct spare **out, struct upstream *up, struct upstream_server
         return -ENOMEM;
     *sp = (struct spare){.up = up, .server = server, .share = (up->conf->spare.keep + n - 1) / n};
     for (unsigned i = 0; i < n; i++)
-        sp->parts[i] = (struct spare_part){.spare = sp};
+        sp->parts[i] = (struct spare_list){.spare = sp};
     *out = sp;
     return 0;
 }

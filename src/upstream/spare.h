@@ -50,7 +50,7 @@ struct spare_group {
  * Errors: 0; -ENOMEM
  */
 int spare_group_init(struct spare_group *g, const struct spare_conf *conf,
-                     unsigned n_loops) MUST_CHECK;
+                     unsigned n_loops) NODISCARD;
 void spare_group_close(struct spare_group *g);
 
 /*
@@ -70,8 +70,7 @@ void spare_group_look(const struct spare_group *g);
  * Owns:   the caller owns ${out}; ${up} and ${server} must outlive it
  * Errors: 0; -ENOMEM
  */
-int spare_create(struct spare **out, struct upstream *up,
-                 struct upstream_server *server) MUST_CHECK;
+int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server) NODISCARD;
 
 /*
  * spare_destroy(sp):
@@ -103,7 +102,7 @@ void spare_log_stats(const struct spare *sp, const char *name);
  * Owns:   the caller owns ${out}; ${net} is borrowed
  * Errors: 0; -ENOMEM
  */
-int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned number) MUST_CHECK;
+int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned number) NODISCARD;
 
 /*
  * spare_pool_add(pool, up):
@@ -113,7 +112,7 @@ int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned num
  * Owns:   ${up} is borrowed, and must have no pool of this number yet
  * Errors: 0; -ENOMEM
  */
-int spare_pool_add(struct spare_pool *pool, struct upstream *up) MUST_CHECK;
+int spare_pool_add(struct spare_pool *pool, struct upstream *up) NODISCARD;
 
 /*
  * spare_pool_look(pool):

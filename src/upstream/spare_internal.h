@@ -1,6 +1,6 @@
 /*
  * upstream/spare_internal: what the parts of spare know of each other: spare.c (what all loops share), spare_pool.c
- * (what one loop keeps) and spare_part.c (what it keeps of one server). Private to them.
+ * (what one loop keeps) and spare_list.c (what it keeps of one server). Private to them.
  */
 #ifndef UPSTREAM_SPARE_INTERNAL_H
 #define UPSTREAM_SPARE_INTERNAL_H
@@ -43,7 +43,7 @@ struct spare_pool {
 };
 
 /* Of one server on one loop, which alone touches it once it has begun to. */
-struct spare_part {
+struct spare_list {
     alignas(CACHE_LINE_BYTES) struct spare *spare;
     struct list link;        /* among those of the pool */
     struct spare_pool *pool; /* NULL: the loop has nothing of it */
@@ -53,7 +53,7 @@ struct spare_part {
     unsigned n;                        /* on all three */
     int64_t not_before_ns;             /* no other is opened */
     int64_t paused_until_ns, pause_ns; /* for the last failure; 0: there was none */
-    struct timed timer;
+    struct timer timer;
 };
 
 struct spare {
@@ -64,7 +64,7 @@ struct spare {
     atomic_bool speaks_first; /* none are kept any more */
     atomic_bool failing;      /* it is in the log that none can be opened */
     _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed: numbers on their own */
-    struct spare_part parts[];             /* one for each loop */
+    struct spare_list parts[];             /* one for each loop */
 };
 
 /*
@@ -109,32 +109,32 @@ static inline bool spare_crowded(const struct spare *sp, unsigned spares)
 bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp);
 
 /*
- * spare_part_begin(part, pool) / spare_part_end(part):
+ * spare_list_begin(part, pool) / spare_list_end(part):
  * ${part} is one of ${pool} from now on, and keeps its server from going away; or no longer, and nothing of it is left on the
  * loop.
  *
  * Thread: loop of ${pool}
  * Errors: none
  */
-void spare_part_begin(struct spare_part *part, struct spare_pool *pool);
-void spare_part_end(struct spare_part *part);
+void spare_list_begin(struct spare_list *part, struct spare_pool *pool);
+void spare_list_end(struct spare_list *part);
 
 /*
- * spare_part_look(part):
+ * spare_list_look(part):
  * Close what is not to be kept, and open what is missing. If none are wanted, nothing of ${part} is left on the loop.
  *
  * Thread: loop of ${part}
  * Errors: none
  */
-void spare_part_look(struct spare_part *part);
+void spare_list_look(struct spare_list *part);
 
 /*
- * spare_part_take(part, at, which):
+ * spare_list_take(part, at, which):
  * The part's side of spare_take().
  *
  * Thread: loop of ${part}
  * Owns, Errors: as spare_take()
  */
-int spare_part_take(struct spare_part *part, struct endpoint_addresses **at, unsigned *which);
+int spare_list_take(struct spare_list *part, struct endpoint_addresses **at, unsigned *which);
 
 #endif

@@ -21,35 +21,35 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
 static void spare_look_at_parts(struct spare_pool *pool)
 {
     list_for_each_safe (node, &pool->parts) {
-        struct spare_part *part = LIST_ENTRY(node, struct spare_part, link);
+        struct spare_list *part = LIST_ENTRY(node, struct spare_list, link);
 
         if (endpoint_load(&part->spare->server->endpoint) & ENDPOINT_ABSENT)
-            spare_part_end(part);
+            spare_list_end(part);
         else
-            spare_part_look(part);
+            spare_list_look(part);
     }
 }
 
 /* The part of ${pool} at ${sp}, which begins with this. */
-static struct spare_part *spare_part_of(struct spare_pool *pool, struct spare *sp)
+static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
-    struct spare_part *part = &sp->parts[pool->number];
+    struct spare_list *part = &sp->parts[pool->number];
 
     if (!part->pool)
-        spare_part_begin(part, pool);
+        spare_list_begin(part, pool);
     return part;
 }
 
 static void spare_begin_parts(struct spare_pool *pool, const struct upstream *up)
 {
-    const struct roster_set *set = roster_now(&up->roster);
+    const struct server_set *set = membership_now(&up->membership);
 
     for (unsigned i = 0; i < set->n; i++) {
         struct upstream_server *server = set->servers[i];
 
         if (server->spare && !server->spare->parts[pool->number].pool &&
             (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
-            spare_part_look(spare_part_of(pool, server->spare));
+            spare_list_look(spare_list_of(pool, server->spare));
     }
 }
 
@@ -115,7 +115,7 @@ void spare_pool_stop(struct spare_pool *pool)
     MUST(loop_is_current(pool->net->loop));
     pool->stopped = true;
     while (!list_empty(&pool->parts))
-        spare_part_end(LIST_FIRST(&pool->parts, struct spare_part, link));
+        spare_list_end(LIST_FIRST(&pool->parts, struct spare_list, link));
 }
 
 void spare_pool_destroy(struct spare_pool *pool)
@@ -138,7 +138,7 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
     MUST(loop_is_current(pool->net->loop));
     if (!spare_pool_wants(pool, sp))
         return -1;
-    fd = spare_part_take(spare_part_of(pool, sp), at, which);
+    fd = spare_list_take(spare_list_of(pool, sp), at, which);
     if (fd < 0 && spare_crowded(sp, spare_now(sp)))
         spare_group_look(
             &sp->up->spares); /* the session takes a place that some loop's spare has */

@@ -36,7 +36,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     up->group.changed = upstream_changed;
     rc = spare_group_init(&up->spares, &conf->spare, workers ? loop_group_size(workers) : 1);
     if (rc == 0)
-        rc = roster_open(&up->roster, up);
+        rc = membership_open(&up->membership, up);
     if (rc < 0) {
         upstream_destroy(up);
         return rc;
@@ -50,7 +50,7 @@ void upstream_destroy(struct upstream *up)
     if (!up)
         return;
     wait_queue_close(&up->waiting);
-    roster_close(&up->roster);
+    membership_close(&up->membership);
     spare_group_close(&up->spares);
     free(up);
 }
@@ -64,7 +64,7 @@ void upstream_serve(struct upstream *up)
 /* Servers whose time out is over are back from now on. */
 static void upstream_sweep(struct upstream *up)
 {
-    const struct roster_set *set = roster_now(&up->roster);
+    const struct server_set *set = membership_now(&up->membership);
     int64_t now_ns = clock_now_ns();
 
     if (!ejection_due(&up->ejection, now_ns))
@@ -87,7 +87,8 @@ static bool upstream_has_queue(const struct upstream *up)
     return n > 0 && n < up->conf->queue_length;
 }
 
-int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstream_server **out)
+int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
+                  struct upstream_server **out)
 {
     struct endpoint *e;
     int rc;
@@ -96,7 +97,7 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
         upstream_sweep(up);
     if (upstream_has_queue(up))
         return -EBUSY;
-    rc = balancer_pick(roster_now(&up->roster)->balancer, walk, &e);
+    rc = balancer_pick(membership_now(&up->membership)->balancer, walk, &e);
     if (rc == 0)
         *out = upstream_server_of(e);
     return rc;
@@ -106,13 +107,13 @@ int upstream_pick(struct upstream *up, struct balancer_walk *walk, struct upstre
 
 /* The end of a time out, for those who wait: while nobody else comes no pick sees it. */
 struct upstream_return {
-    struct timed timer;
+    struct timer timer;
     struct upstream *upstream;
 };
 
 static struct upstream_return *upstream_return_of(struct task *t)
 {
-    return CONTAINER_OF(CONTAINER_OF(t, struct timed, task), struct upstream_return, timer);
+    return CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct upstream_return, timer);
 }
 
 static void upstream_run_return(struct task *t)
@@ -139,7 +140,7 @@ static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 
     if (!r)
         return;
-    timed_init(&r->timer, &upstream_return_type);
+    timer_init(&r->timer, &upstream_return_type);
     r->upstream = up;
     loop_schedule(loop, &r->timer, out_ns);
 }
@@ -147,7 +148,7 @@ static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 /* Could somebody be sent elsewhere? */
 static bool upstream_has_other(const struct upstream *up, const struct upstream_server *server)
 {
-    const struct roster_set *set = roster_now(&up->roster);
+    const struct server_set *set = membership_now(&up->membership);
 
     for (unsigned i = 0; i < set->n; i++)
         if (set->servers[i] != server &&
@@ -205,8 +206,8 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
 {
     int rc = endpoint_set_addresses(&server->endpoint, up->workers, list, n);
 
-    if (rc > 0 && up->roster.watch.moved)
-        up->roster.watch.moved(up->roster.watch.cookie, server);
+    if (rc > 0 && up->membership.watch.moved)
+        up->membership.watch.moved(up->membership.watch.cookie, server);
     if (rc > 0)
         upstream_serve(up); /* it may have been the first time that it can be used */
     return rc;
@@ -239,7 +240,7 @@ static void upstream_log_server(const struct upstream *up, const struct upstream
 
 void upstream_log_stats(struct upstream *up)
 {
-    struct roster_set *set = roster_take(&up->roster);
+    struct server_set *set = membership_take(&up->membership);
 
     log_notice(
         "stats upstream %s connections=%u waiting=%u servers=%u panic=%s late_checks=%" PRIu64
@@ -252,5 +253,5 @@ void upstream_log_stats(struct upstream *up)
     counters_log(&up->counters, "upstream", up->conf->name);
     for (unsigned i = 0; i < set->n; i++)
         upstream_log_server(up, set->servers[i]);
-    roster_give_back(set);
+    membership_give_back(set);
 }

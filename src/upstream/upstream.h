@@ -20,10 +20,10 @@
 #include "net/proxy_header.h"
 #include "upstream/balancer.h"
 #include "upstream/check.h"
-#include "traffic/counters.h"
+#include "stats/counters.h"
 #include "upstream/health.h"
 #include "upstream/retry_budget.h"
-#include "upstream/roster.h"
+#include "upstream/membership.h"
 #include "upstream/spare.h"
 #include "upstream/upstream_server.h"
 #include "upstream/wait_queue.h"
@@ -69,7 +69,7 @@ struct upstream_conf {
 struct upstream {
     const struct upstream_conf *conf;
     struct loop_group *workers;
-    struct roster roster;
+    struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;
     bool bounded; /* some server has max_connections */
@@ -110,7 +110,7 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
-                    struct loop_group *workers) MUST_CHECK;
+                    struct loop_group *workers) NODISCARD;
 
 /*
  * upstream_pick(up, walk, out):
@@ -120,8 +120,8 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  * Owns:   the caller calls upstream_leave()
  * Errors: as balancer_pick(); -EBUSY also when others wait in upstream.waiting
  */
-int upstream_pick(struct upstream *up, struct balancer_walk *walk,
-                  struct upstream_server **out) MUST_CHECK;
+int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
+                  struct upstream_server **out) NODISCARD;
 
 /*
  * upstream_connected(up, server):
@@ -179,7 +179,7 @@ void upstream_log_stats(struct upstream *up);
  * Errors: as endpoint_set_addresses()
  */
 int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
-                           const struct address *list, unsigned n) MUST_CHECK;
+                           const struct address *list, unsigned n) NODISCARD;
 
 /*
  * upstream_destroy(up):

@@ -11,12 +11,12 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "net/address.h"
-#include "traffic/counters.h"
+#include "stats/counters.h"
 #include "upstream/ejection.h"
 #include "upstream/endpoint.h"
 
 struct checker_target;
-struct roster_slab;
+struct membership_slab;
 struct spare;
 
 /* What a line stands for. */
@@ -50,13 +50,13 @@ struct upstream_server {
     struct counters_connects connects; /* of sessions; those that got a spare made none */
     struct spare *spare;               /* NULL: none are kept */
 
-    /* Of upstream/roster; on the control loop. */
+    /* Of upstream/membership; on the control loop. */
     struct list link;
     unsigned line;
     bool is_listed;   /* in the set of now */
     bool is_wanted;   /* in the next one */
-    atomic_uint held; /* see roster_hold() */
-    struct roster_slab *slab;
+    atomic_uint held; /* see membership_hold() */
+    struct membership_slab *slab;
     struct checker_target *target; /* of server/checks; NULL: it is not checked */
     char name[];                   /* ID, or ID@ADDRESS when the line can be several */
 };

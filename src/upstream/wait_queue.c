@@ -20,8 +20,8 @@ struct wait_ticket {
     bool is_left;
     struct wait_queue *queue;
     struct loop *loop;
-    struct balancer_walk *walk; /* whose use ends with is_left */
-    struct timed timeout;
+    struct balancer_pick_state *walk; /* whose use ends with is_left */
+    struct timer timeout;
     wait_queue_done *done;
     void *cookie;
 };
@@ -118,7 +118,7 @@ static const struct task_type wait_queue_given_type = {
 static void wait_queue_run_timeout(struct task *task)
 {
     struct wait_ticket *t =
-        CONTAINER_OF(CONTAINER_OF(task, struct timed, task), struct wait_ticket, timeout);
+        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct wait_ticket, timeout);
     wait_queue_done *done = t->done;
     void *cookie = t->cookie;
 
@@ -151,8 +151,8 @@ static bool wait_queue_append(struct wait_queue *q, struct wait_ticket *t)
     return has_room;
 }
 
-int wait_queue_join(struct wait_queue *q, struct wait_ticket **out, struct balancer_walk *walk,
-                    wait_queue_done *done, void *cookie)
+int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
+                    struct balancer_pick_state *walk, wait_queue_done *done, void *cookie)
 {
     struct wait_ticket *t;
 
@@ -166,7 +166,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out, struct balan
     t->queue = q;
     t->loop = loop_current();
     t->walk = walk;
-    timed_init(&t->timeout, &wait_queue_timeout_type);
+    timer_init(&t->timeout, &wait_queue_timeout_type);
     t->done = done;
     t->cookie = cookie;
     if (!wait_queue_append(q, t)) {

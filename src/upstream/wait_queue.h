@@ -92,8 +92,9 @@ static inline unsigned wait_queue_length(const struct wait_queue *q)
  * Owns:   ${out} is the caller's until done() or wait_queue_leave(); ${walk} is borrowed as long, and used by any thread
  * Errors: 0; -ENOBUFS (as many wait as may); -ENOMEM
  */
-int wait_queue_join(struct wait_queue *q, struct wait_ticket **out, struct balancer_walk *walk,
-                    wait_queue_done *done, void *cookie) MUST_CHECK;
+int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
+                    struct balancer_pick_state *walk, wait_queue_done *done,
+                    void *cookie) NODISCARD;
 
 /*
  * wait_queue_leave(t):

@@ -9,7 +9,7 @@ root_create debian13.sh trixie "" "${DEBIAN13_BASE:-}"
 tar -c --exclude='./build*' --exclude=./.git . | tar -x -C "$root/src/reactord"
 echo "=== Debian 13: make deps all"
 root_run "apt-get update && apt-get install -y --no-install-recommends make check libsubunit-dev && make deps"
-tests="net/test_dns net/test_resolve net/test_address upstream/test_resolver daemon/test_config daemon/test_ini"
+tests="net/test_dns net/test_resolve net/test_address upstream/test_resolver config/test_config config/test_ini"
 programs=$(printf 'build/tests/unit/%s ' $tests)
 root_run "make -j$(nproc) WERROR=1 all $programs"
 echo "=== Debian 13: unit tests, quickstart"

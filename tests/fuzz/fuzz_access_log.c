@@ -1,5 +1,5 @@
 /*
- * Fuzz traffic/access_log_format: the first line of the input is a format, the rest a value. A line fits and ends once,
+ * Fuzz stats/access_log_format: the first line of the input is a format, the rest a value. A line fits and ends once,
  * whatever they are; of a format that is refused the place that is wrong is in it.
  */
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include "base/arena.h"
 #include "base/must.h"
 #include "net/address.h"
-#include "traffic/access_log_format.h"
-#include "traffic/access_log_record.h"
-#include "traffic/session_id.h"
+#include "stats/access_log_format.h"
+#include "stats/access_log_record.h"
+#include "stats/session_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /*
- * Fuzz daemon/config: any file is refused with a reason or taken, what is taken is written so that it is taken
+ * Fuzz config/config: any file is refused with a reason or taken, what is taken is written so that it is taken
  * again, and iniparser reads what our scanner reads.
  */
 #include <netdb.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/must.h"
-#include "daemon/config.h"
+#include "config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The layer rule, read from the includes.
 
-    daemon -> server -> service -> handlers -> upstream -> traffic -> net -> engine -> base
+    daemon -> config -> server -> service -> handlers -> upstream -> limits -> stats -> net -> engine -> base
 
 A file includes only its own layer and those to the right of it, no two files include each other in a circle, and
 each foreign library is known in its own place only.
@@ -10,7 +10,8 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "engine", "net", "traffic", "upstream", "handlers", "service", "server", "daemon"]
+LAYERS = ["base", "engine", "net", "stats", "limits", "upstream", "handlers", "service", "server", "config",
+          "daemon"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 
 # Which files may know a library: by the start of their path.
@@ -18,7 +19,7 @@ LIBRARIES = {
     "ev.h": ["engine/", "net/"],
     "pthread.h": ["engine/"],
     "resolv.h": ["net/dns.c"],
-    "iniparser/": ["daemon/ini_values.c"],
+    "iniparser/": ["config/ini_adapter.c"],
     "systemd/": ["daemon/"],
 }
 

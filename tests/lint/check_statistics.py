@@ -9,12 +9,12 @@ import re
 import sys
 
 MANUAL = "man/reactord.8"
-REASONS = "src/traffic/session_reason.c"
+REASONS = "src/stats/session_reason.c"
 # Where the kind of a line, or a part of it, is not in the literal.
 KINDS = {
     "src/engine/loop_stats.c": "loop",
     "src/engine/histogram.c": "times",
-    "src/traffic/counters.c": "sessions",
+    "src/stats/counters.c": "sessions",
 }
 
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/option.h"
+#include "config/option.h"
 
 int main(void)
 {

@@ -20,7 +20,7 @@
 #define DELAY_MAX_NS (20 * NS_PER_US)
 
 struct counted {
-    struct timed timed;
+    struct timer timer;
     atomic_uint run, dropped;
     bool accepted, withdrawn;
 };
@@ -34,7 +34,7 @@ static atomic_ullong n_run, n_dropped;
 
 static struct counted *counted_of(struct task *t)
 {
-    return CONTAINER_OF(t, struct counted, timed.task);
+    return CONTAINER_OF(t, struct counted, timer.task);
 }
 
 static void counted_run(struct task *t)
@@ -55,7 +55,7 @@ static const struct task_type counted_type = {
 /* Of each kind in turn; a timer is withdrawn on its way, while it waits, or when it has run. */
 static int submit(struct counted *mine, unsigned i)
 {
-    struct timed *t = &mine[i].timed;
+    struct timer *t = &mine[i].timer;
 
     switch (i % KINDS) {
     case 0: return loop_submit_lazy(loop, &t->task);
@@ -63,7 +63,7 @@ static int submit(struct counted *mine, unsigned i)
     case 2: return loop_submit_after(loop, t, i * 7919 % DELAY_MAX_NS, 0);
     case 2 + WITHDRAW:
         if (mine[i - WITHDRAW].accepted)
-            mine[i - WITHDRAW].withdrawn = loop_withdraw(loop, &mine[i - WITHDRAW].timed);
+            mine[i - WITHDRAW].withdrawn = loop_withdraw(loop, &mine[i - WITHDRAW].timer);
         return loop_submit(loop, LOOP_CONTROL, &t->task);
     default: return loop_submit(loop, (enum loop_lane)(i % 3), &t->task);
     }
@@ -89,7 +89,7 @@ static void *produce(void *arg)
 
 static void counted_init(struct counted *t)
 {
-    timed_init(&t->timed, &counted_type);
+    timer_init(&t->timer, &counted_type);
     atomic_store(&t->run, 0);
     atomic_store(&t->dropped, 0);
     t->withdrawn = false;

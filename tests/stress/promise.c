@@ -37,7 +37,7 @@ struct operation {
     struct promise promise;
     struct hearing heard[ADDERS][EACH], added[ADDERS][EACH];
     unsigned next[ADDERS]; /* number of the next listener of each adder */
-    atomic_bool telling;
+    atomic_bool notifier;
     atomic_uint won[FORBIDS]; /* by role */
 };
 
@@ -53,7 +53,7 @@ static void on_done(struct promise_listener *l, struct promise *p)
     struct hearing *h = CONTAINER_OF(l, struct hearing, listener);
     struct operation *op = h->operation;
 
-    STRESS_CHECK(!atomic_exchange(&op->telling, true));
+    STRESS_CHECK(!atomic_exchange(&op->notifier, true));
     STRESS_CHECK(p == &op->promise && promise_is_done(p));
     h->told++;
     if (h->adder < ADDERS) {
@@ -61,7 +61,7 @@ static void on_done(struct promise_listener *l, struct promise *p)
         op->next[h->adder]++;
         promise_listen(p, &op->added[h->adder][h->number].listener);
     }
-    atomic_store(&op->telling, false);
+    atomic_store(&op->notifier, false);
 }
 
 static void play(enum role role, struct operation *op)

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "server/listener.h"
-#include "server/room.h"
+#include "limits/connection_limit.h"
 #include "server/worker.h"
 #include "service/session.h"
 #include "stress/stress.h"
@@ -53,7 +53,7 @@ static struct loop_group *boss, *workers;
 static struct worker *worker[WORKERS];
 static struct listener *listener[DOORS];
 static struct upstream *upstream;
-static struct room places;
+static struct connection_limit places;
 static uint8_t pattern[PATTERN_PERIOD + VISIT_BYTES];
 static atomic_bool clients_over, draining;
 static atomic_ullong n_bytes, n_visits;
@@ -280,7 +280,7 @@ static int reserve(struct address *a)
 static void open_doors(void)
 {
     STRESS_CHECK(upstream_create(&upstream, &upstream_conf, workers) == 0);
-    room_init(&places, &(struct quota_conf){0});
+    connection_limit_init(&places, &(struct quota_conf){0});
     for (unsigned i = 0; i < DOORS; i++) {
         struct listener_env env = {.boss = boss,
                                    .accept_batch = 16,

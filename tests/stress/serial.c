@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "engine/loop.h"
-#include "engine/serial.h"
+#include "engine/strand.h"
 #include "stress/stress.h"
 
 #define LOOPS         2
@@ -43,7 +43,7 @@ struct driver {
     struct task task;
     struct loop *loop;
     uint64_t random;
-    struct serial *serials[SERIALS];
+    struct strand *strands[SERIALS];
     struct record *records[SERIALS];
     atomic_bool over;
     atomic_bool ended;
@@ -108,7 +108,7 @@ static void on_room(void *cookie)
 
 static void make(struct driver *d, unsigned i)
 {
-    struct serial_conf conf = {.executor = e,
+    struct strand_conf conf = {.executor = e,
                                .loop = d->loop,
                                .max_pending_tasks = 1 + draw(d, MAX_OF_SERIAL),
                                .room = on_room};
@@ -117,12 +117,12 @@ static void make(struct driver *d, unsigned i)
     STRESS_CHECK(conf.cookie != NULL);
     atomic_init(&d->records[i]->users, 1);
     d->records[i]->driver = d;
-    STRESS_CHECK(serial_create(&d->serials[i], &conf) == 0);
+    STRESS_CHECK(strand_create(&d->strands[i], &conf) == 0);
 }
 
 static void unmake(struct driver *d, unsigned i)
 {
-    serial_destroy(d->serials[i]);
+    strand_destroy(d->strands[i]);
     d->n_episodes -= d->records[i]->refused; /* it is not told any more */
     d->records[i]->gone = true;
     record_leave(d->records[i]);
@@ -139,7 +139,7 @@ static void submit(struct driver *d, unsigned i)
     *n = (struct numbered){.task.type = &numbered_type, .record = r, .number = r->n_submitted};
     n->nap_us = draw(d, 40) == 0 ? draw(d, 300) : 0;
     atomic_fetch_add(&r->users, 1);
-    rc = serial_submit(d->serials[i], &n->task);
+    rc = strand_submit(d->strands[i], &n->task);
     STRESS_CHECK(rc == 0 || rc == -EAGAIN || rc == -ESHUTDOWN);
     if (rc == 0) {
         r->n_submitted++;
@@ -276,7 +276,7 @@ static void run_round(uint64_t round)
 int main(int argc, char **argv)
 {
     uint64_t rounds = stress_load(argc, argv, 100);
-    uint64_t run = 0, dropped = 0, refused = 0, rooms = 0, serials = 0;
+    uint64_t run = 0, dropped = 0, refused = 0, rooms = 0, strands = 0;
 
     for (uint64_t round = 0; round < rounds; round++) {
         run_round(round);
@@ -285,12 +285,12 @@ int main(int argc, char **argv)
         for (unsigned i = 0; i < LOOPS; i++) {
             refused += drivers[i].n_refused;
             rooms += drivers[i].n_rooms;
-            serials += drivers[i].n_destroyed;
+            strands += drivers[i].n_destroyed;
         }
     }
     STRESS_CHECK(run > 0 && dropped > 0 && rooms > 0);
     printf("serial: %" PRIu64 " serials, %" PRIu64 " tasks run, %" PRIu64 " dropped, %" PRIu64
            " refused, room told %" PRIu64 " times\n",
-           serials, run, dropped, refused, rooms);
+           strands, run, dropped, refused, rooms);
     return EXIT_SUCCESS;
 }

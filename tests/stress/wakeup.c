@@ -144,7 +144,7 @@ static void *submit_lazily(void *arg)
     return NULL;
 }
 
-static void report(uint64_t n)
+static void diagnostics(uint64_t n)
 {
     struct histogram_view view;
     struct loop_stats stats;
@@ -182,7 +182,7 @@ int main(int argc, char **argv)
     }
     atomic_store(&over, true);
     pthread_join(lazy_thread, NULL);
-    report(n);
+    diagnostics(n);
     loop_stop(loop, 0, 20 * NS_PER_S);
     loop_join(loop);
     loop_destroy(loop);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/config.h"
-#include "daemon/ini.h"
-#include "daemon/report.h"
+#include "config/config.h"
+#include "config/ini.h"
+#include "config/diagnostics.h"
 
 void config_file_load(struct config_file *f, const char *path)
 {
@@ -23,15 +23,15 @@ void config_file_load(struct config_file *f, const char *path)
 
 void config_file_scan(struct config_file *f, const char *path)
 {
-    struct report *report;
+    struct diagnostics *diagnostics;
     size_t size;
     FILE *out = open_memstream(&f->problems, &size);
 
     ck_assert_ptr_nonnull(out);
-    ck_assert_int_eq(report_create(&report, path), 0);
-    f->rc = ini_load(&f->ini, path, report);
-    ck_assert_int_eq(report_write(report, out), 0);
-    report_destroy(report);
+    ck_assert_int_eq(diagnostics_create(&diagnostics, path), 0);
+    f->rc = ini_load(&f->ini, path, diagnostics);
+    ck_assert_int_eq(diagnostics_write(diagnostics, out), 0);
+    diagnostics_destroy(diagnostics);
     ck_assert_int_eq(fclose(out), 0);
 }
 

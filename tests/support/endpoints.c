@@ -46,7 +46,7 @@ struct balancer *endpoints_balancer(struct endpoints *es, enum balancer_kind kin
     return b;
 }
 
-int endpoints_next(struct endpoints *es, struct balancer *b, struct balancer_walk *walk)
+int endpoints_next(struct endpoints *es, struct balancer *b, struct balancer_pick_state *walk)
 {
     struct endpoint *e = NULL;
     int rc = balancer_pick(b, walk, &e);
@@ -56,7 +56,7 @@ int endpoints_next(struct endpoints *es, struct balancer *b, struct balancer_wal
 
 int endpoints_pick(struct endpoints *es, struct balancer *b, uint64_t key)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     balancer_begin(&walk, key);
     return endpoints_next(es, b, &walk);

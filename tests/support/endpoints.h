@@ -51,7 +51,7 @@ struct balancer *endpoints_balancer(struct endpoints *es, enum balancer_kind kin
  * Thread: any
  * Errors: as balancer_pick()
  */
-int endpoints_next(struct endpoints *es, struct balancer *b, struct balancer_walk *walk);
+int endpoints_next(struct endpoints *es, struct balancer *b, struct balancer_pick_state *walk);
 int endpoints_pick(struct endpoints *es, struct balancer *b, uint64_t key);
 
 /*

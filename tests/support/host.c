@@ -3,7 +3,7 @@
 
 #include <check.h>
 
-#include "handlers/pipeline_plan.h"
+#include "handlers/pipeline_template.h"
 #include "handlers/proxy_protocol.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
@@ -39,12 +39,12 @@ void host_open(struct host *h, const struct service_ops *ops, struct upstream *u
 
 void host_pipeline(struct host *h, const char *name, struct executor *executor)
 {
-    const struct handler_type *type = pipeline_plan_find(name);
+    const struct handler_type *type = pipeline_template_find(name);
 
     ck_assert_msg(type != NULL, "%s", name);
     h->pipeline.list[h->pipeline.n++] = type;
-    pipeline_plan_destroy(h->plan);
-    ck_assert_int_eq(pipeline_plan_create(&h->plan, &h->pipeline, executor), 0);
+    pipeline_template_destroy(h->plan);
+    ck_assert_int_eq(pipeline_template_create(&h->plan, &h->pipeline, executor), 0);
     h->service.pipeline = h->plan;
 }
 
@@ -63,7 +63,7 @@ void host_adopt(struct host *h, int fd)
     ck_assert_int_eq(h->service.ops->create(&c.s, &h->service), 0);
     c.s->client_fd = fd;
     sockets_loopback(&c.s->peer, 12345);
-    c.s->opening = proxy_protocol_expect(h->service.proxies, &c.s->peer) == PROXY_PROTOCOL_READ;
+    c.s->preface = proxy_protocol_expect(h->service.proxies, &c.s->peer) == PROXY_PROTOCOL_READ;
     atomic_fetch_add(&h->adopted, 1);
     loop_runner_call(h->loop, do_adopt, &c);
 }
@@ -142,5 +142,5 @@ void host_close(struct host *h)
     ck_assert_uint_eq(atomic_load(&h->ended), atomic_load(&h->adopted));
     netloop_destroy(h->owner.net);
     loop_destroy(h->loop);
-    pipeline_plan_destroy(h->plan);
+    pipeline_template_destroy(h->plan);
 }

@@ -19,7 +19,7 @@ struct host {
     struct loop *loop;
     struct service service;        /* settings may be changed before the first client */
     struct pipeline_conf pipeline; /* its settings may be changed before host_pipeline() */
-    struct pipeline_plan *plan;
+    struct pipeline_template *plan;
     struct list sessions;
     atomic_uint adopted;
     atomic_uint ended;

@@ -23,7 +23,7 @@ struct loop_thread {
  * Thread: none that is a loop
  * Errors: 0; as loop_submit()
  */
-int loop_thread_find(struct loop_thread *out, struct loop *loop) MUST_CHECK;
+int loop_thread_find(struct loop_thread *out, struct loop *loop) NODISCARD;
 
 /*
  * loop_thread_sleeps(t, for_ns):

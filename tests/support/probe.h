@@ -80,8 +80,8 @@ void probe_read_on(struct probe *p);
  * Thread: the test's
  * Errors: as channel_write()
  */
-int probe_write(struct probe *p, const void *data, size_t len) MUST_CHECK;
-int probe_write_pattern(struct probe *p, size_t from, size_t len) MUST_CHECK;
+int probe_write(struct probe *p, const void *data, size_t len) NODISCARD;
+int probe_write_pattern(struct probe *p, size_t from, size_t len) NODISCARD;
 
 /*
  * probe_abort(p, error) / probe_splice(p, to, mode):

@@ -57,14 +57,14 @@ void tasks_traced_init(struct tasks_traced *t, struct tasks_trace *trace, char l
 
 static void timer_run(struct task *t)
 {
-    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timed.task);
+    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timer.task);
 
     tasks_trace_add(timer->trace, timer->letter);
 }
 
 static void timer_drop(struct task *t)
 {
-    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timed.task);
+    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timer.task);
 
     tasks_trace_add(timer->trace, '!');
     tasks_trace_add(timer->trace, timer->letter);
@@ -74,7 +74,7 @@ void tasks_timer_init(struct tasks_timer *t, struct tasks_trace *trace, char let
 {
     static const struct task_type type = {.name = "timer", .run = timer_run, .drop = timer_drop};
 
-    timed_init(&t->timed, &type);
+    timer_init(&t->timer, &type);
     t->trace = trace;
     t->letter = letter;
 }

@@ -33,7 +33,7 @@ struct tasks_traced {
 
 /* The same for a timer. */
 struct tasks_timer {
-    struct timed timed;
+    struct timer timer;
     struct tasks_trace *trace;
     char letter;
 };

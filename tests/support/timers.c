@@ -5,18 +5,18 @@
 
 static void noted_run(struct task *t)
 {
-    struct timers_noted *n = CONTAINER_OF(t, struct timers_noted, timed.task);
+    struct timers_noted *n = CONTAINER_OF(t, struct timers_noted, timer.task);
     unsigned run = atomic_load(&n->run);
     int64_t now_ns = clock_now_ns();
 
     if (run < TIMERS_NOTES) {
-        n->planned_at_ns[run] = n->timed.at_ns;
+        n->planned_at_ns[run] = n->timer.at_ns;
         n->began_at_ns[run] = now_ns;
     }
     while (run == 0 && clock_now_ns() < now_ns + n->work_ns)
         ;
     if (run + 1 == n->last_run)
-        loop_cancel(loop_current(), &n->timed);
+        loop_cancel(loop_current(), &n->timer);
     if (atomic_load(&n->dropped) > 0)
         atomic_store(&n->broken, true);
     atomic_store(&n->run, run + 1);
@@ -24,7 +24,7 @@ static void noted_run(struct task *t)
 
 static void noted_drop(struct task *t)
 {
-    struct timers_noted *n = CONTAINER_OF(t, struct timers_noted, timed.task);
+    struct timers_noted *n = CONTAINER_OF(t, struct timers_noted, timer.task);
 
     if (atomic_fetch_add(&n->dropped, 1) > 0)
         atomic_store(&n->broken, true);
@@ -35,7 +35,7 @@ void timers_noted_init(struct timers_noted *t)
     static const struct task_type type = {.name = "noted", .run = noted_run, .drop = noted_drop};
 
     *t = (struct timers_noted){.last_run = 0};
-    timed_init(&t->timed, &type);
+    timer_init(&t->timer, &type);
 }
 
 static void wait_for(sem_t *sem)
@@ -46,7 +46,7 @@ static void wait_for(sem_t *sem)
 
 static void block_run(struct task *t)
 {
-    struct timers_block *b = CONTAINER_OF(t, struct timers_block, timed.task);
+    struct timers_block *b = CONTAINER_OF(t, struct timers_block, timer.task);
 
     atomic_fetch_add(&b->run, 1);
     sem_post(&b->entered);
@@ -55,7 +55,7 @@ static void block_run(struct task *t)
 
 static void block_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct timers_block, timed.task)->dropped, 1);
+    atomic_fetch_add(&CONTAINER_OF(t, struct timers_block, timer.task)->dropped, 1);
 }
 
 void timers_block_init(struct timers_block *t)
@@ -63,7 +63,7 @@ void timers_block_init(struct timers_block *t)
     static const struct task_type type = {
         .name = "blocking timer", .run = block_run, .drop = block_drop};
 
-    timed_init(&t->timed, &type);
+    timer_init(&t->timer, &type);
     sem_init(&t->entered, 0, 0);
     sem_init(&t->released, 0, 0);
     atomic_init(&t->run, 0);

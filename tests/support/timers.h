@@ -13,7 +13,7 @@
 
 /* Notes when it ran, and how often it was run and dropped. */
 struct timers_noted {
-    struct timed timed;
+    struct timer timer;
     int64_t work_ns;                     /* keeps the loop busy so long, in its first run */
     unsigned last_run;                   /* cancels itself in this run; 0: never */
     int64_t planned_at_ns[TIMERS_NOTES]; /* its instant in each of the first runs */
@@ -25,7 +25,7 @@ struct timers_noted {
 
 /* Keeps the loop inside its run until it is told to go on. */
 struct timers_block {
-    struct timed timed;
+    struct timer timer;
     sem_t entered;
     sem_t released;
     atomic_uint run;

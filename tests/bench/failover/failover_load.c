@@ -147,7 +147,7 @@ static const char *server_text(char *room, size_t size, int server)
     return room;
 }
 
-static void report(const struct clients *c, const struct witness *w)
+static void diagnostics(const struct clients *c, const struct witness *w)
 {
     char room[16];
 
@@ -187,6 +187,6 @@ int main(int argc, char **argv)
     lost = witness_lost(witness);
     if (lost > 0)
         die("%u packets were lost before they were seen", lost);
-    report(&clients, witness);
+    diagnostics(&clients, witness);
     return 0;
 }

@@ -43,6 +43,6 @@ int main(int argc, char **argv)
     load_run(&load);
     if (load.ops == 0 && load.mode != &load_idle)
         die("nothing came back in the measured time");
-    report_print(&load);
+    diagnostics_print(&load);
     return 0;
 }

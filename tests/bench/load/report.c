@@ -36,7 +36,7 @@ static void report_server(const struct load *load)
                grown_kb * 1024 / (load->opts.connections - 1));
 }
 
-void report_print(const struct load *load)
+void diagnostics_print(const struct load *load)
 {
     double seconds = (double)load->measured_ns / 1e9;
 

@@ -5,10 +5,10 @@
 struct load;
 
 /*
- * report_print(load):
+ * diagnostics_print(load):
  * Print the line. Figures about the server are left out when none is watched, latencies when the
  * mode has none.
  */
-void report_print(const struct load *load);
+void diagnostics_print(const struct load *load);
 
 #endif

@@ -69,7 +69,7 @@ static pthread_barrier_t start;
 
 static void pick(struct picker *p, struct endpoint **slot)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     if (*slot)
         endpoint_leave(*slot);

@@ -1,4 +1,4 @@
-/* daemon/access_logs, daemon/option_access_log: one log for who shares it, what it is named, and which formats are refused. */
+/* daemon/access_logs, config/option_access_log: one log for who shares it, what it is named, and which formats are refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "daemon/access_logs.h"
-#include "daemon/config.h"
-#include "traffic/access_log.h"
+#include "config/config.h"
+#include "stats/access_log.h"
 #include "support/config_file.h"
 #include "support/log_lines.h"
 #include "support/process.h"

@@ -356,7 +356,7 @@ END_TEST
 
 static void waiting_run(struct task *t)
 {
-    struct waiting *w = CONTAINER_OF(t, struct waiting, waiter.timed.task);
+    struct waiting *w = CONTAINER_OF(t, struct waiting, waiter.timer.task);
 
     ck_assert(loop_is_current(w->waiter.loop));
     ck_assert_int_eq(w->run_as, 0);
@@ -365,7 +365,7 @@ static void waiting_run(struct task *t)
 
 static void waiting_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct waiting, waiter.timed.task)->dropped, 1);
+    atomic_fetch_add(&CONTAINER_OF(t, struct waiting, waiter.timer.task)->dropped, 1);
 }
 
 static void await_room(void *arg)
@@ -373,7 +373,7 @@ static void await_room(void *arg)
     static const struct task_type type = {"waiting", waiting_run, waiting_drop};
     struct waiting *w = arg;
 
-    timed_init(&w->waiter.timed, &type);
+    timer_init(&w->waiter.timer, &type);
     executor_await_room(e, &w->waiter, loop_current());
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/must.h"
-#include "engine/serial.h"
+#include "engine/strand.h"
 #include "support/executor_runner.h"
 #include "support/loop_runner.h"
 #include "support/suite.h"
@@ -15,7 +15,7 @@
 /* Submits to a serial of its own. */
 struct producer {
     struct loop *loop;
-    struct serial *serial;
+    struct strand *strand;
     unsigned wants; /* tasks to submit when it has its turn */
     unsigned accepted;
     unsigned turns;
@@ -72,7 +72,7 @@ static void produce(void *arg)
 
         ck_assert_ptr_nonnull(piece);
         *piece = (struct piece){.task.type = &type, .producer = p};
-        rc = serial_submit(p->serial, &piece->task);
+        rc = strand_submit(p->strand, &piece->task);
         if (rc < 0)
             free(piece);
         ck_assert(rc == 0 || rc == -EAGAIN);
@@ -93,18 +93,18 @@ static void on_turn(void *cookie)
 static void do_create(void *arg)
 {
     struct producer *p = arg;
-    struct serial_conf conf = {
+    struct strand_conf conf = {
         .executor = e, .loop = p->loop, .max_pending_tasks = 64, .room = on_turn, .cookie = p};
 
-    ck_assert_int_eq(serial_create(&p->serial, &conf), 0);
+    ck_assert_int_eq(strand_create(&p->strand, &conf), 0);
 }
 
 static void do_destroy(void *arg)
 {
     struct producer *p = arg;
 
-    serial_destroy(p->serial);
-    p->serial = NULL;
+    strand_destroy(p->strand);
+    p->strand = NULL;
 }
 
 static void create(struct producer *p, struct loop *loop)
@@ -115,7 +115,7 @@ static void create(struct producer *p, struct loop *loop)
 
 static void destroy(struct producer *p)
 {
-    if (p->serial)
+    if (p->strand)
         loop_runner_call(p->loop, do_destroy, p);
 }
 
@@ -291,7 +291,7 @@ END_TEST
 
 /* ---- a full serial ---- */
 
-START_TEST(a_full_serial_is_told_when_half_of_it_is_free_and_not_before)
+START_TEST(a_full_strand_is_told_when_half_of_it_is_free_and_not_before)
 {
     e = executor_runner_create(1, 1000);
     create(&producers[0], loops[0]);
@@ -347,7 +347,7 @@ int main(void)
     tcase_add_test(room, a_refused_producer_goes_before_later_ones_and_before_served_ones);
     tcase_add_test(room, a_share_is_all_that_one_gets_while_others_wait);
     tcase_add_test(room, what_is_left_of_a_share_is_for_the_others);
-    tcase_add_test(room, a_full_serial_is_told_when_half_of_it_is_free_and_not_before);
+    tcase_add_test(room, a_full_strand_is_told_when_half_of_it_is_free_and_not_before);
     tcase_add_test(room, one_that_is_destroyed_leaves_no_share_behind);
     tcase_add_test(room,
                    a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_has_it);

@@ -371,14 +371,14 @@ static const struct task_type line_type = {"timer", line_run, line_drop};
 START_TEST(each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled)
 {
     for (unsigned round = 0; round < RACES; round++) {
-        struct timed timers[RACE_LINES];
+        struct timer timers[RACE_LINES];
         unsigned cancelled = 0;
 
         atomic_store(&timers_run, 0);
         atomic_store(&timers_dropped, 0);
         e = executor_runner_create(2, 50);
         for (unsigned i = 0; i < RACE_LINES; i++) {
-            timed_init(&timers[i], &line_type);
+            timer_init(&timers[i], &line_type);
             ck_assert_int_eq(
                 executor_schedule(e, &timers[i], (int64_t)(i * round % 50) * NS_PER_US), 0);
         }

@@ -12,14 +12,14 @@
 
 /* Notes when it ran. */
 struct stamped {
-    struct timed timed;
+    struct timer timer;
     _Atomic int64_t run_at_ns; /* 0: not yet */
     atomic_uint dropped;
 };
 
 /* Ends when as many as the barrier says run at the same time. */
 struct meeting {
-    struct timed timed;
+    struct timer timer;
     pthread_barrier_t *barrier;
 };
 
@@ -32,14 +32,14 @@ struct restless {
 
 /* A timer that does the same. */
 struct tireless {
-    struct timed timed;
+    struct timer timer;
     atomic_bool over;
 };
 
 /* Cancels a timer. */
 struct canceller {
     struct task task;
-    struct timed *timed;
+    struct timer *timer;
     bool was_due;
     bool in_time;
 };
@@ -50,19 +50,19 @@ static struct tasks_trace trace;
 
 static void stamped_run(struct task *t)
 {
-    atomic_store(&CONTAINER_OF(t, struct stamped, timed.task)->run_at_ns, clock_now_ns());
+    atomic_store(&CONTAINER_OF(t, struct stamped, timer.task)->run_at_ns, clock_now_ns());
 }
 
 static void stamped_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct stamped, timed.task)->dropped, 1);
+    atomic_fetch_add(&CONTAINER_OF(t, struct stamped, timer.task)->dropped, 1);
 }
 
 static void stamped_init(struct stamped *s)
 {
     static const struct task_type type = {"stamped", stamped_run, stamped_drop};
 
-    timed_init(&s->timed, &type);
+    timer_init(&s->timer, &type);
     atomic_init(&s->run_at_ns, 0);
     atomic_init(&s->dropped, 0);
 }
@@ -74,7 +74,7 @@ static void never(struct task *t)
 
 static void meeting_run(struct task *t)
 {
-    pthread_barrier_wait(CONTAINER_OF(t, struct meeting, timed.task)->barrier);
+    pthread_barrier_wait(CONTAINER_OF(t, struct meeting, timer.task)->barrier);
 }
 
 static void restless_run(struct task *t)
@@ -87,10 +87,10 @@ static void restless_run(struct task *t)
 
 static void tireless_run(struct task *t)
 {
-    struct tireless *r = CONTAINER_OF(t, struct tireless, timed.task);
+    struct tireless *r = CONTAINER_OF(t, struct tireless, timer.task);
 
     if (!atomic_load(&r->over))
-        (void)!executor_schedule(e, &r->timed, 0);
+        (void)!executor_schedule(e, &r->timer, 0);
 }
 
 static void tireless_drop(struct task *t)
@@ -102,7 +102,7 @@ static void tireless_init(struct tireless *r)
 {
     static const struct task_type type = {"tireless", tireless_run, tireless_drop};
 
-    timed_init(&r->timed, &type);
+    timer_init(&r->timer, &type);
     atomic_init(&r->over, false);
 }
 
@@ -110,8 +110,8 @@ static void canceller_run(struct task *t)
 {
     struct canceller *c = CONTAINER_OF(t, struct canceller, task);
 
-    c->was_due = c->timed->state == TIMED_DUE; /* this is the only thread */
-    c->in_time = executor_cancel(e, c->timed);
+    c->was_due = c->timer->state == TIMER_DUE; /* this is the only thread */
+    c->in_time = executor_cancel(e, c->timer);
 }
 
 static const struct task_type canceller_type = {"canceller", canceller_run, never};
@@ -121,7 +121,7 @@ static const struct task_type restless_type = {"restless", restless_run, never};
 static void add_traced(struct tasks_timer *t, char letter, int64_t delay_ns)
 {
     tasks_timer_init(t, &trace, letter);
-    ck_assert_int_eq(executor_schedule(e, &t->timed, delay_ns), 0);
+    ck_assert_int_eq(executor_schedule(e, &t->timer, delay_ns), 0);
 }
 
 START_TEST(a_timer_never_runs_early)
@@ -135,7 +135,7 @@ START_TEST(a_timer_never_runs_early)
 
         stamped_init(&timers[i]);
         due_at_ns[i] = clock_now_ns() + delay_ns;
-        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, delay_ns), 0);
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timer, delay_ns), 0);
     }
     UNTIL(executor_runner_stats(e).tasks_run == MANY);
     for (int i = 0; i < MANY; i++)
@@ -158,8 +158,8 @@ START_TEST(timers_run_in_the_order_of_their_instants)
     executor_runner_destroy(e);
     ck_assert_uint_eq(trace.len, 5);
     for (int i = 1; i < 5; i++)
-        ck_assert_int_le(timers[trace.text[i - 1] - '0'].timed.at_ns,
-                         timers[trace.text[i] - '0'].timed.at_ns);
+        ck_assert_int_le(timers[trace.text[i - 1] - '0'].timer.at_ns,
+                         timers[trace.text[i] - '0'].timer.at_ns);
 }
 END_TEST
 
@@ -199,7 +199,7 @@ START_TEST(a_timer_runs_although_the_queue_is_never_empty)
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(executor_submit(e, &restless[i].task), 0);
     due_at_ns = clock_now_ns() + 50 * NS_PER_MS;
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, 50 * NS_PER_MS), 0);
+    ck_assert_int_eq(executor_schedule(e, &timer.timer, 50 * NS_PER_MS), 0);
     UNTIL(atomic_load(&timer.run_at_ns) > 0);
     ck_assert_int_ge(atomic_load(&timer.run_at_ns), due_at_ns);
     for (int i = 0; i < 2; i++)
@@ -216,7 +216,7 @@ START_TEST(timers_that_are_always_due_do_not_starve_the_queue)
     e = executor_runner_create(1, MANY);
     for (int i = 0; i < 2; i++) {
         tireless_init(&timers[i]);
-        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, 0), 0);
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timer, 0), 0);
     }
     for (int i = 0; i < MANY; i++) {
         tasks_counted_init(&tasks[i]);
@@ -237,9 +237,9 @@ START_TEST(an_earlier_timer_shortens_the_sleep)
     e = executor_runner_create(2, 100);
     stamped_init(&late);
     stamped_init(&early);
-    ck_assert_int_eq(executor_schedule(e, &late.timed, 3600 * NS_PER_S), 0);
+    ck_assert_int_eq(executor_schedule(e, &late.timer, 3600 * NS_PER_S), 0);
     PAUSE_MS(20); /* a thread sleeps for an hour now */
-    ck_assert_int_eq(executor_schedule(e, &early.timed, NS_PER_MS), 0);
+    ck_assert_int_eq(executor_schedule(e, &early.timer, NS_PER_MS), 0);
     UNTIL(atomic_load(&early.run_at_ns) > 0);
     ck_assert_int_lt(since_ms(began_at_ns), 10000);
     executor_runner_destroy(e);
@@ -253,7 +253,7 @@ START_TEST(a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task)
 
     e = executor_runner_create(2, 100);
     stamped_init(&timer);
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, 50 * NS_PER_MS), 0);
+    ck_assert_int_eq(executor_schedule(e, &timer.timer, 50 * NS_PER_MS), 0);
     PAUSE_MS(10);
     executor_runner_block(e, &block); /* takes the only thread, so another has to watch */
     UNTIL(atomic_load(&timer.run_at_ns) > 0);
@@ -270,9 +270,9 @@ START_TEST(timers_that_are_due_together_run_on_all_threads)
     pthread_barrier_init(&barrier, NULL, 4);
     e = executor_runner_create(4, 100);
     for (int i = 0; i < 4; i++) {
-        timed_init(&meetings[i].timed, &meeting_type);
+        timer_init(&meetings[i].timer, &meeting_type);
         meetings[i].barrier = &barrier;
-        ck_assert_int_eq(executor_schedule(e, &meetings[i].timed, 10 * NS_PER_MS), 0);
+        ck_assert_int_eq(executor_schedule(e, &meetings[i].timer, 10 * NS_PER_MS), 0);
     }
     UNTIL(executor_runner_stats(e).tasks_run == 4);
     executor_runner_destroy(e);
@@ -285,10 +285,10 @@ START_TEST(for_ever_is_an_ordinary_delay)
 
     e = executor_runner_create(1, 100);
     stamped_init(&timer);
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, INT64_MAX), 0);
+    ck_assert_int_eq(executor_schedule(e, &timer.timer, INT64_MAX), 0);
     PAUSE_MS(20);
     ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
-    ck_assert(executor_cancel(e, &timer.timed));
+    ck_assert(executor_cancel(e, &timer.timer));
     executor_runner_destroy(e);
     ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
 }
@@ -302,7 +302,7 @@ START_TEST(timers_do_not_count_as_pending)
     executor_runner_block(e, &block);
     for (int i = 0; i < MANY; i++) {
         stamped_init(&timers[i]);
-        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, 0), 0);
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timer, 0), 0);
     }
     ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
     tasks_block_end(&block);
@@ -318,10 +318,10 @@ START_TEST(a_cancelled_timer_is_neither_run_nor_dropped)
 
     e = executor_runner_create(1, 100);
     stamped_init(&timer);
-    ck_assert(!executor_cancel(e, &timer.timed)); /* nor is that wrong */
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, 3600 * NS_PER_S), 0);
-    ck_assert(executor_cancel(e, &timer.timed));
-    ck_assert(!executor_cancel(e, &timer.timed));
+    ck_assert(!executor_cancel(e, &timer.timer)); /* nor is that wrong */
+    ck_assert_int_eq(executor_schedule(e, &timer.timer, 3600 * NS_PER_S), 0);
+    ck_assert(executor_cancel(e, &timer.timer));
+    ck_assert(!executor_cancel(e, &timer.timer));
     executor_runner_destroy(e);
     ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
     ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
@@ -331,7 +331,7 @@ END_TEST
 START_TEST(a_timer_that_is_due_and_queued_can_still_be_cancelled)
 {
     struct tasks_timer cancelled, other;
-    struct canceller c = {.task.type = &canceller_type, .timed = &cancelled.timed};
+    struct canceller c = {.task.type = &canceller_type, .timer = &cancelled.timer};
 
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -354,9 +354,9 @@ START_TEST(a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again)
     stamped_init(&timer);
     for (int i = 0; i < 10; i++) {
         atomic_store(&timer.run_at_ns, 0);
-        ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), 0);
+        ck_assert_int_eq(executor_schedule(e, &timer.timer, 0), 0);
         UNTIL(atomic_load(&timer.run_at_ns) > 0);
-        ck_assert(!executor_cancel(e, &timer.timed));
+        ck_assert(!executor_cancel(e, &timer.timer));
     }
     executor_runner_destroy(e);
 }
@@ -369,11 +369,11 @@ START_TEST(a_timer_without_a_thread_stays_the_callers)
     e = executor_runner_create(1, 100);
     stamped_init(&timer);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), -EAGAIN);
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), 0);
+    ck_assert_int_eq(executor_schedule(e, &timer.timer, 0), -EAGAIN);
+    ck_assert_int_eq(executor_schedule(e, &timer.timer, 0), 0);
     UNTIL(atomic_load(&timer.run_at_ns) > 0);
     executor_runner_end(e);
-    ck_assert_int_eq(executor_schedule(e, &timer.timed, 0), -ESHUTDOWN);
+    ck_assert_int_eq(executor_schedule(e, &timer.timer, 0), -ESHUTDOWN);
     ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
     executor_destroy(e);
 }
@@ -386,7 +386,7 @@ START_TEST(timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
     e = executor_runner_create(2, 100);
     for (int i = 0; i < MANY; i++) {
         stamped_init(&timers[i]);
-        ck_assert_int_eq(executor_schedule(e, &timers[i].timed, 3600 * NS_PER_S), 0);
+        ck_assert_int_eq(executor_schedule(e, &timers[i].timer, 3600 * NS_PER_S), 0);
     }
     executor_stop(e, NS_PER_S);
     for (int i = 0; i < MANY; i++)

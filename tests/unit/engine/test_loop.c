@@ -104,7 +104,7 @@ static struct loop *create_pinned(unsigned cpu)
     struct loop_conf conf = {.name = "pinned",
                              .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
                              .max_pending_tasks = 16,
-                             .placement = {.pinned = true, .cpu = cpu}};
+                             .affinity = {.pinned = true, .cpu = cpu}};
     struct loop *pinned;
 
     ck_assert_int_eq(loop_create(&pinned, &conf), 0);
@@ -151,12 +151,12 @@ static void note_policy(void *arg)
     *(int *)arg = sched_getscheduler(0);
 }
 
-static int policy_of(enum placement_scheduling scheduling)
+static int policy_of(enum affinity_scheduling scheduling)
 {
     struct loop_conf conf = {.name = "batch",
                              .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
                              .max_pending_tasks = 16,
-                             .placement.scheduling = scheduling};
+                             .affinity.scheduling = scheduling};
     struct loop *l;
     int policy;
 
@@ -168,8 +168,8 @@ static int policy_of(enum placement_scheduling scheduling)
 
 START_TEST(a_loop_has_the_scheduling_that_it_was_told)
 {
-    ck_assert_int_eq(policy_of(PLACEMENT_INHERIT), SCHED_OTHER);
-    ck_assert_int_eq(policy_of(PLACEMENT_BATCH), SCHED_BATCH);
+    ck_assert_int_eq(policy_of(AFFINITY_INHERIT), SCHED_OTHER);
+    ck_assert_int_eq(policy_of(AFFINITY_BATCH), SCHED_BATCH);
     ck_assert_int_eq(sched_getscheduler(0), SCHED_OTHER);
 }
 END_TEST
@@ -237,7 +237,7 @@ START_TEST(a_policy_that_the_process_was_given_is_kept)
     struct sched_param none = {.sched_priority = 0};
 
     ck_assert_int_eq(sched_setscheduler(0, SCHED_IDLE, &none), 0);
-    ck_assert_int_eq(policy_of(PLACEMENT_BATCH), SCHED_IDLE);
+    ck_assert_int_eq(policy_of(AFFINITY_BATCH), SCHED_IDLE);
 }
 END_TEST
 
@@ -465,7 +465,7 @@ END_TEST
 
 START_TEST(scheduling_from_another_thread_is_a_bug)
 {
-    struct timed t;
+    struct timer t;
 
     loop_schedule(loop, &t, 0);
 }

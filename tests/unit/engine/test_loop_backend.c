@@ -82,7 +82,7 @@ static void expect_timers_run(void)
     struct timers_noted t;
 
     timers_noted_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, MS(10), 0), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, MS(10), 0), 0);
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_int_ge(t.began_at_ns[0], t.planned_at_ns[0]);
 }
@@ -195,7 +195,7 @@ START_TEST(it_recovers_by_timers_and_by_tasks_too)
     fault_plan(FAULT_EPOLL_WAIT, 0, 0, 0);
     timers_noted_init(&every);
     if (_i == 0)
-        ck_assert_int_eq(loop_submit_after(loop, &every.timed, 0, MS(20)), 0);
+        ck_assert_int_eq(loop_submit_after(loop, &every.timer, 0, MS(20)), 0);
     for (int i = 0; i < 200 && log_lines_with("polls work again") == 0; i++) {
         PAUSE_MS(50);
         if (_i == 0)
@@ -240,7 +240,7 @@ START_TEST(it_can_be_stopped_while_no_poll_works)
     int64_t began_at_ns;
 
     timers_noted_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, 30 * NS_PER_S, 0), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, 30 * NS_PER_S, 0), 0);
     spoil_polls(FAULT_ALWAYS, endless_errors[_i]);
     UNTIL(log_lines_with("is slowed down") == 1);
     began_at_ns = clock_now_ns();
@@ -322,7 +322,7 @@ START_TEST(tasks_and_timers_that_end_polls_are_no_trouble)
     teardown();
     setup_with(3);
     timers_noted_init(&every);
-    ck_assert_int_eq(loop_submit_after(loop, &every.timed, 0, 50 * NS_PER_US), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &every.timer, 0, 50 * NS_PER_US), 0);
     for (int i = 0; i < 2000; i++) {
         tasks_counted_init(&t);
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);

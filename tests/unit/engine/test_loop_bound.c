@@ -236,7 +236,7 @@ static void *submit_elsewhere(void *arg)
     else if (s->how == 1)
         s->rc = loop_submit_lazy(loop, &one.task);
     else
-        s->rc = loop_submit_after(loop, &s->timer.timed, 0, 0);
+        s->rc = loop_submit_after(loop, &s->timer.timer, 0, 0);
     return NULL;
 }
 

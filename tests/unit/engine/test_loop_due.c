@@ -13,7 +13,7 @@
 static struct loop *loop;
 
 struct member {
-    struct timed timed;
+    struct timer timer;
     unsigned run;
     unsigned dropped;
 };
@@ -36,7 +36,7 @@ static int64_t cpu_ns(void)
 
 static void member_run(struct task *t)
 {
-    CONTAINER_OF(t, struct member, timed.task)->run++;
+    CONTAINER_OF(t, struct member, timer.task)->run++;
     if (n_run++ == 0)
         first_cpu_ns = cpu_ns();
     if (n_run == n_crowd) {
@@ -47,7 +47,7 @@ static void member_run(struct task *t)
 
 static void member_drop(struct task *t)
 {
-    CONTAINER_OF(t, struct member, timed.task)->dropped++;
+    CONTAINER_OF(t, struct member, timer.task)->dropped++;
 }
 
 static void no_drop(struct task *t)
@@ -62,8 +62,8 @@ static void schedule_crowd(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < n_crowd; i++) {
-        timed_init(&crowd[i].timed, &member_type);
-        loop_schedule_every(loop, &crowd[i].timed, 0, period_ns);
+        timer_init(&crowd[i].timer, &member_type);
+        loop_schedule_every(loop, &crowd[i].timer, 0, period_ns);
     }
 }
 
@@ -132,7 +132,7 @@ static void schedule_late(void *arg)
 
 START_TEST(timers_that_are_always_due_take_turns)
 {
-    struct timed late;
+    struct timer late;
 
     crowd_begin(5000, 1, schedule_crowd, NULL); /* one run takes longer than the period */
     UNTIL(atomic_load(&over));
@@ -141,7 +141,7 @@ START_TEST(timers_that_are_always_due_take_turns)
         loop_runner_call(loop, expect_equal_runs, NULL);
     }
     atomic_store(&over, false);
-    timed_init(&late, &late_type);
+    timer_init(&late, &late_type);
     loop_runner_call(loop, schedule_late, &late);
     UNTIL(atomic_load(&over)); /* none that becomes due later is kept waiting by them */
     crowd_end();
@@ -167,18 +167,18 @@ static const struct task_type task_type = {.name = "task", .run = task_run, .dro
 /* The first of the crowd submits a task. */
 static void schedule_crowd_and_task(void *arg)
 {
-    struct timed *submitter = arg;
+    struct timer *submitter = arg;
 
     tasks_counted_init(&task);
     task.task.type = &task_type;
-    timed_init(submitter, &submitter_type);
+    timer_init(submitter, &submitter_type);
     loop_schedule(loop, submitter, 0);
     schedule_crowd(NULL);
 }
 
 START_TEST(a_task_does_not_wait_until_a_crowd_of_timers_has_run)
 {
-    struct timed submitter;
+    struct timer submitter;
 
     crowd_begin(MANY, 0, schedule_crowd_and_task, &submitter);
     UNTIL(atomic_load(&over));

@@ -40,7 +40,7 @@ static void placing_run(struct task *t)
     struct placing *p = CONTAINER_OF(t, struct placing, task);
     int64_t end_at_ns = clock_now_ns() + 5 * NS_PER_MS;
 
-    loop_schedule(loop, &p->timer.timed, 0);
+    loop_schedule(loop, &p->timer.timer, 0);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &p->before[i].task), 0);
     while (clock_now_ns() < end_at_ns)

@@ -52,7 +52,7 @@ static void expect_timer_run(void)
     struct timers_noted t;
 
     timers_noted_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, MS(10), 0), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, MS(10), 0), 0);
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_int_ge(t.began_at_ns[0], t.planned_at_ns[0]);
 }
@@ -180,8 +180,8 @@ START_TEST(a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
         bell_open(&bells[i], loop, NULL);
     timers_noted_init(&timer);
     timers_noted_init(&far);
-    ck_assert_int_eq(loop_submit_after(loop, &timer.timed, MS(100), 0), 0);
-    ck_assert_int_eq(loop_submit_after(loop, &far.timed, 60 * NS_PER_S, 0), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &timer.timer, MS(100), 0), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &far.timer, 60 * NS_PER_S, 0), 0);
     tasks_block_begin(&block, loop);
     for (int i = 0; i < 5; i++)
         bell_ring(&bells[i]);
@@ -296,7 +296,7 @@ static void rebuild_again(struct task *t)
     ck_assert_int_eq(loop_rebuild(loop), 0);
 }
 
-static struct timed rebuilding;
+static struct timer rebuilding;
 
 static void echo_begin(void *arg)
 {
@@ -306,7 +306,7 @@ static void echo_begin(void *arg)
     (void)arg;
     ev_io_init(&echo_io, echo, echo_fd, EV_READ);
     ev_io_start(loop_ev(loop), &echo_io);
-    timed_init(&rebuilding, &type);
+    timer_init(&rebuilding, &type);
     loop_schedule_every(loop, &rebuilding, 0, 100 * NS_PER_US);
 }
 

@@ -30,7 +30,7 @@ static void teardown(void)
 
 static void after(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
 {
-    ck_assert_int_eq(loop_submit_after(loop, &t->timed, delay_ns, period_ns), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t->timer, delay_ns, period_ns), 0);
 }
 
 /* A fresh one. */
@@ -85,7 +85,7 @@ START_TEST(a_negative_delay_is_none_and_order_is_kept)
 
     for (int i = 0; i < 26; i++) {
         tasks_timer_init(&timers[i], &trace, (char)('a' + i));
-        ck_assert_int_eq(loop_submit_after(loop, &timers[i].timed, i % 2 ? INT64_MIN : 0, 0), 0);
+        ck_assert_int_eq(loop_submit_after(loop, &timers[i].timer, i % 2 ? INT64_MIN : 0, 0), 0);
     }
     begin(&last, 0, 0);
     UNTIL(atomic_load(&last.run) == 1);
@@ -102,7 +102,7 @@ START_TEST(instants_and_not_the_order_of_submitting_decide)
     tasks_block_begin(&block, loop);
     for (int i = 0; i < 3; i++) {
         tasks_timer_init(&timers[i], &trace, (char)('a' + i));
-        ck_assert_int_eq(loop_submit_after(loop, &timers[i].timed, MS(30 - 10 * i), 0), 0);
+        ck_assert_int_eq(loop_submit_after(loop, &timers[i].timer, MS(30 - 10 * i), 0), 0);
     }
     begin(&last, MS(1), 0);
     PAUSE_MS(40); /* so that all are due when they arrive */
@@ -308,7 +308,7 @@ static void change_run(struct task *t)
     (void)t;
     if (atomic_fetch_add(&n_changed, 1) > 0)
         return;
-    loop_cancel(loop, &changing.timed);
+    loop_cancel(loop, &changing.timer);
     after(&changing, MS(1), MS(2));
 }
 
@@ -323,10 +323,10 @@ START_TEST(a_periodic_one_may_be_submitted_anew_in_its_own_run)
         .name = "changing", .run = change_run, .drop = change_drop};
 
     timers_noted_init(&changing);
-    timed_init(&changing.timed, &type);
+    timer_init(&changing.timer, &type);
     after(&changing, 0, MS(1));
     UNTIL(atomic_load(&n_changed) > 5);
-    ck_assert(loop_withdraw(loop, &changing.timed));
+    ck_assert(loop_withdraw(loop, &changing.timer));
     UNTIL(loop_runner_stats(loop).tasks_dropped == 1);
 }
 END_TEST

@@ -31,7 +31,7 @@ static void teardown(void)
 
 static void after(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
 {
-    ck_assert_int_eq(loop_submit_after(loop, &t->timed, delay_ns, period_ns), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t->timer, delay_ns, period_ns), 0);
 }
 
 /* A fresh one. */
@@ -55,10 +55,10 @@ START_TEST(a_full_loop_refuses_and_leaves_the_timer_with_its_caller)
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &filling[i].task), 0);
     }
     timers_noted_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, 0, MS(1)), -EAGAIN);
-    ck_assert(!loop_withdraw(loop, &t.timed));
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, 0, MS(1)), -EAGAIN);
+    ck_assert(!loop_withdraw(loop, &t.timer));
     tasks_block_end(&block);
-    UNTIL(loop_submit_after(loop, &t.timed, 0, 0) == 0);
+    UNTIL(loop_submit_after(loop, &t.timer, 0, 0) == 0);
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
@@ -72,8 +72,8 @@ START_TEST(a_loop_that_has_ended_refuses_and_another_may_have_the_timer)
         loop_runner_stats(loop); /* it had a thread */
     loop_runner_stop(loop);
     timers_noted_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, 0, 0), -ESHUTDOWN);
-    ck_assert(!loop_withdraw(loop, &t.timed));
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, 0, 0), -ESHUTDOWN);
+    ck_assert(!loop_withdraw(loop, &t.timer));
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     loop_destroy(loop);
     setup();
@@ -88,7 +88,7 @@ START_TEST(a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller)
 
     timers_noted_init(&t);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, 0, 0), -EAGAIN);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, 0, 0), -EAGAIN);
     ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
     after(&t, 0, 0);
     UNTIL(atomic_load(&t.run) == 1);

@@ -170,14 +170,14 @@ static void every_ms(void *arg)
     static const struct task_type type = {
         .name = "every ms", .run = timely_drop, .drop = timely_drop};
 
-    timed_init(arg, &type);
+    timer_init(arg, &type);
     loop_schedule_every(loop, arg, 0, NS_PER_MS);
 }
 
 START_TEST(a_timer_of_the_loop_needs_no_wakeup_and_saves_none)
 {
     struct loop_stats before, s;
-    struct timed every;
+    struct timer every;
 
     loop_runner_call(loop, every_ms, &every);
     before = observe_stats(loop);

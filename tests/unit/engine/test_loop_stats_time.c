@@ -102,7 +102,7 @@ START_TEST(a_longer_one_takes_its_place_and_a_shorter_one_does_not)
 }
 END_TEST
 
-static struct timed slow_timer;
+static struct timer slow_timer;
 static struct timely slow_reaped = {.task.type = &slow_type, .ns = MS(150)};
 
 static void timer_run(struct task *t)
@@ -117,7 +117,7 @@ static void schedule_slow(void *arg)
         .name = "slow timer", .run = timer_run, .drop = timely_drop};
 
     (void)arg;
-    timed_init(&slow_timer, &type);
+    timer_init(&slow_timer, &type);
     loop_schedule(loop, &slow_timer, 0);
 }
 

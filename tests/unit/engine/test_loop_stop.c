@@ -314,7 +314,7 @@ static void last_reap(struct task *t)
     if (last.adds_at_stop)
         loop_at_stop(loop, &last.at_stop.task);
     if (last.adds_timer)
-        loop_schedule(loop, &last.timer.timed, MS(1));
+        loop_schedule(loop, &last.timer.timer, MS(1));
 }
 
 static void last_drop(struct task *t)

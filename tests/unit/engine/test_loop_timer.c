@@ -24,7 +24,7 @@ static void teardown(void)
 #define PROBE_RUNS 8
 
 struct probe {
-    struct timed timed;
+    struct timer timer;
     int64_t delay_ns, period_ns;
     int64_t work_ns[PROBE_RUNS];
     int64_t scheduled_at_ns;
@@ -37,22 +37,22 @@ struct probe {
 
 static void probe_run(struct task *t)
 {
-    struct probe *p = CONTAINER_OF(t, struct probe, timed.task);
+    struct probe *p = CONTAINER_OF(t, struct probe, timer.task);
     unsigned run = atomic_load(&p->run);
     int64_t now_ns = clock_now_ns();
 
-    p->planned_at_ns[run] = p->timed.at_ns;
+    p->planned_at_ns[run] = p->timer.at_ns;
     p->began_at_ns[run] = now_ns;
     while (clock_now_ns() < now_ns + p->work_ns[run])
         ;
     if (run + 1 == p->last_run)
-        loop_cancel(loop, &p->timed);
+        loop_cancel(loop, &p->timer);
     atomic_store(&p->run, run + 1);
 }
 
 static void probe_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct probe, timed.task)->dropped, 1);
+    atomic_fetch_add(&CONTAINER_OF(t, struct probe, timer.task)->dropped, 1);
 }
 
 static void probe_init(struct probe *p, int64_t delay_ns, int64_t period_ns)
@@ -60,15 +60,15 @@ static void probe_init(struct probe *p, int64_t delay_ns, int64_t period_ns)
     static const struct task_type type = {.name = "probe", .run = probe_run, .drop = probe_drop};
 
     *p = (struct probe){.delay_ns = delay_ns, .period_ns = period_ns, .last_run = PROBE_RUNS};
-    timed_init(&p->timed, &type);
+    timer_init(&p->timer, &type);
 }
 
-static void schedule_probe(void *arg)
+static void timer_heap_probe(void *arg)
 {
     struct probe *p = arg;
 
     p->scheduled_at_ns = clock_now_ns();
-    loop_schedule_every(loop, &p->timed, p->delay_ns, p->period_ns); /* a period of 0: once */
+    loop_schedule_every(loop, &p->timer, p->delay_ns, p->period_ns); /* a period of 0: once */
 }
 
 START_TEST(a_timer_is_never_early_and_hardly_late)
@@ -78,7 +78,7 @@ START_TEST(a_timer_is_never_early_and_hardly_late)
     srand(3);
     for (int i = 0; i < 100; i++) {
         probe_init(&probes[i], rand() % (30 * NS_PER_MS), 0);
-        loop_runner_call(loop, schedule_probe, &probes[i]);
+        loop_runner_call(loop, timer_heap_probe, &probes[i]);
     }
     for (int i = 0; i < 100; i++) {
         int64_t at_ns = probes[i].scheduled_at_ns + probes[i].delay_ns;
@@ -95,7 +95,7 @@ static void schedule_letters(void *arg)
     struct tasks_timer *timers = arg;
 
     for (int i = 0; i < 26; i++)
-        loop_schedule(loop, &timers[i].timed, i % 2 ? -5 : 0);
+        loop_schedule(loop, &timers[i].timer, i % 2 ? -5 : 0);
 }
 
 static void read_length(void *arg)
@@ -155,8 +155,8 @@ static void cancel_probe(void *arg)
 {
     struct probe *p = arg;
 
-    loop_cancel(loop, &p->timed);
-    loop_cancel(loop, &p->timed);
+    loop_cancel(loop, &p->timer);
+    loop_cancel(loop, &p->timer);
 }
 
 START_TEST(a_delay_without_end_can_be_had_and_cancelled)
@@ -165,8 +165,8 @@ START_TEST(a_delay_without_end_can_be_had_and_cancelled)
 
     probe_init(&p, CLOCK_NEVER, 0);
     probe_init(&soon, NS_PER_MS, 0);
-    loop_runner_call(loop, schedule_probe, &p);
-    loop_runner_call(loop, schedule_probe, &soon);
+    loop_runner_call(loop, timer_heap_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &soon);
     UNTIL(atomic_load(&soon.run) == 1);
     loop_runner_call(loop, cancel_probe, &p);
     loop_runner_stop(loop);
@@ -179,11 +179,11 @@ START_TEST(a_cancelled_timer_neither_runs_nor_is_dropped_and_may_be_used_again)
     struct probe p;
 
     probe_init(&p, 20 * NS_PER_MS, 0);
-    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &p);
     loop_runner_call(loop, cancel_probe, &p);
     PAUSE_MS(60);
     ck_assert_uint_eq(atomic_load(&p.run), 0);
-    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &p);
     UNTIL(atomic_load(&p.run) == 1);
     ck_assert_uint_eq(atomic_load(&p.dropped), 0);
 }
@@ -191,7 +191,7 @@ END_TEST
 
 /* Two that are due in the same turn; the first to run cancels the other. */
 struct rivals {
-    struct timed timed[2];
+    struct timer timer[2];
     atomic_uint run;
 };
 
@@ -199,10 +199,10 @@ static struct rivals rivals;
 
 static void rival_run(struct task *t)
 {
-    struct timed *timed = CONTAINER_OF(t, struct timed, task);
+    struct timer *timer = CONTAINER_OF(t, struct timer, task);
 
     atomic_fetch_add(&rivals.run, 1);
-    loop_cancel(loop, &rivals.timed[timed == &rivals.timed[0]]);
+    loop_cancel(loop, &rivals.timer[timer == &rivals.timer[0]]);
 }
 
 static void schedule_rivals(void *arg)
@@ -211,8 +211,8 @@ static void schedule_rivals(void *arg)
 
     (void)arg;
     for (int i = 0; i < 2; i++) {
-        timed_init(&rivals.timed[i], &type);
-        loop_schedule(loop, &rivals.timed[i], 0);
+        timer_init(&rivals.timer[i], &type);
+        loop_schedule(loop, &rivals.timer[i], 0);
     }
 }
 
@@ -229,17 +229,17 @@ static atomic_uint freed;
 
 static void free_itself(struct task *t)
 {
-    free(CONTAINER_OF(t, struct timed, task));
+    free(CONTAINER_OF(t, struct timer, task));
     atomic_fetch_add(&freed, 1);
 }
 
 static void schedule_allocated(void *arg)
 {
     static const struct task_type type = {.name = "allocated", .run = free_itself};
-    struct timed *t = malloc(sizeof(*t));
+    struct timer *t = malloc(sizeof(*t));
 
     (void)arg;
-    timed_init(t, &type);
+    timer_init(t, &type);
     loop_schedule(loop, t, NS_PER_MS);
 }
 
@@ -257,7 +257,7 @@ START_TEST(a_fixed_rate_catches_up_after_a_stall)
 
     probe_init(&p, 10 * NS_PER_MS, 20 * NS_PER_MS);
     p.work_ns[0] = 81 * NS_PER_MS; /* four instants go by */
-    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &p);
     UNTIL(atomic_load(&p.run) == PROBE_RUNS);
     for (int i = 1; i < PROBE_RUNS; i++) {
         ck_assert_int_eq(p.planned_at_ns[i], p.planned_at_ns[i - 1] + 20 * NS_PER_MS);
@@ -274,7 +274,7 @@ START_TEST(a_fixed_delay_counts_from_the_end_of_a_run)
     p.last_run = 4;
     for (int i = 0; i < 4; i++)
         p.work_ns[i] = 5 * NS_PER_MS;
-    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &p);
     UNTIL(atomic_load(&p.run) == 4);
     for (int i = 1; i < 4; i++)
         ck_assert_int_ge(p.began_at_ns[i] - p.began_at_ns[i - 1], 15 * NS_PER_MS);
@@ -287,7 +287,7 @@ START_TEST(a_periodic_timer_can_cancel_itself)
 
     probe_init(&p, 0, NS_PER_MS);
     p.last_run = 3;
-    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &p);
     UNTIL(atomic_load(&p.run) == 3);
     PAUSE_MS(30);
     loop_runner_stop(loop);
@@ -320,7 +320,7 @@ START_TEST(tasks_without_end_do_not_keep_a_timer_waiting)
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &flood[i]), 0);
     }
     probe_init(&p, 10 * NS_PER_MS, 0);
-    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &p);
     UNTIL(atomic_load(&p.run) == 1);
     ck_assert_int_lt(p.began_at_ns[0] - p.planned_at_ns[0], NS_PER_S);
     atomic_store(&flood_over, true);
@@ -341,9 +341,9 @@ START_TEST(a_timer_that_is_always_due_does_not_keep_tasks_waiting)
 {
     static const struct task_type type = {.name = "always due", .run = no_drop, .drop = no_drop};
     struct tasks_counted t;
-    struct timed always;
+    struct timer always;
 
-    timed_init(&always, &type);
+    timer_init(&always, &type);
     tasks_counted_init(&t);
     loop_runner_call(loop, schedule_always_due, &always);
     ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
@@ -358,8 +358,8 @@ START_TEST(stopping_drops_every_timer_that_waits)
 
     probe_init(&once, NS_PER_S, 0);
     probe_init(&every, NS_PER_S, NS_PER_S);
-    loop_runner_call(loop, schedule_probe, &once);
-    loop_runner_call(loop, schedule_probe, &every);
+    loop_runner_call(loop, timer_heap_probe, &once);
+    loop_runner_call(loop, timer_heap_probe, &every);
     loop_runner_stop(loop);
     ck_assert_uint_eq(atomic_load(&once.dropped), 1);
     ck_assert_uint_eq(atomic_load(&every.dropped), 1);
@@ -375,7 +375,7 @@ START_TEST(a_timer_scheduled_in_the_quiet_period_is_dropped_too)
     p.delay_ns = 10 * NS_PER_S;
     loop_runner_stats(loop);
     loop_stop(loop, 200 * NS_PER_MS, 5 * NS_PER_S);
-    loop_runner_call(loop, schedule_probe, &p);
+    loop_runner_call(loop, timer_heap_probe, &p);
     loop_join(loop);
     ck_assert_uint_eq(atomic_load(&p.dropped), 1);
     ck_assert_uint_eq(atomic_load(&p.run), 0);

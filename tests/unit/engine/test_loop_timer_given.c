@@ -17,7 +17,7 @@
 #endif
 
 struct given {
-    struct timed timed;
+    struct timer timer;
     bool cancels; /* before it is given away */
     unsigned inside;
     unsigned gifts;
@@ -55,7 +55,7 @@ static void never_dropped(struct task *t)
 
 static struct given *given_of(struct task *t)
 {
-    return CONTAINER_OF(t, struct given, timed.task);
+    return CONTAINER_OF(t, struct given, timer.task);
 }
 
 static unsigned here(void)
@@ -71,13 +71,13 @@ static void schedule(void *arg)
 
 static void begin(struct given *g, const struct task_type *type, bool from_outside)
 {
-    timed_init(&g->timed, type);
+    timer_init(&g->timer, type);
     sem_init(&g->entered, 0, 0);
     sem_init(&g->released, 0, 0);
     if (from_outside)
-        ck_assert_int_eq(loop_submit_after(loops[0], &g->timed, 0, NS_PER_MS), 0);
+        ck_assert_int_eq(loop_submit_after(loops[0], &g->timer, 0, NS_PER_MS), 0);
     else
-        loop_runner_call(loops[0], schedule, &g->timed);
+        loop_runner_call(loops[0], schedule, &g->timer);
 }
 
 /* ---- given to another loop ---- */
@@ -85,8 +85,8 @@ static void begin(struct given *g, const struct task_type *type, bool from_outsi
 static void give(struct given *g)
 {
     if (g->cancels || g->gifts > 1) /* the first may be kept by the thread that scheduled it */
-        loop_cancel(loop_current(), &g->timed);
-    ck_assert_int_eq(loop_submit_after(loops[!here()], &g->timed, 0, NS_PER_MS), 0);
+        loop_cancel(loop_current(), &g->timer);
+    ck_assert_int_eq(loop_submit_after(loops[!here()], &g->timer, 0, NS_PER_MS), 0);
 }
 
 static void run_and_overlap(struct task *t)
@@ -101,7 +101,7 @@ static void run_and_overlap(struct task *t)
     }
     sem_post(&g->entered);
     wait_for(&g->released);
-    loop_cancel(loops[1], &g->timed);
+    loop_cancel(loops[1], &g->timer);
     sem_post(&done);
 }
 
@@ -135,7 +135,7 @@ static void run_and_give(struct task *t)
         give(g);
         return;
     }
-    loop_cancel(loop_current(), &g->timed);
+    loop_cancel(loop_current(), &g->timer);
     sem_post(&done);
 }
 
@@ -162,7 +162,7 @@ static void *free_given(void *arg)
 {
     (void)arg;
     wait_for(&done);
-    to_free->timed.period_ns = NS_PER_MS; /* a thread may use it for something else first */
+    to_free->timer.period_ns = NS_PER_MS; /* a thread may use it for something else first */
     free(to_free);
     sem_post(&freed);
     return NULL;
@@ -170,7 +170,7 @@ static void *free_given(void *arg)
 
 static void run_and_leave(struct task *t)
 {
-    loop_cancel(loop_current(), &given_of(t)->timed);
+    loop_cancel(loop_current(), &given_of(t)->timer);
     sem_post(&done);
     wait_for(&freed);
 }
@@ -192,7 +192,7 @@ END_TEST
 
 static void run_and_free(struct task *t)
 {
-    loop_cancel(loop_current(), &given_of(t)->timed);
+    loop_cancel(loop_current(), &given_of(t)->timer);
     free(given_of(t));
     sem_post(&done);
 }
@@ -217,8 +217,8 @@ static void run_and_slow_down(struct task *t)
 
     if (g->runs[0]++ > 0)
         return;
-    loop_cancel(loop_current(), &g->timed);
-    loop_schedule_every(loop_current(), &g->timed, 3600 * NS_PER_S, 3600 * NS_PER_S);
+    loop_cancel(loop_current(), &g->timer);
+    loop_schedule_every(loop_current(), &g->timer, 3600 * NS_PER_S, 3600 * NS_PER_S);
     sem_post(&done);
 }
 
@@ -226,9 +226,9 @@ static void cancel(void *arg)
 {
     struct given *g = arg;
 
-    ck_assert_int_eq(g->timed.period_ns, 3600 * NS_PER_S);
-    ck_assert_int_gt(g->timed.at_ns, clock_now_ns() + 1800 * NS_PER_S);
-    loop_cancel(loops[0], &g->timed);
+    ck_assert_int_eq(g->timer.period_ns, 3600 * NS_PER_S);
+    ck_assert_int_gt(g->timer.at_ns, clock_now_ns() + 1800 * NS_PER_S);
+    loop_cancel(loops[0], &g->timer);
 }
 
 START_TEST(one_that_is_scheduled_anew_in_its_run_keeps_the_new_instant)

@@ -37,9 +37,9 @@ START_TEST(of_many_timers_one_is_late_by_two_milliseconds_at_most)
 
         timers_noted_init(&t);
         if (i % 2)
-            loop_runner_call(loop, schedule, &t.timed);
+            loop_runner_call(loop, schedule, &t.timer);
         else
-            ck_assert_int_eq(loop_submit_after(loop, &t.timed, 3 * NS_PER_MS, 0), 0);
+            ck_assert_int_eq(loop_submit_after(loop, &t.timer, 3 * NS_PER_MS, 0), 0);
         UNTIL(atomic_load(&t.run) == 1);
         late_ns = t.began_at_ns[0] - t.planned_at_ns[0];
         ck_assert_int_ge(late_ns, 0);

@@ -34,12 +34,12 @@ static void teardown(void)
 static void begin(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
 {
     timers_noted_init(t);
-    ck_assert_int_eq(loop_submit_after(loop, &t->timed, delay_ns, period_ns), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t->timer, delay_ns, period_ns), 0);
 }
 
 static bool withdraw(struct timers_noted *t)
 {
-    return loop_withdraw(loop, &t->timed);
+    return loop_withdraw(loop, &t->timer);
 }
 
 /* Those submitted so far are where they wait. A call wakes the loop, but comes before the tasks of its turn. */
@@ -116,7 +116,7 @@ static void hold_up_when_due(struct timers_noted *t, int64_t period_ns)
     UNTIL(gate_count(&loop->lanes[LOOP_TASKS].gate) == 3);
     tasks_block_end(&block);
     pthread_join(submitter, NULL);
-    ck_assert_int_eq(t->timed.state, TIMED_DUE);
+    ck_assert_int_eq(t->timer.state, TIMER_DUE);
 }
 
 START_TEST(one_that_is_due_and_has_not_begun_is_dropped)
@@ -136,12 +136,12 @@ START_TEST(one_that_runs_only_once_cannot_be_withdrawn_while_it_does)
     struct timers_block t;
 
     timers_block_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, 0, 0), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, 0, 0), 0);
     timers_block_wait(&t);
-    ck_assert(!loop_withdraw(loop, &t.timed));
+    ck_assert(!loop_withdraw(loop, &t.timer));
     timers_block_end(&t);
     loop_runner_stats(loop);
-    ck_assert(!loop_withdraw(loop, &t.timed));
+    ck_assert(!loop_withdraw(loop, &t.timer));
     loop_runner_stop(loop);
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
@@ -153,10 +153,10 @@ START_TEST(a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_end_and_no
     struct timers_block t;
 
     timers_block_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timed, 0, _i ? MS(1) : -MS(1)), 0);
+    ck_assert_int_eq(loop_submit_after(loop, &t.timer, 0, _i ? MS(1) : -MS(1)), 0);
     timers_block_wait(&t);
-    ck_assert(loop_withdraw(loop, &t.timed));
-    ck_assert(!loop_withdraw(loop, &t.timed));
+    ck_assert(loop_withdraw(loop, &t.timer));
+    ck_assert(!loop_withdraw(loop, &t.timer));
     PAUSE_MS(5); /* it would be due again */
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
     timers_block_end(&t);
@@ -211,7 +211,7 @@ START_TEST(what_the_loop_has_cancelled_can_only_be_submitted_again)
 
     begin(&t, A_WHILE, 0);
     until_arrived();
-    loop_runner_call(loop, cancel, &t.timed);
+    loop_runner_call(loop, cancel, &t.timer);
     ck_assert(!withdraw(&t));
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     begin(&t, 0, 0);
@@ -224,7 +224,7 @@ static void withdraw_and_cancel(void *arg)
     struct timers_noted *t = arg;
 
     ck_assert(withdraw(t));
-    loop_cancel(loop, &t->timed);
+    loop_cancel(loop, &t->timer);
     ck_assert(!withdraw(t));
 }
 
@@ -250,7 +250,7 @@ START_TEST(what_was_dropped_may_be_submitted_again)
         ck_assert(withdraw(&t));
         loop_runner_stats(loop);
         UNTIL(atomic_load(&t.dropped) == 1);
-        ck_assert_int_eq(loop_submit_after(loop, &t.timed, 0, 0), 0);
+        ck_assert_int_eq(loop_submit_after(loop, &t.timer, 0, 0), 0);
         UNTIL(atomic_load(&t.run) == 1);
     }
 }

@@ -43,7 +43,7 @@ static void *withdraw_all(void *arg)
     for (unsigned i = 0; i < TIMERS; i++) {
         unsigned which = i * step % TIMERS;
 
-        atomic_fetch_add(&n_withdrawn[which], loop_withdraw(loop, &racing[which].timed));
+        atomic_fetch_add(&n_withdrawn[which], loop_withdraw(loop, &racing[which].timer));
         if (i % 8 == 0)
             sched_yield();
     }
@@ -61,7 +61,7 @@ static void race_once(unsigned round, bool stop)
     for (unsigned i = 0; i < TIMERS; i++) {
         timers_noted_init(&racing[i]);
         atomic_store(&n_withdrawn[i], 0);
-        ck_assert_int_eq(loop_submit_after(loop, &racing[i].timed, rand_r(&seed) % max_ns,
+        ck_assert_int_eq(loop_submit_after(loop, &racing[i].timer, rand_r(&seed) % max_ns,
                                            i % 3 ? 0 : 20 * NS_PER_US),
                          0);
     }

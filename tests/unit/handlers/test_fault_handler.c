@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "handlers/fault_handler.h"
-#include "handlers/pipeline_plan.h"
+#include "handlers/pipeline_template.h"
 #include "service/echo.h"
 #include "support/host.h"
 #include "support/log_lines.h"
@@ -31,7 +31,7 @@ static void teardown(void)
 static int disturbed(void)
 {
     if (!host.plan)
-        ck_assert_int_eq(pipeline_plan_create(&host.plan, &host.pipeline, NULL), 0);
+        ck_assert_int_eq(pipeline_template_create(&host.plan, &host.pipeline, NULL), 0);
     host.service.pipeline = host.plan;
     return host_client(&host);
 }
@@ -42,10 +42,10 @@ START_TEST(without_a_fault_none_is_wanted)
     fault->percent = 1;
     fault->seed = 1;
     ck_assert(!fault_handler_wanted(fault));
-    ck_assert(!pipeline_plan_wanted(&host.pipeline));
+    ck_assert(!pipeline_template_wanted(&host.pipeline));
     fault->jitter_ns = 1;
     ck_assert(fault_handler_wanted(fault));
-    ck_assert(pipeline_plan_wanted(&host.pipeline));
+    ck_assert(pipeline_template_wanted(&host.pipeline));
 }
 END_TEST
 
@@ -273,7 +273,7 @@ START_TEST(what_was_done_is_counted)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_LIMIT);
     close(client);
-    pipeline_plan_log_stats(host.plan, "test");
+    pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("stats listen test faults=1 fault_drops=0 fault_resets=1"), 1);
 }
 END_TEST

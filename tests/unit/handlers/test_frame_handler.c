@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "handlers/pipeline_plan.h"
+#include "handlers/pipeline_template.h"
 #include "service/echo.h"
 #include "support/fault.h"
 #include "support/host.h"
@@ -167,7 +167,7 @@ START_TEST(a_skipped_frame_is_left_out_and_nothing_else)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
     ck_assert_uint_eq(log_lines_with("frame_max_length; it is skipped"), 1);
-    pipeline_plan_log_stats(host.plan, "test");
+    pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("stats frame test too_long=1 corrupt=0 cut_off=0"), 1);
 }
 END_TEST
@@ -192,7 +192,7 @@ START_TEST(an_end_within_a_frame_that_is_skipped_is_an_end)
     HEAR("\0\1a");
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-    pipeline_plan_log_stats(host.plan, "test");
+    pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
 }
 END_TEST
@@ -206,7 +206,7 @@ START_TEST(lines_about_bad_frames_are_held_back)
     SAY("\0\1z");
     HEAR("\0\1z");
     ck_assert_uint_le(log_lines_with("it is skipped"), 10);
-    pipeline_plan_log_stats(host.plan, "test");
+    pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=100"), 1);
 }
 END_TEST

@@ -2,9 +2,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "handlers/pipeline_plan.h"
+#include "handlers/pipeline_template.h"
 #include "handlers/proxy_protocol.h"
-#include "net/buffered.h"
+#include "net/memory_account.h"
 #include "service/echo.h"
 #include "support/executor_runner.h"
 #include "support/host.h"
@@ -31,7 +31,7 @@ static const struct {
 static struct host host;
 static struct executor *e;
 static struct tasks_block block[THREADS];
-static struct buffered buffered;
+static struct memory_account buffered;
 static atomic_uint told;
 static struct cidr trusted;
 static const struct proxy_protocol_conf proxies = {
@@ -50,7 +50,7 @@ static void setup(void)
     ck_assert_int_eq(cidr_parse(&trusted, "127.0.0.0/8"), 0);
     host_open(&host, &echo_ops, NULL);
     atomic_store(&told, 0);
-    buffered = (struct buffered){.max_bytes = 0, .over = on_over};
+    buffered = (struct memory_account){.max_bytes = 0, .over = on_over};
     host.owner.net->buffered = &buffered;
     e = executor_runner_create(THREADS, 64);
 }
@@ -81,7 +81,7 @@ static int begin(int keeper, int64_t delay_ns)
         host_pipeline(&host, "executor", e);
     } else if (keeper == FAULT) {
         host.pipeline.fault = (struct fault_handler_conf){.delay_ns = delay_ns, .percent = 100};
-        ck_assert_int_eq(pipeline_plan_create(&host.plan, &host.pipeline, NULL), 0);
+        ck_assert_int_eq(pipeline_template_create(&host.plan, &host.pipeline, NULL), 0);
         host.service.pipeline = host.plan;
     } else {
         host.service.proxies = &gate;

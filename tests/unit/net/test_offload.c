@@ -1,5 +1,5 @@
 /*
- * A channel whose reads are worked on by an executor, in order: engine/serial and net/channel together. A full serial
+ * A channel whose reads are worked on by an executor, in order: engine/strand and net/channel together. A full serial
  * pauses the channel, so nothing is lost, and what waits stays bounded however slow the work is.
  */
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/serial.h"
+#include "engine/strand.h"
 #include "net/channel.h"
 #include "support/executor_runner.h"
 #include "support/loop_runner.h"
@@ -23,7 +23,7 @@
 struct offload {
     struct channel channel;
     struct handler tail;
-    struct serial *serial;
+    struct strand *strand;
     struct chunk *kept; /* refused; the channel is paused */
     bool echo;
     bool slow;
@@ -116,7 +116,7 @@ static void offload_submit(struct offload *o, struct chunk *c)
     int rc;
 
     atomic_fetch_add(&o->queued, 1);
-    rc = serial_submit(o->serial, &c->task);
+    rc = strand_submit(o->strand, &c->task);
     if (rc == 0) {
         unsigned queued = atomic_load(&o->queued);
 
@@ -188,7 +188,7 @@ static void on_closed(struct handler *h, int error)
     struct offload *o = CONTAINER_OF(h, struct offload, tail);
 
     (void)error;
-    serial_destroy(o->serial);
+    strand_destroy(o->strand);
     free(o->kept);
     o->kept = NULL;
     atomic_store(&o->closed, true);
@@ -204,14 +204,14 @@ static const struct handler_ops offload_ops = {.name = "offload",
 
 static void do_start(void *arg)
 {
-    struct serial_conf conf = {.executor = e,
+    struct strand_conf conf = {.executor = e,
                                .loop = loop,
                                .max_pending_tasks = MAX_CHUNKS,
                                .room = on_room,
                                .cookie = &offload};
     int *fd = arg;
 
-    ck_assert_int_eq(serial_create(&offload.serial, &conf), 0);
+    ck_assert_int_eq(strand_create(&offload.strand, &conf), 0);
     channel_init(&offload.channel, net, *fd);
     pipeline_init(&offload.channel.pipeline, &offload.channel, &offload.tail, &offload_ops);
     channel_start(&offload.channel);
@@ -316,7 +316,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("net/channel with engine/serial");
+    Suite *suite = suite_create("net/channel with engine/strand");
     TCase *tc = suite_group(suite, "offload");
 
     tcase_add_checked_fixture(tc, setup, teardown);

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "net/descriptors.h"
+#include "net/descriptor_budget.h"
 #include "net/pipe_pool.h"
 #include "support/process.h"
 #include "support/suite.h"
@@ -115,13 +115,13 @@ END_TEST
 
 /* ---- lent ---- */
 
-static struct descriptors descriptors;
+static struct descriptor_budget descriptors;
 
 /* A pool whose own pipe is taken, where so many descriptors are used by clients. */
 static void lend_of_100(unsigned used, struct pipe **own)
 {
-    descriptors = (struct descriptors){.max = 100, .reserve = 10};
-    descriptors_count(&descriptors, used);
+    descriptors = (struct descriptor_budget){.max = 100, .reserve = 10};
+    descriptor_budget_count(&descriptors, used);
     pool.descriptors = &descriptors;
     *own = get();
 }
@@ -186,7 +186,7 @@ START_TEST(a_lent_pipe_is_not_kept_while_its_descriptors_are_wanted_back)
     lent[1] = get();
     pipe_pool_put(&pool, lent[0]); /* kept */
     ck_assert_uint_eq(descriptors.lent, 4);
-    descriptors_count(&descriptors, 90);
+    descriptor_budget_count(&descriptors, 90);
     pipe_pool_put(&pool, own);     /* kept */
     pipe_pool_put(&pool, lent[1]); /* closed */
     ck_assert_uint_eq(descriptors.lent, 2);

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "net/descriptors.h"
+#include "net/descriptor_budget.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -340,16 +340,16 @@ END_TEST
 
 START_TEST(when_descriptors_are_back_it_is_spliced_again)
 {
-    static struct descriptors descriptors = {.max = 10};
+    static struct descriptor_budget descriptors = {.max = 10};
     struct pipe *own;
 
     net->pipes.descriptors = &descriptors;
     ck_assert_int_eq(pipe_pool_get(&net->pipes, &own), 0);
-    descriptors_count(&descriptors, 9); /* a pipe takes two */
+    descriptor_budget_count(&descriptors, 9); /* a pipe takes two */
     start(SPLICE_ON);
     pass(0, 100000);
     ck_assert_uint_eq(splices(), 0);
-    descriptors_release(&descriptors, 9);
+    descriptor_budget_release(&descriptors, 9);
     pass(100000, 100000);
     ck_assert_uint_gt(splices(), 0);
     probe_events(&from); /* the loop has left its callbacks */

@@ -8,7 +8,7 @@
 #include "engine/loop_group.h"
 #include "net/sock.h"
 #include "server/listener.h"
-#include "server/room.h"
+#include "limits/connection_limit.h"
 #include "service/session.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -23,7 +23,7 @@ static struct loop_group *boss;
 static struct listener *listener;
 static struct address addresses[2];
 static struct listener_conf conf;
-static struct room room;
+static struct connection_limit room;
 static atomic_uint accepted, stopped;
 static int holders[2]; /* of the addresses' ports */
 static unsigned before;
@@ -59,7 +59,7 @@ static void setup(void)
         .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
 
     log_lines_capture(LOG_LEVEL_INFO);
-    room_init(&room, &(struct quota_conf){0});
+    connection_limit_init(&room, &(struct quota_conf){0});
     for (int i = 0; i < 2; i++)
         holders[i] = sockets_bound(&addresses[i]);
     conf = (struct listener_conf){.name = "front",

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/buffered.h"
-#include "net/descriptors.h"
+#include "net/memory_account.h"
+#include "net/descriptor_budget.h"
 #include "service/echo.h"
 #include "service/mirror.h"
 #include "support/host.h"
@@ -16,7 +16,7 @@
 
 static struct host host;
 static struct mirror_plan plan;
-static struct descriptors descriptors;
+static struct descriptor_budget descriptors;
 static struct upstream_server_conf server;
 static struct upstream_conf conf;
 static struct address at;
@@ -145,15 +145,15 @@ START_TEST(a_mirror_that_leaves_is_let_go_of_at_once)
 }
 END_TEST
 
-static void relieve(void *arg)
+static void reclaim(void *arg)
 {
-    *(size_t *)arg = session_relieve(LIST_ENTRY(host.sessions.next, struct session, link));
+    *(size_t *)arg = session_reclaim(LIST_ENTRY(host.sessions.next, struct session, link));
 }
 
 START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served)
 {
     static const char some[4096];
-    struct buffered buffered = {.max_bytes = INT64_MAX};
+    struct memory_account buffered = {.max_bytes = INT64_MAX};
     int client, mirror;
     size_t relieved;
 
@@ -162,7 +162,7 @@ START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_cl
     client = host_client(&host);
     mirror = sockets_accept(listener);
     echo_once(client);
-    loop_runner_call(host.loop, relieve, &relieved);
+    loop_runner_call(host.loop, reclaim, &relieved);
     ck_assert_uint_eq(relieved, 0);
     while (atomic_load(&buffered.bytes) < 1 << 20) {
         char back[sizeof(some)];
@@ -170,7 +170,7 @@ START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_cl
         ck_assert_int_eq(send(client, some, sizeof(some), 0), sizeof(some));
         ck_assert_int_eq(recv(client, back, sizeof(back), MSG_WAITALL), sizeof(back));
     }
-    loop_runner_call(host.loop, relieve, &relieved);
+    loop_runner_call(host.loop, reclaim, &relieved);
     ck_assert_uint_ge(relieved, 1 << 20);
     UNTIL(atomic_load(&buffered.bytes) == 0);
     ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);

@@ -25,7 +25,7 @@ enum behaviour { ANSWERS, REFUSES, UNKNOWN /* answers, but its name is not known
 
 static struct upstream_server *server_at(unsigned i)
 {
-    return roster_now(&upstream->roster)->servers[i];
+    return membership_now(&upstream->membership)->servers[i];
 }
 
 static void open_server(unsigned i, enum behaviour behaviour)

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "traffic/counters.h"
+#include "stats/counters.h"
 #include "service/echo.h"
 #include "support/host.h"
 #include "support/log_lines.h"

@@ -134,9 +134,9 @@ static void connect_server(void)
 
 static void do_look(void *arg)
 {
-    const struct timed *timer = &pairs[0]->session.timer;
+    const struct timer *timer = &pairs[0]->session.timer;
 
-    *(int64_t *)arg = timer->state == TIMED_IDLE ? CLOCK_NEVER : timer->at_ns;
+    *(int64_t *)arg = timer->state == TIMER_IDLE ? CLOCK_NEVER : timer->at_ns;
 }
 
 /* When the timer is to fire; CLOCK_NEVER: it is not armed. */

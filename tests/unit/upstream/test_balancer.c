@@ -48,7 +48,7 @@ END_TEST
 
 START_TEST(one_endpoint_is_the_only_choice)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     open_many(_i, 1);
     for (unsigned i = 0; i < 100; i++)
@@ -87,10 +87,10 @@ static void pick_from_many(enum balancer_kind kind, unsigned n)
     for (unsigned i = 0; i < 2000; i++)
         ck_assert_int_ge(endpoints_touch(&es, b, i), 0);
     for (unsigned i = 0; i < last; i++)
-        endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+        endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
     for (unsigned i = 0; i < 100; i++)
         ck_assert_int_eq(endpoints_touch(&es, b, i), (int)last);
-    endpoint_mark(&es.all[last], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[last], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_touch(&es, b, 1), -ENOENT);
 }
 
@@ -116,7 +116,7 @@ END_TEST
 
 START_TEST(a_session_tries_each_once_and_then_there_is_none)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     open_many(_i % KINDS, 10);
     for (unsigned key = 0; key < 50; key++) {
@@ -139,7 +139,7 @@ END_TEST
 
 START_TEST(a_session_tries_sixteen_at_most)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     open_many(_i, 40);
     balancer_begin(&walk, 3);
@@ -157,9 +157,9 @@ START_TEST(what_is_unfit_is_never_picked)
     unsigned picked[5] = {0};
 
     open_many(_i, 5);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[2], ENDPOINT_EJECTED);
-    endpoint_mark(&es.all[4], ENDPOINT_ABSENT);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[2], ENDPOINT_EJECTED);
+    endpoint_set_flag(&es.all[4], ENDPOINT_ABSENT);
     count(picked, 10000);
     ck_assert_uint_eq(picked[0] + picked[2] + picked[4], 0);
     ck_assert_uint_gt(picked[1], 0);
@@ -170,9 +170,9 @@ START_TEST(when_none_is_fit_there_is_none_until_one_is)
 {
     open_many(_i, 3);
     for (unsigned i = 0; i < 3; i++)
-        endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+        endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
-    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), 1);
 }
 END_TEST
@@ -196,22 +196,22 @@ END_TEST
 
 START_TEST(busy_is_said_only_for_what_is_fit_and_was_not_tried)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     endpoints_open(&es, 2);
     es.all[0].max_connections = 1;
     es.all[1].max_connections = 1;
     b = endpoints_balancer(&es, _i);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     balancer_begin(&walk, 5);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT); /* it was tried */
     ck_assert_int_eq(endpoints_pick(&es, b, 5), -EBUSY);      /* another session has not tried it */
-    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoint_enter(&es.all[1]), 0);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), -EBUSY);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_pick(&es, b, 5), -ENOENT);
 }
 END_TEST
@@ -268,8 +268,8 @@ static void *mark_and_unmark(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < 3000; i++) {
-        endpoint_mark(&es.all[i % 4], ENDPOINT_DOWN);
-        endpoint_unmark(&es.all[(i + 1) % 4], ENDPOINT_DOWN);
+        endpoint_set_flag(&es.all[i % 4], ENDPOINT_DOWN);
+        endpoint_clear_flag(&es.all[(i + 1) % 4], ENDPOINT_DOWN);
     }
     done = true;
     return NULL;
@@ -310,7 +310,7 @@ static void open_with_panic(enum balancer_kind kind, unsigned n, unsigned thresh
 /* Does a session get to each of those that are not ABSENT, and to no other, before there is none? */
 static void expect_walk(unsigned n)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     balancer_begin(&walk, 1);
     for (unsigned i = 0; i < n; i++) {
@@ -327,13 +327,13 @@ START_TEST(when_too_few_are_fit_marks_are_ignored)
 {
     open_with_panic(_i, 10, 50);
     for (unsigned i = 0; i < 5; i++)
-        endpoint_mark(&es.all[i], i % 2 ? ENDPOINT_DOWN : ENDPOINT_DOWN | ENDPOINT_EJECTED);
+        endpoint_set_flag(&es.all[i], i % 2 ? ENDPOINT_DOWN : ENDPOINT_DOWN | ENDPOINT_EJECTED);
     ck_assert(!balancer_panics(b)); /* half is enough */
     expect_walk(5);
-    endpoint_mark(&es.all[5], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[5], ENDPOINT_DOWN);
     ck_assert(balancer_panics(b));
     expect_walk(10);
-    endpoint_unmark(&es.all[0], ENDPOINT_DOWN | ENDPOINT_EJECTED);
+    endpoint_clear_flag(&es.all[0], ENDPOINT_DOWN | ENDPOINT_EJECTED);
     ck_assert(!balancer_panics(b));
     expect_walk(5);
 }
@@ -342,13 +342,13 @@ END_TEST
 START_TEST(even_in_panic_nobody_is_sent_to_one_that_leaves)
 {
     open_with_panic(_i, 4, 100);
-    endpoint_mark(&es.all[0], ENDPOINT_ABSENT);
+    endpoint_set_flag(&es.all[0], ENDPOINT_ABSENT);
     ck_assert(!balancer_panics(b)); /* it is no longer one of them */
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert(balancer_panics(b));
     expect_walk(3);
     for (unsigned i = 1; i < 4; i++)
-        endpoint_mark(&es.all[i], ENDPOINT_ABSENT);
+        endpoint_set_flag(&es.all[i], ENDPOINT_ABSENT);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
 }
 END_TEST
@@ -356,8 +356,8 @@ END_TEST
 START_TEST(a_threshold_of_zero_never_panics)
 {
     open_with_panic(_i, 2, 0);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert(!balancer_panics(b));
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
 }
@@ -383,13 +383,13 @@ START_TEST(backups_are_picked_only_when_no_other_is_fit)
     open_with_backups(_i, 0);
     count(picked, 1000);
     ck_assert_uint_eq(picked[1] + picked[3], 0);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
     count(picked, 1000);
     ck_assert_uint_eq(picked[1] + picked[3], 0);
-    endpoint_mark(&es.all[2], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[2], ENDPOINT_DOWN);
     count(picked, 1000);
     ck_assert_uint_eq(picked[1] + picked[3], 1000);
-    endpoint_unmark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_clear_flag(&es.all[0], ENDPOINT_DOWN);
     count(picked, 1000);
     ck_assert_uint_eq(picked[1] + picked[3], 1000);
 }
@@ -397,7 +397,7 @@ END_TEST
 
 START_TEST(backups_come_last_for_one_that_tries_all)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     open_with_backups(_i, 0);
     balancer_begin(&walk, 4);
@@ -427,12 +427,12 @@ END_TEST
 START_TEST(backups_that_take_over_are_no_panic)
 {
     open_with_backups(_i, 50);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[2], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[2], ENDPOINT_DOWN);
     ck_assert(!balancer_panics(b));
     ck_assert_int_eq(endpoints_touch(&es, b, 1) % 2, 1);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[3], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[3], ENDPOINT_DOWN);
     ck_assert(balancer_panics(b));
     ck_assert_int_eq(endpoints_touch(&es, b, 1) % 2, 0);
 }
@@ -448,7 +448,7 @@ static void open_one_of_four(enum balancer_kind kind, unsigned ups)
     b = endpoints_balancer(&es, kind);
     for (unsigned i = 1; i < 8; i++)
         if (i < 4 || i >= 4 + ups)
-            endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+            endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
 }
 
 START_TEST(fit_backups_share_the_sessions_before_there_is_panic)
@@ -465,7 +465,7 @@ START_TEST(fit_backups_share_the_sessions_before_there_is_panic)
     ck_assert_uint_eq(picked[0] + picked[4] + picked[5], 3000);
     if (_i != BALANCER_FIRST)
         ck_assert_uint_ge(picked[5], 300); /* a ring may be uneven */
-    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
     count(picked, 1);
     ck_assert_uint_eq(picked[0] + picked[1] + picked[4] + picked[5], 3001);
     picked[4] = picked[5] = 0;
@@ -476,7 +476,7 @@ END_TEST
 
 START_TEST(a_session_tries_all_that_share_and_then_the_others)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     open_one_of_four(_i, 4);
     balancer_begin(&walk, 9);
@@ -499,7 +499,7 @@ START_TEST(with_too_few_backups_there_is_panic)
     ck_assert(balancer_panics(b));
     count(picked, 1000);
     ck_assert_uint_eq(picked[0] + picked[1] + picked[2] + picked[3], 1000);
-    endpoint_unmark(&es.all[7], ENDPOINT_DOWN); /* two of four, as configured */
+    endpoint_clear_flag(&es.all[7], ENDPOINT_DOWN); /* two of four, as configured */
     ck_assert(!balancer_panics(b));
     count(picked, 1000);
     ck_assert_uint_ge(picked[7], 400);
@@ -514,7 +514,7 @@ START_TEST(when_those_that_share_are_full_no_other_takes_over)
     es.all[0].max_connections = es.all[2].max_connections = 1;
     es.conf.panic_threshold = 100;
     b = endpoints_balancer(&es, _i);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_pick(&es, b, 1) + endpoints_pick(&es, b, 2), 2);
     ck_assert_int_eq(endpoints_pick(&es, b, 3), -EBUSY);
 }
@@ -529,8 +529,8 @@ START_TEST(when_all_are_backups_none_is)
     b = endpoints_balancer(&es, _i);
     ck_assert(!balancer_panics(b));
     expect_walk(3);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert(balancer_panics(b));
 }
 END_TEST
@@ -540,7 +540,7 @@ END_TEST
 START_TEST(each_level_is_the_backup_of_those_below_it)
 {
     static const unsigned levels[] = {5, 2, 7, 2, 0}, order[] = {4, 1, 1, 0, 2};
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     endpoints_open(&es, 5);
     for (unsigned i = 0; i < 5; i++)
@@ -554,10 +554,10 @@ START_TEST(each_level_is_the_backup_of_those_below_it)
         ck_assert_uint_eq(levels[at], levels[order[i]]);
         endpoint_leave(&es.all[at]);
     }
-    endpoint_mark(&es.all[4], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[4], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_touch(&es, b, 4), 3);
-    endpoint_mark(&es.all[3], ENDPOINT_EJECTED);
+    endpoint_set_flag(&es.all[3], ENDPOINT_EJECTED);
     ck_assert_int_eq(endpoints_touch(&es, b, 4), 0);
 }
 END_TEST
@@ -566,34 +566,34 @@ END_TEST
 
 START_TEST(who_finds_no_other_is_sent_where_sessions_have_failed)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     endpoints_open(&es, 4);
     es.all[3].level = 1;
     b = endpoints_balancer(&es, _i);
-    endpoint_mark(&es.all[0], ENDPOINT_EJECTED);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[2], ENDPOINT_ABSENT | ENDPOINT_EJECTED);
+    endpoint_set_flag(&es.all[0], ENDPOINT_EJECTED);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[2], ENDPOINT_ABSENT | ENDPOINT_EJECTED);
     balancer_begin(&walk, 1);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), 3);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
-    endpoint_mark(&es.all[3], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[3], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_touch(&es, b, 1), 0);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_touch(&es, b, 1), -ENOENT);
 }
 END_TEST
 
 START_TEST(a_last_resort_that_is_full_is_waited_for)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     endpoints_open(&es, 2);
     es.all[0].max_connections = 1;
     b = endpoints_balancer(&es, _i);
-    endpoint_mark(&es.all[0], ENDPOINT_EJECTED);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_EJECTED);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     balancer_begin(&walk, 1);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
     ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT); /* it was tried */
@@ -608,7 +608,7 @@ END_TEST
 /* Places are of one balancer: the same number is somebody else in another. */
 START_TEST(what_was_tried_in_another_set_is_no_reason)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     endpoints_open(&es, 2);
     es.conf.generation = 1;
@@ -636,7 +636,7 @@ END_TEST
 static void warm_up(unsigned i, int64_t for_ns)
 {
     es.all[i].warming_since_ns = clock_now_ns() - for_ns;
-    endpoint_mark(&es.all[i], ENDPOINT_WARMING);
+    endpoint_set_flag(&es.all[i], ENDPOINT_WARMING);
 }
 
 static void open_warming(enum balancer_kind kind, unsigned n, int64_t for_ns)
@@ -739,8 +739,8 @@ END_TEST
 START_TEST(if_only_those_that_warm_up_are_left_they_are_used)
 {
     open_warming(_i, 3, 0);
-    endpoint_mark(&es.all[1], ENDPOINT_DOWN);
-    endpoint_mark(&es.all[2], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[2], ENDPOINT_DOWN);
     for (unsigned i = 0; i < 100; i++)
         ck_assert_int_eq(endpoints_touch(&es, b, i), 0);
 }
@@ -748,7 +748,7 @@ END_TEST
 
 START_TEST(one_that_warms_up_is_used_when_the_others_are_full_or_were_tried)
 {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     open_warming(_i, 3, 0);
     balancer_destroy(b);

@@ -138,10 +138,10 @@ START_TEST(when_one_becomes_unfit_only_its_keys_move_and_they_come_back)
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
     look_up(before);
-    endpoint_mark(&es.all[GONE], ENDPOINT_EJECTED);
+    endpoint_set_flag(&es.all[GONE], ENDPOINT_EJECTED);
     look_up(after);
     expect_only_its_keys_moved();
-    endpoint_unmark(&es.all[GONE], ENDPOINT_EJECTED);
+    endpoint_clear_flag(&es.all[GONE], ENDPOINT_EJECTED);
     look_up(after);
     ck_assert_uint_eq(count_moved(), 0);
 }
@@ -153,7 +153,7 @@ START_TEST(the_keys_of_an_unfit_one_spread_over_all_others)
 
     open_many(kinds[_i], 10);
     look_up(before);
-    endpoint_mark(&es.all[GONE], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[GONE], ENDPOINT_DOWN);
     look_up(after);
     moved = count_moved();
     for (unsigned i = 0; i < KEYS; i++)
@@ -187,7 +187,7 @@ START_TEST(of_many_that_become_unfit_each_moves_only_its_own_keys)
     look_up(before);
     for (unsigned gone = 0; gone < 50; gone += 5) {
         for (unsigned i = 0; i < 5; i++)
-            endpoint_mark(&es.all[gone + i], ENDPOINT_DOWN);
+            endpoint_set_flag(&es.all[gone + i], ENDPOINT_DOWN);
         look_up(after);
         ck_assert_uint_eq(count_moved(), count_moved_from(gone, 5));
         memcpy(before, after, KEYS * sizeof(*before));
@@ -202,7 +202,7 @@ START_TEST(a_key_that_came_to_one_that_warms_up_stays_there)
     endpoints_open(&es, 4);
     es.conf.slow_start_ns = INT64_C(1000000000000);
     b = endpoints_balancer(&es, kinds[_i]);
-    endpoint_mark(&es.all[GONE], ENDPOINT_WARMING);
+    endpoint_set_flag(&es.all[GONE], ENDPOINT_WARMING);
     for (int stage = 0; stage < 3; stage++) {
         es.all[GONE].warming_since_ns = clock_now_ns() - stage * es.conf.slow_start_ns / 3;
         look_up(after);
@@ -256,7 +256,7 @@ START_TEST(what_an_unfit_one_cannot_take_raises_the_bound_of_the_others)
     open_many(kinds[_i], 4);
     es.conf.hash_balance_factor = 100;
     remake(kinds[_i]);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
     for (unsigned i = 0; i < 300; i++)
         ck_assert_int_ge(endpoints_pick(&es, b, 1), 0);
     for (unsigned i = 1; i < 4; i++)

@@ -162,7 +162,7 @@ START_TEST(the_turns_of_an_unfit_one_go_to_all_others_by_weight)
     unsigned picked[4] = {0};
 
     open_with(BALANCER_ROUND_ROBIN, (unsigned[]){6, 3, 1, 1}, 4);
-    endpoint_mark(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
     for (unsigned i = 0; i < 5000; i++)
         picked[endpoints_touch(&es, b, 0)]++;
     ck_assert_uint_eq(picked[0], 0);
@@ -178,7 +178,7 @@ START_TEST(two_that_are_left_of_a_thousand_share_what_there_is)
     b = endpoints_balancer(&es, _i);
     for (unsigned i = 0; i < 1000; i++)
         if (i != 500 && i != 501) /* side by side */
-            endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+            endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
     for (unsigned i = 0; i < 2000; i++)
         ck_assert_int_ge(endpoints_pick(&es, b, i), 0);
     ck_assert_uint_ge(endpoint_active(&es.all[500]), 800);
@@ -294,7 +294,7 @@ START_TEST(least_connections_is_never_beaten)
         es.all[i].max_connections = (unsigned)(hash_mix(i) >> 32) % 5 == 0 ? 30 : 0;
         es.loads[i] = (uint32_t)(hash_mix(i * 7) % 200);
         if (hash_mix(i * 11) % 4 == 0)
-            endpoint_mark(&es.all[i], ENDPOINT_EJECTED);
+            endpoint_set_flag(&es.all[i], ENDPOINT_EJECTED);
     }
     b = endpoints_balancer(&es, BALANCER_LEAST_CONNECTIONS);
     for (unsigned round = 0; round < 2000; round++) {

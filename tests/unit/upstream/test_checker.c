@@ -208,7 +208,7 @@ static uint64_t checks_of(unsigned n)
     return stats.checks;
 }
 
-static bool has(unsigned n, enum endpoint_mark mark)
+static bool has(unsigned n, enum endpoint_flag mark)
 {
     return (endpoint_load(&endpoints[n]) & (uint32_t)mark) != 0;
 }
@@ -709,8 +709,8 @@ START_TEST(one_that_is_checked_first_is_used_when_its_first_check_has_passed)
     group_conf.health.interval_ns = LATER_NS;
     set_address(0, &a);
     set_address(1, &b);
-    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
-    endpoint_mark(&endpoints[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&endpoints[1], ENDPOINT_DOWN);
     start(2); /* both are checked at once */
     UNTIL(atomic_load(&n_decided) == 1);
     ck_assert(!has(0, ENDPOINT_DOWN));
@@ -734,7 +734,7 @@ START_TEST(one_that_starts_down_is_used_after_rise_checks)
     group_conf.health.initial = HEALTH_STARTS_DOWN;
     group_conf.health.rise = 3;
     set_address(0, &a);
-    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
     start(1);
     UNTIL(!has(0, ENDPOINT_DOWN));
     ck_assert_uint_ge(checks_of(0), 3);
@@ -757,7 +757,7 @@ START_TEST(one_without_an_address_is_checked_as_soon_as_it_has_one)
 
     group_conf.health.initial = HEALTH_STARTS_CHECKED;
     group_conf.health.interval_ns = LATER_NS;
-    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
     start(1);
     UNTIL(load_now().waiting == 0);
     ck_assert_uint_eq(load_now().undecided, 1);
@@ -777,8 +777,8 @@ START_TEST(a_first_address_does_not_disturb_one_that_waits_for_a_slot)
     conf.max_under_way = 1;
     group_conf.check.timeout_ns = LATER_NS;
     group_conf.health.initial = HEALTH_STARTS_CHECKED;
-    endpoint_mark(&endpoints[0], ENDPOINT_DOWN);
-    endpoint_mark(&endpoints[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&endpoints[1], ENDPOINT_DOWN);
     set_address(1, &a);
     start(1);
     PAUSE_MS(20); /* it was due, and had no address */

@@ -51,28 +51,28 @@ START_TEST(marks_and_sessions_do_not_touch_each_other)
 {
     e.max_connections = 2;
     ck_assert_int_eq(endpoint_enter(&e), 0);
-    ck_assert(endpoint_mark(&e, ENDPOINT_WARMING));
-    ck_assert(endpoint_mark(&e, ENDPOINT_DOWN));
+    ck_assert(endpoint_set_flag(&e, ENDPOINT_WARMING));
+    ck_assert(endpoint_set_flag(&e, ENDPOINT_DOWN));
     ck_assert_uint_eq(endpoint_active(&e), 1);
     ck_assert_int_eq(endpoint_enter(&e), 0);
     ck_assert_int_eq(endpoint_enter(&e), -EBUSY);
     endpoint_leave(&e);
     endpoint_leave(&e);
     ck_assert_uint_eq(endpoint_load(&e), ENDPOINT_WARMING | ENDPOINT_DOWN);
-    ck_assert(endpoint_unmark(&e, ENDPOINT_WARMING));
+    ck_assert(endpoint_clear_flag(&e, ENDPOINT_WARMING));
     ck_assert_uint_eq(endpoint_load(&e), ENDPOINT_DOWN);
 }
 END_TEST
 
 START_TEST(a_mark_is_news_once_and_counted_once)
 {
-    ck_assert(!endpoint_unmark(&e, ENDPOINT_EJECTED));
+    ck_assert(!endpoint_clear_flag(&e, ENDPOINT_EJECTED));
     ck_assert_uint_eq(group.changes, 0);
-    ck_assert(endpoint_mark(&e, ENDPOINT_EJECTED));
-    ck_assert(!endpoint_mark(&e, ENDPOINT_EJECTED));
+    ck_assert(endpoint_set_flag(&e, ENDPOINT_EJECTED));
+    ck_assert(!endpoint_set_flag(&e, ENDPOINT_EJECTED));
     ck_assert_uint_eq(group.changes, 1);
-    ck_assert(endpoint_unmark(&e, ENDPOINT_EJECTED));
-    ck_assert(!endpoint_unmark(&e, ENDPOINT_EJECTED));
+    ck_assert(endpoint_clear_flag(&e, ENDPOINT_EJECTED));
+    ck_assert(!endpoint_clear_flag(&e, ENDPOINT_EJECTED));
     ck_assert_uint_eq(group.changes, 2);
 }
 END_TEST
@@ -140,8 +140,8 @@ static void *mark_and_unmark(void *arg)
 {
     (void)arg;
     for (int i = 0; i < VISITS; i++) {
-        marked += endpoint_mark(&e, ENDPOINT_DOWN);
-        unmarked += endpoint_unmark(&e, ENDPOINT_DOWN);
+        marked += endpoint_set_flag(&e, ENDPOINT_DOWN);
+        unmarked += endpoint_clear_flag(&e, ENDPOINT_DOWN);
     }
     return NULL;
 }

@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(what_else_is_held_against_it_stays)
 {
-    endpoint_mark(&endpoint, ENDPOINT_DOWN);
+    endpoint_set_flag(&endpoint, ENDPOINT_DOWN);
     ck_assert_int_eq(set(1, 100), 1);
     ck_assert_uint_eq(endpoint_load(&endpoint), ENDPOINT_DOWN);
 }

@@ -18,7 +18,7 @@ static void setup(void)
 }
 
 /* Each character is a check: '+' one that passes, '-' one that fails. All but the last change nothing. */
-static enum health_change report(const char *checks)
+static enum health_change diagnostics(const char *checks)
 {
     enum health_change change = HEALTH_SAME;
 
@@ -33,28 +33,28 @@ START_TEST(a_server_begins_up)
 {
     ck_assert(h.is_up);
     ck_assert_int_eq(h.since_at_ns, 100);
-    ck_assert_int_eq(report("++++"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("++++"), HEALTH_SAME);
     ck_assert_int_eq(h.since_at_ns, 100);
 }
 END_TEST
 
 START_TEST(as_many_failures_as_fall_take_it_down)
 {
-    ck_assert_int_eq(report("--"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("--"), HEALTH_SAME);
     ck_assert(h.is_up);
-    ck_assert_int_eq(report("-"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
     ck_assert(!h.is_up);
     ck_assert_int_eq(h.since_at_ns, now_ns);
-    ck_assert_int_eq(report("-----"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("-----"), HEALTH_SAME);
 }
 END_TEST
 
 START_TEST(as_many_successes_as_rise_bring_it_up)
 {
-    ck_assert_int_eq(report("---"), HEALTH_WENT_DOWN);
-    ck_assert_int_eq(report("+"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("---"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(diagnostics("+"), HEALTH_SAME);
     ck_assert(!h.is_up);
-    ck_assert_int_eq(report("+"), HEALTH_CAME_UP);
+    ck_assert_int_eq(diagnostics("+"), HEALTH_CAME_UP);
     ck_assert(h.is_up);
     ck_assert_int_eq(h.since_at_ns, now_ns);
 }
@@ -62,10 +62,10 @@ END_TEST
 
 START_TEST(a_success_between_failures_begins_the_count_anew_and_the_other_way_round)
 {
-    ck_assert_int_eq(report("--+--+--+"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("--+--+--+"), HEALTH_SAME);
     ck_assert(h.is_up);
-    ck_assert_int_eq(report("---"), HEALTH_WENT_DOWN);
-    ck_assert_int_eq(report("+-+-+-"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("---"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(diagnostics("+-+-+-"), HEALTH_SAME);
     ck_assert(!h.is_up);
 }
 END_TEST
@@ -73,9 +73,9 @@ END_TEST
 START_TEST(one_check_is_enough_if_that_is_wanted)
 {
     conf.rise = conf.fall = 1;
-    ck_assert_int_eq(report("-"), HEALTH_WENT_DOWN);
-    ck_assert_int_eq(report("+"), HEALTH_CAME_UP);
-    ck_assert_int_eq(report("-"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(diagnostics("+"), HEALTH_CAME_UP);
+    ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
 }
 END_TEST
 
@@ -146,18 +146,18 @@ START_TEST(between_the_states_the_fast_interval_applies)
     conf.jitter_percent = 0;
     conf.fast_interval_ns = NS_PER_S / 2;
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
-    report("-");
+    diagnostics("-");
     ck_assert_int_eq(health_interval_ns(&h), NS_PER_S / 2);
-    report("-");
+    diagnostics("-");
     ck_assert_int_eq(health_interval_ns(&h), NS_PER_S / 2);
-    report("-");
+    diagnostics("-");
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS); /* down for certain */
-    report("+");
+    diagnostics("+");
     ck_assert_int_eq(health_interval_ns(&h), NS_PER_S / 2);
-    report("-");
+    diagnostics("-");
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
-    report("+");
-    report("+");
+    diagnostics("+");
+    diagnostics("+");
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
 }
 END_TEST
@@ -165,7 +165,7 @@ END_TEST
 START_TEST(without_a_fast_interval_the_other_applies)
 {
     conf.jitter_percent = 0;
-    report("-");
+    diagnostics("-");
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
 }
 END_TEST

@@ -44,7 +44,7 @@ static atomic_uint loop_port; /* addresses with this port lead back; 0: none doe
 /* A name is its number as text; address i of name n has the port 1000 + 100 n + i, and ${shift} more. */
 static struct upstream_server *server_at(unsigned i)
 {
-    return roster_now(&upstream->roster)->servers[i];
+    return membership_now(&upstream->membership)->servers[i];
 }
 
 static int look_up(struct address *out, size_t max, const char *word, struct dns_terms *terms)
@@ -564,7 +564,7 @@ static int look_up_families(struct address *out, size_t max, const char *word,
 /* "NAME load n-of-addresses" of each server. */
 static void list_servers(void *arg)
 {
-    const struct roster_set *set = roster_now(&upstream->roster);
+    const struct server_set *set = membership_now(&upstream->membership);
     char *text = arg;
 
     *text = '\0';
@@ -634,7 +634,7 @@ static int look_up_many(struct address *out, size_t max, const char *word, struc
 
 static void count_servers(void *arg)
 {
-    *(unsigned *)arg = roster_now(&upstream->roster)->n;
+    *(unsigned *)arg = membership_now(&upstream->membership)->n;
 }
 
 START_TEST(which_of_too_many_addresses_are_used_does_not_change)

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/descriptors.h"
+#include "net/descriptor_budget.h"
 #include "net/netloop.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -27,7 +27,7 @@ static struct upstream *upstream;
 static struct upstream_server *server;
 static struct loop *loop;
 static struct netloop *net;
-static struct descriptors descriptors;
+static struct descriptor_budget descriptors;
 static struct spare_pool *pool;
 static int listening, accepted[PLACE];
 static unsigned n_accepted, before;
@@ -44,14 +44,14 @@ static void setup(void)
                                   .n_servers = 1,
                                   .connect_timeout_ns = 5 * NS_PER_S,
                                   .spare = {.keep = KEEP, .max_age_ns = NEVER_TOO_OLD_NS}};
-    descriptors = (struct descriptors){.max = 1000, .reserve = 10};
+    descriptors = (struct descriptor_budget){.max = 1000, .reserve = 10};
     n_accepted = 0;
 }
 
 static void open_pool(void)
 {
     ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
-    server = roster_now(&upstream->roster)->servers[0];
+    server = membership_now(&upstream->membership)->servers[0];
     loop = loop_runner_create();
     ck_assert_int_eq(netloop_create(&net, loop), 0);
     net->descriptors = &descriptors;
@@ -233,12 +233,12 @@ END_TEST
 
 START_TEST(a_server_with_something_against_it_has_none_and_has_them_again)
 {
-    static const enum endpoint_mark marks[] = {ENDPOINT_DOWN, ENDPOINT_EJECTED, ENDPOINT_ABSENT};
+    static const enum endpoint_flag marks[] = {ENDPOINT_DOWN, ENDPOINT_EJECTED, ENDPOINT_ABSENT};
 
     open_pool();
     accept_some(KEEP);
     UNTIL(counted(SPARE_OPENED) == KEEP);
-    (void)endpoint_mark(&server->endpoint, marks[_i]);
+    (void)endpoint_set_flag(&server->endpoint, marks[_i]);
     for (unsigned i = 0; i < KEEP; i++)
         sockets_hear_end(accepted[i]);
     UNTIL(idle() == 0);
@@ -246,7 +246,7 @@ START_TEST(a_server_with_something_against_it_has_none_and_has_them_again)
     ck_assert_uint_eq(counted(SPARE_DROPPED), KEEP);
     UNTIL(atomic_load(&server->held) == (marks[_i] == ENDPOINT_ABSENT ? 0 : 1));
     close_accepted();
-    (void)endpoint_unmark(&server->endpoint, marks[_i]);
+    (void)endpoint_clear_flag(&server->endpoint, marks[_i]);
     accept_some(KEEP);
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
 }
@@ -334,16 +334,18 @@ START_TEST(they_are_given_up_for_descriptors_and_none_is_opened_before_there_are
     open_pool();
     accept_some(KEEP);
     UNTIL(counted(SPARE_OPENED) == KEEP);
-    descriptors_count(&descriptors, 985);
-    ck_assert(descriptors_wanted_back(&descriptors) == !descriptors_left(&descriptors, 10));
-    descriptors_count(&descriptors, 5);
-    ck_assert(descriptors_wanted_back(&descriptors));
+    descriptor_budget_count(&descriptors, 985);
+    ck_assert(descriptor_budget_wanted_back(&descriptors) ==
+              !descriptor_budget_left(&descriptors, 10));
+    descriptor_budget_count(&descriptors, 5);
+    ck_assert(descriptor_budget_wanted_back(&descriptors));
     spare_pool_look(pool);
     UNTIL(idle() == 0);
-    ck_assert(!descriptors_wanted_back(&descriptors)); /* there is nothing to be had any more */
+    ck_assert(
+        !descriptor_budget_wanted_back(&descriptors)); /* there is nothing to be had any more */
     ck_assert_uint_eq(counted(SPARE_DROPPED), KEEP);
-    ck_assert(!descriptors_lend(&descriptors, 1));
-    descriptors_release(&descriptors, 990);
+    ck_assert(!descriptor_budget_lend(&descriptors, 1));
+    descriptor_budget_release(&descriptors, 990);
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP); /* it looks once a second */
 }
 END_TEST

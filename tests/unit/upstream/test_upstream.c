@@ -20,7 +20,7 @@ static struct upstream *upstream;
 
 static struct upstream_server *server_at(unsigned i)
 {
-    return roster_now(&upstream->roster)->servers[i];
+    return membership_now(&upstream->membership)->servers[i];
 }
 
 static void setup(void)
@@ -68,7 +68,7 @@ static uint32_t active_in_all(void)
 static struct upstream_server *pick(int error)
 {
     struct upstream_server *server;
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
     int rc;
 
     balancer_begin(&walk, 1);
@@ -166,7 +166,7 @@ END_TEST
 START_TEST(a_session_is_not_sent_to_the_same_server_twice)
 {
     struct upstream_server *server[3], *none;
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
 
     open_group(3);
     balancer_begin(&walk, 1);
@@ -303,7 +303,7 @@ END_TEST
 /* ---- those who wait ---- */
 
 struct waiting {
-    struct balancer_walk walk;
+    struct balancer_pick_state walk;
     struct wait_ticket *ticket;
     struct endpoint *got;
     int error;
@@ -390,7 +390,7 @@ static void *storm(void *arg)
 
     for (unsigned n = 0; n < SESSIONS + AT_ONCE; n++) {
         struct upstream_server **place = &at[n % AT_ONCE];
-        struct balancer_walk walk;
+        struct balancer_pick_state walk;
 
         if (*place)
             upstream_leave(upstream, *place, (enum upstream_outcome)(rand_r(&seed) % 3));

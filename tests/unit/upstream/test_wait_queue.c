@@ -12,7 +12,7 @@ static struct loop *loop;
 static struct endpoints es;
 static struct balancer *b;
 static struct wait_queue queue;
-static struct balancer_walk walk;
+static struct balancer_pick_state walk;
 static struct wait_ticket *ticket;
 static _Atomic(struct endpoint *) given;
 static atomic_int ended; /* 1: with `given`; -errno */
@@ -62,7 +62,7 @@ static void join(int64_t timeout_ns)
 static void all_go_down(void)
 {
     for (unsigned i = 0; i < 2; i++) {
-        endpoint_mark(&es.all[i], ENDPOINT_DOWN);
+        endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
         endpoint_leave(&es.all[i]);
         wait_queue_serve(&queue);
     }
@@ -73,7 +73,7 @@ START_TEST(one_that_waits_goes_on_waiting_when_the_last_server_goes_down)
     join(3600 * NS_PER_S);
     all_go_down();
     ck_assert_uint_eq(wait_queue_length(&queue), 1);
-    endpoint_unmark(&es.all[1], ENDPOINT_DOWN);
+    endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
     wait_queue_serve(&queue);
     UNTIL(atomic_load(&ended) == 1);
     ck_assert_ptr_eq(atomic_load(&given), &es.all[1]);

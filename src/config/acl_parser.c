@@ -1,0 +1,238 @@
+/* daemon/acl_parser: see acl_parser.h. */
+#include "config/acl_parser.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/quote.h"
+#include "config/diagnostics.h"
+#include "config/read_file.h"
+#include "net/cidr.h"
+#include "limits/prefix_table.h"
+
+#define BLANKS     " \t\r"
+#define LINE_WORDS 3 /* of which a line has one or two */
+
+/* Longer than any line that is right, comment aside. */
+#define LINE_BYTES 256
+
+/* ---- rules ---- */
+
+/* What was grown stays larger when the next one cannot be. */
+static int grow(struct acl_parser *t)
+{
+    size_t room = t->room > 0 ? 2 * t->room : 16;
+    struct cidr *blocks = realloc(t->blocks, room * sizeof(*blocks));
+    unsigned *line;
+    bool *allow;
+
+    if (blocks == NULL)
+        return -ENOMEM;
+    t->blocks = blocks;
+    allow = realloc(t->allow, room * sizeof(*allow));
+    if (allow == NULL)
+        return -ENOMEM;
+    t->allow = allow;
+    line = realloc(t->line, room * sizeof(*line));
+    if (line == NULL)
+        return -ENOMEM;
+    t->line = line;
+    t->room = room;
+    return 0;
+}
+
+static int add_block(struct acl_parser *t, const struct cidr *block, bool allow, unsigned line)
+{
+    if (t->n == t->room && grow(t) < 0)
+        return -ENOMEM;
+    t->blocks[t->n] = *block;
+    t->allow[t->n] = allow;
+    t->line[t->n] = line;
+    t->n++;
+    return 0;
+}
+
+static int refuse_block(char *problem, int rc, const char *word, const struct cidr *meant)
+{
+    char text[CIDR_TEXT_BYTES];
+
+    if (rc == -EDOM)
+        snprintf(problem, ACL_PARSER_PROBLEM_BYTES,
+                 "%s has bits set behind its prefix; did you mean %s?", QUOTE_TEXT(word),
+                 cidr_format(text, sizeof(text), meant));
+    else if (rc == -ERANGE)
+        snprintf(problem, ACL_PARSER_PROBLEM_BYTES, "the prefix of %s is longer than the address",
+                 QUOTE_TEXT(word));
+    else
+        snprintf(problem, ACL_PARSER_PROBLEM_BYTES, "%s is not a block of addresses",
+                 QUOTE_TEXT(word));
+    return -EINVAL;
+}
+
+int acl_parser_parse(struct cidr *out, const char *word, char problem[ACL_PARSER_PROBLEM_BYTES])
+{
+    static const struct cidr all[ACL_PARSER_BLOCKS] = {{.len = 4}, {.len = 16}, {.len = 0}};
+    int rc;
+
+    if (strcmp(word, "all") == 0) {
+        memcpy(out, all, sizeof(all));
+        return ACL_PARSER_BLOCKS;
+    }
+    rc = cidr_parse(out, word);
+    return rc < 0 ? refuse_block(problem, rc, word, out) : 1;
+}
+
+int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned line,
+                   char problem[ACL_PARSER_PROBLEM_BYTES])
+{
+    struct cidr blocks[ACL_PARSER_BLOCKS];
+    int n;
+
+    if (t->n + ACL_PARSER_BLOCKS > ACL_PARSER_RULES) {
+        snprintf(problem, ACL_PARSER_PROBLEM_BYTES, "too many rules, at most %d", ACL_PARSER_RULES);
+        return -E2BIG;
+    }
+    n = acl_parser_parse(blocks, word, problem);
+    for (int i = 0; i < n; i++)
+        if (add_block(t, &blocks[i], allow, line) < 0)
+            return -ENOMEM;
+    return n < 0 ? n : 0;
+}
+
+void acl_parser_free(struct acl_parser *t)
+{
+    free(t->blocks);
+    free(t->allow);
+    free(t->line);
+    *t = (struct acl_parser){.n = 0};
+}
+
+int acl_parser_dead(unsigned **out, const struct acl_parser *t)
+{
+    uint32_t *by = malloc((t->n > 0 ? t->n : 1) * sizeof(*by));
+
+    if (by == NULL)
+        return -ENOMEM;
+    if (prefix_table_covers(by, t->blocks, t->n) < 0) {
+        free(by);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < t->n; i++)
+        if (t->allow[by[i]] == t->allow[i])
+            by[i] = (uint32_t)i; /* it says the same */
+    *out = by;
+    return 0;
+}
+
+/* ---- files ---- */
+
+/* The words of ${text}, and how many there are, up to LINE_WORDS. */
+static unsigned split(char *text, char *words[LINE_WORDS])
+{
+    unsigned n = 0;
+    char *next, *word;
+
+    for (word = strtok_r(text, BLANKS, &next); word != NULL && n < LINE_WORDS;
+         word = strtok_r(NULL, BLANKS, &next))
+        words[n++] = word;
+    return n;
+}
+
+static bool is_verdict(const char *word)
+{
+    return strcmp(word, "allow") == 0 || strcmp(word, "deny") == 0;
+}
+
+/* What is wrong with a line of ${n} > 0 words, or NULL. */
+static const char *misshapen(enum acl_parser_kind kind, char *const *words, unsigned n)
+{
+    if (kind == ACL_PARSER_BOTH)
+        return n == 2 && is_verdict(words[0])
+                   ? NULL
+                   : "is not a rule (allow or deny, and a block of addresses)";
+    if (is_verdict(words[0]))
+        return "is for a file of access_rules (here a block of addresses on each line)";
+    return n == 1 ? NULL : "is more than one block (a block of addresses on each line)";
+}
+
+static struct diagnostics_place place_of(const struct acl_parser_file *file, unsigned number)
+{
+    return (struct diagnostics_place){.line = file->line, .path = file->path, .path_line = number};
+}
+
+/* One line, without its end. -E2BIG: no more can be taken. */
+static int parse_line(struct acl_parser *t, const struct acl_parser_file *file, unsigned number,
+                      const char *bytes, size_t len)
+{
+    const struct diagnostics_place here = place_of(file, number);
+    char text[LINE_BYTES], problem[ACL_PARSER_PROBLEM_BYTES];
+    const char *comment = memchr(bytes, '#', len);
+    size_t shown = comment != NULL ? (size_t)(comment - bytes) : len;
+    char *words[LINE_WORDS];
+    const char *what;
+    unsigned n;
+    bool allow;
+    int rc;
+
+    if (shown >= sizeof(text) || memchr(bytes, '\0', shown) != NULL) {
+        diagnostics_add_in(file->diagnostics, &here, "%s is not a rule",
+                           quote_bytes(&(struct quote){{0}}, bytes, shown));
+        return 0;
+    }
+    memcpy(text, bytes, shown);
+    text[shown] = '\0';
+    n = split(text, words);
+    if (n == 0)
+        return 0;
+    what = misshapen(file->kind, words, n);
+    if (what != NULL) {
+        diagnostics_add_in(file->diagnostics, &here, "%s %s",
+                           quote_bytes(&(struct quote){{0}}, bytes, shown), what);
+        return 0;
+    }
+    allow = file->kind == ACL_PARSER_ALLOW || strcmp(words[0], "allow") == 0;
+    rc = acl_parser_add(t, words[n - 1], allow, number, problem);
+    if (rc == -EINVAL || rc == -E2BIG)
+        diagnostics_add_in(file->diagnostics, &here,
+                           "%s (10.0.0.0/8, 192.0.2.1, "
+                           "2001:db8::/32, unix or all)",
+                           problem);
+    return rc == -EINVAL ? 0 : rc;
+}
+
+int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, const char *bytes,
+                     size_t len)
+{
+    const char *end = bytes + len;
+    unsigned number = 0;
+    int rc = 0;
+
+    while (rc == 0 && bytes < end) {
+        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
+        const char *stop = newline != NULL ? newline : end;
+
+        rc = parse_line(t, file, ++number, bytes, (size_t)(stop - bytes));
+        bytes = newline != NULL ? newline + 1 : end;
+    }
+    return rc == -E2BIG ? 0 : rc;
+}
+
+int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file)
+{
+    struct whole_file whole;
+    int rc = read_file(&whole, file->path, ACL_PARSER_FILE_BYTES);
+
+    if (rc == -ENOMEM)
+        return rc;
+    if (rc < 0) {
+        diagnostics_add(file->diagnostics, file->line, "[%s] %s: %s %s", file->section, file->key,
+                        QUOTE_TEXT(file->path), whole.problem);
+        return 0;
+    }
+    rc = acl_parser_lines(t, file, whole.bytes, whole.len);
+    free(whole.bytes);
+    return rc;
+}

@@ -1,0 +1,91 @@
+/* config/config: see config.h. The work is in config_build.c, config_check.c and config_dump.c. */
+#include "config/config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/config_memory.h"
+#include "config/ini.h"
+#include "config/diagnostics.h"
+
+static int config_create(struct config **out)
+{
+    struct config *config = NULL;
+    struct arena *arena;
+    int rc = arena_create(&arena);
+
+    if (rc < 0)
+        return rc;
+    config = arena_alloc(arena, 1, sizeof(*config));
+    if (config == NULL)
+        goto err_arena;
+    config->memory = arena_alloc(arena, 1, sizeof(*config->memory));
+    if (config->memory == NULL)
+        goto err_arena;
+    config->memory->arena = arena;
+    *out = config;
+    return 0;
+
+err_arena:
+    arena_destroy(arena);
+    return -ENOMEM;
+}
+
+/* All problems of the file are in ${report} afterwards, whatever it returns but for -ENOMEM. */
+static int config_read(struct config *config, const char *path, struct diagnostics *diagnostics)
+{
+    int rc = ini_load(&config->memory->ini, path, diagnostics);
+
+    if (rc < 0)
+        return rc;
+    rc = config_build_all(config, diagnostics);
+    if (rc < 0)
+        return rc;
+    rc = config_access_all(config, diagnostics);
+    if (rc < 0)
+        return rc;
+    rc = config_check_all(config, diagnostics);
+    if (rc < 0)
+        return rc;
+    return diagnostics_count(diagnostics) > 0 ? -EINVAL : 0;
+}
+
+int config_load(struct config **out, const char *path, FILE *errors)
+{
+    struct config *config;
+    struct diagnostics *diagnostics;
+    int written;
+    int rc;
+
+    *out = NULL;
+    rc = diagnostics_create(&diagnostics, path);
+    if (rc < 0)
+        return rc;
+    rc = config_create(&config);
+    if (rc < 0)
+        goto err_report;
+    rc = config_read(config, path, diagnostics);
+    written = diagnostics_write(diagnostics, errors);
+    if (rc == 0 && written < 0)
+        rc = written;
+    if (rc < 0)
+        goto err_config;
+    diagnostics_destroy(diagnostics);
+    *out = config;
+    return 0;
+
+err_config:
+    config_free(config);
+err_report:
+    diagnostics_destroy(diagnostics);
+    return rc;
+}
+
+void config_free(struct config *config)
+{
+    if (config == NULL)
+        return;
+    ini_free(config->memory->ini);
+    arena_destroy(config->memory->arena); /* of which ${config} is a piece */
+}

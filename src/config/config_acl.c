@@ -1,0 +1,223 @@
+/*
+ * The access rules of each listener, from its options and the files they name.
+ *
+ * One order for all: `deny`, then `allow`, and whoever is in neither is denied if there is an `allow`. Or else the lines
+ * of the file that `access_rules` names, the last of which are for everybody.
+ */
+#include "config/config_memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/acl_parser.h"
+#include "config/config.h"
+#include "config/option_kind.h"
+#include "config/diagnostics.h"
+#include "net/cidr.h"
+#include "server/listener.h"
+
+/* What is being read, and where from. */
+struct reading {
+    struct acl_parser text;
+    const struct config_section *section;
+    struct arena *arena;
+    struct diagnostics *diagnostics;
+};
+
+static const struct ini_entry *given(const struct config_section *section, const char *key)
+{
+    const struct ini_entry *entry = config_section_sound(section, key);
+
+    return entry != NULL && *entry->value != '\0' ? entry : NULL;
+}
+
+/* The blocks of a list if ${files} is false, or else those of the files it names. */
+static int read_list(struct reading *r, const struct ini_entry *entry, bool allow, bool files)
+{
+    struct acl_parser_file file = {.kind = allow ? ACL_PARSER_ALLOW : ACL_PARSER_DENY,
+                                   .section = r->section->source->name,
+                                   .key = entry->key,
+                                   .line = entry->line,
+                                   .diagnostics = r->diagnostics};
+    char *list = arena_text(r->arena, entry->value, strlen(entry->value));
+    char problem[ACL_PARSER_PROBLEM_BYTES];
+    int rc = 0;
+
+    if (list == NULL)
+        return -ENOMEM;
+    while (rc == 0 && list != NULL) {
+        const char *item = option_kind_next_item(&list);
+        bool is_file = strncmp(item, ACL_PARSER_FILE, strlen(ACL_PARSER_FILE)) == 0;
+
+        if (is_file != files)
+            continue;
+        file.path = item + strlen(ACL_PARSER_FILE);
+        rc = is_file ? acl_parser_load(&r->text, &file)
+                     : acl_parser_add(&r->text, item, allow, 0, problem);
+    }
+    MUST(rc != -EINVAL); /* the option was taken */
+    if (rc != -E2BIG)
+        return rc;
+    diagnostics_add(r->diagnostics, entry->line, "[%s] %s: %s", r->section->source->name,
+                    entry->key, problem);
+    return 0;
+}
+
+/* Say which of the rules that stand in ${entry} itself, or in the file that it names, never apply. */
+static int check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
+{
+    char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];
+    const struct acl_parser *t = &r->text;
+    unsigned *by;
+    int rc = acl_parser_dead(&by, t);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < t->n; i++) {
+        if (by[i] == i)
+            continue;
+        cidr_format(text, sizeof(text), &t->blocks[i]);
+        cidr_format(before, sizeof(before), &t->blocks[by[i]]);
+        if (path != NULL)
+            diagnostics_add_in(
+                r->diagnostics, &(struct diagnostics_place){entry->line, path, t->line[i]},
+                "'%s %s' never applies: line %u has '%s %s' (the first that fits decides)",
+                t->allow[i] ? "allow" : "deny", text, t->line[by[i]],
+                t->allow[i] ? "deny" : "allow", before);
+        else
+            diagnostics_add(r->diagnostics, entry->line,
+                            "[%s] %s: '%s' never applies: '%s' is denied (deny comes first; for "
+                            "exceptions from it see access_rules)",
+                            r->section->source->name, entry->key, text, before);
+    }
+    free(by);
+    return 0;
+}
+
+/* `deny`, then `allow`; within each the order makes no difference. */
+static int read_lists(struct reading *r)
+{
+    const struct ini_entry *deny = given(r->section, "deny"), *allow = given(r->section, "allow");
+    int rc = 0;
+
+    if (deny != NULL && allow != NULL) {
+        rc = read_list(r, deny, false, false);
+        if (rc == 0)
+            rc = read_list(r, allow, true, false);
+        if (rc == 0)
+            rc = check_dead(r, allow, NULL); /* of files nobody expects that they agree */
+        acl_parser_free(&r->text);
+    }
+    for (unsigned files = 0; rc == 0 && deny != NULL && files < 2; files++)
+        rc = read_list(r, deny, false, files > 0);
+    for (unsigned files = 0; rc == 0 && allow != NULL && files < 2; files++)
+        rc = read_list(r, allow, true, files > 0);
+    return rc;
+}
+
+/* Are the last three rules of one line, so that it is for `all`? */
+static bool ends_with_all(const struct acl_parser *t)
+{
+    size_t last = t->n - 1;
+
+    return t->n >= 3 && t->line[last - 2] == t->line[last];
+}
+
+static int read_rules(struct reading *r, const struct ini_entry *entry)
+{
+    const struct acl_parser_file file = {
+        .path = entry->value,
+        .kind = ACL_PARSER_BOTH,
+        .section = r->section->source->name,
+        .key = entry->key,
+        .line = entry->line,
+        .diagnostics = r->diagnostics,
+    };
+    struct diagnostics_place end = {.line = entry->line, .path = file.path};
+    unsigned problems = diagnostics_count(r->diagnostics);
+    int rc = acl_parser_load(&r->text, &file);
+
+    if (rc < 0 || diagnostics_count(r->diagnostics) > problems)
+        return rc;
+    end.path_line = r->text.n > 0 ? r->text.line[r->text.n - 1] : REPORT_WHOLE_FILE;
+    if (!ends_with_all(&r->text))
+        diagnostics_add_in(
+            r->diagnostics, &end,
+            "the last rule is not for everybody (end with 'allow all' or 'deny all')");
+    return check_dead(r, entry, file.path);
+}
+
+/* From where it grew to where it stays. */
+static int keep(struct reading *r, struct acl_conf *conf)
+{
+    const struct acl_parser *t = &r->text;
+    struct cidr *blocks = arena_alloc(r->arena, t->n, sizeof(*blocks));
+    bool *allow = arena_alloc(r->arena, t->n, sizeof(*allow));
+
+    if (blocks == NULL || allow == NULL)
+        return -ENOMEM;
+    if (t->n > 0) {
+        memcpy(blocks, t->blocks, t->n * sizeof(*blocks));
+        memcpy(allow, t->allow, t->n * sizeof(*allow));
+    }
+    conf->blocks = blocks;
+    conf->allow = allow;
+    conf->n = t->n;
+    return 0;
+}
+
+static bool is_there(const struct config_section *section, const char *key)
+{
+    return config_section_refused(section, key) || given(section, key) != NULL;
+}
+
+/* The lists and a rules file have no order between them. */
+static void check_section(const struct config_section *section, struct diagnostics *diagnostics)
+{
+    const struct listener_conf *conf = section->conf;
+    static const char *const lists[] = {"deny", "allow"};
+    bool rules = is_there(section, "access_rules");
+
+    for (size_t i = 0; rules && i < ARRAY_LEN(lists); i++)
+        if (is_there(section, lists[i]))
+            diagnostics_add(diagnostics, config_section_entry(section, lists[i])->line,
+                            "[%s] %s: access_rules is there too (one or the other)",
+                            section->source->name, lists[i]);
+    if (conf->on_deny != ADMISSION_RESET && !rules && !is_there(section, "deny") &&
+        !is_there(section, "allow"))
+        diagnostics_add(diagnostics, config_section_entry(section, "on_deny")->line,
+                        "[%s] on_deny: nobody is denied (with allow, deny or access_rules)",
+                        section->source->name);
+}
+
+static int read_section(const struct config *config, const struct config_section *section,
+                        struct diagnostics *diagnostics)
+{
+    struct listener_conf *conf = section->conf;
+    const struct ini_entry *rules = given(section, "access_rules");
+    struct reading r = {
+        .section = section, .arena = config->memory->arena, .diagnostics = diagnostics};
+    int rc;
+
+    check_section(section, diagnostics);
+    rc = rules != NULL ? read_rules(&r, rules) : read_lists(&r);
+    if (rc == 0)
+        rc = keep(&r, &conf->access);
+    if (rc == 0)
+        conf->access.deny_others = given(section, "allow") != NULL;
+    acl_parser_free(&r.text);
+    return rc;
+}
+
+int config_access_all(const struct config *config, struct diagnostics *diagnostics)
+{
+    const struct config_memory *m = config->memory;
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
+        if (m->sections[i].kind == OPTION_LISTEN)
+            rc = read_section(config, &m->sections[i], diagnostics);
+    return rc;
+}

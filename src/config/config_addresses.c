@@ -1,0 +1,119 @@
+/* config/config_addresses: see config_addresses.h. */
+#include "config/config_addresses.h"
+
+#include "config/config.h"
+#include "config/config_memory.h"
+#include "config/quote.h"
+#include "config/diagnostics.h"
+#include "net/address.h"
+
+static void check_reuseport(const struct config_section *section, struct diagnostics *diagnostics)
+{
+    const struct listener_conf *conf = section->conf;
+    char text[ADDRESS_TEXT_BYTES];
+
+    for (unsigned i = 0; conf->reuseport > 1 && i < conf->n_addresses; i++) {
+        if (!address_is_unix(&conf->addresses[i]))
+            continue;
+        diagnostics_add(
+            diagnostics, config_section_sound(section, "reuseport")->line,
+            "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
+            section->source->name,
+            QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])));
+        return;
+    }
+}
+
+static bool has_socket_file(const struct listener_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_addresses; i++) {
+        if (address_is_unix(&conf->addresses[i]) && conf->addresses[i].u.un.sun_path[0] != '\0')
+            return true;
+    }
+    return false;
+}
+
+static void check_socket_file(const struct config_section *section, struct diagnostics *diagnostics)
+{
+    static const char *const keys[] = {"unix_mode", "unix_user", "unix_group"};
+
+    if (has_socket_file(section->conf) || config_section_refused(section, "address"))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct ini_entry *entry = config_section_changed(section, keys[i]);
+
+        if (entry != NULL)
+            diagnostics_add(
+                diagnostics, entry->line,
+                "[%s] %s: there is no unix socket (with an address such as /run/x.sock)",
+                section->source->name, keys[i]);
+    }
+}
+
+/* An address of a listener. */
+struct place {
+    const struct config_section *section;
+    const struct address *address;
+};
+
+/* Find an earlier address, of section ${last} or one before it, that conflicts with address ${i} of ${last}. */
+static bool find_conflict(struct place *out, const struct config_memory *m, unsigned last,
+                          unsigned i)
+{
+    const struct listener_conf *mine = m->sections[last].conf;
+
+    for (unsigned s = 0; s <= last; s++) {
+        const struct listener_conf *other = m->sections[s].conf;
+
+        if (m->sections[s].kind != OPTION_LISTEN)
+            continue;
+        for (unsigned j = 0; j < (s == last ? i : other->n_addresses); j++) {
+            bool reuseport = mine->reuseport > 1 && other->reuseport > 1;
+
+            *out = (struct place){&m->sections[s], &other->addresses[j]};
+            if (address_conflicts(out->address, &mine->addresses[i], reuseport))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void check_conflicts(const struct config_memory *m, unsigned s,
+                            struct diagnostics *diagnostics)
+{
+    const struct config_section *section = &m->sections[s];
+    const struct listener_conf *conf = section->conf;
+    char text[ADDRESS_TEXT_BYTES], other[ADDRESS_TEXT_BYTES];
+
+    for (unsigned i = 0; i < conf->n_addresses; i++) {
+        const struct address *a = &conf->addresses[i];
+        struct place taken;
+
+        if (!find_conflict(&taken, m, s, i))
+            continue;
+        if (address_equal(taken.address, a))
+            diagnostics_add(
+                diagnostics, config_section_sound(section, "address")->line,
+                "[%s] address: %s is taken by %s, [%s] (each address once)", section->source->name,
+                QUOTE_TEXT(address_format(text, sizeof(text), a)),
+                REPORT_LINE(diagnostics, config_section_sound(taken.section, "address")->line),
+                taken.section->source->name);
+        else
+            diagnostics_add(
+                diagnostics, config_section_sound(section, "address")->line,
+                "[%s] address: %s conflicts with %s of %s, [%s] (a port on all "
+                "addresses or on some, unless both listeners have reuseport)",
+                section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)),
+                QUOTE_TEXT(address_format(other, sizeof(other), taken.address)),
+                REPORT_LINE(diagnostics, config_section_sound(taken.section, "address")->line),
+                taken.section->source->name);
+    }
+}
+
+void config_addresses_check(const struct config *config, unsigned s,
+                            struct diagnostics *diagnostics)
+{
+    check_reuseport(&config->memory->sections[s], diagnostics);
+    check_socket_file(&config->memory->sections[s], diagnostics);
+    check_conflicts(config->memory, s, diagnostics);
+}

@@ -1,0 +1,310 @@
+/* The first half of config_load(): from the lines of a file to the structs of the layers. */
+#include "config/config_memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/config.h"
+#include "config/foreign_words.h"
+#include "config/option_kind.h"
+#include "config/diagnostics.h"
+#include "config/suggest.h"
+
+/* All titles of sections, with commas between. */
+#define TITLES_BYTES 128
+
+/* Add ${word} to ${list}, which has room for all words of a kind. */
+static void list_word(char *list, size_t size, const char *word)
+{
+    size_t len = strlen(list);
+    int more = snprintf(list + len, size - len, "%s%s", len > 0 ? ", " : "", word);
+
+    MUST(more >= 0 && len + (size_t)more < size);
+}
+
+/* The keys of all options of a kind of section, with commas between; NULL without memory. */
+static const char *list_keys(enum option_section section, struct arena *arena)
+{
+    size_t size = 1;
+    unsigned n;
+    const struct option *table = option_table(section, &n);
+    char *list;
+
+    for (unsigned i = 0; i < n; i++)
+        size += strlen(table[i].key) + strlen(", ");
+    list = arena_alloc(arena, size, 1);
+    for (unsigned i = 0; list != NULL && i < n; i++)
+        list_word(list, size, table[i].key);
+    return list;
+}
+
+static void refuse_kind(const struct ini_section *source, const char *word,
+                        struct diagnostics *diagnostics)
+{
+    const char *meant = NULL, *foreign;
+    char list[TITLES_BYTES] = "";
+    struct suggest near;
+
+    suggest_begin(&near, word);
+    for (unsigned k = 0; k < OPTION_SECTIONS; k++) {
+        suggest_offer(&near, option_section_name(k));
+        if (near.best == option_section_name(k))
+            meant = option_section_title(k);
+        list_word(list, sizeof(list), option_section_title(k));
+    }
+    foreign = foreign_words_find(FOREIGN_WORDS_SECTION, word, strlen(word));
+    if (foreign != NULL)
+        diagnostics_add(diagnostics, source->line, "[%s] is not known (here it is %s)",
+                        source->name, foreign);
+    else if (meant != NULL)
+        diagnostics_add(diagnostics, source->line, "[%s] is not known (did you mean %s?)",
+                        source->name, meant);
+    else
+        diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name, list);
+}
+
+/* What kind of section is it, and what is its own name? Says what is wrong with either. */
+static bool classify(struct config_section *out, struct ini_section *source,
+                     struct diagnostics *diagnostics)
+{
+    size_t len = strcspn(source->name, " ");
+    const char *name = source->name[len] == ' ' ? source->name + len + 1 : NULL;
+    char word[2 * INI_NAME_BYTES + 1];
+    unsigned k = 0;
+
+    snprintf(word, sizeof(word), "%.*s", (int)len, source->name);
+    while (k < OPTION_SECTIONS && strcmp(option_section_name(k), word) != 0)
+        k++;
+    if (k == OPTION_SECTIONS) {
+        refuse_kind(source, word, diagnostics);
+        return false;
+    }
+    if (option_section_named(k) != (name != NULL)) {
+        diagnostics_add(diagnostics, source->line, "[%s] has %s name of its own (%s)", source->name,
+                        name != NULL ? "a" : "no", option_section_title(k));
+        return false;
+    }
+    if (name != NULL && !option_kind_is_name(name)) {
+        diagnostics_add(
+            diagnostics, source->line,
+            "[%s] has a name that is too long (at most %d letters, digits, '_', '.' and '-')",
+            source->name, OPTION_KIND_NAME_BYTES);
+        return false;
+    }
+    *out = (struct config_section){.kind = k, .name = name, .source = source};
+    return true;
+}
+
+/* Sections that can be left out come first, those of the file follow. */
+static int list_sections(struct config_memory *m, struct diagnostics *diagnostics)
+{
+    bool seen[OPTION_SECTIONS] = {false};
+    struct config_section *first;
+    unsigned n = 0;
+
+    first = arena_alloc(m->arena, m->ini->n_sections + OPTION_SECTIONS, sizeof(*first));
+    if (first == NULL)
+        return -ENOMEM;
+    m->incomplete = m->ini->n_refused > 0;
+    m->sections = first + OPTION_SECTIONS;
+    for (unsigned i = 0; i < m->ini->n_sections; i++) {
+        if (classify(&m->sections[n], &m->ini->sections[i], diagnostics))
+            seen[m->sections[n++].kind] = true;
+        else
+            m->incomplete = true;
+    }
+    for (int k = OPTION_SECTIONS - 1; k >= 0; k--) {
+        if (seen[k] || option_section_named((enum option_section)k))
+            continue;
+        *--m->sections = (struct config_section){.kind = (enum option_section)k};
+        n++;
+    }
+    m->n_sections = n;
+    return 0;
+}
+
+static unsigned count(const struct config_memory *m, enum option_section kind)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < m->n_sections; i++)
+        n += m->sections[i].kind == kind;
+    return n;
+}
+
+static int add_listener(struct config *config, struct config_section *section)
+{
+    struct listener_conf *conf = &config->server.listeners[config->server.n_listeners++];
+
+    conf->name = section->name;
+    section->conf = conf;
+    return 0;
+}
+
+static int add_upstream(struct config *config, struct config_section *section)
+{
+    struct upstream_conf *conf = &config->server.upstreams[config->server.n_upstreams++];
+
+    conf->name = section->name;
+    conf->servers =
+        arena_alloc(config->memory->arena, section->source->n_entries, sizeof(*conf->servers));
+    section->conf = conf;
+    return conf->servers == NULL ? -ENOMEM : 0;
+}
+
+/* Give every section the struct it fills. */
+static int attach(struct config *config, struct config_section *section)
+{
+    switch (section->kind) {
+    case OPTION_REACTORD: section->conf = config; return 0;
+    case OPTION_BOSS: section->conf = &config->server.boss; return 0;
+    case OPTION_WORKER: section->conf = &config->server.worker; return 0;
+    case OPTION_EXECUTOR: section->conf = &config->server.executor; return 0;
+    case OPTION_LISTEN: return add_listener(config, section);
+    case OPTION_UPSTREAM: return add_upstream(config, section);
+    case OPTION_SECTIONS: break;
+    }
+    MUST(!"a kind of section");
+    return -EINVAL;
+}
+
+static int set_defaults(const struct config_section *section, struct arena *arena)
+{
+    struct option_value v = {.conf = section->conf, .arena = arena};
+    unsigned n;
+    const struct option *table = option_table(section->kind, &n);
+
+    for (unsigned i = 0; i < n; i++) {
+        int rc;
+
+        if ((table[i].flags & OPTION_REQUIRED) != 0)
+            continue;
+        v.key = table[i].key;
+        v.text = table[i].fallback;
+        rc = option_set(&table[i], &v);
+        if (rc == -ENOMEM)
+            return rc;
+        MUST(rc == 0); /* the table's own text: tests/unit/config/test_option.c */
+    }
+    return 0;
+}
+
+/* Any member of a family is near to it when the part before the dot is. */
+static void offer_key(struct suggest *near, const struct option *o, const char *key)
+{
+    struct suggest family;
+    char head[INI_NAME_BYTES + sizeof(".ID")];
+
+    if ((o->flags & OPTION_FAMILY) == 0) {
+        suggest_offer(near, o->key);
+        return;
+    }
+    snprintf(head, sizeof(head), "%.*s.ID", (int)strcspn(key, "."), key);
+    suggest_begin(&family, head);
+    suggest_offer(&family, o->key);
+    if (family.distance < near->distance) {
+        near->best = family.best;
+        near->distance = family.distance;
+    }
+}
+
+static const char *nearest_key(const struct option *table, unsigned n, const char *key)
+{
+    struct suggest near;
+
+    suggest_begin(&near, key);
+    for (unsigned i = 0; i < n; i++)
+        offer_key(&near, &table[i], key);
+    return near.best;
+}
+
+/* Say that ${entry} is no option here: what it is called, was meant to be, or where it belongs. */
+static int refuse_key(const struct config_section *section, const struct ini_entry *entry,
+                      struct arena *arena, struct diagnostics *diagnostics)
+{
+    const char *name = section->source->name, *key = entry->key, *keys;
+    const char *foreign = foreign_words_find(option_section_name(section->kind), key, strlen(key));
+    char there[TITLES_BYTES] = "";
+    unsigned n;
+    const struct option *table = option_table(section->kind, &n);
+    const char *near = nearest_key(table, n, key);
+
+    for (unsigned other = 0; other < OPTION_SECTIONS; other++) {
+        const struct option *o = option_find(other, key);
+
+        if (o != NULL && strcmp(o->key, key) == 0)
+            list_word(there, sizeof(there), option_section_title(other));
+    }
+    if (foreign != NULL) {
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (here it is '%s')", name,
+                        key, foreign);
+    } else if (near != NULL) {
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",
+                        name, key, near);
+    } else if (*there != '\0') {
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option here (it belongs to %s)",
+                        name, key, there);
+    } else {
+        keys = list_keys(section->kind, arena);
+        if (keys == NULL)
+            return -ENOMEM;
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key, keys);
+    }
+    return 0;
+}
+
+static int set_entry(const struct config_section *section, struct ini_entry *entry,
+                     struct arena *arena, struct diagnostics *diagnostics)
+{
+    struct option_value v = {
+        .key = entry->key, .text = entry->value, .conf = section->conf, .arena = arena};
+    const struct option *o = option_find(section->kind, entry->key);
+    int rc;
+
+    if (o == NULL) {
+        entry->refused = true;
+        return refuse_key(section, entry, arena, diagnostics);
+    }
+    if (entry->refused)
+        return 0;
+    rc = option_set(o, &v);
+    if (rc != -EINVAL)
+        return rc;
+    diagnostics_add(diagnostics, entry->line, "[%s] %s: %s (%s%s)", section->source->name,
+                    entry->key, v.problem, o->allowed, o->kind->units);
+    entry->refused = true;
+    return 0;
+}
+
+static int fill(const struct config_section *section, struct arena *arena,
+                struct diagnostics *diagnostics)
+{
+    int rc = set_defaults(section, arena);
+
+    for (unsigned i = 0; rc == 0 && section->source != NULL && i < section->source->n_entries; i++)
+        rc = set_entry(section, &section->source->entries[i], arena, diagnostics);
+    return rc;
+}
+
+int config_build_all(struct config *config, struct diagnostics *diagnostics)
+{
+    struct config_memory *m = config->memory;
+    int rc = list_sections(m, diagnostics);
+
+    if (rc < 0)
+        return rc;
+    config->server.listeners =
+        arena_alloc(m->arena, count(m, OPTION_LISTEN), sizeof(*config->server.listeners));
+    config->server.upstreams =
+        arena_alloc(m->arena, count(m, OPTION_UPSTREAM), sizeof(*config->server.upstreams));
+    if (config->server.listeners == NULL || config->server.upstreams == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
+        rc = attach(config, &m->sections[i]);
+        if (rc == 0)
+            rc = fill(&m->sections[i], m->arena, diagnostics);
+    }
+    return rc;
+}

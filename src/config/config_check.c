@@ -1,0 +1,332 @@
+/*
+ * The second half of config_load(): what no option can know of itself.
+ *
+ * A problem is told at the line of the key that has to change, or at the section's when the key is missing.
+ */
+#include "config/config_memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/config.h"
+#include "config/config_addresses.h"
+#include "config/config_faults.h"
+#include "config/config_mirror.h"
+#include "config/config_pipeline.h"
+#include "config/quote.h"
+#include "config/diagnostics.h"
+#include "config/suggest.h"
+#include "net/address.h"
+
+struct config_check {
+    const struct config *config;
+    const struct config_memory *m;
+    struct diagnostics *diagnostics;
+};
+
+static bool has(const struct config_section *section, const struct option *o)
+{
+    for (unsigned i = 0; i < section->source->n_entries; i++) {
+        if (option_matches(o, section->source->entries[i].key))
+            return true;
+    }
+    return false;
+}
+
+static void check_required(const struct config_check *c, const struct config_section *section)
+{
+    unsigned n;
+    const struct option *table = option_table(section->kind, &n);
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct option *o = &table[i];
+
+        if ((o->flags & OPTION_REQUIRED) == 0 || has(section, o))
+            continue;
+        diagnostics_add(c->diagnostics, section->source->line, "[%s] %s: is missing: %s (%s)",
+                        section->source->name, o->key, o->help, o->allowed);
+    }
+}
+
+static void check_upstream_name(const struct config_check *c, const struct config_section *section,
+                                const struct ini_entry *entry, const char *name)
+{
+    const struct server_conf *server = &c->config->server;
+    struct suggest near;
+
+    if (server_conf_find_upstream(&c->config->server, name) >= 0)
+        return;
+    suggest_begin(&near, name);
+    for (unsigned i = 0; i < server->n_upstreams; i++)
+        suggest_offer(&near, server->upstreams[i].name);
+    if (near.best != NULL)
+        diagnostics_add(c->diagnostics, entry->line,
+                        "[%s] %s: there is no [upstream %s] (did you mean '%s'?)",
+                        section->source->name, entry->key, name, near.best);
+    else
+        diagnostics_add(c->diagnostics, entry->line,
+                        "[%s] %s: there is no [upstream %s] (the NAME of an [upstream NAME])",
+                        section->source->name, entry->key, name);
+}
+
+/* A proxy needs an upstream that exists; an echo must not have one. */
+static void check_service(const struct config_check *c, const struct config_section *section)
+{
+    const struct listener_conf *conf = section->conf;
+    const struct ini_entry *service = config_section_sound(section, "service");
+    const struct ini_entry *upstream = config_section_sound(section, "upstream");
+
+    if (conf->upstream != NULL)
+        check_upstream_name(c, section, upstream, conf->upstream);
+    if (conf->mirror != NULL)
+        check_upstream_name(c, section, config_section_sound(section, "mirror"), conf->mirror);
+    if (service == NULL)
+        return;
+    if (conf->service == LISTENER_PROXY && conf->upstream == NULL &&
+        !config_section_refused(section, "upstream"))
+        diagnostics_add(c->diagnostics, upstream != NULL ? upstream->line : service->line,
+                        "[%s] upstream: is missing: a proxy connects to one (the NAME of an "
+                        "[upstream NAME])",
+                        section->source->name);
+    if (conf->service == LISTENER_ECHO && conf->upstream != NULL)
+        diagnostics_add(
+            c->diagnostics, upstream->line,
+            "[%s] upstream: an echo connects to nothing (service = proxy, or no upstream)",
+            section->source->name);
+}
+
+/* What no client could come near. */
+static void check_limits(const struct config_check *c, const struct config_section *section)
+{
+    const struct listener_conf *conf = section->conf;
+    const struct quota_conf *each = &conf->clients.each;
+    const struct ini_entry *most = config_section_sound(section, "max_connections_per_client");
+
+    if (most != NULL && conf->quota.max_connections > 0 &&
+        each->max_connections > conf->quota.max_connections)
+        diagnostics_add(
+            c->diagnostics, most->line,
+            "[%s] max_connections_per_client: is above max_connections, which is for all "
+            "clients (no more than that)",
+            section->source->name);
+}
+
+/* Who is believed, and that somebody is asked. */
+static void check_accept_proxy(const struct config_check *c, const struct config_section *section)
+{
+    const struct proxy_protocol_conf *conf =
+        &((const struct listener_conf *)section->conf)->accept_proxy;
+    const struct ini_entry *mode = config_section_sound(section, "accept_proxy");
+    const struct ini_entry *trusted = config_section_sound(section, "trusted_proxies");
+
+    if (mode != NULL && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
+        !config_section_refused(section, "trusted_proxies"))
+        diagnostics_add(c->diagnostics, mode->line,
+                        "[%s] accept_proxy: there is no proxy whose header would be believed "
+                        "(with trusted_proxies)",
+                        section->source->name);
+    if (conf->mode == PROXY_PROTOCOL_OFF && conf->trusted.n > 0 &&
+        !config_section_refused(section, "accept_proxy"))
+        diagnostics_add(c->diagnostics, trusted->line,
+                        "[%s] trusted_proxies: no header is read (with accept_proxy = optional or "
+                        "required)",
+                        section->source->name);
+}
+
+/*
+ * The proxy that a connection to ${server} would come in at again, or NULL. A host name has no addresses here; the
+ * server looks at those that it turns out to have.
+ */
+static const struct listener_conf *reached(const struct config_check *c,
+                                           const struct upstream_server_conf *server,
+                                           const struct listener_conf *after)
+{
+    const struct server_conf *conf = &c->config->server;
+
+    for (unsigned l = after != NULL ? (unsigned)(after - conf->listeners) + 1 : 0;
+         l < conf->n_listeners; l++) {
+        const struct listener_conf *listener = &conf->listeners[l];
+
+        if (listener->service != LISTENER_PROXY || listener->upstream == NULL)
+            continue;
+        for (unsigned i = 0; i < listener->n_addresses; i++) {
+            for (unsigned j = 0; j < server->n_addresses; j++) {
+                if (address_covers(&listener->addresses[i], &server->addresses[j]))
+                    return listener;
+            }
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Can a connection to the proxy ${from} come to upstream ${goal}, itself or through other proxies of ours?
+ * ${queue} and ${queued} have room for each upstream.
+ */
+static bool leads_to(const struct config_check *c, const struct listener_conf *from, int goal,
+                     unsigned *queue, bool *queued)
+{
+    const struct server_conf *conf = &c->config->server;
+    int start = server_conf_find_upstream(&c->config->server, from->upstream);
+    unsigned head = 0, tail = 0;
+
+    memset(queued, 0, conf->n_upstreams * sizeof(*queued));
+    if (start >= 0) {
+        queue[tail++] = (unsigned)start;
+        queued[start] = true;
+    }
+    for (; head < tail && queue[head] != (unsigned)goal; head++) {
+        const struct upstream_conf *up = &conf->upstreams[queue[head]];
+
+        for (unsigned i = 0; i < up->n_servers; i++) {
+            const struct listener_conf *proxy = NULL;
+
+            while ((proxy = reached(c, &up->servers[i], proxy)) != NULL) {
+                int next = server_conf_find_upstream(&c->config->server, proxy->upstream);
+
+                if (next < 0 || queued[next])
+                    continue;
+                queue[tail++] = (unsigned)next;
+                queued[next] = true;
+            }
+        }
+    }
+    return head < tail;
+}
+
+static void refuse_loop(const struct config_check *c, const struct config_section *section,
+                        const struct upstream_server_conf *server,
+                        const struct listener_conf *proxy)
+{
+    const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
+
+    for (unsigned i = 0; i < section->source->n_entries; i++) {
+        const struct ini_entry *entry = &section->source->entries[i];
+
+        if (!option_matches(o, entry->key) || strcmp(option_member(o, entry->key), server->id) != 0)
+            continue;
+        diagnostics_add(
+            c->diagnostics, entry->line,
+            "[%s] %s: %s is where [listen %s] listens, so that a connection would go round "
+            "for ever (a server that does not lead back here)",
+            section->source->name, entry->key, QUOTE_TEXT(server->address_text), proxy->name);
+    }
+}
+
+static void check_loops(const struct config_check *c, const struct config_section *section,
+                        unsigned *queue, bool *queued)
+{
+    const struct upstream_conf *up = section->conf;
+    int goal = (int)(up - c->config->server.upstreams);
+
+    for (unsigned i = 0; i < up->n_servers; i++) {
+        const struct listener_conf *proxy = NULL;
+
+        while ((proxy = reached(c, &up->servers[i], proxy)) != NULL) {
+            if (!leads_to(c, proxy, goal, queue, queued))
+                continue;
+            refuse_loop(c, section, &up->servers[i], proxy);
+            break;
+        }
+    }
+}
+
+/* A default says nothing, as it stands in every dump. */
+static void check_access_log(const struct config_check *c, const struct config_section *section)
+{
+    static const char *const keys[] = {"access_log_format", "access_log_interval"};
+    const struct listener_conf *conf = section->conf;
+
+    if (config_section_refused(section, "access_log") || strcmp(conf->access_log.where, "off") != 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct ini_entry *entry = config_section_changed(section, keys[i]);
+
+        if (entry != NULL)
+            diagnostics_add(c->diagnostics, entry->line,
+                            "[%s] %s: there is no access log (with an access_log)",
+                            section->source->name, keys[i]);
+    }
+}
+
+/* What is set for checks that are not made. */
+static void check_checks(const struct config_check *c, const struct config_section *section)
+{
+    const struct upstream_checks_conf *conf =
+        &((const struct upstream_conf *)section->conf)->checks;
+    const struct {
+        const char *key;
+        bool is_set;
+    } options[] = {{"check_send", conf->check.send.len > 0},
+                   {"check_expect", conf->check.expect.len > 0},
+                   {"on_down", conf->on_down == UPSTREAM_DOWN_CLOSE}};
+
+    for (size_t i = 0; conf->kind == UPSTREAM_CHECK_OFF && i < ARRAY_LEN(options); i++)
+        if (options[i].is_set)
+            diagnostics_add(c->diagnostics, config_section_sound(section, options[i].key)->line,
+                            "[%s] %s: there are no checks (with check = tcp)",
+                            section->source->name, options[i].key);
+}
+
+/* A line of version 1 has room for nothing but addresses. */
+static void check_send_proxy(const struct config_check *c, const struct config_section *section)
+{
+    const struct proxy_header_conf *conf = &((const struct upstream_conf *)section->conf)->greeting;
+
+    if ((conf->crc32c || conf->unique_id) && conf->version != PROXY_HEADER_V2 &&
+        !config_section_refused(section, "send_proxy"))
+        diagnostics_add(c->diagnostics, config_section_sound(section, "send_proxy_tlvs")->line,
+                        "[%s] send_proxy_tlvs: no header is sent that could have them "
+                        "(with send_proxy = v2)",
+                        section->source->name);
+}
+
+static void check_ejection(const struct config_check *c, const struct config_section *section)
+{
+    const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
+    const struct ini_entry *time = config_section_sound(section, "eject_time");
+
+    if (time != NULL && conf->time_ns > conf->time_max_ns)
+        diagnostics_add(c->diagnostics, time->line,
+                        "[%s] eject_time: is longer than eject_time_max (no longer than that)",
+                        section->source->name);
+}
+
+int config_check_all(const struct config *config, struct diagnostics *diagnostics)
+{
+    const struct config_check c = {
+        .config = config, .m = config->memory, .diagnostics = diagnostics};
+    unsigned n = config->server.n_upstreams;
+    unsigned *queue = arena_alloc(c.m->arena, n, sizeof(*queue));
+    bool *queued = arena_alloc(c.m->arena, n, sizeof(*queued));
+
+    if (queue == NULL || queued == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < c.m->n_sections; i++) {
+        const struct config_section *section = &c.m->sections[i];
+
+        if (section->source != NULL)
+            check_required(&c, section);
+        if (section->kind == OPTION_LISTEN) {
+            check_service(&c, section);
+            config_mirror_check(config, section, diagnostics);
+            config_faults_check(section, config->process.allow_faults, diagnostics);
+            check_limits(&c, section);
+            check_access_log(&c, section);
+            check_accept_proxy(&c, section);
+            config_addresses_check(config, i, diagnostics);
+            config_pipeline_check(section, diagnostics);
+        }
+        if (section->kind == OPTION_UPSTREAM) {
+            check_checks(&c, section);
+            check_send_proxy(&c, section);
+            check_ejection(&c, section);
+            check_loops(&c, section, queue, queued);
+        }
+    }
+    if (config->server.n_listeners == 0 && !c.m->incomplete)
+        diagnostics_add(diagnostics, REPORT_WHOLE_FILE,
+                        "there is nothing to listen on (at least one [listen NAME])");
+    return 0;
+}

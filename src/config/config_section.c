@@ -1,0 +1,31 @@
+/* config/config_section: see config_section.h. */
+#include "config/config_section.h"
+
+#include <string.h>
+
+const struct ini_entry *config_section_entry(const struct config_section *section, const char *key)
+{
+    return section->source != NULL ? ini_find(section->source, key) : NULL;
+}
+
+const struct ini_entry *config_section_sound(const struct config_section *section, const char *key)
+{
+    return config_section_refused(section, key) ? NULL : config_section_entry(section, key);
+}
+
+bool config_section_refused(const struct config_section *section, const char *key)
+{
+    const struct ini_entry *entry = config_section_entry(section, key);
+
+    return entry != NULL && entry->refused;
+}
+
+const struct ini_entry *config_section_changed(const struct config_section *section,
+                                               const char *key)
+{
+    const struct ini_entry *entry = config_section_sound(section, key);
+
+    return entry != NULL && strcmp(entry->value, option_find(section->kind, key)->fallback) != 0
+               ? entry
+               : NULL;
+}

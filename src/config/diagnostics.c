@@ -1,0 +1,199 @@
+/* config/diagnostics: see report.h. */
+#include "config/diagnostics.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct problem {
+    struct diagnostics_place at; /* its path is ours; NULL: the report's */
+    unsigned order;              /* qsort(3) is not stable */
+    char *text;
+};
+
+/* The lines from ${line} on are those of ${path} from ${path_line} on. */
+struct source {
+    unsigned line;
+    char *path;
+    unsigned path_line;
+};
+
+struct diagnostics {
+    struct source *sources; /* ordered by line */
+    unsigned n_sources;
+    const char *path;
+    unsigned count;
+    unsigned n_kept;
+    bool lost;
+    struct problem kept[REPORT_KEPT];
+};
+
+int diagnostics_create(struct diagnostics **out, const char *path)
+{
+    struct diagnostics *r = calloc(1, sizeof(*r));
+
+    if (r == NULL)
+        return -ENOMEM;
+    r->path = path;
+    *out = r;
+    return 0;
+}
+
+/* Takes ${text} over; NULL: there was no memory for it. */
+static void add(struct diagnostics *r, const struct diagnostics_place *at, char *text)
+{
+    struct problem p = {.at = *at, .order = r->n_kept, .text = text};
+
+    if (at->path != NULL)
+        p.at.path = strdup(at->path);
+    if (text == NULL || (at->path != NULL && p.at.path == NULL)) {
+        r->lost = true;
+        free((char *)p.at.path);
+        free(text);
+        return;
+    }
+    r->kept[r->n_kept++] = p;
+}
+
+static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
+{
+    char *text;
+
+    return vasprintf(&text, format, args) < 0 ? NULL : text;
+}
+
+void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, ...)
+{
+    va_list args;
+
+    if (r->count++ >= REPORT_KEPT)
+        return;
+    va_start(args, format);
+    add(r, &(struct diagnostics_place){.line = line}, text_of(format, args));
+    va_end(args);
+}
+
+void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *at,
+                        const char *format, ...)
+{
+    va_list args;
+
+    if (r->count++ >= REPORT_KEPT)
+        return;
+    va_start(args, format);
+    add(r, at, text_of(format, args));
+    va_end(args);
+}
+
+int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *path,
+                           unsigned path_line)
+{
+    struct source *larger = realloc(r->sources, (r->n_sources + 1) * sizeof(*larger));
+    char *copy = strdup(path);
+
+    if (larger != NULL)
+        r->sources = larger;
+    if (larger == NULL || copy == NULL) {
+        free(copy);
+        return -ENOMEM;
+    }
+    r->sources[r->n_sources++] = (struct source){line, copy, path_line};
+    return 0;
+}
+
+/* The last source that begins at ${line} or before; NULL: there is none. */
+static const struct source *source_of(const struct diagnostics *r, unsigned line)
+{
+    unsigned low = 0, high = r->n_sources;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (r->sources[middle].line <= line)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return line != REPORT_WHOLE_FILE && low > 0 ? &r->sources[low - 1] : NULL;
+}
+
+bool diagnostics_begins_source(const struct diagnostics *r, unsigned line)
+{
+    const struct source *source = source_of(r, line);
+
+    return source != NULL && source->line == line;
+}
+
+/* ${line} as ${place}: in which file, and which line of it. */
+static void locate(struct diagnostics_place *place, const struct diagnostics *r, unsigned line)
+{
+    const struct source *source = source_of(r, line);
+
+    *place = (struct diagnostics_place){.line = line, .path = r->path, .path_line = line};
+    if (source != NULL) {
+        place->path = source->path;
+        place->path_line = source->path_line + (line - source->line);
+    }
+}
+
+const char *diagnostics_line_text(struct diagnostics_line *out, const struct diagnostics *r,
+                                  unsigned line)
+{
+    struct diagnostics_place at;
+
+    locate(&at, r, line);
+    if (strcmp(at.path, r->path) == 0)
+        snprintf(out->text, sizeof(out->text), "line %u", at.path_line);
+    else
+        snprintf(out->text, sizeof(out->text), "line %u of %s", at.path_line, at.path);
+    return out->text;
+}
+
+unsigned diagnostics_count(const struct diagnostics *r)
+{
+    return r->count;
+}
+
+static int compare(const void *va, const void *vb)
+{
+    const struct problem *a = va, *b = vb;
+
+    if (a->at.line != b->at.line)
+        return a->at.line < b->at.line ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+int diagnostics_write(struct diagnostics *r, FILE *out)
+{
+    qsort(r->kept, r->n_kept, sizeof(r->kept[0]), compare);
+    for (unsigned i = 0; i < r->n_kept; i++) {
+        const struct problem *p = &r->kept[i];
+        struct diagnostics_place at = p->at;
+
+        if (at.path == NULL)
+            locate(&at, r, at.line);
+        fprintf(out, "%s:%u: %s\n", at.path, at.path_line, p->text);
+    }
+    if (r->count > REPORT_KEPT)
+        fprintf(out, "%s:%u: %u more problems\n", r->path, REPORT_WHOLE_FILE,
+                r->count - REPORT_KEPT);
+    if (r->lost)
+        return -ENOMEM;
+    return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+}
+
+void diagnostics_destroy(struct diagnostics *r)
+{
+    if (r == NULL)
+        return;
+    for (unsigned i = 0; i < r->n_kept; i++) {
+        free((char *)r->kept[i].at.path);
+        free(r->kept[i].text);
+    }
+    for (unsigned i = 0; i < r->n_sources; i++)
+        free(r->sources[i].path);
+    free(r->sources);
+    free(r);
+}

@@ -1,0 +1,151 @@
+/* config/foreign_words: see foreign_words.h. */
+#include "config/foreign_words.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/must.h"
+
+/* Sources: HAProxy 3.0, configuration.txt; nginx, ngx_stream_*_module; Envoy, config.cluster.v3.Cluster. */
+static const struct foreign_word words[] = {
+    {FOREIGN_WORDS_SECTION, "frontend", "[listen NAME]"},
+    {FOREIGN_WORDS_SECTION, "server", "[listen NAME]"},
+    {FOREIGN_WORDS_SECTION, "backend", "[upstream NAME]"},
+    {FOREIGN_WORDS_SECTION, "cluster", "[upstream NAME]"},
+    {FOREIGN_WORDS_SECTION, "global", "[reactord]"},
+    {FOREIGN_WORDS_SECTION, "main", "[reactord]"},
+    {FOREIGN_WORDS_SECTION, "events", "[worker]"},
+
+    {"listen", "bind", "address"},
+    {"listen", "listen", "address"},
+    {"listen", "port", "address"},
+    {"listen", "mode", "service"},
+    {"listen", "default_backend", "upstream"},
+    {"listen", "use_backend", "upstream"},
+    {"listen", "proxy_pass", "upstream"},
+    {"listen", "backend", "upstream"},
+    {"listen", "maxconn", "max_connections"},
+    {"listen", "limit_conn", "max_connections_per_client"},
+    {"listen", "rate-limit", "connection_rate"},
+    {"listen", "proxy_timeout", "idle_timeout"},
+    {"listen", "timeout", "idle_timeout"},
+    {"listen", "proxy_download_rate", "bandwidth_out"},
+    {"listen", "proxy_upload_rate", "bandwidth_in"},
+    {"listen", "accept-proxy", "accept_proxy = required, with trusted_proxies"},
+    {"listen", "proxy_protocol", "accept_proxy = required, with trusted_proxies"},
+    {"listen", "set_real_ip_from", "trusted_proxies"},
+    {"listen", "so_keepalive", "keepalive"},
+    {"listen", "clitcpka", "keepalive"},
+    {"listen", "tcp_nodelay", "nodelay"},
+    {"listen", "rcvbuf", "receive_buffer"},
+    {"listen", "sndbuf", "send_buffer"},
+    {"listen", "tcp-ut", "user_timeout"},
+    {"listen", "log_format", "access_log_format"},
+    {"listen", "log-format", "access_log_format"},
+
+    {"upstream", "server", "server.ID = ADDRESS"},
+    {"upstream", "leastconn", "balance = least_connections"},
+    {"upstream", "least_conn", "balance = least_connections"},
+    {"upstream", "roundrobin", "balance = round_robin"},
+    {"upstream", "random", "balance = random"},
+    {"upstream", "hash", "balance = source_hash"},
+    {"upstream", "ip_hash", "balance = source_hash"},
+    {"upstream", "hash-balance-factor", "hash_balance_factor"},
+    {"upstream", "lb_policy", "balance"},
+    {"upstream", "option", "check = tcp"},
+    {"upstream", "health_check", "check = tcp"},
+    {"upstream", "inter", "check_interval"},
+    {"upstream", "fastinter", "check_fast_interval"},
+    {"upstream", "maxconn", "max_connections=N behind the address of a server"},
+    {"upstream", "max_conns", "max_connections=N behind the address of a server"},
+    {"upstream", "max_connections", "max_connections=N behind the address of a server"},
+    {"upstream", "weight", "weight=N behind the address of a server"},
+    {"upstream", "max_fails", "eject_failures"},
+    {"upstream", "error-limit", "eject_failures"},
+    {"upstream", "fail_timeout", "eject_time"},
+    {"upstream", "slowstart", "slow_start"},
+    {"upstream", "maxqueue", "queue_length"},
+    {"upstream", "redispatch", "retries"},
+    {"upstream", "proxy_connect_timeout", "connect_timeout"},
+    {"upstream", "proxy_next_upstream_tries", "retries"},
+    {"upstream", "proxy_next_upstream_timeout", "retry_timeout"},
+    {"upstream", "proxy_protocol", "send_proxy"},
+    {"upstream", "send-proxy", "send_proxy = v1"},
+    {"upstream", "send-proxy-v2", "send_proxy = v2"},
+    {"upstream", "source", "source_address"},
+    {"upstream", "proxy_bind", "source_address"},
+    {"upstream", "on-marked-down", "on_down"},
+    {"upstream", "pool-max-conn", "spare"},
+    {"upstream", "srvtcpka", "keepalive"},
+
+    {"reactord", "maxconn", "max_connections"},
+    {"reactord", "pidfile", "pid_file"},
+    {"reactord", "pid", "pid_file"},
+    {"reactord", "error_log", "log"},
+    {"reactord", "uid", "user"},
+    {"reactord", "gid", "group"},
+    {"reactord", "hard-stop-after", "drain_timeout"},
+    {"reactord", "worker_shutdown_timeout", "drain_timeout"},
+    {"worker", "nbthread", "threads"},
+    {"worker", "worker_processes", "threads"},
+    {"worker", "concurrency", "threads"},
+    {"worker", "cpu-map", "cpu_affinity"},
+    {"worker", "worker_cpu_affinity", "cpu_affinity"},
+
+    {"balance", "leastconn", "least_connections"},
+    {"balance", "least_conn", "least_connections"},
+    {"balance", "LEAST_REQUEST", "least_connections"},
+    {"balance", "roundrobin", "round_robin"},
+    {"balance", "static-rr", "round_robin"},
+    {"balance", "ROUND_ROBIN", "round_robin"},
+    {"balance", "source", "source_hash"},
+    {"balance", "hash", "source_hash"},
+    {"balance", "ip_hash", "source_hash"},
+    {"balance", "RING_HASH", "source_hash"},
+    {"balance", "MAGLEV", "maglev"},
+    {"service", "tcp", "proxy"},
+    {"check", "yes", "tcp"},
+    {"check", "on", "tcp"},
+    {"check", "no", "off"},
+    {"on_down", "shutdown-sessions", "close"},
+    {"send_proxy", "on", "v1"},
+    {"send_proxy", "yes", "v1"},
+
+    {FOREIGN_WORDS_SERVER, "maxconn", "max_connections=N"},
+    {FOREIGN_WORDS_SERVER, "max_conns", "max_connections=N"},
+    {FOREIGN_WORDS_SERVER, "addr", "check_address=IP"},
+    {FOREIGN_WORDS_SERVER, "port", "check_port=N"},
+    {FOREIGN_WORDS_SERVER, "check", "check = tcp in the section"},
+    {FOREIGN_WORDS_SERVER, "inter", "check_interval in the section"},
+    {FOREIGN_WORDS_SERVER, "fastinter", "check_fast_interval in the section"},
+    {FOREIGN_WORDS_SERVER, "rise", "rise in the section"},
+    {FOREIGN_WORDS_SERVER, "fall", "fall in the section"},
+    {FOREIGN_WORDS_SERVER, "max_fails", "eject_failures in the section"},
+    {FOREIGN_WORDS_SERVER, "error-limit", "eject_failures in the section"},
+    {FOREIGN_WORDS_SERVER, "fail_timeout", "eject_time in the section"},
+    {FOREIGN_WORDS_SERVER, "slowstart", "slow_start in the section"},
+    {FOREIGN_WORDS_SERVER, "slow_start", "slow_start in the section"},
+    {FOREIGN_WORDS_SERVER, "maxqueue", "queue_length in the section"},
+    {FOREIGN_WORDS_SERVER, "send-proxy", "send_proxy = v1 in the section"},
+    {FOREIGN_WORDS_SERVER, "send-proxy-v2", "send_proxy = v2 in the section"},
+    {FOREIGN_WORDS_SERVER, "source", "source_address in the section"},
+    {FOREIGN_WORDS_SERVER, "on-marked-down", "on_down in the section"},
+};
+
+const struct foreign_word *foreign_words_table(size_t *n)
+{
+    *n = ARRAY_LEN(words);
+    return words;
+}
+
+const char *foreign_words_find(const char *where, const char *word, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        const struct foreign_word *w = &words[i];
+
+        if (strcmp(w->where, where) == 0 && strlen(w->word) == len &&
+            strncasecmp(w->word, word, len) == 0)
+            return w->here;
+    }
+    return NULL;
+}

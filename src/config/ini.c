@@ -1,0 +1,133 @@
+/*
+ * config/ini: see ini.h.
+ *
+ * The file is read once, and both readers get the same bytes: nothing can change between the two.
+ */
+#include "config/ini.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/ini_environment.h"
+#include "config/ini_include.h"
+#include "config/ini_scan.h"
+#include "config/ini_adapter.h"
+#include "config/diagnostics.h"
+
+struct ini_memory {
+    struct arena *arena;
+    struct ini_values *values; /* which live there */
+};
+
+static int ini_create(struct ini **out)
+{
+    struct arena *arena;
+    struct ini *ini;
+    int rc = arena_create(&arena);
+
+    if (rc < 0)
+        return rc;
+    ini = arena_alloc(arena, 1, sizeof(*ini));
+    if (ini == NULL)
+        goto err_arena;
+    ini->memory = arena_alloc(arena, 1, sizeof(*ini->memory));
+    if (ini->memory == NULL)
+        goto err_arena;
+    ini->memory->arena = arena;
+    *out = ini;
+    return 0;
+
+err_arena:
+    arena_destroy(arena);
+    return -ENOMEM;
+}
+
+/* Replace the environment variables in the value of ${entry}. */
+static int expand_entry(struct ini *ini, const struct ini_section *section, struct ini_entry *entry,
+                        struct diagnostics *diagnostics)
+{
+    struct ini_environment expanded;
+
+    if (entry->refused || strstr(entry->value, "${") == NULL)
+        return 0;
+    if (ini_environment_expand(&expanded, entry->value) < 0) {
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: %s", section->name, entry->key,
+                        expanded.problem);
+        entry->refused = true;
+        return 0;
+    }
+    entry->value = arena_text(ini->memory->arena, expanded.text, strlen(expanded.text));
+    return entry->value == NULL ? -ENOMEM : 0;
+}
+
+static int expand_all(struct ini *ini, struct diagnostics *diagnostics)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < ini->n_sections; i++)
+        for (unsigned j = 0; rc == 0 && j < ini->sections[i].n_entries; j++)
+            rc = expand_entry(ini, &ini->sections[i], &ini->sections[i].entries[j], diagnostics);
+    return rc;
+}
+
+static int parse_text(struct ini *ini, struct ini_text *text, struct diagnostics *diagnostics)
+{
+    int rc = ini_scan_is_text(text, diagnostics);
+
+    if (rc == 0)
+        rc = ini_scan_lines(ini, text, ini->memory->arena, diagnostics);
+    if (rc < 0)
+        return rc;
+    rc = ini_adapter_load(&ini->memory->values, text);
+    if (rc < 0) {
+        diagnostics_add(diagnostics, REPORT_WHOLE_FILE,
+                        "iniparser cannot read it through /proc/self/fd: %s", strerror(-rc));
+        return rc;
+    }
+    ini_adapter_take(ini->memory->values, ini, diagnostics);
+    return expand_all(ini, diagnostics);
+}
+
+int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics)
+{
+    struct ini_text text;
+    struct ini *ini;
+    int rc = ini_include_read(&text, path, diagnostics);
+
+    if (rc < 0)
+        return rc;
+    rc = ini_create(&ini);
+    if (rc < 0)
+        goto err_text;
+    rc = parse_text(ini, &text, diagnostics);
+    if (rc < 0)
+        goto err_ini;
+    free(text.bytes);
+    *out = ini;
+    return 0;
+
+err_ini:
+    ini_free(ini);
+err_text:
+    free(text.bytes);
+    return rc;
+}
+
+struct ini_entry *ini_find(const struct ini_section *section, const char *key)
+{
+    for (unsigned i = 0; i < section->n_entries; i++) {
+        if (strcmp(section->entries[i].key, key) == 0)
+            return &section->entries[i];
+    }
+    return NULL;
+}
+
+void ini_free(struct ini *ini)
+{
+    if (ini == NULL)
+        return;
+    ini_adapter_free(ini->memory->values);
+    arena_destroy(ini->memory->arena); /* of which ${ini} is a piece */
+}

@@ -1,0 +1,276 @@
+/*
+ * config/ini_adapter: see ini_values.h.
+ *
+ * iniparser only loads from a path, so it gets the bytes through a memfd. Of its getters only iniparser_getstring() is used:
+ * the others crash when the name is a section's (CVE-2023-33461) and take "4x" for 4.
+ */
+#include "config/ini_adapter.h"
+
+#include <errno.h>
+#include <iniparser/iniparser.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/quote.h"
+#include "config/diagnostics.h"
+
+/* `section:key`, as iniparser names an entry. */
+#define ENTRY_NAME_BYTES (3 * INI_NAME_BYTES + sizeof(" :"))
+
+/* Where a part ends, if there are more lines. */
+#define PART_ENTRIES 1024
+
+struct ini_part {
+    dictionary *dictionary;
+    unsigned last_line;
+    size_t n_names; /* of sections and entries that it should have */
+};
+
+struct ini_values {
+    unsigned n_parts;
+    struct ini_part *parts;
+};
+
+/* Where in a text we are, and what the part that is being cut has. */
+struct cutter {
+    const struct ini_text *text;
+    size_t at;            /* the next line's first byte */
+    unsigned line;        /* its number */
+    struct ini_text head; /* the line of the section that we are in; empty: none yet */
+    size_t n_entries;
+    size_t n_names;
+};
+
+/* ---- parts ---- */
+
+static int write_all(int fd, const struct ini_text *text)
+{
+    size_t done = 0;
+
+    while (done < text->len) {
+        ssize_t n = write(fd, text->bytes + done, text->len - done);
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    return 0;
+}
+
+/* iniparser's own complaints are not needed: ini_scan has found what there is to say. */
+static int __attribute__((format(printf, 1, 2))) say_nothing(const char *format, ...)
+{
+    (void)format;
+    return 0;
+}
+
+static int load_dictionary(dictionary **out, const struct ini_text *head,
+                           const struct ini_text *body)
+{
+    char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+    int fd = memfd_create("reactord.ini", MFD_CLOEXEC);
+    int rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = write_all(fd, head);
+    if (rc == 0)
+        rc = write_all(fd, body);
+    if (rc == 0) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        iniparser_set_error_callback(say_nothing);
+        *out = iniparser_load(path);
+        iniparser_set_error_callback(NULL); /* its default */
+        if (*out == NULL)
+            rc = -EIO;
+    }
+    close(fd);
+    return rc;
+}
+
+static struct ini_text cutter_peek(const struct cutter *c)
+{
+    size_t left = c->text->len - c->at;
+    char *begin = c->text->bytes + c->at;
+    const char *end = left > 0 ? memchr(begin, '\n', left) : NULL;
+
+    return (struct ini_text){begin, end != NULL ? (size_t)(end - begin) + 1 : left};
+}
+
+/* What a line begins with after its blanks: '[' a section's, '#', ';' or '\n' nothing, else an entry. */
+static char first_byte(const struct ini_text *line)
+{
+    size_t i = 0;
+
+    while (i < line->len && (line->bytes[i] == ' ' || line->bytes[i] == '\t'))
+        i++;
+    return i < line->len ? line->bytes[i] : '\n';
+}
+
+/* Add the next line to the part. False: the part ends before it. */
+static bool cutter_add_line(struct cutter *c)
+{
+    struct ini_text line = cutter_peek(c);
+    char first = first_byte(&line);
+    bool is_head = first == '[';
+    bool is_entry = !is_head && first != '#' && first != ';' && first != '\n';
+
+    if ((is_head || is_entry) && c->n_entries >= PART_ENTRIES)
+        return false;
+    if (is_head)
+        c->head = line;
+    c->n_entries += is_entry;
+    c->n_names += is_head || is_entry;
+    c->at += line.len;
+    c->line++;
+    return true;
+}
+
+/* The part that ends where ${c} is: ${body}, and before it ${head} once more. */
+static int add_part(struct ini_values *values, const struct cutter *c, const struct ini_text *head,
+                    const struct ini_text *body)
+{
+    struct ini_part *parts = realloc(values->parts, (values->n_parts + 1) * sizeof(*values->parts));
+    struct ini_part *part;
+    int rc;
+
+    if (parts == NULL)
+        return -ENOMEM;
+    values->parts = parts;
+    part = &parts[values->n_parts];
+    *part = (struct ini_part){.last_line = c->line - 1, .n_names = c->n_names};
+    rc = load_dictionary(&part->dictionary, head, body);
+    if (rc == 0)
+        values->n_parts++;
+    return rc;
+}
+
+static int load_parts(struct ini_values *values, struct cutter *c)
+{
+    int rc = 0;
+
+    do {
+        /* One that begins with another section's line needs not that of the one before. */
+        struct ini_text head = c->head, body = cutter_peek(c);
+        size_t begin = c->at;
+
+        if (first_byte(&body) == '[')
+            head.len = 0;
+        c->n_entries = 0;
+        c->n_names = head.len > 0;
+        while (c->at < c->text->len && cutter_add_line(c))
+            ;
+        body.len = c->at - begin;
+        rc = add_part(values, c, &head, &body);
+    } while (rc == 0 && c->at < c->text->len);
+    return rc;
+}
+
+int ini_adapter_load(struct ini_values **out, const struct ini_text *text)
+{
+    struct cutter c = {.text = text, .line = 1};
+    struct ini_values *values = calloc(1, sizeof(*values));
+    int rc;
+
+    if (values == NULL)
+        return -ENOMEM;
+    rc = load_parts(values, &c);
+    if (rc < 0) {
+        ini_adapter_free(values);
+        return rc;
+    }
+    *out = values;
+    return 0;
+}
+
+void ini_adapter_free(struct ini_values *values)
+{
+    if (values == NULL)
+        return;
+    for (unsigned i = 0; i < values->n_parts; i++)
+        iniparser_freedict(values->parts[i].dictionary);
+    free(values->parts);
+    free(values);
+}
+
+/* ---- values ---- */
+
+static const struct ini_part *part_of(const struct ini_values *values, unsigned line)
+{
+    unsigned low = 0, high = values->n_parts - 1;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (values->parts[middle].last_line < line)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &values->parts[low];
+}
+
+/*
+ * Is ${value} what iniparser 4.2 makes of ${text} in quotes? It drops a backslash and takes the byte behind it as it is, even
+ * the closing quote. Here nothing is an escape.
+ */
+static bool is_unescaped(const char *value, const char *text)
+{
+    for (; *text != '\0'; text++, value++) {
+        if (*text == '\\' && *++text == '\0')
+            return (*value == '"' || *value == '\'') && value[1] == '\0';
+        if (*value != *text)
+            return false;
+    }
+    return *value == '\0';
+}
+
+/* Put iniparser's value into ${entry}; is it the one the scanner saw? */
+static bool take_value(struct ini_entry *entry, const char *section, dictionary *d)
+{
+    char name[ENTRY_NAME_BYTES];
+    const char *value;
+
+    snprintf(name, sizeof(name), "%s:%s", section, entry->key);
+    value = iniparser_getstring(d, name, NULL);
+    if (value != NULL && strcmp(value, entry->value) != 0 && is_unescaped(value, entry->value) &&
+        dictionary_set(d, name, entry->value) == 0)
+        value = iniparser_getstring(d, name, NULL);
+    if (value == NULL || strcmp(value, entry->value) != 0)
+        return false;
+    entry->value = value;
+    return true;
+}
+
+static void take_section(struct ini_values *values, struct ini_section *section,
+                         struct diagnostics *diagnostics)
+{
+    for (unsigned i = 0; i < section->n_entries; i++) {
+        struct ini_entry *entry = &section->entries[i];
+
+        if (entry->refused ||
+            take_value(entry, section->name, part_of(values, entry->line)->dictionary))
+            continue;
+        entry->refused = true;
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: iniparser reads another value than %s",
+                        section->name, entry->key, QUOTE_TEXT(entry->value));
+    }
+}
+
+void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnostics *diagnostics)
+{
+    for (unsigned i = 0; i < ini->n_sections; i++)
+        take_section(values, &ini->sections[i], diagnostics);
+    for (unsigned i = 0; i < values->n_parts; i++) {
+        const struct ini_part *part = &values->parts[i];
+
+        if ((size_t)part->dictionary->n != part->n_names)
+            diagnostics_add(diagnostics, REPORT_WHOLE_FILE,
+                            "iniparser reads %d names up to line %u where there are %zu",
+                            part->dictionary->n, part->last_line, part->n_names);
+    }
+}

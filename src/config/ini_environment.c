@@ -1,0 +1,106 @@
+/* config/ini_environment: see ini_environment.h. */
+#include "config/ini_environment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 128
+#define CAPITALS   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+#define DIGITS     "0123456789"
+
+/* `${NAME}` or `${NAME:-DEFAULT}`. */
+struct reference {
+    char name[NAME_BYTES + 1];
+    const char *fallback; /* NULL: none */
+    size_t fallback_len;
+    const char *end; /* behind the brace */
+};
+
+/* Is there a reference at ${text}, which begins with "${"? */
+static bool parse_reference(struct reference *r, const char *text)
+{
+    const char *name = text + 2;
+    size_t len = strspn(name, CAPITALS DIGITS);
+    const char *close = strchr(name, '}');
+
+    if (len == 0 || len > NAME_BYTES || strspn(name, DIGITS) > 0 || close == NULL)
+        return false;
+    *r = (struct reference){.end = close + 1};
+    memcpy(r->name, name, len);
+    if (strncmp(name + len, ":-", 2) == 0) {
+        r->fallback = name + len + 2;
+        r->fallback_len = (size_t)(close - r->fallback);
+        return true;
+    }
+    return name + len == close;
+}
+
+/* Could ${value} stand in the file itself, and does it hold no other reference? */
+static bool fits_in_a_file(const char *value)
+{
+    for (const char *p = value; *p != '\0'; p++) {
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            return false;
+    }
+    return strstr(value, "${") == NULL && !(strchr(value, '"') && strchr(value, '\''));
+}
+
+static int refuse(struct ini_environment *out, const struct reference *r, const char *what)
+{
+    snprintf(out->problem, sizeof(out->problem), "the environment variable %s %s", r->name, what);
+    return -EINVAL;
+}
+
+static int add(struct ini_environment *out, size_t *len, const char *text, size_t n)
+{
+    if (*len + n > INI_VALUE_BYTES) {
+        snprintf(out->problem, sizeof(out->problem),
+                 "the value is too long with its environment variables (at most %d characters)",
+                 INI_VALUE_BYTES);
+        return -EINVAL;
+    }
+    memcpy(out->text + *len, text, n);
+    *len += n;
+    out->text[*len] = '\0';
+    return 0;
+}
+
+static int add_variable(struct ini_environment *out, size_t *len, const struct reference *r)
+{
+    const char *value = getenv(r->name);
+
+    if (r->fallback != NULL && (value == NULL || *value == '\0'))
+        return add(out, len, r->fallback, r->fallback_len);
+    if (value == NULL)
+        return refuse(out, r, "is not set (${NAME:-DEFAULT} has a default)");
+    if (!fits_in_a_file(value))
+        return refuse(out, r, "has control characters, quotes of both kinds or a variable in it");
+    return add(out, len, value, strlen(value));
+}
+
+int ini_environment_expand(struct ini_environment *out, const char *value)
+{
+    struct reference r;
+    size_t len = 0;
+    int rc = 0;
+
+    out->text[0] = out->problem[0] = '\0';
+    while (rc == 0 && *value != '\0') {
+        size_t plain = strcspn(value, "$");
+
+        if (plain > 0) {
+            rc = add(out, &len, value, plain);
+            value += plain;
+        } else if (value[1] == '{' && parse_reference(&r, value)) {
+            rc = add_variable(out, &len, &r);
+            value = r.end;
+        } else {
+            plain = value[1] == '$' ? 2 : 1;
+            rc = add(out, &len, value, plain);
+            value += plain;
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,260 @@
+/* config/ini_include: see ini_include.h. */
+#include "config/ini_include.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "config/ini.h"
+#include "config/ini_environment.h"
+#include "config/quote.h"
+#include "config/diagnostics.h"
+#include "config/read_file.h"
+
+#define BLANKS " \t"
+#define KEY    "include"
+
+/* A file that is being read, and the one that includes it. */
+struct source {
+    const struct source *parent; /* NULL: the first */
+    const char *path;
+    dev_t dev; /* 0, as ino: not known */
+    ino_t ino;
+    unsigned depth;
+};
+
+/* The text so far. */
+struct reader {
+    struct diagnostics *diagnostics;
+    char *bytes;
+    size_t len, room;
+    unsigned line; /* of the text, the last one */
+    unsigned n_files;
+};
+
+static int add_file(struct reader *r, const char *path, const struct source *parent);
+
+static int add_bytes(struct reader *r, const char *bytes, size_t len)
+{
+    while (r->room - r->len < len) {
+        size_t room = r->room > 0 ? 2 * r->room : 65536;
+        char *larger = realloc(r->bytes, room);
+
+        if (larger == NULL)
+            return -ENOMEM;
+        r->bytes = larger;
+        r->room = room;
+    }
+    if (len > 0)
+        memcpy(r->bytes + r->len, bytes, len);
+    r->len += len;
+    return 0;
+}
+
+/* One line, without its newline. */
+static int add_line(struct reader *r, const char *bytes, size_t len, bool newline)
+{
+    int rc = add_bytes(r, bytes, len);
+
+    r->line++;
+    return rc == 0 && newline ? add_bytes(r, "\n", 1) : rc;
+}
+
+/* ---- what is included ---- */
+
+static int select_ini(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+
+    return entry->d_name[0] != '.' && len > 4 && strcmp(entry->d_name + len - 4, ".ini") == 0;
+}
+
+/* Not by strcoll(3): the same order with any locale. */
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_directory(struct reader *r, const char *path, const struct source *parent)
+{
+    struct dirent **entries;
+    int n = scandir(path, &entries, select_ini, compare_names);
+    int rc = 0;
+
+    if (n < 0) {
+        if (errno == ENOMEM)
+            return -ENOMEM;
+        diagnostics_add(r->diagnostics, r->line, KEY ": %s cannot be read: %s", QUOTE_TEXT(path),
+                        strerror(errno));
+        return 0;
+    }
+    for (int i = 0; i < n; i++) {
+        char file[PATH_MAX + NAME_MAX + 2];
+
+        snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name);
+        if (rc == 0)
+            rc = add_file(r, file, parent);
+        free(entries[i]);
+    }
+    free(entries);
+    return rc;
+}
+
+/* Put the path that ${value} means in file ${from} into ${path}. False: too long. */
+static bool resolve(char path[PATH_MAX], const char *value, const struct source *from)
+{
+    const char *slash = strrchr(from->path, '/');
+    int dir = value[0] != '/' && slash != NULL ? (int)(slash + 1 - from->path) : 0;
+
+    return snprintf(path, PATH_MAX, "%.*s%s", dir, from->path, value) < PATH_MAX;
+}
+
+static int add_included(struct reader *r, char *text, const struct source *from)
+{
+    struct ini_environment expanded;
+    const char *value, *problem = ini_scan_value(&value, text);
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (problem == NULL && ini_environment_expand(&expanded, value) < 0)
+        problem = expanded.problem;
+    if (problem != NULL) {
+        diagnostics_add(r->diagnostics, r->line, KEY ": %s", problem);
+        return 0;
+    }
+    if (expanded.text[0] == '\0' || !resolve(path, expanded.text, from)) {
+        diagnostics_add(r->diagnostics, r->line, KEY ": %s is not the path of a file or directory",
+                        QUOTE_TEXT(expanded.text));
+        return 0;
+    }
+    if (from->depth == INI_INCLUDE_DEPTH) {
+        diagnostics_add(r->diagnostics, r->line,
+                        KEY ": files include each other too deeply (at most %d)",
+                        INI_INCLUDE_DEPTH);
+        return 0;
+    }
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return add_directory(r, path, from);
+    return add_file(r, path, from);
+}
+
+/* ---- a file ---- */
+
+/* The text behind the '=' of a line `include = VALUE`; NULL: another line. */
+static char *value_of(char *line)
+{
+    line += strspn(line, BLANKS);
+    if (strncasecmp(line, KEY, strlen(KEY)) != 0)
+        return NULL;
+    line += strlen(KEY);
+    line += strspn(line, BLANKS);
+    return *line == '=' ? line + 1 : NULL;
+}
+
+static int add_text(struct reader *r, const struct whole_file *file, const struct source *source)
+{
+    const char *next = file->bytes, *end = file->bytes + file->len;
+    unsigned line = 0;
+    bool head = true;
+    int rc = diagnostics_add_source(r->diagnostics, r->line + 1, source->path, 1);
+
+    while (rc == 0 && next < end) {
+        const char *newline = memchr(next, '\n', (size_t)(end - next));
+        size_t len = (size_t)((newline != NULL ? newline : end) - next);
+        char copy[INI_LINE_BYTES + 1];
+        char *value = NULL;
+
+        line++;
+        snprintf(copy, sizeof(copy), "%.*s", (int)(len < INI_LINE_BYTES ? len : INI_LINE_BYTES),
+                 next);
+        head = head && copy[strspn(copy, BLANKS)] != '[';
+        if (head)
+            value = value_of(copy);
+        /* The last line of an included file may lack its newline. */
+        rc = add_line(r, next, value != NULL ? 0 : len, newline != NULL || source->parent != NULL);
+        if (rc == 0 && value != NULL) {
+            if (newline == NULL && source->parent == NULL)
+                rc = add_bytes(r, "\n", 1);
+            if (rc == 0)
+                rc = add_included(r, value, source);
+            if (rc == 0)
+                rc = diagnostics_add_source(r->diagnostics, r->line + 1, source->path, line + 1);
+        }
+        next += len + (newline != NULL);
+    }
+    return rc;
+}
+
+/* Does ${file} include itself, through others or not? */
+static bool includes_itself(const struct source *file)
+{
+    for (const struct source *s = file->parent; file->ino != 0 && s != NULL; s = s->parent) {
+        if (s->dev == file->dev && s->ino == file->ino)
+            return true;
+    }
+    return false;
+}
+
+/* Report ${problem} at the line of the include and return 0; for the first file return ${rc}. */
+static int refuse(struct reader *r, const char *path, const struct source *parent, int rc,
+                  const char *problem)
+{
+    if (rc == -ENOMEM)
+        return rc;
+    if (parent == NULL) {
+        diagnostics_add(r->diagnostics, REPORT_WHOLE_FILE, "%s", problem);
+        return rc;
+    }
+    diagnostics_add(r->diagnostics, r->line, KEY ": %s %s", QUOTE_TEXT(path), problem);
+    return 0;
+}
+
+static int add_file(struct reader *r, const char *path, const struct source *parent)
+{
+    struct source source = {
+        .parent = parent, .path = path, .depth = parent != NULL ? parent->depth + 1 : 0};
+    size_t left = r->len < INI_FILE_BYTES ? INI_FILE_BYTES - r->len : 0;
+    struct whole_file file;
+    struct stat st;
+    int rc;
+
+    if (++r->n_files > INI_INCLUDE_FILES)
+        return refuse(r, path, parent, -EMFILE, "is one file too many");
+    rc = read_file(&file, path, left);
+    if (rc == -EFBIG && parent != NULL)
+        snprintf(file.problem, sizeof(file.problem),
+                 "is too large (all files together at most %d MiB)", INI_FILE_BYTES >> 20);
+    if (rc < 0)
+        return refuse(r, path, parent, rc, file.problem);
+    if (stat(path, &st) == 0) {
+        source.dev = st.st_dev;
+        source.ino = st.st_ino;
+    }
+    if (includes_itself(&source))
+        rc = refuse(r, path, parent, -ELOOP, "is included by itself");
+    else if (parent != NULL && ini_scan_is_text(&(struct ini_text){file.bytes, file.len}, NULL) < 0)
+        rc = refuse(r, path, parent, -EINVAL, "is not a text file with lines that end in LF");
+    else
+        rc = add_text(r, &file, &source);
+    free(file.bytes);
+    return rc;
+}
+
+int ini_include_read(struct ini_text *out, const char *path, struct diagnostics *diagnostics)
+{
+    struct reader r = {.diagnostics = diagnostics};
+    int rc = add_file(&r, path, NULL);
+
+    if (rc < 0) {
+        free(r.bytes);
+        return rc;
+    }
+    *out = (struct ini_text){r.bytes, r.len};
+    return 0;
+}

@@ -1,0 +1,423 @@
+/* config/ini_scan: see ini_scan.h. */
+#include "config/ini_scan.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <search.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/arena.h"
+#include "config/ini.h"
+#include "config/quote.h"
+#include "config/diagnostics.h"
+
+#define BLANKS     " \t"
+#define COMMENT    "#;"
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+#define NUMBER_(n) #n
+#define NUMBER(n)  NUMBER_(n)
+struct scan {
+    struct ini *ini;
+    struct arena *arena;
+    struct diagnostics *diagnostics;
+    unsigned line;
+    unsigned n_entries;
+    struct ini_entry *entries;   /* room for those to come */
+    struct ini_section *section; /* NULL: before the first, or in one that was refused */
+    bool before_first;
+    void *sections_by_name; /* tsearch(3) trees */
+    void *entries_by_key;   /* of ${section} */
+    int rc;
+};
+
+/* What becomes of a line. */
+enum verdict { KEEP, DROP };
+
+/* A byte that text does not have: C0 controls but tab and newline, and DEL. */
+static bool is_control(unsigned char c)
+{
+    return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
+}
+
+/* ${report} may be NULL. */
+#define TELL(diagnostics, ...)                         \
+    do {                                               \
+        if ((diagnostics) != NULL)                     \
+            diagnostics_add(diagnostics, __VA_ARGS__); \
+    } while (0)
+
+int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostics)
+{
+    unsigned line = 1;
+
+    if (text->len >= 3 && memcmp(text->bytes, "\xef\xbb\xbf", 3) == 0) {
+        TELL(diagnostics, line, "the file begins with a byte order mark (save it without)");
+        return -EINVAL;
+    }
+    for (size_t i = 0; i < text->len; i++) {
+        unsigned char c = (unsigned char)text->bytes[i];
+
+        if (c == '\n')
+            line++;
+        if (!is_control(c))
+            continue;
+        if (c == '\r' && i + 1 < text->len && text->bytes[i + 1] == '\n')
+            TELL(diagnostics, line,
+                 "the line ends in CR LF (lines end in LF; sed -i 's/\\r$//' converts)");
+        else
+            TELL(diagnostics, line, "byte \\x%02x: this is not a text file", c);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static enum verdict out_of_memory(struct scan *s)
+{
+    s->rc = -ENOMEM;
+    return DROP;
+}
+
+/* Copy ${len} bytes in lower case, as iniparser stores names. NULL without memory. */
+static char *lower(struct scan *s, const char *text, size_t len)
+{
+    char *copy = arena_text(s->arena, text, len);
+
+    for (char *p = copy; p != NULL && *p != '\0'; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return copy;
+}
+
+static char *strip(char *text)
+{
+    size_t len;
+
+    text += strspn(text, BLANKS);
+    for (len = strlen(text); len > 0 && strchr(BLANKS, text[len - 1]) != NULL; len--)
+        ;
+    text[len] = '\0';
+    return text;
+}
+
+static int compare_sections(const void *a, const void *b)
+{
+    return strcmp(((const struct ini_section *)a)->name, ((const struct ini_section *)b)->name);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const struct ini_entry *)a)->key, ((const struct ini_entry *)b)->key);
+}
+
+static void keep_node(void *node)
+{
+    (void)node; /* it is the arena's */
+}
+
+/* `kind` or `kind name`; anything else has a problem, which is returned. */
+static const char *section_problem(const char *name)
+{
+    size_t kind = strspn(name, NAME_CHARS);
+    size_t rest = name[kind] == ' ' ? strspn(name + kind + 1, NAME_CHARS) : 0;
+
+    if (*name == '\0')
+        return "a section without a name";
+    if (strlen(name) > 2 * INI_NAME_BYTES)
+        return "the section's name is too long";
+    if (strchr(name, ':') != NULL)
+        return "a ':' in a section's name";
+    if (name[kind] == '\0' || (kind > 0 && rest > 0 && name[kind + 1 + rest] == '\0'))
+        return NULL;
+    return "not the name of a section";
+}
+
+static enum verdict refuse_section(struct scan *s)
+{
+    s->section = NULL;
+    s->ini->n_refused++;
+    return DROP;
+}
+
+static enum verdict open_section(struct scan *s, const char *name)
+{
+    struct ini_section *section = &s->ini->sections[s->ini->n_sections];
+    struct ini_section **known;
+
+    if (s->ini->n_sections == INI_MAX_SECTIONS) {
+        diagnostics_add(s->diagnostics, s->line, "too many sections (at most %u)",
+                        s->ini->n_sections);
+        s->rc = -EINVAL;
+        return DROP;
+    }
+    section->name = lower(s, name, strlen(name));
+    section->line = s->line;
+    if (section->name == NULL)
+        return out_of_memory(s);
+    known = tsearch(section, &s->sections_by_name, compare_sections);
+    if (known == NULL)
+        return out_of_memory(s);
+    if (*known != section) {
+        diagnostics_add(s->diagnostics, s->line, "[%s] is a second time here (the first is on %s)",
+                        section->name, REPORT_LINE(s->diagnostics, (*known)->line));
+        return refuse_section(s);
+    }
+    section->entries = s->entries + s->n_entries;
+    s->ini->n_sections++;
+    s->section = section;
+    return KEEP;
+}
+
+static enum verdict scan_section(struct scan *s, char *line)
+{
+    char *name = line + 1;
+    char *end = strchr(name, ']');
+    struct quote shown;
+    const char *problem;
+    char *rest;
+
+    quote_text(&shown, line);
+    s->before_first = false;
+    tdestroy(s->entries_by_key, keep_node);
+    s->entries_by_key = NULL;
+    if (end == NULL) {
+        diagnostics_add(s->diagnostics, s->line, "%s has no closing ']'", shown.text);
+        return refuse_section(s);
+    }
+    *end = '\0';
+    rest = end + 1 + strspn(end + 1, BLANKS);
+    name = strip(name);
+    if (*rest != '\0') {
+        diagnostics_add(s->diagnostics, s->line,
+                        "%s behind the closing ']' (nothing, not even a comment)",
+                        QUOTE_TEXT(rest));
+        return refuse_section(s);
+    }
+    problem = section_problem(name);
+    if (problem != NULL) {
+        diagnostics_add(
+            s->diagnostics, s->line,
+            "%s: %s ([KIND] or [KIND NAME], one blank between, of letters, digits, '_', "
+            "'.' and '-')",
+            shown.text, problem);
+        return refuse_section(s);
+    }
+    return open_section(s, name);
+}
+
+/* ${value} begins with a quote. What is behind the closing one may only be a comment. */
+static const char *scan_quoted(char *value, const char **out)
+{
+    char *end = strchr(value + 1, *value);
+    const char *rest;
+
+    if (end == NULL)
+        return "the closing quote is missing";
+    rest = end + 1 + strspn(end + 1, BLANKS);
+    if (*rest != '\0' && strchr(COMMENT, *rest) == NULL)
+        return "there is something behind the closing quote (only a comment may be)";
+    *end = '\0';
+    *out = value + 1;
+    return NULL;
+}
+
+/* A comment begins at a '#' or ';' with a blank before it, or where the value would. */
+static const char *scan_plain(char *value, const char **out)
+{
+    char *hash = strpbrk(value, COMMENT);
+
+    if (hash != NULL && hash != value && strchr(BLANKS, hash[-1]) == NULL)
+        return "a '#' or ';' inside the value (put a blank before a comment, or the value in quotes)";
+    if (hash != NULL)
+        *hash = '\0';
+    if (strpbrk(value, "\"'") != NULL)
+        return "a quote inside the value (put all of the value in quotes of the other kind)";
+    *out = strip(value);
+    return NULL;
+}
+
+const char *ini_scan_value(const char **out, char *text)
+{
+    text += strspn(text, BLANKS);
+    return *text == '"' || *text == '\'' ? scan_quoted(text, out) : scan_plain(text, out);
+}
+
+/* Take the value of ${entry}, whose key is good, or say what is wrong with it. */
+static enum verdict scan_value(struct scan *s, struct ini_entry *entry, char *value)
+{
+    const char *problem;
+
+    entry->value = "";
+    problem = ini_scan_value(&entry->value, value);
+    if (problem == NULL && strlen(entry->value) > INI_VALUE_BYTES)
+        problem = "the value is too long (at most " NUMBER(INI_VALUE_BYTES) " characters)";
+    if (problem != NULL) {
+        diagnostics_add(s->diagnostics, s->line, "[%s] %s: %s", s->section->name, entry->key,
+                        problem);
+        entry->value = "";
+        entry->refused = true;
+        return DROP;
+    }
+    entry->value = arena_text(s->arena, entry->value, strlen(entry->value));
+    return entry->value == NULL ? out_of_memory(s) : KEEP;
+}
+
+static enum verdict add_entry(struct scan *s, const char *key, char *value)
+{
+    struct ini_entry *entry = &s->entries[s->n_entries];
+    struct ini_entry **known;
+
+    if (s->n_entries == INI_MAX_ENTRIES) {
+        diagnostics_add(s->diagnostics, s->line, "too many lines 'key = value' (at most %u)",
+                        s->n_entries);
+        s->rc = -EINVAL;
+        return DROP;
+    }
+    entry->key = lower(s, key, strlen(key));
+    entry->line = s->line;
+    if (entry->key == NULL)
+        return out_of_memory(s);
+    known = tsearch(entry, &s->entries_by_key, compare_entries);
+    if (known == NULL)
+        return out_of_memory(s);
+    if (*known != entry) {
+        diagnostics_add(s->diagnostics, s->line,
+                        "[%s] %s: is a second time here (the first is on %s)", s->section->name,
+                        entry->key, REPORT_LINE(s->diagnostics, (*known)->line));
+        return DROP;
+    }
+    s->n_entries++;
+    s->section->n_entries++;
+    return scan_value(s, entry, value);
+}
+
+static const char *key_problem(const char *key)
+{
+    if (*key == '\0')
+        return "nothing before the '='";
+    if (strlen(key) > INI_NAME_BYTES)
+        return "a key that is too long";
+    if (strchr(key, ':') != NULL)
+        return "a ':' in a key";
+    if (key[strspn(key, NAME_CHARS)] != '\0')
+        return "not a key";
+    return NULL;
+}
+
+static enum verdict scan_entry(struct scan *s, char *line)
+{
+    char *equals = strchr(line, '=');
+    const char *problem;
+    char *key;
+
+    if (equals == NULL) {
+        diagnostics_add(s->diagnostics, s->line, "%s: no '=' (key = value)", QUOTE_TEXT(line));
+        return DROP;
+    }
+    *equals = '\0';
+    key = strip(line);
+    problem = key_problem(key);
+    if (problem != NULL) {
+        diagnostics_add(s->diagnostics, s->line,
+                        "%s: %s (key = value, where a key is letters, digits, '_', '.' and '-')",
+                        QUOTE_TEXT(key), problem);
+        return DROP;
+    }
+    if (strcasecmp(key, "include") == 0) {
+        diagnostics_add(s->diagnostics, s->line,
+                        "include: comes before the first section of a file");
+        return DROP;
+    }
+    if (s->before_first) {
+        diagnostics_add(s->diagnostics, s->line,
+                        "%s is in no section (a line [KIND] or [KIND NAME] first)",
+                        QUOTE_TEXT(key));
+        return DROP;
+    }
+    if (s->section == NULL)
+        return DROP; /* its section is refused, and that is reported */
+    return add_entry(s, key, equals + 1);
+}
+
+static enum verdict scan_line(struct scan *s, const char *bytes, size_t len)
+{
+    char copy[INI_LINE_BYTES + 1];
+    char *line;
+
+    if (len > INI_LINE_BYTES) {
+        diagnostics_add(s->diagnostics, s->line, "the line has %zu characters (at most %d)", len,
+                        INI_LINE_BYTES);
+        return DROP;
+    }
+    memcpy(copy, bytes, len);
+    copy[len] = '\0';
+    line = strip(copy);
+    if (*line == '\0')
+        return KEEP;
+    if (line[strlen(line) - 1] == '\\') {
+        /* In a comment as well: iniparser would join the next line to it. */
+        diagnostics_add(s->diagnostics, s->line,
+                        "the line ends in a backslash (a line is not continued)");
+        return DROP;
+    }
+    if (strchr(COMMENT, *line) != NULL)
+        return KEEP;
+    return *line == '[' ? scan_section(s, line) : scan_entry(s, line);
+}
+
+/* There cannot be more sections than '[', nor more entries than '='. */
+static int make_room(struct scan *s, const struct ini_text *text)
+{
+    size_t n_sections = 0, n_entries = 0;
+
+    for (size_t i = 0; i < text->len; i++) {
+        n_sections += text->bytes[i] == '[';
+        n_entries += text->bytes[i] == '=';
+    }
+    if (n_sections > INI_MAX_SECTIONS)
+        n_sections = INI_MAX_SECTIONS;
+    if (n_entries > INI_MAX_ENTRIES)
+        n_entries = INI_MAX_ENTRIES;
+    s->ini->sections = arena_alloc(s->arena, n_sections, sizeof(*s->ini->sections));
+    s->entries = arena_alloc(s->arena, n_entries, sizeof(*s->entries));
+    return s->ini->sections == NULL || s->entries == NULL ? -ENOMEM : 0;
+}
+
+/* A file has its own sections: it does not go on in one of the file before. */
+static void begin_file(struct scan *s)
+{
+    s->before_first = true;
+    s->section = NULL;
+    tdestroy(s->entries_by_key, keep_node);
+    s->entries_by_key = NULL;
+}
+
+int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
+                   struct diagnostics *diagnostics)
+{
+    struct scan s = {.ini = ini, .arena = arena, .diagnostics = diagnostics, .before_first = true};
+    const char *next = text->bytes, *end = text->bytes + text->len;
+    size_t kept = 0;
+
+    s.rc = make_room(&s, text);
+    while (next < end && s.rc == 0) {
+        const char *newline = memchr(next, '\n', (size_t)(end - next));
+        size_t len = (size_t)((newline != NULL ? newline : end) - next);
+
+        s.line++;
+        if (diagnostics_begins_source(diagnostics, s.line))
+            begin_file(&s);
+        if (scan_line(&s, next, len) == KEEP) {
+            memmove(text->bytes + kept, next, len);
+            kept += len;
+        }
+        if (newline != NULL)
+            text->bytes[kept++] = '\n';
+        next += len + (newline != NULL);
+    }
+    text->len = kept;
+    tdestroy(s.entries_by_key, keep_node);
+    tdestroy(s.sections_by_name, keep_node);
+    return s.rc;
+}

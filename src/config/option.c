@@ -1,0 +1,94 @@
+/* config/option: see option.h. */
+#include "config/option.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/option_internal.h"
+
+static const struct {
+    const char *name;
+    const char *title;
+    bool named;
+    const struct option_rows *rows;
+} sections[OPTION_SECTIONS] = {
+    [OPTION_REACTORD] = {"reactord", "[reactord]", false, &option_process_reactord},
+    [OPTION_BOSS] = {"boss", "[boss]", false, &option_process_boss},
+    [OPTION_WORKER] = {"worker", "[worker]", false, &option_process_worker},
+    [OPTION_EXECUTOR] = {"executor", "[executor]", false, &option_process_executor},
+    [OPTION_LISTEN] = {"listen", "[listen NAME]", true, &option_listen},
+    [OPTION_UPSTREAM] = {"upstream", "[upstream NAME]", true, &option_upstream},
+};
+
+const struct option *option_table(enum option_section section, unsigned *n)
+{
+    *n = sections[section].rows->n;
+    return sections[section].rows->list;
+}
+
+/* How many bytes all keys of a family begin with. */
+static size_t family_len(const struct option *o)
+{
+    return strcspn(o->key, ".") + 1;
+}
+
+bool option_matches(const struct option *o, const char *key)
+{
+    if ((o->flags & OPTION_FAMILY) != 0)
+        return strncmp(o->key, key, family_len(o)) == 0;
+    return strcmp(o->key, key) == 0;
+}
+
+const char *option_member(const struct option *o, const char *key)
+{
+    MUST((o->flags & OPTION_FAMILY) != 0 && option_matches(o, key));
+    return key + family_len(o);
+}
+
+const struct option *option_find(enum option_section section, const char *key)
+{
+    const struct option_rows *rows = sections[section].rows;
+
+    for (unsigned i = 0; i < rows->n; i++) {
+        if (option_matches(&rows->list[i], key))
+            return &rows->list[i];
+    }
+    return NULL;
+}
+
+const char *option_section_name(enum option_section section)
+{
+    return sections[section].name;
+}
+
+const char *option_section_title(enum option_section section)
+{
+    return sections[section].title;
+}
+
+bool option_section_named(enum option_section section)
+{
+    return sections[section].named;
+}
+
+int option_set(const struct option *o, struct option_value *v)
+{
+    v->problem[0] = '\0';
+    if (v->text[0] != '\0')
+        return o->kind->set(o, v);
+    if ((o->flags & OPTION_EMPTY) != 0)
+        return 0; /* the field is NULL or false, as it began */
+    return option_refuse(v, "the value is empty");
+}
+
+int option_refuse(struct option_value *v, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(v->problem, sizeof(v->problem), format, args);
+    va_end(args);
+    return -EINVAL;
+}

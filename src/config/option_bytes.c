@@ -1,0 +1,86 @@
+/* config/option_bytes: see option_bytes.h. */
+#include "config/option_bytes.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/quote.h"
+#include "upstream/check.h"
+
+/* One that is cut off, or no escape at all, is shown with what follows it up to this. */
+#define ESCAPE_SHOWN_BYTES 4
+
+static int refuse_escape(struct option_value *v, const char *at)
+{
+    size_t len = strnlen(at, at[1] == 'x' ? ESCAPE_SHOWN_BYTES : 2);
+    struct quote q;
+
+    if (at[1] == '\0')
+        return option_refuse(v, "the backslash at the end begins nothing");
+    return option_refuse(v, "%s is no escape (\\r, \\n, \\t, \\0, \\\\ and \\xNN are)",
+                         quote_bytes(&q, at, len));
+}
+
+static unsigned hex_digit(char c)
+{
+    return isdigit((unsigned char)c) ? (unsigned)(c - '0')
+                                     : (unsigned)(tolower((unsigned char)c) - 'a' + 10);
+}
+
+/* The byte that the escape at ${at} stands for; how many characters it has, or 0: it is none. */
+static size_t read_escape(uint8_t *out, const char *at)
+{
+    static const char letters[] = "rnt0\\", bytes[] = "\r\n\t\0\\";
+    const char *letter = at[1] != '\0' ? strchr(letters, at[1]) : NULL;
+
+    if (letter != NULL) {
+        *out = (uint8_t)bytes[letter - letters];
+        return 2;
+    }
+    if (at[1] != 'x' || !isxdigit((unsigned char)at[2]) || !isxdigit((unsigned char)at[3]))
+        return 0;
+    *out = (uint8_t)(hex_digit(at[2]) << 4 | hex_digit(at[3]));
+    return 4;
+}
+
+/* How many bytes ${v}->text stands for; they go to ${out}, which has room for as many as the text has. */
+static int read_bytes(uint8_t *out, struct option_value *v)
+{
+    const char *at = v->text;
+    int n = 0;
+
+    while (*at != '\0') {
+        size_t used = 1;
+
+        if (*at == '\\')
+            used = read_escape(&out[n], at);
+        else
+            out[n] = (uint8_t)*at;
+        if (used == 0)
+            return refuse_escape(v, at);
+        at += used;
+        n++;
+    }
+    return n;
+}
+
+static int set_bytes(const struct option *o, struct option_value *v)
+{
+    struct check_bytes *field = option_field(o, v);
+    uint8_t *data = arena_alloc(v->arena, strlen(v->text), 1);
+    int n;
+
+    if (data == NULL)
+        return -ENOMEM;
+    n = read_bytes(data, v);
+    if (n < 0)
+        return n;
+    if (n > o->max)
+        return option_refuse(v, "it stands for %d bytes", n);
+    *field = (struct check_bytes){.data = data, .len = (size_t)n};
+    return 0;
+}
+
+const struct option_kind option_bytes = {set_bytes, ""};

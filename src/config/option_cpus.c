@@ -1,0 +1,112 @@
+/* config/option_cpus: see option_cpus.h. */
+#include "config/option_cpus.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "config/option_kind.h"
+#include "config/quote.h"
+#include "server/server.h"
+
+#define BLANKS " \t"
+
+_Static_assert(OPTION_CPUS_MAX == CPU_SETSIZE - 1, "the processors of a cpu_set_t");
+
+/* The numbers of a list as they are read. */
+struct numbers {
+    unsigned list[OPTION_CPUS_MAX + 1];
+    unsigned n;
+    bool listed[OPTION_CPUS_MAX + 1];
+};
+
+static int parse_number(struct option_value *v, uint64_t *out, const char *word)
+{
+    switch (parse_uint(out, word, OPTION_CPUS_MAX)) {
+    case 0: return 0;
+    case -ERANGE:
+        return option_refuse(v, "%s is above %d, the highest number of a processor",
+                             QUOTE_TEXT(word), OPTION_CPUS_MAX);
+    default: return option_refuse(v, "%s is not the number of a processor", QUOTE_TEXT(word));
+    }
+}
+
+static int add_range(struct option_value *v, struct numbers *numbers, uint64_t first, uint64_t last)
+{
+    for (uint64_t cpu = first; cpu <= last; cpu++) {
+        if (numbers->listed[cpu])
+            return option_refuse(v, "processor %u is there twice", (unsigned)cpu);
+        numbers->listed[cpu] = true;
+        numbers->list[numbers->n++] = (unsigned)cpu;
+    }
+    return 0;
+}
+
+/* One item of the list: `N`, or `N-M`. The item is changed. */
+static int add_item(struct option_value *v, struct numbers *numbers, char *item)
+{
+    char *last_word = strchr(item, '-');
+    uint64_t first, last;
+    int rc;
+
+    if (*item == '\0')
+        return option_refuse(v, "a processor is missing beside a comma");
+    if (last_word != NULL)
+        *last_word++ = '\0';
+    rc = parse_number(v, &first, item);
+    if (rc < 0)
+        return rc;
+    last = first;
+    if (last_word != NULL)
+        rc = parse_number(v, &last, last_word);
+    if (rc < 0)
+        return rc;
+    if (last < first)
+        return option_refuse(v, "the range %u-%u goes down", (unsigned)first, (unsigned)last);
+    return add_range(v, numbers, first, last);
+}
+
+static int set_list(struct option_value *v, struct server_cpus *cpus)
+{
+    struct numbers numbers = {.n = 0};
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    unsigned *kept;
+
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = add_item(v, &numbers, option_kind_next_item(&list));
+
+        if (rc < 0)
+            return rc;
+    }
+    kept = arena_alloc(v->arena, numbers.n, sizeof(*kept));
+    if (kept == NULL)
+        return -ENOMEM;
+    memcpy(kept, numbers.list, numbers.n * sizeof(*kept));
+    *cpus = (struct server_cpus){
+        .affinity = SERVER_AFFINITY_LIST,
+        .list = kept,
+        .n = numbers.n,
+    };
+    return 0;
+}
+
+static int set_affinity(const struct option *o, struct option_value *v)
+{
+    struct server_cpus *cpus = option_field(o, v);
+    const struct option_word *w;
+
+    if (isdigit((unsigned char)v->text[strspn(v->text, BLANKS)]))
+        return set_list(v, cpus);
+    w = option_kind_find_word(o, v);
+    if (w == NULL)
+        return -EINVAL;
+    *cpus = (struct server_cpus){.affinity = (enum server_affinity)w->value};
+    return 0;
+}
+
+const struct option_kind option_cpus_affinity = {set_affinity, ""};

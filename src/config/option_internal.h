@@ -1,0 +1,21 @@
+/*
+ * config/option_internal: the rows of each section, for config/option.c alone. All of them are constant.
+ */
+#ifndef CONFIG_OPTION_INTERNAL_H
+#define CONFIG_OPTION_INTERNAL_H
+
+#include "config/option.h"
+
+struct option_rows {
+    const struct option *list;
+    unsigned n;
+};
+
+extern const struct option_rows option_process_reactord;
+extern const struct option_rows option_process_boss;
+extern const struct option_rows option_process_worker;
+extern const struct option_rows option_process_executor;
+extern const struct option_rows option_listen;
+extern const struct option_rows option_upstream;
+
+#endif

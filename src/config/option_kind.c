@@ -1,0 +1,228 @@
+/* config/option_kind: see option_kind.h. */
+#include "config/option_kind.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "config/foreign_words.h"
+#include "config/quote.h"
+#include "config/suggest.h"
+
+#define BLANKS " \t"
+
+static void put_unsigned(const struct option *o, const struct option_value *v, unsigned value)
+{
+    memcpy(option_field(o, v), &value, sizeof(value));
+}
+
+static void put_text(const struct option *o, const struct option_value *v, const char *text)
+{
+    memcpy(option_field(o, v), &text, sizeof(text));
+}
+
+/* The problem of a number that parse_...() refused with ${rc}, or that is out of range. */
+static int refuse_number(struct option_value *v, int rc, const char *what)
+{
+    if (rc == -EINVAL)
+        return option_refuse(v, "%s is not %s", QUOTE_TEXT(v->text), what);
+    return option_refuse(v, "%s is out of range", QUOTE_TEXT(v->text));
+}
+
+static bool in_range(const struct option *o, int64_t n)
+{
+    return (n >= o->min && n <= o->max) || (n == 0 && (o->flags & OPTION_ZERO) != 0);
+}
+
+static int set_number(const struct option *o, struct option_value *v)
+{
+    uint64_t n;
+    int rc = parse_uint(&n, v->text, (uint64_t)o->max);
+
+    if (rc == 0 && !in_range(o, (int64_t)n))
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a plain decimal number");
+    put_unsigned(o, v, (unsigned)n);
+    return 0;
+}
+
+static int set_percent(const struct option *o, struct option_value *v)
+{
+    unsigned n;
+    int rc = parse_percent(&n, v->text);
+
+    if (rc == 0 && !in_range(o, n))
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a percentage");
+    put_unsigned(o, v, n);
+    return 0;
+}
+
+static int set_duration(const struct option *o, struct option_value *v)
+{
+    int64_t ns;
+    int rc = parse_duration(&ns, v->text, o->max);
+
+    if (rc == 0 && !in_range(o, ns))
+        rc = -ERANGE;
+    if (rc < 0)
+        return refuse_number(v, rc, "a number with a unit");
+    memcpy(option_field(o, v), &ns, sizeof(ns));
+    return 0;
+}
+
+static int read_size(uint64_t *out_bytes, const struct option *o, struct option_value *v)
+{
+    int rc = parse_size(out_bytes, v->text, (uint64_t)o->max);
+
+    if (rc == 0 && !in_range(o, (int64_t)*out_bytes))
+        rc = -ERANGE;
+    return rc < 0 ? refuse_number(v, rc, "a number of bytes") : 0;
+}
+
+static int set_size(const struct option *o, struct option_value *v)
+{
+    uint64_t bytes;
+    int rc = read_size(&bytes, o, v);
+
+    if (rc == 0)
+        put_unsigned(o, v, (unsigned)bytes);
+    return rc;
+}
+
+static int set_size_long(const struct option *o, struct option_value *v)
+{
+    uint64_t bytes;
+    int rc = read_size(&bytes, o, v);
+
+    if (rc == 0)
+        memcpy(option_field(o, v), &bytes, sizeof(bytes));
+    return rc;
+}
+
+static int set_bool(const struct option *o, struct option_value *v)
+{
+    bool value;
+
+    if (parse_bool(&value, v->text) < 0)
+        return option_refuse(v, "%s is neither", QUOTE_TEXT(v->text));
+    memcpy(option_field(o, v), &value, sizeof(value));
+    return 0;
+}
+
+const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v)
+{
+    const char *foreign = foreign_words_find(o->key, v->text, strlen(v->text));
+    struct suggest near;
+
+    suggest_begin(&near, v->text);
+    for (const struct option_word *w = o->words; w->word != NULL; w++) {
+        if (strcmp(w->word, v->text) == 0)
+            return w;
+        suggest_offer(&near, w->word);
+    }
+    if (foreign != NULL)
+        option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(v->text), foreign);
+    else if (near.best != NULL)
+        option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text), near.best);
+    else
+        option_refuse(v, "%s is not known", QUOTE_TEXT(v->text));
+    return NULL;
+}
+
+static int set_word(const struct option *o, struct option_value *v)
+{
+    const struct option_word *w = option_kind_find_word(o, v);
+
+    if (w == NULL)
+        return -EINVAL;
+    put_unsigned(o, v, w->value);
+    return 0;
+}
+
+/* passwd(5) forbids the colon; directory services have names with '@' and '\'. */
+static int set_account(const struct option *o, struct option_value *v)
+{
+    for (const char *p = v->text; *p != '\0'; p++) {
+        if (!isgraph((unsigned char)*p) || *p == ':')
+            return option_refuse(v, "%s cannot be an account", QUOTE_TEXT(v->text));
+    }
+    put_text(o, v, v->text);
+    return 0;
+}
+
+static int set_path(const struct option *o, struct option_value *v)
+{
+    size_t len = strlen(v->text);
+
+    if (v->text[0] != '/')
+        return option_refuse(v, "%s is not an absolute path", QUOTE_TEXT(v->text));
+    if (v->text[len - 1] == '/')
+        return option_refuse(v, "%s is not the path of a file", QUOTE_TEXT(v->text));
+    put_text(o, v, v->text);
+    return 0;
+}
+
+static int set_log(const struct option *o, struct option_value *v)
+{
+    if (v->text[0] == '/')
+        return set_path(o, v);
+    if (option_kind_find_word(o, v) == NULL)
+        return -EINVAL;
+    put_text(o, v, v->text);
+    return 0;
+}
+
+char *option_kind_next_item(char **list)
+{
+    char *item = strsep(list, ",");
+    size_t len;
+
+    item += strspn(item, BLANKS);
+    for (len = strlen(item); len > 0 && strchr(BLANKS, item[len - 1]) != NULL; len--)
+        ;
+    item[len] = '\0';
+    return item;
+}
+
+bool option_kind_is_name(const char *text)
+{
+    size_t len = strnlen(text, OPTION_KIND_NAME_BYTES + 1);
+
+    for (size_t i = 0; i < len; i++) {
+        if (!isalnum((unsigned char)text[i]) && strchr("_.-", text[i]) == NULL)
+            return false;
+    }
+    return len >= 1 && len <= OPTION_KIND_NAME_BYTES;
+}
+
+static int set_name(const struct option *o, struct option_value *v)
+{
+    char *name;
+
+    if (!option_kind_is_name(v->text))
+        return option_refuse(v, "%s is not a name", QUOTE_TEXT(v->text));
+    name = arena_text(v->arena, v->text, strlen(v->text));
+    if (name == NULL)
+        return -ENOMEM;
+    for (char *p = name; *p != '\0'; p++)
+        *p = (char)tolower((unsigned char)*p); /* as iniparser does with the section's */
+    put_text(o, v, name);
+    return 0;
+}
+
+const struct option_kind option_kind_number = {set_number, ""};
+const struct option_kind option_kind_percent = {set_percent, ", in percent"};
+const struct option_kind option_kind_duration = {set_duration, ", in us, ms, s, m, h or d"};
+const struct option_kind option_kind_size = {set_size, ", in b, k, m or g"};
+const struct option_kind option_kind_size_long = {set_size_long, ", in b, k, m or g"};
+const struct option_kind option_kind_bool = {set_bool, ""};
+const struct option_kind option_kind_word = {set_word, ""};
+const struct option_kind option_kind_account = {set_account, ""};
+const struct option_kind option_kind_path = {set_path, ""};
+const struct option_kind option_kind_log = {set_log, ""};
+const struct option_kind option_kind_name = {set_name, ""};

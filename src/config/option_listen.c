@@ -1,0 +1,328 @@
+/* config/option_listen: the options of [listen NAME]. */
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "config/option_acl.h"
+#include "config/option_access_log.h"
+#include "config/option_internal.h"
+#include "config/option_kind.h"
+#include "config/option_network.h"
+#include "config/option_rate.h"
+#include "config/option_pipeline.h"
+#include "config/option_proxy.h"
+#include "config/option_socket.h"
+#include "config/option_unix.h"
+#include "net/splice.h"
+#include "server/listener.h"
+
+static const struct option_word services[] = {
+    {"echo", LISTENER_ECHO},
+    {"proxy", LISTENER_PROXY},
+    {NULL, 0},
+};
+
+static const struct option_word access_logs[] = {
+    {"off", 0}, {"stderr", 0}, {"syslog", 0}, {"journal", 0}, {NULL, 0},
+};
+
+static const struct option_word splice_modes[] = {
+    {"auto", SPLICE_AUTO},
+    {"on", SPLICE_ON},
+    {"off", SPLICE_OFF},
+    {NULL, 0},
+};
+
+static const struct option_word verdicts[] = {
+    {"reset", ADMISSION_RESET},
+    {"close", ADMISSION_CLOSE},
+    {NULL, 0},
+};
+
+static const struct option_word overs[] = {
+    {"wait", QUOTA_OVER_WAIT},
+    {"close", QUOTA_OVER_CLOSE},
+    {"reset", QUOTA_OVER_RESET},
+    {NULL, 0},
+};
+
+static const struct option_word frame_widths[] = {
+    {"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"8", 8}, {NULL, 0},
+};
+
+static const struct option_word frame_orders[] = {
+    {"big", FRAME_DECODER_BIG},
+    {"little", FRAME_DECODER_LITTLE},
+    {NULL, 0},
+};
+
+static const struct option_word frame_errors[] = {
+    {"close", FRAME_HANDLER_CLOSE},
+    {"skip", FRAME_HANDLER_SKIP},
+    {NULL, 0},
+};
+
+static const struct option_word idle_actions[] = {
+    {"close", IDLE_HANDLER_CLOSE},
+    {"log", IDLE_HANDLER_LOG},
+    {NULL, 0},
+};
+
+static const struct option_word accept_proxies[] = {
+    {"off", PROXY_PROTOCOL_OFF},
+    {"optional", PROXY_PROTOCOL_OPTIONAL},
+    {"required", PROXY_PROTOCOL_REQUIRED},
+    {NULL, 0},
+};
+
+static const struct option_word drops[] = {
+    {"reset", FAULT_DROP_RESET},
+    {"silence", FAULT_DROP_SILENCE},
+    {NULL, 0},
+};
+
+/* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum frame_decoder_order) == sizeof(unsigned), "enum frame_decoder_order");
+_Static_assert(sizeof(enum frame_handler_on_error) == sizeof(unsigned), "frame_handler_on_error");
+_Static_assert(sizeof(enum idle_handler_action) == sizeof(unsigned), "enum idle_handler_action");
+_Static_assert(sizeof(enum proxy_protocol_mode) == sizeof(unsigned), "enum proxy_protocol_mode");
+_Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
+_Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
+_Static_assert(sizeof(enum fault_drop_as) == sizeof(unsigned), "enum fault_drop_as");
+_Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
+_Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
+
+#define LISTEN(field) offsetof(struct listener_conf, field)
+#define FRAME(field)  LISTEN(pipeline.frame.field)
+
+/* clang-format off */
+static const struct option listen_rows[] = {
+    {"address", &option_network_addresses, OPTION_REQUIRED, NULL,
+     "127.0.0.1:7, [::1]:7, *:7, /run/x.sock or @name, with commas between",
+     "addresses to listen on",
+     LISTEN(addresses), 0, 0, NULL},
+    {"service", &option_kind_word, OPTION_REQUIRED, NULL,
+     "echo or proxy", "what is done with a connection",
+     LISTEN(service), 0, 0, services},
+    {"upstream", &option_kind_name, OPTION_EMPTY, "",
+     "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
+     LISTEN(upstream), 0, 0, NULL},
+    {"mirror", &option_kind_name, OPTION_EMPTY, "",
+     "the NAME of an [upstream NAME]", "who gets a copy of what clients send; empty: nobody",
+     LISTEN(mirror), 0, 0, NULL},
+    {"mirror_buffer", &option_kind_size, 0, "256k",
+     "64k to 64m", "what may wait for the mirror of one connection, before that one ends",
+     LISTEN(mirror_buffer_bytes), 65536, 64 << 20, NULL},
+    {"pipeline", &option_pipeline, OPTION_EMPTY, "",
+     "log, frame, idle and executor, each at most once, in any order",
+     "handlers that see the bytes first, with commas between; empty: none",
+     LISTEN(pipeline), 0, 0, NULL},
+    {"frame_max_length", &option_kind_size, 0, "64k",
+     "1 to 64m", "longest frame, from its first byte to its last",
+     FRAME(decoder.max_length), 1, 64 << 20, NULL},
+    {"frame_length_offset", &option_kind_number, 0, "0",
+     "0 to 65535", "bytes of a frame before its length field",
+     FRAME(decoder.length_offset), 0, 65535, NULL},
+    {"frame_length_width", &option_kind_word, 0, "4",
+     "1, 2, 3, 4 or 8", "bytes that the length field has",
+     FRAME(decoder.length_width), 0, 0, frame_widths},
+    {"frame_length_adjustment", &option_pipeline_adjustment, 0, "0",
+     "-64m to 64m", "what is added to the length field to have the bytes that follow it",
+     FRAME(decoder.length_adjustment), -(64 << 20), 64 << 20, NULL},
+    {"frame_strip", &option_kind_size, 0, "0",
+     "0 to 64m", "bytes at the beginning of each frame that are not passed on",
+     FRAME(decoder.strip), 0, 64 << 20, NULL},
+    {"frame_byte_order", &option_kind_word, 0, "big",
+     "big or little", "which byte of the length field comes first",
+     FRAME(decoder.byte_order), 0, 0, frame_orders},
+    {"frame_fail_fast", &option_kind_bool, 0, "yes",
+     "yes or no", "act on a bad frame when its header has come, not when all of it has",
+     FRAME(decoder.fail_fast), 0, 0, NULL},
+    {"frame_on_error", &option_kind_word, 0, "close",
+     "close or skip", "what a bad frame leads to",
+     FRAME(on_error), 0, 0, frame_errors},
+    {"idle_read", &option_kind_duration, 0, "0",
+     "0 to 365d", "a client is idle when the handler idle saw nothing come for so long; 0: never",
+     LISTEN(pipeline.idle.read_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"idle_write", &option_kind_duration, 0, "0",
+     "0 to 365d", "a client is idle when nothing went to it for so long; 0: never",
+     LISTEN(pipeline.idle.write_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"idle_all", &option_kind_duration, 0, "0",
+     "0 to 365d", "a client is idle when nothing came or went for so long; 0: never",
+     LISTEN(pipeline.idle.all_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"idle_action", &option_kind_word, 0, "close",
+     "close or log", "what is done when the handler idle finds a client idle",
+     LISTEN(pipeline.idle.action), 0, 0, idle_actions},
+    {"executor_delay", &option_kind_duration, 0, "0",
+     "0 to 1s", "how long the handler executor keeps each read, to try how slow work does",
+     LISTEN(pipeline.executor.delay_ns), 0, NS_PER_S, NULL},
+    {"backlog", &option_kind_number, 0, "4096",
+     "1 to 65535", "connections that may wait to be accepted; the kernel caps it at somaxconn",
+     LISTEN(backlog), 1, 65535, NULL},
+    {"reuseport", &option_kind_number, 0, "1",
+     "1 to 64", "sockets that share an address, for more than one boss thread",
+     LISTEN(reuseport), 1, 64, NULL},
+    {"unix_mode", &option_unix_mode, OPTION_EMPTY, "",
+     "000 to 777, in octal",
+     "permissions of unix sockets (a client needs write permission); empty: as the umask says",
+     LISTEN(unix_file), 0, 0, NULL},
+    {"unix_user", &option_unix_user, OPTION_EMPTY, "",
+     "a user name or number", "owner of unix sockets; empty: the user that starts reactord",
+     LISTEN(unix_file), 0, 0, NULL},
+    {"unix_group", &option_unix_group, OPTION_EMPTY, "",
+     "a group name or number", "group of unix sockets; empty: the group of the user that starts reactord",
+     LISTEN(unix_file), 0, 0, NULL},
+    {"deny", &option_access_list, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32, unix, all or file:/path, with commas between",
+     "clients that are turned away; asked before allow",
+     LISTEN(access), 0, 0, NULL},
+    {"allow", &option_access_list, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32, unix, all or file:/path, with commas between",
+     "clients that are let in, and no others; empty: all that are not denied",
+     LISTEN(access), 0, 0, NULL},
+    {"access_rules", &option_access_file, OPTION_EMPTY, "",
+     "the absolute path of a file", "file of rules in their order, in place of allow and deny",
+     LISTEN(access), 0, 0, NULL},
+    {"on_deny", &option_kind_word, 0, "reset",
+     "reset or close", "how a client is turned away",
+     LISTEN(on_deny), 0, 0, verdicts},
+    {"accept_proxy", &option_kind_word, 0, "off",
+     "off, optional or required",
+     "whether a proxy says who the client is, with a PROXY header in front of its bytes",
+     LISTEN(accept_proxy.mode), 0, 0, accept_proxies},
+    {"trusted_proxies", &option_proxy_trusted, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32 or unix, with commas between",
+     "proxies whose PROXY header is believed",
+     LISTEN(accept_proxy.trusted), 0, 0, NULL},
+    {"proxy_header_timeout", &option_kind_duration, 0, "3s",
+     "1ms to 1h", "how long a PROXY header may take to come",
+     LISTEN(accept_proxy.timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"splice", &option_kind_word, 0, "auto",
+     "auto, on or off", "move bytes inside the kernel; auto: for large reads",
+     LISTEN(splice), 0, 0, splice_modes},
+    {"idle_timeout", &option_kind_duration, 0, "1h",
+     "0 to 365d", "close a connection on which nothing moved for so long; 0: never",
+     LISTEN(idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"client_idle_timeout", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection whose client sent nothing for so long; 0: never",
+     LISTEN(client_idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"half_close_timeout", &option_kind_duration, 0, "5m",
+     "0 to 365d", "as idle_timeout, once one side has ended its half; 0: idle_timeout alone",
+     LISTEN(half_close_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"first_byte_timeout", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection whose client has never sent anything so long; 0: never",
+     LISTEN(first_byte_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"max_lifetime", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection that is so old, whatever moves on it; 0: never",
+     LISTEN(max_lifetime_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"lifetime_jitter", &option_kind_percent, 0, "10",
+     "0 to 90", "by how much max_lifetime is shortened at most, anew for each connection",
+     LISTEN(lifetime_jitter), 0, 90, NULL},
+    {"linger_timeout", &option_kind_duration, 0, "30s",
+     "0 to 365d", "reset a peer that acknowledges nothing for so long when its connection ends; 0: never",
+     LISTEN(linger.timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"linger_max", &option_kind_duration, 0, "60s",
+     "0 to 365d", "longest end of a connection that a timeout, a drain or a limit ends, then reset; 0: no bound",
+     LISTEN(linger.max_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"fault_delay", &option_kind_duration, 0, "0",
+     "0 to 60s", "test clients: hand on what they send so much later",
+     LISTEN(pipeline.fault.delay_ns), 0, 60 * NS_PER_S, NULL},
+    {"fault_jitter", &option_kind_duration, 0, "0",
+     "0 to 60s", "test clients: and up to so much later still",
+     LISTEN(pipeline.fault.jitter_ns), 0, 60 * NS_PER_S, NULL},
+    {"fault_rate", &option_kind_size, 0, "0",
+     "0 to 1g", "test clients: bytes that go on a second, each way; 0: all",
+     LISTEN(pipeline.fault.rate), 0, 1 << 30, NULL},
+    {"fault_reset_after", &option_kind_size, 0, "0",
+     "0 to 1g", "test clients: break the connection after so many bytes, both ways; 0: never",
+     LISTEN(pipeline.fault.reset_after), 0, 1 << 30, NULL},
+    {"fault_drop", &option_kind_percent, 0, "0",
+     "0 to 100", "test clients: how many of the connections are not served at all",
+     LISTEN(pipeline.fault.drop), 0, 100, NULL},
+    {"fault_drop_as", &option_kind_word, 0, "reset",
+     "reset or silence", "test clients: what those see that are not served",
+     LISTEN(pipeline.fault.drop_as), 0, 0, drops},
+    {"fault_percent", &option_kind_percent, 0, "100",
+     "1 to 100", "test clients: share of the connections that is disturbed",
+     LISTEN(pipeline.fault.percent), 1, 100, NULL},
+    {"fault_clients", &option_proxy_trusted, OPTION_EMPTY, "",
+     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32 or unix, with commas between",
+     "test clients: whose connections are disturbed; empty: everybody's",
+     LISTEN(pipeline.fault.clients), 0, 0, NULL},
+    {"fault_seed", &option_kind_number, 0, "0",
+     "0 to 1000000000", "test clients: draw the same for each connection after a restart; 0: anew",
+     LISTEN(pipeline.fault.seed), 0, 1000000000, NULL},
+    {"keepalive", &option_socket_keepalive, 0, "off",
+     "off, or a silence such as 60s, then if need be an interval and a count: 60s,10s,6",
+     "silence after which a peer is asked whether it is still there, how often, and how many times",
+     LISTEN(socket.keepalive), 0, 0, NULL},
+    {"user_timeout", &option_kind_duration, OPTION_ZERO, "0",
+     "0, or 1ms to 1d",
+     "end a connection whose peer has not acknowledged what was sent for so long; 0: as the kernel does",
+     LISTEN(socket.user_timeout_ns), NS_PER_MS, NS_PER_DAY, NULL},
+    {"nodelay", &option_kind_bool, 0, "yes",
+     "yes or no", "send what there is at once, and do not wait to fill a segment",
+     LISTEN(socket.nodelay), 0, 0, NULL},
+    {"send_buffer", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 4k to 1g", "what the kernel takes to send before it is acknowledged; 0: it adapts that",
+     LISTEN(socket.send_buffer_bytes), 4096, 1 << 30, NULL},
+    {"receive_buffer", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 4k to 1g", "what the kernel takes before it is read; 0: it adapts that",
+     LISTEN(socket.receive_buffer_bytes), 4096, 1 << 30, NULL},
+    {"max_connections", &option_kind_number, 0, "0",
+     "0 to 10000000",
+     "connections of this listener at a time; 0: no limit",
+     LISTEN(quota.max_connections), 0, 10000000, NULL},
+    {"connection_rate", &option_rate, 0, "0",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "new connections in a time; 0: no limit",
+     LISTEN(quota.rate), 0, 0, NULL},
+    {"max_connections_per_client", &option_kind_number, 0, "0",
+     "0 to 10000000",
+     "connections of one client address at a time; 0: no limit",
+     LISTEN(clients.each.max_connections), 0, 10000000, NULL},
+    {"connection_rate_per_client", &option_rate, 0, "0",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "new connections of one client address in a time; 0: no limit",
+     LISTEN(clients.each.rate), 0, 0, NULL},
+    {"client_prefix_v4", &option_kind_number, 0, "32",
+     "1 to 32",
+     "bits of an IPv4 address that are one client, for the limits of each",
+     LISTEN(clients.prefix_v4), 1, 32, NULL},
+    {"client_prefix_v6", &option_kind_number, 0, "64",
+     "1 to 128",
+     "bits of an IPv6 address that are one client, for the limits of each",
+     LISTEN(clients.prefix_v6), 1, 128, NULL},
+    {"client_table_size", &option_kind_number, 0, "65536",
+     "1 to 16777216",
+     "client addresses that are known at a time, for the limits of each",
+     LISTEN(clients.max_clients), 1, 16777216, NULL},
+    {"over_limit", &option_kind_word, 0, "wait",
+     "wait, close or reset",
+     "what is done with a client above a limit",
+     LISTEN(over_limit), 0, 0, overs},
+    {"access_log", &option_kind_log, 0, "off",
+     "off, stderr, syslog, journal or an absolute path",
+     "where a line goes about each connection that has ended",
+     LISTEN(access_log.where), 0, 0, access_logs},
+    {"access_log_format", &option_access_log_format, 0, "text",
+     "text, json, json:NAME,NAME or text with $NAME in it", "what is in that line",
+     LISTEN(access_log.format), 0, 0, NULL},
+    {"access_log_interval", &option_kind_duration, OPTION_ZERO, "0",
+     "0, or 1s to 1d", "write a line so often, too, about a connection that goes on; 0: none",
+     LISTEN(access_log.interval_ns), NS_PER_S, NS_PER_DAY, NULL},
+    {"bandwidth_in", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may come from one client; 0: no limit",
+     LISTEN(bandwidth.each_in), 1024, INT64_C(3) << 30, NULL},
+    {"bandwidth_out", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may go to one client; 0: no limit",
+     LISTEN(bandwidth.each_out), 1024, INT64_C(3) << 30, NULL},
+    {"listener_bandwidth_in", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may come from all clients; 0: no limit",
+     LISTEN(bandwidth.all_in), 1024, INT64_C(3) << 30, NULL},
+    {"listener_bandwidth_out", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 1k to 3g", "bytes a second that may go to all clients; 0: no limit",
+     LISTEN(bandwidth.all_out), 1024, INT64_C(3) << 30, NULL},
+};
+/* clang-format on */
+
+const struct option_rows option_listen = {listen_rows, ARRAY_LEN(listen_rows)};

@@ -1,0 +1,244 @@
+/* config/option_network: see option_network.h. */
+#include "config/option_network.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "config/foreign_words.h"
+#include "config/option_kind.h"
+#include "config/quote.h"
+#include "net/address.h"
+#include "server/listener.h"
+#include "upstream/upstream.h"
+
+#define BLANKS          " \t"
+#define MAX_CONNECTIONS 1000000
+
+/* What address_parse() had against ${word}. */
+static int refuse_address(struct option_value *v, int rc, const char *word)
+{
+    switch (rc) {
+    case -ERANGE: return option_refuse(v, "the port of %s is not 1 to 65535", QUOTE_TEXT(word));
+    case -ENAMETOOLONG:
+        return option_refuse(v, "%s is too long for a unix socket, which takes 107 characters",
+                             QUOTE_TEXT(word));
+    default: return option_refuse(v, "%s is not an address", QUOTE_TEXT(word));
+    }
+}
+
+/* How many addresses ${item} of a list adds to the ${n} of ${out}, which has room for two more. */
+static int parse_item(struct option_value *v, struct address *out, unsigned n, const char *item)
+{
+    int rc;
+
+    if (*item == '\0')
+        return option_refuse(v, "an address is missing beside a comma");
+    rc = address_parse(out + n, 2, item);
+    if (rc == -ENOENT)
+        return option_refuse(v, "%s is a host name, and a listener needs a numeric address",
+                             QUOTE_TEXT(item));
+    if (rc < 0)
+        return refuse_address(v, rc, item);
+    if (n + (unsigned)rc > OPTION_NETWORK_LISTEN_ADDRESSES)
+        return option_refuse(v, "too many addresses, at most %d for one listener",
+                             OPTION_NETWORK_LISTEN_ADDRESSES);
+    return rc;
+}
+
+static struct address *keep_addresses(struct option_value *v, const struct address *from,
+                                      unsigned n)
+{
+    struct address *kept = arena_alloc(v->arena, n, sizeof(*kept));
+
+    if (kept != NULL)
+        memcpy(kept, from, n * sizeof(*kept));
+    return kept;
+}
+
+static int set_addresses(const struct option *o, struct option_value *v)
+{
+    struct address found[OPTION_NETWORK_LISTEN_ADDRESSES + 2]; /* an item may be two */
+    struct listener_conf *conf = v->conf;
+    struct address *kept;
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    unsigned n = 0;
+
+    (void)o;
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = parse_item(v, found, n, option_kind_next_item(&list));
+
+        if (rc < 0)
+            return rc;
+        n += (unsigned)rc;
+    }
+    kept = keep_addresses(v, found, n);
+    if (kept == NULL)
+        return -ENOMEM;
+    conf->addresses = kept;
+    conf->n_addresses = n;
+    return 0;
+}
+
+/* `NAME=N` with ${word} at N: store it in ${field}, in which 0 means that it was not there yet. */
+static int set_server_number(struct option_value *v, unsigned *field, const char *word,
+                             const char *name, unsigned max)
+{
+    uint64_t number;
+
+    if (*field != 0)
+        return option_refuse(v, "'%s' is there twice", name);
+    if (parse_uint(&number, word, max) < 0 || number == 0)
+        return option_refuse(v, "%s is not a %s from 1 to %u", QUOTE_TEXT(word), name, max);
+    *field = (unsigned)number;
+    return 0;
+}
+
+/* `resolve=each` or `resolve=one`. */
+static int set_server_names(struct option_value *v, struct upstream_server_conf *server,
+                            const char *word)
+{
+    if (server->names != UPSTREAM_LITERAL)
+        return option_refuse(v, "'resolve' is there twice");
+    if (strcmp(word, "each") == 0)
+        server->names = UPSTREAM_NAME_EACH;
+    else if (strcmp(word, "one") == 0)
+        server->names = UPSTREAM_NAME_ONE;
+    else
+        return option_refuse(v, "%s is not a resolve, which is each or one", QUOTE_TEXT(word));
+    return 0;
+}
+
+static int set_server_check_address(struct option_value *v, struct upstream_server_conf *server,
+                                    const char *word)
+{
+    struct address a;
+
+    if (server->check_address != NULL)
+        return option_refuse(v, "'check_address' is there twice");
+    if (address_parse_host(&a, word) < 0)
+        return option_refuse(v, "%s is not an IP address", QUOTE_TEXT(word));
+    server->check_address = keep_addresses(v, &a, 1);
+    return server->check_address == NULL ? -ENOMEM : 0;
+}
+
+static int refuse_server_word(struct option_value *v, const char *word)
+{
+    const char *foreign = foreign_words_find(FOREIGN_WORDS_SERVER, word, strcspn(word, "="));
+
+    if (foreign != NULL)
+        return option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(word), foreign);
+    return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
+}
+
+/* One word behind a server's address. */
+static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
+                           const char *word)
+{
+    if (strcmp(word, "backup") == 0) {
+        if (server->backup)
+            return option_refuse(v, "'backup' is there twice");
+        server->backup = true;
+        return 0;
+    }
+    if (strncmp(word, "weight=", 7) == 0)
+        return set_server_number(v, &server->weight, word + 7, "weight", BALANCER_MAX_WEIGHT);
+    if (strncmp(word, "max_connections=", 16) == 0)
+        return set_server_number(v, &server->max_connections, word + 16, "max_connections",
+                                 MAX_CONNECTIONS);
+    if (strncmp(word, "check_port=", 11) == 0)
+        return set_server_number(v, &server->check_port, word + 11, "check_port", UINT16_MAX);
+    if (strncmp(word, "check_address=", 14) == 0)
+        return set_server_check_address(v, server, word + 14);
+    if (strncmp(word, "resolve=", 8) == 0)
+        return set_server_names(v, server, word + 8);
+    return refuse_server_word(v, word);
+}
+
+/* `_service._tcp.domain` */
+static bool is_service(const char *text)
+{
+    const char *protocol = strchr(text, '.');
+
+    return text[0] == '_' && protocol != NULL && strncmp(protocol, "._tcp.", 6) == 0 &&
+           strchr(text, ':') == NULL && strlen(protocol) > 6;
+}
+
+/* Its records say where it is, and with what weights. */
+static int set_service(struct option_value *v, struct upstream_server_conf *server)
+{
+    if (server->weight != 0)
+        return option_refuse(v, "%s has no weight, its SRV records do",
+                             QUOTE_TEXT(server->address_text));
+    if (server->names != UPSTREAM_LITERAL)
+        return option_refuse(v, "%s is looked up by its SRV records, without resolve",
+                             QUOTE_TEXT(server->address_text));
+    server->names = UPSTREAM_SERVICE;
+    return 0;
+}
+
+/* A host name has no addresses yet: nobody is asked before the server starts. */
+static int parse_server_address(struct option_value *v, struct upstream_server_conf *server)
+{
+    struct address found[2];
+    int n;
+
+    if (server->address_text[0] == '*')
+        return option_refuse(v, "%s is for listening, a server needs one address",
+                             QUOTE_TEXT(server->address_text));
+    if (is_service(server->address_text))
+        return set_service(v, server);
+    n = address_parse_target(found, ARRAY_LEN(found), server->address_text);
+    if (n == -ENOENT) {
+        if (server->names == UPSTREAM_LITERAL)
+            server->names = UPSTREAM_NAME_EACH;
+        return 0;
+    }
+    if (n < 0)
+        return refuse_address(v, n, server->address_text);
+    if (server->names != UPSTREAM_LITERAL)
+        return option_refuse(v, "%s is no host name to resolve", QUOTE_TEXT(server->address_text));
+    if (address_is_unix(&found[0]) && server->check_address != NULL && server->check_port == 0)
+        return option_refuse(v, "check_address needs a check_port, since a unix socket has none");
+    server->addresses = keep_addresses(v, found, (unsigned)n);
+    if (server->addresses == NULL)
+        return -ENOMEM;
+    server->n_addresses = (unsigned)n;
+    return 0;
+}
+
+static int set_server(const struct option *o, struct option_value *v)
+{
+    struct upstream_conf *conf = v->conf;
+    struct upstream_server_conf server = {.id = option_member(o, v->key)};
+    char *rest = arena_text(v->arena, v->text, strlen(v->text));
+    char *next, *word;
+    int rc;
+
+    if (rest == NULL)
+        return -ENOMEM;
+    if (!option_kind_is_name(server.id))
+        return option_refuse(v, "the ID is not a name of 1 to %d characters",
+                             OPTION_KIND_NAME_BYTES);
+    server.address_text = strtok_r(rest, BLANKS, &next);
+    if (server.address_text == NULL)
+        return option_refuse(v, "the value is blank");
+    while ((word = strtok_r(NULL, BLANKS, &next)) != NULL) {
+        rc = set_server_word(v, &server, word);
+        if (rc < 0)
+            return rc;
+    }
+    rc = parse_server_address(v, &server);
+    if (rc < 0)
+        return rc;
+    if (server.weight == 0)
+        server.weight = 1;
+    conf->servers[conf->n_servers++] = server;
+    return 0;
+}
+
+const struct option_kind option_network_addresses = {set_addresses, ""};
+const struct option_kind option_network_server = {set_server, ""};

@@ -1,0 +1,80 @@
+/* config/option_pipeline: see option_pipeline.h. */
+#include "config/option_pipeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "config/option_kind.h"
+#include "config/quote.h"
+#include "config/suggest.h"
+#include "handlers/pipeline_conf.h"
+#include "handlers/pipeline_template.h"
+
+static int refuse_handler(struct option_value *v, const char *name)
+{
+    const struct handler_type *type;
+    struct suggest near;
+
+    suggest_begin(&near, name);
+    for (unsigned i = 0; (type = pipeline_template_type(i)) != NULL; i++)
+        suggest_offer(&near, type->name);
+    if (near.best != NULL)
+        return option_refuse(v, "%s is not a handler; did you mean '%s'?", QUOTE_TEXT(name),
+                             near.best);
+    return option_refuse(v, "%s is not a handler", QUOTE_TEXT(name));
+}
+
+static int add_handler(struct option_value *v, struct pipeline_conf *found, const char *name)
+{
+    const struct handler_type *type = pipeline_template_find(name);
+
+    if (*name == '\0')
+        return option_refuse(v, "a handler is missing beside a comma");
+    if (type == NULL)
+        return refuse_handler(v, name);
+    for (unsigned i = 0; i < found->n; i++)
+        if (found->list[i] == type)
+            return option_refuse(v, "%s is there twice", QUOTE_TEXT(name));
+    found->list[found->n++] = type;
+    return 0;
+}
+
+static int set_pipeline(const struct option *o, struct option_value *v)
+{
+    struct pipeline_conf *conf = option_field(o, v);
+    struct pipeline_conf found = {.n = 0};
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = add_handler(v, &found, option_kind_next_item(&list));
+
+        if (rc < 0)
+            return rc;
+    }
+    memcpy(conf->list, found.list, sizeof(conf->list));
+    conf->n = found.n;
+    return 0;
+}
+
+static int set_adjustment(const struct option *o, struct option_value *v)
+{
+    bool negative = v->text[0] == '-';
+    uint64_t bytes;
+    int64_t value;
+    int rc = parse_size(&bytes, v->text + (negative || v->text[0] == '+'), INT64_MAX);
+
+    if (rc == -EINVAL)
+        return option_refuse(v, "%s is not a size", QUOTE_TEXT(v->text));
+    value = negative ? -(int64_t)bytes : (int64_t)bytes;
+    if (rc == -ERANGE || value < o->min || value > o->max)
+        return option_refuse(v, "%s is out of range", QUOTE_TEXT(v->text));
+    memcpy(option_field(o, v), &value, sizeof(value));
+    return 0;
+}
+
+const struct option_kind option_pipeline = {set_pipeline, ""};
+const struct option_kind option_pipeline_adjustment = {set_adjustment, ", in b, k, m or g"};

@@ -1,0 +1,167 @@
+/* config/option_process: the options of [reactord], [boss], [worker] and [executor]. */
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "config/option_cpus.h"
+#include "config/option_internal.h"
+#include "config/option_kind.h"
+#include "config/option_rate.h"
+#include "engine/chooser.h"
+#include "engine/affinity.h"
+#include "server/server.h"
+
+static const struct option_word log_sinks[] = {
+    {"stderr", 0},
+    {"syslog", 0},
+    {"journal", 0},
+    {NULL, 0},
+};
+
+static const struct option_word log_levels[] = {
+    {"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING}, {"notice", LOG_LEVEL_NOTICE},
+    {"info", LOG_LEVEL_INFO},   {"debug", LOG_LEVEL_DEBUG},     {NULL, 0},
+};
+
+static const struct option_word choosers[] = {
+    {"round_robin", CHOOSER_ROUND_ROBIN},
+    {"least_connections", CHOOSER_LEAST_CONNECTIONS},
+    {"p2c", CHOOSER_P2C},
+    {NULL, 0},
+};
+
+static const struct option_word affinities[] = {
+    {"off", SERVER_AFFINITY_OFF},
+    {"auto", SERVER_AFFINITY_AUTO},
+    {NULL, 0},
+};
+
+static const struct option_word schedulings[] = {
+    {"batch", AFFINITY_BATCH},
+    {"inherit", AFFINITY_INHERIT},
+    {NULL, 0},
+};
+
+/* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
+_Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
+_Static_assert(sizeof(enum affinity_scheduling) == sizeof(unsigned), "enum placement_scheduling");
+
+/* [reactord] is about the process, and about the server as a whole. */
+#define REACTORD(field) offsetof(struct config, process.field)
+#define SERVER(field)   offsetof(struct config, server.field)
+#define BOSS(field)     offsetof(struct server_boss_conf, field)
+#define WORKER(field)   offsetof(struct server_worker_conf, field)
+#define EXECUTOR(field) offsetof(struct server_executor_conf, field)
+
+/* clang-format off */
+static const struct option reactord_rows[] = {
+    {"user", &option_kind_account, OPTION_EMPTY, "",
+     "a user name or number", "user to run as; empty: the one it was started as",
+     REACTORD(user), 0, 0, NULL},
+    {"group", &option_kind_account, OPTION_EMPTY, "",
+     "a group name or number", "group to run as; empty: that of the user",
+     REACTORD(group), 0, 0, NULL},
+    {"pid_file", &option_kind_path, OPTION_EMPTY, "",
+     "an absolute path such as /run/reactord.pid",
+     "file that holds the process number while reactord runs; empty: none",
+     REACTORD(pid_file), 0, 0, NULL},
+    {"log", &option_kind_log, 0, "stderr",
+     "stderr, syslog, journal or an absolute path", "where log lines go",
+     REACTORD(log), 0, 0, log_sinks},
+    {"log_level", &option_kind_word, 0, "info",
+     "error, warning, notice, info or debug", "least severe lines that are still logged",
+     REACTORD(log_level), 0, 0, log_levels},
+    {"access_log_buffer", &option_kind_size, 0, "4m",
+     "128k to 1g", "what may wait to be written to each access log; more lines are dropped",
+     REACTORD(access_log_buffer_bytes), 128 << 10, 1 << 30, NULL},
+    {"allow_faults", &option_kind_bool, 0, "no",
+     "yes or no", "may listeners disturb connections on purpose (fault_*)?",
+     REACTORD(allow_faults), 0, 0, NULL},
+    {"drain_timeout", &option_kind_duration, 0, "30s",
+     "0 to 1d", "how long open connections may go on when reactord ends; 0: for ever",
+     REACTORD(drain_timeout_ns), 0, NS_PER_DAY, NULL},
+    {"max_connections", &option_kind_number, 0, "0",
+     "0 to 10000000",
+     "connections of all listeners at a time; 0: no limit",
+     SERVER(quota.max_connections), 0, 10000000, NULL},
+    {"connection_rate", &option_rate, 0, "0",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "new connections of all listeners in a time; 0: no limit",
+     SERVER(quota.rate), 0, 0, NULL},
+    {"max_buffered", &option_kind_size_long, OPTION_ZERO, "0",
+     "0, or 1m to 1024g", "memory for bytes that receivers have not taken yet; 0: no limit",
+     SERVER(overload.max_buffered_bytes), 1 << 20, INT64_C(1) << 40, NULL},
+    {"max_memory", &option_kind_size_long, OPTION_ZERO, "0",
+     "0, or 4m to 1024g", "memory that is in use, of whatever kind; 0: no limit",
+     SERVER(overload.max_memory_bytes), 4 << 20, INT64_C(1) << 40, NULL},
+    {"shed_rate", &option_rate, 0, "1000/s",
+     "0, or a number a time such as 100/s, 10/m or 5/h, then if need be a burst: 100/s burst=20",
+     "connections that are closed in a time when one of these two is nearly reached; 0: none",
+     SERVER(overload.shedding), 0, 0, NULL},
+};
+
+static const struct option boss_rows[] = {
+    {"threads", &option_kind_number, 0, "1",
+     "1 to 64", "threads that accept connections",
+     BOSS(threads), 1, 64, NULL},
+    {"accept_batch", &option_kind_number, 0, "64",
+     "1 to 4096", "connections accepted from one socket before the next gets its turn",
+     BOSS(accept_batch), 1, 4096, NULL},
+    {"cpu_affinity", &option_cpus_affinity, 0, "off",
+     "off, auto, or processor numbers such as 0-3,8",
+     "processors that the threads are tied to, one each; off: none; auto: all there are",
+     BOSS(cpus), 0, 0, affinities},
+    {"scheduling", &option_kind_word, 0, "batch",
+     "batch or inherit",
+     "batch: new clients do not interrupt those that are being served on the same processor; "
+     "inherit: as the process was started",
+     BOSS(scheduling), 0, 0, schedulings},
+};
+
+static const struct option worker_rows[] = {
+    {"threads", &option_kind_number, 0, "0",
+     "0 to 256", "threads that serve connections; 0: two a processor",
+     WORKER(threads), 0, 256, NULL},
+    {"io_ratio", &option_kind_percent, 0, "50",
+     "1 to 100", "share of a loop's time that is for I/O, the rest being for tasks",
+     WORKER(io_ratio), 1, 100, NULL},
+    {"task_quantum", &option_kind_duration, 0, "10ms",
+     "100us to 1s", "longest time one turn of a loop spends on tasks",
+     WORKER(task_quantum_ns), 100 * NS_PER_US, NS_PER_S, NULL},
+    {"max_pending_tasks", &option_kind_number, 0, "1000000",
+     "16 to 2147483647", "tasks that may wait for one loop; more are refused",
+     WORKER(max_pending_tasks), 16, INT32_MAX, NULL},
+    {"chooser", &option_kind_word, 0, "round_robin",
+     "round_robin, least_connections or p2c", "how the loop of a new connection is chosen",
+     WORKER(chooser), 0, 0, choosers},
+    {"rebuild_threshold", &option_kind_number, OPTION_ZERO, "512",
+     "0, or 3 to 1000000",
+     "polls in a row that return early with nothing to do before a loop's epoll instance is "
+     "rebuilt; 0: never",
+     WORKER(rebuild_threshold), 3, 1000000, NULL},
+    {"stall_threshold", &option_kind_duration, OPTION_ZERO, "500ms",
+     "0, or 10ms to 1h",
+     "a turn of a loop that takes longer is logged with what it is doing; 0: nobody looks",
+     WORKER(stall_threshold_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"cpu_affinity", &option_cpus_affinity, 0, "off",
+     "off, auto, or processor numbers such as 0-3,8",
+     "processors that the threads are tied to, one each; off: none; auto: all there are",
+     WORKER(cpus), 0, 0, affinities},
+};
+
+static const struct option executor_rows[] = {
+    {"threads", &option_kind_number, 0, "4",
+     "1 to 64", "threads for slow work such as looking up host names",
+     EXECUTOR(threads), 1, 64, NULL},
+    {"max_pending_tasks", &option_kind_number, 0, "16384",
+     "16 to 2147483647", "tasks that may wait for one of these threads; more are refused",
+     EXECUTOR(max_pending_tasks), 16, INT32_MAX, NULL},
+};
+/* clang-format on */
+
+const struct option_rows option_process_reactord = {reactord_rows, ARRAY_LEN(reactord_rows)};
+const struct option_rows option_process_boss = {boss_rows, ARRAY_LEN(boss_rows)};
+const struct option_rows option_process_worker = {worker_rows, ARRAY_LEN(worker_rows)};
+const struct option_rows option_process_executor = {executor_rows, ARRAY_LEN(executor_rows)};

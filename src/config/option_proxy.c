@@ -1,0 +1,99 @@
+/* config/option_proxy: see option_proxy.h. */
+#include "config/option_proxy.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/option_kind.h"
+#include "config/quote.h"
+#include "net/cidr.h"
+#include "net/proxy_header.h"
+
+/* ---- trusted_proxies ---- */
+
+static int parse_block(struct option_value *v, struct cidr *out, const char *word)
+{
+    char text[CIDR_TEXT_BYTES];
+
+    if (*word == '\0')
+        return option_refuse(v, "a block of addresses is missing beside a comma");
+    switch (cidr_parse(out, word)) {
+    case 0: return 0;
+    case -ERANGE: return option_refuse(v, "the prefix of %s is too long", QUOTE_TEXT(word));
+    case -EDOM:
+        return option_refuse(v, "%s has bits set behind its prefix; is %s meant?", QUOTE_TEXT(word),
+                             cidr_format(text, sizeof(text), out));
+    default: return option_refuse(v, "%s is not a block of addresses", QUOTE_TEXT(word));
+    }
+}
+
+static unsigned count_items(const char *list)
+{
+    unsigned n = 1;
+
+    for (; *list != '\0'; list++)
+        n += *list == ',';
+    return n;
+}
+
+static int set_trusted(const struct option *o, struct option_value *v)
+{
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    struct cidr_list found = {.list =
+                                  arena_alloc(v->arena, count_items(v->text), sizeof(*found.list))};
+
+    if (list == NULL || found.list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = parse_block(v, &found.list[found.n], option_kind_next_item(&list));
+
+        if (rc < 0)
+            return rc;
+        found.n++;
+    }
+    memcpy(option_field(o, v), &found, sizeof(found));
+    return 0;
+}
+
+/* ---- send_proxy_tlvs ---- */
+
+static int add_tlv(struct option_value *v, struct proxy_header_conf *found, const char *word)
+{
+    bool *tlv;
+
+    if (strcmp(word, "crc32c") == 0)
+        tlv = &found->crc32c;
+    else if (strcmp(word, "unique-id") == 0)
+        tlv = &found->unique_id;
+    else if (*word == '\0')
+        return option_refuse(v, "a word is missing beside a comma");
+    else
+        return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
+    if (*tlv)
+        return option_refuse(v, "%s is there twice", QUOTE_TEXT(word));
+    *tlv = true;
+    return 0;
+}
+
+static int set_tlvs(const struct option *o, struct option_value *v)
+{
+    struct proxy_header_conf *conf = option_field(o, v);
+    struct proxy_header_conf found = {.crc32c = false};
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = add_tlv(v, &found, option_kind_next_item(&list));
+
+        if (rc < 0)
+            return rc;
+    }
+    conf->crc32c = found.crc32c;
+    conf->unique_id = found.unique_id;
+    return 0;
+}
+
+const struct option_kind option_proxy_trusted = {set_trusted, ""};
+const struct option_kind option_proxy_tlvs = {set_tlvs, ""};

@@ -1,0 +1,126 @@
+/* config/option_socket: see option_socket.h. */
+#include "config/option_socket.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "config/option_kind.h"
+#include "config/quote.h"
+#include "net/address.h"
+#include "net/sock.h"
+
+static char *copy_list(const struct option_value *v)
+{
+    return arena_text(v->arena, v->text, strlen(v->text));
+}
+
+/* ---- keepalive ---- */
+
+/* The kernel counts seconds. */
+static int parse_seconds(struct option_value *v, unsigned *out_s, const char *item)
+{
+    int64_t ns;
+
+    if (parse_duration(&ns, item, INT64_MAX) == -EINVAL)
+        return option_refuse(v, "%s is not a number with a unit", QUOTE_TEXT(item));
+    if (parse_duration(&ns, item, SOCK_OPTIONS_KEEPALIVE_SECONDS * NS_PER_S) < 0 || ns < NS_PER_S)
+        return option_refuse(v, "%s is not 1s to %ds", QUOTE_TEXT(item),
+                             SOCK_OPTIONS_KEEPALIVE_SECONDS);
+    if (ns % NS_PER_S != 0)
+        return option_refuse(v, "%s is not a number of whole seconds", QUOTE_TEXT(item));
+    *out_s = (unsigned)(ns / NS_PER_S);
+    return 0;
+}
+
+static int parse_count(struct option_value *v, unsigned *out, const char *item)
+{
+    uint64_t n;
+
+    if (parse_uint(&n, item, SOCK_OPTIONS_KEEPALIVE_COUNT) < 0 || n == 0)
+        return option_refuse(v, "%s is not a count from 1 to %d", QUOTE_TEXT(item),
+                             SOCK_OPTIONS_KEEPALIVE_COUNT);
+    *out = (unsigned)n;
+    return 0;
+}
+
+static int set_keepalive(const struct option *o, struct option_value *v)
+{
+    struct sock_keepalive keepalive = {0};
+    char *list = copy_list(v);
+    int rc = 0;
+
+    if (list == NULL)
+        return -ENOMEM;
+    if (strcmp(list, "off") != 0)
+        rc = parse_seconds(v, &keepalive.idle_s, option_kind_next_item(&list));
+    else
+        list = NULL;
+    if (rc == 0 && list != NULL)
+        rc = parse_seconds(v, &keepalive.interval_s, option_kind_next_item(&list));
+    if (rc == 0 && list != NULL)
+        rc = parse_count(v, &keepalive.count, option_kind_next_item(&list));
+    if (rc == 0 && list != NULL)
+        rc = option_refuse(v, "%s is too many items", QUOTE_TEXT(v->text));
+    if (rc == 0)
+        memcpy(option_field(o, v), &keepalive, sizeof(keepalive));
+    return rc;
+}
+
+/* ---- source_address ---- */
+
+static bool is_any(const struct address *a)
+{
+    if (a->u.sa.sa_family == AF_INET)
+        return a->u.in.sin_addr.s_addr == htonl(INADDR_ANY);
+    return IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr);
+}
+
+static int parse_source(struct option_value *v, struct address *out, const char *item)
+{
+    struct address found[2];
+    int rc;
+
+    if (*item == '\0')
+        return option_refuse(v, "an address is missing beside a comma");
+    rc = address_parse_host(out, item);
+    if (rc == -ENOENT)
+        return option_refuse(v, "%s is a host name, and a source needs a numeric address",
+                             QUOTE_TEXT(item));
+    if (rc < 0 && address_parse(found, ARRAY_LEN(found), item) > 0 && !address_is_unix(&found[0]))
+        return option_refuse(v, "%s has a port, and each connection gets its own",
+                             QUOTE_TEXT(item));
+    if (rc < 0 || is_any(out))
+        return option_refuse(v, "%s is not the address of a host", QUOTE_TEXT(item));
+    return 0;
+}
+
+static int set_source(const struct option *o, struct option_value *v)
+{
+    struct address ipv4 = {.len = 0}, ipv6 = {.len = 0}, a;
+    struct sock_connect_conf *conf = option_field(o, v);
+    char *list = copy_list(v);
+
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = parse_source(v, &a, option_kind_next_item(&list));
+        struct address *source;
+
+        if (rc < 0)
+            return rc;
+        source = a.u.sa.sa_family == AF_INET ? &ipv4 : &ipv6;
+        if (source->len > 0)
+            return option_refuse(v, "there are two addresses of %s",
+                                 source == &ipv4 ? "IPv4" : "IPv6");
+        *source = a;
+    }
+    conf->source_ipv4 = ipv4;
+    conf->source_ipv6 = ipv6;
+    return 0;
+}
+
+const struct option_kind option_socket_keepalive = {set_keepalive, ""};
+const struct option_kind option_socket_source = {set_source, ""};

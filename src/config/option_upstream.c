@@ -1,0 +1,206 @@
+/* config/option_upstream: the options of [upstream NAME]. */
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "config/option_bytes.h"
+#include "config/option_internal.h"
+#include "config/option_kind.h"
+#include "config/option_network.h"
+#include "config/option_proxy.h"
+#include "config/option_socket.h"
+#include "upstream/upstream.h"
+
+static const struct option_word balances[] = {
+    {"round_robin", BALANCER_ROUND_ROBIN},
+    {"least_connections", BALANCER_LEAST_CONNECTIONS},
+    {"random", BALANCER_RANDOM},
+    {"source_hash", BALANCER_SOURCE_HASH},
+    {"maglev", BALANCER_MAGLEV},
+    {"first", BALANCER_FIRST},
+    {NULL, 0},
+};
+
+static const struct option_word checks[] = {
+    {"off", UPSTREAM_CHECK_OFF},
+    {"tcp", UPSTREAM_CHECK_TCP},
+    {NULL, 0},
+};
+
+static const struct option_word on_downs[] = {
+    {"keep", UPSTREAM_DOWN_KEEP},
+    {"close", UPSTREAM_DOWN_CLOSE},
+    {NULL, 0},
+};
+
+static const struct option_word initial_states[] = {
+    {"up", HEALTH_STARTS_UP},
+    {"down", HEALTH_STARTS_DOWN},
+    {"checked", HEALTH_STARTS_CHECKED},
+    {NULL, 0},
+};
+
+static const struct option_word send_proxies[] = {
+    {"off", PROXY_HEADER_NONE},
+    {"v1", PROXY_HEADER_V1},
+    {"v2", PROXY_HEADER_V2},
+    {NULL, 0},
+};
+
+/* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum proxy_header_version");
+_Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
+_Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
+_Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
+_Static_assert(sizeof(enum health_initial) == sizeof(unsigned), "enum health_initial");
+
+#define UPSTREAM(field) offsetof(struct upstream_conf, field)
+
+/* clang-format off */
+static const struct option upstream_rows[] = {
+    {"server.ID", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
+     "ADDRESS [weight=1..256] [max_connections=1..1000000] [resolve=each|one] [check_address=IP] [check_port=1..65535] [backup]", "a server, or a name of servers; there may be many, each with its own ID",
+     UPSTREAM(servers), 0, 0, NULL},
+    {"balance", &option_kind_word, 0, "round_robin",
+     "round_robin, least_connections, random, source_hash, maglev or first",
+     "how the server of a new connection is chosen",
+     UPSTREAM(balance), 0, 0, balances},
+    {"hash_balance_factor", &option_kind_number, OPTION_ZERO, "0",
+     "0, or 101 to 10000",
+     "most that a server may have of its share of the connections by source_hash or maglev, in percent; 0: no bound",
+     UPSTREAM(hash_balance_factor), 101, 10000, NULL},
+    {"panic_threshold", &option_kind_percent, 0, "0",
+     "0 to 100",
+     "when a smaller share of the servers is fit, backups help; with too few backups all servers are used; 0: never",
+     UPSTREAM(panic_threshold), 0, 100, NULL},
+    {"slow_start", &option_kind_duration, 0, "0",
+     "0 to 1h", "how long a server that has come up again gets less than its share",
+     UPSTREAM(slow_start_ns), 0, 3600 * NS_PER_S, NULL},
+    {"connect_timeout", &option_kind_duration, 0, "5s",
+     "10ms to 1h", "time to connect to one server, with all its addresses",
+     UPSTREAM(connect_timeout_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"happy_eyeballs_delay", &option_kind_duration, OPTION_ZERO, "250ms",
+     "0, or 10ms to 2s",
+     "when a name has IPv4 and IPv6, how long one address is waited for alone; 0: until it fails",
+     UPSTREAM(connect.attempt_delay_ns), 10 * NS_PER_MS, 2 * NS_PER_S, NULL},
+    {"retries", &option_kind_number, 0, "3",
+     "0 to 15", "other servers that are tried when one cannot be reached",
+     UPSTREAM(retries), 0, BALANCER_TRIES - 1, NULL},
+    {"retry_timeout", &option_kind_duration, 0, "0",
+     "0 to 1h", "time to connect to any server at all; 0: connect_timeout for each",
+     UPSTREAM(retry_timeout_ns), 0, 3600 * NS_PER_S, NULL},
+    {"retry_budget", &option_kind_percent, 0, "20",
+     "0 to 100", "retries after a pause for 100 clients; 0: clients do not wait for a server to come back",
+     UPSTREAM(retry_budget), 0, 100, NULL},
+    {"idle_timeout", &option_kind_duration, 0, "0",
+     "0 to 365d", "close a connection whose server sent nothing for so long; 0: never",
+     UPSTREAM(idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"eject_failures", &option_kind_number, 0, "5",
+     "0 to 1000000",
+     "connections in a row that must fail for a server to be left out for a while; 0: never",
+     UPSTREAM(ejection.failures), 0, 1000000, NULL},
+    {"eject_resets", &option_kind_bool, 0, "no",
+     "yes or no", "a connection that the server resets before its first byte has failed, too",
+     UPSTREAM(ejection.resets), 0, 0, NULL},
+    {"eject_time", &option_kind_duration, 0, "10s",
+     "10ms to 1d", "how long the first time, twice as long the second, and so on",
+     UPSTREAM(ejection.time_ns), 10 * NS_PER_MS, NS_PER_DAY, NULL},
+    {"eject_time_max", &option_kind_duration, 0, "5m",
+     "10ms to 1d", "how long at most",
+     UPSTREAM(ejection.time_max_ns), 10 * NS_PER_MS, NS_PER_DAY, NULL},
+    {"eject_max_percent", &option_kind_percent, 0, "50",
+     "0 to 100", "share of the servers that are left out at a time, at most",
+     UPSTREAM(ejection.max_percent), 0, 100, NULL},
+    {"check", &option_kind_word, 0, "off",
+     "off or tcp", "find out by checks whether servers are up; tcp: by connecting to them",
+     UPSTREAM(checks.kind), 0, 0, checks},
+    {"check_send", &option_bytes, OPTION_EMPTY, "",
+     "up to 512 bytes, as text with escapes",
+     "what a check sends; empty: nothing",
+     UPSTREAM(checks.check.send), 0, CHECK_BYTES_MAX, NULL},
+    {"check_expect", &option_bytes, OPTION_EMPTY, "",
+     "up to 512 bytes, as text with escapes",
+     "what must be in the answer; empty: to connect is enough",
+     UPSTREAM(checks.check.expect), 0, CHECK_BYTES_MAX, NULL},
+    {"check_interval", &option_kind_duration, 0, "2s",
+     "10ms to 1h", "from one check of a server to the next",
+     UPSTREAM(checks.health.interval_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"check_fast_interval", &option_kind_duration, OPTION_ZERO, "0",
+     "0, or 10ms to 1h", "as check_interval, while some checks have failed or passed, but not enough; 0: as ever",
+     UPSTREAM(checks.health.fast_interval_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"check_jitter", &option_kind_percent, 0, "10",
+     "0 to 100", "intervals are longer by up to so much, at random",
+     UPSTREAM(checks.health.jitter_percent), 0, 100, NULL},
+    {"check_timeout", &option_kind_duration, 0, "1s",
+     "10ms to 1h", "how long a check may take",
+     UPSTREAM(checks.check.timeout_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"rise", &option_kind_number, 0, "2",
+     "1 to 1000", "checks in a row that must pass for a server to be up again",
+     UPSTREAM(checks.health.rise), 1, 1000, NULL},
+    {"fall", &option_kind_number, 0, "3",
+     "1 to 1000", "checks in a row that must fail for a server to be down",
+     UPSTREAM(checks.health.fall), 1, 1000, NULL},
+    {"initial_state", &option_kind_word, 0, "up",
+     "up, down or checked",
+     "whether a server is used before its first checks; checked: when the first has passed",
+     UPSTREAM(checks.health.initial), 0, 0, initial_states},
+    {"on_down", &option_kind_word, 0, "keep",
+     "keep or close", "what becomes of the connections to a server that goes down",
+     UPSTREAM(checks.on_down), 0, 0, on_downs},
+    {"on_down_rate", &option_kind_number, 0, "0",
+     "0 to 1000000", "how many a second are closed by on_down = close; 0: all at once",
+     UPSTREAM(checks.on_down_rate), 0, 1000000, NULL},
+    {"queue_length", &option_kind_number, 0, "1000",
+     "0 to 1000000",
+     "clients that may wait when every server has max_connections; 0: none",
+     UPSTREAM(queue_length), 0, 1000000, NULL},
+    {"queue_timeout", &option_kind_duration, 0, "5s",
+     "10ms to 1h", "how long one may wait",
+     UPSTREAM(queue_timeout_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"spare", &option_kind_number, 0, "0",
+     "0 to 10000",
+     "connections to each server that are kept open for clients to come, all workers together; 0: none",
+     UPSTREAM(spare.keep), 0, 10000, NULL},
+    {"spare_max_age", &option_kind_duration, 0, "60s",
+     "100ms to 1d", "how old one of these may get before another takes its place",
+     UPSTREAM(spare.max_age_ns), 100 * NS_PER_MS, NS_PER_DAY, NULL},
+    {"resolve_interval", &option_kind_duration, OPTION_ZERO, "30s",
+     "0, or 1s to 1d", "how often host names of servers are looked up again, at least; 0: never",
+     UPSTREAM(resolve_interval_ns), NS_PER_S, NS_PER_DAY, NULL},
+    {"resolve_interval_min", &option_kind_duration, 0, "5s",
+     "1s to 1d", "how often they are looked up at most, however short the TTL of an answer is",
+     UPSTREAM(resolve_interval_min_ns), NS_PER_S, NS_PER_DAY, NULL},
+    {"resolve_required", &option_kind_bool, 0, "no",
+     "yes or no", "do not start without all names of servers being known",
+     UPSTREAM(resolve_required), 0, 0, NULL},
+    {"send_proxy", &option_kind_word, 0, "off",
+     "off, v1 or v2",
+     "whether servers are told of each client, with a PROXY header in front of its bytes",
+     UPSTREAM(greeting.version), 0, 0, send_proxies},
+    {"send_proxy_tlvs", &option_proxy_tlvs, OPTION_EMPTY, "",
+     "unique-id and crc32c, with a comma between", "what the header of v2 has besides addresses",
+     UPSTREAM(greeting), 0, 0, NULL},
+    {"source_address", &option_socket_source, OPTION_EMPTY, "",
+     "192.0.2.1, [2001:db8::1] or both with a comma between",
+     "addresses of this host to connect from; empty: the kernel chooses",
+     UPSTREAM(connect.sock), 0, 0, NULL},
+    {"keepalive", &option_socket_keepalive, 0, "off",
+     "off, or a silence such as 60s, then if need be an interval and a count: 60s,10s,6",
+     "silence after which a peer is asked whether it is still there, how often, and how many times",
+     UPSTREAM(connect.sock.options.keepalive), 0, 0, NULL},
+    {"user_timeout", &option_kind_duration, OPTION_ZERO, "0",
+     "0, or 1ms to 1d",
+     "end a connection whose peer has not acknowledged what was sent for so long; 0: as the kernel does",
+     UPSTREAM(connect.sock.options.user_timeout_ns), NS_PER_MS, NS_PER_DAY, NULL},
+    {"nodelay", &option_kind_bool, 0, "yes",
+     "yes or no", "send what there is at once, and do not wait to fill a segment",
+     UPSTREAM(connect.sock.options.nodelay), 0, 0, NULL},
+    {"send_buffer", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 4k to 1g", "what the kernel takes to send before it is acknowledged; 0: it adapts that",
+     UPSTREAM(connect.sock.options.send_buffer_bytes), 4096, 1 << 30, NULL},
+    {"receive_buffer", &option_kind_size, OPTION_ZERO, "0",
+     "0, or 4k to 1g", "what the kernel takes before it is read; 0: it adapts that",
+     UPSTREAM(connect.sock.options.receive_buffer_bytes), 4096, 1 << 30, NULL},
+};
+/* clang-format on */
+
+const struct option_rows option_upstream = {upstream_rows, ARRAY_LEN(upstream_rows)};

@@ -1,0 +1,96 @@
+/* config/read_file: see whole_file.h. */
+#include "config/read_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_BYTES 65536
+
+static int refuse(struct whole_file *f, int rc, const char *what)
+{
+    snprintf(f->problem, sizeof(f->problem), "%s", what);
+    return rc;
+}
+
+static int refuse_errno(struct whole_file *f, int rc, const char *what)
+{
+    snprintf(f->problem, sizeof(f->problem), "%s: %s", what, strerror(-rc));
+    return rc;
+}
+
+/* O_NONBLOCK: a FIFO must not make us wait for its writer. */
+static int open_file(int *out, struct whole_file *f, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+    int rc;
+
+    if (fd < 0)
+        return refuse_errno(f, -errno, "cannot be opened");
+    if (fstat(fd, &st) < 0) {
+        rc = refuse_errno(f, -errno, "cannot be read");
+    } else if (S_ISDIR(st.st_mode)) {
+        rc = refuse(f, -EISDIR, "is a directory (a file is needed)");
+    } else if (!S_ISREG(st.st_mode)) {
+        rc = refuse(f, -EINVAL, "is not a regular file");
+    } else {
+        *out = fd;
+        return 0;
+    }
+    close(fd);
+    return rc;
+}
+
+/* Read until the end: st_size may be stale, and is 0 for the files of /proc. */
+static int read_all(struct whole_file *f, int fd, size_t max_bytes)
+{
+    size_t room = 0;
+
+    for (;;) {
+        ssize_t n;
+
+        if (f->len == room) {
+            char *larger = realloc(f->bytes, room = room > 0 ? 2 * room : FIRST_BYTES);
+
+            if (larger == NULL)
+                return -ENOMEM;
+            f->bytes = larger;
+        }
+        n = read(fd, f->bytes + f->len, room - f->len);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            f->len += (size_t)n;
+        if (f->len > max_bytes)
+            return -EFBIG;
+    }
+}
+
+int read_file(struct whole_file *f, const char *path, size_t max_bytes)
+{
+    int fd = -1;
+    int rc;
+
+    *f = (struct whole_file){.bytes = NULL};
+    rc = open_file(&fd, f, path);
+    if (rc < 0)
+        return rc;
+    rc = read_all(f, fd, max_bytes);
+    close(fd);
+    if (rc == 0)
+        return 0;
+    free(f->bytes);
+    f->bytes = NULL;
+    if (rc == -EFBIG)
+        snprintf(f->problem, sizeof(f->problem), "is too large (at most %zu MiB)", max_bytes >> 20);
+    else if (rc != -ENOMEM)
+        refuse_errno(f, rc, "cannot be read");
+    return rc;
+}

@@ -1,0 +1,31 @@
+/*
+ * config/read_file: all bytes of a file that somebody wrote for us to read.
+ */
+#ifndef CONFIG_READ_FILE_H
+#define CONFIG_READ_FILE_H
+
+#include <stddef.h>
+
+#include "base/must.h"
+
+#define WHOLE_FILE_PROBLEM_BYTES 128
+
+struct whole_file {
+    char *bytes; /* not NUL-terminated */
+    size_t len;
+    char problem
+        [WHOLE_FILE_PROBLEM_BYTES]; /* why it could not be read, as `cannot be opened: ...` */
+};
+
+/*
+ * read_file(f, path, max_bytes):
+ * Read the regular file at ${path}, which has at most ${max_bytes}. A FIFO keeps nobody waiting.
+ *
+ * Thread: any
+ * Owns:   the caller frees ${f}->bytes; there is nothing to free after an error
+ * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG; -ENOMEM (the only one
+ *         without a problem)
+ */
+int read_file(struct whole_file *f, const char *path, size_t max_bytes) NODISCARD;
+
+#endif

@@ -1,0 +1,61 @@
+/* daemon/watchdog_feeder: see lookout.h. */
+#include "daemon/watchdog_feeder.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/notify.h"
+#include "server/server.h"
+
+void watchdog_feeder_start(struct watchdog_feeder *watchdog_feeder, struct server *server)
+{
+    int64_t watch_ns = server_watch_interval_ns(server);
+    int64_t feed_ns = notify_watchdog_interval_ns();
+    int64_t look_ns = watch_ns < feed_ns ? watch_ns : feed_ns;
+    int64_t now_ns = clock_now_ns();
+
+    *watchdog_feeder = (struct watchdog_feeder){
+        .server = server,
+        .look_every_ns = look_ns,
+        .look_at_ns = look_ns == CLOCK_NEVER ? CLOCK_NEVER : now_ns,
+        .feed_every_ns = feed_ns,
+        .feed_at_ns = feed_ns == CLOCK_NEVER ? CLOCK_NEVER : now_ns,
+    };
+}
+
+int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder)
+{
+    return watchdog_feeder->look_at_ns;
+}
+
+static void feed(struct watchdog_feeder *watchdog_feeder, int64_t now_ns)
+{
+    notify_watchdog();
+    watchdog_feeder->feed_at_ns = clock_add_ns(now_ns, watchdog_feeder->feed_every_ns);
+    if (watchdog_feeder->withheld)
+        log_notice("systemd's watchdog is fed again");
+    watchdog_feeder->withheld = false;
+}
+
+static void withhold(struct watchdog_feeder *watchdog_feeder)
+{
+    if (!watchdog_feeder->withheld)
+        log_warning("systemd's watchdog is not fed while a loop stalls");
+    watchdog_feeder->withheld = true;
+}
+
+void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder)
+{
+    int64_t now_ns = clock_now_ns();
+    bool turning;
+
+    if (now_ns < watchdog_feeder->look_at_ns)
+        return;
+    turning = server_watch(watchdog_feeder->server);
+    watchdog_feeder->look_at_ns = clock_add_ns(now_ns, watchdog_feeder->look_every_ns);
+    if (watchdog_feeder->look_at_ns <= watchdog_feeder->feed_at_ns)
+        return; /* the next look is early enough */
+    if (turning)
+        feed(watchdog_feeder, now_ns);
+    else
+        withhold(watchdog_feeder);
+}

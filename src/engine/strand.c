@@ -1,0 +1,191 @@
+/*
+ * engine/strand: see serial.h.
+ *
+ * note: place. A serial with tasks has one place, which waits in the executor's queue or has been taken by a thread.
+ * That thread takes the tasks one by one, each when the one before has ended, so they cannot overlap; it gives the
+ * place up when there are none left, or puts it at the end of the queue again. All this is under the executor's lock,
+ * so that the serial's bound and the executor's are looked at together, and a refusal is by one of them.
+ *
+ * note: users. The owner, the place and the waiter each count as a user as long as they are out; the last to leave
+ * frees the serial. So neither a thread that is at it nor a message on its way to the loop is left without it.
+ */
+#include "engine/strand.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/executor_internal.h"
+#include "engine/loop.h"
+#include "engine/strand_internal.h"
+
+struct strand {
+    /* Under the executor's lock. */
+    struct task place;
+    struct task_list tasks;
+    unsigned n_tasks;
+    unsigned in_a_row; /* taken since the place was */
+    bool placed;       /* see note: place */
+    bool was_full;     /* the waiter is to be told when no more than half of the tasks are left */
+
+    /* The loop's. */
+    bool refused; /* room() is to be called */
+    bool gone;
+    struct executor_waiter waiter;
+
+    struct strand_conf conf;
+    atomic_uint users; /* see note: users */
+};
+
+static void strand_leave(struct strand *s)
+{
+    if (atomic_fetch_sub_explicit(&s->users, 1, memory_order_acq_rel) == 1)
+        free(s);
+}
+
+static void strand_join(struct strand *s)
+{
+    atomic_fetch_add_explicit(&s->users, 1, memory_order_relaxed);
+}
+
+static void on_room(struct task *t)
+{
+    struct strand *s = CONTAINER_OF(t, struct strand, waiter.timer.task);
+
+    s->refused = false;
+    if (!s->gone)
+        s->conf.room(s->conf.cookie);
+    if (!s->gone && !s->refused)
+        executor_end_turn(s->conf.executor, &s->waiter);
+    strand_leave(s);
+}
+
+static void on_no_loop(struct task *t)
+{
+    strand_leave(CONTAINER_OF(t, struct strand, waiter.timer.task));
+}
+
+static const struct task_type connection_limit_type = {
+    .name = "serial room", .run = on_room, .drop = on_no_loop};
+
+/* A place is never run: the executor takes a task from its serial. */
+static const struct task_type place_type = {.name = "serial"};
+
+int strand_create(struct strand **out, const struct strand_conf *conf)
+{
+    struct strand *s;
+
+    MUST(loop_is_current(conf->loop));
+    MUST(conf->max_pending_tasks > 0);
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    s->place.type = &place_type;
+    timer_init(&s->waiter.timer, &connection_limit_type);
+    s->waiter.loop = conf->loop;
+    s->conf = *conf;
+    atomic_init(&s->users, 1);
+    *out = s;
+    return 0;
+}
+
+static void strand_append(struct strand *s, struct task *t)
+{
+    task_list_append(&s->tasks, t);
+    s->n_tasks++;
+    if (s->placed)
+        return;
+    s->placed = true;
+    s->in_a_row = 0;
+    strand_join(s);
+    executor_push(s->conf.executor, &s->place);
+}
+
+int strand_submit(struct strand *s, struct task *t)
+{
+    struct executor *e = s->conf.executor;
+    bool full, first_refused = false;
+    int rc;
+
+    MUST(loop_is_current(s->conf.loop));
+    t->queued_at_ns = clock_now_ns();
+    executor_lock(e);
+    full = s->n_tasks >= s->conf.max_pending_tasks && e->state == EXECUTOR_OPEN;
+    rc = full ? -EAGAIN : executor_admit(e, &s->waiter);
+    if (rc == 0) {
+        strand_append(s, t);
+    } else if (rc == -EAGAIN && !s->refused) {
+        s->refused = first_refused = true;
+        s->was_full = full;
+        strand_join(s);
+        executor_give_back(e, &s->waiter);
+    }
+    executor_unlock(e);
+    if (first_refused && !full)
+        executor_await_room(e, &s->waiter, s->conf.loop);
+    return rc;
+}
+
+struct strand *strand_of(struct task *place)
+{
+    return place->type == &place_type ? CONTAINER_OF(place, struct strand, place) : NULL;
+}
+
+static void strand_count_out(struct strand *s, unsigned n)
+{
+    s->n_tasks -= n;
+    executor_count_out(s->conf.executor, n);
+    if (s->was_full && s->n_tasks <= s->conf.max_pending_tasks / 2) {
+        s->was_full = false;
+        executor_tell(s->conf.executor, &s->waiter);
+    }
+}
+
+struct task *strand_take(struct strand *s)
+{
+    if (s->n_tasks == 0) {
+        s->placed = false;
+        strand_leave(s);
+        return NULL;
+    }
+    if (s->in_a_row == SERIAL_BATCH) {
+        s->in_a_row = 0;
+        executor_push(s->conf.executor, &s->place);
+        return NULL;
+    }
+    s->in_a_row++;
+    strand_count_out(s, 1);
+    return task_list_take(&s->tasks);
+}
+
+void strand_take_all(struct strand *s, struct task_list *out)
+{
+    struct task *t;
+
+    while ((t = task_list_take(&s->tasks)))
+        task_list_append(out, t);
+    s->conf.executor->tasks_dropped += s->n_tasks;
+    strand_count_out(s, s->n_tasks);
+}
+
+int64_t strand_oldest_at_ns(const struct strand *s)
+{
+    return s->tasks.first ? s->tasks.first->queued_at_ns : CLOCK_NEVER;
+}
+
+void strand_destroy(struct strand *s)
+{
+    struct executor *e = s->conf.executor;
+    struct task_list rest = {0};
+    struct task *t;
+
+    MUST(loop_is_current(s->conf.loop) || loop_state(s->conf.loop) == LOOP_TERMINATED);
+    s->gone = true;
+    executor_lock(e);
+    strand_take_all(s, &rest);
+    s->waiter.gone = true;
+    executor_leave(e, &s->waiter);
+    executor_unlock(e);
+    while ((t = task_list_take(&rest)))
+        t->type->drop(t);
+    strand_leave(s);
+}

@@ -1,0 +1,81 @@
+/*
+ * engine/timer: a task with an instant, once or again and again.
+ *
+ *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, or timer_heap_remove--> IDLE
+ *
+ * note: claim. A timer that another thread gave to a loop may also be taken back by another thread, while the loop is
+ * about to run it: both try to change `claim`, and who succeeds has the timer. The states above are the loop's alone.
+ *
+ *   FREE --loop_submit_after--> COMING (in the task lane) --arrives--> HELD --the loop begins to run or drop it--> FREE
+ *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
+ *
+ * Acquire and release on each change: who has the timer sees what the other wrote to it before.
+ */
+#ifndef ENGINE_TIMER_H
+#define ENGINE_TIMER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "engine/task.h"
+
+enum timer_state { TIMER_IDLE, TIMER_WAITING, TIMER_DUE };
+enum timer_claim { TIMER_FREE, TIMER_COMING, TIMER_HELD, TIMER_WITHDRAWN };
+
+struct timer {
+    struct task task;
+    int64_t at_ns;     /* its instant; a fixed rate counts from it */
+    int64_t rank_ns;   /* WAITING: its key in the heap; see timer_heap_add_again() */
+    int64_t period_ns; /* 0: once; > 0: fixed rate; < 0: fixed delay of that length */
+    uint64_t order;    /* WAITING: of scheduling; DUE: its place among the loop's tasks */
+    union {
+        struct {
+            struct timer *child;
+            struct timer *next;
+            struct timer *prev; /* left sibling, or parent of a first child */
+        } heap;
+        struct list due;
+    } u;
+    enum timer_state state;
+    atomic_int claim; /* see note: claim */
+    const struct task_type
+        *own_type; /* unless FREE: its type, task.type being that of its way through a queue */
+};
+
+/*
+ * timer_init(t, type):
+ * Prepare ${t}, which is then idle.
+ *
+ * Thread: owner of ${t}
+ * Errors: none
+ */
+void timer_init(struct timer *t, const struct task_type *type);
+
+/*
+ * timer_move_claim(t, from, to):
+ * Change the claim from ${from} to ${to}; was it ${from}? See note: claim.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum timer_claim to)
+{
+    int expected = (int)from;
+
+    return atomic_compare_exchange_strong_explicit(&t->claim, &expected, (int)to,
+                                                   memory_order_acq_rel, memory_order_acquire);
+}
+
+/*
+ * timer_next_at_ns(t, now_ns):
+ * When a periodic ${t} that has just run is due again: fixed rate counts from its last instant, fixed delay
+ * from ${now_ns}.
+ *
+ * Thread: owner of ${t}
+ * Errors: none
+ */
+int64_t timer_next_at_ns(const struct timer *t, int64_t now_ns);
+
+#endif

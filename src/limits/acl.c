@@ -1,0 +1,87 @@
+/* limits/acl: see access.h. */
+#include "limits/acl.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/address.h"
+#include "net/cidr.h"
+#include "limits/prefix_table.h"
+
+#define ACCESS_LOG_INTERVAL_NS (1 * NS_PER_S)
+
+struct acl {
+    const struct acl_conf *conf;
+    struct prefix_table *table;
+    _Atomic uint64_t denied; /* relaxed: a number on its own */
+    struct log_limit log_limit;
+};
+
+int acl_create(struct acl **out, const struct acl_conf *conf)
+{
+    struct acl *a;
+    int rc;
+
+    *out = NULL;
+    if (conf->n == 0 && !conf->deny_others)
+        return 0;
+    a = calloc(1, sizeof(*a));
+    if (!a)
+        return -ENOMEM;
+    a->conf = conf;
+    rc = prefix_table_create(&a->table, conf->blocks, conf->n);
+    if (rc < 0) {
+        free(a);
+        return rc;
+    }
+    *out = a;
+    return 0;
+}
+
+/* ${rule}: PREFIX_TABLE_NONE for one that no rule is for. */
+static void access_log_denied(struct acl *a, const char *listener, const struct address *client,
+                              uint32_t rule)
+{
+    char peer[ADDRESS_TEXT_BYTES], block[CIDR_TEXT_BYTES];
+    unsigned suppressed;
+
+    if (!log_wanted(LOG_LEVEL_INFO) ||
+        !log_allowed(&a->log_limit, ACCESS_LOG_INTERVAL_NS, &suppressed))
+        return;
+    log_info("listen %s: client %s is denied, %s%s%s", listener,
+             address_format(peer, sizeof(peer), client),
+             rule == PREFIX_TABLE_NONE ? "it is not allowed" : "as is ",
+             rule == PREFIX_TABLE_NONE ? ""
+                                       : cidr_format(block, sizeof(block), &a->conf->blocks[rule]),
+             LOG_HELD_BACK(suppressed));
+}
+
+bool acl_allows(struct acl *a, const char *listener, const struct address *client)
+{
+    uint32_t rule;
+
+    if (!a)
+        return true;
+    rule = prefix_table_find(a->table, client);
+    if (rule == PREFIX_TABLE_NONE ? !a->conf->deny_others : a->conf->allow[rule])
+        return true;
+    atomic_fetch_add_explicit(&a->denied, 1, memory_order_relaxed);
+    access_log_denied(a, listener, client, rule);
+    return false;
+}
+
+uint64_t acl_denied(const struct acl *a)
+{
+    return a ? atomic_load_explicit(&a->denied, memory_order_relaxed) : 0;
+}
+
+void acl_destroy(struct acl *a)
+{
+    if (!a)
+        return;
+    prefix_table_destroy(a->table);
+    free(a);
+}

@@ -1,0 +1,269 @@
+/* limits/client_table: see client_table.h. Places are numbered from 1; 0 is none. */
+#include "limits/client_table.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
+#include "engine/lock.h"
+#include "net/address.h"
+
+/* What a client is known by. */
+struct client_name {
+    uint64_t host[2]; /* the prefix of an IPv6 address, or of an IPv4 address mapped to one */
+    uint32_t zone;    /* of a link-local address; 0: none */
+    uint32_t pad;     /* 0 */
+};
+
+struct client {
+    uint64_t host[2];
+    struct token_bucket bucket;
+    uint32_t zone;
+    uint32_t open;
+    uint32_t chain;        /* the next with the same bucket of the hash table */
+    uint32_t newer, older; /* without a connection: neighbours in the order of last use */
+};
+
+struct client_table {
+    struct client_table_conf conf;
+    struct hash_key key;
+    struct lock lock;       /* for all below; see note: one lock */
+    struct client *clients; /* place i is clients[i - 1] */
+    uint32_t n;             /* places that were ever used */
+    uint32_t *chains;
+    uint32_t chain_mask;
+    uint32_t newest, oldest; /* of those without a connection */
+    struct client_table_view counts;
+};
+
+/* ---- with the lock held ---- */
+
+static struct client *client_table_at(const struct client_table *t, uint32_t place)
+{
+    return &t->clients[place - 1];
+}
+
+static uint32_t client_table_place(const struct client_table *t, const struct client *c)
+{
+    return (uint32_t)(c - t->clients) + 1;
+}
+
+/* The client is in use: it cannot be forgotten. */
+static void client_table_keep(struct client_table *t, struct client *c)
+{
+    if (c->newer)
+        client_table_at(t, c->newer)->older = c->older;
+    else
+        t->newest = c->older;
+    if (c->older)
+        client_table_at(t, c->older)->newer = c->newer;
+    else
+        t->oldest = c->newer;
+    c->newer = c->older = 0;
+}
+
+/* It is not any more: the last one to be forgotten. */
+static void client_table_let_go(struct client_table *t, struct client *c)
+{
+    uint32_t place = client_table_place(t, c);
+
+    c->newer = 0;
+    c->older = t->newest;
+    if (t->newest)
+        client_table_at(t, t->newest)->newer = place;
+    else
+        t->oldest = place;
+    t->newest = place;
+}
+
+static uint32_t *client_table_chain(const struct client_table *t, const struct client_name *who)
+{
+    return &t->chains[hash_bytes(&t->key, who, sizeof(*who)) & t->chain_mask];
+}
+
+static void client_table_unchain(struct client_table *t, const struct client *c)
+{
+    struct client_name who = {.host = {c->host[0], c->host[1]}, .zone = c->zone};
+    uint32_t *at = client_table_chain(t, &who);
+
+    while (client_table_at(t, *at) != c)
+        at = &client_table_at(t, *at)->chain;
+    *at = c->chain;
+}
+
+/* A free place, or that of the client that was seen the longest ago; NULL: all clients have connections. */
+static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
+{
+    const struct token_bucket_conf *rate = &t->conf.each.rate;
+    struct client *c;
+
+    if (t->n < t->conf.max_clients)
+        return client_table_at(t, ++t->n);
+    if (!t->oldest)
+        return NULL;
+    c = client_table_at(t, t->oldest);
+    t->counts.forgotten += token_bucket_wait_ns(&c->bucket, rate, rate->burst, now_ns) > 0;
+    client_table_keep(t, c);
+    client_table_unchain(t, c);
+    return c;
+}
+
+/* The client ${who}, known or new, without a place in the order of last use; NULL: there is no room for it. */
+static struct client *client_table_get(struct client_table *t, const struct client_name *who,
+                                       int64_t now_ns)
+{
+    uint32_t *head = client_table_chain(t, who);
+    struct client *c;
+
+    for (uint32_t place = *head; place; place = c->chain) {
+        c = client_table_at(t, place);
+        if (c->host[0] != who->host[0] || c->host[1] != who->host[1] || c->zone != who->zone)
+            continue;
+        if (c->open == 0)
+            client_table_keep(t, c);
+        return c;
+    }
+    c = client_table_make_room(t, now_ns);
+    if (!c)
+        return NULL;
+    *c = (struct client){.host = {who->host[0], who->host[1]}, .zone = who->zone, .chain = *head};
+    *head = client_table_place(t, c);
+    return c;
+}
+
+static enum client_table_answer client_table_ask(const struct quota_conf *each, struct client *c,
+                                                 int64_t now_ns)
+{
+    if (each->max_connections > 0 && c->open >= each->max_connections)
+        return CLIENT_TABLE_TOO_MANY;
+    if (!token_bucket_take(&c->bucket, &each->rate, 1, now_ns))
+        return CLIENT_TABLE_TOO_FAST;
+    return CLIENT_TABLE_IN;
+}
+
+/* ---- any thread ---- */
+
+/* The first ${bits} of the 128 of ${host}. */
+static void client_table_cut(uint8_t *host, unsigned bits)
+{
+    for (unsigned i = 0; i < 16; i++) {
+        unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
+
+        host[i] &= kept < 8 ? (uint8_t) ~(0xff >> kept) : 0xff;
+    }
+}
+
+/* What ${a} is known by; false: it is not counted. */
+static bool client_table_identify(const struct client_table *t, struct client_name *who,
+                                  const struct address *a)
+{
+    struct in6_addr host = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    size_t len;
+    const void *bytes = address_host(a, &len);
+
+    *who = (struct client_name){0};
+    if (!bytes)
+        return false;
+    memcpy(host.s6_addr + sizeof(host) - len, bytes, len);
+    if (len == 4)
+        client_table_cut(host.s6_addr, 96 + t->conf.prefix_v4);
+    else if (IN6_IS_ADDR_LINKLOCAL(&host))
+        who->zone = a->u.in6.sin6_scope_id;
+    else
+        client_table_cut(host.s6_addr, t->conf.prefix_v6);
+    memcpy(who->host, &host, sizeof(who->host));
+    return true;
+}
+
+enum client_table_answer client_table_enter(struct client_table *t, const struct address *a,
+                                            int64_t now_ns, struct client **out, bool *forgot)
+{
+    enum client_table_answer answer = CLIENT_TABLE_IN;
+    struct client_name who;
+    struct client *c;
+    uint64_t forgotten;
+
+    *out = NULL;
+    *forgot = false;
+    if (!client_table_identify(t, &who, a))
+        return CLIENT_TABLE_IN;
+    lock_take(&t->lock);
+    forgotten = t->counts.forgotten;
+    c = client_table_get(t, &who, now_ns);
+    if (c) {
+        answer = client_table_ask(&t->conf.each, c, now_ns);
+        if (answer == CLIENT_TABLE_IN)
+            c->open++;
+        else
+            t->counts.refused[answer]++;
+        if (c->open == 0)
+            client_table_let_go(t, c);
+    } else {
+        t->counts.uncounted++;
+    }
+    *forgot = t->counts.forgotten > forgotten;
+    lock_release(&t->lock);
+    *out = answer == CLIENT_TABLE_IN ? c : NULL;
+    return answer;
+}
+
+void client_table_leave(struct client_table *t, struct client *c)
+{
+    if (!c)
+        return;
+    lock_take(&t->lock);
+    MUST(c->open > 0);
+    if (--c->open == 0)
+        client_table_let_go(t, c);
+    lock_release(&t->lock);
+}
+
+void client_table_read(struct client_table *t, struct client_table_view *out)
+{
+    lock_take(&t->lock);
+    *out = t->counts;
+    out->clients = t->n;
+    lock_release(&t->lock);
+}
+
+/* ---- life ---- */
+
+int client_table_create(struct client_table **out, const struct client_table_conf *conf)
+{
+    struct client_table *t = calloc(1, sizeof(*t));
+    uint32_t n_chains = 1;
+    int rc = 0;
+
+    if (!t)
+        return -ENOMEM;
+    while (n_chains < conf->max_clients)
+        n_chains *= 2;
+    t->conf = *conf;
+    t->chain_mask = n_chains - 1;
+    lock_init(&t->lock);
+    t->clients = calloc(conf->max_clients, sizeof(*t->clients));
+    t->chains = calloc(n_chains, sizeof(*t->chains));
+    if (!t->clients || !t->chains)
+        rc = -ENOMEM;
+    else if (getrandom(&t->key, sizeof(t->key), 0) < 0)
+        rc = -errno;
+    if (rc < 0) {
+        client_table_destroy(t);
+        return rc;
+    }
+    *out = t;
+    return 0;
+}
+
+void client_table_destroy(struct client_table *t)
+{
+    if (!t)
+        return;
+    free(t->chains);
+    free(t->clients);
+    lock_close(&t->lock);
+    free(t);
+}

@@ -1,0 +1,165 @@
+/* limits/connection_limit: see room.h. */
+#include "limits/connection_limit.h"
+
+#include "base/clock.h"
+#include "engine/loop.h"
+
+static bool connection_limit_move(struct connection_limit_waiter *w,
+                                  enum connection_limit_waiter_state from,
+                                  enum connection_limit_waiter_state to)
+{
+    int expected = (int)from;
+
+    return atomic_compare_exchange_strong(&w->state, &expected, (int)to);
+}
+
+/* ---- the sockets that wait ---- */
+
+static void connection_limit_run_wake(struct task *t)
+{
+    struct connection_limit_waiter *w = CONTAINER_OF(t, struct connection_limit_waiter, wake);
+
+    MUST(connection_limit_move(w, CONNECTION_LIMIT_WOKEN, CONNECTION_LIMIT_NONE));
+    w->again(w);
+}
+
+static void connection_limit_drop_wake(struct task *t)
+{
+    (void)t; /* the boss has ended: nobody waits there any more */
+}
+
+static const struct task_type connection_limit_wake_type = {.name = "room for a client",
+                                                            .run = connection_limit_run_wake,
+                                                            .drop = connection_limit_drop_wake};
+
+void connection_limit_init(struct connection_limit *room, const struct quota_conf *conf)
+{
+    quota_init(&room->quota, conf);
+    atomic_init(&room->closed_by, NULL);
+    atomic_init(&room->waiting, 0);
+    room->waiters = NULL;
+}
+
+void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
+                          struct loop *loop, void (*again)(struct connection_limit_waiter *w))
+{
+    *w = (struct connection_limit_waiter){.loop = loop,
+                                          .again = again,
+                                          .wake.type = &connection_limit_wake_type,
+                                          .next = room->waiters};
+    room->waiters = w;
+}
+
+/* All of them: whom the place is good for shows when they ask. */
+static void connection_limit_wake(struct connection_limit *room)
+{
+    if (atomic_load(&room->waiting) == 0) /* see note: room */
+        return;
+    for (struct connection_limit_waiter *w = room->waiters; w; w = w->next) {
+        if (!connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_WOKEN))
+            continue;
+        atomic_fetch_sub(&room->waiting, 1);
+        if (loop_submit(w->loop, LOOP_CONTROL, &w->wake) < 0)
+            MUST(connection_limit_move(w, CONNECTION_LIMIT_WOKEN,
+                                       CONNECTION_LIMIT_NONE)); /* see ROOM_LOOK_NS */
+    }
+}
+
+/* ---- the clients ---- */
+
+static int64_t connection_limit_wait_ns(const struct connection_limit *room,
+                                        const struct quota *own, int64_t now_ns)
+{
+    int64_t process_ns = quota_wait_ns(&room->quota, now_ns);
+    int64_t own_ns = quota_wait_ns(own, now_ns);
+
+    return process_ns > own_ns ? process_ns : own_ns;
+}
+
+/* Looking first: two sockets that take one place and miss the other would wake each other in turn, for ever. */
+static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
+{
+    int64_t now_ns, wait_ns;
+
+    if (atomic_load(&room->closed_by))
+        return CLOCK_NEVER;
+    if (!quota_is_limited(&room->quota) && !quota_is_limited(own))
+        return 0;
+    now_ns = clock_now_ns();
+    while ((wait_ns = connection_limit_wait_ns(room, own, now_ns)) == 0) {
+        if (!quota_enter(own, now_ns))
+            continue; /* another thread was faster */
+        if (quota_enter(&room->quota, now_ns))
+            return 0;
+        quota_withdraw(own);
+        connection_limit_wake(room);
+    }
+    return wait_ns;
+}
+
+static int64_t connection_limit_look_again_ns(int64_t wait_ns)
+{
+    return wait_ns < ROOM_LOOK_NS ? wait_ns : ROOM_LOOK_NS;
+}
+
+int64_t connection_limit_enter(struct connection_limit *room, struct quota *own)
+{
+    return connection_limit_look_again_ns(connection_limit_try(room, own));
+}
+
+int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quota *own,
+                                       struct connection_limit_waiter *w)
+{
+    int64_t wait_ns = connection_limit_try(room, own);
+
+    if (wait_ns != CLOCK_NEVER)
+        return connection_limit_look_again_ns(wait_ns);
+    atomic_fetch_add(&room->waiting, 1); /* first: all that wait are counted */
+    if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
+        atomic_fetch_sub(&room->waiting, 1);
+        return connection_limit_look_again_ns(wait_ns);
+    }
+    wait_ns = connection_limit_try(room, own); /* see note: room */
+    if (wait_ns == 0 && connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_NONE))
+        atomic_fetch_sub(&room->waiting, 1);
+    return connection_limit_look_again_ns(wait_ns);
+}
+
+void connection_limit_leave(struct connection_limit *room, struct quota *own)
+{
+    quota_leave(own);
+    quota_leave(&room->quota);
+    connection_limit_wake(room);
+}
+
+void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
+{
+    quota_withdraw(own);
+    quota_withdraw(&room->quota);
+    connection_limit_wake(room);
+}
+
+void connection_limit_close(struct connection_limit *room, const char *option)
+{
+    atomic_store(&room->closed_by, option);
+}
+
+void connection_limit_open(struct connection_limit *room)
+{
+    atomic_store(&room->closed_by, NULL);
+    connection_limit_wake(room);
+}
+
+const char *connection_limit_full_of(const struct connection_limit *room, const struct quota *own)
+{
+    const char *closed_by = atomic_load(&room->closed_by);
+    int64_t now_ns = clock_now_ns();
+
+    if (closed_by)
+        return closed_by;
+    if (quota_wait_ns(own, now_ns) == CLOCK_NEVER)
+        return "max_connections";
+    if (quota_wait_ns(&room->quota, now_ns) == CLOCK_NEVER)
+        return "max_connections of [reactord]";
+    return quota_wait_ns(own, now_ns) > 0 ? "connection_rate" : "connection_rate of [reactord]";
+}

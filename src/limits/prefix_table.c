@@ -1,0 +1,300 @@
+/* limits/prefix_table: see prefix_table.h. */
+#include "limits/prefix_table.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "net/address.h"
+#include "net/cidr.h"
+
+/* An address as a number. */
+__extension__ typedef unsigned __int128 number;
+
+/* A prefix while the table is being made: its first and last address. */
+struct span {
+    number first, last;
+    uint32_t rule;
+};
+
+/* Prefixes that nest have different lengths, and equal ones are taken for one. */
+#define MAX_DEPTH (8 * 16 + 1)
+
+/*
+ * note: steps. A search through the beginnings of 200,000 intervals waits for memory in nearly each of its 18 steps, since
+ * those of one search lie far apart. One in 16 is therefore kept once more, side by side, where the caches have them.
+ */
+#define STEP 16
+
+/* Where intervals begin, and which prefix is the first there; the first interval begins at 0. */
+struct intervals {
+    number *begin;
+    uint32_t *rule;
+    size_t n;
+    number *steps; /* begin[0], begin[STEP], ...; see note: steps */
+    size_t n_steps;
+};
+
+struct prefix_table {
+    struct intervals ip4, ip6;
+    uint32_t unix_rule;
+};
+
+/* ---- making ---- */
+
+static number number_of(const void *host, size_t len)
+{
+    const uint8_t *bytes = host;
+    number x = 0;
+
+    for (size_t i = 0; i < len; i++)
+        x = x << 8 | bytes[i];
+    return x;
+}
+
+static struct span span_of(const struct cidr *p, uint32_t rule)
+{
+    unsigned rest = 8U * p->len - p->bits;
+    number host = rest == 0 ? 0 : ~(number)0 >> (128 - rest);
+    number first = number_of(p->host, p->len) & ~host;
+
+    return (struct span){.first = first, .last = first | host, .rule = rule};
+}
+
+/* What covers others comes before them, and of equal ones the first. */
+static int span_compare(const void *va, const void *vb)
+{
+    const struct span *a = va, *b = vb;
+
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    if (a->last != b->last)
+        return a->last > b->last ? -1 : 1;
+    return a->rule < b->rule ? -1 : 1;
+}
+
+/* Those of ${list} whose addresses have ${len} bytes, in the order of span_compare(). */
+static int spans_create(struct span **out, size_t *n_out, const struct cidr *list, size_t n,
+                        size_t len)
+{
+    struct span *spans = malloc((n > 0 ? n : 1) * sizeof(*spans));
+    size_t found = 0;
+
+    if (!spans)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].len == len)
+            spans[found++] = span_of(&list[i], (uint32_t)i);
+    qsort(spans, found, sizeof(*spans), span_compare);
+    *out = spans;
+    *n_out = found;
+    return 0;
+}
+
+/* From ${begin} on ${rule} is the first, whatever was put there before. There is room: see intervals_create(). */
+static void intervals_put(struct intervals *v, number begin, uint32_t rule)
+{
+    if (v->n > 0 && v->begin[v->n - 1] == begin)
+        v->n--;
+    if (v->n > 0 && v->rule[v->n - 1] == rule)
+        return;
+    v->begin[v->n] = begin;
+    v->rule[v->n] = rule;
+    v->n++;
+}
+
+/* The spans around where a walk is; ${rule} is the lowest of a span and those around it. */
+struct walk {
+    struct span open[MAX_DEPTH];
+    unsigned depth;
+    struct intervals *out; /* NULL: nobody wants them */
+};
+
+static uint32_t walk_rule(const struct walk *w)
+{
+    return w->depth > 0 ? w->open[w->depth - 1].rule : PREFIX_TABLE_NONE;
+}
+
+static void walk_close(struct walk *w, number end)
+{
+    w->depth--;
+    if (w->out && end + 1 > end) /* the last IPv6 address has none behind it */
+        intervals_put(w->out, end + 1, walk_rule(w));
+}
+
+/* ${by} may be NULL. */
+static void walk_spans(struct walk *w, const struct span *spans, size_t n, uint32_t *by)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct span s = spans[i];
+
+        while (w->depth > 0 && w->open[w->depth - 1].last < s.first)
+            walk_close(w, w->open[w->depth - 1].last);
+        if (walk_rule(w) < s.rule)
+            s.rule = walk_rule(w);
+        if (by)
+            by[spans[i].rule] = s.rule;
+        if (w->depth > 0 && w->open[w->depth - 1].first == s.first &&
+            w->open[w->depth - 1].last == s.last)
+            continue; /* it is there already */
+        MUST(w->depth < MAX_DEPTH);
+        w->open[w->depth++] = s;
+        if (w->out)
+            intervals_put(w->out, s.first, s.rule);
+    }
+    while (w->depth > 0)
+        walk_close(w, w->open[w->depth - 1].last);
+}
+
+static void intervals_destroy(struct intervals *v)
+{
+    free(v->begin);
+    free(v->rule);
+    free(v->steps);
+}
+
+/* What is not used of the room; that it cannot be given back harms nobody. */
+static void intervals_trim(struct intervals *v)
+{
+    number *begin = realloc(v->begin, v->n * sizeof(*begin));
+    uint32_t *rule;
+
+    if (begin)
+        v->begin = begin;
+    rule = realloc(v->rule, v->n * sizeof(*rule));
+    if (rule)
+        v->rule = rule;
+}
+
+static int intervals_put_steps(struct intervals *v)
+{
+    v->n_steps = (v->n + STEP - 1) / STEP;
+    v->steps = malloc(v->n_steps * sizeof(*v->steps));
+    if (!v->steps)
+        return -ENOMEM;
+    for (size_t i = 0; i < v->n_steps; i++)
+        v->steps[i] = v->begin[i * STEP];
+    return 0;
+}
+
+/* What is in ${v} after an error is for intervals_destroy(). */
+static int intervals_create(struct intervals *v, const struct cidr *list, size_t n, size_t len)
+{
+    struct walk w = {.out = v};
+    struct span *spans;
+    size_t n_spans;
+    int rc = spans_create(&spans, &n_spans, list, n, len);
+
+    if (rc < 0)
+        return rc;
+    /* One to begin with, and each span begins one and ends one. */
+    v->begin = malloc((2 * n_spans + 1) * sizeof(*v->begin));
+    v->rule = malloc((2 * n_spans + 1) * sizeof(*v->rule));
+    if (!v->begin || !v->rule) {
+        free(spans);
+        return -ENOMEM;
+    }
+    intervals_put(v, 0, PREFIX_TABLE_NONE);
+    walk_spans(&w, spans, n_spans, NULL);
+    free(spans);
+    intervals_trim(v);
+    return intervals_put_steps(v);
+}
+
+static uint32_t first_unix(const struct cidr *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].len == 0)
+            return (uint32_t)i;
+    return PREFIX_TABLE_NONE;
+}
+
+int prefix_table_create(struct prefix_table **out, const struct cidr *list, size_t n)
+{
+    struct prefix_table *t = calloc(1, sizeof(*t));
+    int rc;
+
+    MUST(n < PREFIX_TABLE_NONE);
+    if (!t)
+        return -ENOMEM;
+    t->unix_rule = first_unix(list, n);
+    rc = intervals_create(&t->ip4, list, n, 4);
+    if (rc == 0)
+        rc = intervals_create(&t->ip6, list, n, 16);
+    if (rc < 0) {
+        prefix_table_destroy(t);
+        return rc;
+    }
+    *out = t;
+    return 0;
+}
+
+int prefix_table_covers(uint32_t *by, const struct cidr *list, size_t n)
+{
+    static const size_t lengths[] = {4, 16};
+
+    uint32_t unix_rule = first_unix(list, n);
+
+    MUST(n < PREFIX_TABLE_NONE);
+    for (size_t i = 0; i < n; i++)
+        if (list[i].len == 0)
+            by[i] = unix_rule;
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        struct walk w = {.out = NULL};
+        struct span *spans;
+        size_t n_spans;
+        int rc = spans_create(&spans, &n_spans, list, n, lengths[i]);
+
+        if (rc < 0)
+            return rc;
+        walk_spans(&w, spans, n_spans, by);
+        free(spans);
+    }
+    return 0;
+}
+
+void prefix_table_destroy(struct prefix_table *t)
+{
+    if (!t)
+        return;
+    intervals_destroy(&t->ip4);
+    intervals_destroy(&t->ip6);
+    free(t);
+}
+
+/* ---- looking up ---- */
+
+/*
+ * The last of ${n} numbers in order that is not above ${x}, as the first is not. The way depends on ${n} alone, so that the
+ * processor need not guess what a comparison gives.
+ */
+static size_t last_not_above(const number *list, size_t n, number x)
+{
+    size_t low = 0;
+
+    while (n > 1) {
+        size_t half = n / 2;
+
+        low = list[low + half] <= x ? low + half : low;
+        n -= half;
+    }
+    return low;
+}
+
+static uint32_t intervals_find(const struct intervals *v, number x)
+{
+    size_t first = last_not_above(v->steps, v->n_steps, x) * STEP;
+    size_t n = v->n - first < STEP ? v->n - first : STEP;
+
+    return v->rule[first + last_not_above(v->begin + first, n, x)];
+}
+
+uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a)
+{
+    size_t len;
+    const void *host = address_host(a, &len);
+
+    if (!host)
+        return t->unix_rule;
+    return intervals_find(len == 4 ? &t->ip4 : &t->ip6, number_of(host, len));
+}

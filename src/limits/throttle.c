@@ -1,0 +1,189 @@
+/* limits/throttle: see throttle.h. */
+#include "limits/throttle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "net/channel.h"
+
+/*
+ * A bucket holds what comes in a tenth of a second: a loop that is late by less than that loses nothing of the rate, and
+ * over ten seconds it is one percent too much at most.
+ */
+#define THROTTLE_BURST_PART 10
+
+/*
+ * A grant is what a connection may have in a twentieth of a second; of what it shares with others much less, so that
+ * many have their turns within a second. More than a read takes is of no use.
+ */
+#define THROTTLE_EACH_PART   20
+#define THROTTLE_ALL_PART    256
+#define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
+
+/* Sleeping for less would cost more turns than it gains smoothness: what comes meanwhile is in the bucket. */
+#define THROTTLE_LEAST_NS (5 * NS_PER_MS)
+
+struct throttle {
+    struct throttle_plan *plan;
+    struct channel *channel;
+    unsigned directions;
+    size_t grant_bytes;  /* of the tightest limit */
+    size_t credit_bytes; /* reserved and not read yet */
+    struct token_bucket each[THROTTLE_DIRECTIONS];
+    struct timer timer; /* waits: the grant is there when it fires */
+};
+
+/* ---- the listener's ---- */
+
+static struct token_bucket_conf throttle_rate(unsigned bytes)
+{
+    uint64_t burst = bytes / THROTTLE_BURST_PART;
+
+    return (struct token_bucket_conf){
+        .tokens = bytes, .period_ns = NS_PER_S, .burst = burst > 0 ? burst : 1};
+}
+
+/* The smaller of ${grant} and a part of ${bytes}; 0 is no limit. */
+static size_t throttle_grant(size_t grant, unsigned bytes, unsigned part)
+{
+    size_t own = bytes / part > 0 ? bytes / part : 1;
+
+    own = own < THROTTLE_GRANT_BYTES ? own : THROTTLE_GRANT_BYTES;
+    return bytes > 0 && (grant == 0 || own < grant) ? own : grant;
+}
+
+static void throttle_limit_init(struct throttle_limit *limit, unsigned each, unsigned all)
+{
+    limit->each = throttle_rate(each);
+    limit->all = throttle_rate(all);
+    limit->grant_bytes = throttle_grant(0, each, THROTTLE_EACH_PART);
+    limit->grant_bytes = throttle_grant(limit->grant_bytes, all, THROTTLE_ALL_PART);
+    atomic_init(&limit->bucket.full_at_ns, 0);
+}
+
+bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf)
+{
+    throttle_limit_init(&plan->limits[0], conf->each_in, conf->all_in);
+    throttle_limit_init(&plan->limits[1], conf->each_out, conf->all_out);
+    return plan->limits[0].grant_bytes > 0 || plan->limits[1].grant_bytes > 0;
+}
+
+/* ---- a channel's ---- */
+
+static bool throttle_has(const struct throttle *t, unsigned i)
+{
+    return t->directions & 1U << i;
+}
+
+static int64_t throttle_reserve(struct throttle *t, int64_t now_ns)
+{
+    int64_t wait_ns = 0;
+
+    for (unsigned i = 0; i < THROTTLE_DIRECTIONS; i++) {
+        struct throttle_limit *limit = &t->plan->limits[i];
+        int64_t each_ns, all_ns;
+
+        if (!throttle_has(t, i))
+            continue;
+        each_ns = token_bucket_reserve(&t->each[i], &limit->each, t->grant_bytes, now_ns);
+        all_ns = token_bucket_reserve(&limit->bucket, &limit->all, t->grant_bytes, now_ns);
+        wait_ns = each_ns > wait_ns ? each_ns : wait_ns;
+        wait_ns = all_ns > wait_ns ? all_ns : wait_ns;
+    }
+    return wait_ns;
+}
+
+static void throttle_give_back(struct throttle *t)
+{
+    for (unsigned i = 0; t->credit_bytes > 0 && i < THROTTLE_DIRECTIONS; i++) {
+        struct throttle_limit *limit = &t->plan->limits[i];
+
+        if (!throttle_has(t, i))
+            continue;
+        token_bucket_give_back(&t->each[i], &limit->each, t->credit_bytes);
+        token_bucket_give_back(&limit->bucket, &limit->all, t->credit_bytes);
+    }
+    t->credit_bytes = 0;
+}
+
+size_t throttle_allow(struct throttle *t, size_t max)
+{
+    struct loop *loop = channel_net(t->channel)->loop;
+
+    MUST(loop_is_current(loop) &&
+         t->timer.state == TIMER_IDLE); /* till then the channel is throttled */
+    if (t->credit_bytes == 0) {
+        int64_t wait_ns = throttle_reserve(t, loop_now_ns(loop));
+
+        t->credit_bytes = t->grant_bytes;
+        if (wait_ns > 0) {
+            loop_schedule(loop, &t->timer,
+                          wait_ns > THROTTLE_LEAST_NS ? wait_ns : THROTTLE_LEAST_NS);
+            return 0;
+        }
+    }
+    return max < t->credit_bytes ? max : t->credit_bytes;
+}
+
+void throttle_took(struct throttle *t, size_t len, bool drained)
+{
+    MUST(len <= t->credit_bytes);
+    t->credit_bytes -= len;
+    if (drained)
+        throttle_give_back(t);
+}
+
+static void throttle_run_timer(struct task *t)
+{
+    struct throttle *th = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct throttle, timer);
+
+    channel_read_on(th->channel, CHANNEL_STOP_BANDWIDTH);
+}
+
+static void throttle_drop_timer(struct task *t)
+{
+    (void)t; /* the loop ends: the worker aborts its sessions */
+}
+
+static const struct task_type throttle_timer_type = {
+    .name = "bandwidth", .run = throttle_run_timer, .drop = throttle_drop_timer};
+
+/* ---- life ---- */
+
+int throttle_create(struct throttle **out, struct throttle_plan *plan, struct channel *ch,
+                    unsigned directions)
+{
+    size_t grant = 0;
+    struct throttle *t;
+
+    for (unsigned i = 0; i < THROTTLE_DIRECTIONS; i++) {
+        size_t own = plan->limits[i].grant_bytes;
+
+        if (directions & 1U << i && own > 0 && (grant == 0 || own < grant))
+            grant = own;
+    }
+    *out = NULL;
+    if (grant == 0)
+        return 0;
+    t = calloc(1, sizeof(*t));
+    if (!t)
+        return -ENOMEM;
+    t->plan = plan;
+    t->channel = ch;
+    t->directions = directions;
+    t->grant_bytes = grant;
+    timer_init(&t->timer, &throttle_timer_type);
+    channel_meter(ch);
+    *out = t;
+    return 0;
+}
+
+void throttle_destroy(struct throttle *t)
+{
+    if (!t)
+        return;
+    throttle_give_back(t);
+    loop_cancel(channel_net(t->channel)->loop, &t->timer);
+    free(t);
+}

@@ -1,0 +1,109 @@
+/*
+ * net/memory_account: how much memory holds bytes that receivers have not taken yet, of all channels and their handlers together,
+ * and whether that is too much.
+ *
+ * Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
+ * once, and an episode begins: channels read little at a time, and nothing more for a receiver that did not take it. It ends
+ * when whoever was told ends it.
+ */
+#ifndef NET_MEMORY_ACCOUNT_H
+#define NET_MEMORY_ACCOUNT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+struct memory_account {
+    _Atomic int64_t bytes;
+    _Atomic int64_t pipe_bytes; /* of these, what is the kernel's and not the allocator's */
+    _Atomic int64_t max_bytes;  /* may change at any time */
+    void (*over)(void *cookie); /* an episode begins; on any loop, which it must not hold up */
+    void *cookie;               /* both are set before start */
+    atomic_bool is_over;        /* an episode is under way */
+};
+
+/*
+ * memory_account_charge(b, before, now):
+ * Somebody held ${before}, and holds ${now}. ${b} may be NULL: nobody counts.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+static inline void memory_account_charge(struct memory_account *b, size_t before, size_t now)
+{
+    int64_t more = (int64_t)now - (int64_t)before;
+    int64_t all;
+
+    if (!b || more == 0)
+        return;
+    all = atomic_fetch_add_explicit(&b->bytes, more, memory_order_relaxed) + more;
+    if (more > 0 && all > atomic_load_explicit(&b->max_bytes, memory_order_relaxed) &&
+        !atomic_exchange(&b->is_over, true))
+        b->over(b->cookie);
+}
+
+/*
+ * memory_account_append(b, to, data, len) / memory_account_consume(b, from, len) / memory_account_clear(b, what):
+ * What base/buffer does, and the memory that it takes or gives back is counted. ${b} may be NULL: nobody counts.
+ *
+ * Thread: owner of the buffer
+ * Units:  bytes
+ * Errors: as buffer_append()
+ */
+static inline int NODISCARD memory_account_append(struct memory_account *b, struct buffer *to,
+                                                  const void *data, size_t len)
+{
+    size_t before = to->cap;
+    int rc = buffer_append(to, data, len);
+
+    memory_account_charge(b, before, to->cap);
+    return rc;
+}
+
+static inline void memory_account_consume(struct memory_account *b, struct buffer *from, size_t len)
+{
+    size_t before = from->cap;
+
+    buffer_consume(from, len);
+    memory_account_charge(b, before, from->cap);
+}
+
+static inline void memory_account_clear(struct memory_account *b, struct buffer *what)
+{
+    size_t before = what->cap;
+
+    buffer_clear(what);
+    memory_account_charge(b, before, what->cap);
+}
+
+/*
+ * memory_account_charge_pipe(b, bytes):
+ * Of what is held so much more is in pipes, or less. ${b} may be NULL.
+ *
+ * Thread: any
+ * Units:  bytes
+ * Errors: none
+ */
+static inline void memory_account_charge_pipe(struct memory_account *b, int64_t bytes)
+{
+    if (b)
+        atomic_fetch_add_explicit(&b->pipe_bytes, bytes, memory_order_relaxed);
+}
+
+/*
+ * memory_account_is_over(b):
+ * Is an episode under way? ${b} may be NULL: nobody counts.
+ *
+ * Thread: any
+ * Errors: none
+ */
+static inline bool memory_account_is_over(const struct memory_account *b)
+{
+    return b && atomic_load_explicit(&b->is_over, memory_order_relaxed);
+}
+
+#endif

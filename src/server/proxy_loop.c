@@ -1,0 +1,36 @@
+/* server/proxy_loop: see way_back.h. */
+#include "server/proxy_loop.h"
+
+#include <string.h>
+
+#include "server/server.h"
+
+static bool names(const char *name, const struct upstream_conf *up)
+{
+    return name && strcmp(name, up->name) == 0;
+}
+
+static bool is_mirror(const struct server_conf *conf, const struct upstream_conf *up)
+{
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        if (names(conf->listeners[i].mirror, up))
+            return true;
+    return false;
+}
+
+bool proxy_loop_is(const struct server_conf *conf, const struct upstream_conf *up,
+                   const struct address *a)
+{
+    bool mirror = is_mirror(conf, up);
+
+    for (unsigned i = 0; i < conf->n_listeners; i++) {
+        const struct listener_conf *listener = &conf->listeners[i];
+
+        if (!mirror && !names(listener->upstream, up))
+            continue;
+        for (unsigned j = 0; j < listener->n_addresses; j++)
+            if (address_covers(&listener->addresses[j], a))
+                return true;
+    }
+    return false;
+}

@@ -1,0 +1,98 @@
+/* service/proxy_attach: the way to a server, and both ends put together. See proxy_internal.h. */
+#include "base/clock.h"
+#include "service/send_proxy.h"
+#include "service/proxy_internal.h"
+#include "service/session_preface.h"
+#include "service/stale_retry.h"
+#include "upstream/spare.h"
+#include "upstream/upstream.h"
+
+void proxy_release_addresses(struct proxy *p)
+{
+    endpoint_release_addresses(p->addresses);
+    p->addresses = NULL;
+}
+
+int64_t proxy_deadline_ns(const struct proxy *p)
+{
+    int64_t timeout_ns = proxy_upstream(p)->conf->retry_timeout_ns;
+
+    return timeout_ns > 0 ? clock_add_ns(clock_now_ns(), timeout_ns) : CLOCK_NEVER;
+}
+
+int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns)
+{
+    const struct upstream_conf *conf = proxy_upstream(p)->conf;
+    int64_t left_ns = p->give_up_at_ns - now_ns;
+
+    return left_ns < conf->connect_timeout_ns ? left_ns : conf->connect_timeout_ns;
+}
+
+void proxy_dial(struct proxy *p)
+{
+    p->addresses = endpoint_use_addresses(&p->at->endpoint);
+    MUST(p->addresses);
+    p->tried_at_ns = clock_now_ns();
+    connector_start(&p->connector, p->addresses->list, p->addresses->n,
+                    proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
+}
+
+/* The trial begins before anything is sent, so that it hears what becomes of that. */
+void proxy_attach(struct proxy *p, int fd)
+{
+    struct session *s = &p->session;
+    bool again = stale_retry_lost(p->stale_retry);
+
+    if (!s->service->access_log)
+        proxy_release_addresses(p);
+    s->connecting = false;
+    channel_init(&p->server, s->owner->net, fd);
+    session_leg_open(s, 1, &p->server);
+    relay_init(&p->to_server, s, &p->client, &p->server);
+    relay_init(&p->to_client, s, &p->server, &p->client);
+    if (s->service->access_log)
+        relay_tell_first(&p->to_client);
+    if (p->stale_retry && !again)
+        stale_retry_begin(p->stale_retry);
+    send_proxy_send(s, &p->server);
+    channel_start(&p->server);
+    if (again)
+        stale_retry_replay(p->stale_retry);
+    else
+        session_preface_read(s);
+}
+
+/* The server has ended the spare connection before anything moved on it: that says nothing about one of the client's own. */
+static void proxy_replace(struct session *s)
+{
+    struct proxy *p = proxy_of(s);
+
+    spare_replaced(p->at);
+    relay_undo(&p->to_server, &p->client);
+    relay_undo(&p->to_client, &p->server);
+    p->give_up_at_ns = proxy_deadline_ns(p);
+    proxy_release_addresses(p);
+    proxy_dial(p);
+}
+
+/* Without memory for its trial it takes none, and only one: who was unlucky once is connected as ever. */
+bool proxy_take_spare(struct proxy *p)
+{
+    struct stale_retry_conf conf = {.session = &p->session,
+                                    .client = &p->client,
+                                    .server = &p->server,
+                                    .replace = proxy_replace};
+    int fd;
+
+    if (!p->at->spare || p->stale_retry || stale_retry_create(&p->stale_retry, &conf) < 0)
+        return false;
+    fd = spare_take(p->session.owner->spares, p->at, &p->addresses, &p->connector.connected);
+    if (fd < 0) {
+        stale_retry_destroy(p->stale_retry);
+        p->stale_retry = NULL;
+        return false;
+    }
+    p->tried_at_ns = clock_now_ns();
+    proxy_attach(p, fd);
+    return true;
+}

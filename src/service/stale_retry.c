@@ -1,0 +1,186 @@
+/* service/stale_retry: see trial.h. Everything here runs on the loop of the session. */
+#include "service/stale_retry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "net/handler.h"
+#include "net/pipeline.h"
+
+enum stale_retry_state { TRIAL_ON, TRIAL_LOST, TRIAL_OVER };
+
+struct stale_retry {
+    struct stale_retry_conf conf;
+    struct handler client; /* in the pipelines of these */
+    struct handler server;
+    enum stale_retry_state state;
+    bool ended;         /* LOST: the client has sent end of file */
+    struct buffer held; /* LOST: what it had sent before */
+};
+
+/* What ends for other reasons ends as ever. */
+static bool stale_retry_may_replace(const struct stale_retry *t)
+{
+    const struct session *s = t->conf.session;
+
+    return !s->closing && s->reason == SESSION_OPEN && !channel_ended(t->conf.client);
+}
+
+static void stale_retry_end(struct stale_retry *t)
+{
+    t->state = TRIAL_OVER;
+    pipeline_remove(&t->conf.client->pipeline, &t->client);
+    pipeline_remove(&t->conf.server->pipeline, &t->server);
+}
+
+/* The server has ended; the rest follows when its channel is closed. */
+static void stale_retry_lose(struct stale_retry *t)
+{
+    t->state = TRIAL_LOST;
+    channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
+    channel_abort(t->conf.server, 0);
+}
+
+/* Something is to move for the first time. False: the server is gone, so that it cannot. */
+static bool stale_retry_passed(struct stale_retry *t)
+{
+    if (t->state == TRIAL_ON && channel_peek(t->conf.server) == SOCK_ENDED &&
+        stale_retry_may_replace(t))
+        stale_retry_lose(t);
+    else if (t->state == TRIAL_ON)
+        stale_retry_end(t);
+    return t->state == TRIAL_OVER;
+}
+
+/* ---- in the client's pipeline ---- */
+
+static struct stale_retry *stale_retry_of_client(struct handler *h)
+{
+    return CONTAINER_OF(h, struct stale_retry, client);
+}
+
+/* A handler before this one may say much at once, also when the channel is paused. */
+static void stale_retry_client_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    struct stale_retry *t = stale_retry_of_client(h);
+
+    if (stale_retry_passed(t))
+        handler_read(h->next, data, len);
+    else if (buffer_append(&t->held, data, len) < 0)
+        session_abort(t->conf.session, SESSION_ERROR);
+}
+
+static void stale_retry_client_eof(struct handler *h)
+{
+    struct stale_retry *t = stale_retry_of_client(h);
+
+    if (stale_retry_passed(t))
+        handler_eof(h->next);
+    else
+        t->ended = true;
+}
+
+static const struct handler_ops stale_retry_client_ops = {
+    .name = "spare", .read = stale_retry_client_read, .eof = stale_retry_client_eof};
+
+/* ---- in the server's ---- */
+
+static struct stale_retry *stale_retry_of_server(struct handler *h)
+{
+    return CONTAINER_OF(h, struct stale_retry, server);
+}
+
+/* Bytes with an end right behind them say why it closes a connection on which nothing came: nothing for the client. */
+static void stale_retry_server_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    if (stale_retry_passed(stale_retry_of_server(h)))
+        handler_read(h->next, data, len);
+}
+
+static void stale_retry_server_eof(struct handler *h)
+{
+    struct stale_retry *t = stale_retry_of_server(h);
+
+    if (!stale_retry_may_replace(t))
+        handler_eof(h->next);
+    else if (t->state == TRIAL_ON)
+        stale_retry_lose(t);
+}
+
+static void stale_retry_server_broken(struct handler *h, int error)
+{
+    struct stale_retry *t = stale_retry_of_server(h);
+
+    if (!stale_retry_may_replace(t))
+        handler_broken(h->next, error);
+    else if (t->state == TRIAL_ON)
+        stale_retry_lose(t);
+}
+
+static void stale_retry_server_closed(struct handler *h, int error)
+{
+    struct stale_retry *t = stale_retry_of_server(h);
+
+    if (!stale_retry_may_replace(t)) {
+        handler_closed(h->next, error);
+        return;
+    }
+    t->state = TRIAL_LOST;
+    channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
+    session_leg_lost(t->conf.session, 1);
+    t->conf.replace(t->conf.session);
+}
+
+static const struct handler_ops stale_retry_server_ops = {.name = "spare",
+                                                          .read = stale_retry_server_read,
+                                                          .eof = stale_retry_server_eof,
+                                                          .broken = stale_retry_server_broken,
+                                                          .closed = stale_retry_server_closed};
+
+/* ---- life ---- */
+
+int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf)
+{
+    struct stale_retry *t = malloc(sizeof(*t));
+
+    if (!t)
+        return -ENOMEM;
+    *t = (struct stale_retry){.conf = *conf, .state = TRIAL_ON};
+    buffer_init(&t->held);
+    *out = t;
+    return 0;
+}
+
+void stale_retry_destroy(struct stale_retry *t)
+{
+    if (!t)
+        return;
+    buffer_clear(&t->held);
+    free(t);
+}
+
+void stale_retry_begin(struct stale_retry *t)
+{
+    pipeline_add(&t->conf.client->pipeline, &t->client, &stale_retry_client_ops);
+    pipeline_add(&t->conf.server->pipeline, &t->server, &stale_retry_server_ops);
+}
+
+bool stale_retry_lost(const struct stale_retry *t)
+{
+    return t && t->state == TRIAL_LOST;
+}
+
+void stale_retry_replay(struct stale_retry *t)
+{
+    struct channel *client = t->conf.client;
+
+    t->state = TRIAL_OVER;
+    pipeline_remove(&client->pipeline, &t->client);
+    channel_read_on(client, CHANNEL_STOP_RETRY);
+    if (buffer_bytes(&t->held) > 0)
+        handler_read(t->client.next, buffer_front(&t->held), buffer_bytes(&t->held));
+    buffer_clear(&t->held);
+    if (t->ended && !channel_ended(client))
+        handler_eof(t->client.next);
+}

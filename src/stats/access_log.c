@@ -1,0 +1,338 @@
+/* stats/access_log: see access_log.h. */
+#include "stats/access_log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cache_line.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/executor.h"
+#include "engine/queue.h"
+#include "stats/access_log_format.h"
+
+/* From the first line that waits to the writer's run; then, when the sink takes nothing; while lines are being lost. */
+#define ACCESS_LOG_DELAY_NS (10 * NS_PER_MS)
+#define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
+#define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
+
+/* How long lines must go through without loss until an episode is over. */
+#define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
+
+/* One call of the sink; and how many of them in a run, so that access_log_finish() soon has its way. */
+#define ACCESS_LOG_BATCH_BYTES (64 * 1024)
+#define ACCESS_LOG_BATCHES     16
+
+_Static_assert(ACCESS_LOG_BATCH_BYTES > ACCESS_LOG_LINE_BYTES, "each line fits into a batch");
+
+struct access_line {
+    struct task place; /* on the queue; it never runs */
+    size_t len;
+    char text[];
+};
+
+/*
+ *   0      head                    tail       ACCESS_LOG_BATCH_BYTES
+ *   | taken | whole lines, or the    | free |     0 <= head <= tail <= ACCESS_LOG_BATCH_BYTES
+ *             rest of one and then those
+ */
+struct access_log {
+    struct access_log_conf conf;
+    struct executor *executor; /* one thread: the writer never runs twice at a time */
+    struct queue lines;
+    alignas(CACHE_LINE_BYTES) atomic_size_t waiting_bytes; /* in `lines` */
+    _Atomic uint64_t numbers;
+    _Atomic uint64_t dropped;
+    atomic_bool scheduled; /* see note: scheduled */
+    atomic_bool losing;    /* an episode of losses is under way */
+    alignas(CACHE_LINE_BYTES) struct timer writer;
+    _Atomic uint64_t written;
+    uint64_t dropped_before; /* this episode */
+    uint64_t dropped_seen;   /* at `calm_since_ns` */
+    int64_t calm_since_ns;
+    size_t head, tail;
+    bool torn;  /* the sink has the beginning of a line whose rest was dropped */
+    bool mends; /* the batch begins with the newline that is to end such a line */
+    char batch[ACCESS_LOG_BATCH_BYTES];
+};
+
+/* ---- any thread ---- */
+
+static void access_log_schedule(struct access_log *al, int64_t delay_ns)
+{
+    if (atomic_exchange(&al->scheduled, true))
+        return;
+    if (executor_schedule(al->executor, &al->writer, delay_ns) < 0)
+        atomic_store(&al->scheduled, false); /* no thread now: the next line tries again */
+}
+
+/* What ${n} lines are lost for is said when it begins. */
+static void access_log_lose(struct access_log *al, uint64_t n, const char *why)
+{
+    atomic_fetch_add_explicit(&al->dropped, n, memory_order_relaxed);
+    if (!atomic_load_explicit(&al->losing, memory_order_relaxed) &&
+        !atomic_exchange(&al->losing, true))
+        log_warning("access log %s: lines are dropped: %s", al->conf.name, why);
+    access_log_schedule(al, ACCESS_LOG_AGAIN_NS);
+}
+
+static size_t access_line_cost(size_t len)
+{
+    return sizeof(struct access_line) + len;
+}
+
+uint64_t access_log_number(struct access_log *al)
+{
+    return atomic_fetch_add_explicit(&al->numbers, 1, memory_order_relaxed) + 1;
+}
+
+void access_log_put(struct access_log *al, const char *line, size_t len)
+{
+    size_t cost = access_line_cost(len);
+    struct access_line *l;
+
+    MUST(len > 0 && len <= ACCESS_LOG_LINE_BYTES && line[len - 1] == '\n');
+    if (atomic_fetch_add_explicit(&al->waiting_bytes, cost, memory_order_relaxed) >
+        al->conf.max_bytes - cost) {
+        atomic_fetch_sub_explicit(&al->waiting_bytes, cost, memory_order_relaxed);
+        access_log_lose(al, 1, "they come faster than they are taken, and the buffer is full");
+        return;
+    }
+    l = malloc(cost);
+    if (!l) {
+        atomic_fetch_sub_explicit(&al->waiting_bytes, cost, memory_order_relaxed);
+        access_log_lose(al, 1, "out of memory");
+        return;
+    }
+    l->len = len;
+    memcpy(l->text, line, len);
+    queue_push(&al->lines, &l->place);
+    access_log_schedule(al, ACCESS_LOG_DELAY_NS);
+}
+
+/* ---- the writer ---- */
+
+static bool access_log_has_room(const struct access_log *al)
+{
+    const struct task *place = queue_peek(&al->lines);
+    size_t len = place ? CONTAINER_OF((struct task *)place, struct access_line, place)->len : 0;
+
+    return place && len + al->torn <= sizeof(al->batch) - al->tail;
+}
+
+/* Move lines from the queue into the batch, as far as there is room. */
+static void access_log_fill(struct access_log *al)
+{
+    size_t freed = 0;
+
+    if (al->head == al->tail)
+        al->head = al->tail = 0;
+    queue_take(&al->lines);
+    while (access_log_has_room(al)) {
+        struct access_line *l = CONTAINER_OF(queue_pop(&al->lines), struct access_line, place);
+
+        if (al->torn)
+            al->batch[al->tail++] = '\n';
+        al->mends = al->mends || al->torn;
+        al->torn = false;
+        memcpy(al->batch + al->tail, l->text, l->len);
+        al->tail += l->len;
+        freed += access_line_cost(l->len);
+        free(l);
+    }
+    if (freed > 0)
+        atomic_fetch_sub_explicit(&al->waiting_bytes, freed, memory_order_relaxed);
+}
+
+static uint64_t access_log_lines_in(const char *bytes, size_t len)
+{
+    uint64_t n = 0;
+
+    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(bytes + len - at))); at++)
+        n++;
+    return n;
+}
+
+static void access_log_taken(struct access_log *al, size_t len)
+{
+    uint64_t n = access_log_lines_in(al->batch + al->head, len);
+
+    MUST(len > 0 && len <= al->tail - al->head);
+    atomic_fetch_add_explicit(&al->written, n - al->mends, memory_order_relaxed);
+    al->mends = false;
+    al->head += len;
+}
+
+/* Forget what is in the batch; returns how many lines that were. */
+static uint64_t access_log_clear_batch(struct access_log *al)
+{
+    uint64_t n = access_log_lines_in(al->batch + al->head, al->tail - al->head) - al->mends;
+
+    al->torn = al->mends || (al->head > 0 && al->batch[al->head - 1] != '\n');
+    al->mends = false;
+    al->head = al->tail = 0;
+    return n;
+}
+
+/* What is in the batch cannot be written. */
+static void access_log_drop_batch(struct access_log *al, const char *why)
+{
+    access_log_lose(al, access_log_clear_batch(al), why);
+}
+
+/* Everything is written: 0. There is more: -EAGAIN when the sink takes nothing now, -EINPROGRESS when it was enough for one run. */
+static int access_log_write(struct access_log *al)
+{
+    for (unsigned i = 0; i < ACCESS_LOG_BATCHES; i++) {
+        ssize_t n;
+
+        access_log_fill(al);
+        if (al->head == al->tail)
+            return 0;
+        n = al->conf.sink.write(al->conf.sink.cookie, al->batch + al->head, al->tail - al->head);
+        if (n == -EAGAIN)
+            return -EAGAIN;
+        if (n < 0)
+            access_log_drop_batch(al, strerror((int)-n));
+        else
+            access_log_taken(al, (size_t)n);
+    }
+    return -EINPROGRESS;
+}
+
+static void access_log_end_episode(struct access_log *al)
+{
+    uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);
+
+    log_warning("access log %s: %" PRIu64 " lines were dropped; it takes lines again",
+                al->conf.name, dropped - al->dropped_before);
+    al->dropped_before = dropped;
+    atomic_store(&al->losing, false);
+}
+
+/* Is the episode over? What is lost while this is decided is told with the next one. */
+static void access_log_watch(struct access_log *al, bool all_written)
+{
+    uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);
+    int64_t now_ns = clock_now_ns();
+
+    if (dropped != al->dropped_seen || !all_written) {
+        al->dropped_seen = dropped;
+        al->calm_since_ns = now_ns;
+    } else if (now_ns - al->calm_since_ns >= ACCESS_LOG_CALM_NS) {
+        access_log_end_episode(al);
+    }
+}
+
+static void access_log_run(struct task *t)
+{
+    struct access_log *al =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct access_log, writer);
+    int rc;
+
+    atomic_exchange(&al->scheduled, false);
+    rc = access_log_write(al);
+    if (atomic_load(&al->losing))
+        access_log_watch(al, rc == 0);
+    if (rc < 0)
+        access_log_schedule(al, rc == -EAGAIN ? ACCESS_LOG_AGAIN_NS : 0);
+    else if (atomic_load(&al->losing))
+        access_log_schedule(al, ACCESS_LOG_WATCH_NS);
+}
+
+static void access_log_drop(struct task *t)
+{
+    (void)t; /* the executor was stopped: access_log_finish() writes what waits */
+}
+
+static const struct task_type access_log_type = {
+    .name = "access log", .run = access_log_run, .drop = access_log_drop};
+
+/* ---- life ---- */
+
+int access_log_create(struct access_log **out, const struct access_log_conf *conf)
+{
+    const struct executor_conf thread = {.name = "alog", .pool = conf->pool, .threads = 1};
+    struct access_log *al = aligned_alloc(alignof(struct access_log), sizeof(*al));
+    int rc;
+
+    MUST(conf->max_bytes >= ACCESS_LOG_BATCH_BYTES);
+    if (!al)
+        return -ENOMEM;
+    memset(al, 0, offsetof(struct access_log, batch));
+    rc = executor_create(&al->executor, &thread);
+    if (rc < 0) {
+        free(al);
+        return rc;
+    }
+    al->conf = *conf;
+    queue_init(&al->lines);
+    timer_init(&al->writer, &access_log_type);
+    *out = al;
+    return 0;
+}
+
+/* Free what waits; returns how many lines that were. */
+static uint64_t access_log_discard(struct access_log *al)
+{
+    uint64_t n = access_log_clear_batch(al);
+
+    while (!queue_empty(&al->lines)) {
+        struct task *place;
+
+        queue_take(&al->lines);
+        while ((place = queue_pop(&al->lines))) {
+            free(CONTAINER_OF(place, struct access_line, place));
+            n++;
+        }
+    }
+    atomic_store_explicit(&al->waiting_bytes, 0, memory_order_relaxed);
+    return n;
+}
+
+int access_log_finish(struct access_log *al, int64_t until_ns)
+{
+    const struct timespec pause = {.tv_nsec = ACCESS_LOG_DELAY_NS};
+    uint64_t dropped;
+    int rc;
+
+    executor_stop(al->executor, 0);
+    rc = executor_join(al->executor, until_ns - clock_now_ns());
+    if (rc < 0) {
+        log_error("access log %s: the writing of a line hangs; those behind it are lost",
+                  al->conf.name);
+        return rc;
+    }
+    while ((rc = access_log_write(al)) < 0 && clock_now_ns() < until_ns)
+        if (rc == -EAGAIN)
+            nanosleep(&pause, NULL);
+    dropped = atomic_load(&al->dropped) + access_log_discard(al);
+    atomic_store(&al->dropped, dropped);
+    if (dropped > al->dropped_before)
+        log_warning("access log %s: %" PRIu64 " lines were dropped", al->conf.name,
+                    dropped - al->dropped_before);
+    return 0;
+}
+
+void access_log_stats(const struct access_log *al, struct access_log_stats *out)
+{
+    *out = (struct access_log_stats){
+        .lines = atomic_load_explicit(&al->written, memory_order_relaxed),
+        .dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed),
+        .waiting_bytes = atomic_load_explicit(&al->waiting_bytes, memory_order_relaxed)};
+}
+
+void access_log_destroy(struct access_log *al)
+{
+    if (!al)
+        return;
+    access_log_discard(al);
+    executor_destroy(al->executor);
+    free(al);
+}

@@ -1,0 +1,296 @@
+/* stats/access_log_variable: see access_log_variable.h. */
+#include "stats/access_log_variable.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "net/address.h"
+#include "stats/access_log_record.h"
+#include "stats/access_log_text.h"
+#include "stats/session_id.h"
+
+/* What a value is cut at. Names of sections and servers are 32 bytes at most, thread names 15. */
+#define NAME_BYTES   32
+#define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
+#define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
+
+static void put_text(struct access_log_text *t, const char *text, size_t max_bytes)
+{
+    if (text)
+        access_log_text_value(t, text, strnlen(text, max_bytes));
+    else
+        access_log_text_missing(t);
+}
+
+static void put_duration(struct access_log_text *t, int64_t ns)
+{
+    if (ns >= 0)
+        access_log_text_seconds(t, ns);
+    else
+        access_log_text_missing(t);
+}
+
+/* ---- time ---- */
+
+/* "2026-11-21T12:00:00" of ${now_s}: worked out once a second. */
+static const char *stamp(time_t now_s)
+{
+    static _Thread_local char text[sizeof("2026-11-21T12:00:00")];
+    static _Thread_local time_t text_s = -1;
+    struct tm tm;
+
+    if (text_s == now_s)
+        return text;
+    if (!gmtime_r(&now_s, &tm) || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
+        text[0] = '\0'; /* a year of more than four digits */
+        return text;
+    }
+    text_s = now_s;
+    return text;
+}
+
+static void write_time(struct access_log_text *t, const struct access_log_record *r)
+{
+    char text[TIME_BYTES];
+    struct access_log_text out = {.style = t->style, .at = text, .end = text + sizeof(text)};
+    const char *seconds = stamp((time_t)(r->time_ns / NS_PER_S));
+
+    access_log_text_copy(&out, seconds, strlen(seconds));
+    access_log_text_copy(&out, ".", 1);
+    access_log_text_digits(&out, (uint64_t)(r->time_ns % NS_PER_S / NS_PER_MS), 3);
+    access_log_text_copy(&out, "Z", 1);
+    access_log_text_value(t, text, (size_t)(out.at - text));
+}
+
+static void write_msec(struct access_log_text *t, const struct access_log_record *r)
+{
+    access_log_text_number(t, (uint64_t)(r->time_ns / NS_PER_S));
+    access_log_text_copy(t, ".", 1);
+    access_log_text_digits(t, (uint64_t)(r->time_ns % NS_PER_S / NS_PER_MS), 3);
+}
+
+/* ---- addresses ---- */
+
+/* The fast way for what nearly all are: address_format() takes four times as long. */
+static size_t format_ipv4(char *out, size_t size, const unsigned char *host)
+{
+    struct access_log_text t = {.at = out, .end = out + size};
+
+    for (unsigned i = 0; i < 4; i++) {
+        if (i > 0)
+            access_log_text_copy(&t, ".", 1);
+        access_log_text_number(&t, host[i]);
+    }
+    return (size_t)(t.at - out);
+}
+
+static void write_client(struct access_log_text *t, const struct access_log_record *r)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    const struct address *a = r->client;
+    size_t len;
+    const void *host;
+
+    if (!a || a->len == 0) {
+        access_log_text_missing(t);
+        return;
+    }
+    host = address_host(a, &len);
+    if (host && len == 4)
+        access_log_text_value(t, text, format_ipv4(text, sizeof(text), host));
+    else if (host)
+        put_text(t, inet_ntop(AF_INET6, host, text, sizeof(text)), sizeof(text));
+    else
+        put_text(t, address_format(text, sizeof(text), a), sizeof(text));
+}
+
+static void write_client_port(struct access_log_text *t, const struct access_log_record *r)
+{
+    const struct address *a = r->client;
+    size_t len;
+
+    if (a && a->len > 0 && address_host(a, &len)) /* which may well be at port 0 */
+        access_log_text_number(t, address_port(a));
+    else
+        access_log_text_missing(t);
+}
+
+static void put_address(struct access_log_text *t, const struct address *a)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    struct access_log_text out = {.at = text, .end = text + sizeof(text)};
+
+    if (!a || a->len == 0) {
+        access_log_text_missing(t);
+    } else if (a->u.sa.sa_family == AF_INET) {
+        out.at += format_ipv4(text, sizeof(text), (const unsigned char *)&a->u.in.sin_addr);
+        access_log_text_copy(&out, ":", 1);
+        access_log_text_number(&out, address_port(a));
+        access_log_text_value(t, text, (size_t)(out.at - text));
+    } else {
+        put_text(t, address_format(text, sizeof(text), a), sizeof(text));
+    }
+}
+
+static void write_listen_address(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_address(t, r->listen);
+}
+
+static void write_proxy(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_address(t, r->proxy);
+}
+
+static void write_server_address(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_address(t, r->server_address);
+}
+
+/* ---- names ---- */
+
+static void write_listener(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_text(t, r->listener, NAME_BYTES);
+}
+
+static void write_upstream(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_text(t, r->upstream, NAME_BYTES);
+}
+
+static void write_server(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_text(t, r->server, SERVER_BYTES);
+}
+
+static void write_worker(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_text(t, r->worker, NAME_BYTES);
+}
+
+static void write_unique_id(struct access_log_text *t, const struct access_log_record *r)
+{
+    char text[SESSION_ID_TEXT_BYTES];
+
+    put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
+}
+
+/* One word, as the keys of the statistics in the log. */
+static void write_reason(struct access_log_text *t, const struct access_log_record *r)
+{
+    char word[SESSION_REASON_WORD_BYTES];
+
+    put_text(t, session_reason_word(word, r->reason), sizeof(word));
+}
+
+/* ---- numbers ---- */
+
+static void write_connection(struct access_log_text *t, const struct access_log_record *r)
+{
+    access_log_text_number(t, r->connection);
+}
+
+/* getpid(2) is a system call each time. */
+static void write_pid(struct access_log_text *t, const struct access_log_record *r)
+{
+    static _Thread_local pid_t pid;
+
+    (void)r;
+    if (pid == 0)
+        pid = getpid();
+    access_log_text_number(t, (uint64_t)pid);
+}
+
+static void write_bytes_in(struct access_log_text *t, const struct access_log_record *r)
+{
+    access_log_text_number(t, r->bytes_in);
+}
+
+static void write_bytes_out(struct access_log_text *t, const struct access_log_record *r)
+{
+    access_log_text_number(t, r->bytes_out);
+}
+
+static void write_tries(struct access_log_text *t, const struct access_log_record *r)
+{
+    access_log_text_number(t, r->tries);
+}
+
+static void write_duration(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_duration(t, r->duration_ns);
+}
+
+static void write_queue_time(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_duration(t, r->queue_ns);
+}
+
+static void write_connect_time(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_duration(t, r->connect_ns);
+}
+
+static void write_first_byte_time(struct access_log_text *t, const struct access_log_record *r)
+{
+    put_duration(t, r->first_byte_ns);
+}
+
+/* ---- the table ---- */
+
+/* In the order that `json` has them. */
+static const struct access_log_variable variables[] = {
+    {"time", write_time, TIME_BYTES},
+    {"msec", write_msec, 0},
+    {"connection", write_connection, 0},
+    {"client", write_client, ADDRESS_TEXT_BYTES},
+    {"client_port", write_client_port, 0},
+    {"listener", write_listener, NAME_BYTES},
+    {"listen_address", write_listen_address, ADDRESS_TEXT_BYTES},
+    {"upstream", write_upstream, NAME_BYTES},
+    {"server", write_server, SERVER_BYTES},
+    {"server_address", write_server_address, ADDRESS_TEXT_BYTES},
+    {"bytes_in", write_bytes_in, 0},
+    {"bytes_out", write_bytes_out, 0},
+    {"duration", write_duration, 0},
+    {"queue_time", write_queue_time, 0},
+    {"connect_time", write_connect_time, 0},
+    {"first_byte_time", write_first_byte_time, 0},
+    {"tries", write_tries, 0},
+    {"reason", write_reason, SESSION_REASON_WORD_BYTES},
+    {"worker", write_worker, NAME_BYTES},
+    {"pid", write_pid, 0},
+    {"unique_id", write_unique_id, SESSION_ID_TEXT_BYTES},
+    {"proxy", write_proxy, ADDRESS_TEXT_BYTES},
+};
+
+unsigned access_log_variable_count(void)
+{
+    return ARRAY_LEN(variables);
+}
+
+const struct access_log_variable *access_log_variable_at(unsigned i)
+{
+    MUST(i < ARRAY_LEN(variables));
+    return &variables[i];
+}
+
+const struct access_log_variable *access_log_variable_find(const char *name, size_t len)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(variables); i++)
+        if (strlen(variables[i].name) == len && memcmp(variables[i].name, name, len) == 0)
+            return &variables[i];
+    return NULL;
+}
+
+size_t access_log_variable_max_bytes(const struct access_log_variable *v)
+{
+    if (v->text_bytes == 0)
+        return ACCESS_LOG_TEXT_NUMBER_BYTES;
+    return v->text_bytes * ACCESS_LOG_TEXT_ESCAPE_BYTES + 2; /* quotes */
+}

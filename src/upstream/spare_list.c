@@ -1,0 +1,432 @@
+/* upstream/spare_list: the spares of one server that one loop keeps. See spare.h. Everything here runs on that loop. */
+#include "upstream/spare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "net/descriptor_budget.h"
+#include "net/idle_watch.h"
+#include "upstream/spare_internal.h"
+
+/* After a failure, and after each more in a row twice as long. */
+#define SPARE_PAUSE_NS     (100 * NS_PER_MS)
+#define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
+
+/* A server that ends a connection within this time did not get tired of it: it does not want it. */
+#define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
+
+/* What is closed by a server for its age is replaced after this time: all that go together are. */
+#define SPARE_GATHER_NS (100 * NS_PER_MS)
+
+/* How long the end may come behind a server's last words. */
+#define SPARE_LAST_WORDS_NS (1 * NS_PER_S)
+
+/* When descriptors, memory or places are there again nobody tells. */
+#define SPARE_LACK_NS (1 * NS_PER_S)
+
+/* So many are opened at a time, before the loop does other things. */
+#define SPARE_BATCH 8
+
+/* One spare. */
+struct spare_conn {
+    struct list link; /* on one of the lists of its part */
+    struct spare_list *part;
+    struct idle_watch idle_watch; /* once it is connected */
+    struct connector connector;
+    struct endpoint_addresses *addresses; /* of which it is to one */
+    int64_t opened_at_ns;                 /* `opening`: begun */
+    int64_t expires_at_ns;                /* `spoken`: when the end must have come */
+    struct task end;
+};
+
+static struct descriptor_budget *spare_descriptors(const struct spare_list *part)
+{
+    return part->pool->net->descriptors;
+}
+
+/* ${ns} less up to a quarter of it, at random, so that what began together does not end together. */
+static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
+{
+    uint64_t random = hash_mix(((uint64_t)pool->number << 32) + pool->drawn++);
+
+    return ns - (int64_t)hash_reduce(random, 1u << 16) * (ns >> 18);
+}
+
+/* ---- the timer ---- */
+
+/* Have the part looked at by then. */
+static void spare_arm(struct spare_list *part, int64_t at_ns)
+{
+    struct loop *loop = part->pool->net->loop;
+
+    if (part->timer.state != TIMER_IDLE && part->timer.at_ns <= at_ns)
+        return;
+    loop_cancel(loop, &part->timer);
+    loop_schedule(loop, &part->timer, at_ns - clock_now_ns());
+}
+
+static void spare_not_before(struct spare_list *part, int64_t at_ns)
+{
+    if (part->not_before_ns < at_ns)
+        part->not_before_ns = at_ns;
+}
+
+/*
+ * One that was begun at ${begun_at_ns} could not be opened, or was not wanted by the server. It is in a row with the one
+ * before if it was begun soon after the pause for that; if it was begun before, the pause is for both.
+ */
+static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
+{
+    bool in_a_row = begun_at_ns - part->paused_until_ns < SPARE_PAUSE_MAX_NS;
+    int64_t pause_ns = in_a_row ? 2 * part->pause_ns : 0;
+
+    if (begun_at_ns < part->paused_until_ns)
+        return;
+    pause_ns = pause_ns > SPARE_PAUSE_NS ? pause_ns : SPARE_PAUSE_NS;
+    part->pause_ns = pause_ns < SPARE_PAUSE_MAX_NS ? pause_ns : SPARE_PAUSE_MAX_NS;
+    part->paused_until_ns = clock_now_ns() + spare_jitter_ns(part->pool, part->pause_ns);
+    spare_not_before(part, part->paused_until_ns);
+    spare_arm(part, part->not_before_ns);
+}
+
+/* ---- one spare ---- */
+
+static void spare_run_end(struct task *t)
+{
+    free(CONTAINER_OF(t, struct spare_conn, end));
+}
+
+static const struct task_type spare_end_type = {
+    .name = "end of a spare connection", .run = spare_run_end, .drop = spare_run_end};
+
+/* It is off the part, which has room for another; its memory lasts as long as who called it may use it. */
+static void spare_leave(struct spare_conn *c)
+{
+    struct spare_list *part = c->part;
+    struct descriptor_budget *d = spare_descriptors(part);
+
+    list_remove(&c->link);
+    part->n--;
+    atomic_fetch_sub_explicit(&part->spare->n, 1, memory_order_relaxed);
+    if (d)
+        descriptor_budget_return(d, 1);
+    endpoint_release_addresses(c->addresses);
+    loop_reap(part->pool->net->loop, &c->end);
+}
+
+static void spare_close(struct spare_conn *c, enum spare_count why)
+{
+    connector_cancel(&c->connector);
+    if (c->idle_watch.fd >= 0)
+        spare_count(c->part->spare, why);
+    idle_watch_close(&c->idle_watch);
+    spare_leave(c);
+}
+
+static void spare_close_all(struct spare_list *part)
+{
+    struct list *lists[] = {&part->opening, &part->idle, &part->spoken};
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        while (!list_empty(lists[i]))
+            spare_close(LIST_FIRST(lists[i], struct spare_conn, link), SPARE_DROPPED);
+}
+
+/* The server has ended one that nobody had used. */
+static void spare_ended(struct spare_conn *c)
+{
+    struct spare_list *part = c->part;
+    int64_t now_ns = clock_now_ns();
+    int64_t opened_at_ns = c->opened_at_ns;
+
+    spare_close(c, SPARE_CLOSED);
+    if (now_ns - opened_at_ns < SPARE_SHORT_LIFE_NS)
+        spare_pause(part, opened_at_ns);
+    else
+        spare_not_before(part, now_ns + SPARE_GATHER_NS);
+    spare_arm(part, part->not_before_ns);
+}
+
+/* It is no spare any more, and either last or first words. */
+static void spare_spoke(struct spare_conn *c)
+{
+    idle_watch_rest(&c->idle_watch);
+    list_remove(&c->link);
+    list_append(&c->part->spoken, &c->link);
+    c->expires_at_ns = clock_now_ns() + SPARE_LAST_WORDS_NS;
+    spare_arm(c->part, c->expires_at_ns);
+}
+
+static void spare_on_event(struct idle_watch *s, enum sock_peek what)
+{
+    struct spare_conn *c = CONTAINER_OF(s, struct spare_conn, idle_watch);
+
+    if (what == SOCK_ENDED)
+        spare_ended(c);
+    else
+        spare_spoke(c);
+}
+
+static void spare_opened(struct spare_conn *c, int fd)
+{
+    struct spare_list *part = c->part;
+    struct spare *sp = part->spare;
+
+    list_remove(&c->link);
+    list_append(&part->idle, &c->link);
+    c->opened_at_ns = clock_now_ns();
+    c->expires_at_ns =
+        clock_add_ns(c->opened_at_ns, spare_jitter_ns(part->pool, sp->up->conf->spare.max_age_ns));
+    idle_watch_watch(&c->idle_watch, fd);
+    spare_count(sp, SPARE_OPENED);
+    upstream_connected(sp->up, sp->server);
+    spare_arm(part, c->expires_at_ns);
+    if (atomic_exchange(&sp->failing, false))
+        log_notice("upstream %s: server %s: spare connections can be opened again",
+                   sp->up->conf->name, sp->server->name);
+}
+
+/* No session has failed by that, so nothing is held against the server. */
+static void spare_failed(struct spare_conn *c, int error)
+{
+    struct spare_list *part = c->part;
+    struct spare *sp = part->spare;
+    int64_t begun_at_ns = c->opened_at_ns;
+
+    spare_close(c, SPARE_DROPPED);
+    spare_count(sp, SPARE_FAILED);
+    spare_pause(part, begun_at_ns);
+    if (!atomic_exchange(&sp->failing, true))
+        log_warning("upstream %s: server %s (%s): cannot open a spare connection: %s; tried again "
+                    "until one can be",
+                    sp->up->conf->name, sp->server->name, sp->server->conf->address_text,
+                    strerror(-error));
+}
+
+static void spare_connected(struct connector *connector, int fd, int error)
+{
+    struct spare_conn *c = CONTAINER_OF(connector, struct spare_conn, connector);
+
+    if (error < 0)
+        spare_failed(c, error);
+    else
+        spare_opened(c, fd);
+}
+
+/* Count one more at the server, and among the descriptors, unless others need what it takes. */
+static bool spare_may_open(struct spare_list *part)
+{
+    struct spare *sp = part->spare;
+    struct descriptor_budget *d = spare_descriptors(part);
+    unsigned others = atomic_fetch_add_explicit(&sp->n, 1, memory_order_relaxed);
+
+    if (!spare_crowded(sp, others + 1) && (!d || descriptor_budget_lend(d, 1)))
+        return true;
+    atomic_fetch_sub_explicit(&sp->n, 1, memory_order_relaxed);
+    return false;
+}
+
+/* True when one was begun. */
+static bool spare_open(struct spare_list *part)
+{
+    struct upstream *up = part->spare->up;
+    struct endpoint_addresses *at = endpoint_use_addresses(&part->spare->server->endpoint);
+    struct spare_conn *c = at ? malloc(sizeof(*c)) : NULL;
+
+    if (!c || !spare_may_open(part)) {
+        free(c);
+        endpoint_release_addresses(at);
+        return false;
+    }
+    c->part = part;
+    c->addresses = at;
+    c->opened_at_ns = clock_now_ns();
+    c->end.type = &spare_end_type;
+    idle_watch_init(&c->idle_watch, part->pool->net, spare_on_event);
+    connector_init(&c->connector, part->pool->net, spare_connected);
+    list_append(&part->opening, &c->link);
+    part->n++;
+    connector_start(&c->connector, at->list, at->n, up->conf->connect_timeout_ns,
+                    &up->conf->connect);
+    return true;
+}
+
+/* ---- a part looks at what it has ---- */
+
+static void spare_speaks_first(struct spare *sp)
+{
+    if (atomic_exchange(&sp->speaks_first, true))
+        return;
+    log_warning("upstream %s: server %s (%s): speaks before its client does: no spare connections "
+                "are kept for it any more",
+                sp->up->conf->name, sp->server->name, sp->server->conf->address_text);
+    spare_group_look(&sp->up->spares);
+}
+
+/* Those whose time has come. The time of the next one, of those that stay. */
+static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now_ns)
+{
+    int64_t next_ns = CLOCK_NEVER;
+
+    list_for_each_safe (node, l) {
+        struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
+
+        if (c->expires_at_ns > now_ns) {
+            next_ns = c->expires_at_ns < next_ns ? c->expires_at_ns : next_ns;
+        } else if (l == &part->idle) {
+            spare_close(c, SPARE_EXPIRED);
+        } else if (idle_watch_peek(&c->idle_watch) == SOCK_ENDED) {
+            spare_ended(c);
+        } else {
+            spare_close(c, SPARE_DROPPED);
+            spare_speaks_first(part->spare);
+        }
+    }
+    return next_ns;
+}
+
+/* Those to where the server is no more. */
+static void spare_close_moved(struct spare_list *part, struct list *l)
+{
+    const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);
+
+    list_for_each_safe (node, l) {
+        struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
+
+        if (c->addresses != at) /* which it still holds, so that no other can be there */
+            spare_close(c, SPARE_DROPPED);
+    }
+}
+
+/* The server may have no more connections than some number, and sessions want the places. */
+static void spare_make_way(struct spare_list *part)
+{
+    while (spare_crowded(part->spare, spare_now(part->spare)) && part->n > 0) {
+        struct list *l = !list_empty(&part->opening) ? &part->opening
+                         : !list_empty(&part->idle)  ? &part->idle
+                                                     : &part->spoken;
+
+        spare_close(LIST_FIRST(l, struct spare_conn, link), SPARE_DROPPED);
+    }
+}
+
+/* Open what is missing. When to look again, if that was not all. */
+static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
+{
+    unsigned begun = 0;
+
+    if (part->n >= part->spare->share || !spare_pool_wants(part->pool, part->spare))
+        return CLOCK_NEVER;
+    if (part->not_before_ns > now_ns)
+        return part->not_before_ns;
+    while (part->n < part->spare->share && begun < SPARE_BATCH) {
+        if (!spare_open(part)) {
+            spare_not_before(part, now_ns + SPARE_LACK_NS);
+            return part->not_before_ns;
+        }
+        begun++;
+    }
+    return part->n < part->spare->share ? now_ns : CLOCK_NEVER;
+}
+
+/* Whoever comes back is tried at once. */
+static void spare_list_clear(struct spare_list *part)
+{
+    spare_close_all(part);
+    loop_cancel(part->pool->net->loop, &part->timer);
+    part->not_before_ns = part->paused_until_ns = part->pause_ns = 0;
+}
+
+void spare_list_look(struct spare_list *part)
+{
+    const struct descriptor_budget *d = spare_descriptors(part);
+    int64_t now_ns = clock_now_ns(), at_ns, next_ns;
+
+    if (!spare_pool_wants(part->pool, part->spare)) {
+        spare_list_clear(part);
+        return;
+    }
+    if (d && descriptor_budget_wanted_back(d))
+        spare_close_all(part);
+    spare_close_moved(part, &part->opening);
+    spare_close_moved(part, &part->idle);
+    spare_make_way(part);
+    at_ns = spare_expire(part, &part->idle, now_ns);
+    next_ns = spare_expire(part, &part->spoken, now_ns);
+    at_ns = next_ns < at_ns ? next_ns : at_ns;
+    next_ns = spare_refill(part, now_ns);
+    at_ns = next_ns < at_ns ? next_ns : at_ns;
+    if (at_ns != CLOCK_NEVER)
+        spare_arm(part, at_ns);
+}
+
+static void spare_run_timer(struct task *t)
+{
+    spare_list_look(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer));
+}
+
+static void spare_drop_timer(struct task *t)
+{
+    (void)t; /* the loop ends: its at-stop task closes what there is */
+}
+
+static const struct task_type spare_timer_type = {
+    .name = "spare connections", .run = spare_run_timer, .drop = spare_drop_timer};
+
+void spare_list_begin(struct spare_list *part, struct spare_pool *pool)
+{
+    MUST(!part->pool);
+    *part = (struct spare_list){.spare = part->spare, .pool = pool};
+    list_init(&part->opening);
+    list_init(&part->idle);
+    list_init(&part->spoken);
+    timer_init(&part->timer, &spare_timer_type);
+    list_append(&pool->parts, &part->link);
+    membership_hold(part->spare->server);
+}
+
+void spare_list_end(struct spare_list *part)
+{
+    spare_list_clear(part);
+    list_remove(&part->link);
+    part->pool = NULL;
+    membership_let_go(part->spare->server); /* whose memory may be gone when this returns */
+}
+
+/* ---- taking one ---- */
+
+static int spare_take_living(struct spare_list *part, struct endpoint_addresses **at,
+                             unsigned *which)
+{
+    while (!list_empty(&part->idle)) {
+        struct spare_conn *c = LIST_ENTRY(part->idle.prev, struct spare_conn, link);
+        enum sock_peek what = idle_watch_peek(&c->idle_watch);
+        int fd;
+
+        if (what == SOCK_SILENT) {
+            fd = idle_watch_take(&c->idle_watch);
+            *at = c->addresses;
+            *which = c->connector.connected;
+            c->addresses = NULL;
+            spare_leave(c);
+            return fd;
+        }
+        spare_on_event(&c->idle_watch, what);
+    }
+    return -1;
+}
+
+int spare_list_take(struct spare_list *part, struct endpoint_addresses **at, unsigned *which)
+{
+    struct spare *sp = part->spare;
+    int fd = spare_take_living(part, at, which);
+    int64_t now_ns = clock_now_ns();
+
+    spare_count(sp, fd < 0 ? SPARE_MISSED : SPARE_USED);
+    if (part->n < sp->share)
+        spare_arm(part, part->not_before_ns > now_ns ? part->not_before_ns : now_ns);
+    return fd;
+}

@@ -1,0 +1,339 @@
+/* config/config: a file becomes the structs of the layers, and can be written again. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "config/option.h"
+#include "support/config_file.h"
+#include "support/text_file.h"
+
+static struct config_file file;
+
+static int load(const char *text)
+{
+    text_file_write("t.ini", text, strlen(text));
+    config_file_load(&file, "t.ini");
+    return file.rc;
+}
+
+static void teardown(void)
+{
+    config_file_free(&file);
+    text_file_leave();
+}
+
+#define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n"
+#define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
+#define SERVER "[upstream u]\nserver.a = 127.0.0.1:9\n"
+
+START_TEST(a_file_with_one_listener_is_enough)
+{
+    const struct listener_conf *l;
+
+    ck_assert_int_eq(load(ECHO), 0);
+    ck_assert_uint_eq(file.config->server.n_listeners, 1);
+    ck_assert_uint_eq(file.config->server.n_upstreams, 0);
+    l = &file.config->server.listeners[0];
+    ck_assert_str_eq(l->name, "e");
+    ck_assert_uint_eq(l->n_addresses, 1);
+    ck_assert_int_eq(l->service, LISTENER_ECHO);
+    ck_assert_ptr_null(l->upstream);
+    ck_assert_uint_eq(l->pipeline.n, 0);
+    ck_assert_uint_eq(l->backlog, 4096);
+    ck_assert_uint_eq(l->reuseport, 1);
+    ck_assert_int_eq(l->splice, SPLICE_AUTO);
+    ck_assert_int_eq(l->idle_timeout_ns, 3600 * NS_PER_S);
+    ck_assert_uint_eq(l->socket.keepalive.idle_s, 0);
+    ck_assert(l->socket.nodelay);
+    ck_assert_int_eq(l->client_idle_timeout_ns, 0);
+    ck_assert_int_eq(l->half_close_timeout_ns, 300 * NS_PER_S);
+    ck_assert_int_eq(l->first_byte_timeout_ns, 0);
+    ck_assert_int_eq(l->max_lifetime_ns, 0);
+    ck_assert_uint_eq(l->lifetime_jitter, 10);
+}
+END_TEST
+
+START_TEST(what_the_file_does_not_say_is_the_default)
+{
+    ck_assert_int_eq(load(ECHO), 0);
+    ck_assert_ptr_null(file.config->process.user);
+    ck_assert_ptr_null(file.config->process.group);
+    ck_assert_ptr_null(file.config->process.pid_file);
+    ck_assert_str_eq(file.config->process.log, "stderr");
+    ck_assert_int_eq(file.config->process.log_level, LOG_LEVEL_INFO);
+    ck_assert_int_eq(file.config->process.drain_timeout_ns, 30 * NS_PER_S);
+    ck_assert_uint_eq(file.config->server.boss.threads, 1);
+    ck_assert_uint_eq(file.config->server.boss.accept_batch, 64);
+    ck_assert_int_eq(file.config->server.boss.scheduling, AFFINITY_BATCH);
+    ck_assert_uint_eq(file.config->server.worker.threads, 0);
+    ck_assert_uint_eq(file.config->server.worker.io_ratio, 50);
+    ck_assert_int_eq(file.config->server.worker.task_quantum_ns, 10 * NS_PER_MS);
+    ck_assert_uint_eq(file.config->server.worker.max_pending_tasks, 1000000);
+    ck_assert_int_eq(file.config->server.worker.chooser, CHOOSER_ROUND_ROBIN);
+    ck_assert_uint_eq(file.config->server.worker.rebuild_threshold, 512);
+    ck_assert_int_eq(file.config->server.worker.stall_threshold_ns, 500 * NS_PER_MS);
+    ck_assert_int_eq(file.config->server.worker.cpus.affinity, SERVER_AFFINITY_OFF);
+    ck_assert_int_eq(file.config->server.boss.cpus.affinity, SERVER_AFFINITY_OFF);
+    ck_assert_uint_eq(file.config->server.executor.threads, 4);
+    ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, 16384);
+}
+END_TEST
+
+START_TEST(what_the_file_says_is_there)
+{
+    ck_assert_int_eq(
+        load("[reactord]\nuser = nobody\ngroup = 65534\npid_file = /run/r.pid\n"
+             "log = syslog\nlog_level = debug\ndrain_timeout = 0\n"
+             "[boss]\nthreads = 2\naccept_batch = 1\ncpu_affinity = auto\nscheduling = inherit\n"
+             "[worker]\nthreads = 4\nio_ratio = 100%\ntask_quantum = 1s\n"
+             "max_pending_tasks = 16\nchooser = least_connections\n"
+             "rebuild_threshold = 0\nstall_threshold = 1h\ncpu_affinity = 8, 0-3\n"
+             "[executor]\nthreads = 64\nmax_pending_tasks = 2147483647\n"
+             "[listen e]\naddress = *:7\nservice = echo\npipeline = log\n"
+             "backlog = 1\nreuseport = 2\nsplice = on\nidle_timeout = 0\n"
+             "client_idle_timeout = 1s\n"
+             "half_close_timeout = 365d\nfirst_byte_timeout = 3s\n"
+             "max_lifetime = 1d\nlifetime_jitter = 90%\n"),
+        0);
+    ck_assert_str_eq(file.config->process.user, "nobody");
+    ck_assert_str_eq(file.config->process.group, "65534");
+    ck_assert_str_eq(file.config->process.pid_file, "/run/r.pid");
+    ck_assert_str_eq(file.config->process.log, "syslog");
+    ck_assert_int_eq(file.config->process.log_level, LOG_LEVEL_DEBUG);
+    ck_assert_int_eq(file.config->process.drain_timeout_ns, 0);
+    ck_assert_uint_eq(file.config->server.boss.threads, 2);
+    ck_assert_uint_eq(file.config->server.boss.accept_batch, 1);
+    ck_assert_int_eq(file.config->server.boss.scheduling, AFFINITY_INHERIT);
+    ck_assert_uint_eq(file.config->server.worker.threads, 4);
+    ck_assert_uint_eq(file.config->server.worker.io_ratio, 100);
+    ck_assert_int_eq(file.config->server.worker.task_quantum_ns, NS_PER_S);
+    ck_assert_uint_eq(file.config->server.worker.max_pending_tasks, 16);
+    ck_assert_int_eq(file.config->server.worker.chooser, CHOOSER_LEAST_CONNECTIONS);
+    ck_assert_uint_eq(file.config->server.worker.rebuild_threshold, 0);
+    ck_assert_int_eq(file.config->server.worker.stall_threshold_ns, 3600 * NS_PER_S);
+    ck_assert_int_eq(file.config->server.worker.cpus.affinity, SERVER_AFFINITY_LIST);
+    ck_assert_uint_eq(file.config->server.worker.cpus.n, 5);
+    ck_assert_uint_eq(file.config->server.worker.cpus.list[0], 8);
+    ck_assert_int_eq(file.config->server.boss.cpus.affinity, SERVER_AFFINITY_AUTO);
+    ck_assert_uint_eq(file.config->server.executor.threads, 64);
+    ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, INT32_MAX);
+    ck_assert_uint_eq(file.config->server.listeners[0].n_addresses, 2);
+    ck_assert_uint_eq(file.config->server.listeners[0].pipeline.n, 1);
+    ck_assert_uint_eq(file.config->server.listeners[0].reuseport, 2);
+    ck_assert_int_eq(file.config->server.listeners[0].splice, SPLICE_ON);
+    ck_assert_int_eq(file.config->server.listeners[0].idle_timeout_ns, 0);
+    ck_assert_int_eq(file.config->server.listeners[0].client_idle_timeout_ns, NS_PER_S);
+    ck_assert_int_eq(file.config->server.listeners[0].first_byte_timeout_ns, 3 * NS_PER_S);
+    ck_assert_int_eq(file.config->server.listeners[0].max_lifetime_ns, 86400 * NS_PER_S);
+    ck_assert_uint_eq(file.config->server.listeners[0].lifetime_jitter, 90);
+}
+END_TEST
+
+START_TEST(a_proxy_has_its_upstream_and_the_upstream_its_servers)
+{
+    const struct upstream_conf *u;
+
+    ck_assert_int_eq(load("[Listen Front]\nADDRESS = 127.0.0.1:7, [::1]:7, /run/f.sock\n"
+                          "service = proxy\nupstream = BACK\n"
+                          "[upstream Back]\nserver.A = 127.0.0.1:8\n"
+                          "server.b = @b weight=2 backup\nconnect_timeout = 10ms\nretries = 0\n"
+                          "balance = round_robin\n"
+                          "[upstream unused]\nserver.a = [::1]:9\n"),
+                     0);
+    ck_assert_uint_eq(file.config->server.listeners[0].n_addresses, 3);
+    ck_assert_str_eq(file.config->server.listeners[0].name, "front");
+    ck_assert_str_eq(file.config->server.listeners[0].upstream, "back");
+    ck_assert_uint_eq(file.config->server.n_upstreams, 2);
+    u = &file.config->server.upstreams[0];
+    ck_assert_str_eq(u->name, "back");
+    ck_assert_uint_eq(u->n_servers, 2);
+    ck_assert_str_eq(u->servers[0].id, "a");
+    ck_assert_uint_eq(u->servers[0].weight, 1);
+    ck_assert_str_eq(u->servers[1].address_text, "@b");
+    ck_assert_uint_eq(u->servers[1].weight, 2);
+    ck_assert(u->servers[1].backup);
+    ck_assert_int_eq(u->connect_timeout_ns, 10 * NS_PER_MS);
+    ck_assert_uint_eq(u->retries, 0);
+    ck_assert(u->connect.sock.options.nodelay);
+    ck_assert_int_eq(u->connect.attempt_delay_ns, 250 * NS_PER_MS);
+    ck_assert_uint_eq(u->connect.sock.source_ipv4.len, 0);
+    ck_assert_uint_eq(file.config->server.upstreams[1].retries, 3);
+}
+END_TEST
+
+/* What config_dump() writes, as a text the caller frees. */
+static char *dump(void)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_eq(config_dump(file.config, out), 0);
+    ck_assert_int_eq(fclose(out), 0);
+    return text;
+}
+
+/* The next line of ${text} is ${line}; what follows it. */
+static const char *expect_line(const char *text, const char *line)
+{
+    size_t len = strcspn(text, "\n");
+
+    ck_assert_msg(len == strlen(line) && memcmp(text, line, len) == 0, "%.*s, not %s", (int)len,
+                  text, line);
+    return text[len] != '\0' ? text + len + 1 : text + len;
+}
+
+/* What each option is that is not as it is when nothing is set. */
+struct set {
+    enum option_section section;
+    const char *key;
+    const char *lines[2];
+};
+
+static const struct set *find_set(const struct set *sets, enum option_section section,
+                                  const char *key)
+{
+    for (; sets->key != NULL; sets++)
+        if (sets->section == section && strcmp(sets->key, key) == 0)
+            return sets;
+    return NULL;
+}
+
+static const char *expect_option(const char *text, const struct option *o, const struct set *set)
+{
+    char line[256];
+
+    if (set == NULL) {
+        snprintf(line, sizeof(line), "%s =%s%s", o->key, *o->fallback != '\0' ? " " : "",
+                 o->fallback);
+        return expect_line(text, line);
+    }
+    for (unsigned i = 0; i < 2 && set->lines[i] != NULL; i++)
+        text = expect_line(text, set->lines[i]);
+    return text;
+}
+
+START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
+{
+    static const struct set sets[] = {
+        {OPTION_LISTEN, "address", {"address = 127.0.0.1:7"}},
+        {OPTION_LISTEN, "service", {"service = echo"}},
+        {OPTION_WORKER, "io_ratio", {"io_ratio = 70%"}},
+        {OPTION_UPSTREAM, "server.ID", {"server.b = @b", "server.a = @a"}},
+        {.key = NULL},
+    };
+    /* Those that are not in the file come first. */
+    static const struct {
+        enum option_section section;
+        const char *title;
+    } sections[] = {{OPTION_REACTORD, "[reactord]"}, {OPTION_BOSS, "[boss]"},
+                    {OPTION_EXECUTOR, "[executor]"}, {OPTION_LISTEN, "[listen e]"},
+                    {OPTION_WORKER, "[worker]"},     {OPTION_UPSTREAM, "[upstream u]"}};
+    const char *at;
+    char *text;
+
+    ck_assert_int_eq(load("[Listen E]\nservice = echo # c\naddress=127.0.0.1:7\n"
+                          "[worker]\nio_ratio = 70%\n[upstream u]\nserver.b=@b\nSERVER.A=\"@a\"\n"),
+                     0);
+    at = text = dump();
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+        unsigned n;
+        const struct option *table = option_table(sections[i].section, &n);
+
+        at = i > 0 ? expect_line(at, "") : at;
+        at = expect_line(at, sections[i].title);
+        for (unsigned o = 0; o < n; o++)
+            at = expect_option(at, &table[o], find_set(sets, sections[i].section, table[o].key));
+    }
+    ck_assert_str_eq(at, "");
+    free(text);
+}
+END_TEST
+
+/* Load ${text}, then what its dump says; the second dump must be the first. */
+static void dump_and_load(const char *text)
+{
+    char *first, *second;
+
+    ck_assert_msg(load(text) == 0, "%s", file.problems);
+    first = dump();
+    config_file_free(&file);
+    ck_assert_msg(load(first) == 0, "%s%s", file.problems, first);
+    second = dump();
+    ck_assert_str_eq(first, second);
+    free(first);
+    free(second);
+}
+
+static const char *const dumped[] = {
+    ECHO,
+    PROXY ECHO SERVER "server.b = /run/b weight=3 backup\n[boss]\nthreads = 3\n",
+    "[listen e]\nservice = echo\naddress = *:7, @x, [fe80::1%lo]:8, [::ffff:127.0.0.1]:9\n",
+    "[listen e]\nservice = echo\naddress = \"/run/a#b\"\n",
+    ECHO "[worker]\nstall_threshold = 0\ncpu_affinity = \" 0-3 , 8\"\n[executor]\nthreads = 1\n",
+    "[listen e]\nservice = echo\naddress = '/run/a\"b'\n",
+    "[listen e]\nservice = echo\naddress = \"/run/it's\"\n",
+    "[listen e]\nservice = echo\naddress = \"/run/x\\\"\n",
+    "[listen e]\nservice = echo\naddress = '/run/x\\y#\\\\'\n",
+    "[listen e]\nservice = echo\naddress = \" 127.0.0.1:7 \"\n",
+    "[listen e]\nservice = echo\naddress = /run/gr\xc3\xbc\xc3\x9f e\n",
+    ECHO "upstream = \"\"\n[reactord]\nuser = # nobody\n",
+};
+
+START_TEST(a_dump_is_read_back_as_the_same)
+{
+    dump_and_load(dumped[_i]);
+}
+END_TEST
+
+START_TEST(the_longest_value_is_read_back_as_the_same)
+{
+    char text[2048] = "[listen e]\nservice=echo\naddress=";
+    size_t start = strlen(text);
+
+    for (int i = 0; i < 9; i++)
+        sprintf(text + strlen(text), "%s@%d%0*d", i > 0 ? "," : "", i, i < 8 ? 97 : 90, 0);
+    ck_assert_uint_le(strlen(text + start), 900);
+    ck_assert_uint_ge(strlen(text + start), 880);
+    dump_and_load(text);
+}
+END_TEST
+
+START_TEST(a_dump_that_cannot_be_written_says_so)
+{
+    FILE *full = fopen("/dev/full", "w");
+
+    ck_assert_ptr_nonnull(full);
+    ck_assert_int_eq(load(ECHO), 0);
+    ck_assert_int_eq(config_dump(file.config, full), -EIO);
+    fclose(full);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config/config");
+    TCase *tc = tcase_create("files");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, text_file_enter, teardown);
+    tcase_add_test(tc, a_file_with_one_listener_is_enough);
+    tcase_add_test(tc, what_the_file_does_not_say_is_the_default);
+    tcase_add_test(tc, what_the_file_says_is_there);
+    tcase_add_test(tc, a_proxy_has_its_upstream_and_the_upstream_its_servers);
+    tcase_add_test(tc, a_dump_has_every_option_in_the_order_of_the_table);
+    tcase_add_loop_test(tc, a_dump_is_read_back_as_the_same, 0, ARRAY_LEN(dumped));
+    tcase_add_test(tc, the_longest_value_is_read_back_as_the_same);
+    tcase_add_test(tc, a_dump_that_cannot_be_written_says_so);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,319 @@
+/* config/config_acl: who comes in, of lists and files in one order; and what is wrong with them, each at its line. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/acl_parser.h"
+#include "config/config.h"
+#include "net/address.h"
+#include "support/config_file.h"
+#include "support/suite.h"
+#include "support/text_file.h"
+#include "limits/acl.h"
+
+static struct config_file file;
+static char dir[PATH_MAX];
+
+static void setup(void)
+{
+    text_file_enter();
+    ck_assert_ptr_nonnull(getcwd(dir, sizeof(dir)));
+}
+
+static void teardown(void)
+{
+    config_file_free(&file);
+    text_file_leave();
+}
+
+/* A listener with ${options}, in which %s is the test's directory. */
+static int load(const char *options)
+{
+    char lines[4096], text[8192];
+    int len;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(lines, sizeof(lines), options, dir, dir, dir);
+#pragma GCC diagnostic pop
+    len = snprintf(text, sizeof(text), "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n%s\n",
+                   lines);
+    text_file_write("t.ini", text, (size_t)len);
+    config_file_free(&file);
+    config_file_load(&file, "t.ini");
+    return file.rc;
+}
+
+static void write_list(const char *name, const char *text)
+{
+    text_file_write(name, text, strlen(text));
+}
+
+/* Who of these, with blanks between, comes in? */
+static void expect(const char *words, bool allowed)
+{
+    struct acl *rules;
+    struct address a[2];
+    char word[64];
+    int used;
+
+    ck_assert_msg(file.rc == 0, "%s", file.problems);
+    ck_assert_int_eq(acl_create(&rules, &file.config->server.listeners[0].access), 0);
+    for (; sscanf(words, "%63s%n", word, &used) == 1; words += used) {
+        ck_assert_int_eq(address_parse(a, 2, word), 1);
+        ck_assert_msg(acl_allows(rules, "e", &a[0]) == allowed, "%s", word);
+    }
+    acl_destroy(rules);
+}
+
+START_TEST(without_options_everybody_comes_in)
+{
+    load("");
+    expect("10.0.0.1:1 [::1]:1 /run/x", true);
+    load("allow =\ndeny =\naccess_rules =");
+    expect("10.0.0.1:1 [::1]:1 /run/x", true);
+}
+END_TEST
+
+START_TEST(deny_alone_keeps_out_who_is_in_it)
+{
+    load("deny = 10.0.0.0/8, unix");
+    expect("10.0.0.1:1 /run/x", false);
+    expect("11.0.0.1:1 [::1]:1", true);
+}
+END_TEST
+
+START_TEST(allow_alone_keeps_out_who_is_not_in_it)
+{
+    load("allow = 10.0.0.0/8 ,2001:db8::/32");
+    expect("10.0.0.1:1 [2001:db8::1]:1 [::ffff:10.1.1.1]:1", true);
+    expect("11.0.0.1:1 [::1]:1 /run/x", false);
+}
+END_TEST
+
+START_TEST(deny_comes_before_allow_wherever_they_stand)
+{
+    static const char *const both[] = {"allow = 10.0.0.0/8\ndeny = 10.0.0.5",
+                                       "deny = 10.0.0.5\nallow = 10.0.0.0/8"};
+
+    for (unsigned i = 0; i < 2; i++) {
+        load(both[i]);
+        expect("10.0.0.6:1", true);
+        expect("10.0.0.5:1 11.0.0.1:1", false);
+    }
+}
+END_TEST
+
+START_TEST(a_list_goes_on_in_files)
+{
+    write_list("bad", "# nobody from here\n10.0.0.5 # but why\n\n  2001:db8::/32\t\r\n11.0.0.0/8");
+    write_list("good", "10.0.0.5\n10.0.0.0/24\n");
+    load("deny = file:%s/bad, 12.0.0.1\nallow = 10.0.1.0/24, file:%s/good, 12.0.0.0/8");
+    expect("10.0.0.6:1 10.0.1.1:1 12.0.0.2:1", true);
+    expect("10.0.0.5:1 [2001:db8::1]:1 11.0.0.1:1 10.0.2.1:1 12.0.0.1:1", false);
+}
+END_TEST
+
+START_TEST(an_empty_file_of_those_who_may_lets_nobody_in)
+{
+    write_list("none", "# none\n");
+    load("allow = file:%s/none");
+    expect("10.0.0.6:1 [::1]:1 /run/x", false);
+}
+END_TEST
+
+START_TEST(a_rules_file_has_an_order)
+{
+    write_list("rules", "allow 10.0.0.5\ndeny\t10.0.0.0/8 # the rest\nallow all\n");
+    load("access_rules = %s/rules");
+    expect("10.0.0.5:1 11.0.0.1:1 [::1]:1 /run/x", true);
+    expect("10.0.0.6:1", false);
+    write_list("rules", "deny unix\nallow 10.0.0.0/8\ndeny all");
+    load("access_rules = %s/rules");
+    expect("10.0.0.5:1", true);
+    expect("11.0.0.1:1 [::1]:1 /run/x", false);
+}
+END_TEST
+
+/* Options, and the beginning of the only line that is then told. */
+static const struct {
+    const char *options;
+    const char *problem;
+} broken[] = {
+    {"deny = 10.0.0.0/33", "t.ini:4: [listen e] deny: the prefix of '10.0.0.0/33' is longer "},
+    {"deny = 10.0.0.1/8",
+     "t.ini:4: [listen e] deny: '10.0.0.1/8' has bits set behind its prefix; did you mean "
+     "10.0.0.0/8? (10.0.0.0/8, 192.0.2.1, "},
+    {"allow = localhost", "t.ini:4: [listen e] allow: 'localhost' is not a block of addresses ("},
+    {"allow = 10.0.0.1,", "t.ini:4: [listen e] allow: a block of addresses is missing beside "},
+    {"allow = file:x", "t.ini:4: [listen e] allow: 'x' is not the absolute path of a file ("},
+    {"allow = file:", "t.ini:4: [listen e] allow: '' is not the absolute path of a file ("},
+    {"allow = file:/x/", "t.ini:4: [listen e] allow: '/x/' is not the absolute path of a file ("},
+    {"access_rules = x", "t.ini:4: [listen e] access_rules: 'x' is not the absolute path "},
+    {"deny = file:/nonexistent",
+     "t.ini:4: [listen e] deny: '/nonexistent' cannot be opened: No such file or directory"},
+    {"access_rules = /dev/null",
+     "t.ini:4: [listen e] access_rules: '/dev/null' is not a regular file"},
+    {"access_rules = /nonexistent\nallow = 10.0.0.1\n",
+     "t.ini:5: [listen e] allow: access_rules is there too (one or the other)\n"},
+    {"on_deny = close", "t.ini:4: [listen e] on_deny: nobody is denied (with allow, deny or "},
+    {"deny = 10.0.0.0/8\nallow = 10.1.0.0/16, 11.0.0.0/8",
+     "t.ini:5: [listen e] allow: '10.1.0.0/16' never applies: '10.0.0.0/8' is denied ("},
+};
+
+START_TEST(a_problem_of_an_option_is_told_by_its_line)
+{
+    ck_assert_int_eq(load(broken[_i].options), -EINVAL);
+    ck_assert_msg(strstr(file.problems, broken[_i].problem), "%s", file.problems);
+}
+END_TEST
+
+START_TEST(the_lists_of_files_need_not_agree)
+{
+    write_list("bad", "10.0.0.0/8");
+    ck_assert_int_eq(load("deny = file:%s/bad\nallow = 10.1.0.0/16"), 0);
+    ck_assert_int_eq(load("allow = file:%s/bad\ndeny = 0.0.0.0/0"), 0);
+}
+END_TEST
+
+/* Each of ${lines}, with newlines between, is in what was told, in this order, behind the directory; no other is. */
+static void expect_problems(const char *lines)
+{
+    const char *at = file.problems;
+    char line[512];
+
+    ck_assert_int_eq(file.rc, -EINVAL);
+    while (*lines != '\0') {
+        int len = snprintf(line, sizeof(line), "%s/%.*s", dir, (int)strcspn(lines, "\n"), lines);
+
+        ck_assert_msg(strncmp(at, line, (size_t)len) == 0, "not '%s': %s", line, at);
+        at = strchr(at, '\n') + 1;
+        lines += strcspn(lines, "\n") + 1;
+    }
+    ck_assert_str_eq(at, "");
+}
+
+START_TEST(all_problems_of_a_list_are_told_at_their_lines)
+{
+    write_list("bad", "10.0.0.0/8\n10.0.0.1/8\nallow 10.0.0.1\n# fine\nnowhere\n1.1.1.1 2.2.2.2\n"
+                      "deny 10.0.0.1 x\n");
+    load("deny = file:%s/bad");
+    expect_problems(
+        "bad:2: '10.0.0.1/8' has bits set behind its prefix; did you mean 10.0.0.0/8? (\n"
+        "bad:3: 'allow 10.0.0.1' is for a file of access_rules (\n"
+        "bad:5: 'nowhere' is not a block of addresses (10.0.0.0/8, \n"
+        "bad:6: '1.1.1.1 2.2.2.2' is more than one block (\n"
+        "bad:7: 'deny 10.0.0.1 x' is for a file of access_rules (\n");
+}
+END_TEST
+
+START_TEST(all_problems_of_a_rules_file_are_told_at_their_lines)
+{
+    write_list("rules",
+               "10.0.0.0/8\npermit 10.0.0.1\nallow\nallow 1.1.1.1 deny\ndeny 1.1.1.1/40\n");
+    load("access_rules = %s/rules");
+    expect_problems("rules:1: '10.0.0.0/8' is not a rule (\n"
+                    "rules:2: 'permit 10.0.0.1' is not a rule (allow or deny, and a block \n"
+                    "rules:3: 'allow' is not a rule (\n"
+                    "rules:4: 'allow 1.1.1.1 deny' is not a rule (\n"
+                    "rules:5: the prefix of '1.1.1.1/40' is longer than the address (\n");
+}
+END_TEST
+
+START_TEST(a_rule_that_never_applies_is_told_with_the_one_before_it)
+{
+    write_list("rules", "allow 10.0.0.0/8\nallow 10.1.0.0/16\ndeny 10.0.0.5\ndeny all\nallow ::1\n"
+                        "deny all\n");
+    load("access_rules = %s/rules");
+    expect_problems("rules:3: 'deny 10.0.0.5/32' never applies: line 1 has 'allow 10.0.0.0/8' (\n"
+                    "rules:5: 'allow ::1/128' never applies: line 4 has 'deny ::/0' (\n");
+}
+END_TEST
+
+START_TEST(the_last_rule_is_for_everybody)
+{
+    write_list("rules", "allow 10.0.0.0/8\ndeny 0.0.0.0/0\n# the end\n");
+    load("access_rules = %s/rules");
+    expect_problems(
+        "rules:2: the last rule is not for everybody (end with 'allow all' or 'deny all')\n");
+    write_list("rules", "# none\n");
+    load("access_rules = %s/rules");
+    expect_problems("rules:0: the last rule is not for everybody (\n");
+}
+END_TEST
+
+/* Each `all` is three rules, and these are two short of the limit. */
+START_TEST(too_many_rules_are_told_at_the_option_that_adds_them)
+{
+    static char text[ACL_PARSER_RULES / 3 * 4];
+
+    for (size_t i = 0; i < sizeof(text); i += 4)
+        memcpy(text + i, "all\n", 4);
+    text_file_write("all", text, sizeof(text));
+    ck_assert_int_eq(load("deny = file:%s/all"), 0);
+    ck_assert_int_eq(load("deny = file:%s/all\nallow = 10.0.0.0/8, 11.0.0.0/8"), -EINVAL);
+    ck_assert_str_eq(file.problems, "t.ini:5: [listen e] allow: too many rules, at most 2000000\n");
+}
+END_TEST
+
+START_TEST(bytes_that_are_no_text_are_told)
+{
+    static const char bytes[] = "10.0.0.0/8\n10.0.0.\0001\n\xff\n";
+    char longer[2000];
+
+    text_file_write("bad", bytes, sizeof(bytes) - 1);
+    load("deny = file:%s/bad");
+    expect_problems("bad:2: '10.0.0.\\x001' is not a rule\nbad:3: '\\xff' is not a block of \n");
+    memset(longer, '1', sizeof(longer));
+    text_file_write("bad", longer, sizeof(longer));
+    load("deny = file:%s/bad");
+    expect_problems("bad:1: '1111111111\n");
+}
+END_TEST
+
+START_TEST(the_dump_of_rules_is_a_configuration_again)
+{
+    write_list("list", "10.0.0.5\n");
+    ck_assert_int_eq(load("deny = file:%s/list, 10.1.0.0/16\nallow = 10.0.0.0/8\non_deny = close"),
+                     0);
+    text_file_write("again.ini", "", 0);
+    {
+        FILE *out = fopen("again.ini", "w");
+
+        ck_assert_ptr_nonnull(out);
+        ck_assert_int_eq(config_dump(file.config, out), 0);
+        fclose(out);
+    }
+    config_file_free(&file);
+    config_file_load(&file, "again.ini");
+    expect("10.0.0.6:1", true);
+    expect("10.0.0.5:1 10.1.0.1:1", false);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config/config_acl");
+    TCase *tc = suite_group(suite, "rules");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, without_options_everybody_comes_in);
+    tcase_add_test(tc, deny_alone_keeps_out_who_is_in_it);
+    tcase_add_test(tc, allow_alone_keeps_out_who_is_not_in_it);
+    tcase_add_test(tc, deny_comes_before_allow_wherever_they_stand);
+    tcase_add_test(tc, a_list_goes_on_in_files);
+    tcase_add_test(tc, an_empty_file_of_those_who_may_lets_nobody_in);
+    tcase_add_test(tc, a_rules_file_has_an_order);
+    tcase_add_loop_test(tc, a_problem_of_an_option_is_told_by_its_line, 0, ARRAY_LEN(broken));
+    tcase_add_test(tc, the_lists_of_files_need_not_agree);
+    tcase_add_test(tc, all_problems_of_a_list_are_told_at_their_lines);
+    tcase_add_test(tc, all_problems_of_a_rules_file_are_told_at_their_lines);
+    tcase_add_test(tc, a_rule_that_never_applies_is_told_with_the_one_before_it);
+    tcase_add_test(tc, the_last_rule_is_for_everybody);
+    tcase_add_test(tc, too_many_rules_are_told_at_the_option_that_adds_them);
+    tcase_add_test(tc, bytes_that_are_no_text_are_told);
+    tcase_add_test(tc, the_dump_of_rules_is_a_configuration_again);
+    return suite_run(suite);
+}

@@ -1,0 +1,389 @@
+/* config/config_check: every problem of a file is told, once and by its line. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "support/config_file.h"
+#include "support/names.h"
+#include "support/text_file.h"
+
+static struct config_file file;
+
+static int load(const char *text)
+{
+    text_file_write("t.ini", text, strlen(text));
+    config_file_load(&file, "t.ini");
+    return file.rc;
+}
+
+static void teardown(void)
+{
+    config_file_free(&file);
+    text_file_leave();
+}
+
+#define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n"
+#define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
+#define SERVER "[upstream u]\nserver.a = 127.0.0.1:9\n"
+
+/* Text in the file, and the beginning of the only line that is then told. */
+static const struct {
+    const char *text;
+    const char *problem;
+} broken[] = {
+    {"", "t.ini:0: there is nothing to listen on (at least one [listen NAME])"},
+    {"[boss]\nthreads = 2\n", "t.ini:0: there is nothing to listen on "},
+    {"[listen e]\nservice = echo\n",
+     "t.ini:1: [listen e] address: is missing: addresses to listen on "},
+    {"[listen e]\naddress = @x\n", "t.ini:1: [listen e] service: is missing: what is done with a "
+                                   "connection (echo or proxy)"},
+    {ECHO "[boss]\nacept_batch = 2\n",
+     "t.ini:5: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)"},
+    {ECHO "bind = 1\n", "t.ini:4: [listen e] bind: unknown option (here it is 'address')"},
+    {ECHO "[upstream u]\nserver.a = 127.0.0.1:9\nleastconn = 1\n",
+     "t.ini:6: [upstream u] leastconn: unknown option (here it is 'balance = least_connections')"},
+    {ECHO SERVER "balance = leastconn\n",
+     "t.ini:6: [upstream u] balance: 'leastconn' is not known; here it is 'least_connections' ("},
+    {ECHO "[upstream u]\nserver.a = 127.0.0.1:9 maxconn=5\n",
+     "t.ini:5: [upstream u] server.a: 'maxconn=5' is not known; here it is 'max_connections=N' ("},
+    {ECHO "[frontend f]\n", "t.ini:4: [frontend f] is not known (here it is [listen NAME])"},
+    {ECHO "[listen f]\naddress = *:7\nservice = echo\n",
+     "t.ini:5: [listen f] address: '0.0.0.0:7' conflicts with '127.0.0.1:7' of line 2, [listen e] ("},
+    {ECHO "unix_mode = 660\n", "t.ini:4: [listen e] unix_mode: there is no unix socket (with "},
+    {"[listen e]\naddress = @x\nservice = echo\nunix_user = root\n",
+     "t.ini:4: [listen e] unix_user: there is no unix socket (with "},
+    {"[listen e]\naddress = /x\nservice = echo\nunix_mode = 999\n",
+     "t.ini:4: [listen e] unix_mode: '999' is not a mode of three octal digits (000 to 777, "},
+    {"[listen e]\naddress = /x\nservice = echo\nunix_mode = 4660\n",
+     "t.ini:4: [listen e] unix_mode: '4660' has more than permissions ("},
+    {"[listen e]\naddress = /x\nservice = echo\nunix_user = no-such-user\n",
+     "t.ini:4: [listen e] unix_user: there is no user 'no-such-user' (a user name or number)"},
+    {"[listen e]\naddress = /x\nservice = echo\nunix_group = no-such-group\n",
+     "t.ini:4: [listen e] unix_group: there is no group 'no-such-group' (a group name or number)"},
+    {ECHO "[boss]\nworkers = 2\n",
+     "t.ini:5: [boss] workers: unknown option (threads, accept_batch, cpu_affinity, scheduling)"},
+    {ECHO "[boss]\nio_ratio = 2\n",
+     "t.ini:5: [boss] io_ratio: unknown option here (it belongs to [worker])"},
+    {ECHO "colour = 2\n", "t.ini:4: [listen e] colour: unknown option ("},
+    {ECHO "max_connections = 9\nmax_connections_per_client = 10\n",
+     "t.ini:5: [listen e] max_connections_per_client: is above max_connections, which is for all "
+     "clients (no more than that)"},
+    {ECHO "connection_rate = 5\n", "t.ini:4: [listen e] connection_rate: '5' does not say in "
+                                   "which time (0, or a number a time such as "},
+    {ECHO "[wroker]\nthreads = 2\n", "t.ini:4: [wroker] is not known (did you mean [worker]?)"},
+    {"[lisen e]\naddress = @x\n", "t.ini:1: [lisen e] is not known (did you mean [listen NAME]?)"},
+    {ECHO "[boss]\nmax_pending_tasks = 20\n",
+     "t.ini:5: [boss] max_pending_tasks: unknown option here (it belongs to [worker], [executor])"},
+    {ECHO "[nonsense]\n", "t.ini:4: [nonsense] is not known ([reactord], [boss], [worker], "
+                          "[executor], [listen NAME], [upstream NAME])"},
+    {ECHO "[boss b]\n", "t.ini:4: [boss b] has a name of its own ([boss])"},
+    {ECHO "[upstream]\n", "t.ini:4: [upstream] has no name of its own ([upstream NAME])"},
+    {ECHO "[upstream a23456789012345678901234567890123]\n",
+     "t.ini:4: [upstream a23456789012345678901234567890123] has a name that is too long "},
+    {ECHO "mirror = u\n", "t.ini:4: [listen e] mirror: there is no [upstream u] (the NAME of an "},
+    {ECHO "mirror = u\n[upstream u]\nserver.a = 127.0.0.1:7\n",
+     "t.ini:4: [listen e] mirror: '127.0.0.1:7' of [upstream u] is where we listen ourselves ("},
+    {ECHO "mirror = u\n" SERVER "send_proxy = v2\n",
+     "t.ini:4: [listen e] mirror: [upstream u] has send_proxy, and a mirror gets no header ("},
+    {ECHO "fault_rate = 1k\n",
+     "t.ini:4: [listen e] fault_rate: faults are not allowed (with [reactord] allow_faults = yes"},
+    {ECHO "fault_percent = 5\n", "t.ini:4: [listen e] fault_percent: there is no fault (with "},
+    {ECHO "[boss]\nthreads = 1\nthreads = 2\n",
+     "t.ini:6: [boss] threads: is a second time here (the first is on line 5)"},
+    {ECHO "[boss]\nthreads = 1\n[BOSS]\naccept_batch = 2\n",
+     "t.ini:6: [boss] is a second time here (the first is on line 4)"},
+    {ECHO ECHO, "t.ini:4: [listen e] is a second time here (the first is on line 1)"},
+    {ECHO "[boss]\nthreads = four\n",
+     "t.ini:5: [boss] threads: 'four' is not a plain decimal number (1 to 64)"},
+    {ECHO "[boss]\nthreads = 4x\n",
+     "t.ini:5: [boss] threads: '4x' is not a plain decimal number (1 to 64)"},
+    {ECHO "[boss]\nthreads = -1\n", "t.ini:5: [boss] threads: '-1' is not a plain decimal number "},
+    {ECHO "[boss]\nthreads = 0\n", "t.ini:5: [boss] threads: '0' is out of range (1 to 64)"},
+    {ECHO "[boss]\nthreads = 65\n", "t.ini:5: [boss] threads: '65' is out of range (1 to 64)"},
+    {ECHO "[boss]\nthreads = 99999999999\n", "t.ini:5: [boss] threads: '99999999999' is out of "},
+    {ECHO "[boss]\nthreads =\n", "t.ini:5: [boss] threads: the value is empty (1 to 64)"},
+    {ECHO "[boss]\nthreads = \"\"\n", "t.ini:5: [boss] threads: the value is empty (1 to 64)"},
+    {ECHO "[boss]\nthreads = # four\n", "t.ini:5: [boss] threads: the value is empty (1 to 64)"},
+    {ECHO "[boss]\nthreads = \x80\xff\n", "t.ini:5: [boss] threads: '\\x80\\xff' is not a plain "},
+    {ECHO "[worker]\nio_ratio = 0\n",
+     "t.ini:5: [worker] io_ratio: '0' is out of range (1 to 100, in percent)"},
+    {ECHO "[worker]\nrebuild_threshold = 2\n",
+     "t.ini:5: [worker] rebuild_threshold: '2' is out of range (0, or 3 to 1000000)"},
+    {ECHO "[worker]\nstall_threshold = 1ms\n",
+     "t.ini:5: [worker] stall_threshold: '1ms' is out of range (0, or 10ms to 1h, in us, ms, s, m, "
+     "h or d)"},
+    {ECHO "[worker]\nstall_threshold = 2h\n", "t.ini:5: [worker] stall_threshold: '2h' is out of "},
+    {ECHO "[worker]\ncpu_affinity = atuo\n",
+     "t.ini:5: [worker] cpu_affinity: 'atuo' is not known; did you mean 'auto'? (off, auto, or "
+     "processor numbers such as 0-3,8)"},
+    {ECHO "[boss]\ncpu_affinity = 1,1024\n",
+     "t.ini:5: [boss] cpu_affinity: '1024' is above 1023, the highest number of a processor (off, "},
+    {ECHO "[executor]\nthreads = 0\n",
+     "t.ini:5: [executor] threads: '0' is out of range (1 to 64)"},
+    {ECHO "[executor]\nmax_pending_tasks = 15\n",
+     "t.ini:5: [executor] max_pending_tasks: '15' is out of range (16 to 2147483647)"},
+    {ECHO "idle_timeout = 10\n",
+     "t.ini:4: [listen e] idle_timeout: '10' is not a number with a unit (0 to 365d, in us, ms, s, "
+     "m, h or d)"},
+    {ECHO "idle_timeout = 10 s\n",
+     "t.ini:4: [listen e] idle_timeout: '10 s' is not a number with "},
+    {ECHO "idle_timeout = 366d\n", "t.ini:4: [listen e] idle_timeout: '366d' is out of range "},
+    {ECHO "splice = yes\n", "t.ini:4: [listen e] splice: 'yes' is not known (auto, on or off)"},
+    {ECHO "pipeline = lgo\n",
+     "t.ini:4: [listen e] pipeline: 'lgo' is not a handler; did you mean 'log'? (log, frame, "},
+    {ECHO "pipeline = log,\n", "t.ini:4: [listen e] pipeline: a handler is missing beside a comma"},
+    {ECHO "pipeline = idle, log, idle\nidle_all = 1s\n",
+     "t.ini:4: [listen e] pipeline: 'idle' is there twice"},
+    {ECHO "frame_strip = 4\n", "t.ini:4: [listen e] frame_strip: there is no such handler"},
+    {ECHO "pipeline = frame\nidle_all = 1s\n",
+     "t.ini:5: [listen e] idle_all: there is no such handler (with pipeline = idle,"},
+    {ECHO "pipeline = frame\nexecutor_delay = 1ms\n",
+     "t.ini:5: [listen e] executor_delay: there is no such handler"},
+    {ECHO "pipeline = log, idle\nidle_action = log\n",
+     "t.ini:4: [listen e] pipeline: the handler idle has nothing to do"},
+    {ECHO "pipeline = frame\nframe_length_offset = 65535\n",
+     "t.ini:5: [listen e] frame_length_offset: the length field does not fit into a frame"},
+    {ECHO "pipeline = frame\nframe_max_length = 3\n",
+     "t.ini:5: [listen e] frame_max_length: the length field does not fit into a frame"},
+    {ECHO "pipeline = frame\nframe_strip = 64m\n",
+     "t.ini:5: [listen e] frame_strip: what is stripped does not fit into a frame"},
+    {ECHO "pipeline = frame\nframe_length_width = 5\n",
+     "t.ini:5: [listen e] frame_length_width: '5' is not known"},
+    {ECHO "pipeline = frame\nframe_length_adjustment = -65m\n",
+     "t.ini:5: [listen e] frame_length_adjustment: '-65m' is out of range (-64m to 64m, in b,"},
+    {ECHO "pipeline = frame\nframe_length_adjustment = --1\n",
+     "t.ini:5: [listen e] frame_length_adjustment: '--1' is not a size"},
+    {ECHO "[worker]\nchooser = least_conections\n",
+     "t.ini:5: [worker] chooser: 'least_conections' is not known; did you mean "
+     "'least_connections'? (round_robin, least_connections or p2c)"},
+    {ECHO "[reactord]\nlog = reactord.log\n",
+     "t.ini:5: [reactord] log: 'reactord.log' is not known (stderr, syslog, journal or an "},
+    {ECHO "[reactord]\npid_file = r.pid\n",
+     "t.ini:5: [reactord] pid_file: 'r.pid' is not an absolute path "},
+    {"[listen e]\naddress = 127.0.0.1\nservice = echo\n",
+     "t.ini:2: [listen e] address: '127.0.0.1' is not an address "},
+    {"[listen e]\naddress = 127.0.0.1:70000\nservice = echo\n",
+     "t.ini:2: [listen e] address: the port of '127.0.0.1:70000' is not 1 to 65535 "},
+    {"[listen e]\naddress =\nservice = echo\n", "t.ini:2: [listen e] address: the value is empty "},
+    {"[listen e]\naddress = \"@x\nservice = echo\n",
+     "t.ini:2: [listen e] address: the closing quote is missing"},
+    {"[listen e]\naddress = /2345678901234567890123456789012345678901234567890123456789012345678901"
+     "23456789012345678901234567890123456789\nservice = echo\n",
+     "t.ini:2: [listen e] address: '/234567890123456789012345678901234567890123456789012345678901234"
+     "...' is too long for a unix socket, which takes 107 characters "},
+    {"[listen e]\naddress = @x\nservice = echo\nreuseport = 2\n",
+     "t.ini:4: [listen e] reuseport: the unix socket '@x' cannot be shared "},
+    {ECHO "[listen f]\nservice = echo\naddress = *:8, 127.0.0.1:7\n",
+     "t.ini:6: [listen f] address: '127.0.0.1:7' is taken by line 2, [listen e] (each address once)"},
+    {"[listen e]\naddress = *:7, [::]:7\nservice = echo\n",
+     "t.ini:2: [listen e] address: '[::]:7' is taken by line 2, [listen e] (each address once)"},
+    {PROXY, "t.ini:4: [listen p] upstream: there is no [upstream u] (the NAME of an [upstream "
+            "NAME])"},
+    {PROXY "[upstream us]\nserver.a = @x\n[upstream back]\nserver.a = @x\n",
+     "t.ini:4: [listen p] upstream: there is no [upstream u] ("},
+    {"[listen p]\naddress = @p\nservice = proxy\nupstream = bakc\n[upstream back]\nserver.a = @x\n",
+     "t.ini:4: [listen p] upstream: there is no [upstream bakc] (did you mean 'back'?)"},
+    {"[listen p]\naddress = @p\nservice = proxy\n",
+     "t.ini:3: [listen p] upstream: is missing: a proxy connects to one "},
+    {"[listen p]\naddress = @p\nservice = proxy\nupstream =\n",
+     "t.ini:4: [listen p] upstream: is missing: a proxy connects to one "},
+    {"[listen p]\naddress = @p\nservice = prxy\nupstream = u\n" SERVER,
+     "t.ini:3: [listen p] service: 'prxy' is not known; did you mean 'proxy'? (echo or proxy)"},
+    {ECHO "upstream = u\n" SERVER, "t.ini:4: [listen e] upstream: an echo connects to nothing "},
+    {PROXY "[upstream u]\nretries = 1\n",
+     "t.ini:5: [upstream u] server.ID: is missing: a server, or a name "},
+    {PROXY "[upstream u]\nserver.a = 127.0.0.1:9\nserver.A = 127.0.0.1:10\n",
+     "t.ini:7: [upstream u] server.a: is a second time here (the first is on line 6)"},
+    {PROXY "[upstream u]\nsever.a = 127.0.0.1:9\nserver.b = @x\n",
+     "t.ini:6: [upstream u] sever.a: unknown option (did you mean 'server.ID'?)"},
+    {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=0\n",
+     "t.ini:6: [upstream u] server.a: '0' is not a weight from 1 to 256 (ADDRESS [weight=1..256] "
+     "[max_connections=1..1000000] [resolve=each|one] [check_address=IP] "
+     "[check_port=1..65535] [backup])"},
+    {PROXY "[upstream u]\nserver.a = @x\neject_time = 10m\n",
+     "t.ini:7: [upstream u] eject_time: is longer than eject_time_max (no longer than that)"},
+    {ECHO "accept_proxy = required\n",
+     "t.ini:4: [listen e] accept_proxy: there is no proxy whose header would be believed (with "
+     "trusted_proxies)"},
+    {ECHO "accept_proxy = optional\ntrusted_proxies =\n",
+     "t.ini:4: [listen e] accept_proxy: there is no proxy whose header would be believed "},
+    {ECHO "trusted_proxies = ::1\n", "t.ini:4: [listen e] trusted_proxies: no header is read (with "
+                                     "accept_proxy = optional or required)"},
+    {ECHO "accept_proxy = off\ntrusted_proxies = ::1\n",
+     "t.ini:5: [listen e] trusted_proxies: no header is read "},
+    {ECHO "accept_proxy = required\ntrusted_proxies = ::1, 10.0.0.1/8\n",
+     "t.ini:5: [listen e] trusted_proxies: '10.0.0.1/8' has bits set behind its prefix; is "
+     "10.0.0.0/8 meant? ("},
+    {ECHO "accept_proxy = required\ntrusted_proxies = ::1/129\n",
+     "t.ini:5: [listen e] trusted_proxies: the prefix of '::1/129' is too long ("},
+    {ECHO "accept_proxy = required\ntrusted_proxies = lb1\n",
+     "t.ini:5: [listen e] trusted_proxies: 'lb1' is not a block of addresses ("},
+    {ECHO "accept_proxy = required\ntrusted_proxies = unix,\n",
+     "t.ini:5: [listen e] trusted_proxies: a block of addresses is missing beside a comma "},
+    {PROXY SERVER "send_proxy_tlvs = crc32c\n",
+     "t.ini:7: [upstream u] send_proxy_tlvs: no header is sent that could have them (with "
+     "send_proxy = v2)"},
+    {PROXY SERVER "send_proxy = v1\nsend_proxy_tlvs = unique-id\n",
+     "t.ini:8: [upstream u] send_proxy_tlvs: no header is sent that could have them "},
+    {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc32c, crc32c\n",
+     "t.ini:8: [upstream u] send_proxy_tlvs: 'crc32c' is there twice ("},
+    {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc\n",
+     "t.ini:8: [upstream u] send_proxy_tlvs: 'crc' is not known ("},
+    {PROXY "[upstream u]\nserver.a = @x\ncheck_send = PING\n",
+     "t.ini:7: [upstream u] check_send: there are no checks (with check = tcp)"},
+    {PROXY "[upstream u]\nserver.a = @x\non_down = close\n",
+     "t.ini:7: [upstream u] on_down: there are no checks (with check = tcp)"},
+    {PROXY "[upstream u]\nserver.a = no-.such.name:9\n",
+     "t.ini:6: [upstream u] server.a: 'no-.such.name:9' is not an address (ADDRESS "},
+    {PROXY "[upstream u]\nserver.a = db.example.com:99999\n",
+     "t.ini:6: [upstream u] server.a: the port of 'db.example.com:99999' is not 1 to 65535 "},
+    {PROXY "[upstream u]\nserver.a = 127.0.0.1:8\n",
+     "t.ini:6: [upstream u] server.a: '127.0.0.1:8' is where [listen p] listens, so that a "
+     "connection would go round for ever "},
+    {PROXY "[upstream u]\nserver.a = localhost:8\n",
+     "t.ini:6: [upstream u] server.a: 'localhost:8' is where [listen p] listens"},
+    {"[listen p]\naddress = *:8\nservice = proxy\nupstream = u\n"
+     "[upstream u]\nserver.x = @x\nserver.a = 127.0.0.2:8\n",
+     "t.ini:7: [upstream u] server.a: '127.0.0.2:8' is where [listen p] listens"},
+    {"[listen p]\naddress = /run/p\nservice = proxy\nupstream = u\n"
+     "[upstream u]\nserver.a = /run/p\n",
+     "t.ini:6: [upstream u] server.a: '/run/p' is where [listen p] listens"},
+    {"k = v\n" ECHO, "t.ini:1: 'k' is in no section "},
+    {ECHO "[boss\nthreads = 2\n", "t.ini:4: '[boss' has no closing ']'"},
+    {ECHO "[]\nthreads = 2\n", "t.ini:4: '[]': a section without a name "},
+    {ECHO "backlog 5\n", "t.ini:4: 'backlog 5': no '=' (key = value)"},
+    {ECHO "= 5\n", "t.ini:4: '': nothing before the '=' "},
+    {ECHO "backlog = 5\\\n", "t.ini:4: the line ends in a backslash "},
+    {"\xef\xbb\xbf" ECHO, "t.ini:1: the file begins with a byte order mark (save it without)"},
+    {"[boss]\r\nthreads = 2\r\n", "t.ini:1: the line ends in CR LF "},
+    {ECHO "\x01\x02", "t.ini:4: byte \\x01: this is not a text file"},
+};
+
+START_TEST(a_problem_is_told_by_its_line)
+{
+    ck_assert_int_eq(load(broken[_i].text), -EINVAL);
+    ck_assert_msg(strncmp(file.problems, broken[_i].problem, strlen(broken[_i].problem)) == 0, "%s",
+                  file.problems);
+}
+END_TEST
+
+START_TEST(a_problem_is_told_once)
+{
+    ck_assert_int_eq(load(broken[_i].text), -EINVAL);
+    ck_assert_msg(strchr(file.problems, '\n') == file.problems + strlen(file.problems) - 1, "%s",
+                  file.problems);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_read_is_told)
+{
+    config_file_load(&file, "/");
+    ck_assert_int_eq(file.rc, -EISDIR);
+    ck_assert_str_eq(file.problems, "/:0: is a directory (a file is needed)\n");
+    config_file_free(&file);
+    config_file_load(&file, "nosuch.ini");
+    ck_assert_int_eq(file.rc, -ENOENT);
+    ck_assert_str_eq(file.problems, "nosuch.ini:0: cannot be opened: No such file or directory\n");
+}
+END_TEST
+
+START_TEST(all_problems_of_a_file_are_told_in_its_order)
+{
+    ck_assert_int_eq(load("[listen a]\n"
+                          "address = 127.0.0.1:7, nowhere\n"
+                          "service = proxy\n"
+                          "word\n"
+                          "upstream = none\n"
+                          "[boss]\n"
+                          "threads = 0\n"
+                          "acept_batch = 1\n"
+                          "threads = 1\n"
+                          "[listen b]\n"
+                          "service = echo\n"
+                          "[worker] # here\n"
+                          "[listen b]\n"
+                          "[upstream u]\n"
+                          "retries = 1#\n"),
+                     -EINVAL);
+    ck_assert_str_eq(
+        file.problems,
+        "t.ini:2: [listen a] address: 'nowhere' is not an address (127.0.0.1:7, [::1]:7, *:7, "
+        "/run/x.sock or @name, with commas between)\n"
+        "t.ini:4: 'word': no '=' (key = value)\n"
+        "t.ini:5: [listen a] upstream: there is no [upstream none] (the NAME of an [upstream "
+        "NAME])\n"
+        "t.ini:7: [boss] threads: '0' is out of range (1 to 64)\n"
+        "t.ini:8: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)\n"
+        "t.ini:9: [boss] threads: is a second time here (the first is on line 7)\n"
+        "t.ini:10: [listen b] address: is missing: addresses to listen on (127.0.0.1:7, [::1]:7, "
+        "*:7, /run/x.sock or @name, with commas between)\n"
+        "t.ini:12: '# here' behind the closing ']' (nothing, not even a comment)\n"
+        "t.ini:13: [listen b] is a second time here (the first is on line 10)\n"
+        "t.ini:14: [upstream u] server.ID: is missing: a server, or a name of servers; there may be "
+        "many, each with its own ID (ADDRESS [weight=1..256] [max_connections=1..1000000] "
+        "[resolve=each|one] [check_address=IP] [check_port=1..65535] [backup])\n"
+        "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
+        "comment, or the value in quotes)\n");
+}
+END_TEST
+
+START_TEST(a_loop_over_several_proxies_is_told_at_each_of_its_servers)
+{
+    ck_assert_int_eq(load("[listen a]\naddress = 127.0.0.1:1\nservice = proxy\nupstream = to_b\n"
+                          "[listen b]\naddress = 127.0.0.1:2\nservice = proxy\nupstream = to_a\n"
+                          "[listen c]\naddress = 127.0.0.1:3\nservice = proxy\nupstream = to_c\n"
+                          "[upstream to_b]\nserver.x = @x\nserver.b = 127.0.0.1:2\n"
+                          "[upstream to_a]\nserver.a = 127.0.0.1:1\n"
+                          "[upstream to_c]\nserver.a = 127.0.0.1:1\n"),
+                     -EINVAL);
+    ck_assert_ptr_nonnull(strstr(file.problems,
+                                 "t.ini:15: [upstream to_b] server.b: '127.0.0.1:2' is "
+                                 "where [listen b] listens"));
+    ck_assert_ptr_nonnull(strstr(file.problems, "\nt.ini:17: [upstream to_a] server.a: "));
+    ck_assert_ptr_null(strstr(file.problems, "to_c"));
+}
+END_TEST
+
+START_TEST(a_proxy_to_an_echo_of_our_own_is_no_loop)
+{
+    ck_assert_int_eq(load(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:7\n"), 0);
+    config_file_free(&file);
+    ck_assert_int_eq(load("[listen a]\naddress = @a\nservice = proxy\nupstream = to_b\n"
+                          "[listen b]\naddress = @b\nservice = proxy\nupstream = u\n"
+                          "[upstream to_b]\nserver.b = @b\n" SERVER),
+                     0);
+}
+END_TEST
+
+START_TEST(a_host_name_is_taken_and_nobody_is_asked_for_it)
+{
+    ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = p.example.com:8\nserver.b = b:9 backup\n"
+                                "server.c = localhost:9\n"),
+                     0);
+    ck_assert_uint_eq(names_asked(), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config/config_check");
+    TCase *tc = tcase_create("files");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, text_file_enter, teardown);
+    tcase_add_loop_test(tc, a_problem_is_told_by_its_line, 0, ARRAY_LEN(broken));
+    tcase_add_loop_test(tc, a_problem_is_told_once, 0, ARRAY_LEN(broken));
+    tcase_add_test(tc, a_file_that_cannot_be_read_is_told);
+    tcase_add_test(tc, all_problems_of_a_file_are_told_in_its_order);
+    tcase_add_test(tc, a_loop_over_several_proxies_is_told_at_each_of_its_servers);
+    tcase_add_test(tc, a_proxy_to_an_echo_of_our_own_is_no_loop);
+    tcase_add_test(tc, a_host_name_is_taken_and_nobody_is_asked_for_it);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,286 @@
+/* config/ini_include, config/ini_environment: files in files, and variables in values; each problem where it stands. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/ini.h"
+#include "config/ini_environment.h"
+#include "config/ini_include.h"
+#include "support/config_file.h"
+#include "support/suite.h"
+#include "support/text_file.h"
+
+static struct config_file file;
+
+static void setup(void)
+{
+    text_file_enter();
+    setenv("HOST", "127.0.0.1", 1);
+    setenv("EMPTY", "", 1);
+    unsetenv("NONE");
+}
+
+static void teardown(void)
+{
+    config_file_free(&file);
+    text_file_leave();
+}
+
+static void write_text(const char *name, const char *text)
+{
+    text_file_write(name, text, strlen(text));
+}
+
+static void scan(const char *text)
+{
+    write_text("t.ini", text);
+    config_file_free(&file);
+    config_file_scan(&file, "t.ini");
+}
+
+static const char *value(const char *section, const char *key)
+{
+    for (unsigned i = 0; i < file.ini->n_sections; i++) {
+        if (strcmp(file.ini->sections[i].name, section) == 0) {
+            const struct ini_entry *entry = ini_find(&file.ini->sections[i], key);
+
+            return entry != NULL ? entry->value : "(no key)";
+        }
+    }
+    return "(no section)";
+}
+
+/* ---- files ---- */
+
+START_TEST(a_file_is_read_where_it_is_included)
+{
+    write_text("a.ini", "[a]\nx = 1"); /* without a newline */
+    scan("# comment\ninclude = a.ini # and another\n\n[b]\nx = 2\n");
+    ck_assert_str_eq(file.problems, "");
+    ck_assert_str_eq(value("a", "x"), "1");
+    ck_assert_str_eq(value("b", "x"), "2");
+    ck_assert_uint_eq(file.ini->n_sections, 2);
+    ck_assert_str_eq(file.ini->sections[0].name, "a");
+}
+END_TEST
+
+START_TEST(of_a_directory_all_ini_files_are_read_in_the_order_of_their_names)
+{
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    write_text("d/20.ini", "[c]\nx = 20\n");
+    write_text("d/10.ini", "[b]\nx = 10\n");
+    write_text("d/.hidden.ini", "[h]\nx = 1\n");
+    write_text("d/10.ini.bak", "[h]\nx = 1\n");
+    scan("include = \"d\"\n[a]\nx = 1\n");
+    ck_assert_str_eq(file.problems, "");
+    ck_assert_uint_eq(file.ini->n_sections, 3);
+    ck_assert_str_eq(file.ini->sections[0].name, "b");
+    ck_assert_str_eq(file.ini->sections[1].name, "c");
+    ck_assert_str_eq(file.ini->sections[2].name, "a");
+    ck_assert_int_eq(remove("d/20.ini") + remove("d/10.ini") + remove("d/.hidden.ini"), 0);
+    ck_assert_int_eq(remove("d/10.ini.bak"), 0);
+}
+END_TEST
+
+START_TEST(a_path_is_relative_to_the_file_that_has_it)
+{
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    write_text("d/a.ini", "include = b.ini\n");
+    write_text("d/b.ini", "[b]\nx = 1\n");
+    scan("include = d/a.ini\n");
+    ck_assert_str_eq(file.problems, "");
+    ck_assert_str_eq(value("b", "x"), "1");
+    ck_assert_int_eq(remove("d/a.ini") + remove("d/b.ini"), 0);
+}
+END_TEST
+
+START_TEST(problems_name_the_file_and_its_line)
+{
+    write_text("a.ini", "[a]\nx 1\n");
+    write_text("b.ini", "\ny = 1\n[a]\nx = 2\n");
+    scan("include = a.ini\n\ninclude = b.ini\nz = 1\n[t]\nx = 1\nx = 2\n[a]\n");
+    ck_assert_str_eq(file.problems,
+                     "a.ini:2: 'x 1': no '=' (key = value)\n"
+                     "b.ini:2: 'y' is in no section (a line [KIND] or [KIND NAME] first)\n"
+                     "b.ini:3: [a] is a second time here (the first is on line 1 of a.ini)\n"
+                     "t.ini:4: 'z' is in no section (a line [KIND] or [KIND NAME] first)\n"
+                     "t.ini:7: [t] x: is a second time here (the first is on line 6)\n"
+                     "t.ini:8: [a] is a second time here (the first is on line 1 of a.ini)\n");
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_included_is_told_where_it_is_asked_for)
+{
+    write_text("bad.ini", "[a]\r\n");
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    scan("include = none.ini\ninclude =\ninclude = bad.ini\ninclude = ${NONE}\n[a]\nx = 1\n"
+         "include = d\n");
+    ck_assert_str_eq(
+        file.problems,
+        "t.ini:1: include: 'none.ini' cannot be opened: No such file or directory\n"
+        "t.ini:2: include: '' is not the path of a file or directory\n"
+        "t.ini:3: include: 'bad.ini' is not a text file with lines that end in LF\n"
+        "t.ini:4: include: the environment variable NONE is not set (${NAME:-DEFAULT} has a "
+        "default)\n"
+        "t.ini:7: include: comes before the first section of a file\n");
+    ck_assert_str_eq(value("a", "x"), "1");
+}
+END_TEST
+
+START_TEST(a_file_that_includes_itself_is_refused)
+{
+    write_text("a.ini", "include = b.ini\n[a]\n");
+    write_text("b.ini", "include = a.ini\n[b]\n");
+    scan("include = t.ini\ninclude = a.ini\n");
+    ck_assert_str_eq(file.problems, "t.ini:1: include: 't.ini' is included by itself\n"
+                                    "b.ini:1: include: 'a.ini' is included by itself\n");
+    ck_assert_uint_eq(file.ini->n_sections, 2);
+}
+END_TEST
+
+START_TEST(the_depth_is_bounded)
+{
+    char name[16], text[64];
+
+    for (int i = 0; i < INI_INCLUDE_DEPTH + 2; i++) {
+        snprintf(name, sizeof(name), "%d.ini", i);
+        snprintf(text, sizeof(text), "include = %d.ini\n[s%d]\n", i + 1, i);
+        write_text(name, text);
+    }
+    write_text("1000.ini", "");
+    scan("include = 0.ini\n");
+    ck_assert_str_eq(file.problems,
+                     "7.ini:1: include: files include each other too deeply (at most 8)\n");
+}
+END_TEST
+
+START_TEST(the_number_of_files_is_bounded)
+{
+    char text[(INI_INCLUDE_FILES + 1) * sizeof("include = a.ini\n")] = "";
+    size_t len = 0;
+
+    for (int i = 0; i < INI_INCLUDE_FILES; i++)
+        len += (size_t)sprintf(text + len, "include = a.ini\n");
+    write_text("a.ini", "# nothing\n");
+    scan(text);
+    ck_assert_str_eq(file.problems, "t.ini:1000: include: 'a.ini' is one file too many\n");
+}
+END_TEST
+
+/* ---- variables ---- */
+
+static const struct {
+    const char *value;
+    const char *expanded; /* or what is wrong */
+    int rc;
+} values[] = {
+    {"plain", "plain", 0},
+    {"${HOST}", "127.0.0.1", 0},
+    {"${HOST}:7, [::1]:${PORT:-7}", "127.0.0.1:7, [::1]:7", 0},
+    {"${NONE:-}", "", 0},
+    {"${EMPTY}", "", 0},
+    {"${EMPTY:-x}", "x", 0},
+    {"${HOST:-x}", "127.0.0.1", 0},
+    {"${client} $HOST $${HOST} ${HOST", "${client} $HOST $${HOST} ${HOST", 0},
+    {"${1X} ${} ${HOST-x}", "${1X} ${} ${HOST-x}", 0},
+    {"a ${NONE}", "the environment variable NONE is not set (${NAME:-DEFAULT} has a default)",
+     -EINVAL},
+    {"${NEWLINE}",
+     "the environment variable NEWLINE has control characters, quotes of both kinds or a "
+     "variable in it",
+     -EINVAL},
+    {"${NESTED}",
+     "the environment variable NESTED has control characters, quotes of both kinds or a variable "
+     "in it",
+     -EINVAL},
+    {"x${LONG}", "the value is too long with its environment variables (at most 900 characters)",
+     -EINVAL},
+};
+
+START_TEST(a_variable_is_replaced_or_refused)
+{
+    struct ini_environment out;
+    char longest[INI_VALUE_BYTES + 1];
+
+    memset(longest, 'l', INI_VALUE_BYTES);
+    longest[INI_VALUE_BYTES] = '\0';
+    setenv("LONG", longest, 1);
+    setenv("NEWLINE", "a\nb", 1);
+    setenv("NESTED", "${HOST}", 1);
+    ck_assert_int_eq(ini_environment_expand(&out, values[_i].value), values[_i].rc);
+    ck_assert_str_eq(values[_i].rc == 0 ? out.text : out.problem, values[_i].expanded);
+    ck_assert_int_eq(ini_environment_expand(&out, "${LONG}"), 0);
+    ck_assert_str_eq(out.text, longest);
+}
+END_TEST
+
+START_TEST(variables_are_replaced_in_values_and_paths_alone)
+{
+    write_text("127.0.0.1.ini", "[a]\nx = \"${HOST}:7\"\n");
+    scan("include = ${HOST}.ini\n# ${NONE}\n[b]\nx = 1 ; ${NONE}\ny = ${NONE}\n");
+    ck_assert_str_eq(file.problems, "t.ini:5: [b] y: the environment variable NONE is not set "
+                                    "(${NAME:-DEFAULT} has a default)\n");
+    ck_assert_str_eq(value("a", "x"), "127.0.0.1:7");
+    ck_assert_str_eq(value("b", "x"), "1");
+}
+END_TEST
+
+/* Write a file of ${n} bytes of comments, between ${begin} and ${end}. */
+static void write_comments(const char *name, const char *begin, size_t n, const char *end)
+{
+    FILE *out = fopen(name, "w");
+
+    ck_assert_ptr_nonnull(out);
+    fputs(begin, out);
+    for (size_t i = 0; i < n; i += 512)
+        fprintf(out, "#%510s\n", "");
+    fputs(end, out);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+START_TEST(a_path_is_written_as_any_value)
+{
+    write_text("a b.ini", "[a]\nx = 1\n");
+    scan("include = 'a b.ini' ; a comment\ninclude = 'a b.ini\ninclude = \"a\" b\n");
+    ck_assert_str_eq(value("a", "x"), "1");
+    ck_assert_str_eq(file.problems, "t.ini:2: include: the closing quote is missing\n"
+                                    "t.ini:3: include: there is something behind the closing quote "
+                                    "(only a comment may be)\n");
+}
+END_TEST
+
+START_TEST(the_size_of_all_files_together_is_bounded)
+{
+    write_comments("a.ini", "", INI_FILE_BYTES / 2, "");
+    write_text("b.ini", "[b]\nx = 1\n");
+    write_comments("t.ini", "include = a.ini\n", INI_FILE_BYTES / 2, "include = b.ini\n");
+    config_file_scan(&file, "t.ini");
+    ck_assert_ptr_nonnull(strstr(file.problems, "include: 'b.ini' is too large (all files together "
+                                                "at most 32 MiB)\n"));
+    ck_assert_str_eq(value("b", "x"), "(no section)");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config/ini_include");
+    TCase *tc = suite_group(suite, "files and variables");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_file_is_read_where_it_is_included);
+    tcase_add_test(tc, of_a_directory_all_ini_files_are_read_in_the_order_of_their_names);
+    tcase_add_test(tc, a_path_is_relative_to_the_file_that_has_it);
+    tcase_add_test(tc, problems_name_the_file_and_its_line);
+    tcase_add_test(tc, a_file_that_cannot_be_included_is_told_where_it_is_asked_for);
+    tcase_add_test(tc, a_file_that_includes_itself_is_refused);
+    tcase_add_test(tc, the_depth_is_bounded);
+    tcase_add_test(tc, the_number_of_files_is_bounded);
+    tcase_add_test(tc, a_path_is_written_as_any_value);
+    tcase_add_test(tc, the_size_of_all_files_together_is_bounded);
+    tcase_add_loop_test(tc, a_variable_is_replaced_or_refused, 0, ARRAY_LEN(values));
+    tcase_add_test(tc, variables_are_replaced_in_values_and_paths_alone);
+    return suite_run(suite);
+}

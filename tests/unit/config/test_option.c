@@ -1,0 +1,444 @@
+/* config/option: the table agrees with itself, and each kind takes what it says it takes. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "config/config.h"
+#include "config/option.h"
+#include "handlers/handler_type.h"
+#include "config/option_kind.h"
+#include "support/names.h"
+
+/* Room for the struct of any section, so that a row can be tried without knowing which it has. */
+static union {
+    struct config config;
+    struct server_boss_conf boss;
+    struct server_worker_conf worker;
+    struct server_executor_conf executor;
+    struct listener_conf listener;
+    struct upstream_conf upstream;
+} conf;
+
+static struct upstream_server_conf servers[4];
+static struct arena *arena;
+
+static void setup(void)
+{
+    ck_assert_int_eq(arena_create(&arena), 0);
+}
+
+static void teardown(void)
+{
+    arena_destroy(arena);
+}
+
+static const struct option *row(unsigned i)
+{
+    for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
+        unsigned n;
+        const struct option *table = option_table(section, &n);
+
+        if (i < n)
+            return &table[i];
+        i -= n;
+    }
+    return NULL;
+}
+
+static struct option_value value(const struct option *o, const char *key, const char *text)
+{
+    struct option_value v = {.key = key, .text = text, .conf = &conf, .arena = arena};
+
+    memset(&conf, 0, sizeof(conf));
+    if (option_find(OPTION_UPSTREAM, o->key) == o)
+        conf.upstream.servers = servers;
+    return v;
+}
+
+/* What option_set() says of ${text}; ${conf} is as it left it. */
+static int try(enum option_section section, const char *key, const char *text)
+{
+    const struct option *o = option_find(section, key);
+    struct option_value v;
+
+    ck_assert_ptr_nonnull(o);
+    v = value(o, key, text);
+    return option_set(o, &v);
+}
+
+START_TEST(each_option_is_found_by_its_key_so_that_none_is_there_twice)
+{
+    for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
+        unsigned n;
+        const struct option *table = option_table(section, &n);
+
+        for (unsigned i = 0; i < n; i++)
+            ck_assert_ptr_eq(option_find(section, table[i].key), &table[i]);
+    }
+    ck_assert_ptr_null(option_find(OPTION_BOSS, "io_ratio"));
+    ck_assert_ptr_null(option_find(OPTION_BOSS, ""));
+    ck_assert_ptr_null(option_find(OPTION_UPSTREAM, "server"));
+}
+END_TEST
+
+START_TEST(a_family_has_many_keys)
+{
+    const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
+
+    ck_assert_ptr_eq(option_find(OPTION_UPSTREAM, "server.a"), o);
+    ck_assert_ptr_eq(option_find(OPTION_UPSTREAM, "server."), o);
+    ck_assert_str_eq(option_member(o, "server.a.b"), "a.b");
+}
+END_TEST
+
+START_TEST(each_option_has_its_texts)
+{
+    for (unsigned i = 0; row(i) != NULL; i++) {
+        const struct option *o = row(i);
+
+        ck_assert_msg(o->allowed[0] != '\0' && o->help[0] != '\0', "%s", o->key);
+        ck_assert_msg(strpbrk(o->allowed, "\t\n") == NULL && strpbrk(o->help, "\t\n") == NULL, "%s",
+                      o->key);
+        if (o->flags & OPTION_REQUIRED)
+            ck_assert_msg(o->fallback == NULL, "%s", o->key);
+        else
+            ck_assert_msg((o->fallback[0] == '\0') == ((o->flags & OPTION_EMPTY) != 0), "%s",
+                          o->key);
+    }
+}
+END_TEST
+
+START_TEST(each_default_is_allowed)
+{
+    for (unsigned i = 0; row(i) != NULL; i++) {
+        const struct option *o = row(i);
+        struct option_value v;
+
+        if (o->flags & OPTION_REQUIRED)
+            continue;
+        v = value(o, o->key, o->fallback);
+        ck_assert_msg(option_set(o, &v) == 0, "%s: %s", o->key, v.problem);
+    }
+}
+END_TEST
+
+START_TEST(an_empty_value_is_refused_unless_it_is_the_default)
+{
+    for (unsigned i = 0; row(i) != NULL; i++) {
+        const struct option *o = row(i);
+        struct option_value v = value(o, o->key, "");
+        int rc = option_set(o, &v);
+
+        ck_assert_msg(rc == (o->flags & OPTION_EMPTY ? 0 : -EINVAL), "%s", o->key);
+    }
+}
+END_TEST
+
+/* One end of `LEAST to MOST` or `0, or LEAST to MOST`, as the kind of ${o} reads it. */
+static int64_t bound(const struct option *o, const char *text)
+{
+    int64_t ns = -1;
+    uint64_t n = UINT64_MAX;
+
+    if (o->kind == &option_kind_duration)
+        ck_assert_int_eq(parse_duration(&ns, text, INT64_MAX), 0);
+    else if (o->kind == &option_kind_size)
+        ck_assert_int_eq(parse_size(&n, text, INT64_MAX), 0);
+    else
+        ck_assert_int_eq(parse_uint(&n, text, INT64_MAX), 0);
+    return o->kind == &option_kind_duration ? ns : (int64_t)n;
+}
+
+static bool is_number(const struct option *o)
+{
+    return o->kind == &option_kind_number || o->kind == &option_kind_percent ||
+           o->kind == &option_kind_duration || o->kind == &option_kind_size;
+}
+
+START_TEST(the_range_that_is_shown_is_the_range_that_holds)
+{
+    for (unsigned i = 0; row(i) != NULL; i++) {
+        bool zero = (row(i)->flags & OPTION_ZERO) != 0;
+        char least[32], most[32];
+        struct option_value v;
+
+        if (!is_number(row(i)))
+            continue;
+        ck_assert_int_eq(
+            sscanf(row(i)->allowed, zero ? "0, or %31s to %31s" : "%31s to %31s", least, most), 2);
+        ck_assert_msg(bound(row(i), least) == row(i)->min, "%s", row(i)->key);
+        ck_assert_msg(bound(row(i), most) == row(i)->max, "%s", row(i)->key);
+        v = value(row(i), row(i)->key, least);
+        ck_assert_msg(option_set(row(i), &v) == 0, "%s", row(i)->key);
+        v = value(row(i), row(i)->key, most);
+        ck_assert_msg(option_set(row(i), &v) == 0, "%s", row(i)->key);
+    }
+}
+END_TEST
+
+START_TEST(a_zero_besides_the_range_is_allowed_and_nothing_between)
+{
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "0"), 0);
+    ck_assert_uint_eq(conf.worker.rebuild_threshold, 0);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "1"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "2"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "3"), 0);
+    ck_assert_uint_eq(conf.worker.rebuild_threshold, 3);
+    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "1000001"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "0"), 0);
+    ck_assert_int_eq(conf.worker.stall_threshold_ns, 0);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "9999us"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "10ms"), 0);
+    ck_assert_int_eq(conf.worker.stall_threshold_ns, 10 * NS_PER_MS);
+    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "61m"), -EINVAL);
+}
+END_TEST
+
+/* Every word that can be set is in option.allowed, which is what a person gets to see. */
+START_TEST(each_word_is_shown_and_allowed)
+{
+    for (unsigned i = 0; row(i) != NULL; i++) {
+        for (const struct option_word *w = row(i)->words; w != NULL && w->word != NULL; w++) {
+            struct option_value v = value(row(i), row(i)->key, w->word);
+
+            ck_assert_int_eq(option_set(row(i), &v), 0);
+            ck_assert_msg(strstr(row(i)->allowed, w->word) != NULL, "%s: %s", row(i)->key, w->word);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_value_goes_to_its_field)
+{
+    ck_assert_int_eq(try(OPTION_BOSS, "threads", "7"), 0);
+    ck_assert_uint_eq(conf.boss.threads, 7);
+    ck_assert_int_eq(try(OPTION_BOSS, "accept_batch", "8"), 0);
+    ck_assert_uint_eq(conf.boss.accept_batch, 8);
+    ck_assert_int_eq(try(OPTION_WORKER, "io_ratio", "70%"), 0);
+    ck_assert_uint_eq(conf.worker.io_ratio, 70);
+    ck_assert_int_eq(try(OPTION_WORKER, "task_quantum", "20ms"), 0);
+    ck_assert_int_eq(conf.worker.task_quantum_ns, 20 * NS_PER_MS);
+    ck_assert_int_eq(try(OPTION_WORKER, "chooser", "p2c"), 0);
+    ck_assert_int_eq(conf.worker.chooser, CHOOSER_P2C);
+    ck_assert_int_eq(try(OPTION_EXECUTOR, "threads", "3"), 0);
+    ck_assert_uint_eq(conf.executor.threads, 3);
+    ck_assert_int_eq(try(OPTION_EXECUTOR, "max_pending_tasks", "17"), 0);
+    ck_assert_uint_eq(conf.executor.max_pending_tasks, 17);
+    ck_assert_int_eq(try(OPTION_LISTEN, "splice", "off"), 0);
+    ck_assert_int_eq(conf.listener.splice, SPLICE_OFF);
+    ck_assert_int_eq(try(OPTION_LISTEN, "half_close_timeout", "2m"), 0);
+    ck_assert_int_eq(conf.listener.half_close_timeout_ns, 120 * NS_PER_S);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "retries", "0"), 0);
+    ck_assert_uint_eq(conf.upstream.retries, 0);
+    ck_assert_int_eq(try(OPTION_REACTORD, "log", "/var/log/x"), 0);
+    ck_assert_str_eq(conf.config.process.log, "/var/log/x");
+    ck_assert_int_eq(try(OPTION_REACTORD, "log_level", "debug"), 0);
+    ck_assert_int_eq(conf.config.process.log_level, LOG_LEVEL_DEBUG);
+}
+END_TEST
+
+START_TEST(the_name_of_an_upstream_is_kept_in_lower_case)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "Back.End-1"), 0);
+    ck_assert_str_eq(conf.listener.upstream, "back.end-1");
+    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a b"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a/b"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a2345678901234567890123456789012"), 0);
+    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a23456789012345678901234567890123"), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_list_of_addresses_has_commas_and_any_blanks)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7,[::1]:7 \t, /run/x"), 0);
+    ck_assert_uint_eq(conf.listener.n_addresses, 3);
+    ck_assert(address_is_unix(&conf.listener.addresses[2]));
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", "*:7"), 0);
+    ck_assert_uint_eq(conf.listener.n_addresses, 2);
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7,"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", ",127.0.0.1:7"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7,,[::1]:7"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7 [::1]:7"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", "localhost:7"), -EINVAL);
+    ck_assert_uint_eq(conf.listener.n_addresses, 0);
+}
+END_TEST
+
+START_TEST(a_listener_has_at_most_64_addresses)
+{
+    char list[1024] = "127.0.0.1:1";
+
+    for (int port = 2; port <= 65; port++)
+        sprintf(list + strlen(list), ",127.0.0.1:%d", port);
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", list), -EINVAL);
+    *strrchr(list, ',') = '\0';
+    ck_assert_int_eq(try(OPTION_LISTEN, "address", list), 0);
+    ck_assert_uint_eq(conf.listener.n_addresses, 64);
+}
+END_TEST
+
+START_TEST(a_pipeline_is_a_list_of_handlers)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log"), 0);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 1);
+    ck_assert_str_eq(conf.listener.pipeline.list[0]->name, "log");
+    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", ""), 0);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 0);
+    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log, log"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log,"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "gzip"), -EINVAL);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 0);
+}
+END_TEST
+
+START_TEST(a_pipeline_keeps_its_order)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "executor ,frame,\tlog, idle"), 0);
+    ck_assert_uint_eq(conf.listener.pipeline.n, 4);
+    ck_assert_str_eq(conf.listener.pipeline.list[0]->name, "executor");
+    ck_assert_str_eq(conf.listener.pipeline.list[1]->name, "frame");
+    ck_assert_str_eq(conf.listener.pipeline.list[3]->name, "idle");
+}
+END_TEST
+
+START_TEST(an_adjustment_may_be_below_zero)
+{
+    const int64_t *bytes = &conf.listener.pipeline.frame.decoder.length_adjustment;
+
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-4"), 0);
+    ck_assert_int_eq(*bytes, -4);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "+2k"), 0);
+    ck_assert_int_eq(*bytes, 2048);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-64m"), 0);
+    ck_assert_int_eq(*bytes, -(64 << 20));
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-67108865"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "- 4"), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_server_has_an_address_and_perhaps_words)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7"), 0);
+    ck_assert_uint_eq(conf.upstream.n_servers, 1);
+    ck_assert_str_eq(servers[0].id, "a");
+    ck_assert_str_eq(servers[0].address_text, "127.0.0.1:7");
+    ck_assert_uint_eq(servers[0].n_addresses, 1);
+    ck_assert_uint_eq(servers[0].weight, 1);
+    ck_assert(!servers[0].backup);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.b", "/run/x\tbackup  weight=256"), 0);
+    ck_assert_uint_eq(servers[0].weight, 256);
+    ck_assert(servers[0].backup);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.c", "localhost:7"), 0);
+    ck_assert_uint_eq(servers[0].n_addresses, 2);
+}
+END_TEST
+
+START_TEST(a_host_name_of_a_server_is_taken_without_asking_for_it)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "db.example.com:5432 weight=2"), 0);
+    ck_assert_str_eq(servers[0].address_text, "db.example.com:5432");
+    ck_assert_uint_eq(servers[0].n_addresses, 0);
+    ck_assert_uint_eq(servers[0].weight, 2);
+    ck_assert_uint_eq(names_asked(), 0);
+}
+END_TEST
+
+static const char *const bad_servers[] = {
+    "127.0.0.1",
+    "127.0.0.1:7 weight=0",
+    "127.0.0.1:7 weight=257",
+    "127.0.0.1:7 weight=",
+    "127.0.0.1:7 weight=1x",
+    "127.0.0.1:7 weight=1 weight=1",
+    "127.0.0.1:7 backup backup",
+    "127.0.0.1:7 wieght=1",
+    "127.0.0.1:7, 127.0.0.1:8",
+    "*:7",
+    "db..example.com:7",
+    "-db.example.com:7",
+    "db.example.com",
+    "db.example.com:0",
+    " ",
+};
+
+START_TEST(a_bad_server_is_refused_and_not_added)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", bad_servers[_i]), -EINVAL);
+    ck_assert_uint_eq(conf.upstream.n_servers, 0);
+}
+END_TEST
+
+START_TEST(a_server_needs_an_id)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.", "127.0.0.1:7"), -EINVAL);
+    ck_assert_int_eq(
+        try(OPTION_UPSTREAM, "server.a23456789012345678901234567890123", "127.0.0.1:7"), -EINVAL);
+}
+END_TEST
+
+START_TEST(an_account_is_a_word)
+{
+    ck_assert_int_eq(try(OPTION_REACTORD, "user", "www-data"), 0);
+    ck_assert_int_eq(try(OPTION_REACTORD, "user", "65534"), 0);
+    ck_assert_int_eq(try(OPTION_REACTORD, "user", "svc@example.com"), 0);
+    ck_assert_int_eq(try(OPTION_REACTORD, "user", "a b"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_REACTORD, "user", "a:b"), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_path_is_absolute_and_of_a_file)
+{
+    ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "/run/x.pid"), 0);
+    ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "run/x.pid"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "/run/"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_REACTORD, "log", "/"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_REACTORD, "log", "Stderr"), -EINVAL);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+    tcase_add_test(tc, each_option_is_found_by_its_key_so_that_none_is_there_twice);
+    tcase_add_test(tc, a_family_has_many_keys);
+    tcase_add_test(tc, each_option_has_its_texts);
+    tcase_add_test(tc, each_default_is_allowed);
+    tcase_add_test(tc, an_empty_value_is_refused_unless_it_is_the_default);
+    tcase_add_test(tc, the_range_that_is_shown_is_the_range_that_holds);
+    tcase_add_test(tc, a_zero_besides_the_range_is_allowed_and_nothing_between);
+    tcase_add_test(tc, each_word_is_shown_and_allowed);
+    tcase_add_test(tc, a_value_goes_to_its_field);
+    tcase_add_test(tc, the_name_of_an_upstream_is_kept_in_lower_case);
+    tcase_add_test(tc, a_list_of_addresses_has_commas_and_any_blanks);
+    tcase_add_test(tc, a_listener_has_at_most_64_addresses);
+    tcase_add_test(tc, a_pipeline_is_a_list_of_handlers);
+    tcase_add_test(tc, a_pipeline_keeps_its_order);
+    tcase_add_test(tc, an_adjustment_may_be_below_zero);
+    tcase_add_test(tc, a_server_has_an_address_and_perhaps_words);
+    tcase_add_test(tc, a_host_name_of_a_server_is_taken_without_asking_for_it);
+    tcase_add_loop_test(tc, a_bad_server_is_refused_and_not_added, 0, ARRAY_LEN(bad_servers));
+    tcase_add_test(tc, a_server_needs_an_id);
+    tcase_add_test(tc, an_account_is_a_word);
+    tcase_add_test(tc, a_path_is_absolute_and_of_a_file);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("config/option");
+    TCase *tc = tcase_create("table");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    add_tests(tc);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

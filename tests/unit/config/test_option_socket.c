@@ -1,0 +1,211 @@
+/* config/option_socket, and the sizes and yes or no of sockets: what is taken, and what is refused with which words. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "config/option.h"
+#include "server/listener.h"
+#include "upstream/upstream.h"
+#include "support/suite.h"
+
+static struct listener_conf listener;
+static struct upstream_conf upstream;
+static struct arena *arena;
+static struct option_value v;
+
+static void setup(void)
+{
+    ck_assert_int_eq(arena_create(&arena), 0);
+}
+
+static void teardown(void)
+{
+    arena_destroy(arena);
+}
+
+/* What option_set() says of ${text}; the structs are as it left them. */
+static int try(enum option_section section, const char *key, const char *text)
+{
+    const struct option *o = option_find(section, key);
+
+    ck_assert_ptr_nonnull(o);
+    v = (struct option_value){.key = key, .text = text, .arena = arena};
+    if (section == OPTION_LISTEN)
+        v.conf = &listener;
+    else
+        v.conf = &upstream;
+    return option_set(o, &v);
+}
+
+static void refused(enum option_section section, const char *key, const char *text, const char *why)
+{
+    ck_assert_int_eq(try(section, key, text), -EINVAL);
+    ck_assert_msg(strstr(v.problem, why) != NULL, "%s: %s", text, v.problem);
+}
+
+static void keepalive_is(unsigned idle_s, unsigned interval_s, unsigned count)
+{
+    const struct sock_keepalive *k = &listener.socket.keepalive;
+
+    ck_assert_uint_eq(k->idle_s, idle_s);
+    ck_assert_uint_eq(k->interval_s, interval_s);
+    ck_assert_uint_eq(k->count, count);
+}
+
+START_TEST(keepalive_is_off_or_up_to_three_items)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "60s, 10s ,6"), 0);
+    keepalive_is(60, 10, 6);
+    ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "2m,1000ms"), 0);
+    keepalive_is(120, 1, 0);
+    ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "32767s,1s,127"), 0);
+    keepalive_is(32767, 1, 127);
+    ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "9h"), 0);
+    keepalive_is(32400, 0, 0);
+    ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "off"), 0);
+    keepalive_is(0, 0, 0);
+}
+END_TEST
+
+START_TEST(a_bad_keepalive_is_refused_and_changes_nothing)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "7s,7s,7"), 0);
+    refused(OPTION_LISTEN, "keepalive", "60", "not a number with a unit");
+    refused(OPTION_LISTEN, "keepalive", "on", "not a number with a unit");
+    refused(OPTION_LISTEN, "keepalive", "60s,", "not a number with a unit");
+    refused(OPTION_LISTEN, "keepalive", "0", "1s to 32767s");
+    refused(OPTION_LISTEN, "keepalive", "999ms", "1s to 32767s");
+    refused(OPTION_LISTEN, "keepalive", "32768s", "1s to 32767s");
+    refused(OPTION_LISTEN, "keepalive", "365000d", "1s to 32767s");
+    refused(OPTION_LISTEN, "keepalive", "99999999999999999999d", "1s to 32767s");
+    refused(OPTION_LISTEN, "keepalive", "1500ms", "whole seconds");
+    refused(OPTION_LISTEN, "keepalive", "60s,10s,0", "1 to 127");
+    refused(OPTION_LISTEN, "keepalive", "60s,10s,128", "1 to 127");
+    refused(OPTION_LISTEN, "keepalive", "60s,10s,6s", "1 to 127");
+    refused(OPTION_LISTEN, "keepalive", "60s,10s,6,1", "too many");
+    refused(OPTION_LISTEN, "keepalive", "off,10s", "not a number with a unit");
+    keepalive_is(7, 7, 7);
+}
+END_TEST
+
+START_TEST(listeners_and_upstreams_have_the_same_options)
+{
+    static const char *const keys[] = {"keepalive", "user_timeout", "nodelay", "send_buffer",
+                                       "receive_buffer"};
+    static const char *const texts[] = {"5s,4s,3", "1500us", "no", "64k", "1g"};
+    struct sock_options *options = &upstream.connect.sock.options;
+
+    listener.socket.nodelay = options->nodelay = true;
+    for (unsigned i = 0; i < ARRAY_LEN(keys); i++) {
+        ck_assert_int_eq(try(OPTION_LISTEN, keys[i], texts[i]), 0);
+        ck_assert_int_eq(try(OPTION_UPSTREAM, keys[i], texts[i]), 0);
+    }
+    ck_assert_uint_eq(options->keepalive.count, 3);
+    ck_assert_int_eq(options->user_timeout_ns, 1500 * NS_PER_US);
+    ck_assert(!options->nodelay);
+    ck_assert_uint_eq(options->send_buffer_bytes, 65536);
+    ck_assert_uint_eq(options->receive_buffer_bytes, 1U << 30);
+    ck_assert_mem_eq(&listener.socket.keepalive, &options->keepalive, sizeof(options->keepalive));
+    ck_assert_int_eq(listener.socket.user_timeout_ns, options->user_timeout_ns);
+    ck_assert(!listener.socket.nodelay);
+    ck_assert_uint_eq(listener.socket.send_buffer_bytes, 65536);
+    ck_assert_uint_eq(listener.socket.receive_buffer_bytes, 1U << 30);
+}
+END_TEST
+
+START_TEST(a_bad_size_or_yes_or_no_is_refused)
+{
+    refused(OPTION_LISTEN, "nodelay", "maybe", "neither");
+    refused(OPTION_LISTEN, "send_buffer", "many", "not a number of bytes");
+    refused(OPTION_LISTEN, "send_buffer", "64kb", "not a number of bytes");
+    refused(OPTION_LISTEN, "send_buffer", "4095", "out of range");
+    refused(OPTION_LISTEN, "receive_buffer", "2g", "out of range");
+}
+END_TEST
+
+START_TEST(the_delay_of_happy_eyeballs_is_none_or_what_the_rfc_allows)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "happy_eyeballs_delay", "0"), 0);
+    ck_assert_int_eq(upstream.connect.attempt_delay_ns, 0);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "happy_eyeballs_delay", "300ms"), 0);
+    ck_assert_int_eq(upstream.connect.attempt_delay_ns, 300 * NS_PER_MS);
+    refused(OPTION_UPSTREAM, "happy_eyeballs_delay", "9ms", "out of range");
+    refused(OPTION_UPSTREAM, "happy_eyeballs_delay", "3s", "out of range");
+}
+END_TEST
+
+static void source_is(const struct address *source, const char *text)
+{
+    char is[ADDRESS_TEXT_BYTES];
+
+    ck_assert_str_eq(address_format(is, sizeof(is), source), text);
+}
+
+START_TEST(a_source_is_one_address_of_a_family_or_one_of_each)
+{
+    const struct sock_connect_conf *conf = &upstream.connect.sock;
+
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "192.0.2.1"), 0);
+    source_is(&conf->source_ipv4, "192.0.2.1:0");
+    ck_assert_uint_eq(conf->source_ipv6.len, 0);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "[2001:db8::1]"), 0);
+    source_is(&conf->source_ipv6, "[2001:db8::1]:0");
+    ck_assert_uint_eq(conf->source_ipv4.len, 0); /* the whole value counts */
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "[::1] , 127.0.0.1"), 0);
+    source_is(&conf->source_ipv4, "127.0.0.1:0");
+    source_is(&conf->source_ipv6, "[::1]:0");
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "[::ffff:127.0.0.2]"), 0);
+    source_is(&conf->source_ipv4, "127.0.0.2:0");
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", ""), 0);
+}
+END_TEST
+
+START_TEST(a_bad_source_is_refused_and_changes_nothing)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"192.0.2.1:80", "has a port"},
+        {"[2001:db8::1]:80", "has a port"},
+        {"192.0.2.1,192.0.2.2", "two addresses of IPv4"},
+        {"[::1],127.0.0.1,[::2]", "two addresses of IPv6"},
+        {"192.0.2.1,", "missing beside a comma"},
+        {"localhost", "host name"},
+        {"db.example.com", "host name"},
+        {"*", "not the address of a host"},
+        {"0.0.0.0", "not the address of a host"},
+        {"[::]", "not the address of a host"},
+        {"/run/x.sock", "not the address of a host"},
+        {"@name", "not the address of a host"},
+        {"2001:db8::g", "not the address of a host"},
+        {"192.0.2.256", "not the address of a host"},
+        {"192.0.2.1 192.0.2.2", "not the address of a host"},
+    };
+    char longest[200];
+
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "127.0.0.9"), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+        refused(OPTION_UPSTREAM, "source_address", bad[i].text, bad[i].why);
+    memset(longest, '1', sizeof(longest));
+    longest[sizeof(longest) - 1] = '\0';
+    refused(OPTION_UPSTREAM, "source_address", longest, "not the address of a host");
+    source_is(&upstream.connect.sock.source_ipv4, "127.0.0.9:0");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config/option_socket");
+    TCase *tc = suite_group(suite, "socket");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, keepalive_is_off_or_up_to_three_items);
+    tcase_add_test(tc, a_bad_keepalive_is_refused_and_changes_nothing);
+    tcase_add_test(tc, listeners_and_upstreams_have_the_same_options);
+    tcase_add_test(tc, a_bad_size_or_yes_or_no_is_refused);
+    tcase_add_test(tc, the_delay_of_happy_eyeballs_is_none_or_what_the_rfc_allows);
+    tcase_add_test(tc, a_source_is_one_address_of_a_family_or_one_of_each);
+    tcase_add_test(tc, a_bad_source_is_refused_and_changes_nothing);
+    return suite_run(suite);
+}

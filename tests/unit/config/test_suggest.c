@@ -1,0 +1,109 @@
+/* config/suggest: a near miss is found, and nothing else. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/suggest.h"
+
+#include "base/must.h"
+
+static const char *const known[] = {"threads", "accept_batch", "log", "log_level", "user", "p2c"};
+
+static const char *nearest(const char *word)
+{
+    struct suggest s;
+
+    suggest_begin(&s, word);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        suggest_offer(&s, known[i]);
+    return s.best != NULL ? s.best : "nothing";
+}
+
+static const struct {
+    const char *word;
+    const char *best;
+} cases[] = {
+    {"acept_batch", "accept_batch"},   /* missing */
+    {"acccept_batch", "accept_batch"}, /* too much */
+    {"accept-batch", "accept_batch"},  /* wrong */
+    {"accetp_batch", "accept_batch"},  /* swapped */
+    {"acept_btach", "accept_batch"},   /* two of them */
+    {"Threads", "threads"},
+    {"thread", "threads"},
+    {"loglevel", "log_level"},
+    {"lgo", "log"},
+    {"pc", "p2c"},
+    {"usr", "user"},
+    {"acpt_btch", "nothing"},
+    {"x", "nothing"},
+    {"", "nothing"},
+    {"lag_x", "nothing"},
+    {"ab", "nothing"},
+    {"workers", "nothing"},
+};
+
+START_TEST(a_near_miss_is_found)
+{
+    ck_assert_msg(strcmp(nearest(cases[_i].word), cases[_i].best) == 0, "%s gives %s",
+                  cases[_i].word, nearest(cases[_i].word));
+}
+END_TEST
+
+START_TEST(the_nearest_wins_over_the_near)
+{
+    struct suggest s;
+
+    suggest_begin(&s, "server");
+    suggest_offer(&s, "servants");
+    suggest_offer(&s, "serves");
+    suggest_offer(&s, "server");
+    suggest_offer(&s, "serve");
+    ck_assert_str_eq(s.best, "server");
+    ck_assert_uint_eq(s.distance, 0);
+}
+END_TEST
+
+START_TEST(of_two_as_near_the_first_wins)
+{
+    struct suggest s;
+
+    suggest_begin(&s, "serves");
+    suggest_offer(&s, "server");
+    suggest_offer(&s, "served");
+    ck_assert_str_eq(s.best, "server");
+}
+END_TEST
+
+START_TEST(a_word_of_any_length_is_harmless)
+{
+    char word[300];
+    struct suggest s;
+
+    for (size_t n = 0; n < sizeof(word); n++) {
+        memset(word, 'a', n);
+        word[n] = '\0';
+        suggest_begin(&s, word);
+        suggest_offer(&s, word);
+        ck_assert(n == 0 || n > SUGGEST_WORD_BYTES ? s.best == NULL : s.best == word);
+        suggest_offer(&s, "aaaa");
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config/suggest");
+    TCase *tc = tcase_create("words");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_loop_test(tc, a_near_miss_is_found, 0, ARRAY_LEN(cases));
+    tcase_add_test(tc, the_nearest_wins_over_the_near);
+    tcase_add_test(tc, of_two_as_near_the_first_wins);
+    tcase_add_test(tc, a_word_of_any_length_is_harmless);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

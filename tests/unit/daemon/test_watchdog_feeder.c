@@ -1,0 +1,193 @@
+/* daemon/watchdog_feeder: looks as often as it must, and feeds only while all loops turn. */
+#include <check.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "daemon/watchdog_feeder.h"
+#include "server/server.h"
+#include "support/log_lines.h"
+#include "support/manager.h"
+#include "support/suite.h"
+
+#define WITHHELD "is not fed while a loop stalls"
+#define RESUMED  "is fed again"
+
+/* The server of these tests: it turns when a test says so. */
+static int64_t watch_interval_ns;
+static bool turning;
+static unsigned watched;
+
+bool server_watch(struct server *sv)
+{
+    (void)sv;
+    watched++;
+    return turning;
+}
+
+int64_t server_watch_interval_ns(const struct server *sv)
+{
+    (void)sv;
+    return watch_interval_ns;
+}
+
+static struct watchdog_feeder watchdog_feeder;
+
+static void setup(void)
+{
+    manager_open();
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    turning = true;
+    watched = 0;
+    watch_interval_ns = CLOCK_NEVER;
+}
+
+static void wait_until(int64_t at_ns)
+{
+    const struct timespec at = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0)
+        ;
+}
+
+/* Wait for the next look and take it: was the watchdog fed? */
+static bool look(void)
+{
+    bool fed;
+
+    wait_until(watchdog_feeder_due_at_ns(&watchdog_feeder));
+    watchdog_feeder_look(&watchdog_feeder);
+    fed = strcmp(manager_received(), "WATCHDOG=1") == 0;
+    ck_assert_str_eq(manager_received(), "");
+    return fed;
+}
+
+/* When the last look was, whatever has kept this thread since. */
+static int64_t looked_at_ns(void)
+{
+    return watchdog_feeder_due_at_ns(&watchdog_feeder) - watch_interval_ns;
+}
+
+START_TEST(when_nobody_asks_nothing_is_due)
+{
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert_int_eq(watchdog_feeder_due_at_ns(&watchdog_feeder), CLOCK_NEVER);
+    watchdog_feeder_look(&watchdog_feeder);
+    ck_assert_uint_eq(watched, 0);
+    ck_assert_str_eq(manager_received(), "");
+}
+END_TEST
+
+START_TEST(the_loops_are_looked_at_without_a_service_manager_that_waits)
+{
+    watch_interval_ns = 5 * NS_PER_MS;
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    for (unsigned i = 1; i <= 5; i++) {
+        int64_t before_ns = clock_now_ns();
+
+        ck_assert(!look());
+        ck_assert_uint_eq(watched, i);
+        ck_assert_int_ge(watchdog_feeder_due_at_ns(&watchdog_feeder),
+                         before_ns + watch_interval_ns);
+    }
+}
+END_TEST
+
+START_TEST(a_look_that_is_not_due_does_nothing)
+{
+    watch_interval_ns = 3600 * NS_PER_S;
+    manager_watch("7200000000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(look());
+    watchdog_feeder_look(&watchdog_feeder);
+    ck_assert_uint_eq(watched, 1);
+    ck_assert_str_eq(manager_received(), "");
+}
+END_TEST
+
+START_TEST(without_looks_of_the_server_it_is_fed_twice_in_the_period)
+{
+    manager_watch("40000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    for (int i = 0; i < 5; i++) {
+        int64_t before_ns = clock_now_ns();
+
+        ck_assert(look());
+        ck_assert_int_ge(watchdog_feeder_due_at_ns(&watchdog_feeder), before_ns + 20 * NS_PER_MS);
+        ck_assert_int_le(watchdog_feeder_due_at_ns(&watchdog_feeder),
+                         clock_now_ns() + 20 * NS_PER_MS);
+    }
+}
+END_TEST
+
+/* Half of the period are 100 ms and a look is each 15 ms, so from 85 ms on the next look would be too late. */
+START_TEST(it_is_fed_with_the_last_look_before_half_of_the_period_is_over)
+{
+    int64_t fed_at_ns;
+
+    watch_interval_ns = 15 * NS_PER_MS;
+    manager_watch("200000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(look());
+    fed_at_ns = looked_at_ns();
+    for (int feeds = 0; feeds < 3;) {
+        bool fed = look();
+
+        if (fed)
+            ck_assert_int_gt(looked_at_ns() - fed_at_ns, 85 * NS_PER_MS);
+        else
+            ck_assert_int_le(looked_at_ns() - fed_at_ns, 85 * NS_PER_MS);
+        fed_at_ns = fed ? looked_at_ns() : fed_at_ns;
+        feeds += fed;
+    }
+}
+END_TEST
+
+START_TEST(it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
+{
+    watch_interval_ns = 5 * NS_PER_MS;
+    manager_watch("20000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(look());
+    for (int episode = 1; episode <= 2; episode++) {
+        turning = false;
+        for (int i = 0; i < 8; i++)
+            ck_assert(!look());
+        ck_assert_uint_eq(log_lines_with(WITHHELD), episode);
+        ck_assert_uint_eq(log_lines_with(RESUMED), episode - 1);
+        turning = true;
+        ck_assert(look());
+        ck_assert_uint_eq(log_lines_with(RESUMED), episode);
+    }
+}
+END_TEST
+
+START_TEST(a_stall_that_is_over_before_it_has_to_be_fed_is_not_told)
+{
+    watch_interval_ns = NS_PER_MS;
+    manager_watch("7200000000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(look());
+    turning = false;
+    for (int i = 0; i < 5; i++)
+        ck_assert(!look());
+    ck_assert_uint_eq(watched, 6);
+    ck_assert_uint_eq(log_lines_with(WITHHELD), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon/watchdog_feeder");
+    TCase *tc = suite_group(suite, "looks");
+
+    tcase_add_checked_fixture(tc, setup, manager_close);
+    tcase_add_test(tc, when_nobody_asks_nothing_is_due);
+    tcase_add_test(tc, the_loops_are_looked_at_without_a_service_manager_that_waits);
+    tcase_add_test(tc, a_look_that_is_not_due_does_nothing);
+    tcase_add_test(tc, without_looks_of_the_server_it_is_fed_twice_in_the_period);
+    tcase_add_test(tc, it_is_fed_with_the_last_look_before_half_of_the_period_is_over);
+    tcase_add_test(tc, it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns);
+    tcase_add_test(tc, a_stall_that_is_over_before_it_has_to_be_fed_is_not_told);
+    return suite_run(suite);
+}

@@ -1,0 +1,112 @@
+/* handlers/pipeline_template: the handlers that are asked for, in their order, with a state each. */
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handlers/pipeline_conf.h"
+#include "handlers/pipeline_template.h"
+#include "net/channel.h"
+#include "support/suite.h"
+
+struct letter {
+    struct handler handler;
+    struct handler_context *host;
+    const struct handler_step *step;
+    char odd[3]; /* so that the next state is not aligned by itself */
+};
+
+static const struct handler_ops ops = {.name = "letter"};
+static unsigned added;
+
+static void letter_add(void *state, struct channel *ch, struct handler_context *host,
+                       const struct handler_step *step)
+{
+    static const struct letter zero = {.host = NULL};
+    struct letter *l = state;
+
+    ck_assert_uint_eq((uintptr_t)state % alignof(max_align_t), 0);
+    ck_assert_mem_eq(l, &zero, sizeof(zero));
+    l->host = host;
+    l->step = step;
+    memset(l->odd, 'x', sizeof(l->odd));
+    pipeline_add(&ch->pipeline, &l->handler, &ops);
+    added++;
+}
+
+static const struct handler_type shy = {
+    .name = "shy", .state_bytes = sizeof(struct letter), .add = letter_add};
+static const struct handler_type sharing = {.name = "sharing",
+                                            .state_bytes = sizeof(struct letter),
+                                            .shared_bytes = sizeof(unsigned),
+                                            .add = letter_add};
+
+START_TEST(each_kind_is_found_by_its_name_and_has_one_of_its_own)
+{
+    const struct handler_type *type;
+
+    for (unsigned i = 0; (type = pipeline_template_type(i)); i++)
+        ck_assert_ptr_eq(pipeline_template_find(type->name), type);
+    ck_assert_ptr_nonnull(pipeline_template_find("log"));
+    ck_assert_ptr_null(pipeline_template_find("gzip"));
+    ck_assert_ptr_null(pipeline_template_find(""));
+}
+END_TEST
+
+START_TEST(a_plan_without_handlers_takes_no_room)
+{
+    const struct pipeline_conf conf = {.n = 0};
+    struct pipeline_template *p;
+
+    ck_assert_int_eq(pipeline_template_create(&p, &conf, NULL), 0);
+    ck_assert_uint_eq(pipeline_template_bytes(p), 0);
+    pipeline_template_destroy(p);
+    pipeline_template_destroy(NULL);
+}
+END_TEST
+
+static const struct letter *letter_of(const struct handler *h)
+{
+    return CONTAINER_OF(h, struct letter, handler);
+}
+
+START_TEST(handlers_stand_in_their_order_with_states_of_their_own)
+{
+    const struct pipeline_conf conf = {.list = {&sharing, &shy}, .n = 2};
+    struct handler_context host = {.listener = "test"};
+    struct channel ch = {.flags = 0};
+    struct handler tail;
+    struct pipeline_template *p;
+    const struct letter *first, *second;
+    void *room;
+
+    ck_assert_int_eq(pipeline_template_create(&p, &conf, NULL), 0);
+    room = malloc(pipeline_template_bytes(p)); /* AddressSanitizer sees its end */
+    pipeline_init(&ch.pipeline, &ch, &tail, &ops);
+    memset(room, 0xa5, pipeline_template_bytes(p));
+    pipeline_template_add(p, room, &ch, &host);
+    ck_assert_uint_eq(added, 2);
+    first = letter_of(ch.pipeline.head);
+    second = letter_of(first->handler.next);
+    ck_assert_ptr_eq(second->handler.next, &tail);
+    ck_assert_ptr_eq(first->step->type, &sharing);
+    ck_assert_ptr_eq(second->step->type, &shy);
+    ck_assert_ptr_eq(second->host, &host);
+    ck_assert_ptr_eq(second->step->conf, &conf);
+    ck_assert_uint_eq(*(unsigned *)first->step->shared, 0);
+    free(room);
+    pipeline_template_destroy(p);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handlers/pipeline_template");
+    TCase *tc = suite_group(suite, "pipeline plan");
+
+    tcase_add_test(tc, each_kind_is_found_by_its_name_and_has_one_of_its_own);
+    tcase_add_test(tc, a_plan_without_handlers_takes_no_room);
+    tcase_add_test(tc, handlers_stand_in_their_order_with_states_of_their_own);
+    return suite_run(suite);
+}

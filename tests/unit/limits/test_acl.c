@@ -1,0 +1,103 @@
+/* limits/acl: the first rule that has a client decides, and who is turned away is counted. */
+#include <string.h>
+
+#include "net/address.h"
+#include "net/cidr.h"
+#include "support/suite.h"
+#include "limits/acl.h"
+
+static struct cidr blocks[8];
+static bool allow[8];
+static struct acl_conf conf;
+static struct acl *rules;
+
+static void setup(void)
+{
+    conf = (struct acl_conf){.blocks = blocks, .allow = allow};
+    rules = NULL;
+}
+
+static void teardown(void)
+{
+    acl_destroy(rules);
+}
+
+static void rule(bool allowed, const char *word)
+{
+    ck_assert_int_eq(cidr_parse(&blocks[conf.n], word), 0);
+    allow[conf.n++] = allowed;
+}
+
+static void make(void)
+{
+    ck_assert_int_eq(acl_create(&rules, &conf), 0);
+}
+
+static bool allows(const char *word)
+{
+    struct address a[2];
+
+    ck_assert_int_eq(address_parse(a, 2, word), 1);
+    return acl_allows(rules, "test", &a[0]);
+}
+
+START_TEST(without_rules_there_is_nothing_to_ask)
+{
+    make();
+    ck_assert_ptr_null(rules);
+    ck_assert(allows("10.0.0.1:1"));
+    ck_assert_uint_eq(acl_denied(rules), 0);
+}
+END_TEST
+
+START_TEST(an_empty_list_of_those_who_may_lets_nobody_in)
+{
+    conf.deny_others = true;
+    make();
+    ck_assert(!allows("10.0.0.1:1"));
+    ck_assert(!allows("[::1]:1"));
+    ck_assert(!allows("/run/x"));
+    ck_assert_uint_eq(acl_denied(rules), 3);
+}
+END_TEST
+
+START_TEST(the_first_rule_decides)
+{
+    rule(true, "10.0.0.5");
+    rule(false, "10.0.0.0/8");
+    rule(true, "10.0.0.0/7"); /* and 11.0.0.0/8 in it */
+    rule(false, "2001:db8::/32");
+    make();
+    ck_assert(allows("10.0.0.5:1"));
+    ck_assert(!allows("10.0.0.6:1"));
+    ck_assert(allows("11.0.0.6:1"));
+    ck_assert(allows("12.0.0.6:1"));
+    ck_assert(!allows("[2001:db8::1]:1"));
+    ck_assert(!allows("[::ffff:10.0.0.6]:1"));
+    ck_assert(allows("/run/x"));
+    ck_assert_uint_eq(acl_denied(rules), 3);
+}
+END_TEST
+
+START_TEST(unix_clients_have_a_rule_of_their_own)
+{
+    rule(false, "unix");
+    make();
+    ck_assert(!allows("/run/x"));
+    ck_assert(!allows("@x"));
+    ck_assert(allows("10.0.0.1:1"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("limits/acl");
+    TCase *tc = suite_group(suite, "rules");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, without_rules_there_is_nothing_to_ask);
+    tcase_add_test(tc, an_empty_list_of_those_who_may_lets_nobody_in);
+    tcase_add_test(tc, the_first_rule_decides);
+    tcase_add_test(tc, unix_clients_have_a_rule_of_their_own);
+    return suite_run(suite);
+}

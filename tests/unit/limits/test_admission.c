@@ -1,0 +1,121 @@
+/* limits/admission: what becomes of a client, and of its place. */
+#include "base/clock.h"
+#include "net/address.h"
+#include "limits/admission.h"
+#include "support/log_lines.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+
+static struct admission *ad;
+static struct admission_conf conf;
+static struct admission_ticket first, second;
+static struct address client;
+static enum session_reason reason;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    sockets_loopback(&client, 1);
+    first = second = (struct admission_ticket){0};
+    conf = (struct admission_conf){
+        .listener = "front",
+        .clients = {.max_clients = 4,
+                    .prefix_v4 = 32,
+                    .prefix_v6 = 64,
+                    .each = {.max_connections = 1, .rate = {0, NS_PER_S, 1}}}};
+}
+
+static void create(void)
+{
+    ck_assert_int_eq(admission_create(&ad, &conf), 0);
+}
+
+static void teardown(void)
+{
+    admission_leave(&first);
+    admission_leave(&second);
+    admission_destroy(ad);
+}
+
+static enum admission_verdict enter(struct admission_ticket *ticket)
+{
+    return admission_enter(ad, ticket, &client, &reason);
+}
+
+START_TEST(without_rules_and_limits_everybody_is_let_in)
+{
+    conf.clients.each.max_connections = 0;
+    create();
+    for (int i = 0; i < 100; i++) {
+        ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+        ck_assert_int_eq(reason, SESSION_OPEN);
+        admission_leave(&first);
+    }
+    admission_log_stats(ad);
+    ck_assert_uint_eq(log_lines_with("stats"), 0);
+}
+END_TEST
+
+START_TEST(a_place_is_given_back_once_however_often_it_is_left)
+{
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    ck_assert_int_eq(enter(&second), ADMISSION_RESET);
+    admission_leave(&second); /* it has none */
+    ck_assert_int_eq(enter(&second), ADMISSION_RESET);
+    admission_leave(&first);
+    admission_leave(&first);
+    ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
+    ck_assert_int_eq(enter(&first), ADMISSION_RESET);
+}
+END_TEST
+
+static const struct {
+    enum quota_over over;
+    enum admission_verdict verdict;
+} verdicts[] = {{QUOTA_OVER_WAIT, ADMISSION_RESET},
+                {QUOTA_OVER_CLOSE, ADMISSION_CLOSE},
+                {QUOTA_OVER_RESET, ADMISSION_RESET}};
+
+START_TEST(who_is_above_its_limit_is_sent_away_as_configured)
+{
+    conf.over = verdicts[_i].over;
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    ck_assert_int_eq(enter(&second), verdicts[_i].verdict);
+    ck_assert_int_eq(reason, SESSION_LIMIT);
+    ck_assert_uint_eq(log_lines_with("listen front: 127.0.0.1:1 is refused: "
+                                     "max_connections_per_client"),
+                      1);
+    (void)enter(&second);
+    ck_assert_uint_eq(log_lines_with("is refused"), 1); /* one line in a while */
+    admission_log_stats(ad);
+    ck_assert_uint_eq(log_lines_with("stats listen front clients_known=1 "
+                                     "over_max_connections_per_client=2 "
+                                     "over_connection_rate_per_client=0 uncounted=0 "
+                                     "forgotten=0"),
+                      1);
+}
+END_TEST
+
+START_TEST(entering_with_a_place_is_a_bug)
+{
+    create();
+    (void)enter(&first);
+    (void)enter(&first);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("limits/admission");
+    TCase *tc = suite_group(suite, "admission");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, without_rules_and_limits_everybody_is_let_in);
+    tcase_add_test(tc, a_place_is_given_back_once_however_often_it_is_left);
+    tcase_add_loop_test(tc, who_is_above_its_limit_is_sent_away_as_configured, 0,
+                        (int)ARRAY_LEN(verdicts));
+    tcase_add_test_raise_signal(tc, entering_with_a_place_is_a_bug, 6);
+    return suite_run(suite);
+}

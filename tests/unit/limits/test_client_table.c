@@ -1,0 +1,352 @@
+/* limits/client_table: who counts as one client, who is forgotten when, and that memory is bounded. */
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "net/address.h"
+#include "limits/client_table.h"
+#include "support/suite.h"
+
+static struct client_table *t;
+static struct client_table_view v;
+static int64_t now_ns = 1000 * NS_PER_S;
+
+static unsigned prefix_v4, prefix_v6;
+
+static void setup(void)
+{
+    prefix_v4 = 32;
+    prefix_v6 = 64;
+}
+
+static void create(unsigned places, unsigned connections, unsigned tokens)
+{
+    struct client_table_conf conf = {
+        .max_clients = places,
+        .prefix_v4 = prefix_v4,
+        .prefix_v6 = prefix_v6,
+        .each = {.max_connections = connections, .rate = {tokens, NS_PER_S, tokens ? tokens : 1}}};
+
+    ck_assert_int_eq(client_table_create(&t, &conf), 0);
+}
+
+static void teardown(void)
+{
+    client_table_destroy(t);
+    t = NULL;
+}
+
+static struct address ip(const char *text)
+{
+    struct address a[2];
+
+    ck_assert_int_eq(address_parse(a, 2, text), 1);
+    return a[0];
+}
+
+static struct address numbered(uint32_t n)
+{
+    struct address a = {.len = sizeof(a.u.in)};
+
+    a.u.in.sin_family = AF_INET;
+    a.u.in.sin_addr.s_addr = htonl(n);
+    return a;
+}
+
+static enum client_table_answer enter(const struct address *a, struct client **c)
+{
+    bool forgot;
+
+    return client_table_enter(t, a, now_ns, c, &forgot);
+}
+
+/* The client must be let in, and counted. */
+static struct client *in(const struct address *a)
+{
+    struct client *c;
+
+    ck_assert_int_eq(enter(a, &c), CLIENT_TABLE_IN);
+    ck_assert_ptr_nonnull(c);
+    return c;
+}
+
+static void read_table(uint64_t clients, uint64_t uncounted)
+{
+    client_table_read(t, &v);
+    ck_assert_uint_eq(v.clients, clients);
+    ck_assert_uint_eq(v.uncounted, uncounted);
+}
+
+START_TEST(a_client_has_as_many_connections_as_it_may)
+{
+    struct address a = ip("192.0.2.1:1"), other = ip("192.0.2.2:1");
+    struct client *first, *none;
+
+    create(8, 2, 0);
+    first = in(&a);
+    (void)in(&a);
+    ck_assert_int_eq(enter(&a, &none), CLIENT_TABLE_TOO_MANY);
+    ck_assert_ptr_null(none);
+    (void)in(&other);
+    client_table_leave(t, first);
+    (void)in(&a);
+    ck_assert_int_eq(enter(&a, &none), CLIENT_TABLE_TOO_MANY);
+    read_table(2, 0);
+    ck_assert_uint_eq(v.refused[CLIENT_TABLE_TOO_MANY], 2);
+}
+END_TEST
+
+START_TEST(a_client_that_comes_too_fast_is_refused_though_it_has_gone)
+{
+    struct address a = ip("192.0.2.1:1");
+    struct client *none;
+
+    create(8, 0, 2);
+    client_table_leave(t, in(&a));
+    client_table_leave(t, in(&a));
+    ck_assert_int_eq(enter(&a, &none), CLIENT_TABLE_TOO_FAST);
+    now_ns += NS_PER_S / 2;
+    client_table_leave(t, in(&a));
+    ck_assert_int_eq(enter(&a, &none), CLIENT_TABLE_TOO_FAST);
+    client_table_read(t, &v);
+    ck_assert_uint_eq(v.refused[CLIENT_TABLE_TOO_FAST], 2);
+}
+END_TEST
+
+/* Two addresses with these prefixes: are they one client? */
+static const struct {
+    const char *one, *other;
+    unsigned prefix_v4, prefix_v6;
+    bool same;
+} pairs[] = {
+    {"192.0.2.1:1", "192.0.2.1:2", 32, 64, true},
+    {"192.0.2.1:1", "192.0.2.3:1", 32, 64, false},
+    {"192.0.2.1:1", "192.0.2.254:1", 24, 64, true},
+    {"192.0.2.1:1", "192.0.3.1:1", 24, 64, false},
+    {"192.0.2.1:1", "192.0.3.1:1", 23, 64, true},
+    {"127.0.0.1:1", "128.0.0.1:1", 1, 64, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:1:ffff::2]:9", 32, 64, true},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1", 32, 64, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1", 32, 48, true},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:1:1::1]:1", 32, 48, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:1::2]:1", 32, 128, false},
+    {"[2001:db8:0:1::1]:1", "[2001:db8:0:1::1]:2", 32, 128, true},
+    {"[::ffff:192.0.2.1]:1", "192.0.2.1:1", 32, 64, true},
+    {"[::ffff:192.0.2.1]:1", "192.0.2.9:1", 24, 64, true},
+    {"0.0.0.1:1", "[0:1::]:1", 32, 64, false},
+    {"32.1.13.184:1", "[2001:db8::]:1", 32, 64,
+     false}, /* the same bytes, were they not told apart */
+    {"[fe80::2%1]:1", "[fe80::3%1]:1", 32, 64, false},
+    {"[fe80::2%1]:1", "[fe80::2%2]:1", 32, 64, false},
+    {"[fe80::2%1]:1", "[fe80::2%1]:2", 32, 64, true},
+};
+
+START_TEST(a_client_is_a_prefix_of_its_address)
+{
+    struct address one = ip(pairs[_i].one), other = ip(pairs[_i].other);
+    struct client *c;
+
+    prefix_v4 = pairs[_i].prefix_v4;
+    prefix_v6 = pairs[_i].prefix_v6;
+    create(8, 1, 0);
+    (void)in(&one);
+    ck_assert_int_eq(enter(&other, &c), pairs[_i].same ? CLIENT_TABLE_TOO_MANY : CLIENT_TABLE_IN);
+}
+END_TEST
+
+START_TEST(clients_of_unix_sockets_are_not_limited)
+{
+    struct address a = ip("@x");
+    struct client *c;
+
+    create(1, 1, 1);
+    for (int i = 0; i < 10; i++) {
+        ck_assert_int_eq(enter(&a, &c), CLIENT_TABLE_IN);
+        ck_assert_ptr_null(c);
+        client_table_leave(t, c);
+    }
+    read_table(0, 0);
+}
+END_TEST
+
+START_TEST(who_was_seen_the_longest_ago_is_forgotten)
+{
+    struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
+    struct client *none;
+
+    create(2, 0, 1);
+    client_table_leave(t, in(&a[0]));
+    client_table_leave(t, in(&a[1]));
+    ck_assert_int_eq(enter(&a[0], &none), CLIENT_TABLE_TOO_FAST); /* seen again */
+    client_table_leave(t, in(&a[2]));
+    ck_assert_int_eq(enter(&a[0], &none), CLIENT_TABLE_TOO_FAST);
+    client_table_leave(t, in(&a[1])); /* new: it was forgotten */
+    read_table(2, 0);
+}
+END_TEST
+
+START_TEST(who_is_forgotten_before_its_rate_is_over_is_counted)
+{
+    struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
+    struct client *c;
+    bool forgot;
+
+    create(2, 0, 1);
+    client_table_leave(t, in(&a[0]));
+    client_table_leave(t, in(&a[1]));
+    client_table_read(t, &v);
+    ck_assert_uint_eq(v.forgotten, 0);
+    ck_assert_int_eq(client_table_enter(t, &a[2], now_ns, &c, &forgot), CLIENT_TABLE_IN);
+    ck_assert(forgot);
+    client_table_leave(t, c);
+    now_ns += NS_PER_S; /* from now on all rates are over */
+    ck_assert_int_eq(client_table_enter(t, &a[0], now_ns, &c, &forgot), CLIENT_TABLE_IN);
+    ck_assert(!forgot);
+    client_table_leave(t, c);
+    client_table_read(t, &v);
+    ck_assert_uint_eq(v.forgotten, 1);
+}
+END_TEST
+
+#define FULL 1024
+
+START_TEST(a_table_is_full_when_all_its_places_are_taken_and_not_before)
+{
+    struct client *c;
+
+    create(FULL, 1, 0);
+    for (uint32_t i = 0; i < FULL; i++) {
+        struct address a = numbered(i);
+
+        (void)in(&a);
+    }
+    read_table(FULL, 0);
+    for (uint32_t i = 0; i < FULL; i++) {
+        struct address a = numbered(i);
+
+        ck_assert_int_eq(enter(&a, &c), CLIENT_TABLE_TOO_MANY);
+    }
+}
+END_TEST
+
+START_TEST(who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted)
+{
+    struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
+    struct client *first, *c;
+
+    create(2, 1, 0);
+    first = in(&a[0]);
+    (void)in(&a[1]);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(enter(&a[2], &c), CLIENT_TABLE_IN);
+        ck_assert_ptr_null(c);
+    }
+    read_table(2, 3);
+    ck_assert_int_eq(enter(&a[0], &c), CLIENT_TABLE_TOO_MANY);
+    client_table_leave(t, first);
+    (void)in(&a[2]); /* in its place */
+    ck_assert_int_eq(enter(&a[2], &c), CLIENT_TABLE_TOO_MANY);
+    client_table_leave(t, NULL);
+}
+END_TEST
+
+#define MANY   1000000
+#define PLACES 65536
+
+START_TEST(a_million_addresses_need_no_more_than_the_places_there_are)
+{
+    size_t before, used;
+
+    before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    create(PLACES, 1, 1);
+    used = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+    ck_assert_uint_le(used, PLACES * 56);
+    for (uint32_t i = 0; i < MANY; i++) {
+        struct address a = numbered(i);
+
+        client_table_leave(t, in(&a));
+    }
+    ck_assert_uint_le(mallinfo2().uordblks + mallinfo2().hblkhd - before, used);
+    read_table(PLACES, 0);
+}
+END_TEST
+
+#define THREADS 4
+#define ROUNDS  20000
+#define CLIENTS 300
+
+static void *come_and_go(void *arg)
+{
+    unsigned seed = (unsigned)(uintptr_t)arg;
+    struct client *open[8] = {NULL};
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct address a = numbered((uint32_t)rand_r(&seed) % CLIENTS);
+        struct client **c = &open[i % 8];
+        enum client_table_answer answer;
+
+        client_table_leave(t, *c);
+        answer = enter(&a, c);
+        if (answer != CLIENT_TABLE_IN)
+            ck_assert_ptr_null(*c);
+    }
+    for (int i = 0; i < 8; i++)
+        client_table_leave(t, open[i]);
+    return NULL;
+}
+
+START_TEST(threads_that_come_and_go_leave_nobody_behind)
+{
+    pthread_t threads[THREADS];
+
+    create(128, 3, 0);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, (void *)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    client_table_read(t, &v);
+    ck_assert_uint_eq(v.clients, 128);
+    for (uint32_t i = 0; i < CLIENTS; i++) { /* nobody holds a connection: each has three */
+        struct address a = numbered(i);
+        struct client *c[3];
+
+        for (int j = 0; j < 3; j++)
+            c[j] = in(&a);
+        for (int j = 0; j < 3; j++)
+            client_table_leave(t, c[j]);
+    }
+}
+END_TEST
+
+START_TEST(a_table_of_one_place_works)
+{
+    struct address a = ip("192.0.2.1:1"), other = ip("192.0.2.2:1");
+
+    create(1, 1, 0);
+    for (int i = 0; i < 10; i++)
+        client_table_leave(t, in(i % 2 ? &a : &other));
+    read_table(1, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("limits/client_table");
+    TCase *tc = suite_group(suite, "client_table");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_client_has_as_many_connections_as_it_may);
+    tcase_add_test(tc, a_client_that_comes_too_fast_is_refused_though_it_has_gone);
+    tcase_add_loop_test(tc, a_client_is_a_prefix_of_its_address, 0, (int)ARRAY_LEN(pairs));
+    tcase_add_test(tc, clients_of_unix_sockets_are_not_limited);
+    tcase_add_test(tc, who_was_seen_the_longest_ago_is_forgotten);
+    tcase_add_test(tc, who_is_forgotten_before_its_rate_is_over_is_counted);
+    tcase_add_test(tc, a_table_is_full_when_all_its_places_are_taken_and_not_before);
+    tcase_add_test(tc, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted);
+    tcase_add_test(tc, a_million_addresses_need_no_more_than_the_places_there_are);
+    tcase_add_test(tc, threads_that_come_and_go_leave_nobody_behind);
+    tcase_add_test(tc, a_table_of_one_place_works);
+    return suite_run(suite);
+}

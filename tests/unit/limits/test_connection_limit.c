@@ -1,0 +1,198 @@
+/* limits/connection_limit: who waits for room is told by who leaves, on its own loop, and nobody waits while there is room. */
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "limits/connection_limit.h"
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct connection_limit room;
+static struct quota own;
+static struct connection_limit_waiter waiters[2];
+static atomic_uint told[2];
+
+static void on_again(struct connection_limit_waiter *w)
+{
+    ck_assert(loop_is_current(loop));
+    atomic_fetch_add(&told[w - waiters], 1);
+}
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    connection_limit_init(&room, &(struct quota_conf){.max_connections = 3});
+    quota_init(&own, &(struct quota_conf){.max_connections = 2});
+    for (int i = 0; i < 2; i++)
+        connection_limit_add(&room, &waiters[i], loop, on_again);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(loop);
+}
+
+struct ask {
+    int waiter;
+    int64_t wait_ns;
+};
+
+static void ask(void *arg)
+{
+    struct ask *a = arg;
+
+    a->wait_ns = connection_limit_enter_or_wait(&room, &own, &waiters[a->waiter]);
+}
+
+/* What a boss loop is told that asks. */
+static int64_t asked(int waiter)
+{
+    struct ask a = {.waiter = waiter};
+
+    loop_runner_call(loop, ask, &a);
+    return a.wait_ns;
+}
+
+START_TEST(who_finds_no_room_is_told_when_one_leaves)
+{
+    ck_assert_int_eq(asked(0), 0);
+    ck_assert_int_eq(asked(0), 0);
+    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    ck_assert_int_eq(asked(1), ROOM_LOOK_NS);
+    ck_assert_int_eq(asked(1), ROOM_LOOK_NS); /* again, as after a spurious look */
+    ck_assert_str_eq(connection_limit_full_of(&room, &own), "max_connections");
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&told[0]), 0);
+    connection_limit_leave(&room, &own);
+    UNTIL(atomic_load(&told[0]) == 1 && atomic_load(&told[1]) == 1);
+    ck_assert_int_eq(asked(1), 0);
+    connection_limit_leave(&room, &own);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&told[0]), 1); /* it did not ask again */
+}
+END_TEST
+
+START_TEST(who_waits_for_the_process_is_told_by_a_client_of_another_listener)
+{
+    struct quota other;
+
+    quota_init(&other, &(struct quota_conf){0});
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(connection_limit_enter(&room, &other), 0);
+    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    ck_assert_str_eq(connection_limit_full_of(&room, &own), "max_connections of [reactord]");
+    ck_assert_uint_eq(atomic_load(&own.open), 0); /* and it holds no place meanwhile */
+    connection_limit_leave(&room, &other);
+    UNTIL(atomic_load(&told[0]) == 1);
+    ck_assert_int_eq(asked(0), 0);
+}
+END_TEST
+
+START_TEST(who_was_let_in_and_did_not_come_makes_room)
+{
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(connection_limit_enter(&room, &own), 0);
+    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    connection_limit_withdraw(&room, &own);
+    UNTIL(atomic_load(&told[0]) == 1);
+}
+END_TEST
+
+START_TEST(who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave)
+{
+    int64_t wait_ns;
+
+    quota_init(&own, &(struct quota_conf){.rate = {10, NS_PER_S, 1}});
+    ck_assert_int_eq(asked(0), 0);
+    wait_ns = asked(0);
+    ck_assert_int_gt(wait_ns, 0);
+    ck_assert_int_le(wait_ns, 100 * NS_PER_MS);
+    ck_assert_str_eq(connection_limit_full_of(&room, &own), "connection_rate");
+    connection_limit_leave(&room, &own);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&told[0]), 0);
+}
+END_TEST
+
+START_TEST(a_boss_that_has_ended_is_not_told)
+{
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(asked(0), 0);
+    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    loop_runner_stop(loop);
+    connection_limit_leave(&room, &own);
+    ck_assert_int_eq(atomic_load(&waiters[0].state), CONNECTION_LIMIT_NONE);
+    ck_assert_uint_eq(atomic_load(&room.waiting), 0);
+    loop_destroy(loop);
+    loop = loop_runner_create();
+}
+END_TEST
+
+/* ---- note: room, with threads ---- */
+
+#define ROUNDS 3000
+
+static atomic_uint let_in;
+
+/* A boss that admits whenever it can, and else waits to be told: if a wake-up were lost it would wait for ever. */
+static void take_all(struct connection_limit_waiter *w)
+{
+    while (connection_limit_enter_or_wait(&room, &own, w) == 0)
+        atomic_fetch_add(&let_in, 1);
+}
+
+static void begin(void *arg)
+{
+    take_all(arg);
+}
+
+/* Each lets go of what the bosses have let in, one by one. */
+static void *let_go(void *arg)
+{
+    atomic_uint *left = arg;
+
+    while (atomic_fetch_sub(left, 1) - 1 < ROUNDS) {
+        int64_t limit_at_ns = clock_now_ns() + UNTIL_LIMIT_NS;
+        unsigned n;
+
+        while ((n = atomic_load(&let_in)) == 0 || !atomic_compare_exchange_weak(&let_in, &n, n - 1))
+            ck_assert_msg(clock_now_ns() < limit_at_ns, "nobody is let in any more");
+        connection_limit_leave(&room, &own);
+    }
+    return NULL;
+}
+
+START_TEST(no_wake_up_is_lost_when_bosses_and_workers_race)
+{
+    struct loop *second = loop_runner_create();
+    atomic_uint left = ROUNDS;
+    pthread_t threads[3];
+
+    connection_limit_init(&room, &(struct quota_conf){.max_connections = 1});
+    connection_limit_add(&room, &waiters[0], loop, take_all);
+    connection_limit_add(&room, &waiters[1], second, take_all);
+    loop_runner_call(loop, begin, &waiters[0]);
+    loop_runner_call(second, begin, &waiters[1]);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, let_go, &left), 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    loop_runner_destroy(second);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("limits/connection_limit");
+    TCase *tc = suite_group(suite, "room");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, who_finds_no_room_is_told_when_one_leaves);
+    tcase_add_test(tc, who_waits_for_the_process_is_told_by_a_client_of_another_listener);
+    tcase_add_test(tc, who_was_let_in_and_did_not_come_makes_room);
+    tcase_add_test(tc, who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave);
+    tcase_add_test(tc, a_boss_that_has_ended_is_not_told);
+    tcase_add_test(tc, no_wake_up_is_lost_when_bosses_and_workers_race);
+    return suite_run(suite);
+}

@@ -1,0 +1,122 @@
+/* limits/quota: exactly so many, whoever asks at the same time. */
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "limits/quota.h"
+#include "support/suite.h"
+
+static struct quota q;
+static const int64_t now_ns = 1000 * NS_PER_S;
+
+static void limit(unsigned connections, unsigned tokens)
+{
+    quota_init(&q, &(struct quota_conf){.max_connections = connections,
+                                        .rate = {tokens, NS_PER_S, tokens ? tokens : 1}});
+}
+
+START_TEST(the_last_place_is_given_once_and_again_when_one_has_left)
+{
+    limit(2, 0);
+    ck_assert(quota_is_limited(&q));
+    ck_assert(quota_enter(&q, now_ns));
+    ck_assert_int_eq(quota_wait_ns(&q, now_ns), 0);
+    ck_assert(quota_enter(&q, now_ns));
+    ck_assert_int_eq(quota_wait_ns(&q, now_ns), CLOCK_NEVER);
+    ck_assert(!quota_enter(&q, now_ns));
+    quota_leave(&q);
+    ck_assert(quota_enter(&q, now_ns));
+}
+END_TEST
+
+START_TEST(who_leaves_frees_a_place_and_no_token)
+{
+    limit(5, 1);
+    ck_assert(quota_enter(&q, now_ns));
+    quota_leave(&q);
+    ck_assert(!quota_enter(&q, now_ns));
+    ck_assert_int_eq(quota_wait_ns(&q, now_ns), NS_PER_S);
+}
+END_TEST
+
+START_TEST(who_did_not_come_costs_nothing)
+{
+    limit(1, 1);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(quota_enter(&q, now_ns));
+        quota_withdraw(&q);
+    }
+}
+END_TEST
+
+START_TEST(who_finds_no_place_takes_no_token)
+{
+    limit(1, 2);
+    ck_assert(quota_enter(&q, now_ns));
+    ck_assert(!quota_enter(&q, now_ns));
+    quota_leave(&q);
+    ck_assert(quota_enter(&q, now_ns));
+}
+END_TEST
+
+START_TEST(without_limits_everybody_comes_and_goes)
+{
+    limit(0, 0);
+    ck_assert(!quota_is_limited(&q));
+    for (int i = 0; i < 1000; i++)
+        ck_assert(quota_enter(&q, now_ns));
+    ck_assert_int_eq(quota_wait_ns(&q, now_ns), 0);
+    for (int i = 0; i < 1000; i++)
+        quota_leave(&q);
+}
+END_TEST
+
+#define THREADS 4
+#define ROUNDS  50000
+#define PLACES  3
+
+static atomic_uint inside, most;
+
+static void *come_and_go(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        unsigned n;
+
+        if (!quota_enter(&q, now_ns))
+            continue;
+        n = atomic_fetch_add(&inside, 1) + 1;
+        if (n > atomic_load(&most))
+            atomic_store(&most, n);
+        atomic_fetch_sub(&inside, 1);
+        quota_leave(&q);
+    }
+    return NULL;
+}
+
+START_TEST(threads_are_never_more_than_there_are_places)
+{
+    pthread_t threads[THREADS];
+
+    limit(PLACES, 0);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_le(atomic_load(&most), PLACES);
+    ck_assert_uint_eq(atomic_load(&q.open), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("limits/quota");
+    TCase *tc = suite_group(suite, "quota");
+
+    tcase_add_test(tc, the_last_place_is_given_once_and_again_when_one_has_left);
+    tcase_add_test(tc, who_leaves_frees_a_place_and_no_token);
+    tcase_add_test(tc, who_did_not_come_costs_nothing);
+    tcase_add_test(tc, who_finds_no_place_takes_no_token);
+    tcase_add_test(tc, without_limits_everybody_comes_and_goes);
+    tcase_add_test(tc, threads_are_never_more_than_there_are_places);
+    return suite_run(suite);
+}

@@ -1,0 +1,151 @@
+/* limits/throttle: grants and what becomes of them; how fast real bytes go is in integration/test_bandwidth.py. */
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/channel.h"
+#include "limits/throttle.h"
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct loop *loop;
+static struct netloop *net;
+static struct channel ch;
+static struct throttle_plan plan;
+static struct throttle *throttle;
+static int peer;
+static size_t asked;
+
+static void call(void (*function)(void *arg))
+{
+    loop_runner_call(loop, function, NULL);
+}
+
+static void make(void *arg)
+{
+    int ours;
+
+    (void)arg;
+    sockets_tcp(&ours, &peer);
+    channel_init(&ch, net, ours);
+    ck_assert_int_eq(throttle_create(&throttle, &plan, &ch, THROTTLE_IN), 0);
+}
+
+static void forget(void *arg)
+{
+    (void)arg;
+    throttle_destroy(throttle);
+    throttle = NULL;
+}
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+}
+
+static void teardown(void)
+{
+    call(forget);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
+    close(ch.io.fd);
+    close(peer);
+}
+
+static void begin(unsigned each_in, unsigned all_in)
+{
+    ck_assert(
+        throttle_plan_init(&plan, &(struct throttle_conf){.each_in = each_in, .all_in = all_in}));
+    call(make);
+}
+
+/* Take what there is, as a reader of a full socket does. */
+static void take_all(void *arg)
+{
+    size_t n;
+
+    (void)arg;
+    asked = 0;
+    while ((n = throttle_allow(throttle, 1000000)) > 0) {
+        asked += n;
+        throttle_took(throttle, n, false);
+    }
+}
+
+/* As a reader of which little comes. */
+static void take_little(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_uint_gt(throttle_allow(throttle, 1000000), 0);
+        throttle_took(throttle, 1, true);
+    }
+}
+
+START_TEST(nothing_is_limited_and_nothing_is_made_without_a_bandwidth)
+{
+    ck_assert(!throttle_plan_init(&plan, &(struct throttle_conf){0}));
+    ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.each_out = 5000}));
+    call(make);
+    ck_assert_ptr_null(throttle);
+}
+END_TEST
+
+START_TEST(a_tenth_of_a_second_is_there_at_once_and_then_nothing)
+{
+    begin(1000000, 0);
+    call(take_all);
+    ck_assert_uint_ge(asked, 100000);
+    ck_assert_uint_le(asked, 100000 + 50000); /* and what came meanwhile, on a slow machine */
+}
+END_TEST
+
+START_TEST(what_was_not_read_is_given_back)
+{
+    begin(100000, 0);
+    call(take_little); /* would be 5000000 bytes, were it not */
+    call(take_all);
+    ck_assert_uint_ge(asked, 5000);
+}
+END_TEST
+
+START_TEST(a_grant_is_small_when_it_is_shared)
+{
+    begin(0, 256000);
+    ck_assert_uint_eq(plan.limits[0].grant_bytes, 1000);
+    throttle_plan_init(&plan, &(struct throttle_conf){.each_in = 20000, .all_in = 256000000});
+    ck_assert_uint_eq(plan.limits[0].grant_bytes, 1000);
+    throttle_plan_init(&plan, &(struct throttle_conf){.each_in = UINT32_C(3) << 30});
+    ck_assert_uint_eq(plan.limits[0].grant_bytes, 65536);
+    throttle_plan_init(&plan, &(struct throttle_conf){.all_in = 1024});
+    ck_assert_uint_eq(plan.limits[0].grant_bytes, 4);
+}
+END_TEST
+
+START_TEST(who_ends_while_it_waits_leaves_its_turn_to_others)
+{
+    int64_t full_at_ns;
+
+    begin(0, 100000);
+    call(take_all);
+    full_at_ns = plan.limits[0].bucket.full_at_ns;
+    call(forget);
+    ck_assert_int_lt(plan.limits[0].bucket.full_at_ns, full_at_ns);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("limits/throttle");
+    TCase *tc = suite_group(suite, "throttle");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, nothing_is_limited_and_nothing_is_made_without_a_bandwidth);
+    tcase_add_test(tc, a_tenth_of_a_second_is_there_at_once_and_then_nothing);
+    tcase_add_test(tc, what_was_not_read_is_given_back);
+    tcase_add_test(tc, a_grant_is_small_when_it_is_shared);
+    tcase_add_test(tc, who_ends_while_it_waits_leaves_its_turn_to_others);
+    return suite_run(suite);
+}

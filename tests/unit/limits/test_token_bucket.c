@@ -1,0 +1,174 @@
+/* limits/token_bucket: the rate holds over any time, with a clock of our own; and what threads take together is exact. */
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "limits/token_bucket.h"
+#include "support/suite.h"
+
+static struct token_bucket b;
+static int64_t now_ns;
+
+static void setup(void)
+{
+    b = (struct token_bucket){0};
+    now_ns = 1000 * NS_PER_S;
+}
+
+/* How many single tokens can be had in ${ns} by asking each ${step_ns}. */
+static unsigned taken(const struct token_bucket_conf *conf, int64_t ns, int64_t step_ns)
+{
+    int64_t end_ns = now_ns + ns;
+    unsigned n = 0;
+
+    for (; now_ns < end_ns; now_ns += step_ns)
+        while (token_bucket_take(&b, conf, 1, now_ns))
+            n++;
+    return n;
+}
+
+static const struct token_bucket_conf rates[] = {
+    {500, NS_PER_S, 50}, {1, NS_PER_S, 1}, {10, 60 * NS_PER_S, 3}, {1000000, NS_PER_S, 100000}};
+
+START_TEST(a_rate_holds_within_five_percent)
+{
+    const struct token_bucket_conf *conf = &rates[_i];
+    int64_t long_ns = 1000 * conf->period_ns / (int64_t)conf->tokens;
+    unsigned n = taken(conf, long_ns, long_ns / 50021); /* with a burst of 1 each step is lost */
+
+    ck_assert_uint_ge(n, 970);
+    ck_assert_uint_le(n, 1001 + (unsigned)conf->burst);
+}
+END_TEST
+
+START_TEST(five_hundred_a_second_are_five_thousand_in_ten)
+{
+    unsigned n = taken(&rates[0], 10 * NS_PER_S, 700 * NS_PER_US);
+
+    ck_assert_uint_ge(n, 4995);
+    ck_assert_uint_le(n, 5050);
+}
+END_TEST
+
+START_TEST(after_a_rest_a_burst_comes_at_once_and_no_more)
+{
+    unsigned n = 0;
+
+    (void)taken(&rates[0], NS_PER_S, NS_PER_MS);
+    now_ns += 3600 * NS_PER_S;
+    while (token_bucket_take(&b, &rates[0], 1, now_ns))
+        n++;
+    ck_assert_uint_eq(n, 50);
+    ck_assert_int_eq(token_bucket_wait_ns(&b, &rates[0], 1, now_ns), 2 * NS_PER_MS);
+}
+END_TEST
+
+START_TEST(who_waits_as_long_as_it_says_gets_it_and_not_earlier)
+{
+    const struct token_bucket_conf conf = {3, NS_PER_S, 2}; /* a third of a second: no whole ns */
+    int64_t wait_ns;
+
+    ck_assert(token_bucket_take(&b, &conf, 2, now_ns));
+    wait_ns = token_bucket_wait_ns(&b, &conf, 1, now_ns);
+    ck_assert(!token_bucket_take(&b, &conf, 1, now_ns + wait_ns - 1));
+    ck_assert(token_bucket_take(&b, &conf, 1, now_ns + wait_ns));
+}
+END_TEST
+
+START_TEST(more_than_the_burst_is_never_had)
+{
+    ck_assert(!token_bucket_take(&b, &rates[0], 51, now_ns));
+    ck_assert(token_bucket_take(&b, &rates[0], 50, now_ns));
+}
+END_TEST
+
+START_TEST(what_is_reserved_comes_in_the_order_of_reserving)
+{
+    ck_assert_int_eq(token_bucket_reserve(&b, &rates[0], 50, now_ns), 0);
+    ck_assert_int_eq(token_bucket_reserve(&b, &rates[0], 500, now_ns), NS_PER_S);
+    ck_assert_int_eq(token_bucket_reserve(&b, &rates[0], 500, now_ns), 2 * NS_PER_S);
+    ck_assert_int_eq(token_bucket_wait_ns(&b, &rates[0], 50, now_ns), 1050 * 2 * NS_PER_MS);
+    ck_assert(!token_bucket_take(&b, &rates[0], 1, now_ns + 2 * NS_PER_S));
+    ck_assert(token_bucket_take(&b, &rates[0], 1, now_ns + 2002 * NS_PER_MS));
+}
+END_TEST
+
+START_TEST(what_is_given_back_is_there_again)
+{
+    ck_assert(token_bucket_take(&b, &rates[1], 1, now_ns));
+    ck_assert(!token_bucket_take(&b, &rates[1], 1, now_ns));
+    token_bucket_give_back(&b, &rates[1], 1);
+    ck_assert(token_bucket_take(&b, &rates[1], 1, now_ns));
+    ck_assert(!token_bucket_take(&b, &rates[1], 1, now_ns));
+}
+END_TEST
+
+START_TEST(without_a_rate_there_is_no_limit)
+{
+    const struct token_bucket_conf none = {0, NS_PER_S, 1};
+
+    for (int i = 0; i < 100; i++)
+        ck_assert(token_bucket_take(&b, &none, UINT64_MAX, now_ns));
+    ck_assert_int_eq(token_bucket_reserve(&b, &none, UINT64_MAX, now_ns), 0);
+    ck_assert_int_eq(token_bucket_wait_ns(&b, &none, 1, now_ns), 0);
+}
+END_TEST
+
+START_TEST(what_takes_for_ever_is_never_had_and_harms_nobody)
+{
+    const struct token_bucket_conf slow = {1, 3600 * NS_PER_S, 1000000};
+
+    ck_assert(!token_bucket_take(&b, &slow, UINT64_MAX, now_ns));
+    ck_assert(token_bucket_take(&b, &slow, 1, now_ns));
+    ck_assert_int_gt(token_bucket_reserve(&b, &slow, UINT64_MAX, now_ns), 3600 * NS_PER_S);
+    ck_assert(!token_bucket_take(&b, &slow, 1, now_ns));
+}
+END_TEST
+
+#define THREADS 4
+#define BURST   10000
+
+static const struct token_bucket_conf shared_conf = {1, 3600 * NS_PER_S, BURST};
+
+static void *take_all(void *arg)
+{
+    unsigned *n = arg;
+
+    while (token_bucket_take(&b, &shared_conf, 1, now_ns))
+        ++*n;
+    return NULL;
+}
+
+START_TEST(threads_together_take_what_there_is_and_no_more)
+{
+    pthread_t threads[THREADS];
+    unsigned n[THREADS] = {0}, sum = 0;
+
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, take_all, &n[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        sum += n[i];
+    }
+    ck_assert_uint_eq(sum, BURST);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("limits/token_bucket");
+    TCase *tc = suite_group(suite, "token_bucket");
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_loop_test(tc, a_rate_holds_within_five_percent, 0, (int)ARRAY_LEN(rates));
+    tcase_add_test(tc, five_hundred_a_second_are_five_thousand_in_ten);
+    tcase_add_test(tc, after_a_rest_a_burst_comes_at_once_and_no_more);
+    tcase_add_test(tc, who_waits_as_long_as_it_says_gets_it_and_not_earlier);
+    tcase_add_test(tc, more_than_the_burst_is_never_had);
+    tcase_add_test(tc, what_is_reserved_comes_in_the_order_of_reserving);
+    tcase_add_test(tc, what_is_given_back_is_there_again);
+    tcase_add_test(tc, without_a_rate_there_is_no_limit);
+    tcase_add_test(tc, what_takes_for_ever_is_never_had_and_harms_nobody);
+    tcase_add_test(tc, threads_together_take_what_there_is_and_no_more);
+    return suite_run(suite);
+}

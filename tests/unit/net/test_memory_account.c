@@ -1,0 +1,111 @@
+/* net/memory_account: memory of bytes that wait is counted whichever way it is given back, and too much is told once. */
+#include <unistd.h>
+
+#include "net/memory_account.h"
+#include "net/channel.h"
+#include "support/loop_runner.h"
+#include "support/probe.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define MUCH (8 << 20) /* more than the kernel takes */
+
+static struct loop *loop;
+static struct netloop *net;
+static struct probe probe;
+static struct memory_account buffered;
+static atomic_uint told;
+static int ours, peer;
+static uint8_t bytes[MUCH];
+
+static void on_over(void *cookie)
+{
+    ck_assert_ptr_eq(cookie, &told);
+    ck_assert(loop_is_current(loop));
+    atomic_fetch_add(&told, 1);
+}
+
+static void setup(void)
+{
+    loop = loop_runner_create();
+    net = probe_net(loop);
+    buffered = (struct memory_account){.max_bytes = 1 << 20, .over = on_over, .cookie = &told};
+    net->buffered = &buffered;
+    sockets_unix(&ours, &peer);
+    sockets_small(ours);
+    sockets_small(peer);
+    probe_init(&probe, net, ours);
+    probe_start(&probe);
+}
+
+static void teardown(void)
+{
+    probe_close(&probe);
+    close(peer);
+    UNTIL(atomic_load(&buffered.bytes) == 0);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
+}
+
+START_TEST(what_is_kept_counts_until_it_is_sent)
+{
+    ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
+    ck_assert_int_eq(atomic_load(&buffered.bytes), 0);
+    ck_assert_int_eq(probe_write(&probe, bytes, MUCH), 0);
+    ck_assert_int_ge(atomic_load(&buffered.bytes), (int64_t)probe_pending(&probe));
+    while (probe_pending(&probe) > 0)
+        ck_assert_int_gt(read(peer, bytes, sizeof(bytes)), 0);
+    UNTIL(atomic_load(&buffered.bytes) == 0);
+}
+END_TEST
+
+START_TEST(what_is_thrown_away_does_not_count_any_more)
+{
+    ck_assert_int_eq(probe_write(&probe, bytes, MUCH), 0);
+    ck_assert_int_gt(atomic_load(&buffered.bytes), 0);
+    probe_abort(&probe, 0);
+    UNTIL(atomic_load(&buffered.bytes) == 0);
+}
+END_TEST
+
+START_TEST(too_much_is_told_once_an_episode)
+{
+    ck_assert(!memory_account_is_over(&buffered));
+    ck_assert_int_eq(probe_write(&probe, bytes, 512 * 1024), 0);
+    ck_assert_uint_eq(atomic_load(&told), 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(probe_write(&probe, bytes, 2 << 20), 0);
+    ck_assert_uint_eq(atomic_load(&told), 1);
+    ck_assert(memory_account_is_over(&buffered));
+    atomic_store(&buffered.is_over, false);
+    ck_assert_int_eq(probe_write(&probe, bytes, MUCH), 0);
+    ck_assert_uint_eq(atomic_load(&told), 2);
+}
+END_TEST
+
+START_TEST(in_an_episode_nothing_is_fed_that_waits_and_little_is_read)
+{
+    atomic_store(&buffered.is_over, true);
+    while (probe_pending(&probe) == 0)
+        ck_assert_int_eq(probe_write(&probe, bytes, 512), 0);
+    ck_assert_uint_lt(probe_pending(&probe), CHANNEL_LOW_BYTES);
+    ck_assert(!probe_is(&probe, channel_writable));
+    sockets_say_pattern(peer, 0, 40960);
+    UNTIL(probe_read(&probe) == 40960);
+    ck_assert_uint_ge(probe.n_reads, 10);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/memory_account");
+    TCase *tc = suite_group(suite, "buffered");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, what_is_kept_counts_until_it_is_sent);
+    tcase_add_test(tc, what_is_thrown_away_does_not_count_any_more);
+    tcase_add_test(tc, too_much_is_told_once_an_episode);
+    tcase_add_test(tc, in_an_episode_nothing_is_fed_that_waits_and_little_is_read);
+    return suite_run(suite);
+}

@@ -1,0 +1,396 @@
+/* stats/access_log: no line is lost or torn while there is room, and what is lost is counted and said. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "stats/access_log.h"
+#include "support/log_lines.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define BUFFER_BYTES (128 << 10)
+
+/* A sink that keeps what it takes, and fails as it is told. */
+static struct {
+    pthread_mutex_t lock;
+    char *text;
+    size_t len, room;
+    unsigned calls;
+    size_t at_once;    /* takes no more in a call; 0: all */
+    atomic_int error;  /* returns that, if not 0 */
+    atomic_bool hangs; /* does not return before it is false */
+} sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct access_log *al;
+
+static ssize_t sink_write(void *cookie, const char *lines, size_t len)
+{
+    (void)cookie;
+    while (atomic_load(&sink.hangs))
+        PAUSE_MS(1);
+    if (atomic_load(&sink.error) != 0)
+        return atomic_load(&sink.error);
+    pthread_mutex_lock(&sink.lock);
+    if (sink.at_once > 0 && len > sink.at_once)
+        len = sink.at_once;
+    if (sink.len + len > sink.room) {
+        sink.room = 2 * (sink.len + len);
+        sink.text = realloc(sink.text, sink.room + 1);
+        ck_assert_ptr_nonnull(sink.text);
+    }
+    memcpy(sink.text + sink.len, lines, len);
+    sink.len += len;
+    sink.text[sink.len] = '\0';
+    sink.calls++;
+    pthread_mutex_unlock(&sink.lock);
+    return (ssize_t)len;
+}
+
+static size_t sink_len(void)
+{
+    size_t len;
+
+    pthread_mutex_lock(&sink.lock);
+    len = sink.len;
+    pthread_mutex_unlock(&sink.lock);
+    return len;
+}
+
+static struct access_log_stats stats(void)
+{
+    struct access_log_stats s;
+
+    access_log_stats(al, &s);
+    return s;
+}
+
+static void setup(void)
+{
+    const struct access_log_conf conf = {
+        .name = "x", .sink = {.write = sink_write}, .pool = 5, .max_bytes = BUFFER_BYTES};
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    ck_assert_int_eq(access_log_create(&al, &conf), 0);
+}
+
+static void finish(void)
+{
+    ck_assert_int_eq(access_log_finish(al, clock_now_ns() + 10 * NS_PER_S), 0);
+}
+
+static void teardown(void)
+{
+    access_log_destroy(al);
+    free(sink.text);
+}
+
+static void put(const char *line)
+{
+    access_log_put(al, line, strlen(line));
+}
+
+/* ---- what is taken ---- */
+
+START_TEST(a_line_is_written_soon)
+{
+    put("one\n");
+    UNTIL(sink_len() == 4);
+    put("two\n");
+    UNTIL(sink_len() == 8);
+    ck_assert_str_eq(sink.text, "one\ntwo\n");
+    UNTIL(stats().lines == 2);
+    ck_assert_uint_eq(stats().waiting_bytes, 0);
+    finish();
+}
+END_TEST
+
+START_TEST(lines_that_come_together_are_written_together)
+{
+    for (unsigned i = 0; i < 500; i++)
+        put("a line of some length, as they are\n");
+    finish();
+    ck_assert_uint_eq(stats().lines, 500);
+    ck_assert_uint_le(sink.calls, 50); /* one, but the test may be interrupted for long */
+}
+END_TEST
+
+START_TEST(the_end_writes_what_waits)
+{
+    for (unsigned i = 0; i < 100; i++)
+        put("line\n");
+    finish();
+    ck_assert_uint_eq(sink.len, 500);
+    ck_assert_uint_eq(stats().lines, 100);
+    ck_assert_uint_eq(stats().dropped, 0);
+    ck_assert_uint_eq(log_lines_with("dropped"), 0);
+}
+END_TEST
+
+START_TEST(a_log_without_lines_has_no_thread_and_ends)
+{
+    finish();
+    ck_assert_uint_eq(sink.calls, 0);
+}
+END_TEST
+
+START_TEST(connections_are_numbered_from_1)
+{
+    ck_assert_uint_eq(access_log_number(al), 1);
+    ck_assert_uint_eq(access_log_number(al), 2);
+}
+END_TEST
+
+START_TEST(a_sink_that_takes_pieces_gets_all_of_it_in_order)
+{
+    char wanted[4096] = "", line[16];
+
+    sink.at_once = 3;
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(line, sizeof(line), "line %u\n", i);
+        strcat(wanted, line);
+        put(line);
+    }
+    finish();
+    ck_assert_str_eq(sink.text, wanted);
+    ck_assert_uint_eq(stats().lines, 100);
+}
+END_TEST
+
+START_TEST(what_is_not_taken_now_is_tried_again)
+{
+    atomic_store(&sink.error, -EAGAIN);
+    put("kept\n");
+    PAUSE_MS(60);
+    put("too\n");
+    ck_assert_uint_eq(sink_len(), 0);
+    atomic_store(&sink.error, 0);
+    UNTIL(sink_len() == 9);
+    ck_assert_str_eq(sink.text, "kept\ntoo\n");
+    ck_assert_uint_eq(stats().dropped, 0);
+    finish();
+}
+END_TEST
+
+#define PRODUCERS 4
+#define EACH      20000
+
+static void *produce(void *arg)
+{
+    for (unsigned i = 0; i < EACH; i++) {
+        char line[32];
+
+        access_log_put(
+            al, line, (size_t)snprintf(line, sizeof(line), "%u %u\n", (unsigned)(uintptr_t)arg, i));
+        if (i % 100 == 99)
+            PAUSE_MS(1);
+    }
+    return NULL;
+}
+
+/* Each producer's lines are whole and in order; how many there are. */
+static unsigned expect_order(void)
+{
+    unsigned next[PRODUCERS] = {0}, n = 0, who, number;
+    int len;
+
+    for (const char *at = sink.text; *at != '\0'; at += len, n++) {
+        ck_assert_int_eq(sscanf(at, "%u %u\n%n", &who, &number, &len), 2);
+        ck_assert(who < PRODUCERS && number >= next[who] && number < EACH);
+        next[who] = number + 1;
+    }
+    return n;
+}
+
+START_TEST(lines_of_many_threads_are_whole_in_order_and_written_or_counted)
+{
+    pthread_t threads[PRODUCERS];
+
+    for (uintptr_t i = 0; i < PRODUCERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, produce, (void *)i), 0);
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        pthread_join(threads[i], NULL);
+    finish();
+    ck_assert_uint_eq(expect_order(), stats().lines);
+    ck_assert_uint_eq(stats().lines + stats().dropped, PRODUCERS * EACH);
+    ck_assert_uint_eq(stats().waiting_bytes, 0);
+}
+END_TEST
+
+/* ---- what is lost ---- */
+
+START_TEST(a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it_is_over)
+{
+    atomic_store(&sink.error, -EAGAIN);
+    for (unsigned i = 0; i < 20000; i++)
+        put("a line of some length, as they are\n");
+    ck_assert_uint_gt(stats().dropped, 10000);
+    ck_assert_uint_le(stats().waiting_bytes, BUFFER_BYTES);
+    ck_assert_uint_eq(log_lines_with("access log x: lines are dropped"), 1);
+    PAUSE_MS(100);
+    atomic_store(&sink.error, 0);
+    UNTIL(log_lines_with("lines were dropped; it takes lines again") == 1);
+    ck_assert_uint_eq(log_lines_with("dropped"), 2);
+    ck_assert_uint_eq(stats().lines + stats().dropped, 20000);
+    finish();
+    ck_assert_uint_eq(log_lines_with("dropped"), 2);
+}
+END_TEST
+
+START_TEST(a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later)
+{
+    atomic_store(&sink.error, -ENOSPC);
+    put("lost\n");
+    UNTIL(stats().dropped == 1);
+    ck_assert_uint_eq(log_lines_with("lines are dropped: No space left on device"), 1);
+    put("lost\n");
+    UNTIL(stats().dropped == 2);
+    atomic_store(&sink.error, 0);
+    put("kept\n");
+    UNTIL(sink_len() > 0);
+    ck_assert_str_eq(sink.text, "kept\n");
+    finish();
+    ck_assert_uint_eq(log_lines_with("access log x: 2 lines were dropped"), 1);
+}
+END_TEST
+
+START_TEST(a_sink_that_hangs_for_a_while_loses_nothing)
+{
+    sink.at_once = 3;
+    atomic_store(&sink.hangs, true);
+    put("abcdef\n");
+    put("lost\n");
+    PAUSE_MS(40); /* the writer has both, and hangs in its first call */
+    atomic_store(&sink.hangs, false);
+    UNTIL(sink_len() >= 3);
+    finish();
+    ck_assert_str_eq(sink.text, "abcdef\nlost\n");
+}
+END_TEST
+
+/* Takes three bytes, and then fails: as a disk that has become full. */
+static ssize_t tear(void *cookie, const char *lines, size_t len)
+{
+    unsigned *calls = cookie;
+
+    switch ((*calls)++) {
+    case 0: return sink_write(NULL, lines, 3);
+    case 1: return -ENOSPC;
+    default: return sink_write(NULL, lines, len);
+    }
+}
+
+START_TEST(the_rest_of_a_line_is_lost_with_those_behind_it)
+{
+    unsigned calls = 0;
+    const struct access_log_conf conf = {.name = "y",
+                                         .sink = {.write = tear, .cookie = &calls},
+                                         .pool = 5,
+                                         .max_bytes = BUFFER_BYTES};
+
+    finish();
+    access_log_destroy(al);
+    ck_assert_int_eq(access_log_create(&al, &conf), 0);
+    put("abcdef\n");
+    put("lost\n");
+    UNTIL(stats().dropped == 2);
+    put("whole\n");
+    finish();
+    ck_assert_str_eq(sink.text, "abc\nwhole\n");
+    ck_assert_uint_eq(stats().dropped, 2);
+}
+END_TEST
+
+/* Takes three bytes, and then nothing three times. */
+static ssize_t tear_for_long(void *cookie, const char *lines, size_t len)
+{
+    unsigned *calls = cookie;
+
+    switch ((*calls)++) {
+    case 0: return sink_write(NULL, lines, 3);
+    case 1:
+    case 2:
+    case 3: return -ENOSPC;
+    default: return sink_write(NULL, lines, len);
+    }
+}
+
+START_TEST(no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
+{
+    unsigned calls = 0;
+    const struct access_log_conf conf = {.name = "y",
+                                         .sink = {.write = tear_for_long, .cookie = &calls},
+                                         .pool = 5,
+                                         .max_bytes = BUFFER_BYTES};
+
+    finish();
+    access_log_destroy(al);
+    ck_assert_int_eq(access_log_create(&al, &conf), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        put("abcdef\n");
+        UNTIL(stats().dropped == i);
+    }
+    put("whole\n");
+    finish();
+    ck_assert_str_eq(sink.text, "abc\nwhole\n");
+    ck_assert_uint_eq(stats().dropped, 3);
+    ck_assert_uint_eq(stats().lines, 1);
+}
+END_TEST
+
+START_TEST(the_end_does_not_wait_for_ever_and_counts_what_it_left)
+{
+    int64_t from_ns = clock_now_ns();
+
+    atomic_store(&sink.error, -EAGAIN);
+    for (unsigned i = 0; i < 7; i++)
+        put("left\n");
+    ck_assert_int_eq(access_log_finish(al, clock_now_ns() + 100 * NS_PER_MS), 0);
+    ck_assert_int_ge(since_ms(from_ns), 100);
+    ck_assert_uint_eq(stats().dropped, 7);
+    ck_assert_uint_eq(log_lines_with("access log x: 7 lines were dropped"), 1);
+}
+END_TEST
+
+START_TEST(a_sink_that_hangs_is_told_of)
+{
+    atomic_store(&sink.hangs, true);
+    put("line\n");
+    PAUSE_MS(40);
+    ck_assert_int_eq(access_log_finish(al, clock_now_ns() + 50 * NS_PER_MS), -ETIMEDOUT);
+    ck_assert_uint_eq(log_lines_with("hangs"), 1);
+    _exit(0); /* as the daemon does */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("stats/access_log");
+    TCase *taken = suite_group(suite, "taken");
+    TCase *lost = suite_group(suite, "lost");
+    TCase *hung = suite_group(suite, "hung");
+
+    tcase_add_checked_fixture(taken, setup, teardown);
+    tcase_add_test(taken, a_line_is_written_soon);
+    tcase_add_test(taken, lines_that_come_together_are_written_together);
+    tcase_add_test(taken, the_end_writes_what_waits);
+    tcase_add_test(taken, a_log_without_lines_has_no_thread_and_ends);
+    tcase_add_test(taken, connections_are_numbered_from_1);
+    tcase_add_test(taken, a_sink_that_takes_pieces_gets_all_of_it_in_order);
+    tcase_add_test(taken, what_is_not_taken_now_is_tried_again);
+    tcase_add_test(taken, lines_of_many_threads_are_whole_in_order_and_written_or_counted);
+    tcase_add_checked_fixture(lost, setup, teardown);
+    tcase_add_test(lost,
+                   a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it_is_over);
+    tcase_add_test(lost, a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later);
+    tcase_add_test(lost, a_sink_that_hangs_for_a_while_loses_nothing);
+    tcase_add_test(lost, the_rest_of_a_line_is_lost_with_those_behind_it);
+    tcase_add_test(lost, no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails);
+    tcase_add_test(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left);
+    tcase_add_checked_fixture(hung, setup, NULL);
+    tcase_add_test(hung, a_sink_that_hangs_is_told_of);
+    return suite_run(suite);
+}

@@ -1,0 +1,149 @@
+/* stats/counters: sums that agree at any moment, and how they look in the log. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "stats/counters.h"
+#include "support/log_lines.h"
+#include "support/suite.h"
+
+static struct counters c;
+static struct counters_connects connects;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    c = (struct counters){.began = 0};
+    connects = (struct counters_connects){.failed = 0};
+}
+
+START_TEST(what_began_and_has_not_ended_is_open)
+{
+    struct counters_view v;
+
+    for (int i = 0; i < 5; i++)
+        counters_began(&c);
+    counters_ended(&c, SESSION_CLIENT_FIN, 10, 20);
+    counters_ended(&c, SESSION_CLIENT_FIN, 1, 2);
+    counters_ended(&c, SESSION_ERROR, 0, 0);
+    counters_read(&c, &v);
+    ck_assert_uint_eq(v.began, 5);
+    ck_assert_uint_eq(v.open, 2);
+    ck_assert_uint_eq(v.bytes_in, 11);
+    ck_assert_uint_eq(v.bytes_out, 22);
+    ck_assert_uint_eq(v.ended[SESSION_CLIENT_FIN], 2);
+    ck_assert_uint_eq(v.ended[SESSION_ERROR], 1);
+    ck_assert_uint_eq(v.ended[SESSION_IDLE], 0);
+}
+END_TEST
+
+#define ROUNDS 100000
+
+static void *begin_and_end(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        counters_began(&c);
+        counters_ended(&c, (enum session_reason)(SESSION_CLIENT_FIN + i % 14), 3, 5);
+    }
+    return NULL;
+}
+
+START_TEST(a_reader_never_sees_an_end_without_its_beginning_or_its_bytes)
+{
+    pthread_t threads[2];
+    struct counters_view v = {.began = 0};
+
+    for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, begin_and_end, NULL), 0);
+    while (v.began < ARRAY_LEN(threads) * ROUNDS) {
+        uint64_t ended = 0;
+
+        counters_read(&c, &v);
+        for (unsigned i = 0; i < SESSION_REASONS; i++)
+            ended += v.ended[i];
+        ck_assert_uint_le(ended, v.began);
+        ck_assert_uint_eq(v.open, v.began - ended);
+        ck_assert_uint_ge(v.bytes_in, 3 * ended);
+        ck_assert_uint_ge(v.bytes_out, 5 * ended);
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+        pthread_join(threads[i], NULL);
+    counters_read(&c, &v);
+    ck_assert_uint_eq(v.open, 0);
+    ck_assert_uint_eq(v.bytes_in, 3 * v.began);
+}
+END_TEST
+
+START_TEST(the_log_has_the_reasons_that_occurred)
+{
+    for (int i = 0; i < 3; i++)
+        counters_began(&c);
+    counters_ended(&c, SESSION_CONNECT_REFUSED, 1, 2);
+    counters_ended(&c, SESSION_LIFETIME, 3, 4);
+    counters_log(&c, "listen", "front");
+    ck_assert_uint_eq(log_lines_with("stats listen front sessions=1 sessions_total=3 bytes_in=4 "
+                                     "bytes_out=6 connect_refused=1 lifetime=1"),
+                      1);
+    ck_assert_uint_eq(log_lines_with("idle"), 0);
+}
+END_TEST
+
+START_TEST(the_largest_counts_fit_into_one_line)
+{
+    atomic_store(&c.began, UINT64_MAX);
+    atomic_store(&c.bytes_in, UINT64_MAX);
+    atomic_store(&c.bytes_out, UINT64_MAX);
+    for (unsigned i = SESSION_CLIENT_FIN; i < SESSION_REASONS; i++)
+        atomic_store(&c.ended[i], UINT64_MAX);
+    counters_log(&c, "server",
+                 "an-upstream-of-32-letters-0123456/a-server-of-32-letters-012345678");
+    ck_assert_uint_eq(log_lines_with("server_down=18446744073709551615 error=18446744073709551615"),
+                      1);
+    ck_assert_uint_eq(log_lines_with("..."), 0);
+}
+END_TEST
+
+START_TEST(connects_are_counted_with_what_they_took)
+{
+    counters_connected(&connects, 100 * NS_PER_US);
+    counters_connected(&connects, 300 * NS_PER_US);
+    counters_connect_failed(&connects);
+    counters_log_connects(&connects, "server", "back/a");
+    ck_assert_uint_eq(log_lines_with("stats server back/a connects=2 connect_failures=1 "
+                                     "connect_ms_average=0.200 under_128us=1 under_512us=1"),
+                      1);
+}
+END_TEST
+
+START_TEST(a_server_nobody_connected_to_has_no_average)
+{
+    counters_log_connects(&connects, "server", "back/a");
+    ck_assert_uint_eq(log_lines_with("connects=0 connect_failures=0 connect_ms_average=0.000"), 1);
+}
+END_TEST
+
+START_TEST(a_connect_that_took_for_ever_is_longer)
+{
+    counters_connected(&connects, 3600 * NS_PER_S);
+    counters_log_connects(&connects, "server", "back/a");
+    ck_assert_uint_eq(log_lines_with("connect_ms_average=3600000.000 longer=1"), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("stats/counters");
+    TCase *tc = suite_group(suite, "counters");
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, what_began_and_has_not_ended_is_open);
+    tcase_add_test(tc, a_reader_never_sees_an_end_without_its_beginning_or_its_bytes);
+    tcase_add_test(tc, the_log_has_the_reasons_that_occurred);
+    tcase_add_test(tc, the_largest_counts_fit_into_one_line);
+    tcase_add_test(tc, connects_are_counted_with_what_they_took);
+    tcase_add_test(tc, a_server_nobody_connected_to_has_no_average);
+    tcase_add_test(tc, a_connect_that_took_for_ever_is_longer);
+    return suite_run(suite);
+}
