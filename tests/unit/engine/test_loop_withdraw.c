@@ -131,6 +131,49 @@ START_TEST(one_that_is_due_and_has_not_begun_is_dropped)
 }
 END_TEST
 
+/* A timer that withdraws the one that is due behind it. */
+struct withdrawing {
+    struct timer timer;
+    struct timers_noted next;
+    bool withdrawn;
+};
+
+static void withdrawing_run(struct task *t)
+{
+    struct withdrawing *w = CONTAINER_OF(t, struct withdrawing, timer.task);
+
+    w->withdrawn = withdraw(&w->next);
+}
+
+static void withdrawing_drop(struct task *t)
+{
+    (void)t;
+}
+
+static void submit_withdrawing(void *arg)
+{
+    struct withdrawing *w = arg;
+
+    ck_assert_int_eq(loop_submit_after(loop, &w->timer, 0, 0), 0);
+    begin(&w->next, 0, 0);
+}
+
+START_TEST(one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run)
+{
+    static const struct task_type type = {
+        .name = "withdrawing", .run = withdrawing_run, .drop = withdrawing_drop};
+    struct withdrawing w = {.withdrawn = false};
+
+    loop_runner_destroy(loop);
+    loop = loop_runner_create(); /* its turns run all that is due */
+    timer_init(&w.timer, &type);
+    loop_runner_call(loop, submit_withdrawing, &w);
+    UNTIL(atomic_load(&w.next.run) + atomic_load(&w.next.dropped) > 0);
+    ck_assert(w.withdrawn);
+    expect_dropped(&w.next, 0);
+}
+END_TEST
+
 START_TEST(one_that_runs_only_once_cannot_be_withdrawn_while_it_does)
 {
     struct timers_block t;
@@ -195,6 +238,7 @@ START_TEST(after_its_run_it_is_too_late)
     ck_assert(!withdraw(&t));
     loop_runner_stop(loop);
     ck_assert(!withdraw(&t));
+    ck_assert_uint_eq(gate_count(&loop->lanes[LOOP_CONTROL].gate), 0);
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
@@ -226,6 +270,7 @@ static void withdraw_and_cancel(void *arg)
     ck_assert(withdraw(t));
     loop_cancel(loop, &t->timer);
     ck_assert(!withdraw(t));
+    ck_assert_int_eq(atomic_load(&t->timer.claim), TIMER_WITHDRAWN); /* until it is dropped */
 }
 
 START_TEST(a_withdrawn_one_is_dropped_even_if_the_loop_cancels_it)
@@ -330,6 +375,7 @@ int main(void)
     tcase_add_loop_test(tc, one_that_is_still_coming_is_dropped_when_it_arrives, 0, 3);
     tcase_add_loop_test(tc, one_that_waits_is_dropped_in_the_next_turn_and_wakes_nobody, 0, 3);
     tcase_add_loop_test(tc, one_that_is_due_and_has_not_begun_is_dropped, 0, 3);
+    tcase_add_test(tc, one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run);
     tcase_add_test(tc, one_that_runs_only_once_cannot_be_withdrawn_while_it_does);
     tcase_add_loop_test(
         tc, a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_end_and_not_again, 0, 2);
