@@ -92,6 +92,7 @@ help:
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, parse, frame
+#: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
@@ -154,7 +155,7 @@ $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/r
 # ---- tests ----
 
 .PHONY: check
-check: lint model test-unit test-stress test-fuzz-corpus test-integration
+check: lint model test-mutate test-unit test-stress test-fuzz-corpus test-integration
 
 # Most tests wait most of the time.
 TEST_JOBS ?= $(shell echo $$((3 * $$(nproc))))
@@ -217,6 +218,26 @@ lint: $(PROGRAM) $(BUILD)/tests/lint/print_options
 .PHONY: format
 format:
 	$(CLANG_FORMAT) -i $$(find src tests -name '*.[ch]')
+
+# One fault at a time: tests/mutate/README.md.
+COUNT       ?= 20
+SEED        ?= 1
+MUTATE_GOAL ?= 85
+.PHONY: mutate test-mutate
+mutate:
+	$(PYTHON) tests/mutate/mutate.py --file '$(FILE)' --layer '$(LAYER)' --count $(COUNT) --seed '$(SEED)' \
+	    --goal $(MUTATE_GOAL) $(MUTATE_FLAGS)
+test-mutate:
+	$(PYTHON) -B tests/mutate/test_operators.py --quiet
+
+# For tests/mutate: how one object is compiled and a program linked.
+.PHONY: mutate-commands
+mutate-commands:
+	@printf '%s\n' $(call quoted,layers=$(LAYERS)) \
+	    $(call quoted,compile=$(CC) $(ALL_CPPFLAGS) $(PATH_CPPFLAGS) $(ALL_CFLAGS)) \
+	    $(call quoted,link=$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)) $(call quoted,main=$(MAIN:$(BUILD)/%=%)) \
+	    $(call quoted,libraries=$(ALL_LDLIBS)) \
+	    $(call quoted,test_libraries=$(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz-%
