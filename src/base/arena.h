@@ -1,8 +1,8 @@
 /*
  * base/arena: memory that is taken piece by piece and given back all at once.
  *
- * For what is built once and lives and dies together, as a configuration does. Every piece is its own
- * allocation, so that AddressSanitizer and valgrind see its bounds.
+ * For what is built once and lives and dies together, as a configuration does. Every piece is its
+ * own allocation, so that AddressSanitizer and valgrind see its bounds.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -24,7 +24,8 @@ int arena_create(struct arena **out) NODISCARD;
 
 /*
  * arena_alloc(a, n, size):
- * Zeroed room for ${n} objects of ${size} bytes each, aligned for any type; never NULL for an ${n} of 0.
+ * Zeroed room for ${n} objects of ${size} bytes each, aligned for any type; never NULL for an ${n}
+ * of 0.
  *
  * Thread: the user of ${a}
  * Owns:   ${a} owns it until arena_destroy()
@@ -48,7 +49,6 @@ char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
  * Free ${a} and all that was taken from it; NULL is allowed.
  *
  * Thread: the user of ${a}
- * Errors: none
  */
 void arena_destroy(struct arena *a);
 

@@ -25,7 +25,9 @@ struct buffer {
 /* The least memory that a buffer with bytes takes. */
 #define BUFFER_FIRST_BYTES 4096
 
-/* More than anything may wait; 32 bits for each field keep a channel's cold part in one cache line. */
+/*
+ * More than anything may wait; 32 bits for each field keep a channel's cold part in one cache line.
+ */
 #define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 
 /*
@@ -33,7 +35,6 @@ struct buffer {
  * Make ${b} empty; clear gives its memory back.
  *
  * Thread: owner of ${b}
- * Errors: none
  */
 void buffer_init(struct buffer *b);
 void buffer_clear(struct buffer *b);
@@ -43,7 +44,6 @@ void buffer_clear(struct buffer *b);
  * Does the drawing above hold?
  *
  * Thread: owner of ${b}
- * Errors: none
  */
 bool buffer_ok(const struct buffer *b);
 
@@ -63,7 +63,6 @@ int buffer_append(struct buffer *b, const void *data, size_t len) NODISCARD;
  *
  * Thread: owner of ${b}
  * Units:  bytes
- * Errors: none
  */
 void buffer_consume(struct buffer *b, size_t len);
 
@@ -73,7 +72,6 @@ void buffer_consume(struct buffer *b, size_t len);
  *
  * Thread: owner of ${b}
  * Units:  bytes
- * Errors: none
  */
 static inline size_t buffer_bytes(const struct buffer *b)
 {

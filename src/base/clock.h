@@ -1,8 +1,8 @@
 /*
  * base/clock: instants and durations in nanoseconds.
  *
- * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER instead of
- * wrapping, so that "for ever" is an ordinary value.
+ * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER
+ * instead of wrapping, so that "for ever" is an ordinary value.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -22,7 +22,6 @@
  *
  * Thread: any
  * Units:  ns since an unspecified start
- * Errors: none
  */
 static inline int64_t clock_now_ns(void)
 {
@@ -34,11 +33,11 @@ static inline int64_t clock_now_ns(void)
 
 /*
  * clock_thread_ns():
- * How much time of a processor this thread has used: what others took meanwhile is not in it. A system call.
+ * How much time of a processor this thread has used: what others took meanwhile is not in it. A
+ * system call.
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 static inline int64_t clock_thread_ns(void)
 {
@@ -50,11 +49,11 @@ static inline int64_t clock_thread_ns(void)
 
 /*
  * clock_add_ns(at_ns, delay_ns):
- * The instant ${delay_ns} after ${at_ns}: a negative delay counts as 0, an overflow gives CLOCK_NEVER.
+ * The instant ${delay_ns} after ${at_ns}: a negative delay counts as 0, an overflow gives
+ * CLOCK_NEVER.
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
 {
@@ -71,7 +70,6 @@ static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 static inline int64_t clock_sooner(int64_t a_at_ns, int64_t b_at_ns)
 {

@@ -1,8 +1,8 @@
 /*
  * base/hash: 64 bits for any bytes, and 64 bits for 64 bits.
  *
- * Hashes depend on their arguments alone: not on the process, the machine or its byte order. So what is placed by a hash is
- * found there again after a restart, and by another node.
+ * Hashes depend on their arguments alone: not on the process, the machine or its byte order. So
+ * what is placed by a hash is found there again after a restart, and by another node.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -20,7 +20,6 @@ struct hash_key {
  *
  * Thread: any
  * Units:  ${len} bytes, also 0
- * Errors: none
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012)
  */
 uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len);
@@ -31,18 +30,17 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len);
  *
  * Thread: any
  * Units:  ${len} bytes, also 0
- * Errors: none
  */
 uint64_t hash_stable(const void *data, size_t len);
 
 /*
  * hash_mix(x):
- * Spread ${x} over all bits, no two values to the same one: numbers that are close, as those of a counter, come out as
- * good as random.
+ * Spread ${x} over all bits, no two values to the same one: numbers that are close, as those of a
+ * counter, come out as good as random.
  *
  * Thread: any
- * Errors: none
- * Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014), SplitMix64
+ * Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014),
+ *         SplitMix64
  */
 static inline uint64_t hash_mix(uint64_t x)
 {
@@ -57,16 +55,15 @@ static inline uint64_t hash_mix(uint64_t x)
  * A number that is different in each process, to begin a sequence of hash_mix() with.
  *
  * Thread: any
- * Errors: none
  */
 uint64_t hash_seed(void);
 
 /*
  * hash_reduce(hash, n):
- * A number below ${n} from the upper half of ${hash}, each as likely as another: what modulo does, without a division.
+ * A number below ${n} from the upper half of ${hash}, each as likely as another: what modulo does,
+ * without a division.
  *
  * Thread: any
- * Errors: none
  * Source: D. Lemire, "Fast Random Integer Generation in an Interval" (2019)
  */
 static inline uint32_t hash_reduce(uint64_t hash, uint32_t n)

@@ -23,7 +23,6 @@ struct list {
  * Make ${l} an empty list, or a node that is on no list.
  *
  * Thread: owner of ${l}
- * Errors: none
  */
 static inline void list_init(struct list *l)
 {
@@ -36,7 +35,6 @@ static inline void list_init(struct list *l)
  * Is the list empty, or the node on no list?
  *
  * Thread: owner of ${l}
- * Errors: none
  */
 static inline bool list_empty(const struct list *l)
 {
@@ -49,7 +47,6 @@ static inline bool list_empty(const struct list *l)
  *
  * Thread: owner of ${l}
  * Owns:   nothing; the object of ${node} must outlive its place on the list
- * Errors: none
  */
 static inline void list_append(struct list *l, struct list *node)
 {
@@ -64,7 +61,6 @@ static inline void list_append(struct list *l, struct list *node)
  * Take ${node} off its list; nothing happens if it is on none.
  *
  * Thread: owner of the list
- * Errors: none
  */
 static inline void list_remove(struct list *node)
 {

@@ -90,7 +90,9 @@ bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppres
     int64_t now_ns = clock_now_ns();
     int64_t next_at_ns = atomic_load_explicit(&limit->next_at_ns, memory_order_relaxed);
 
-    /* Of several threads that come at once the exchange lets one through; the others are counted. */
+    /*
+     * Of several threads that come at once the exchange lets one through; the others are counted.
+     */
     if (now_ns < next_at_ns ||
         !atomic_compare_exchange_strong_explicit(&limit->next_at_ns, &next_at_ns,
                                                  clock_add_ns(now_ns, interval_ns),

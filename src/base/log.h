@@ -1,9 +1,9 @@
 /*
  * base/log: leveled lines to one sink.
  *
- * This module decides whether a line is wanted and formats its text; where it goes is the business of the
- * sink that daemon/ installs (stderr until then). Formatting and writing never allocate and never take a
- * lock, so that any thread may log at any moment.
+ * This module decides whether a line is wanted and formats its text; where it goes is the business
+ * of the sink that daemon/ installs (stderr until then). Formatting and writing never allocate and
+ * never take a lock, so that any thread may log at any moment.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -28,15 +28,17 @@ enum log_level {
 #define LOG_LINE_BYTES 1024
 
 /*
- * Where lines go. write() gets the text without level, time or newline, and is called from any thread,
- * several at once; it must not call log_write().
+ * Where lines go. write() gets the text without level, time or newline, and is called from any
+ * thread, several at once; it must not call log_write().
  */
 struct log_sink {
     void (*write)(void *cookie, enum log_level level, const char *text);
     void *cookie;
 };
 
-/* How many lines of one kind were held back; zero-initialised, shared by all threads that use it. */
+/*
+ * How many lines of one kind were held back; zero-initialised, shared by all threads that use it.
+ */
 struct log_limit {
     _Atomic int64_t next_at_ns;
     atomic_uint suppressed;
@@ -48,7 +50,6 @@ struct log_limit {
  *
  * Thread: before start (the sink); any (the level)
  * Owns:   nothing; ${sink} must live as long as the process logs
- * Errors: none
  */
 void log_set_sink(const struct log_sink *sink);
 void log_set_level(enum log_level level);
@@ -58,7 +59,6 @@ void log_set_level(enum log_level level);
  * If lines go to ${sink}, which is about to end, send them to stderr again.
  *
  * Thread: before start, or after every other thread has ended
- * Errors: none
  */
 void log_unset_sink(const struct log_sink *sink);
 
@@ -67,7 +67,6 @@ void log_unset_sink(const struct log_sink *sink);
  * Would a line at ${level} be written? Ask before work that only a log line needs.
  *
  * Thread: any
- * Errors: none
  */
 bool log_wanted(enum log_level level);
 
@@ -92,12 +91,11 @@ void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * log_allowed(limit, interval_ns, suppressed):
- * May a line of this kind be written now, at most one each ${interval_ns}? If so ${suppressed} tells how
- * many were held back since the last.
+ * May a line of this kind be written now, at most one each ${interval_ns}? If so ${suppressed}
+ * tells how many were held back since the last.
  *
  * Thread: any
  * Units:  ${interval_ns} ns
- * Errors: none
  */
 bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppressed);
 
@@ -107,11 +105,10 @@ struct log_held_back {
 
 /*
  * log_held_back_text(h, suppressed):
- * The end of a line that log_allowed() let through: ` (3 more such lines held back)`, or "" when none were. Returns
- * ${h}->text, so that it can stand in an argument list.
+ * The end of a line that log_allowed() let through: ` (3 more such lines held back)`, or "" when
+ * none were. Returns ${h}->text, so that it can stand in an argument list.
  *
  * Thread: any
- * Errors: none
  */
 const char *log_held_back_text(struct log_held_back *h, unsigned suppressed);
 

@@ -1,8 +1,9 @@
 /*
- * base/must: assertions that stay in release builds, and the small compiler attributes every layer uses.
+ * base/must: assertions that stay in release builds, and the small compiler attributes every layer
+ * uses.
  *
- * A failed MUST() is a bug in reactord (wrong thread, impossible state), never bad input or a lack of
- * resources: it prints file, line and expression to stderr and aborts.
+ * A failed MUST() is a bug in reactord (wrong thread, impossible state), never bad input or a lack
+ * of resources: it prints file, line and expression to stderr and aborts.
  */
 #ifndef BASE_MUST_H
 #define BASE_MUST_H

@@ -1,4 +1,7 @@
-/* base/parse: see parse.h. Overflow is -ERANGE, and a word that is no number at all is -EINVAL before that. */
+/*
+ * base/parse: see parse.h. Overflow is -ERANGE, and a word that is no number at all is -EINVAL
+ * before that.
+ */
 #include "base/parse.h"
 
 #include <errno.h>
@@ -28,8 +31,9 @@ static const struct unit duration_units[] = {
 };
 
 /*
- * Read the digits ${word} begins with and tell where they end. A number with a leading zero is refused
- * because half of its readers take it for octal. What does not fit is UINT64_MAX and *overflow.
+ * Read the digits ${word} begins with and tell where they end. A number with a leading zero is
+ * refused because half of its readers take it for octal. What does not fit is UINT64_MAX and
+ * *overflow.
  */
 static int parse_digits(uint64_t *out, const char *word, const char **end, bool *overflow)
 {

@@ -1,8 +1,8 @@
 /*
  * base/parse: strict conversion of words to numbers.
  *
- * A word is taken whole or not at all: no leading or trailing blanks, no sign, no octal, no rest after the
- * unit. On error the out-parameter keeps its value.
+ * A word is taken whole or not at all: no leading or trailing blanks, no sign, no octal, no rest
+ * after the unit. On error the out-parameter keeps its value.
  */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
@@ -23,7 +23,8 @@ int parse_uint(uint64_t *out, const char *word, uint64_t max) NODISCARD;
 
 /*
  * parse_size(out_bytes, word, max_bytes):
- * A number of bytes with an optional unit: none or b, k (1024), m (1024^2), g (1024^3), in either case.
+ * A number of bytes with an optional unit: none or b, k (1024), m (1024^2), g (1024^3), in either
+ * case.
  *
  * Thread: any
  * Units:  bytes

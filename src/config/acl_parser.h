@@ -2,8 +2,10 @@
  * daemon/acl_parser: access rules as people write them: blocks in options and in files.
  *
  *   10.0.0.0/8   2001:db8::/32   192.0.2.1   unix   all          a block; `all` is every client
- *   file:/etc/reactord/office                                    in an option: a file with a block a line
- *   allow 10.0.0.0/8                                             in a rules file: what becomes of whoever is in the block
+ *   file:/etc/reactord/office                                    in an option: a file with a block
+ *                                                                a line
+ *   allow 10.0.0.0/8                                             in a rules file: what becomes of
+ *   whoever is in the block
  *
  * In files `#` begins a comment. Every problem of a file is told, at its line.
  */
@@ -69,15 +71,16 @@ int acl_parser_parse(struct cidr *out, const char *word,
  * Add the rule for ${word} to ${t}: three for `all`.
  *
  * Thread: any
- * Errors: 0; -EINVAL (${problem} says what is wrong with ${word}); -E2BIG (ACL_PARSER_RULES are there, ${problem} says so);
- *         -ENOMEM
+ * Errors: 0; -EINVAL (${problem} says what is wrong with ${word}); -E2BIG (ACL_PARSER_RULES are
+ *         there, ${problem} says so); -ENOMEM
  */
 int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned line,
                    char problem[ACL_PARSER_PROBLEM_BYTES]) NODISCARD;
 
 /*
  * acl_parser_lines(t, file, bytes, len):
- * Add the rules in ${bytes}, which are those of ${file}. What is wrong with them goes to its report.
+ * Add the rules in ${bytes}, which are those of ${file}. What is wrong with them goes to its
+ * report.
  *
  * Thread: any
  * Errors: 0 (ask diagnostics_count()); -ENOMEM
@@ -87,7 +90,8 @@ int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, c
 
 /*
  * acl_parser_load(t, file):
- * Read ${file} and add its rules, as acl_parser_lines(). A file that cannot be read is a problem of the option.
+ * Read ${file} and add its rules, as acl_parser_lines(). A file that cannot be read is a problem of
+ * the option.
  *
  * Thread: before start
  * Errors: as acl_parser_lines()
@@ -96,8 +100,8 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
 
 /*
  * acl_parser_dead(out, t):
- * Which rule of ${t} can never apply, because one before it decides otherwise for all its block? *${out} has the number of
- * that one for each such rule, and for others their own.
+ * Which rule of ${t} can never apply, because one before it decides otherwise for all its block?
+ * *${out} has the number of that one for each such rule, and for others their own.
  *
  * Thread: any
  * Owns:   the caller frees *${out}
@@ -110,7 +114,6 @@ int acl_parser_dead(unsigned **out, const struct acl_parser *t) NODISCARD;
  * Free what ${t} holds; it is none then.
  *
  * Thread: any
- * Errors: none
  */
 void acl_parser_free(struct acl_parser *t);
 

@@ -1,8 +1,8 @@
 /*
  * config/config: one generation of configuration, read from an INI file.
  *
- * Each layer declares the struct it wants; this module alone fills them. A configuration is complete and
- * checked when config_load() returns it, and immutable from then on.
+ * Each layer declares the struct it wants; this module alone fills them. A configuration is
+ * complete and checked when config_load() returns it, and immutable from then on.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -34,8 +34,8 @@ struct config {
 
 /*
  * config_load(out, path, errors):
- * Read and check the file at ${path}. Every problem of the file is written to ${errors}, one line each, as
- * `file:line: [section] key: what is wrong (what is allowed)`.
+ * Read and check the file at ${path}. Every problem of the file is written to ${errors}, one line
+ * each, as `file:line: [section] key: what is wrong (what is allowed)`.
  *
  * Thread: before start
  * Owns:   the caller owns ${out}, and frees it with config_free()
@@ -57,7 +57,6 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
  * Free a generation that nothing uses any more; NULL is allowed.
  *
  * Thread: before start or after stop
- * Errors: none
  */
 void config_free(struct config *config);
 

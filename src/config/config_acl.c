@@ -1,8 +1,9 @@
 /*
  * The access rules of each listener, from its options and the files they name.
  *
- * One order for all: `deny`, then `allow`, and whoever is in neither is denied if there is an `allow`. Or else the lines
- * of the file that `access_rules` names, the last of which are for everybody.
+ * One order for all: `deny`, then `allow`, and whoever is in neither is denied if there is an
+ * `allow`. Or else the lines of the file that `access_rules` names, the last of which are for
+ * everybody.
  */
 #include "config/config_memory.h"
 
@@ -65,7 +66,9 @@ static int read_list(struct reading *r, const struct ini_entry *entry, bool allo
     return 0;
 }
 
-/* Say which of the rules that stand in ${entry} itself, or in the file that it names, never apply. */
+/*
+ * Say which of the rules that stand in ${entry} itself, or in the file that it names, never apply.
+ */
 static int check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
     char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];

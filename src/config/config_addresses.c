@@ -56,7 +56,10 @@ struct place {
     const struct address *address;
 };
 
-/* Find an earlier address, of section ${last} or one before it, that conflicts with address ${i} of ${last}. */
+/*
+ * Find an earlier address, of section ${last} or one before it, that conflicts with address ${i} of
+ * ${last}.
+ */
 static bool find_conflict(struct place *out, const struct config_memory *m, unsigned last,
                           unsigned i)
 {

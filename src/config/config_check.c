@@ -1,7 +1,8 @@
 /*
  * The second half of config_load(): what no option can know of itself.
  *
- * A problem is told at the line of the key that has to change, or at the section's when the key is missing.
+ * A problem is told at the line of the key that has to change, or at the section's when the key is
+ * missing.
  */
 #include "config/config_memory.h"
 
@@ -135,8 +136,8 @@ static void check_accept_proxy(const struct config_check *c, const struct config
 }
 
 /*
- * The proxy that a connection to ${server} would come in at again, or NULL. A host name has no addresses here; the
- * server looks at those that it turns out to have.
+ * The proxy that a connection to ${server} would come in at again, or NULL. A host name has no
+ * addresses here; the server looks at those that it turns out to have.
  */
 static const struct listener_conf *reached(const struct config_check *c,
                                            const struct upstream_server_conf *server,
@@ -161,8 +162,8 @@ static const struct listener_conf *reached(const struct config_check *c,
 }
 
 /*
- * Can a connection to the proxy ${from} come to upstream ${goal}, itself or through other proxies of ours?
- * ${queue} and ${queued} have room for each upstream.
+ * Can a connection to the proxy ${from} come to upstream ${goal}, itself or through other proxies
+ * of ours? ${queue} and ${queued} have room for each upstream.
  */
 static bool leads_to(const struct config_check *c, const struct listener_conf *from, int goal,
                      unsigned *queue, bool *queued)

@@ -6,7 +6,10 @@
 
 #include "config/config_memory.h"
 
-/* What means itself without quotes; a blank is fine because the value neither begins nor ends with one. */
+/*
+ * What means itself without quotes; a blank is fine because the value neither begins nor ends with
+ * one.
+ */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+- ";
 

@@ -11,11 +11,10 @@ struct diagnostics;
 
 /*
  * config_faults_check(section, allowed, report):
- * Add to ${report} what is wrong with the faults of ${section}, a [listen NAME]: they must be ${allowed}, and what only says
- * whom they concern needs one.
+ * Add to ${report} what is wrong with the faults of ${section}, a [listen NAME]: they must be
+ * ${allowed}, and what only says whom they concern needs one.
  *
  * Thread: before start
- * Errors: none
  */
 void config_faults_check(const struct config_section *section, bool allowed,
                          struct diagnostics *diagnostics);

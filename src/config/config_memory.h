@@ -1,5 +1,6 @@
 /*
- * config/config_memory: what a configuration keeps beside the structs it fills: the file it came from.
+ * config/config_memory: what a configuration keeps beside the structs it fills: the file it came
+ * from.
  *
  * Only config_*.c look in here.
  */
@@ -27,7 +28,8 @@ struct config_memory {
 
 /*
  * config_build_all(config, report):
- * Make config->memory->sections of the file and fill the structs with defaults and with what the file says.
+ * Make config->memory->sections of the file and fill the structs with defaults and with what the
+ * file says.
  *
  * Thread: before start
  * Errors: 0 (what is wrong with the file is in ${report}); -ENOMEM
@@ -45,8 +47,8 @@ int config_access_all(const struct config *config, struct diagnostics *diagnosti
 
 /*
  * config_check_all(config, report):
- * Add to ${report} what is wrong between options and between sections. A value that was refused is not
- * looked at again.
+ * Add to ${report} what is wrong between options and between sections. A value that was refused is
+ * not looked at again.
  *
  * Thread: before start
  * Errors: 0; -ENOMEM

@@ -1,5 +1,6 @@
 /*
- * config/config_mirror: what the option `mirror` cannot know of itself. A part of config_check_all().
+ * config/config_mirror: what the option `mirror` cannot know of itself. A part of
+ * config_check_all().
  */
 #ifndef CONFIG_CONFIG_MIRROR_H
 #define CONFIG_CONFIG_MIRROR_H
@@ -10,11 +11,10 @@ struct diagnostics;
 
 /*
  * config_mirror_check(config, section, report):
- * Add to ${report} what is wrong with the upstream that ${section}, a [listen NAME], has as its mirror, if there is one of
- * that name.
+ * Add to ${report} what is wrong with the upstream that ${section}, a [listen NAME], has as its
+ * mirror, if there is one of that name.
  *
  * Thread: before start
- * Errors: none
  */
 void config_mirror_check(const struct config *config, const struct config_section *section,
                          struct diagnostics *diagnostics);

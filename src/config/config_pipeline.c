@@ -53,7 +53,10 @@ static void check_owners(const struct config_section *section, const struct pipe
     }
 }
 
-/* ${value} is more than the longest frame has: told at the line that sets it, or at that of frame_max_length. */
+/*
+ * ${value} is more than the longest frame has: told at the line that sets it, or at that of
+ * frame_max_length.
+ */
 static void check_within(const struct config_section *section, const char *key, unsigned value,
                          struct diagnostics *diagnostics)
 {

@@ -41,13 +41,13 @@ const struct ini_entry *config_section_sound(const struct config_section *sectio
  * Has the file ${key}, and was something wrong with it? Then nobody knows what it was to be.
  *
  * Thread: before start
- * Errors: none
  */
 bool config_section_refused(const struct config_section *section, const char *key);
 
 /*
  * config_section_changed(section, key):
- * As config_section_sound(), and NULL as well if it says what the default says, as each line of a dump may. ${key} has a default.
+ * As config_section_sound(), and NULL as well if it says what the default says, as each line of a
+ * dump may. ${key} has a default.
  *
  * Thread: before start
  * Owns:   lives as long as the configuration

@@ -1,6 +1,6 @@
 /*
- * config/diagnostics: what is wrong with one configuration file, and with those it names, collected and then told in
- * the file's order.
+ * config/diagnostics: what is wrong with one configuration file, and with those it names, collected
+ * and then told in the file's order.
  */
 #ifndef CONFIG_DIAGNOSTICS_H
 #define CONFIG_DIAGNOSTICS_H
@@ -35,7 +35,6 @@ int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
  *
  * Thread: the user of ${r}
  * Units:  ${line} counted from 1, or REPORT_WHOLE_FILE
- * Errors: none
  */
 void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, ...)
     PRINTF_LIKE(3, 4);
@@ -52,16 +51,14 @@ struct diagnostics_place {
  * As diagnostics_add(), for a problem of another file: told as that one's, where our line is due.
  *
  * Thread: the user of ${r}
- * Owns:   nothing
- * Errors: none
  */
 void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *at,
                         const char *format, ...) PRINTF_LIKE(3, 4);
 
 /*
  * diagnostics_add_source(r, line, path, path_line):
- * From ${line} on the lines are those of the file at ${path}, from its ${path_line} on. Sources are added in the order of
- * their lines; without any all lines are the file's that the report is about.
+ * From ${line} on the lines are those of the file at ${path}, from its ${path_line} on. Sources are
+ * added in the order of their lines; without any all lines are the file's that the report is about.
  *
  * Thread: the user of ${r}
  * Owns:   ${path} is copied
@@ -75,7 +72,6 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
  * Is ${line} the first of a source?
  *
  * Thread: the user of ${r}
- * Errors: none
  */
 bool diagnostics_begins_source(const struct diagnostics *r, unsigned line);
 
@@ -85,16 +81,17 @@ struct diagnostics_line {
 
 /*
  * diagnostics_line_text(out, r, line):
- * `line 5`, or `line 5 of PATH` if it is not in the file that the report is about. Returns ${out}->text, so that it can
- * stand in an argument list.
+ * `line 5`, or `line 5 of PATH` if it is not in the file that the report is about. Returns
+ * ${out}->text, so that it can stand in an argument list.
  *
  * Thread: the user of ${r}
- * Errors: none
  */
 const char *diagnostics_line_text(struct diagnostics_line *out, const struct diagnostics *r,
                                   unsigned line);
 
-/* diagnostics_line_text() with memory of its own, which lasts until the end of the enclosing block. */
+/*
+ * diagnostics_line_text() with memory of its own, which lasts until the end of the enclosing block.
+ */
 #define REPORT_LINE(r, line) diagnostics_line_text(&(struct diagnostics_line){{0}}, (r), (line))
 
 /*
@@ -102,16 +99,17 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
  * How many problems were added.
  *
  * Thread: the user of ${r}
- * Errors: none
  */
 unsigned diagnostics_count(const struct diagnostics *r);
 
 /*
  * diagnostics_write(r, out):
- * Write each problem as a line `path:line: text`, ordered by line, and those of one line as they were added.
+ * Write each problem as a line `path:line: text`, ordered by line, and those of one line as they
+ * were added.
  *
  * Thread: the user of ${r}
- * Errors: 0; -ENOMEM (some problem's text was lost; the others are written); -EIO (${out} took an error)
+ * Errors: 0; -ENOMEM (some problem's text was lost; the others are written); -EIO (${out} took an
+ *         error)
  */
 int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
 
@@ -120,7 +118,6 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
  * Free the report; NULL is allowed.
  *
  * Thread: the user of ${r}
- * Errors: none
  */
 void diagnostics_destroy(struct diagnostics *r);
 

@@ -6,7 +6,10 @@
 
 #include "base/must.h"
 
-/* Sources: HAProxy 3.0, configuration.txt; nginx, ngx_stream_*_module; Envoy, config.cluster.v3.Cluster. */
+/*
+ * Sources: HAProxy 3.0, configuration.txt; nginx, ngx_stream_*_module; Envoy,
+ * config.cluster.v3.Cluster.
+ */
 static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SECTION, "frontend", "[listen NAME]"},
     {FOREIGN_WORDS_SECTION, "server", "[listen NAME]"},

@@ -1,16 +1,23 @@
 /*
- * config/foreign_words: option names and values of HAProxy, nginx and Envoy, and reactord's words for them.
+ * config/foreign_words: option names and values of HAProxy, nginx and Envoy, and reactord's words
+ * for them.
  */
 #ifndef CONFIG_FOREIGN_WORDS_H
 #define CONFIG_FOREIGN_WORDS_H
 
 #include <stddef.h>
 
-/* Values of foreign_word.where besides sections and options: the title of a section; a word behind a server's address. */
+/*
+ * Values of foreign_word.where besides sections and options: the title of a section; a word behind
+ * a server's address.
+ */
 #define FOREIGN_WORDS_SECTION "section"
 #define FOREIGN_WORDS_SERVER  "server"
 
-/* ${where}: for an option's name the kind of its section, for its value the option's name, or FOREIGN_WORDS_*. */
+/*
+ * ${where}: for an option's name the kind of its section, for its value the option's name, or
+ * FOREIGN_WORDS_*.
+ */
 struct foreign_word {
     const char *where;
     const char *word;
@@ -22,7 +29,6 @@ struct foreign_word {
  * All ${n} words, for tests.
  *
  * Thread: any
- * Errors: none
  */
 const struct foreign_word *foreign_words_table(size_t *n);
 

@@ -1,9 +1,10 @@
 /*
  * config/ini: an INI file as sections, keys and values, with the line of each.
  *
- * The values are those that iniparser reads. iniparser is lax (a duplicate wins silently, a directory is an
- * empty file, a line that is too long ends it all), so config/ini_scan reads the same bytes first, by strict
- * rules, and every value the two do not agree on is a problem of the file.
+ * The values are those that iniparser reads. iniparser is lax (a duplicate wins silently, a
+ * directory is an empty file, a line that is too long ends it all), so config/ini_scan reads the
+ * same bytes first, by strict rules, and every value the two do not agree on is a problem of the
+ * file.
  */
 #ifndef CONFIG_INI_H
 #define CONFIG_INI_H
@@ -15,8 +16,8 @@
 struct diagnostics;
 
 /*
- * What a file may have at most. iniparser 4.1 ends at a line of 1023 bytes; a value is shorter than a line so
- * that it can always be written again as `key = "value"`.
+ * What a file may have at most. iniparser 4.1 ends at a line of 1023 bytes; a value is shorter than
+ * a line so that it can always be written again as `key = "value"`.
  */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
@@ -48,13 +49,14 @@ struct ini {
 
 /*
  * ini_load(out, path, report):
- * Read the file at ${path}. What is wrong with a line goes to ${report}, and the rest of the file is there to
- * be checked further; a file that cannot be read, or is no text, goes to ${report} too and there is no ${out}.
+ * Read the file at ${path}. What is wrong with a line goes to ${report}, and the rest of the file
+ * is there to be checked further; a file that cannot be read, or is no text, goes to ${report} too
+ * and there is no ${out}.
  *
  * Thread: main, one call at a time (iniparser has one error callback in the process)
  * Owns:   the caller owns ${out}, and frees it with ini_free()
- * Errors: 0 (ask diagnostics_count()); -errno from opening or reading; -EISDIR; -EINVAL (not a regular file, or not
- *         text); -EFBIG; -ENOMEM (not in ${report})
+ * Errors: 0 (ask diagnostics_count()); -errno from opening or reading; -EISDIR; -EINVAL (not a
+ *         regular file, or not text); -EFBIG; -ENOMEM (not in ${report})
  */
 int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics) NODISCARD;
 
@@ -73,7 +75,6 @@ struct ini_entry *ini_find(const struct ini_section *section, const char *key);
  * Free it and all its texts; NULL is allowed.
  *
  * Thread: the user of the file
- * Errors: none
  */
 void ini_free(struct ini *ini);
 

@@ -1,8 +1,9 @@
 /*
  * config/ini_adapter: see ini_values.h.
  *
- * iniparser only loads from a path, so it gets the bytes through a memfd. Of its getters only iniparser_getstring() is used:
- * the others crash when the name is a section's (CVE-2023-33461) and take "4x" for 4.
+ * iniparser only loads from a path, so it gets the bytes through a memfd. Of its getters only
+ * iniparser_getstring() is used: the others crash when the name is a section's (CVE-2023-33461) and
+ * take "4x" for 4.
  */
 #include "config/ini_adapter.h"
 
@@ -101,7 +102,10 @@ static struct ini_text cutter_peek(const struct cutter *c)
     return (struct ini_text){begin, end != NULL ? (size_t)(end - begin) + 1 : left};
 }
 
-/* What a line begins with after its blanks: '[' a section's, '#', ';' or '\n' nothing, else an entry. */
+/*
+ * What a line begins with after its blanks: '[' a section's, '#', ';' or '\n' nothing, else an
+ * entry.
+ */
 static char first_byte(const struct ini_text *line)
 {
     size_t i = 0;
@@ -215,8 +219,8 @@ static const struct ini_part *part_of(const struct ini_values *values, unsigned 
 }
 
 /*
- * Is ${value} what iniparser 4.2 makes of ${text} in quotes? It drops a backslash and takes the byte behind it as it is, even
- * the closing quote. Here nothing is an escape.
+ * Is ${value} what iniparser 4.2 makes of ${text} in quotes? It drops a backslash and takes the
+ * byte behind it as it is, even the closing quote. Here nothing is an escape.
  */
 static bool is_unescaped(const char *value, const char *text)
 {

@@ -1,8 +1,8 @@
 /*
  * config/ini_adapter: the values of an INI file, as iniparser reads them.
  *
- * iniparser's look-up is a walk over all names it has, so it gets a long file in parts of about a thousand lines; a section
- * that is cut has its header in each of them.
+ * iniparser's look-up is a walk over all names it has, so it gets a long file in parts of about a
+ * thousand lines; a section that is cut has its header in each of them.
  */
 #ifndef CONFIG_INI_ADAPTER_H
 #define CONFIG_INI_ADAPTER_H
@@ -25,12 +25,11 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text) NODIS
 
 /*
  * ini_adapter_take(values, ini, report):
- * Put iniparser's values into all entries of ${ini} that are not refused; what is another one than the scanner saw is
- * refused, and goes to ${report}.
+ * Put iniparser's values into all entries of ${ini} that are not refused; what is another one than
+ * the scanner saw is refused, and goes to ${report}.
  *
  * Thread: before start
  * Owns:   the entries then point into ${values}
- * Errors: none
  */
 void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnostics *diagnostics);
 
@@ -39,7 +38,6 @@ void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnos
  * Free them; NULL is allowed.
  *
  * Thread: any
- * Errors: none
  */
 void ini_adapter_free(struct ini_values *values);
 

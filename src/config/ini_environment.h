@@ -4,8 +4,8 @@
  *   ${NAME}           the variable, which must be set
  *   ${NAME:-DEFAULT}  DEFAULT, if it is not set or empty
  *
- * A name has capitals, digits and '_' only, and does not begin with a digit: ${client} in an access log's format stays as it
- * is. So does a reference after "$$".
+ * A name has capitals, digits and '_' only, and does not begin with a digit: ${client} in an access
+ * log's format stays as it is. So does a reference after "$$".
  */
 #ifndef CONFIG_INI_ENVIRONMENT_H
 #define CONFIG_INI_ENVIRONMENT_H

@@ -1,7 +1,8 @@
 /*
  * config/ini_include: an INI file and the files that it includes, as one text.
  *
- *   include = more.ini       before the first section of a file: the text of that file; a path relative to this file
+ *   include = more.ini       before the first section of a file: the text of that file; a path
+ *   relative to this file
  *   include = /etc/x.d       all of its files *.ini, in the order of their names
  *
  * The report learns which lines come from which file, so that each problem names its file.
@@ -19,7 +20,8 @@ struct diagnostics;
 
 /*
  * ini_include_read(out, path, report):
- * Read ${path} and all files that it includes. An included file that cannot be read is left out and reported.
+ * Read ${path} and all files that it includes. An included file that cannot be read is left out and
+ * reported.
  *
  * Thread: before start
  * Owns:   the caller frees ${out}->bytes

@@ -1,8 +1,9 @@
 /*
- * config/ini_scan: reads the lines of an INI file by strict rules, and says what is wrong with them.
+ * config/ini_scan: reads the lines of an INI file by strict rules, and says what is wrong with
+ * them.
  *
- * What iniparser would take for something else than a reader does is refused here: continued lines, colons in
- * names, a `#` that nobody sees as a comment. So what passes means the same to both.
+ * What iniparser would take for something else than a reader does is refused here: continued lines,
+ * colons in names, a `#` that nobody sees as a comment. So what passes means the same to both.
  */
 #ifndef CONFIG_INI_SCAN_H
 #define CONFIG_INI_SCAN_H
@@ -23,7 +24,8 @@ struct ini_text {
 
 /*
  * ini_scan_value(out, text):
- * Cut the value out of ${text}, what stands behind the '=' of a line: without quotes, blanks and comment.
+ * Cut the value out of ${text}, what stands behind the '=' of a line: without quotes, blanks and
+ * comment.
  *
  * Thread: any
  * Owns:   ${out} is within ${text}
@@ -33,8 +35,8 @@ const char *ini_scan_value(const char **out, char *text) NODISCARD;
 
 /*
  * ini_scan_is_text(text, report):
- * Is it text: no byte order mark, no carriage return, no NUL and no other control character? The first of
- * these goes to ${report}, which may be NULL.
+ * Is it text: no byte order mark, no carriage return, no NUL and no other control character? The
+ * first of these goes to ${report}, which may be NULL.
  *
  * Thread: any
  * Errors: 0; -EINVAL (no)
@@ -43,12 +45,14 @@ int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostic
 
 /*
  * ini_scan_lines(ini, text, arena, report):
- * Fill ${ini} with the sections and entries of ${text}; what is refused goes to ${report}, and its line is
- * taken out of ${text} (the newline stays). So what is left in ${text} is what is in ${ini}.
+ * Fill ${ini} with the sections and entries of ${text}; what is refused goes to ${report}, and its
+ * line is taken out of ${text} (the newline stays). So what is left in ${text} is what is in
+ * ${ini}.
  *
  * Thread: any
  * Owns:   what ${ini} then points at is of ${arena}
- * Errors: 0; -EINVAL (more sections or entries than INI_MAX_..., the first too many is in ${report}); -ENOMEM
+ * Errors: 0; -EINVAL (more sections or entries than INI_MAX_..., the first too many is in
+ *         ${report}); -ENOMEM
  */
 int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
                    struct diagnostics *diagnostics) NODISCARD;

@@ -1,9 +1,10 @@
 /*
  * config/option: every option there is, one row each.
  *
- * The table (config/option_process.c, option_listen.c, option_upstream.c) decides what a configuration file may say, what its errors name as allowed, what --dump-config
- * writes, and (by tests/lint) what the sample file and the manual page must have. A new option is a row here
- * and a field in the struct of its section; a new kind of value is a function in config/option_kind,
+ * The table (config/option_process.c, option_listen.c, option_upstream.c) decides what a
+ * configuration file may say, what its errors name as allowed, what --dump-config writes, and (by
+ * tests/lint) what the sample file and the manual page must have. A new option is a row here and a
+ * field in the struct of its section; a new kind of value is a function in config/option_kind,
  * config/option_network, config/option_socket or config/option_cpus.
  */
 #ifndef CONFIG_OPTION_H
@@ -40,8 +41,9 @@ enum {
 /* A kind of value: how its text becomes the field. */
 struct option_kind {
     /*
-     * Convert ${v}->text into the field(s) of ${o} in ${v}->conf. 0; -EINVAL with ${v}->problem filled and
-     * nothing changed; -ENOMEM. The text outlives the configuration. Thread: before start.
+     * Convert ${v}->text into the field(s) of ${o} in ${v}->conf. 0; -EINVAL with ${v}->problem
+     * filled and nothing changed; -ENOMEM. The text outlives the configuration. Thread: before
+     * start.
      */
     int (*set)(const struct option *o, struct option_value *v);
     const char *units; /* what an error adds to option.allowed; "" if nothing */
@@ -81,7 +83,6 @@ struct option_value {
  * The rows of a section, ${n} of them.
  *
  * Thread: any
- * Errors: none
  */
 const struct option *option_table(enum option_section section, unsigned *n);
 
@@ -99,7 +100,6 @@ const struct option *option_find(enum option_section section, const char *key);
  * Is ${key} the key of ${o}, or one of its family?
  *
  * Thread: any
- * Errors: none
  */
 bool option_matches(const struct option *o, const char *key);
 
@@ -109,7 +109,6 @@ bool option_matches(const struct option *o, const char *key);
  *
  * Thread: any
  * Owns:   nothing; points into ${key}
- * Errors: none
  */
 const char *option_member(const struct option *o, const char *key);
 
@@ -118,7 +117,6 @@ const char *option_member(const struct option *o, const char *key);
  * The word a section's line begins with (`listen`), and how that line looks (`[listen NAME]`).
  *
  * Thread: any
- * Errors: none
  */
 const char *option_section_name(enum option_section section);
 const char *option_section_title(enum option_section section);
@@ -128,7 +126,6 @@ const char *option_section_title(enum option_section section);
  * Has a section of this kind a name of its own, so that there can be many?
  *
  * Thread: any
- * Errors: none
  */
 bool option_section_named(enum option_section section);
 
@@ -138,8 +135,8 @@ bool option_section_named(enum option_section section);
  *
  * Thread: before start
  * Owns:   ${v}->text must outlive the configuration; what else is needed is taken from ${v}->arena
- * Errors: 0; -EINVAL (${v}->problem says what is wrong, without what is allowed; ${v}->conf is unchanged);
- *         -ENOMEM
+ * Errors: 0; -EINVAL (${v}->problem says what is wrong, without what is allowed; ${v}->conf is
+ *         unchanged); -ENOMEM
  */
 int option_set(const struct option *o, struct option_value *v) NODISCARD;
 
@@ -148,7 +145,6 @@ int option_set(const struct option *o, struct option_value *v) NODISCARD;
  * For an option_kind: the field of ${o} that it has to fill.
  *
  * Thread: before start
- * Errors: none
  */
 static inline void *option_field(const struct option *o, const struct option_value *v)
 {

@@ -1,8 +1,8 @@
 /*
  * config/option_acl: the kinds of values that say which clients come in.
  *
- * They set nothing: the order of the rules follows from several options, and from files that are not read for one value
- * (config/config_acl).
+ * They set nothing: the order of the rules follows from several options, and from files that are
+ * not read for one value (config/config_acl).
  */
 #ifndef CONFIG_OPTION_ACL_H
 #define CONFIG_OPTION_ACL_H

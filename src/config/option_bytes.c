@@ -45,7 +45,10 @@ static size_t read_escape(uint8_t *out, const char *at)
     return 4;
 }
 
-/* How many bytes ${v}->text stands for; they go to ${out}, which has room for as many as the text has. */
+/*
+ * How many bytes ${v}->text stands for; they go to ${out}, which has room for as many as the text
+ * has.
+ */
 static int read_bytes(uint8_t *out, struct option_value *v)
 {
     const char *at = v->text;

@@ -1,5 +1,6 @@
 /*
- * config/option_internal: the rows of each section, for config/option.c alone. All of them are constant.
+ * config/option_internal: the rows of each section, for config/option.c alone. All of them are
+ * constant.
  */
 #ifndef CONFIG_OPTION_INTERNAL_H
 #define CONFIG_OPTION_INTERNAL_H

@@ -37,8 +37,8 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
 
 /*
  * option_kind_next_item(list):
- * The next item of a list with commas, without the blanks around it; *${list} goes behind it, and is NULL
- * after the last one.
+ * The next item of a list with commas, without the blanks around it; *${list} goes behind it, and
+ * is NULL after the last one.
  *
  * Thread: any
  * Owns:   nothing; the text of the list is changed
@@ -51,7 +51,6 @@ char *option_kind_next_item(char **list);
  * Is it 1 to OPTION_KIND_NAME_BYTES letters, digits, '_', '.' and '-'?
  *
  * Thread: any
- * Errors: none
  */
 bool option_kind_is_name(const char *text);
 

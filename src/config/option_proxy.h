@@ -1,6 +1,6 @@
 /*
- * config/option_proxy: the kinds of values that have to do with the PROXY protocol. See option.h for the contract of
- * option_kind.set.
+ * config/option_proxy: the kinds of values that have to do with the PROXY protocol. See option.h
+ * for the contract of option_kind.set.
  */
 #ifndef CONFIG_OPTION_PROXY_H
 #define CONFIG_OPTION_PROXY_H

@@ -11,7 +11,10 @@
 /* struct sock_keepalive: `off`, or up to three items */
 extern const struct option_kind option_socket_keepalive;
 
-/* The sources of a struct sock_connect_conf. Whether this host has them shows when a connection is made. */
+/*
+ * The sources of a struct sock_connect_conf. Whether this host has them shows when a connection is
+ * made.
+ */
 extern const struct option_kind option_socket_source;
 
 #endif

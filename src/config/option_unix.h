@@ -1,5 +1,6 @@
 /*
- * config/option_unix: the kinds of value that say who may connect to a unix socket: `660`, `redis`, `1000`.
+ * config/option_unix: the kinds of value that say who may connect to a unix socket: `660`, `redis`,
+ * `1000`.
  *
  * See option.h for the contract of option_kind.set.
  */

@@ -15,12 +15,11 @@ struct quote {
 
 /*
  * quote_text(q, text) / quote_bytes(q, text, len):
- * `'text'`, where every byte that is not printable ASCII is written \xNN and a long text is cut. Returns
- * ${q}->text, so that it can stand in an argument list.
+ * `'text'`, where every byte that is not printable ASCII is written \xNN and a long text is cut.
+ * Returns ${q}->text, so that it can stand in an argument list.
  *
  * Thread: any
  * Units:  ${len} bytes
- * Errors: none
  */
 const char *quote_text(struct quote *q, const char *text);
 const char *quote_bytes(struct quote *q, const char *text, size_t len);

@@ -23,8 +23,8 @@ struct whole_file {
  *
  * Thread: any
  * Owns:   the caller frees ${f}->bytes; there is nothing to free after an error
- * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG; -ENOMEM (the only one
- *         without a problem)
+ * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG; -ENOMEM
+ *         (the only one without a problem)
  */
 int read_file(struct whole_file *f, const char *path, size_t max_bytes) NODISCARD;
 

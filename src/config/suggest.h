@@ -19,20 +19,19 @@ struct suggest {
  *
  * Thread: the user of ${s}
  * Owns:   nothing; ${word} must live as long as ${s} is used
- * Errors: none
  */
 void suggest_begin(struct suggest *s, const char *word);
 
 /*
  * suggest_offer(s, known):
- * ${known} becomes s->best when it is at most two typing errors away (a letter too much, missing, wrong, or
- * two swapped), in most of its letters right, and nearer than what was offered before. Case counts for nothing.
+ * ${known} becomes s->best when it is at most two typing errors away (a letter too much, missing,
+ * wrong, or two swapped), in most of its letters right, and nearer than what was offered before.
+ * Case counts for nothing.
  *
  * Thread: the user of ${s}
  * Owns:   nothing; ${known} must live as long as s->best is used
- * Errors: none
- * Source: Damerau, "A technique for computer detection and correction of spelling errors" (1964), in its
- *         restricted form (optimal string alignment)
+ * Source: Damerau, "A technique for computer detection and correction of spelling errors" (1964),
+ *         in its restricted form (optimal string alignment)
  */
 void suggest_offer(struct suggest *s, const char *known);
 

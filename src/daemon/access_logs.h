@@ -1,5 +1,6 @@
 /*
- * daemon/access_logs: the access logs of all listeners, each open once, however many listeners share it.
+ * daemon/access_logs: the access logs of all listeners, each open once, however many listeners
+ * share it.
  */
 #ifndef DAEMON_ACCESS_LOGS_H
 #define DAEMON_ACCESS_LOGS_H
@@ -29,21 +30,20 @@ int access_logs_open(struct access_logs **out, const struct server_conf *conf, s
 
 /*
  * access_logs_find(logs, where):
- * The log that a listener with `access_log = ${where}` writes to. As server_events.access_log, with ${logs} for its
- * cookie.
+ * The log that a listener with `access_log = ${where}` writes to. As server_events.access_log, with
+ * ${logs} for its cookie.
  *
  * Thread: main
- * Owns:   nothing
  * Errors: NULL (off)
  */
 struct access_log *access_logs_find(void *logs, const char *where);
 
 /*
  * access_logs_reopen(logs):
- * As log_target_reopen(), for all of them. What fails is logged, and stays in use as it is. NULL is allowed.
+ * As log_target_reopen(), for all of them. What fails is logged, and stays in use as it is. NULL is
+ * allowed.
  *
  * Thread: main
- * Errors: none
  */
 void access_logs_reopen(struct access_logs *logs);
 
@@ -52,14 +52,13 @@ void access_logs_reopen(struct access_logs *logs);
  * Write what they counted to the log, at notice level, a line for each. NULL is allowed.
  *
  * Thread: main
- * Errors: none
  */
 void access_logs_log_stats(const struct access_logs *logs);
 
 /*
  * access_logs_finish(logs):
- * Write what waits, within two seconds for all of them together; what is not taken by then is lost, and said. Call it
- * once.
+ * Write what waits, within two seconds for all of them together; what is not taken by then is lost,
+ * and said. Call it once.
  *
  * Thread: main, after the server was stopped
  * Errors: 0; -ETIMEDOUT (some thread hangs: nothing may be closed)
@@ -71,7 +70,6 @@ int access_logs_finish(struct access_logs *logs) NODISCARD;
  * Close and free; NULL is allowed.
  *
  * Thread: main, after access_logs_finish(), or if no listener ever started
- * Errors: none
  */
 void access_logs_close(struct access_logs *logs);
 

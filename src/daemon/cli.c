@@ -98,10 +98,16 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
 
     optind = 1;
     while (rc == 0) {
-        /* Within a cluster such as -tx optind stays at the cluster, so this is the argument read from. */
+        /*
+         * Within a cluster such as -tx optind stays at the cluster, so this is the argument read
+         * from.
+         */
         const char *word = argv[optind];
 
-        /* +: stop at the first word that is no option. :: tell a missing value from an unknown option. */
+        /*
+         * +: stop at the first word that is no option. :: tell a missing value from an unknown
+         * option.
+         */
         c = getopt_long(argc, argv, "+:c:tVh", long_options, NULL);
         if (c == -1)
             break;

@@ -18,7 +18,8 @@ struct cli {
 
 /*
  * cli_parse(out, argc, argv, errors):
- * Read the arguments. The first one that is not understood is named in ${errors}, and --help with it.
+ * Read the arguments. The first one that is not understood is named in ${errors}, and --help with
+ * it.
  *
  * Thread: main
  * Owns:   nothing; ${out} points into ${argv}

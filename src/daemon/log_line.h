@@ -4,11 +4,11 @@
  *   LOG_LINE_PLAIN     2026-11-21T12:00:00.123Z reactord[1234] info work-2-1: text
  *   LOG_LINE_PRIORITY  <6>work-2-1: text          the reader knows time and process
  *   LOG_LINE_SYSLOG    <30>Nov 21 12:00:00 reactord[1234]: work-2-1: text
- *   LOG_LINE_JOURNAL   PRIORITY=6 SYSLOG_FACILITY=3 SYSLOG_IDENTIFIER=reactord REACTORD_THREAD=work-2-1
- *                      MESSAGE=text, a line each
+ *   LOG_LINE_JOURNAL   PRIORITY=6 SYSLOG_FACILITY=3 SYSLOG_IDENTIFIER=reactord
+ *                      REACTORD_THREAD=work-2-1 MESSAGE=text, a line each
  *
- * Bytes of the text that are not printable ASCII, and the backslash, are written as \n, \r, \t, \\ or \xNN,
- * so that no input can forge a line.
+ * Bytes of the text that are not printable ASCII, and the backslash, are written as \n, \r, \t, \\
+ * or \xNN, so that no input can forge a line.
  */
 #ifndef DAEMON_LOG_LINE_H
 #define DAEMON_LOG_LINE_H
@@ -20,7 +20,9 @@
 
 enum log_line_layout { LOG_LINE_PLAIN, LOG_LINE_PRIORITY, LOG_LINE_SYSLOG, LOG_LINE_JOURNAL };
 
-/* A pipe takes that much whole or not at all, so lines of several threads never mix. See pipe(7). */
+/*
+ * A pipe takes that much whole or not at all, so lines of several threads never mix. See pipe(7).
+ */
 #define LOG_LINE_MAX_BYTES PIPE_BUF
 
 struct log_line {
@@ -30,11 +32,10 @@ struct log_line {
 
 /*
  * log_line_build(line, layout, level, text):
- * Make ${line} of ${text}, the time, the process and the calling thread. It ends in a newline, except in
- * syslog's protocol, which has none. What is too long is cut and ends in "...".
+ * Make ${line} of ${text}, the time, the process and the calling thread. It ends in a newline,
+ * except in syslog's protocol, which has none. What is too long is cut and ends in "...".
  *
  * Thread: any (the libc takes its time zone lock, once a second and thread)
- * Errors: none
  */
 void log_line_build(struct log_line *line, enum log_line_layout layout, enum log_level level,
                     const char *text);
@@ -44,7 +45,6 @@ void log_line_build(struct log_line *line, enum log_line_layout layout, enum log
  * Make ${line} what comes before the text, without the thread if ${thread} is NULL.
  *
  * Thread: as log_line_build()
- * Errors: none
  */
 void log_line_head(struct log_line *line, enum log_line_layout layout, enum log_level level,
                    const char *thread);

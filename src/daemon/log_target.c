@@ -1,8 +1,8 @@
 /*
  * daemon/log_target: see log_target.h.
  *
- * syslog(3) and sd_journal_send(3) wait when the daemon behind them does, allocate, and say nothing when
- * there is none. Both protocols are one datagram, so it is sent from here and without waiting.
+ * syslog(3) and sd_journal_send(3) wait when the daemon behind them does, allocate, and say nothing
+ * when there is none. Both protocols are one datagram, so it is sent from here and without waiting.
  */
 #include "daemon/log_target.h"
 
@@ -69,7 +69,10 @@ static ssize_t line_send(const struct log_target *lt, const char *data, size_t l
     return write(lt->fd, data, len);
 }
 
-/* The last line was taken in part, as by a disk that became full: end it, so that the next one is whole. */
+/*
+ * The last line was taken in part, as by a disk that became full: end it, so that the next one is
+ * whole.
+ */
 static bool mend(struct log_target *lt)
 {
     if (line_send(lt, "\n", 1) != 1)
@@ -96,7 +99,10 @@ static bool line_put(struct log_target *lt, enum log_level level, const char *te
 
 /* ---- whole lines ---- */
 
-/* The first piece of ${lines} that others cannot write into: whole lines, as many as a pipe takes at once or not at all. */
+/*
+ * The first piece of ${lines} that others cannot write into: whole lines, as many as a pipe takes
+ * at once or not at all.
+ */
 static size_t piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
     const char *end;
@@ -178,7 +184,10 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
         atomic_fetch_add_explicit(&lt->lost, lost, memory_order_relaxed);
 }
 
-/* Does systemd say that the stderr it gave us leads to the journal? See systemd.exec(5), JOURNAL_STREAM. */
+/*
+ * Does systemd say that the stderr it gave us leads to the journal? See systemd.exec(5),
+ * JOURNAL_STREAM.
+ */
 static bool is_journal_stream(const struct stat *st)
 {
     const char *value = getenv("JOURNAL_STREAM");
@@ -189,9 +198,9 @@ static bool is_journal_stream(const struct stat *st)
 }
 
 /*
- * Non-blocking is a property of the open file, which stderr shares with a shell or whoever started us; so
- * open a pipe or a terminal once more. (A terminal of another user refuses.) A file never makes us wait,
- * and its position must stay the one that the others write at.
+ * Non-blocking is a property of the open file, which stderr shares with a shell or whoever started
+ * us; so open a pipe or a terminal once more. (A terminal of another user refuses.) A file never
+ * makes us wait, and its position must stay the one that the others write at.
  */
 static int open_stderr(struct log_target *lt)
 {
@@ -212,7 +221,10 @@ static int open_stderr(struct log_target *lt)
     return lt->fd < 0 ? -errno : 0;
 }
 
-/* A file that root creates is given to ${user}, which will reopen it; a file that exists keeps its owner. */
+/*
+ * A file that root creates is given to ${user}, which will reopen it; a file that exists keeps its
+ * owner.
+ */
 static int open_file(int *out_fd, const char *path, const struct privileges *user)
 {
     const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;

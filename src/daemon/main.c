@@ -1,9 +1,9 @@
 /*
  * daemon/main: reactord from its first instruction to its exit status.
  *
- * The order of the start is the order of what depends on what: signals before threads, names before they
- * are needed, everything that may need root before root is given up, threads last. Whatever fails before
- * that leaves nothing behind.
+ * The order of the start is the order of what depends on what: signals before threads, names before
+ * they are needed, everything that may need root before root is given up, threads last. Whatever
+ * fails before that leaves nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,9 @@ struct process {
     struct server *server;
 };
 
-/* A descriptor that we open must never be taken for stdin, stdout or stderr by what writes there. */
+/*
+ * A descriptor that we open must never be taken for stdin, stdout or stderr by what writes there.
+ */
 static int open_standard_descriptors(void)
 {
     int fd;
@@ -169,7 +171,10 @@ static unsigned count_addresses(const struct server_conf *conf)
     return n;
 }
 
-/* Other threads go on and may use anything at any moment: nothing is freed, but what outlives us is removed. */
+/*
+ * Other threads go on and may use anything at any moment: nothing is freed, but what outlives us is
+ * removed.
+ */
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
     log_write(code == EXIT_CODE_OK ? LOG_LEVEL_NOTICE : LOG_LEVEL_ERROR,

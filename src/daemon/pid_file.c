@@ -17,7 +17,9 @@
 /* A process id, a newline and a NUL, with room to see that a file holds more than that. */
 #define CONTENT_BYTES 32
 
-/* How often the file may vanish between open and lock: each time another reactord ended just then. */
+/*
+ * How often the file may vanish between open and lock: each time another reactord ended just then.
+ */
 #define ATTEMPTS 16
 
 struct pid_file {
@@ -163,8 +165,9 @@ void pid_file_remove(struct pid_file *pf)
     if (!pf)
         return;
     /*
-     * Before the lock is given up: whoever waits for it then finds that the file is gone, and starts over.
-     * To empty it is always right: if another file is at the path now, this one is nobody's.
+     * Before the lock is given up: whoever waits for it then finds that the file is gone, and
+     * starts over. To empty it is always right: if another file is at the path now, this one is
+     * nobody's.
      */
     if (!(is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) && ftruncate(pf->fd, 0) < 0)
         log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,

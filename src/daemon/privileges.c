@@ -16,7 +16,9 @@
 /* (uid_t)-1 means "leave it" to setresuid(2), so it is nobody's number. */
 #define ID_MAX (UINT32_MAX - 1)
 
-/* Log what getpwnam(3) and the like left in errno; they leave 0 when there is just no such entry. */
+/*
+ * Log what getpwnam(3) and the like left in errno; they leave 0 when there is just no such entry.
+ */
 static int lookup_failed(const char *what, const char *name, int error)
 {
     if (error == 0 || error == ENOENT || error == ESRCH) {

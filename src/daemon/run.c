@@ -18,9 +18,9 @@
 #include "daemon/signals.h"
 
 /*
- * While draining systemd is told every TICK_NS that it goes on and is asked for EXTEND_NS more, so that a
- * drain may take longer than TimeoutStopSec, and a hung one may not. EXTEND_NS is also more than
- * server_stop() takes until it gives up on a thread.
+ * While draining systemd is told every TICK_NS that it goes on and is asked for EXTEND_NS more, so
+ * that a drain may take longer than TimeoutStopSec, and a hung one may not. EXTEND_NS is also more
+ * than server_stop() takes until it gives up on a thread.
  */
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
@@ -98,7 +98,10 @@ static void drain_begin(struct run *run, const struct run_conf *conf)
     server_drain(conf->server);
 }
 
-/* Have all sessions ended? Then the caller says what became of them; else the server said which loop hangs. */
+/*
+ * Have all sessions ended? Then the caller says what became of them; else the server said which
+ * loop hangs.
+ */
 static bool stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
     notify_extend(EXTEND_NS);

@@ -1,11 +1,13 @@
 /*
- * daemon/run: the time between the start and the end: the main thread waits for signals and acts on them.
+ * daemon/run: the time between the start and the end: the main thread waits for signals and acts on
+ * them.
  *
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- * SIGUSR1 reopens the log and the access logs, SIGUSR2 writes statistics to it and SIGHUP is answered with a warning, in either state, and
- * in either state the loops are watched (daemon/watchdog_feeder).
+ * SIGUSR1 reopens the log and the access logs, SIGUSR2 writes statistics to it and SIGHUP is
+ * answered with a warning, in either state, and in either state the loops are watched
+ * (daemon/watchdog_feeder).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
@@ -43,14 +45,14 @@ int run_create(struct run **out) NODISCARD;
  *
  * Thread: main
  * Owns:   ${run} must outlive the server
- * Errors: none
  */
 struct server_events run_events(struct run *run);
 
 /*
  * run_until_stopped(run, conf, alone):
- * Wait and act as drawn above; when this returns the server has been stopped. ${alone} is whether all other threads have
- * ended; if not, nothing that they may use can be freed, and the process has to be ended.
+ * Wait and act as drawn above; when this returns the server has been stopped. ${alone} is whether
+ * all other threads have ended; if not, nothing that they may use can be freed, and the process has
+ * to be ended.
  *
  * Thread: main
  * Owns:   nothing of ${conf}
@@ -64,7 +66,6 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf,
  * Free it; NULL is allowed.
  *
  * Thread: main, after the server is destroyed
- * Errors: none
  */
 void run_destroy(struct run *run);
 

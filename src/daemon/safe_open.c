@@ -1,7 +1,8 @@
 /*
  * daemon/safe_open: see safe_open.h.
  *
- * Root walks the path itself, a component at a time, with a descriptor of each directory: what was checked is what is used.
+ * Root walks the path itself, a component at a time, with a descriptor of each directory: what was
+ * checked is what is used.
  */
 #include "daemon/safe_open.h"
 
@@ -27,7 +28,10 @@ struct walk {
     unsigned links;
 };
 
-/* Is ${fd} in /proc? No user can create entries there. Its links may lead to open files without a path (/dev/stdout). */
+/*
+ * Is ${fd} in /proc? No user can create entries there. Its links may lead to open files without a
+ * path (/dev/stdout).
+ */
 static bool is_in_proc(int fd)
 {
     struct statfs fs;
@@ -35,7 +39,10 @@ static bool is_in_proc(int fd)
     return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Can the user put another entry in place of one in ${w}->dir? ${*sticky}: only in place of its own, unlink(2). */
+/*
+ * Can the user put another entry in place of one in ${w}->dir? ${*sticky}: only in place of its
+ * own, unlink(2).
+ */
 static bool user_can_change(const struct walk *w, bool *sticky)
 {
     uid_t uid = w->how->user->uid;
@@ -53,7 +60,10 @@ static bool user_can_change(const struct walk *w, bool *sticky)
     return writable && !*sticky;
 }
 
-/* In a sticky directory: can the user have made this entry? Links to the files of others are such entries. */
+/*
+ * In a sticky directory: can the user have made this entry? Links to the files of others are such
+ * entries.
+ */
 static bool user_can_have_made(const struct stat *st)
 {
     return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);

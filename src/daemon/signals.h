@@ -1,8 +1,9 @@
 /*
  * daemon/signals: signals as data that the main thread reads, never as code that interrupts.
  *
- * The signals reactord answers to are blocked before there is a second thread, so that all threads inherit
- * the mask, and are read from a signalfd. A signal that it has no answer to keeps its default action.
+ * The signals reactord answers to are blocked before there is a second thread, so that all threads
+ * inherit the mask, and are read from a signalfd. A signal that it has no answer to keeps its
+ * default action.
  */
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H
@@ -19,8 +20,8 @@ struct signal_notice {
 
 /*
  * signals_open(out_fd):
- * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 and collect them in ${out_fd}; ignore SIGPIPE
- * and SIGXFSZ, whose errno says enough (splice(2) and write(2) have no MSG_NOSIGNAL).
+ * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 and collect them in ${out_fd}; ignore
+ * SIGPIPE and SIGXFSZ, whose errno says enough (splice(2) and write(2) have no MSG_NOSIGNAL).
  *
  * Thread: main, before any other thread
  * Owns:   the caller closes ${out_fd}
@@ -42,7 +43,6 @@ int signals_read(int fd, struct signal_notice *out) NODISCARD;
  * "SIGTERM" and so on, for the signals that signals_open() collects.
  *
  * Thread: any
- * Errors: none
  */
 const char *signals_name(int number);
 

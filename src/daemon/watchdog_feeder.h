@@ -1,9 +1,11 @@
 /*
- * daemon/watchdog_feeder: the main thread looks whether all loops turn, and feeds systemd's watchdog as long as they do.
+ * daemon/watchdog_feeder: the main thread looks whether all loops turn, and feeds systemd's
+ * watchdog as long as they do.
  *
- * One timer serves both. systemd's watchdog is fed with the last look before half of its period is over, so that it
- * costs no wake-up of its own. While a loop stalls it is not fed, and with the first look after that it is; a loop that
- * stalls until the period is over has reactord ended, and started again, by systemd.
+ * One timer serves both. systemd's watchdog is fed with the last look before half of its period is
+ * over, so that it costs no wake-up of its own. While a loop stalls it is not fed, and with the
+ * first look after that it is; a loop that stalls until the period is over has reactord ended, and
+ * started again, by systemd.
  */
 #ifndef DAEMON_WATCHDOG_FEEDER_H
 #define DAEMON_WATCHDOG_FEEDER_H
@@ -29,7 +31,6 @@ struct watchdog_feeder {
  *
  * Thread: main
  * Owns:   nothing; ${server} is started, and not looked at after server_stop()
- * Errors: none
  */
 void watchdog_feeder_start(struct watchdog_feeder *watchdog_feeder, struct server *server);
 
@@ -39,7 +40,6 @@ void watchdog_feeder_start(struct watchdog_feeder *watchdog_feeder, struct serve
  *
  * Thread: main
  * Units:  an instant of clock_now_ns()
- * Errors: none
  */
 int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder);
 
@@ -48,7 +48,6 @@ int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder)
  * If it is due: look at the loops, and feed or withhold.
  *
  * Thread: main
- * Errors: none
  */
 void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder);
 

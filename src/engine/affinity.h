@@ -1,16 +1,19 @@
 /*
  * engine/affinity: on which processors a thread runs, and who waits for whom there.
  *
- * A new thread has both from the one that starts it; but who starts the thread of a loop or of an executor is chance: the
- * first who has a task for it. So a thread takes them by itself: the policy is noted when the loop is created, and the
- * processors are those of the main thread as they are when the new one begins (`taskset -a -p` changes both alike).
+ * A new thread has both from the one that starts it; but who starts the thread of a loop or of an
+ * executor is chance: the first who has a task for it. So a thread takes them by itself: the policy
+ * is noted when the loop is created, and the processors are those of the main thread as they are
+ * when the new one begins (`taskset -a -p` changes both alike).
  *
- * note: who waits on a busy processor. A thread that wakes interrupts the one that runs there. For a loop with little to
- * do at a time that is two context switches for each bit of it: a boss beside a worker on one processor wakes for every
- * single client. With SCHED_BATCH it wakes as quickly on an idle processor, but on a busy one only when that has nothing
- * to do or at the scheduler's next tick, and then finds many clients at once. A fifth of the processor time of a short
- * connection is saved: see tests/bench. Only SCHED_OTHER is changed: who has started the process under another policy
- * meant it.
+ * note: who waits on a busy processor. A thread that wakes interrupts the one that runs there. For
+ *                           a loop with little to
+ * do at a time that is two context switches for each bit of it: a boss beside a worker on one
+ * processor wakes for every single client. With SCHED_BATCH it wakes as quickly on an idle
+ * processor, but on a busy one only when that has nothing to do or at the scheduler's next tick,
+ * and then finds many clients at once. A fifth of the processor time of a short connection is
+ * saved: see tests/bench. Only SCHED_OTHER is changed: who has started the process under another
+ * policy meant it.
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H
@@ -38,7 +41,6 @@ struct affinity {
  * The calling thread's policy, and how a thread that begins later is to differ from it.
  *
  * Thread: who creates that thread's loop or executor
- * Errors: none
  */
 void affinity_note(struct affinity *p, const struct affinity_conf *conf);
 
@@ -47,7 +49,6 @@ void affinity_note(struct affinity *p, const struct affinity_conf *conf);
  * Place the calling thread, called ${name} in the log. What the system refuses stays as it is.
  *
  * Thread: the new one
- * Errors: none
  */
 void affinity_take(const struct affinity *p, const char *name);
 

@@ -9,10 +9,16 @@
 
 #include "base/log.h"
 
-/* libev's callback for errors is one for the process and is told no loop: this is whose poll the thread is in. */
+/*
+ * libev's callback for errors is one for the process and is told no loop: this is whose poll the
+ * thread is in.
+ */
 static _Thread_local struct backend *polling;
 
-/* Without this libev would abort. What it does after an error: go on without events, or try epoll_create again. */
+/*
+ * Without this libev would abort. What it does after an error: go on without events, or try
+ * epoll_create again.
+ */
 static void backend_on_error(const char *what) EV_NOEXCEPT
 {
     const struct timespec pause = {.tv_nsec = BACKEND_PACE_NS};
@@ -31,8 +37,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
 }
 
 /*
- * Just before epoll_wait, whose timeout is fixed by now. Watchers that libev could not register have been told by an
- * event that it delivers only after the poll, so the poll must not last.
+ * Just before epoll_wait, whose timeout is fixed by now. Watchers that libev could not register
+ * have been told by an event that it delivers only after the poll, so the poll must not last.
  */
 static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {

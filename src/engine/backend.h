@@ -1,12 +1,14 @@
 /*
  * engine/backend: the epoll instance under a loop, and what is done when it misbehaves.
  *
- * note: trouble. Three things can go wrong that no watcher hears of: epoll_wait fails; it returns at once, again and
- * again, with nothing to do; a descriptor cannot be watched any more. The cure is the same for the first two: a new epoll
- * instance in place of the old one, with every watcher, timer and pending event as they were (level triggering reports
- * again what was ready). If that does not help, the loop is paced: it waits BACKEND_PACE_NS before each poll, on its
- * wake-up descriptor alone, so that tasks and timers go on and the processor stays free; and it tries the cure again
- * each BACKEND_CURE_NS. The third is told to the watcher (EV_ERROR), whose owner ends the connection.
+ * note: trouble. Three things can go wrong that no watcher hears of: epoll_wait fails; it returns
+ * at once, again and again, with nothing to do; a descriptor cannot be watched any more. The cure
+ * is the same for the first two: a new epoll instance in place of the old one, with every watcher,
+ * timer and pending event as they were (level triggering reports again what was ready). If that
+ * does not help, the loop is paced: it waits BACKEND_PACE_NS before each poll, on its wake-up
+ * descriptor alone, so that tasks and timers go on and the processor stays free; and it tries the
+ * cure again each BACKEND_CURE_NS. The third is told to the watcher (EV_ERROR), whose owner ends
+ * the connection.
  */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
@@ -59,7 +61,6 @@ int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned thr
  * Close it.
  *
  * Thread: any, when the loop has ended or was never started
- * Errors: none
  */
 void backend_close(struct backend *b);
 
@@ -68,18 +69,16 @@ void backend_close(struct backend *b);
  * One pass of libev. ${b}->error tells if epoll_wait failed, EINTR included.
  *
  * Thread: loop
- * Errors: none
  */
 void backend_poll(struct backend *b, bool may_block);
 
 /*
  * backend_judge(b, poll, cause):
- * What the turn's poll brought, and what is suspected if it was not good. Rebuilds when that is called for (see note:
- * trouble). Returns whether it was rebuilt.
+ * What the turn's poll brought, and what is suspected if it was not good. Rebuilds when that is
+ * called for (see note: trouble). Returns whether it was rebuilt.
  *
  * Thread: loop
  * Owns:   nothing of ${cause}
- * Errors: none
  */
 bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause);
 

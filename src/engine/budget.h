@@ -1,13 +1,14 @@
 /*
  * engine/budget: how long a turn may spend on tasks. Pure arithmetic, no clock of its own.
  *
- * With io_ratio r below 100 the tasks get io_ns * (100 - r) / r, or one batch of 64 where that is less; with
- * r = 100 they get what was queued when the turn began. Neither may exceed the quantum. A turn in which no I/O was ready
- * gives them a slice of 100 us at least: looking for I/O costs as much as 30 quick tasks, and waits no longer than that.
+ * With io_ratio r below 100 the tasks get io_ns * (100 - r) / r, or one batch of 64 where that is
+ * less; with r = 100 they get what was queued when the turn began. Neither may exceed the quantum.
+ * A turn in which no I/O was ready gives them a slice of 100 us at least: looking for I/O costs as
+ * much as 30 quick tasks, and waits no longer than that.
  *
- * The clock is not read for every task: after the 1st, 2nd, 4th ... task up to every 64th while tasks are
- * quick, and after each task once they turn out slow, so that a long task overshoots the quantum by no more
- * than itself.
+ * The clock is not read for every task: after the 1st, 2nd, 4th ... task up to every 64th while
+ * tasks are quick, and after each task once they turn out slow, so that a long task overshoots the
+ * quantum by no more than itself.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -42,7 +43,6 @@ struct budget {
  *
  * Thread: any
  * Units:  ns, percent
- * Errors: none
  * Source: Netty NioEventLoop.run()
  */
 int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio);
@@ -53,7 +53,6 @@ int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio);
  *
  * Thread: owner of ${b}
  * Units:  ns
- * Errors: none
  */
 void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_ns, int64_t now_ns,
                   uint64_t queued);
@@ -63,7 +62,6 @@ void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_n
  * One more task was run. True when it is time for budget_spent().
  *
  * Thread: owner of ${b}
- * Errors: none
  */
 static inline bool budget_count(struct budget *b)
 {
@@ -76,7 +74,6 @@ static inline bool budget_count(struct budget *b)
  *
  * Thread: owner of ${b}
  * Units:  ns
- * Errors: none
  */
 bool budget_spent(struct budget *b, int64_t now_ns);
 

@@ -27,7 +27,6 @@ struct chooser {
  * Start at the first loop.
  *
  * Thread: before start
- * Errors: none
  */
 void chooser_init(struct chooser *c, enum chooser_kind kind);
 
@@ -37,8 +36,6 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
  * be started (see loop_availability()). NULL when all of them have ended.
  *
  * Thread: any
- * Owns:   nothing
- * Errors: none
  * Source: Netty DefaultEventExecutorChooserFactory; Mitzenmacher, "The Power of Two Choices" (2001)
  */
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n);
@@ -48,7 +45,6 @@ struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned
  * How available the loop is that chooser_pick() would return now; the turn does not move on.
  *
  * Thread: any
- * Errors: none
  */
 enum loop_availability chooser_look(const struct chooser *c, struct loop *const *loops, unsigned n);
 

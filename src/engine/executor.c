@@ -1,4 +1,4 @@
-/* engine/executor: life of an executor and what is asked of it. What its threads do is in executor_thread.c. */
+/* engine/executor: an executor's life and figures. Its threads are in executor_thread.c. */
 #include "engine/executor.h"
 
 #include <errno.h>
@@ -392,7 +392,10 @@ static int64_t place_at_ns(struct task *place)
     return s ? strand_oldest_at_ns(s) : place->queued_at_ns;
 }
 
-/* Of what waits first in the queue and behind each running task; the place of an emptied serial waits for nothing. */
+/*
+ * Of what waits first in the queue and behind each running task; the place of an emptied serial
+ * waits for nothing.
+ */
 static int64_t oldest_at_ns(const struct executor *e)
 {
     int64_t oldest_ns = CLOCK_NEVER;

@@ -1,19 +1,20 @@
 /*
  * engine/executor: threads for work that blocks or takes long, such as asking a name server.
  *
- * The same tasks as a loop runs, without I/O: a fixed number of threads, each started by need, take from one queue in
- * order, so that a slow task holds up its own thread only. Unlike a loop an executor owns no objects: what its tasks
- * touch they must own, and they answer by submitting a task to a loop. What was accepted and cannot be run any more is
- * dropped on the thread that stops or joins the executor, or on one of its own.
+ * The same tasks as a loop runs, without I/O: a fixed number of threads, each started by need, take
+ * from one queue in order, so that a slow task holds up its own thread only. Unlike a loop an
+ * executor owns no objects: what its tasks touch they must own, and they answer by submitting a
+ * task to a loop. What was accepted and cannot be run any more is dropped on the thread that stops
+ * or joins the executor, or on one of its own.
  *
- * note: pool. One queue for many consumers, so it is guarded by a lock; nobody holds it while a task runs or is
- * dropped, and what it guards is short. Submitting from a loop therefore waits for a few instructions, or for the start
- * of a thread, never for a task.
+ * note: pool. One queue for many consumers, so it is guarded by a lock; nobody holds it while a
+ * task runs or is dropped, and what it guards is short. Submitting from a loop therefore waits for
+ * a few instructions, or for the start of a thread, never for a task.
  *
- * note: shares. Producers that were refused (serials) wait in order, and each gets an equal share of
- * all places as it is told. While others wait, or have not used their shares yet, a serial has only its
- * own share: with that used up it is refused and waits behind the others. So a producer that could
- * fill the executor alone gets its turn, and no more. Shares are kept free up to half of
+ * note: shares. Producers that were refused (serials) wait in order, and each gets an equal share
+ * of all places as it is told. While others wait, or have not used their shares yet, a serial has
+ * only its own share: with that used up it is refused and waits behind the others. So a producer
+ * that could fill the executor alone gets its turn, and no more. Shares are kept free up to half of
  * max_pending_tasks: a loop that hangs with its share does not stop the others.
  */
 #ifndef ENGINE_EXECUTOR_H
@@ -83,8 +84,8 @@ int executor_submit(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_submit_more(e, t):
- * As executor_submit(), but never refused for lack of room, and not yet while a stopped executor still runs what is
- * queued: for a task that continues one that was accepted.
+ * As executor_submit(), but never refused for lack of room, and not yet while a stopped executor
+ * still runs what is queued: for a task that continues one that was accepted.
  *
  * Thread: a task of ${e}
  * Owns:   as executor_submit()
@@ -94,9 +95,10 @@ int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_schedule(e, t, delay_ns) / executor_cancel(e, t):
- * Run the idle ${t} on one of the threads after ${delay_ns}, never early, even if tasks always wait; make it idle
- * again, if it has not begun. When it is due it takes its place behind what is queued then. A timer that waits is
- * dropped when the executor stops. Timers do not count as pending.
+ * Run the idle ${t} on one of the threads after ${delay_ns}, never early, even if tasks always
+ * wait; make it idle again, if it has not begun. When it is due it takes its place behind what is
+ * queued then. A timer that waits is dropped when the executor stops. Timers do not count as
+ * pending.
  *
  * Thread: any
  * Owns:   nothing; ${t} must live until it has run, was dropped or cancelled
@@ -115,7 +117,6 @@ bool executor_cancel(struct executor *e, struct timer *t);
  *
  * Thread: loop of ${loop}
  * Owns:   the executor has ${w}, and uses ${loop}, until ${w} was run or dropped
- * Errors: none
  */
 void executor_await_room(struct executor *e, struct executor_waiter *w, struct loop *loop);
 
@@ -124,25 +125,24 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
  * ${w} was told, and has submitted all it had: give back what is left of its share.
  *
  * Thread: loop of ${w}, or after that has ended
- * Errors: none
  */
 void executor_end_turn(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_stop(e, timeout_ns):
- * Refuse tasks from now on, drop the timers, run what is queued for ${timeout_ns}, then drop the rest: executor_join()
- * does, or the first thread whose task ends after that time. Returns without waiting; the first call decides.
+ * Refuse tasks from now on, drop the timers, run what is queued for ${timeout_ns}, then drop the
+ * rest: executor_join() does, or the first thread whose task ends after that time. Returns without
+ * waiting; the first call decides.
  *
  * Thread: any but a task of ${e}
  * Units:  ns, at least 0
- * Errors: none
  */
 void executor_stop(struct executor *e, int64_t timeout_ns);
 
 /*
  * executor_join(e, timeout_ns):
- * Wait until all threads have ended, after executor_stop(). A task that blocks cannot be cut: then the executor cannot
- * be destroyed.
+ * Wait until all threads have ended, after executor_stop(). A task that blocks cannot be cut: then
+ * the executor cannot be destroyed.
  *
  * Thread: none that is a loop, nor a task of ${e}; one at a time
  * Units:  ns (CLOCK_NEVER: for ever; 0 or less: only look)
@@ -155,7 +155,6 @@ int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;
  * Free it; it was joined, or never had a thread, and no serial is left on it. NULL is allowed.
  *
  * Thread: any but a task of ${e}
- * Errors: none
  */
 void executor_destroy(struct executor *e);
 
@@ -164,7 +163,6 @@ void executor_destroy(struct executor *e);
  * A reading of its counters.
  *
  * Thread: any
- * Errors: none
  */
 void executor_stats(struct executor *e, struct executor_stats *out);
 

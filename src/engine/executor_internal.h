@@ -1,14 +1,15 @@
 /*
- * engine/executor_internal: what executor.c (submitting, life), executor_thread.c (its threads) and serial.c know of an
- * executor. Private to them; all of it is under the executor's lock.
+ * engine/executor_internal: what executor.c (submitting, life), executor_thread.c (its threads) and
+ * serial.c know of an executor. Private to them; all of it is under the executor's lock.
  *
- * The queue consists of places. A place is a task, or stands for a serial with all its tasks (see note: place in
- * serial.c).
+ * The queue consists of places. A place is a task, or stands for a serial with all its tasks (see
+ * note: place in serial.c).
  *
- * note: calling. Of the threads some are busy, some idle, and the others on their way to the queue. A thread is woken,
- * or started, only when more is to be taken than those on their way will take. Whoever takes something asks again, so
- * that one who was called for two things passes the call on. Timers that wait want one thread as well, so that they are
- * not late when all others are busy: the timekeeper, an idle one that sleeps until the first is due.
+ * note: calling. Of the threads some are busy, some idle, and the others on their way to the queue.
+ * A thread is woken, or started, only when more is to be taken than those on their way will take.
+ * Whoever takes something asks again, so that one who was called for two things passes the call on.
+ * Timers that wait want one thread as well, so that they are not late when all others are busy: the
+ * timekeeper, an idle one that sleeps until the first is due.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H
@@ -102,7 +103,6 @@ struct executor {
  * Unlocking also tells the waiters that have come to be told, and logs.
  *
  * Thread: any
- * Errors: none
  */
 void executor_lock(struct executor *e);
 void executor_unlock(struct executor *e);
@@ -112,14 +112,13 @@ void executor_unlock(struct executor *e);
  * Wait on ${cond} until ${at_ns} at the latest (CLOCK_NEVER: for ever). May return early.
  *
  * Thread: any, locked
- * Errors: none
  */
 void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns);
 
 /*
  * executor_admit(e, w) / executor_count_out(e, n):
- * Count one more task in, which the caller then queues; count out ${n} that begin or are dropped. With
- * ${w} the place is taken from its share (note: shares in executor.h); NULL: any free place.
+ * Count one more task in, which the caller then queues; count out ${n} that begin or are dropped.
+ * With ${w} the place is taken from its share (note: shares in executor.h); NULL: any free place.
  *
  * Thread: any, locked
  * Errors: as executor_submit(); -EAGAIN also if it is the turn of other producers
@@ -133,7 +132,6 @@ void executor_count_out(struct executor *e, unsigned n);
  * one.
  *
  * Thread: any, locked
- * Errors: none
  */
 void executor_give_back(struct executor *e, struct executor_waiter *w);
 void executor_leave(struct executor *e, struct executor_waiter *w);
@@ -143,7 +141,6 @@ void executor_leave(struct executor *e, struct executor_waiter *w);
  * Put it at the end of the queue, and have somebody come for it.
  *
  * Thread: any, locked
- * Errors: none
  */
 void executor_push(struct executor *e, struct task *place);
 
@@ -152,7 +149,6 @@ void executor_push(struct executor *e, struct task *place);
  * Have ${w} told by executor_unlock().
  *
  * Thread: any, locked
- * Errors: none
  */
 void executor_tell(struct executor *e, struct executor_waiter *w);
 
@@ -170,7 +166,6 @@ int executor_thread_start(struct executor *e) NODISCARD;
  * See that somebody comes for what is queued and for the timers; wake all that are idle.
  *
  * Thread: any, locked
- * Errors: none
  */
 void executor_thread_call(struct executor *e);
 void executor_thread_call_all(struct executor *e);
@@ -180,7 +175,6 @@ void executor_thread_call_all(struct executor *e);
  * The time to run what is queued is over: drop it all. Unlocks meanwhile.
  *
  * Thread: any, locked; once
- * Errors: none
  */
 void executor_thread_finish(struct executor *e);
 
@@ -189,7 +183,6 @@ void executor_thread_finish(struct executor *e);
  * Is the caller one of its threads?
  *
  * Thread: any
- * Errors: none
  */
 bool executor_thread_is_current(const struct executor *e);
 

@@ -37,7 +37,10 @@ static void call_idle(struct executor *e)
     pthread_cond_signal(&th->wake);
 }
 
-/* There are threads already, so a failure refuses nobody: it is logged once, and not repeated all the time. */
+/*
+ * There are threads already, so a failure refuses nobody: it is logged once, and not repeated all
+ * the time.
+ */
 static void start_another(struct executor *e)
 {
     bool failed_before = e->start_failed_at_ns > 0;
@@ -101,7 +104,10 @@ static struct task *take_due(struct executor *e)
     return &t->task;
 }
 
-/* The first place; NULL when nothing is queued. A task has thereby begun, the tasks of a serial have not. */
+/*
+ * The first place; NULL when nothing is queued. A task has thereby begun, the tasks of a serial
+ * have not.
+ */
 static struct task *take_place(struct executor *e)
 {
     struct task *t = take_due(e);

@@ -1,9 +1,10 @@
 /*
  * engine/gate: who may still add a task, and how many are inside.
  *
- * One word holds the number of accepted and unfinished tasks and, in its top bit, whether the gate is closed.
- * A producer enters before it pushes and the consumer leaves for it afterwards, so that when the gate is
- * closed and the count is zero no push is under way: every task was accepted or refused, and none is lost.
+ * One word holds the number of accepted and unfinished tasks and, in its top bit, whether the gate
+ * is closed. A producer enters before it pushes and the consumer leaves for it afterwards, so that
+ * when the gate is closed and the count is zero no push is under way: every task was accepted or
+ * refused, and none is lost.
  */
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H
@@ -26,7 +27,6 @@ struct gate {
  * Open, nobody inside.
  *
  * Thread: before start
- * Errors: none
  */
 void gate_init(struct gate *g);
 
@@ -39,7 +39,10 @@ void gate_init(struct gate *g);
  */
 static inline int64_t gate_enter(struct gate *g, uint64_t max)
 {
-    /* Acquire and release: what the consumer did before gate_leave() is seen by who enters in its place. */
+    /*
+     * Acquire and release: what the consumer did before gate_leave() is seen by who enters in its
+     * place.
+     */
     uint64_t old = atomic_fetch_add_explicit(&g->word, 1, memory_order_acq_rel);
 
     if (__builtin_expect(!(old & GATE_CLOSED) && old < max, 1))
@@ -53,7 +56,6 @@ static inline int64_t gate_enter(struct gate *g, uint64_t max)
  * Count ${n} tasks out.
  *
  * Thread: consumer, or who entered and pushed nothing
- * Errors: none
  */
 void gate_leave(struct gate *g, uint64_t n);
 
@@ -62,7 +64,6 @@ void gate_leave(struct gate *g, uint64_t n);
  * Refuse all tasks from now on.
  *
  * Thread: any
- * Errors: none
  */
 void gate_close(struct gate *g);
 
@@ -71,7 +72,6 @@ void gate_close(struct gate *g);
  * How many tasks are inside.
  *
  * Thread: any
- * Errors: none
  */
 uint64_t gate_count(const struct gate *g);
 

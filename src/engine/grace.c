@@ -20,7 +20,10 @@ struct grace {
     struct loop_group *group;
     void (*over)(void *cookie);
     void *cookie;
-    /* Visits that have not come back, and grace_begin() itself. Acquire and release: the last one frees what all read. */
+    /*
+     * Visits that have not come back, and grace_begin() itself. Acquire and release: the last one
+     * frees what all read.
+     */
     atomic_uint left;
     struct grace_visit visits[];
 };

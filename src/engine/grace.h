@@ -1,12 +1,13 @@
 /*
  * engine/grace: waiting until no loop of a group can still be using what was taken out of sight.
  *
- * What loops read through one atomic pointer can be replaced at any time, but not freed at once: a loop may have read the
- * old pointer just before. When every loop has come to a task that was submitted later, none has it any more, unless
- * it counted itself in as a user (note: grace). Readers pay nothing for this, and the one who replaces never waits.
+ * What loops read through one atomic pointer can be replaced at any time, but not freed at once: a
+ * loop may have read the old pointer just before. When every loop has come to a task that was
+ * submitted later, none has it any more, unless it counted itself in as a user (note: grace).
+ * Readers pay nothing for this, and the one who replaces never waits.
  *
- * note: grace. A reader loads the pointer and counts itself in within one task or handler; it may then keep what it has
- * found from turn to turn.
+ * note: grace. A reader loads the pointer and counts itself in within one task or handler; it may
+ * then keep what it has found from turn to turn.
  */
 #ifndef ENGINE_GRACE_H
 #define ENGINE_GRACE_H
@@ -34,7 +35,6 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
  * when none is left to wait for; ${gr} is gone then.
  *
  * Thread: any; after the pointer was replaced (a sequentially consistent store)
- * Errors: none
  */
 void grace_begin(struct grace *gr);
 
@@ -43,7 +43,6 @@ void grace_begin(struct grace *gr);
  * Free what never began; NULL is allowed.
  *
  * Thread: any
- * Errors: none
  */
 void grace_destroy(struct grace *gr);
 

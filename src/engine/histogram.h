@@ -30,7 +30,6 @@ struct histogram_view {
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 static inline unsigned histogram_bucket(int64_t ns)
 {
@@ -46,7 +45,6 @@ static inline unsigned histogram_bucket(int64_t ns)
  *
  * Thread: the one that counts
  * Units:  ns
- * Errors: none
  */
 static inline void histogram_count(struct histogram *h, int64_t ns)
 {
@@ -61,7 +59,6 @@ static inline void histogram_count(struct histogram *h, int64_t ns)
  * The counts now.
  *
  * Thread: any
- * Errors: none
  */
 void histogram_read(const struct histogram *h, struct histogram_view *out);
 
@@ -70,28 +67,26 @@ void histogram_read(const struct histogram *h, struct histogram_view *out);
  * What bucket ${bucket} stays below; CLOCK_NEVER for the last.
  *
  * Thread: any
- * Errors: none
  */
 int64_t histogram_limit_ns(unsigned bucket);
 
 /*
  * histogram_quantile_ns(v, permille):
- * The limit of the bucket in which the value lies that ${permille} of a thousand do not exceed; 0 when nothing was
- * counted.
+ * The limit of the bucket in which the value lies that ${permille} of a thousand do not exceed; 0
+ * when nothing was counted.
  *
  * Thread: any
  * Units:  ns; ${permille} 1 to 1000
- * Errors: none
  */
 int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille);
 
 /*
  * histogram_format(text, size, v):
- * " under_1us=5 under_4us=2 ... longer=1": the buckets that are not empty, as far as there is room. Returns ${text}.
+ * " under_1us=5 under_4us=2 ... longer=1": the buckets that are not empty, as far as there is room.
+ * Returns ${text}.
  *
  * Thread: any
  * Units:  bytes; ${size} at least 1
- * Errors: none
  */
 const char *histogram_format(char *text, size_t size, const struct histogram_view *v);
 

@@ -1,6 +1,7 @@
 /*
- * engine/lock: mutual exclusion for the layers above, around what is rare and short: no call that may block, no callback.
- * What is on the way of every byte or task is owned by one loop instead, or atomic.
+ * engine/lock: mutual exclusion for the layers above, around what is rare and short: no call that
+ * may block, no callback. What is on the way of every byte or task is owned by one loop instead, or
+ * atomic.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H
@@ -16,7 +17,6 @@ struct lock {
  * Before its first use; after its last.
  *
  * Thread: one
- * Errors: none
  */
 static inline void lock_init(struct lock *l)
 {
@@ -33,7 +33,6 @@ static inline void lock_close(struct lock *l)
  * Wait until nobody has it, and have it; let others have it.
  *
  * Thread: any; the same one
- * Errors: none
  */
 static inline void lock_take(struct lock *l)
 {

@@ -15,8 +15,8 @@
  *   6. Reap: destroy what ended in this turn. Objects are freed here and nowhere else.
  *   7. Look whether the loop is to end.
  *
- * Submitting and stopping work from any thread; all else is for the loop's own thread, which asserts it. The
- * thread is started by the first task that is submitted.
+ * Submitting and stopping work from any thread; all else is for the loop's own thread, which
+ * asserts it. The thread is started by the first task that is submitted.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
@@ -60,7 +60,10 @@ enum loop_lane {
     LOOP_TAIL     /* step 5; not bounded by max_pending_tasks */
 };
 
-/* A full task lane: try again so often before the submitter is told. Never on a thread that is itself a loop. */
+/*
+ * A full task lane: try again so often before the submitter is told. Never on a thread that is
+ * itself a loop.
+ */
 struct loop_backoff {
     unsigned retries; /* 0: tell at once */
     int64_t delay_ns; /* before each */
@@ -94,18 +97,20 @@ int loop_create(struct loop **out, const struct loop_conf *conf) NODISCARD;
  * Free a loop that was never started, or was stopped and joined. No thread may know it any more.
  *
  * Thread: any but the loop's
- * Errors: none
  */
 void loop_destroy(struct loop *loop);
 
 /*
  * loop_submit(loop, lane, t):
- * Have ${t} run on the loop: start the thread if there is none, queue ${t}, and end the loop's sleep.
+ * Have ${t} run on the loop: start the thread if there is none, queue ${t}, and end the loop's
+ * sleep.
  *
  * Thread: any
  * Owns:   on 0 the loop owns ${t}, and runs or drops it; on error the caller still does
- * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could be started); -ESHUTDOWN (loop has ended)
- * Source: Netty SingleThreadEventExecutor.execute(); there the thread is started last and the task taken back
+ * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could be started); -ESHUTDOWN (loop
+ *         has ended)
+ * Source: Netty SingleThreadEventExecutor.execute(); there the thread is started last and the task
+ *         taken back
  */
 int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) NODISCARD;
 
@@ -120,9 +125,9 @@ int loop_submit_lazy(struct loop *loop, struct task *t) NODISCARD;
 
 /*
  * loop_submit_after(loop, t, delay_ns, period_ns):
- * Have the idle ${t} run after ${delay_ns}, and then each ${period_ns} as loop_schedule_every() says; from any thread.
- * Its instant counts from now, however long it takes until the loop hears of it. The loop's sleep is ended only if it
- * would last longer.
+ * Have the idle ${t} run after ${delay_ns}, and then each ${period_ns} as loop_schedule_every()
+ * says; from any thread. Its instant counts from now, however long it takes until the loop hears of
+ * it. The loop's sleep is ended only if it would last longer.
  *
  * Thread: any
  * Owns:   on 0 the loop owns ${t}, and runs or drops it; on error the caller still does
@@ -135,37 +140,34 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
 
 /*
  * loop_withdraw(loop, t):
- * Take back what loop_submit_after() accepted: true if ${t} will not run (again), and is dropped by the loop instead,
- * soon; false if it comes too late. Does not end the loop's sleep.
+ * Take back what loop_submit_after() accepted: true if ${t} will not run (again), and is dropped by
+ * the loop instead, soon; false if it comes too late. Does not end the loop's sleep.
  *
  * Thread: any
  * Owns:   nothing; the memory of ${t} must outlive the call, whichever way it ends
- * Errors: none
  */
 bool loop_withdraw(struct loop *loop, struct timer *t);
 
 /*
  * loop_schedule(loop, t, delay_ns) / loop_schedule_every(loop, t, delay_ns, period_ns):
- * Run the idle ${t} once after ${delay_ns} (negative counts as 0), and then each ${period_ns}: a positive one
- * is a fixed rate, a negative one a fixed delay after each run. Never early. When the loop ends, a task that
- * still waits is dropped.
+ * Run the idle ${t} once after ${delay_ns} (negative counts as 0), and then each ${period_ns}: a
+ * positive one is a fixed rate, a negative one a fixed delay after each run. Never early. When the
+ * loop ends, a task that still waits is dropped.
  *
  * Thread: loop
  * Owns:   nothing; ${t} must live until it has run or was cancelled
  * Units:  ns
- * Errors: none
  */
 void loop_schedule(struct loop *loop, struct timer *t, int64_t delay_ns);
 void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, int64_t period_ns);
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle: it neither runs nor is dropped. Nothing happens if it is idle, or has not arrived yet after
- * loop_submit_after(): loop_withdraw() is for that. A periodic ${t} that cancels itself in its own run may be freed,
- * or handed to another thread, before that run returns.
+ * Make ${t} idle: it neither runs nor is dropped. Nothing happens if it is idle, or has not arrived
+ * yet after loop_submit_after(): loop_withdraw() is for that. A periodic ${t} that cancels itself
+ * in its own run may be freed, or handed to another thread, before that run returns.
  *
  * Thread: loop
- * Errors: none
  */
 void loop_cancel(struct loop *loop, struct timer *t);
 
@@ -194,7 +196,6 @@ int loop_rebuild(struct loop *loop) NODISCARD;
  *
  * Thread: loop
  * Owns:   nothing; ${what} must live as long as the loop
- * Errors: none
  */
 void loop_doing(struct loop *loop, const char *what);
 
@@ -204,37 +205,34 @@ void loop_doing(struct loop *loop, const char *what);
  *
  * Thread: loop
  * Owns:   the loop owns ${t}; it is always run, never dropped
- * Errors: none
  */
 void loop_reap(struct loop *loop, struct task *t);
 
 /*
  * loop_at_stop(loop, t):
- * Run ${t} once on the loop when it begins to shut down, after those added before; at once (in this turn) if it is
- * shutting down already. If the loop never had a thread, it is dropped.
+ * Run ${t} once on the loop when it begins to shut down, after those added before; at once (in this
+ * turn) if it is shutting down already. If the loop never had a thread, it is dropped.
  *
  * Thread: loop, or before start
  * Owns:   the loop owns ${t}
- * Errors: none
  */
 void loop_at_stop(struct loop *loop, struct task *t);
 
 /*
  * loop_stop(loop, quiet_ns, timeout_ns):
- * Begin to shut down: run the at-stop tasks, cancel timers, go on until no task came for ${quiet_ns}, but no
- * longer than ${timeout_ns}. Returns at once; the first call decides the times. A loop without a thread has
- * ended when this returns.
+ * Begin to shut down: run the at-stop tasks, cancel timers, go on until no task came for
+ * ${quiet_ns}, but no longer than ${timeout_ns}. Returns at once; the first call decides the times.
+ * A loop without a thread has ended when this returns.
  *
  * Thread: any
  * Units:  ns, 0 <= ${quiet_ns} <= ${timeout_ns}
- * Errors: none
  */
 void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
  * loop_join(loop) / loop_join_until(loop, at_ns):
- * Wait until the loop has ended, but no longer than until ${at_ns}; after loop_stop(). A task that hangs cannot be cut:
- * the loop can then not be destroyed.
+ * Wait until the loop has ended, but no longer than until ${at_ns}; after loop_stop(). A task that
+ * hangs cannot be cut: the loop can then not be destroyed.
  *
  * Thread: none that is a loop
  * Errors: 0; -ETIMEDOUT
@@ -244,12 +242,11 @@ int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):
- * Tell ${l} when the loop has ended, so that no callback runs on it any more; inside this call if it
- * has ended already, else on the loop's thread, or in loop_stop() if it has none.
+ * Tell ${l} when the loop has ended, so that no callback runs on it any more; inside this call if
+ * it has ended already, else on the loop's thread, or in loop_stop() if it has none.
  *
  * Thread: any
  * Owns:   ${l} must live until it was told
- * Errors: none
  */
 void loop_listen_end(struct loop *loop, struct promise_listener *l);
 
@@ -258,7 +255,6 @@ void loop_listen_end(struct loop *loop, struct promise_listener *l);
  * What it says.
  *
  * Thread: any
- * Errors: none
  */
 enum loop_state loop_state(const struct loop *loop);
 const char *loop_name(const struct loop *loop);
@@ -268,7 +264,6 @@ const char *loop_name(const struct loop *loop);
  * Is the caller this loop's thread; which loop's thread is it (NULL: none)?
  *
  * Thread: any
- * Errors: none
  */
 bool loop_is_current(const struct loop *loop);
 struct loop *loop_current(void);
@@ -278,8 +273,6 @@ struct loop *loop_current(void);
  * What an upper layer keeps for each loop.
  *
  * Thread: before start; any
- * Owns:   nothing
- * Errors: none
  */
 void loop_set_cookie(struct loop *loop, void *cookie);
 void *loop_cookie(const struct loop *loop);
@@ -290,7 +283,6 @@ void *loop_cookie(const struct loop *loop);
  *
  * Thread: loop
  * Units:  ns
- * Errors: none
  */
 int64_t loop_now_ns(const struct loop *loop);
 
@@ -300,7 +292,6 @@ int64_t loop_now_ns(const struct loop *loop);
  *
  * Thread: loop
  * Owns:   the loop keeps it
- * Errors: none
  */
 struct ev_loop *loop_ev(struct loop *loop);
 
@@ -309,7 +300,6 @@ struct ev_loop *loop_ev(struct loop *loop);
  * Change and read the number of connections the loop has or is about to get; choosers read it.
  *
  * Thread: any
- * Errors: none
  */
 void loop_load_add(struct loop *loop, int n);
 unsigned loop_load(const struct loop *loop);
@@ -320,7 +310,6 @@ unsigned loop_load(const struct loop *loop);
  * control task is accepted as long as the loop has not ended and has a thread or can start one.
  *
  * Thread: any
- * Errors: none
  */
 enum loop_availability loop_availability(const struct loop *loop);
 
@@ -330,7 +319,6 @@ enum loop_availability loop_availability(const struct loop *loop);
  *
  * Thread: any
  * Units:  ${size} bytes
- * Errors: none
  */
 void loop_backend_text(char *text, size_t size);
 

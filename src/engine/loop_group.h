@@ -37,7 +37,6 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
  * The loops, 0 <= ${i} < size.
  *
  * Thread: any
- * Errors: none
  */
 unsigned loop_group_size(const struct loop_group *g);
 struct loop *loop_group_at(const struct loop_group *g, unsigned i);
@@ -47,7 +46,6 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
  * The chooser's pick; NULL when all loops have ended.
  *
  * Thread: any
- * Errors: none
  */
 struct loop *loop_group_next(struct loop_group *g);
 
@@ -56,7 +54,6 @@ struct loop *loop_group_next(struct loop_group *g);
  * That of the loop that loop_group_next() would find now.
  *
  * Thread: any
- * Errors: none
  */
 enum loop_availability loop_group_availability(const struct loop_group *g);
 
@@ -66,7 +63,6 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns);
 
@@ -82,11 +78,10 @@ int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*
  * loop_group_state(g):
- * How far the loop is that is furthest behind: LOOP_TERMINATED when all have ended, LOOP_SHUTTING_DOWN when all have at
- * least begun to.
+ * How far the loop is that is furthest behind: LOOP_TERMINATED when all have ended,
+ * LOOP_SHUTTING_DOWN when all have at least begun to.
  *
  * Thread: any
- * Errors: none
  */
 enum loop_state loop_group_state(const struct loop_group *g);
 
@@ -105,7 +100,6 @@ int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
  * Free loops that have ended or were never started; NULL is allowed.
  *
  * Thread: none that is a loop
- * Errors: none
  */
 void loop_group_destroy(struct loop_group *g);
 

@@ -1,6 +1,7 @@
 /*
- * engine/loop_internal: what the parts of a loop know of it: loop.c (life), loop_submit.c (what other threads ask of it),
- * loop_stats.c, and turn.c, turn_poll.c and turn_stop.c (the turn). Private to them.
+ * engine/loop_internal: what the parts of a loop know of it: loop.c (life), loop_submit.c (what
+ * other threads ask of it), loop_stats.c, and turn.c, turn_poll.c and turn_stop.c (the turn).
+ * Private to them.
  */
 #ifndef ENGINE_LOOP_INTERNAL_H
 #define ENGINE_LOOP_INTERNAL_H
@@ -54,8 +55,8 @@ struct loop {
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, written by few */
     struct queue lanes[LOOP_LANES];
     /*
-     * Of each lane: when its oldest task was queued, or a little earlier. Written by who finds the lane empty and by the
-     * loop as it takes tasks; the gate orders the two.
+     * Of each lane: when its oldest task was queued, or a little earlier. Written by who finds the
+     * lane empty and by the loop as it takes tasks; the gate orders the two.
      */
     _Atomic int64_t oldest_at_ns[LOOP_LANES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
@@ -66,8 +67,9 @@ struct loop {
     _Atomic int state;
     atomic_uint load;
     /*
-     * note: start. Starting and stopping a loop without a thread exclude each other by this lock: a loop is STARTED only
-     * when its thread exists, so a failed start has nothing to undo. Nobody waits for it once the loop runs.
+     * note: start. Starting and stopping a loop without a thread exclude each other by this lock: a
+     * loop is STARTED only when its thread exists, so a failed start has nothing to undo. Nobody
+     * waits for it once the loop runs.
      */
     pthread_mutex_t start_lock;
     _Atomic int64_t start_failed_at_ns; /* relaxed: a hint for choosers; 0: never */
@@ -83,16 +85,18 @@ struct loop {
     char name[LOOP_NAME_BYTES];
 };
 
-/* Whose turn the calling thread runs; NULL outside of loops. For loop_submit, which has no time for a call. */
+/*
+ * Whose turn the calling thread runs; NULL outside of loops. For loop_submit, which has no time for
+ * a call.
+ */
 extern _Thread_local struct loop *loop_of_this_thread;
 
 /*
  * loop_end_period(loop, t):
- * In the run of the periodic ${t}: its next instant is not set by the turn any more, so that ${t} may
- * be handed to another thread.
+ * In the run of the periodic ${t}: its next instant is not set by the turn any more, so that ${t}
+ * may be handed to another thread.
  *
  * Thread: loop
- * Errors: none
  */
 static inline void loop_end_period(struct loop *loop, const struct timer *t)
 {
@@ -114,7 +118,6 @@ int loop_start(struct loop *loop) NODISCARD;
  * Move on to ${state}.
  *
  * Thread: loop, or the thread that ends a loop without one
- * Errors: none
  */
 void loop_set_state(struct loop *loop, enum loop_state state);
 
@@ -123,7 +126,6 @@ void loop_set_state(struct loop *loop, enum loop_state state);
  * Close the gates and drop every task that came in before.
  *
  * Thread: loop, or the thread that ends a loop without one
- * Errors: none
  */
 void loop_refuse_and_drop(struct loop *loop);
 
@@ -132,7 +134,6 @@ void loop_refuse_and_drop(struct loop *loop);
  * Start the loop's own watchers; run one turn and say whether there is to be another.
  *
  * Thread: before start; loop
- * Errors: none
  */
 void turn_init(struct loop *loop);
 bool turn_run(struct loop *loop);
@@ -142,7 +143,6 @@ bool turn_run(struct loop *loop);
  * Does any lane, or a due timer, wait?
  *
  * Thread: loop
- * Errors: none
  */
 bool turn_has_work(const struct loop *loop);
 
@@ -151,7 +151,6 @@ bool turn_has_work(const struct loop *loop);
  * How many tasks wait for step 4: due timers and the task lane.
  *
  * Thread: loop
- * Errors: none
  */
 uint64_t turn_queued(const struct loop *loop);
 
@@ -160,17 +159,15 @@ uint64_t turn_queued(const struct loop *loop);
  * Step 6.
  *
  * Thread: loop
- * Errors: none
  */
 void turn_reap(struct loop *loop);
 
 /*
- * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) / turn_poll_judge(loop):
- * Start the loop's own watchers; steps 1 and 2; the same once more, without waiting; count what they did; at the turn's
- * end, what it says about its poll.
+ * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) /
+ * turn_poll_judge(loop): Start the loop's own watchers; steps 1 and 2; the same once more, without
+ * waiting; count what they did; at the turn's end, what it says about its poll.
  *
  * Thread: before start (init); loop
- * Errors: none
  */
 void turn_poll_init(struct loop *loop);
 void turn_poll_run(struct loop *loop);
@@ -183,7 +180,6 @@ void turn_poll_judge(struct loop *loop);
  * Step 7: is there to be another turn?
  *
  * Thread: loop
- * Errors: none
  */
 bool turn_stop_run(struct loop *loop);
 
@@ -192,7 +188,6 @@ bool turn_stop_run(struct loop *loop);
  * Is the loop to shut down, and has not begun to?
  *
  * Thread: loop
- * Errors: none
  */
 bool turn_stop_is_news(const struct loop *loop);
 
@@ -201,7 +196,6 @@ bool turn_stop_is_news(const struct loop *loop);
  * When the shutdown has to look again; CLOCK_NEVER while there is none.
  *
  * Thread: loop
- * Errors: none
  */
 int64_t turn_stop_next_at_ns(const struct loop *loop);
 

@@ -47,7 +47,6 @@ struct loop_stats {
  * A reading of the loop's counters, each exact, together not of one instant.
  *
  * Thread: any
- * Errors: none
  */
 void loop_stats(const struct loop *loop, struct loop_stats *out);
 
@@ -56,7 +55,6 @@ void loop_stats(const struct loop *loop, struct loop_stats *out);
  * Write them to the log at notice level, in lines `stats NAME key=value ...`.
  *
  * Thread: any
- * Errors: none
  */
 void loop_stats_log(const struct loop *loop);
 

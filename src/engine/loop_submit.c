@@ -5,12 +5,16 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* A clock reading for each task would cost more than the rest of the hand-off: one in so many carries its time. */
+/*
+ * A clock reading for each task would cost more than the rest of the hand-off: one in so many
+ * carries its time.
+ */
 #define LOOP_STAMP_EACH 64
 
 /*
- * The hand-off is one piece of code wherever it is called. What it does between its two atomic operations is what another
- * thread has time for to take the line that both are on; with calls there it took a quarter longer.
+ * The hand-off is one piece of code wherever it is called. What it does between its two atomic
+ * operations is what another thread has time for to take the line that both are on; with calls
+ * there it took a quarter longer.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 
@@ -36,7 +40,10 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
     return inside;
 }
 
-/* What can still be done for a task that was not counted in: how many were inside before it was, or why it is refused. */
+/*
+ * What can still be done for a task that was not counted in: how many were inside before it was, or
+ * why it is refused.
+ */
 static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t error)
 {
     if (error == -EAGAIN)
@@ -194,8 +201,8 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
 }
 
 /*
- * Entered before it is claimed: while a withdrawal may be on its way the loop cannot come to its end, and when it has
- * come to its end nothing is touched.
+ * Entered before it is claimed: while a withdrawal may be on its way the loop cannot come to its
+ * end, and when it has come to its end nothing is touched.
  */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {

@@ -10,7 +10,9 @@
 #include "engine/loop.h"
 #include "engine/task_list.h"
 
-/* More than threads are likely to tell at the same moment, so that they seldom wait for each other. */
+/*
+ * More than threads are likely to tell at the same moment, so that they seldom wait for each other.
+ */
 #define STRIPES 64
 
 /* On the stack of a thread that tells a promise's listeners. */
@@ -19,7 +21,10 @@ struct promise_notifier {
     bool is_over; /* under fate: the promise was closed */
 };
 
-/* See note: last touch. Each guards the promise.telling of those whose address leads to it, and what that points to. */
+/*
+ * See note: last touch. Each guards the promise.telling of those whose address leads to it, and
+ * what that points to.
+ */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
@@ -116,7 +121,10 @@ static void promise_tell(struct promise *p)
     here.depth--;
 }
 
-/* Tell on this thread: now, or when what it is telling is done, so that no chain can use up the stack. */
+/*
+ * Tell on this thread: now, or when what it is telling is done, so that no chain can use up the
+ * stack.
+ */
 static void promise_tell_here(struct promise *p)
 {
     struct task *t;

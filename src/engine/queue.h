@@ -2,14 +2,17 @@
  * engine/queue: an intrusive lock-free queue of tasks: any number of producers, one consumer.
  *
  *   newest -> task -> ... -> task        producers put theirs in front
- *   first  -> task -> ... -> task        the consumer has taken all of them at once and turned them round
+ *   first  -> task -> ... -> task        the consumer has taken all of them at once and turned them
+ *          round
  *
- * FIFO in the order of the compare-and-swaps on `newest`, so also for each producer. A push writes to its own task and to
- * that one word, never to a task that another thread may be looking at; and the consumer comes to the word once a batch.
- * That is what counts: with a queue that links each task to its predecessor (D. Vyukov's) the hand-off took twice as long.
+ * FIFO in the order of the compare-and-swaps on `newest`, so also for each producer. A push writes
+ * to its own task and to that one word, never to a task that another thread may be looking at; and
+ * the consumer comes to the word once a batch. That is what counts: with a queue that links each
+ * task to its predecessor (D. Vyukov's) the hand-off took twice as long.
  *
- * Taking is an exchange for NULL, so it does not matter whether a `newest` that a producer has seen was taken, and pushed
- * again, before its compare-and-swap succeeds: its task then stands in front of just that one.
+ * Taking is an exchange for NULL, so it does not matter whether a `newest` that a producer has seen
+ * was taken, and pushed again, before its compare-and-swap succeeds: its task then stands in front
+ * of just that one.
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -34,7 +37,6 @@ struct queue {
  * Make ${q} empty.
  *
  * Thread: before start
- * Errors: none
  */
 void queue_init(struct queue *q);
 
@@ -44,14 +46,17 @@ void queue_init(struct queue *q);
  *
  * Thread: any
  * Owns:   the queue has ${t} until queue_pop() returns it
- * Errors: none
- * Source: R. K. Treiber, "Systems Programming: Coping with Parallelism" (1986); Linux include/linux/llist.h
+ * Source: R. K. Treiber, "Systems Programming: Coping with Parallelism" (1986); Linux
+ *         include/linux/llist.h
  */
 static inline void queue_push(struct queue *q, struct task *t)
 {
     struct task *before = atomic_load_explicit(&q->newest, memory_order_relaxed);
 
-    /* Sequentially consistent: the first half of the wake-up protocol (note: wake-up in engine/wakeup.h). */
+    /*
+     * Sequentially consistent: the first half of the wake-up protocol (note: wake-up in
+     * engine/wakeup.h).
+     */
     do
         atomic_store_explicit(&t->next, before, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&q->newest, &before, t));
@@ -62,7 +67,6 @@ static inline void queue_push(struct queue *q, struct task *t)
  * Let queue_pop() have what was pushed until now, unless it still has some from before.
  *
  * Thread: consumer
- * Errors: none
  */
 void queue_take(struct queue *q);
 
@@ -72,7 +76,6 @@ void queue_take(struct queue *q);
  *
  * Thread: consumer
  * Owns:   the caller has the task; nothing
- * Errors: none
  */
 static inline struct task *queue_pop(struct queue *q)
 {
@@ -93,7 +96,6 @@ static inline const struct task *queue_peek(const struct queue *q)
  * Has every pushed task been popped? Sequentially consistent, as the wake-up protocol needs it.
  *
  * Thread: consumer
- * Errors: none
  */
 static inline bool queue_empty(const struct queue *q)
 {

@@ -28,7 +28,6 @@
  * again, after the watchers that became ready earlier.
  *
  * Thread: loop
- * Errors: none
  */
 static inline bool NODISCARD ready_is_turn(struct ev_loop *ev, struct ev_io *w, int revents)
 {
@@ -46,7 +45,6 @@ static inline bool NODISCARD ready_is_turn(struct ev_loop *ev, struct ev_io *w, 
  * ev_io_stop() for a watcher whose callback asks ready_is_turn().
  *
  * Thread: loop
- * Errors: none
  */
 static inline void ready_stop(struct ev_loop *ev, struct ev_io *w)
 {

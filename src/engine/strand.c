@@ -1,13 +1,15 @@
 /*
  * engine/strand: see serial.h.
  *
- * note: place. A serial with tasks has one place, which waits in the executor's queue or has been taken by a thread.
- * That thread takes the tasks one by one, each when the one before has ended, so they cannot overlap; it gives the
- * place up when there are none left, or puts it at the end of the queue again. All this is under the executor's lock,
- * so that the serial's bound and the executor's are looked at together, and a refusal is by one of them.
+ * note: place. A serial with tasks has one place, which waits in the executor's queue or has been
+ * taken by a thread. That thread takes the tasks one by one, each when the one before has ended, so
+ * they cannot overlap; it gives the place up when there are none left, or puts it at the end of the
+ * queue again. All this is under the executor's lock, so that the serial's bound and the executor's
+ * are looked at together, and a refusal is by one of them.
  *
- * note: users. The owner, the place and the waiter each count as a user as long as they are out; the last to leave
- * frees the serial. So neither a thread that is at it nor a message on its way to the loop is left without it.
+ * note: users. The owner, the place and the waiter each count as a user as long as they are out;
+ * the last to leave frees the serial. So neither a thread that is at it nor a message on its way to
+ * the loop is left without it.
  */
 #include "engine/strand.h"
 

@@ -1,6 +1,6 @@
 /*
- * engine/strand_internal: how an executor's threads take tasks out of a serial. Private to executor*.c and serial.c;
- * all of it is under the executor's lock.
+ * engine/strand_internal: how an executor's threads take tasks out of a serial. Private to
+ * executor*.c and serial.c; all of it is under the executor's lock.
  */
 #ifndef ENGINE_STRAND_INTERNAL_H
 #define ENGINE_STRAND_INTERNAL_H
@@ -15,16 +15,15 @@
  * The serial that ${place} stands for; NULL: none, it is a task.
  *
  * Thread: any, locked
- * Errors: none
  */
 struct strand *strand_of(struct task *place);
 
 /*
  * strand_take(s):
- * The next task for the thread that took the place of ${s}; NULL: that thread is done with ${s}, which may be gone.
+ * The next task for the thread that took the place of ${s}; NULL: that thread is done with ${s},
+ * which may be gone.
  *
  * Thread: of the executor, locked
- * Errors: none
  */
 struct task *strand_take(struct strand *s);
 
@@ -34,7 +33,6 @@ struct task *strand_take(struct strand *s);
  *
  * Thread: any, locked
  * Owns:   the caller has the tasks
- * Errors: none
  */
 void strand_take_all(struct strand *s, struct task_list *out);
 
@@ -43,7 +41,6 @@ void strand_take_all(struct strand *s, struct task_list *out);
  * When the first of its tasks that have not begun was submitted; CLOCK_NEVER: there is none.
  *
  * Thread: any, locked
- * Errors: none
  */
 int64_t strand_oldest_at_ns(const struct strand *s);
 

@@ -1,9 +1,9 @@
 /*
  * engine/task: a piece of work for a loop, embedded in the object it works on.
  *
- * A task that was accepted is run exactly once or dropped exactly once, on the loop it was given to or, once
- * that loop has ended, on the thread that ended it. (Of an executor it is one of its threads, or the one that
- * stops it.) drop() releases what run() would have used (closes the
+ * A task that was accepted is run exactly once or dropped exactly once, on the loop it was given to
+ * or, once that loop has ended, on the thread that ended it. (Of an executor it is one of its
+ * threads, or the one that stops it.) drop() releases what run() would have used (closes the
  * descriptor, frees the object). A task may be given away again from its own run().
  */
 #ifndef ENGINE_TASK_H

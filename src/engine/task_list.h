@@ -18,7 +18,6 @@ struct task_list {
  * Put ${t}, which is on no queue or list, at the end.
  *
  * Thread: owner of ${l}
- * Errors: none
  */
 static inline void task_list_append(struct task_list *l, struct task *t)
 {
@@ -35,7 +34,6 @@ static inline void task_list_append(struct task_list *l, struct task *t)
  * Take the first task off; NULL when there is none.
  *
  * Thread: owner of ${l}
- * Errors: none
  */
 static inline struct task *task_list_take(struct task_list *l)
 {

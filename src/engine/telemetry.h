@@ -1,8 +1,10 @@
 /*
- * engine/telemetry: what a loop counts about itself. Private to the engine; read it through engine/loop_stats.
+ * engine/telemetry: what a loop counts about itself. Private to the engine; read it through
+ * engine/loop_stats.
  *
- * Written by the loop alone and read by any thread, all relaxed: each number is exact, together they are not of one
- * instant. One writer needs no read-modify-write, so that counting costs a load and a store.
+ * Written by the loop alone and read by any thread, all relaxed: each number is exact, together
+ * they are not of one instant. One writer needs no read-modify-write, so that counting costs a load
+ * and a store.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H

@@ -1,12 +1,15 @@
 /*
  * engine/timer: a task with an instant, once or again and again.
  *
- *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, or timer_heap_remove--> IDLE
+ *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, or timer_heap_remove-->
+ *   IDLE
  *
- * note: claim. A timer that another thread gave to a loop may also be taken back by another thread, while the loop is
- * about to run it: both try to change `claim`, and who succeeds has the timer. The states above are the loop's alone.
+ * note: claim. A timer that another thread gave to a loop may also be taken back by another thread,
+ * while the loop is about to run it: both try to change `claim`, and who succeeds has the timer.
+ * The states above are the loop's alone.
  *
- *   FREE --loop_submit_after--> COMING (in the task lane) --arrives--> HELD --the loop begins to run or drop it--> FREE
+ *   FREE --loop_submit_after--> COMING (in the task lane) --arrives--> HELD --the loop begins to
+ *   run or drop it--> FREE
  *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
  *
  * Acquire and release on each change: who has the timer sees what the other wrote to it before.
@@ -49,7 +52,6 @@ struct timer {
  * Prepare ${t}, which is then idle.
  *
  * Thread: owner of ${t}
- * Errors: none
  */
 void timer_init(struct timer *t, const struct task_type *type);
 
@@ -58,7 +60,6 @@ void timer_init(struct timer *t, const struct task_type *type);
  * Change the claim from ${from} to ${to}; was it ${from}? See note: claim.
  *
  * Thread: any
- * Errors: none
  */
 static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum timer_claim to)
 {
@@ -70,11 +71,10 @@ static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum
 
 /*
  * timer_next_at_ns(t, now_ns):
- * When a periodic ${t} that has just run is due again: fixed rate counts from its last instant, fixed delay
- * from ${now_ns}.
+ * When a periodic ${t} that has just run is due again: fixed rate counts from its last instant,
+ * fixed delay from ${now_ns}.
  *
  * Thread: owner of ${t}
- * Errors: none
  */
 int64_t timer_next_at_ns(const struct timer *t, int64_t now_ns);
 

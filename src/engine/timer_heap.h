@@ -1,8 +1,8 @@
 /*
  * engine/timer_heap: what a loop has to do at an instant, in the order of the instants.
  *
- * A pairing heap whose nodes live in the timed tasks themselves, so that scheduling cannot fail for lack of
- * memory. Equal instants come out in the order they were scheduled.
+ * A pairing heap whose nodes live in the timed tasks themselves, so that scheduling cannot fail for
+ * lack of memory. Equal instants come out in the order they were scheduled.
  *
  * Timers that have come due wait in a list, each with a place among the owner's other tasks.
  * Fetching them costs O(log n) each and counting them O(1), so the owner bounds what it fetches at
@@ -32,7 +32,6 @@ struct timer_heap {
  * Make ${s} empty.
  *
  * Thread: owner of ${s}
- * Errors: none
  */
 void timer_heap_init(struct timer_heap *s);
 
@@ -42,7 +41,6 @@ void timer_heap_init(struct timer_heap *s);
  *
  * Thread: owner of ${s}
  * Owns:   nothing; ${t} must live until it is idle again
- * Errors: none
  * Source: M. Fredman et al., "The Pairing Heap" (1986)
  */
 void timer_heap_add(struct timer_heap *s, struct timer *t);
@@ -55,7 +53,6 @@ void timer_heap_add(struct timer_heap *s, struct timer *t);
  *
  * Thread: owner of ${s}
  * Units:  ns
- * Errors: none
  */
 void timer_heap_add_again(struct timer_heap *s, struct timer *t, int64_t now_ns);
 
@@ -64,7 +61,6 @@ void timer_heap_add_again(struct timer_heap *s, struct timer *t, int64_t now_ns)
  * Make ${t} idle, whatever its state.
  *
  * Thread: owner of ${s}
- * Errors: none
  */
 void timer_heap_remove(struct timer_heap *s, struct timer *t);
 
@@ -73,16 +69,15 @@ void timer_heap_remove(struct timer_heap *s, struct timer *t);
  * The first instant; CLOCK_NEVER when nothing waits.
  *
  * Thread: owner of ${s}
- * Errors: none
  */
 int64_t timer_heap_next_at_ns(const struct timer_heap *s);
 
 /*
  * timer_heap_take_due(s, now_ns):
- * The first timed task whose instant is not after ${now_ns}, no longer in the heap and idle; NULL: none.
+ * The first timed task whose instant is not after ${now_ns}, no longer in the heap and idle; NULL:
+ * none.
  *
  * Thread: owner of ${s}
- * Errors: none
  */
 struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
 
@@ -93,7 +88,6 @@ struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
  *
  * Thread: owner of ${s}
  * Units:  ns
- * Errors: none
  */
 void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, unsigned max);
 
@@ -102,7 +96,6 @@ void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, 
  * The first of the list; NULL when it is empty. timer_heap_remove() takes it off.
  *
  * Thread: owner of ${s}
- * Errors: none
  */
 struct timer *timer_heap_first_due(const struct timer_heap *s);
 

@@ -1,24 +1,30 @@
 /*
- * engine/turn: one turn of a loop, in the steps that loop.h lists. Everything here runs on the loop's thread.
+ * engine/turn: one turn of a loop, in the steps that loop.h lists. Everything here runs on the
+ * loop's thread.
  *
- * note: stretch. The clock is not read for each task. What runs between two readings is a stretch, and a stretch holds
- * tasks of one type only, so that a long one has a name. The readings are those that the budget asks for, one whenever
- * the type changes, and one at the end of each step that ran something.
+ * note: stretch. The clock is not read for each task. What runs between two readings is a stretch,
+ * and a stretch holds tasks of one type only, so that a long one has a name. The readings are those
+ * that the budget asks for, one whenever the type changes, and one at the end of each step that ran
+ * something.
  *
- * note: what came meanwhile. Step 4 begins with what is queued then. When that has run it looks for more: if the turn had
- * I/O, for tasks are entitled to their share of it; if it has run little, since a turn costs more than a look; and if a
- * timer is due, which is not to overtake tasks that were queued before it. Else the turn ends, and producers have the
- * queue's word to themselves while the next one polls.
+ * note: what came meanwhile. Step 4 begins with what is queued then. When that has run it looks for
+ *                 more: if the turn had
+ * I/O, for tasks are entitled to their share of it; if it has run little, since a turn costs more
+ * than a look; and if a timer is due, which is not to overtake tasks that were queued before it.
+ * Else the turn ends, and producers have the queue's word to themselves while the next one polls.
  */
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* Control tasks run in one turn at most, so that a control task that submits another cannot keep I/O waiting. */
+/*
+ * Control tasks run in one turn at most, so that a control task that submits another cannot keep
+ * I/O waiting.
+ */
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Places given back at a time: each time costs producers and loop a cache miss on the same word. No more than a sixteenth
- * of them all, since tasks that have run would otherwise keep others out.
+ * Places given back at a time: each time costs producers and loop a cache miss on the same word. No
+ * more than a sixteenth of them all, since tasks that have run would otherwise keep others out.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -130,8 +136,8 @@ static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
 }
 
 /*
- * Step 3. A connection that was adopted may have bytes already: they are not to wait behind the tasks of step 4, which
- * may take a whole quantum.
+ * Step 3. A connection that was adopted may have bytes already: they are not to wait behind the
+ * tasks of step 4, which may take a whole quantum.
  */
 static void turn_control(struct loop *l)
 {

@@ -1,4 +1,7 @@
-/* engine/turn_poll: steps 1 and 2 of a turn: sleeping, waking up, and the callbacks of what is ready. */
+/*
+ * engine/turn_poll: steps 1 and 2 of a turn: sleeping, waking up, and the callbacks of what is
+ * ready.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +75,10 @@ void turn_poll_init(struct loop *l)
     l->timer_at_ns = CLOCK_NEVER;
 }
 
-/* A timer armed too early costs one idle turn; re-arming it for each cancelled deadline would cost more. */
+/*
+ * A timer armed too early costs one idle turn; re-arming it for each cancelled deadline would cost
+ * more.
+ */
 static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 {
     int64_t delay_ns;
@@ -105,7 +111,10 @@ static void turn_poll_nap(int64_t until_ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/* While the epoll instance misbehaves: sleep on the wake-up descriptor alone for a moment (note: trouble). */
+/*
+ * While the epoll instance misbehaves: sleep on the wake-up descriptor alone for a moment (note:
+ * trouble).
+ */
 static void turn_poll_pace(struct loop *l, int64_t until_ns)
 {
     int64_t pace_until_ns = clock_add_ns(clock_now_ns(), BACKEND_PACE_NS);
@@ -116,7 +125,10 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
     if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
         wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
-    /* It may be the descriptor that is broken: what ended the wait for nothing may not end it again and again. */
+    /*
+     * It may be the descriptor that is broken: what ended the wait for nothing may not end it again
+     * and again.
+     */
     if (!turn_has_work(l) && !turn_stop_is_news(l))
         turn_poll_nap(pace_until_ns);
 }

@@ -1,13 +1,14 @@
 /*
  * engine/wakeup: ending a loop's sleep from another thread, with one system call a sleep at most.
  *
- * note: wake-up. A producer pushes its task and then looks whether the loop sleeps; the loop publishes that it
- * will sleep and then looks whether there are tasks. Each stores its own word and then loads the other's, so
- * all four accesses are sequentially consistent: at least one of the two sees the other, and no task waits for
- * a sleeping loop. The exchange lets only one of many producers pay for the system call.
+ * note: wake-up. A producer pushes its task and then looks whether the loop sleeps; the loop
+ * publishes that it will sleep and then looks whether there are tasks. Each stores its own word and
+ * then loads the other's, so all four accesses are sequentially consistent: at least one of the two
+ * sees the other, and no task waits for a sleeping loop. The exchange lets only one of many
+ * producers pay for the system call.
  *
- * `sleeps_until` is WAKEUP_AWAKE, or the instant until which the loop sleeps (CLOCK_NEVER: no deadline); one
- * word thus also answers whether a new deadline is worth a wake-up.
+ * `sleeps_until` is WAKEUP_AWAKE, or the instant until which the loop sleeps (CLOCK_NEVER: no
+ * deadline); one word thus also answers whether a new deadline is worth a wake-up.
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H
@@ -40,7 +41,6 @@ int wakeup_open(struct wakeup *w) NODISCARD;
  * Close the eventfd.
  *
  * Thread: when no other thread can call wakeup_send() any more
- * Errors: none
  */
 void wakeup_close(struct wakeup *w);
 
@@ -49,7 +49,6 @@ void wakeup_close(struct wakeup *w);
  * The part of wakeup_send() that is seldom needed.
  *
  * Thread: any
- * Errors: none
  */
 void wakeup_end_sleep(struct wakeup *w);
 
@@ -58,7 +57,6 @@ void wakeup_end_sleep(struct wakeup *w);
  * End the sleep if there is one. Call it after the push (see note: wake-up).
  *
  * Thread: any
- * Errors: none
  */
 static inline void wakeup_send(struct wakeup *w)
 {
@@ -72,17 +70,15 @@ static inline void wakeup_send(struct wakeup *w)
  * As wakeup_send(), unless the loop wakes up by itself at ${at_ns} or earlier.
  *
  * Thread: any
- * Errors: none
  */
 void wakeup_send_before(struct wakeup *w, int64_t at_ns);
 
 /*
  * wakeup_prepare(w, until_ns):
- * Publish that the loop is about to sleep until ${until_ns}. The caller looks for work after this and before it
- * sleeps.
+ * Publish that the loop is about to sleep until ${until_ns}. The caller looks for work after this
+ * and before it sleeps.
  *
  * Thread: loop
- * Errors: none
  */
 void wakeup_prepare(struct wakeup *w, int64_t until_ns);
 
@@ -91,7 +87,6 @@ void wakeup_prepare(struct wakeup *w, int64_t until_ns);
  * Publish that the loop is awake.
  *
  * Thread: loop
- * Errors: none
  */
 void wakeup_done(struct wakeup *w);
 
@@ -100,16 +95,15 @@ void wakeup_done(struct wakeup *w);
  * Take the eventfd's count, after it became readable.
  *
  * Thread: loop
- * Errors: none
  */
 void wakeup_clear(struct wakeup *w);
 
 /*
  * wakeup_wait(w, at_ns):
- * Sleep on the eventfd alone until ${at_ns} at the latest: what is left to do when the loop's epoll instance fails.
+ * Sleep on the eventfd alone until ${at_ns} at the latest: what is left to do when the loop's epoll
+ * instance fails.
  *
  * Thread: loop
- * Errors: none
  */
 void wakeup_wait(struct wakeup *w, int64_t at_ns);
 

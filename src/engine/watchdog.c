@@ -13,7 +13,8 @@ struct watch {
     int64_t stalled_at_ns; /* the turn that was said to stall; 0: none */
     struct task beat;
     atomic_bool
-        beating; /* sent, and neither run nor dropped; release and acquire: the task is free again */
+        /* sent, and neither run nor dropped; release and acquire: the task is free again */
+        beating;
     int64_t beat_at_ns; /* when it was sent; 0: never */
     bool asleep;        /* it was said to have missed a beat */
 };
@@ -85,7 +86,10 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     return false;
 }
 
-/* Send the next beat when it is time, unless the last one is still out. A turn that may last longer may miss more. */
+/*
+ * Send the next beat when it is time, unless the last one is still out. A turn that may last longer
+ * may miss more.
+ */
 static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int64_t now_ns)
 {
     bool beating = atomic_load_explicit(&watch->beating, memory_order_acquire);

@@ -1,10 +1,11 @@
 /*
  * engine/watchdog: are all loops turning?
  *
- * Two ways to tell that one is not. Each loop publishes when its turn began and what it runs: a turn that lasts longer
- * than the threshold is a stall, seen without disturbing the loop. And now and then each loop is sent a beat, a control
- * task that it must have run by the next one: that finds a loop that sleeps although it should not. (Where a turn may last
- * longer than the time between two beats, the beats are as far apart as that.)
+ * Two ways to tell that one is not. Each loop publishes when its turn began and what it runs: a
+ * turn that lasts longer than the threshold is a stall, seen without disturbing the loop. And now
+ * and then each loop is sent a beat, a control task that it must have run by the next one: that
+ * finds a loop that sleeps although it should not. (Where a turn may last longer than the time
+ * between two beats, the beats are as far apart as that.)
  */
 #ifndef ENGINE_WATCHDOG_H
 #define ENGINE_WATCHDOG_H
@@ -40,7 +41,6 @@ int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold
  *
  * Thread: the one that checks
  * Owns:   ${loop} is borrowed
- * Errors: none
  */
 void watchdog_add(struct watchdog *w, struct loop *loop);
 
@@ -50,17 +50,15 @@ void watchdog_add(struct watchdog *w, struct loop *loop);
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 int64_t watchdog_interval_ns(const struct watchdog *w);
 
 /*
  * watchdog_check(w):
- * Look at every loop; log what begins to stall, with the task or handler it is in, and what goes on again. True when
- * every loop turns.
+ * Look at every loop; log what begins to stall, with the task or handler it is in, and what goes on
+ * again. True when every loop turns.
  *
  * Thread: one, not a loop
- * Errors: none
  */
 bool watchdog_check(struct watchdog *w);
 
@@ -69,7 +67,6 @@ bool watchdog_check(struct watchdog *w);
  * Free it; NULL is allowed.
  *
  * Thread: any, when its loops have ended
- * Errors: none
  */
 void watchdog_destroy(struct watchdog *w);
 

@@ -1,14 +1,16 @@
 /*
  * handlers/executor_handler: see executor_handler.h.
  *
- * note: lane. What other threads touch is not in the session, which may end while a message is out, but in a lane of its own.
- * The handler, each message that the serial has, and the notice on its way to the loop count as its users; the last to leave
- * frees it. Only the loop asks whether the handler is still there.
+ * note: lane. What other threads touch is not in the session, which may end while a message is out,
+ * but in a lane of its own. The handler, each message that the serial has, and the notice on its
+ * way to the loop count as its users; the last to leave frees it. Only the loop asks whether the
+ * handler is still there.
  *
- * note: notice. Messages that are done are put on a list, newest first, by one compare-and-swap; who finds it empty sends the
- * loop a notice, and the loop takes the whole list with one exchange. So there is one task on the loop however many messages
- * are done, and their order does not depend on how tasks reach it. A loop whose task lane is full takes the notice in its
- * control lane, which has no bound.
+ * note: notice. Messages that are done are put on a list, newest first, by one compare-and-swap;
+ * who finds it empty sends the loop a notice, and the loop takes the whole list with one exchange.
+ * So there is one task on the loop however many messages are done, and their order does not depend
+ * on how tasks reach it. A loop whose task lane is full takes the notice in its control lane, which
+ * has no bound.
  */
 #include "handlers/executor_handler.h"
 
@@ -26,7 +28,10 @@
 #include "net/memory_account.h"
 #include "net/channel.h"
 
-/* Small messages are bounded by number as well, so that one client does not take all places of the executor. */
+/*
+ * Small messages are bounded by number as well, so that one client does not take all places of the
+ * executor.
+ */
 #define EXECUTOR_MESSAGES 64
 
 struct executor_message {

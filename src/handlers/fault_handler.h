@@ -1,12 +1,15 @@
 /*
- * handlers/fault_handler: makes a share of a listener's connections slow, cut or mute, to see what their clients do.
+ * handlers/fault_handler: makes a share of a listener's connections slow, cut or mute, to see what
+ * their clients do.
  *
- *   channel -> [in: kept for its delay, then as many bytes a second] -> the other handlers, the tail
+ *   channel -> [in: kept for its delay, then as many bytes a second] -> the other handlers, the
+ *   tail
  *   channel <- [out:                       as many bytes a second] <-
  *
- * It keeps at most what one read gives in each direction: meanwhile the channel is not read, and whoever feeds it pauses. So
- * bytes stay in order, and what was kept when a session ends is input that was not read, or output that is sent before
- * the end. A connection that is spared has no handler and no cost.
+ * It keeps at most what one read gives in each direction: meanwhile the channel is not read, and
+ * whoever feeds it pauses. So bytes stay in order, and what was kept when a session ends is input
+ * that was not read, or output that is sent before the end. A connection that is spared has no
+ * handler and no cost.
  */
 #ifndef HANDLERS_FAULT_HANDLER_H
 #define HANDLERS_FAULT_HANDLER_H
@@ -40,7 +43,6 @@ extern const struct handler_type fault_handler_type;
  * Does ${conf} do anything?
  *
  * Thread: any
- * Errors: none
  */
 bool fault_handler_wanted(const struct fault_handler_conf *conf);
 

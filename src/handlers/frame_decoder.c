@@ -22,7 +22,10 @@ static void frame_drop_piece(struct frame_decoder *d)
     d->is_out = false;
 }
 
-/* Room for ${need} bytes of a piece that will have ${whole}: twice as much as before, but none that it cannot fill. */
+/*
+ * Room for ${need} bytes of a piece that will have ${whole}: twice as much as before, but none that
+ * it cannot fill.
+ */
 static bool frame_grow_piece(struct frame_decoder *d, size_t need, size_t whole)
 {
     size_t room = 2 * (size_t)d->piece_room;
@@ -76,8 +79,8 @@ static uint64_t frame_length_field(const struct frame_decoder_conf *conf, const 
 }
 
 /*
- * How long the frame is whose header is there, or how much of a bad one is to be discarded. Below 2^63 the field plus its
- * adjustment and header is never more than 64 bits take.
+ * How long the frame is whose header is there, or how much of a bad one is to be discarded. Below
+ * 2^63 the field plus its adjustment and header is never more than 64 bits take.
  */
 static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *conf,
                                                const uint8_t *header, uint64_t *bytes)
@@ -99,7 +102,10 @@ static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *
 
 /* ---- bad frames ---- */
 
-/* ${bytes} of the stream, which begin with the piece or at ${in}, are no frame, for ${why}. True if that is told now. */
+/*
+ * ${bytes} of the stream, which begin with the piece or at ${in}, are no frame, for ${why}. True if
+ * that is told now.
+ */
 static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                          enum frame_decoder_result why, uint64_t bytes)
 {
@@ -125,7 +131,10 @@ static bool frame_discard(struct frame_decoder *d, struct frame_decoder_bytes *i
 
 /* ---- the next one ---- */
 
-/* See to it that frame_bytes is known. FRAME: it is; MORE: the header is not whole yet, or a bad frame is being discarded. */
+/*
+ * See to it that frame_bytes is known. FRAME: it is; MORE: the header is not whole yet, or a bad
+ * frame is being discarded.
+ */
 static enum frame_decoder_result frame_begin(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              struct frame_decoder_bytes *in)

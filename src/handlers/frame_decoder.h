@@ -6,15 +6,18 @@
  *
  *   frame length = value of the field + length_adjustment + length_offset + length_width
  *
- * It knows bytes only, no channel. Frames that lie in the input are given out where they lie; only one that comes in
- * pieces is put together, in memory that grows with what has come, never above the frame's length or max_length. Between
- * frames there is none.
+ * It knows bytes only, no channel. Frames that lie in the input are given out where they lie; only
+ * one that comes in pieces is put together, in memory that grows with what has come, never above
+ * the frame's length or max_length. Between frames there is none.
  *
- * A frame that cannot be is told once, discarded exactly, and the next one begins behind it. Of one whose length is negative
- * or less than its own header, nobody knows where it ends: its header is discarded.
+ * A frame that cannot be is told once, discarded exactly, and the next one begins behind it. Of one
+ * whose length is negative or less than its own header, nobody knows where it ends: its header is
+ * discarded.
  *
- * Source: Netty LengthFieldBasedFrameDecoder; there a frame shorter than what is to be stripped leaves its length behind
- * for the next one, a length that overflows is read as another one, and what came behind a bad frame waits for the next read.
+ * Source: Netty LengthFieldBasedFrameDecoder; there a frame shorter than what is to be stripped
+ *         leaves its length behind
+ * for the next one, a length that overflows is read as another one, and what came behind a bad
+ * frame waits for the next read.
  */
 #ifndef HANDLERS_FRAME_DECODER_H
 #define HANDLERS_FRAME_DECODER_H
@@ -27,7 +30,9 @@
 
 enum frame_decoder_order { FRAME_DECODER_BIG, FRAME_DECODER_LITTLE };
 
-/* length_offset + length_width <= max_length, and strip <= max_length; the lengths are below 2^31. */
+/*
+ * length_offset + length_width <= max_length, and strip <= max_length; the lengths are below 2^31.
+ */
 struct frame_decoder_conf {
     unsigned max_length; /* of a whole frame, before it is stripped */
     unsigned length_offset;
@@ -36,7 +41,8 @@ struct frame_decoder_conf {
     unsigned strip; /* so many bytes of each frame are not passed on */
     enum frame_decoder_order byte_order;
     bool
-        fail_fast; /* tell of a frame that is too long when its header is there, not when it was discarded */
+        /* tell of a frame that is too long when its header is there, not when it was discarded */
+        fail_fast;
 };
 
 enum frame_decoder_result {
@@ -67,8 +73,8 @@ struct frame_decoder {
 
 /*
  * frame_decoder_next(d, conf, in, out):
- * Take from ${in} what there is up to the end of a frame, or of a bad one; on FRAME it is ${out}, which may be empty. To be
- * called until it says MORE.
+ * Take from ${in} what there is up to the end of a frame, or of a bad one; on FRAME it is ${out},
+ * which may be empty. To be called until it says MORE.
  *
  * Thread: owner of ${d}
  * Owns:   nothing; ${out} is valid until the next call, and no longer than ${in}
@@ -84,7 +90,6 @@ enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
  * Is the stream between two frames, so that it may end there?
  *
  * Thread: owner of ${d}
- * Errors: none
  */
 bool frame_decoder_is_between(const struct frame_decoder *d);
 
@@ -93,7 +98,6 @@ bool frame_decoder_is_between(const struct frame_decoder *d);
  * Forget what has come, and give back its memory.
  *
  * Thread: owner of ${d}
- * Errors: none
  */
 void frame_decoder_clear(struct frame_decoder *d);
 

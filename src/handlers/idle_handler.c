@@ -17,10 +17,11 @@
 #define IDLE_LOOKS 4
 
 /*
- * note: looks. Reads and writes leave a time stamp here. Bytes that the kernel did not take at once go later, which nobody
- * is told of; so while some wait, the timer looks at the channel's count, and bytes that went since the last look count as
- * if they went when something last happened on the channel, which may have been a read. Such a client may be found idle
- * late by the time between two looks. It is never found so early.
+ * note: looks. Reads and writes leave a time stamp here. Bytes that the kernel did not take at once
+ * go later, which nobody is told of; so while some wait, the timer looks at the channel's count,
+ * and bytes that went since the last look count as if they went when something last happened on the
+ * channel, which may have been a read. Such a client may be found idle late by the time between two
+ * looks. It is never found so early.
  */
 
 /* What may be too long ago. */

@@ -1,9 +1,10 @@
 /*
- * handlers/idle_handler: says, or ends the session, when nothing came, nothing went, or neither did, for too long at this
- * place of the pipeline: behind `frame` it counts whole frames.
+ * handlers/idle_handler: says, or ends the session, when nothing came, nothing went, or neither
+ * did, for too long at this place of the pipeline: behind `frame` it counts whole frames.
  *
- * What goes is what the kernel took, so that a client that takes nothing, and for which bytes wait, is idle. One that is not
- * read, because someone has stopped that, is not. After its end of file nothing can come, and only the writer is looked at.
+ * What goes is what the kernel took, so that a client that takes nothing, and for which bytes wait,
+ * is idle. One that is not read, because someone has stopped that, is not. After its end of file
+ * nothing can come, and only the writer is looked at.
  *
  * A read or a write costs a time stamp and no timer operation: see note: looks in idle_handler.c.
  *

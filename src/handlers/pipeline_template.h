@@ -1,9 +1,11 @@
 /*
  * handlers/pipeline_template: the handlers that each session of a listener has, worked out once.
  *
- *   | state of the 1st handler | state of the 2nd | ...      behind the session, in the same allocation
+ *   | state of the 1st handler | state of the 2nd | ...      behind the session, in the same
+ *   allocation
  *
- * A plan does not change after it was made, but for what its handlers share (handler_step.shared). Sessions borrow it.
+ * A plan does not change after it was made, but for what its handlers share (handler_step.shared).
+ * Sessions borrow it.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H
@@ -31,7 +33,6 @@ const struct handler_type *pipeline_template_find(const char *name);
  * Has a listener with ${conf} any handler: one of the list, or the one for faults?
  *
  * Thread: any
- * Errors: none
  */
 bool pipeline_template_wanted(const struct pipeline_conf *conf);
 
@@ -52,7 +53,6 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
  *
  * Thread: any
  * Units:  bytes
- * Errors: none
  */
 size_t pipeline_template_bytes(const struct pipeline_template *p);
 
@@ -62,7 +62,6 @@ size_t pipeline_template_bytes(const struct pipeline_template *p);
  *
  * Thread: loop of ${ch}
  * Owns:   nothing; ${room} (aligned for anything) and ${host} must live as long as ${ch}
- * Errors: none
  */
 void pipeline_template_add(const struct pipeline_template *p, void *room, struct channel *ch,
                            struct handler_context *host);
@@ -72,7 +71,6 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
  * Write what the handlers of ${p} counted to the log.
  *
  * Thread: any
- * Errors: none
  */
 void pipeline_template_log_stats(const struct pipeline_template *p, const char *listener);
 
@@ -81,7 +79,6 @@ void pipeline_template_log_stats(const struct pipeline_template *p, const char *
  * Free a plan that no session uses any more; NULL is allowed.
  *
  * Thread: before start or after stop
- * Errors: none
  */
 void pipeline_template_destroy(struct pipeline_template *p);
 

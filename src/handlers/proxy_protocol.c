@@ -154,7 +154,10 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
         proxy_protocol_read_more(pp, data, len);
 }
 
-/* No more will come, or in time. What has come is the client's if it need not become a header, and is none yet. */
+/*
+ * No more will come, or in time. What has come is the client's if it need not become a header, and
+ * is none yet.
+ */
 static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
 {
     bool begun = buffer_bytes(&pp->kept) > 0 &&

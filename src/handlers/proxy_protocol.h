@@ -1,16 +1,21 @@
 /*
- * handlers/proxy_protocol: reads the header by which a proxy names its client, in front of all that the client sent.
+ * handlers/proxy_protocol: reads the header by which a proxy names its client, in front of all that
+ * the client sent.
  *
- * It is the first handler of a channel, and nothing passes it before the header is there, not even `active`:
+ * It is the first handler of a channel, and nothing passes it before the header is there, not even
+ * `active`:
  *
- *   add -> reading -> done(), reading is held up -> proxy_protocol_release() -> gone from the pipeline
+ *   add -> reading -> done(), reading is held up -> proxy_protocol_release() -> gone from the
+ *   pipeline
  *             \-- proxy_protocol_give_up(): time is over --^
  *
- * Other handlers may be added until then. Between done() and the release whoever was told finds out what becomes of the client, such as which server it goes to.
- * What came behind the header with the same read waits here, and is the first that the next handler gets. Afterwards the
- * channel is as if there had been no header.
+ * Other handlers may be added until then. Between done() and the release whoever was told finds out
+ * what becomes of the client, such as which server it goes to. What came behind the header with the
+ * same read waits here, and is the first that the next handler gets. Afterwards the channel is as
+ * if there had been no header.
  *
- * Whom to believe is a matter of configuration: a client that could send a header would be whom it likes.
+ * Whom to believe is a matter of configuration: a client that could send a header would be whom it
+ * likes.
  */
 #ifndef HANDLERS_PROXY_PROTOCOL_H
 #define HANDLERS_PROXY_PROTOCOL_H
@@ -52,9 +57,9 @@ struct proxy_protocol {
     struct handler handler;
     struct proxy_protocol_gate *gate;
     /*
-     * Reading has ended, with 0 or why the client cannot be served: as proxy_header_decode(), -ETIMEDOUT, -ENODATA (the peer
-     * has ended and never said anything), or -ENOMEM. Once at most: not for a channel that was closed before. It may
-     * release ${pp}.
+     * Reading has ended, with 0 or why the client cannot be served: as proxy_header_decode(),
+     * -ETIMEDOUT, -ENODATA (the peer has ended and never said anything), or -ENOMEM. Once at most:
+     * not for a channel that was closed before. It may release ${pp}.
      */
     void (*done)(struct proxy_protocol *pp, int error);
     struct proxy_header header; /* local without one; what it points at is gone */
@@ -67,11 +72,10 @@ struct proxy_protocol {
 
 /*
  * proxy_protocol_expect(gate, peer):
- * Is a header to be read from ${peer}, first of all; can it be served without; or is it not to be served at all? NULL is a
- * gate where all can pass. What it refuses is logged, once a second.
+ * Is a header to be read from ${peer}, first of all; can it be served without; or is it not to be
+ * served at all? NULL is a gate where all can pass. What it refuses is logged, once a second.
  *
  * Thread: any
- * Errors: none
  */
 enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *gate,
                                                   const struct address *peer);
@@ -82,7 +86,6 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
  *
  * Thread: loop of ${ch}
  * Owns:   nothing; ${pp} and ${gate} must live as long as ${ch}
- * Errors: none
  */
 void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
                         struct proxy_protocol_gate *gate,
@@ -90,8 +93,8 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
 
 /*
  * proxy_protocol_give_up(pp):
- * The time for a header is over: without one if it is optional and none has begun. Nothing happens if reading has ended,
- * or the channel has.
+ * The time for a header is over: without one if it is optional and none has begun. Nothing happens
+ * if reading has ended, or the channel has.
  *
  * Thread: loop of the channel
  * Errors: none; the rest is done()
@@ -103,7 +106,6 @@ void proxy_protocol_give_up(struct proxy_protocol *pp);
  * After done(pp, 0): let everything pass, `active` and what was kept first, and leave the pipeline.
  *
  * Thread: loop of the channel
- * Errors: none
  */
 void proxy_protocol_release(struct proxy_protocol *pp);
 
@@ -113,7 +115,6 @@ void proxy_protocol_release(struct proxy_protocol *pp);
  *
  * Thread: loop of the channel
  * Units:  bytes
- * Errors: none
  */
 size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp);
 
@@ -122,7 +123,6 @@ size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp);
  * That ${peer} is not served for the ${error} of done(), in the log, once a second.
  *
  * Thread: any
- * Errors: none
  */
 void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct address *peer,
                                 int error);

@@ -1,8 +1,9 @@
 /*
  * limits/acl: which clients a listener lets in, by where they come from.
  *
- * An ordered list of rules: the first block that has the client decides, and what none has is decided by `others`. Asked
- * by the boss before there is a session, so that a client that is denied costs no memory.
+ * An ordered list of rules: the first block that has the client decides, and what none has is
+ * decided by `others`. Asked by the boss before there is a session, so that a client that is denied
+ * costs no memory.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H
@@ -27,7 +28,8 @@ struct acl_conf {
 
 /*
  * acl_create(out, conf):
- * The rules of ${conf}, ready to be asked. When they let everybody in, ${out} is NULL, which acl_allows() takes.
+ * The rules of ${conf}, ready to be asked. When they let everybody in, ${out} is NULL, which
+ * acl_allows() takes.
  *
  * Thread: any
  * Owns:   ${conf} is borrowed
@@ -40,7 +42,6 @@ int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;
  * May ${client} come in? That it may not is counted, and logged at info level, one line a second.
  *
  * Thread: any
- * Errors: none
  */
 bool acl_allows(struct acl *a, const char *listener, const struct address *client);
 
@@ -49,7 +50,6 @@ bool acl_allows(struct acl *a, const char *listener, const struct address *clien
  * How many were denied.
  *
  * Thread: any
- * Errors: none
  */
 uint64_t acl_denied(const struct acl *a);
 
@@ -58,7 +58,6 @@ uint64_t acl_denied(const struct acl *a);
  * Free it; NULL is allowed.
  *
  * Thread: any, when nobody asks any more
- * Errors: none
  */
 void acl_destroy(struct acl *a);
 

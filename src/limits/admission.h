@@ -1,9 +1,10 @@
 /*
  * limits/admission: whether a client is served, by what its address is known for.
  *
- * A listener has one. It is asked once for each client, with the address that stands for it: by the boss right after
- * accept, with the peer's; or, when the peer is a proxy that names the client, by the worker as soon as it has
- * (session_admit()). How many clients there are in all is not asked here, but before accept: see server/listener.
+ * A listener has one. It is asked once for each client, with the address that stands for it: by the
+ * boss right after accept, with the peer's; or, when the peer is a proxy that names the client, by
+ * the worker as soon as it has (session_admit()). How many clients there are in all is not asked
+ * here, but before accept: see server/listener.
  *
  *   admission_enter -> ADMIT: the session keeps the ticket, and its end is admission_leave, once
  *                   -> CLOSE, RESET: nothing to leave; the client is sent away
@@ -52,11 +53,11 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
 
 /*
  * admission_enter(ad, ticket, client, reason):
- * Is ${client} served? If so ${ticket}, which is none, is its place, until admission_leave(). If not ${reason} tells why.
+ * Is ${client} served? If so ${ticket}, which is none, is its place, until admission_leave(). If
+ * not ${reason} tells why.
  *
  * Thread: any
  * Owns:   the caller has the place
- * Errors: none
  */
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason);
@@ -66,16 +67,15 @@ enum admission_verdict admission_enter(struct admission *ad, struct admission_ti
  * Give the place back; ${ticket} is none then. Nothing happens if it is none.
  *
  * Thread: any
- * Errors: none
  */
 void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_log_stats(ad):
- * Write what was counted to the log, if there are rules that somebody may fall under, and limits for each client.
+ * Write what was counted to the log, if there are rules that somebody may fall under, and limits
+ * for each client.
  *
  * Thread: any
- * Errors: none
  */
 void admission_log_stats(const struct admission *ad);
 
@@ -84,7 +84,6 @@ void admission_log_stats(const struct admission *ad);
  * Free it; nobody is inside. NULL is allowed.
  *
  * Thread: main
- * Errors: none
  */
 void admission_destroy(struct admission *ad);
 

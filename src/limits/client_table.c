@@ -94,7 +94,10 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
     *at = c->chain;
 }
 
-/* A free place, or that of the client that was seen the longest ago; NULL: all clients have connections. */
+/*
+ * A free place, or that of the client that was seen the longest ago; NULL: all clients have
+ * connections.
+ */
 static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
 {
     const struct token_bucket_conf *rate = &t->conf.each.rate;
@@ -111,7 +114,10 @@ static struct client *client_table_make_room(struct client_table *t, int64_t now
     return c;
 }
 
-/* The client ${who}, known or new, without a place in the order of last use; NULL: there is no room for it. */
+/*
+ * The client ${who}, known or new, without a place in the order of last use; NULL: there is no room
+ * for it.
+ */
 static struct client *client_table_get(struct client_table *t, const struct client_name *who,
                                        int64_t now_ns)
 {

@@ -76,7 +76,10 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
     return process_ns > own_ns ? process_ns : own_ns;
 }
 
-/* Looking first: two sockets that take one place and miss the other would wake each other in turn, for ever. */
+/*
+ * Looking first: two sockets that take one place and miss the other would wake each other in turn,
+ * for ever.
+ */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
 {
     int64_t now_ns, wait_ns;

@@ -1,12 +1,14 @@
 /*
- * limits/connection_limit: is there room for one more client: in the process, and at its listener? And the listen sockets that wait
- * until there is.
+ * limits/connection_limit: is there room for one more client: in the process, and at its listener?
+ * And the listen sockets that wait until there is.
  *
- * note: room. A socket that finds none says that it waits and then looks again; who leaves counts itself out and then looks
- * who waits. Both are sequentially consistent, so one of the two sees the other: no socket waits while there is room. The
- * waiting itself costs nothing: the last one who left has submitted the socket's task to its boss loop.
+ * note: room. A socket that finds none says that it waits and then looks again; who leaves counts
+ * itself out and then looks who waits. Both are sequentially consistent, so one of the two sees the
+ * other: no socket waits while there is room. The waiting itself costs nothing: the last one who
+ * left has submitted the socket's task to its boss loop.
  *
- *   NONE --finds no room--> WAITING --someone leaves--> WOKEN (its task is under way) --the task runs--> NONE
+ *   NONE --finds no room--> WAITING --someone leaves--> WOKEN (its task is under way) --the task
+ *   runs--> NONE
  *                              \--finds room after all--> NONE
  */
 #ifndef LIMITS_CONNECTION_LIMIT_H
@@ -55,7 +57,6 @@ struct connection_limit {
  *
  * Thread: before start
  * Owns:   ${conf} is copied
- * Errors: none
  */
 void connection_limit_init(struct connection_limit *room, const struct quota_conf *conf);
 
@@ -65,19 +66,17 @@ void connection_limit_init(struct connection_limit *room, const struct quota_con
  *
  * Thread: before start
  * Owns:   nothing; ${w} must outlive whoever may leave
- * Errors: none
  */
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w));
 
 /*
  * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):
- * One more client, in the process and at its listener, whose quota is ${own}: 0 if there is room. If not the answer is
- * when it is worth asking again, and ${w} is told earlier if someone leaves.
+ * One more client, in the process and at its listener, whose quota is ${own}: 0 if there is room.
+ * If not the answer is when it is worth asking again, and ${w} is told earlier if someone leaves.
  *
  * Thread: any; loop of ${w}
  * Units:  ns, at most ROOM_LOOK_NS
- * Errors: none
  */
 int64_t connection_limit_enter(struct connection_limit *room, struct quota *own) NODISCARD;
 int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quota *own,
@@ -88,7 +87,6 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
  * A client has gone; one that was let in did not come, or was sent away for a reason of its own.
  *
  * Thread: any
- * Errors: none
  */
 void connection_limit_leave(struct connection_limit *room, struct quota *own);
 void connection_limit_withdraw(struct connection_limit *room, struct quota *own);
@@ -99,7 +97,6 @@ void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
  *
  * Thread: any
  * Owns:   nothing; ${option} lasts for ever
- * Errors: none
  */
 void connection_limit_close(struct connection_limit *room, const char *option);
 void connection_limit_open(struct connection_limit *room);
@@ -109,7 +106,6 @@ void connection_limit_open(struct connection_limit *room);
  * The option that keeps the next client out, for logs.
  *
  * Thread: any
- * Errors: none
  */
 const char *connection_limit_full_of(const struct connection_limit *room, const struct quota *own);
 

@@ -21,8 +21,9 @@ struct span {
 #define MAX_DEPTH (8 * 16 + 1)
 
 /*
- * note: steps. A search through the beginnings of 200,000 intervals waits for memory in nearly each of its 18 steps, since
- * those of one search lie far apart. One in 16 is therefore kept once more, side by side, where the caches have them.
+ * note: steps. A search through the beginnings of 200,000 intervals waits for memory in nearly each
+ * of its 18 steps, since those of one search lie far apart. One in 16 is therefore kept once more,
+ * side by side, where the caches have them.
  */
 #define STEP 16
 
@@ -91,7 +92,10 @@ static int spans_create(struct span **out, size_t *n_out, const struct cidr *lis
     return 0;
 }
 
-/* From ${begin} on ${rule} is the first, whatever was put there before. There is room: see intervals_create(). */
+/*
+ * From ${begin} on ${rule} is the first, whatever was put there before. There is room: see
+ * intervals_create().
+ */
 static void intervals_put(struct intervals *v, number begin, uint32_t rule)
 {
     if (v->n > 0 && v->begin[v->n - 1] == begin)
@@ -265,8 +269,8 @@ void prefix_table_destroy(struct prefix_table *t)
 /* ---- looking up ---- */
 
 /*
- * The last of ${n} numbers in order that is not above ${x}, as the first is not. The way depends on ${n} alone, so that the
- * processor need not guess what a comparison gives.
+ * The last of ${n} numbers in order that is not above ${x}, as the first is not. The way depends on
+ * ${n} alone, so that the processor need not guess what a comparison gives.
  */
 static size_t last_not_above(const number *list, size_t n, number x)
 {

@@ -1,11 +1,13 @@
 /*
  * limits/prefix_table: which is the first of many blocks (net/cidr) that an address is in?
  *
- * Prefixes either nest or are apart, so a list of them cuts the addresses into intervals in each of which the answer is
- * one and the same. The intervals are worked out once; a lookup is a binary search among where they begin:
+ * Prefixes either nest or are apart, so a list of them cuts the addresses into intervals in each of
+ * which the answer is one and the same. The intervals are worked out once; a lookup is a binary
+ * search among where they begin:
  *
  *   prefixes, in their order      0: 10.1.0.0/16    1: 10.0.0.0/8    2: 10.1.2.0/24
- *   intervals                   0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0: none
+ *   intervals                   0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0:
+ *                               none
  *
  * IPv4 and IPv6 have intervals of their own. Immutable once made.
  */
@@ -45,8 +47,8 @@ uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a
 
 /*
  * prefix_table_covers(by, list, n):
- * For each of ${list} the lowest number of a prefix that covers all of it: its own, or that of one before it which leaves
- * nothing to it. Several that do so together are not seen.
+ * For each of ${list} the lowest number of a prefix that covers all of it: its own, or that of one
+ * before it which leaves nothing to it. Several that do so together are not seen.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -58,7 +60,6 @@ int prefix_table_covers(uint32_t *by, const struct cidr *list, size_t n) NODISCA
  * Free it; NULL is allowed.
  *
  * Thread: any
- * Errors: none
  */
 void prefix_table_destroy(struct prefix_table *t);
 

@@ -1,4 +1,7 @@
-/* limits/quota: see quota.h. The orders are sequentially consistent for the sake of note: room in limits/connection_limit.h. */
+/*
+ * limits/quota: see quota.h. The orders are sequentially consistent for the sake of note: room in
+ * limits/connection_limit.h.
+ */
 #include "limits/quota.h"
 
 #include "base/clock.h"

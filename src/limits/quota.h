@@ -35,7 +35,6 @@ struct quota {
  *
  * Thread: before start
  * Owns:   ${conf} is copied
- * Errors: none
  */
 void quota_init(struct quota *q, const struct quota_conf *conf);
 
@@ -44,7 +43,6 @@ void quota_init(struct quota *q, const struct quota_conf *conf);
  * Is there any limit?
  *
  * Thread: any
- * Errors: none
  */
 bool quota_is_limited(const struct quota *q);
 
@@ -54,7 +52,6 @@ bool quota_is_limited(const struct quota *q);
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 int64_t quota_wait_ns(const struct quota *q, int64_t now_ns);
 
@@ -63,7 +60,6 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns);
  * One more comes, unless that were too many.
  *
  * Thread: any
- * Errors: none
  */
 bool quota_enter(struct quota *q, int64_t now_ns) NODISCARD;
 
@@ -72,7 +68,6 @@ bool quota_enter(struct quota *q, int64_t now_ns) NODISCARD;
  * One who came has gone; one who was let in did not come, and does not count for the rate either.
  *
  * Thread: any
- * Errors: none
  */
 void quota_leave(struct quota *q);
 void quota_withdraw(struct quota *q);

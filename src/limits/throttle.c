@@ -8,20 +8,23 @@
 #include "net/channel.h"
 
 /*
- * A bucket holds what comes in a tenth of a second: a loop that is late by less than that loses nothing of the rate, and
- * over ten seconds it is one percent too much at most.
+ * A bucket holds what comes in a tenth of a second: a loop that is late by less than that loses
+ * nothing of the rate, and over ten seconds it is one percent too much at most.
  */
 #define THROTTLE_BURST_PART 10
 
 /*
- * A grant is what a connection may have in a twentieth of a second; of what it shares with others much less, so that
- * many have their turns within a second. More than a read takes is of no use.
+ * A grant is what a connection may have in a twentieth of a second; of what it shares with others
+ * much less, so that many have their turns within a second. More than a read takes is of no use.
  */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
 
-/* Sleeping for less would cost more turns than it gains smoothness: what comes meanwhile is in the bucket. */
+/*
+ * Sleeping for less would cost more turns than it gains smoothness: what comes meanwhile is in the
+ * bucket.
+ */
 #define THROTTLE_LEAST_NS (5 * NS_PER_MS)
 
 struct throttle {

@@ -1,14 +1,17 @@
 /*
- * limits/throttle: how fast bytes may come from clients and go to them, for each connection and for all of a listener.
+ * limits/throttle: how fast bytes may come from clients and go to them, for each connection and for
+ * all of a listener.
  *
- * Bytes are counted where they are read (channel_meter()), so that splicing is throttled like copying: what may not be
- * read waits in the sender's socket, and TCP slows the sender down. A reader reserves a grant, some bytes at a time, of
- * every bucket that it is subject to, and reads until it is used up; if the grant is not there yet it sleeps until it is,
- * by the one timer it has. What is left of it when no more bytes are there is given back.
+ * Bytes are counted where they are read (channel_meter()), so that splicing is throttled like
+ * copying: what may not be read waits in the sender's socket, and TCP slows the sender down. A
+ * reader reserves a grant, some bytes at a time, of every bucket that it is subject to, and reads
+ * until it is used up; if the grant is not there yet it sleeps until it is, by the one timer it
+ * has. What is left of it when no more bytes are there is given back.
  *
- * note: turns. Connections of all workers share a listener's bucket without a lock: reserving moves its one number
- * (limits/token_bucket), and the wait that comes of it is a place in a queue. Whoever waits has its turn when all who came
- * before have had theirs, whichever worker they are on; and a grant is small, so that turns come often.
+ * note: turns. Connections of all workers share a listener's bucket without a lock: reserving moves
+ * its one number (limits/token_bucket), and the wait that comes of it is a place in a queue.
+ * Whoever waits has its turn when all who came before have had theirs, whichever worker they are
+ * on; and a grant is small, so that turns come often.
  */
 #ifndef LIMITS_THROTTLE_H
 #define LIMITS_THROTTLE_H
@@ -56,14 +59,13 @@ struct throttle_plan {
  *
  * Thread: before start
  * Owns:   ${conf} is copied
- * Errors: none
  */
 bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf);
 
 /*
  * throttle_create(out, plan, ch, directions):
- * Keep what is read of ${ch} to the limits of ${plan} in ${directions}; ${out} is NULL if there are none. The tail of
- * ${ch} passes on what it is asked and told.
+ * Keep what is read of ${ch} to the limits of ${plan} in ${directions}; ${out} is NULL if there are
+ * none. The tail of ${ch} passes on what it is asked and told.
  *
  * Thread: loop of ${ch}
  * Owns:   the caller owns ${out}, until ${ch} is closed; ${plan} is borrowed
@@ -78,7 +80,6 @@ int throttle_create(struct throttle **out, struct throttle_plan *plan, struct ch
  *
  * Thread: loop of its channel
  * Units:  bytes
- * Errors: none
  */
 size_t throttle_allow(struct throttle *t, size_t max);
 void throttle_took(struct throttle *t, size_t len, bool drained);
@@ -88,7 +89,6 @@ void throttle_took(struct throttle *t, size_t len, bool drained);
  * The channel is closed; what was reserved is given back. NULL is allowed.
  *
  * Thread: loop of its channel
- * Errors: none
  */
 void throttle_destroy(struct throttle *t);
 

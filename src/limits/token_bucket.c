@@ -1,4 +1,7 @@
-/* limits/token_bucket: see token_bucket.h. All orders are relaxed: the one number is all there is to see. */
+/*
+ * limits/token_bucket: see token_bucket.h. All orders are relaxed: the one number is all there is
+ * to see.
+ */
 #include "limits/token_bucket.h"
 
 #include "base/clock.h"

@@ -1,9 +1,10 @@
 /*
  * limits/token_bucket: so many a period, and some at once after a rest.
  *
- * A bucket holds up to `burst` tokens and gets `tokens` each `period_ns`, evenly. It is one number, the instant at which it
- * will be full if nobody takes any: what a token takes to come back is added to it, and time alone refills. So there is no
- * lock and no timer, and a bucket that nobody has touched for long is full and can be forgotten.
+ * A bucket holds up to `burst` tokens and gets `tokens` each `period_ns`, evenly. It is one number,
+ * the instant at which it will be full if nobody takes any: what a token takes to come back is
+ * added to it, and time alone refills. So there is no lock and no timer, and a bucket that nobody
+ * has touched for long is full and can be forgotten.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *
@@ -41,12 +42,11 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
 
 /*
  * token_bucket_reserve(b, conf, n, now_ns):
- * Take ${n} tokens, there or not: how long until all of them are. Who reserves later waits for them too, so that those
- * who wait are served in the order they came.
+ * Take ${n} tokens, there or not: how long until all of them are. Who reserves later waits for them
+ * too, so that those who wait are served in the order they came.
  *
  * Thread: any
  * Units:  ns; 0: they are there
- * Errors: none
  */
 int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns) NODISCARD;
@@ -56,18 +56,17 @@ int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_c
  * Undo taking ${n}, or reserving them.
  *
  * Thread: any
- * Errors: none
  */
 void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
                             uint64_t n);
 
 /*
  * token_bucket_wait_ns(b, conf, n, now_ns):
- * How long until there are ${n} tokens, at most conf->burst, if nobody takes any; 0: they are there.
+ * How long until there are ${n} tokens, at most conf->burst, if nobody takes any; 0: they are
+ * there.
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns);

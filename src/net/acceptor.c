@@ -11,12 +11,16 @@
 #include "base/log.h"
 #include "engine/ready.h"
 
-/* How long to wait for descriptors: short enough to be back within a second, long enough to cost nothing. */
+/*
+ * How long to wait for descriptors: short enough to be back within a second, long enough to cost
+ * nothing.
+ */
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
 /*
- * An episode is over when accept has not failed for this long. At the limit a descriptor comes free now and then and
- * is gone at once; each time would otherwise be an episode and a pair of log lines.
+ * An episode is over when accept has not failed for this long. At the limit a descriptor comes free
+ * now and then and is gone at once; each time would otherwise be an episode and a pair of log
+ * lines.
  */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
@@ -45,9 +49,9 @@ struct acceptor {
 #define ACCEPTOR_DRAIN_MAX 65536
 
 /*
- * May accepting go on after this error of accept4(2)? Errors of the connection that was to be accepted are passed on
- * by Linux and are no reason to stop (accept(2), "Error handling"). EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM and what
- * we do not know are.
+ * May accepting go on after this error of accept4(2)? Errors of the connection that was to be
+ * accepted are passed on by Linux and are no reason to stop (accept(2), "Error handling"). EAGAIN,
+ * EMFILE, ENFILE, ENOBUFS, ENOMEM and what we do not know are.
  */
 static bool acceptor_may_go_on(int error)
 {
@@ -113,8 +117,8 @@ static int acceptor_accept(struct acceptor *ac)
 }
 
 /*
- * Accept up to ${max} clients; 0 when there may be more, EAGAIN when there are none or none is wanted for ${wait_ns}, or
- * what has run out.
+ * Accept up to ${max} clients; 0 when there may be more, EAGAIN when there are none or none is
+ * wanted for ${wait_ns}, or what has run out.
  */
 static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {
@@ -144,7 +148,10 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     if (!ready_is_turn(ev, w, revents))
         return;
     loop_doing(ac->loop, "accept");
-    /* libev could not watch the descriptor and has stopped the watcher; only memory can be the reason. */
+    /*
+     * libev could not watch the descriptor and has stopped the watcher; only memory can be the
+     * reason.
+     */
     error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch, &wait_ns);
     if (wait_ns > 0)
         acceptor_pause(ac, ACCEPTOR_PAUSED_BY_OWNER, wait_ns);

@@ -1,9 +1,9 @@
 /*
  * net/acceptor: a listen socket on a loop.
  *
- * Accepts in bursts. When descriptors or memory run out it stops listening for a moment instead of spinning on
- * a readable socket, and says so once for the whole episode. It also does when its owner wants no more clients for a
- * while, and leaves that to the owner to tell.
+ * Accepts in bursts. When descriptors or memory run out it stops listening for a moment instead of
+ * spinning on a readable socket, and says so once for the whole episode. It also does when its
+ * owner wants no more clients for a while, and leaves that to the owner to tell.
  */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H
@@ -16,13 +16,16 @@
 
 struct acceptor;
 
-/* What acceptor_ops.admit says when something has run out: the acceptor pauses as when accept itself finds that. */
+/*
+ * What acceptor_ops.admit says when something has run out: the acceptor pauses as when accept
+ * itself finds that.
+ */
 #define ACCEPTOR_LACK (-1)
 
 struct acceptor_ops {
     /*
-     * May another client be accepted? 0: yes, and `accepted` or `nobody` follows. ACCEPTOR_LACK. Else no, and it is not
-     * asked again for so many ns, or until acceptor_resume(). NULL: always.
+     * May another client be accepted? 0: yes, and `accepted` or `nobody` follows. ACCEPTOR_LACK.
+     * Else no, and it is not asked again for so many ns, or until acceptor_resume(). NULL: always.
      */
     int64_t (*admit)(void *cookie);
     /* There was none after `admit` said yes. NULL if it does not matter. */
@@ -52,7 +55,6 @@ int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int
  * Begin to accept on ${loop}.
  *
  * Thread: loop
- * Errors: none
  */
 void acceptor_start(struct acceptor *ac, struct loop *loop);
 
@@ -61,7 +63,6 @@ void acceptor_start(struct acceptor *ac, struct loop *loop);
  * End a pause that acceptor_ops.admit began; nothing happens if there is none.
  *
  * Thread: loop of ${ac}
- * Errors: none
  */
 void acceptor_resume(struct acceptor *ac);
 
@@ -70,7 +71,6 @@ void acceptor_resume(struct acceptor *ac);
  * Accept the clients that the kernel has queued, which acceptor_stop() would reset.
  *
  * Thread: loop of ${ac}
- * Errors: none
  */
 void acceptor_drain(struct acceptor *ac);
 
@@ -79,7 +79,6 @@ void acceptor_drain(struct acceptor *ac);
  * Accept no more and close the listen socket. Nothing happens if that was done.
  *
  * Thread: loop of ${ac}; any if it was never started or its loop has ended
- * Errors: none
  */
 void acceptor_stop(struct acceptor *ac);
 
@@ -88,7 +87,6 @@ void acceptor_stop(struct acceptor *ac);
  * Free a stopped acceptor; NULL is allowed.
  *
  * Thread: loop of ${ac}, or any once that has ended
- * Errors: none
  */
 void acceptor_destroy(struct acceptor *ac);
 

@@ -1,8 +1,8 @@
 /*
  * net/address: see address.h.
  *
- * Literals are read by inet_pton(3), which takes neither "127.1" nor "010.0.0.1"; getaddrinfo(3) would take
- * both, so it only ever sees what is a host name by its form (net/resolve.h).
+ * Literals are read by inet_pton(3), which takes neither "127.1" nor "010.0.0.1"; getaddrinfo(3)
+ * would take both, so it only ever sees what is a host name by its form (net/resolve.h).
  */
 #include "net/address.h"
 
@@ -252,7 +252,10 @@ bool address_equal(const struct address *a, const struct address *b)
     }
 }
 
-/* A connection to 0.0.0.0 goes to 127.0.0.1, and one to :: goes to ::1: ip(7), RFC 4291, section 2.5.2. */
+/*
+ * A connection to 0.0.0.0 goes to 127.0.0.1, and one to :: goes to ::1: ip(7), RFC 4291, section
+ * 2.5.2.
+ */
 static bool covers_ipv4(in_addr_t listen, in_addr_t target)
 {
     if (target == INADDR_ANY)

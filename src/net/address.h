@@ -2,8 +2,8 @@
  * net/address: where a socket listens or connects: IPv4, IPv6 or a unix stream socket.
  *
  * Written forms:   127.0.0.1:7   [::1]:7   name:7   *:7   /run/x.sock   @abstract
- * `*:7` stands for every local address: two addresses, 0.0.0.0 and [::] (always IPv6 only). An IPv4-mapped
- * address ([::ffff:127.0.0.1]:7) is the IPv4 address it maps.
+ * `*:7` stands for every local address: two addresses, 0.0.0.0 and [::] (always IPv6 only). An
+ * IPv4-mapped address ([::ffff:127.0.0.1]:7) is the IPv4 address it maps.
  */
 #ifndef NET_ADDRESS_H
 #define NET_ADDRESS_H
@@ -35,12 +35,13 @@ struct address {
 
 /*
  * address_parse(out, max, word):
- * The addresses that ${word}, a literal, stands for: one, or two for `*:port`. Never asks a name service.
+ * The addresses that ${word}, a literal, stands for: one, or two for `*:port`. Never asks a name
+ * service.
  *
  * Thread: any
  * Units:  ${max} addresses of room, at least 2
- * Errors: number of addresses written; -EINVAL (not an address); -ENOENT (host:port with a host name, by its
- *         form); -ERANGE (port not 1 to 65535); -ENAMETOOLONG (unix path)
+ * Errors: number of addresses written; -EINVAL (not an address); -ENOENT (host:port with a host
+ *         name, by its form); -ERANGE (port not 1 to 65535); -ENAMETOOLONG (unix path)
  */
 int address_parse(struct address *out, size_t max, const char *word) NODISCARD;
 
@@ -56,8 +57,8 @@ int address_parse_target(struct address *out, size_t max, const char *word) NODI
 
 /*
  * address_parse_host(out, word):
- * As address_parse(), for an IPv4 or IPv6 address (`192.0.2.1`, `[2001:db8::1]` or `2001:db8::1`) without a port, which is 0
- * then.
+ * As address_parse(), for an IPv4 or IPv6 address (`192.0.2.1`, `[2001:db8::1]` or `2001:db8::1`)
+ * without a port, which is 0 then.
  *
  * Thread: any
  * Errors: 0; -EINVAL (none, or `*`); -ENOENT (a host name, by its form)
@@ -76,12 +77,11 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
 
 /*
  * address_format(text, size, a):
- * Write ${a} as it would be configured (`[::1]:7`, `/run/x.sock`, `@abstract`); "unix:" for an unnamed unix
- * peer, `unix:PATH` for one whose path is relative. Returns ${text}.
+ * Write ${a} as it would be configured (`[::1]:7`, `/run/x.sock`, `@abstract`); "unix:" for an
+ * unnamed unix peer, `unix:PATH` for one whose path is relative. Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least ADDRESS_TEXT_BYTES
- * Errors: none
  */
 const char *address_format(char *text, size_t size, const struct address *a);
 
@@ -90,36 +90,35 @@ const char *address_format(char *text, size_t size, const struct address *a);
  * Same family, address, port and path?
  *
  * Thread: any
- * Errors: none
  */
 bool address_equal(const struct address *a, const struct address *b);
 
 /*
  * address_covers(listen, target):
- * Would a connection to ${target} reach a socket that listens on ${listen} of this host? True when they are
- * equal, or when ${listen} is a wildcard with the port of ${target} and ${target} is a loopback address of the
- * same family. A wildcard ${target} is the loopback address that the kernel makes of it. The addresses of this
- * host's interfaces are not looked up.
+ * Would a connection to ${target} reach a socket that listens on ${listen} of this host? True when
+ * they are equal, or when ${listen} is a wildcard with the port of ${target} and ${target} is a
+ * loopback address of the same family. A wildcard ${target} is the loopback address that the kernel
+ * makes of it. The addresses of this host's interfaces are not looked up.
  *
  * Thread: any
- * Errors: none
  */
 bool address_covers(const struct address *listen, const struct address *target);
 
 /*
  * address_conflicts(a, b, reuseport):
- * Does bind(2) or listen(2) refuse one of two sockets, one on ${a} and one on ${b}? A wildcard takes the port on all
- * addresses of its family (IPv6 sockets are IPv6 only), unless both have SO_REUSEPORT: ${reuseport}. Two sockets on the
- * same address conflict even then, as they would share its clients.
+ * Does bind(2) or listen(2) refuse one of two sockets, one on ${a} and one on ${b}? A wildcard
+ * takes the port on all addresses of its family (IPv6 sockets are IPv6 only), unless both have
+ * SO_REUSEPORT: ${reuseport}. Two sockets on the same address conflict even then, as they would
+ * share its clients.
  *
  * Thread: any
- * Errors: none
  */
 bool address_conflicts(const struct address *a, const struct address *b, bool reuseport);
 
 /*
  * address_host(a, len):
- * What of ${a} stands for the host: 4 or 16 bytes, an IPv4 address mapped to IPv6 being the 4. NULL for a unix socket.
+ * What of ${a} stands for the host: 4 or 16 bytes, an IPv4 address mapped to IPv6 being the 4. NULL
+ * for a unix socket.
  *
  * Thread: any
  * Owns:   nothing; points into ${a}
@@ -130,7 +129,8 @@ const void *address_host(const struct address *a, size_t *len);
 
 /*
  * address_path(a, len):
- * The path of a unix socket, or its abstract name; NULL for one without a name, as clients have, and other families.
+ * The path of a unix socket, or its abstract name; NULL for one without a name, as clients have,
+ * and other families.
  *
  * Thread: any
  * Owns:   nothing; points into ${a}
@@ -141,12 +141,11 @@ const void *address_path(const struct address *a, size_t *len);
 
 /*
  * address_set_host(out, host, len, port):
- * The opposite of address_host(): ${out} is ${port} at ${host}, 4 bytes or 16, of which those of a mapped IPv4 address
- * become that one.
+ * The opposite of address_host(): ${out} is ${port} at ${host}, 4 bytes or 16, of which those of a
+ * mapped IPv4 address become that one.
  *
  * Thread: any
  * Units:  bytes
- * Errors: none
  */
 void address_set_host(struct address *out, const void *host, size_t len, uint16_t port);
 
@@ -155,7 +154,6 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
  * The port of ${a}; it has ${port} from now on. A unix socket has none, which is 0, and keeps none.
  *
  * Thread: any
- * Errors: none
  */
 uint16_t address_port(const struct address *a);
 void address_set_port(struct address *a, uint16_t port);
@@ -165,7 +163,6 @@ void address_set_port(struct address *a, uint16_t port);
  * Is ${a} a unix socket?
  *
  * Thread: any
- * Errors: none
  */
 bool address_is_unix(const struct address *a);
 

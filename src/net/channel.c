@@ -87,8 +87,9 @@ static size_t channel_allowed(struct channel *ch, size_t max)
 }
 
 /*
- * A reset that send(2) has reported looks like end of file to recv(2) afterwards: ECONNRESET tells it apart from the
- * EPIPE of a peer that had ended cleanly before it refused our bytes (tcp_reset() in Linux' net/ipv4/tcp_input.c).
+ * A reset that send(2) has reported looks like end of file to recv(2) afterwards: ECONNRESET tells
+ * it apart from the EPIPE of a peer that had ended cleanly before it refused our bytes (tcp_reset()
+ * in Linux' net/ipv4/tcp_input.c).
  */
 static void channel_on_eof(struct channel *ch)
 {
@@ -117,7 +118,10 @@ static void channel_on_data(struct channel *ch, size_t n)
     handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
 }
 
-/* While memory is scarce little is read, for all of it may have to be kept: a receiver shows only then that it is slow. */
+/*
+ * While memory is scarce little is read, for all of it may have to be kept: a receiver shows only
+ * then that it is slow.
+ */
 static size_t channel_read_room(bool spliced, bool scarce)
 {
     if (scarce)
@@ -126,10 +130,11 @@ static size_t channel_read_room(bool spliced, bool scarce)
 }
 
 /*
- * note: urgent data. splice(2) stops before the urgent byte of a TCP stream for good: it gives EAGAIN, or
+ * note: urgent data. splice(2) stops before the urgent byte of a TCP stream for good: it gives
+ *              EAGAIN, or
  * 0 behind the peer's end of file, while bytes are there to be read (tcp_read_sock() in Linux'
- * net/ipv4/tcp.c). recv(2) goes past it. So EAGAIN of splice(2) counts only behind a read that moved
- * bytes, where it is the usual end of a burst; otherwise, and at 0, recv(2) decides.
+ * net/ipv4/tcp.c). recv(2) goes past it. So EAGAIN of splice(2) counts only behind a read that
+ * moved bytes, where it is the usual end of a burst; otherwise, and at 0, recv(2) decides.
  */
 static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
 {

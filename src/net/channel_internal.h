@@ -1,6 +1,7 @@
 /*
- * net/channel_internal: what the parts of a channel know of each other: channel.c (life and reading),
- * channel_write.c, channel_end.c and channel_linger.c. Private to net. Everything here runs on the loop of the channel.
+ * net/channel_internal: what the parts of a channel know of each other: channel.c (life and
+ * reading), channel_write.c, channel_end.c and channel_linger.c. Private to net. Everything here
+ * runs on the loop of the channel.
  */
 #ifndef NET_CHANNEL_INTERNAL_H
 #define NET_CHANNEL_INTERNAL_H
@@ -33,7 +34,6 @@ enum channel_flag {
  * How the channel's bytes get to and from its descriptor.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 static inline const struct transport *channel_transport(const struct channel *ch)
 {
@@ -45,7 +45,6 @@ static inline const struct transport *channel_transport(const struct channel *ch
  * Bring the watcher in line with what the channel waits for; costs nothing when that is unchanged.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 void channel_watch(struct channel *ch);
 
@@ -54,7 +53,6 @@ void channel_watch(struct channel *ch);
  * The socket is writable: send what waits.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 void channel_flush(struct channel *ch);
 
@@ -63,7 +61,6 @@ void channel_flush(struct channel *ch);
  * Forget what waits to be sent.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 void channel_drop_pending(struct channel *ch);
 
@@ -72,15 +69,14 @@ void channel_drop_pending(struct channel *ch);
  * Close the channel in this turn's reap step; the same if nothing more can be read or written.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 void channel_retire(struct channel *ch, int error);
 void channel_retire_if_done(struct channel *ch);
 
 /*
  * channel_linger_begin(ch, bounded) / channel_linger_stop(ch) / channel_linger_free(ch):
- * Wait for the peer of ${ch} within ${ch}->linger_conf, max_ns only if ${bounded}, then retire or abort
- * ${ch}. Stop waiting; free the memory.
+ * Wait for the peer of ${ch} within ${ch}->linger_conf, max_ns only if ${bounded}, then retire or
+ * abort ${ch}. Stop waiting; free the memory.
  *
  * Thread: loop of ${ch}
  * Errors: none; without memory ${ch} is aborted
@@ -94,7 +90,6 @@ void channel_linger_free(struct channel *ch);
  * The reap step of the channel whose `end` is ${t}: the last thing that happens to it.
  *
  * Thread: loop of the channel
- * Errors: none
  */
 void channel_run_end(struct task *t);
 
@@ -103,7 +98,6 @@ void channel_run_end(struct task *t);
  * Is ${ch} to be read: not stopped for any reason, and not ended?
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 static inline bool channel_reading(const struct channel *ch)
 {
@@ -115,29 +109,26 @@ static inline bool channel_reading(const struct channel *ch)
  * For net/pipeline: are there handlers before the tail? Without them bytes take the short way.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 void channel_set_handlers(struct channel *ch, bool any);
 
 /*
  * channel_can_splice_from(ch) / channel_can_splice_into(ch):
- * For net/splice: is what ${ch} reads large and wanted as it is; can bytes go to the kernel directly, since
- * none wait, no handler wants them and sending has not ended?
+ * For net/splice: is what ${ch} reads large and wanted as it is; can bytes go to the kernel
+ * directly, since none wait, no handler wants them and sending has not ended?
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 bool channel_can_splice_from(const struct channel *ch);
 bool channel_can_splice_into(const struct channel *ch);
 
 /*
  * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
- * For net/splice: ${p} holds what the peer of ${ch} did not take; keep that in memory and give the pipe back (without memory
- * ${ch} is aborted); the peer of ${ch} takes nothing any more.
+ * For net/splice: ${p} holds what the peer of ${ch} did not take; keep that in memory and give the
+ * pipe back (without memory ${ch} is aborted); the peer of ${ch} takes nothing any more.
  *
  * Thread: loop of ${ch}
  * Owns:   the channel owns ${p}
- * Errors: none
  */
 void channel_give_pipe(struct channel *ch, struct pipe *p);
 void channel_copy_pipe(struct channel *ch);

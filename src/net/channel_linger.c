@@ -1,8 +1,9 @@
 /*
- * net/channel_linger: waiting for the peer of a channel that ends, with a timer and two bounds. See channel_end().
+ * net/channel_linger: waiting for the peer of a channel that ends, with a timer and two bounds. See
+ * channel_end().
  *
- * What the peer has acknowledged is what was sent less what the kernel still holds (SIOCOUTQ). The kernel has no event for
- * that, so it is asked: often after progress, more and more seldom without.
+ * What the peer has acknowledged is what was sent less what the kernel still holds (SIOCOUTQ). The
+ * kernel has no event for that, so it is asked: often after progress, more and more seldom without.
  */
 #include <errno.h>
 #include <stdlib.h>

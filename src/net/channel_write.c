@@ -108,8 +108,8 @@ static void channel_do_eof(struct channel *ch)
 }
 
 /*
- * Something waits now that did not, or more than before: memory was ${before}. While all channels together hold too much
- * none of them is fed as long as anything waits.
+ * Something waits now that did not, or more than before: memory was ${before}. While all channels
+ * together hold too much none of them is fed as long as anything waits.
  */
 static void channel_note_pending(struct channel *ch, size_t before)
 {
@@ -260,7 +260,10 @@ void channel_flush(struct channel *ch)
         channel_become_writable(ch);
 }
 
-/* Bytes that are said to wait are joined by those that are written, and nobody asks the socket before the loop polls. */
+/*
+ * Bytes that are said to wait are joined by those that are written, and nobody asks the socket
+ * before the loop polls.
+ */
 void channel_cork(struct channel *ch)
 {
     if (!(ch->flags & CHANNEL_NO_WRITE))

@@ -30,7 +30,10 @@ static const struct address *connector_nth(const struct address *list, sa_family
     return list;
 }
 
-/* Address number ${k} when the family of the first and the other take turns, as long as there are both. */
+/*
+ * Address number ${k} when the family of the first and the other take turns, as long as there are
+ * both.
+ */
 static const struct address *connector_take_turns(const struct address *list, unsigned n,
                                                   unsigned k)
 {
@@ -130,8 +133,9 @@ static void connector_finish(struct connector *c, int fd, int error)
 }
 
 /*
- * Begin to connect, for the first time or once more. 0: it is under way, or has failed. Otherwise neither: -EAGAIN if a
- * unix backlog is full, which no event tells the end of; what we ran out of, if there is another attempt to wait for.
+ * Begin to connect, for the first time or once more. 0: it is under way, or has failed. Otherwise
+ * neither: -EAGAIN if a unix backlog is full, which no event tells the end of; what we ran out of,
+ * if there is another attempt to wait for.
  */
 static int connector_try(struct connector *c, struct connector_attempt *at)
 {
@@ -148,7 +152,10 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
     return 0;
 }
 
-/* The addresses that are left share the time that is left, so that a black hole does not use up all of it. */
+/*
+ * The addresses that are left share the time that is left, so that a black hole does not use up all
+ * of it.
+ */
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];
@@ -189,7 +196,10 @@ static bool connector_waits_again(const struct connector *c)
     return false;
 }
 
-/* Have the outcome, and all that comes before it, come from the timer or a watcher, never from inside the caller. */
+/*
+ * Have the outcome, and all that comes before it, come from the timer or a watcher, never from
+ * inside the caller.
+ */
 static void connector_arm(struct connector *c, int64_t now_ns)
 {
     int64_t at_ns = c->deadline_at_ns;

@@ -1,15 +1,18 @@
 /*
  * net/connector: getting one connection to a server that may have several addresses.
  *
- * The addresses are tried in order under one deadline, each with an equal share of the time that is left; the first
- * that answers wins. Embedded in the session that wants the connection, so that connecting allocates nothing.
+ * The addresses are tried in order under one deadline, each with an equal share of the time that is
+ * left; the first that answers wins. Embedded in the session that wants the connection, so that
+ * connecting allocates nothing.
  *
- * note: happy eyeballs. When the addresses are of both IPv4 and IPv6, the families take turns, beginning with that of
- * the first, and an address is not waited for before the next is tried: that begins after conf->attempt_delay_ns
- * without an answer, or when an attempt has failed. A family that leads nowhere then costs a delay and not a share of
- * the deadline. Two attempts are under way at most, since that is one for each family; the older makes room for a third
- * only when its share is over, so that a server that is far away is not given up for being slower than the delay. When
- * there is no descriptor for the second the first goes on alone.
+ * note: happy eyeballs. When the addresses are of both IPv4 and IPv6, the families take turns,
+ *             beginning with that of
+ * the first, and an address is not waited for before the next is tried: that begins after
+ * conf->attempt_delay_ns without an answer, or when an attempt has failed. A family that leads
+ * nowhere then costs a delay and not a share of the deadline. Two attempts are under way at most,
+ * since that is one for each family; the older makes room for a third only when its share is over,
+ * so that a server that is far away is not given up for being slower than the delay. When there is
+ * no descriptor for the second the first goes on alone.
  */
 #ifndef NET_CONNECTOR_H
 #define NET_CONNECTOR_H
@@ -29,16 +32,17 @@
 struct connector;
 
 /*
- * The outcome, once, on the loop and never inside connector_start(): ${fd} is connected and the callee's, or
- * ${error} is why the last address failed that there was a way to (-ETIMEDOUT: the deadline) and ${fd} is -1. The
- * connector may be started again from here.
+ * The outcome, once, on the loop and never inside connector_start(): ${fd} is connected and the
+ * callee's, or ${error} is why the last address failed that there was a way to (-ETIMEDOUT: the
+ * deadline) and ${fd} is -1. The connector may be started again from here.
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
 struct connector_conf {
     struct sock_connect_conf sock;
     int64_t
-        attempt_delay_ns; /* see note: happy eyeballs; 0: one address after the other, as they come */
+        /* see note: happy eyeballs; 0: one address after the other, as they come */
+        attempt_delay_ns;
 };
 
 /*
@@ -76,7 +80,6 @@ struct connector {
  * Prepare ${c}, idle.
  *
  * Thread: loop of ${net}
- * Errors: none
  */
 void connector_init(struct connector *c, struct netloop *net, connector_done *done);
 
@@ -95,11 +98,11 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
 
 /*
  * connector_cancel(c):
- * Give up; done() is not called. A server that had the connection already, before we heard of it, gets a reset: an end
- * of file would be that of a client who had nothing to say. Nothing happens if ${c} is idle.
+ * Give up; done() is not called. A server that had the connection already, before we heard of it,
+ * gets a reset: an end of file would be that of a client who had nothing to say. Nothing happens if
+ * ${c} is idle.
  *
  * Thread: loop of ${c}
- * Errors: none
  */
 void connector_cancel(struct connector *c);
 

@@ -1,6 +1,6 @@
 /*
- * net/descriptor_budget: how many descriptors connections have, and may have, all together: counted before they are opened, so
- * that nobody who was let in finds none left.
+ * net/descriptor_budget: how many descriptors connections have, and may have, all together: counted
+ * before they are opened, so that nobody who was let in finds none left.
  */
 #ifndef NET_DESCRIPTOR_BUDGET_H
 #define NET_DESCRIPTOR_BUDGET_H
@@ -9,9 +9,10 @@
 #include <stdbool.h>
 
 /*
- * note: lent. Some of the used descriptors are only lent: to spare connections and to pipes. They are
- * lent while twice the reserve would still be left, and asked back when less than the reserve is left:
- * clients find some while the lent ones are being closed, and none are lent and asked back all the time.
+ * note: lent. Some of the used descriptors are only lent: to spare connections and to pipes. They
+ * are lent while twice the reserve would still be left, and asked back when less than the reserve
+ * is left: clients find some while the lent ones are being closed, and none are lent and asked back
+ * all the time.
  */
 struct descriptor_budget {
     atomic_uint used; /* relaxed, as the next: a number on its own */
@@ -25,7 +26,6 @@ struct descriptor_budget {
  * Are there ${n} more? A hint for one who counts them with descriptor_budget_count() soon after.
  *
  * Thread: any
- * Errors: none
  */
 static inline bool descriptor_budget_left(const struct descriptor_budget *d, unsigned n)
 {
@@ -37,7 +37,6 @@ static inline bool descriptor_budget_left(const struct descriptor_budget *d, uns
  * ${n} more are had, or no longer.
  *
  * Thread: any
- * Errors: none
  */
 static inline void descriptor_budget_count(struct descriptor_budget *d, unsigned n)
 {
@@ -54,7 +53,6 @@ static inline void descriptor_budget_release(struct descriptor_budget *d, unsign
  * Have one more, unless there is none.
  *
  * Thread: any
- * Errors: none
  */
 static inline bool descriptor_budget_take(struct descriptor_budget *d)
 {
@@ -69,7 +67,6 @@ static inline bool descriptor_budget_take(struct descriptor_budget *d)
  * How many the process may have (RLIMIT_NOFILE), and has now.
  *
  * Thread: any
- * Errors: none
  */
 unsigned descriptor_budget_limit(void);
 unsigned descriptor_budget_open(void);
@@ -79,7 +76,6 @@ unsigned descriptor_budget_open(void);
  * Lend ${n}, false when too few are left; give them back. See note: lent.
  *
  * Thread: any
- * Errors: none
  */
 static inline bool descriptor_budget_lend(struct descriptor_budget *d, unsigned n)
 {
@@ -101,7 +97,6 @@ static inline void descriptor_budget_return(struct descriptor_budget *d, unsigne
  * Are some lent? Are some lent while less than the reserve is left?
  *
  * Thread: any
- * Errors: none
  */
 static inline bool descriptor_budget_are_lent(const struct descriptor_budget *d)
 {

@@ -77,8 +77,8 @@ static int dns_ask(struct dns_lookup *l, const char *domain, uint16_t type)
 }
 
 /*
- * All types of the name in ${domain}. As getaddrinfo(3) has it, one type that was found is an answer, whatever became of the
- * others: there are name servers that drop questions for AAAA.
+ * All types of the name in ${domain}. As getaddrinfo(3) has it, one type that was found is an
+ * answer, whatever became of the others: there are name servers that drop questions for AAAA.
  */
 static int dns_ask_all(struct dns_lookup *l, const char *domain)
 {
@@ -101,7 +101,10 @@ static int dns_ask_all(struct dns_lookup *l, const char *domain)
     return found > 0 ? found : error;
 }
 
-/* Is the answer in ${domain} the last word? A name server that fails may fail for that domain alone. */
+/*
+ * Is the answer in ${domain} the last word? A name server that fails may fail for that domain
+ * alone.
+ */
 static bool dns_is_final(int rc)
 {
     return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;

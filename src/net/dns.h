@@ -1,9 +1,10 @@
 /*
- * net/dns: a DNS lookup by libc's resolver: the name servers, search domains and options of /etc/resolv.conf.
+ * net/dns: a DNS lookup by libc's resolver: the name servers, search domains and options of
+ * /etc/resolv.conf.
  *
- * getaddrinfo(3) knows neither SRV records nor how long an answer is valid (TTL); this asks for both. Each lookup has a
- * resolver state of its own, so any number of threads may look names up at a time. It blocks for as long as the name
- * servers take.
+ * getaddrinfo(3) knows neither SRV records nor how long an answer is valid (TTL); this asks for
+ * both. Each lookup has a resolver state of its own, so any number of threads may look names up at
+ * a time. It blocks for as long as the name servers take.
  */
 #ifndef NET_DNS_H
 #define NET_DNS_H
@@ -39,12 +40,14 @@ struct dns_search {
 
 /*
  * dns_search(s, terms):
- * Ask for records of all ${s}->types and hand each to ${s}->on_record(). ${terms}->ttl_ns becomes the shortest TTL of the
- * answers, aliases included. A record that cannot be read is left out, alone.
+ * Ask for records of all ${s}->types and hand each to ${s}->on_record(). ${terms}->ttl_ns becomes
+ * the shortest TTL of the answers, aliases included. A record that cannot be read is left out,
+ * alone.
  *
  * Thread: any but a loop
- * Errors: number of records; -ENOENT (no such name, or no such records); -EAGAIN (no name server answers); -EREMOTEIO (the
- *         name server fails, or its answer cannot be read); -ENOSYS (no resolver state); -ENOMEM
+ * Errors: number of records; -ENOENT (no such name, or no such records); -EAGAIN (no name server
+ *         answers); -EREMOTEIO (the name server fails, or its answer cannot be read); -ENOSYS (no
+ *         resolver state); -ENOMEM
  * Source: RFC 1034, section 5.3.3; resolver(3)
  */
 int dns_search(const struct dns_search *s, struct dns_terms *terms) NODISCARD;

@@ -1,5 +1,6 @@
 /*
- * net/idle_watch: a connected socket that nobody uses yet, watched for all that can happen to it: its peer speaks or ends.
+ * net/idle_watch: a connected socket that nobody uses yet, watched for all that can happen to it:
+ * its peer speaks or ends.
  *
  * Nothing is read, so that whoever takes the socket over finds it as it came.
  */
@@ -29,7 +30,6 @@ struct idle_watch {
  * Prepare ${s}, which has no socket.
  *
  * Thread: loop of ${net}
- * Errors: none
  */
 void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event *event);
 
@@ -39,7 +39,6 @@ void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event
  *
  * Thread: loop of ${s}
  * Owns:   ${s} has ${fd}
- * Errors: none
  */
 void idle_watch_watch(struct idle_watch *s, int fd);
 
@@ -48,7 +47,6 @@ void idle_watch_watch(struct idle_watch *s, int fd);
  * Keep the socket, but tell of nothing any more.
  *
  * Thread: loop of ${s}
- * Errors: none
  */
 void idle_watch_rest(struct idle_watch *s);
 
@@ -57,17 +55,16 @@ void idle_watch_rest(struct idle_watch *s);
  * sock_peek() of the socket.
  *
  * Thread: loop of ${s}
- * Errors: none
  */
 enum sock_peek idle_watch_peek(const struct idle_watch *s);
 
 /*
  * idle_watch_take(s) / idle_watch_close(s):
- * Give the socket away; close it, without a reset unless it has something to read. Without one: -1; nothing happens.
+ * Give the socket away; close it, without a reset unless it has something to read. Without one: -1;
+ * nothing happens.
  *
  * Thread: loop of ${s}
  * Owns:   the caller of idle_watch_take() owns the descriptor
- * Errors: none
  */
 int idle_watch_take(struct idle_watch *s);
 void idle_watch_close(struct idle_watch *s);

@@ -1,10 +1,10 @@
 /*
- * net/memory_account: how much memory holds bytes that receivers have not taken yet, of all channels and their handlers together,
- * and whether that is too much.
+ * net/memory_account: how much memory holds bytes that receivers have not taken yet, of all
+ * channels and their handlers together, and whether that is too much.
  *
- * Counted when memory is taken and given back, so not at all while receivers keep up. Who takes what is too much says so at
- * once, and an episode begins: channels read little at a time, and nothing more for a receiver that did not take it. It ends
- * when whoever was told ends it.
+ * Counted when memory is taken and given back, so not at all while receivers keep up. Who takes
+ * what is too much says so at once, and an episode begins: channels read little at a time, and
+ * nothing more for a receiver that did not take it. It ends when whoever was told ends it.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H
@@ -31,7 +31,6 @@ struct memory_account {
  *
  * Thread: any
  * Units:  bytes
- * Errors: none
  */
 static inline void memory_account_charge(struct memory_account *b, size_t before, size_t now)
 {
@@ -47,8 +46,9 @@ static inline void memory_account_charge(struct memory_account *b, size_t before
 }
 
 /*
- * memory_account_append(b, to, data, len) / memory_account_consume(b, from, len) / memory_account_clear(b, what):
- * What base/buffer does, and the memory that it takes or gives back is counted. ${b} may be NULL: nobody counts.
+ * memory_account_append(b, to, data, len) / memory_account_consume(b, from, len) /
+ * memory_account_clear(b, what): What base/buffer does, and the memory that it takes or gives back
+ * is counted. ${b} may be NULL: nobody counts.
  *
  * Thread: owner of the buffer
  * Units:  bytes
@@ -86,7 +86,6 @@ static inline void memory_account_clear(struct memory_account *b, struct buffer 
  *
  * Thread: any
  * Units:  bytes
- * Errors: none
  */
 static inline void memory_account_charge_pipe(struct memory_account *b, int64_t bytes)
 {
@@ -99,7 +98,6 @@ static inline void memory_account_charge_pipe(struct memory_account *b, int64_t 
  * Is an episode under way? ${b} may be NULL: nobody counts.
  *
  * Thread: any
- * Errors: none
  */
 static inline bool memory_account_is_over(const struct memory_account *b)
 {

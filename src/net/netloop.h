@@ -1,7 +1,9 @@
 /*
- * net/netloop: what the sockets of one loop share: the loop itself, the buffer that reads go to, and pipes.
+ * net/netloop: what the sockets of one loop share: the loop itself, the buffer that reads go to,
+ * and pipes.
  *
- * Nothing of it is a connection's own, so that a connection knows its loop through this one pointer only.
+ * Nothing of it is a connection's own, so that a connection knows its loop through this one pointer
+ * only.
  */
 #ifndef NET_NETLOOP_H
 #define NET_NETLOOP_H
@@ -12,7 +14,9 @@
 #include "engine/loop.h"
 #include "net/pipe_pool.h"
 
-/* One read takes this much at most; measured, more gains nothing that splice does not gain better. */
+/*
+ * One read takes this much at most; measured, more gains nothing that splice does not gain better.
+ */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
 
 struct memory_account;
@@ -42,7 +46,6 @@ int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
  * Free it; NULL is allowed.
  *
  * Thread: loop, or after the loop has ended
- * Errors: none
  */
 void netloop_destroy(struct netloop *net);
 

@@ -1,11 +1,13 @@
 /*
  * net/pipe_pool: the pipes of one loop, for splice.
  *
- * One empty pipe is enough while receivers keep up: it is filled and emptied within a turn. A pipe that could
- * not be emptied belongs to the blocked connection until it is empty, and the loop opens another one. A few
- * empty ones are kept. A pipe that still holds bytes is never given back, only closed.
+ * One empty pipe is enough while receivers keep up: it is filled and emptied within a turn. A pipe
+ * that could not be emptied belongs to the blocked connection until it is empty, and the loop opens
+ * another one. A few empty ones are kept. A pipe that still holds bytes is never given back, only
+ * closed.
  *
- * note: lent pipes. The first pipe of a loop is its own. The descriptors of all others are lent (note:
+ * note: lent pipes. The first pipe of a loop is its own. The descriptors of all others are lent
+ *            (note:
  * lent in net/descriptor_budget.h): clients need them more. Without a pipe bytes are copied.
  */
 #ifndef NET_PIPE_POOL_H
@@ -42,7 +44,6 @@ struct pipe_pool {
  * An empty pool; close what it keeps.
  *
  * Thread: owner of ${pool}
- * Errors: none
  */
 void pipe_pool_init(struct pipe_pool *pool);
 void pipe_pool_close(struct pipe_pool *pool);
@@ -62,7 +63,6 @@ int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) NODISCARD;
  * ${holder} keeps ${p} beyond this turn; a lent pipe that is kept so, or NULL.
  *
  * Thread: owner of ${pool}
- * Errors: none
  */
 void pipe_pool_hold(struct pipe_pool *pool, struct pipe *p, struct channel *holder);
 struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
@@ -72,17 +72,15 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
  * Close the empty pipes that are lent.
  *
  * Thread: owner of ${pool}
- * Errors: none
  */
 void pipe_pool_trim(struct pipe_pool *pool);
 
 /*
  * pipe_pool_put(pool, p):
- * Give a pipe back: an empty one is kept or closed, one with bytes in it is closed and they are lost. A lent one is not kept
- * while its descriptors are wanted back.
+ * Give a pipe back: an empty one is kept or closed, one with bytes in it is closed and they are
+ * lost. A lent one is not kept while its descriptors are wanted back.
  *
  * Thread: owner of ${pool}
- * Errors: none
  */
 void pipe_pool_put(struct pipe_pool *pool, struct pipe *p);
 

@@ -4,7 +4,10 @@
 
 #include "net/proxy_header_internal.h"
 
-/* Do ${data} begin with all of ${mark} (1), with what there is of them (-EAGAIN), or with something else (0)? */
+/*
+ * Do ${data} begin with all of ${mark} (1), with what there is of them (-EAGAIN), or with something
+ * else (0)?
+ */
 static int begins_with(const uint8_t *data, size_t len, const char *mark, size_t mark_len)
 {
     if (memcmp(data, mark, len < mark_len ? len : mark_len) != 0)

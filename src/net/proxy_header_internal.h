@@ -1,5 +1,6 @@
 /*
- * net/proxy_header_internal: what reading and writing of both versions have in common. Private to net/proxy_header*.c.
+ * net/proxy_header_internal: what reading and writing of both versions have in common. Private to
+ * net/proxy_header*.c.
  */
 #ifndef NET_PROXY_HEADER_INTERNAL_H
 #define NET_PROXY_HEADER_INTERNAL_H

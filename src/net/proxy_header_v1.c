@@ -30,7 +30,10 @@ static int take_word(struct line *l, const char *word)
     return 0;
 }
 
-/* The field up to ${stop}, which is passed over: 1 to ${size} - 1 of the characters ${allowed}. -EAGAIN: as far as it has come. */
+/*
+ * The field up to ${stop}, which is passed over: 1 to ${size} - 1 of the characters ${allowed}.
+ * -EAGAIN: as far as it has come.
+ */
 static int take_field(struct line *l, char *text, size_t size, const char *allowed, char stop)
 {
     size_t n = 0;

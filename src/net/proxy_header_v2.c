@@ -33,7 +33,10 @@ static void read_ip(struct proxy_header *h, const uint8_t *at, size_t bytes)
     address_set_host(&h->destination, at + bytes, bytes, get_16(ports + 2));
 }
 
-/* A path ends with a NUL or the field; an abstract name, which may have NULs, with the last byte that is none. */
+/*
+ * A path ends with a NUL or the field; an abstract name, which may have NULs, with the last byte
+ * that is none.
+ */
 static void read_unix(struct address *out, const uint8_t *path)
 {
     size_t len = sizeof(out->u.un.sun_path);
@@ -150,7 +153,10 @@ static int check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
 
 /* ---- the header ---- */
 
-/* What ${len} bytes tell of the whole: how long it is to be, or -EAGAIN if they are too few for that. */
+/*
+ * What ${len} bytes tell of the whole: how long it is to be, or -EAGAIN if they are too few for
+ * that.
+ */
 static int read_length(const uint8_t *data, size_t len)
 {
     bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;

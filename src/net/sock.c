@@ -98,7 +98,10 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 {
     int rc = 0;
 
-    /* Linux creates the file with the mode of the socket, less the umask: never more than configured. */
+    /*
+     * Linux creates the file with the mode of the socket, less the umask: never more than
+     * configured.
+     */
     if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
         return -errno;
     if (bind(fd, &a->u.sa, a->len) < 0)

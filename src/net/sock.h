@@ -11,7 +11,10 @@
 #include "net/address.h"
 #include "net/sock_options.h"
 
-/* Mode and owner of a unix socket file; clients need write permission. Zeroed: left as bind(2) makes it. */
+/*
+ * Mode and owner of a unix socket file; clients need write permission. Zeroed: left as bind(2)
+ * makes it.
+ */
 struct sock_file {
     bool set_mode, set_uid, set_gid; /* which of these are set */
     mode_t mode;
@@ -27,14 +30,16 @@ struct sock_listen_conf {
 };
 
 /*
- * note: source. A socket that is bound before it connects takes a port of its own for good, since the kernel cannot know
- * where it will connect to: with the 28,232 ports there are by default, no more connections than that could be made from
- * one address, to all servers together. With IP_BIND_ADDRESS_NO_PORT the port is chosen when it connects, and only the
- * four of both addresses and ports must differ from those of any other connection.
+ * note: source. A socket that is bound before it connects takes a port of its own for good, since
+ * the kernel cannot know where it will connect to: with the 28,232 ports there are by default, no
+ * more connections than that could be made from one address, to all servers together. With
+ * IP_BIND_ADDRESS_NO_PORT the port is chosen when it connects, and only the four of both addresses
+ * and ports must differ from those of any other connection.
  *
- * note: unseen. To find out whether somebody listens, and no more: the acknowledgement that completes the handshake is held
- * back until something is sent, or for some 40 ms. With sock_close_reset() before that, the server's accept(2) never tells
- * of the connection; that of a unix socket does. (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7),
+ * note: unseen. To find out whether somebody listens, and no more: the acknowledgement that
+ * completes the handshake is held back until something is sent, or for some 40 ms. With
+ * sock_close_reset() before that, the server's accept(2) never tells of the connection; that of a
+ * unix socket does. (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7),
  * TCP_QUICKACK.)
  */
 struct sock_connect_conf {
@@ -46,15 +51,15 @@ struct sock_connect_conf {
 
 /*
  * sock_listen(out_fd, a, conf):
- * A non-blocking socket that listens on ${a}. Options that accepted sockets inherit are set here, once. A unix
- * socket file that no process listens on any more is replaced. The file has the mode and owner of
- * ${conf}->file before the first client can connect.
+ * A non-blocking socket that listens on ${a}. Options that accepted sockets inherit are set here,
+ * once. A unix socket file that no process listens on any more is replaced. The file has the mode
+ * and owner of ${conf}->file before the first client can connect.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd}; a unix socket file is removed with sock_unlink()
- * Errors: 0; -EADDRINUSE (also: a process listens on the unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
- *         -ENOTSOCK (the unix path is something else); -EPERM (must not change the mode or owner of the file); -errno of socket(2),
- *         bind(2), listen(2), chmod(2), chown(2)
+ * Errors: 0; -EADDRINUSE (also: a process listens on the unix socket); -EADDRNOTAVAIL; -EACCES;
+ *         -EAFNOSUPPORT; -ENOTSOCK (the unix path is something else); -EPERM (must not change the
+ *         mode or owner of the file); -errno of socket(2), bind(2), listen(2), chmod(2), chown(2)
  */
 int sock_listen(int *out_fd, const struct address *a,
                 const struct sock_listen_conf *conf) NODISCARD;
@@ -64,20 +69,19 @@ int sock_listen(int *out_fd, const struct address *a,
  * Remove the file of a unix socket we listened on; nothing happens for other addresses.
  *
  * Thread: any
- * Errors: none
  */
 void sock_unlink(const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):
- * Begin to connect to ${a}, from the source of its family: the socket is writable when the outcome, sock_error(), is
- * known. See note: source.
+ * Begin to connect to ${a}, from the source of its family: the socket is writable when the outcome,
+ * sock_error(), is known. See note: source.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd} when the result is 0 or -EINPROGRESS
- * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix: backlog full, no event will tell); -EMFILE, -ENFILE;
- *         -EADDRNOTAVAIL (also: the source is no address of this host); -errno of socket(2), setsockopt(2), bind(2),
- *         connect(2)
+ * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix: backlog full, no event will tell); -EMFILE,
+ *         -ENFILE; -EADDRNOTAVAIL (also: the source is no address of this host); -errno of
+ *         socket(2), setsockopt(2), bind(2), connect(2)
  */
 int sock_connect(int *out_fd, const struct address *a,
                  const struct sock_connect_conf *conf) NODISCARD;
@@ -88,18 +92,17 @@ int sock_connect(int *out_fd, const struct address *a,
  *
  * Thread: owner of ${fd}
  * Owns:   ${fd} is gone
- * Errors: none
  */
 void sock_close_reset(int fd);
 
 /*
  * sock_forget_at_close(fd):
- * When ${fd} is closed the kernel sends end of file and keeps nothing of it: it waits neither for the peer's end of file
- * nor in TIME_WAIT. A unix socket is always like that.
+ * When ${fd} is closed the kernel sends end of file and keeps nothing of it: it waits neither for
+ * the peer's end of file nor in TIME_WAIT. A unix socket is always like that.
  *
  * Thread: any
- * Errors: none
- * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): a negative one ends FIN_WAIT1 and FIN_WAIT2 at once
+ * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): a negative one ends FIN_WAIT1 and
+ *         FIN_WAIT2 at once
  */
 void sock_forget_at_close(int fd);
 
@@ -108,7 +111,6 @@ void sock_forget_at_close(int fd);
  * Are there bytes to be read?
  *
  * Thread: any
- * Errors: none
  */
 bool sock_has_unread(int fd);
 
@@ -130,20 +132,19 @@ enum sock_peek {
 
 /*
  * sock_peek(fd):
- * What has come in on ${fd}, which is left as it is but for a pending error. One system call when it is silent.
+ * What has come in on ${fd}, which is left as it is but for a pending error. One system call when
+ * it is silent.
  *
  * Thread: owner of ${fd}
- * Errors: none
  */
 enum sock_peek sock_peek(int fd);
 
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
- * Did this process run out of something, whatever the peer is? Has this host no way to the peer, or no port left? Neither
- * says anything about the peer.
+ * Did this process run out of something, whatever the peer is? Has this host no way to the peer, or
+ * no port left? Neither says anything about the peer.
  *
  * Thread: any
- * Errors: none
  */
 bool sock_error_is_exhaustion(int error);
 bool sock_error_is_ours(int error);
@@ -160,11 +161,10 @@ int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):
- * Is ${fd}, connected to ${target}, connected to itself? It happens when nobody listens on a local port of the ephemeral range and the
- * kernel picks that very port as the source.
+ * Is ${fd}, connected to ${target}, connected to itself? It happens when nobody listens on a local
+ * port of the ephemeral range and the kernel picks that very port as the source.
  *
  * Thread: owner of ${fd}
- * Errors: none
  */
 bool sock_is_self_connected(int fd, const struct address *target);
 

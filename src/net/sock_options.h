@@ -1,13 +1,13 @@
 /*
  * net/sock_options: what can be chosen about a TCP connection, towards clients and servers alike.
  *
- * All zero is the kernel's default, and costs one system call, see note: inline. An accepted TCP socket
- * inherits the options of its listener, so that a client costs none. Unix sockets have a send buffer
- * only, and inherit nothing.
+ * All zero is the kernel's default, and costs one system call, see note: inline. An accepted TCP
+ * socket inherits the options of its listener, so that a client costs none. Unix sockets have a
+ * send buffer only, and inherit nothing.
  *
- * note: inline. A byte that was sent as urgent (MSG_OOB) stays in its place in the stream, and is passed
- * on as any other. Otherwise the kernel takes it out, and the receiver gets one byte less. RFC 6093,
- * section 6: an application must set SO_OOBINLINE.
+ * note: inline. A byte that was sent as urgent (MSG_OOB) stays in its place in the stream, and is
+ * passed on as any other. Otherwise the kernel takes it out, and the receiver gets one byte less.
+ * RFC 6093, section 6: an application must set SO_OOBINLINE.
  */
 #ifndef NET_SOCK_OPTIONS_H
 #define NET_SOCK_OPTIONS_H
@@ -38,8 +38,8 @@ struct sock_options {
 
 /*
  * sock_options_set(fd, family, o):
- * Give a new socket ${o}, as far as its ${family} has them. The receive buffer decides which window scale is offered,
- * so this must come before connect(2) or listen(2).
+ * Give a new socket ${o}, as far as its ${family} has them. The receive buffer decides which window
+ * scale is offered, so this must come before connect(2) or listen(2).
  *
  * Thread: owner of ${fd}
  * Errors: 0; -errno of setsockopt(2)
@@ -49,11 +49,10 @@ int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD
 
 /*
  * sock_options_set_accepted(fd, family, o):
- * Give an accepted socket what it did not inherit from a listener that has ${o}: none for TCP. What fails is left as it
- * is.
+ * Give an accepted socket what it did not inherit from a listener that has ${o}: none for TCP. What
+ * fails is left as it is.
  *
  * Thread: owner of ${fd}
- * Errors: none
  */
 void sock_options_set_accepted(int fd, int family, const struct sock_options *o);
 

@@ -1,8 +1,9 @@
 /*
  * net/splice: moving bytes between two sockets through a pipe, without a copy through user space.
  *
- * Worth it from about 4 KiB a read on, below that a copy is cheaper. A direction is switched over after two
- * large reads in a row and back after two small ones; the figures are in tests/bench/README.md.
+ * Worth it from about 4 KiB a read on, below that a copy is cheaper. A direction is switched over
+ * after two large reads in a row and back after two small ones; the figures are in
+ * tests/bench/README.md.
  *
  * SPLICE_F_MORE is never used: it holds back the last segment for 200 ms.
  */
@@ -28,23 +29,22 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 /*
  * splice_possible(ch):
- * Is the next read of ${ch} to be spliced to ch->splice_to? Not when bytes wait there (they would be overtaken),
- * when a handler stands in between, or when reads are small.
+ * Is the next read of ${ch} to be spliced to ch->splice_to? Not when bytes wait there (they would
+ * be overtaken), when a handler stands in between, or when reads are small.
  *
  * Thread: loop of ${ch}
- * Errors: none
  */
 bool splice_possible(const struct channel *ch);
 
 /*
  * splice_forward(ch, max):
- * Move what has come, ${max} bytes and SPLICE_MAX_BYTES at most, to ch->splice_to. What that one does not take stays in a pipe
- * that is its own until it is empty.
+ * Move what has come, ${max} bytes and SPLICE_MAX_BYTES at most, to ch->splice_to. What that one
+ * does not take stays in a pipe that is its own until it is empty.
  *
  * Thread: loop of ${ch}
  * Units:  bytes
- * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy: no pipe, or ${ch} cannot be spliced);
- *         -errno of the read side
+ * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy: no pipe, or
+ *         ${ch} cannot be spliced); -errno of the read side
  */
 ssize_t splice_forward(struct channel *ch, size_t max) NODISCARD;
 
@@ -60,11 +60,10 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
 
 /*
  * splice_give_back_pipes(net):
- * Give back the descriptors of all pipes that are lent; see note: lent pipes in net/pipe_pool.h. What they hold is kept in
- * memory.
+ * Give back the descriptors of all pipes that are lent; see note: lent pipes in net/pipe_pool.h.
+ * What they hold is kept in memory.
  *
  * Thread: loop of ${net}
- * Errors: none
  */
 void splice_give_back_pipes(struct netloop *net);
 

@@ -21,8 +21,9 @@ struct srv_list {
 };
 
 /*
- * Can it be a host? The root means that the service is decidedly not there; and whoever writes records is to name hosts and
- * none of the other things that an address may be: "*", or the path of a unix socket.
+ * Can it be a host? The root means that the service is decidedly not there; and whoever writes
+ * records is to name hosts and none of the other things that an address may be: "*", or the path of
+ * a unix socket.
  */
 static bool srv_is_host(const char *host)
 {

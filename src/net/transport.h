@@ -24,7 +24,10 @@ struct transport {
     bool can_splice;
 };
 
-/* A channel keeps which one as a byte, so that it does not cost a pointer in its hottest cache line. */
+/*
+ * A channel keeps which one as a byte, so that it does not cost a pointer in its hottest cache
+ * line.
+ */
 enum transport_kind { TRANSPORT_PLAIN };
 
 extern const struct transport *const transport_table[];

@@ -1,5 +1,6 @@
 /*
- * server/checks: the health checks of all upstreams, on the control loop, and what is done when a server goes down.
+ * server/checks: the health checks of all upstreams, on the control loop, and what is done when a
+ * server goes down.
  */
 #ifndef SERVER_CHECKS_H
 #define SERVER_CHECKS_H
@@ -28,11 +29,10 @@ struct checks_conf {
 
 /*
  * checks_at_a_time(upstreams, n, max):
- * How many checks there may well be under way at a time, but no more than ${max} (at least 1); 0: no server is to be
- * checked.
+ * How many checks there may well be under way at a time, but no more than ${max} (at least 1); 0:
+ * no server is to be checked.
  *
  * Thread: any
- * Errors: none
  */
 unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigned max);
 
@@ -62,7 +62,6 @@ int checks_start(struct checks *c, int64_t wait_ns) NODISCARD;
  * Free it; NULL is allowed.
  *
  * Thread: main, after the control loop has ended or was never started
- * Errors: none
  */
 void checks_destroy(struct checks *c);
 

@@ -1,5 +1,6 @@
 /*
- * server/cpu_quota: the CPU time that the control groups of this process may use (cgroup v1 and v2).
+ * server/cpu_quota: the CPU time that the control groups of this process may use (cgroup v1 and
+ * v2).
  */
 #ifndef SERVER_CPU_QUOTA_H
 #define SERVER_CPU_QUOTA_H
@@ -16,12 +17,11 @@ struct cpu_quota {
 /*
  * cpu_quota_read(proc):
  * The lowest limit of the process's own group and those above it, as far as they are mounted. What
- * cannot be read counts as no limit. ${proc} is "/proc/self", or a directory that has its `cgroup` and
- * `mountinfo`.
+ * cannot be read counts as no limit. ${proc} is "/proc/self", or a directory that has its `cgroup`
+ * and `mountinfo`.
  *
  * Thread: any
  * Units:  microseconds of CPU time in a period
- * Errors: none
  * Source: cgroups(7); Linux Documentation/admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst
  */
 struct cpu_quota cpu_quota_read(const char *proc) NODISCARD;
@@ -32,7 +32,6 @@ struct cpu_quota cpu_quota_read(const char *proc) NODISCARD;
  * UINT_MAX without a limit.
  *
  * Thread: any
- * Errors: none
  */
 unsigned cpu_quota_threads(const struct cpu_quota *q, unsigned per_cpu);
 

@@ -89,8 +89,8 @@ int eviction_begin(const struct eviction_conf *conf)
         part->worker = conf->workers[i];
         timer_init(&part->tick, &eviction_tick_type);
         /*
-         * One without a thread has no sessions, and one that has ended neither. The first tick is no timer yet: the control
-         * lane takes it however many tasks there are.
+         * One without a thread has no sessions, and one that has ended neither. The first tick is
+         * no timer yet: the control lane takes it however many tasks there are.
          */
         if (loop_state(part->loop) == LOOP_NOT_STARTED ||
             loop_submit(part->loop, LOOP_CONTROL, &part->tick.task) < 0)

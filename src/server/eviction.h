@@ -1,8 +1,9 @@
 /*
- * server/eviction: ending the sessions at a server that is down, a few at a time, wherever they are.
+ * server/eviction: ending the sessions at a server that is down, a few at a time, wherever they
+ * are.
  *
- * Each worker goes through its own sessions, so that nobody else touches them. All at once would send every client back in
- * the same moment, to the servers that are left.
+ * Each worker goes through its own sessions, so that nobody else touches them. All at once would
+ * send every client back in the same moment, to the servers that are left.
  */
 #ifndef SERVER_EVICTION_H
 #define SERVER_EVICTION_H
@@ -27,7 +28,8 @@ struct eviction_conf {
 
 /*
  * eviction_begin(conf):
- * End the sessions that are at ${conf}->server now, as long as it is down. It goes on by itself and frees itself.
+ * End the sessions that are at ${conf}->server now, as long as it is down. It goes on by itself and
+ * frees itself.
  *
  * Thread: control loop
  * Owns:   ${conf} is copied; what it points at is borrowed until the workers have ended

@@ -154,7 +154,10 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     ls->env.accepted(ls->env.cookie, s);
 }
 
-/* Descriptors come first: whoever is in has a place, and its place is taken by an accept that follows at once. */
+/*
+ * Descriptors come first: whoever is in has a place, and its place is taken by an accept that
+ * follows at once.
+ */
 static int64_t listener_admit(void *cookie)
 {
     struct listener_socket *sock = cookie;
@@ -205,7 +208,9 @@ static void listener_drop_start(struct task *t)
 static const struct task_type listener_start_type = {
     .name = "listener start", .run = listener_run_start, .drop = listener_drop_start};
 
-/* Once only, and before the socket closes: afterwards another process may listen on the same path. */
+/*
+ * Once only, and before the socket closes: afterwards another process may listen on the same path.
+ */
 static void listener_unlink(struct listener_socket *sock)
 {
     if (sock->linked)

@@ -1,8 +1,8 @@
 /*
  * server/listener: a named set of listen addresses and the service behind them.
  *
- * Each address is one acceptor on a boss loop (reuseport = N: N of them). The listener turns an accepted
- * descriptor into a session of its service and hands it to a worker.
+ * Each address is one acceptor on a boss loop (reuseport = N: N of them). The listener turns an
+ * accepted descriptor into a session of its service and hands it to a worker.
  */
 #ifndef SERVER_LISTENER_H
 #define SERVER_LISTENER_H
@@ -84,7 +84,10 @@ struct listener_env {
     int64_t (*admit)(void *cookie, unsigned descriptors);
     /* A client came; the callee owns ${s}. On a boss loop. */
     void (*accepted)(void *cookie, struct session *s);
-    /* A socket is done with after listener_stop(); once for each of listener_sockets(). On any thread. */
+    /*
+     * A socket is done with after listener_stop(); once for each of listener_sockets(). On any
+     * thread.
+     */
     void (*stopped)(void *cookie);
     void *cookie;
 };
@@ -111,10 +114,10 @@ int listener_start(struct listener *ls) NODISCARD;
 
 /*
  * listener_stop(ls):
- * Accept no more and close the sockets, each on its boss loop; env->stopped() tells when. Call it once.
+ * Accept no more and close the sockets, each on its boss loop; env->stopped() tells when. Call it
+ * once.
  *
  * Thread: main
- * Errors: none
  */
 void listener_stop(struct listener *ls);
 
@@ -123,7 +126,6 @@ void listener_stop(struct listener *ls);
  * ${s}, a client of one of the listeners, ends: there is room for another.
  *
  * Thread: any
- * Errors: none
  */
 void listener_left(const struct session *s);
 
@@ -132,7 +134,6 @@ void listener_left(const struct session *s);
  * How many listen sockets there are.
  *
  * Thread: any
- * Errors: none
  */
 unsigned listener_sockets(const struct listener *ls);
 
@@ -141,7 +142,6 @@ unsigned listener_sockets(const struct listener *ls);
  * Write what was counted of its sessions to the log, as counters_log().
  *
  * Thread: any
- * Errors: none
  */
 void listener_log_stats(const struct listener *ls);
 
@@ -150,7 +150,6 @@ void listener_log_stats(const struct listener *ls);
  * Close what is still open and free it; NULL is allowed.
  *
  * Thread: main, when the boss loops have ended or were never started
- * Errors: none
  */
 void listener_destroy(struct listener *ls);
 

@@ -1,14 +1,16 @@
 /*
  * server/overload: see overload.h.
  *
- * note: tick. The control loop looks every OVERLOAD_TICK_NS while there is an episode, and sends each worker a task to
- * close some. `ticking` is taken by whoever starts the ticks and given back by the last of them, which then looks once
- * more whether another episode has begun: so there is one series of ticks at most, and none is missing.
+ * note: tick. The control loop looks every OVERLOAD_TICK_NS while there is an episode, and sends
+ * each worker a task to close some. `ticking` is taken by whoever starts the ticks and given back
+ * by the last of them, which then looks once more whether another episode has begun: so there is
+ * one series of ticks at most, and none is missing.
  *
- * note: looks. Between two looks at the memory only what is held can be seen to change, so what is held above the last
- * look's counts as memory, and the mark above which buffers begin an episode is set anew with each look: no later than at
- * the bytes that would make it too much. What idle sessions give back shows only in the next look; `surplus` is what was too
- * much in the last one less what was closed since, so that no more are closed for it than it takes.
+ * note: looks. Between two looks at the memory only what is held can be seen to change, so what is
+ * held above the last look's counts as memory, and the mark above which buffers begin an episode is
+ * set anew with each look: no later than at the bytes that would make it too much. What idle
+ * sessions give back shows only in the next look; `surplus` is what was too much in the last one
+ * less what was closed since, so that no more are closed for it than it takes.
  */
 #include "server/overload.h"
 
@@ -32,8 +34,8 @@
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
 /*
- * Looking takes no more of a processor's time than one part of so many: with very many connections it is done less often,
- * but a second is time enough for a crowd to come.
+ * Looking takes no more of a processor's time than one part of so many: with very many connections
+ * it is done less often, but a second is time enough for a crowd to come.
  */
 #define OVERLOAD_LOOK_PART   100
 #define OVERLOAD_LOOK_MAX_NS (1 * NS_PER_S)
@@ -41,7 +43,10 @@
 /* The least that an idle session gives back: a proxied one takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
 
-/* How many connections a worker closes in a turn, at most: so many it can find in one go through its sessions. */
+/*
+ * How many connections a worker closes in a turn, at most: so many it can find in one go through
+ * its sessions.
+ */
 #define OVERLOAD_VICTIMS 64
 
 struct overload_part {
@@ -131,7 +136,10 @@ static int64_t overload_close(struct overload *ov, struct session *s)
     return bytes;
 }
 
-/* Free the part of this worker, as far as others have not freed more than theirs. Memory comes free at the end of the turn. */
+/*
+ * Free the part of this worker, as far as others have not freed more than theirs. Memory comes free
+ * at the end of the turn.
+ */
 static void overload_shed(struct overload *ov, struct worker *w, int64_t part)
 {
     int64_t excess = overload_min(part, overload_excess(ov));

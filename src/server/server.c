@@ -35,11 +35,12 @@
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
 
 /*
- * note: descriptors. A client is accepted only while there are descriptors for all its session will open, so that at
- * the limit clients wait in the kernel's queue instead of being accepted and then reset. Left aside are those open
- * when listening begins, some for what the process opens later (a log file, a socket to the service manager), what
- * lookups and health checks open for a moment, and a pipe for each worker. Other pipes, and connections that are
- * kept for clients to come, are lent theirs (note: lent in net/descriptor_budget.h).
+ * note: descriptors. A client is accepted only while there are descriptors for all its session will
+ * open, so that at the limit clients wait in the kernel's queue instead of being accepted and then
+ * reset. Left aside are those open when listening begins, some for what the process opens later (a
+ * log file, a socket to the service manager), what lookups and health checks open for a moment, and
+ * a pipe for each worker. Other pipes, and connections that are kept for clients to come, are lent
+ * theirs (note: lent in net/descriptor_budget.h).
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
@@ -65,8 +66,9 @@ struct server {
     struct descriptor_budget descriptors; /* of sessions; see note: descriptors */
     struct log_limit refused_limit;
     /*
-     * note: holds. What keeps the server from being drained: each open session and each listen socket. Whoever
-     * lets go of the last one tells. Acquire and release, so that the teller sees all that the others did.
+     * note: holds. What keeps the server from being drained: each open session and each listen
+     * socket. Whoever lets go of the last one tells. Acquire and release, so that the teller sees
+     * all that the others did.
      */
     atomic_uint holds;
 };
@@ -194,7 +196,10 @@ static int server_create_resolver(struct server *sv)
     return resolver_create(&sv->resolver, &conf);
 }
 
-/* One in so many of the descriptors that there may be is for health checks, if there are so many servers to check. */
+/*
+ * One in so many of the descriptors that there may be is for health checks, if there are so many
+ * servers to check.
+ */
 #define SERVER_CHECKS_PART 16
 
 static unsigned server_checks_at_a_time(const struct server *sv)
@@ -360,8 +365,8 @@ void server_drain(struct server *sv)
 }
 
 /*
- * Boss first: then no worker gets anything new while it ends. Workers next, and the control loop: then nobody submits to
- * the executor. What hangs does not keep the others from ending.
+ * Boss first: then no worker gets anything new while it ends. Workers next, and the control loop:
+ * then nobody submits to the executor. What hangs does not keep the others from ending.
  */
 int server_stop(struct server *sv, unsigned *cut)
 {

@@ -1,8 +1,9 @@
 /*
  * server/server: boss and workers: who runs what, where, and in what order it all ends.
  *
- * A server owns the boss group (accepts), the worker group (everything else of a connection), the upstreams
- * and the listeners. Its life is: create (binds, no thread yet) -> start -> drain -> stop -> destroy.
+ * A server owns the boss group (accepts), the worker group (everything else of a connection), the
+ * upstreams and the listeners. Its life is: create (binds, no thread yet) -> start -> drain -> stop
+ * -> destroy.
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -87,18 +88,24 @@ static inline int server_conf_find_upstream(const struct server_conf *conf, cons
 
 /* What the server tells the process around it. */
 struct server_events {
-    /* The last session ended after server_drain(). Called once, on any loop or in server_drain() or server_stop(). */
+    /*
+     * The last session ended after server_drain(). Called once, on any loop or in server_drain() or
+     * server_stop().
+     */
     void (*drained)(void *cookie);
     void *cookie;
-    /* The access log of that name (listener_access_log_conf.where), open; NULL for "off". In server_create(). NULL: there is none. */
+    /*
+     * The access log of that name (listener_access_log_conf.where), open; NULL for "off". In
+     * server_create(). NULL: there is none.
+     */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;
 };
 
 /*
  * server_create(out, conf, events):
- * Bind and listen on every address, build loops and upstreams; nothing is accepted and no thread runs yet.
- * What fails is logged with the address or name it failed on.
+ * Bind and listen on every address, build loops and upstreams; nothing is accepted and no thread
+ * runs yet. What fails is logged with the address or name it failed on.
  *
  * Thread: main
  * Owns:   ${conf} is borrowed and must outlive the server; ${events} is copied
@@ -109,8 +116,8 @@ int server_create(struct server **out, const struct server_conf *conf,
 
 /*
  * server_start(sv):
- * Begin to accept. Before that the host names of servers are looked up on the executor; what is not known after 3 s is
- * left for later. Threads start with the first work each loop gets.
+ * Begin to accept. Before that the host names of servers are looked up on the executor; what is not
+ * known after 3 s is left for later. Threads start with the first work each loop gets.
  *
  * Thread: main
  * Errors: 0; -EAGAIN (no thread could be started)
@@ -123,40 +130,38 @@ int server_start(struct server *sv) NODISCARD;
  * A second call does nothing.
  *
  * Thread: main
- * Errors: none
  */
 void server_drain(struct server *sv);
 
 /*
  * server_stop(sv, cut):
- * End what is left, breaking open connections visibly (RST), and wait for all threads: boss, then workers, then the
- * executor. ${cut} is how many sessions were open. A thread that hangs is logged with the task or handler it is in;
- * the server can then not be destroyed.
+ * End what is left, breaking open connections visibly (RST), and wait for all threads: boss, then
+ * workers, then the executor. ${cut} is how many sessions were open. A thread that hangs is logged
+ * with the task or handler it is in; the server can then not be destroyed.
  *
  * Thread: main
- * Errors: 0; -ETIMEDOUT (some loop hangs); -EBUSY (all loops have ended, but slow work such as a lookup is still under
- *         way: nothing is lost by that, only the server can not be destroyed)
+ * Errors: 0; -ETIMEDOUT (some loop hangs); -EBUSY (all loops have ended, but slow work such as a
+ *         lookup is still under way: nothing is lost by that, only the server can not be destroyed)
  */
 int server_stop(struct server *sv, unsigned *cut) NODISCARD;
 
 /*
  * server_watch(sv) / server_watch_interval_ns(sv):
- * Look at every loop's turn: what stalls, and what goes on again, is logged with the task or handler it is in. True when
- * every loop turns. To be called so often.
+ * Look at every loop's turn: what stalls, and what goes on again, is logged with the task or
+ * handler it is in. True when every loop turns. To be called so often.
  *
  * Thread: main
  * Units:  ns
- * Errors: none
  */
 bool server_watch(struct server *sv);
 int64_t server_watch_interval_ns(const struct server *sv);
 
 /*
  * server_log_stats(sv):
- * Write what every loop, the executor and every listener counted to the log, at notice level, some lines for each.
+ * Write what every loop, the executor and every listener counted to the log, at notice level, some
+ * lines for each.
  *
  * Thread: main
- * Errors: none
  */
 void server_log_stats(struct server *sv);
 
@@ -165,7 +170,6 @@ void server_log_stats(struct server *sv);
  * How many sessions are open now.
  *
  * Thread: any
- * Errors: none
  */
 unsigned server_sessions(const struct server *sv);
 
@@ -174,7 +178,6 @@ unsigned server_sessions(const struct server *sv);
  * Free everything; the server was stopped or never started. NULL is allowed.
  *
  * Thread: main
- * Errors: none
  */
 void server_destroy(struct server *sv);
 

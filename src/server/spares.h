@@ -14,8 +14,9 @@ struct worker;
 
 /*
  * spares_create(out, conf, upstreams, loops, workers):
- * A pool for each of ${workers}, one for each of ${loops}, if any of ${upstreams} is to have spares; none is opened yet. An
- * upstream that no listener of ${conf} leads to is not used, and has none.
+ * A pool for each of ${workers}, one for each of ${loops}, if any of ${upstreams} is to have
+ * spares; none is opened yet. An upstream that no listener of ${conf} leads to is not used, and has
+ * none.
  *
  * Thread: before start
  * Owns:   the caller owns ${out}; the upstreams and workers are borrowed
@@ -27,11 +28,10 @@ int spares_create(struct spares **out, const struct server_conf *conf,
 
 /*
  * spares_look(s):
- * Have every pool open what it is to keep, and close what others need. This starts the threads of the workers, if there
- * are any pools.
+ * Have every pool open what it is to keep, and close what others need. This starts the threads of
+ * the workers, if there are any pools.
  *
  * Thread: any
- * Errors: none
  */
 void spares_look(const struct spares *s);
 
@@ -40,7 +40,6 @@ void spares_look(const struct spares *s);
  * Free it; NULL is allowed.
  *
  * Thread: main, after the workers have ended or were never started
- * Errors: none
  */
 void spares_destroy(struct spares *s);
 

@@ -20,7 +20,10 @@
 
 /* ---- processors ---- */
 
-/* The processors this process may use, in ascending order: n of them, in ${out} with room for CPU_SETSIZE. */
+/*
+ * The processors this process may use, in ascending order: n of them, in ${out} with room for
+ * CPU_SETSIZE.
+ */
 static unsigned threads_allowed_cpus(unsigned *out)
 {
     cpu_set_t set;
@@ -42,7 +45,10 @@ static bool threads_has_cpu(const unsigned *cpus, unsigned n, unsigned cpu)
     return false;
 }
 
-/* Fill in ${group}'s processors as ${conf} says; ${allowed} lives as long as the group is being created. */
+/*
+ * Fill in ${group}'s processors as ${conf} says; ${allowed} lives as long as the group is being
+ * created.
+ */
 static int threads_place(struct loop_group_conf *group, const struct server_cpus *conf,
                          const unsigned *allowed, unsigned n_allowed)
 {
@@ -60,7 +66,9 @@ static int threads_place(struct loop_group_conf *group, const struct server_cpus
     return 0;
 }
 
-/* Worker threads for each CPU that the process may use, if the configuration does not say how many. */
+/*
+ * Worker threads for each CPU that the process may use, if the configuration does not say how many.
+ */
 #define THREADS_PER_CPU 2
 
 static unsigned threads_default(unsigned n_allowed)
@@ -238,7 +246,10 @@ int threads_end_control(struct threads *t)
     return threads_end_group(t->control);
 }
 
-/* What waits is dropped. What runs cannot be cut: a name server that does not answer may hold a lookup for long. */
+/*
+ * What waits is dropped. What runs cannot be cut: a name server that does not answer may hold a
+ * lookup for long.
+ */
 int threads_end_executor(struct threads *t)
 {
     struct executor_stats s;

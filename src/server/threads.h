@@ -1,6 +1,6 @@
 /*
- * server/threads: the boss loops, the worker loops, the control loop and the executor: how many there are, on which processors they run,
- * who looks after them, and in what order they end.
+ * server/threads: the boss loops, the worker loops, the control loop and the executor: how many
+ * there are, on which processors they run, who looks after them, and in what order they end.
  */
 #ifndef SERVER_THREADS_H
 #define SERVER_THREADS_H
@@ -36,7 +36,8 @@ int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
 
 /*
  * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executor(t):
- * Stop these threads and wait until they have ended, some seconds at most. One that hangs is logged with what it is in.
+ * Stop these threads and wait until they have ended, some seconds at most. One that hangs is logged
+ * with what it is in.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT
@@ -51,7 +52,6 @@ int threads_end_executor(struct threads *t) NODISCARD;
  * The control loop.
  *
  * Thread: any
- * Errors: none
  */
 struct loop *threads_control(const struct threads *t);
 
@@ -61,7 +61,6 @@ struct loop *threads_control(const struct threads *t);
  *
  * Thread: main
  * Units:  ns
- * Errors: none
  */
 bool threads_watch(struct threads *t);
 int64_t threads_watch_interval_ns(const struct threads *t);
@@ -71,7 +70,6 @@ int64_t threads_watch_interval_ns(const struct threads *t);
  * Write what they counted to the log.
  *
  * Thread: main
- * Errors: none
  */
 void threads_log_stats(struct threads *t);
 
@@ -80,7 +78,6 @@ void threads_log_stats(struct threads *t);
  * Free what was created; all have ended or were never started.
  *
  * Thread: main
- * Errors: none
  */
 void threads_destroy(struct threads *t);
 

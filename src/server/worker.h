@@ -24,14 +24,18 @@ struct worker_env {
     const atomic_bool *draining;
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
     struct memory_account *buffered;       /* likewise */
-    /* ${s} has ended and is about to be freed. On the worker's loop, or on any thread if it was never adopted. */
+    /*
+     * ${s} has ended and is about to be freed. On the worker's loop, or on any thread if it was
+     * never adopted.
+     */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;
 };
 
 /*
  * worker_create(out, loop, env):
- * Make ${loop}, which has no thread yet, ready for sessions. When it shuts down, the sessions it has are aborted.
+ * Make ${loop}, which has no thread yet, ready for sessions. When it shuts down, the sessions it
+ * has are aborted.
  *
  * Thread: main
  * Owns:   the caller owns ${out}; ${loop} is borrowed
@@ -45,7 +49,6 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
  *
  * Thread: before start
  * Owns:   ${pool} is borrowed until the worker's loop has ended
- * Errors: none
  */
 struct netloop *worker_net(const struct worker *w);
 void worker_use_spares(struct worker *w, struct spare_pool *pool);
@@ -55,17 +58,18 @@ void worker_use_spares(struct worker *w, struct spare_pool *pool);
  * Give ${s} to the worker of ${loop}. It begins there before any task that is queued.
  *
  * Thread: any
- * Owns:   on 0 the worker owns ${s}, or drops it with a reset if it ends first; on error the caller still does
+ * Owns:   on 0 the worker owns ${s}, or drops it with a reset if it ends first; on error the caller
+ *         still does
  * Errors: as loop_submit()
  */
 int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
 
 /*
  * worker_drain(w):
- * Tell the sessions that the server drains; those that come later learn it from env->draining. Call it once.
+ * Tell the sessions that the server drains; those that come later learn it from env->draining. Call
+ * it once.
  *
  * Thread: main
- * Errors: none
  */
 void worker_drain(struct worker *w);
 
@@ -74,31 +78,31 @@ void worker_drain(struct worker *w);
 
 /*
  * worker_give_back_pipes(w):
- * Have the worker give back the descriptors that are lent to its pipes (note: lent pipes in net/pipe_pool.h).
+ * Have the worker give back the descriptors that are lent to its pipes (note: lent pipes in
+ * net/pipe_pool.h).
  *
  * Thread: any
- * Errors: none
  */
 void worker_give_back_pipes(struct worker *w);
 
 /*
  * worker_evict(w, server, before_ns, max):
- * Have up to ${max} sessions that were sent to ${server} until ${before_ns} end there. True when there may be more.
+ * Have up to ${max} sessions that were sent to ${server} until ${before_ns} end there. True when
+ * there may be more.
  *
  * Thread: loop of ${w}
- * Errors: none
  */
 bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
                   unsigned max);
 
 /*
  * worker_stalled(w, victims, max) / worker_idlest(w, victims, max):
- * The sessions, ${max} at most, that hold bytes which their receivers have not taken and on which nothing has moved for
- * longest, that one first; the same of all sessions, whether they hold any or not. How many there are.
+ * The sessions, ${max} at most, that hold bytes which their receivers have not taken and on which
+ * nothing has moved for longest, that one first; the same of all sessions, whether they hold any or
+ * not. How many there are.
  *
  * Thread: loop of ${w}
  * Owns:   nothing; ${victims} are good until the end of the turn
- * Errors: none
  */
 unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max);
 unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max);
@@ -108,7 +112,6 @@ unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max)
  * Free it; NULL is allowed.
  *
  * Thread: main, when its loop has ended or was never started
- * Errors: none
  */
 void worker_destroy(struct worker *w);
 

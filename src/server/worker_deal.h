@@ -28,7 +28,6 @@ int worker_deal(struct loop_group *workers, struct session *s) NODISCARD;
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 int64_t worker_deal_wait_ns(const struct loop_group *workers);
 

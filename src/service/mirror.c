@@ -18,7 +18,8 @@
 #include "upstream/upstream.h"
 
 /*
- *   NEW -> CONNECTING -> OPEN -> ENDING -> OVER      and from each to OVER, if only the client is waited for
+ *   NEW -> CONNECTING -> OPEN -> ENDING -> OVER      and from each to OVER, if only the client is
+ *   waited for
  */
 enum mirror_state { MIRROR_NEW, MIRROR_CONNECTING, MIRROR_OPEN, MIRROR_ENDING, MIRROR_OVER };
 

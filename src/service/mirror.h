@@ -4,12 +4,14 @@
  *   client -> handlers -> [mirror] -> the service, as without it
  *                             \-> at most `buffer_bytes` that wait -> a server of the mirror
  *
- * A mirror is never waited for. What it cannot take in time is lost, and then everything behind it, for a stream with a gap
- * means nothing: the connection to the mirror is reset. Servers that cannot be reached, or a lack of memory or descriptors,
- * only mean that this client is not mirrored. All of it is counted.
+ * A mirror is never waited for. What it cannot take in time is lost, and then everything behind it,
+ * for a stream with a gap means nothing: the connection to the mirror is reset. Servers that cannot
+ * be reached, or a lack of memory or descriptors, only mean that this client is not mirrored. All
+ * of it is counted.
  *
- * A mirror has memory of its own, which lives until both the client's channel and its own are closed; all on one loop. When
- * the client has ended, what waits is still sent, within the listener's `linger` bounds. A stream that was cut ends in a reset.
+ * A mirror has memory of its own, which lives until both the client's channel and its own are
+ * closed; all on one loop. When the client has ended, what waits is still sent, within the
+ * listener's `linger` bounds. A stream that was cut ends in a reset.
  */
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H
@@ -36,8 +38,8 @@ struct mirror_plan {
 
 /*
  * mirror_add(s, ch):
- * Mirror what comes from the client of ${s}, behind the handlers that ${ch} has now. Its server is chosen when ${ch} becomes
- * active.
+ * Mirror what comes from the client of ${s}, behind the handlers that ${ch} has now. Its server is
+ * chosen when ${ch} becomes active.
  *
  * Thread: loop of ${s}
  * Owns:   the mirror frees itself
@@ -50,7 +52,6 @@ void mirror_add(struct session *s, struct channel *ch);
  * Write what was counted to the log, at notice level.
  *
  * Thread: any
- * Errors: none
  */
 void mirror_log_stats(const struct mirror_plan *plan, const char *listener);
 

@@ -72,8 +72,8 @@ static int proxy_create(struct session **out, const struct service *service)
 }
 
 /*
- * The tail of the client's pipeline until there is a server. The client is not read before, so nothing but its end can
- * happen to it.
+ * The tail of the client's pipeline until there is a server. The client is not read before, so
+ * nothing but its end can happen to it.
  */
 static void proxy_client_broken(struct handler *h, int error)
 {
@@ -189,7 +189,10 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
 
     p->ticket = NULL;
     proxy_add_us(&p->times.queue_us, proxy_us(waited_ns));
-    /* The wait has a limit of its own, and is no try: a server would be blamed for what the others took. */
+    /*
+     * The wait has a limit of its own, and is no try: a server would be blamed for what the others
+     * took.
+     */
     p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, waited_ns);
     p->retry_until_ns = clock_add_ns(p->retry_until_ns, waited_ns);
     if (e)
@@ -198,7 +201,10 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
         proxy_no_server(p, error);
 }
 
-/* Send the session to the next server, have it wait for one that is full, or pause before it tries again. */
+/*
+ * Send the session to the next server, have it wait for one that is full, or pause before it tries
+ * again.
+ */
 static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
@@ -319,7 +325,10 @@ static void proxy_cancel(struct session *s)
     proxy_end_pause(p);
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
-    /* Others may have the place, however long the client takes to go; and the server may be gone by then. */
+    /*
+     * Others may have the place, however long the client takes to go; and the server may be gone by
+     * then.
+     */
     session_count_off(s, SESSION_AT_SERVER, s->reason);
     proxy_leave(p, UPSTREAM_UNKNOWN);
 }

@@ -62,7 +62,10 @@ void proxy_attach(struct proxy *p, int fd)
         session_preface_read(s);
 }
 
-/* The server has ended the spare connection before anything moved on it: that says nothing about one of the client's own. */
+/*
+ * The server has ended the spare connection before anything moved on it: that says nothing about
+ * one of the client's own.
+ */
 static void proxy_replace(struct session *s)
 {
     struct proxy *p = proxy_of(s);
@@ -75,7 +78,10 @@ static void proxy_replace(struct session *s)
     proxy_dial(p);
 }
 
-/* Without memory for its trial it takes none, and only one: who was unlucky once is connected as ever. */
+/*
+ * Without memory for its trial it takes none, and only one: who was unlucky once is connected as
+ * ever.
+ */
 bool proxy_take_spare(struct proxy *p)
 {
     struct stale_retry_conf conf = {.session = &p->session,

@@ -1,7 +1,8 @@
 /*
  * service/proxy_internal: what the parts of a proxied session know of each other: proxy.c (which
  * server, and what becomes of it), proxy_retry.c (pauses between tries) and proxy_attach.c (the way
- * there, and both ends put together). Private to them. Everything here runs on the loop of the session.
+ * there, and both ends put together). Private to them. Everything here runs on the loop of the
+ * session.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -53,7 +54,6 @@ struct proxy {
  * The proxy whose session ${s} is; where it may be sent.
  *
  * Thread: loop of the session
- * Errors: none
  */
 static inline struct proxy *proxy_of(const struct session *s)
 {
@@ -70,7 +70,6 @@ static inline struct upstream *proxy_upstream(const struct proxy *p)
  * Nobody need know any more where it was connected to.
  *
  * Thread: loop of ${p}
- * Errors: none
  */
 void proxy_release_addresses(struct proxy *p);
 
@@ -80,7 +79,6 @@ void proxy_release_addresses(struct proxy *p);
  *
  * Thread: loop of ${p}
  * Units:  ns
- * Errors: none
  */
 int64_t proxy_deadline_ns(const struct proxy *p);
 int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
@@ -100,7 +98,6 @@ void proxy_end_pause(struct proxy *p);
  * Try all servers, as if none had been tried.
  *
  * Thread: loop of ${p}
- * Errors: none
  */
 void proxy_try_again(struct proxy *p);
 
@@ -119,7 +116,6 @@ void proxy_dial(struct proxy *p);
  *
  * Thread: loop of ${p}
  * Owns:   the session has ${fd}
- * Errors: none
  */
 void proxy_attach(struct proxy *p, int fd);
 

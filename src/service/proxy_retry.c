@@ -1,9 +1,10 @@
 /*
- * service/proxy_retry: the session pauses when no server could be connected to, and then tries them all again. See
- * proxy_internal.h.
+ * service/proxy_retry: the session pauses when no server could be connected to, and then tries them
+ * all again. See proxy_internal.h.
  *
- * A pause begins short, since a server that restarts is soon back, and doubles. Jitter keeps sessions that failed together
- * from coming back together. A session for which the budget (upstream/retry_budget) has nothing left pauses once more.
+ * A pause begins short, since a server that restarts is soon back, and doubles. Jitter keeps
+ * sessions that failed together from coming back together. A session for which the budget
+ * (upstream/retry_budget) has nothing left pauses once more.
  */
 #include <stdlib.h>
 

@@ -47,8 +47,8 @@ static void relay_failed(struct handler *h, int error)
 }
 
 /*
- * Our channel takes bytes again: whoever writes to it may read on. Since relays come in pairs that cross (echo's with
- * itself) that is the channel we write to.
+ * Our channel takes bytes again: whoever writes to it may read on. Since relays come in pairs that
+ * cross (echo's with itself) that is the channel we write to.
  */
 static void relay_writable(struct handler *h)
 {
@@ -86,7 +86,10 @@ static void relay_closed(struct handler *h, int error)
 
 static const struct handler_ops relay_ops = RELAY_OPS(relay_read);
 
-/* What comes from the client is read of its channel; what goes to it is read of the server's, or is the same for an echo. */
+/*
+ * What comes from the client is read of its channel; what goes to it is read of the server's, or is
+ * the same for an echo.
+ */
 static int relay_throttle(struct relay *r, struct channel *from)
 {
     const struct session *s = r->session;

@@ -1,5 +1,6 @@
 /*
- * service/service: what a listener offers to its clients: echo or proxy, with the settings of that listener.
+ * service/service: what a listener offers to its clients: echo or proxy, with the settings of that
+ * listener.
  *
  * A service makes sessions; a session does the rest. Immutable once built; sessions borrow it.
  */
@@ -38,7 +39,10 @@ struct service {
     int64_t
         access_log_interval_ns; /* between lines of a connection that goes on; 0: only at its end */
 
-    /* Timeouts; 0: none. Read whenever a timer looks, but for max_lifetime: it is drawn at the beginning. */
+    /*
+     * Timeouts; 0: none. Read whenever a timer looks, but for max_lifetime: it is drawn at the
+     * beginning.
+     */
     int64_t idle_timeout_ns;          /* nothing moved, either way */
     int64_t client_idle_timeout_ns;   /* nothing came from the client */
     int64_t upstream_idle_timeout_ns; /* nothing came from the server */

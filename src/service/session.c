@@ -188,7 +188,9 @@ void session_leg_half_closed(struct session *s, struct channel *ch)
 /* The leg that is not ${ch} and still open, or NULL. */
 static struct channel *session_other_leg(const struct session *s, const struct channel *ch)
 {
-    session_for_each_leg(leg, s) if (leg != ch) return leg;
+    session_for_each_leg (leg, s)
+        if (leg != ch)
+            return leg;
     return NULL;
 }
 
@@ -198,7 +200,8 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     switch (error) {
     case -ECONNRESET:
     case -EPIPE:
-    case -ETIMEDOUT: /* the peer's host is gone: it acknowledges nothing, not even that it is asked */
+    /* the peer's host is gone: it acknowledges nothing, not even that it is asked */
+    case -ETIMEDOUT:
     case -EHOSTUNREACH:
     case -ENETUNREACH: return ch == s->legs[0] ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET;
     default: return SESSION_ERROR;
@@ -228,7 +231,10 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
     session_timer_arm(s);
 }
 
-/* ${ch} was reset or failed: so is the other leg, behind what was read for it, unless we are ending both already. */
+/*
+ * ${ch} was reset or failed: so is the other leg, behind what was read for it, unless we are ending
+ * both already.
+ */
 static void session_pass_reset(struct session *s, struct channel *ch)
 {
     struct channel *other = session_other_leg(s, ch);
@@ -259,7 +265,8 @@ void session_abort(struct session *s, enum session_reason reason)
 {
     session_set_reason(s, reason);
     s->service->ops->cancel(s);
-    session_for_each_leg(leg, s) channel_abort(leg, 0);
+    session_for_each_leg (leg, s)
+        channel_abort(leg, 0);
     if (s->open_legs == 0)
         session_end(s);
 }

@@ -92,7 +92,10 @@ void session_access_log_end(struct session *s)
         session_access_log_write(s, s->reason);
 }
 
-/* Lines come at whole intervals after the beginning; one that comes late does not move those that follow. */
+/*
+ * Lines come at whole intervals after the beginning; one that comes late does not move those that
+ * follow.
+ */
 int64_t session_access_log_due_ns(const struct session *s)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;

@@ -16,7 +16,9 @@ static void session_closing_begin(struct session *s, enum session_reason reason)
 
 static bool session_keeps(const struct session *s)
 {
-    session_for_each_leg(leg, s) if (channel_kept(leg)) return true;
+    session_for_each_leg (leg, s)
+        if (channel_kept(leg))
+            return true;
     return false;
 }
 
@@ -27,7 +29,8 @@ void session_close(struct session *s, enum session_reason reason)
         return;
     }
     session_closing_begin(s, reason);
-    session_for_each_leg(leg, s) channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
+    session_for_each_leg (leg, s)
+        channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
 /* Was the stream to this leg cut? It comes from the other leg, in an echo from the same one. */
@@ -48,7 +51,8 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
         return;
     }
     session_closing_begin(s, reason);
-    session_for_each_leg(leg, s) channel_discard(leg, quiet_ns);
+    session_for_each_leg (leg, s)
+        channel_discard(leg, quiet_ns);
     /* Both before either ends: a reset of ours counts as a cut too. */
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
@@ -60,7 +64,8 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
 void session_reset(struct session *s, enum session_reason reason)
 {
     session_closing_begin(s, reason);
-    session_for_each_leg(leg, s) channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
+    session_for_each_leg (leg, s)
+        channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
 }
 
 /* ---- for who ends the idlest ---- */
@@ -69,7 +74,9 @@ int64_t session_active_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;
 
-    session_for_each_leg(leg, s) if (leg->last_io_at_ns > at_ns) at_ns = leg->last_io_at_ns;
+    session_for_each_leg (leg, s)
+        if (leg->last_io_at_ns > at_ns)
+            at_ns = leg->last_io_at_ns;
     return at_ns;
 }
 
@@ -77,7 +84,8 @@ size_t session_reclaim(struct session *s)
 {
     size_t bytes = 0;
 
-    session_for_each_leg(leg, s) bytes += pipeline_reclaim(&leg->pipeline);
+    session_for_each_leg (leg, s)
+        bytes += pipeline_reclaim(&leg->pipeline);
     return bytes;
 }
 
@@ -85,7 +93,8 @@ size_t session_held_bytes(const struct session *s)
 {
     size_t bytes = 0;
 
-    session_for_each_leg(leg, s) bytes += channel_held_bytes(leg);
+    session_for_each_leg (leg, s)
+        bytes += channel_held_bytes(leg);
     return bytes;
 }
 
@@ -93,7 +102,8 @@ int64_t session_moved_at_ns(const struct session *s)
 {
     int64_t at_ns = CLOCK_NEVER;
 
-    session_for_each_leg(leg, s) if (channel_held_bytes(leg) > 0 && leg->last_io_at_ns < at_ns)
-        at_ns = leg->last_io_at_ns;
+    session_for_each_leg (leg, s)
+        if (channel_held_bytes(leg) > 0 && leg->last_io_at_ns < at_ns)
+            at_ns = leg->last_io_at_ns;
     return at_ns;
 }

@@ -41,7 +41,9 @@ static void session_preface_rename(struct session_opening *o)
     s->peer = *client;
 }
 
-/* The header does not count: what the client has sent, and since when it may, is told from here on. */
+/*
+ * The header does not count: what the client has sent, and since when it may, is told from here on.
+ */
 static void session_preface_done(struct proxy_protocol *pp, int error)
 {
     struct session_opening *o = CONTAINER_OF(pp, struct session_opening, header);

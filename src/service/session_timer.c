@@ -1,8 +1,9 @@
 /*
  * service/session_timer: the one timer of a session, for all its timeouts. See session.h.
  *
- * What the timer has to do next is worked out from what the session is, whenever it fires or something happens that may
- * bring it nearer. Bytes only push it away, so they leave it alone: it then fires too early, and is armed for the rest.
+ * What the timer has to do next is worked out from what the session is, whenever it fires or
+ * something happens that may bring it nearer. Bytes only push it away, so they leave it alone: it
+ * then fires too early, and is armed for the rest.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -33,13 +34,14 @@ struct session_deadline {
 /* ---- who has said something ---- */
 
 /*
- * note: ears. Whether anything came from one side is told by the channel's count of bytes, and since when nothing did
- * by its time stamp, which a read sets anyway. Nothing is added for a byte. The stamp is also set when a receiver that
- * had been too slow takes what was kept for it; between two looks the two cannot be told apart, so that a session with a
- * slow receiver may end late by the time between two looks, a quarter of the timeout. It never ends early.
+ * note: ears. Whether anything came from one side is told by the channel's count of bytes, and
+ * since when nothing did by its time stamp, which a read sets anyway. Nothing is added for a byte.
+ * The stamp is also set when a receiver that had been too slow takes what was kept for it; between
+ * two looks the two cannot be told apart, so that a session with a slow receiver may end late by
+ * the time between two looks, a quarter of the timeout. It never ends early.
  *
- * A side that is not read because the other one does not take its bytes, or to keep to a bandwidth or a handler's clock, may
- * well have something to say: its time begins anew with each look.
+ * A side that is not read because the other one does not take its bytes, or to keep to a bandwidth
+ * or a handler's clock, may well have something to say: its time begins anew with each look.
  */
 static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
 {
@@ -78,8 +80,7 @@ static int64_t session_last_io_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;
 
-    session_for_each_leg(leg, s)
-    {
+    session_for_each_leg (leg, s) {
         int64_t leg_at_ns = channel_stopped(leg, CHANNEL_STOP_BANDWIDTH)
                                 ? loop_now_ns(s->owner->net->loop)
                                 : leg->last_io_at_ns;
@@ -92,8 +93,9 @@ static int64_t session_last_io_at_ns(const struct session *s)
 
 static bool session_half_closed(const struct session *s)
 {
-    session_for_each_leg(leg,
-                         s) if (channel_read_ended(leg) || channel_write_ended(leg)) return true;
+    session_for_each_leg (leg, s)
+        if (channel_read_ended(leg) || channel_write_ended(leg))
+            return true;
     return false;
 }
 
@@ -153,7 +155,10 @@ static struct session_deadline session_deadline(const struct session *s)
     return d;
 }
 
-/* The timer is moved only when it would come too late: activity makes it come too early, which is cheap. */
+/*
+ * The timer is moved only when it would come too late: activity makes it come too early, which is
+ * cheap.
+ */
 void session_timer_arm(struct session *s)
 {
     struct loop *loop = s->owner->net->loop;
@@ -173,7 +178,8 @@ void session_timer_arm(struct session *s)
 
 static void session_probe(struct session *s)
 {
-    session_for_each_leg(leg, s) channel_probe(leg);
+    session_for_each_leg (leg, s)
+        channel_probe(leg);
 }
 
 static void session_act(struct session *s, const struct session_deadline *d)
@@ -218,9 +224,10 @@ static const struct task_type session_timer_type = {
 /* ---- life ---- */
 
 /*
- * When a session ends for its age: somewhere in the last ${lifetime_jitter} percent of the time, so that sessions that
- * began together, as after a restart, do not end together. Fibonacci hashing of what tells sessions apart is enough: it
- * spreads addresses that follow each other evenly. Source: Knuth, The Art of Computer Programming 3, 6.4.
+ * When a session ends for its age: somewhere in the last ${lifetime_jitter} percent of the time, so
+ * that sessions that began together, as after a restart, do not end together. Fibonacci hashing of
+ * what tells sessions apart is enough: it spreads addresses that follow each other evenly. Source:
+ * Knuth, The Art of Computer Programming 3, 6.4.
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {

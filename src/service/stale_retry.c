@@ -91,7 +91,10 @@ static struct stale_retry *stale_retry_of_server(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, server);
 }
 
-/* Bytes with an end right behind them say why it closes a connection on which nothing came: nothing for the client. */
+/*
+ * Bytes with an end right behind them say why it closes a connection on which nothing came: nothing
+ * for the client.
+ */
 static void stale_retry_server_read(struct handler *h, const uint8_t *data, size_t len)
 {
     if (stale_retry_passed(stale_retry_of_server(h)))

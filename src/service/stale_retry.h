@@ -1,16 +1,20 @@
 /*
- * service/stale_retry: the first moments of a session on a spare connection: whether the server still wants it.
+ * service/stale_retry: the first moments of a session on a spare connection: whether the server
+ * still wants it.
  *
- * A server ends connections on which nothing comes, and may do so in the very moment in which a spare one is given to a
- * session. Until something has moved on it that is told apart from an end that is meant for the client: another connection
- * takes its place, and the client notices nothing. The server is looked at once more right before the client's first bytes
- * go there. Once these are sent the trial is over: they cannot be sent again, for nobody can tell whether the server has
+ * A server ends connections on which nothing comes, and may do so in the very moment in which a
+ * spare one is given to a session. Until something has moved on it that is told apart from an end
+ * that is meant for the client: another connection takes its place, and the client notices nothing.
+ * The server is looked at once more right before the client's first bytes go there. Once these are
+ * sent the trial is over: they cannot be sent again, for nobody can tell whether the server has
  * read them.
  *
- * It is a handler in both pipelines, right before their tails, and takes itself out when it is over.
+ * It is a handler in both pipelines, right before their tails, and takes itself out when it is
+ * over.
  *
  *   ON --bytes or end of file from the client, bytes from the server--> OVER
- *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() --> OVER
+ *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->
+ *    OVER
  */
 #ifndef SERVICE_STALE_RETRY_H
 #define SERVICE_STALE_RETRY_H
@@ -45,7 +49,6 @@ void stale_retry_destroy(struct stale_retry *t);
  * Stand before the tails of both channels, which have been set up and not started.
  *
  * Thread: loop of the session
- * Errors: none
  */
 void stale_retry_begin(struct stale_retry *t);
 
@@ -54,16 +57,15 @@ void stale_retry_begin(struct stale_retry *t);
  * Did the spare fail, and nothing has taken its place so far? NULL is none.
  *
  * Thread: loop of the session
- * Errors: none
  */
 bool stale_retry_lost(const struct stale_retry *t);
 
 /*
  * stale_retry_replay(t):
- * Another connection is the second leg: pass on what came from the client meanwhile, and go on without a trial.
+ * Another connection is the second leg: pass on what came from the client meanwhile, and go on
+ * without a trial.
  *
  * Thread: loop of the session
- * Errors: none
  */
 void stale_retry_replay(struct stale_retry *t);
 

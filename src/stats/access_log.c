@@ -17,7 +17,10 @@
 #include "engine/queue.h"
 #include "stats/access_log_format.h"
 
-/* From the first line that waits to the writer's run; then, when the sink takes nothing; while lines are being lost. */
+/*
+ * From the first line that waits to the writer's run; then, when the sink takes nothing; while
+ * lines are being lost.
+ */
 #define ACCESS_LOG_DELAY_NS (10 * NS_PER_MS)
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
 #define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
@@ -25,7 +28,10 @@
 /* How long lines must go through without loss until an episode is over. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
-/* One call of the sink; and how many of them in a run, so that access_log_finish() soon has its way. */
+/*
+ * One call of the sink; and how many of them in a run, so that access_log_finish() soon has its
+ * way.
+ */
 #define ACCESS_LOG_BATCH_BYTES (64 * 1024)
 #define ACCESS_LOG_BATCHES     16
 
@@ -186,7 +192,10 @@ static void access_log_drop_batch(struct access_log *al, const char *why)
     access_log_lose(al, access_log_clear_batch(al), why);
 }
 
-/* Everything is written: 0. There is more: -EAGAIN when the sink takes nothing now, -EINPROGRESS when it was enough for one run. */
+/*
+ * Everything is written: 0. There is more: -EAGAIN when the sink takes nothing now, -EINPROGRESS
+ * when it was enough for one run.
+ */
 static int access_log_write(struct access_log *al)
 {
     for (unsigned i = 0; i < ACCESS_LOG_BATCHES; i++) {

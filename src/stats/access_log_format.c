@@ -1,4 +1,7 @@
-/* stats/access_log_format: see access_log_format.h. The variables themselves are in access_log_variable.c. */
+/*
+ * stats/access_log_format: see access_log_format.h. The variables themselves are in
+ * access_log_variable.c.
+ */
 #include "stats/access_log_format.h"
 
 #include <ctype.h>

@@ -1,10 +1,12 @@
 /*
- * stats/access_log_format: how a line of an access log looks: a format, read once, that is run for each line.
+ * stats/access_log_format: how a line of an access log looks: a format, read once, that is run for
+ * each line.
  *
  *   text                    what most want to know, in columns with blanks between
  *   json                    an object of all variables
  *   json:NAME,NAME          an object of these
- *   ... $NAME ... ${NAME}   what it says, with the values in place of the variables; $$ is a dollar sign
+ *   ... $NAME ... ${NAME}   what it says, with the values in place of the variables; $$ is a dollar
+ *   sign
  *
  * How long a line can get at most is known when its format is read, so that none is ever cut.
  */
@@ -29,11 +31,13 @@ struct access_log_format_problem {
         ACCESS_LOG_FORMAT_NO_NAME, /* a `$` without a name behind it, or a `{` without a `}` */
         ACCESS_LOG_FORMAT_UNKNOWN, /* there is no variable of that name */
         ACCESS_LOG_FORMAT_TWICE,   /* a name that is there twice in an object */
-        ACCESS_LOG_FORMAT_CONSTANT, /* there is no variable in it, so that all lines would be the same */
-        ACCESS_LOG_FORMAT_LONG      /* a line could be longer than ACCESS_LOG_LINE_BYTES */
+        /* there is no variable in it, so that all lines would be the same */
+        ACCESS_LOG_FORMAT_CONSTANT,
+        ACCESS_LOG_FORMAT_LONG /* a line could be longer than ACCESS_LOG_LINE_BYTES */
     } kind;
     const char *
-        name; /* where it stands, ${len} bytes of it; ACCESS_LOG_FORMAT_NO_NAME: what is there instead */
+        /* where it stands, ${len} bytes of it; ACCESS_LOG_FORMAT_NO_NAME: what is there instead */
+        name;
     size_t len;
 };
 
@@ -64,7 +68,6 @@ const char *access_log_format_variable(unsigned i);
  *
  * Thread: any
  * Units:  bytes; ${line} has room for ACCESS_LOG_LINE_BYTES
- * Errors: none
  */
 size_t access_log_format_write(const struct access_log_format *f, const struct access_log_record *r,
                                char *line);

@@ -15,8 +15,9 @@ struct session_id;
 #define ACCESS_LOG_RECORD_NONE_NS (-1)
 
 /*
- * Everything is borrowed for the time of one call. A pointer that is NULL stands for what does not apply, or is not
- * known. Text may hold any byte; what is longer than access_log_format allows for is cut.
+ * Everything is borrowed for the time of one call. A pointer that is NULL stands for what does not
+ * apply, or is not known. Text may hold any byte; what is longer than access_log_format allows for
+ * is cut.
  */
 struct access_log_record {
     int64_t time_ns;      /* of the line, since 1970 (UTC) */

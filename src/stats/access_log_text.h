@@ -1,9 +1,13 @@
 /*
- * stats/access_log_text: the writing of one line: text that cannot be forged, and numbers, without printf(3).
+ * stats/access_log_text: the writing of one line: text that cannot be forged, and numbers, without
+ * printf(3).
  *
- *   ACCESS_LOG_TEXT_PLAIN  values without quotes; a byte that is not printable ASCII, a blank, a double quote and the
- *                      backslash are \xNN, so that no value ends a line or a field; what is missing is `-`
- *   ACCESS_LOG_TEXT_JSON   values as JSON has them; bytes that are not UTF-8 are U+FFFD, what is missing is null
+ *   ACCESS_LOG_TEXT_PLAIN  values without quotes; a byte that is not printable ASCII, a blank, a
+ *                          double quote and the
+ *                      backslash are \xNN, so that no value ends a line or a field; what is missing
+ *                      is `-`
+ *   ACCESS_LOG_TEXT_JSON   values as JSON has them; bytes that are not UTF-8 are U+FFFD, what is
+ *                          missing is null
  *
  * Whoever writes has made sure that there is room: see access_log_format.h.
  */
@@ -30,7 +34,6 @@ struct access_log_text {
  * ${bytes} as they are.
  *
  * Thread: the user of ${t}
- * Errors: none
  */
 void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t len);
 
@@ -39,7 +42,6 @@ void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t l
  * A value that is text.
  *
  * Thread: the user of ${t}
- * Errors: none
  * Source: RFC 8259, section 7; RFC 3629, section 4 (what is UTF-8)
  */
 void access_log_text_value(struct access_log_text *t, const char *bytes, size_t len);
@@ -49,7 +51,6 @@ void access_log_text_value(struct access_log_text *t, const char *bytes, size_t 
  * A value that there is none of.
  *
  * Thread: the user of ${t}
- * Errors: none
  */
 void access_log_text_missing(struct access_log_text *t);
 
@@ -59,7 +60,6 @@ void access_log_text_missing(struct access_log_text *t);
  *
  * Thread: the user of ${t}
  * Units:  ns, not negative
- * Errors: none
  */
 void access_log_text_number(struct access_log_text *t, uint64_t n);
 void access_log_text_seconds(struct access_log_text *t, int64_t ns);
@@ -69,7 +69,6 @@ void access_log_text_seconds(struct access_log_text *t, int64_t ns);
  * ${n} with exactly ${width} digits, zeros in front.
  *
  * Thread: the user of ${t}
- * Errors: none
  */
 void access_log_text_digits(struct access_log_text *t, uint64_t n, unsigned width);
 

@@ -20,7 +20,6 @@ struct access_log_variable {
  * How many there are; number ${i} of them, from 0.
  *
  * Thread: any
- * Errors: none
  */
 unsigned access_log_variable_count(void);
 const struct access_log_variable *access_log_variable_at(unsigned i);
@@ -40,7 +39,6 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
  *
  * Thread: any
  * Units:  bytes
- * Errors: none
  */
 size_t access_log_variable_max_bytes(const struct access_log_variable *v);
 

@@ -1,8 +1,10 @@
 /*
- * stats/counters: what is counted of the sessions of a listener, an upstream or a server, for whoever watches them.
+ * stats/counters: what is counted of the sessions of a listener, an upstream or a server, for
+ * whoever watches them.
  *
- * Whoever has sessions embeds these, zeroed. They are written where a session begins and ends, so per connection and
- * never per byte, by any thread; any thread reads them. What a session moved is added when it ends.
+ * Whoever has sessions embeds these, zeroed. They are written where a session begins and ends, so
+ * per connection and never per byte, by any thread; any thread reads them. What a session moved is
+ * added when it ends.
  *
  *   sessions that began = sessions that are open + sum of the ends by reason      (see note: sums)
  */
@@ -17,9 +19,9 @@
 #include "stats/session_reason.h"
 
 /*
- * note: sums. A session's end is counted with release behind its beginning and its bytes, and a reader takes the ends,
- * with acquire, first. So it never sees an end without its beginning and its bytes, and never fewer than no sessions
- * open.
+ * note: sums. A session's end is counted with release behind its beginning and its bytes, and a
+ * reader takes the ends, with acquire, first. So it never sees an end without its beginning and its
+ * bytes, and never fewer than no sessions open.
  */
 struct counters {
     _Atomic uint64_t began; /* at a listener by the boss */
@@ -50,16 +52,15 @@ struct counters_view {
  * One more session.
  *
  * Thread: any
- * Errors: none
  */
 void counters_began(struct counters *c);
 
 /*
  * counters_ended(c, reason, bytes_in, bytes_out):
- * A session has ended that counters_began() was called for, having received and sent so much from and to its client.
+ * A session has ended that counters_began() was called for, having received and sent so much from
+ * and to its client.
  *
  * Thread: any
- * Errors: none
  */
 void counters_ended(struct counters *c, enum session_reason reason, uint64_t bytes_in,
                     uint64_t bytes_out);
@@ -69,7 +70,6 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
  * A connection to the server was made, in so long; one could not be made.
  *
  * Thread: any
- * Errors: none
  */
 void counters_connected(struct counters_connects *c, int64_t ns);
 void counters_connect_failed(struct counters_connects *c);
@@ -79,17 +79,15 @@ void counters_connect_failed(struct counters_connects *c);
  * The counts now.
  *
  * Thread: any
- * Errors: none
  */
 void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_log(c, kind, name) / counters_log_connects(c, kind, name):
- * Write them to the log at notice level: `stats KIND NAME key=value ...`. Reasons are keys with `_` for the blank, and
- * only those that occurred are there.
+ * Write them to the log at notice level: `stats KIND NAME key=value ...`. Reasons are keys with `_`
+ * for the blank, and only those that occurred are there.
  *
  * Thread: any
- * Errors: none
  */
 void counters_log(const struct counters *c, const char *kind, const char *name);
 void counters_log_connects(const struct counters_connects *c, const char *kind, const char *name);

@@ -1,5 +1,6 @@
 /*
- * stats/session_id: a name for a session that no other has, here or elsewhere: 128 bits, in hex where it is shown.
+ * stats/session_id: a name for a session that no other has, here or elsewhere: 128 bits, in hex
+ * where it is shown.
  */
 #ifndef STATS_SESSION_ID_H
 #define STATS_SESSION_ID_H
@@ -15,10 +16,10 @@ struct session_id {
 
 /*
  * session_id_make(out):
- * A new one. The upper half is drawn once for a thread; the lower half of the next ID is another one each time.
+ * A new one. The upper half is drawn once for a thread; the lower half of the next ID is another
+ * one each time.
  *
  * Thread: any
- * Errors: none
  */
 void session_id_make(struct session_id *out);
 
@@ -28,7 +29,6 @@ void session_id_make(struct session_id *out);
  *
  * Thread: any
  * Units:  SESSION_ID_TEXT_BYTES of room
- * Errors: none
  */
 const char *session_id_format(char *text, const struct session_id *id);
 

@@ -1,6 +1,6 @@
 /*
- * stats/session_reason: why sessions end: who ended it, and how. The list is closed: a session has exactly one of
- * these, the first that applied, in the log and in the counters.
+ * stats/session_reason: why sessions end: who ended it, and how. The list is closed: a session has
+ * exactly one of these, the first that applied, in the log and in the counters.
  */
 #ifndef STATS_SESSION_REASON_H
 #define STATS_SESSION_REASON_H
@@ -29,7 +29,6 @@ enum session_reason {
  * In words, such as `client fin`.
  *
  * Thread: any
- * Errors: none
  */
 const char *session_reason_text(enum session_reason reason);
 
@@ -41,7 +40,6 @@ const char *session_reason_text(enum session_reason reason);
  * As one word, such as `client_fin`, in SESSION_REASON_WORD_BYTES at ${word}. Returns ${word}.
  *
  * Thread: any
- * Errors: none
  */
 const char *session_reason_word(char *word, enum session_reason reason);
 
@@ -50,7 +48,6 @@ const char *session_reason_word(char *word, enum session_reason reason);
  * What the failure ${error} of the last server that was tried makes of its session.
  *
  * Thread: any
- * Errors: none
  */
 enum session_reason session_reason_of_connect(int error);
 

@@ -224,8 +224,8 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
 }
 
 /*
- * Kinds that go by the key draw by the key as well: so a client that was sent there once is sent there again, and others
- * join it.
+ * Kinds that go by the key draw by the key as well: so a client that was sent there once is sent
+ * there again, and others join it.
  */
 bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
 {
@@ -277,7 +277,10 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
     return false;
 }
 
-/* As the kind has it; then also those that warm up and had no luck; and in the end whatever there is. */
+/*
+ * As the kind has it; then also those that warm up and had no luck; and in the end whatever there
+ * is.
+ */
 static bool balancer_attempt(struct balancer_attempt *a)
 {
     uint64_t start;
@@ -325,7 +328,10 @@ static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk
     return a.busy ? -EBUSY : -ENOENT;
 }
 
-/* Of the pools that share the sessions: the one that is drawn, then the others. ${last} is the last of them. */
+/*
+ * Of the pools that share the sessions: the one that is drawn, then the others. ${last} is the last
+ * of them.
+ */
 static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *walk,
                                 const struct balancer_totals *c, unsigned *last,
                                 struct endpoint **out)

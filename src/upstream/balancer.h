@@ -1,23 +1,28 @@
 /*
- * upstream/balancer: which endpoint of a group gets the next session, and which one after that failed.
+ * upstream/balancer: which endpoint of a group gets the next session, and which one after that
+ * failed.
  *
- * A balancer is made for one set of endpoints and never changes: a group that gains or loses one gets a new balancer. What
- * the endpoints are like now (marks, how many sessions) is read at each pick. No lock, no system call, no allocation.
+ * A balancer is made for one set of endpoints and never changes: a group that gains or loses one
+ * gets a new balancer. What the endpoints are like now (marks, how many sessions) is read at each
+ * pick. No lock, no system call, no allocation.
  *
  *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
- *                              ^------- next choice ------- no           (balancer_cycle, _least, _rendezvous, ...)
+ *                              ^------- next choice ------- no           (balancer_cycle, _least,
+ *                              _rendezvous, ...)
  *
- * Endpoints have levels, and those of one are picked only when none of a lower one is fit that was not tried; that these are
- * full is no reason. When too few of the lowest are fit (panic_threshold), fit ones of higher levels share their sessions, by
- * weight, as many levels as it takes. When all levels together have too few (panic), marks other than ABSENT are ignored: to
- * overload the few that are left would only take them down too. When none of the lowest level is fit and others are, these
- * take over, and that is no panic.
- * Those that are out only because sessions failed there (ENDPOINT_EJECTED) are the last resort when no other is left.
+ * Endpoints have levels, and those of one are picked only when none of a lower one is fit that was
+ * not tried; that these are full is no reason. When too few of the lowest are fit
+ * (panic_threshold), fit ones of higher levels share their sessions, by weight, as many levels as
+ * it takes. When all levels together have too few (panic), marks other than ABSENT are ignored: to
+ * overload the few that are left would only take them down too. When none of the lowest level is
+ * fit and others are, these take over, and that is no panic. Those that are out only because
+ * sessions failed there (ENDPOINT_EJECTED) are the last resort when no other is left.
  *
- * One that warms up gets a part of its share that grows from a tenth to all while its slow start lasts: kinds that go by load
- * count its weight so much less, and the others take it with that chance, and otherwise pass it over. If only such ones are
- * left, or all warm up, they are as any other. Kinds that go by the key draw by the key, so that a client that has come to it
- * stays there.
+ * One that warms up gets a part of its share that grows from a tenth to all while its slow start
+ * lasts: kinds that go by load count its weight so much less, and the others take it with that
+ * chance, and otherwise pass it over. If only such ones are left, or all warm up, they are as any
+ * other. Kinds that go by the key draw by the key, so that a client that has come to it stays
+ * there.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -40,7 +45,8 @@
 enum balancer_kind {
     BALANCER_ROUND_ROBIN,       /* smooth weighted */
     BALANCER_LEAST_CONNECTIONS, /* fewest sessions for their weight; of equals in turn */
-    BALANCER_RANDOM, /* of two that are drawn by weight the one with fewer sessions for its weight */
+    /* of two that are drawn by weight the one with fewer sessions for its weight */
+    BALANCER_RANDOM,
     BALANCER_SOURCE_HASH, /* by the client's address: rendezvous hashing */
     BALANCER_MAGLEV,      /* by the client's address: the same by a lookup table of slots */
     BALANCER_FIRST        /* the first that has room */
@@ -54,7 +60,8 @@ struct balancer_conf {
         *endpoints; /* of one endpoint_group, in the order of the configuration; copied */
     unsigned n_endpoints;
     unsigned
-        hash_balance_factor; /* SOURCE_HASH, MAGLEV: percent of its share that an endpoint may have; 0: unbounded */
+        /* SOURCE_HASH, MAGLEV: percent of its share that an endpoint may have; 0: unbounded */
+        hash_balance_factor;
     unsigned panic_threshold; /* percent of the lowest level that must be fit; 0: never panic */
     int64_t slow_start_ns;    /* how long ENDPOINT_WARMING lasts */
     uint32_t generation;      /* differs from that of other balancers of the group */
@@ -64,7 +71,8 @@ struct balancer_conf {
 struct balancer_pick_state {
     uint64_t key; /* SOURCE_HASH and MAGLEV: hash of the client's address */
     uint32_t
-        generation; /* of the balancer whose places these are; with another one they are forgotten */
+        /* of the balancer whose places these are; with another one they are forgotten */
+        generation;
     uint16_t n_tried;
     uint16_t tried[BALANCER_TRIES]; /* places in the balancer's list */
 };
@@ -75,11 +83,13 @@ struct balancer_pick_state {
  *
  * Thread: any
  * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
- * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, a weight of 0 or over BALANCER_MAX_WEIGHT, or a level that there is not); -ENOMEM
- * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Thaler and Ravishankar, "Using name-based
- *         mappings to increase hit rates" (1998), and Schindelhauer and Schomaker, "Weighted distributed hash tables"
- *         (2005), both rendezvous hashing; Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
- *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
+ * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, a weight of 0 or over BALANCER_MAX_WEIGHT, or a
+ *         level that there is not); -ENOMEM
+ * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Thaler and
+ *         Ravishankar, "Using name-based mappings to increase hit rates" (1998), and Schindelhauer
+ *         and Schomaker, "Weighted distributed hash tables" (2005), both rendezvous hashing;
+ *         Eisenbud et al., "Maglev" (NSDI 2016) 3.4; Mirrokni et al., "Consistent Hashing with
+ *         Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
  */
 int balancer_create(struct balancer **out, const struct balancer_conf *conf) NODISCARD;
 
@@ -88,7 +98,6 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf) NOD
  * Free it; NULL is allowed.
  *
  * Thread: any, when nobody picks any more
- * Errors: none
  */
 void balancer_destroy(struct balancer *b);
 
@@ -97,18 +106,18 @@ void balancer_destroy(struct balancer *b);
  * Nothing was tried yet.
  *
  * Thread: any
- * Errors: none
  */
 void balancer_begin(struct balancer_pick_state *walk, uint64_t key);
 
 /*
  * balancer_pick(b, walk, out):
- * The endpoint for the session of ${walk}, one that it has not tried. It is entered (endpoint_enter()) and noted as tried.
+ * The endpoint for the session of ${walk}, one that it has not tried. It is entered
+ * (endpoint_enter()) and noted as tried.
  *
  * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session has ended there
- * Errors: 0; -EBUSY (all that are fit, or the last resort, and were not tried have as many sessions as they may have);
- *         -ENOENT (all that can be used were tried, or BALANCER_TRIES were)
+ * Errors: 0; -EBUSY (all that are fit, or the last resort, and were not tried have as many sessions
+ *         as they may have); -ENOENT (all that can be used were tried, or BALANCER_TRIES were)
  */
 int balancer_pick(struct balancer *b, struct balancer_pick_state *walk,
                   struct endpoint **out) NODISCARD;
@@ -118,7 +127,6 @@ int balancer_pick(struct balancer *b, struct balancer_pick_state *walk,
  * Are too few endpoints fit now?
  *
  * Thread: any
- * Errors: none
  */
 bool balancer_panics(const struct balancer *b);
 

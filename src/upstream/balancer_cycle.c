@@ -1,9 +1,10 @@
 /*
  * upstream/balancer_cycle: smooth weighted round robin, laid out once; see balancer.h.
  *
- * nginx's rule: each step every endpoint gains its weight, the one that has most gets the turn and pays the sum of all
- * weights. Those of one weight gain alike, so among them the turn goes round in their order, and only the first of each
- * run is to be compared: 256 at most, however many endpoints there are.
+ * nginx's rule: each step every endpoint gains its weight, the one that has most gets the turn and
+ * pays the sum of all weights. Those of one weight gain alike, so among them the turn goes round in
+ * their order, and only the first of each run is to be compared: 256 at most, however many
+ * endpoints there are.
  */
 #include "upstream/balancer_internal.h"
 
@@ -83,8 +84,9 @@ int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool)
 }
 
 /*
- * The turn of one that is not taken is over, and the next turn is drawn from all: so those that are left share it by their
- * weights. Where many turns in a row are lost so few are fit that the one with fewest sessions will do.
+ * The turn of one that is not taken is over, and the next turn is drawn from all: so those that are
+ * left share it by their weights. Where many turns in a row are lost so few are fit that the one
+ * with fewest sessions will do.
  */
 bool balancer_cycle_choose(struct balancer_attempt *a)
 {

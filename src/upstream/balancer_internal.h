@@ -1,18 +1,19 @@
 /*
  * upstream/balancer_internal: what the kinds of balancer know of one. Private to balancer*.c.
  *
- * An endpoint has a place: its index in `list`, where level follows level. Each level that is not empty is a pool with a
- * table of its own. Within a pool those of one weight lie side by side, as one run, the
- * heaviest first (for FIRST in the order of the configuration instead, and there are no runs). A kind is no more than an
- * order in which places are offered; whether an offer is taken is decided for all kinds in balancer_offer().
+ * An endpoint has a place: its index in `list`, where level follows level. Each level that is not
+ * empty is a pool with a table of its own. Within a pool those of one weight lie side by side, as
+ * one run, the heaviest first (for FIRST in the order of the configuration instead, and there are
+ * no runs). A kind is no more than an order in which places are offered; whether an offer is taken
+ * is decided for all kinds in balancer_offer().
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
- * note: census. How much weight is fit, and what follows from that, is worked out when a mark has changed, by whoever
- * picks next, and kept in one word together with the count of changes it belongs to. Several may do so at the same time,
- * and one that was slow may store an older one over a newer: that does not match the count, and the next pick works it out
- * again.
+ * note: census. How much weight is fit, and what follows from that, is worked out when a mark has
+ * changed, by whoever picks next, and kept in one word together with the count of changes it
+ * belongs to. Several may do so at the same time, and one that was slow may store an older one over
+ * a newer: that does not match the count, and the next pick works it out again.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H
@@ -33,7 +34,10 @@
 /* No place: BALANCER_MAX_ENDPOINTS is one more than the last one. */
 #define BALANCER_NOBODY UINT16_MAX
 
-/* The places [from, to), which are all of one weight in their pool, in the order of the configuration. */
+/*
+ * The places [from, to), which are all of one weight in their pool, in the order of the
+ * configuration.
+ */
 struct balancer_run {
     unsigned weight;
     unsigned from;
@@ -48,7 +52,10 @@ struct balancer_pool {
     uint16_t *table; /* ROUND_ROBIN and RANDOM: the places of a cycle */
     uint32_t table_len;
     uint64_t *hashes; /* SOURCE_HASH and MAGLEV: of the endpoints */
-    /* MAGLEV: one more than the owner's place, by slot; 0: not known yet; see note: slots in balancer_rendezvous.c */
+    /*
+     * MAGLEV: one more than the owner's place, by slot; 0: not known yet; see note: slots in
+     * balancer_rendezvous.c
+     */
     _Atomic uint16_t *owners;
 };
 
@@ -60,7 +67,10 @@ struct balancer {
     int64_t slow_start_ns;
     uint32_t generation;
 
-    /* By place; the loads are those of the endpoints, here so that looking at all of them needs nothing else. */
+    /*
+     * By place; the loads are those of the endpoints, here so that looking at all of them needs
+     * nothing else.
+     */
     struct endpoint **list;
     _Atomic uint32_t **loads;
     uint32_t *limits; /* of sessions */
@@ -108,7 +118,6 @@ struct balancer_kind_ops {
  * endpoint_load() of the one that is there.
  *
  * Thread: any
- * Errors: none
  */
 static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
 {
@@ -120,7 +129,6 @@ static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
  * Its weight now.
  *
  * Thread: any
- * Errors: none
  */
 static inline unsigned balancer_weight(const struct endpoint *e)
 {
@@ -132,28 +140,27 @@ static inline unsigned balancer_weight(const struct endpoint *e)
  * What is known of all endpoints now, worked out if it is news; keep it for the next pick.
  *
  * Thread: any
- * Errors: none
  */
 struct balancer_totals balancer_totals(const struct balancer *b);
 void balancer_remember(struct balancer *b, const struct balancer_totals *c);
 
 /*
  * balancer_draw_pool(b, c, drawn, last):
- * When pools share (${c}->shares): the pool for a session, by the weight of their fit endpoints and the random number
- * ${drawn}. The pools that share are ${c}->first to ${last}. Looks at all of their endpoints.
+ * When pools share (${c}->shares): the pool for a session, by the weight of their fit endpoints and
+ * the random number ${drawn}. The pools that share are ${c}->first to ${last}. Looks at all of
+ * their endpoints.
  *
  * Thread: any
- * Errors: none
  */
 unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_totals *c,
                             uint64_t drawn, unsigned *last);
 
 /*
  * balancer_offer(a, place):
- * Take ${place} unless it is unfit, was tried, warms up and has bad luck, or is full. True if taken.
+ * Take ${place} unless it is unfit, was tried, warms up and has bad luck, or is full. True if
+ * taken.
  *
  * Thread: any
- * Errors: none
  */
 bool balancer_offer(struct balancer_attempt *a, unsigned place);
 
@@ -162,7 +169,6 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place);
  * Would balancer_offer() take ${place}, if no other thread is faster?
  *
  * Thread: any
- * Errors: none
  */
 bool balancer_takes(struct balancer_attempt *a, unsigned place);
 
@@ -171,16 +177,15 @@ bool balancer_takes(struct balancer_attempt *a, unsigned place);
  * Would the marks, and what was tried, let ${place} be taken?
  *
  * Thread: any
- * Errors: none
  */
 bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
  * balancer_part(b, e):
- * The part of its share that ${e} gets now: less than 1 while it warms up. Removes ENDPOINT_WARMING when its time is over.
+ * The part of its share that ${e} gets now: less than 1 while it warms up. Removes ENDPOINT_WARMING
+ * when its time is over.
  *
  * Thread: any
- * Errors: none
  */
 double balancer_part(const struct balancer *b, struct endpoint *e);
 
@@ -189,7 +194,6 @@ double balancer_part(const struct balancer *b, struct endpoint *e);
  * Draw with balancer_part() as the chance; true also if nobody draws in ${a}.
  *
  * Thread: any
- * Errors: none
  */
 bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e);
 
@@ -198,7 +202,6 @@ bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e);
  * 64 bits that differ each time.
  *
  * Thread: any
- * Errors: none
  */
 uint64_t balancer_random(void);
 
@@ -207,7 +210,6 @@ uint64_t balancer_random(void);
  * 0, 1, 2 ... over all threads.
  *
  * Thread: any
- * Errors: none
  */
 static inline uint64_t balancer_turn(struct balancer *b)
 {
@@ -215,8 +217,8 @@ static inline uint64_t balancer_turn(struct balancer *b)
 }
 
 /*
- * balancer_cycle_build(b, pool) / balancer_rendezvous_build(b, pool) / balancer_maglev_build(b, pool):
- * Lay out the table of a pool that is not empty.
+ * balancer_cycle_build(b, pool) / balancer_rendezvous_build(b, pool) / balancer_maglev_build(b,
+ * pool): Lay out the table of a pool that is not empty.
  *
  * Thread: any
  * Owns:   the caller frees what is in ${pool}, also after an error
@@ -227,12 +229,12 @@ int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *po
 int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) NODISCARD;
 
 /*
- * balancer_cycle_choose(a) / balancer_random_choose(a) / balancer_least_choose(a) / balancer_rendezvous_choose(a) /
+ * balancer_cycle_choose(a) / balancer_random_choose(a) / balancer_least_choose(a) /
+ * balancer_rendezvous_choose(a) /
  * balancer_maglev_choose(a):
  * The order of each kind; see struct balancer_kind_ops.
  *
  * Thread: any
- * Errors: none
  */
 bool balancer_cycle_choose(struct balancer_attempt *a);
 bool balancer_random_choose(struct balancer_attempt *a);

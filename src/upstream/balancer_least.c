@@ -1,12 +1,14 @@
 /*
  * upstream/balancer_least: the one with fewest sessions for its weight, of all; see balancer.h.
  *
- * The cost of a place is (sessions + 1) / weight: what the session would find there. Within a run, where all weights are
- * the same, costs are compared by comparing sessions. A mark stands above the count, so a word with a mark that rules out
- * is more than any count, and one comparison decides on both. That is what makes a thousand places a matter of 0.4 us.
+ * The cost of a place is (sessions + 1) / weight: what the session would find there. Within a run,
+ * where all weights are the same, costs are compared by comparing sessions. A mark stands above the
+ * count, so a word with a mark that rules out is more than any count, and one comparison decides on
+ * both. That is what makes a thousand places a matter of 0.4 us.
  *
- * An endpoint that warms up has a part of its weight, so that it gets that part of the sessions and no more. Without a
- * session it would get none beside others without one, so then it is drawn whether it counts as one with all its weight.
+ * An endpoint that warms up has a part of its weight, so that it gets that part of the sessions and
+ * no more. Without a session it would get none beside others without one, so then it is drawn
+ * whether it counts as one with all its weight.
  */
 #include "upstream/balancer_internal.h"
 
@@ -15,7 +17,10 @@
 /* How many that were offered and not taken are left out in another look. */
 #define BALANCER_LEAST_ROUNDS 8
 
-/* Costs are this divided by the weight: exact for all weights to 25, and for 50, 100, 128, 200 and 256. */
+/*
+ * Costs are this divided by the weight: exact for all weights to 25, and for 50, 100, 128, 200 and
+ * 256.
+ */
 #define BALANCER_LEAST_UNIT UINT64_C(428338310400) /* 2^8 3^2 5^2 7 11 13 17 19 23 < 2^39 */
 
 struct balancer_least {
@@ -32,7 +37,10 @@ static inline uint32_t balancer_least_load(const struct balancer_least *l, unsig
     return balancer_load(l->a->b, place) & l->visible;
 }
 
-/* The first place in [from, to) with less than ${bound}, or ${to}. Four at a time take three quarters of the time. */
+/*
+ * The first place in [from, to) with less than ${bound}, or ${to}. Four at a time take three
+ * quarters of the time.
+ */
 static unsigned balancer_least_search(const struct balancer_least *l, unsigned from, unsigned to,
                                       uint32_t bound)
 {
@@ -73,7 +81,10 @@ static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned pla
     return (uint64_t)fmin((double)cost / balancer_part(a->b, e), 0x1p63);
 }
 
-/* Fewer sessions than that, in a run whose sessions cost ${unit}, cost less than the least until now. */
+/*
+ * Fewer sessions than that, in a run whose sessions cost ${unit}, cost less than the least until
+ * now.
+ */
 static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t unit)
 {
     uint64_t bound = (l->cost + unit - 1) / unit - 1; /* (active + 1) * unit < cost */

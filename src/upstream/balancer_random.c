@@ -1,13 +1,17 @@
 /*
- * upstream/balancer_random: two are drawn, and the one with fewer sessions for its weight is taken; see balancer.h.
+ * upstream/balancer_random: two are drawn, and the one with fewer sessions for its weight is taken;
+ * see balancer.h.
  *
- * The table is that of round robin, each endpoint in it as often as its weight says, so drawing from it is drawing by
- * weight. Two that are equally busy are not compared by weight once more: the first one drawn is taken.
+ * The table is that of round robin, each endpoint in it as often as its weight says, so drawing
+ * from it is drawing by weight. Two that are equally busy are not compared by weight once more: the
+ * first one drawn is taken.
  */
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* One that is open, and lucky if it warms up, or BALANCER_NOWHERE when BALANCER_DRAWS found none. */
+/*
+ * One that is open, and lucky if it warms up, or BALANCER_NOWHERE when BALANCER_DRAWS found none.
+ */
 static uint32_t balancer_random_draw(const struct balancer_attempt *a)
 {
     for (int draw = 0; draw < BALANCER_DRAWS; draw++) {

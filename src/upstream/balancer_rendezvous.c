@@ -1,18 +1,22 @@
 /*
- * upstream/balancer_rendezvous: weighted rendezvous hashing (highest random weight) with bounded loads; see balancer.h.
+ * upstream/balancer_rendezvous: weighted rendezvous hashing (highest random weight) with bounded
+ * loads; see balancer.h.
  *
- * A key gives each endpoint a random cost, exponentially distributed with the endpoint's weight as its rate, and belongs to
- * the endpoint with the least cost. The cost depends on the key and that endpoint only. So each endpoint has its exact share
- * by weight, an endpoint that comes takes its share and moves no other key, and when one goes, or is unfit, only its keys
- * move: to all others, by weight. There is no table whose size, and with it the place of every key, depends on the group.
+ * A key gives each endpoint a random cost, exponentially distributed with the endpoint's weight as
+ * its rate, and belongs to the endpoint with the least cost. The cost depends on the key and that
+ * endpoint only. So each endpoint has its exact share by weight, an endpoint that comes takes its
+ * share and moves no other key, and when one goes, or is unfit, only its keys move: to all others,
+ * by weight. There is no table whose size, and with it the place of every key, depends on the
+ * group.
  *
- * SOURCE_HASH works this out for each key. MAGLEV maps the key to one of 2^19 slots and keeps the owner of each slot: as in
- * Google's lookup table a pick costs the same however many endpoints there are. The paper fills its table by turns in
- * permutations, where an endpoint that comes moves slots between the others as well. Here a slot is worked out when it is
- * picked first, so that a change of the group costs nothing at once.
+ * SOURCE_HASH works this out for each key. MAGLEV maps the key to one of 2^19 slots and keeps the
+ * owner of each slot: as in Google's lookup table a pick costs the same however many endpoints
+ * there are. The paper fills its table by turns in permutations, where an endpoint that comes moves
+ * slots between the others as well. Here a slot is worked out when it is picked first, so that a
+ * change of the group costs nothing at once.
  *
- * note: slots. An owner depends on the slot and on the endpoints of the balancer, which never change. Threads that work out
- * a slot at the same time store the same owner: relaxed.
+ * note: slots. An owner depends on the slot and on the endpoints of the balancer, which never
+ * change. Threads that work out a slot at the same time store the same owner: relaxed.
  */
 #include "upstream/balancer_internal.h"
 
@@ -23,8 +27,8 @@
 #include "base/hash.h"
 
 /*
- * Of 1,000 endpoints each has 524 slots: its share is exact to 4.4 % in the standard deviation (1 / sqrt(524)). The table
- * has 1 MB, when all of it is used.
+ * Of 1,000 endpoints each has 524 slots: its share is exact to 4.4 % in the standard deviation (1 /
+ * sqrt(524)). The table has 1 MB, when all of it is used.
  */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
@@ -34,7 +38,10 @@
 /* An endpoint has a bound on its sessions only if that is at least so many. */
 #define BALANCER_LEAST_BOUND 8
 
-/* How often it is looked for another endpoint when other threads have filled the one that was found. */
+/*
+ * How often it is looked for another endpoint when other threads have filled the one that was
+ * found.
+ */
 #define BALANCER_RENDEZVOUS_ROUNDS 8
 
 int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool)
@@ -57,7 +64,10 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool)
     return pool->owners ? 0 : -ENOMEM;
 }
 
-/* May it have one session more: of all there will be, no more than its share by weight, and the factor on top? */
+/*
+ * May it have one session more: of all there will be, no more than its share by weight, and the
+ * factor on top?
+ */
 static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 {
     uint64_t active, all, weight;
@@ -73,8 +83,9 @@ static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 }
 
 /*
- * A random number of the key and the endpoint. Both are hashes already, so less is enough than hash_mix() does, which takes
- * twice as long; the upper bits, which decide, depend on all bits of both.
+ * A random number of the key and the endpoint. Both are hashes already, so less is enough than
+ * hash_mix() does, which takes twice as long; the upper bits, which decide, depend on all bits of
+ * both.
  */
 static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
 {
@@ -84,14 +95,18 @@ static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
 }
 
 /*
- * The cost of a draw: an exponential variable for a uniform one. Of two draws the lower one has the lower cost.
+ * The cost of a draw: an exponential variable for a uniform one. Of two draws the lower one has the
+ * lower cost.
  */
 static double balancer_cost(uint64_t draw, unsigned weight)
 {
     return -log1p(-(double)draw * 0x1p-64) / weight;
 }
 
-/* The place with the lowest draw for ${key} in ${run}; of all endpoints, or of those that ${a} lets be taken. */
+/*
+ * The place with the lowest draw for ${key} in ${run}; of all endpoints, or of those that ${a} lets
+ * be taken.
+ */
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {

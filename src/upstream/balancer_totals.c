@@ -1,4 +1,7 @@
-/* upstream/balancer_totals: what is known of all endpoints together; see note: census in balancer_internal.h. */
+/*
+ * upstream/balancer_totals: what is known of all endpoints together; see note: census in
+ * balancer_internal.h.
+ */
 #include "upstream/balancer_internal.h"
 
 #define BALANCER_CENSUS_TAKEN   1u
@@ -71,8 +74,9 @@ static unsigned balancer_count_fit(const struct balancer *b, unsigned pool)
 }
 
 /*
- * The first pool with a fit endpoint is used. If it has too few, fit endpoints of higher levels share its sessions.
- * Panic is for the case that the lowest level is in use and that all levels together have too few.
+ * The first pool with a fit endpoint is used. If it has too few, fit endpoints of higher levels
+ * share its sessions. Panic is for the case that the lowest level is in use and that all levels
+ * together have too few.
  */
 static struct balancer_totals balancer_count(const struct balancer *b, uint32_t changes)
 {

@@ -8,7 +8,10 @@
 #include "base/clock.h"
 #include "net/sock.h"
 
-/* Only when the kernel did not take all at once, and only when no answer is waited for that would tell. */
+/*
+ * Only when the kernel did not take all at once, and only when no answer is waited for that would
+ * tell.
+ */
 #define CHECK_SENT_AGAIN_NS (10 * NS_PER_MS)
 
 static const struct {
@@ -184,7 +187,10 @@ static void check_on_writable(struct handler *h)
     (void)h; /* so much is never sent that a channel would be unwritable */
 }
 
-/* With an answer to wait for, what the server sent before is still read, and how that ends is the outcome. */
+/*
+ * With an answer to wait for, what the server sent before is still read, and how that ends is the
+ * outcome.
+ */
 static void check_on_broken(struct handler *h, int error)
 {
     struct check *c = CONTAINER_OF(h, struct check, tail);
@@ -254,7 +260,10 @@ static void check_drop_timer(struct task *t)
 static const struct task_type check_timer_type = {
     .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
 
-/* A check stands for nobody but itself. With it goes what is to be sent, so that the server sees both at once. */
+/*
+ * A check stands for nobody but itself. With it goes what is to be sent, so that the server sees
+ * both at once.
+ */
 static void check_send(struct check *c)
 {
     const struct check_conf *conf = &c->script->conf;

@@ -1,19 +1,22 @@
 /*
- * upstream/check: one look at whether a server serves: connect, and perhaps send some bytes and wait for others.
+ * upstream/check: one look at whether a server serves: connect, and perhaps send some bytes and
+ * wait for others.
  *
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
  *                              \-- nothing to send or expect, or it failed --^
  *
- * The answer is right as soon as the expected bytes came anywhere in it, as with HAProxy's `tcp-check expect string`: what
- * is worth looking for (role:master) is often not what an answer begins with. Nothing is kept of an answer but its first
- * bytes, for the log, and how far the expected ones have been matched.
+ * The answer is right as soon as the expected bytes came anywhere in it, as with HAProxy's
+ * `tcp-check expect string`: what is worth looking for (role:master) is often not what an answer
+ * begins with. Nothing is kept of an answer but its first bytes, for the log, and how far the
+ * expected ones have been matched.
  *
  * How it ends. A check must leave nothing behind, on either side, however often it is made:
- *   - Without anything to send or expect the handshake is never completed: its last acknowledgement is held back and a
- *     reset sent in its place, so that the server's accept(2) never sees the client. HAProxy does the same.
- *   - Else end of file is sent, and the kernel forgets the connection. The server reads a clean end, where HAProxy's reset
- *     would have it log an error, and no TIME_WAIT stays with us for a minute, as it would after a close
- *     (unless both ends of file cross on their way).
+ *   - Without anything to send or expect the handshake is never completed: its last acknowledgement
+ *     is held back and a reset sent in its place, so that the server's accept(2) never sees the
+ *     client. HAProxy does the same.
+ *   - Else end of file is sent, and the kernel forgets the connection. The server reads a clean
+ *     end, where HAProxy's reset would have it log an error, and no TIME_WAIT stays with us for a
+ *     minute, as it would after a close (unless both ends of file cross on their way).
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H
@@ -81,9 +84,9 @@ struct check_conf {
 struct check_script {
     struct check_conf conf;
     /*
-     * note: back. When the first m + 1 expected bytes have matched and the next does not, back[m] is how many of the
-     * first have matched nevertheless (Knuth, Morris, Pratt): an answer is looked at byte by byte, however it is cut
-     * into reads, and none of it is kept.
+     * note: back. When the first m + 1 expected bytes have matched and the next does not, back[m]
+     * is how many of the first have matched nevertheless (Knuth, Morris, Pratt): an answer is
+     * looked at byte by byte, however it is cut into reads, and none of it is kept.
      */
     uint16_t back[CHECK_BYTES_MAX];
 };
@@ -99,8 +102,9 @@ struct check_result {
 struct check;
 
 /*
- * The outcome, in ${c}->result: once for each check_start(), on the loop, and never inside check_start() or
- * check_cancel(). The descriptor is closed, and ${c} may be started again from here.
+ * The outcome, in ${c}->result: once for each check_start(), on the loop, and never inside
+ * check_start() or check_cancel(). The descriptor is closed, and ${c} may be started again from
+ * here.
  */
 typedef void check_done(struct check *c);
 
@@ -138,7 +142,6 @@ int check_script_init(struct check_script *s, const struct check_conf *conf) NOD
  * Prepare ${c}, idle.
  *
  * Thread: loop of ${net}, or before it is started
- * Errors: none
  */
 void check_init(struct check *c, struct netloop *net, check_done *done);
 
@@ -155,10 +158,10 @@ void check_start(struct check *c, const struct check_script *script,
 
 /*
  * check_cancel(c):
- * Give up: the outcome CHECK_CANCELLED comes at the end of this turn. Nothing happens if ${c} is idle.
+ * Give up: the outcome CHECK_CANCELLED comes at the end of this turn. Nothing happens if ${c} is
+ * idle.
  *
  * Thread: loop of ${c}
- * Errors: none
  */
 void check_cancel(struct check *c);
 
@@ -167,18 +170,16 @@ void check_cancel(struct check *c);
  * What it says about the server.
  *
  * Thread: any
- * Errors: none
  */
 enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; the same with what is known of its cause, such as the first bytes of a wrong answer: as they
- * came, which the log makes visible, but NUL as a dot. Returns ${text}.
+ * The outcome in words; the same with what is known of its cause, such as the first bytes of a
+ * wrong answer: as they came, which the log makes visible, but NUL as a dot. Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least CHECK_TEXT_BYTES
- * Errors: none
  */
 const char *check_outcome_text(enum check_outcome outcome);
 const char *check_describe(char *text, size_t size, const struct check_result *result);

@@ -140,7 +140,10 @@ void checker_group_close(struct checker_group *g)
 
 /* ---- life ---- */
 
-/* The loop begins to shut down. Checks end in the reap step of this turn; their descriptors are closed then. */
+/*
+ * The loop begins to shut down. Checks end in the reap step of this turn; their descriptors are
+ * closed then.
+ */
 static void checker_run_stop(struct task *task)
 {
     struct checker *k = CONTAINER_OF(task, struct checker, at_stop);

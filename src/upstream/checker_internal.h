@@ -1,10 +1,12 @@
 /*
- * upstream/checker_internal: what the parts of the checker know of each other: checker.c (groups, targets, life),
- * checker_turn.c (which check is made next) and checker_run.c (making checks, and what comes of them). Private to them.
+ * upstream/checker_internal: what the parts of the checker know of each other: checker.c (groups,
+ * targets, life), checker_turn.c (which check is made next) and checker_run.c (making checks, and
+ * what comes of them). Private to them.
  *
- * note: turns. Each group has a queue of its targets that are due, and a limit of checks under way (checker.share, the same
- * for all groups). Groups that have targets waiting and are below the limit take turns, one check each. So a group whose
- * servers do not answer, and keep their slots until they time out, holds up its own checks only.
+ * note: turns. Each group has a queue of its targets that are due, and a limit of checks under way
+ * (checker.share, the same for all groups). Groups that have targets waiting and are below the
+ * limit take turns, one check each. So a group whose servers do not answer, and keep their slots
+ * until they time out, holds up its own checks only.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
 #define UPSTREAM_CHECKER_INTERNAL_H
@@ -86,7 +88,6 @@ extern const struct task_type checker_retry_type;
  * Have ${t}, which neither waits nor is under way, checked at ${at_ns}.
  *
  * Thread: loop of the checker
- * Errors: none
  */
 void checker_schedule(struct checker_target *t, int64_t at_ns);
 
@@ -95,7 +96,6 @@ void checker_schedule(struct checker_target *t, int64_t at_ns);
  * One of checker.n_undecided is decided, or gone.
  *
  * Thread: loop of the checker, or after it has ended
- * Errors: none
  */
 void checker_decided(struct checker *k);
 
@@ -104,7 +104,6 @@ void checker_decided(struct checker *k);
  * ${g} has ${n} targets more, or less.
  *
  * Thread: loop of the checker, or after it has ended
- * Errors: none
  */
 void checker_resize(struct checker_group *g, int n);
 
@@ -113,15 +112,14 @@ void checker_resize(struct checker_group *g, int n);
  * ${t} is due: put it in its group's queue. Take it out, if it is there.
  *
  * Thread: loop of the checker, or after it has ended
- * Errors: none
  */
 void checker_wait(struct checker_target *t);
 void checker_unwait(struct checker_target *t);
 
 /*
  * checker_next(k) / checker_over(g):
- * The target to be checked next, which waits no more and counts as under way in its group. One that was under way in
- * ${g} is over.
+ * The target to be checked next, which waits no more and counts as under way in its group. One that
+ * was under way in ${g} is over.
  *
  * Thread: loop of the checker
  * Errors: NULL (no target waits, or only those of groups at their limit)

@@ -1,18 +1,27 @@
-/* upstream/checker_run: making checks, and what comes of them. See checker.h. All of it runs on the checker's loop. */
+/*
+ * upstream/checker_run: making checks, and what comes of them. See checker.h. All of it runs on the
+ * checker's loop.
+ */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "upstream/checker_internal.h"
 
-/* How long to wait for descriptors, and how long all must go well until that is over: as in net/acceptor. */
+/*
+ * How long to wait for descriptors, and how long all must go well until that is over: as in
+ * net/acceptor.
+ */
 #define CHECKER_PAUSE_NS (100 * NS_PER_MS)
 #define CHECKER_CALM_NS  (1 * NS_PER_S)
 
 /* One line a minute about servers that we have no port left for. */
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
-/* A check is late when it begins later than this part of its interval, and this time, after it was due. */
+/*
+ * A check is late when it begins later than this part of its interval, and this time, after it was
+ * due.
+ */
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
 
@@ -41,7 +50,10 @@ static struct checker_slot *checker_take_slot(struct checker *k)
     return slot;
 }
 
-/* The one that was used last is used first: its memory is warm, and seldom used slots are never touched. */
+/*
+ * The one that was used last is used first: its memory is warm, and seldom used slots are never
+ * touched.
+ */
 static void checker_give_slot(struct checker *k, struct checker_slot *slot)
 {
     slot->target = NULL;
@@ -75,7 +87,9 @@ static bool checker_is_session_way(const struct endpoint_addresses *at, const st
     return true;
 }
 
-/* Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers. */
+/*
+ * Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers.
+ */
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
 {
     const struct checker_target_conf *conf = &t->conf;

@@ -1,12 +1,13 @@
 /*
- * upstream/checker_turn: which of the checks that are due is made next. See note: turns in checker_internal.h. All of it
- * runs on the checker's loop, or after it has ended.
+ * upstream/checker_turn: which of the checks that are due is made next. See note: turns in
+ * checker_internal.h. All of it runs on the checker's loop, or after it has ended.
  */
 #include "upstream/checker_internal.h"
 
 /*
- * The limit of each group: as large as it can be so that all groups, each with its targets at most, need no more than all
- * slots. So a group with fewer targets than its limit never waits. At least 1: more groups than slots take turns.
+ * The limit of each group: as large as it can be so that all groups, each with its targets at most,
+ * need no more than all slots. So a group with fewer targets than its limit never waits. At least
+ * 1: more groups than slots take turns.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {
@@ -29,7 +30,10 @@ static unsigned checker_fair_share(const struct checker *k)
     return low;
 }
 
-/* ${g} has its turn behind the groups that have one, if it may make another check; else it has none. */
+/*
+ * ${g} has its turn behind the groups that have one, if it may make another check; else it has
+ * none.
+ */
 static void checker_line_up(struct checker_group *g)
 {
     if (list_empty(&g->waiting) || g->under_way >= g->checker->share)

@@ -1,10 +1,11 @@
 /*
  * upstream/ejection: see ejection.h.
  *
- * note: sweep. Who ejects gives the endpoint back as OUT and then lowers `next_return_at_ns` (release), or writes the same
- * value again; who sweeps raises it (acquire) and then looks at the endpoints. Whichever of the two writes comes first,
- * either the sweep finds the endpoint OUT, or the lower value comes after it and stays. One that is claimed may be passed
- * over, since who has claimed it lowers the value after that.
+ * note: sweep. Who ejects gives the endpoint back as OUT and then lowers `next_return_at_ns`
+ * (release), or writes the same value again; who sweeps raises it (acquire) and then looks at the
+ * endpoints. Whichever of the two writes comes first, either the sweep finds the endpoint OUT, or
+ * the lower value comes after it and stays. One that is claimed may be passed over, since who has
+ * claimed it lowers the value after that.
  */
 #include "upstream/ejection.h"
 

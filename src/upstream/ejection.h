@@ -1,13 +1,13 @@
 /*
  * upstream/ejection: keeping sessions away for a while from an endpoint where they fail.
  *
- * Passive: nothing is sent to find out, only what becomes of sessions is counted. After so many failures in a row an
- * endpoint is marked ENDPOINT_EJECTED, for longer each time in succession. Then it gets sessions again, and the next one
- * that fails counts as the first. No more than a part of a group is out at a time: what is wrong with most servers is
- * likely wrong with us.
+ * Passive: nothing is sent to find out, only what becomes of sessions is counted. After so many
+ * failures in a row an endpoint is marked ENDPOINT_EJECTED, for longer each time in succession.
+ * Then it gets sessions again, and the next one that fails counts as the first. No more than a part
+ * of a group is out at a time: what is wrong with most servers is likely wrong with us.
  *
- * No timer of its own: when the time of some endpoint is over, the next pick of the group lets it return (and, where
- * somebody may wait for that, upstream/upstream sees to it).
+ * No timer of its own: when the time of some endpoint is over, the next pick of the group lets it
+ * return (and, where somebody may wait for that, upstream/upstream sees to it).
  */
 #ifndef UPSTREAM_EJECTION_H
 #define UPSTREAM_EJECTION_H
@@ -41,8 +41,9 @@ enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* about to be
 struct ejection {
     atomic_uint failures; /* in a row */
     /*
-     * note: claim. Whoever lets the endpoint out or back in claims it first (acquire) and gives it back with its new state
-     * (release): one at a time, to whom alone belongs what is below. Who comes in between leaves it alone.
+     * note: claim. Whoever lets the endpoint out or back in claims it first (acquire) and gives it
+     * back with its new state (release): one at a time, to whom alone belongs what is below. Who
+     * comes in between leaves it alone.
      */
     atomic_int state; /* enum ejection_state */
     unsigned times;   /* in succession */
@@ -55,7 +56,6 @@ struct ejection {
  *
  * Thread: before start
  * Owns:   ${conf} is borrowed
- * Errors: none
  */
 void ejection_group_init(struct ejection_group *g, const struct ejection_conf *conf,
                          unsigned n_endpoints);
@@ -65,18 +65,17 @@ void ejection_group_init(struct ejection_group *g, const struct ejection_conf *c
  * The group has so many endpoints from now on.
  *
  * Thread: one
- * Errors: none
  */
 void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
- * A session at ${e} went well, or failed. For how long ${e} is out from now on; 0: it is not, or was before. Without
- * ${others} of the group that are fit it stays, for nobody could be sent anywhere.
+ * A session at ${e} went well, or failed. For how long ${e} is out from now on; 0: it is not, or
+ * was before. Without ${others} of the group that are fit it stays, for nobody could be sent
+ * anywhere.
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  */
 void ejection_worked(struct ejection *x);
 int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct endpoint *e,
@@ -87,7 +86,6 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
  * Is some endpoint out? May one return?
  *
  * Thread: any
- * Errors: none
  */
 static inline bool ejection_some_out(const struct ejection_group *g)
 {
@@ -101,10 +99,10 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 
 /*
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
- * For each endpoint of a group in which one is due: let it return if its time is over. True if it does now.
+ * For each endpoint of a group in which one is due: let it return if its time is over. True if it
+ * does now.
  *
  * Thread: any
- * Errors: none
  */
 void ejection_sweep_begin(struct ejection_group *g);
 bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoint *e,
@@ -115,7 +113,6 @@ bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoi
  * ${e} is back, whatever its time: there is news of it, or it leaves the group. True if it was out.
  *
  * Thread: any
- * Errors: none
  */
 bool ejection_forget(struct ejection_group *g, struct ejection *x, struct endpoint *e);
 

@@ -7,7 +7,9 @@
 
 #include "engine/grace.h"
 
-/* A compare-and-swap: to add first and take back later would let others find it full that is not. */
+/*
+ * A compare-and-swap: to add first and take back later would let others find it full that is not.
+ */
 static int endpoint_enter_bounded(struct endpoint *e)
 {
     uint32_t load = atomic_load_explicit(e->load, memory_order_relaxed);
@@ -20,7 +22,10 @@ static int endpoint_enter_bounded(struct endpoint *e)
     return 0;
 }
 
-/* Both ways in are an acquire: what made it fit was before endpoint_clear_flag(), its addresses among it. */
+/*
+ * Both ways in are an acquire: what made it fit was before endpoint_clear_flag(), its addresses
+ * among it.
+ */
 int endpoint_enter(struct endpoint *e)
 {
     if (e->max_connections == 0)
@@ -36,7 +41,9 @@ void endpoint_leave(struct endpoint *e)
     uint32_t load;
 
     atomic_fetch_sub_explicit(&e->group->load, 1, memory_order_relaxed);
-    /* Release, and the last thing done with ${e}: without sessions it may go (upstream/membership). */
+    /*
+     * Release, and the last thing done with ${e}: without sessions it may go (upstream/membership).
+     */
     load = atomic_fetch_sub_explicit(e->load, 1, memory_order_release);
     MUST((load & ENDPOINT_COUNT_MASK) > 0);
 }

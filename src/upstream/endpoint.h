@@ -1,8 +1,10 @@
 /*
- * upstream/endpoint: one place that sessions can be connected to, how many are there now, and what is held against it.
+ * upstream/endpoint: one place that sessions can be connected to, how many are there now, and what
+ * is held against it.
  *
  * Every worker reads and counts
- * at the same time: all that changes is atomics, relaxed unless said otherwise, for no other memory hangs on them.
+ * at the same time: all that changes is atomics, relaxed unless said otherwise, for no other memory
+ * hangs on them.
  */
 #ifndef UPSTREAM_ENDPOINT_H
 #define UPSTREAM_ENDPOINT_H
@@ -36,9 +38,9 @@ enum endpoint_flag {
 /* Where an endpoint is, in the order to try; immutable once it is published. */
 struct endpoint_addresses {
     /*
-     * note: users. The endpoint itself, and each session that connects. Who lets go last frees it. A session counts itself
-     * in just after it has read the pointer, so the endpoint lets go of what it replaced only when no worker can be between
-     * the two any more (engine/grace).
+     * note: users. The endpoint itself, and each session that connects. Who lets go last frees it.
+     * A session counts itself in just after it has read the pointer, so the endpoint lets go of
+     * what it replaced only when no worker can be between the two any more (engine/grace).
      */
     atomic_uint users;
     unsigned n; /* at least 1 */
@@ -49,9 +51,15 @@ struct endpoint_addresses {
 struct endpoint_group {
     _Atomic uint32_t load; /* sessions at all of them */
     char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];
-    /* How often a mark of one of them has come or gone; see note: marks. Read at each pick, written seldom. */
+    /*
+     * How often a mark of one of them has come or gone; see note: marks. Read at each pick, written
+     * seldom.
+     */
     _Atomic uint32_t changes;
-    /* A mark of one of them, or where it is, has changed. On the thread of who changed it. NULL: nobody asks. */
+    /*
+     * A mark of one of them, or where it is, has changed. On the thread of who changed it. NULL:
+     * nobody asks.
+     */
     void (*changed)(struct endpoint_group *g);
 };
 
@@ -65,12 +73,14 @@ struct endpoint {
     uint64_t hash;     /* of what it is known by, so that keys find it again after a restart */
 
     /*
-     * note: marks. Setting or clearing one is a release, and so is counting it in `changes` right after: who sees the new
-     * count sees the mark, and who sees ENDPOINT_WARMING sees since when. What is known of a whole group (how many are fit)
-     * is thus worked out once for each change and not for each session.
+     * note: marks. Setting or clearing one is a release, and so is counting it in `changes` right
+     * after: who sees the new count sees the mark, and who sees ENDPOINT_WARMING sees since when.
+     * What is known of a whole group (how many are fit) is thus worked out once for each change and
+     * not for each session.
      *
-     * note: load. The sessions that were sent there and have not ended (connecting ones among them), and the marks, in one
-     * word. Those of a group lie side by side, so that looking at a thousand of them reads 4 KiB and not a thousand lines.
+     * note: load. The sessions that were sent there and have not ended (connecting ones among
+     * them), and the marks, in one word. Those of a group lie side by side, so that looking at a
+     * thousand of them reads 4 KiB and not a thousand lines.
      */
     _Atomic uint32_t *load;
     struct endpoint_group *group;
@@ -82,7 +92,6 @@ struct endpoint {
  * The whole word, see note: load; the sessions in it.
  *
  * Thread: any
- * Errors: none
  */
 static inline uint32_t endpoint_load(const struct endpoint *e)
 {
@@ -96,8 +105,9 @@ static inline uint32_t endpoint_active(const struct endpoint *e)
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):
- * One session more is sent there, unless it has as many as it may have; one has ended. Nobody ever sees more of them than
- * that, and no place that is free is refused because of one who is being refused.
+ * One session more is sent there, unless it has as many as it may have; one has ended. Nobody ever
+ * sees more of them than that, and no place that is free is refused because of one who is being
+ * refused.
  *
  * Thread: any
  * Errors: 0; -EBUSY (max_connections)
@@ -107,7 +117,8 @@ void endpoint_leave(struct endpoint *e);
 
 /*
  * endpoint_use_addresses(e) / endpoint_release_addresses(at):
- * Where ${e} is now, NULL when its name is not known yet; that is no longer needed (NULL is allowed).
+ * Where ${e} is now, NULL when its name is not known yet; that is no longer needed (NULL is
+ * allowed).
  *
  * Thread: a loop that endpoint_set_addresses() knows as a reader, or its own caller's; any
  * Owns:   what it gives stays as it is until it is released
@@ -121,15 +132,14 @@ void endpoint_release_addresses(struct endpoint_addresses *at);
  * Are these ${n} addresses, in any order, all there are?
  *
  * Thread: any
- * Errors: none
  */
 bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct address *list,
                             unsigned n);
 
 /*
  * endpoint_set_addresses(e, readers, list, n):
- * From now on ${e} is at these ${n} > 0 addresses. Nothing happens if it is at the same already, in any order. ${readers}
- * are the loops that may be reading; NULL before they start.
+ * From now on ${e} is at these ${n} > 0 addresses. Nothing happens if it is at the same already, in
+ * any order. ${readers} are the loops that may be reading; NULL before they start.
  *
  * Thread: one at a time for each endpoint
  * Owns:   ${list} is copied
@@ -143,7 +153,6 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
  * Let go of its addresses.
  *
  * Thread: after the last reader has ended
- * Errors: none
  */
 void endpoint_close(struct endpoint *e);
 
@@ -152,7 +161,6 @@ void endpoint_close(struct endpoint *e);
  * Hold ${mark} against it, or no longer. True if that is news.
  *
  * Thread: any
- * Errors: none
  */
 bool endpoint_set_flag(struct endpoint *e, enum endpoint_flag mark);
 bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark);

@@ -4,9 +4,9 @@
  *         fall failures in a row                      rise successes in a row
  *   UP ---------------------------> DOWN       DOWN -------------------------> UP
  *
- * A server begins UP, so that a start does not have to wait for checks (HAProxy does the same), or DOWN, or it is CHECKED
- * first: then it is not up until its first check, which decides. Pure: no clock, no
- * sockets, and no randomness but what it was seeded with.
+ * A server begins UP, so that a start does not have to wait for checks (HAProxy does the same), or
+ * DOWN, or it is CHECKED first: then it is not up until its first check, which decides. Pure: no
+ * clock, no sockets, and no randomness but what it was seeded with.
  */
 #ifndef UPSTREAM_HEALTH_H
 #define UPSTREAM_HEALTH_H
@@ -45,7 +45,6 @@ enum health_change { HEALTH_SAME, HEALTH_CAME_UP, HEALTH_WENT_DOWN, HEALTH_STAYS
  *
  * Thread: owner of ${h}
  * Owns:   ${conf} is borrowed
- * Errors: none
  */
 void health_init(struct health *h, const struct health_conf *conf, uint64_t seed, int64_t now_ns);
 
@@ -54,18 +53,16 @@ void health_init(struct health *h, const struct health_conf *conf, uint64_t seed
  * A check has passed, or failed. One that says nothing about the server is not reported.
  *
  * Thread: owner of ${h}
- * Errors: none
  */
 enum health_change health_report(struct health *h, bool passed, int64_t now_ns);
 
 /*
  * health_first_ns(conf, nth):
- * How long the ${nth} server (0, 1, ...) waits for its first check, less than an interval. However many there come to be,
- * they are spread evenly over the interval; the first is checked at once.
+ * How long the ${nth} server (0, 1, ...) waits for its first check, less than an interval. However
+ * many there come to be, they are spread evenly over the interval; the first is checked at once.
  *
  * Thread: any
  * Units:  ns
- * Errors: none
  * Source: multiples of the golden ratio (Weyl 1916; the three-gap theorem, Sos 1958)
  */
 int64_t health_first_ns(const struct health_conf *conf, uint64_t nth);
@@ -76,7 +73,6 @@ int64_t health_first_ns(const struct health_conf *conf, uint64_t nth);
  *
  * Thread: owner of ${h}
  * Units:  ns, at least the interval that applies
- * Errors: none
  */
 int64_t health_interval_ns(struct health *h);
 

@@ -233,7 +233,10 @@ static void membership_publish(struct membership *r, struct server_set *set, str
         membership_set_unseen(before);
 }
 
-/* Nothing that stood against those that are found again does when they are in a set: there may be no others in it. */
+/*
+ * Nothing that stood against those that are found again does when they are in a set: there may be
+ * no others in it.
+ */
 static void membership_welcome(struct membership *r)
 {
     list_for_each (node, &r->servers) {

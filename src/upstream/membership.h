@@ -1,16 +1,19 @@
 /*
  * upstream/membership: the servers of an upstream as they come and go.
  *
- * A line of the configuration with an address is one server for good. A host name is as many as it has addresses, or as
- * its SRV records name, and they change while sessions are under way: whoever picks reads one atomic pointer to an
- * immutable set, with a balancer of its own, and a change publishes another set.
+ * A line of the configuration with an address is one server for good. A host name is as many as it
+ * has addresses, or as its SRV records name, and they change while sessions are under way: whoever
+ * picks reads one atomic pointer to an immutable set, with a balancer of its own, and a change
+ * publishes another set.
  *
- *   line (configuration) -- places (what its name stands for) -- servers      set: all servers of all lines, and a balancer
+ *   line (configuration) -- places (what its name stands for) -- servers      set: all servers of
+ *   all lines, and a balancer
  *
- * A server is known by its line and its addresses: it stays the same, with its sessions and what is held against it, as
- * long as they are found, and if they are found again before it is gone. One that is not found any more is ENDPOINT_ABSENT
- * and in no set. It goes when its last session has ended and nobody can find it any more: when workers have let go of every
- * set that had it (engine/grace) and all of membership_hold() was let go.
+ * A server is known by its line and its addresses: it stays the same, with its sessions and what is
+ * held against it, as long as they are found, and if they are found again before it is gone. One
+ * that is not found any more is ENDPOINT_ABSENT and in no set. It goes when its last session has
+ * ended and nobody can find it any more: when workers have let go of every set that had it
+ * (engine/grace) and all of membership_hold() was let go.
  */
 #ifndef UPSTREAM_MEMBERSHIP_H
 #define UPSTREAM_MEMBERSHIP_H
@@ -59,8 +62,9 @@ struct membership {
     struct upstream *upstream;
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
-     * note: roster. What is below belongs to the control loop, and before that runs to the main thread. The lock is for other
-     * threads that are not known to engine/grace: they take the set, and count themselves in, in one step.
+     * note: roster. What is below belongs to the control loop, and before that runs to the main
+     * thread. The lock is for other threads that are not known to engine/grace: they take the set,
+     * and count themselves in, in one step.
      */
     struct lock lock;
     struct list servers; /* all, also those that are in no set any more */
@@ -86,7 +90,6 @@ int membership_open(struct membership *r, struct upstream *up) NODISCARD;
  * Free all sets and servers.
  *
  * Thread: after the last reader has ended
- * Errors: none
  */
 void membership_close(struct membership *r);
 
@@ -96,7 +99,6 @@ void membership_close(struct membership *r);
  *
  * Thread: a loop of the workers or the control loop, within one task
  * Owns:   nothing; as long as the task lasts
- * Errors: none
  */
 static inline struct server_set *membership_now(const struct membership *r)
 {
@@ -109,20 +111,20 @@ static inline struct server_set *membership_now(const struct membership *r)
  *
  * Thread: any
  * Owns:   the caller calls membership_give_back(); the servers are there until then
- * Errors: none
  */
 struct server_set *membership_take(struct membership *r);
 void membership_give_back(struct server_set *set);
 
 /*
  * membership_update(r, line, places, n):
- * The servers of ${line}, an index of a line that can be several, are at these ${n} > 0 places from now on; no two of them at
- * the same.
+ * The servers of ${line}, an index of a line that can be several, are at these ${n} > 0 places from
+ * now on; no two of them at the same.
  *
  * Thread: control loop
  * Owns:   ${places} are copied
- * Errors: 0 (nothing new); 1 (there are other servers now, or the same with other weights); -ENOMEM; -E2BIG (over
- *         BALANCER_MAX_ENDPOINTS in the group). After an error all are where they were
+ * Errors: 0 (nothing new); 1 (there are other servers now, or the same with other weights);
+ *         -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS in the group). After an error all are where
+ *         they were
  */
 int membership_update(struct membership *r, unsigned line, const struct membership_place *places,
                       unsigned n) NODISCARD;
@@ -132,7 +134,6 @@ int membership_update(struct membership *r, unsigned line, const struct membersh
  * Whoever keeps a server from task to task, and has no session there, keeps it from going away.
  *
  * Thread: where membership_now() may be called, for a server found there; any
- * Errors: none
  */
 void membership_hold(struct upstream_server *server);
 void membership_let_go(struct upstream_server *server);
@@ -142,7 +143,6 @@ void membership_let_go(struct upstream_server *server);
  * Free what nobody can find any more. membership_update() does it, too.
  *
  * Thread: control loop
- * Errors: none
  */
 void membership_sweep(struct membership *r);
 

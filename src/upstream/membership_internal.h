@@ -1,6 +1,7 @@
 /*
- * upstream/membership_internal: what the parts of the roster know of each other: roster.c (sets, and how they change) and
- * membership_server.c (one server). Private to them. On the control loop, or before it starts and after it has ended.
+ * upstream/membership_internal: what the parts of the roster know of each other: roster.c (sets,
+ * and how they change) and membership_server.c (one server). Private to them. On the control loop,
+ * or before it starts and after it has ended.
  */
 #ifndef UPSTREAM_MEMBERSHIP_INTERNAL_H
 #define UPSTREAM_MEMBERSHIP_INTERNAL_H
@@ -13,7 +14,6 @@
  * Is that line one server for good?
  *
  * Thread: any
- * Errors: none
  */
 static inline bool membership_is_one(const struct upstream_server_conf *conf)
 {
@@ -22,10 +22,10 @@ static inline bool membership_is_one(const struct upstream_server_conf *conf)
 
 /*
  * membership_level(conf, place):
- * On what level a server of that line is at ${place}: a backup is on the last one, whatever the name says.
+ * On what level a server of that line is at ${place}: a backup is on the last one, whatever the
+ * name says.
  *
  * Thread: any
- * Errors: none
  */
 static inline unsigned membership_level(const struct upstream_server_conf *conf,
                                         const struct membership_place *place)
@@ -35,7 +35,8 @@ static inline unsigned membership_level(const struct upstream_server_conf *conf,
 
 /*
  * membership_add_server(out, r, line, place):
- * One more server of ${line}, at ${place} (without an address: nobody knows yet), which is in no set.
+ * One more server of ${line}, at ${place} (without an address: nobody knows yet), which is in no
+ * set.
  *
  * Thread: control loop, or before start
  * Owns:   the roster owns it; what is in no set goes with the next membership_sweep()
@@ -49,7 +50,6 @@ int membership_add_server(struct upstream_server **out, struct membership *r, un
  * Free a server that is in no list; free, after all servers, what held their loads.
  *
  * Thread: control loop; after the last reader has ended
- * Errors: none
  */
 void membership_free_server(struct upstream_server *server);
 void membership_free_slabs(struct membership *r);

@@ -51,8 +51,9 @@ static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
 }
 
 /*
- * From a good answer to the next lookup: its TTL, at least the minimum, and up to a quarter more, but within
- * resolve_interval. The first pause is shorter by up to half: names that the start looked up together part at once.
+ * From a good answer to the next lookup: its TTL, at least the minimum, and up to a quarter more,
+ * but within resolve_interval. The first pause is shorter by up to half: names that the start
+ * looked up together part at once.
  */
 static int64_t resolver_pause_known(struct resolver_name *name)
 {

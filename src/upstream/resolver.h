@@ -1,17 +1,19 @@
 /*
- * upstream/resolver: looks up the host names and services of the configuration and keeps their servers up to date.
+ * upstream/resolver: looks up the host names and services of the configuration and keeps their
+ * servers up to date.
  *
- * A lookup blocks, so it runs on an executor, as many names at a time as that has threads; the control loop puts the answer to
- * use. A known name is looked up again when its answer expires: after its TTL, within resolve_interval_min and
- * resolve_interval. After a failed lookup what was known stays, and the next comes after resolve_interval or ${retry_ns},
- * whichever is shorter. Each pause has jitter, so that names that were looked up together do not stay together. No session
+ * A lookup blocks, so it runs on an executor, as many names at a time as that has threads; the
+ * control loop puts the answer to use. A known name is looked up again when its answer expires:
+ * after its TTL, within resolve_interval_min and resolve_interval. After a failed lookup what was
+ * known stays, and the next comes after resolve_interval or ${retry_ns}, whichever is shorter. Each
+ * pause has jitter, so that names that were looked up together do not stay together. No session
  * ever waits for a name: it goes to the servers that are known.
  *
  *   lookup (executor) -> answer (control loop) -> lookup, after a pause
  *
- * A service takes one lookup for its SRV records and one for each host in them. Each is a task of its own, so that other
- * names have their turns in between, and together they have ${service_ns}. A host that fails keeps the addresses of the last
- * answer; a host that is unknown is left out.
+ * A service takes one lookup for its SRV records and one for each host in them. Each is a task of
+ * its own, so that other names have their turns in between, and together they have ${service_ns}. A
+ * host that fails keeps the addresses of the last answer; a host that is unknown is left out.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -64,18 +66,19 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf) NOD
  * How many names there are to look up, known or not.
  *
  * Thread: any
- * Errors: none
  */
 unsigned resolver_names(const struct resolver *r);
 
 /*
  * resolver_start(r, wait_ns):
- * Begin to look up all names, and wait until each was answered once, for better or worse, but no longer than
- * ${wait_ns}. Returns at once when there are no names. What comes of it is logged, errors too.
+ * Begin to look up all names, and wait until each was answered once, for better or worse, but no
+ * longer than ${wait_ns}. Returns at once when there are no names. What comes of it is logged,
+ * errors too.
  *
  * Thread: main
  * Units:  ns, for all names together
- * Errors: 0; -ENODATA (a name is not known without which nothing is to start); as executor_schedule()
+ * Errors: 0; -ENODATA (a name is not known without which nothing is to start); as
+ *         executor_schedule()
  */
 int resolver_start(struct resolver *r, int64_t wait_ns) NODISCARD;
 
@@ -84,7 +87,6 @@ int resolver_start(struct resolver *r, int64_t wait_ns) NODISCARD;
  * Free it; NULL is allowed.
  *
  * Thread: after the control loop and the executor have ended, or were never started
- * Errors: none
  */
 void resolver_destroy(struct resolver *r);
 

@@ -1,6 +1,7 @@
 /*
- * upstream/resolver_internal: what the parts of the resolver share: resolver.c (the pauses, and what an answer changes),
- * resolver_lookup.c (a lookup), resolver_service.c (the hosts of a service). Private to them.
+ * upstream/resolver_internal: what the parts of the resolver share: resolver.c (the pauses, and
+ * what an answer changes), resolver_lookup.c (a lookup), resolver_service.c (the hosts of a
+ * service). Private to them.
  */
 #ifndef UPSTREAM_RESOLVER_INTERNAL_H
 #define UPSTREAM_RESOLVER_INTERNAL_H
@@ -33,7 +34,10 @@ struct resolver_found {
     struct resolver_service *service; /* NULL: a host name */
 };
 
-/* A line and the name in it. One of its two tasks waits, runs, or both are done with: what follows has one owner. */
+/*
+ * A line and the name in it. One of its two tasks waits, runs, or both are done with: what follows
+ * has one owner.
+ */
 struct resolver_name {
     struct timer lookup;
     struct task answer;
@@ -62,12 +66,13 @@ struct resolver {
 
 /*
  * resolver_look_up(name):
- * Begin, or go on, to find out what ${name} stands for: ${name}->found, without what would lead back to us.
+ * Begin, or go on, to find out what ${name} stands for: ${name}->found, without what would lead
+ * back to us.
  *
  * Thread: one of the executor
  * Owns:   the caller frees ${name}->found, also after an error
- * Errors: 0; RESOLVER_MORE (call it again, after others had their turn); as resolver_conf.lookup() and lookup_service();
- *         -ELOOP (all of it would lead back); -ENOMEM
+ * Errors: 0; RESOLVER_MORE (call it again, after others had their turn); as resolver_conf.lookup()
+ *         and lookup_service(); -ELOOP (all of it would lead back); -ENOMEM
  */
 int resolver_look_up(struct resolver_name *name) NODISCARD;
 
@@ -83,7 +88,8 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
- * Look up the SRV records of ${name}; look up one of their hosts. The last one makes ${name}->found complete.
+ * Look up the SRV records of ${name}; look up one of their hosts. The last one makes ${name}->found
+ * complete.
  *
  * Thread: one of the executor
  * Errors: as resolver_look_up()
@@ -96,7 +102,6 @@ int resolver_service_go_on(struct resolver_name *name) NODISCARD;
  * Why a lookup failed, for the log.
  *
  * Thread: any
- * Errors: none
  */
 const char *resolver_error_text(int error);
 
@@ -105,7 +110,6 @@ const char *resolver_error_text(int error);
  * Free an answer; NULL is allowed.
  *
  * Thread: any
- * Errors: none
  */
 void resolver_free_found(struct resolver_found *found);
 

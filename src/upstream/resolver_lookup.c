@@ -1,4 +1,7 @@
-/* upstream/resolver_lookup: what a name stands for, on a thread of the executor. See resolver_internal.h. */
+/*
+ * upstream/resolver_lookup: what a name stands for, on a thread of the executor. See
+ * resolver_internal.h.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +10,10 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/* So many addresses of a name are looked at, more than go into an answer of a name server in practice. */
+/*
+ * So many addresses of a name are looked at, more than go into an answer of a name server in
+ * practice.
+ */
 #define RESOLVER_ANSWER 4096
 
 static int resolver_compare(const void *a, const void *b)
@@ -20,8 +26,9 @@ static int resolver_compare(const void *a, const void *b)
 }
 
 /*
- * Leave ${max} of the ${n} different addresses of ${list}, in their order: the same ones, in whatever order they come. Name
- * servers turn their answers, and those that happened to come first would be other servers each time.
+ * Leave ${max} of the ${n} different addresses of ${list}, in their order: the same ones, in
+ * whatever order they come. Name servers turn their answers, and those that happened to come first
+ * would be other servers each time.
  */
 static int resolver_choose(struct address *list, unsigned n, unsigned max)
 {

@@ -1,4 +1,7 @@
-/* upstream/resolver_service: the SRV records of a service and the addresses of their hosts. See resolver_internal.h. */
+/*
+ * upstream/resolver_service: the SRV records of a service and the addresses of their hosts. See
+ * resolver_internal.h.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +23,10 @@ static unsigned resolver_level(const struct resolver_service *s, unsigned record
     return level < BALANCER_LEVELS ? level : BALANCER_LEVELS - 1;
 }
 
-/* The weights of all records as ours, which are 1 to 256: a weight of 0 has a share, too, if a small one. */
+/*
+ * The weights of all records as ours, which are 1 to 256: a weight of 0 has a share, too, if a
+ * small one.
+ */
 static unsigned resolver_weight(const struct resolver_service *s, unsigned record)
 {
     unsigned most = BALANCER_MAX_WEIGHT, weight;

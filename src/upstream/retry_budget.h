@@ -1,8 +1,10 @@
 /*
- * upstream/retry_budget: how many connection attempts may be retries, so that a storm of them does not grow.
+ * upstream/retry_budget: how many connection attempts may be retries, so that a storm of them does
+ * not grow.
  *
- * Each session adds a share of a retry, up to a reserve of RETRY_BUDGET_RESERVE. Each retry takes one. Without a reserve
- * RETRY_BUDGET_MIN_RATE a second are allowed, so that an upstream with few sessions can retry.
+ * Each session adds a share of a retry, up to a reserve of RETRY_BUDGET_RESERVE. Each retry takes
+ * one. Without a reserve RETRY_BUDGET_MIN_RATE a second are allowed, so that an upstream with few
+ * sessions can retry.
  *
  * All of it is atomics, relaxed: no other memory hangs on them.
  */
@@ -32,7 +34,6 @@ struct retry_budget {
  * An empty reserve.
  *
  * Thread: before start
- * Errors: none
  */
 void retry_budget_init(struct retry_budget *b, unsigned percent);
 
@@ -41,7 +42,6 @@ void retry_budget_init(struct retry_budget *b, unsigned percent);
  * Count a session. Reads only while the reserve is full.
  *
  * Thread: any
- * Errors: none
  */
 void retry_budget_add(struct retry_budget *b);
 

@@ -1,6 +1,7 @@
 /*
- * upstream/spare_internal: what the parts of spare know of each other: spare.c (what all loops share), spare_pool.c
- * (what one loop keeps) and spare_list.c (what it keeps of one server). Private to them.
+ * upstream/spare_internal: what the parts of spare know of each other: spare.c (what all loops
+ * share), spare_pool.c (what one loop keeps) and spare_list.c (what it keeps of one server).
+ * Private to them.
  */
 #ifndef UPSTREAM_SPARE_INTERNAL_H
 #define UPSTREAM_SPARE_INTERNAL_H
@@ -35,8 +36,9 @@ struct spare_pool {
     uint64_t drawn; /* random numbers */
     bool stopped;
     /*
-     * note: looking. Set by who asks for a look, which is queued then; cleared by the look before it looks. Both are
-     * exchanges, so that who finds it set knows that what he saw changed will be seen.
+     * note: looking. Set by who asks for a look, which is queued then; cleared by the look before
+     * it looks. Both are exchanges, so that who finds it set knows that what he saw changed will be
+     * seen.
      */
     atomic_bool looking;
     struct task look;
@@ -72,7 +74,6 @@ struct spare {
  * One more of these.
  *
  * Thread: any
- * Errors: none
  */
 static inline void spare_count(struct spare *sp, enum spare_count what)
 {
@@ -81,11 +82,10 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 
 /*
  * spare_now(sp) / spare_crowded(sp, spares):
- * How many there are, those that are being opened among them; with so many, are there more connections to the server than
- * it may have?
+ * How many there are, those that are being opened among them; with so many, are there more
+ * connections to the server than it may have?
  *
  * Thread: any
- * Errors: none
  */
 static inline unsigned spare_now(const struct spare *sp)
 {
@@ -104,27 +104,25 @@ static inline bool spare_crowded(const struct spare *sp, unsigned spares)
  * Are any of ${sp} to be kept there now?
  *
  * Thread: loop of ${pool}
- * Errors: none
  */
 bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp);
 
 /*
  * spare_list_begin(part, pool) / spare_list_end(part):
- * ${part} is one of ${pool} from now on, and keeps its server from going away; or no longer, and nothing of it is left on the
- * loop.
+ * ${part} is one of ${pool} from now on, and keeps its server from going away; or no longer, and
+ * nothing of it is left on the loop.
  *
  * Thread: loop of ${pool}
- * Errors: none
  */
 void spare_list_begin(struct spare_list *part, struct spare_pool *pool);
 void spare_list_end(struct spare_list *part);
 
 /*
  * spare_list_look(part):
- * Close what is not to be kept, and open what is missing. If none are wanted, nothing of ${part} is left on the loop.
+ * Close what is not to be kept, and open what is missing. If none are wanted, nothing of ${part} is
+ * left on the loop.
  *
  * Thread: loop of ${part}
- * Errors: none
  */
 void spare_list_look(struct spare_list *part);
 

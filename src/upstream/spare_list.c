@@ -1,4 +1,7 @@
-/* upstream/spare_list: the spares of one server that one loop keeps. See spare.h. Everything here runs on that loop. */
+/*
+ * upstream/spare_list: the spares of one server that one loop keeps. See spare.h. Everything here
+ * runs on that loop.
+ */
 #include "upstream/spare.h"
 
 #include <stdlib.h>
@@ -47,7 +50,9 @@ static struct descriptor_budget *spare_descriptors(const struct spare_list *part
     return part->pool->net->descriptors;
 }
 
-/* ${ns} less up to a quarter of it, at random, so that what began together does not end together. */
+/*
+ * ${ns} less up to a quarter of it, at random, so that what began together does not end together.
+ */
 static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
 {
     uint64_t random = hash_mix(((uint64_t)pool->number << 32) + pool->drawn++);
@@ -75,8 +80,9 @@ static void spare_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * One that was begun at ${begun_at_ns} could not be opened, or was not wanted by the server. It is in a row with the one
- * before if it was begun soon after the pause for that; if it was begun before, the pause is for both.
+ * One that was begun at ${begun_at_ns} could not be opened, or was not wanted by the server. It is
+ * in a row with the one before if it was begun soon after the pause for that; if it was begun
+ * before, the pause is for both.
  */
 static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
 {
@@ -102,7 +108,10 @@ static void spare_run_end(struct task *t)
 static const struct task_type spare_end_type = {
     .name = "end of a spare connection", .run = spare_run_end, .drop = spare_run_end};
 
-/* It is off the part, which has room for another; its memory lasts as long as who called it may use it. */
+/*
+ * It is off the part, which has room for another; its memory lasts as long as who called it may use
+ * it.
+ */
 static void spare_leave(struct spare_conn *c)
 {
     struct spare_list *part = c->part;

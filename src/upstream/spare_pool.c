@@ -10,14 +10,20 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
 {
     const struct upstream_server *server = sp->server;
 
-    /* A host of a service may be a backup now and none later. Where a whole line is and has spares nonetheless, all are. */
+    /*
+     * A host of a service may be a backup now and none later. Where a whole line is and has spares
+     * nonetheless, all are.
+     */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
         return false;
     return !pool->stopped && !atomic_load(&sp->speaks_first) &&
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/* Servers that have gone are still among the parts, and no other pool keeps them from going for good. */
+/*
+ * Servers that have gone are still among the parts, and no other pool keeps them from going for
+ * good.
+ */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
     list_for_each_safe (node, &pool->parts) {

@@ -79,7 +79,10 @@ static void upstream_sweep(struct upstream *up)
     upstream_serve(up);
 }
 
-/* Whom a newcomer has to stand behind. Where no more may stand he may as well try: there can be room they cannot use. */
+/*
+ * Whom a newcomer has to stand behind. Where no more may stand he may as well try: there can be
+ * room they cannot use.
+ */
 static bool upstream_has_queue(const struct upstream *up)
 {
     unsigned n = up->bounded ? wait_queue_length(&up->waiting) : 0;

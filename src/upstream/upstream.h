@@ -1,8 +1,9 @@
 /*
  * upstream/upstream: a named group of servers that a proxy connects to.
  *
- * The group is built once from its configuration and then used by every worker; what changes while they run is all
- * atomics: what the balancer reads and counts, what is held against a server, and where one with a host name is.
+ * The group is built once from its configuration and then used by every worker; what changes while
+ * they run is all atomics: what the balancer reads and counts, what is held against a server, and
+ * where one with a host name is.
  *
  *   upstream_pick -> the session connects, and stays -> upstream_leave, with what became of it
  */
@@ -93,7 +94,6 @@ enum upstream_outcome {
  * Are servers that come ENDPOINT_DOWN until checks have passed?
  *
  * Thread: any
- * Errors: none
  */
 static inline bool upstream_starts_down(const struct upstream_conf *conf)
 {
@@ -106,7 +106,8 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * Build the group.
  *
  * Thread: before start
- * Owns:   ${conf}, and the loops that will use the group (NULL: tests), are borrowed and must outlive it
+ * Owns:   ${conf}, and the loops that will use the group (NULL: tests), are borrowed and must
+ *         outlive it
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -125,20 +126,19 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
 
 /*
  * upstream_connected(up, server):
- * A session is connected to ${server}. Unless resets count as failures this is all that is asked of it.
+ * A session is connected to ${server}. Unless resets count as failures this is all that is asked of
+ * it.
  *
  * Thread: any
- * Errors: none
  */
 void upstream_connected(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_passed(up, server):
- * A connection to ${server} was made that is no session: if what stands against it is that sessions could not connect,
- * it stands no more.
+ * A connection to ${server} was made that is no session: if what stands against it is that sessions
+ * could not connect, it stands no more.
  *
  * Thread: any
- * Errors: none
  */
 void upstream_passed(struct upstream *up, struct upstream_server *server);
 
@@ -147,7 +147,6 @@ void upstream_passed(struct upstream *up, struct upstream_server *server);
  * A session that was sent to ${server} has ended there.
  *
  * Thread: any
- * Errors: none
  */
 void upstream_leave(struct upstream *up, struct upstream_server *server,
                     enum upstream_outcome outcome);
@@ -157,7 +156,6 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
  * One of its servers may have room, or can be used again: whoever waits may go there.
  *
  * Thread: any
- * Errors: none
  */
 void upstream_serve(struct upstream *up);
 
@@ -166,7 +164,6 @@ void upstream_serve(struct upstream *up);
  * Write what was counted of the group and of each server to the log, at notice level.
  *
  * Thread: any
- * Errors: none
  */
 void upstream_log_stats(struct upstream *up);
 
@@ -186,7 +183,6 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
  * Free the group; NULL is allowed.
  *
  * Thread: after the last worker, and whoever looks up names, has ended
- * Errors: none
  */
 void upstream_destroy(struct upstream *up);
 

@@ -1,5 +1,6 @@
 /*
- * upstream/upstream_server: a server: what its line in the configuration says, and what is known of it.
+ * upstream/upstream_server: a server: what its line in the configuration says, and what is known of
+ * it.
  */
 #ifndef UPSTREAM_UPSTREAM_SERVER_H
 #define UPSTREAM_UPSTREAM_SERVER_H
@@ -66,7 +67,6 @@ struct upstream_server {
  * The server whose endpoint ${e} is.
  *
  * Thread: any
- * Errors: none
  */
 static inline struct upstream_server *upstream_server_of(struct endpoint *e)
 {

@@ -7,8 +7,8 @@
 #include "engine/loop.h"
 
 /*
- * It is queued (by its link, under the lock), or on its way to its loop, or neither for the moment in which one of the two
- * is prepared. `is_left` is its loop's alone.
+ * It is queued (by its link, under the lock), or on its way to its loop, or neither for the moment
+ * in which one of the two is prepared. `is_left` is its loop's alone.
  */
 struct wait_ticket {
     struct task given; /* brings it to its loop, with what follows */
@@ -191,15 +191,19 @@ void wait_queue_leave(struct wait_ticket *t)
 
 /* ---- any thread ---- */
 
-/* No server can be used now: one that has tried none waits until one can, or until its time is over. */
+/*
+ * No server can be used now: one that has tried none waits until one can, or until its time is
+ * over.
+ */
 static bool wait_queue_goes_on(const struct wait_ticket *t)
 {
     return t->error == -EBUSY || (t->error == -ENOENT && t->walk->n_tried == 0);
 }
 
 /*
- * The first in the queue for whom there is a place, with it, or with the reason why he gets none; NULL when all have to
- * wait. Who has tried some servers in vain waits for the others, and must not keep those behind him from these.
+ * The first in the queue for whom there is a place, with it, or with the reason why he gets none;
+ * NULL when all have to wait. Who has tried some servers in vain waits for the others, and must not
+ * keep those behind him from these.
  */
 static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {

@@ -1,16 +1,19 @@
 /*
- * upstream/wait_queue: sessions that wait because every server of their group has as many connections as it may have.
+ * upstream/wait_queue: sessions that wait because every server of their group has as many
+ * connections as it may have.
  *
- * First come, first served, whatever worker they are on: who finds others waiting waits behind them. A place that becomes
- * free is given away by the one who frees it: he picks the endpoint for the first in the queue who can have one there, and
- * tells that one's loop. The first cannot when he has tried that endpoint in vain: then it is for those behind him.
+ * First come, first served, whatever worker they are on: who finds others waiting waits behind
+ * them. A place that becomes free is given away by the one who frees it: he picks the endpoint for
+ * the first in the queue who can have one there, and tells that one's loop. The first cannot when
+ * he has tried that endpoint in vain: then it is for those behind him.
  *
- * note: lock. The queue is what workers share that is more than atomics, so it has a lock, which is taken only while
- * somebody waits. Without anybody waiting it costs one load when a session ends.
+ * note: lock. The queue is what workers share that is more than atomics, so it has a lock, which is
+ * taken only while somebody waits. Without anybody waiting it costs one load when a session ends.
  *
- * note: freed or joined. Who joins counts himself in and then looks for a free place; who frees a place does so and then
- * looks for somebody who waits. A sequentially consistent fence between the two, on both sides, lets at least one of them
- * see the other, so that nobody waits beside a free place.
+ * note: freed or joined. Who joins counts himself in and then looks for a free place; who frees a
+ *                place does so and then
+ * looks for somebody who waits. A sequentially consistent fence between the two, on both sides,
+ * lets at least one of them see the other, so that nobody waits beside a free place.
  */
 #ifndef UPSTREAM_WAIT_QUEUE_H
 #define UPSTREAM_WAIT_QUEUE_H
@@ -28,9 +31,10 @@ struct loop;
 struct wait_ticket;
 
 /*
- * The end of a wait, once, on the loop of the one who waited and never inside wait_queue_join(): ${e}, which is entered
- * and his; or NULL and ${error}: -ETIMEDOUT, -ENOENT (as balancer_pick(), for a walk that has tried some). The ticket is
- * gone afterwards. When the last server goes down, walks that have tried none go on waiting.
+ * The end of a wait, once, on the loop of the one who waited and never inside wait_queue_join():
+ * ${e}, which is entered and his; or NULL and ${error}: -ETIMEDOUT, -ENOENT (as balancer_pick(),
+ * for a walk that has tried some). The ticket is gone afterwards. When the last server goes down,
+ * walks that have tried none go on waiting.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
@@ -49,7 +53,6 @@ struct wait_queue {
  *
  * Thread: before start
  * Units:  ns
- * Errors: none
  */
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
@@ -59,7 +62,6 @@ void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
  *
  * Thread: any
  * Owns:   ${balancer} is borrowed; the one before is used no more when this returns
- * Errors: none
  */
 void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
@@ -68,7 +70,6 @@ void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
  * Free what init made.
  *
  * Thread: when nobody waits and nobody will
- * Errors: none
  */
 void wait_queue_close(struct wait_queue *q);
 
@@ -77,7 +78,6 @@ void wait_queue_close(struct wait_queue *q);
  * How many wait.
  *
  * Thread: any
- * Errors: none
  */
 static inline unsigned wait_queue_length(const struct wait_queue *q)
 {
@@ -89,7 +89,8 @@ static inline unsigned wait_queue_length(const struct wait_queue *q)
  * Wait for a place at an endpoint that ${walk} has not tried.
  *
  * Thread: a loop
- * Owns:   ${out} is the caller's until done() or wait_queue_leave(); ${walk} is borrowed as long, and used by any thread
+ * Owns:   ${out} is the caller's until done() or wait_queue_leave(); ${walk} is borrowed as long,
+ *         and used by any thread
  * Errors: 0; -ENOBUFS (as many wait as may); -ENOMEM
  */
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
@@ -102,17 +103,15 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
  *
  * Thread: the loop that joined
  * Owns:   ${t} is gone
- * Errors: none
  */
 void wait_queue_leave(struct wait_ticket *t);
 
 /*
  * wait_queue_serve(q):
- * There may be a free place: give away what there is. To be called after endpoint_leave(), and when an endpoint has become
- * fit again.
+ * There may be a free place: give away what there is. To be called after endpoint_leave(), and when
+ * an endpoint has become fit again.
  *
  * Thread: any
- * Errors: none
  */
 void wait_queue_serve(struct wait_queue *q);
 

@@ -1,6 +1,7 @@
 /*
- * Fuzz stats/access_log_format: the first line of the input is a format, the rest a value. A line fits and ends once,
- * whatever they are; of a format that is refused the place that is wrong is in it.
+ * Fuzz stats/access_log_format: the first line of the input is a format, the rest a value. A line
+ * fits and ends once, whatever they are; of a format that is refused the place that is wrong is in
+ * it.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz daemon/acl_parser and limits/prefix_table: any file is taken or refused with a reason, and what is taken answers
- * as going through its rules does.
+ * Fuzz daemon/acl_parser and limits/prefix_table: any file is taken or refused with a reason, and
+ * what is taken answers as going through its rules does.
  */
 #include <stdint.h>
 #include <stdlib.h>

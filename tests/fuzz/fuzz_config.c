@@ -1,6 +1,6 @@
 /*
- * Fuzz config/config: any file is refused with a reason or taken, what is taken is written so that it is taken
- * again, and iniparser reads what our scanner reads.
+ * Fuzz config/config: any file is refused with a reason or taken, what is taken is written so that
+ * it is taken again, and iniparser reads what our scanner reads.
  */
 #include <netdb.h>
 #include <stdbool.h>
@@ -29,8 +29,9 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
 }
 
 /*
- * Is ${line} about iniparser and the scanner having read different things? What it quotes of the input may say
- * anything, so only where a problem's own words stand counts: behind `path:line: ` and perhaps `[section] key: `.
+ * Is ${line} about iniparser and the scanner having read different things? What it quotes of the
+ * input may say anything, so only where a problem's own words stand counts: behind `path:line: `
+ * and perhaps `[section] key: `.
  */
 static bool disagrees(const char *line)
 {

@@ -1,9 +1,15 @@
-/* Fuzz handlers/frame_decoder: in whatever pieces a stream comes, it finds what a look at the whole finds. */
+/*
+ * Fuzz handlers/frame_decoder: in whatever pieces a stream comes, it finds what a look at the whole
+ * finds.
+ */
 #include "support/frame_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first bytes are the settings, one is the seed of how long pieces are, and the rest is the stream. */
+/*
+ * The first bytes are the settings, one is the seed of how long pieces are, and the rest is the
+ * stream.
+ */
 struct settings {
     uint8_t max_length[2];
     uint8_t offset;

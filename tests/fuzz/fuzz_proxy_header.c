@@ -1,4 +1,7 @@
-/* Fuzz net/proxy_header: one verdict however the bytes come, and what is taken is written so that it is taken again. */
+/*
+ * Fuzz net/proxy_header: one verdict however the bytes come, and what is taken is written so that
+ * it is taken again.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,7 @@
-/* Prints the option table for check_options.py: section, key, default, allowed and help, with tabs between. */
+/*
+ * Prints the option table for check_options.py: section, key, default, allowed and help, with tabs
+ * between.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /*
- * stress/lifecycle: threads submit tasks and timers to a loop while it is started and stopped, and now and then it cannot
- * be started. Each is run, dropped or refused, and only one of these; a timer that was withdrawn in time is dropped.
+ * stress/lifecycle: threads submit tasks and timers to a loop while it is started and stopped, and
+ * now and then it cannot be started. Each is run, dropped or refused, and only one of these; a
+ * timer that was withdrawn in time is dropped.
  */
 #include <errno.h>
 #include <inttypes.h>

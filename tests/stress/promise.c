@@ -1,7 +1,8 @@
 /*
- * stress/promise: threads complete, cancel, listen to and wait for the same promises, while their loop starts, fails to
- * start and ends. Each promise has one winner, each listener is told once, in its order and alone, and nobody waits for
- * ever. Then promises that are freed at the first moment that is allowed, by who waited or by the last listener.
+ * stress/promise: threads complete, cancel, listen to and wait for the same promises, while their
+ * loop starts, fails to start and ends. Each promise has one winner, each listener is told once, in
+ * its order and alone, and nobody waits for ever. Then promises that are freed at the first moment
+ * that is allowed, by who waited or by the last listener.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,7 @@
-/* stress/queue: eight producers, a million tasks each; none lost, none doubled, each producer's in its order. */
+/*
+ * stress/queue: eight producers, a million tasks each; none lost, none doubled, each producer's in
+ * its order.
+ */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>

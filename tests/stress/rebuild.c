@@ -1,7 +1,8 @@
 /*
- * stress/rebuild: every 100 ms each loop gets a new epoll instance, while clients talk through an echo and through
- * proxies that copy and that splice, as fast as they can, and others come and go. No byte is lost, doubled or moved to
- * another connection, no connection ends but by its client, and no descriptor is left over.
+ * stress/rebuild: every 100 ms each loop gets a new epoll instance, while clients talk through an
+ * echo and through proxies that copy and that splice, as fast as they can, and others come and go.
+ * No byte is lost, doubled or moved to another connection, no connection ends but by its client,
+ * and no descriptor is left over.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -403,7 +404,10 @@ static void check_loops(uint64_t rounds)
         STRESS_CHECK(stats.rebuilds == rounds);
     }
     STRESS_CHECK(count_descriptors("[eventpoll]") == 1 + WORKERS);
-    /* Each loop has its first, and a rebuild takes two: one to see whether there is room for another. */
+    /*
+     * Each loop has its first, and a rebuild takes two: one to see whether there is room for
+     * another.
+     */
     STRESS_CHECK(fault_calls(FAULT_EPOLL_CREATE1) == (1 + WORKERS) * (1 + 2 * rounds));
 }
 

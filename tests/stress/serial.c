@@ -1,7 +1,8 @@
 /*
- * stress/serial: two loops submit to many serials on an executor of four threads, destroy them at random and make new
- * ones, until the executor is stopped under them. The tasks of a serial never overlap and keep their order, each is run
- * or dropped and only one of these, and room is told once for each refusal, unless the serial is gone.
+ * stress/serial: two loops submit to many serials on an executor of four threads, destroy them at
+ * random and make new ones, until the executor is stopped under them. The tasks of a serial never
+ * overlap and keep their order, each is run or dropped and only one of these, and room is told once
+ * for each refusal, unless the serial is gone.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
- * stress/sessions: clients that come, speak, break off, half-close and vanish, on echo and proxy listeners, while
- * servers are started, drained and stopped. Every byte that comes back is the right one, and in the end no session,
- * thread or descriptor is left.
+ * stress/sessions: clients that come, speak, break off, half-close and vanish, on echo and proxy
+ * listeners, while servers are started, drained and stopped. Every byte that comes back is the
+ * right one, and in the end no session, thread or descriptor is left.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -78,7 +78,10 @@ static void break_off(int fd)
     close(fd);
 }
 
-/* What comes back is the beginning of the pattern; anything else is a bug. False: the server has broken off. */
+/*
+ * What comes back is the beginning of the pattern; anything else is a bug. False: the server has
+ * broken off.
+ */
 static bool hear_some(int fd, size_t *heard)
 {
     uint8_t data[8192], expected[sizeof(data)];
@@ -207,7 +210,10 @@ int main(int argc, char **argv)
     before = count_entries("/proc/self/fd");
     run_round(0);
     usleep(
-        100000); /* a joined thread leaves /proc a moment later; a sanitizer has one of its own, that stays */
+        /*
+         * a joined thread leaves /proc a moment later; a sanitizer has one of its own, that stays
+         */
+        100000);
     threads = count_entries("/proc/self/task");
     for (unsigned round = 1; round < rounds; round++)
         run_round(round);

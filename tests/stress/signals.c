@@ -1,6 +1,7 @@
 /*
- * stress/signals: ten thousand signals, at random moments, to the thread of a loop that has little to do. None of them
- * ends the loop, is taken for a poll that misbehaves, or makes it spin; tasks are run as ever.
+ * stress/signals: ten thousand signals, at random moments, to the thread of a loop that has little
+ * to do. None of them ends the loop, is taken for a poll that misbehaves, or makes it spin; tasks
+ * are run as ever.
  */
 #include <inttypes.h>
 #include <sched.h>

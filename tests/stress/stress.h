@@ -1,8 +1,8 @@
 /*
  * stress/stress: what every stress program does around its load.
  *
- * A program runs for seconds as it is; its one argument multiplies the load. It prints one line and exits with 0, or
- * names what did not hold and exits with 1.
+ * A program runs for seconds as it is; its one argument multiplies the load. It prints one line and
+ * exits with 0, or names what did not hold and exits with 1.
  */
 #ifndef STRESS_STRESS_H
 #define STRESS_STRESS_H

@@ -1,7 +1,8 @@
 /*
- * stress/wakeup: single tasks at random moments around the moment in which the loop goes to sleep, and none of them waits
- * for a loop that sleeps. There is one thread whose tasks end the sleep: another's wake-up would hide that one was lost.
- * Others add what ends no sleep: a thread submits lazily, and now and then the loop's own gets a signal.
+ * stress/wakeup: single tasks at random moments around the moment in which the loop goes to sleep,
+ * and none of them waits for a loop that sleeps. There is one thread whose tasks end the sleep:
+ * another's wake-up would hide that one was lost. Others add what ends no sleep: a thread submits
+ * lazily, and now and then the loop's own gets a signal.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -14,7 +15,7 @@
 
 #define NAP_MAX_NS  60000
 #define SPINS_MAX   400
-#define SPIN_NS     (100 * NS_PER_US) /* then a wait is a long one, and perhaps for our own processor */
+#define SPIN_NS     (100 * NS_PER_US) /* then a wait is a long one */
 #define SLOW_NS     (100 * NS_PER_MS) /* then it is time to ask whether the loop sleeps */
 #define LAZY_EACH   8
 #define SIGNAL_EACH 1000
@@ -62,7 +63,10 @@ static void nap(unsigned *seed)
     nanosleep(&ts, NULL);
 }
 
-/* Let a random time pass: at first the loop is still awake, then about to sleep, and asleep when it was long. */
+/*
+ * Let a random time pass: at first the loop is still awake, then about to sleep, and asleep when it
+ * was long.
+ */
 static void pause_a_moment(unsigned *seed)
 {
     atomic_uint spun = 0;
@@ -75,8 +79,8 @@ static void pause_a_moment(unsigned *seed)
 }
 
 /*
- * Either the loop's thread has not got a processor for so long, which is nobody's fault, or it sleeps: then the task
- * would wait until something else happens to wake it.
+ * Either the loop's thread has not got a processor for so long, which is nobody's fault, or it
+ * sleeps: then the task would wait until something else happens to wake it.
  */
 static void check_that_it_is_awake(struct noted *t)
 {
@@ -104,7 +108,10 @@ static int64_t submit_one(struct noted *t)
     return t->run_at_ns - began_at_ns;
 }
 
-/* Perhaps with a signal before it, perhaps with a lazy task: which is run with the other one, and before it. */
+/*
+ * Perhaps with a signal before it, perhaps with a lazy task: which is run with the other one, and
+ * before it.
+ */
 static void submit_at_random(struct noted *t, struct noted *lazy, unsigned *seed)
 {
     bool with_lazy = rand_r(seed) % LAZY_EACH == 0;

@@ -42,7 +42,6 @@ void bell_ring(struct bell *b);
  * Have the loop watch it again, after an error.
  *
  * Thread: any but the loop's
- * Errors: none
  */
 void bell_watch(struct bell *b);
 

@@ -33,7 +33,6 @@ void config_file_scan(struct config_file *f, const char *path);
  * Free what ${f} holds, so that it can be used again.
  *
  * Thread: the test's
- * Errors: none
  */
 void config_file_free(struct config_file *f);
 

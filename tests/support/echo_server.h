@@ -1,6 +1,7 @@
 /*
- * support/echo_server: a server behind a proxy under test that has nothing in common with the code under test: one
- * thread, poll(2), and of each connection it reads only when it has sent back what it read before.
+ * support/echo_server: a server behind a proxy under test that has nothing in common with the code
+ * under test: one thread, poll(2), and of each connection it reads only when it has sent back what
+ * it read before.
  */
 #ifndef SUPPORT_ECHO_SERVER_H
 #define SUPPORT_ECHO_SERVER_H

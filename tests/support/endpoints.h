@@ -30,7 +30,6 @@ void endpoints_close(struct endpoints *es);
  * Give them these weights, as many as there are.
  *
  * Thread: the test's
- * Errors: none
  */
 void endpoints_weights(struct endpoints *es, const unsigned *weights);
 
@@ -46,7 +45,8 @@ struct balancer *endpoints_balancer(struct endpoints *es, enum balancer_kind kin
 
 /*
  * endpoints_next(es, b, walk) / endpoints_pick(es, b, key):
- * The number of what balancer_pick() gives, for ${walk} or for a new session; entered. Or its error.
+ * The number of what balancer_pick() gives, for ${walk} or for a new session; entered. Or its
+ * error.
  *
  * Thread: any
  * Errors: as balancer_pick()
@@ -68,7 +68,6 @@ int endpoints_touch(struct endpoints *es, struct balancer *b, uint64_t key);
  * End all sessions.
  *
  * Thread: the test's, when no other one picks
- * Errors: none
  */
 void endpoints_leave_all(struct endpoints *es);
 

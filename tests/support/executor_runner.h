@@ -41,7 +41,6 @@ void executor_runner_block(struct executor *e, struct tasks_block *b);
  * Its counters.
  *
  * Thread: any
- * Errors: none
  */
 struct executor_stats executor_runner_stats(struct executor *e);
 

@@ -1,8 +1,8 @@
 /*
  * support/fault: system calls that fail when a test says so.
  *
- * Every test program is linked with functions of these names in front of the C library's, also for the libraries it
- * uses; they pass the call on unless a fault is planned.
+ * Every test program is linked with functions of these names in front of the C library's, also for
+ * the libraries it uses; they pass the call on unless a fault is planned.
  */
 #ifndef SUPPORT_FAULT_H
 #define SUPPORT_FAULT_H
@@ -23,11 +23,10 @@ enum fault_call {
 
 /*
  * fault_plan(call, skip, times, error):
- * Let the next ${skip} calls pass and the ${times} after them fail with the errno ${error}; with an ${error} of 0 they do
- * nothing and return 0 (no events, nothing sent). 0 times: none fail.
+ * Let the next ${skip} calls pass and the ${times} after them fail with the errno ${error}; with an
+ * ${error} of 0 they do nothing and return 0 (no events, nothing sent). 0 times: none fail.
  *
  * Thread: any
- * Errors: none
  */
 void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error);
 
@@ -36,7 +35,6 @@ void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error);
  * How often ${call} was made so far, failed or not.
  *
  * Thread: any
- * Errors: none
  */
 unsigned fault_calls(enum fault_call call);
 

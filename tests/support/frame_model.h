@@ -1,6 +1,6 @@
 /*
- * support/frame_model: what handlers/frame_decoder has to find, by looking at a stream as a whole. Slow and plain; in a
- * header, for fuzz targets too.
+ * support/frame_model: what handlers/frame_decoder has to find, by looking at a stream as a whole.
+ * Slow and plain; in a header, for fuzz targets too.
  */
 #ifndef SUPPORT_FRAME_MODEL_H
 #define SUPPORT_FRAME_MODEL_H
@@ -44,7 +44,6 @@ static inline frame_model_number frame_model_field(const struct frame_decoder_co
  * What comes at ${at} of the stream, and ${at} goes behind it; false: nothing that is told.
  *
  * Thread: any
- * Errors: none
  */
 static inline bool frame_model_next(const struct frame_model *m, size_t *at,
                                     struct frame_model_event *e)
@@ -94,8 +93,9 @@ static inline void frame_model_compare(const struct frame_model *m,
 
 /*
  * frame_model_check(m, chunk, cookie):
- * Give the stream to a decoder in pieces, each as long as ${chunk} says, and see that it finds what the model does, keeps no
- * more than it may, and nothing between frames. Each piece lies in memory of its own, so that a read behind its end is seen.
+ * Give the stream to a decoder in pieces, each as long as ${chunk} says, and see that it finds what
+ * the model does, keeps no more than it may, and nothing between frames. Each piece lies in memory
+ * of its own, so that a read behind its end is seen.
  *
  * Thread: any
  * Errors: none (aborts)

@@ -28,7 +28,8 @@ struct host {
 
 /*
  * host_open(h, ops, upstream):
- * A host for sessions of a service with ${ops}: no timeouts but HOST_LINGER_NS, splice as large reads suggest.
+ * A host for sessions of a service with ${ops}: no timeouts but HOST_LINGER_NS, splice as large
+ * reads suggest.
  *
  * Thread: the test's
  * Owns:   ${upstream} is borrowed
@@ -38,7 +39,8 @@ void host_open(struct host *h, const struct service_ops *ops, struct upstream *u
 
 /*
  * host_pipeline(h, name, executor):
- * The service's clients have the handler called ${name} too, behind those added before. Before the first client.
+ * The service's clients have the handler called ${name} too, behind those added before. Before the
+ * first client.
  *
  * Thread: the test's
  * Owns:   ${executor} is borrowed, and may be NULL
@@ -57,8 +59,8 @@ void host_close(struct host *h);
 
 /*
  * host_client(h) / host_adopt(h, fd):
- * A session with a new TCP client, whose descriptor is the result; a session with the client at the other end of
- * ${fd}.
+ * A session with a new TCP client, whose descriptor is the result; a session with the client at the
+ * other end of ${fd}.
  *
  * Thread: the test's
  * Owns:   the caller owns the client's descriptor; the session has ${fd}
@@ -72,7 +74,6 @@ void host_adopt(struct host *h, int fd);
  * session_drain() and session_abort() for each session.
  *
  * Thread: the test's
- * Errors: none
  */
 void host_drain(struct host *h);
 void host_abort(struct host *h, enum session_reason reason);
@@ -82,7 +83,6 @@ void host_abort(struct host *h, enum session_reason reason);
  * The bytes that wait in all channels of all sessions.
  *
  * Thread: the test's
- * Errors: none
  */
 size_t host_pending(struct host *h);
 

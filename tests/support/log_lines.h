@@ -11,7 +11,6 @@
  * From now on keep the lines at ${level} and above instead of writing them.
  *
  * Thread: before start
- * Errors: none
  */
 void log_lines_capture(enum log_level level);
 
@@ -20,7 +19,6 @@ void log_lines_capture(enum log_level level);
  * How many of the lines contain ${text}.
  *
  * Thread: any
- * Errors: none
  */
 unsigned log_lines_with(const char *text);
 

@@ -8,7 +8,8 @@
 
 /*
  * loop_runner_create() / loop_runner_create_with(budget, max_pending_tasks):
- * A loop named "test" without a thread: io_ratio 50, a quantum of 100 ms and room for 65536 tasks, or as told.
+ * A loop named "test" without a thread: io_ratio 50, a quantum of 100 ms and room for 65536 tasks,
+ * or as told.
  *
  * Thread: the test's
  * Owns:   the caller owns it, until loop_runner_destroy()
@@ -28,8 +29,8 @@ void loop_runner_call(struct loop *loop, void (*function)(void *arg), void *arg)
 
 /*
  * loop_runner_turn(loop):
- * Wait until it has gone round once more. libev takes a stopped descriptor out of epoll a turn later; until then it must
- * not be closed by the test.
+ * Wait until it has gone round once more. libev takes a stopped descriptor out of epoll a turn
+ * later; until then it must not be closed by the test.
  *
  * Thread: any but the loop's
  * Errors: none (the test fails)
@@ -41,7 +42,6 @@ void loop_runner_turn(struct loop *loop);
  * End the loop at once and wait for it; destroy does so if need be, and frees it.
  *
  * Thread: the test's
- * Errors: none
  */
 void loop_runner_stop(struct loop *loop);
 void loop_runner_destroy(struct loop *loop);

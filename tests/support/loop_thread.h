@@ -27,8 +27,8 @@ int loop_thread_find(struct loop_thread *out, struct loop *loop) NODISCARD;
 
 /*
  * loop_thread_sleeps(t, for_ns):
- * Watch it for ${for_ns}: has it slept all the time? One that waits for a processor does not count as asleep, however
- * busy the machine is.
+ * Watch it for ${for_ns}: has it slept all the time? One that waits for a processor does not count
+ * as asleep, however busy the machine is.
  *
  * Thread: any but the loop's
  * Units:  ns, under 1 s

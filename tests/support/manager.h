@@ -6,8 +6,8 @@
 
 /*
  * manager_open() / manager_close():
- * Listen in the abstract name space, so that nothing stays behind, and say so in the environment, which has no watchdog;
- * stop listening.
+ * Listen in the abstract name space, so that nothing stays behind, and say so in the environment,
+ * which has no watchdog; stop listening.
  *
  * Thread: the test's
  * Errors: none (the test fails)
@@ -30,7 +30,6 @@ void manager_watch(const char *period_us, const char *pid);
  *
  * Thread: the test's
  * Owns:   nothing; the text holds until the next call
- * Errors: none
  */
 const char *manager_received(void);
 

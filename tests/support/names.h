@@ -1,13 +1,17 @@
 /*
  * support/names: host names that mean what a test says.
  *
- * Every test program is linked with a getaddrinfo() in front of the C library's, which passes a name on unless the
- * test has said something about it; and with a res_ninit() that fails, so that DNS is not asked past it.
+ * Every test program is linked with a getaddrinfo() in front of the C library's, which passes a
+ * name on unless the test has said something about it; and with a res_ninit() that fails, so that
+ * DNS is not asked past it.
  */
 #ifndef SUPPORT_NAMES_H
 #define SUPPORT_NAMES_H
 
-/* In place of addresses: there is no such name; nobody answers until names_set() says something else. */
+/*
+ * In place of addresses: there is no such name; nobody answers until names_set() says something
+ * else.
+ */
 #define NAMES_UNKNOWN ""
 #define NAMES_SILENT  "silent"
 
@@ -26,7 +30,6 @@ void names_set(const char *host, const char *addresses);
  * How often a name was asked for so far, whichever it was.
  *
  * Thread: any
- * Errors: none
  */
 unsigned names_asked(void);
 

@@ -11,13 +11,13 @@
  * Its counters now, without disturbing it.
  *
  * Thread: any
- * Errors: none
  */
 struct loop_stats observe_stats(const struct loop *loop);
 
 /*
  * observe_until_asleep(loop):
- * Have it make a turn and wait until it sleeps, having done all that was to be done. Its counters then.
+ * Have it make a turn and wait until it sleeps, having done all that was to be done. Its counters
+ * then.
  *
  * Thread: any but the loop's
  * Errors: none (the test fails)

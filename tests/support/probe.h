@@ -1,14 +1,18 @@
 /*
  * support/probe: a channel whose pipeline tail writes down what happens to it.
  *
- * The functions may be called from the test's thread; each does its work on the loop and waits for it.
+ * The functions may be called from the test's thread; each does its work on the loop and waits for
+ * it.
  */
 #ifndef SUPPORT_PROBE_H
 #define SUPPORT_PROBE_H
 
 #include "net/channel.h"
 
-/* Letters of events: active, read, eof, writable, broken, closed; read and writable once for several in a row. */
+/*
+ * Letters of events: active, read, eof, writable, broken, closed; read and writable once for
+ * several in a row.
+ */
 #define PROBE_ACTIVE   'a'
 #define PROBE_READ     'r'
 #define PROBE_EOF      'e'
@@ -59,7 +63,6 @@ void probe_start(struct probe *p);
  * Call ${operation}, such as channel_shutdown_write, with the channel.
  *
  * Thread: the test's
- * Errors: none
  */
 void probe_do(struct probe *p, void (*operation)(struct channel *ch));
 
@@ -68,7 +71,6 @@ void probe_do(struct probe *p, void (*operation)(struct channel *ch));
  * channel_stop_reading(), channel_read_on(), for its receiver.
  *
  * Thread: the test's
- * Errors: none
  */
 void probe_stop(struct probe *p);
 void probe_read_on(struct probe *p);
@@ -88,18 +90,16 @@ int probe_write_pattern(struct probe *p, size_t from, size_t len) NODISCARD;
  * channel_abort(), channel_splice_to().
  *
  * Thread: the test's
- * Errors: none
  */
 void probe_abort(struct probe *p, int error);
 void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode);
 
 /*
  * probe_events(p) / probe_read(p) / probe_in(p) / probe_pending(p) / probe_unsent(p):
- * The letters so far; the bytes the pipeline got; those that came in, discarded or spliced ones too; those that wait to
- * be sent; those that were not acknowledged.
+ * The letters so far; the bytes the pipeline got; those that came in, discarded or spliced ones
+ * too; those that wait to be sent; those that were not acknowledged.
  *
  * Thread: the test's
- * Errors: none
  */
 const char *probe_events(struct probe *p);
 size_t probe_read(struct probe *p);
@@ -112,7 +112,6 @@ size_t probe_unsent(struct probe *p);
  * What ${question}, such as channel_writable, says of the channel.
  *
  * Thread: the test's
- * Errors: none
  */
 bool probe_is(struct probe *p, bool (*question)(const struct channel *ch));
 

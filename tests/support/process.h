@@ -8,8 +8,9 @@
 
 /*
  * process_descriptors() / process_loops():
- * How many descriptors are open; how many threads carry a name of their own, as those of loops do. (Sanitizers have
- * threads, too. A thread is named a moment after it was started, and listed a moment longer than it lives.)
+ * How many descriptors are open; how many threads carry a name of their own, as those of loops do.
+ * (Sanitizers have threads, too. A thread is named a moment after it was started, and listed a
+ * moment longer than it lives.)
  *
  * Thread: any
  * Errors: none (the test fails)

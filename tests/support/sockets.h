@@ -1,8 +1,9 @@
 /*
  * support/sockets: the other end of the sockets under test.
  *
- * A descriptor that a test talks through blocks, and fails the test when nothing comes for ten seconds. Long
- * streams are a pattern whose byte depends on its place, so that one lost, doubled or moved is found.
+ * A descriptor that a test talks through blocks, and fails the test when nothing comes for ten
+ * seconds. Long streams are a pattern whose byte depends on its place, so that one lost, doubled or
+ * moved is found.
  */
 #ifndef SUPPORT_SOCKETS_H
 #define SUPPORT_SOCKETS_H
@@ -37,14 +38,13 @@ void sockets_small(int fd);
  * 127.0.0.1 with ${port}.
  *
  * Thread: any
- * Errors: none
  */
 void sockets_loopback(struct address *out, unsigned port);
 
 /*
  * sockets_listen(out, backlog) / sockets_bound(out):
- * A listening socket on a free loopback port; one that is only bound: connecting to it is refused, and as long as it is
- * open nobody gets the port but who binds to it with SO_REUSEADDR.
+ * A listening socket on a free loopback port; one that is only bound: connecting to it is refused,
+ * and as long as it is open nobody gets the port but who binds to it with SO_REUSEADDR.
  *
  * Thread: any
  * Owns:   the caller owns the descriptor
@@ -69,7 +69,6 @@ int sockets_connect(const struct address *a);
  * The unix socket address /tmp/reactord-test-PID-${name}, with nothing there.
  *
  * Thread: the test's
- * Errors: none
  */
 void sockets_path(struct address *out, const char *name);
 
@@ -88,7 +87,6 @@ void sockets_hear(int fd, const char *text);
  * Bytes ${from} to ${from} + ${len} of the pattern.
  *
  * Thread: any
- * Errors: none
  */
 void sockets_pattern(uint8_t *data, size_t from, size_t len);
 

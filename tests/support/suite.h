@@ -15,14 +15,13 @@
  *
  * Thread: the test's
  * Owns:   ${suite} owns the group
- * Errors: none
  */
 TCase *suite_group(Suite *suite, const char *name);
 
 /*
  * suite_run(suite):
- * Run ${suite} as the environment says (CK_VERBOSITY, CK_RUN_CASE, CK_FORK ...) and free it. The result is for
- * main() to return.
+ * Run ${suite} as the environment says (CK_VERBOSITY, CK_RUN_CASE, CK_FORK ...) and free it. The
+ * result is for main() to return.
  *
  * Thread: the test's
  * Owns:   takes ${suite}

@@ -22,7 +22,10 @@ struct tasks_trace {
     unsigned len;
 };
 
-/* Adds its letter to the trace, and then submits `then` to `then_lane` of the loop, if there is one. */
+/*
+ * Adds its letter to the trace, and then submits `then` to `then_lane` of the loop, if there is
+ * one.
+ */
 struct tasks_traced {
     struct task task;
     struct tasks_trace *trace;
@@ -58,7 +61,6 @@ struct tasks_block {
  * A fresh task.
  *
  * Thread: the test's
- * Errors: none
  */
 void tasks_counted_init(struct tasks_counted *t);
 void tasks_traced_init(struct tasks_traced *t, struct tasks_trace *trace, char letter);
@@ -66,11 +68,11 @@ void tasks_timer_init(struct tasks_timer *t, struct tasks_trace *trace, char let
 
 /*
  * tasks_slow_init(t, ns) / tasks_slow_most(t, n):
- * A fresh one that takes ${ns}; how many of the ${n} that have run one after the other ran in the same turn, at most.
+ * A fresh one that takes ${ns}; how many of the ${n} that have run one after the other ran in the
+ * same turn, at most.
  *
  * Thread: the test's
  * Units:  ns
- * Errors: none
  */
 void tasks_slow_init(struct tasks_slow *t, int64_t ns);
 unsigned tasks_slow_most(const struct tasks_slow *t, unsigned n);

@@ -1,8 +1,8 @@
 /*
  * support/text_file: files for the time of one test, in a directory of its own.
  *
- * text_file_enter() and text_file_leave() are a checked fixture; between them the current directory is new and
- * empty, so that a test can name its files and knows the names that messages have.
+ * text_file_enter() and text_file_leave() are a checked fixture; between them the current directory
+ * is new and empty, so that a test can name its files and knows the names that messages have.
  */
 #ifndef SUPPORT_TEXT_FILE_H
 #define SUPPORT_TEXT_FILE_H

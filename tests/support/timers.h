@@ -37,7 +37,6 @@ struct timers_block {
  * A fresh timer.
  *
  * Thread: the test's
- * Errors: none
  */
 void timers_noted_init(struct timers_noted *t);
 void timers_block_init(struct timers_block *t);
@@ -47,7 +46,6 @@ void timers_block_init(struct timers_block *t);
  * Wait until it runs; let its run end.
  *
  * Thread: any but the loop's
- * Errors: none
  */
 void timers_block_wait(struct timers_block *t);
 void timers_block_end(struct timers_block *t);

@@ -9,7 +9,10 @@
 
 #include "base/clock.h"
 
-/* Far more than anything here takes, so that a slow machine does not fail a test and a hang still does. */
+/*
+ * Far more than anything here takes, so that a slow machine does not fail a test and a hang still
+ * does.
+ */
 #define UNTIL_LIMIT_NS (20 * NS_PER_S)
 
 /* Look again and again until ${cond} holds. */

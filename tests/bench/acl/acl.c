@@ -1,11 +1,12 @@
 /*
- * access: what it costs to look a client up among prefixes (limits/prefix_table). For each number of prefixes and either
- * family: nanoseconds for a lookup of addresses drawn at random, one after the other; what building the table takes; its memory.
+ * access: what it costs to look a client up among prefixes (limits/prefix_table). For each number
+ * of prefixes and either family: nanoseconds for a lookup of addresses drawn at random, one after
+ * the other; what building the table takes; its memory.
  *
  *     access [MILLISECONDS]      each figure is the median of nine runs of so long (100)
  *
- * Prefixes are 16 to 32 and 19 to 64 bits long, as in routing tables mostly 24 and 48, and drawn at random; half of the
- * addresses that are looked up are in one.
+ * Prefixes are 16 to 32 and 19 to 64 bits long, as in routing tables mostly 24 and 48, and drawn at
+ * random; half of the addresses that are looked up are in one.
  */
 #include <malloc.h>
 #include <stdio.h>

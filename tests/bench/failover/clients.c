@@ -256,7 +256,10 @@ static void client_receive(struct clients *c, struct client *client)
         client_finish(c, client);
 }
 
-/* Something came between two requests: the end of the connection, which is no failure: the next one is opened in time. */
+/*
+ * Something came between two requests: the end of the connection, which is no failure: the next one
+ * is opened in time.
+ */
 static void client_idle(struct client *client)
 {
     char byte;

@@ -1,9 +1,9 @@
 /*
- * clients: HTTP clients that keep a book of every request. Two kinds, as many of each: one keeps its connection as long
- * as it lasts, the other makes a new one for each request.
+ * clients: HTTP clients that keep a book of every request. Two kinds, as many of each: one keeps
+ * its connection as long as it lasts, the other makes a new one for each request.
  *
- * Each has one request under way, and begins the next when it has its answer; after a failure it rests a moment first,
- * and after an answer if it is told to.
+ * Each has one request under way, and begins the next when it has its answer; after a failure it
+ * rests a moment first, and after an answer if it is told to.
  * Every byte of an answer is checked. Every fourth request is for the large file.
  */
 #ifndef BENCH_CLIENTS_H

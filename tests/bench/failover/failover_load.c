@@ -1,16 +1,20 @@
 /*
- * failover_load: clients of a proxy whose servers fail, and a witness of what the proxy sends to the servers.
+ * failover_load: clients of a proxy whose servers fail, and a witness of what the proxy sends to
+ * the servers.
  *
- *     failover_load --connect ADDRESS:PORT --clients N --seconds S --servers ADDRESS,... --port P --check-port P
+ *     failover_load --connect ADDRESS:PORT --clients N --seconds S --servers ADDRESS,... --port P
+ *     --check-port P
  *                   [--pause S] [--limit S] [--slow S]
  *
- * When the time is over it writes lines of words, instants in ns of the monotonic clock, servers by number, - for none:
+ * When the time is over it writes lines of words, instants in ns of the monotonic clock, servers by
+ * number, - for none:
  *
  *     kind NAME DONE SLOW LONGEST-WAIT P99-WAIT
  *     fail KIND OPENED BEGUN ENDED LETTER-OF-SERVER SERVER-BY-WITNESS WHAT
  *     syn AT SERVER request|check HAS-REQUEST
  *
- * What is under way at the end is in none of them. The runner (failover/) knows which server failed when, and judges.
+ * What is under way at the end is in none of them. The runner (failover/) knows which server failed
+ * when, and judges.
  */
 #include "common/die.h"
 #include "common/net.h"

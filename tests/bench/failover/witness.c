@@ -26,7 +26,10 @@ enum {
 
 static const uint64_t ns_per_s = 1000000000;
 
-/* The offsets count from the IP header, as the socket is SOCK_DGRAM. A load behind the packet's end rejects it. */
+/*
+ * The offsets count from the IP header, as the socket is SOCK_DGRAM. A load behind the packet's end
+ * rejects it.
+ */
 static void witness_filter(const struct witness *w)
 {
     struct sock_filter code[] = {

@@ -1,9 +1,10 @@
 /*
- * witness: sees on the wire what a proxy sends to its servers: every attempt to connect, and which request went where.
- * So nobody has to be believed, neither a log nor a counter, and all proxies are judged alike.
+ * witness: sees on the wire what a proxy sends to its servers: every attempt to connect, and which
+ * request went where. So nobody has to be believed, neither a log nor a counter, and all proxies
+ * are judged alike.
  *
- * It reads from a packet socket what goes out on any interface. The kernel filters: SYNs to the servers' two ports
- * (requests and checks), and packets that begin with "GET ".
+ * It reads from a packet socket what goes out on any interface. The kernel filters: SYNs to the
+ * servers' two ports (requests and checks), and packets that begin with "GET ".
  */
 #ifndef BENCH_WITNESS_H
 #define BENCH_WITNESS_H
@@ -62,7 +63,8 @@ void witness_read(struct witness *w);
 
 /*
  * witness_lost(w):
- * How many packets the kernel could not keep until they were read. Anything but 0 makes the rest worthless.
+ * How many packets the kernel could not keep until they were read. Anything but 0 makes the rest
+ * worthless.
  */
 unsigned witness_lost(const struct witness *w);
 

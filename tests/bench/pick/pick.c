@@ -1,11 +1,13 @@
 /*
- * pick: what it costs to choose an endpoint. For each kind of balancer the CPU time of one pick with entering and leaving,
- * in nanoseconds, by the number of endpoints and of threads that pick from the same balancer at the same time; then what
- * building a hundred balancers of a thousand endpoints takes, and their memory.
+ * pick: what it costs to choose an endpoint. For each kind of balancer the CPU time of one pick
+ * with entering and leaving, in nanoseconds, by the number of endpoints and of threads that pick
+ * from the same balancer at the same time; then what building a hundred balancers of a thousand
+ * endpoints takes, and their memory.
  *
  *     pick [MILLISECONDS]        each cell is the median of nine runs of so long (100)
  *
- * Each thread holds 2,000 sessions, and every pick ends the oldest, so that loads are not all alike.
+ * Each thread holds 2,000 sessions, and every pick ends the oldest, so that loads are not all
+ * alike.
  */
 #include <malloc.h>
 #include <pthread.h>

@@ -1,4 +1,7 @@
-/* preload/backend_fault: an epoll instance that misbehaves, in each way that src/engine/backend.h speaks of. */
+/*
+ * preload/backend_fault: an epoll instance that misbehaves, in each way that src/engine/backend.h
+ * speaks of.
+ */
 #include <sys/epoll.h>
 
 #include "plan.h"

@@ -1,8 +1,10 @@
 /*
- * preload/plan: which system calls of a running daemon are to go wrong: a file that the test and the daemon have mapped.
+ * preload/plan: which system calls of a running daemon are to go wrong: a file that the test and
+ * the daemon have mapped.
  *
- * A library that is preloaded defines the calls it spoils, and passes on those that no fault is planned for. The file is
- * an array of struct plan_fault, one for each kind of fault that the library knows; support/preload.py writes it.
+ * A library that is preloaded defines the calls it spoils, and passes on those that no fault is
+ * planned for. The file is an array of struct plan_fault, one for each kind of fault that the
+ * library knows; support/preload.py writes it.
  */
 #ifndef PRELOAD_PLAN_H
 #define PRELOAD_PLAN_H

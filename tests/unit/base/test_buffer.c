@@ -1,4 +1,7 @@
-/* base/buffer: bytes in their order, memory only while there are some, and no change when there is none to be had. */
+/*
+ * base/buffer: bytes in their order, memory only while there are some, and no change when there is
+ * none to be had.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

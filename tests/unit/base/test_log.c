@@ -193,7 +193,9 @@ START_TEST(of_many_threads_one_gets_the_line_and_the_others_are_all_counted)
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
     ck_assert_uint_eq(atomic_load(&allowed), 1);
-    /* Those who came between the winner's two steps are in its count, the others wait for the next. */
+    /*
+     * Those who came between the winner's two steps are in its count, the others wait for the next.
+     */
     ck_assert_uint_eq(atomic_load(&told) + atomic_load(&shared_limit.suppressed),
                       THREADS * ASKED - 1);
 }

@@ -1,4 +1,7 @@
-/* config/config_acl: who comes in, of lists and files in one order; and what is wrong with them, each at its line. */
+/*
+ * config/config_acl: who comes in, of lists and files in one order; and what is wrong with them,
+ * each at its line.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -178,7 +181,10 @@ START_TEST(the_lists_of_files_need_not_agree)
 }
 END_TEST
 
-/* Each of ${lines}, with newlines between, is in what was told, in this order, behind the directory; no other is. */
+/*
+ * Each of ${lines}, with newlines between, is in what was told, in this order, behind the
+ * directory; no other is.
+ */
 static void expect_problems(const char *lines)
 {
     const char *at = file.problems;

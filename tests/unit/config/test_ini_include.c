@@ -1,4 +1,7 @@
-/* config/ini_include, config/ini_environment: files in files, and variables in values; each problem where it stands. */
+/*
+ * config/ini_include, config/ini_environment: files in files, and variables in values; each problem
+ * where it stands.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* config/option_socket, and the sizes and yes or no of sockets: what is taken, and what is refused with which words. */
+/*
+ * config/option_socket, and the sizes and yes or no of sockets: what is taken, and what is refused
+ * with which words.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* daemon/access_logs, config/option_access_log: one log for who shares it, what it is named, and which formats are refused. */
+/*
+ * daemon/access_logs, config/option_access_log: one log for who shares it, what it is named, and
+ * which formats are refused.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

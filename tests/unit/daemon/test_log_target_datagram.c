@@ -1,6 +1,6 @@
 /*
- * daemon/log_target: lines to syslog and the journal. The test poses as their daemon, in a mount namespace
- * of its own; where that is not permitted the cases do nothing.
+ * daemon/log_target: lines to syslog and the journal. The test poses as their daemon, in a mount
+ * namespace of its own; where that is not permitted the cases do nothing.
  */
 #include <check.h>
 #include <errno.h>
@@ -49,7 +49,10 @@ static void assert_matches(const char *text, const char *pattern)
     regfree(&regex);
 }
 
-/* Listen at ${socket_path}, under ${mount_point}. Returns the socket, or -1 where that is not permitted. */
+/*
+ * Listen at ${socket_path}, under ${mount_point}. Returns the socket, or -1 where that is not
+ * permitted.
+ */
 static int pose_as_log_daemon(const char *socket_path, const char *dir_path,
                               const char *mount_point)
 {

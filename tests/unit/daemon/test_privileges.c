@@ -1,6 +1,6 @@
 /*
- * daemon/privileges: who reactord becomes. Each case runs in a process of its own, so one that gives root up
- * does not take it from the next; without root those that need it do nothing.
+ * daemon/privileges: who reactord becomes. Each case runs in a process of its own, so one that
+ * gives root up does not take it from the next; without root those that need it do nothing.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* daemon/run: which signal leads to what, and what the end of the server says of the end of the process. */
+/*
+ * daemon/run: which signal leads to what, and what the end of the server says of the end of the
+ * process.
+ */
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
@@ -11,7 +14,10 @@
 #include "support/manager.h"
 #include "support/suite.h"
 
-/* The server of these tests counts what it is asked for, and does what a test wants in the middle of it. */
+/*
+ * The server of these tests counts what it is asked for, and does what a test wants in the middle
+ * of it.
+ */
 static struct {
     struct server_events events;
     void (*on_drain)(void);

@@ -1,4 +1,7 @@
-/* daemon/safe_open: what a user can change root does not open. Without root there is nothing to ask. */
+/*
+ * daemon/safe_open: what a user can change root does not open. Without root there is nothing to
+ * ask.
+ */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +19,10 @@
 #define USER   65534
 #define APPEND (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC)
 
-/* ${dir} is root's; within it `mine` and `precious` are root's, `theirs` is the user's and `all` is as /tmp is. */
+/*
+ * ${dir} is root's; within it `mine` and `precious` are root's, `theirs` is the user's and `all` is
+ * as /tmp is.
+ */
 static char dir[] = "/tmp/reactord-test-safe-XXXXXX";
 static struct privileges user;
 static char logged[512];

@@ -120,7 +120,10 @@ START_TEST(without_looks_of_the_server_it_is_fed_twice_in_the_period)
 }
 END_TEST
 
-/* Half of the period are 100 ms and a look is each 15 ms, so from 85 ms on the next look would be too late. */
+/*
+ * Half of the period are 100 ms and a look is each 15 ms, so from 85 ms on the next look would be
+ * too late.
+ */
 START_TEST(it_is_fed_with_the_last_look_before_half_of_the_period_is_over)
 {
     int64_t fed_at_ns;

@@ -1,4 +1,7 @@
-/* engine/backend: what a poll says went wrong, when that is too much, and what is done about it. No loop around it. */
+/*
+ * engine/backend: what a poll says went wrong, when that is too much, and what is done about it. No
+ * loop around it.
+ */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

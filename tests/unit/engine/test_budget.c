@@ -9,8 +9,8 @@
 static struct budget b;
 
 /*
- * Run tasks of ${task_ns} each under a fake clock until the budget says stop, or ${most} have run; how many
- * times the clock was asked is left in `checks`.
+ * Run tasks of ${task_ns} each under a fake clock until the budget says stop, or ${most} have run;
+ * how many times the clock was asked is left in `checks`.
  */
 static unsigned checks;
 

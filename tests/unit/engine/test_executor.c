@@ -1,5 +1,7 @@
-/* engine/executor: threads by need, order, the bound and waiting for room, what it tells. Timers and the end have their
- * own files. */
+/*
+ * engine/executor: threads by need, order, the bound and waiting for room, what it tells. Timers
+ * and the end have their own files.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,7 @@
-/* engine/executor, what producers get of its room when it is full: equal shares, in the order they were refused. */
+/*
+ * engine/executor, what producers get of its room when it is full: equal shares, in the order they
+ * were refused.
+ */
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -162,7 +165,10 @@ static void step_until(struct producer *p, unsigned n)
     ck_assert_uint_ge(accepted(p), n);
 }
 
-/* An executor of one thread and 16 places that the first producer has filled; its first task has begun. */
+/*
+ * An executor of one thread and 16 places that the first producer has filled; its first task has
+ * begun.
+ */
 static void begin_full(void)
 {
     e = executor_runner_create(1, 16);

@@ -1,5 +1,7 @@
-/* engine/executor, its end: what was accepted is run or dropped, and once; a task that hangs is waited for no longer
- * than told, and named. */
+/*
+ * engine/executor, its end: what was accepted is run or dropped, and once; a task that hangs is
+ * waited for no longer than told, and named.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

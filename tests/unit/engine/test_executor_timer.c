@@ -1,4 +1,7 @@
-/* engine/executor, its timers: never early, in order, not starved and starving nobody, taken back in time. */
+/*
+ * engine/executor, its timers: never early, in order, not starved and starving nobody, taken back
+ * in time.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

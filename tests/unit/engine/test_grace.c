@@ -1,4 +1,7 @@
-/* engine/grace: over is called when no loop can be using what was taken out of sight any more, once, and not before. */
+/*
+ * engine/grace: over is called when no loop can be using what was taken out of sight any more,
+ * once, and not before.
+ */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>

@@ -289,7 +289,9 @@ START_TEST(a_busy_loop_costs_no_system_call)
 }
 END_TEST
 
-/* What a task that submits another one sees of the loop at the time, and what that other one sees. */
+/*
+ * What a task that submits another one sees of the loop at the time, and what that other one sees.
+ */
 struct relay {
     struct task first, second;
     struct loop_stats at_first, at_second;

@@ -1,5 +1,7 @@
-/* engine/loop over an epoll instance that misbehaves: tasks, timers and I/O go on, and the processor stays free. What
- * a new instance takes over is in test_loop_rebuild.c. */
+/*
+ * engine/loop over an epoll instance that misbehaves: tasks, timers and I/O go on, and the
+ * processor stays free. What a new instance takes over is in test_loop_rebuild.c.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +23,10 @@
 #define MS(n)     ((n)*NS_PER_MS)
 #define THRESHOLD 512
 
-/* Polls in 300 ms that are no spin: a paced loop makes one in each millisecond, one that spins 100,000. */
+/*
+ * Polls in 300 ms that are no spin: a paced loop makes one in each millisecond, one that spins
+ * 100,000.
+ */
 #define PACED_MAX 1500
 
 static struct loop *loop;

@@ -1,4 +1,7 @@
-/* engine/loop, max_pending_tasks: who is refused, who tries again, and that nobody's task is lost over it. */
+/*
+ * engine/loop, max_pending_tasks: who is refused, who tries again, and that nobody's task is lost
+ * over it.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,7 +50,9 @@ static int submit(struct tasks_counted *t)
     return loop_submit(loop, LOOP_TASKS, &t->task);
 }
 
-/* Submit until one is refused; how many were not. Lazily, so that a loop that sleeps stays asleep. */
+/*
+ * Submit until one is refused; how many were not. Lazily, so that a loop that sleeps stays asleep.
+ */
 static unsigned fill(void)
 {
     for (unsigned i = 0; i < ARRAY_LEN(filling); i++) {

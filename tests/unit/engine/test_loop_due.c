@@ -1,4 +1,7 @@
-/* engine/loop, timers that are due in crowds: what one costs, and that neither timers nor tasks starve. */
+/*
+ * engine/loop, timers that are due in crowds: what one costs, and that neither timers nor tasks
+ * starve.
+ */
 #include <stdlib.h>
 #include <time.h>
 
@@ -67,7 +70,9 @@ static void schedule_crowd(void *arg)
     }
 }
 
-/* ${n} timers that are due from the same moment on, and what else ${schedule} does in that moment. */
+/*
+ * ${n} timers that are due from the same moment on, and what else ${schedule} does in that moment.
+ */
 static void crowd_begin(unsigned n, int64_t period, void (*schedule)(void *arg), void *arg)
 {
     crowd = calloc(n, sizeof(*crowd));
@@ -99,7 +104,10 @@ START_TEST(a_due_timer_costs_the_same_among_many_as_among_few)
 {
     int64_t few_ns = cost_of_each(FEW), many_ns = cost_of_each(MANY);
 
-    /* A heap of a hundred times the size, which no cache holds: some times as much, and not a hundred times. */
+    /*
+     * A heap of a hundred times the size, which no cache holds: some times as much, and not a
+     * hundred times.
+     */
     ck_assert_int_lt(many_ns, 25 * (few_ns + 10));
 }
 END_TEST

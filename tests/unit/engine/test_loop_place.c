@@ -28,7 +28,10 @@ static void no_drop(struct task *t)
     (void)t;
 }
 
-/* Schedules a timer, submits two tasks, and lasts longer than the quantum. The timer goes behind those two. */
+/*
+ * Schedules a timer, submits two tasks, and lasts longer than the quantum. The timer goes behind
+ * those two.
+ */
 struct placing {
     struct task task;
     struct tasks_traced before[2], after;

@@ -1,4 +1,7 @@
-/* engine/loop, the race of starting, submitting and stopping: each task is run, dropped or refused, and once. */
+/*
+ * engine/loop, the race of starting, submitting and stopping: each task is run, dropped or refused,
+ * and once.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -115,7 +118,10 @@ static void *submit_one(void *arg)
     return NULL;
 }
 
-/* Whoever started the loop's thread is perhaps still on its way back from that when another thread waits. */
+/*
+ * Whoever started the loop's thread is perhaps still on its way back from that when another thread
+ * waits.
+ */
 START_TEST(waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
 {
     for (unsigned round = 0; round < RACES; round++) {

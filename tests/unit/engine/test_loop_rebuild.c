@@ -1,4 +1,7 @@
-/* engine/loop, its epoll instance: what cannot be watched is told, and what a new one takes over from the old. */
+/*
+ * engine/loop, its epoll instance: what cannot be watched is told, and what a new one takes over
+ * from the old.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -97,7 +100,10 @@ static void rebuild_and_expect(int rc)
     loop_runner_call(loop, rebuild, &rc);
 }
 
-/* Let the next ${times} registrations of the loop's wake-up descriptor fail: its first ones, or those after a rebuild. */
+/*
+ * Let the next ${times} registrations of the loop's wake-up descriptor fail: its first ones, or
+ * those after a rebuild.
+ */
 static void lose_wakeup(unsigned times, bool at_start)
 {
     if (!at_start)
@@ -257,7 +263,10 @@ static void rebuild_and_lose_wakeup(struct bell *b)
     ck_assert_int_eq(loop_rebuild(b->loop), 0);
 }
 
-/* The poll during which it is called has not yet ended, and was not the one to register everything anew. */
+/*
+ * The poll during which it is called has not yet ended, and was not the one to register everything
+ * anew.
+ */
 START_TEST(a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched)
 {
     struct bell bell;

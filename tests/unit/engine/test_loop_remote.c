@@ -1,4 +1,7 @@
-/* engine/loop, timers that other threads give it: never early, and the loop woken for them only if need be. */
+/*
+ * engine/loop, timers that other threads give it: never early, and the loop woken for them only if
+ * need be.
+ */
 #include <stdlib.h>
 
 #include "support/fault.h"

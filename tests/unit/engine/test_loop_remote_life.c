@@ -1,4 +1,7 @@
-/* engine/loop, timers that other threads give it: who has one that is refused, and what becomes of them at the end. */
+/*
+ * engine/loop, timers that other threads give it: who has one that is refused, and what becomes of
+ * them at the end.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

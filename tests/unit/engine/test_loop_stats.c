@@ -1,4 +1,7 @@
-/* engine/loop_stats: what a loop counts about itself and how old its tasks are, seen from another thread. */
+/*
+ * engine/loop_stats: what a loop counts about itself and how old its tasks are, seen from another
+ * thread.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
-/* engine/loop, its end: the quiet period, the timeout, what still runs, and that nothing is lost. What runs at the stop
- * is in test_loop_at_stop.c. */
+/*
+ * engine/loop, its end: the quiet period, the timeout, what still runs, and that nothing is lost.
+ * What runs at the stop is in test_loop_at_stop.c.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

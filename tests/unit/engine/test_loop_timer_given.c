@@ -1,4 +1,7 @@
-/* engine/loop, periodic timers that leave their loop in their own run: given to another loop, scheduled anew, freed. */
+/*
+ * engine/loop, periodic timers that leave their loop in their own run: given to another loop,
+ * scheduled anew, freed.
+ */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>

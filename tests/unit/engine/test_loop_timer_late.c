@@ -1,4 +1,7 @@
-/* engine/loop, what may not come late: timers on an idle loop, the stop of a sleeping one, the end of a quiet period. */
+/*
+ * engine/loop, what may not come late: timers on an idle loop, the stop of a sleeping one, the end
+ * of a quiet period.
+ */
 #include <errno.h>
 
 #include "support/loop_runner.h"

@@ -1,4 +1,7 @@
-/* engine/loop, loop_withdraw(): a timer that another thread takes back is run or dropped, never both and never neither. */
+/*
+ * engine/loop, loop_withdraw(): a timer that another thread takes back is run or dropped, never
+ * both and never neither.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -42,7 +45,10 @@ static bool withdraw(struct timers_noted *t)
     return loop_withdraw(loop, &t->timer);
 }
 
-/* Those submitted so far are where they wait. A call wakes the loop, but comes before the tasks of its turn. */
+/*
+ * Those submitted so far are where they wait. A call wakes the loop, but comes before the tasks of
+ * its turn.
+ */
 static void until_arrived(void)
 {
     struct loop_stats stats = loop_runner_stats(loop);
@@ -103,8 +109,9 @@ static void *begin_second_block(void *arg)
 }
 
 /*
- * Have ${t} taken off the heap by a turn that is then held up by a task before it. With the quantum of one nanosecond the
- * turns are: the first block; the arrival; the second block, behind which the timer, which is due, takes its place.
+ * Have ${t} taken off the heap by a turn that is then held up by a task before it. With the quantum
+ * of one nanosecond the turns are: the first block; the arrival; the second block, behind which the
+ * timer, which is due, takes its place.
  */
 static void hold_up_when_due(struct timers_noted *t, int64_t period_ns)
 {

@@ -1,4 +1,7 @@
-/* engine/loop, the race of timers with their withdrawal: run or dropped, as loop_withdraw() said, and once. */
+/*
+ * engine/loop, the race of timers with their withdrawal: run or dropped, as loop_withdraw() said,
+ * and once.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -132,8 +135,9 @@ END_TEST
 /*
  * ---- each instruction ----
  *
- * A load and a store in place of the exchange leave a gap that two threads hardly ever hit. Here the processor
- * stops behind each instruction in turn (trap flag), and the signal handler withdraws the timer there.
+ * A load and a store in place of the exchange leave a gap that two threads hardly ever hit. Here
+ * the processor stops behind each instruction in turn (trap flag), and the signal handler withdraws
+ * the timer there.
  */
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
@@ -237,7 +241,9 @@ static void submit_both(void *arg)
     ck_assert_int_eq(loop_submit_after(loop, &second.timer, 0, 0), 0);
 }
 
-/* The steps begin in the run of the first timer, which is due together with it, and end in its own. */
+/*
+ * The steps begin in the run of the first timer, which is due together with it, and end in its own.
+ */
 START_TEST(a_timer_is_run_or_withdrawn_wherever_the_withdrawal_interrupts_the_loop)
 {
     unsigned n = 0, n_dropped = 0;

@@ -1,4 +1,7 @@
-/* engine/promise: one outcome, whoever is first, and waiting for it. test_promise_listener.c is about listeners. */
+/*
+ * engine/promise: one outcome, whoever is first, and waiting for it. test_promise_listener.c is
+ * about listeners.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -148,7 +151,9 @@ START_TEST(failing_without_an_error_is_a_bug)
 }
 END_TEST
 
-/* ---- races: all threads make their call in each round, and the test looks at what came of it ---- */
+/*
+ * ---- races: all threads make their call in each round, and the test looks at what came of it ----
+ */
 
 struct racer {
     pthread_t thread;

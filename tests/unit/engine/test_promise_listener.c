@@ -1,4 +1,7 @@
-/* engine/promise, its listeners: in which order, on which thread and how deep they are told, and what they may free. */
+/*
+ * engine/promise, its listeners: in which order, on which thread and how deep they are told, and
+ * what they may free.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -184,7 +187,9 @@ static void late_drop(struct task *t)
     ck_abort();
 }
 
-/* The loop gets to the one that adds before the one that tells, and still adds behind the others. */
+/*
+ * The loop gets to the one that adds before the one that tells, and still adds behind the others.
+ */
 START_TEST(a_late_listener_waits_for_the_earlier_ones_even_if_it_is_added_on_the_loop)
 {
     static const struct task_type type = {.name = "late", .run = late_run, .drop = late_drop};

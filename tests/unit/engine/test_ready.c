@@ -1,4 +1,6 @@
-/* engine/ready: the order in which callbacks run, and what is forgotten when a watcher is stopped. */
+/*
+ * engine/ready: the order in which callbacks run, and what is forgotten when a watcher is stopped.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -63,7 +65,10 @@ static void expect_calls(const char *which)
     ck_assert_str_eq(calls, which);
 }
 
-/* Poll, expect the turns of these, and take their bytes; epoll keeps their old places until it has found them empty. */
+/*
+ * Poll, expect the turns of these, and take their bytes; epoll keeps their old places until it has
+ * found them empty.
+ */
 static void expect(const char *which)
 {
     char byte;

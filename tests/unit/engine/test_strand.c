@@ -1,4 +1,7 @@
-/* engine/strand: order without overlap on many threads, taking turns, the two bounds, and how it ends. */
+/*
+ * engine/strand: order without overlap on many threads, taking turns, the two bounds, and how it
+ * ends.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -579,7 +582,10 @@ START_TEST(a_strand_may_be_destroyed_in_its_room_call)
 }
 END_TEST
 
-/* The message finds no loop, on a thread of the executor; the serial is destroyed where there is none either. */
+/*
+ * The message finds no loop, on a thread of the executor; the serial is destroyed where there is
+ * none either.
+ */
 START_TEST(a_strand_outlives_its_loop)
 {
     e = executor_runner_create(1, 100);

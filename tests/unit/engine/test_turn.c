@@ -1,4 +1,7 @@
-/* engine/turn: the order of one turn, and that neither I/O, control, timers nor tasks starve another. */
+/*
+ * engine/turn: the order of one turn, and that neither I/O, control, timers nor tasks starve
+ * another.
+ */
 #include <ev.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -362,7 +365,10 @@ START_TEST(tasks_get_as_much_time_as_io_took_at_ratio_50)
 
     setup_with(50, LONG_QUANTUM_NS);
     echo_begin(&echo, 50 * NS_PER_MS);
-    /* More than a turn without I/O would run, unless other processes had the processor for all that time. */
+    /*
+     * More than a turn without I/O would run, unless other processes had the processor for all that
+     * time.
+     */
     UNTIL(most_in_a_turn(&echo) > BUDGET_BATCH);
     loop_runner_call(loop, echo_stop, &echo);
     loop_runner_destroy(loop);

@@ -1,4 +1,7 @@
-/* engine/turn: control and tail tasks are bounded in number and time, so that no other step waits for a crowd of them. */
+/*
+ * engine/turn: control and tail tasks are bounded in number and time, so that no other step waits
+ * for a crowd of them.
+ */
 #include <ev.h>
 #include <unistd.h>
 

@@ -1,4 +1,7 @@
-/* engine/watchdog: a loop that hangs in a turn, and one that sleeps though it should not, are told once and by name. */
+/*
+ * engine/watchdog: a loop that hangs in a turn, and one that sleeps though it should not, are told
+ * once and by name.
+ */
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -301,7 +304,10 @@ START_TEST(a_loop_that_stalls_before_it_has_named_anything_is_told)
 }
 END_TEST
 
-/* As if the wake-up of ${l}, which sleeps, were lost: whoever comes believes that somebody else has woken it. */
+/*
+ * As if the wake-up of ${l}, which sleeps, were lost: whoever comes believes that somebody else has
+ * woken it.
+ */
 static void make_deaf(struct loop *l)
 {
     struct loop_stats now, before = loop_runner_stats(l);

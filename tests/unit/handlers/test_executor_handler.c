@@ -1,4 +1,7 @@
-/* handlers/executor_handler: the same bytes in the same order, no more of them than there is room for, and any end. */
+/*
+ * handlers/executor_handler: the same bytes in the same order, no more of them than there is room
+ * for, and any end.
+ */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -86,7 +89,10 @@ static void *converse(void *arg)
     return NULL;
 }
 
-/* Eight clients on four threads and 64 places: each is refused now and then, and none loses or doubles a byte. */
+/*
+ * Eight clients on four threads and 64 places: each is refused now and then, and none loses or
+ * doubles a byte.
+ */
 START_TEST(each_of_many_streams_keeps_its_order)
 {
     struct talk talks[8];

@@ -1,4 +1,7 @@
-/* handlers/fault_handler: what is slow stays whole and in order, what is cut is cut at the byte, and others are spared. */
+/*
+ * handlers/fault_handler: what is slow stays whole and in order, what is cut is cut at the byte,
+ * and others are spared.
+ */
 #include <arpa/inet.h>
 #include <unistd.h>
 

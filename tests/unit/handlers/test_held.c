@@ -1,4 +1,7 @@
-/* handlers: what they keep is counted as bytes that wait, known to whoever looks for the one to close, and given back. */
+/*
+ * handlers: what they keep is counted as bytes that wait, known to whoever looks for the one to
+ * close, and given back.
+ */
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
-/* handlers/pipeline_template: the handlers that are asked for, in their order, with a state each. */
+/*
+ * handlers/pipeline_template: the handlers that are asked for, in their order, with a state each.
+ */
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdint.h>

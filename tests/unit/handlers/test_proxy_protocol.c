@@ -65,7 +65,10 @@ static const struct {
     {BYTES(MARK "\x20\0\0\0"), "127.0.0.1:12345"},
 };
 
-/* One session for each place where the header can be cut, and one for each where what follows begins. */
+/*
+ * One session for each place where the header can be cut, and one for each where what follows
+ * begins.
+ */
 START_TEST(wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole)
 {
     char end[128];

@@ -1,4 +1,6 @@
-/* limits/client_table: who counts as one client, who is forgotten when, and that memory is bounded. */
+/*
+ * limits/client_table: who counts as one client, who is forgotten when, and that memory is bounded.
+ */
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <pthread.h>

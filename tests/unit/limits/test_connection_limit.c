@@ -1,4 +1,7 @@
-/* limits/connection_limit: who waits for room is told by who leaves, on its own loop, and nobody waits while there is room. */
+/*
+ * limits/connection_limit: who waits for room is told by who leaves, on its own loop, and nobody
+ * waits while there is room.
+ */
 #include <pthread.h>
 
 #include "base/clock.h"
@@ -135,7 +138,10 @@ END_TEST
 
 static atomic_uint let_in;
 
-/* A boss that admits whenever it can, and else waits to be told: if a wake-up were lost it would wait for ever. */
+/*
+ * A boss that admits whenever it can, and else waits to be told: if a wake-up were lost it would
+ * wait for ever.
+ */
 static void take_all(struct connection_limit_waiter *w)
 {
     while (connection_limit_enter_or_wait(&room, &own, w) == 0)

@@ -1,4 +1,7 @@
-/* limits/throttle: grants and what becomes of them; how fast real bytes go is in integration/test_bandwidth.py. */
+/*
+ * limits/throttle: grants and what becomes of them; how fast real bytes go is in
+ * integration/test_bandwidth.py.
+ */
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
-/* limits/token_bucket: the rate holds over any time, with a clock of our own; and what threads take together is exact. */
+/*
+ * limits/token_bucket: the rate holds over any time, with a clock of our own; and what threads take
+ * together is exact.
+ */
 #include <pthread.h>
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
-/* net/acceptor: bursts, what each error of accept4(2) means, and the pause when descriptors run out. */
+/*
+ * net/acceptor: bursts, what each error of accept4(2) means, and the pause when descriptors run
+ * out.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

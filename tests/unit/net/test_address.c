@@ -162,7 +162,10 @@ START_TEST(a_unix_path_has_at_most_107_characters)
 }
 END_TEST
 
-/* A host name of ${n} characters in labels of ${label} each, the last one perhaps shorter, then ${end}. */
+/*
+ * A host name of ${n} characters in labels of ${label} each, the last one perhaps shorter, then
+ * ${end}.
+ */
 static int name_of_length(size_t n, size_t label, const char *end)
 {
     char word[300];

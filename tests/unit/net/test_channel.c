@@ -162,8 +162,8 @@ START_TEST(an_idle_channel_is_not_called_for_room_to_write)
 END_TEST
 
 /*
- * Start over with sockets that take only a few kilobytes. Unix sockets, since a tiny TCP window makes the kernel wait
- * for its timers.
+ * Start over with sockets that take only a few kilobytes. Unix sockets, since a tiny TCP window
+ * makes the kernel wait for its timers.
  */
 static void start_small(void)
 {

@@ -1,4 +1,6 @@
-/* net/channel, ended from our side: lingering close, discard, and a reset that overtakes nothing. */
+/*
+ * net/channel, ended from our side: lingering close, discard, and a reset that overtakes nothing.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

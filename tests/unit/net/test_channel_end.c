@@ -1,4 +1,6 @@
-/* net/channel, its ends: half-closed either way, aborted, reset, broken; closed once in each case. */
+/*
+ * net/channel, its ends: half-closed either way, aborted, reset, broken; closed once in each case.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

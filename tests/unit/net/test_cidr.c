@@ -204,7 +204,10 @@ START_TEST(a_list_has_whom_any_of_its_blocks_has)
 }
 END_TEST
 
-/* Every prefix length, and a bit flipped at every place: outside exactly if it is one of the prefix. */
+/*
+ * Every prefix length, and a bit flipped at every place: outside exactly if it is one of the
+ * prefix.
+ */
 START_TEST(each_bit_of_the_prefix_counts_and_none_behind_it)
 {
     struct address a = host(_i == 0 ? "0.0.0.0:1" : "[2000::]:1");

@@ -1,4 +1,7 @@
-/* net/connector: the first address that answers, one deadline, one outcome, and never inside the call. */
+/*
+ * net/connector: the first address that answers, one deadline, one outcome, and never inside the
+ * call.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <unistd.h>
@@ -200,7 +203,9 @@ START_TEST(an_address_there_is_no_way_to_does_not_hide_why_the_other_failed)
 }
 END_TEST
 
-/* A listener whose backlog is full: the kernel drops further handshakes, so that connecting hangs. */
+/*
+ * A listener whose backlog is full: the kernel drops further handshakes, so that connecting hangs.
+ */
 static int listen_deaf(struct address *a, int *filler)
 {
     int fd = sockets_listen(a, 0);
@@ -370,7 +375,9 @@ END_TEST
 
 static atomic_bool bind_first;
 
-/* In the place of the kernel, which sometimes chooses the port that is connected to as the source. */
+/*
+ * In the place of the kernel, which sometimes chooses the port that is connected to as the source.
+ */
 int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
     int (*next)(int, __CONST_SOCKADDR_ARG, socklen_t) = dlsym(RTLD_NEXT, "connect");

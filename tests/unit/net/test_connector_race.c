@@ -1,4 +1,7 @@
-/* net/connector: happy eyeballs: a family that leads nowhere costs a delay, and never the connection. */
+/*
+ * net/connector: happy eyeballs: a family that leads nowhere costs a delay, and never the
+ * connection.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -160,7 +163,10 @@ static void await_outcome(void)
     atomic_store(&watching, false);
 }
 
-/* The outcome is a connection to ${listening}, which is closed, and nothing else is left of the attempts. */
+/*
+ * The outcome is a connection to ${listening}, which is closed, and nothing else is left of the
+ * attempts.
+ */
 static void expect_connected(int listening)
 {
     int server = sockets_accept(listening);

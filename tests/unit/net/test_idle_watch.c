@@ -1,4 +1,6 @@
-/* net/idle_watch: a socket that nobody uses yet: what its peer does is told, and nothing is read. */
+/*
+ * net/idle_watch: a socket that nobody uses yet: what its peer does is told, and nothing is read.
+ */
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>

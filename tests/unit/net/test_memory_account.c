@@ -1,4 +1,7 @@
-/* net/memory_account: memory of bytes that wait is counted whichever way it is given back, and too much is told once. */
+/*
+ * net/memory_account: memory of bytes that wait is counted whichever way it is given back, and too
+ * much is told once.
+ */
 #include <unistd.h>
 
 #include "net/memory_account.h"

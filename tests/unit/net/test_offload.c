@@ -1,6 +1,7 @@
 /*
- * A channel whose reads are worked on by an executor, in order: engine/strand and net/channel together. A full serial
- * pauses the channel, so nothing is lost, and what waits stays bounded however slow the work is.
+ * A channel whose reads are worked on by an executor, in order: engine/strand and net/channel
+ * together. A full serial pauses the channel, so nothing is lost, and what waits stays bounded
+ * however slow the work is.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -273,7 +274,10 @@ static void do_echo(void *arg)
     offload.echo = *(bool *)arg;
 }
 
-/* Netty's rule: what a handler on another thread sends goes back to the loop as a task, and keeps its order. */
+/*
+ * Netty's rule: what a handler on another thread sends goes back to the loop as a task, and keeps
+ * its order.
+ */
 START_TEST(an_echo_through_the_executor_keeps_the_order)
 {
     size_t bytes = STREAM_BYTES / 4;

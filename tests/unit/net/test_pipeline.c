@@ -1,4 +1,7 @@
-/* net/pipeline and net/handler: inbound from head to tail, outbound the other way, and leaving in the middle. */
+/*
+ * net/pipeline and net/handler: inbound from head to tail, outbound the other way, and leaving in
+ * the middle.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +19,10 @@ static struct probe probe;
 static int peer;
 static struct tasks_trace trace;
 
-/* A handler that adds its letter, small for inbound events and large for outbound ones, and passes them on. */
+/*
+ * A handler that adds its letter, small for inbound events and large for outbound ones, and passes
+ * them on.
+ */
 struct lettered {
     struct handler handler;
     char letter;

@@ -271,7 +271,10 @@ START_TEST(a_unique_id_has_128_bytes_at_most)
 }
 END_TEST
 
-/* A byte that hides the checksum: LOCAL and UNSPEC have none, nor has what ends before it, or another type. */
+/*
+ * A byte that hides the checksum: LOCAL and UNSPEC have none, nor has what ends before it, or
+ * another type.
+ */
 static bool hides(size_t at, unsigned value, size_t len)
 {
     return (at == 12 && value == 0x20) || (at == 13 && value == 0) ||

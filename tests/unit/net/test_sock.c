@@ -349,7 +349,10 @@ START_TEST(a_full_unix_backlog_says_try_again)
 }
 END_TEST
 
-/* Connect to ${a}, where ${listening} listens, and see that it came from ${source}, from a port it got by connecting. */
+/*
+ * Connect to ${a}, where ${listening} listens, and see that it came from ${source}, from a port it
+ * got by connecting.
+ */
 static void expect_source(int listening, const struct address *source)
 {
     struct address peer = {.len = sizeof(peer.u)};

@@ -114,7 +114,10 @@ START_TEST(a_socket_that_connects_has_all_before_it_does)
 }
 END_TEST
 
-/* Bytes of receive window that one step of the window field of ${fd} stands for, as its peer was told. */
+/*
+ * Bytes of receive window that one step of the window field of ${fd} stands for, as its peer was
+ * told.
+ */
 static unsigned window_step(int fd)
 {
     struct tcp_info info;

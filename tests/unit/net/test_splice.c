@@ -359,7 +359,10 @@ START_TEST(when_descriptors_are_back_it_is_spliced_again)
 }
 END_TEST
 
-/* What the channels say when the pipe is given back; the loop changes it as soon as the sink is read. */
+/*
+ * What the channels say when the pipe is given back; the loop changes it as soon as the sink is
+ * read.
+ */
 struct given_back {
     size_t held, room;
     bool has_pipe;

@@ -1,4 +1,7 @@
-/* server/cpu_quota: limits of both kinds of control groups, the lowest one on the path, and what is no limit. */
+/*
+ * server/cpu_quota: limits of both kinds of control groups, the lowest one on the path, and what is
+ * no limit.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +159,9 @@ START_TEST(of_both_kinds_the_lower_limit_counts)
 }
 END_TEST
 
-/* As in a container: the file system shows the process's own group, the file its path on the host. */
+/*
+ * As in a container: the file system shows the process's own group, the file its path on the host.
+ */
 START_TEST(what_is_mounted_may_begin_below_the_root)
 {
     mount_groups("/docker/1234/a", "/docker/1234");

@@ -1,4 +1,7 @@
-/* server/eviction: sessions at a server that is down are ended on each worker, however much that has to do. */
+/*
+ * server/eviction: sessions at a server that is down are ended on each worker, however much that
+ * has to do.
+ */
 #include <unistd.h>
 
 #include "engine/loop_group.h"

@@ -1,4 +1,7 @@
-/* server/listener: all addresses or none, each closed once, and nothing left of a unix socket but for others. */
+/*
+ * server/listener: all addresses or none, each closed once, and nothing left of a unix socket but
+ * for others.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>

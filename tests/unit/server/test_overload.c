@@ -1,4 +1,7 @@
-/* server/overload: what is done when the allocator says that too much memory is in use; here it says what a test likes. */
+/*
+ * server/overload: what is done when the allocator says that too much memory is in use; here it
+ * says what a test likes.
+ */
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
@@ -42,7 +45,10 @@ static void on_drained(void *cookie)
     (void)cookie;
 }
 
-/* With 10 MB in use an episode begins above 10 + 54 * 3/4 = 50.5 MB and ends at 10 + 54 * 5/8 = 43.75 MB. */
+/*
+ * With 10 MB in use an episode begins above 10 + 54 * 3/4 = 50.5 MB and ends at 10 + 54 * 5/8 =
+ * 43.75 MB.
+ */
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_INFO);

@@ -1,4 +1,7 @@
-/* server/server: boss and workers together, from create to destroy; whatever happens, nothing is left behind. */
+/*
+ * server/server: boss and workers together, from create to destroy; whatever happens, nothing is
+ * left behind.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,7 @@
-/* server/server: upstream servers that have a host name: when it starts, while it runs, and when it is to end. */
+/*
+ * server/server: upstream servers that have a host name: when it starts, while it runs, and when it
+ * is to end.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

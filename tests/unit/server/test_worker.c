@@ -1,4 +1,7 @@
-/* server/worker: taking sessions over, draining, and who closes a client's descriptor when the loop is gone. */
+/*
+ * server/worker: taking sessions over, draining, and who closes a client's descriptor when the loop
+ * is gone.
+ */
 #include <errno.h>
 #include <unistd.h>
 

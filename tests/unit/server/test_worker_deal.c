@@ -1,4 +1,7 @@
-/* server/worker_deal: which worker gets a client when some cannot be started, or have as many waiting as may wait. */
+/*
+ * server/worker_deal: which worker gets a client when some cannot be started, or have as many
+ * waiting as may wait.
+ */
 #include <errno.h>
 #include <semaphore.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* service/mirror: without its mirror, for whatever lack, a client is served as ever, and every descriptor is let go of. */
+/*
+ * service/mirror: without its mirror, for whatever lack, a client is served as ever, and every
+ * descriptor is let go of.
+ */
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,4 +1,7 @@
-/* service/proxy, until there is a server: which one is tried, which next, and what the client sees of it. */
+/*
+ * service/proxy, until there is a server: which one is tried, which next, and what the client sees
+ * of it.
+ */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>

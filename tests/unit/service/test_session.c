@@ -266,7 +266,9 @@ START_TEST(closing_goes_on_as_long_as_the_client_takes_something)
     host.service.idle_timeout_ns = 500 * NS_PER_MS;
     client = host_client(&host);
     sockets_stuff(client, 0);
-    /* Long enough that it is idle on a busy machine: what was read goes out, what was not is cut. */
+    /*
+     * Long enough that it is idle on a busy machine: what was read goes out, what was not is cut.
+     */
     PAUSE_MS(3000);
     ck_assert_uint_gt(hear_slowly(client),
                       CHANNEL_HIGH_BYTES); /* so much had been read before it was paused */

@@ -1,4 +1,7 @@
-/* service/session_access_log: what a session's lines say, when they come, and that there is one for each end. */
+/*
+ * service/session_access_log: what a session's lines say, when they come, and that there is one for
+ * each end.
+ */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * service/session, the table of ends in DESIGN.md: how it ends x where the bytes are x what their receiver does x the
- * direction. Rule: bytes that were taken are delivered as long as the receiver takes them; what is cut is seen as cut.
+ * service/session, the table of ends in DESIGN.md: how it ends x where the bytes are x what their
+ * receiver does x the direction. Rule: bytes that were taken are delivered as long as the receiver
+ * takes them; what is cut is seen as cut.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -100,7 +101,8 @@ static void do_small(void *arg)
     struct session *s = the_session();
 
     (void)arg;
-    session_for_each_leg(leg, s) sockets_small(leg->io.fd);
+    session_for_each_leg (leg, s)
+        sockets_small(leg->io.fd);
 }
 
 struct taken {
@@ -134,7 +136,8 @@ static void do_time_out(void *arg)
         return; /* the receiver has closed, and both have ended */
     s = the_session();
 
-    session_for_each_leg(leg, s) leg->last_io_at_ns = now_ns - 7200 * NS_PER_S;
+    session_for_each_leg (leg, s)
+        leg->last_io_at_ns = now_ns - 7200 * NS_PER_S;
     if (c->row == TIMEOUT_BUSY)
         s->legs[c->from]->last_io_at_ns = now_ns;
     session_time_out(s, SESSION_IDLE, 7200 * NS_PER_S);

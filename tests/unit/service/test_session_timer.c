@@ -15,7 +15,9 @@
 #include "support/suite.h"
 #include "support/until.h"
 
-/* A session of two legs whose server is there from the beginning, or comes when the test says so. */
+/*
+ * A session of two legs whose server is there from the beginning, or comes when the test says so.
+ */
 struct pair {
     alignas(CACHE_LINE_BYTES) struct channel client;
     struct relay to_server;
@@ -148,7 +150,10 @@ static int64_t timer_at_ns(void)
     return at_ns;
 }
 
-/* So long after ${at_ns} both sides hear the end: not earlier, and not so late that it would be another timeout. */
+/*
+ * So long after ${at_ns} both sides hear the end: not earlier, and not so late that it would be
+ * another timeout.
+ */
 static void expect_end_after(int64_t at_ns, int least_ms, enum session_reason reason)
 {
     sockets_hear_end(client);
@@ -235,7 +240,10 @@ START_TEST(a_client_that_is_not_read_is_not_silent)
     sent = sockets_stuff(client, 0); /* the server takes nothing */
     PAUSE_MS(1000);
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
-    /* Not all of it: once the last byte was read from the client it is silent, and the rest would be lost. */
+    /*
+     * Not all of it: once the last byte was read from the client it is silent, and the rest would
+     * be lost.
+     */
     sockets_hear_pattern(server, 0, sent / 2);
 }
 END_TEST

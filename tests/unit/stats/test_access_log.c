@@ -1,4 +1,7 @@
-/* stats/access_log: no line is lost or torn while there is room, and what is lost is counted and said. */
+/*
+ * stats/access_log: no line is lost or torn while there is room, and what is lost is counted and
+ * said.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,7 @@
-/* stats/access_log_format: what lines look like, that none can be forged or get too long, and what is refused. */
+/*
+ * stats/access_log_format: what lines look like, that none can be forged or get too long, and what
+ * is refused.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* upstream/balancer: what all kinds promise: fit ones only, each once, none over its limit, backups last. */
+/*
+ * upstream/balancer: what all kinds promise: fit ones only, each once, none over its limit, backups
+ * last.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -307,7 +310,9 @@ static void open_with_panic(enum balancer_kind kind, unsigned n, unsigned thresh
     b = endpoints_balancer(&es, kind);
 }
 
-/* Does a session get to each of those that are not ABSENT, and to no other, before there is none? */
+/*
+ * Does a session get to each of those that are not ABSENT, and to no other, before there is none?
+ */
 static void expect_walk(unsigned n)
 {
     struct balancer_pick_state walk;

@@ -36,7 +36,10 @@ static void open_many(enum balancer_kind kind, unsigned n)
     b = endpoints_balancer(&es, kind);
 }
 
-/* Asserted once and not for each key: check writes down every assertion, which takes longer than a pick. */
+/*
+ * Asserted once and not for each key: check writes down every assertion, which takes longer than a
+ * pick.
+ */
 static void look_up(int *owners)
 {
     unsigned lost = 0;
@@ -284,7 +287,9 @@ START_TEST(below_the_bound_a_key_stays_at_its_endpoint)
 }
 END_TEST
 
-/* A second visit to a group that is all but idle: the few sessions of others are no reason to move. */
+/*
+ * A second visit to a group that is all but idle: the few sessions of others are no reason to move.
+ */
 START_TEST(a_few_sessions_move_no_key)
 {
     open_many(kinds[_i], 8);

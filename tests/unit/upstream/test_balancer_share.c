@@ -233,7 +233,10 @@ static void hold_from_four_threads(void)
         pthread_join(threads[i], NULL);
 }
 
-/* Sessions that stay, for one that ends while its thread does not run counts against its endpoint all the time. */
+/*
+ * Sessions that stay, for one that ends while its thread does not run counts against its endpoint
+ * all the time.
+ */
 START_TEST(random_follows_the_weights_with_four_threads)
 {
     static const unsigned weights[] = {1, 2, 3, 4};
@@ -318,7 +321,10 @@ START_TEST(least_connections_is_never_beaten)
 }
 END_TEST
 
-/* Two that look at the same time may take the same one: so they differ by no more than there are threads. */
+/*
+ * Two that look at the same time may take the same one: so they differ by no more than there are
+ * threads.
+ */
 START_TEST(least_connections_stays_level_with_four_threads)
 {
     unsigned least = UINT32_MAX, most = 0;
@@ -371,8 +377,8 @@ START_TEST(keys_are_spread_by_four_threads_as_by_one)
 END_TEST
 
 /*
- * By chance alone the standard deviation is the square root of the keys of each; of a thousand by their slots as well,
- * 4.4 %.
+ * By chance alone the standard deviation is the square root of the keys of each; of a thousand by
+ * their slots as well, 4.4 %.
  */
 static const struct {
     enum balancer_kind kind;

@@ -10,7 +10,9 @@
 
 static const enum balancer_kind kinds[] = {BALANCER_SOURCE_HASH, BALANCER_MAGLEV};
 
-/* The weights that the endpoints have in turn, and the steps: from that many endpoints to one more. */
+/*
+ * The weights that the endpoints have in turn, and the steps: from that many endpoints to one more.
+ */
 static const struct {
     unsigned weights[4];
     unsigned from, to;
@@ -52,8 +54,9 @@ static void look_up(uint16_t *owners, enum balancer_kind kind, unsigned n, unsig
 }
 
 /*
- * From ${n} to one more: only keys that come to it have moved, and no more than 1.2 times its share of ${keys}. Of a share
- * of few keys chance alone makes more than that: five times the standard deviation.
+ * From ${n} to one more: only keys that come to it have moved, and no more than 1.2 times its share
+ * of ${keys}. Of a share of few keys chance alone makes more than that: five times the standard
+ * deviation.
  */
 static void expect_step(unsigned n, unsigned keys)
 {

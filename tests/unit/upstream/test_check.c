@@ -1,4 +1,7 @@
-/* upstream/check: one outcome for each check, whatever the server does, and nothing left behind on either side. */
+/*
+ * upstream/check: one outcome for each check, whatever the server does, and nothing left behind on
+ * either side.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -247,7 +250,10 @@ END_TEST
 
 /* ---- an answer ---- */
 
-/* When both ends of file are under way at the same time one of the two has to wait: seldom, and not each time. */
+/*
+ * When both ends of file are under way at the same time one of the two has to wait: seldom, and not
+ * each time.
+ */
 START_TEST(a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with_us)
 {
     int listening = sockets_listen(&addresses[0], 5);
@@ -374,7 +380,10 @@ START_TEST(the_expected_bytes_are_found_wherever_they_are_and_nowhere_else)
         draw_text(answer, 40);
         ck_assert_int_eq(is_found(listening, expect, answer), strstr(answer, expect) != NULL);
     }
-    /* Where it takes two steps back to what has matched nevertheless; in the script, and in the answer. */
+    /*
+     * Where it takes two steps back to what has matched nevertheless; in the script, and in the
+     * answer.
+     */
     ck_assert(is_found(listening, "aabaaaX", "aabaaabaaaX"));
     ck_assert(is_found(listening, "abaabaX", "abaababaabaX"));
     close(listening);

@@ -1,4 +1,7 @@
-/* upstream/checker: which server is looked at when, what is made of it, and that nothing is left when it ends. */
+/*
+ * upstream/checker: which server is looked at when, what is made of it, and that nothing is left
+ * when it ends.
+ */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -79,7 +82,9 @@ int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
     return -1;
 }
 
-/* The clock of the loop's thread stands still while this is set: targets are added at one instant. */
+/*
+ * The clock of the loop's thread stands still while this is set: targets are added at one instant.
+ */
 static _Atomic int64_t still_at_ns;
 
 int clock_gettime(clockid_t id, struct timespec *ts)
@@ -392,7 +397,10 @@ END_TEST
 
 /* ---- when ---- */
 
-/* The shortest and the mean time between two connects to the same place, of those from ${from} to ${to}. */
+/*
+ * The shortest and the mean time between two connects to the same place, of those from ${from} to
+ * ${to}.
+ */
 static int64_t gap_ns(unsigned from, unsigned to, int64_t *mean_ns)
 {
     int64_t least_ns = INT64_MAX;
@@ -427,7 +435,10 @@ START_TEST(no_check_comes_sooner_than_the_interval_up_or_down)
     start(1);
     UNTIL(atomic_load(&n_connects) > 40);
     ck_assert_uint_eq(has(0, ENDPOINT_DOWN), (unsigned)_i);
-    /* connect(2) is some way behind the beginning that the interval counts from; on a busy machine now and then far. */
+    /*
+     * connect(2) is some way behind the beginning that the interval counts from; on a busy machine
+     * now and then far.
+     */
     ck_assert_uint_le(shorter_gaps(0, 40, INTERVAL_NS - 5 * NS_PER_MS), 10);
     (void)gap_ns(0, 40, &mean_ns);
     ck_assert_int_ge(mean_ns, INTERVAL_NS + INTERVAL_NS / 8);
@@ -644,7 +655,10 @@ START_TEST(an_ipv6_address_can_have_a_port_of_its_own)
     struct address served, v6 = {.len = sizeof(v6.u.in6)};
     int listening = sockets_listen(&served, 5);
 
-    /* An IPv4-mapped one leads to the IPv4 listener, so that this works on a host without IPv6, if it has the family. */
+    /*
+     * An IPv4-mapped one leads to the IPv4 listener, so that this works on a host without IPv6, if
+     * it has the family.
+     */
     v6.u.in6.sin6_family = AF_INET6;
     v6.u.in6.sin6_port = htons(9);
     ck_assert_int_eq(inet_pton(AF_INET6, "::ffff:127.0.0.1", &v6.u.in6.sin6_addr), 1);
@@ -666,7 +680,10 @@ static void on_passed(void *cookie, struct endpoint *e)
     atomic_fetch_add(&n_passed, 1);
 }
 
-/* 0: checked where sessions connect; 1: the same, as configured; 2: at another port; 3: at another address. */
+/*
+ * 0: checked where sessions connect; 1: the same, as configured; 2: at another port; 3: at another
+ * address.
+ */
 START_TEST(only_a_check_where_sessions_connect_is_like_a_session)
 {
     struct address served, other;

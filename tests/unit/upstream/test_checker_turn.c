@@ -1,4 +1,7 @@
-/* upstream/checker_turn: groups of servers take turns, and none fills all slots while others have something due. */
+/*
+ * upstream/checker_turn: groups of servers take turns, and none fills all slots while others have
+ * something due.
+ */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <unistd.h>

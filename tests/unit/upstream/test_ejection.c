@@ -1,4 +1,7 @@
-/* upstream/ejection: who is left out, for how long, how many at a time, and that each one comes back once. */
+/*
+ * upstream/ejection: who is left out, for how long, how many at a time, and that each one comes
+ * back once.
+ */
 #include <pthread.h>
 #include <sched.h>
 
@@ -404,7 +407,10 @@ static void *look_all_the_time(void *arg)
     return arg;
 }
 
-/* The other sees the mark only together with the time that belongs to it, and not with the one before, which is over. */
+/*
+ * The other sees the mark only together with the time that belongs to it, and not with the one
+ * before, which is over.
+ */
 START_TEST(one_that_is_left_out_while_another_looks_is_not_back_before_its_time)
 {
     pthread_t looking;

@@ -120,7 +120,10 @@ START_TEST(four_threads_see_never_more_than_may_be_there)
 }
 END_TEST
 
-/* With as many places as threads none is ever refused: an attempt that fails must not take up a place meanwhile. */
+/*
+ * With as many places as threads none is ever refused: an attempt that fails must not take up a
+ * place meanwhile.
+ */
 START_TEST(who_has_a_place_is_not_kept_out_by_others)
 {
     pthread_t threads[THREADS];

@@ -1,4 +1,7 @@
-/* upstream/endpoint, where it is: answers replace each other as a whole, and the old one lives as long as it is used. */
+/*
+ * upstream/endpoint, where it is: answers replace each other as a whole, and the old one lives as
+ * long as it is used.
+ */
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -237,14 +240,20 @@ END_TEST
 static atomic_bool reading_over;
 static atomic_uint reads;
 
-/* What a session does: it counts itself in, uses what it has found for some turns of its loop, and then lets go. */
+/*
+ * What a session does: it counts itself in, uses what it has found for some turns of its loop, and
+ * then lets go.
+ */
 struct reader {
     struct task task;
     struct endpoint_addresses *at;
     unsigned turns;
 };
 
-/* An answer is whole: `n` addresses, the first with the port 100 times ${n}, and one more from place to place. */
+/*
+ * An answer is whole: `n` addresses, the first with the port 100 times ${n}, and one more from
+ * place to place.
+ */
 static void read_addresses(struct task *t)
 {
     struct reader *r = CONTAINER_OF(t, struct reader, task);
@@ -270,7 +279,10 @@ static void drop_reader(struct task *t)
 static const struct task_type reader_type = {
     .name = "reader", .run = read_addresses, .drop = drop_reader};
 
-/* Bytes that malloc() has given out, of all threads. Sanitizers have an allocator of their own, and look for leaks. */
+/*
+ * Bytes that malloc() has given out, of all threads. Sanitizers have an allocator of their own, and
+ * look for leaks.
+ */
 static size_t allocated(void)
 {
     return mallinfo2().uordblks;

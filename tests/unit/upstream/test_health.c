@@ -1,4 +1,6 @@
-/* upstream/health: which checks in a row change the state, and how long it is until the next one. */
+/*
+ * upstream/health: which checks in a row change the state, and how long it is until the next one.
+ */
 #include "base/clock.h"
 #include "upstream/health.h"
 #include "support/suite.h"
@@ -17,7 +19,10 @@ static void setup(void)
     health_init(&h, &conf, 1, now_ns);
 }
 
-/* Each character is a check: '+' one that passes, '-' one that fails. All but the last change nothing. */
+/*
+ * Each character is a check: '+' one that passes, '-' one that fails. All but the last change
+ * nothing.
+ */
 static enum health_change diagnostics(const char *checks)
 {
     enum health_change change = HEALTH_SAME;

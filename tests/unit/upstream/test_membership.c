@@ -1,4 +1,7 @@
-/* upstream/membership: servers come and go with what a name stands for, and nobody loses one that is used. */
+/*
+ * upstream/membership: servers come and go with what a name stands for, and nobody loses one that
+ * is used.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

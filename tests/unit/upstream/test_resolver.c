@@ -1,4 +1,7 @@
-/* upstream/resolver: names are looked up elsewhere, until they are known and from time to time after that. */
+/*
+ * upstream/resolver: names are looked up elsewhere, until they are known and from time to time
+ * after that.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +23,9 @@
 #define NAMES 40
 #define LATER (1000 * NS_PER_S)
 
-/* What a lookup of each name gives: so many addresses, an error, or nothing until something is set. */
+/*
+ * What a lookup of each name gives: so many addresses, an error, or nothing until something is set.
+ */
 #define SILENT 0
 static atomic_int answers[NAMES];
 static atomic_uint shift; /* what is added to all ports: the servers have moved */
@@ -41,7 +46,10 @@ static struct resolver_conf conf;
 static struct resolver *resolver;
 static atomic_uint loop_port; /* addresses with this port lead back; 0: none does */
 
-/* A name is its number as text; address i of name n has the port 1000 + 100 n + i, and ${shift} more. */
+/*
+ * A name is its number as text; address i of name n has the port 1000 + 100 n + i, and ${shift}
+ * more.
+ */
 static struct upstream_server *server_at(unsigned i)
 {
     return membership_now(&upstream->membership)->servers[i];

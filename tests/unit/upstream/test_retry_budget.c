@@ -1,4 +1,7 @@
-/* upstream/retry_budget: a share of the sessions, a reserve with a bound, and a rate that is always allowed. */
+/*
+ * upstream/retry_budget: a share of the sessions, a reserve with a bound, and a rate that is always
+ * allowed.
+ */
 #include "base/clock.h"
 #include "upstream/retry_budget.h"
 #include "support/suite.h"

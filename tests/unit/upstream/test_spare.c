@@ -1,4 +1,7 @@
-/* upstream/spare: connections that are open before anybody needs them: how many, to whom, and when not. */
+/*
+ * upstream/spare: connections that are open before anybody needs them: how many, to whom, and when
+ * not.
+ */
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,4 +1,7 @@
-/* upstream/upstream: the group as configured, who is sent where, and what comes of what became of them. */
+/*
+ * upstream/upstream: the group as configured, who is sent where, and what comes of what became of
+ * them.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * by_hand: mutex, list, eventfd and epoll, as one would write them without an engine. The loop takes the whole list at
- * once and polls once for each batch; a producer makes a system call only when the loop sleeps.
+ * by_hand: mutex, list, eventfd and epoll, as one would write them without an engine. The loop
+ * takes the whole list at once and polls once for each batch; a producer makes a system call only
+ * when the loop sleeps.
  */
 #include "engine/handoff/contender.h"
 
@@ -27,7 +28,10 @@ struct contender {
     pthread_t thread;
 };
 
-/* Take all there is; when there is nothing, whoever comes next has to wake the loop. False: the loop is to end. */
+/*
+ * Take all there is; when there is nothing, whoever comes next has to wake the loop. False: the
+ * loop is to end.
+ */
 static bool hand_take(struct contender *c, struct job **batch)
 {
     bool is_over;

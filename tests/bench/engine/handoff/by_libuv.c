@@ -1,6 +1,6 @@
 /*
- * by_libuv: what a program on libuv does, since libuv has no queue for this: a list under a lock, taken whole in the
- * callback of a uv_async. Only who finds the list empty calls uv_async_send().
+ * by_libuv: what a program on libuv does, since libuv has no queue for this: a list under a lock,
+ * taken whole in the callback of a uv_async. Only who finds the list empty calls uv_async_send().
  */
 #include "engine/handoff/contender.h"
 

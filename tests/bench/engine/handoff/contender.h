@@ -1,6 +1,7 @@
 /*
- * contender: a loop with a thread of its own that other threads hand jobs to; what the hand-off rows compare. Each
- * handoff_* program has one of by_reactord, by_hand and by_libuv linked in. Failures are fatal (see common/die.h).
+ * contender: a loop with a thread of its own that other threads hand jobs to; what the hand-off
+ * rows compare. Each handoff_* program has one of by_reactord, by_hand and by_libuv linked in.
+ * Failures are fatal (see common/die.h).
  */
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H

@@ -1,15 +1,17 @@
 /*
  * handoff_* throughput PRODUCERS TASKS | pingpong HOPS
  *
- *   throughput   threads hand TASKS tasks, which only count, to one loop: from the first submit to the last run
+ *   throughput   threads hand TASKS tasks, which only count, to one loop: from the first submit to
+ *                the last run
  *   pingpong     two loops hand one task to and fro
  *
- * One line of JSON: the median of PASSES passes, after one that does not count. A task that is lost or runs twice is an
- * error: exit 1, or no end.
+ * One line of JSON: the median of PASSES passes, after one that does not count. A task that is lost
+ * or runs twice is an error: exit 1, or no end.
  *
- * A producer's tasks are a ring of parts. It goes into a part again when that part's last task has run, which posts the
- * producer's semaphore: so there are never more than IN_FLIGHT tasks under way, a producer that is too fast sleeps, and
- * neither costs anything that counts: there is one post in thousands of tasks.
+ * A producer's tasks are a ring of parts. It goes into a part again when that part's last task has
+ * run, which posts the producer's semaphore: so there are never more than IN_FLIGHT tasks under
+ * way, a producer that is too fast sleeps, and neither costs anything that counts: there is one
+ * post in thousands of tasks.
  */
 #include "engine/handoff/contender.h"
 

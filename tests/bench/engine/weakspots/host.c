@@ -1,6 +1,6 @@
 /*
- * host PORT IO_RATIO: an echo server built of reactord's own layers, a boss loop and one worker loop, which does to its
- * worker what is told on standard input:
+ * host PORT IO_RATIO: an echo server built of reactord's own layers, a boss loop and one worker
+ * loop, which does to its worker what is told on standard input:
  *
  *   queue COUNT US   hand it COUNT tasks that are busy for US microseconds each; answers "queued"
  *   spin             hand it a task that hands itself on again for ever; answers "spinning"
