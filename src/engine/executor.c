@@ -392,10 +392,7 @@ static int64_t place_at_ns(struct task *place)
     return s ? strand_oldest_at_ns(s) : place->queued_at_ns;
 }
 
-/*
- * Of what waits first in the queue and behind each running task; the place of an emptied serial
- * waits for nothing.
- */
+/* When the oldest waiting task was queued, of the queue and of all strands that run. */
 static int64_t oldest_at_ns(const struct executor *e)
 {
     int64_t oldest_ns = CLOCK_NEVER;

@@ -23,9 +23,8 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 #define SPLICE_WORTH_BYTES 4096
 #define SPLICE_AFTER_READS 2
-#define SPLICE_MAX_BYTES \
-    (64 *                \
-     1024) /* one splice: the kernel's default size of a pipe; a larger one gains nothing, measured */
+/* One splice: a pipe's default size. A larger one gains nothing, measured. */
+#define SPLICE_MAX_BYTES (64 * 1024)
 
 /*
  * splice_possible(ch):
