@@ -21,12 +21,17 @@ static const struct {
     const char *key;
     const char *handler; /* that it is for */
 } handler_options[] = {
+    {"frame_by", "frame"},
     {"frame_max_length", "frame"},
     {"frame_length_offset", "frame"},
     {"frame_length_width", "frame"},
     {"frame_length_adjustment", "frame"},
     {"frame_strip", "frame"},
     {"frame_byte_order", "frame"},
+    {"frame_length_end", "frame"},
+    {"frame_strip_length", "frame"},
+    {"frame_delimiter", "frame"},
+    {"frame_strip_delimiter", "frame"},
     {"frame_fail_fast", "frame"},
     {"frame_on_error", "frame"},
     {"idle_read", "idle"},
@@ -53,12 +58,45 @@ static void check_owners(const struct config_section *section, const struct pipe
     }
 }
 
+#define BY(kind) (1u << FRAME_DECODER_##kind)
+
+static const struct {
+    const char *key;
+    unsigned by; /* the kinds of framing that it is for */
+    const char *words;
+} frame_options[] = {
+    {"frame_length_offset", BY(LENGTH), "length"},
+    {"frame_length_width", BY(LENGTH), "length"},
+    {"frame_length_adjustment", BY(LENGTH) | BY(TEXT_LENGTH), "length or text_length"},
+    {"frame_strip", BY(LENGTH), "length"},
+    {"frame_byte_order", BY(LENGTH), "length"},
+    {"frame_length_end", BY(TEXT_LENGTH), "text_length"},
+    {"frame_strip_length", BY(TEXT_LENGTH), "text_length"},
+    {"frame_delimiter", BY(DELIMITER), "delimiter"},
+    {"frame_strip_delimiter", BY(DELIMITER), "delimiter"},
+};
+
+/* What is set for other kinds of framing. */
+static void check_frame_by(const struct config_section *section, enum frame_decoder_by by,
+                           struct diagnostics *diagnostics)
+{
+    if (config_section_refused(section, "frame_by"))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(frame_options); i++) {
+        const struct ini_entry *entry = config_section_changed(section, frame_options[i].key);
+
+        if (entry != NULL && (frame_options[i].by & 1u << by) == 0)
+            diagnostics_add(diagnostics, entry->line, "[%s] %s: only with frame_by = %s",
+                            section->source->name, entry->key, frame_options[i].words);
+    }
+}
+
 /*
  * ${value} is more than the longest frame has: told at the line that sets it, or at that of
  * frame_max_length.
  */
-static void check_within(const struct config_section *section, const char *key, unsigned value,
-                         struct diagnostics *diagnostics)
+static void check_within(const struct config_section *section, const char *key, const char *what,
+                         unsigned value, struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
     const struct ini_entry *entry = config_section_sound(section, key);
@@ -68,11 +106,19 @@ static void check_within(const struct config_section *section, const char *key, 
     if (entry == NULL)
         entry = config_section_sound(section, "frame_max_length");
     if (entry != NULL)
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] %s: %s does not fit into a frame (at most %u bytes)",
-                        section->source->name, entry->key,
-                        strcmp(key, "frame_strip") == 0 ? "what is stripped" : "the length field",
-                        conf->pipeline.frame.decoder.max_length);
+        diagnostics_add(
+            diagnostics, entry->line, "[%s] %s: %s does not fit into a frame (at most %u bytes)",
+            section->source->name, entry->key, what, conf->pipeline.frame.decoder.max_length);
+}
+
+static unsigned longest_delimiter(const struct frame_delimiter_list *delimiters)
+{
+    unsigned longest = 0;
+
+    for (unsigned i = 0; i < delimiters->n; i++)
+        if (delimiters->list[i].len > longest)
+            longest = delimiters->list[i].len;
+    return longest;
 }
 
 static void check_frame(const struct config_section *section, const struct pipeline_conf *conf,
@@ -82,9 +128,22 @@ static void check_frame(const struct config_section *section, const struct pipel
 
     if (!has_handler(conf, "frame"))
         return;
-    check_within(section, "frame_length_offset", frame->length_offset + frame->length_width,
-                 diagnostics);
-    check_within(section, "frame_strip", frame->strip, diagnostics);
+    check_frame_by(section, frame->by, diagnostics);
+    switch (frame->by) {
+    case FRAME_DECODER_LENGTH:
+        check_within(section, "frame_length_offset", "the length field",
+                     frame->length_offset + frame->length_width, diagnostics);
+        check_within(section, "frame_strip", "what is stripped", frame->strip, diagnostics);
+        break;
+    case FRAME_DECODER_TEXT_LENGTH:
+        check_within(section, "frame_max_length", "the longest text length",
+                     FRAME_DECODER_TEXT_BYTES, diagnostics);
+        break;
+    case FRAME_DECODER_DELIMITER:
+        check_within(section, "frame_delimiter", "a delimiter",
+                     longest_delimiter(&frame->delimiters), diagnostics);
+        break;
+    }
 }
 
 static void check_idle(const struct config_section *section, const struct pipeline_conf *conf,

@@ -45,13 +45,9 @@ static size_t read_escape(uint8_t *out, const char *at)
     return 4;
 }
 
-/*
- * How many bytes ${v}->text stands for; they go to ${out}, which has room for as many as the text
- * has.
- */
-static int read_bytes(uint8_t *out, struct option_value *v)
+int option_bytes_read(uint8_t *out, struct option_value *v, const char *text)
 {
-    const char *at = v->text;
+    const char *at = text;
     int n = 0;
 
     while (*at != '\0') {
@@ -77,7 +73,7 @@ static int set_bytes(const struct option *o, struct option_value *v)
 
     if (data == NULL)
         return -ENOMEM;
-    n = read_bytes(data, v);
+    n = option_bytes_read(data, v, v->text);
     if (n < 0)
         return n;
     if (n > o->max)

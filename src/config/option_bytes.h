@@ -15,4 +15,14 @@
 /* struct check_bytes, of at most option.max bytes */
 extern const struct option_kind option_bytes;
 
+/*
+ * option_bytes_read(out, v, text):
+ * For an option_kind: write the bytes that ${text}, a part of ${v}->text, stands for to ${out},
+ * which has room for strlen(text) of them. Returns their number.
+ *
+ * Thread: before start
+ * Errors: -EINVAL (${v}->problem is filled)
+ */
+int option_bytes_read(uint8_t *out, struct option_value *v, const char *text) NODISCARD;
+
 #endif

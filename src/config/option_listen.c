@@ -45,6 +45,13 @@ static const struct option_word overs[] = {
     {NULL, 0},
 };
 
+static const struct option_word frame_bys[] = {
+    {"length", FRAME_DECODER_LENGTH},
+    {"text_length", FRAME_DECODER_TEXT_LENGTH},
+    {"delimiter", FRAME_DECODER_DELIMITER},
+    {NULL, 0},
+};
+
 static const struct option_word frame_widths[] = {
     {"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"8", 8}, {NULL, 0},
 };
@@ -81,6 +88,7 @@ static const struct option_word drops[] = {
 };
 
 /* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum frame_decoder_by) == sizeof(unsigned), "enum frame_decoder_by");
 _Static_assert(sizeof(enum frame_decoder_order) == sizeof(unsigned), "enum frame_decoder_order");
 _Static_assert(sizeof(enum frame_handler_on_error) == sizeof(unsigned), "frame_handler_on_error");
 _Static_assert(sizeof(enum idle_handler_action) == sizeof(unsigned), "enum idle_handler_action");
@@ -116,6 +124,9 @@ static const struct option listen_rows[] = {
      "log, frame, idle and executor, each at most once, in any order",
      "handlers that see the bytes first, with commas between; empty: none",
      LISTEN(pipeline), 0, 0, NULL},
+    {"frame_by", &option_kind_word, 0, "length",
+     "length, text_length or delimiter", "how the handler frame finds the end of a frame",
+     FRAME(decoder.by), 0, 0, frame_bys},
     {"frame_max_length", &option_kind_size, 0, "64k",
      "1 to 64m", "longest frame, from its first byte to its last",
      FRAME(decoder.max_length), 1, 64 << 20, NULL},
@@ -134,8 +145,21 @@ static const struct option listen_rows[] = {
     {"frame_byte_order", &option_kind_word, 0, "big",
      "big or little", "which byte of the length field comes first",
      FRAME(decoder.byte_order), 0, 0, frame_orders},
+    {"frame_length_end", &option_pipeline_length_end, 0, "\\x20",
+     "one character that is no digit, or an escape", "what follows the digits of a text length",
+     FRAME(decoder.length_end), 0, 0, NULL},
+    {"frame_strip_length", &option_kind_bool, 0, "no",
+     "yes or no", "text lengths, with frame_length_end, are not passed on",
+     FRAME(decoder.strip_length), 0, 0, NULL},
+    {"frame_delimiter", &option_pipeline_delimiters, 0, "\\n",
+     "1 to 8, of up to 16 bytes each, as text with escapes, with commas between",
+     "what ends a frame",
+     FRAME(decoder.delimiters), 0, 0, NULL},
+    {"frame_strip_delimiter", &option_kind_bool, 0, "no",
+     "yes or no", "delimiters are not passed on",
+     FRAME(decoder.strip_delimiter), 0, 0, NULL},
     {"frame_fail_fast", &option_kind_bool, 0, "yes",
-     "yes or no", "act on a bad frame when its header has come, not when all of it has",
+     "yes or no", "act on a bad frame when it is known to be one, not when all of it has come",
      FRAME(decoder.fail_fast), 0, 0, NULL},
     {"frame_on_error", &option_kind_word, 0, "close",
      "close or skip", "what a bad frame leads to",

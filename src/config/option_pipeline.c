@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "config/option_bytes.h"
 #include "config/option_kind.h"
 #include "config/quote.h"
 #include "config/suggest.h"
@@ -76,5 +77,63 @@ static int set_adjustment(const struct option *o, struct option_value *v)
     return 0;
 }
 
+static int add_delimiter(struct option_value *v, struct frame_delimiter_list *list,
+                         const char *text)
+{
+    uint8_t *bytes = arena_alloc(v->arena, strlen(text) + 1, 1);
+    int n;
+
+    if (bytes == NULL)
+        return -ENOMEM;
+    n = option_bytes_read(bytes, v, text);
+    if (n < 0)
+        return n;
+    if (n == 0)
+        return option_refuse(v, "a delimiter is missing beside a comma");
+    if (n > FRAME_DELIMITER_BYTES)
+        return option_refuse(v, "%s stands for %d bytes", QUOTE_TEXT(text), n);
+    if (list->n == FRAME_DELIMITER_MAX)
+        return option_refuse(v, "there are more than %d", FRAME_DELIMITER_MAX);
+    frame_delimiter_add(list, bytes, (size_t)n);
+    return 0;
+}
+
+static int set_delimiters(const struct option *o, struct option_value *v)
+{
+    struct frame_delimiter_list found = {.n = 0};
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+
+    if (list == NULL)
+        return -ENOMEM;
+    while (list != NULL) {
+        int rc = add_delimiter(v, &found, option_kind_next_item(&list));
+
+        if (rc < 0)
+            return rc;
+    }
+    memcpy(option_field(o, v), &found, sizeof(found));
+    return 0;
+}
+
+static int set_length_end(const struct option *o, struct option_value *v)
+{
+    uint8_t *bytes = arena_alloc(v->arena, strlen(v->text) + 1, 1);
+    int n;
+
+    if (bytes == NULL)
+        return -ENOMEM;
+    n = option_bytes_read(bytes, v, v->text);
+    if (n < 0)
+        return n;
+    if (n != 1)
+        return option_refuse(v, "it stands for %d bytes", n);
+    if (bytes[0] >= '0' && bytes[0] <= '9')
+        return option_refuse(v, "%s is a digit", QUOTE_TEXT(v->text));
+    *(uint8_t *)option_field(o, v) = bytes[0];
+    return 0;
+}
+
+const struct option_kind option_pipeline_delimiters = {set_delimiters, ""};
+const struct option_kind option_pipeline_length_end = {set_length_end, ""};
 const struct option_kind option_pipeline = {set_pipeline, ""};
 const struct option_kind option_pipeline_adjustment = {set_adjustment, ", in b, k, m or g"};

@@ -16,4 +16,10 @@ extern const struct option_kind option_pipeline;
 /* int64_t bytes, from option.min to option.max, perhaps with a sign before it */
 extern const struct option_kind option_pipeline_adjustment;
 
+/* struct frame_delimiter_list: text with the escapes of config/option_bytes, and commas between */
+extern const struct option_kind option_pipeline_delimiters;
+
+/* uint8_t, no digit: one character, or one of these escapes */
+extern const struct option_kind option_pipeline_length_end;
+
 #endif

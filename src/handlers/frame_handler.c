@@ -80,6 +80,9 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
     case FRAME_DECODER_BARE:
         frame_fault(f, FRAME_CORRUPT, "a frame is shorter than frame_strip");
         break;
+    case FRAME_DECODER_NOT_NUMBER:
+        frame_fault(f, FRAME_CORRUPT, "the length of a frame is not a number");
+        break;
     case FRAME_DECODER_MORE:
     case FRAME_DECODER_FRAME:
     case FRAME_DECODER_NO_MEMORY: f->host->ops->abort(f->host, SESSION_ERROR); break;

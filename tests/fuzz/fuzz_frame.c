@@ -22,6 +22,23 @@ struct settings {
 
 static const unsigned widths[] = {1, 2, 3, 4, 8};
 
+/* Chosen by the bits of a settings byte. */
+static const struct {
+    const char *bytes;
+    size_t len;
+} delimiters[] = {{"\n", 1},   {"\r\n", 2}, {"\0", 1},
+                  {"aa", 2},   {"aab", 3},  {"0123456789abcdef", 16},
+                  {"\n\n", 2}, {"ba", 2}};
+
+static void set_delimiters(struct frame_delimiter_list *list, uint8_t chosen)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(delimiters); i++)
+        if (chosen & 1u << i)
+            frame_delimiter_add(list, (const uint8_t *)delimiters[i].bytes, delimiters[i].len);
+    if (list->n == 0)
+        frame_delimiter_add(list, (const uint8_t *)"\n", 1);
+}
+
 static size_t piece(void *cookie, size_t left)
 {
     uint32_t *state = cookie;
@@ -52,6 +69,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .fail_fast = s.flags & 2};
     if (s.flags & 4)
         m.conf.length_adjustment *= 1 << 11; /* to the ends of what is allowed */
+    if (s.flags & 8)
+        m.conf.by = s.flags & 16 ? FRAME_DECODER_DELIMITER : FRAME_DECODER_TEXT_LENGTH;
+    m.conf.length_end = s.offset & 16 ? ':' : ' ';
+    m.conf.strip_length = m.conf.strip_delimiter = s.flags & 32;
+    set_delimiters(&m.conf.delimiters, s.width);
+    if (m.conf.by == FRAME_DECODER_TEXT_LENGTH && m.conf.max_length < FRAME_DECODER_TEXT_BYTES)
+        return 0;
     if (m.conf.length_offset + m.conf.length_width > m.conf.max_length ||
         m.conf.strip > m.conf.max_length)
         return 0;

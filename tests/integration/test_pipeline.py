@@ -5,11 +5,13 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import time
 
 from support import net
 from support.case import check, check_equal, test
 from support.net import Task
+from test_programs import port_of
 from test_reasons import echo, expect, proxy
 
 MIB = 1 << 20
@@ -120,6 +122,71 @@ def skipped_frame(t):
         check_equal(daemon.counts("frame echo "),
                     {"too_long": 1, "corrupt": 0, "cut_off": 1}, "counts")
         check_equal(len(daemon.log_lines(r"warning .*listen echo: .*it is skipped")), 1, "lines")
+
+
+LINES = "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\n, \\r\\n\n"
+OCTETS = "pipeline = frame\nframe_by = text_length\n"
+
+
+@test(each=[{"client": "logger -T --octet-count", "options": OCTETS},
+            {"client": "logger -T", "options": LINES}])
+def syslog(t, client, options):
+    """messages of {client} come whole to the server, framed as they were sent"""
+    front, back = t.address(), t.address()
+    messages = [f"message {i} " + "x" * (1 + i * 37 % 900) for i in range(50)]
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)) as daemon:
+        sender = subprocess.Popen(client.split() + ["-n", "127.0.0.1", "-P", port_of(front)],
+                                  stdin=subprocess.PIPE, text=True)
+        sender.stdin.write("\n".join(messages) + "\n")
+        sender.stdin.close()
+        with net.accept(listener) as server:
+            stream = net.read_to_end(server)
+        check_equal(sender.wait(30), 0, "the exit status")
+        got = split_octets(stream) if options == OCTETS else stream.decode().split("\n")[:-1]
+        check_equal(len(got), len(messages), "messages")
+        for message, wanted in zip(got, messages):
+            check(message.endswith(wanted), f"{message!r} instead of {wanted!r}")
+        expect(t, daemon, "listen front", client_fin=1)
+
+
+def split_octets(stream):
+    messages = []
+    while stream:
+        length, rest = stream.split(b" ", 1)
+        messages.append(rest[:int(length)].decode())
+        stream = rest[int(length):]
+    return messages
+
+
+@test(each={"client": ["socat -t 10 - TCP:127.0.0.1:{}", "nc -N 127.0.0.1 {}"]})
+def lines(t, client):
+    """lines with either end, and a last one without an end, which is left out ({client})"""
+    address = t.address()
+    options = LINES + "frame_strip_delimiter = yes\nframe_on_error = skip\nframe_max_length = 10\n"
+    with t.daemon(echo(address, options)) as daemon:
+        done = subprocess.run(client.format(port_of(address)).split(),
+                              input=b"one,\ntwo,\r\n\n" + b"y" * 50 + b"\nthree\nrest", timeout=60,
+                              stdout=subprocess.PIPE, check=True)
+        check_equal(done.stdout, b"one,two,three", "the echo")
+        check_equal(daemon.counts("frame echo "),
+                    {"too_long": 1, "corrupt": 0, "cut_off": 1}, "counts")
+
+
+@test(each=[{"options": LINES, "sent": b"ab\ncd"}, {"options": OCTETS, "sent": b"2 ab5 cd"},
+            {"options": OCTETS, "sent": b"2 ab1"}, {"options": OCTETS, "sent": b"2 ab05 hello"}])
+def bad_text_frame(t, options, sent):
+    """a frame that is cut off or has no length resets both sides behind the one before: {sent}"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            client.sendall(sent)
+            good = sent[:3 if options == LINES else 4]
+            check_equal(net.read_exactly(server, len(good)), good, "what came before")
+            if b"05" not in sent:
+                client.shutdown(socket.SHUT_WR)
+            check_equal(net.ending(client), "reset", "the client's end")
+            check_equal(net.ending(server), "reset", "the server's end")
+        expect(t, daemon, "listen front", error=1)
 
 
 @test()
@@ -244,7 +311,9 @@ def drained_half_way(t):
     {"options": "pipeline = idle", "says": r"pipeline: the handler idle has nothing to do"},
     {"options": "frame_strip = 2", "says": r"frame_strip: there is no such handler"},
     {"options": "pipeline = frame\nframe_max_length = 3",
-     "says": r"frame_max_length: the length field does not fit"}])
+     "says": r"frame_max_length: the length field does not fit"},
+    {"options": "pipeline = frame\nframe_delimiter = \\0",
+     "says": r"frame_delimiter: only with frame_by = delimiter"}])
 def refused(t, options, says):
     """refused when the daemon starts: {options}"""
     path = t.write("bad.ini", echo(t.address(), options))

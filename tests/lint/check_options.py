@@ -78,7 +78,7 @@ def manual_items():
         if section and (match := re.match(r"\.It Cm (\S+)", line)):
             item = (number, section, match[1], [])
         elif item:
-            item[3].append(line)
+            item[3].append(line.replace(r"\e", "\\"))
 
 
 def check_manual(options):

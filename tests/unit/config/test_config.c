@@ -223,6 +223,8 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
     static const struct set sets[] = {
         {OPTION_LISTEN, "address", {"address = 127.0.0.1:7"}},
         {OPTION_LISTEN, "service", {"service = echo"}},
+        {OPTION_LISTEN, "frame_length_end", {"frame_length_end = \"\\x20\""}},
+        {OPTION_LISTEN, "frame_delimiter", {"frame_delimiter = \"\\n\""}},
         {OPTION_WORKER, "io_ratio", {"io_ratio = 70%"}},
         {OPTION_UPSTREAM, "server.ID", {"server.b = @b", "server.a = @a"}},
         {.key = NULL},
@@ -282,6 +284,7 @@ static const char *const dumped[] = {
     "[listen e]\nservice = echo\naddress = '/run/x\\y#\\\\'\n",
     "[listen e]\nservice = echo\naddress = \" 127.0.0.1:7 \"\n",
     "[listen e]\nservice = echo\naddress = /run/gr\xc3\xbc\xc3\x9f e\n",
+    ECHO "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\\\, \\r\\n, \\x2c\n",
     ECHO "upstream = \"\"\n[reactord]\nuser = # nobody\n",
 };
 

@@ -322,6 +322,27 @@ START_TEST(an_adjustment_may_be_below_zero)
 }
 END_TEST
 
+START_TEST(delimiters_are_text_with_escapes)
+{
+    const struct frame_delimiter_list *found = &conf.listener.pipeline.frame.decoder.delimiters;
+
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "\\n , \\r\\n,\\x2c\\0,END"), 0);
+    ck_assert_uint_eq(found->n, 4);
+    ck_assert_uint_eq(found->last_n, 3);
+    ck_assert_uint_eq(found->list[1].len, 2);
+    ck_assert_mem_eq(found->list[1].bytes, "\r\n", 2);
+    ck_assert_uint_eq(found->list[2].len, 2);
+    ck_assert_mem_eq(found->list[2].bytes, ",\0", 2);
+    ck_assert_mem_eq(found->last, "\n\0D", 3);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "\\0"), 0);
+    ck_assert_uint_eq(found->n, 1);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_end", ":"), 0);
+    ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ':');
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_end", "\\x20"), 0);
+    ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ' ');
+}
+END_TEST
+
 START_TEST(a_server_has_an_address_and_perhaps_words)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7"), 0);
@@ -419,6 +440,7 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_pipeline_is_a_list_of_handlers);
     tcase_add_test(tc, a_pipeline_keeps_its_order);
     tcase_add_test(tc, an_adjustment_may_be_below_zero);
+    tcase_add_test(tc, delimiters_are_text_with_escapes);
     tcase_add_test(tc, a_server_has_an_address_and_perhaps_words);
     tcase_add_test(tc, a_host_name_of_a_server_is_taken_without_asking_for_it);
     tcase_add_loop_test(tc, a_bad_server_is_refused_and_not_added, 0, ARRAY_LEN(bad_servers));

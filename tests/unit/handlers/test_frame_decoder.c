@@ -2,6 +2,7 @@
 #include <check.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "support/frame_model.h"
 #include "support/suite.h"
 
@@ -15,6 +16,23 @@ struct vector {
 };
 
 #define STREAM(text) (text), sizeof(text) - 1
+
+#define ONE(bytes)                                                           \
+    {                                                                        \
+        .n = 1, .last_n = 1, .list = {{sizeof(bytes) - 1, bytes}}, .last = { \
+            (bytes)[sizeof(bytes) - 2]                                       \
+        }                                                                    \
+    }
+#define LINES                                                                   \
+    {                                                                           \
+        .n = 2, .last_n = 1, .list = {{1, "\n"}, {2, "\r\n"}}, .last = { '\n' } \
+    }
+#define MIXED                                                                                 \
+    {                                                                                         \
+        .n = 3, .last_n = 2, .list = {{2, "ab"}, {3, "cab"}, {2, "bd"}}, .last = { 'b', 'd' } \
+    }
+#define TEXT      .by = FRAME_DECODER_TEXT_LENGTH, .length_end = ' '
+#define DELIMITED .by = FRAME_DECODER_DELIMITER
 
 static const struct vector vectors[] = {
     {"plain", {.max_length = 64, .length_width = 2}, STREAM("\0\3abc\0\0\0\1d\0\2ef")},
@@ -64,6 +82,66 @@ static const struct vector vectors[] = {
     {"shorter than what is stripped, told late",
      {.max_length = 64, .length_width = 1, .strip = 3},
      STREAM("\1a\0\3abc\1b\2cd")},
+    {"text", {TEXT, .max_length = 64}, STREAM("5 hello11 hello world1 x3 ab")},
+    {"text, stripped", {TEXT, .max_length = 64, .strip_length = true}, STREAM("5 hello1 x2 yz")},
+    {"netstrings",
+     {.by = FRAME_DECODER_TEXT_LENGTH, .length_end = ':', .max_length = 64, .length_adjustment = 1},
+     STREAM("5:hello,1:x,12:hello, world,")},
+    {"text, the length counts its header and another byte",
+     {TEXT, .max_length = 64, .length_adjustment = -3, .fail_fast = true},
+     STREAM("5 ab3 2 4 c")},
+    {"text, too long, at once",
+     {TEXT, .max_length = 12, .fail_fast = true},
+     STREAM("10 0123456789"
+            "9 012345678"
+            "1 x9999999999 y")},
+    {"text, too long, when it is gone",
+     {TEXT, .max_length = 12},
+     STREAM("10 0123456789"
+            "9 012345678"
+            "1 x9999999999 y")},
+    {"text, no number, at once",
+     {TEXT, .max_length = 64, .fail_fast = true},
+     STREAM("05 ab3 cd 2 ef 4x 1 g12345678901 2 hi  1 j-1 k")},
+    {"text, no number, when it is gone",
+     {TEXT, .max_length = 64},
+     STREAM("05 ab3 cd 2 ef 4x 1 g12345678901 2 hi  1 j-1 k")},
+    {"lines", {DELIMITED, .max_length = 64, .delimiters = LINES}, STREAM("ab\ncd\r\n\r\n\n\re\nf")},
+    {"lines, stripped",
+     {DELIMITED, .max_length = 64, .delimiters = LINES, .strip_delimiter = true},
+     STREAM("ab\ncd\r\n\r\n\n\re\nf")},
+    {"a delimiter of several bytes, begun and not ended",
+     {DELIMITED, .max_length = 64, .delimiters = ONE("aab"), .strip_delimiter = true},
+     STREAM("aaab"
+            "aacaab"
+            "aab"
+            "aa")},
+    {"delimiters that overlap",
+     {DELIMITED, .max_length = 64, .delimiters = MIXED, .strip_delimiter = true},
+     STREAM("xcab"
+            "xab"
+            "bd"
+            "xbd"
+            "abd"
+            "cabb")},
+    {"lines, longest", {DELIMITED, .max_length = 4, .delimiters = LINES}, STREAM("abc\nab\r\nd")},
+    {"lines too long, at once",
+     {DELIMITED, .max_length = 4, .delimiters = LINES, .fail_fast = true},
+     STREAM("abcd\nab\r\nabcdefgh\r\na\nbcdef")},
+    {"lines too long, when they are gone",
+     {DELIMITED, .max_length = 4, .delimiters = LINES, .strip_delimiter = true},
+     STREAM("abcd\nab\r\nabcdefgh\r\na\nbcdef")},
+    {"a delimiter over the end of the longest frame",
+     {DELIMITED, .max_length = 4, .delimiters = ONE("0123456789abcdef"), .fail_fast = true},
+     STREAM("xy0123456789abcdefx0123456789abcdef012")},
+    {"a delimiter over the end of the longest frame, told late",
+     {DELIMITED, .max_length = 4, .delimiters = ONE("0123456789abcdef")},
+     STREAM("xy0123456789abcdefx0123456789abcdef012")},
+    {"a delimiter that begins again over the end of the longest frame",
+     {DELIMITED, .max_length = 3, .delimiters = ONE("aab")},
+     STREAM("aaab"
+            "xaaaab"
+            "aab")},
 };
 
 static size_t whole(void *cookie, size_t left)
@@ -133,11 +211,10 @@ static struct frame_decoder d;
 /* What it finds: a frame as it is, in <>, and bad ones as letters. */
 static const char *found(const struct frame_decoder_conf *conf, const char *stream, size_t len)
 {
-    static const char letters[] = {[FRAME_DECODER_NEGATIVE] = 'N',
-                                   [FRAME_DECODER_SHORT] = 'S',
-                                   [FRAME_DECODER_LONG] = 'L',
-                                   [FRAME_DECODER_BARE] = 'B',
-                                   [FRAME_DECODER_NO_MEMORY] = 'M'};
+    static const char letters[] = {
+        [FRAME_DECODER_NEGATIVE] = 'N',   [FRAME_DECODER_SHORT] = 'S',
+        [FRAME_DECODER_LONG] = 'L',       [FRAME_DECODER_BARE] = 'B',
+        [FRAME_DECODER_NOT_NUMBER] = 'X', [FRAME_DECODER_NO_MEMORY] = 'M'};
     static char text[256];
     struct frame_decoder_bytes in = {(const uint8_t *)stream, len}, out;
     enum frame_decoder_result result;
@@ -225,6 +302,174 @@ START_TEST(a_long_frame_is_told_at_once_or_with_its_last_byte)
 }
 END_TEST
 
+#define BY_HAND(conf, stream, wanted)                          \
+    do {                                                       \
+        ck_assert_str_eq(found(conf, STREAM(stream)), wanted); \
+        frame_decoder_clear(&d);                               \
+    } while (0)
+
+START_TEST(text_lengths_by_hand)
+{
+    static const struct frame_decoder_conf whole = {TEXT, .max_length = 20, .fail_fast = true},
+                                           stripped = {TEXT, .max_length = 20,
+                                                       .strip_length = true},
+                                           netstring = {.by = FRAME_DECODER_TEXT_LENGTH,
+                                                        .length_end = ':',
+                                                        .max_length = 20,
+                                                        .length_adjustment = 1};
+
+    BY_HAND(&whole, "5 hello11 hello world3 ab", "<5 hello><11 hello world>");
+    BY_HAND(&stripped, "5 hello11 hello world1 x", "<hello><hello world><x>");
+    BY_HAND(&netstring, "5:hello,1:x,", "<5:hello,><1:x,>");
+    BY_HAND(&whole,
+            "17 01234567890123456"
+            "18 012345678901234567"
+            "1 x",
+            "<17 01234567890123456>L<1 x>");
+    BY_HAND(&whole, "12345", "");
+    BY_HAND(&whole, "9999999999 x", "L");
+    BY_HAND(&whole, "12345678901", "X");
+    BY_HAND(&whole, "0 1 x", "X<1 x>");
+    BY_HAND(&whole, "01 1 x", "X<1 x>");
+    BY_HAND(&whole, " 1 x", "X<1 x>");
+    BY_HAND(&whole, "+1 1 x", "X<1 x>");
+    BY_HAND(&whole, "1x", "X");
+    BY_HAND(&stripped, "1xyz", ""); /* told when its end has come */
+    BY_HAND(&stripped, "1xyz 1 a", "X<a>");
+}
+END_TEST
+
+START_TEST(delimiters_by_hand)
+{
+    static const struct frame_decoder_conf
+        lines = {DELIMITED, .max_length = 8, .delimiters = LINES, .fail_fast = true},
+        stripped = {DELIMITED, .max_length = 8, .delimiters = LINES, .strip_delimiter = true},
+        crlf = {DELIMITED, .max_length = 8, .delimiters = ONE("\r\n"), .strip_delimiter = true},
+        mixed = {DELIMITED, .max_length = 8, .delimiters = MIXED, .strip_delimiter = true};
+
+    BY_HAND(&lines, "ab\ncd\r\nef", "<ab\n><cd\r\n>");
+    BY_HAND(&stripped, "ab\ncd\r\n\n\r\nef", "<ab><cd><><>");
+    BY_HAND(&crlf, "ab\ncd\r\r\n", "<ab\ncd\r>");
+    BY_HAND(&mixed,
+            "xcab"
+            "xab"
+            "xbd"
+            "abd",
+            "<x><x><x><>");
+    BY_HAND(&lines,
+            "1234567\n"
+            "12345678",
+            "<1234567\n>L");
+    BY_HAND(&lines, "123456789\nab\n", "L<ab\n>");
+    BY_HAND(&stripped, "12345678", "");
+    BY_HAND(&stripped, "12345678\nab\n", "L<ab>");
+    BY_HAND(&stripped, "123456\r\n1234567\r\nab\n", "<123456>L<ab>");
+    ck_assert_str_eq(found(&lines, STREAM("12345678")), "L");
+    ck_assert(!frame_decoder_is_between(&d));
+    ck_assert_str_eq(found(&lines, STREAM("9")), "");
+    ck_assert(!frame_decoder_is_between(&d));
+    ck_assert_str_eq(found(&lines, STREAM("\n")), "");
+    ck_assert(frame_decoder_is_between(&d));
+}
+END_TEST
+
+START_TEST(lines_that_lie_in_the_input_are_not_copied)
+{
+    static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 64, .delimiters = LINES,
+                                                   .strip_delimiter = true};
+    static const uint8_t stream[] = "ab\r\ncd\n";
+    struct frame_decoder_bytes in = {stream, 7}, out;
+
+    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_FRAME);
+    ck_assert_ptr_eq(out.data, stream);
+    ck_assert_uint_eq(out.len, 2);
+    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_FRAME);
+    ck_assert_ptr_eq(out.data, stream + 4);
+    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
+    ck_assert_ptr_null(d.piece);
+}
+END_TEST
+
+START_TEST(an_input_without_delimiters_takes_no_more_than_the_longest_frame)
+{
+    static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 1000,
+                                                   .delimiters = LINES};
+    static const uint8_t stream[999];
+
+    for (unsigned i = 0; i < 10; i++) {
+        struct frame_decoder_bytes in = {stream, sizeof(stream)}, out;
+
+        ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
+        ck_assert_uint_le(d.piece_room, i == 0 ? 1000 : 0);
+        ck_assert(!frame_decoder_is_between(&d));
+    }
+}
+END_TEST
+
+/* The CPU time of a frame of ${len} bytes that come one by one, the least of three. */
+static int64_t bytewise_ns(const struct frame_decoder_conf *conf, size_t len)
+{
+    int64_t least = INT64_MAX;
+
+    for (unsigned turn = 0; turn < 3; turn++) {
+        int64_t begin = clock_thread_ns(), took;
+        size_t frames = 0;
+
+        for (size_t i = 0; i < len; i++) {
+            struct frame_decoder_bytes in = {(const uint8_t *)(i + 1 < len ? "x" : "\n"), 1}, out;
+
+            frames += frame_decoder_next(&d, conf, &in, &out) == FRAME_DECODER_FRAME;
+        }
+        took = clock_thread_ns() - begin;
+        ck_assert_uint_eq(frames, 1);
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+START_TEST(a_frame_that_comes_byte_by_byte_is_searched_once)
+{
+    static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 1 << 20,
+                                                   .delimiters = LINES};
+
+    /* 16 times as much: 16 if linear, 256 if quadratic. */
+    ck_assert_int_lt(bytewise_ns(&conf, 1 << 18), 64 * bytewise_ns(&conf, 1 << 14));
+}
+END_TEST
+
+/* The CPU time of ${len} bytes of empty lines in one input, the least of three. */
+static int64_t empty_lines_ns(const struct frame_decoder_conf *conf, size_t len)
+{
+    uint8_t *stream = malloc(len);
+    int64_t least = INT64_MAX;
+
+    ck_assert_ptr_nonnull(stream);
+    memset(stream, '\n', len);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        struct frame_decoder_bytes in = {stream, len}, out;
+        int64_t begin = clock_thread_ns(), took;
+        size_t frames = 0;
+
+        while (frame_decoder_next(&d, conf, &in, &out) == FRAME_DECODER_FRAME)
+            frames++;
+        took = clock_thread_ns() - begin;
+        ck_assert_uint_eq(frames, len);
+        least = took < least ? took : least;
+    }
+    free(stream);
+    return least;
+}
+
+START_TEST(a_delimiter_that_never_comes_is_not_searched_for_again_in_each_frame)
+{
+    static const struct frame_decoder_conf conf = {
+        DELIMITED, .max_length = 1 << 20,
+        .delimiters = {.n = 2, .last_n = 2, .list = {{1, "\n"}, {1, "z"}}, .last = {'z', '\n'}}};
+
+    ck_assert_int_lt(empty_lines_ns(&conf, 1 << 18), 64 * empty_lines_ns(&conf, 1 << 14));
+}
+END_TEST
+
 START_TEST(a_length_that_overflows_is_too_long_and_not_negative)
 {
     static const struct frame_decoder_conf conf = {
@@ -247,6 +492,12 @@ int main(void)
     tcase_add_test(tc, after_a_short_frame_the_next_one_is_found);
     tcase_add_test(tc, what_is_behind_a_bad_frame_does_not_wait_for_the_next_read);
     tcase_add_test(tc, a_long_frame_is_told_at_once_or_with_its_last_byte);
+    tcase_add_test(tc, text_lengths_by_hand);
+    tcase_add_test(tc, delimiters_by_hand);
+    tcase_add_test(tc, lines_that_lie_in_the_input_are_not_copied);
+    tcase_add_test(tc, an_input_without_delimiters_takes_no_more_than_the_longest_frame);
+    tcase_add_test(tc, a_frame_that_comes_byte_by_byte_is_searched_once);
+    tcase_add_test(tc, a_delimiter_that_never_comes_is_not_searched_for_again_in_each_frame);
     tcase_add_test(tc, a_length_that_overflows_is_too_long_and_not_negative);
     return suite_run(suite);
 }

@@ -197,6 +197,114 @@ START_TEST(an_end_within_a_frame_that_is_skipped_is_an_end)
 }
 END_TEST
 
+static void set_lines(void)
+{
+    host.pipeline.frame.decoder.by = FRAME_DECODER_DELIMITER;
+    host.pipeline.frame.decoder.max_length = 8;
+    frame_delimiter_add(&host.pipeline.frame.decoder.delimiters, (const uint8_t *)"\n", 1);
+}
+
+static void set_text_lengths(void)
+{
+    host.pipeline.frame.decoder.by = FRAME_DECODER_TEXT_LENGTH;
+    host.pipeline.frame.decoder.length_end = ' ';
+}
+
+START_TEST(a_line_goes_on_when_its_delimiter_has_come)
+{
+    set_lines();
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("hel");
+    sockets_hear_nothing(client);
+    SAY("lo\nab\n\ncd");
+    HEAR("hello\nab\n\n");
+    SAY("\n");
+    HEAR("cd\n");
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_resets_behind_those_before)
+{
+    set_lines();
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("ab\n12345678");
+    HEAR("ab\n");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_LIMIT);
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_is_skipped_to_its_delimiter)
+{
+    set_lines();
+    begin(FRAME_HANDLER_SKIP);
+    SAY("ab\n123456789");
+    HEAR("ab\n");
+    SAY("0123\ncd\n");
+    HEAR("cd\n");
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    pipeline_template_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with("too_long=1 corrupt=0 cut_off=0"), 1);
+}
+END_TEST
+
+START_TEST(a_last_line_without_its_delimiter_resets)
+{
+    set_lines();
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("ab\ncd");
+    HEAR("ab\n");
+    sockets_end(client);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+    ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
+}
+END_TEST
+
+START_TEST(a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
+{
+    set_lines();
+    begin(FRAME_HANDLER_SKIP);
+    SAY("ab\ncd");
+    HEAR("ab\n");
+    sockets_end(client);
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    pipeline_template_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
+}
+END_TEST
+
+START_TEST(a_text_length_that_is_no_number_resets_as_an_error)
+{
+    set_text_lengths();
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("5 hello2x");
+    HEAR("5 hello");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+    ck_assert_uint_eq(log_lines_with("the length of a frame is not a number; the connection"), 1);
+}
+END_TEST
+
+START_TEST(an_end_within_a_text_length_resets)
+{
+    set_text_lengths();
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("5 hello12");
+    HEAR("5 hello");
+    sockets_end(client);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_ERROR);
+    ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
+}
+END_TEST
+
 START_TEST(lines_about_bad_frames_are_held_back)
 {
     begin(FRAME_HANDLER_SKIP);
@@ -238,6 +346,13 @@ int main(void)
     tcase_add_test(tc, a_skipped_frame_is_left_out_and_nothing_else);
     tcase_add_test(tc, an_end_within_a_frame_resets);
     tcase_add_test(tc, an_end_within_a_frame_that_is_skipped_is_an_end);
+    tcase_add_test(tc, a_line_goes_on_when_its_delimiter_has_come);
+    tcase_add_test(tc, a_line_that_is_too_long_resets_behind_those_before);
+    tcase_add_test(tc, a_line_that_is_too_long_is_skipped_to_its_delimiter);
+    tcase_add_test(tc, a_last_line_without_its_delimiter_resets);
+    tcase_add_test(tc, a_last_line_without_its_delimiter_that_is_skipped_is_an_end);
+    tcase_add_test(tc, a_text_length_that_is_no_number_resets_as_an_error);
+    tcase_add_test(tc, an_end_within_a_text_length_resets);
     tcase_add_test(tc, lines_about_bad_frames_are_held_back);
     tcase_add_test(tc, a_client_that_goes_within_a_frame_leaves_no_memory);
     return suite_run(suite);

@@ -1,0 +1,87 @@
+/* handlers/frame_delimiter: see frame_delimiter.h. */
+#include "handlers/frame_delimiter.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/must.h"
+
+/*
+ * Bytes that are searched for one last byte after the other. With only one, all are searched at
+ * once. Without this bound a byte that is rare would be searched to the end of the input again for
+ * each frame.
+ */
+#define FRAME_DELIMITER_STEP_BYTES 256
+
+void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes, size_t len)
+{
+    struct frame_delimiter *added = &list->list[list->n];
+
+    MUST(list->n < FRAME_DELIMITER_MAX && len > 0 && len <= FRAME_DELIMITER_BYTES);
+    added->len = (uint8_t)len;
+    memcpy(added->bytes, bytes, len);
+    list->n++;
+    if (memchr(list->last, bytes[len - 1], list->last_n) == NULL)
+        list->last[list->last_n++] = bytes[len - 1];
+}
+
+/* The first of the last bytes in ${data}; NULL: there is none. */
+static const uint8_t *next_last(const struct frame_delimiter_list *list, const uint8_t *data,
+                                size_t len)
+{
+    size_t step = list->last_n == 1 ? len : FRAME_DELIMITER_STEP_BYTES;
+    const uint8_t *first = NULL;
+
+    while (len > 0 && first == NULL) {
+        size_t n = step < len ? step : len, within = n;
+
+        for (unsigned i = 0; i < list->last_n; i++) {
+            const uint8_t *at = memchr(data, list->last[i], within);
+
+            if (at != NULL) {
+                first = at;
+                within = (size_t)(at - data);
+            }
+        }
+        data += n;
+        len -= n;
+    }
+    return first;
+}
+
+/* The bytes before ${data} end at ${before_end}. */
+static bool ends_with(const struct frame_delimiter *delimiter, const uint8_t *before_end,
+                      const uint8_t *data, size_t end)
+{
+    size_t within = delimiter->len < end ? delimiter->len : end;
+    size_t earlier = delimiter->len - within;
+
+    return memcmp(data + end - within, delimiter->bytes + earlier, within) == 0 &&
+           (earlier == 0 || memcmp(before_end - earlier, delimiter->bytes, earlier) == 0);
+}
+
+struct frame_delimiter_match frame_delimiter_find(const struct frame_delimiter_list *list,
+                                                  const uint8_t *before, size_t before_len,
+                                                  const uint8_t *data, size_t len)
+{
+    const uint8_t *before_end = before_len > 0 ? before + before_len : NULL;
+    struct frame_delimiter_match match = {.end = 0};
+
+    for (size_t at = 0; at < len; at = match.end) {
+        const uint8_t *last = next_last(list, data + at, len - at);
+
+        if (last == NULL)
+            break;
+        match.end = (size_t)(last - data) + 1;
+        for (unsigned i = 0; i < list->n; i++) {
+            const struct frame_delimiter *d = &list->list[i];
+
+            if (d->len > match.len && d->len <= before_len + match.end &&
+                ends_with(d, before_end, data, match.end))
+                match.len = d->len;
+        }
+        if (match.len > 0)
+            return match;
+    }
+    return (struct frame_delimiter_match){.end = 0};
+}
