@@ -107,7 +107,7 @@ class Covering:
 
     def _has_object(self, program, source):
         """True when a program of the build has the object: it knows one of its functions."""
-        names = {line.split()[-1] for line in _nm(self.plain.object_of(source), "--defined-only", "--extern-only")}
+        names = {line.split()[-1] for line in _nm(self.plain.object_of(source), "--defined-only", "--extern-only")} - {"main"}
         return any(line.split()[-1] in names for line in _nm(self.plain.directory / program, "--defined-only"))
 
     def _integration(self, mutant, source):

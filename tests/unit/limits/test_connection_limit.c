@@ -92,13 +92,24 @@ START_TEST(who_waits_for_the_process_is_told_by_a_client_of_another_listener)
 }
 END_TEST
 
+static void expect_open(unsigned process, unsigned listener)
+{
+    ck_assert_uint_eq(atomic_load(&room.quota.open), process);
+    ck_assert_uint_eq(atomic_load(&own.open), listener);
+}
+
 START_TEST(who_was_let_in_and_did_not_come_makes_room)
 {
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(connection_limit_enter(&room, &own), 0);
+    expect_open(2, 2);
     ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    expect_open(2, 2); /* asking takes nothing */
     connection_limit_withdraw(&room, &own);
     UNTIL(atomic_load(&told[0]) == 1);
+    expect_open(1, 1);
+    connection_limit_leave(&room, &own);
+    expect_open(0, 0);
 }
 END_TEST
 
@@ -188,6 +199,36 @@ START_TEST(no_wake_up_is_lost_when_bosses_and_workers_race)
 }
 END_TEST
 
+static struct quota listeners[2];
+
+/* Take and leave the one place of the process, each thread for a listener of its own. */
+static void *come_and_go(void *arg)
+{
+    struct quota *listener = arg;
+
+    for (int i = 0; i < 100 * ROUNDS; i++)
+        if (connection_limit_enter(&room, listener) == 0)
+            connection_limit_leave(&room, listener);
+    return NULL;
+}
+
+START_TEST(a_place_of_the_process_that_another_listener_takes_first_costs_none_of_the_own)
+{
+    pthread_t threads[2];
+
+    connection_limit_init(&room, &(struct quota_conf){.max_connections = 1});
+    for (int i = 0; i < 2; i++) {
+        quota_init(&listeners[i], &(struct quota_conf){.max_connections = 1000000});
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, &listeners[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(atomic_load(&room.quota.open), 0);
+    ck_assert_uint_eq(atomic_load(&listeners[0].open), 0);
+    ck_assert_uint_eq(atomic_load(&listeners[1].open), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("limits/connection_limit");
@@ -199,6 +240,8 @@ int main(void)
     tcase_add_test(tc, who_was_let_in_and_did_not_come_makes_room);
     tcase_add_test(tc, who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave);
     tcase_add_test(tc, a_boss_that_has_ended_is_not_told);
+    tcase_add_test(tc,
+                   a_place_of_the_process_that_another_listener_takes_first_costs_none_of_the_own);
     tcase_add_test(tc, no_wake_up_is_lost_when_bosses_and_workers_race);
     return suite_run(suite);
 }

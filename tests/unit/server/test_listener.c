@@ -244,6 +244,55 @@ START_TEST(what_a_boss_that_was_cut_off_left_open_is_only_closed)
 }
 END_TEST
 
+/* ---- places ---- */
+
+/* One client at a time: a place that is not given back keeps the next one out. */
+static void start_with_one_place(enum quota_over over)
+{
+    connection_limit_init(&room, &(struct quota_conf){.max_connections = 1});
+    conf.quota.max_connections = 1;
+    conf.over_limit = over;
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(listener_start(listener), 0);
+}
+
+static void stop_with_all_places_free(void)
+{
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 1);
+    ck_assert_uint_eq(atomic_load(&room.quota.open), 0);
+}
+
+START_TEST(a_place_that_no_client_takes_is_free_again)
+{
+    start_with_one_place(_i == 0 ? QUOTA_OVER_WAIT : QUOTA_OVER_CLOSE);
+    for (unsigned i = 1; i <= 3; i++) {
+        int client = sockets_connect(&addresses[0]);
+
+        UNTIL(atomic_load(&accepted) == i);
+        close(client);
+    }
+    stop_with_all_places_free();
+}
+END_TEST
+
+START_TEST(a_client_that_is_denied_leaves_its_place)
+{
+    conf.access.deny_others = true;
+    conf.on_deny = ADMISSION_CLOSE;
+    start_with_one_place(_i == 0 ? QUOTA_OVER_WAIT : QUOTA_OVER_CLOSE);
+    for (unsigned i = 1; i <= 3; i++) {
+        int client = sockets_connect(&addresses[0]);
+
+        sockets_hear_end(client);
+        close(client);
+    }
+    ck_assert_uint_eq(atomic_load(&accepted), 0);
+    ck_assert_uint_eq(log_lines_with("max_connections"), 0);
+    stop_with_all_places_free();
+}
+END_TEST
+
 /* ---- unix sockets ---- */
 
 static bool exists(void)
@@ -319,6 +368,8 @@ int main(void)
     tcase_add_test(tc, stopping_one_that_was_never_started_is_told_too);
     tcase_add_test(tc, stopping_when_the_boss_has_ended_is_told_too);
     tcase_add_test(tc, what_a_boss_that_was_cut_off_left_open_is_only_closed);
+    tcase_add_loop_test(tc, a_place_that_no_client_takes_is_free_again, 0, 2);
+    tcase_add_loop_test(tc, a_client_that_is_denied_leaves_its_place, 0, 2);
     tcase_add_test(tc, a_unix_socket_is_gone_when_the_listener_has_stopped);
     tcase_add_test(tc, a_unix_socket_of_a_successor_is_left_alone);
     tcase_add_test(tc, a_unix_socket_that_was_never_started_is_removed);
