@@ -10,6 +10,7 @@ end the share that a test has killed. The exit code is 0 when that share reaches
 import argparse
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,36 +99,42 @@ class Covering:
     def _stress(self, mutant):
         """Stress tests that have the object and pass unmutated."""
         for name in self.plain.stress:
-            if not self._has_object(name, mutant.name):
-                continue
-            program = mutant.link(self.plain, name)
-            if self._fails(name, [program or "/bin/false"], [self.plain.directory / name]):
+            if self._has_object(name, mutant.name) and self._fails(name, mutant, name, lambda program: [program]):
                 return name
         return None
 
     def _has_object(self, program, source):
         """True when a program of the build has the object: it knows one of its functions."""
-        names = {line.split()[-1] for line in _nm(self.plain.object_of(source), "--defined-only", "--extern-only")} - {"main"}
-        return any(line.split()[-1] in names for line in _nm(self.plain.directory / program, "--defined-only"))
+        names = {line.split()[-1] for line in _nm(self.plain.object_of(source), "--defined-only", "--extern-only")}
+        return any(line.split()[-1] in names - {"main"}
+                   for line in _nm(self.plain.directory / program, "--defined-only"))
 
     def _integration(self, mutant, source):
-        program = mutant.link(self.plain, "reactord")
         for theme in themes_of(source):
             run = ["python3", HERE.parent / "integration/run.py", "--jobs", 4, "-k", f"{theme}:", "--reactord"]
-            if self._fails(theme, run + [program or "/bin/false"], run + [self.plain.directory / "reactord"]):
+            if self._fails(theme, mutant, "reactord", lambda program, run=run: run + [program]):
                 return f"integration {theme}"
         return None
 
-    def _fails(self, name, command, unmutated):
-        """True when a command fails twice, but not with the unmutated program."""
+    def _fails(self, name, mutant, program, command):
+        """True when a command of a program fails twice, but not with the unmutated program."""
+        mutated = mutant.link(self.plain, program)
+        if mutated is None:
+            return False
         for _ in range(2):
-            if sandbox.run(command, THEME_LIMIT_S, TREE).result == sandbox.PASSED:
+            if self._passes(mutated, command):
                 return False
         if name not in self.unmutated:
-            self.unmutated[name] = sandbox.run(unmutated, THEME_LIMIT_S, TREE).result == sandbox.PASSED
+            shutil.copy(self.plain.directory / program, mutated)
+            self.unmutated[name] = self._passes(mutated, command)
             if not self.unmutated[name]:
                 print(f"{name} fails unmutated, left out", flush=True)
         return self.unmutated[name]
+
+    def _passes(self, program, command):
+        # Tests change the mode of the program, so that other users can run it.
+        outcome = sandbox.run(command(program), THEME_LIMIT_S, TREE, writable=program.parent)
+        return outcome.result == sandbox.PASSED
 
 
 def _nm(path, *options):
