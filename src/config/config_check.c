@@ -294,6 +294,35 @@ static void check_ejection(const struct config_check *c, const struct config_sec
                         section->source->name);
 }
 
+/* The group is valid: its servers may be meant to get a weight later. */
+static void check_used(const struct config_check *c, const struct config_section *section)
+{
+    const struct upstream_conf *conf = section->conf;
+
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        if (upstream_server_is_used(&conf->servers[i]))
+            return;
+    if (conf->n_servers > 0)
+        diagnostics_warn(
+            c->diagnostics, section->source->line,
+            "[%s] no server gets connections: all are disabled or have weight=0; clients "
+            "are reset",
+            section->source->name);
+}
+
+static void check_balance(const struct config_check *c, const struct config_section *section)
+{
+    const struct upstream_conf *conf = section->conf;
+    const struct ini_entry *factor = config_section_changed(section, "hash_balance_factor");
+
+    if (factor != NULL && conf->balance != BALANCER_SOURCE_HASH &&
+        conf->balance != BALANCER_MAGLEV && !config_section_refused(section, "balance"))
+        diagnostics_add(c->diagnostics, factor->line,
+                        "[%s] hash_balance_factor: clients have no server by their address "
+                        "(with balance = source_hash or maglev)",
+                        section->source->name);
+}
+
 int config_check_all(const struct config *config, struct diagnostics *diagnostics)
 {
     const struct config_check c = {
@@ -323,6 +352,8 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
             check_checks(&c, section);
             check_send_proxy(&c, section);
             check_ejection(&c, section);
+            check_balance(&c, section);
+            check_used(&c, section);
             check_loops(&c, section, queue, queued);
         }
     }

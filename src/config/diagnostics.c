@@ -24,8 +24,9 @@ struct diagnostics {
     struct source *sources; /* ordered by line */
     unsigned n_sources;
     const char *path;
-    unsigned count;
-    unsigned n_kept;
+    unsigned count;    /* problems */
+    unsigned n_untold; /* of these */
+    unsigned n_kept;   /* problems and warnings */
     bool lost;
     struct problem kept[REPORT_KEPT];
 };
@@ -64,11 +65,21 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
     return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
+/* False when its text cannot be kept. */
+static bool count_problem(struct diagnostics *r)
+{
+    bool is_kept = r->n_kept < REPORT_KEPT;
+
+    r->count++;
+    r->n_untold += !is_kept;
+    return is_kept;
+}
+
 void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, ...)
 {
     va_list args;
 
-    if (r->count++ >= REPORT_KEPT)
+    if (!count_problem(r))
         return;
     va_start(args, format);
     add(r, &(struct diagnostics_place){.line = line}, text_of(format, args));
@@ -80,11 +91,27 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
 {
     va_list args;
 
-    if (r->count++ >= REPORT_KEPT)
+    if (!count_problem(r))
         return;
     va_start(args, format);
     add(r, at, text_of(format, args));
     va_end(args);
+}
+
+void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, ...)
+{
+    char *text, *warning = NULL;
+    va_list args;
+
+    if (r->n_kept >= REPORT_KEPT)
+        return;
+    va_start(args, format);
+    text = text_of(format, args);
+    va_end(args);
+    if (text != NULL && asprintf(&warning, "warning: %s", text) < 0)
+        warning = NULL;
+    free(text);
+    add(r, &(struct diagnostics_place){.line = line}, warning);
 }
 
 int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *path,
@@ -176,9 +203,8 @@ int diagnostics_write(struct diagnostics *r, FILE *out)
             locate(&at, r, at.line);
         fprintf(out, "%s:%u: %s\n", at.path, at.path_line, p->text);
     }
-    if (r->count > REPORT_KEPT)
-        fprintf(out, "%s:%u: %u more problems\n", r->path, REPORT_WHOLE_FILE,
-                r->count - REPORT_KEPT);
+    if (r->n_untold > 0)
+        fprintf(out, "%s:%u: %u more problems\n", r->path, REPORT_WHOLE_FILE, r->n_untold);
     if (r->lost)
         return -ENOMEM;
     return fflush(out) != 0 || ferror(out) ? -EIO : 0;

@@ -39,6 +39,17 @@ int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
 void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
+/*
+ * diagnostics_warn(r, line, format, ...):
+ * As diagnostics_add(), for what is valid and likely a mistake: told as `warning: ...`, and not
+ * counted. Lost when REPORT_KEPT others are kept.
+ *
+ * Thread: the user of ${r}
+ * Units:  ${line} as for diagnostics_add()
+ */
+void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
 /* A line of another file, which a line of ours names. */
 struct diagnostics_place {
     unsigned line; /* ours */

@@ -116,6 +116,7 @@ static const struct foreign_word words[] = {
 
     {FOREIGN_WORDS_SERVER, "maxconn", "max_connections=N"},
     {FOREIGN_WORDS_SERVER, "max_conns", "max_connections=N"},
+    {FOREIGN_WORDS_SERVER, "down", "disabled"},
     {FOREIGN_WORDS_SERVER, "addr", "check_address=IP"},
     {FOREIGN_WORDS_SERVER, "port", "check_port=N"},
     {FOREIGN_WORDS_SERVER, "check", "check = tcp in the section"},

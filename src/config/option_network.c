@@ -2,6 +2,7 @@
 #include "config/option_network.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -15,6 +16,9 @@
 
 #define BLANKS          " \t"
 #define MAX_CONNECTIONS 1000000
+
+/* The weight of a server is not given. */
+#define NO_WEIGHT UINT_MAX
 
 /* What address_parse() had against ${word}. */
 static int refuse_address(struct option_value *v, int rc, const char *word)
@@ -97,6 +101,30 @@ static int set_server_number(struct option_value *v, unsigned *field, const char
     return 0;
 }
 
+/* `weight=N` with ${word} at N. */
+static int set_server_weight(struct option_value *v, struct upstream_server_conf *server,
+                             const char *word)
+{
+    uint64_t weight;
+
+    if (server->weight != NO_WEIGHT)
+        return option_refuse(v, "'weight' is there twice");
+    if (parse_uint(&weight, word, BALANCER_MAX_WEIGHT) < 0)
+        return option_refuse(v, "%s is not a weight from 0 to %d", QUOTE_TEXT(word),
+                             BALANCER_MAX_WEIGHT);
+    server->weight = (unsigned)weight;
+    return 0;
+}
+
+/* `backup` or `disabled`, which is ${word}. */
+static int set_server_flag(struct option_value *v, bool *flag, const char *word)
+{
+    if (*flag)
+        return option_refuse(v, "'%s' is there twice", word);
+    *flag = true;
+    return 0;
+}
+
 /* `resolve=each` or `resolve=one`. */
 static int set_server_names(struct option_value *v, struct upstream_server_conf *server,
                             const char *word)
@@ -138,14 +166,12 @@ static int refuse_server_word(struct option_value *v, const char *word)
 static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
                            const char *word)
 {
-    if (strcmp(word, "backup") == 0) {
-        if (server->backup)
-            return option_refuse(v, "'backup' is there twice");
-        server->backup = true;
-        return 0;
-    }
+    if (strcmp(word, "backup") == 0)
+        return set_server_flag(v, &server->backup, word);
+    if (strcmp(word, "disabled") == 0)
+        return set_server_flag(v, &server->disabled, word);
     if (strncmp(word, "weight=", 7) == 0)
-        return set_server_number(v, &server->weight, word + 7, "weight", BALANCER_MAX_WEIGHT);
+        return set_server_weight(v, server, word + 7);
     if (strncmp(word, "max_connections=", 16) == 0)
         return set_server_number(v, &server->max_connections, word + 16, "max_connections",
                                  MAX_CONNECTIONS);
@@ -170,8 +196,8 @@ static bool is_service(const char *text)
 /* Its records say where it is, and with what weights. */
 static int set_service(struct option_value *v, struct upstream_server_conf *server)
 {
-    if (server->weight != 0)
-        return option_refuse(v, "%s has no weight, its SRV records do",
+    if (server->weight != 0 && server->weight != NO_WEIGHT)
+        return option_refuse(v, "%s has no weight but 0, its SRV records do",
                              QUOTE_TEXT(server->address_text));
     if (server->names != UPSTREAM_LITERAL)
         return option_refuse(v, "%s is looked up by its SRV records, without resolve",
@@ -213,7 +239,7 @@ static int parse_server_address(struct option_value *v, struct upstream_server_c
 static int set_server(const struct option *o, struct option_value *v)
 {
     struct upstream_conf *conf = v->conf;
-    struct upstream_server_conf server = {.id = option_member(o, v->key)};
+    struct upstream_server_conf server = {.id = option_member(o, v->key), .weight = NO_WEIGHT};
     char *rest = arena_text(v->arena, v->text, strlen(v->text));
     char *next, *word;
     int rc;
@@ -234,7 +260,7 @@ static int set_server(const struct option *o, struct option_value *v)
     rc = parse_server_address(v, &server);
     if (rc < 0)
         return rc;
-    if (server.weight == 0)
+    if (server.weight == NO_WEIGHT)
         server.weight = 1;
     conf->servers[conf->n_servers++] = server;
     return 0;

@@ -58,7 +58,7 @@ _Static_assert(sizeof(enum health_initial) == sizeof(unsigned), "enum health_ini
 /* clang-format off */
 static const struct option upstream_rows[] = {
     {"server.ID", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, NULL,
-     "ADDRESS [weight=1..256] [max_connections=1..1000000] [resolve=each|one] [check_address=IP] [check_port=1..65535] [backup]", "a server, or a name of servers; there may be many, each with its own ID",
+     "ADDRESS [weight=0..256] [max_connections=1..1000000] [resolve=each|one] [check_address=IP] [check_port=1..65535] [backup] [disabled]", "a server, or a name of servers; there may be many, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL},
     {"balance", &option_kind_word, 0, "round_robin",
      "round_robin, least_connections, random, source_hash, maglev or first",

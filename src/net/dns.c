@@ -116,7 +116,7 @@ static int dns_ask_everywhere(struct dns_lookup *l)
     const char *name = l->search->name;
     size_t len = strlen(name);
     unsigned dots = 0;
-    int rc = -ENOENT, error = -ENOENT;
+    int error = -ENOENT, rc;
 
     for (size_t i = 0; i < len; i++)
         dots += name[i] == '.';

@@ -19,13 +19,15 @@ struct resolve_list {
 };
 
 /* Add an address unless it is there already: /etc/hosts often names one twice. */
-static void resolve_add(struct resolve_list *list, const void *host, size_t len)
+static void resolve_add(struct resolve_list *list, const void *host, size_t len, uint32_t zone)
 {
     struct address *a = &list->out[list->n];
 
     if (list->n == list->max)
         return;
     address_set_host(a, host, len, list->port);
+    if (a->u.sa.sa_family == AF_INET6)
+        a->u.in6.sin6_scope_id = zone;
     for (size_t i = 0; i < list->n; i++)
         if (address_equal(&list->out[i], a))
             return;
@@ -35,7 +37,7 @@ static void resolve_add(struct resolve_list *list, const void *host, size_t len)
 static void resolve_take(void *cookie, const struct dns_record *record)
 {
     if (record->len == (record->type == ns_t_a ? NS_INADDRSZ : NS_IN6ADDRSZ))
-        resolve_add(cookie, record->data, record->len);
+        resolve_add(cookie, record->data, record->len, 0);
 }
 
 /* Is there a route to ${a}? Connecting a datagram socket sends nothing. */
@@ -107,15 +109,12 @@ static int resolve_by_system(struct resolve_list *list, const char *host)
         return resolve_error(rc);
     for (const struct addrinfo *info = found; info; info = info->ai_next) {
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)info->ai_addr;
-        size_t n = list->n;
 
         if (info->ai_family == AF_INET)
-            resolve_add(list, &((const struct sockaddr_in *)info->ai_addr)->sin_addr, NS_INADDRSZ);
-        if (info->ai_family != AF_INET6)
-            continue;
-        resolve_add(list, &in6->sin6_addr, NS_IN6ADDRSZ);
-        if (list->n > n && list->out[n].u.sa.sa_family == AF_INET6)
-            list->out[n].u.in6.sin6_scope_id = in6->sin6_scope_id;
+            resolve_add(list, &((const struct sockaddr_in *)info->ai_addr)->sin_addr, NS_INADDRSZ,
+                        0);
+        if (info->ai_family == AF_INET6)
+            resolve_add(list, &in6->sin6_addr, NS_IN6ADDRSZ, in6->sin6_scope_id);
     }
     freeaddrinfo(found);
     return list->n > 0 ? (int)list->n : -ENOENT;

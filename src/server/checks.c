@@ -38,7 +38,8 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
         const struct upstream_conf *conf = upstreams[i]->conf;
 
         for (unsigned s = 0; s < conf->n_servers && conf->checks.kind != UPSTREAM_CHECK_OFF; s++)
-            servers += conf->servers[s].names == UPSTREAM_LITERAL ? 1 : CHECKS_OF_A_NAME;
+            if (!conf->servers[s].disabled)
+                servers += conf->servers[s].names == UPSTREAM_LITERAL ? 1 : CHECKS_OF_A_NAME;
     }
     max = max > 0 ? max : 1;
     return servers < max ? (unsigned)servers : max;
@@ -86,8 +87,11 @@ static void checks_add(struct checks_group *g, struct upstream_server *server)
     struct checker_target_conf conf = {.endpoint = &server->endpoint,
                                        .address = server->conf->check_address,
                                        .port = server->conf->check_port};
-    int rc = checker_add(&server->target, g->group, &conf);
+    int rc;
 
+    if (server->conf->disabled)
+        return;
+    rc = checker_add(&server->target, g->group, &conf);
     if (rc < 0)
         (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
     if (rc < 0 && rc != -ESHUTDOWN)

@@ -35,9 +35,7 @@ static const struct balancer_kind_ops balancer_kinds[] = {
 
 static bool balancer_accepts(const struct endpoint *e)
 {
-    unsigned weight = balancer_weight(e);
-
-    return weight > 0 && weight <= BALANCER_MAX_WEIGHT && e->level < BALANCER_LEVELS;
+    return balancer_weight(e) <= BALANCER_MAX_WEIGHT && e->level < BALANCER_LEVELS;
 }
 
 static int balancer_check(const struct balancer_conf *conf)
@@ -56,14 +54,15 @@ static unsigned balancer_rank(const struct balancer *b, const struct endpoint *e
     return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - balancer_weight(e);
 }
 
-/* A counting sort, so that those of one rank keep their order. */
+/* A counting sort of the endpoints with a weight, so that those of one rank keep their order. */
 static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
 {
     unsigned starts[BALANCER_LEVELS][BALANCER_MAX_WEIGHT] = {{0}};
     unsigned at = 0;
 
     for (unsigned i = 0; i < conf->n_endpoints; i++)
-        starts[conf->endpoints[i]->level][balancer_rank(b, conf->endpoints[i])]++;
+        if (balancer_weight(conf->endpoints[i]) > 0)
+            starts[conf->endpoints[i]->level][balancer_rank(b, conf->endpoints[i])]++;
     for (unsigned level = 0; level < BALANCER_LEVELS; level++) {
         struct balancer_pool *pool = &b->pools[b->n_pools];
 
@@ -80,7 +79,8 @@ static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
     for (unsigned i = 0; i < conf->n_endpoints; i++) {
         struct endpoint *e = conf->endpoints[i];
 
-        b->list[starts[e->level][balancer_rank(b, e)]++] = e;
+        if (balancer_weight(e) > 0)
+            b->list[starts[e->level][balancer_rank(b, e)]++] = e;
     }
     b->n = at;
 }

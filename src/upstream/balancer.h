@@ -4,7 +4,8 @@
  *
  * A balancer is made for one set of endpoints and never changes: a group that gains or loses one
  * gets a new balancer. What the endpoints are like now (marks, how many sessions) is read at each
- * pick. No lock, no system call, no allocation.
+ * pick. No lock, no system call, no allocation. Endpoints of weight 0 are left out: they are never
+ * picked, own no key, and count neither as present nor as fit.
  *
  *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
  *                              ^------- next choice ------- no           (balancer_cycle, _least,
@@ -83,8 +84,8 @@ struct balancer_pick_state {
  *
  * Thread: any
  * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
- * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, a weight of 0 or over BALANCER_MAX_WEIGHT, or a
- *         level that there is not); -ENOMEM
+ * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, a weight over BALANCER_MAX_WEIGHT, or a level
+ *         that there is not); -ENOMEM
  * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Thaler and
  *         Ravishankar, "Using name-based mappings to increase hit rates" (1998), and Schindelhauer
  *         and Schomaker, "Weighted distributed hash tables" (2005), both rendezvous hashing;

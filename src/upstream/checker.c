@@ -35,12 +35,28 @@ int checker_add(struct checker_target **out, struct checker_group *g,
     health_init(&t->health, &g->conf.health, k->conf.seed + k->n_added, now_ns);
     list_append(&g->targets, &t->link);
     checker_resize(g, 1);
-    g->n_up += t->health.is_up;
+    checker_count(t);
     k->n_undecided += !t->health.is_decided;
     t->first_ns = health_first_ns(&g->conf.health, k->n_added++);
     checker_schedule(t, t->health.is_up ? clock_add_ns(now_ns, t->first_ns) : now_ns);
     *out = t;
     return 0;
+}
+
+void checker_uncount(struct checker_target *t)
+{
+    t->group->n_used -= t->is_used;
+    t->group->n_up -= t->is_up;
+    t->is_used = t->is_up = false;
+}
+
+void checker_count(struct checker_target *t)
+{
+    checker_uncount(t);
+    t->is_used = endpoint_is_used(t->conf.endpoint);
+    t->is_up = t->is_used && t->health.is_up;
+    t->group->n_used += t->is_used;
+    t->group->n_up += t->is_up;
 }
 
 void checker_decided(struct checker *k)
@@ -56,7 +72,7 @@ static void checker_free(struct checker_target *t)
 
     checker_unwait(t);
     list_remove(&t->link);
-    g->n_up -= t->health.is_up;
+    checker_uncount(t);
     if (!t->health.is_decided)
         checker_decided(g->checker);
     checker_resize(g, -1);

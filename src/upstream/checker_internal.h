@@ -38,6 +38,8 @@ struct checker_target {
     int64_t first_ns; /* its part of the interval, so that targets are spread over it */
     bool warming;
     bool was_up;
+    bool is_used; /* as it was counted in the group's n_used */
+    bool is_up;   /* and n_up */
     bool has_no_address;
 };
 
@@ -50,7 +52,8 @@ struct checker_group {
     struct checker_group_conf conf;
     struct check_script script;
     unsigned n_targets;
-    unsigned n_up;
+    unsigned n_used; /* with a weight */
+    unsigned n_up;   /* of those */
     unsigned under_way;
     struct log_limit late_limit;
 };
@@ -106,6 +109,15 @@ void checker_decided(struct checker *k);
  * Thread: loop of the checker, or after it has ended
  */
 void checker_resize(struct checker_group *g, int n);
+
+/*
+ * checker_count(t) / checker_uncount(t):
+ * Count ${t} in its group as it is now, if it has a weight; no longer.
+ *
+ * Thread: loop of the checker, or after it has ended
+ */
+void checker_count(struct checker_target *t);
+void checker_uncount(struct checker_target *t);
 
 /*
  * checker_wait(t) / checker_unwait(t):

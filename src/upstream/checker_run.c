@@ -203,12 +203,11 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
     const struct checker_group_conf *conf = &g->conf;
     char text[CHECK_TEXT_BYTES];
 
-    g->n_up--;
     (void)endpoint_set_flag(t->conf.endpoint, ENDPOINT_DOWN);
     log_warning("upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers "
                 "up: %u of %u",
                 conf->name, t->conf.endpoint->name, conf->health.fall,
-                check_describe(text, sizeof(text), result), g->n_up, g->n_targets);
+                check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
 /* It was not up before, and if it warms up all the same it begins anew. */
@@ -224,7 +223,6 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
     struct checker_group *g = t->group;
     const struct checker_group_conf *conf = &g->conf;
 
-    g->n_up++;
     if (t->was_up)
         checker_warm(t, now_ns); /* before it gets the first session */
     else
@@ -233,7 +231,7 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
     log_notice("upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
                "servers up: %u of %u",
                conf->name, t->conf.endpoint->name, is_first ? 1 : conf->health.rise,
-               (double)down_ns / NS_PER_S, g->n_up, g->n_targets);
+               (double)down_ns / NS_PER_S, g->n_up, g->n_used);
 }
 
 static void checker_stays_down(const struct checker_target *t, const struct check_result *result)
@@ -243,7 +241,7 @@ static void checker_stays_down(const struct checker_target *t, const struct chec
 
     log_warning("upstream %s: server %s: down: its first check failed: %s; servers up: %u of %u",
                 g->conf.name, t->conf.endpoint->name, check_describe(text, sizeof(text), result),
-                g->n_up, g->n_targets);
+                g->n_up, g->n_used);
 }
 
 /* The target may be gone when this returns. */
@@ -285,6 +283,7 @@ static void checker_report(struct checker_target *t, const struct check_result *
 
     t->was_up |= t->health.is_up;
     change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
+    checker_count(t);
 
     checker_schedule(t, clock_add_ns(began_at_ns, checker_interval_ns(t)));
     checker_look_warm(t, now_ns);

@@ -66,8 +66,10 @@ struct endpoint_group {
 struct endpoint {
     const char *name; /* for logs */
     _Atomic(struct endpoint_addresses *)
-        addresses;      /* NULL: a host name that is not known yet; see note: users */
-    atomic_uint weight; /* changes with the name's records only; a balancer that knows it follows */
+        addresses; /* NULL: a host name that is not known yet; see note: users */
+    atomic_uint
+        /* 0: gets no sessions; a change needs another balancer, see upstream/membership.h */
+        weight;
     unsigned max_connections; /* 0: any number */
     atomic_uint level; /* those of a higher one are backups of the lower ones; changes likewise */
     uint64_t hash;     /* of what it is known by, so that keys find it again after a restart */
@@ -101,6 +103,17 @@ static inline uint32_t endpoint_load(const struct endpoint *e)
 static inline uint32_t endpoint_active(const struct endpoint *e)
 {
     return endpoint_load(e) & ENDPOINT_COUNT_MASK;
+}
+
+/*
+ * endpoint_is_used(e):
+ * Has it a weight? Without one it gets no sessions, whatever state the others are in.
+ *
+ * Thread: any
+ */
+static inline bool endpoint_is_used(const struct endpoint *e)
+{
+    return atomic_load_explicit(&e->weight, memory_order_relaxed) > 0;
 }
 
 /*

@@ -98,6 +98,7 @@ static int membership_build_set(struct server_set **out, struct membership *r)
 
         if (server->is_wanted)
             set->servers[set->n++] = server;
+        set->n_used += server->is_wanted && atomic_load(&server->endpoint.weight) > 0;
     }
     rc = membership_build_balancer(r, set);
     if (rc < 0) {
@@ -188,7 +189,8 @@ static int membership_plan(struct membership *r, unsigned line,
     }
     for (unsigned i = 0; i < n; i++) {
         struct upstream_server *server = membership_find(r, line, &places[i]);
-        unsigned level = membership_level(conf, &places[i]);
+        unsigned level = membership_level(conf, &places[i]),
+                 weight = membership_weight(conf, &places[i]);
 
         if (!server) {
             int rc = membership_add_server(&server, r, line, &places[i]);
@@ -198,8 +200,8 @@ static int membership_plan(struct membership *r, unsigned line,
         }
         if (was_known && !server->is_listed)
             membership_warm(r, server);
-        if (atomic_exchange_explicit(&server->endpoint.weight, places[i].weight,
-                                     memory_order_relaxed) != places[i].weight ||
+        if (atomic_exchange_explicit(&server->endpoint.weight, weight, memory_order_relaxed) !=
+                weight ||
             server->endpoint.level != level)
             r->is_stale = true;
         server->endpoint.level = level;
@@ -222,7 +224,7 @@ static void membership_publish(struct membership *r, struct server_set *set, str
     atomic_store(&r->set, set); /* sequentially consistent, for grace_begin() */
     lock_release(&r->lock);
     wait_queue_use(&r->upstream->waiting, set->balancer);
-    ejection_group_resize(&r->upstream->ejection, set->n);
+    ejection_group_resize(&r->upstream->ejection, set->n_used);
     r->is_stale = false;
     if (!before)
         return;
@@ -245,7 +247,8 @@ static void membership_welcome(struct membership *r)
         if (!server->is_wanted || server->is_listed)
             continue;
         ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
-        if (upstream_starts_down(r->upstream->conf)) /* before any session can be sent there */
+        if (upstream_starts_down(r->upstream->conf) && !server->conf->disabled)
+            /* before any session can be sent there */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
         if (atomic_load(&server->endpoint.addresses))
             (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_ABSENT);

@@ -44,6 +44,7 @@ struct server_set {
     atomic_bool unseen; /* by workers */
     atomic_uint held;   /* by who called membership_take() */
     struct balancer *balancer;
+    unsigned n_used; /* servers with a weight */
     unsigned n;
     struct upstream_server
         *servers[]; /* in the order of the lines, those of a line in the order of their names */

@@ -34,6 +34,18 @@ static inline unsigned membership_level(const struct upstream_server_conf *conf,
 }
 
 /*
+ * membership_weight(conf, place):
+ * The weight of a server of that line at ${place}: 0 if the line gets no sessions.
+ *
+ * Thread: any
+ */
+static inline unsigned membership_weight(const struct upstream_server_conf *conf,
+                                         const struct membership_place *place)
+{
+    return upstream_server_is_used(conf) ? place->weight : 0;
+}
+
+/*
  * membership_add_server(out, r, line, place):
  * One more server of ${line}, at ${place} (without an address: nobody knows yet), which is in no
  * set.

@@ -114,7 +114,7 @@ int membership_add_server(struct upstream_server **out, struct membership *r, un
     server->line = line;
     e = &server->endpoint;
     e->name = server->name;
-    atomic_init(&e->weight, place->weight);
+    atomic_init(&e->weight, membership_weight(conf, place));
     e->level = membership_level(conf, place);
     e->max_connections = conf->max_connections;
     e->hash = hash_stable(server->name, strlen(server->name));

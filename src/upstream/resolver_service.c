@@ -59,7 +59,10 @@ static void resolver_remove(struct resolver_found *f, unsigned at)
     }
 }
 
-/* An address counts once, for the first record that has it: that of the lowest priority number. */
+/*
+ * An address counts once, for the first record that has it: that of the lowest priority number. In
+ * a full list it takes the place of one of a later record.
+ */
 static void resolver_add_address(struct resolver_found *f, const struct address *a, unsigned record)
 {
     for (unsigned i = 0; i < f->n; i++) {
@@ -70,6 +73,8 @@ static void resolver_add_address(struct resolver_found *f, const struct address 
         resolver_remove(f, i);
         break;
     }
+    if (f->n == ARRAY_LEN(f->list) && f->record[f->n - 1] > record)
+        f->n--;
     if (f->n < ARRAY_LEN(f->list))
         f->list[resolver_insert(f, record)] = *a;
 }

@@ -39,7 +39,7 @@ static bool spare_is_wanted(const struct upstream *up, const struct upstream_ser
     if (!server->conf->backup)
         return true;
     for (unsigned i = 0; i < up->conf->n_servers; i++)
-        if (!up->conf->servers[i].backup)
+        if (!up->conf->servers[i].backup && upstream_server_is_used(&up->conf->servers[i]))
             return false;
     return true;
 }

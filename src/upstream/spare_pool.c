@@ -16,7 +16,8 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
      */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
         return false;
-    return !pool->stopped && !atomic_load(&sp->speaks_first) &&
+    return !pool->stopped && endpoint_is_used(&server->endpoint) &&
+           !atomic_load(&sp->speaks_first) &&
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 

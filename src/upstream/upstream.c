@@ -18,6 +18,17 @@ static void upstream_changed(struct endpoint_group *g)
     spare_group_look(&CONTAINER_OF(g, struct upstream, group)->spares);
 }
 
+static void upstream_log_unused(const struct upstream_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_servers; i++) {
+        const struct upstream_server_conf *server = &conf->servers[i];
+
+        if (!upstream_server_is_used(server))
+            log_notice("upstream %s: server %s: gets no connections: %s", conf->name, server->id,
+                       server->disabled ? "disabled" : "weight=0");
+    }
+}
+
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
                     struct loop_group *workers)
 {
@@ -41,6 +52,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
         upstream_destroy(up);
         return rc;
     }
+    upstream_log_unused(conf);
     *out = up;
     return 0;
 }
@@ -154,7 +166,7 @@ static bool upstream_has_other(const struct upstream *up, const struct upstream_
     const struct server_set *set = membership_now(&up->membership);
 
     for (unsigned i = 0; i < set->n; i++)
-        if (set->servers[i] != server &&
+        if (set->servers[i] != server && endpoint_is_used(&set->servers[i]->endpoint) &&
             (endpoint_load(&set->servers[i]->endpoint) & ENDPOINT_UNFIT) == 0)
             return true;
     return false;
@@ -217,14 +229,18 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
 }
 
 /* In words, the first that applies. */
-static const char *upstream_state_text(uint32_t load)
+static const char *upstream_state_text(const struct upstream_server *server, uint32_t load)
 {
+    if (server->conf->disabled)
+        return "disabled";
     if (load & ENDPOINT_ABSENT)
         return "absent";
     if (load & ENDPOINT_DOWN)
         return "down";
     if (load & ENDPOINT_EJECTED)
         return "ejected";
+    if (!endpoint_is_used(&server->endpoint))
+        return "drained";
     return load & ENDPOINT_WARMING ? "warming" : "up";
 }
 
@@ -234,7 +250,7 @@ static void upstream_log_server(const struct upstream *up, const struct upstream
     uint32_t load = endpoint_load(&server->endpoint);
 
     snprintf(name, sizeof(name), "%s/%s", up->conf->name, server->name);
-    log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(load),
+    log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(server, load),
                load & ENDPOINT_COUNT_MASK);
     counters_log(&server->counters, "server", name);
     counters_log_connects(&server->connects, "server", name);

@@ -35,11 +35,12 @@ struct upstream_server_conf {
     enum upstream_names names;
     struct address *addresses; /* UPSTREAM_LITERAL */
     unsigned n_addresses;
-    unsigned weight;                     /* 1 to 256; of UPSTREAM_SERVICE the records have it */
+    unsigned weight;                     /* 0 to 256; 0: no sessions; UPSTREAM_SERVICE: 0, or 1 */
     unsigned max_connections;            /* of each server; 0: any number */
     const struct address *check_address; /* NULL: where the server is */
     unsigned check_port;                 /* 0: the address' */
     bool backup;
+    bool disabled; /* no sessions, and no health checks */
 };
 
 struct upstream_server {
@@ -61,6 +62,17 @@ struct upstream_server {
     struct checker_target *target; /* of server/checks; NULL: it is not checked */
     char name[];                   /* ID, or ID@ADDRESS when the line can be several */
 };
+
+/*
+ * upstream_server_is_used(conf):
+ * Does the configuration let the servers of this line get sessions?
+ *
+ * Thread: any
+ */
+static inline bool upstream_server_is_used(const struct upstream_server_conf *conf)
+{
+    return conf->weight > 0 && !conf->disabled;
+}
 
 /*
  * upstream_server_of(e):

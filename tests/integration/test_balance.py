@@ -375,6 +375,58 @@ def down_and_backup(t, method):
             check_equal(many_visits(front, 80), Counter({1: 80}), "connections of the backup")
 
 
+@test(each={"method": METHODS})
+def weight_0_and_disabled(t, method):
+    """{method}: a server with weight=0 and one that is disabled get no client, also when the others
+    refuse or are full, in a panic, and when no other is configured; the log says so once"""
+    front = t.address()
+    with Fleet(t, 3) as fleet:
+        lines = fleet.lines("weight=0", "disabled", "max_connections=4")
+        with t.daemon(balanced(front, lines, method, panic_threshold=60)) as daemon:
+            for name, why in (("s0", "weight=0"), ("s1", "disabled")):
+                said = daemon.log_lines(rf"upstream back: server {name}: gets no connections: {why}$")
+                check_equal(len(said), 1, f"lines about {name}")
+                check_equal(statistics(daemon, f"server back/{name}")["state"],
+                            "drained" if why == "weight=0" else "disabled", f"state of {name}")
+            clients = [client_of(front) for _ in range(4)]
+            check_equal([number for _, number in clients], [2] * 4, "their servers")
+            check_equal(net.fate(front), "reset", "a fifth client")
+            close_all(clients)
+        lines["s2"] = t.address()  # it refuses
+        with t.daemon(balanced(front, lines, method, panic_threshold=100, eject_failures=1, retries=3)):
+            check_equal(net.fate(front), "reset", "a client while the only server refuses")
+            check_equal(net.fate(front), "reset", "a client after that")
+        del lines["s2"]
+        with t.daemon(balanced(front, lines, method)) as daemon:
+            check_equal(net.fate(front), "reset", "a client without a server")
+            t.eventually(lambda: daemon.log_lines("upstream back: no server can be used, the client is reset"),
+                         "the log says why")
+        check_equal(fleet.totals[:2], [0, 0], "clients of the two")
+
+
+@test()
+def weight_0_is_checked(t):
+    """health checks of a server with weight=0 go on, and none are made of one that is disabled"""
+    front = t.address()
+    with Fleet(t, 3) as fleet:
+        with t.daemon(balanced(front, fleet.lines("", "weight=0", "disabled"), "round_robin",
+                               **CHECKED, check_expect="127", initial_state="checked")) as daemon:
+            t.eventually(lambda: fleet.totals[1] >= 3, "the server without weight is checked")
+            check_equal(visit(front), 0, "the server of a client")
+            check_equal(fleet.totals[2], 0, "connections to the disabled server")
+            check_equal(statistics(daemon, "server back/s2")["state"], "disabled", "its state")
+
+
+@test()
+def all_without_clients(t):
+    """-t warns of a group in which all servers have weight=0 or are disabled, and the file is valid"""
+    path = t.write("c.ini", config(t.address(), {"a": t.address() + " weight=0", "b": t.address() + " disabled"}))
+    done = t.reactord("-t", "-c", path)
+    check_equal(done.code, 0, "exit code")
+    check_equal(done.err, f"{path}:5: warning: [upstream back] no server gets connections: all are disabled or "
+                          "have weight=0; clients are reset\n", "stderr")
+
+
 @test(each=[
     {"line": "balance = least_conection", "says": "did you mean 'least_connections'?"},
     {"line": "balance = sourcehash", "says": "did you mean 'source_hash'?"},
@@ -382,6 +434,7 @@ def down_and_backup(t, method):
     {"line": "balance =", "says": "balance"},
     {"line": "hash_balance_factor = 100", "says": "0, or 101 to 10000"},
     {"line": "hash_balance_factor = 10001", "says": "0, or 101 to 10000"},
+    {"line": "hash_balance_factor = 150", "says": "with balance = source_hash or maglev"},
     {"line": "panic_threshold = 101", "says": "0 to 100"},
     {"line": "slow_start = 2h", "says": "1h"},
     {"line": "check = http", "says": "off or tcp"},
@@ -405,19 +458,22 @@ def refused(t, line, says):
 @test(each={"method": METHODS})
 def dumped(t, method):
     """--dump-config has balance = {method}, and the options of checks and their bytes as they were"""
-    wanted = {"balance": method, "hash_balance_factor": "150", "panic_threshold": "30", "slow_start": "30s",
+    wanted = {"balance": method, "panic_threshold": "30", "slow_start": "30s",
               "check": "tcp", "check_interval": "3s", "check_fast_interval": "500ms", "check_jitter": "20",
               "rise": "4", "fall": "5", "on_down": "close", "on_down_rate": "7"}
+    if method in ("source_hash", "maglev"):
+        wanted["hash_balance_factor"] = "150"
     options = "\n".join(f"{key} = {value}" for key, value in wanted.items())
     bytes_ = 'check_send = "PING\\r\\n\\x00\\\\ ;#\\xff"\ncheck_expect = +PONG\n'
-    server = t.address() + " weight=3 check_port=99"
-    path = t.write("c.ini", config(t.address(), {"a": server}, f"{options}\n{bytes_}"))
+    server, unused = t.address() + " weight=3 check_port=99", t.address() + " weight=0 disabled"
+    path = t.write("c.ini", config(t.address(), {"a": server, "b": unused}, f"{options}\n{bytes_}"))
     done = t.reactord("--dump-config", "-c", path)
     check_equal((done.code, done.err), (0, ""), "exit code and stderr")
     lines = done.out.splitlines()
     for key, value in wanted.items():
         check(f"{key} = {value}" in lines, f"no line {key} = {value} in\n{done.out}")
-    check(f"server.a = {server}" in lines, f"no server line in\n{done.out}")
+    for line in (f"server.a = {server}", f"server.b = {unused}"):
+        check(line in lines, f"no server line {line} in\n{done.out}")
     again = t.reactord("--dump-config", "-c", t.write("dump.ini", done.out))
     check_equal((again.code, again.err), (0, ""), "exit code and stderr of the dump's dump")
     check_equal(again.out, done.out, "the dump's dump")

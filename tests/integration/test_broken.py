@@ -72,7 +72,7 @@ FILES = [
     ("a server twice", PROXY + BACK + "server.a = 127.0.0.1:6380\n", 7, "server.a.*line 6"),
     ("a server without address", PROXY + "[upstream back]\nserver.a = weight=2\n", 6, "server.a"),
     ("a server with an unknown word", PROXY + BACK.replace("6379", "6379 fast"), 6, "fast"),
-    ("a server of weight 0", PROXY + BACK.replace("6379", "6379 weight=0"), 6, "weight"),
+    ("a server of weight 257", PROXY + BACK.replace("6379", "6379 weight=257"), 6, "weight"),
     ("a server of weight 1000", PROXY + BACK.replace("6379", "6379 weight=1000"), 6, "weight"),
     ("a server on a wildcard address", PROXY + BACK.replace("127.0.0.1", "*"), 6, r"\*:6379"),
     ("a proxy to itself", PROXY + BACK.replace("6379", "7008"), 6, "front"),

@@ -235,10 +235,13 @@ static const struct {
      "t.ini:7: [upstream u] server.a: is a second time here (the first is on line 6)"},
     {PROXY "[upstream u]\nsever.a = 127.0.0.1:9\nserver.b = @x\n",
      "t.ini:6: [upstream u] sever.a: unknown option (did you mean 'server.ID'?)"},
-    {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=0\n",
-     "t.ini:6: [upstream u] server.a: '0' is not a weight from 1 to 256 (ADDRESS [weight=1..256] "
+    {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=257\n",
+     "t.ini:6: [upstream u] server.a: '257' is not a weight from 0 to 256 (ADDRESS [weight=0..256] "
      "[max_connections=1..1000000] [resolve=each|one] [check_address=IP] "
-     "[check_port=1..65535] [backup])"},
+     "[check_port=1..65535] [backup] [disabled])"},
+    {PROXY "[upstream u]\nserver.a = @x\nhash_balance_factor = 150\n",
+     "t.ini:7: [upstream u] hash_balance_factor: clients have no server by their address (with "
+     "balance = source_hash or maglev)"},
     {PROXY "[upstream u]\nserver.a = @x\neject_time = 10m\n",
      "t.ini:7: [upstream u] eject_time: is longer than eject_time_max (no longer than that)"},
     {ECHO "accept_proxy = required\n",
@@ -314,6 +317,24 @@ START_TEST(a_problem_is_told_once)
 }
 END_TEST
 
+START_TEST(a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
+{
+    ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b disabled\n"),
+                     0);
+    ck_assert_str_eq(
+        file.problems,
+        "t.ini:5: warning: [upstream u] no server gets connections: all are disabled or "
+        "have weight=0; clients are reset\n");
+}
+END_TEST
+
+START_TEST(one_server_with_a_weight_is_enough)
+{
+    ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b backup\n"), 0);
+    ck_assert_str_eq(file.problems, "");
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_read_is_told)
 {
     config_file_load(&file, "/");
@@ -359,8 +380,8 @@ START_TEST(all_problems_of_a_file_are_told_in_its_order)
         "t.ini:12: '# here' behind the closing ']' (nothing, not even a comment)\n"
         "t.ini:13: [listen b] is a second time here (the first is on line 10)\n"
         "t.ini:14: [upstream u] server.ID: is missing: a server, or a name of servers; there may be "
-        "many, each with its own ID (ADDRESS [weight=1..256] [max_connections=1..1000000] "
-        "[resolve=each|one] [check_address=IP] [check_port=1..65535] [backup])\n"
+        "many, each with its own ID (ADDRESS [weight=0..256] [max_connections=1..1000000] "
+        "[resolve=each|one] [check_address=IP] [check_port=1..65535] [backup] [disabled])\n"
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
         "comment, or the value in quotes)\n");
 }
@@ -413,6 +434,8 @@ int main(void)
     tcase_add_checked_fixture(tc, text_file_enter, teardown);
     tcase_add_loop_test(tc, a_problem_is_told_by_its_line, 0, ARRAY_LEN(broken));
     tcase_add_loop_test(tc, a_problem_is_told_once, 0, ARRAY_LEN(broken));
+    tcase_add_test(tc, a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of);
+    tcase_add_test(tc, one_server_with_a_weight_is_enough);
     tcase_add_test(tc, a_file_that_cannot_be_read_is_told);
     tcase_add_test(tc, all_problems_of_a_file_are_told_in_its_order);
     tcase_add_test(tc, a_loop_over_several_proxies_is_told_at_each_of_its_servers);

@@ -360,6 +360,22 @@ START_TEST(a_server_has_an_address_and_perhaps_words)
 }
 END_TEST
 
+START_TEST(a_server_may_be_without_sessions)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7 weight=0"), 0);
+    ck_assert_uint_eq(servers[0].weight, 0);
+    ck_assert(!servers[0].disabled);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.b", "127.0.0.1:7 disabled"), 0);
+    ck_assert_uint_eq(servers[0].weight, 1);
+    ck_assert(servers[0].disabled);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.c", "_db._tcp.example.com weight=0"), 0);
+    ck_assert_uint_eq(servers[0].weight, 0);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.d", "_db._tcp.example.com disabled"), 0);
+    ck_assert_uint_eq(servers[0].weight, 1);
+    ck_assert(servers[0].disabled);
+}
+END_TEST
+
 START_TEST(a_host_name_of_a_server_is_taken_without_asking_for_it)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "db.example.com:5432 weight=2"), 0);
@@ -372,7 +388,11 @@ END_TEST
 
 static const char *const bad_servers[] = {
     "127.0.0.1",
-    "127.0.0.1:7 weight=0",
+    "127.0.0.1:7 weight=-1",
+    "127.0.0.1:7 weight=0 weight=0",
+    "127.0.0.1:7 disabled disabled",
+    "127.0.0.1:7 disabled=yes",
+    "_db._tcp.example.com weight=1",
     "127.0.0.1:7 weight=257",
     "127.0.0.1:7 weight=",
     "127.0.0.1:7 weight=1x",
@@ -442,6 +462,7 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, an_adjustment_may_be_below_zero);
     tcase_add_test(tc, delimiters_are_text_with_escapes);
     tcase_add_test(tc, a_server_has_an_address_and_perhaps_words);
+    tcase_add_test(tc, a_server_may_be_without_sessions);
     tcase_add_test(tc, a_host_name_of_a_server_is_taken_without_asking_for_it);
     tcase_add_loop_test(tc, a_bad_server_is_refused_and_not_added, 0, ARRAY_LEN(bad_servers));
     tcase_add_test(tc, a_server_needs_an_id);

@@ -38,6 +38,17 @@ START_TEST(a_name_is_resolved_to_its_addresses)
 }
 END_TEST
 
+START_TEST(one_link_local_address_in_two_zones_is_two_addresses)
+{
+    struct address a[4];
+
+    names_set("db.test", "fe80::1%1,fe80::1%2,fe80::1%1");
+    ck_assert_int_eq(resolve(a, 4, "db.test:7"), 2);
+    ck_assert_uint_eq(a[0].u.in6.sin6_scope_id, 1);
+    ck_assert_uint_eq(a[1].u.in6.sin6_scope_id, 2);
+}
+END_TEST
+
 START_TEST(a_literal_is_resolved_as_it_is_parsed)
 {
     struct address a[2], b[2];
@@ -83,6 +94,7 @@ int main(void)
     TCase *tc = suite_group(suite, "resolve");
 
     tcase_add_test(tc, a_name_is_resolved_to_its_addresses);
+    tcase_add_test(tc, one_link_local_address_in_two_zones_is_two_addresses);
     tcase_add_test(tc, a_literal_is_resolved_as_it_is_parsed);
     tcase_add_loop_test(tc, dns_is_asked_where_no_other_source_is_named, 0, ARRAY_LEN(lines));
     return suite_run(suite);

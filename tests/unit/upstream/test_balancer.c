@@ -66,14 +66,98 @@ START_TEST(what_cannot_be_balanced_is_refused)
 {
     endpoints_open(&es, 2);
     es.conf = (struct balancer_conf){.kind = _i, .endpoints = es.list, .n_endpoints = 2};
-    es.all[1].weight = 0;
-    ck_assert_int_eq(balancer_create(&b, &es.conf), -EINVAL);
     es.all[1].weight = BALANCER_MAX_WEIGHT + 1;
     ck_assert_int_eq(balancer_create(&b, &es.conf), -EINVAL);
     es.all[1].weight = BALANCER_MAX_WEIGHT;
     es.conf.n_endpoints = BALANCER_MAX_ENDPOINTS + 1;
     ck_assert_int_eq(balancer_create(&b, &es.conf), -EINVAL);
     ck_assert_ptr_null(b);
+}
+END_TEST
+
+static const unsigned some_zero[] = {0, 1, 0, 3, 0};
+
+static void open_some_zero(enum balancer_kind kind)
+{
+    endpoints_open(&es, 5);
+    endpoints_weights(&es, some_zero);
+    es.conf.panic_threshold = 60;
+    b = endpoints_balancer(&es, kind);
+}
+
+START_TEST(an_endpoint_of_weight_0_is_never_picked)
+{
+    struct balancer_pick_state walk;
+
+    open_some_zero(_i);
+    for (unsigned key = 0; key < 200; key++) {
+        balancer_begin(&walk, key);
+        for (unsigned i = 0; i < 2; i++) {
+            int at = endpoints_next(&es, b, &walk);
+
+            ck_assert(at == 1 || at == 3);
+        }
+        ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    }
+}
+END_TEST
+
+START_TEST(an_endpoint_of_weight_0_is_not_picked_in_a_panic_or_when_the_others_are_ejected_or_full)
+{
+    open_some_zero(_i);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
+    ck_assert(balancer_panics(b)); /* one of two is fewer than 60 % */
+    for (unsigned key = 0; key < 200; key++) {
+        int at = endpoints_touch(&es, b, key);
+
+        ck_assert(at == 1 || at == 3);
+    }
+    endpoint_set_flag(&es.all[3], ENDPOINT_ABSENT);
+    endpoint_set_flag(&es.all[1], ENDPOINT_ABSENT);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
+    endpoint_clear_flag(&es.all[1], ENDPOINT_ABSENT);
+    endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_EJECTED);
+    for (unsigned key = 0; key < 200; key++)
+        ck_assert_int_eq(endpoints_touch(&es, b, key), 1);
+}
+END_TEST
+
+START_TEST(endpoints_of_weight_0_do_not_count_for_panic)
+{
+    open_some_zero(_i);
+    ck_assert(!balancer_panics(b)); /* two of two are fit, not two of five */
+    for (unsigned i = 0; i < 5; i++)
+        if (some_zero[i] == 0)
+            endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
+    ck_assert(!balancer_panics(b));
+}
+END_TEST
+
+START_TEST(when_all_endpoints_have_weight_0_there_is_none)
+{
+    static const unsigned weights[] = {0, 0};
+
+    endpoints_open(&es, 2);
+    endpoints_weights(&es, weights);
+    b = endpoints_balancer(&es, _i);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
+    ck_assert(!balancer_panics(b));
+}
+END_TEST
+
+START_TEST(a_backup_is_used_at_once_when_all_others_have_weight_0)
+{
+    static const unsigned weights[] = {0, 1};
+
+    endpoints_open(&es, 2);
+    endpoints_weights(&es, weights);
+    es.all[1].level = BALANCER_LEVELS - 1;
+    es.conf.panic_threshold = 100;
+    b = endpoints_balancer(&es, _i);
+    ck_assert(!balancer_panics(b));
+    for (unsigned key = 0; key < 20; key++)
+        ck_assert_int_eq(endpoints_touch(&es, b, key), 1);
 }
 END_TEST
 
@@ -797,6 +881,20 @@ static void add_largest(Suite *suite)
     tcase_add_loop_test(tc, the_largest_tables_can_be_built, 0, 2);
 }
 
+static void add_zero(Suite *suite)
+{
+    TCase *tc = suite_group(suite, "weight 0");
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_loop_test(tc, an_endpoint_of_weight_0_is_never_picked, 0, KINDS);
+    tcase_add_loop_test(
+        tc, an_endpoint_of_weight_0_is_not_picked_in_a_panic_or_when_the_others_are_ejected_or_full,
+        0, KINDS);
+    tcase_add_loop_test(tc, endpoints_of_weight_0_do_not_count_for_panic, 0, KINDS);
+    tcase_add_loop_test(tc, when_all_endpoints_have_weight_0_there_is_none, 0, KINDS);
+    tcase_add_loop_test(tc, a_backup_is_used_at_once_when_all_others_have_weight_0, 0, KINDS);
+}
+
 static void add_marks(Suite *suite)
 {
     TCase *tc = suite_group(suite, "marks");
@@ -856,6 +954,7 @@ int main(void)
     add_loop_over_kinds(tc, busy_is_said_only_for_what_is_fit_and_was_not_tried);
     add_loop_over_kinds(tc, no_limit_is_ever_exceeded_by_four_threads);
 
+    add_zero(suite);
     add_largest(suite);
     add_marks(suite);
     add_warming(suite);

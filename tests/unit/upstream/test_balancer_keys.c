@@ -137,6 +137,24 @@ static void expect_only_its_keys_moved(void)
     ck_assert_uint_le(count_moved(), KEYS * 12 / 10 / es.n);
 }
 
+START_TEST(one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weight_changes)
+{
+    open_many(kinds[_i % 2], sizes[_i / 2]);
+    look_up(before);
+    es.all[GONE].weight = 0;
+    remake(kinds[_i % 2]);
+    look_up(after);
+    expect_only_its_keys_moved();
+    for (unsigned i = 0; i < KEYS; i++)
+        if (after[i] == GONE)
+            ck_abort_msg("key %u belongs to it", i);
+    es.all[GONE].weight = 1;
+    remake(kinds[_i % 2]);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+}
+END_TEST
+
 START_TEST(when_one_becomes_unfit_only_its_keys_move_and_they_come_back)
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
@@ -325,6 +343,9 @@ int main(void)
     tcase_add_loop_test(tc, after_a_restart_every_key_is_where_it_was, 0, 2);
     tcase_add_loop_test(tc, the_order_of_the_configuration_does_not_matter, 0, 2);
     tcase_add_loop_test(tc, where_a_key_belongs_is_the_same_for_ever, 0, 2);
+    tcase_add_loop_test(tc,
+                        one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weight_changes,
+                        0, 2 * ARRAY_LEN(sizes));
     tcase_add_loop_test(tc, when_one_becomes_unfit_only_its_keys_move_and_they_come_back, 0, 6);
     tcase_add_loop_test(tc, the_keys_of_an_unfit_one_spread_over_all_others, 0, 2);
     tcase_add_loop_test(tc, when_one_is_removed_only_its_keys_move, 0, 6);

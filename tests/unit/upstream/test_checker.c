@@ -228,7 +228,8 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_NOTICE);
     before = process_descriptors();
     for (unsigned i = 0; i < ENDPOINTS; i++)
-        endpoints[i] = (struct endpoint){.name = "a", .load = &loads[i], .group = &group_of_all};
+        endpoints[i] =
+            (struct endpoint){.name = "a", .weight = 1, .load = &loads[i], .group = &group_of_all};
     conf = (struct checker_conf){.max_under_way = 16, .seed = 1};
     group_conf =
         (struct checker_group_conf){.name = "back",
@@ -296,6 +297,26 @@ START_TEST(a_server_that_listens_stays_up)
     ck_assert_uint_eq(endpoint_load(&endpoints[0]), 0);
     ck_assert_uint_eq(atomic_load(&n_changes), 0);
     close(listening);
+}
+END_TEST
+
+START_TEST(a_server_without_a_weight_is_checked_and_not_counted_as_up)
+{
+    struct address a, other;
+    int bound = sockets_bound(&a), all = sockets_listen(&other, 5);
+
+    set_address(0, &a);
+    set_address(1, &other);
+    set_address(2, &other);
+    atomic_store(&endpoints[2].weight, 0);
+    start(3);
+    UNTIL(atomic_load(&n_changes) == 1);
+    ck_assert_uint_eq(log_lines_with("server a: down: checks failed in a row: 3"), 1);
+    ck_assert_uint_eq(log_lines_with("servers up: 1 of 2"), 1);
+    on_loop(do_stats, 2);
+    UNTIL((on_loop(do_stats, 2), stats.checks > 0));
+    close(bound);
+    close(all);
 }
 END_TEST
 
@@ -1092,6 +1113,7 @@ END_TEST
 static void add_cases(TCase *tc)
 {
     tcase_add_test(tc, a_server_that_listens_stays_up);
+    tcase_add_test(tc, a_server_without_a_weight_is_checked_and_not_counted_as_up);
     tcase_add_test(tc, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes);
     tcase_add_test(tc, a_wrong_answer_is_in_the_log);
     tcase_add_test(tc, one_that_comes_up_warms_for_the_time_of_slow_start);

@@ -536,7 +536,7 @@ END_TEST
 
 /* ---- names of several servers ---- */
 
-static struct srv_record records[4];
+static struct srv_record records[RESOLVER_ADDRESSES / ENDPOINT_ADDRESSES + 1];
 static atomic_int n_records;
 
 static int look_up_service(struct srv_record *out, size_t max, const char *name,
@@ -753,6 +753,56 @@ START_TEST(one_address_of_two_records_counts_for_the_first)
     if (_i)
         pass_lookups(8, 3);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/1");
+}
+END_TEST
+
+/* Any host has as many addresses as count. */
+static int look_up_sixteen(struct address *out, size_t max, const char *word,
+                           struct dns_terms *terms)
+{
+    ck_assert_uint_ge(max, ENDPOINT_ADDRESSES);
+    terms->ttl_ns = CLOCK_NEVER;
+    for (unsigned i = 0; i < ENDPOINT_ADDRESSES; i++)
+        sockets_loopback(&out[i], 1000 + 100 * (unsigned)atoi(word) + i);
+    atomic_fetch_add(&lookups[0], 1);
+    return ENDPOINT_ADDRESSES;
+}
+
+/* How many servers there are on each level. */
+static void count_levels(void *arg)
+{
+    const struct server_set *set = membership_now(&upstream->membership);
+    unsigned *n = arg;
+
+    memset(n, 0, BALANCER_LEVELS * sizeof(*n));
+    for (unsigned i = 0; i < set->n; i++)
+        n[atomic_load(&set->servers[i]->endpoint.level)]++;
+}
+
+/*
+ * Each lookup begins with another host, so that those of the first priority are often looked up
+ * last.
+ */
+START_TEST(of_too_many_addresses_of_a_service_those_of_the_first_priorities_are_kept)
+{
+    unsigned hosts = RESOLVER_ADDRESSES / ENDPOINT_ADDRESSES + 1, n[BALANCER_LEVELS] = {0};
+    char name[8];
+
+    for (unsigned i = 0; i < hosts; i++) {
+        snprintf(name, sizeof(name), "%u", i);
+        record(i, name, i == 0 ? 1 : i < hosts - 1 ? 2 : 3, 1);
+    }
+    conf.lookup = look_up_sixteen;
+    conf.service_ns = 1;
+    conf.retry_ns = upstream_conf.resolve_interval_ns = NS_PER_MS;
+    start_service((int)hosts);
+    UNTIL((loop_runner_call(control, count_levels, n), n[0] + n[1] == RESOLVER_ADDRESSES));
+    for (unsigned i = 0; i < 2 * hosts; i++) {
+        pass_lookups(0, 1);
+        loop_runner_call(control, count_levels, n);
+        ck_assert_uint_eq(n[0], ENDPOINT_ADDRESSES);
+        ck_assert_uint_eq(n[1], RESOLVER_ADDRESSES - ENDPOINT_ADDRESSES);
+    }
 }
 END_TEST
 
@@ -1009,6 +1059,7 @@ int main(void)
     tcase_add_test(tc, a_host_that_cannot_be_looked_up_stays_where_it_was);
     tcase_add_test(tc, a_host_that_fails_from_the_start_keeps_no_other_from_being_known);
     tcase_add_loop_test(tc, one_address_of_two_records_counts_for_the_first, 0, 2);
+    tcase_add_test(tc, of_too_many_addresses_of_a_service_those_of_the_first_priorities_are_kept);
     tcase_add_test(tc, all_hosts_have_one_time);
     tcase_add_test(tc, hosts_that_had_no_time_come_first_the_next_time);
     tcase_add_test(tc, other_names_have_their_turn_between_two_hosts);

@@ -269,6 +269,34 @@ START_TEST(a_host_of_a_service_has_them_while_it_is_no_backup)
 }
 END_TEST
 
+START_TEST(a_server_without_a_weight_has_none)
+{
+    open_pool();
+    UNTIL(idle() == KEEP);
+    atomic_store(&server->endpoint.weight, 0);
+    spare_pool_look(pool);
+    UNTIL(idle() == 0);
+    ck_assert_int_eq(take(), -1);
+    atomic_store(&server->endpoint.weight, 1);
+    spare_pool_look(pool);
+    UNTIL(idle() == KEEP);
+}
+END_TEST
+
+START_TEST(a_backup_has_them_when_the_others_get_no_sessions)
+{
+    struct upstream_server_conf confs[2] = {server_conf, server_conf};
+
+    confs[0].weight = 0;
+    confs[1].id = "b";
+    confs[1].backup = true;
+    conf.servers = confs;
+    conf.n_servers = 2;
+    open_pool();
+    ck_assert_ptr_nonnull(membership_now(&upstream->membership)->servers[1]->spare);
+}
+END_TEST
+
 START_TEST(a_server_that_moves_has_them_where_it_is_now)
 {
     struct address elsewhere;
@@ -399,6 +427,8 @@ int main(void)
     tcase_add_test(given, without_a_pool_or_a_wish_there_are_none);
     tcase_add_checked_fixture(none, setup, teardown);
     tcase_add_loop_test(none, a_server_with_something_against_it_has_none_and_has_them_again, 0, 3);
+    tcase_add_test(none, a_server_without_a_weight_has_none);
+    tcase_add_test(none, a_backup_has_them_when_the_others_get_no_sessions);
     tcase_add_test(none, a_host_of_a_service_has_them_while_it_is_no_backup);
     tcase_add_test(none, a_server_that_moves_has_them_where_it_is_now);
     tcase_add_test(none, a_server_that_speaks_first_has_none_any_more);

@@ -114,6 +114,37 @@ START_TEST(a_group_has_its_servers_in_the_order_of_the_configuration)
 }
 END_TEST
 
+START_TEST(servers_without_sessions_are_said_once)
+{
+    servers[1].weight = 0;
+    servers[2].disabled = true;
+    open_group(4);
+    ck_assert_uint_eq(log_lines_with("upstream back: server b: gets no connections: weight=0"), 1);
+    ck_assert_uint_eq(log_lines_with("upstream back: server c: gets no connections: disabled"), 1);
+    ck_assert_uint_eq(log_lines_with("gets no connections"), 2);
+    ck_assert_uint_eq(membership_now(&upstream->membership)->n, 4);
+    ck_assert_uint_eq(membership_now(&upstream->membership)->n_used, 2);
+    upstream_log_stats(upstream);
+    ck_assert_uint_eq(log_lines_with("stats server back/a state=up"), 1);
+    ck_assert_uint_eq(log_lines_with("stats server back/b state=drained"), 1);
+    ck_assert_uint_eq(log_lines_with("stats server back/c state=disabled"), 1);
+}
+END_TEST
+
+/* One of four that get sessions would be 25 %, and the last that is left is never ejected. */
+START_TEST(servers_without_sessions_do_not_count_for_ejection)
+{
+    servers[1].weight = 0;
+    servers[2].disabled = true;
+    servers[3].weight = 0;
+    open_group(4);
+    for (unsigned i = 0; i < 5; i++)
+        visit(0, UPSTREAM_FAILED);
+    ck_assert(!is_out(0));
+    ck_assert_uint_eq(atomic_load(&upstream->ejection.n_endpoints), 1);
+}
+END_TEST
+
 START_TEST(a_server_is_known_by_its_id_after_a_restart_too)
 {
     uint64_t hashes[2];
@@ -443,6 +474,8 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_group_has_its_servers_in_the_order_of_the_configuration);
+    tcase_add_test(tc, servers_without_sessions_are_said_once);
+    tcase_add_test(tc, servers_without_sessions_do_not_count_for_ejection);
     tcase_add_test(tc, a_server_is_known_by_its_id_after_a_restart_too);
     tcase_add_test(tc, a_server_with_a_name_is_picked_when_its_addresses_are_set);
     tcase_add_test(tc, who_is_sent_somewhere_counts_there_until_he_leaves);
