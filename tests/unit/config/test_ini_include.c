@@ -115,6 +115,16 @@ START_TEST(problems_name_the_file_and_its_line)
 }
 END_TEST
 
+START_TEST(a_problem_right_before_an_include_is_one_of_the_file_that_includes)
+{
+    write_text("a.ini", "[a]\nx = 1\n");
+    scan("y = 1\nz = 1\ninclude = a.ini\n");
+    ck_assert_str_eq(file.problems,
+                     "t.ini:1: 'y' is in no section (a line [KIND] or [KIND NAME] first)\n"
+                     "t.ini:2: 'z' is in no section (a line [KIND] or [KIND NAME] first)\n");
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_included_is_told_where_it_is_asked_for)
 {
     write_text("bad.ini", "[a]\r\n");
@@ -277,6 +287,7 @@ int main(void)
     tcase_add_test(tc, of_a_directory_all_ini_files_are_read_in_the_order_of_their_names);
     tcase_add_test(tc, a_path_is_relative_to_the_file_that_has_it);
     tcase_add_test(tc, problems_name_the_file_and_its_line);
+    tcase_add_test(tc, a_problem_right_before_an_include_is_one_of_the_file_that_includes);
     tcase_add_test(tc, a_file_that_cannot_be_included_is_told_where_it_is_asked_for);
     tcase_add_test(tc, a_file_that_includes_itself_is_refused);
     tcase_add_test(tc, the_depth_is_bounded);

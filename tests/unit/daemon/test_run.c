@@ -4,6 +4,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,9 @@ static struct {
     void (*on_drain)(void);
     void (*on_watch)(void);
     int stop_rc;
+    int64_t watch_interval_ns;
+    int first_wait_ms; /* of poll(2) */
+    unsigned polls;
     unsigned drains, stops, watches, stats;
 } server;
 
@@ -54,7 +58,7 @@ bool server_watch(struct server *sv)
 int64_t server_watch_interval_ns(const struct server *sv)
 {
     (void)sv;
-    return 2 * NS_PER_MS;
+    return server.watch_interval_ns;
 }
 
 void server_log_stats(struct server *sv)
@@ -78,6 +82,7 @@ static void setup(void)
     manager_open();
     log_lines_capture(LOG_LEVEL_NOTICE);
     memset(&server, 0, sizeof(server));
+    server.watch_interval_ns = 2 * NS_PER_MS;
     conf = (struct run_conf){.drain_timeout_ns = 0};
     ck_assert_int_eq(run_create(&run), 0);
     server.events = run_events(run);
@@ -87,6 +92,20 @@ static void teardown(void)
 {
     run_destroy(run);
     manager_close();
+}
+
+/* In place of libc's. A wait without end is ended by a signal, so that a test ends. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000,
+                               .tv_nsec = timeout_ms % 1000 * NS_PER_MS};
+
+    if (server.polls++ == 0) {
+        server.first_wait_ms = timeout_ms;
+        if (timeout_ms < 0 || server.watch_interval_ns == CLOCK_NEVER)
+            ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+    }
+    return ppoll(fds, n, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
 
 static void last_session_ends(void)
@@ -182,6 +201,16 @@ START_TEST(the_loops_are_watched_while_running_and_while_draining)
     ck_assert_uint_eq(server.watches, 9);
     ck_assert_uint_eq(server.drains, 1);
     ck_assert_uint_eq(log_lines_with("SIGQUIT from pid "), 2);
+}
+END_TEST
+
+START_TEST(while_nothing_is_due_the_process_sleeps)
+{
+    server.watch_interval_ns = CLOCK_NEVER;
+    server.on_drain = last_session_ends;
+    ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
+    ck_assert_int_eq(server.first_wait_ms, -1);
+    ck_assert_uint_eq(server.watches, 0);
 }
 END_TEST
 
@@ -294,6 +323,7 @@ int main(void)
     tcase_add_test(tc, sigint_does_not_drain);
     tcase_add_test(tc, drain_timeout_is_never_early);
     tcase_add_test(tc, the_loops_are_watched_while_running_and_while_draining);
+    tcase_add_test(tc, while_nothing_is_due_the_process_sleeps);
     tcase_add_test(tc, the_service_manager_is_fed_with_the_looks);
     tcase_add_test(tc, statistics_are_written_while_running_and_while_draining);
     tcase_add_test(tc, sighup_is_answered_with_a_warning);

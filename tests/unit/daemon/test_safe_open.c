@@ -5,6 +5,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,18 @@ START_TEST(a_fifo_of_the_user_is_opened_as_the_user)
 }
 END_TEST
 
+START_TEST(the_longest_name_that_there_can_be_is_opened)
+{
+    char path[sizeof(dir) + 8 + NAME_MAX + 1];
+    size_t len = (size_t)snprintf(path, sizeof(path), "%s/mine/", dir);
+
+    memset(path + len, 'n', NAME_MAX + 1);
+    path[len + NAME_MAX] = '\0';
+    ck_assert_int_eq(try(path, APPEND), 0);
+    ck_assert(as_root);
+}
+END_TEST
+
 START_TEST(what_is_not_there_is_an_error_of_its_own)
 {
     ck_assert_int_eq(try(at("mine/none"), O_WRONLY | O_CLOEXEC), -ENOENT);
@@ -277,6 +290,7 @@ int main(void)
     tcase_add_test(tc, a_file_of_root_where_all_may_write_is_taken);
     tcase_add_test(tc, an_open_file_is_opened_by_its_name_in_dev);
     tcase_add_test(tc, a_fifo_of_the_user_is_opened_as_the_user);
+    tcase_add_test(tc, the_longest_name_that_there_can_be_is_opened);
     tcase_add_test(tc, what_is_not_there_is_an_error_of_its_own);
     tcase_add_test(tc, without_another_user_a_path_is_opened_as_ever);
     return suite_run(suite);

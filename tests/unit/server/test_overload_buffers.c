@@ -1,0 +1,109 @@
+/*
+ * server/overload: when what waits for clients and servers is too much, and when it is no more.
+ */
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "limits/connection_limit.h"
+#include "net/memory_account.h"
+#include "server/overload.h"
+#include "server/server.h"
+#include "server/threads.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+/* Of 1000 bytes an episode begins above 750 and ends at 500. */
+static const struct overload_conf conf = {.max_buffered_bytes = 1000};
+
+static struct threads threads;
+static struct connection_limit limit;
+static struct overload *overload;
+static struct memory_account *account;
+static size_t held;
+
+static void setup(void)
+{
+    static const struct server_conf server = {.boss = {.threads = 1},
+                                              .worker = {.threads = 2,
+                                                         .io_ratio = 50,
+                                                         .task_quantum_ns = NS_PER_MS,
+                                                         .max_pending_tasks = 64},
+                                              .executor = {.threads = 1, .max_pending_tasks = 16}};
+
+    log_lines_capture(LOG_LEVEL_INFO);
+    ck_assert_int_eq(threads_create(&threads, &server), 0);
+    connection_limit_init(&limit, &(struct quota_conf){0});
+    ck_assert_int_eq(overload_create(&overload, &conf, &threads, &limit), 0);
+    ck_assert_int_eq(overload_start(overload), 0);
+    account = overload_buffered(overload);
+    held = 0;
+}
+
+static void teardown(void)
+{
+    ck_assert_int_eq(threads_end_boss(&threads), 0);
+    ck_assert_int_eq(threads_end_workers(&threads), 0);
+    ck_assert_int_eq(threads_end_control(&threads), 0);
+    ck_assert_int_eq(threads_end_executor(&threads), 0);
+    overload_destroy(overload);
+    threads_destroy(&threads);
+}
+
+static void hold(size_t bytes)
+{
+    memory_account_charge(account, held, bytes);
+    held = bytes;
+}
+
+static bool is_closed(void)
+{
+    return atomic_load(&limit.closed_by) != NULL;
+}
+
+START_TEST(above_three_quarters_no_client_is_accepted_until_a_half_is_left)
+{
+    hold(750);
+    ck_assert(!memory_account_is_over(account));
+    ck_assert(!is_closed());
+    hold(751);
+    ck_assert(memory_account_is_over(account));
+    ck_assert_str_eq(atomic_load(&limit.closed_by), "max_buffered of [reactord]");
+    hold(501);
+    PAUSE_MS(60); /* it looks every 20 ms */
+    ck_assert(memory_account_is_over(account));
+    ck_assert(is_closed());
+    hold(500);
+    UNTIL(!memory_account_is_over(account));
+    ck_assert(!is_closed());
+    ck_assert_uint_eq(log_lines_with("overload is over after "), 1);
+}
+END_TEST
+
+START_TEST(each_episode_ends_and_another_can_begin)
+{
+    for (unsigned i = 1; i <= 5; i++) {
+        hold(1000);
+        ck_assert(memory_account_is_over(account));
+        ck_assert(is_closed());
+        ck_assert_uint_eq(log_lines_with("no client is accepted"), i);
+        hold(0);
+        UNTIL(log_lines_with("overload is over after ") == i);
+        UNTIL(!memory_account_is_over(account));
+        ck_assert(!is_closed());
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/overload: buffers");
+    TCase *tc = suite_group(suite, "max_buffered");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, above_three_quarters_no_client_is_accepted_until_a_half_is_left);
+    tcase_add_test(tc, each_episode_ends_and_another_can_begin);
+    return suite_run(suite);
+}

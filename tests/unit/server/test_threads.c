@@ -1,0 +1,57 @@
+/* server/threads: the loops that a configuration asks for, or the reason why not. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "engine/loop_group.h"
+#include "server/server.h"
+#include "server/threads.h"
+#include "support/log_lines.h"
+#include "support/suite.h"
+
+static struct server_conf conf;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    conf = (struct server_conf){.boss = {.threads = 1},
+                                .worker = {.threads = 3,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = NS_PER_MS,
+                                           .max_pending_tasks = 64},
+                                .executor = {.threads = 1, .max_pending_tasks = 16}};
+}
+
+START_TEST(there_are_as_many_loops_as_were_asked_for)
+{
+    struct threads threads;
+
+    ck_assert_int_eq(threads_create(&threads, &conf), 0);
+    ck_assert_uint_eq(loop_group_size(threads.boss), 1);
+    ck_assert_uint_eq(loop_group_size(threads.workers), 3);
+    ck_assert_uint_eq(loop_group_size(threads.control), 1);
+    threads_destroy(&threads);
+}
+END_TEST
+
+START_TEST(a_processor_that_the_process_may_not_use_is_an_error)
+{
+    unsigned none = 1u << 20;
+    struct server_cpus cpus = {.affinity = SERVER_AFFINITY_LIST, .list = &none, .n = 1};
+    struct threads threads;
+
+    *(_i == 0 ? &conf.boss.cpus : &conf.worker.cpus) = cpus;
+    ck_assert_int_eq(threads_create(&threads, &conf), -EINVAL);
+    ck_assert_uint_eq(log_lines_with("processor 1048576 is not one that this process may use"), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/threads");
+    TCase *tc = suite_group(suite, "threads");
+
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, there_are_as_many_loops_as_were_asked_for);
+    tcase_add_loop_test(tc, a_processor_that_the_process_may_not_use_is_an_error, 0, 2);
+    return suite_run(suite);
+}
