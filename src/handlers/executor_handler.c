@@ -1,16 +1,16 @@
 /*
  * handlers/executor_handler: see executor_handler.h.
  *
- * note: lane. What other threads touch is not in the session, which may end while a message is out,
- * but in a lane of its own. The handler, each message that the serial has, and the notice on its
- * way to the loop count as its users; the last to leave frees it. Only the loop asks whether the
- * handler is still there.
+ * note: lane. The session may end while a message is on the executor, so everything that other
+ * threads touch lives in a reference-counted mailbox, the lane. The handler, each submitted message
+ * and the pending notice hold a reference; the last one frees it. Only the loop reads
+ * lane->handler.
  *
- * note: notice. Messages that are done are put on a list, newest first, by one compare-and-swap;
- * who finds it empty sends the loop a notice, and the loop takes the whole list with one exchange.
- * So there is one task on the loop however many messages are done, and their order does not depend
- * on how tasks reach it. A loop whose task lane is full takes the notice in its control lane, which
- * has no bound.
+ * note: notice. An executor thread pushes a finished message to a list, newest first, with one
+ * compare-and-swap. The push onto an empty list also submits the notice to the loop, which takes
+ * the whole list with one exchange. So at most one task is on the loop, and the order of messages
+ * does not depend on the order of tasks. When the task queue of the loop is full, the notice goes
+ * to its control queue, which has no bound.
  */
 #include "handlers/executor_handler.h"
 
@@ -28,14 +28,11 @@
 #include "net/memory_account.h"
 #include "net/channel.h"
 
-/*
- * Small messages are bounded by number as well, so that one client does not take all places of the
- * executor.
- */
+/* Per client, so that small messages of one client cannot fill the executor. */
 #define EXECUTOR_MESSAGES 64
 
 struct executor_message {
-    struct task task; /* of the serial */
+    struct task task; /* on the strand */
     struct executor_lane *lane;
     struct executor_message *next;
     bool dropped; /* the executor has stopped */
@@ -45,24 +42,24 @@ struct executor_message {
 
 struct executor_lane {
     struct loop *loop;
-    struct executor_handler *handler; /* the loop's; NULL: gone */
+    struct executor_handler *handler; /* of the loop; NULL: closed */
     const struct executor_handler_conf *conf;
-    struct memory_account *buffered;         /* NULL: nobody counts */
+    struct memory_account *buffered;         /* NULL: not accounted */
     _Atomic(struct executor_message *) done; /* see note: notice */
     struct task notice;
-    atomic_uint users; /* see note: lane */
+    atomic_uint users; /* references; see note: lane */
 };
 
 struct executor_handler {
     struct handler handler;
     struct handler_context *host;
     const struct handler_step *step;
-    struct executor_lane *lane; /* this and the serial: NULL until the first byte */
+    struct executor_lane *lane; /* lane and strand are NULL until the first byte */
     struct strand *strand;
-    struct task_list refused; /* the messages that the serial did not take yet */
-    size_t bytes;             /* of all messages, refused or under way */
-    bool eof;                 /* has come, and is to follow them */
-    int failed;               /* likewise, with this error; 0: has not */
+    struct task_list refused; /* messages not yet taken by the strand */
+    size_t bytes;             /* of all messages, refused or submitted */
+    bool eof;                 /* pending: delivered after the messages */
+    int failed;               /* likewise; 0: none */
 };
 
 static struct executor_handler *executor_of(struct handler *h)
@@ -82,7 +79,7 @@ static void lane_join(struct executor_lane *lane)
     atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
 }
 
-/* Its lane is still there. */
+/* The caller still holds a reference to the lane. */
 static void executor_free(struct executor_message *m)
 {
     memory_account_charge(m->lane->buffered, executor_message_bytes(m), 0);
@@ -115,7 +112,7 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
         ;
 }
 
-/* Nobody is left to be told when the loop has ended. */
+/* The notice is dropped when the loop has ended. */
 static void lane_notify(struct executor_lane *lane)
 {
     lane_join(lane);
@@ -146,7 +143,7 @@ static void executor_run_message(struct task *t)
     lane_put(m);
 }
 
-/* On a thread of the executor, or on the loop in strand_destroy(). */
+/* On an executor thread, or on the loop in strand_destroy(). */
 static void executor_drop_message(struct task *t)
 {
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
@@ -158,9 +155,9 @@ static void executor_drop_message(struct task *t)
 static const struct task_type executor_message_type = {
     .name = "executor handler", .run = executor_run_message, .drop = executor_drop_message};
 
-/* ---- on the loop: to the executor ---- */
+/* ---- loop to executor ---- */
 
-/* As far as the serial takes them. */
+/* Submit until the strand is full. */
 static void executor_submit_refused(struct executor_handler *x)
 {
     while (x->refused.first) {
@@ -169,7 +166,7 @@ static void executor_submit_refused(struct executor_handler *x)
         int rc;
 
         lane_join(x->lane);
-        rc = strand_submit(x->strand, t); /* from here on it may be done, and gone */
+        rc = strand_submit(x->strand, t); /* may have run and been freed already */
         if (rc < 0) {
             lane_leave(x->lane);
             if (rc == -ESHUTDOWN)
@@ -259,7 +256,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
         channel_stop_reading(h->channel, CHANNEL_STOP_HANDLER);
 }
 
-/* What follows each other here does so again behind the executor, or not. */
+/* executor_run_notice() forms bursts of its own. */
 static void executor_burst(struct handler *h, bool begins)
 {
     (void)h;
@@ -284,7 +281,7 @@ static void executor_failed(struct handler *h, int error)
         handler_failed(h->next, error);
 }
 
-/* ---- on the loop: back again ---- */
+/* ---- executor to loop ---- */
 
 static struct executor_message *lane_take_done(struct executor_lane *lane)
 {
@@ -312,7 +309,7 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
         handler_read(x->handler.next, m->data, m->len);
 }
 
-/* What waited behind the last message. */
+/* Deliver the end of file or the failure behind the last message. */
 static void executor_follow(struct executor_handler *x)
 {
     bool eof = x->eof;
@@ -362,7 +359,7 @@ static void executor_run_notice(struct task *t)
     lane_leave(lane);
 }
 
-/* The loop has ended, and the session before it. */
+/* The loop has ended; the session ended before it. */
 static void executor_drop_notice(struct task *t)
 {
     lane_leave(CONTAINER_OF(t, struct executor_lane, notice));
@@ -398,7 +395,7 @@ static const struct handler_ops executor_ops = {.name = "executor",
                                                 .closed = executor_closed,
                                                 .held = executor_held};
 
-/* ---- the kind ---- */
+/* ---- handler type ---- */
 
 static void executor_add(void *state, struct channel *ch, struct handler_context *host,
                          const struct handler_step *step)

@@ -1,23 +1,20 @@
 /*
- * handlers/executor_handler: what is read goes through a thread of the executor, in order, before
- * the rest of the pipeline gets it; the place for work on a client's bytes that would hold up the
- * loop.
+ * handlers/executor_handler: runs work on a client's bytes on executor threads, in order, so that
+ * it cannot block the loop.
  *
- *   loop: read -> [message] -> serial ... executor: work -> [done] -> loop: read of the next
- *   handler
+ *   loop: read -> [message] -> strand ... executor: work -> [done] -> loop: read of the next handler
  *
- * Each read is a message, and comes out as one. Messages of one client never overlap and keep their
- * order, on whichever threads; no thread is reserved. The end of file waits for the messages before
- * it. When too much is under way, or the executor is full, the client is not read until there is
- * room: nothing is dropped. Memory is bounded by EXECUTOR_HANDLER_BYTES and one more read of the
- * channel, each of whose frames, behind `frame`, is a message of its own.
+ * Each read is one message, on its way in and out. Messages of one client keep their order and
+ * never overlap, but no thread is reserved for them. End of file waits for the messages before it.
+ * When too many bytes are pending or the executor is full, reading pauses; nothing is dropped.
+ * Memory is bounded by EXECUTOR_HANDLER_BYTES plus one read of the channel; behind `frame`, each
+ * frame of that read is a message of its own.
  *
- * As it comes the work is to wait for `delay_ns`, which shows how clients and servers do with a
- * slow service; what else is to be done with a message goes into executor_work().
+ * The built-in work waits for `delay_ns`, to test clients and servers with a slow service. Other
+ * work goes into executor_work().
  *
- * Source: Netty ChannelPipeline.addLast(group, handler); there a channel is tied to one thread of
- *         the group, behind whatever
- * else is, and what is too much for its queue is lost.
+ * Source: Netty ChannelPipeline.addLast(group, handler), which pins a channel to one thread of the
+ *         group and loses messages when the queue of that thread is full.
  */
 #ifndef HANDLERS_EXECUTOR_HANDLER_H
 #define HANDLERS_EXECUTOR_HANDLER_H
@@ -26,14 +23,11 @@
 
 #include <stdint.h>
 
-/*
- * Above this the client is not read, until it is half of it again. Counted with what a message
- * takes itself.
- */
+/* Pause reading above this, resume at half. Includes the overhead of each message. */
 #define EXECUTOR_HANDLER_BYTES (64 * 1024)
 
 struct executor_handler_conf {
-    int64_t delay_ns; /* for each message, on a thread of the executor */
+    int64_t delay_ns; /* per message, on an executor thread */
 };
 
 /* `executor`, by pipeline_conf.executor */

@@ -14,23 +14,22 @@
 #include "net/memory_account.h"
 #include "net/channel.h"
 
-/* With a rate, bytes go on so often. */
+/* Interval between writes when a rate is set. */
 #define FAULT_SLICE_NS (20 * NS_PER_MS)
 
-/* Counters, relaxed: each is a number on its own. */
+/* Independent counters, hence relaxed. */
 struct fault_shared {
-    _Atomic uint64_t asked; /* connections, also those that were spared */
+    _Atomic uint64_t asked; /* connections, also those not selected */
     _Atomic uint64_t concerned;
     _Atomic uint64_t dropped;
     _Atomic uint64_t cut;
 };
 
-/* One direction. */
 struct fault_line {
     struct buffer kept;
     struct timer timer;
-    int64_t free_at_ns; /* when the rate lets the next byte pass */
-    bool eof;           /* is to follow what is kept */
+    int64_t free_at_ns; /* when the rate allows the next byte */
+    bool eof;           /* pending: follows the kept bytes */
 };
 
 struct fault_handler {
@@ -39,9 +38,9 @@ struct fault_handler {
     const struct fault_handler_conf *conf;
     struct fault_shared *shared;
     uint64_t draws; /* state of fault_draw() */
-    uint64_t left;  /* bytes until it is cut, if it is to be */
+    uint64_t left;  /* bytes until reset_after */
     bool dropped;
-    bool over; /* nothing passes any more */
+    bool over; /* cut, or out of memory: discard everything */
     struct fault_line in;
     struct fault_line out;
 };
@@ -62,7 +61,7 @@ static void fault_count(_Atomic uint64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* A number below ${n}. */
+/* A pseudorandom number below ${n}. */
 static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
 {
     return hash_reduce(hash_mix(f->draws++), n);
@@ -70,7 +69,7 @@ static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
 
 /* ---- passing on ---- */
 
-/* How many of ${len} bytes pass before the connection is cut. */
+/* How many of ${len} bytes pass before reset_after. */
 static size_t fault_take(struct fault_handler *f, size_t len)
 {
     if (f->conf->reset_after == 0)
@@ -96,7 +95,7 @@ static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t l
     if (n > 0)
         handler_read(f->handler.next, data, n);
     if (fault_cuts(f))
-        handler_failed(f->handler.next, -EMSGSIZE); /* behind what another handler holds back */
+        handler_failed(f->handler.next, -EMSGSIZE); /* not overtaking bytes kept there */
 }
 
 static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
@@ -134,7 +133,7 @@ static void fault_arm(struct fault_handler *f, struct fault_line *line, int64_t 
     loop_schedule(fault_loop(f), &line->timer, at_ns - now_ns);
 }
 
-/* How much of what is kept goes on now. */
+/* Bytes of the kept ones to send now. */
 static size_t fault_slice(const struct fault_handler *f, const struct fault_line *line)
 {
     size_t kept = buffer_bytes(&line->kept);
@@ -145,14 +144,14 @@ static size_t fault_slice(const struct fault_handler *f, const struct fault_line
     return slice > 0 ? slice : 1;
 }
 
-/* ${n} bytes have gone on. */
+/* Account for ${n} bytes sent. */
 static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
 {
     memory_account_consume(fault_buffered(f), &line->kept, n);
     if (f->conf->rate > 0)
         line->free_at_ns =
             clock_add_ns(clock_now_ns(), (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
-    f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* it is not idle */
+    f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* not idle */
     if (buffer_bytes(&line->kept) > 0)
         fault_arm(f, line, 0);
 }
@@ -182,7 +181,7 @@ static void fault_run_out(struct task *t)
     int rc = fault_pass_out(f, buffer_front(&f->out.kept), n);
 
     if (f->over || rc < 0)
-        return; /* fault_broken() or fault_closed() sees to what is kept */
+        return; /* fault_broken() or fault_closed() discards the kept bytes */
     fault_consume(f, &f->out, n);
     if (buffer_bytes(&f->out.kept) > 0)
         return;
@@ -211,7 +210,7 @@ static int64_t fault_delay_ns(struct fault_handler *f)
 
 /* ---- events ---- */
 
-/* Here and not when it was added: the session has begun, and can end. */
+/* The drop is decided here and not in fault_add(): only a session that has begun can end. */
 static void fault_active(struct handler *h)
 {
     struct fault_handler *f = fault_of(h);
@@ -258,7 +257,7 @@ static void fault_eof(struct handler *h)
         handler_eof(h->next);
 }
 
-/* What is kept for the client is lost, as what the channel keeps. */
+/* Kept output is lost, like the channel's own. */
 static void fault_broken(struct handler *h, int error)
 {
     struct fault_handler *f = fault_of(h);
@@ -325,7 +324,7 @@ static const struct handler_ops fault_handler_ops = {.name = "fault",
                                                      .shutdown_write = fault_shutdown_write,
                                                      .held = fault_held};
 
-/* ---- whom it concerns ---- */
+/* ---- selection ---- */
 
 static void fault_add(void *state, struct channel *ch, struct handler_context *host,
                       const struct handler_step *step)

@@ -1,15 +1,13 @@
 /*
- * handlers/fault_handler: makes a share of a listener's connections slow, cut or mute, to see what
- * their clients do.
+ * handlers/fault_handler: fault injection; delays, throttles, cuts or drops a share of a listener's
+ * connections.
  *
- *   channel -> [in: kept for its delay, then as many bytes a second] -> the other handlers, the
- *   tail
- *   channel <- [out:                       as many bytes a second] <-
+ *   channel -> [in:  delay, then rate] -> other handlers, tail
+ *   channel <- [out:             rate] <-
  *
- * It keeps at most what one read gives in each direction: meanwhile the channel is not read, and
- * whoever feeds it pauses. So bytes stay in order, and what was kept when a session ends is input
- * that was not read, or output that is sent before the end. A connection that is spared has no
- * handler and no cost.
+ * Each direction keeps at most one read: meanwhile the channel is not read, or its writer pauses.
+ * So bytes keep their order. When a session ends, kept input counts as not read, and kept output is
+ * sent first. A connection that is not selected has no handler and no cost.
  */
 #ifndef HANDLERS_FAULT_HANDLER_H
 #define HANDLERS_FAULT_HANDLER_H
@@ -22,25 +20,25 @@
 
 enum fault_drop_as { FAULT_DROP_RESET, FAULT_DROP_SILENCE };
 
-/* 0: none of it. */
+/* 0: off. */
 struct fault_handler_conf {
-    int64_t delay_ns;     /* what a client sends is handed on so much later */
-    int64_t jitter_ns;    /* and up to so much on top, drawn for each read */
-    unsigned rate;        /* bytes a second in each direction */
+    int64_t delay_ns;     /* of what the client sends */
+    int64_t jitter_ns;    /* added to delay_ns: up to so much, drawn for each read */
+    unsigned rate;        /* bytes a second, each direction */
     unsigned reset_after; /* bytes, both directions together */
-    unsigned drop;        /* percent of the connections concerned that are not served at all */
+    unsigned drop;        /* percent of the selected connections that are not served */
     enum fault_drop_as drop_as;
-    unsigned percent;         /* of the connections that are concerned */
-    struct cidr_list clients; /* whose connections are; none: everybody's */
-    unsigned seed; /* draws the same again, connection by connection; 0: never the same */
+    unsigned percent;         /* of the connections that are selected */
+    struct cidr_list clients; /* only these clients are selected; empty: all */
+    unsigned seed;            /* makes the draws reproducible, by connection number; 0: random */
 };
 
-/* Not for the option `pipeline`: handlers/pipeline_template puts it in front of all others. */
+/* Not for the option `pipeline`: handlers/pipeline_template puts it first. */
 extern const struct handler_type fault_handler_type;
 
 /*
  * fault_handler_wanted(conf):
- * Does ${conf} do anything?
+ * Does ${conf} inject any fault?
  *
  * Thread: any
  */

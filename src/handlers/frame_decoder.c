@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The least room for a piece: most are short. */
+/* First allocation for a partial frame; most frames are short. */
 #define FRAME_DECODER_FIRST_BYTES 256
 
 static unsigned frame_header_bytes(const struct frame_decoder_conf *conf)
@@ -12,7 +12,7 @@ static unsigned frame_header_bytes(const struct frame_decoder_conf *conf)
     return conf->length_offset + conf->length_width;
 }
 
-/* ---- the piece ---- */
+/* ---- partial frame ---- */
 
 static void frame_use(struct frame_decoder_bytes *in, size_t n)
 {
@@ -28,10 +28,7 @@ static void frame_drop_piece(struct frame_decoder *d)
     d->is_out = false;
 }
 
-/*
- * Room for ${need} bytes of a piece that will have ${whole}: twice as much as before, but none that
- * it cannot fill.
- */
+/* Grow the piece to at least ${need} bytes: doubled, but never above ${whole}. */
 static bool frame_grow_piece(struct frame_decoder *d, size_t need, size_t whole)
 {
     size_t room = 2 * (size_t)d->piece_room;
@@ -51,7 +48,7 @@ static bool frame_grow_piece(struct frame_decoder *d, size_t need, size_t whole)
     return true;
 }
 
-/* Take from ${in} until the piece has ${whole} bytes. */
+/* Copy from ${in} until the piece has ${whole} bytes. */
 static bool frame_fill_piece(struct frame_decoder *d, struct frame_decoder_bytes *in, size_t whole)
 {
     size_t n = whole - d->piece_bytes;
@@ -84,8 +81,8 @@ static uint64_t frame_length_field(const struct frame_decoder_conf *conf, const 
 }
 
 /*
- * Bytes of the frame whose length is ${value}, or of the part of a bad one that is to be discarded.
- * Below 2^63 the value plus adjustment and header is never more than 64 bits take.
+ * Compute the frame length for the length field ${value}; for a bad frame, the bytes to discard.
+ * With ${value} below 2^63 the sum cannot overflow.
  */
 static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *conf,
                                                unsigned header_bytes, uint64_t value,
@@ -106,8 +103,8 @@ static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *
 /* ---- bad frames ---- */
 
 /*
- * ${bytes} of the stream, which begin with the piece or at ${in}, are no frame, for ${why}. True if
- * that is told now.
+ * Discard ${bytes} of the stream, starting with the piece or at ${in}. True if the error is to be
+ * reported now.
  */
 static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                          enum frame_decoder_result why, uint64_t bytes)
@@ -121,10 +118,7 @@ static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_con
     return false;
 }
 
-/*
- * Where the bad frame ends, for ${why}, is not known: discard up to the end of what is searched
- * for.
- */
+/* Discard a bad frame of unknown length, up to the next delimiter or length_end. */
 static enum frame_decoder_result frame_refuse_to_end(struct frame_decoder *d,
                                                      const struct frame_decoder_conf *conf,
                                                      enum frame_decoder_result why)
@@ -137,7 +131,7 @@ static enum frame_decoder_result frame_refuse_to_end(struct frame_decoder *d,
     return FRAME_DECODER_MORE;
 }
 
-/* Keep the end of what was discarded before, and of ${data} behind it. */
+/* Keep the last discarded bytes: the previous tail, then ${data}. */
 static void frame_keep_tail(struct frame_decoder *d, const uint8_t *data, size_t len)
 {
     size_t kept = d->tail_bytes;
@@ -176,7 +170,7 @@ static bool frame_discard_to_end(struct frame_decoder *d, const struct frame_dec
     return !d->discards_to_end;
 }
 
-/* True when nothing is left to discard. */
+/* Discard; true when nothing is left to discard. */
 static bool frame_discard(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                           struct frame_decoder_bytes *in)
 {
@@ -189,9 +183,9 @@ static bool frame_discard(struct frame_decoder *d, const struct frame_decoder_co
     return d->discard_bytes == 0;
 }
 
-/* ---- the next one ---- */
+/* ---- next frame ---- */
 
-/* The frame has ${bytes}, or is bad. */
+/* Store the length of a good frame, or refuse a bad one. */
 static enum frame_decoder_result frame_judge(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              enum frame_decoder_result result, uint64_t bytes)
@@ -261,7 +255,7 @@ static enum frame_decoder_result frame_begin_text_length(struct frame_decoder *d
     return frame_judge(d, conf, result, bytes);
 }
 
-/* The piece was searched when its bytes came. */
+/* The piece was searched before; only new bytes are. */
 static enum frame_decoder_result frame_begin_delimiter(struct frame_decoder *d,
                                                        const struct frame_decoder_conf *conf,
                                                        struct frame_decoder_bytes *in)
@@ -287,8 +281,8 @@ static enum frame_decoder_result frame_begin_delimiter(struct frame_decoder *d,
 }
 
 /*
- * See to it that frame_bytes is known. FRAME: it is; MORE: the header is not whole yet, or a bad
- * frame is being discarded.
+ * Find frame_bytes. FRAME: known; MORE: the header is incomplete, or a bad frame is being
+ * discarded.
  */
 static enum frame_decoder_result frame_begin(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
@@ -312,7 +306,7 @@ static void frame_give_out(struct frame_decoder *d, const uint8_t *frame,
     d->frame_bytes = 0;
 }
 
-/* The rest of the frame whose length is known. */
+/* Collect the rest of a frame of known length. */
 static enum frame_decoder_result frame_finish(struct frame_decoder *d,
                                               struct frame_decoder_bytes *in,
                                               struct frame_decoder_bytes *out)

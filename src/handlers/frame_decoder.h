@@ -1,36 +1,32 @@
 /*
- * handlers/frame_decoder: splits a stream into frames: by a binary length field, by a length in
- * text, or by delimiters.
+ * handlers/frame_decoder: splits a stream into frames by a binary length field, a decimal length,
+ * or delimiters.
  *
  * FRAME_DECODER_LENGTH:
- *   0        length_offset          + length_width                          frame length
- *   | ...    | the length field     | the rest                              |
+ *   0      length_offset        + length_width                            frame length
+ *   | ...  | the length field   | the rest                                |
  *
  *   frame length = value of the field + length_adjustment + length_offset + length_width
  *
- * FRAME_DECODER_TEXT_LENGTH: octet counting. The header is the length, decimal, 1 to 10 digits
- * without a leading zero, and length_end:
- *   0         header                            frame length
- *   | 11 SP   | hello world                     |      frame length = number + length_adjustment +
- *   header
+ * FRAME_DECODER_TEXT_LENGTH: octet counting. The header is 1 to 10 decimal digits without a leading
+ * zero, then length_end.
+ *   0       header                           frame length
+ *   | 11 SP   | hello world                  |    frame length = header + number + length_adjustment
  *
- * FRAME_DECODER_DELIMITER: a frame ends with one of the delimiters (frame_delimiter.h has the order
- * in which they count).
+ * FRAME_DECODER_DELIMITER: a frame ends with a delimiter (precedence: frame_delimiter.h).
  *
- * It knows bytes only, no channel. Frames that lie in the input are given out where they lie; only
- * one that comes in pieces is put together, in memory that grows with what has come, never above
- * the frame's length or max_length. Between frames there is none. Every byte is searched once.
+ * The decoder knows bytes, no channel. A frame that lies in the input is returned in place; only a
+ * partial frame is copied, into memory that grows with the bytes received, up to max_length.
+ * Between frames no memory is held. Every byte is searched once.
  *
- * A bad frame is told once, discarded exactly, and the next one begins behind it. Where its end is
- * not known, this is discarded: of a binary length that is negative or less than the header, the
- * header; of a text length that is not a number, all up to the next length_end; of a frame without
- * a delimiter within max_length, all up to the next delimiter.
+ * A bad frame is reported once and discarded exactly. When its end is unknown, the decoder discards
+ * the header (binary length negative or less than the header), everything up to the next length_end
+ * (text length not a number), or everything up to the next delimiter (none within max_length).
  *
- * Source: Netty LengthFieldBasedFrameDecoder; there a frame shorter than what is to be stripped
- *         leaves its length behind
- * for the next one, a length that overflows is read as another one, and what came behind a bad
- * frame waits for the next read. RFC 6587, 3.4.1 (octet counting) and 3.4.2 (delimiters); Netty
- * DelimiterBasedFrameDecoder.
+ * Source: Netty LengthFieldBasedFrameDecoder, which misreads a length that overflows, leaves the
+ *         length of a frame shorter than `strip` behind for the next one, and delays bytes behind a
+ *         bad frame until the next read; Netty DelimiterBasedFrameDecoder; RFC 6587, 3.4.1 (octet
+ *         counting) and 3.4.2 (delimiters).
  */
 #ifndef HANDLERS_FRAME_DECODER_H
 #define HANDLERS_FRAME_DECODER_H
@@ -42,7 +38,7 @@
 #include "base/must.h"
 #include "handlers/frame_delimiter.h"
 
-/* The longest header of a text length: 10 digits and length_end. */
+/* Longest text header: 10 digits and length_end. */
 #define FRAME_DECODER_TEXT_BYTES 11
 
 enum frame_decoder_by { FRAME_DECODER_LENGTH, FRAME_DECODER_TEXT_LENGTH, FRAME_DECODER_DELIMITER };
@@ -50,34 +46,34 @@ enum frame_decoder_by { FRAME_DECODER_LENGTH, FRAME_DECODER_TEXT_LENGTH, FRAME_D
 enum frame_decoder_order { FRAME_DECODER_BIG, FRAME_DECODER_LITTLE };
 
 /*
- * For each kind of framing its own fields count, and max_length, fail_fast. The longest header,
- * length_offset + length_width or FRAME_DECODER_TEXT_BYTES, is <= max_length, and strip too; the
- * lengths are below 2^31.
+ * max_length and fail_fast apply to every framing, the other fields to their own. max_length is at
+ * least strip and the longest header (length_offset + length_width, or FRAME_DECODER_TEXT_BYTES).
+ * All lengths are below 2^31.
  */
 struct frame_decoder_conf {
     enum frame_decoder_by by;
-    unsigned max_length; /* of a whole frame, before it is stripped */
+    unsigned max_length; /* of a whole frame, before stripping */
     unsigned length_offset;
     unsigned length_width;     /* 1, 2, 3, 4 or 8 */
-    int64_t length_adjustment; /* of text lengths too */
-    unsigned strip;            /* so many bytes of each frame are not passed on */
+    int64_t length_adjustment; /* also for text lengths */
+    unsigned strip;            /* bytes removed from the front of each frame */
     enum frame_decoder_order byte_order;
-    uint8_t length_end; /* what follows the digits of a text length; no digit */
-    bool strip_length;  /* the header of a text length is not passed on */
+    uint8_t length_end; /* byte after the digits of a text length; not a digit */
+    bool strip_length;  /* remove the text length header */
     struct frame_delimiter_list delimiters;
     bool strip_delimiter;
-    bool fail_fast; /* tell of a bad frame when it is known to be one, not when it was discarded */
+    bool fail_fast; /* report a bad frame at once, not when it is discarded */
 };
 
 enum frame_decoder_result {
-    FRAME_DECODER_MORE,       /* the input was used up */
-    FRAME_DECODER_FRAME,      /* here is one */
-    FRAME_DECODER_NEGATIVE,   /* a bad one: its length field is below 0 (of 8 bytes only) */
-    FRAME_DECODER_SHORT,      /* is shorter than its header */
-    FRAME_DECODER_LONG,       /* is longer than max_length */
-    FRAME_DECODER_BARE,       /* has less than is to be stripped */
-    FRAME_DECODER_NOT_NUMBER, /* its text length is not a number */
-    FRAME_DECODER_NO_MEMORY   /* for a piece; the stream cannot be gone on with */
+    FRAME_DECODER_MORE, /* input used up */
+    FRAME_DECODER_FRAME,
+    FRAME_DECODER_NEGATIVE,   /* bad: the length field is below 0 (8 bytes wide only) */
+    FRAME_DECODER_SHORT,      /* bad: shorter than its header */
+    FRAME_DECODER_LONG,       /* bad: longer than max_length */
+    FRAME_DECODER_BARE,       /* bad: shorter than strip */
+    FRAME_DECODER_NOT_NUMBER, /* bad: the text length is not a number */
+    FRAME_DECODER_NO_MEMORY   /* for a partial frame; the stream is lost */
 };
 
 struct frame_decoder_bytes {
@@ -85,30 +81,29 @@ struct frame_decoder_bytes {
     size_t len;
 };
 
-/* All zero at first. */
+/* Initialized with zeros. */
 struct frame_decoder {
-    uint8_t *piece; /* NULL: no piece of a frame is kept */
+    uint8_t *piece; /* partial frame; NULL: none */
     uint32_t piece_bytes;
     uint32_t piece_room;
-    uint32_t frame_bytes;                 /* of the frame that comes; 0: not known yet */
-    uint32_t strip_front;                 /* of these bytes, so many are not given out */
-    uint8_t strip_back;                   /* and so many at the end */
-    bool is_out;                          /* the piece is a whole frame that was given out */
-    enum frame_decoder_result to_be_told; /* when its frame was discarded; MORE: nothing is */
+    uint32_t frame_bytes;                 /* of the current frame; 0: not known yet */
+    uint32_t strip_front;                 /* bytes to remove at the front */
+    uint8_t strip_back;                   /* and at the end */
+    bool is_out;                          /* the piece is a complete frame that was returned */
+    enum frame_decoder_result to_be_told; /* error to report after discarding; MORE: none */
     uint64_t discard_bytes;
-    bool discards_to_end; /* of the header of a text length, or to a delimiter */
+    bool discards_to_end; /* discard up to the next length_end or delimiter */
     uint8_t tail_bytes;
-    uint8_t
-        tail[FRAME_DELIMITER_BYTES - 1]; /* the last discarded bytes: a delimiter may begin there */
+    uint8_t tail[FRAME_DELIMITER_BYTES - 1]; /* last discarded bytes: a delimiter may begin there */
 };
 
 /*
  * frame_decoder_next(d, conf, in, out):
- * Take from ${in} what there is up to the end of a frame, or of a bad one; on FRAME it is ${out},
- * which may be empty. To be called until it says MORE.
+ * Consume ${in} up to the end of a frame or a bad frame. FRAME returns it in ${out}, possibly
+ * empty. Call until MORE.
  *
  * Thread: owner of ${d}
- * Owns:   nothing; ${out} is valid until the next call, and no longer than ${in}
+ * Owns:   nothing; ${out} is valid until the next call, and as long as ${in}
  * Errors: NEGATIVE; SHORT; LONG; BARE; NOT_NUMBER; NO_MEMORY
  */
 enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
@@ -118,7 +113,7 @@ enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
 
 /*
  * frame_decoder_is_between(d):
- * Is the stream between two frames, so that it may end there?
+ * Is the stream at a frame boundary, where it may end?
  *
  * Thread: owner of ${d}
  */
@@ -126,7 +121,7 @@ bool frame_decoder_is_between(const struct frame_decoder *d);
 
 /*
  * frame_decoder_clear(d):
- * Forget what has come, and give back its memory.
+ * Reset ${d} and free its memory.
  *
  * Thread: owner of ${d}
  */

@@ -7,9 +7,8 @@
 #include "base/must.h"
 
 /*
- * Bytes that are searched for one last byte after the other. With only one, all are searched at
- * once. Without this bound a byte that is rare would be searched to the end of the input again for
- * each frame.
+ * Block searched for each last byte in turn; with a single last byte the whole input is one block.
+ * Without the bound, a rare byte would be searched to the end of the input for each frame.
  */
 #define FRAME_DELIMITER_STEP_BYTES 256
 
@@ -25,7 +24,7 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
         list->last[list->last_n++] = bytes[len - 1];
 }
 
-/* The first of the last bytes in ${data}; NULL: there is none. */
+/* The first position of any last byte in ${data}; NULL: none. */
 static const uint8_t *next_last(const struct frame_delimiter_list *list, const uint8_t *data,
                                 size_t len)
 {
@@ -49,7 +48,7 @@ static const uint8_t *next_last(const struct frame_delimiter_list *list, const u
     return first;
 }
 
-/* The bytes before ${data} end at ${before_end}. */
+/* ${before_end} is the end of the bytes before ${data}. */
 static bool ends_with(const struct frame_delimiter *delimiter, const uint8_t *before_end,
                       const uint8_t *data, size_t end)
 {

@@ -1,14 +1,13 @@
 /*
  * handlers/frame_delimiter: a set of delimiters, and the search for the first one in a stream that
- * comes in pieces.
+ * arrives in pieces.
  *
- * The delimiter whose last byte comes first ends the frame; of several with the same last byte the
- * longest, so that the frame is the shortest. With "\n" and "\r\n" both kinds of lines are whole,
- * and the answer does not depend on how the stream was cut into reads. Every byte is looked at
- * once, by memchr(3).
+ * The delimiter that ends first ends the frame; of several that end there the longest is removed.
+ * So "\n" with "\r\n" handles both line ends, however the stream was cut into reads. Every byte is
+ * searched once, by memchr(3).
  *
- * Source: Netty DelimiterBasedFrameDecoder; there each read searches the whole frame again, once
- *         for each delimiter.
+ * Source: Netty DelimiterBasedFrameDecoder, which searches the whole frame again on each read, once
+ *         per delimiter.
  */
 #ifndef HANDLERS_FRAME_DELIMITER_H
 #define HANDLERS_FRAME_DELIMITER_H
@@ -16,30 +15,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FRAME_DELIMITER_MAX   8  /* in a list */
-#define FRAME_DELIMITER_BYTES 16 /* of one */
+#define FRAME_DELIMITER_MAX   8
+#define FRAME_DELIMITER_BYTES 16 /* per delimiter */
 
 struct frame_delimiter {
     uint8_t len; /* 1 to FRAME_DELIMITER_BYTES */
     uint8_t bytes[FRAME_DELIMITER_BYTES];
 };
 
-/* All zero at first: no delimiter. */
+/* Initialized with zeros: no delimiter. */
 struct frame_delimiter_list {
     unsigned n;
     unsigned last_n;
     struct frame_delimiter list[FRAME_DELIMITER_MAX];
-    uint8_t last[FRAME_DELIMITER_MAX]; /* the last byte of each, without duplicates */
+    uint8_t last[FRAME_DELIMITER_MAX]; /* last bytes, without duplicates */
 };
 
 struct frame_delimiter_match {
-    size_t end;   /* bytes of the input up to the end of the delimiter; 0: there is none */
+    size_t end;   /* offset in the input just behind the delimiter; 0: none */
     unsigned len; /* of the delimiter, which may begin before the input */
 };
 
 /*
  * frame_delimiter_add(list, bytes, len):
- * Add a delimiter. There must be room for it, and its length must be 1 to FRAME_DELIMITER_BYTES.
+ * Add a delimiter. The list must not be full, and ${len} must be 1 to FRAME_DELIMITER_BYTES.
  *
  * Thread: before start
  */
@@ -47,8 +46,8 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
 
 /*
  * frame_delimiter_find(list, before, before_len, data, len):
- * Find the first delimiter that ends in ${data}. It may begin in ${before}, the bytes of the same
- * frame that came before and in which no delimiter ends.
+ * Find the first delimiter that ends in ${data}. It may begin in ${before}, the earlier bytes of
+ * the same frame, in which no delimiter ends.
  *
  * Thread: any
  */

@@ -12,10 +12,10 @@
 #include "net/memory_account.h"
 #include "net/channel.h"
 
-/* A listener's lines about bad frames. */
+/* Per listener. */
 #define FRAME_LOG_INTERVAL_NS (1 * NS_PER_S)
 
-/* Above this, sending frames together saves less than it costs to put them together. */
+/* Larger frames are not worth batching. */
 #define FRAME_SMALL_BYTES 4096
 
 enum frame_fault { FRAME_TOO_LONG, FRAME_CORRUPT, FRAME_CUT_OFF, FRAME_FAULTS };
@@ -31,7 +31,7 @@ struct frame_handler {
     const struct frame_handler_conf *conf;
     struct frame_shared *shared;
     struct frame_decoder decoder;
-    bool failed; /* what still comes is thrown away */
+    bool failed; /* discard what follows */
 };
 
 static struct frame_handler *frame_of(struct handler *h)
@@ -91,7 +91,7 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
 
 /* ---- the channel's events ---- */
 
-/* The piece took ${before}. */
+/* Account for a piece that had ${before} bytes. */
 static void frame_count(const struct frame_handler *f, size_t before)
 {
     memory_account_charge(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
@@ -110,7 +110,7 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
     size_t before = f->decoder.piece_room;
     bool burst = false;
 
-    /* Whoever a frame is passed to may end the session. */
+    /* The receiver of a frame may end the session. */
     while (result != FRAME_DECODER_MORE && !f->failed && !channel_discards(h->channel)) {
         result = frame_decoder_next(&f->decoder, &f->conf->decoder, &in, &frame);
         if (!burst && result == FRAME_DECODER_FRAME && in.len > 0 && frame.len < FRAME_SMALL_BYTES)
@@ -156,7 +156,7 @@ static const struct handler_ops frame_ops = {.name = "frame",
                                              .closed = frame_closed,
                                              .held = frame_held};
 
-/* ---- the kind ---- */
+/* ---- handler type ---- */
 
 static void frame_add(void *state, struct channel *ch, struct handler_context *host,
                       const struct handler_step *step)

@@ -1,10 +1,9 @@
 /*
- * handlers/frame_handler: what is behind it in the pipeline gets whole frames, one with each read,
- * and nothing else.
+ * handlers/frame_handler: passes whole frames on, one per read.
  *
- * A frame is passed on when its last byte has come. Bad ones, and one that the end of file cuts
- * off, are counted and logged; then the session is reset, behind the frames before, or they are
- * skipped (frame_on_error). An empty frame, as stripping may leave, is not passed on.
+ * A frame is passed on when its last byte has arrived. Bad frames, and one cut off by end of file,
+ * are counted and logged. Then frame_on_error either resets the session, after the frames before,
+ * or skips the frame. Empty frames are not passed on.
  */
 #ifndef HANDLERS_FRAME_HANDLER_H
 #define HANDLERS_FRAME_HANDLER_H

@@ -10,21 +10,20 @@
 #include "net/address.h"
 #include "net/channel.h"
 
-/* A listener's lines about idle clients. */
+/* Per listener. */
 #define IDLE_LOG_INTERVAL_NS (1 * NS_PER_S)
 
-/* How often bytes that wait to be sent are looked at within a timeout; see note: looks. */
+/* Checks of pending output per timeout; see note: looks. */
 #define IDLE_LOOKS 4
 
 /*
- * note: looks. Reads and writes leave a time stamp here. Bytes that the kernel did not take at once
- * go later, which nobody is told of; so while some wait, the timer looks at the channel's count,
- * and bytes that went since the last look count as if they went when something last happened on the
- * channel, which may have been a read. Such a client may be found idle late by the time between two
- * looks. It is never found so early.
+ * note: looks. Each read and write stores a time stamp. Output that the kernel did not take at once
+ * is sent later, without a call to this handler. So while output is pending, the timer polls the
+ * channel's byte counter. If the counter grew, the time of the channel's last I/O counts as the
+ * time of the write; that may have been a read. A client may therefore be found idle late by one
+ * polling interval, never early by as much.
  */
 
-/* What may be too long ago. */
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };
 
 struct idle_shared {
@@ -39,8 +38,8 @@ struct idle_handler {
     struct timer timer;
     int64_t read_at_ns;
     int64_t write_at_ns;
-    int64_t found_at_ns[IDLE_KINDS]; /* when it was idle last: from then on it begins anew */
-    uint64_t bytes_out;              /* of the channel, as far as write_at_ns knows */
+    int64_t found_at_ns[IDLE_KINDS]; /* last report; the timeout restarts there */
+    uint64_t bytes_out;              /* of the channel, at write_at_ns */
     bool read_ended;
 };
 
@@ -85,7 +84,7 @@ static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind ki
     return limit_ns > 0 ? clock_add_ns(from_ns, limit_ns) : CLOCK_NEVER;
 }
 
-/* When the timer is to look: when something may be due, or to see whether bytes go that wait. */
+/* Next time for the timer: a timeout, or a poll of pending output. */
 static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
 {
     bool waits = channel_pending_bytes(idle->handler.channel) > 0;
@@ -157,7 +156,7 @@ static void idle_run_timer(struct task *t)
 
     idle_look(idle, now_ns);
     idle_judge(idle, now_ns);
-    if (!channel_discards(idle->handler.channel)) /* how long the end takes is minded elsewhere */
+    if (!channel_discards(idle->handler.channel)) /* closing has timeouts of its own */
         idle_arm(idle, now_ns);
 }
 
@@ -218,7 +217,7 @@ static const struct handler_ops idle_ops = {.name = "idle",
                                             .closed = idle_closed,
                                             .write = idle_write};
 
-/* ---- the kind ---- */
+/* ---- handler type ---- */
 
 static void idle_add(void *state, struct channel *ch, struct handler_context *host,
                      const struct handler_step *step)

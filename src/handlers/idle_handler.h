@@ -1,12 +1,12 @@
 /*
- * handlers/idle_handler: says, or ends the session, when nothing came, nothing went, or neither
- * did, for too long at this place of the pipeline: behind `frame` it counts whole frames.
+ * handlers/idle_handler: logs idle clients or ends their sessions: read, write and all-idle
+ * timeouts, at this place of the pipeline (behind `frame`, only whole frames count as reads).
  *
- * What goes is what the kernel took, so that a client that takes nothing, and for which bytes wait,
- * is idle. One that is not read, because someone has stopped that, is not. After its end of file
- * nothing can come, and only the writer is looked at.
+ * A write counts when the kernel takes the bytes, so a client that does not drain its pending
+ * output is idle. A client whose reading is paused is not read-idle. After the client's end of
+ * file, only writes are checked.
  *
- * A read or a write costs a time stamp and no timer operation: see note: looks in idle_handler.c.
+ * A read or write costs a time stamp and no timer operation: see note: looks in idle_handler.c.
  *
  * Source: Netty IdleStateHandler, with observeOutput.
  */
@@ -19,7 +19,7 @@
 
 enum idle_handler_action { IDLE_HANDLER_CLOSE, IDLE_HANDLER_LOG };
 
-/* 0: not minded. */
+/* 0: off. */
 struct idle_handler_conf {
     int64_t read_ns;
     int64_t write_ns;

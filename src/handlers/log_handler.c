@@ -9,7 +9,7 @@
 #include "net/address.h"
 #include "net/channel.h"
 
-/* Of each read and write, what is shown. */
+/* Bytes shown of each read and write. */
 #define LOG_DUMP_BYTES 256
 #define LOG_ROW_BYTES  16
 

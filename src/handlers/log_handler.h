@@ -1,6 +1,4 @@
-/*
- * handlers/log_handler: writes what happens on a channel to the log, at debug level.
- */
+/* |handlers/log_handler: logs the events of a channel at debug level. */
 #ifndef HANDLERS_LOG_HANDLER_H
 #define HANDLERS_LOG_HANDLER_H
 

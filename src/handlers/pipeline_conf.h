@@ -1,6 +1,4 @@
-/*
- * handlers/pipeline_conf: which handlers a listener has, in order, and the settings of each kind.
- */
+/* |handlers/pipeline_conf: the handlers of a listener, in order, and their settings. */
 #ifndef HANDLERS_PIPELINE_CONF_H
 #define HANDLERS_PIPELINE_CONF_H
 
@@ -11,7 +9,7 @@
 
 struct handler_type;
 
-/* No kind is there twice, so there is room for every kind. */
+/* A handler occurs at most once. */
 #define PIPELINE_CONF_HANDLERS 8
 
 struct pipeline_conf {
@@ -20,7 +18,7 @@ struct pipeline_conf {
     struct frame_handler_conf frame;
     struct idle_handler_conf idle;
     struct executor_handler_conf executor;
-    struct fault_handler_conf fault; /* in front of them */
+    struct fault_handler_conf fault; /* precedes the list */
 };
 
 #endif

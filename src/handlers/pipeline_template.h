@@ -1,11 +1,9 @@
 /*
- * handlers/pipeline_template: the handlers that each session of a listener has, worked out once.
+ * handlers/pipeline_template: the handlers of each session of a listener, computed once.
  *
- *   | state of the 1st handler | state of the 2nd | ...      behind the session, in the same
- *   allocation
+ *   | state of the 1st handler | state of the 2nd | ...    behind the session, in one allocation
  *
- * A plan does not change after it was made, but for what its handlers share (handler_step.shared).
- * Sessions borrow it.
+ * Constant after creation, except for handler_step.shared. Sessions borrow it.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H
@@ -20,17 +18,17 @@ struct pipeline_template;
 
 /*
  * pipeline_template_type(i) / pipeline_template_find(name):
- * The kinds of handler there are, one by one; the one called ${name}.
+ * Enumerate the handler types; find one by name.
  *
  * Thread: any
- * Errors: NULL (no more; no such kind)
+ * Errors: NULL: no more; unknown name
  */
 const struct handler_type *pipeline_template_type(unsigned i);
 const struct handler_type *pipeline_template_find(const char *name);
 
 /*
  * pipeline_template_wanted(conf):
- * Has a listener with ${conf} any handler: one of the list, or the one for faults?
+ * Does ${conf} need any handler, listed or fault injection?
  *
  * Thread: any
  */
@@ -38,7 +36,7 @@ bool pipeline_template_wanted(const struct pipeline_conf *conf);
 
 /*
  * pipeline_template_create(out, conf, executor):
- * The plan for ${conf}, which may have no handler.
+ * Create the template for ${conf}, possibly without handlers.
  *
  * Thread: before start
  * Owns:   the caller owns ${out}; ${conf} and ${executor} are borrowed
@@ -49,7 +47,7 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
 
 /*
  * pipeline_template_bytes(p):
- * How much room a session's handlers need; 0 if there are none.
+ * Memory for the handler states of one session; 0 without handlers.
  *
  * Thread: any
  * Units:  bytes
@@ -68,7 +66,7 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
 
 /*
  * pipeline_template_log_stats(p, listener):
- * Write what the handlers of ${p} counted to the log.
+ * Log the counters of the handlers of ${p}.
  *
  * Thread: any
  */
@@ -76,7 +74,7 @@ void pipeline_template_log_stats(const struct pipeline_template *p, const char *
 
 /*
  * pipeline_template_destroy(p):
- * Free a plan that no session uses any more; NULL is allowed.
+ * Free ${p}, which no session may use any more; NULL is allowed.
  *
  * Thread: before start or after stop
  */

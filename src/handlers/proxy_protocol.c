@@ -20,7 +20,7 @@ static bool proxy_protocol_optional(const struct proxy_protocol *pp)
     return pp->gate->conf->mode == PROXY_PROTOCOL_OPTIONAL;
 }
 
-/* ---- whom to believe ---- */
+/* ---- trust ---- */
 
 static const char *proxy_protocol_error_text(int error)
 {
@@ -60,7 +60,7 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
     return PROXY_PROTOCOL_REFUSE;
 }
 
-/* ---- keeping ---- */
+/* ---- kept bytes ---- */
 
 static struct memory_account *proxy_protocol_buffered(const struct proxy_protocol *pp)
 {
@@ -79,7 +79,7 @@ static size_t proxy_protocol_held(const struct handler *h)
 
 /* ---- reading ---- */
 
-/* Keep what done() has left of the read that it was called in. */
+/* Copy the rest of the current read if done() did not release it. */
 static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
 {
     struct channel *ch = pp->handler.channel;
@@ -91,7 +91,7 @@ static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
     pp->rest_bytes = 0;
 }
 
-/* ${rest} is what is not kept and belongs to the client. */
+/* ${rest}: client bytes of the current read, not kept. */
 static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const uint8_t *rest,
                                   size_t rest_bytes)
 {
@@ -103,7 +103,7 @@ static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const ui
     proxy_protocol_keep_rest(pp);
 }
 
-/* ${n} is what proxy_header_decode() said. Is that all there is to say? */
+/* Is ${n} of proxy_header_decode() final? A missing optional header becomes 0. */
 static bool proxy_protocol_settles(const struct proxy_protocol *pp, int *n)
 {
     if (*n == -EAGAIN)
@@ -113,7 +113,7 @@ static bool proxy_protocol_settles(const struct proxy_protocol *pp, int *n)
     return true;
 }
 
-/* The header comes with one read, nearly always: it is decoded where it lies. */
+/* The header nearly always arrives in one read: decode it in place. */
 static void proxy_protocol_read_first(struct proxy_protocol *pp, const uint8_t *data, size_t len)
 {
     int n = proxy_header_decode(&pp->header, data, len);
@@ -147,7 +147,7 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
 {
     struct proxy_protocol *pp = proxy_protocol_of(h);
 
-    MUST(!pp->is_decided); /* reading is held up then */
+    MUST(!pp->is_decided); /* reading is paused then */
     if (buffer_bytes(&pp->kept) == 0)
         proxy_protocol_read_first(pp, data, len);
     else
@@ -155,8 +155,8 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
 }
 
 /*
- * No more will come, or in time. What has come is the client's if it need not become a header, and
- * is none yet.
+ * End of file or timeout. Without a begun header, kept bytes belong to the client if the header is
+ * optional.
  */
 static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
 {
@@ -178,7 +178,7 @@ static void proxy_protocol_eof(struct handler *h)
 
 static void proxy_protocol_active(struct handler *h)
 {
-    (void)h; /* the others are told with the release */
+    (void)h; /* forwarded at the release */
 }
 
 static void proxy_protocol_closed(struct handler *h, int error)
@@ -224,7 +224,7 @@ static void proxy_protocol_pass(struct proxy_protocol *pp, const uint8_t *data, 
         handler_read(pp->handler.next, data, len);
 }
 
-/* Released first: whoever gets the bytes may hold it up again. */
+/* Leave the pipeline first: the receiver of the bytes may pause reading again. */
 void proxy_protocol_release(struct proxy_protocol *pp)
 {
     struct handler *h = &pp->handler;

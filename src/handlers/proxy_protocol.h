@@ -1,21 +1,17 @@
 /*
- * handlers/proxy_protocol: reads the header by which a proxy names its client, in front of all that
- * the client sent.
+ * handlers/proxy_protocol: receives the PROXY protocol header in front of a client's bytes.
  *
- * It is the first handler of a channel, and nothing passes it before the header is there, not even
- * `active`:
+ * It is the first handler of a channel and blocks every event, even `active`, until the header is
+ * read:
  *
- *   add -> reading -> done(), reading is held up -> proxy_protocol_release() -> gone from the
- *   pipeline
- *             \-- proxy_protocol_give_up(): time is over --^
+ *   add -> reading -> done(), reading is paused -> proxy_protocol_release() -> removed
+ *             \-- proxy_protocol_give_up(): timeout --^
  *
- * Other handlers may be added until then. Between done() and the release whoever was told finds out
- * what becomes of the client, such as which server it goes to. What came behind the header with the
- * same read waits here, and is the first that the next handler gets. Afterwards the channel is as
- * if there had been no header.
+ * Other handlers may be added until the release. Between done() and the release the session acts on
+ * the header, for example picks a server. Bytes behind the header wait here and are delivered
+ * first. Afterwards the channel behaves as if there had been no header.
  *
- * Whom to believe is a matter of configuration: a client that could send a header would be whom it
- * likes.
+ * Only configured peers are trusted: a client that may send a header can claim any address.
  */
 #ifndef HANDLERS_PROXY_PROTOCOL_H
 #define HANDLERS_PROXY_PROTOCOL_H
@@ -33,47 +29,46 @@
 
 enum proxy_protocol_mode {
     PROXY_PROTOCOL_OFF,
-    PROXY_PROTOCOL_OPTIONAL, /* who is trusted may send one */
-    PROXY_PROTOCOL_REQUIRED  /* nobody is served without one */
+    PROXY_PROTOCOL_OPTIONAL, /* trusted peers may send one */
+    PROXY_PROTOCOL_REQUIRED  /* clients without one are refused */
 };
 
 struct proxy_protocol_conf {
     enum proxy_protocol_mode mode;
-    struct cidr_list trusted; /* whose header is believed */
-    int64_t timeout_ns;       /* for the header to come, from the beginning of the session */
+    struct cidr_list trusted; /* peers whose header is used */
+    int64_t timeout_ns;       /* for the header, from the beginning of the session */
 };
 
-/* A listener that takes headers. */
+/* A listener that accepts headers. */
 struct proxy_protocol_gate {
     const struct proxy_protocol_conf *conf;
     const char *listener; /* name, for logs */
     struct log_limit log_limit;
 };
 
-/* What to do about a peer. */
 enum proxy_protocol_verdict { PROXY_PROTOCOL_PASS, PROXY_PROTOCOL_READ, PROXY_PROTOCOL_REFUSE };
 
 struct proxy_protocol {
     struct handler handler;
     struct proxy_protocol_gate *gate;
     /*
-     * Reading has ended, with 0 or why the client cannot be served: as proxy_header_decode(),
-     * -ETIMEDOUT, -ENODATA (the peer has ended and never said anything), or -ENOMEM. Once at most:
-     * not for a channel that was closed before. It may release ${pp}.
+     * Reading has ended. ${error}: 0, an error of proxy_header_decode(), -ETIMEDOUT, -ENODATA (end
+     * of file before any byte), or -ENOMEM. Called at most once, and not on a channel closed
+     * before. May release ${pp}.
      */
     void (*done)(struct proxy_protocol *pp, int error);
-    struct proxy_header header; /* local without one; what it points at is gone */
-    struct buffer kept;         /* what has been read and not passed on */
-    const uint8_t *rest;        /* within done(): the end of what is being read; kept afterwards */
+    struct proxy_header header; /* `local` without a header; its pointers are invalid */
+    struct buffer kept;         /* bytes read and not passed on */
+    const uint8_t *rest; /* in done(): the rest of the current read; copied to `kept` after it */
     size_t rest_bytes;
     bool is_decided;
-    bool has_ended; /* the peer has; still to be told */
+    bool has_ended; /* end of file, not yet forwarded */
 };
 
 /*
  * proxy_protocol_expect(gate, peer):
- * Is a header to be read from ${peer}, first of all; can it be served without; or is it not to be
- * served at all? NULL is a gate where all can pass. What it refuses is logged, once a second.
+ * Decide whether ${peer} must be read for a header, passes without, or is refused. A NULL ${gate}
+ * passes all peers. Refusals are logged, once a second.
  *
  * Thread: any
  */
@@ -82,7 +77,7 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
 
 /*
  * proxy_protocol_add(pp, ch, gate, done):
- * Put ${pp} into the pipeline of ${ch}, which has no other handler yet.
+ * Add ${pp} to the pipeline of ${ch}, as its first handler.
  *
  * Thread: loop of ${ch}
  * Owns:   nothing; ${pp} and ${gate} must live as long as ${ch}
@@ -93,17 +88,16 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
 
 /*
  * proxy_protocol_give_up(pp):
- * The time for a header is over: without one if it is optional and none has begun. Nothing happens
- * if reading has ended, or the channel has.
+ * Header timeout: call done() with -ETIMEDOUT, or 0 if the header is optional and has not begun.
+ * Does nothing after reading or the channel has ended.
  *
  * Thread: loop of the channel
- * Errors: none; the rest is done()
  */
 void proxy_protocol_give_up(struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_release(pp):
- * After done(pp, 0): let everything pass, `active` and what was kept first, and leave the pipeline.
+ * After done(pp, 0): leave the pipeline, and forward `active` and the kept bytes.
  *
  * Thread: loop of the channel
  */
@@ -111,7 +105,7 @@ void proxy_protocol_release(struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_rest_bytes(pp):
- * After done(): how much of what was read belongs to the client and not to the header.
+ * After done(): number of bytes read that follow the header.
  *
  * Thread: loop of the channel
  * Units:  bytes
@@ -120,7 +114,7 @@ size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_log_refusal(gate, peer, error):
- * That ${peer} is not served for the ${error} of done(), in the log, once a second.
+ * Log the refusal of ${peer} for the ${error} of done(), once a second.
  *
  * Thread: any
  */
