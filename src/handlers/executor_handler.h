@@ -2,7 +2,7 @@
  * handlers/executor_handler: runs work on a client's bytes on executor threads, in order, so that
  * it cannot block the loop.
  *
- *   loop: read -> [message] -> strand ... executor: work -> [done] -> loop: read of the next handler
+ *   loop: read -> [message] -> strand ... executor: work -> [done] -> loop: next handler
  *
  * Each read is one message, on its way in and out. Messages of one client keep their order and
  * never overlap, but no thread is reserved for them. End of file waits for the messages before it.

@@ -11,7 +11,7 @@
  * FRAME_DECODER_TEXT_LENGTH: octet counting. The header is 1 to 10 decimal digits without a leading
  * zero, then length_end.
  *   0       header                           frame length
- *   | 11 SP   | hello world                  |    frame length = header + number + length_adjustment
+ *   | 11 SP   | hello world                  |   frame length = header + number + length_adjustment
  *
  * FRAME_DECODER_DELIMITER: a frame ends with a delimiter (precedence: frame_delimiter.h).
  *
