@@ -1,4 +1,4 @@
-/* limits/acl: see access.h. */
+/* limits/acl: see acl.h. */
 #include "limits/acl.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct acl {
     const struct acl_conf *conf;
     struct prefix_table *table;
-    _Atomic uint64_t denied; /* relaxed: a number on its own */
+    _Atomic uint64_t denied; /* relaxed: independent counter */
     struct log_limit log_limit;
 };
 
@@ -41,7 +41,7 @@ int acl_create(struct acl **out, const struct acl_conf *conf)
     return 0;
 }
 
-/* ${rule}: PREFIX_TABLE_NONE for one that no rule is for. */
+/* ${rule}: PREFIX_TABLE_NONE when no rule matched. */
 static void access_log_denied(struct acl *a, const char *listener, const struct address *client,
                               uint32_t rule)
 {

@@ -1,9 +1,8 @@
 /*
- * limits/acl: which clients a listener lets in, by where they come from.
+ * limits/acl: the allow and deny rules of a listener.
  *
- * An ordered list of rules: the first block that has the client decides, and what none has is
- * decided by `others`. Asked by the boss before there is a session, so that a client that is denied
- * costs no memory.
+ * The first rule whose block contains the client decides; without a match, `others` does. The boss
+ * asks before it creates a session: a denied client costs no memory.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H
@@ -18,18 +17,18 @@ struct acl;
 struct address;
 struct cidr;
 
-/* Rule ${i} is for ${blocks[i]}. */
+/* Rule ${i} applies to ${blocks[i]}. */
 struct acl_conf {
     const struct cidr *blocks;
     const bool *allow;
     size_t n;
-    bool deny_others; /* false: whoever is in no block is let in */
+    bool deny_others; /* false: a client that no rule matches is allowed */
 };
 
 /*
  * acl_create(out, conf):
- * The rules of ${conf}, ready to be asked. When they let everybody in, ${out} is NULL, which
- * acl_allows() takes.
+ * Compile the rules of ${conf}. ${out} is NULL when they allow every client; acl_allows() takes
+ * NULL.
  *
  * Thread: any
  * Owns:   ${conf} is borrowed
@@ -39,7 +38,8 @@ int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;
 
 /*
  * acl_allows(a, listener, client):
- * May ${client} come in? That it may not is counted, and logged at info level, one line a second.
+ * Return whether ${client} is allowed. Count a denial; log it at info level, at most one line a
+ * second.
  *
  * Thread: any
  */
@@ -47,7 +47,7 @@ bool acl_allows(struct acl *a, const char *listener, const struct address *clien
 
 /*
  * acl_denied(a):
- * How many were denied.
+ * Return the number of denied clients.
  *
  * Thread: any
  */
@@ -55,9 +55,9 @@ uint64_t acl_denied(const struct acl *a);
 
 /*
  * acl_destroy(a):
- * Free it; NULL is allowed.
+ * Free the rules; NULL is allowed.
  *
- * Thread: any, when nobody asks any more
+ * Thread: any, after the last acl_allows()
  */
 void acl_destroy(struct acl *a);
 

@@ -1,13 +1,12 @@
 /*
- * limits/admission: whether a client is served, by what its address is known for.
+ * limits/admission: per-client access control of a listener: the ACL, then the per-client limits.
  *
- * A listener has one. It is asked once for each client, with the address that stands for it: by the
- * boss right after accept, with the peer's; or, when the peer is a proxy that names the client, by
- * the worker as soon as it has (session_admit()). How many clients there are in all is not asked
- * here, but before accept: see server/listener.
+ * Asked once for each client address: by the boss after accept with the peer's, or, when a trusted
+ * proxy names the client, by the worker once the name is known (session_admit()). The total limits
+ * are checked before accept: see server/listener.
  *
- *   admission_enter -> ADMIT: the session keeps the ticket, and its end is admission_leave, once
- *                   -> CLOSE, RESET: nothing to leave; the client is sent away
+ *   admission_enter -> ADMIT: the session keeps the ticket and ends it with admission_leave, once
+ *                   -> CLOSE, RESET: nothing to leave; the client is disconnected
  */
 #ifndef LIMITS_ADMISSION_H
 #define LIMITS_ADMISSION_H
@@ -20,30 +19,25 @@
 struct acl_conf;
 struct admission;
 
-enum admission_verdict {
-    ADMISSION_ADMIT,
-    ADMISSION_CLOSE, /* end of file */
-    ADMISSION_RESET
-};
+enum admission_verdict { ADMISSION_ADMIT, ADMISSION_CLOSE, ADMISSION_RESET };
 
-/* A client's place; zeroed it is none. */
+/* An admitted client; zeroed: none. */
 struct admission_ticket {
     struct admission *of;
-    struct client *client; /* NULL: it is not counted */
+    struct client *client; /* NULL: not counted */
 };
 
 struct admission_conf {
     const char *listener;           /* name, for logs; borrowed */
-    const struct acl_conf *access;  /* borrowed; NULL: everybody may come in */
-    enum admission_verdict on_deny; /* for those that may not */
+    const struct acl_conf *access;  /* borrowed; NULL: all clients are allowed */
+    enum admission_verdict on_deny; /* for clients the ACL denies */
     struct client_table_conf clients;
-    enum quota_over
-        over; /* QUOTA_OVER_WAIT: a client that was accepted cannot wait, and is reset */
+    enum quota_over over; /* QUOTA_OVER_WAIT resets: an accepted client cannot wait */
 };
 
 /*
  * admission_create(out, conf):
- * One that has admitted nobody yet.
+ * Create the admission control of a listener.
  *
  * Thread: main
  * Owns:   the caller owns ${out}; ${conf} is copied
@@ -53,18 +47,18 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
 
 /*
  * admission_enter(ad, ticket, client, reason):
- * Is ${client} served? If so ${ticket}, which is none, is its place, until admission_leave(). If
- * not ${reason} tells why.
+ * Decide whether to serve ${client}. ADMISSION_ADMIT fills ${ticket}, which must be empty;
+ * otherwise ${reason} says why not.
  *
  * Thread: any
- * Owns:   the caller has the place
+ * Owns:   the caller ends ${ticket} with admission_leave()
  */
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason);
 
 /*
  * admission_leave(ticket):
- * Give the place back; ${ticket} is none then. Nothing happens if it is none.
+ * Uncount the client and empty ${ticket}; an empty ticket is allowed.
  *
  * Thread: any
  */
@@ -72,8 +66,7 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_log_stats(ad):
- * Write what was counted to the log, if there are rules that somebody may fall under, and limits
- * for each client.
+ * Log the counters of the ACL and of the per-client limits, when configured.
  *
  * Thread: any
  */
@@ -81,7 +74,7 @@ void admission_log_stats(const struct admission *ad);
 
 /*
  * admission_destroy(ad):
- * Free it; nobody is inside. NULL is allowed.
+ * Free it; no ticket is in use. NULL is allowed.
  *
  * Thread: main
  */

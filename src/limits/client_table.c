@@ -1,4 +1,4 @@
-/* limits/client_table: see client_table.h. Places are numbered from 1; 0 is none. */
+/* limits/client_table: see client_table.h. Entries are numbered from 1; 0: none. */
 #include "limits/client_table.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include "engine/lock.h"
 #include "net/address.h"
 
-/* What a client is known by. */
+/* The key of a client. */
 struct client_name {
-    uint64_t host[2]; /* the prefix of an IPv6 address, or of an IPv4 address mapped to one */
-    uint32_t zone;    /* of a link-local address; 0: none */
+    uint64_t host[2]; /* prefix of the IPv6, or IPv4-mapped, address */
+    uint32_t zone;    /* scope id of a link-local address; else 0 */
     uint32_t pad;     /* 0 */
 };
 
@@ -23,19 +23,19 @@ struct client {
     struct token_bucket bucket;
     uint32_t zone;
     uint32_t open;
-    uint32_t chain;        /* the next with the same bucket of the hash table */
-    uint32_t newer, older; /* without a connection: neighbours in the order of last use */
+    uint32_t chain;        /* next entry of the hash chain */
+    uint32_t newer, older; /* neighbours in the LRU list of clients without a connection */
 };
 
 struct client_table {
     struct client_table_conf conf;
     struct hash_key key;
-    struct lock lock;       /* for all below; see note: one lock */
-    struct client *clients; /* place i is clients[i - 1] */
-    uint32_t n;             /* places that were ever used */
+    struct lock lock;       /* guards all below; see note: one lock */
+    struct client *clients; /* entry i is clients[i - 1] */
+    uint32_t n;             /* entries used so far */
     uint32_t *chains;
     uint32_t chain_mask;
-    uint32_t newest, oldest; /* of those without a connection */
+    uint32_t newest, oldest; /* ends of the LRU list */
     struct client_table_view counts;
 };
 
@@ -51,7 +51,7 @@ static uint32_t client_table_place(const struct client_table *t, const struct cl
     return (uint32_t)(c - t->clients) + 1;
 }
 
-/* The client is in use: it cannot be forgotten. */
+/* Remove ${c} from the LRU list: it is in use. */
 static void client_table_keep(struct client_table *t, struct client *c)
 {
     if (c->newer)
@@ -65,7 +65,7 @@ static void client_table_keep(struct client_table *t, struct client *c)
     c->newer = c->older = 0;
 }
 
-/* It is not any more: the last one to be forgotten. */
+/* Add ${c} to the LRU list as the newest. */
 static void client_table_let_go(struct client_table *t, struct client *c)
 {
     uint32_t place = client_table_place(t, c);
@@ -95,8 +95,7 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
 }
 
 /*
- * A free place, or that of the client that was seen the longest ago; NULL: all clients have
- * connections.
+ * Return a free entry, or evict the least recently used one; NULL: all clients have connections.
  */
 static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
 {
@@ -115,8 +114,7 @@ static struct client *client_table_make_room(struct client_table *t, int64_t now
 }
 
 /*
- * The client ${who}, known or new, without a place in the order of last use; NULL: there is no room
- * for it.
+ * Find or add the client ${who} and take it off the LRU list; NULL: the table is full.
  */
 static struct client *client_table_get(struct client_table *t, const struct client_name *who,
                                        int64_t now_ns)
@@ -152,7 +150,7 @@ static enum client_table_answer client_table_ask(const struct quota_conf *each, 
 
 /* ---- any thread ---- */
 
-/* The first ${bits} of the 128 of ${host}. */
+/* Zero all but the first ${bits} bits of ${host}. */
 static void client_table_cut(uint8_t *host, unsigned bits)
 {
     for (unsigned i = 0; i < 16; i++) {
@@ -162,7 +160,7 @@ static void client_table_cut(uint8_t *host, unsigned bits)
     }
 }
 
-/* What ${a} is known by; false: it is not counted. */
+/* Derive the key of ${a}; false: a unix socket, not counted. */
 static bool client_table_identify(const struct client_table *t, struct client_name *who,
                                   const struct address *a)
 {
@@ -235,7 +233,7 @@ void client_table_read(struct client_table *t, struct client_table_view *out)
     lock_release(&t->lock);
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 int client_table_create(struct client_table **out, const struct client_table_conf *conf)
 {

@@ -1,4 +1,4 @@
-/* limits/connection_limit: see room.h. */
+/* limits/connection_limit: see connection_limit.h. */
 #include "limits/connection_limit.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ static bool connection_limit_move(struct connection_limit_waiter *w,
     return atomic_compare_exchange_strong(&w->state, &expected, (int)to);
 }
 
-/* ---- the sockets that wait ---- */
+/* ---- waiting listen sockets ---- */
 
 static void connection_limit_run_wake(struct task *t)
 {
@@ -25,7 +25,7 @@ static void connection_limit_run_wake(struct task *t)
 
 static void connection_limit_drop_wake(struct task *t)
 {
-    (void)t; /* the boss has ended: nobody waits there any more */
+    (void)t; /* the boss loop has ended and accepts no more */
 }
 
 static const struct task_type connection_limit_wake_type = {.name = "room for a client",
@@ -50,7 +50,7 @@ void connection_limit_add(struct connection_limit *room, struct connection_limit
     room->waiters = w;
 }
 
-/* All of them: whom the place is good for shows when they ask. */
+/* Wake all waiters: only their retry shows whose listener has room too. */
 static void connection_limit_wake(struct connection_limit *room)
 {
     if (atomic_load(&room->waiting) == 0) /* see note: room */
@@ -61,11 +61,11 @@ static void connection_limit_wake(struct connection_limit *room)
         atomic_fetch_sub(&room->waiting, 1);
         if (loop_submit(w->loop, LOOP_CONTROL, &w->wake) < 0)
             MUST(connection_limit_move(w, CONNECTION_LIMIT_WOKEN,
-                                       CONNECTION_LIMIT_NONE)); /* see ROOM_LOOK_NS */
+                                       CONNECTION_LIMIT_NONE)); /* it retries after ROOM_LOOK_NS */
     }
 }
 
-/* ---- the clients ---- */
+/* ---- clients ---- */
 
 static int64_t connection_limit_wait_ns(const struct connection_limit *room,
                                         const struct quota *own, int64_t now_ns)
@@ -77,8 +77,8 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
 }
 
 /*
- * Looking first: two sockets that take one place and miss the other would wake each other in turn,
- * for ever.
+ * Check both before entering: two sockets that each take one quota and fail at the other would wake
+ * each other for ever.
  */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
 {
@@ -91,7 +91,7 @@ static int64_t connection_limit_try(struct connection_limit *room, struct quota 
     now_ns = clock_now_ns();
     while ((wait_ns = connection_limit_wait_ns(room, own, now_ns)) == 0) {
         if (!quota_enter(own, now_ns))
-            continue; /* another thread was faster */
+            continue; /* another thread took the place */
         if (quota_enter(&room->quota, now_ns))
             return 0;
         quota_withdraw(own);
@@ -117,7 +117,7 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
     if (wait_ns != CLOCK_NEVER)
         return connection_limit_look_again_ns(wait_ns);
-    atomic_fetch_add(&room->waiting, 1); /* first: all that wait are counted */
+    atomic_fetch_add(&room->waiting, 1); /* before the state: `waiting` is never too low */
     if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
         atomic_fetch_sub(&room->waiting, 1);
         return connection_limit_look_again_ns(wait_ns);

@@ -1,15 +1,14 @@
 /*
- * limits/connection_limit: is there room for one more client: in the process, and at its listener?
- * And the listen sockets that wait until there is.
+ * limits/connection_limit: connection limit of the process and of each listener, and the listen
+ * sockets that wait for room.
  *
- * note: room. A socket that finds none says that it waits and then looks again; who leaves counts
- * itself out and then looks who waits. Both are sequentially consistent, so one of the two sees the
- * other: no socket waits while there is room. The waiting itself costs nothing: the last one who
- * left has submitted the socket's task to its boss loop.
+ * note: room. A socket that finds no room publishes that it waits and then checks again; a leaving
+ * session uncounts itself and then checks for waiters. Both are sequentially consistent, so one
+ * sees the other: no socket waits while there is room. The leaving session submits the socket's
+ * task to its boss loop, so waiting costs nothing.
  *
- *   NONE --finds no room--> WAITING --someone leaves--> WOKEN (its task is under way) --the task
- *   runs--> NONE
- *                              \--finds room after all--> NONE
+ *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
+ *                         \--room after all--> NONE
  */
 #ifndef LIMITS_CONNECTION_LIMIT_H
 #define LIMITS_CONNECTION_LIMIT_H
@@ -33,27 +32,27 @@ enum connection_limit_waiter_state {
 /* Embedded in a listen socket. */
 struct connection_limit_waiter {
     struct loop *loop;
-    void (*again)(struct connection_limit_waiter *w); /* there may be room; on that loop */
+    void (*again)(struct connection_limit_waiter *w); /* retry; on ${loop} */
     atomic_int state; /* enum connection_limit_waiter_state; see note: room */
     struct task wake;
     struct connection_limit_waiter *next;
 };
 
-/* The process's. */
+/* One for the process. */
 struct connection_limit {
     struct quota quota;
     _Atomic(const char *)
-        closed_by; /* the option for which there is none for anybody; NULL: none */
+        closed_by; /* the option that closed the door to all clients; NULL: open */
     atomic_uint waiting;
-    struct connection_limit_waiter *waiters; /* all there are; does not change after start */
+    struct connection_limit_waiter *waiters; /* complete before start */
 };
 
-/* A boss whose queue is full refuses a wake-up; then the socket looks by itself. */
+/* Retry interval, for when a boss with a full queue refuses the wake-up. */
 #define ROOM_LOOK_NS INT64_C(1000000000)
 
 /*
  * connection_limit_init(room, conf):
- * An empty process.
+ * Start with no connections.
  *
  * Thread: before start
  * Owns:   ${conf} is copied
@@ -62,18 +61,18 @@ void connection_limit_init(struct connection_limit *room, const struct quota_con
 
 /*
  * connection_limit_add(room, w, loop, again):
- * ${w} may wait from now on, on ${loop}.
+ * Register ${w} as a waiter on ${loop}.
  *
  * Thread: before start
- * Owns:   nothing; ${w} must outlive whoever may leave
+ * Owns:   nothing; ${w} must outlive the last connection_limit_leave()
  */
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w));
 
 /*
  * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):
- * One more client, in the process and at its listener, whose quota is ${own}: 0 if there is room.
- * If not the answer is when it is worth asking again, and ${w} is told earlier if someone leaves.
+ * Count one client in the process and in the listener's quota ${own}. Return 0, or the time until a
+ * retry makes sense. The latter also wakes ${w} earlier when a session leaves.
  *
  * Thread: any; loop of ${w}
  * Units:  ns, at most ROOM_LOOK_NS
@@ -84,7 +83,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
- * A client has gone; one that was let in did not come, or was sent away for a reason of its own.
+ * Uncount a client; withdraw also gives the rate token back, for a client that never came or that
+ * was refused for another reason.
  *
  * Thread: any
  */
@@ -93,17 +93,17 @@ void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
 
 /*
  * connection_limit_close(room, option) / connection_limit_open(room):
- * From now on there is no room, whatever the limits say, because of ${option}; there is again.
+ * Refuse all clients because of ${option}, whatever the limits; admit them again.
  *
  * Thread: any
- * Owns:   nothing; ${option} lasts for ever
+ * Owns:   nothing; ${option} is a literal
  */
 void connection_limit_close(struct connection_limit *room, const char *option);
 void connection_limit_open(struct connection_limit *room);
 
 /*
  * connection_limit_full_of(room, own):
- * The option that keeps the next client out, for logs.
+ * Return the option that refuses the next client, for logs.
  *
  * Thread: any
  */

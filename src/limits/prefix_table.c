@@ -8,26 +8,25 @@
 #include "net/address.h"
 #include "net/cidr.h"
 
-/* An address as a number. */
+/* An address as an integer. */
 __extension__ typedef unsigned __int128 number;
 
-/* A prefix while the table is being made: its first and last address. */
+/* First and last address of a prefix, while building. */
 struct span {
     number first, last;
     uint32_t rule;
 };
 
-/* Prefixes that nest have different lengths, and equal ones are taken for one. */
+/* Nested prefixes differ in length; equal ones count once. */
 #define MAX_DEPTH (8 * 16 + 1)
 
 /*
- * note: steps. A search through the beginnings of 200,000 intervals waits for memory in nearly each
- * of its 18 steps, since those of one search lie far apart. One in 16 is therefore kept once more,
- * side by side, where the caches have them.
+ * note: steps. A binary search of 200,000 interval starts misses the cache in nearly each of its 18
+ * steps. Every 16th start is therefore copied into a dense array that stays cached.
  */
 #define STEP 16
 
-/* Where intervals begin, and which prefix is the first there; the first interval begins at 0. */
+/* Start of each interval and the first matching prefix in it; the first interval starts at 0. */
 struct intervals {
     number *begin;
     uint32_t *rule;
@@ -41,7 +40,7 @@ struct prefix_table {
     uint32_t unix_rule;
 };
 
-/* ---- making ---- */
+/* ---- building ---- */
 
 static number number_of(const void *host, size_t len)
 {
@@ -62,7 +61,7 @@ static struct span span_of(const struct cidr *p, uint32_t rule)
     return (struct span){.first = first, .last = first | host, .rule = rule};
 }
 
-/* What covers others comes before them, and of equal ones the first. */
+/* Order: outer before inner; equal prefixes by rule number. */
 static int span_compare(const void *va, const void *vb)
 {
     const struct span *a = va, *b = vb;
@@ -74,7 +73,7 @@ static int span_compare(const void *va, const void *vb)
     return a->rule < b->rule ? -1 : 1;
 }
 
-/* Those of ${list} whose addresses have ${len} bytes, in the order of span_compare(). */
+/* The prefixes of ${list} with ${len}-byte addresses, sorted by span_compare(). */
 static int spans_create(struct span **out, size_t *n_out, const struct cidr *list, size_t n,
                         size_t len)
 {
@@ -93,7 +92,7 @@ static int spans_create(struct span **out, size_t *n_out, const struct cidr *lis
 }
 
 /*
- * From ${begin} on ${rule} is the first, whatever was put there before. There is room: see
+ * Start an interval at ${begin} with ${rule}, replacing one that starts there. Space: see
  * intervals_create().
  */
 static void intervals_put(struct intervals *v, number begin, uint32_t rule)
@@ -107,11 +106,14 @@ static void intervals_put(struct intervals *v, number begin, uint32_t rule)
     v->n++;
 }
 
-/* The spans around where a walk is; ${rule} is the lowest of a span and those around it. */
+/*
+ * Stack of the spans around the current one; each holds the lowest rule of itself and its
+ * ancestors.
+ */
 struct walk {
     struct span open[MAX_DEPTH];
     unsigned depth;
-    struct intervals *out; /* NULL: nobody wants them */
+    struct intervals *out; /* NULL: not needed */
 };
 
 static uint32_t walk_rule(const struct walk *w)
@@ -122,7 +124,7 @@ static uint32_t walk_rule(const struct walk *w)
 static void walk_close(struct walk *w, number end)
 {
     w->depth--;
-    if (w->out && end + 1 > end) /* the last IPv6 address has none behind it */
+    if (w->out && end + 1 > end) /* false for the last IPv6 address */
         intervals_put(w->out, end + 1, walk_rule(w));
 }
 
@@ -140,7 +142,7 @@ static void walk_spans(struct walk *w, const struct span *spans, size_t n, uint3
             by[spans[i].rule] = s.rule;
         if (w->depth > 0 && w->open[w->depth - 1].first == s.first &&
             w->open[w->depth - 1].last == s.last)
-            continue; /* it is there already */
+            continue; /* equal prefix, already open */
         MUST(w->depth < MAX_DEPTH);
         w->open[w->depth++] = s;
         if (w->out)
@@ -157,7 +159,7 @@ static void intervals_destroy(struct intervals *v)
     free(v->steps);
 }
 
-/* What is not used of the room; that it cannot be given back harms nobody. */
+/* Shrink to size; a failed realloc is harmless. */
 static void intervals_trim(struct intervals *v)
 {
     number *begin = realloc(v->begin, v->n * sizeof(*begin));
@@ -181,7 +183,7 @@ static int intervals_put_steps(struct intervals *v)
     return 0;
 }
 
-/* What is in ${v} after an error is for intervals_destroy(). */
+/* On error the caller still calls intervals_destroy(). */
 static int intervals_create(struct intervals *v, const struct cidr *list, size_t n, size_t len)
 {
     struct walk w = {.out = v};
@@ -191,7 +193,7 @@ static int intervals_create(struct intervals *v, const struct cidr *list, size_t
 
     if (rc < 0)
         return rc;
-    /* One to begin with, and each span begins one and ends one. */
+    /* One interval at 0; each span adds a start and an end. */
     v->begin = malloc((2 * n_spans + 1) * sizeof(*v->begin));
     v->rule = malloc((2 * n_spans + 1) * sizeof(*v->rule));
     if (!v->begin || !v->rule) {
@@ -266,11 +268,11 @@ void prefix_table_destroy(struct prefix_table *t)
     free(t);
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
 /*
- * The last of ${n} numbers in order that is not above ${x}, as the first is not. The way depends on
- * ${n} alone, so that the processor need not guess what a comparison gives.
+ * Index of the last of ${n} sorted numbers not above ${x}; the first never is. The loop depends on
+ * ${n} alone: no branch to mispredict.
  */
 static size_t last_not_above(const number *list, size_t n, number x)
 {

@@ -1,15 +1,13 @@
 /*
- * limits/prefix_table: which is the first of many blocks (net/cidr) that an address is in?
+ * limits/prefix_table: first matching prefix of a list (net/cidr).
  *
- * Prefixes either nest or are apart, so a list of them cuts the addresses into intervals in each of
- * which the answer is one and the same. The intervals are worked out once; a lookup is a binary
- * search among where they begin:
+ * Prefixes nest or are disjoint, so a list cuts the addresses into intervals with one answer each.
+ * The intervals are computed once; a lookup is a binary search over their starts:
  *
  *   prefixes, in their order      0: 10.1.0.0/16    1: 10.0.0.0/8    2: 10.1.2.0/24
- *   intervals                   0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0:
- *                               none
+ *   intervals      0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0: none
  *
- * IPv4 and IPv6 have intervals of their own. Immutable once made.
+ * IPv4 and IPv6 have separate intervals. Immutable.
  */
 #ifndef LIMITS_PREFIX_TABLE_H
 #define LIMITS_PREFIX_TABLE_H
@@ -23,32 +21,31 @@ struct address;
 struct cidr;
 struct prefix_table;
 
-/* Covered by none. Also more than there may be in a list. */
+/* No match; also the exclusive maximum of a list's length. */
 #define PREFIX_TABLE_NONE UINT32_MAX
 
 /*
  * prefix_table_create(out, list, n):
- * A table of ${n} prefixes; the number of each is its place in ${list}.
+ * Build a table of ${n} prefixes, numbered by their index in ${list}.
  *
  * Thread: any
- * Owns:   ${list} is not needed any more when this returns
+ * Owns:   ${list} may be freed afterwards
  * Errors: 0; -ENOMEM
  */
 int prefix_table_create(struct prefix_table **out, const struct cidr *list, size_t n) NODISCARD;
 
 /*
  * prefix_table_find(t, a):
- * The lowest number of a prefix that ${a} is in.
+ * Return the lowest number of a prefix that contains ${a}, or PREFIX_TABLE_NONE.
  *
  * Thread: any
- * Errors: PREFIX_TABLE_NONE
  */
 uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a);
 
 /*
  * prefix_table_covers(by, list, n):
- * For each of ${list} the lowest number of a prefix that covers all of it: its own, or that of one
- * before it which leaves nothing to it. Several that do so together are not seen.
+ * Set ${by[i]} to the lowest number of a prefix that covers all of ${list[i]}: i, or an earlier one
+ * that shadows it. Coverage by several prefixes together is not detected.
  *
  * Thread: any
  * Errors: 0; -ENOMEM

@@ -1,6 +1,5 @@
 /*
- * limits/quota: see quota.h. The orders are sequentially consistent for the sake of note: room in
- * limits/connection_limit.h.
+ * limits/quota: see quota.h. Sequentially consistent for note: room in limits/connection_limit.h.
  */
 #include "limits/quota.h"
 
@@ -25,7 +24,7 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns)
     return token_bucket_wait_ns(&q->bucket, &q->conf.rate, 1, now_ns);
 }
 
-/* By comparing, so that nobody who is refused takes, for a moment, the place of another. */
+/* Compare and exchange: a refused client never takes another's place, not even briefly. */
 static bool quota_take_place(struct quota *q)
 {
     unsigned open = atomic_load(&q->open);

@@ -1,5 +1,5 @@
 /*
- * limits/quota: how many connections there may be at a time, and how many may come in a time.
+ * limits/quota: maximum of concurrent connections, and connection rate.
  */
 #ifndef LIMITS_QUOTA_H
 #define LIMITS_QUOTA_H
@@ -11,9 +11,9 @@
 #include "base/must.h"
 #include "limits/token_bucket.h"
 
-/* What is done with a client that is one too many. */
+/* What happens to a client over the limit. */
 enum quota_over {
-    QUOTA_OVER_WAIT, /* it stays in the kernel's queue until there is room */
+    QUOTA_OVER_WAIT, /* it stays in the kernel's backlog until there is room */
     QUOTA_OVER_CLOSE,
     QUOTA_OVER_RESET
 };
@@ -25,13 +25,13 @@ struct quota_conf {
 
 struct quota {
     struct quota_conf conf;
-    atomic_uint open; /* counted only when there is a maximum */
+    atomic_uint open; /* counted only with a maximum */
     struct token_bucket bucket;
 };
 
 /*
  * quota_init(q, conf):
- * Nobody is inside.
+ * Start with no connections.
  *
  * Thread: before start
  * Owns:   ${conf} is copied
@@ -40,7 +40,7 @@ void quota_init(struct quota *q, const struct quota_conf *conf);
 
 /*
  * quota_is_limited(q):
- * Is there any limit?
+ * Return whether any limit is set.
  *
  * Thread: any
  */
@@ -48,7 +48,7 @@ bool quota_is_limited(const struct quota *q);
 
 /*
  * quota_wait_ns(q, now_ns):
- * How long until one more may come: 0: now; CLOCK_NEVER: when one has left.
+ * Return the time until the next connection may come: 0: now; CLOCK_NEVER: after one has left.
  *
  * Thread: any
  * Units:  ns
@@ -57,7 +57,7 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns);
 
 /*
  * quota_enter(q, now_ns):
- * One more comes, unless that were too many.
+ * Count one connection in; false over the limit.
  *
  * Thread: any
  */
@@ -65,7 +65,7 @@ bool quota_enter(struct quota *q, int64_t now_ns) NODISCARD;
 
 /*
  * quota_leave(q) / quota_withdraw(q):
- * One who came has gone; one who was let in did not come, and does not count for the rate either.
+ * Count one connection out; withdraw also gives its rate token back.
  *
  * Thread: any
  */

@@ -8,22 +8,21 @@
 #include "net/channel.h"
 
 /*
- * A bucket holds what comes in a tenth of a second: a loop that is late by less than that loses
- * nothing of the rate, and over ten seconds it is one percent too much at most.
+ * A bucket holds a tenth of a second: a loop late by less loses no rate, and ten seconds exceed the
+ * rate by at most one percent.
  */
 #define THROTTLE_BURST_PART 10
 
 /*
- * A grant is what a connection may have in a twentieth of a second; of what it shares with others
- * much less, so that many have their turns within a second. More than a read takes is of no use.
+ * A grant is a twentieth of a connection's second, but much less of the shared rate, so that many
+ * connections have turns within a second. It never exceeds one read.
  */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
 
 /*
- * Sleeping for less would cost more turns than it gains smoothness: what comes meanwhile is in the
- * bucket.
+ * Shorter sleeps cost more turns than they smooth; the bucket collects the tokens meanwhile.
  */
 #define THROTTLE_LEAST_NS (5 * NS_PER_MS)
 
@@ -32,12 +31,12 @@ struct throttle {
     struct channel *channel;
     unsigned directions;
     size_t grant_bytes;  /* of the tightest limit */
-    size_t credit_bytes; /* reserved and not read yet */
+    size_t credit_bytes; /* reserved, not yet read */
     struct token_bucket each[THROTTLE_DIRECTIONS];
-    struct timer timer; /* waits: the grant is there when it fires */
+    struct timer timer; /* pending: fires when the grant is due */
 };
 
-/* ---- the listener's ---- */
+/* ---- per listener ---- */
 
 static struct token_bucket_conf throttle_rate(unsigned bytes)
 {
@@ -47,7 +46,7 @@ static struct token_bucket_conf throttle_rate(unsigned bytes)
         .tokens = bytes, .period_ns = NS_PER_S, .burst = burst > 0 ? burst : 1};
 }
 
-/* The smaller of ${grant} and a part of ${bytes}; 0 is no limit. */
+/* The smaller of ${grant} and 1/${part} of ${bytes}; 0: no limit. */
 static size_t throttle_grant(size_t grant, unsigned bytes, unsigned part)
 {
     size_t own = bytes / part > 0 ? bytes / part : 1;
@@ -72,7 +71,7 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
     return plan->limits[0].grant_bytes > 0 || plan->limits[1].grant_bytes > 0;
 }
 
-/* ---- a channel's ---- */
+/* ---- per channel ---- */
 
 static bool throttle_has(const struct throttle *t, unsigned i)
 {
@@ -115,7 +114,7 @@ size_t throttle_allow(struct throttle *t, size_t max)
     struct loop *loop = channel_net(t->channel)->loop;
 
     MUST(loop_is_current(loop) &&
-         t->timer.state == TIMER_IDLE); /* till then the channel is throttled */
+         t->timer.state == TIMER_IDLE); /* the channel is throttled until the timer has fired */
     if (t->credit_bytes == 0) {
         int64_t wait_ns = throttle_reserve(t, loop_now_ns(loop));
 
@@ -152,7 +151,7 @@ static void throttle_drop_timer(struct task *t)
 static const struct task_type throttle_timer_type = {
     .name = "bandwidth", .run = throttle_run_timer, .drop = throttle_drop_timer};
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 int throttle_create(struct throttle **out, struct throttle_plan *plan, struct channel *ch,
                     unsigned directions)

@@ -1,17 +1,14 @@
 /*
- * limits/throttle: how fast bytes may come from clients and go to them, for each connection and for
- * all of a listener.
+ * limits/throttle: bandwidth limits of connections and of a listener.
  *
- * Bytes are counted where they are read (channel_meter()), so that splicing is throttled like
- * copying: what may not be read waits in the sender's socket, and TCP slows the sender down. A
- * reader reserves a grant, some bytes at a time, of every bucket that it is subject to, and reads
- * until it is used up; if the grant is not there yet it sleeps until it is, by the one timer it
- * has. What is left of it when no more bytes are there is given back.
+ * Bytes are charged where they are read (channel_meter()), so splicing is limited too: unread bytes
+ * wait in the sender's socket, and TCP slows the sender. A reader reserves a grant from all its
+ * buckets and reads until it is used up. If the grant is not due yet, the reader sleeps on its only
+ * timer. When the socket is drained the rest of the grant is given back.
  *
- * note: turns. Connections of all workers share a listener's bucket without a lock: reserving moves
- * its one number (limits/token_bucket), and the wait that comes of it is a place in a queue.
- * Whoever waits has its turn when all who came before have had theirs, whichever worker they are
- * on; and a grant is small, so that turns come often.
+ * note: turns. Connections of all workers share a listener's bucket without a lock: a reservation
+ * advances its one number (limits/token_bucket), and the resulting wait is a position in a FIFO
+ * queue across all workers. Grants are small, so turns come often.
  */
 #ifndef LIMITS_THROTTLE_H
 #define LIMITS_THROTTLE_H
@@ -33,29 +30,29 @@ enum throttle_direction { THROTTLE_IN = 1 << 0, THROTTLE_OUT = 1 << 1 };
 
 /* Bytes a second; 0: no limit. */
 struct throttle_conf {
-    unsigned each_in; /* of each connection */
+    unsigned each_in; /* per connection */
     unsigned each_out;
-    unsigned all_in; /* of all of a listener */
+    unsigned all_in; /* per listener */
     unsigned all_out;
 };
 
 struct throttle_limit {
     struct token_bucket_conf each;
     struct token_bucket_conf all;
-    size_t grant_bytes; /* reserved at a time; 0: there is no limit */
+    size_t grant_bytes; /* size of a reservation; 0: no limit */
     char apart[CACHE_LINE_BYTES];
-    struct token_bucket bucket; /* of all; see note: turns */
+    struct token_bucket bucket; /* of `all`; see note: turns */
     char apart_too[CACHE_LINE_BYTES];
 };
 
-/* A listener's. */
+/* One per listener. */
 struct throttle_plan {
     struct throttle_limit limits[THROTTLE_DIRECTIONS];
 };
 
 /*
  * throttle_plan_init(plan, conf):
- * Is anything limited?
+ * Compute the limits; return whether there are any.
  *
  * Thread: before start
  * Owns:   ${conf} is copied
@@ -64,8 +61,8 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
 
 /*
  * throttle_create(out, plan, ch, directions):
- * Keep what is read of ${ch} to the limits of ${plan} in ${directions}; ${out} is NULL if there are
- * none. The tail of ${ch} passes on what it is asked and told.
+ * Apply the limits of ${plan} in ${directions} to reads of ${ch}; ${out} is NULL without limits.
+ * The tail handler of ${ch} must forward its allow and took to ${out}.
  *
  * Thread: loop of ${ch}
  * Owns:   the caller owns ${out}, until ${ch} is closed; ${plan} is borrowed
@@ -76,7 +73,7 @@ int throttle_create(struct throttle **out, struct throttle_plan *plan, struct ch
 
 /*
  * throttle_allow(t, max) / throttle_took(t, len, drained):
- * handler_ops.allow and handler_ops.took of the channel.
+ * Implement handler_ops.allow and handler_ops.took.
  *
  * Thread: loop of its channel
  * Units:  bytes
@@ -86,7 +83,7 @@ void throttle_took(struct throttle *t, size_t len, bool drained);
 
 /*
  * throttle_destroy(t):
- * The channel is closed; what was reserved is given back. NULL is allowed.
+ * Free it when the channel is closed, and give back the reserved bytes; NULL is allowed.
  *
  * Thread: loop of its channel
  */

@@ -1,12 +1,11 @@
 /*
- * limits/token_bucket: see token_bucket.h. All orders are relaxed: the one number is all there is
- * to see.
+ * limits/token_bucket: see token_bucket.h. All accesses are relaxed: the state is one number.
  */
 #include "limits/token_bucket.h"
 
 #include "base/clock.h"
 
-/* How long ${n} tokens take to come, rounded up so that the rate is never exceeded. */
+/* Time that ${n} tokens take to come, rounded up so that the rate is never exceeded. */
 static int64_t token_bucket_cost_ns(const struct token_bucket_conf *conf, uint64_t n)
 {
     unsigned __int128 ns =
@@ -20,7 +19,7 @@ static int64_t token_bucket_after(int64_t full_at_ns, int64_t cost_ns, int64_t n
     return clock_add_ns(full_at_ns > now_ns ? full_at_ns : now_ns, cost_ns);
 }
 
-/* At ${next_ns} it would be full: how long until it holds no less than nothing. */
+/* The bucket is full at ${next_ns}: return the time until it is no longer overdrawn. */
 static int64_t token_bucket_debt_ns(const struct token_bucket_conf *conf, int64_t next_ns,
                                     int64_t now_ns)
 {
@@ -64,7 +63,7 @@ int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_c
     return token_bucket_debt_ns(conf, next_ns, now_ns);
 }
 
-/* Rounded down, so that taking and giving back again and again does not add up to something. */
+/* Rounded down, so that repeated taking and giving back gains nothing. */
 void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
                             uint64_t n)
 {

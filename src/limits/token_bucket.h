@@ -1,14 +1,13 @@
 /*
- * limits/token_bucket: so many a period, and some at once after a rest.
+ * limits/token_bucket: rate limit with a burst.
  *
- * A bucket holds up to `burst` tokens and gets `tokens` each `period_ns`, evenly. It is one number,
- * the instant at which it will be full if nobody takes any: what a token takes to come back is
- * added to it, and time alone refills. So there is no lock and no timer, and a bucket that nobody
- * has touched for long is full and can be forgotten.
+ * A bucket holds up to `burst` tokens and gains `tokens` each `period_ns`, evenly. Its state is one
+ * number: the instant at which it will be full. Taking tokens adds the time they need to return;
+ * time refills. No lock, no timer; an idle bucket is full and can be discarded.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *
- * Zeroed it is full. Several threads may use one: what they take together is exact.
+ * Zeroed: full. Threads may share one: the total is exact.
  */
 #ifndef LIMITS_TOKEN_BUCKET_H
 #define LIMITS_TOKEN_BUCKET_H
@@ -20,7 +19,7 @@
 #include "base/must.h"
 
 struct token_bucket_conf {
-    uint64_t tokens;   /* so many each `period_ns`; 0: there is no limit */
+    uint64_t tokens;   /* per `period_ns`; 0: no limit */
     int64_t period_ns; /* above 0 */
     uint64_t burst;    /* above 0 */
 };
@@ -31,10 +30,9 @@ struct token_bucket {
 
 /*
  * token_bucket_take(b, conf, n, now_ns):
- * Take ${n} tokens if there are so many, or none.
+ * Take ${n} tokens, or none and return false; always false for more than conf->burst.
  *
  * Thread: any
- * Errors: none; false when there are not, so always for more than conf->burst
  * Source: ITU-T I.371, Annex A (generic cell rate algorithm, virtual scheduling)
  */
 bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *conf, uint64_t n,
@@ -42,18 +40,18 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
 
 /*
  * token_bucket_reserve(b, conf, n, now_ns):
- * Take ${n} tokens, there or not: how long until all of them are. Who reserves later waits for them
- * too, so that those who wait are served in the order they came.
+ * Take ${n} tokens, overdrawing if needed; return the time until they are due. Later reservations
+ * wait longer, so waiters are served in order.
  *
  * Thread: any
- * Units:  ns; 0: they are there
+ * Units:  ns; 0: now
  */
 int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns) NODISCARD;
 
 /*
  * token_bucket_give_back(b, conf, n):
- * Undo taking ${n}, or reserving them.
+ * Undo taking or reserving ${n} tokens.
  *
  * Thread: any
  */
@@ -62,8 +60,7 @@ void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_co
 
 /*
  * token_bucket_wait_ns(b, conf, n, now_ns):
- * How long until there are ${n} tokens, at most conf->burst, if nobody takes any; 0: they are
- * there.
+ * Return the time until ${n} tokens, at most conf->burst, are there; 0: now.
  *
  * Thread: any
  * Units:  ns
