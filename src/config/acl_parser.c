@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/quote.h"
 #include "config/diagnostics.h"
 #include "config/read_file.h"
 #include "net/cidr.h"
@@ -179,7 +178,7 @@ static int parse_line(struct acl_parser *t, const struct acl_parser_file *file, 
 
     if (shown >= sizeof(text) || memchr(bytes, '\0', shown) != NULL) {
         diagnostics_add_in(file->diagnostics, &here, "%s is not a rule",
-                           quote_bytes(&(struct quote){{0}}, bytes, shown));
+                           diagnostics_quote_bytes(&(struct diagnostics_quote){{0}}, bytes, shown));
         return 0;
     }
     memcpy(text, bytes, shown);
@@ -190,7 +189,8 @@ static int parse_line(struct acl_parser *t, const struct acl_parser_file *file, 
     what = misshapen(file->kind, words, n);
     if (what != NULL) {
         diagnostics_add_in(file->diagnostics, &here, "%s %s",
-                           quote_bytes(&(struct quote){{0}}, bytes, shown), what);
+                           diagnostics_quote_bytes(&(struct diagnostics_quote){{0}}, bytes, shown),
+                           what);
         return 0;
     }
     allow = file->kind == ACL_PARSER_ALLOW || strcmp(words[0], "allow") == 0;

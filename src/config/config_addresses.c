@@ -3,7 +3,6 @@
 
 #include "config/config.h"
 #include "config/config_memory.h"
-#include "config/quote.h"
 #include "config/diagnostics.h"
 #include "net/address.h"
 

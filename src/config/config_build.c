@@ -10,7 +10,6 @@
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
 #include "config/diagnostics.h"
-#include "config/suggest.h"
 
 /* All titles of sections, with commas between. */
 #define TITLES_BYTES 128
@@ -45,11 +44,11 @@ static void refuse_kind(const struct ini_section *source, const char *word,
 {
     const char *meant = NULL, *foreign;
     char list[TITLES_BYTES] = "";
-    struct suggest near;
+    struct diagnostics_suggestion near;
 
-    suggest_begin(&near, word);
+    diagnostics_suggest(&near, word);
     for (unsigned k = 0; k < OPTION_SECTIONS; k++) {
-        suggest_offer(&near, option_section_name(k));
+        diagnostics_offer(&near, option_section_name(k));
         if (near.best == option_section_name(k))
             meant = option_section_title(k);
         list_word(list, sizeof(list), option_section_title(k));
@@ -192,18 +191,18 @@ static int set_defaults(const struct config_section *section, struct arena *aren
 }
 
 /* Any member of a family is near to it when the part before the dot is. */
-static void offer_key(struct suggest *near, const struct option *o, const char *key)
+static void offer_key(struct diagnostics_suggestion *near, const struct option *o, const char *key)
 {
-    struct suggest family;
+    struct diagnostics_suggestion family;
     char head[INI_NAME_BYTES + sizeof(".ID")];
 
     if ((o->flags & OPTION_FAMILY) == 0) {
-        suggest_offer(near, o->key);
+        diagnostics_offer(near, o->key);
         return;
     }
     snprintf(head, sizeof(head), "%.*s.ID", (int)strcspn(key, "."), key);
-    suggest_begin(&family, head);
-    suggest_offer(&family, o->key);
+    diagnostics_suggest(&family, head);
+    diagnostics_offer(&family, o->key);
     if (family.distance < near->distance) {
         near->best = family.best;
         near->distance = family.distance;
@@ -212,9 +211,9 @@ static void offer_key(struct suggest *near, const struct option *o, const char *
 
 static const char *nearest_key(const struct option *table, unsigned n, const char *key)
 {
-    struct suggest near;
+    struct diagnostics_suggestion near;
 
-    suggest_begin(&near, key);
+    diagnostics_suggest(&near, key);
     for (unsigned i = 0; i < n; i++)
         offer_key(&near, &table[i], key);
     return near.best;

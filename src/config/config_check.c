@@ -12,12 +12,8 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_addresses.h"
-#include "config/config_faults.h"
-#include "config/config_mirror.h"
-#include "config/config_pipeline.h"
-#include "config/quote.h"
+#include "config/config_listen.h"
 #include "config/diagnostics.h"
-#include "config/suggest.h"
 #include "net/address.h"
 
 struct config_check {
@@ -54,13 +50,13 @@ static void check_upstream_name(const struct config_check *c, const struct confi
                                 const struct ini_entry *entry, const char *name)
 {
     const struct server_conf *server = &c->config->server;
-    struct suggest near;
+    struct diagnostics_suggestion near;
 
     if (server_conf_find_upstream(&c->config->server, name) >= 0)
         return;
-    suggest_begin(&near, name);
+    diagnostics_suggest(&near, name);
     for (unsigned i = 0; i < server->n_upstreams; i++)
-        suggest_offer(&near, server->upstreams[i].name);
+        diagnostics_offer(&near, server->upstreams[i].name);
     if (near.best != NULL)
         diagnostics_add(c->diagnostics, entry->line,
                         "[%s] %s: there is no [upstream %s] (did you mean '%s'?)",
@@ -340,13 +336,11 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
             check_required(&c, section);
         if (section->kind == OPTION_LISTEN) {
             check_service(&c, section);
-            config_mirror_check(config, section, diagnostics);
-            config_faults_check(section, config->process.allow_faults, diagnostics);
             check_limits(&c, section);
             check_access_log(&c, section);
             check_accept_proxy(&c, section);
             config_addresses_check(config, i, diagnostics);
-            config_pipeline_check(section, diagnostics);
+            config_listen_check(config, section, diagnostics);
         }
         if (section->kind == OPTION_UPSTREAM) {
             check_checks(&c, section);

@@ -5,6 +5,7 @@
 #ifndef CONFIG_DIAGNOSTICS_H
 #define CONFIG_DIAGNOSTICS_H
 
+#include <stddef.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -131,5 +132,61 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
  * Thread: the user of ${r}
  */
 void diagnostics_destroy(struct diagnostics *r);
+
+/* ---- quoting ---- */
+
+/* How much of a text is shown; the rest is "...". */
+#define QUOTE_SHOWN_BYTES 64
+
+struct diagnostics_quote {
+    char text[4 * QUOTE_SHOWN_BYTES + sizeof("'...'")];
+};
+
+/*
+ * diagnostics_quote_text(q, text) / diagnostics_quote_bytes(q, text, len):
+ * `'text'`, where every byte that is not printable ASCII is written \xNN and a long text is cut.
+ * Returns ${q}->text, so that it can stand in an argument list.
+ *
+ * Thread: any
+ * Units:  ${len} bytes
+ */
+const char *diagnostics_quote_text(struct diagnostics_quote *q, const char *text);
+const char *diagnostics_quote_bytes(struct diagnostics_quote *q, const char *text, size_t len);
+
+/* diagnostics_quote_text() with memory of its own, which lasts until the end of the block that it stands in. */
+#define QUOTE_TEXT(text) diagnostics_quote_text(&(struct diagnostics_quote){{0}}, (text))
+
+/* ---- near misses ---- */
+
+/* The longest word that is compared; a longer one has no near miss. */
+#define SUGGEST_WORD_BYTES 64
+
+struct diagnostics_suggestion {
+    const char *word;
+    const char *best; /* NULL: nothing offered so far is near */
+    unsigned distance;
+};
+
+/*
+ * diagnostics_suggest(s, word):
+ * Look for what ${word} could mean.
+ *
+ * Thread: the user of ${s}
+ * Owns:   nothing; ${word} must live as long as ${s} is used
+ */
+void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
+
+/*
+ * diagnostics_offer(s, known):
+ * ${known} becomes s->best when it is at most two typing errors away (a letter too much, missing,
+ * wrong, or two swapped), in most of its letters right, and nearer than what was offered before.
+ * Case counts for nothing.
+ *
+ * Thread: the user of ${s}
+ * Owns:   nothing; ${known} must live as long as s->best is used
+ * Source: Damerau, "A technique for computer detection and correction of spelling errors" (1964),
+ *         in its restricted form (optimal string alignment)
+ */
+void diagnostics_offer(struct diagnostics_suggestion *s, const char *known);
 
 #endif

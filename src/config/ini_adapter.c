@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/quote.h"
 #include "config/diagnostics.h"
 
 /* `section:key`, as iniparser names an entry. */

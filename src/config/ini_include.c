@@ -13,7 +13,6 @@
 
 #include "config/ini.h"
 #include "config/ini_environment.h"
-#include "config/quote.h"
 #include "config/diagnostics.h"
 #include "config/read_file.h"
 

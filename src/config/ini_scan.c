@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "config/ini.h"
-#include "config/quote.h"
 #include "config/diagnostics.h"
 
 #define BLANKS     " \t"
@@ -173,11 +172,11 @@ static enum verdict scan_section(struct scan *s, char *line)
 {
     char *name = line + 1;
     char *end = strchr(name, ']');
-    struct quote shown;
+    struct diagnostics_quote shown;
     const char *problem;
     char *rest;
 
-    quote_text(&shown, line);
+    diagnostics_quote_text(&shown, line);
     s->before_first = false;
     tdestroy(s->entries_by_key, keep_node);
     s->entries_by_key = NULL;

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/quote.h"
-#include "config/suggest.h"
+#include "config/diagnostics.h"
 #include "stats/access_log_format.h"
 
 #define NAMES_BYTES 1024
@@ -25,12 +24,12 @@ static void list_names(char *list, size_t size)
 static int refuse_name(struct option_value *v, const char *name)
 {
     char names[NAMES_BYTES] = "";
-    struct suggest near;
+    struct diagnostics_suggestion near;
     const char *known;
 
-    suggest_begin(&near, name);
+    diagnostics_suggest(&near, name);
     for (unsigned i = 0; (known = access_log_format_variable(i)); i++)
-        suggest_offer(&near, known);
+        diagnostics_offer(&near, known);
     if (near.best)
         return option_refuse(v, "there is no variable %s; did you mean '%s'?", QUOTE_TEXT(name),
                              near.best);
@@ -41,11 +40,11 @@ static int refuse_name(struct option_value *v, const char *name)
 /* A word without a variable was meant to be the name of a format. */
 static int refuse_constant(struct option_value *v)
 {
-    struct suggest near;
+    struct diagnostics_suggestion near;
 
-    suggest_begin(&near, v->text);
-    suggest_offer(&near, "text");
-    suggest_offer(&near, "json");
+    diagnostics_suggest(&near, v->text);
+    diagnostics_offer(&near, "text");
+    diagnostics_offer(&near, "json");
     if (near.best)
         return option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text),
                              near.best);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/quote.h"
+#include "config/diagnostics.h"
 #include "upstream/check.h"
 
 /* One that is cut off, or no escape at all, is shown with what follows it up to this. */
@@ -15,12 +15,12 @@
 static int refuse_escape(struct option_value *v, const char *at)
 {
     size_t len = strnlen(at, at[1] == 'x' ? ESCAPE_SHOWN_BYTES : 2);
-    struct quote q;
+    struct diagnostics_quote q;
 
     if (at[1] == '\0')
         return option_refuse(v, "the backslash at the end begins nothing");
     return option_refuse(v, "%s is no escape (\\r, \\n, \\t, \\0, \\\\ and \\xNN are)",
-                         quote_bytes(&q, at, len));
+                         diagnostics_quote_bytes(&q, at, len));
 }
 
 static unsigned hex_digit(char c)

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/parse.h"
 #include "config/option_kind.h"
-#include "config/quote.h"
+#include "config/diagnostics.h"
 #include "server/server.h"
 
 #define BLANKS " \t"

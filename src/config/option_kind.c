@@ -8,8 +8,7 @@
 #include "base/arena.h"
 #include "base/parse.h"
 #include "config/foreign_words.h"
-#include "config/quote.h"
-#include "config/suggest.h"
+#include "config/diagnostics.h"
 
 #define BLANKS " \t"
 
@@ -117,13 +116,13 @@ static int set_bool(const struct option *o, struct option_value *v)
 const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v)
 {
     const char *foreign = foreign_words_find(o->key, v->text, strlen(v->text));
-    struct suggest near;
+    struct diagnostics_suggestion near;
 
-    suggest_begin(&near, v->text);
+    diagnostics_suggest(&near, v->text);
     for (const struct option_word *w = o->words; w->word != NULL; w++) {
         if (strcmp(w->word, v->text) == 0)
             return w;
-        suggest_offer(&near, w->word);
+        diagnostics_offer(&near, w->word);
     }
     if (foreign != NULL)
         option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(v->text), foreign);

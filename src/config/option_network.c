@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
-#include "config/quote.h"
+#include "config/diagnostics.h"
 #include "net/address.h"
 #include "server/listener.h"
 #include "upstream/upstream.h"

@@ -8,19 +8,18 @@
 #include "base/parse.h"
 #include "config/option_bytes.h"
 #include "config/option_kind.h"
-#include "config/quote.h"
-#include "config/suggest.h"
+#include "config/diagnostics.h"
 #include "handlers/pipeline_conf.h"
 #include "handlers/pipeline_template.h"
 
 static int refuse_handler(struct option_value *v, const char *name)
 {
     const struct handler_type *type;
-    struct suggest near;
+    struct diagnostics_suggestion near;
 
-    suggest_begin(&near, name);
+    diagnostics_suggest(&near, name);
     for (unsigned i = 0; (type = pipeline_template_type(i)) != NULL; i++)
-        suggest_offer(&near, type->name);
+        diagnostics_offer(&near, type->name);
     if (near.best != NULL)
         return option_refuse(v, "%s is not a handler; did you mean '%s'?", QUOTE_TEXT(name),
                              near.best);

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "config/option_kind.h"
-#include "config/quote.h"
+#include "config/diagnostics.h"
 #include "net/cidr.h"
 #include "net/proxy_header.h"
 

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "config/quote.h"
+#include "config/diagnostics.h"
 #include "limits/token_bucket.h"
 
 #define BLANKS " \t"

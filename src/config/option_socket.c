@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "config/option_kind.h"
-#include "config/quote.h"
+#include "config/diagnostics.h"
 #include "net/address.h"
 #include "net/sock.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "config/quote.h"
+#include "config/diagnostics.h"
 #include "net/sock.h"
 
 /* (uid_t)-1 means "leave it" to chown(2). */

@@ -19,8 +19,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "engine/task.h"
 
@@ -53,7 +55,17 @@ struct timer {
  *
  * Thread: owner of ${t}
  */
-void timer_init(struct timer *t, const struct task_type *type);
+static inline void timer_init(struct timer *t, const struct task_type *type)
+{
+    t->task.type = type;
+    t->at_ns = 0;
+    t->rank_ns = 0;
+    t->period_ns = 0;
+    t->order = 0;
+    t->state = TIMER_IDLE;
+    atomic_init(&t->claim, TIMER_FREE);
+    t->own_type = NULL;
+}
 
 /*
  * timer_move_claim(t, from, to):
@@ -76,6 +88,11 @@ static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum
  *
  * Thread: owner of ${t}
  */
-int64_t timer_next_at_ns(const struct timer *t, int64_t now_ns);
+static inline int64_t timer_next_at_ns(const struct timer *t, int64_t now_ns)
+{
+    if (t->period_ns > 0)
+        return clock_add_ns(t->at_ns, t->period_ns);
+    return clock_add_ns(now_ns, -t->period_ns);
+}
 
 #endif

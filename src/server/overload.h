@@ -8,7 +8,7 @@
  * closed, at a pace, until half of the limit is free. Then it is over. The log has a line for its
  * beginning and one for its end.
  *
- * The memory in use (server/memory), with that of pipes, is looked at every OVERLOAD_LOOK_NS. Of
+ * The memory in use (mallinfo2), with that of pipes, is looked at every OVERLOAD_LOOK_NS. Of
  * its limit counts what is above that of a daemon without clients; three quarters of this begin an
  * episode as well, and at five eighths it is over: who is closed for being idle has done nothing
  * wrong, so as few as will do. Between two looks buffers may not grow by more than there was room
@@ -43,7 +43,7 @@ struct overload_conf {
 
 /*
  * How often the memory in use is looked at, unless that takes too long: see what it costs in
- * server/memory.h.
+ * mallinfo2(3).
  */
 #define OVERLOAD_LOOK_NS INT64_C(100000000)
 

@@ -15,7 +15,6 @@
 #include "net/resolve.h"
 #include "net/srv.h"
 #include "server/checks.h"
-#include "server/memory.h"
 #include "server/overload.h"
 #include "limits/connection_limit.h"
 #include "server/spares.h"
@@ -398,7 +397,6 @@ int64_t server_watch_interval_ns(const struct server *sv)
 void server_log_stats(struct server *sv)
 {
     threads_log_stats(&sv->threads);
-    memory_log_stats();
     overload_log_stats(sv->overload);
     for (unsigned i = 0; i < sv->conf->n_listeners; i++)
         listener_log_stats(sv->listeners[i]);

@@ -1,6 +1,8 @@
 /* service/proxy_attach: the way to a server, and both ends put together. See proxy_internal.h. */
 #include "base/clock.h"
-#include "service/send_proxy.h"
+#include "net/channel.h"
+#include "net/proxy_header.h"
+#include "net/sock.h"
 #include "service/proxy_internal.h"
 #include "service/session_preface.h"
 #include "service/stale_retry.h"
@@ -37,6 +39,39 @@ void proxy_dial(struct proxy *p)
                     proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
 }
 
+/* Where the client connected to; NULL if that is not known, or of no use to tell. */
+static const struct address *header_destination(const struct session *s, struct address *room)
+{
+    const struct address *told = session_preface_destination(s);
+
+    if (told)
+        return told;
+    if (address_is_unix(&s->peer) || sock_local(room, s->legs[0]->io.fd) < 0)
+        return NULL;
+    return room;
+}
+
+/* The PROXY header of `send_proxy`, before the first byte: the client, and where it connected to. */
+static void send_header(struct session *s, struct channel *server)
+{
+    const struct proxy_header_conf *conf = &s->service->upstream->conf->greeting;
+    uint8_t header[PROXY_HEADER_ENCODED_BYTES];
+    char id[SESSION_ID_TEXT_BYTES];
+    const struct address *destination;
+    struct address room;
+    size_t len;
+    int rc;
+
+    if (conf->version == PROXY_HEADER_NONE)
+        return;
+    destination = header_destination(s, &room);
+    if (conf->unique_id)
+        session_id_format(id, session_id(s));
+    len = proxy_header_encode(header, conf, destination ? &s->peer : NULL, destination, id);
+    rc = channel_send(server, header, len);
+    (void)rc; /* what fails here is told by an event: broken or closed */
+}
+
 /* The trial begins before anything is sent, so that it hears what becomes of that. */
 void proxy_attach(struct proxy *p, int fd)
 {
@@ -54,7 +89,7 @@ void proxy_attach(struct proxy *p, int fd)
         relay_tell_first(&p->to_client);
     if (p->stale_retry && !again)
         stale_retry_begin(p->stale_retry);
-    send_proxy_send(s, &p->server);
+    send_header(s, &p->server);
     channel_start(&p->server);
     if (again)
         stale_retry_replay(p->stale_retry);

@@ -37,7 +37,7 @@ SOURCES = {
     "service/session_timer": ["timeouts"],
     "limits/throttle": ["bandwidth"],
     "limits/acl": ["access"],
-    "service/send_proxy": ["proxyproto"],
+    "service/proxy_attach": ["proxyproto"],
     "service/stale_retry": ["spare"],
     "upstream/balancer": ["balance"],
     "upstream/check": ["checks", "down"],

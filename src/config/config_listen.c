@@ -1,12 +1,17 @@
-/* config/config_pipeline: see config_pipeline.h. */
-#include "config/config_pipeline.h"
+/* config/config_listen: see config_listen.h. */
+#include "config/config_listen.h"
 
 #include <string.h>
 
+#include "config/config.h"
 #include "config/config_memory.h"
 #include "config/diagnostics.h"
+#include "handlers/fault_handler.h"
 #include "handlers/handler_type.h"
 #include "server/listener.h"
+#include "server/proxy_loop.h"
+
+/* ---- the handlers of the pipeline ---- */
 
 static bool has_handler(const struct pipeline_conf *conf, const char *name)
 {
@@ -160,11 +165,98 @@ static void check_idle(const struct config_section *section, const struct pipeli
             section->source->name);
 }
 
-void config_pipeline_check(const struct config_section *section, struct diagnostics *diagnostics)
+static void check_pipeline(const struct config_section *section, struct diagnostics *diagnostics)
 {
     const struct pipeline_conf *conf = &((const struct listener_conf *)section->conf)->pipeline;
 
     check_owners(section, conf, diagnostics);
     check_frame(section, conf, diagnostics);
     check_idle(section, conf, diagnostics);
+}
+
+/* ---- faults ---- */
+
+/* ${key} is set, so it has a line. */
+static void refuse(const struct config_section *section, const char *key, const char *what,
+                   struct diagnostics *diagnostics)
+{
+    diagnostics_add(diagnostics, config_section_entry(section, key)->line, "[%s] %s: %s",
+                    section->source->name, key, what);
+}
+
+static void check_faults(const struct config_section *section, bool allowed,
+                         struct diagnostics *diagnostics)
+{
+    const struct fault_handler_conf *conf =
+        &((const struct listener_conf *)section->conf)->pipeline.fault;
+    const struct {
+        const char *key;
+        bool is_set;
+    } faults[] = {{"fault_delay", conf->delay_ns > 0},
+                  {"fault_jitter", conf->jitter_ns > 0},
+                  {"fault_rate", conf->rate > 0},
+                  {"fault_reset_after", conf->reset_after > 0},
+                  {"fault_drop", conf->drop > 0}},
+      others[] = {{"fault_drop_as", conf->drop_as != FAULT_DROP_RESET},
+                  {"fault_percent", conf->percent != 100},
+                  {"fault_clients", conf->clients.n > 0},
+                  {"fault_seed", conf->seed > 0}};
+
+    for (size_t i = 0; !allowed && i < ARRAY_LEN(faults); i++)
+        if (faults[i].is_set)
+            refuse(section, faults[i].key,
+                   "faults are not allowed (with [reactord] allow_faults = yes, for tests only)",
+                   diagnostics);
+    for (size_t i = 0; !fault_handler_wanted(conf) && i < ARRAY_LEN(others); i++)
+        if (others[i].is_set)
+            refuse(section, others[i].key,
+                   "there is no fault (with fault_delay, fault_jitter, fault_rate, "
+                   "fault_reset_after or fault_drop)",
+                   diagnostics);
+}
+
+/* ---- the mirror ---- */
+
+/* A copy that came back to us, by whichever way, might be copied again and again. */
+static void check_servers(const struct config *config, const struct config_section *section,
+                          const struct upstream_conf *up, struct diagnostics *diagnostics)
+{
+    unsigned line = config_section_entry(section, "mirror")->line;
+
+    for (unsigned i = 0; i < up->n_servers; i++) {
+        const struct upstream_server_conf *server = &up->servers[i];
+
+        for (unsigned j = 0; j < server->n_addresses; j++)
+            if (proxy_loop_is(&config->server, up, &server->addresses[j]))
+                diagnostics_add(diagnostics, line,
+                                "[%s] mirror: %s of [upstream %s] is where we listen ourselves (a "
+                                "mirror is no listener of ours)",
+                                section->source->name, QUOTE_TEXT(server->address_text), up->name);
+    }
+}
+
+static void check_mirror(const struct config *config, const struct config_section *section,
+                         struct diagnostics *diagnostics)
+{
+    const struct listener_conf *conf = section->conf;
+    int i = conf->mirror != NULL ? server_conf_find_upstream(&config->server, conf->mirror) : -1;
+    const struct upstream_conf *up;
+
+    if (i < 0)
+        return;
+    up = &config->server.upstreams[i];
+    check_servers(config, section, up, diagnostics);
+    if (up->greeting.version != PROXY_HEADER_NONE)
+        diagnostics_add(diagnostics, config_section_entry(section, "mirror")->line,
+                        "[%s] mirror: [upstream %s] has send_proxy, and a mirror gets no header "
+                        "(one without it)",
+                        section->source->name, up->name);
+}
+
+void config_listen_check(const struct config *config, const struct config_section *section,
+                         struct diagnostics *diagnostics)
+{
+    check_pipeline(section, diagnostics);
+    check_faults(section, config->process.allow_faults, diagnostics);
+    check_mirror(config, section, diagnostics);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/suggest.h"
+#include "config/diagnostics.h"
 
 #include "base/must.h"
 
@@ -11,11 +11,11 @@ static const char *const known[] = {"threads", "accept_batch", "log", "log_level
 
 static const char *nearest(const char *word)
 {
-    struct suggest s;
+    struct diagnostics_suggestion s;
 
-    suggest_begin(&s, word);
+    diagnostics_suggest(&s, word);
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        suggest_offer(&s, known[i]);
+        diagnostics_offer(&s, known[i]);
     return s.best != NULL ? s.best : "nothing";
 }
 
@@ -51,13 +51,13 @@ END_TEST
 
 START_TEST(the_nearest_wins_over_the_near)
 {
-    struct suggest s;
+    struct diagnostics_suggestion s;
 
-    suggest_begin(&s, "server");
-    suggest_offer(&s, "servants");
-    suggest_offer(&s, "serves");
-    suggest_offer(&s, "server");
-    suggest_offer(&s, "serve");
+    diagnostics_suggest(&s, "server");
+    diagnostics_offer(&s, "servants");
+    diagnostics_offer(&s, "serves");
+    diagnostics_offer(&s, "server");
+    diagnostics_offer(&s, "serve");
     ck_assert_str_eq(s.best, "server");
     ck_assert_uint_eq(s.distance, 0);
 }
@@ -65,11 +65,11 @@ END_TEST
 
 START_TEST(of_two_as_near_the_first_wins)
 {
-    struct suggest s;
+    struct diagnostics_suggestion s;
 
-    suggest_begin(&s, "serves");
-    suggest_offer(&s, "server");
-    suggest_offer(&s, "served");
+    diagnostics_suggest(&s, "serves");
+    diagnostics_offer(&s, "server");
+    diagnostics_offer(&s, "served");
     ck_assert_str_eq(s.best, "server");
 }
 END_TEST
@@ -77,22 +77,22 @@ END_TEST
 START_TEST(a_word_of_any_length_is_harmless)
 {
     char word[300];
-    struct suggest s;
+    struct diagnostics_suggestion s;
 
     for (size_t n = 0; n < sizeof(word); n++) {
         memset(word, 'a', n);
         word[n] = '\0';
-        suggest_begin(&s, word);
-        suggest_offer(&s, word);
+        diagnostics_suggest(&s, word);
+        diagnostics_offer(&s, word);
         ck_assert(n == 0 || n > SUGGEST_WORD_BYTES ? s.best == NULL : s.best == word);
-        suggest_offer(&s, "aaaa");
+        diagnostics_offer(&s, "aaaa");
     }
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("config/suggest");
+    Suite *suite = suite_create("config/diagnostics");
     TCase *tc = tcase_create("words");
     SRunner *runner = srunner_create(suite);
     int failed;

@@ -1,0 +1,21 @@
+/*
+ * config/config_listen: checks across the options of a [listen NAME]: its pipeline, faults, mirror.
+ */
+#ifndef CONFIG_CONFIG_LISTEN_H
+#define CONFIG_CONFIG_LISTEN_H
+
+struct config;
+struct config_section;
+struct diagnostics;
+
+/*
+ * config_listen_check(config, section, diagnostics):
+ * Report contradictions between the options of ${section}. A value that was refused before is
+ * skipped.
+ *
+ * Thread: before start
+ */
+void config_listen_check(const struct config *config, const struct config_section *section,
+                         struct diagnostics *diagnostics);
+
+#endif
