@@ -1,8 +1,8 @@
 /*
- * base/arena: memory that is taken piece by piece and given back all at once.
+ * base/arena: arena allocator; pieces are allocated one by one and freed all at once.
  *
- * For what is built once and lives and dies together, as a configuration does. Every piece is its
- * own allocation, so that AddressSanitizer and valgrind see its bounds.
+ * For objects with one lifetime, such as a configuration. Each piece is its own allocation, so that
+ * AddressSanitizer and valgrind see its bounds.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -15,38 +15,36 @@ struct arena;
 
 /*
  * arena_create(out):
- * An arena with nothing in it.
+ * Create an empty arena.
  *
- * Thread: any; an arena has one user at a time
+ * Thread: any; one user at a time
  * Errors: 0; -ENOMEM
  */
 int arena_create(struct arena **out) NODISCARD;
 
 /*
  * arena_alloc(a, n, size):
- * Zeroed room for ${n} objects of ${size} bytes each, aligned for any type; never NULL for an ${n}
- * of 0.
+ * Allocate ${n} zeroed objects of ${size} bytes, aligned for any type; ${n} may be 0.
  *
  * Thread: the user of ${a}
- * Owns:   ${a} owns it until arena_destroy()
- * Errors: NULL (no memory, or ${n} * ${size} overflows)
+ * Owns:   ${a}, until arena_destroy()
+ * Errors: NULL (no memory, or overflow)
  */
 void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
 
 /*
  * arena_text(a, text, len):
- * A copy of the ${len} bytes at ${text} with a NUL behind them.
+ * Copy ${len} bytes of ${text} and append a NUL.
  *
  * Thread: the user of ${a}
- * Owns:   ${a} owns it until arena_destroy()
- * Units:  ${len} bytes
+ * Owns:   ${a}, until arena_destroy()
  * Errors: NULL (no memory)
  */
 char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
 
 /*
  * arena_destroy(a):
- * Free ${a} and all that was taken from it; NULL is allowed.
+ * Free ${a} and all its pieces; NULL is allowed.
  *
  * Thread: the user of ${a}
  */

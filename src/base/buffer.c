@@ -21,7 +21,7 @@ bool buffer_ok(const struct buffer *b)
     return b->head <= b->tail && b->tail <= b->cap && (b->data != NULL) == (b->cap > 0);
 }
 
-/* Move the bytes to the front: worth it while they are no more than the room that is won. */
+/* Move the bytes to the front, when that copies no more than it frees. */
 static void buffer_compact(struct buffer *b)
 {
     memmove(b->data, b->data + b->head, buffer_bytes(b));
@@ -35,7 +35,7 @@ static int buffer_grow(struct buffer *b, size_t need)
     uint8_t *data;
 
     while (cap < need)
-        cap *= 2; /* up to BUFFER_MAX_BYTES, which is a power of two */
+        cap *= 2; /* a power of two, like BUFFER_MAX_BYTES */
     data = realloc(b->data, cap);
     if (!data)
         return -ENOMEM;

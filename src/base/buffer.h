@@ -1,10 +1,10 @@
 /*
- * base/buffer: bytes that wait to be sent.
+ * base/buffer: byte queue for unsent data.
  *
  *   0        head            tail        cap
  *   | free   |  bytes        |   free    |      0 <= head <= tail <= cap   (buffer_ok)
  *
- * An empty buffer owns no memory, since nearly every connection's is empty nearly always.
+ * An empty buffer owns no memory: most connections' buffers are empty most of the time.
  */
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
@@ -22,17 +22,15 @@ struct buffer {
     uint32_t cap;
 };
 
-/* The least memory that a buffer with bytes takes. */
+/* First allocation. */
 #define BUFFER_FIRST_BYTES 4096
 
-/*
- * More than anything may wait; 32 bits for each field keep a channel's cold part in one cache line.
- */
+/* Fits the 32-bit fields, which keep a channel's cold part in one cache line. */
 #define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 
 /*
  * buffer_init(b) / buffer_clear(b):
- * Make ${b} empty; clear gives its memory back.
+ * Make ${b} empty; clear also frees its memory.
  *
  * Thread: owner of ${b}
  */
@@ -41,7 +39,7 @@ void buffer_clear(struct buffer *b);
 
 /*
  * buffer_ok(b):
- * Does the drawing above hold?
+ * Check the invariant drawn above.
  *
  * Thread: owner of ${b}
  */
@@ -49,29 +47,26 @@ bool buffer_ok(const struct buffer *b);
 
 /*
  * buffer_append(b, data, len):
- * Add a copy of ${len} bytes at the end.
+ * Append a copy of ${len} bytes.
  *
  * Thread: owner of ${b}
- * Units:  bytes
  * Errors: 0; -ENOMEM (${b} unchanged)
  */
 int buffer_append(struct buffer *b, const void *data, size_t len) NODISCARD;
 
 /*
  * buffer_consume(b, len):
- * Take ${len} bytes, no more than there are, off the front. The last byte takes the memory with it.
+ * Remove the first ${len} bytes, at most all; an emptied buffer frees its memory.
  *
  * Thread: owner of ${b}
- * Units:  bytes
  */
 void buffer_consume(struct buffer *b, size_t len);
 
 /*
  * buffer_bytes(b) / buffer_front(b):
- * How many bytes there are, and where they begin.
+ * Return the number of bytes / the first one.
  *
  * Thread: owner of ${b}
- * Units:  bytes
  */
 static inline size_t buffer_bytes(const struct buffer *b)
 {

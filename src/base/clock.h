@@ -1,8 +1,8 @@
 /*
  * base/clock: instants and durations in nanoseconds.
  *
- * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER
- * instead of wrapping, so that "for ever" is an ordinary value.
+ * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER,
+ * which means "for ever".
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -18,7 +18,7 @@
 
 /*
  * clock_now_ns():
- * The monotonic clock now; about 20 ns through the vDSO.
+ * Read the monotonic clock; about 20 ns through the vDSO.
  *
  * Thread: any
  * Units:  ns since an unspecified start
@@ -33,11 +33,9 @@ static inline int64_t clock_now_ns(void)
 
 /*
  * clock_thread_ns():
- * How much time of a processor this thread has used: what others took meanwhile is not in it. A
- * system call.
+ * Return the processor time this thread has used. A system call.
  *
  * Thread: any
- * Units:  ns
  */
 static inline int64_t clock_thread_ns(void)
 {
@@ -49,11 +47,9 @@ static inline int64_t clock_thread_ns(void)
 
 /*
  * clock_add_ns(at_ns, delay_ns):
- * The instant ${delay_ns} after ${at_ns}: a negative delay counts as 0, an overflow gives
- * CLOCK_NEVER.
+ * Return ${at_ns} + ${delay_ns}; a negative delay counts as 0, an overflow gives CLOCK_NEVER.
  *
  * Thread: any
- * Units:  ns
  */
 static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
 {
@@ -66,10 +62,9 @@ static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
 
 /*
  * clock_sooner(a_at_ns, b_at_ns) / clock_later(a_at_ns, b_at_ns):
- * The earlier, the later of two instants.
+ * Return the earlier / the later instant.
  *
  * Thread: any
- * Units:  ns
  */
 static inline int64_t clock_sooner(int64_t a_at_ns, int64_t b_at_ns)
 {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* How many rounds a word of data gets, and how many the end. */
+/* Compression and finalization rounds: the 2 and 4 of SipHash-2-4. */
 #define HASH_ROUNDS_WORD 2
 #define HASH_ROUNDS_END  4
 
@@ -36,7 +36,7 @@ static inline void hash_rounds(struct hash_state *s, int n)
     }
 }
 
-/* Little-endian whatever the machine is. */
+/* Little-endian on any machine. */
 static inline uint64_t hash_word(const unsigned char *at, size_t len)
 {
     uint64_t word = 0;
@@ -55,7 +55,7 @@ static inline void hash_absorb(struct hash_state *s, uint64_t word)
 
 uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len)
 {
-    /* The paper's initial state: "somepseudorandomlygeneratedbytes". */
+    /* Initial state of the paper: "somepseudorandomlygeneratedbytes". */
     struct hash_state s = {.v0 = key->k0 ^ UINT64_C(0x736f6d6570736575),
                            .v1 = key->k1 ^ UINT64_C(0x646f72616e646f6d),
                            .v2 = key->k0 ^ UINT64_C(0x6c7967656e657261),
@@ -73,10 +73,7 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len)
 
 uint64_t hash_stable(const void *data, size_t len)
 {
-    /*
-     * The first bits of pi. Any other would do, but to change it moves the keys of every
-     * installation.
-     */
+    /* First bits of pi. Never change them: that would move the keys of every installation. */
     static const struct hash_key key = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};
 
     return hash_bytes(&key, data, len);

@@ -1,8 +1,8 @@
 /*
- * base/hash: 64 bits for any bytes, and 64 bits for 64 bits.
+ * base/hash: SipHash for bytes, SplitMix64 for integers.
  *
- * Hashes depend on their arguments alone: not on the process, the machine or its byte order. So
- * what is placed by a hash is found there again after a restart, and by another node.
+ * The hashes depend on their arguments alone, not on process, machine or byte order: consistent
+ * hashing stays stable across restarts and nodes.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -16,27 +16,24 @@ struct hash_key {
 
 /*
  * hash_bytes(key, data, len):
- * SipHash-2-4 of ${data}. Nobody who does not know ${key} can choose data that collide.
+ * Return SipHash-2-4 of ${data}. Collisions cannot be chosen without ${key}.
  *
  * Thread: any
- * Units:  ${len} bytes, also 0
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012)
  */
 uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len);
 
 /*
  * hash_stable(data, len):
- * hash_bytes() under a key that never changes, for what must be found again.
+ * hash_bytes() with a fixed key, for hashes that must stay the same.
  *
  * Thread: any
- * Units:  ${len} bytes, also 0
  */
 uint64_t hash_stable(const void *data, size_t len);
 
 /*
  * hash_mix(x):
- * Spread ${x} over all bits, no two values to the same one: numbers that are close, as those of a
- * counter, come out as good as random.
+ * Spread ${x} over all 64 bits, one to one: a counter gives pseudo-random numbers.
  *
  * Thread: any
  * Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014),
@@ -52,7 +49,7 @@ static inline uint64_t hash_mix(uint64_t x)
 
 /*
  * hash_seed():
- * A number that is different in each process, to begin a sequence of hash_mix() with.
+ * Return a random start for a hash_mix() sequence, different in each process.
  *
  * Thread: any
  */
@@ -60,8 +57,7 @@ uint64_t hash_seed(void);
 
 /*
  * hash_reduce(hash, n):
- * A number below ${n} from the upper half of ${hash}, each as likely as another: what modulo does,
- * without a division.
+ * Map the upper half of ${hash} evenly to 0 ... ${n} - 1, without a division.
  *
  * Thread: any
  * Source: D. Lemire, "Fast Random Integer Generation in an Interval" (2019)

@@ -1,8 +1,7 @@
 /*
- * base/list: a circular doubly linked list whose nodes live inside the objects they link.
+ * base/list: intrusive circular doubly linked list.
  *
- * A list head and an unlinked node both point at themselves, so that removing twice is harmless and
- * "is it on a list" is a question a node can answer.
+ * An empty head and an unlinked node point at themselves, so removing twice is harmless.
  *
  *   head <-> node <-> node <-> head      next->prev == prev->next == self
  */
@@ -20,7 +19,7 @@ struct list {
 
 /*
  * list_init(l):
- * Make ${l} an empty list, or a node that is on no list.
+ * Make ${l} an empty list or an unlinked node.
  *
  * Thread: owner of ${l}
  */
@@ -32,7 +31,7 @@ static inline void list_init(struct list *l)
 
 /*
  * list_empty(l):
- * Is the list empty, or the node on no list?
+ * Is the list empty, or the node unlinked?
  *
  * Thread: owner of ${l}
  */
@@ -43,10 +42,10 @@ static inline bool list_empty(const struct list *l)
 
 /*
  * list_append(l, node):
- * Put ${node}, which is on no list, at the end of ${l}.
+ * Append the unlinked ${node}.
  *
  * Thread: owner of ${l}
- * Owns:   nothing; the object of ${node} must outlive its place on the list
+ * Owns:   nothing; the object of ${node} must stay alive while linked
  */
 static inline void list_append(struct list *l, struct list *node)
 {
@@ -58,7 +57,7 @@ static inline void list_append(struct list *l, struct list *node)
 
 /*
  * list_remove(node):
- * Take ${node} off its list; nothing happens if it is on none.
+ * Unlink ${node}, if it is linked.
  *
  * Thread: owner of the list
  */
@@ -72,10 +71,10 @@ static inline void list_remove(struct list *node)
 #define LIST_ENTRY(node, type, member) CONTAINER_OF(node, type, member)
 #define LIST_FIRST(l, type, member)    LIST_ENTRY((l)->next, type, member)
 
-/* Walk ${l}; ${node} must not be removed in the body. */
+/* Iterate; the body must not remove ${node}. */
 #define list_for_each(node, l) for (struct list *node = (l)->next; node != (l); node = node->next)
 
-/* Walk ${l}; the body may remove ${node}, and nothing else. */
+/* Iterate; the body may remove ${node}, but no other. */
 #define list_for_each_safe(node, l)                                             \
     for (struct list *node = (l)->next, *node##_next = node->next; node != (l); \
          node = node##_next, node##_next = node->next)

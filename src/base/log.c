@@ -13,7 +13,7 @@ static const char *const level_names[] = {
     [LOG_LEVEL_INFO] = "info",   [LOG_LEVEL_DEBUG] = "debug",
 };
 
-/* What a person at a terminal sees of a start that fails before there is a log. */
+/* Console output until a sink is installed. */
 static void stderr_write(void *cookie, enum log_level level, const char *text)
 {
     char line[LOG_LINE_BYTES + 32];
@@ -22,7 +22,7 @@ static void stderr_write(void *cookie, enum log_level level, const char *text)
     (void)cookie;
     len = snprintf(line, sizeof(line), "reactord: %s: %s\n", level_names[level], text);
     if (write(STDERR_FILENO, line, (size_t)len) < 0)
-        return; /* there is nowhere left to say so */
+        return; /* nowhere left to report it */
 }
 
 static const struct log_sink stderr_sink = {.write = stderr_write};
@@ -90,9 +90,7 @@ bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppres
     int64_t now_ns = clock_now_ns();
     int64_t next_at_ns = atomic_load_explicit(&limit->next_at_ns, memory_order_relaxed);
 
-    /*
-     * Of several threads that come at once the exchange lets one through; the others are counted.
-     */
+    /* Of threads that compete, the exchange lets one through and counts the others. */
     if (now_ns < next_at_ns ||
         !atomic_compare_exchange_strong_explicit(&limit->next_at_ns, &next_at_ns,
                                                  clock_add_ns(now_ns, interval_ns),

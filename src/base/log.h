@@ -1,9 +1,8 @@
 /*
- * base/log: leveled lines to one sink.
+ * base/log: log lines with a level, sent to one sink.
  *
- * This module decides whether a line is wanted and formats its text; where it goes is the business
- * of the sink that daemon/ installs (stderr until then). Formatting and writing never allocate and
- * never take a lock, so that any thread may log at any moment.
+ * Filters by level and formats; the sink that daemon/ installs writes (stderr until then).
+ * Formatting takes no lock, so any thread may log at any time.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -15,7 +14,7 @@
 
 #include "base/must.h"
 
-/* In syslog's order, most severe first. */
+/* syslog's order, most severe first. */
 enum log_level {
     LOG_LEVEL_ERROR,
     LOG_LEVEL_WARNING,
@@ -24,21 +23,19 @@ enum log_level {
     LOG_LEVEL_DEBUG
 };
 
-/* The longest line; a longer one is cut and ends in "...". */
+/* Longer lines are cut and end in "...". */
 #define LOG_LINE_BYTES 1024
 
 /*
- * Where lines go. write() gets the text without level, time or newline, and is called from any
- * thread, several at once; it must not call log_write().
+ * Log target. write() gets the text without level, time or newline, from several threads at once;
+ * it must not call log_write().
  */
 struct log_sink {
     void (*write)(void *cookie, enum log_level level, const char *text);
     void *cookie;
 };
 
-/*
- * How many lines of one kind were held back; zero-initialised, shared by all threads that use it.
- */
+/* Rate limit of one kind of line, shared by all threads; zero-initialised. */
 struct log_limit {
     _Atomic int64_t next_at_ns;
     atomic_uint suppressed;
@@ -46,9 +43,9 @@ struct log_limit {
 
 /*
  * log_set_sink(sink) / log_set_level(level):
- * Send lines to ${sink} (NULL: stderr) from now on; leave out those below ${level}.
+ * Send lines to ${sink} (NULL: stderr) / suppress lines less severe than ${level}.
  *
- * Thread: before start (the sink); any (the level)
+ * Thread: before start (sink); any (level)
  * Owns:   nothing; ${sink} must live as long as the process logs
  */
 void log_set_sink(const struct log_sink *sink);
@@ -56,15 +53,15 @@ void log_set_level(enum log_level level);
 
 /*
  * log_unset_sink(sink):
- * If lines go to ${sink}, which is about to end, send them to stderr again.
+ * Return to stderr if lines go to ${sink}.
  *
- * Thread: before start, or after every other thread has ended
+ * Thread: before start, or after all other threads have ended
  */
 void log_unset_sink(const struct log_sink *sink);
 
 /*
  * log_wanted(level):
- * Would a line at ${level} be written? Ask before work that only a log line needs.
+ * Is ${level} logged? Ask before work that only a log line needs.
  *
  * Thread: any
  */
@@ -72,17 +69,17 @@ bool log_wanted(enum log_level level);
 
 /*
  * log_level_name(level) / log_level_parse(out, name):
- * The configuration's word for ${level}, and back.
+ * Convert between ${level} and its name in the configuration.
  *
  * Thread: any
- * Errors: 0; -EINVAL (no such level, ${out} unchanged)
+ * Errors: 0; -EINVAL (unknown, ${out} unchanged)
  */
 const char *log_level_name(enum log_level level);
 int log_level_parse(enum log_level *out, const char *name) NODISCARD;
 
 /*
  * log_write(level, format, ...):
- * Write one line if ${level} is wanted. The log_error() ... log_debug() forms are for callers.
+ * Log one line if ${level} is wanted. Callers use log_error() ... log_debug().
  *
  * Thread: any
  * Errors: none (a line that cannot be written is lost)
@@ -91,11 +88,10 @@ void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * log_allowed(limit, interval_ns, suppressed):
- * May a line of this kind be written now, at most one each ${interval_ns}? If so ${suppressed}
- * tells how many were held back since the last.
+ * Allow one line per ${interval_ns}. When true, ${suppressed} is the number of lines held back
+ * before.
  *
  * Thread: any
- * Units:  ${interval_ns} ns
  */
 bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppressed);
 
@@ -105,14 +101,14 @@ struct log_held_back {
 
 /*
  * log_held_back_text(h, suppressed):
- * The end of a line that log_allowed() let through: ` (3 more such lines held back)`, or "" when
- * none were. Returns ${h}->text, so that it can stand in an argument list.
+ * Format the suffix for a line that log_allowed() let through: ` (3 more such lines held back)`, or
+ * "" for 0. Returns ${h}->text.
  *
  * Thread: any
  */
 const char *log_held_back_text(struct log_held_back *h, unsigned suppressed);
 
-/* log_held_back_text() with memory of its own, which lasts until the end of the enclosing block. */
+/* log_held_back_text() with memory until the end of the enclosing block. */
 #define LOG_HELD_BACK(suppressed) log_held_back_text(&(struct log_held_back){{0}}, (suppressed))
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -1,9 +1,8 @@
 /*
- * base/must: assertions that stay in release builds, and the small compiler attributes every layer
- * uses.
+ * base/must: assertions that stay in release builds; compiler attributes.
  *
  * A failed MUST() is a bug in reactord (wrong thread, impossible state), never bad input or a lack
- * of resources: it prints file, line and expression to stderr and aborts.
+ * of resources.
  */
 #ifndef BASE_MUST_H
 #define BASE_MUST_H
@@ -19,14 +18,14 @@
             must_fail(__FILE__, __LINE__, __func__, #cond); \
     } while (0)
 
-/* The object that has ${member} at ${ptr}. */
+/* The object whose ${member} is at ${ptr}. */
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
  * must_fail(file, line, func, expr):
- * Print what did not hold and abort. Only MUST() calls this.
+ * Print the failed expression to stderr and abort. Only MUST() calls this.
  *
  * Thread: any
  * Errors: does not return

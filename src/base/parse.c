@@ -1,7 +1,4 @@
-/*
- * base/parse: see parse.h. Overflow is -ERANGE, and a word that is no number at all is -EINVAL
- * before that.
- */
+/* base/parse: see parse.h. -EINVAL for no number at all comes before -ERANGE for overflow. */
 #include "base/parse.h"
 
 #include <errno.h>
@@ -31,9 +28,8 @@ static const struct unit duration_units[] = {
 };
 
 /*
- * Read the digits ${word} begins with and tell where they end. A number with a leading zero is
- * refused because half of its readers take it for octal. What does not fit is UINT64_MAX and
- * *overflow.
+ * Parse the leading digits up to ${end}; overflow gives UINT64_MAX. Refuse a leading zero: many
+ * readers take it for octal.
  */
 static int parse_digits(uint64_t *out, const char *word, const char **end, bool *overflow)
 {

@@ -1,4 +1,4 @@
-/* engine/affinity: see placement.h. */
+/* engine/affinity: see affinity.h. */
 #include "engine/affinity.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static void affinity_pin(const struct affinity *p, const char *name)
                     strerror(errno));
 }
 
-/* Between SCHED_OTHER and SCHED_BATCH, and no others; see note: who waits on a busy processor. */
+/* Switch only between SCHED_OTHER and SCHED_BATCH; see note: who waits on a busy processor. */
 static void affinity_schedule(const struct affinity *p, const char *name)
 {
     bool is_batch = p->conf.scheduling == AFFINITY_BATCH;
@@ -39,7 +39,7 @@ static void affinity_schedule(const struct affinity *p, const char *name)
                  strerror(errno));
 }
 
-/* Those of the main thread, whose thread ID is the process's; on an error, those of the starter. */
+/* Take the main thread's processors; on an error keep those of the creating thread. */
 static void affinity_take_cpus(void)
 {
     cpu_set_t cpus;

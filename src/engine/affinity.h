@@ -1,19 +1,16 @@
 /*
- * engine/affinity: on which processors a thread runs, and who waits for whom there.
+ * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * A new thread has both from the one that starts it; but who starts the thread of a loop or of an
- * executor is chance: the first who has a task for it. So a thread takes them by itself: the policy
- * is noted when the loop is created, and the processors are those of the main thread as they are
- * when the new one begins (`taskset -a -p` changes both alike).
+ * A thread inherits both from its creator, but whichever thread submits first creates a loop's or
+ * executor's thread. So each thread sets them itself: the policy noted when its loop was created,
+ * and the main thread's processors as they are when it begins (`taskset -a -p` changes both alike).
  *
- * note: who waits on a busy processor. A thread that wakes interrupts the one that runs there. For
- *                           a loop with little to
- * do at a time that is two context switches for each bit of it: a boss beside a worker on one
- * processor wakes for every single client. With SCHED_BATCH it wakes as quickly on an idle
- * processor, but on a busy one only when that has nothing to do or at the scheduler's next tick,
- * and then finds many clients at once. A fifth of the processor time of a short connection is
- * saved: see tests/bench. Only SCHED_OTHER is changed: who has started the process under another
- * policy meant it.
+ * note: who waits on a busy processor. A waking thread preempts the running one: two context
+ * switches for each client, when a boss shares a processor with a worker. Under SCHED_BATCH it
+ * wakes as fast on an idle processor, but on a busy one only at the scheduler's tick or when that
+ * idles, and then finds many clients at once. That saves a fifth of the processor time of short
+ * connections (tests/bench). A policy other than SCHED_OTHER was chosen by the administrator, so it
+ * is not changed.
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H
@@ -21,32 +18,32 @@
 #include <stdbool.h>
 
 enum affinity_scheduling {
-    AFFINITY_INHERIT, /* as the thread that creates it */
-    AFFINITY_BATCH    /* see note: who waits on a busy processor */
+    AFFINITY_INHERIT, /* the creating thread's policy */
+    AFFINITY_BATCH
 };
 
 struct affinity_conf {
-    bool pinned; /* to the processor `cpu`; a thread that cannot be is logged and runs anywhere */
+    bool pinned; /* to `cpu`; if that fails, it is logged and the thread runs anywhere */
     unsigned cpu;
     enum affinity_scheduling scheduling;
 };
 
 struct affinity {
     struct affinity_conf conf;
-    int policy; /* of the creator */
+    int policy; /* of the creating thread */
 };
 
 /*
  * affinity_note(p, conf):
- * The calling thread's policy, and how a thread that begins later is to differ from it.
+ * Store the calling thread's policy and ${conf} for affinity_take().
  *
- * Thread: who creates that thread's loop or executor
+ * Thread: creator of the loop or executor
  */
 void affinity_note(struct affinity *p, const struct affinity_conf *conf);
 
 /*
  * affinity_take(p, name):
- * Place the calling thread, called ${name} in the log. What the system refuses stays as it is.
+ * Apply processors and policy to the calling thread; failures are logged under ${name}.
  *
  * Thread: the new one
  */

@@ -1,4 +1,4 @@
-/* engine/backend: see backend.h. Everything but open and close runs on the loop's thread. */
+/* engine/backend: see backend.h. All but open and close runs on the loop's thread. */
 #include "engine/backend.h"
 
 #include <errno.h>
@@ -9,16 +9,10 @@
 
 #include "base/log.h"
 
-/*
- * libev's callback for errors is one for the process and is told no loop: this is whose poll the
- * thread is in.
- */
+/* libev's error callback is global and gets no loop: the backend this thread polls. */
 static _Thread_local struct backend *polling;
 
-/*
- * Without this libev would abort. What it does after an error: go on without events, or try
- * epoll_create again.
- */
+/* Keep libev from aborting on errors: it continues without events, or retries epoll_create. */
 static void backend_on_error(const char *what) EV_NOEXCEPT
 {
     const struct timespec pause = {.tv_nsec = BACKEND_PACE_NS};
@@ -37,8 +31,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
 }
 
 /*
- * Just before epoll_wait, whose timeout is fixed by now. Watchers that libev could not register
- * have been told by an event that it delivers only after the poll, so the poll must not last.
+ * Runs just before epoll_wait, whose timeout is fixed by now. libev has queued an event for
+ * watchers it could not register, but delivers it only after the poll: end the poll at once.
  */
 static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
@@ -50,7 +44,7 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
     errno = 0;
 }
 
-/* Just after it: libev tells nobody of EINTR. */
+/* Runs just after epoll_wait: libev hides EINTR. */
 static void backend_after_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
     (void)ev;
@@ -79,7 +73,7 @@ void backend_poll(struct backend *b, bool may_block)
 {
     b->error = 0;
     b->blocking = may_block && !b->fresh;
-    b->fresh = false; /* before the callbacks: one of them may have it rebuilt */
+    b->fresh = false; /* before the callbacks: one may rebuild */
     polling = b;
     ev_run(b->ev, b->blocking ? EVRUN_ONCE : EVRUN_NOWAIT);
     polling = NULL;
@@ -91,13 +85,13 @@ int backend_rebuild(struct backend *b)
 
     if (fd < 0)
         return -errno;
-    close(fd); /* there is room for one; libev closes its own before it takes another */
+    close(fd); /* the limit has room; libev closes its own before it opens another */
     ev_loop_fork(b->ev);
     b->fresh = true;
     return 0;
 }
 
-/* One line an episode: a cure that does not help is tried again in silence. */
+/* Logs once per episode; later rebuilds that fail to help are silent. */
 static bool backend_cure(struct backend *b, const char *cause)
 {
     bool is_news = !b->in_trouble;
@@ -114,7 +108,7 @@ static bool backend_cure(struct backend *b, const char *cause)
     return rc == 0;
 }
 
-/* Some good polls between bad ones are no recovery. */
+/* A few good polls between bad ones are no recovery. */
 static void backend_recover(struct backend *b)
 {
     b->early = 0;

@@ -1,14 +1,12 @@
 /*
- * engine/budget: how long a turn may spend on tasks. Pure arithmetic, no clock of its own.
+ * engine/budget: a turn's time budget for tasks, from io_ratio and task_quantum.
  *
- * With io_ratio r below 100 the tasks get io_ns * (100 - r) / r, or one batch of 64 where that is
- * less; with r = 100 they get what was queued when the turn began. Neither may exceed the quantum.
- * A turn in which no I/O was ready gives them a slice of 100 us at least: looking for I/O costs as
- * much as 30 quick tasks, and waits no longer than that.
+ * With io_ratio r below 100, tasks get io_ns * (100 - r) / r, but at least one batch of 64; with r
+ * = 100 all tasks queued at the start. The quantum caps both. A turn without I/O gets at least 100
+ * us, since one poll costs as much as 30 quick tasks.
  *
- * The clock is not read for every task: after the 1st, 2nd, 4th ... task up to every 64th while
- * tasks are quick, and after each task once they turn out slow, so that a long task overshoots the
- * quantum by no more than itself.
+ * The clock is read after task 1, 2, 4 ... 64 and then each 64th; after each task once they are
+ * slow. So a long task overshoots the quantum by no more than itself.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -23,23 +21,23 @@
 
 struct budget_conf {
     unsigned io_ratio;  /* 1 to 100 */
-    int64_t quantum_ns; /* the most one turn spends on tasks */
+    int64_t quantum_ns; /* cap per turn */
 };
 
 struct budget {
     int64_t start_at_ns;
-    int64_t limit_ns; /* the share that io_ratio gives */
+    int64_t limit_ns; /* from io_ratio */
     int64_t quantum_ns;
     int64_t checked_at_ns;
     uint64_t max_tasks;
     uint64_t run;
-    uint64_t next_check; /* read the clock when `run` gets here */
+    uint64_t next_check; /* value of `run` at which to read the clock */
     unsigned stride;
 };
 
 /*
  * budget_share_ns(io_ns, io_ratio):
- * io_ns * (100 - io_ratio) / io_ratio, saturating.
+ * Return io_ns * (100 - io_ratio) / io_ratio, saturating.
  *
  * Thread: any
  * Units:  ns, percent
@@ -49,17 +47,16 @@ int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio);
 
 /*
  * budget_begin(b, conf, io_ns, now_ns, queued):
- * A turn that spent ${io_ns} on I/O begins its tasks, of which ${queued} wait.
+ * Start the budget of a turn that spent ${io_ns} on I/O and has ${queued} tasks.
  *
  * Thread: owner of ${b}
- * Units:  ns
  */
 void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_ns, int64_t now_ns,
                   uint64_t queued);
 
 /*
  * budget_count(b):
- * One more task was run. True when it is time for budget_spent().
+ * Count one task run; true when budget_spent() is due.
  *
  * Thread: owner of ${b}
  */
@@ -70,10 +67,9 @@ static inline bool budget_count(struct budget *b)
 
 /*
  * budget_spent(b, now_ns):
- * Must the turn stop running tasks? If not, the next check is planned.
+ * Is the budget used up? If not, plan the next check.
  *
  * Thread: owner of ${b}
- * Units:  ns
  */
 bool budget_spent(struct budget *b, int64_t now_ns);
 

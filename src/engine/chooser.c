@@ -17,7 +17,7 @@ static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i
     return loops[i < n ? i : i - n];
 }
 
-/* The most available loop; of several the first at or behind ${start}. */
+/* Most available loop; among equals the first from ${start} on. */
 static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start,
                                  enum loop_availability *found)
 {
@@ -36,7 +36,7 @@ static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned
     return best;
 }
 
-/* Loops of equal load take turns, because the search begins at ${start}. */
+/* Starts at ${start}, so that loops of equal load take turns. */
 static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigned start)
 {
     enum loop_availability found = LOOP_NOT_AVAILABLE;
@@ -56,7 +56,7 @@ static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigne
 
 static struct loop *chooser_two(struct loop *const *loops, unsigned n, uint64_t tick)
 {
-    uint64_t random = hash_mix(tick); /* as good as random for two choices */
+    uint64_t random = hash_mix(tick); /* random enough for two choices */
     enum loop_availability of_a, of_b;
     struct loop *a = chooser_from(loops, n, (uint32_t)random % n, &of_a);
     struct loop *b = chooser_from(loops, n, (uint32_t)(random >> 32) % n, &of_b);
@@ -82,7 +82,7 @@ enum loop_availability chooser_look(const struct chooser *c, struct loop *const 
 
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n)
 {
-    /* Relaxed: only the sequence of values matters, not what else was written. */
+    /* Relaxed: only the sequence of values matters. */
     uint64_t tick = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
     unsigned start = chooser_start(tick, n);
     enum loop_availability found;

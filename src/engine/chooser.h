@@ -1,10 +1,9 @@
 /*
- * engine/chooser: which loop of a group gets the next connection.
+ * engine/chooser: selects the loop for the next connection.
  *
- * round_robin is Netty's rule (power-of-two mask or modulo over a 64-bit counter, blind to load);
- * the two others read the load each loop publishes, which cures the model's known skew after uneven
- * closes. A loop that cannot be started has no load, and would be chosen again and again: all three
- * prefer a loop that is available.
+ * round_robin is Netty's rule, blind to load. The others read each loop's load and so correct the
+ * skew after uneven closes. All prefer available loops: a loop that cannot start has no load and
+ * would be chosen again and again.
  */
 #ifndef ENGINE_CHOOSER_H
 #define ENGINE_CHOOSER_H
@@ -32,8 +31,8 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
 
 /*
  * chooser_pick(c, loops, n):
- * One of the ${n} > 0 ${loops}: an available one, else a full one, else one whose thread could not
- * be started (see loop_availability()). NULL when all of them have ended.
+ * Select one of ${n} > 0 loops: an available one, else a full one, else one whose thread could not
+ * start. NULL when all have ended.
  *
  * Thread: any
  * Source: Netty DefaultEventExecutorChooserFactory; Mitzenmacher, "The Power of Two Choices" (2001)
@@ -42,7 +41,7 @@ struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned
 
 /*
  * chooser_look(c, loops, n):
- * How available the loop is that chooser_pick() would return now; the turn does not move on.
+ * Return the best availability among the loops, without advancing round_robin.
  *
  * Thread: any
  */

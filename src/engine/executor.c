@@ -1,4 +1,4 @@
-/* engine/executor: an executor's life and figures. Its threads are in executor_thread.c. */
+/* engine/executor: life cycle, admission and statistics; executor_thread.c has the threads. */
 #include "engine/executor.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* ---- life ---- */
 
-/* Conditions are waited for by the clock that base/clock reads. */
+/* Makes timed waits use the clock of base/clock. */
 static void init_condition(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;
@@ -111,7 +111,7 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)
 
 /* ---- tasks ---- */
 
-/* Is it the turn of other producers than ${w}? See note: shares. */
+/* Must ${w} wait for other producers? See note: shares. */
 static bool is_others_turn(const struct executor *e, const struct executor_waiter *w)
 {
     return w->n_places == 0 && (e->n_waiting > 0 || e->n_places > 0);
@@ -155,7 +155,7 @@ static struct executor_waiter *take_waiter(struct executor *e)
     return CONTAINER_OF(task_list_take(&e->waiting), struct executor_waiter, timer.task);
 }
 
-/* What may be shared out now; see note: shares. */
+/* Places to share out now; see note: shares. */
 static uint64_t free_places(const struct executor *e)
 {
     uint64_t half = e->max_pending / 2, kept = e->n_places < half ? e->n_places : half;
@@ -163,11 +163,10 @@ static uint64_t free_places(const struct executor *e)
     return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
 }
 
-/* Of all places: a share of the free ones would be larger with fewer waiters at that moment. */
+/* Divides all places: dividing the free ones would favour moments with few waiters. */
 static uint64_t share_of_each(const struct executor *e)
 {
-    uint64_t n =
-        e->n_contending > 2 ? e->n_contending : 2; /* a single waiter is told at half, too */
+    uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* wakes a single waiter at half, too */
 
     return n < e->max_pending ? e->max_pending / n : 1;
 }
@@ -280,7 +279,7 @@ static void add_timer(struct executor *e, struct timer *t)
 {
     timer_heap_add(&e->schedule, t);
     if (e->timekeeper && e->schedule.root == t)
-        pthread_cond_signal(&e->timekeeper->wake); /* it sleeps too long now */
+        pthread_cond_signal(&e->timekeeper->wake); /* it must wake earlier now */
     executor_thread_call(e);
 }
 
@@ -392,7 +391,7 @@ static int64_t place_at_ns(struct task *place)
     return s ? strand_oldest_at_ns(s) : place->queued_at_ns;
 }
 
-/* When the oldest waiting task was queued, of the queue and of all strands that run. */
+/* Submission time of the oldest waiting task, in the queue and in running strands. */
 static int64_t oldest_at_ns(const struct executor *e)
 {
     int64_t oldest_ns = CLOCK_NEVER;

@@ -1,4 +1,4 @@
-/* engine/executor_thread: what the threads of an executor do, and how they are called. */
+/* engine/executor_thread: the threads of an executor and how they are woken. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -25,7 +25,7 @@ static void stop_idling(struct executor *e, struct executor_thread *th)
         e->timekeeper = NULL;
 }
 
-/* The one whose caches are the warmest; the timekeeper only if there is no other. */
+/* Wake the most recently idle thread (warm caches); the timekeeper only if it is the last. */
 static void call_idle(struct executor *e)
 {
     struct list *last = e->idle.prev;
@@ -37,10 +37,7 @@ static void call_idle(struct executor *e)
     pthread_cond_signal(&th->wake);
 }
 
-/*
- * There are threads already, so a failure refuses nobody: it is logged once, and not repeated all
- * the time.
- */
+/* A failure refuses no task, since other threads exist: log it once. */
 static void start_another(struct executor *e)
 {
     bool failed_before = e->start_failed_at_ns > 0;
@@ -86,7 +83,7 @@ static void wait_for_call(struct executor *e, struct executor_thread *me)
 
 /* ---- the queue ---- */
 
-/* Due timers take their place behind what is queued now; thus neither starves the other. */
+/* Due timers queue behind the tasks of this moment, so neither starves the other. */
 static void fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
@@ -104,10 +101,7 @@ static struct task *take_due(struct executor *e)
     return &t->task;
 }
 
-/*
- * The first place; NULL when nothing is queued. A task has thereby begun, the tasks of a serial
- * have not.
- */
+/* Take the first place; NULL: none is queued. Counts a task as begun, but not a strand's tasks. */
 static struct task *take_place(struct executor *e)
 {
     struct task *t = take_due(e);
@@ -169,7 +163,7 @@ void executor_thread_finish(struct executor *e)
 
 /* ---- the threads ---- */
 
-/* The next task for this thread to run; NULL: it is to end. */
+/* The next task for this thread; NULL: it must end. */
 static struct task *next_task(struct executor *e, struct executor_thread *me)
 {
     struct task *t;
@@ -206,7 +200,7 @@ static void run_task(struct executor *e, struct executor_thread *me, struct task
     e->n_busy--;
 }
 
-/* The kernel cuts off what is too long: rather some of the executor's name than the number. */
+/* When too long, cut the executor's name, not the number. */
 static void set_name(const struct executor *e, const struct executor_thread *me)
 {
     char suffix[24], name[EXECUTOR_NAME_BYTES + sizeof(suffix)];

@@ -1,10 +1,9 @@
 /*
- * engine/gate: who may still add a task, and how many are inside.
+ * engine/gate: counts tasks in and out, and can be closed.
  *
- * One word holds the number of accepted and unfinished tasks and, in its top bit, whether the gate
- * is closed. A producer enters before it pushes and the consumer leaves for it afterwards, so that
- * when the gate is closed and the count is zero no push is under way: every task was accepted or
- * refused, and none is lost.
+ * One word holds the number of accepted, unfinished tasks and a closed bit. Producers enter before
+ * they push; the consumer leaves for them afterwards. Once the gate is closed and the count zero,
+ * no push is under way and no task is lost.
  */
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H
@@ -24,7 +23,7 @@ struct gate {
 
 /*
  * gate_init(g):
- * Open, nobody inside.
+ * Open the gate, with count 0.
  *
  * Thread: before start
  */
@@ -32,17 +31,14 @@ void gate_init(struct gate *g);
 
 /*
  * gate_enter(g, max):
- * Count one more task in, unless ${max} are inside. Returns how many were inside before.
+ * Count one task in. Returns the number inside before.
  *
  * Thread: any
  * Errors: 0 or more; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
  */
 static inline int64_t gate_enter(struct gate *g, uint64_t max)
 {
-    /*
-     * Acquire and release: what the consumer did before gate_leave() is seen by who enters in its
-     * place.
-     */
+    /* acq_rel: the next to enter sees what the consumer wrote before gate_leave(). */
     uint64_t old = atomic_fetch_add_explicit(&g->word, 1, memory_order_acq_rel);
 
     if (__builtin_expect(!(old & GATE_CLOSED) && old < max, 1))
@@ -55,7 +51,7 @@ static inline int64_t gate_enter(struct gate *g, uint64_t max)
  * gate_leave(g, n):
  * Count ${n} tasks out.
  *
- * Thread: consumer, or who entered and pushed nothing
+ * Thread: consumer, or a producer that entered and pushed nothing
  */
 void gate_leave(struct gate *g, uint64_t n);
 
@@ -69,7 +65,7 @@ void gate_close(struct gate *g);
 
 /*
  * gate_count(g):
- * How many tasks are inside.
+ * Return the number of tasks inside.
  *
  * Thread: any
  */

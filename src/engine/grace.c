@@ -9,7 +9,7 @@
 #include "engine/loop.h"
 #include "engine/promise.h"
 
-/* How a loop is waited for: by a task, or until it has ended. */
+/* Waits for one loop: by a task, or for its end. */
 struct grace_visit {
     struct task task;
     struct promise_listener ended;
@@ -21,8 +21,8 @@ struct grace {
     void (*over)(void *cookie);
     void *cookie;
     /*
-     * Visits that have not come back, and grace_begin() itself. Acquire and release: the last one
-     * frees what all read.
+     * Loops not yet visited, plus grace_begin() itself. acq_rel: the last to leave frees what the
+     * others read.
      */
     atomic_uint left;
     struct grace_visit visits[];
@@ -36,7 +36,7 @@ static void grace_release(struct grace *gr)
     free(gr);
 }
 
-/* Run after whatever read the old pointer on this loop, or dropped after all that ran on it. */
+/* Runs after all readers of the old pointer on this loop. */
 static void grace_visit_end(struct task *t)
 {
     grace_release(CONTAINER_OF(t, struct grace_visit, task)->grace);
@@ -77,9 +77,9 @@ void grace_begin(struct grace *gr)
         struct loop *l = loop_group_at(gr->group, i);
 
         /*
-         * A loop that gets its thread after this look reads the new pointer: both are sequentially
-         * consistent, and the thread comes after its state. A loop that refuses the task may still
-         * run at-stop tasks and drop others: it reads nothing only when it has ended.
+         * A loop that starts after this check reads the new pointer: both accesses are sequentially
+         * consistent, and a thread exists only after its state. A loop that refuses the task may
+         * still run at-stop tasks and drop others: wait for its end.
          */
         if (loop_state(l) == LOOP_NOT_STARTED)
             grace_release(gr);

@@ -1,13 +1,13 @@
 /*
- * engine/grace: waiting until no loop of a group can still be using what was taken out of sight.
+ * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object.
  *
- * What loops read through one atomic pointer can be replaced at any time, but not freed at once: a
- * loop may have read the old pointer just before. When every loop has come to a task that was
- * submitted later, none has it any more, unless it counted itself in as a user (note: grace).
- * Readers pay nothing for this, and the one who replaces never waits.
+ * An object behind an atomic pointer can be replaced at any time, but a loop may have read the old
+ * pointer just before. Once each loop has run a task submitted after the replacement, the old
+ * object can be freed, unless a reader is counted in. Readers pay nothing; the replacing thread
+ * does not wait.
  *
- * note: grace. A reader loads the pointer and counts itself in within one task or handler; it may
- * then keep what it has found from turn to turn.
+ * note: grace. A reader loads the pointer and counts itself in within one task or handler; then it
+ * may keep the object across turns.
  */
 #ifndef ENGINE_GRACE_H
 #define ENGINE_GRACE_H
@@ -19,7 +19,7 @@ struct grace;
 
 /*
  * grace_create(out, g, over, cookie):
- * Get ready for grace_begin(), so that this one cannot fail.
+ * Allocate a grace period, so that grace_begin() cannot fail.
  *
  * Thread: any
  * Owns:   the caller owns ${out} until grace_begin() or grace_destroy()
@@ -30,17 +30,16 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 
 /*
  * grace_begin(gr):
- * Call over(cookie) once every loop of the group has come to its next control task, or has ended.
- * Loops without a thread are not waited for. It is called on one of the loops, or by grace_begin()
- * when none is left to wait for; ${gr} is gone then.
+ * Call over(cookie) once every loop has run a control task or ended; loops without a thread do not
+ * count. Calls it on one of the loops, or inside this call if none is left; then frees ${gr}.
  *
- * Thread: any; after the pointer was replaced (a sequentially consistent store)
+ * Thread: any, after the pointer was replaced (a sequentially consistent store)
  */
 void grace_begin(struct grace *gr);
 
 /*
  * grace_destroy(gr):
- * Free what never began; NULL is allowed.
+ * Free a grace period that never began; NULL is allowed.
  *
  * Thread: any
  */

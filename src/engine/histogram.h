@@ -1,9 +1,9 @@
 /*
- * engine/histogram: how often a duration was about how long, in powers of two.
+ * engine/histogram: durations in power-of-two buckets.
  *
  *   bucket 0: under 1 us | 1: under 2 us | 2: under 4 us | ... | 24: under 16.8 s | 25: longer
  *
- * One thread counts; any thread reads, and gets numbers each of which is exact.
+ * One thread writes, any reads; each number is exact.
  */
 #ifndef ENGINE_HISTOGRAM_H
 #define ENGINE_HISTOGRAM_H
@@ -18,7 +18,7 @@ struct histogram {
     _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* relaxed: statistics */
 };
 
-/* A reading of one. */
+/* Snapshot. */
 struct histogram_view {
     uint64_t bucket[HISTOGRAM_BUCKETS];
     uint64_t count;
@@ -26,10 +26,9 @@ struct histogram_view {
 
 /*
  * histogram_bucket(ns):
- * Which bucket ${ns} belongs to; a negative duration counts as 0.
+ * Return the bucket of ${ns}; negative counts as 0.
  *
  * Thread: any
- * Units:  ns
  */
 static inline unsigned histogram_bucket(int64_t ns)
 {
@@ -41,10 +40,9 @@ static inline unsigned histogram_bucket(int64_t ns)
 
 /*
  * histogram_count(h, ns):
- * One more of ${ns}.
+ * Count one duration.
  *
- * Thread: the one that counts
- * Units:  ns
+ * Thread: the writer
  */
 static inline void histogram_count(struct histogram *h, int64_t ns)
 {
@@ -56,7 +54,7 @@ static inline void histogram_count(struct histogram *h, int64_t ns)
 
 /*
  * histogram_read(h, out):
- * The counts now.
+ * Read all counts.
  *
  * Thread: any
  */
@@ -64,7 +62,7 @@ void histogram_read(const struct histogram *h, struct histogram_view *out);
 
 /*
  * histogram_limit_ns(bucket):
- * What bucket ${bucket} stays below; CLOCK_NEVER for the last.
+ * Return the upper limit of ${bucket}; CLOCK_NEVER for the last.
  *
  * Thread: any
  */
@@ -72,8 +70,7 @@ int64_t histogram_limit_ns(unsigned bucket);
 
 /*
  * histogram_quantile_ns(v, permille):
- * The limit of the bucket in which the value lies that ${permille} of a thousand do not exceed; 0
- * when nothing was counted.
+ * Return the upper limit of the bucket that holds the ${permille} quantile; 0 when empty.
  *
  * Thread: any
  * Units:  ns; ${permille} 1 to 1000
@@ -82,11 +79,10 @@ int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille)
 
 /*
  * histogram_format(text, size, v):
- * " under_1us=5 under_4us=2 ... longer=1": the buckets that are not empty, as far as there is room.
+ * Format the non-empty buckets as " under_1us=5 under_4us=2 ... longer=1", cut to ${size} > 0.
  * Returns ${text}.
  *
  * Thread: any
- * Units:  bytes; ${size} at least 1
  */
 const char *histogram_format(char *text, size_t size, const struct histogram_view *v);
 

@@ -1,7 +1,7 @@
 /*
- * engine/lock: mutual exclusion for the layers above, around what is rare and short: no call that
- * may block, no callback. What is on the way of every byte or task is owned by one loop instead, or
- * atomic.
+ * engine/lock: mutex for rare, short sections of the layers above.
+ *
+ * No blocking call and no callback inside. Work per byte or task uses atomics or one owning loop.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H
@@ -14,7 +14,7 @@ struct lock {
 
 /*
  * lock_init(l) / lock_close(l):
- * Before its first use; after its last.
+ * Initialize / destroy.
  *
  * Thread: one
  */
@@ -30,7 +30,7 @@ static inline void lock_close(struct lock *l)
 
 /*
  * lock_take(l) / lock_release(l):
- * Wait until nobody has it, and have it; let others have it.
+ * Lock / unlock.
  *
  * Thread: any; the same one
  */
