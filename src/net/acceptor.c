@@ -11,23 +11,19 @@
 #include "base/log.h"
 #include "engine/ready.h"
 
-/*
- * How long to wait for descriptors: short enough to be back within a second, long enough to cost
- * nothing.
- */
+/* Retry interval without descriptors or memory. */
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
 /*
- * An episode is over when accept has not failed for this long. At the limit a descriptor comes free
- * now and then and is gone at once; each time would otherwise be an episode and a pair of log
- * lines.
+ * An episode ends when accept has not failed for this long. At the limit descriptors are freed one
+ * by one; without this pause each would log an episode of its own.
  */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
 enum acceptor_pause {
     ACCEPTOR_ACCEPTS,
     ACCEPTOR_PAUSED_BY_LACK,
-    ACCEPTOR_PAUSED_BY_OWNER /* acceptor_ops.admit */
+    ACCEPTOR_PAUSED_BY_OWNER /* by acceptor_ops.admit */
 };
 
 struct acceptor {
@@ -38,20 +34,19 @@ struct acceptor {
     const struct acceptor_ops *ops;
     void *cookie;
     struct timer retry;
-    int64_t episode_at_ns; /* when resources ran out; 0: they have not */
-    int64_t error_at_ns;   /* when they did last */
+    int64_t episode_at_ns; /* first failure; 0: no episode */
+    int64_t error_at_ns;   /* last failure */
     unsigned episode_errors;
     enum acceptor_pause paused;
     char *name;
 };
 
-/* More clients than this are not queued anywhere (the kernel's somaxconn is 4096 by default). */
+/* More than any backlog (somaxconn is 4096 by default). */
 #define ACCEPTOR_DRAIN_MAX 65536
 
 /*
- * May accepting go on after this error of accept4(2)? Errors of the connection that was to be
- * accepted are passed on by Linux and are no reason to stop (accept(2), "Error handling"). EAGAIN,
- * EMFILE, ENFILE, ENOBUFS, ENOMEM and what we do not know are.
+ * Errors of the accepted connection, which Linux passes on: accept(2), "Error handling". All others
+ * pause.
  */
 static bool acceptor_may_go_on(int error)
 {
@@ -100,7 +95,7 @@ static void acceptor_end_episode(struct acceptor *ac)
     ac->episode_at_ns = 0;
 }
 
-/* One client: 0, or the error of accept4(2). */
+/* Accept one client: 0, or the error of accept4(2). */
 static int acceptor_accept(struct acceptor *ac)
 {
     struct address peer = {.len = sizeof(peer.u)};
@@ -117,8 +112,8 @@ static int acceptor_accept(struct acceptor *ac)
 }
 
 /*
- * Accept up to ${max} clients; 0 when there may be more, EAGAIN when there are none or none is
- * wanted for ${wait_ns}, or what has run out.
+ * Accept up to ${max} clients. 0: maybe more; EAGAIN: none, or paused for ${wait_ns}; else the
+ * resource error.
  */
 static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {
@@ -148,10 +143,7 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     if (!ready_is_turn(ev, w, revents))
         return;
     loop_doing(ac->loop, "accept");
-    /*
-     * libev could not watch the descriptor and has stopped the watcher; only memory can be the
-     * reason.
-     */
+    /* libev stopped the watcher; only lack of memory causes that. */
     error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch, &wait_ns);
     if (wait_ns > 0)
         acceptor_pause(ac, ACCEPTOR_PAUSED_BY_OWNER, wait_ns);
@@ -159,7 +151,7 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
         acceptor_exhausted(ac, error);
 }
 
-/* Listen again; if an episode was under way see when it is over. */
+/* Accept again; if in an episode, schedule its end. */
 static void acceptor_go_on(struct acceptor *ac)
 {
     ac->paused = ACCEPTOR_ACCEPTS;
@@ -183,7 +175,7 @@ static void acceptor_run_retry(struct task *t)
 
 static void acceptor_drop_retry(struct task *t)
 {
-    (void)t; /* the loop ends: whoever owns the acceptor stops it */
+    (void)t; /* the loop ends: the owner stops the acceptor */
 }
 
 static const struct task_type acceptor_retry_type = {

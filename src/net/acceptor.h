@@ -1,9 +1,8 @@
 /*
- * net/acceptor: a listen socket on a loop.
+ * net/acceptor: accepts clients from a listen socket on a loop.
  *
- * Accepts in bursts. When descriptors or memory run out it stops listening for a moment instead of
- * spinning on a readable socket, and says so once for the whole episode. It also does when its
- * owner wants no more clients for a while, and leaves that to the owner to tell.
+ * Accepts in bursts. Pauses when descriptors or memory run out, instead of spinning on a readable
+ * socket, and logs the episode once. Pauses without a log line when the owner asks for it.
  */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H
@@ -16,32 +15,29 @@
 
 struct acceptor;
 
-/*
- * What acceptor_ops.admit says when something has run out: the acceptor pauses as when accept
- * itself finds that.
- */
+/* Returned by acceptor_ops.admit: out of resources; pause as if accept(2) had failed. */
 #define ACCEPTOR_LACK (-1)
 
 struct acceptor_ops {
     /*
-     * May another client be accepted? 0: yes, and `accepted` or `nobody` follows. ACCEPTOR_LACK.
-     * Else no, and it is not asked again for so many ns, or until acceptor_resume(). NULL: always.
+     * May a client be accepted? 0: yes, `accepted` or `nobody` follows. ACCEPTOR_LACK. Otherwise
+     * no, for so many ns or until acceptor_resume(). NULL: always.
      */
     int64_t (*admit)(void *cookie);
-    /* There was none after `admit` said yes. NULL if it does not matter. */
+    /* No client after `admit` returned 0. May be NULL. */
     void (*nobody)(void *cookie);
-    /* ${fd} is a new client's, non-blocking, and the callee owns it. On the acceptor's loop. */
+    /* Take over ${fd}, a new non-blocking client. On the acceptor's loop. */
     void (*accepted)(void *cookie, int fd, const struct address *peer);
 };
 
 struct acceptor_conf {
-    const char *name; /* for logs, such as "listen echo: 127.0.0.1:7"; copied */
-    unsigned batch;   /* accepts at most in one readiness */
+    const char *name; /* for logs ("listen echo: 127.0.0.1:7"); copied */
+    unsigned batch;   /* accepts per readiness event */
 };
 
 /*
  * acceptor_create(out, conf, fd, ops, cookie):
- * An acceptor for the listening ${fd}, on no loop yet.
+ * Create an acceptor for the listening ${fd}.
  *
  * Thread: any
  * Owns:   on 0 the acceptor owns ${fd}; ${ops} and ${cookie} are borrowed
@@ -60,7 +56,7 @@ void acceptor_start(struct acceptor *ac, struct loop *loop);
 
 /*
  * acceptor_resume(ac):
- * End a pause that acceptor_ops.admit began; nothing happens if there is none.
+ * End a pause of acceptor_ops.admit, if there is one.
  *
  * Thread: loop of ${ac}
  */
@@ -68,7 +64,7 @@ void acceptor_resume(struct acceptor *ac);
 
 /*
  * acceptor_drain(ac):
- * Accept the clients that the kernel has queued, which acceptor_stop() would reset.
+ * Accept the clients in the kernel's backlog, which acceptor_stop() would reset.
  *
  * Thread: loop of ${ac}
  */
@@ -76,9 +72,9 @@ void acceptor_drain(struct acceptor *ac);
 
 /*
  * acceptor_stop(ac):
- * Accept no more and close the listen socket. Nothing happens if that was done.
+ * Close the listen socket; idempotent.
  *
- * Thread: loop of ${ac}; any if it was never started or its loop has ended
+ * Thread: loop of ${ac}; any if never started or the loop has ended
  */
 void acceptor_stop(struct acceptor *ac);
 
@@ -86,7 +82,7 @@ void acceptor_stop(struct acceptor *ac);
  * acceptor_destroy(ac):
  * Free a stopped acceptor; NULL is allowed.
  *
- * Thread: loop of ${ac}, or any once that has ended
+ * Thread: loop of ${ac}; any once it has ended
  */
 void acceptor_destroy(struct acceptor *ac);
 

@@ -1,8 +1,8 @@
 /*
  * net/address: see address.h.
  *
- * Literals are read by inet_pton(3), which takes neither "127.1" nor "010.0.0.1"; getaddrinfo(3)
- * would take both, so it only ever sees what is a host name by its form (net/resolve.h).
+ * Literals are parsed by inet_pton(3), which rejects "127.1" and "010.0.0.1". getaddrinfo(3) would
+ * accept both, so net/resolve.h passes it host names only.
  */
 #include "net/address.h"
 
@@ -15,7 +15,7 @@
 
 #include "base/parse.h"
 
-/* RFC 1035, section 2.3.4, as text without the dot of the root. */
+/* RFC 1035, section 2.3.4; without the root's dot */
 #define HOST_NAME_BYTES 253
 #define LABEL_BYTES     63
 
@@ -25,7 +25,7 @@ static int parse_unix(struct address *out, const char *word)
     bool abstract = word[0] == '@';
 
     if (abstract && len == 1)
-        return -EINVAL; /* the kernel would choose a name nobody knows */
+        return -EINVAL; /* the kernel would choose a random name */
     if (len >= sizeof(out->u.un.sun_path))
         return -ENAMETOOLONG;
     memset(out, 0, sizeof(*out));
@@ -33,7 +33,7 @@ static int parse_unix(struct address *out, const char *word)
     memcpy(out->u.un.sun_path, word, len);
     if (abstract)
         out->u.un.sun_path[0] = '\0';
-    /* An abstract name is all its bytes and has no NUL behind it: unix(7). */
+    /* An abstract name has no NUL: unix(7). */
     out->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (abstract ? 0 : 1));
     return 1;
 }
@@ -53,7 +53,7 @@ static void set_ipv6(struct address *out, const struct in6_addr *host, uint32_t 
     struct in_addr mapped;
 
     if (IN6_IS_ADDR_V4MAPPED(host)) {
-        /* It is an IPv4 address, which our sockets, IPv6 only, would not reach. */
+        /* Our IPv6-only sockets would not reach it. */
         memcpy(&mapped, &host->s6_addr[12], sizeof(mapped));
         set_ipv4(out, &mapped, port);
         return;
@@ -66,7 +66,7 @@ static void set_ipv6(struct address *out, const struct in6_addr *host, uint32_t 
     out->u.in6.sin6_port = htons(port);
 }
 
-/* The interface of a link-local address, by name or by number: RFC 4007, section 11. */
+/* Interface name or number: RFC 4007, section 11. */
 static int parse_scope(uint32_t *out, const char *text)
 {
     uint64_t number;
@@ -81,7 +81,7 @@ static int parse_scope(uint32_t *out, const char *text)
     return 0;
 }
 
-/* ${host} is what stood between the brackets. */
+/* ${host}: text between the brackets. */
 static int parse_ipv6(struct address *out, char *host, uint16_t port)
 {
     struct in6_addr addr;
@@ -101,7 +101,7 @@ static int parse_ipv6(struct address *out, char *host, uint16_t port)
     return 1;
 }
 
-/* Would inet_aton(3) take ${label} for a number? */
+/* Would inet_aton(3) accept ${label} as a number? */
 static bool is_number(const char *label, size_t len)
 {
     if (len > 2 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X'))
@@ -109,7 +109,7 @@ static bool is_number(const char *label, size_t len)
     return strspn(label, "0123456789") >= len;
 }
 
-/* RFC 1123, section 2.1, and the '_' that many networks have in their names all the same. */
+/* RFC 1123, section 2.1, plus the common '_'. */
 static bool is_label(const char *label, size_t len)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -119,7 +119,7 @@ static bool is_label(const char *label, size_t len)
            label[len - 1] != '-';
 }
 
-/* A name, and not a mistyped IPv4 address: its last label is no number (RFC 1123, section 2.1). */
+/* The last label must not be a number: that is a mistyped IPv4 address (RFC 1123, section 2.1). */
 static bool is_host_name(const char *host)
 {
     const char *label = host;
@@ -162,7 +162,7 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
     return 0;
 }
 
-/* -ENOENT when ${host} is not a literal but could be a name. */
+/* -ENOENT: not a literal, but may be a host name. */
 static int parse_host(struct address *out, char *host, uint16_t port)
 {
     size_t len = strlen(host);
@@ -230,7 +230,7 @@ int address_parse_target(struct address *out, size_t max, const char *word)
         return rc;
     if (strcasecmp(host, "localhost") != 0)
         return -ENOENT;
-    /* IPv4 first: there are more that listen there alone than the other way round. */
+    /* IPv4 first: more servers listen there only. */
     set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);
     set_ipv6(&out[1], &in6addr_loopback, 0, port);
     return 2;
@@ -252,10 +252,7 @@ bool address_equal(const struct address *a, const struct address *b)
     }
 }
 
-/*
- * A connection to 0.0.0.0 goes to 127.0.0.1, and one to :: goes to ::1: ip(7), RFC 4291, section
- * 2.5.2.
- */
+/* The kernel connects 0.0.0.0 to 127.0.0.1 and :: to ::1: ip(7); RFC 4291, section 2.5.2. */
 static bool covers_ipv4(in_addr_t listen, in_addr_t target)
 {
     if (target == INADDR_ANY)

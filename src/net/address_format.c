@@ -1,4 +1,4 @@
-/* net/address: the text of an address. See address.h. */
+/* net/address_format: see address.h. */
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ static const char *format_unix(char *text, size_t size, const struct address *a)
         snprintf(text, size, "unix:");
     else if (path[0] == '\0')
         snprintf(text, size, "@%.*s", (int)len - 1, path + 1);
-    else /* only a peer has a relative path: it must not pass for an IP address */
+    else /* a peer's relative path must not look like an IP address */
         snprintf(text, size, "%s%.*s", path[0] == '/' ? "" : "unix:", (int)len, path);
     return text;
 }

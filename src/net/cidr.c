@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "net/address.h"
 
-#define MAPPED_BITS 96 /* of ::ffff:0:0, in front of the 32 that are IPv4 */
+#define MAPPED_BITS 96 /* the prefix ::ffff:0:0/96 */
 
 static int parse_host(struct cidr *c, const char *host)
 {
@@ -27,7 +27,7 @@ static int parse_host(struct cidr *c, const char *host)
     return 0;
 }
 
-/* Clear what stands behind the prefix. Was any of it set? */
+/* Clear the bits behind the prefix; true if any was set. */
 static bool cut_host(struct cidr *c)
 {
     bool any = false;
@@ -42,7 +42,7 @@ static bool cut_host(struct cidr *c)
     return any;
 }
 
-/* Only a prefix that covers all of ::ffff:0:0 leaves it standing. */
+/* A shorter prefix also covers addresses that are not mapped IPv4. */
 static void unmap(struct cidr *c)
 {
     struct in6_addr in6;

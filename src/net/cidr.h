@@ -1,10 +1,9 @@
 /*
- * net/cidr: a block of addresses, such as 10.0.0.0/8 or 2001:db8::/32, and who is in it.
+ * net/cidr: address blocks, such as 10.0.0.0/8 or 2001:db8::/32.
  *
  * Written forms:   10.0.0.0/8   10.1.2.3   2001:db8::/32   ::1   unix
- * A host without a prefix is a block of one; `unix` is every unix socket. IPv4 mapped to IPv6 is
- * IPv4, in blocks as in addresses: ::ffff:10.0.0.0/104 is 10.0.0.0/8, and ::/0 has no IPv4 address
- * in it.
+ * Without a prefix: one address. `unix` contains every unix socket. Mapped IPv4 is IPv4:
+ * ::ffff:10.0.0.0/104 is 10.0.0.0/8, and ::/0 contains no IPv4 address.
  */
 #ifndef NET_CIDR_H
 #define NET_CIDR_H
@@ -19,9 +18,9 @@
 struct address;
 
 struct cidr {
-    uint8_t len;      /* bytes of ${host}: 4, 16, or 0 for `unix` */
-    uint8_t bits;     /* how many of them all members share */
-    uint8_t host[16]; /* zero behind these bits */
+    uint8_t len;      /* of ${host}: 4, 16, or 0 for `unix` */
+    uint8_t bits;     /* prefix length */
+    uint8_t host[16]; /* zero behind the prefix */
 };
 
 struct cidr_list {
@@ -29,24 +28,23 @@ struct cidr_list {
     unsigned n;
 };
 
-/* Room for the longest text cidr_format() writes, its NUL included. */
+/* Longest text of cidr_format(), with NUL. */
 #define CIDR_TEXT_BYTES (INET6_ADDRSTRLEN + 4)
 
 /*
  * cidr_parse(out, word):
- * The block that ${word} stands for.
+ * Parse a block.
  *
  * Thread: any
- * Errors: 0; -EINVAL (no such block); -ERANGE (the prefix is longer than the address); -EDOM (bits
- *         are set behind the prefix: ${out} is the block that has the host in it)
+ * Errors: 0; -EINVAL; -ERANGE (prefix longer than the address); -EDOM (bits set behind the prefix;
+ *         ${out} is the block with them cleared)
  * Source: RFC 4632, section 3.1; RFC 4291, section 2.3
  */
 int cidr_parse(struct cidr *out, const char *word) NODISCARD;
 
 /*
  * cidr_has(c, a) / cidr_any_has(list, n, a):
- * Is ${a} in ${c}; in any of ${n} blocks? The port does not matter, nor the interface of a
- * link-local address.
+ * Does the block, or any of ${n} blocks, contain ${a}? Ignores port and scope.
  *
  * Thread: any
  */
@@ -55,7 +53,7 @@ bool cidr_any_has(const struct cidr *list, size_t n, const struct address *a);
 
 /*
  * cidr_format(text, size, c):
- * Write ${c} as it would be configured, always with its prefix. Returns ${text}.
+ * Write ${c} as in the configuration, always with its prefix. Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least CIDR_TEXT_BYTES

@@ -11,7 +11,7 @@
 /* A full unix backlog gives no event when it has room again. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
 
-/* ---- the addresses and their order ---- */
+/* ---- address order ---- */
 
 static bool connector_has_family(const struct address *list, unsigned n, sa_family_t family)
 {
@@ -21,7 +21,7 @@ static bool connector_has_family(const struct address *list, unsigned n, sa_fami
     return false;
 }
 
-/* The address number ${k} among those that are of ${family}, or among those that are not. */
+/* Address ${k} of those in ${family} (${is}), or of the others. */
 static const struct address *connector_nth(const struct address *list, sa_family_t family, bool is,
                                            unsigned k)
 {
@@ -30,10 +30,7 @@ static const struct address *connector_nth(const struct address *list, sa_family
     return list;
 }
 
-/*
- * Address number ${k} when the family of the first and the other take turns, as long as there are
- * both.
- */
+/* Address ${k} when the families alternate, as long as both have addresses left. */
 static const struct address *connector_take_turns(const struct address *list, unsigned n,
                                                   unsigned k)
 {
@@ -76,7 +73,7 @@ static bool connector_has_room(const struct connector *c)
     return connector_running(c) < c->width;
 }
 
-/* A session counts for one descriptor to its server; an attempt beside another is one more. */
+/* The session has one descriptor reserved for its server; a parallel attempt reserves another. */
 static bool connector_borrow(struct connector *c)
 {
     if (connector_running(c) == 0 || !c->net->descriptors)
@@ -93,7 +90,6 @@ static void connector_give_back(struct connector *c)
     }
 }
 
-/* With close() or sock_close_reset(). */
 static void connector_close_by(struct connector *c, struct connector_attempt *at,
                                void (*close_it)(int fd))
 {
@@ -133,9 +129,8 @@ static void connector_finish(struct connector *c, int fd, int error)
 }
 
 /*
- * Begin to connect, for the first time or once more. 0: it is under way, or has failed. Otherwise
- * neither: -EAGAIN if a unix backlog is full, which no event tells the end of; what we ran out of,
- * if there is another attempt to wait for.
+ * Connect ${at}, or retry. 0: connecting, or failed. -EAGAIN: unix backlog full, retry by timer.
+ * Out of resources: only returned while another attempt runs.
  */
 static int connector_try(struct connector *c, struct connector_attempt *at)
 {
@@ -152,10 +147,7 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
     return 0;
 }
 
-/*
- * The addresses that are left share the time that is left, so that a black hole does not use up all
- * of it.
- */
+/* Remaining addresses share the remaining time, so that a black hole does not use all of it. */
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];
@@ -170,15 +162,15 @@ static void connector_begin(struct connector *c, int64_t now_ns)
     c->begun++;
     c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
     if (sock_error_is_exhaustion(connector_try(c, at))) {
-        connector_close(c, at); /* its turn comes again when the other attempt has failed */
+        connector_close(c, at); /* retried when the other attempt has failed */
         c->begun--;
         c->width = 1;
     }
 }
 
-/* ---- what has an instant ---- */
+/* ---- timer ---- */
 
-/* The attempt that has to go next. */
+/* The attempt to give up first. */
 static struct connector_attempt *connector_oldest(struct connector *c)
 {
     struct connector_attempt *a = &c->attempts[0], *b = &c->attempts[1];
@@ -196,10 +188,7 @@ static bool connector_waits_again(const struct connector *c)
     return false;
 }
 
-/*
- * Have the outcome, and all that comes before it, come from the timer or a watcher, never from
- * inside the caller.
- */
+/* Even an immediate outcome is reported by the timer, never inside the caller. */
 static void connector_arm(struct connector *c, int64_t now_ns)
 {
     int64_t at_ns = c->deadline_at_ns;
@@ -255,7 +244,7 @@ static void connector_drop_timer(struct task *t)
 static const struct task_type connector_timer_type = {
     .name = "connect timer", .run = connector_run_timer, .drop = connector_drop_timer};
 
-/* One that has failed is readable, too; so is one whose server speaks first. */
+/* A failed connection is also readable; so is one whose server speaks first. */
 static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct connector_attempt *at = CONTAINER_OF(w, struct connector_attempt, io);
@@ -277,7 +266,7 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
         return;
     }
     ready_stop(ev, w);
-    at->fd = -1; /* the callee owns it now */
+    at->fd = -1; /* done() owns it now */
     c->connected = (unsigned)(at->address - c->addresses);
     connector_finish(c, fd, 0);
 }

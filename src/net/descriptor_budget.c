@@ -1,4 +1,4 @@
-/* net/descriptor_budget: see descriptors.h. */
+/* net/descriptor_budget: see descriptor_budget.h. */
 #include "net/descriptor_budget.h"
 
 #include <dirent.h>
@@ -24,5 +24,5 @@ unsigned descriptor_budget_open(void)
     while (readdir(dir))
         n++;
     closedir(dir);
-    return n - 3; /* ".", ".." and the directory itself */
+    return n - 3; /* ".", ".." and ${dir} */
 }

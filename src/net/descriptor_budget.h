@@ -1,6 +1,6 @@
 /*
- * net/descriptor_budget: how many descriptors connections have, and may have, all together: counted
- * before they are opened, so that nobody who was let in finds none left.
+ * net/descriptor_budget: counts and limits the descriptors of all connections, before they are
+ * opened, so that an admitted client always gets its own.
  */
 #ifndef NET_DESCRIPTOR_BUDGET_H
 #define NET_DESCRIPTOR_BUDGET_H
@@ -9,21 +9,20 @@
 #include <stdbool.h>
 
 /*
- * note: lent. Some of the used descriptors are only lent: to spare connections and to pipes. They
- * are lent while twice the reserve would still be left, and asked back when less than the reserve
- * is left: clients find some while the lent ones are being closed, and none are lent and asked back
- * all the time.
+ * note: lent. Spare connections and pipes borrow descriptors. The budget lends while twice the
+ * reserve stays free, and recalls when less than the reserve is free. So clients find some while
+ * lent ones are being closed, and lending does not oscillate.
  */
 struct descriptor_budget {
-    atomic_uint used; /* relaxed, as the next: a number on its own */
-    atomic_uint lent; /* of these; see note: lent */
-    unsigned max;     /* set before start, as the next */
+    atomic_uint used; /* these counters are relaxed: independent numbers */
+    atomic_uint lent; /* part of `used`; see note: lent */
+    unsigned max;     /* max and reserve are set before start */
     unsigned reserve;
 };
 
 /*
  * descriptor_budget_left(d, n):
- * Are there ${n} more? A hint for one who counts them with descriptor_budget_count() soon after.
+ * Are ${n} free? A hint only; descriptor_budget_count() reserves.
  *
  * Thread: any
  */
@@ -34,7 +33,7 @@ static inline bool descriptor_budget_left(const struct descriptor_budget *d, uns
 
 /*
  * descriptor_budget_count(d, n) / descriptor_budget_release(d, n):
- * ${n} more are had, or no longer.
+ * Reserve ${n} without a limit check; release them.
  *
  * Thread: any
  */
@@ -50,7 +49,7 @@ static inline void descriptor_budget_release(struct descriptor_budget *d, unsign
 
 /*
  * descriptor_budget_take(d):
- * Have one more, unless there is none.
+ * Reserve one; false at the limit.
  *
  * Thread: any
  */
@@ -64,7 +63,7 @@ static inline bool descriptor_budget_take(struct descriptor_budget *d)
 
 /*
  * descriptor_budget_limit() / descriptor_budget_open():
- * How many the process may have (RLIMIT_NOFILE), and has now.
+ * RLIMIT_NOFILE; descriptors the process has open.
  *
  * Thread: any
  */
@@ -73,7 +72,7 @@ unsigned descriptor_budget_open(void);
 
 /*
  * descriptor_budget_lend(d, n) / descriptor_budget_return(d, n):
- * Lend ${n}, false when too few are left; give them back. See note: lent.
+ * Lend ${n}, false when too few are free; return them. See note: lent.
  *
  * Thread: any
  */
@@ -94,7 +93,7 @@ static inline void descriptor_budget_return(struct descriptor_budget *d, unsigne
 
 /*
  * descriptor_budget_are_lent(d) / descriptor_budget_wanted_back(d):
- * Are some lent? Are some lent while less than the reserve is left?
+ * Are any lent? Are any to be recalled?
  *
  * Thread: any
  */

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 
-/* One search: the state of libc's resolver, and the answer to one question at a time. */
 struct dns_lookup {
     const struct dns_search *search;
     struct dns_terms *terms;
@@ -20,14 +19,14 @@ struct dns_lookup {
     unsigned char *answer; /* NS_MAXMSG bytes */
 };
 
-/* What a question that was not answered means. */
+/* Map a failed query to -errno. */
 static int dns_error(const struct dns_lookup *l)
 {
     switch (l->state.res_h_errno) {
     case HOST_NOT_FOUND:
     case NO_DATA: return -ENOENT;
     case TRY_AGAIN:
-        /* libc leaves an answer that it did not accept in the buffer. */
+        /* A rejected answer stays in the buffer. */
         return ((const HEADER *)(const void *)l->answer)->rcode != ns_r_noerror ? -EREMOTEIO
                                                                                 : -EAGAIN;
     case NO_RECOVERY: return -EREMOTEIO;
@@ -77,8 +76,8 @@ static int dns_ask(struct dns_lookup *l, const char *domain, uint16_t type)
 }
 
 /*
- * All types of the name in ${domain}. As getaddrinfo(3) has it, one type that was found is an
- * answer, whatever became of the others: there are name servers that drop questions for AAAA.
+ * Query all types in ${domain}. As in getaddrinfo(3), one type found is success: some name servers
+ * drop AAAA queries.
  */
 static int dns_ask_all(struct dns_lookup *l, const char *domain)
 {
@@ -96,21 +95,18 @@ static int dns_ask_all(struct dns_lookup *l, const char *domain)
         else if (rc != -ENOENT)
             error = rc;
         if (rc == -EAGAIN && found == 0)
-            break; /* another type would only wait as long again */
+            break; /* another type would only time out again */
     }
     return found > 0 ? found : error;
 }
 
-/*
- * Is the answer in ${domain} the last word? A name server that fails may fail for that domain
- * alone.
- */
+/* Stop searching? A name server error may concern this domain alone. */
 static bool dns_is_final(int rc)
 {
     return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;
 }
 
-/* The name as it is and in each search domain, in the order of resolv.conf(5), `ndots`. */
+/* Try the name and each search domain, in the order of resolv.conf(5), `ndots`. */
 static int dns_ask_everywhere(struct dns_lookup *l)
 {
     const char *name = l->search->name;

@@ -1,9 +1,8 @@
 /*
- * net/handler: one step of a channel's pipeline, and how events pass from step to step.
+ * net/handler: one step of a channel's pipeline, and event propagation.
  *
- * A handler is embedded in whoever has its state. An operation that is NULL is passed over. The
- * tail ends every inbound event, so it must have all the inbound operations but `burst` and
- * `failed`.
+ * A NULL operation is skipped. The tail ends every inbound event, so it needs all inbound
+ * operations except `burst` and `failed`.
  */
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
@@ -17,60 +16,47 @@
 struct channel;
 struct handler;
 
-/* Every operation is called on the loop of the channel. */
+/* Called on the channel's loop. */
 struct handler_ops {
     const char *name;
     /* The channel begins to read. */
     void (*active)(struct handler *h);
-    /* ${len} > 0 bytes came; ${data} lasts until this returns. */
+    /* ${len} > 0 bytes received; ${data} is valid until this returns. */
     void (*read)(struct handler *h, const uint8_t *data, size_t len);
-    /*
-     * Reads follow each other from here (${begins}) up to here: whoever sends what he reads may
-     * send it together. Without anyone who minds it is nothing.
-     */
+    /* A series of reads begins or ends: a hint to batch the writes they cause. Optional for all. */
     void (*burst)(struct handler *h, bool begins);
-    /* The peer sends no more. Called once. */
+    /* End of file. Called once. */
     void (*eof)(struct handler *h);
     /*
-     * A handler before cannot go on with what came: ${error} is -EMSGSIZE (too much) or -EPROTO
-     * (not as it has to be). Nothing more will be read. Without anyone who takes it the channel is
-     * aborted. Called once.
+     * An earlier handler cannot process the input: -EMSGSIZE (too long) or -EPROTO (malformed). No
+     * more reads follow. Unhandled, it aborts the channel. Called once.
      */
     void (*failed)(struct handler *h, int error);
-    /*
-     * What was waiting to be sent fell below the low water mark after it had risen above the high
-     * one.
-     */
+    /* Pending output fell below the low water mark, after it had exceeded the high one. */
     void (*writable)(struct handler *h);
-    /*
-     * The peer takes no more bytes (${error} says why); what it sent before is still read. Called
-     * once.
-     */
+    /* Writing failed with ${error}; earlier input is still read. Called once. */
     void (*broken)(struct handler *h, int error);
     /*
-     * The descriptor is closed; ${error} is 0 or -errno. Called once, at the end of the turn, and
-     * last.
+     * The descriptor is closed; ${error} is 0 or -errno. The last call, once, at the end of the
+     * turn.
      */
     void (*closed)(struct handler *h, int error);
     /*
-     * The tail's, of a metered channel (channel_meter()): how many of ${max} bytes may be read now;
-     * 0: none so far.
+     * Tail of a metered channel (channel_meter()): how many of ${max} bytes may be read now; 0:
+     * none yet.
      */
     size_t (*allow)(struct handler *h, size_t max);
-    /*
-     * The tail's: of what was allowed so many bytes were read; ${drained}: there are no more right
-     * now.
-     */
+    /* Tail: ${len} allowed bytes were read; ${drained}: the socket has no more. */
     void (*took)(struct handler *h, size_t len, bool drained);
-    /* Bytes are to be sent; pass on with handler_write(). */
+    /* Send bytes; pass on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
-    /* Nothing more will be sent; pass on with handler_shutdown_write(). May be said again. */
+    /* Send end of file; pass on with handler_shutdown_write(). May repeat. */
     void (*shutdown_write)(struct handler *h);
-    /* The memory of bytes that it keeps and counts in net/memory_account. */
+    /* Bytes of memory held and charged to net/memory_account. */
     size_t (*held)(const struct handler *h);
     /*
-     * Memory is scarce: give up what the connection can do without. How much that was; the end of
-     * the turn frees it.
+     * Memory is scarce: give up what is dispensable. Returns its size; freed at the end of the
+     * turn.
      */
     size_t (*reclaim)(struct handler *h);
 };
@@ -78,16 +64,16 @@ struct handler_ops {
 struct handler {
     const struct handler_ops *ops;
     struct channel *channel;
-    struct handler *next; /* towards the tail */
-    struct handler *prev; /* towards the head */
+    struct handler *next;
+    struct handler *prev;
 };
 
 /*
  * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) / handler_eof(h) /
- * handler_failed(h, error) /
- * handler_writable(h) / handler_broken(h, error) / handler_closed(h, error):
- * Give an inbound event to the first handler at or behind ${h} that takes it. A handler passes an
- * event on with ${h}->next.
+ * handler_failed(h, error) / handler_writable(h) / handler_broken(h, error) /
+ * handler_closed(h, error):
+ * Pass an inbound event to ${h}, or the next handler that implements it. Handlers pass events on
+ * with ${h}->next.
  *
  * Thread: loop of the channel
  */
@@ -102,7 +88,7 @@ void handler_closed(struct handler *h, int error);
 
 /*
  * handler_write(h, data, len) / handler_shutdown_write(h):
- * Give an outbound operation to the first handler before ${h} that takes it, or else to the socket.
+ * Pass an outbound operation to the previous handler that implements it, or the socket.
  *
  * Thread: loop of the channel
  * Errors: as channel_write()

@@ -1,4 +1,4 @@
-/* net/idle_watch: see sentry.h. */
+/* net/idle_watch: see idle_watch.h. */
 #include "net/idle_watch.h"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@ static void idle_watch_on_readable(struct ev_loop *ev, struct ev_io *w, int reve
     if (!ready_is_turn(ev, w, revents))
         return;
     loop_doing(s->net->loop, "sentry");
-    /* An error is libev's: it could not watch the socket, and its owner must not rely on it. */
+    /* libev could not watch the socket: treat it as closed. */
     what = revents & EV_ERROR ? SOCK_ENDED : sock_peek(s->fd);
     if (what != SOCK_SILENT)
         s->event(s, what);

@@ -1,9 +1,4 @@
-/*
- * net/idle_watch: a connected socket that nobody uses yet, watched for all that can happen to it:
- * its peer speaks or ends.
- *
- * Nothing is read, so that whoever takes the socket over finds it as it came.
- */
+/* net/idle_watch: watches an idle connection for input or close, without reading from it. */
 #ifndef NET_IDLE_WATCH_H
 #define NET_IDLE_WATCH_H
 
@@ -15,7 +10,7 @@
 
 struct idle_watch;
 
-/* SOCK_SPOKE or SOCK_ENDED: on the loop, and again in each turn until the socket is taken off. */
+/* SOCK_SPOKE or SOCK_ENDED. On the loop, each turn until the socket is taken, closed or rested. */
 typedef void idle_watch_event(struct idle_watch *s, enum sock_peek what);
 
 struct idle_watch {
@@ -27,7 +22,7 @@ struct idle_watch {
 
 /*
  * idle_watch_init(s, net, event):
- * Prepare ${s}, which has no socket.
+ * Initialize ${s} without a socket.
  *
  * Thread: loop of ${net}
  */
@@ -35,16 +30,16 @@ void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event
 
 /*
  * idle_watch_watch(s, fd):
- * Watch ${fd} from now on.
+ * Start watching ${fd}.
  *
  * Thread: loop of ${s}
- * Owns:   ${s} has ${fd}
+ * Owns:   ${s} owns ${fd}
  */
 void idle_watch_watch(struct idle_watch *s, int fd);
 
 /*
  * idle_watch_rest(s):
- * Keep the socket, but tell of nothing any more.
+ * Keep the socket, but report no more events.
  *
  * Thread: loop of ${s}
  */
@@ -52,7 +47,7 @@ void idle_watch_rest(struct idle_watch *s);
 
 /*
  * idle_watch_peek(s):
- * sock_peek() of the socket.
+ * Call sock_peek() on the socket.
  *
  * Thread: loop of ${s}
  */
@@ -60,8 +55,7 @@ enum sock_peek idle_watch_peek(const struct idle_watch *s);
 
 /*
  * idle_watch_take(s) / idle_watch_close(s):
- * Give the socket away; close it, without a reset unless it has something to read. Without one: -1;
- * nothing happens.
+ * Give the socket away, -1 if none; close it, with a reset only if it has unread input.
  *
  * Thread: loop of ${s}
  * Owns:   the caller of idle_watch_take() owns the descriptor

@@ -1,10 +1,9 @@
 /*
- * net/memory_account: how much memory holds bytes that receivers have not taken yet, of all
- * channels and their handlers together, and whether that is too much.
+ * net/memory_account: memory of buffered bytes, of all channels and handlers, and its limit.
  *
- * Counted when memory is taken and given back, so not at all while receivers keep up. Who takes
- * what is too much says so at once, and an episode begins: channels read little at a time, and
- * nothing more for a receiver that did not take it. It ends when whoever was told ends it.
+ * Charged when buffers are allocated or freed, so not at all while receivers keep up. The charge
+ * that exceeds the limit calls over() and begins an episode. During it channels read little at a
+ * time, and nothing for a receiver with pending output. The callee of over() ends it.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H
@@ -18,19 +17,18 @@
 
 struct memory_account {
     _Atomic int64_t bytes;
-    _Atomic int64_t pipe_bytes; /* of these, what is the kernel's and not the allocator's */
+    _Atomic int64_t pipe_bytes; /* part of `bytes`: kernel memory of pipes */
     _Atomic int64_t max_bytes;  /* may change at any time */
-    void (*over)(void *cookie); /* an episode begins; on any loop, which it must not hold up */
-    void *cookie;               /* both are set before start */
-    atomic_bool is_over;        /* an episode is under way */
+    void (*over)(void *cookie); /* an episode begins; on any loop, must not block */
+    void *cookie;               /* set before start, like over */
+    atomic_bool is_over;        /* in an episode */
 };
 
 /*
  * memory_account_charge(b, before, now):
- * Somebody held ${before}, and holds ${now}. ${b} may be NULL: nobody counts.
+ * Replace a charge of ${before} bytes by one of ${now}. ${b} may be NULL.
  *
  * Thread: any
- * Units:  bytes
  */
 static inline void memory_account_charge(struct memory_account *b, size_t before, size_t now)
 {
@@ -47,11 +45,10 @@ static inline void memory_account_charge(struct memory_account *b, size_t before
 
 /*
  * memory_account_append(b, to, data, len) / memory_account_consume(b, from, len) /
- * memory_account_clear(b, what): What base/buffer does, and the memory that it takes or gives back
- * is counted. ${b} may be NULL: nobody counts.
+ * memory_account_clear(b, what):
+ * As in base/buffer, charging changes of the capacity to ${b}, which may be NULL.
  *
  * Thread: owner of the buffer
- * Units:  bytes
  * Errors: as buffer_append()
  */
 static inline int NODISCARD memory_account_append(struct memory_account *b, struct buffer *to,
@@ -82,10 +79,9 @@ static inline void memory_account_clear(struct memory_account *b, struct buffer 
 
 /*
  * memory_account_charge_pipe(b, bytes):
- * Of what is held so much more is in pipes, or less. ${b} may be NULL.
+ * Add ${bytes}, possibly negative, to the share held in pipes. ${b} may be NULL.
  *
  * Thread: any
- * Units:  bytes
  */
 static inline void memory_account_charge_pipe(struct memory_account *b, int64_t bytes)
 {
@@ -95,7 +91,7 @@ static inline void memory_account_charge_pipe(struct memory_account *b, int64_t 
 
 /*
  * memory_account_is_over(b):
- * Is an episode under way? ${b} may be NULL: nobody counts.
+ * Is an episode under way? ${b} may be NULL.
  *
  * Thread: any
  */

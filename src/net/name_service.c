@@ -8,7 +8,7 @@
 
 #define BLANKS " \t\r\n"
 
-/* The next word of *${text}, ended by blanks or a comment; NULL: none is left. */
+/* The next word of *${text}, up to blanks or a comment; NULL: none. */
 static const char *next_word(const char **text, size_t *len)
 {
     const char *word = *text + strspn(*text, BLANKS);
@@ -41,7 +41,7 @@ bool name_service_is_dns_line(const char *line, bool *files)
     return dns;
 }
 
-/* The sources after `hosts:`, or what libc takes without that line. The caller frees it. */
+/* The `hosts:` sources, or libc's default. The caller frees them. */
 static char *read_sources(void)
 {
     FILE *f = fopen("/etc/nsswitch.conf", "re");
@@ -62,7 +62,7 @@ static char *read_sources(void)
     return found ? found : strdup("files dns");
 }
 
-/* An address, and then names. */
+/* Format: address, then names. */
 static bool line_has(const char *line, const char *host)
 {
     size_t len, host_len = strlen(host);

@@ -1,11 +1,8 @@
 /*
- * net/name_service: does the system ask DNS for a host name? By the line `hosts` of
- * nsswitch.conf(5), and hosts(5).
+ * net/name_service: does a host name come from DNS alone, by nsswitch.conf(5) and hosts(5)?
  *
- * Only DNS says how long an address is valid (TTL), and getaddrinfo(3) does not pass it on. So
- * whoever wants the TTL asks DNS, but only for what getaddrinfo(3) would get from there too: after
- * /etc/hosts where `files` comes first, and not where another source, such as mdns, comes before
- * DNS or after it.
+ * getaddrinfo(3) returns no TTL, so such names are queried directly. Names in /etc/hosts (if
+ * `files` comes first) and systems with other sources, such as mdns, are left to getaddrinfo(3).
  */
 #ifndef NET_NAME_SERVICE_H
 #define NET_NAME_SERVICE_H
@@ -14,16 +11,15 @@
 
 /*
  * name_service_is_dns(host):
- * Is DNS alone asked for ${host}? Reads the two files.
+ * Is ${host} resolved by DNS alone? Reads both files.
  *
  * Thread: any but a loop
  */
 bool name_service_is_dns(const char *host);
 
 /*
- * name_service_is_dns_line(line):
- * Is DNS the only source that the line ${line} of nsswitch.conf(5) leaves for a host name that is
- * not in /etc/hosts? *${files} says whether /etc/hosts comes first.
+ * name_service_is_dns_line(line, files):
+ * Is DNS the only source in ${line}, apart from /etc/hosts? *${files}: /etc/hosts comes first.
  *
  * Thread: any
  */
