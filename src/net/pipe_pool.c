@@ -8,7 +8,7 @@
 
 #include "net/descriptor_budget.h"
 
-/* Empty pipes a loop keeps: two descriptors each, so not many. */
+/* Empty pipes kept per loop, two descriptors each. */
 #define PIPE_POOL_KEEP 8
 
 #define PIPE_DESCRIPTORS 2
@@ -115,7 +115,7 @@ void pipe_pool_put(struct pipe_pool *pool, struct pipe *p)
         pipe_close(pool, p);
         return;
     }
-    list_append(pool->free.next, &p->link); /* in front: it is warm in the cache */
+    list_append(pool->free.next, &p->link); /* reuse first: warm in the cache */
     pool->n_free++;
 }
 

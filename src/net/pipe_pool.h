@@ -1,14 +1,13 @@
 /*
- * net/pipe_pool: the pipes of one loop, for splice.
+ * net/pipe_pool: a loop's pipes for splice(2).
  *
- * One empty pipe is enough while receivers keep up: it is filled and emptied within a turn. A pipe
- * that could not be emptied belongs to the blocked connection until it is empty, and the loop opens
- * another one. A few empty ones are kept. A pipe that still holds bytes is never given back, only
- * closed.
+ * One pipe suffices while receivers keep up: it is filled and emptied within a turn. A pipe that
+ * could not be emptied stays with the blocked connection until it is empty, and the loop opens
+ * another. A few empty pipes are kept. A pipe returned with bytes in it is closed.
  *
- * note: lent pipes. The first pipe of a loop is its own. The descriptors of all others are lent
- *            (note:
- * lent in net/descriptor_budget.h): clients need them more. Without a pipe bytes are copied.
+ * note: lent pipes. The first pipe is the loop's own. The others borrow their descriptors (note:
+ * lent in net/descriptor_budget.h), because clients need them more. Without a pipe, bytes are
+ * copied.
  */
 #ifndef NET_PIPE_POOL_H
 #define NET_PIPE_POOL_H
@@ -25,10 +24,10 @@ struct descriptor_budget;
 struct pipe {
     int read_fd;
     int write_fd;
-    size_t bytes;           /* in it now */
+    size_t bytes;
     bool lent;              /* see note: lent pipes */
-    struct channel *holder; /* the blocked receiver; NULL: none */
-    struct list link;       /* on one of the pool's lists */
+    struct channel *holder; /* blocked receiver or NULL */
+    struct list link;       /* in `free` or `held` */
 };
 
 struct pipe_pool {
@@ -41,7 +40,7 @@ struct pipe_pool {
 
 /*
  * pipe_pool_init(pool) / pipe_pool_close(pool):
- * An empty pool; close what it keeps.
+ * Initialize an empty pool; close its free pipes.
  *
  * Thread: owner of ${pool}
  */
@@ -50,17 +49,17 @@ void pipe_pool_close(struct pipe_pool *pool);
 
 /*
  * pipe_pool_get(pool, out):
- * An empty pipe, kept or new.
+ * Get an empty pipe, reused or new.
  *
  * Thread: owner of ${pool}
- * Owns:   the caller has ${out}, until pipe_pool_put()
- * Errors: 0; -EMFILE (also: too few descriptors are left for clients), -ENFILE, -ENOMEM
+ * Owns:   the caller owns ${out}, until pipe_pool_put()
+ * Errors: 0; -EMFILE (also: descriptor budget), -ENFILE, -ENOMEM
  */
 int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) NODISCARD;
 
 /*
  * pipe_pool_hold(pool, p, holder) / pipe_pool_first_lent(pool):
- * ${holder} keeps ${p} beyond this turn; a lent pipe that is kept so, or NULL.
+ * Keep ${p} for ${holder} beyond this turn; return a lent pipe so kept, or NULL.
  *
  * Thread: owner of ${pool}
  */
@@ -69,7 +68,7 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
 
 /*
  * pipe_pool_trim(pool):
- * Close the empty pipes that are lent.
+ * Close the empty lent pipes.
  *
  * Thread: owner of ${pool}
  */
@@ -77,8 +76,8 @@ void pipe_pool_trim(struct pipe_pool *pool);
 
 /*
  * pipe_pool_put(pool, p):
- * Give a pipe back: an empty one is kept or closed, one with bytes in it is closed and they are
- * lost. A lent one is not kept while its descriptors are wanted back.
+ * Return a pipe: keep it if empty, else close it and lose its bytes. A lent pipe is closed while
+ * its descriptors are wanted back.
  *
  * Thread: owner of ${pool}
  */

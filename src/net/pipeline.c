@@ -30,9 +30,8 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 }
 
 /*
- * What a handler becomes that was removed: one that every event passes over. It keeps its links, so
- * that an operation that it, or one before it, is in can still pass events on, however many leave
- * meanwhile.
+ * A removed handler ignores every event, but keeps its links: an operation it is in can still pass
+ * events on, however many handlers are removed meanwhile.
  */
 static const struct handler_ops pipeline_removed_ops = {.name = "removed"};
 

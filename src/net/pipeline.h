@@ -1,11 +1,9 @@
 /*
- * net/pipeline: the handlers of a channel, in order.
+ * net/pipeline: the handlers of a channel, in order, on its loop.
  *
  *   channel (the socket)   head <-> handler <-> ... <-> tail (the service: echo or proxy)
- *       inbound  ->  read, eof, writable, closed: from head to tail
- *       outbound <-  write, shutdown_write: from before the tail to head, then to the socket
- *
- * All of it happens on the channel's loop.
+ *     inbound  ->  read, eof, writable, closed: from head to tail
+ *     outbound <-  write, shutdown_write: from before the tail to head, then to the socket
  */
 #ifndef NET_PIPELINE_H
 #define NET_PIPELINE_H
@@ -20,7 +18,7 @@ struct pipeline {
 
 /*
  * pipeline_init(p, ch, tail, ops):
- * A pipeline of one handler, the service's.
+ * Initialize a pipeline with the service's handler only.
  *
  * Thread: before the channel is started
  * Owns:   nothing; ${tail} must live as long as ${ch}
@@ -30,7 +28,7 @@ void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
 
 /*
  * pipeline_set_tail(p, ops):
- * The tail does something else from now on; the handlers before it stay.
+ * Replace the operations of the tail.
  *
  * Thread: loop of the channel
  */
@@ -38,29 +36,26 @@ void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
 
 /*
  * pipeline_add(p, h, ops):
- * Put ${h} before the tail, behind the handlers added earlier. It hears of what happens from now
- * on.
+ * Insert ${h} just before the tail. It sees events from now on.
  *
  * Thread: loop of the channel, or before it is started
- * Owns:   nothing; ${h} must live until it is removed or the channel is gone
+ * Owns:   nothing; ${h} must outlive the channel or its own removal
  */
 void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_ops *ops);
 
 /*
  * pipeline_remove(p, h):
- * Take ${h}, not the tail, out; allowed at any moment, from its own operations too. It hears of
- * nothing any more, but can still pass on what it has. Without the last handler, bytes may be
- * spliced again.
+ * Remove ${h}, not the tail; allowed within its own operations. It sees no more events, but can
+ * still pass some on. Without handlers, bytes may be spliced again.
  *
  * Thread: loop of the channel
- * Owns:   nothing; ${h} must live until the event that the channel is in is over
+ * Owns:   nothing; ${h} must outlive the channel's current event
  */
 void pipeline_remove(struct pipeline *p, struct handler *h);
 
 /*
  * pipeline_held_bytes(p) / pipeline_reclaim(p):
- * The memory of bytes that its handlers keep; have them give up what the connection can do without:
- * how much it was.
+ * Sum of the handlers' `held`; of their `reclaim`.
  *
  * Thread: loop of the channel
  * Units:  bytes

@@ -1,13 +1,10 @@
-/* net/proxy_header: which version it is. See proxy_header.h. */
+/* net/proxy_header: version detection; see proxy_header.h. */
 #include <errno.h>
 #include <string.h>
 
 #include "net/proxy_header_internal.h"
 
-/*
- * Do ${data} begin with all of ${mark} (1), with what there is of them (-EAGAIN), or with something
- * else (0)?
- */
+/* Does ${data} begin with ${mark}? 1: yes; 0: no; -EAGAIN: so far. */
 static int begins_with(const uint8_t *data, size_t len, const char *mark, size_t mark_len)
 {
     if (memcmp(data, mark, len < mark_len ? len : mark_len) != 0)
@@ -15,7 +12,7 @@ static int begins_with(const uint8_t *data, size_t len, const char *mark, size_t
     return len < mark_len ? -EAGAIN : 1;
 }
 
-/* The version whose mark ${data} have; 0: none; -EAGAIN: they may come to have one. */
+/* The version by its mark; 0: none; -EAGAIN: undecided. */
 static int version_of(const uint8_t *data, size_t len)
 {
     int v1 = begins_with(data, len, PROXY_HEADER_V1_MARK, strlen(PROXY_HEADER_V1_MARK));

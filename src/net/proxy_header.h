@@ -1,11 +1,8 @@
 /*
- * net/proxy_header: the header of the PROXY protocol, by which a proxy tells the next one whose
- * connection it passes on.
+ * net/proxy_header: encodes and decodes the header of the PROXY protocol, v1 and v2. Trust is the
+ * caller's decision.
  *
- * Bytes only: whom to believe, and what follows from it, is for the callers. Both versions of the
- * protocol:
- *
- *   v1   PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n           at most 107 bytes
+ *   v1   PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n         at most 107 bytes
  *
  *   v2   | signature: 12 | version, command | family, transport | length: 2 |
  *        | source, destination: 12, 36 or 216 | TLVs: type, length: 2, value ... |
@@ -23,15 +20,14 @@
 #include "net/address.h"
 
 /*
- * A longer one is refused. The protocol would allow 64 KiB; nginx stops here too
- * (NGX_PROXY_PROTOCOL_MAX_HEADER).
+ * Longest header accepted, as in nginx (NGX_PROXY_PROTOCOL_MAX_HEADER); the protocol allows 64 KiB.
  */
 #define PROXY_HEADER_MAX_BYTES 4096
 
-/* Room for any header that proxy_header_encode() writes. */
+/* Longest header of proxy_header_encode(). */
 #define PROXY_HEADER_ENCODED_BYTES 128
 
-/* What a unique ID may have at most. */
+/* Longest unique ID. */
 #define PROXY_HEADER_UNIQUE_ID_BYTES 128
 
 enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 };
@@ -39,15 +35,14 @@ enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 
 struct proxy_header {
     enum proxy_header_version version;
     bool
-        /* it tells of nobody: what is connected stands for itself, and the addresses are not set */
+        /* names no client: the addresses are not set */
         local;
     struct address source;
     struct address destination;
-    const uint8_t *unique_id; /* in the data that were decoded; NULL: none */
+    const uint8_t *unique_id; /* in the decoded data; NULL: none */
     size_t unique_id_bytes;
 };
 
-/* What proxy_header_encode() is to write. */
 struct proxy_header_conf {
     enum proxy_header_version version;
     bool crc32c; /* v2 only, as is the next */
@@ -56,38 +51,32 @@ struct proxy_header_conf {
 
 /*
  * proxy_header_decode(out, data, len):
- * The header that ${data} begins with. It is refused at the first byte with which no header can go
- * on, and not only when all of it is there. A checksum is checked if there is one. What a LOCAL
- * header has behind its length is not looked at.
+ * Decode the header at the start of ${data}. Fails at the first byte that no header can contain
+ * there. Checks the checksum, if present. Ignores the content of a LOCAL header.
  *
  * Thread: any
  * Owns:   nothing; ${out} points into ${data}
- * Units:  bytes
- * Errors: how many bytes the header has; -EAGAIN (it may yet become one); -ENOMSG (no header begins
- *         like this); -EPROTO (one does, and it is broken); -EMSGSIZE (above
- *         PROXY_HEADER_MAX_BYTES). ${out} is set on success only
+ * Errors: bytes of the header; -EAGAIN (incomplete); -ENOMSG (no header); -EPROTO (malformed);
+ *         -EMSGSIZE (above PROXY_HEADER_MAX_BYTES). ${out} is set on success only
  */
 int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;
 
 /*
  * proxy_header_begun(data, len):
- * Do ${data} begin with all of the mark of a version, so that they can be nothing but a header,
- * whole or broken?
+ * Does ${data} begin with the whole mark of a version?
  *
  * Thread: any
- * Units:  bytes
  */
 bool proxy_header_begun(const uint8_t *data, size_t len);
 
 /*
  * proxy_header_encode(out, conf, source, destination, unique_id):
- * Write the header of a connection from ${source} to ${destination}: IP addresses, mapped to IPv6
- * if their families differ. Without ${source}, or if one of them is a unix socket, it is LOCAL, in
- * v1 UNKNOWN. ${unique_id}, text, is for a ${conf} that wants one; NULL: none.
+ * Write a header with IP addresses, both mapped to IPv6 if the families differ. Without ${source}
+ * or with a unix socket it is LOCAL (v1: UNKNOWN). ${unique_id} is text or NULL, used if ${conf}
+ * asks for it.
  *
  * Thread: any
- * Units:  PROXY_HEADER_ENCODED_BYTES of room, of which as many as are returned were written; an ID
- *         takes 48 at most
+ * Units:  returns bytes, at most PROXY_HEADER_ENCODED_BYTES; ${unique_id}: at most 48
  */
 size_t proxy_header_encode(uint8_t *out, const struct proxy_header_conf *conf,
                            const struct address *source, const struct address *destination,

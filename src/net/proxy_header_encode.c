@@ -1,4 +1,4 @@
-/* net/proxy_header_encode: writing a header. See proxy_header.h. */
+/* net/proxy_header_encode: see proxy_header.h. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "net/proxy_header_internal.h"
 
-#define UNIQUE_ID_BYTES 48 /* with which the longest header still has room */
+#define UNIQUE_ID_BYTES 48 /* what the longest header leaves */
 
 _Static_assert(PROXY_HEADER_V1_MAX_BYTES < PROXY_HEADER_ENCODED_BYTES, "and a NUL behind it");
 _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TLV_BYTES +
@@ -14,7 +14,7 @@ _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TL
                    PROXY_HEADER_ENCODED_BYTES,
                "the longest header has no room");
 
-/* The 4 bytes of ${a}, or its 16 if ${bytes} are to be had: mapped, if it is IPv4. */
+/* Write ${a} in ${bytes}: 4, or 16, mapped if it is IPv4. */
 static void put_host(uint8_t *out, const struct address *a, size_t bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -26,7 +26,7 @@ static void put_host(uint8_t *out, const struct address *a, size_t bytes)
     memcpy(out + bytes - len, host, len);
 }
 
-/* How many bytes the addresses of both have, in the family they have in common; 0: none. */
+/* Size of an address in the common family; 0: none. */
 static size_t host_bytes(const struct address *source, const struct address *destination)
 {
     size_t a, b;
@@ -79,7 +79,7 @@ static uint8_t *put_addresses(uint8_t *at, const struct address *source,
     return put_16(at, address_port(destination));
 }
 
-/* The checksum of all of it, in its place at the end, which holds zeros. */
+/* Over the whole header, with zeros in place of the checksum. */
 static void put_crc32c(uint8_t *out, uint8_t *end)
 {
     uint32_t crc = crc32c_add(0, out, (size_t)(end - out));

@@ -1,20 +1,17 @@
-/*
- * net/proxy_header_internal: what reading and writing of both versions have in common. Private to
- * net/proxy_header*.c.
- */
+/* net/proxy_header_internal: shared constants and decoders; private to net/proxy_header*.c. */
 #ifndef NET_PROXY_HEADER_INTERNAL_H
 #define NET_PROXY_HEADER_INTERNAL_H
 
 #include "net/proxy_header.h"
 
-/* Version 1: see section 2.1 of the specification. */
+/* Section 2.1 of the specification. */
 #define PROXY_HEADER_V1_MAX_BYTES 107
 #define PROXY_HEADER_V1_MARK      "PROXY "
 
-/* Version 2: see section 2.2. */
+/* Section 2.2. */
 #define PROXY_HEADER_V2_MARK       "\r\n\r\n\0\r\nQUIT\n"
 #define PROXY_HEADER_V2_MARK_BYTES 12
-#define PROXY_HEADER_V2_BYTES      16 /* up to and with the length */
+#define PROXY_HEADER_V2_BYTES      16 /* up to the length, included */
 #define PROXY_HEADER_V2_LOCAL      0x20
 #define PROXY_HEADER_V2_PROXY      0x21
 #define PROXY_HEADER_UNSPEC        0x00
@@ -25,20 +22,19 @@
 #define PROXY_HEADER_TCP6_BYTES    36
 #define PROXY_HEADER_UNIX_BYTES    216
 
-#define PROXY_HEADER_TLV_BYTES     3 /* in front of its value */
+#define PROXY_HEADER_TLV_BYTES     3 /* type and length */
 #define PROXY_HEADER_TLV_CRC32C    0x03
 #define PROXY_HEADER_TLV_UNIQUE_ID 0x05
 #define PROXY_HEADER_TLV_SSL       0x20
-#define PROXY_HEADER_SSL_BYTES     5 /* in front of its own TLVs */
+#define PROXY_HEADER_SSL_BYTES     5 /* before its own TLVs */
 #define PROXY_HEADER_CRC32C_BYTES  4
 
 /*
  * proxy_header_v1_decode(out, data, len) / proxy_header_v2_decode(out, data, len):
- * proxy_header_decode() of ${data} that begin with the mark of that version.
+ * proxy_header_decode() for ${data} with the mark of that version.
  *
  * Thread: any
- * Units:  bytes
- * Errors: as proxy_header_decode(), but for -ENOMSG
+ * Errors: as proxy_header_decode(), except -ENOMSG
  */
 int proxy_header_v1_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;
 int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;

@@ -1,4 +1,4 @@
-/* net/proxy_header_v1: reading the line of version 1. See proxy_header.h. */
+/* net/proxy_header_v1: see proxy_header.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include "base/parse.h"
 #include "net/proxy_header_internal.h"
 
-/* What is left to read of the line. */
+/* The rest of the line. */
 struct line {
-    const uint8_t *at, *end; /* no further than a line can go */
-    bool cut;                /* a line cannot go on behind ${end} */
+    const uint8_t *at, *end; /* end of the data or of the longest line */
+    bool cut;                /* ${end} is that of the longest line */
 };
 
 static int line_ends(const struct line *l)
@@ -18,7 +18,7 @@ static int line_ends(const struct line *l)
     return l->cut ? -EPROTO : -EAGAIN;
 }
 
-/* Go behind ${word} if it comes next. */
+/* Skip ${word}, if it is next. */
 static int take_word(struct line *l, const char *word)
 {
     for (; *word != '\0'; word++, l->at++) {
@@ -31,8 +31,8 @@ static int take_word(struct line *l, const char *word)
 }
 
 /*
- * The field up to ${stop}, which is passed over: 1 to ${size} - 1 of the characters ${allowed}.
- * -EAGAIN: as far as it has come.
+ * Read the field before ${stop}, 1 to ${size} - 1 of the characters ${allowed}, and skip ${stop}.
+ * -EAGAIN: ${text} is partial.
  */
 static int take_field(struct line *l, char *text, size_t size, const char *allowed, char stop)
 {
@@ -50,7 +50,7 @@ static int take_field(struct line *l, char *text, size_t size, const char *allow
     return n > 0 ? 0 : -EPROTO;
 }
 
-/* Could more characters make an address of ${text}? If any can, some of these do. */
+/* Can ${text} be completed to an address? If so, one of these endings does it. */
 static bool may_become_host(const char *text, int family)
 {
     static const char *const ends[] = {"",       "0",       ".0", "0.0", ".0.0", "0.0.0",
@@ -113,7 +113,7 @@ static int take_addresses(struct line *l, struct proxy_header *h, int family)
     return rc;
 }
 
-/* UNKNOWN: whatever else the line has says nothing. */
+/* After UNKNOWN, the rest of the line is ignored. */
 static int take_anything(struct line *l)
 {
     if (l->at < l->end && *l->at != ' ' && *l->at != '\r')

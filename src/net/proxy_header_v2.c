@@ -1,4 +1,4 @@
-/* net/proxy_header_v2: reading the bytes of version 2. See proxy_header.h. */
+/* net/proxy_header_v2: see proxy_header.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "net/proxy_header_internal.h"
 
-/* TLVs that follow each other up to ${end}; what is behind ${have} has not come yet. */
+/* A TLV list up to ${end}, received up to ${have}. */
 struct tlvs {
     const uint8_t *at, *have, *end;
 };
@@ -24,7 +24,7 @@ static uint16_t get_16(const uint8_t *at)
     return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-/* ${bytes} of each address, then two ports. */
+/* Two addresses of ${bytes}, then two ports. */
 static void read_ip(struct proxy_header *h, const uint8_t *at, size_t bytes)
 {
     const uint8_t *ports = at + 2 * bytes;
@@ -34,8 +34,8 @@ static void read_ip(struct proxy_header *h, const uint8_t *at, size_t bytes)
 }
 
 /*
- * A path ends with a NUL or the field; an abstract name, which may have NULs, with the last byte
- * that is none.
+ * A path ends at its NUL or at the end of the field; an abstract name ends with its last non-NUL
+ * byte.
  */
 static void read_unix(struct address *out, const uint8_t *path)
 {
@@ -51,7 +51,7 @@ static void read_unix(struct address *out, const uint8_t *path)
     out->u.un.sun_family = AF_UNIX;
     memcpy(out->u.un.sun_path, path, len);
     if (path[0] != '\0' && len < sizeof(out->u.un.sun_path))
-        len++; /* the NUL of a path counts: unix(7) */
+        len++; /* the length includes a path's NUL: unix(7) */
     out->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 }
 
@@ -66,7 +66,7 @@ static void read_addresses(struct proxy_header *h, uint8_t family, const uint8_t
     }
 }
 
-/* What the addresses of ${family} take; -EPROTO if no stream has it. */
+/* Size of both addresses; -EPROTO: not a stream family. */
 static int address_bytes(uint8_t family)
 {
     switch (family) {
@@ -80,7 +80,7 @@ static int address_bytes(uint8_t family)
 
 /* ---- TLVs ---- */
 
-/* -ENODATA: there is none any more. */
+/* -ENODATA: no more. */
 static int next_tlv(struct tlvs *t, struct tlv *out)
 {
     size_t room = (size_t)(t->end - t->at), come = (size_t)(t->have - t->at);
@@ -102,7 +102,7 @@ static int next_tlv(struct tlvs *t, struct tlv *out)
     return 0;
 }
 
-/* What TLS told of the client is not used, but has to be in order. */
+/* The SSL TLV is not used, but must be well-formed. */
 static int check_ssl(const struct tlv *ssl)
 {
     struct tlvs inner = {.end = ssl->value + ssl->len};
@@ -119,7 +119,7 @@ static int check_ssl(const struct tlv *ssl)
     return rc == -ENODATA ? 0 : rc;
 }
 
-/* Take note of ${tlv}. One that is not known here may be anything. */
+/* Store a known TLV; ignore others. */
 static int take_tlv(struct proxy_header *h, const struct tlv *tlv, const uint8_t **crc32c)
 {
     switch (tlv->type) {
@@ -139,7 +139,7 @@ static int take_tlv(struct proxy_header *h, const struct tlv *tlv, const uint8_t
     }
 }
 
-/* The checksum was taken with zeros in its own place. */
+/* The checksum counts as zeros. */
 static int check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
 {
     static const uint8_t zeros[PROXY_HEADER_CRC32C_BYTES];
@@ -153,10 +153,7 @@ static int check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
 
 /* ---- the header ---- */
 
-/*
- * What ${len} bytes tell of the whole: how long it is to be, or -EAGAIN if they are too few for
- * that.
- */
+/* Length of the whole header; -EAGAIN: not known yet. */
 static int read_length(const uint8_t *data, size_t len)
 {
     bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;
@@ -176,7 +173,7 @@ static int read_length(const uint8_t *data, size_t len)
     return PROXY_HEADER_V2_BYTES + room;
 }
 
-/* The ${total} bytes of a PROXY header, of which ${len} have come. */
+/* Decode a PROXY header of ${total} bytes, ${len} of them received. */
 static int read_proxy(struct proxy_header *h, const uint8_t *data, size_t len, size_t total)
 {
     size_t addresses = (size_t)address_bytes(data[13]);

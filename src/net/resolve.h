@@ -1,9 +1,6 @@
 /*
- * net/resolve: the addresses of a host name: from /etc/hosts, DNS, or whatever else
- * nsswitch.conf(5) names.
- *
- * Where DNS alone is asked (net/name_service.h), this asks it by itself and so learns the TTL.
- * Everything else is left to getaddrinfo(3), without a TTL.
+ * net/resolve: resolves host names, by DNS with a TTL where DNS alone is the source
+ * (net/name_service.h), else by getaddrinfo(3) without a TTL.
  */
 #ifndef NET_RESOLVE_H
 #define NET_RESOLVE_H
@@ -16,14 +13,12 @@
 
 /*
  * resolve_host(out, max, word, terms):
- * As address_parse_target(), and a host name is looked up, which may block for long. The addresses
- * are all different; those of IPv6 come first if there is a route to them. What goes beyond ${max}
- * addresses is left out. getaddrinfo(3) heeds no ${terms}->timeout_s.
+ * As address_parse_target(), plus host name lookup, which may block for long. Returns up to ${max}
+ * different addresses, IPv6 first if routed. getaddrinfo(3) ignores ${terms}->timeout_s.
  *
  * Thread: any but a loop
- * Errors: number of addresses; as address_parse(), where -ENOENT means that there is no such name;
- *         -EAGAIN (no name server answers); -EREMOTEIO (one did, and failed); -ENOMEM; -errno of
- *         what failed on the way to one
+ * Errors: number of addresses; as address_parse(), where -ENOENT means no such name; -EAGAIN
+ *         (timeout); -EREMOTEIO (server failure); -ENOMEM; other -errno
  */
 int resolve_host(struct address *out, size_t max, const char *word,
                  struct dns_terms *terms) NODISCARD;

@@ -29,10 +29,10 @@ static bool sock_is_path(const struct address *a)
     return address_is_unix(a) && a->u.un.sun_path[0] != '\0';
 }
 
-/* Remove a unix socket file that a dead process left; one that still answers is in use. */
+/* Remove a unix socket file that no process listens on. */
 static int sock_clear_path(const struct address *a)
 {
-    static const struct sock_connect_conf plain; /* no options, no source */
+    static const struct sock_connect_conf plain;
     struct stat st;
     int fd, rc;
 
@@ -64,8 +64,8 @@ static int sock_set_listen_options(int fd, const struct address *a,
 }
 
 /*
- * Between bind(2) and listen(2), before clients can connect. By descriptor: another process may put
- * another file at the path.
+ * Runs before listen(2), so before clients. Works on a descriptor: the path may be replaced
+ * meanwhile.
  */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
@@ -88,7 +88,7 @@ static int sock_set_file(const struct address *a, const struct sock_file *file)
         rc = -ENOTSOCK;
     else if ((file->set_uid || file->set_gid) && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
         rc = -errno;
-    else if (file->set_mode && chmod(self, file->mode) < 0) /* fchmod(2) takes no O_PATH */
+    else if (file->set_mode && chmod(self, file->mode) < 0) /* fchmod(2) rejects O_PATH */
         rc = -errno;
     close(fd);
     return rc;
@@ -98,10 +98,7 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 {
     int rc = 0;
 
-    /*
-     * Linux creates the file with the mode of the socket, less the umask: never more than
-     * configured.
-     */
+    /* Linux creates the file with the socket's mode minus umask, so never more than configured. */
     if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
         return -errno;
     if (bind(fd, &a->u.sa, a->len) < 0)
@@ -159,13 +156,13 @@ static int sock_bind_source(int fd, const struct address *a, const struct sock_c
 
     if (address_is_unix(a) || source->len == 0)
         return 0;
-    rc = sock_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* IPv6 sockets have it, too */
+    rc = sock_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* also valid for IPv6 */
     if (rc == 0 && bind(fd, &source->u.sa, source->len) < 0)
         rc = -errno;
     return rc;
 }
 
-/* See note: unseen. Where it fails the server sees a client that resets: no harm. */
+/* See note: unseen. Failure is harmless: the server sees a client that resets. */
 static void sock_hold_back_ack(int fd, const struct address *a)
 {
     int off = 0;

@@ -1,6 +1,4 @@
-/*
- * net/sock: making sockets: the system calls and options, in one place.
- */
+/* |net/sock: socket system calls and options. */
 #ifndef NET_SOCK_H
 #define NET_SOCK_H
 
@@ -12,11 +10,11 @@
 #include "net/sock_options.h"
 
 /*
- * Mode and owner of a unix socket file; clients need write permission. Zeroed: left as bind(2)
- * makes it.
+ * Mode and owner of a unix socket file. Zeroed: as bind(2) creates it. Clients need write
+ * permission.
  */
 struct sock_file {
-    bool set_mode, set_uid, set_gid; /* which of these are set */
+    bool set_mode, set_uid, set_gid;
     mode_t mode;
     uid_t uid;
     gid_t gid;
@@ -25,48 +23,43 @@ struct sock_file {
 struct sock_listen_conf {
     int backlog;
     bool reuseport;
-    struct sock_file file; /* for unix sockets with a path */
+    struct sock_file file; /* for unix paths */
     struct sock_options options;
 };
 
 /*
- * note: source. A socket that is bound before it connects takes a port of its own for good, since
- * the kernel cannot know where it will connect to: with the 28,232 ports there are by default, no
- * more connections than that could be made from one address, to all servers together. With
- * IP_BIND_ADDRESS_NO_PORT the port is chosen when it connects, and only the four of both addresses
- * and ports must differ from those of any other connection.
+ * note: source. bind(2) before connect(2) reserves a source port for all destinations, which limits
+ * connections from one address to the 28,232 default ephemeral ports. IP_BIND_ADDRESS_NO_PORT
+ * defers the choice to connect(2): then only the 4-tuple must be unique.
  *
- * note: unseen. To find out whether somebody listens, and no more: the acknowledgement that
- * completes the handshake is held back until something is sent, or for some 40 ms. With
- * sock_close_reset() before that, the server's accept(2) never tells of the connection; that of a
- * unix socket does. (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7),
- * TCP_QUICKACK.)
+ * note: unseen. A port probe. Delaying the handshake's last ACK (until data, or some 40 ms) and
+ * closing with sock_close_reset() hides the connection from the server's accept(2); not on unix
+ * sockets. (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7), TCP_QUICKACK.)
  */
 struct sock_connect_conf {
     struct sock_options options;
-    struct address source_ipv4; /* len 0: the kernel chooses; so the next. The port is 0 */
+    struct address source_ipv4; /* len 0: the kernel chooses; as the next. Port 0 */
     struct address source_ipv6;
     bool unseen; /* see note: unseen */
 };
 
 /*
  * sock_listen(out_fd, a, conf):
- * A non-blocking socket that listens on ${a}. Options that accepted sockets inherit are set here,
- * once. A unix socket file that no process listens on any more is replaced. The file has the mode
- * and owner of ${conf}->file before the first client can connect.
+ * Create a non-blocking listening socket. Sets options that accepted sockets inherit, replaces a
+ * stale unix socket file, and sets the file's mode and owner before clients can connect.
  *
  * Thread: any
- * Owns:   the caller owns ${out_fd}; a unix socket file is removed with sock_unlink()
- * Errors: 0; -EADDRINUSE (also: a process listens on the unix socket); -EADDRNOTAVAIL; -EACCES;
- *         -EAFNOSUPPORT; -ENOTSOCK (the unix path is something else); -EPERM (must not change the
- *         mode or owner of the file); -errno of socket(2), bind(2), listen(2), chmod(2), chown(2)
+ * Owns:   the caller owns ${out_fd}; remove a unix socket file with sock_unlink()
+ * Errors: 0; -EADDRINUSE (also: live unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
+ *         -ENOTSOCK (the unix path is another file); -EPERM (mode or owner); -errno of socket(2),
+ *         bind(2), listen(2), chmod(2), chown(2)
  */
 int sock_listen(int *out_fd, const struct address *a,
                 const struct sock_listen_conf *conf) NODISCARD;
 
 /*
  * sock_unlink(a):
- * Remove the file of a unix socket we listened on; nothing happens for other addresses.
+ * Remove the unix socket file of ${a}, if it is a path.
  *
  * Thread: any
  */
@@ -74,41 +67,40 @@ void sock_unlink(const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):
- * Begin to connect to ${a}, from the source of its family: the socket is writable when the outcome,
- * sock_error(), is known. See note: source.
+ * Start connecting to ${a}, from the source of its family (note: source). When writable,
+ * sock_error() has the outcome.
  *
  * Thread: any
- * Owns:   the caller owns ${out_fd} when the result is 0 or -EINPROGRESS
- * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix: backlog full, no event will tell); -EMFILE,
- *         -ENFILE; -EADDRNOTAVAIL (also: the source is no address of this host); -errno of
- *         socket(2), setsockopt(2), bind(2), connect(2)
+ * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
+ * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix backlog full; no event follows); -EMFILE,
+ *         -ENFILE; -EADDRNOTAVAIL (also: source not local); -errno of socket(2), setsockopt(2),
+ *         bind(2), connect(2)
  */
 int sock_connect(int *out_fd, const struct address *a,
                  const struct sock_connect_conf *conf) NODISCARD;
 
 /*
  * sock_close_reset(fd):
- * Close ${fd} so that its peer gets a reset: the connection is broken visibly.
+ * Close ${fd} with a reset.
  *
  * Thread: owner of ${fd}
- * Owns:   ${fd} is gone
  */
 void sock_close_reset(int fd);
 
 /*
  * sock_forget_at_close(fd):
- * When ${fd} is closed the kernel sends end of file and keeps nothing of it: it waits neither for
- * the peer's end of file nor in TIME_WAIT. A unix socket is always like that.
+ * Make close(2) send end of file and drop the socket at once, without FIN_WAIT or TIME_WAIT. Unix
+ * sockets always do.
  *
  * Thread: any
- * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): a negative one ends FIN_WAIT1 and
+ * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): negative ends FIN_WAIT1 and
  *         FIN_WAIT2 at once
  */
 void sock_forget_at_close(int fd);
 
 /*
  * sock_has_unread(fd):
- * Are there bytes to be read?
+ * Is input waiting?
  *
  * Thread: any
  */
@@ -116,24 +108,23 @@ bool sock_has_unread(int fd);
 
 /*
  * sock_error(fd):
- * The pending error of ${fd}, which is cleared.
+ * Read and clear SO_ERROR.
  *
  * Thread: owner of ${fd}
  * Errors: 0; -errno
  */
 int sock_error(int fd);
 
-/* What a connected socket has to say, before anybody reads it. */
+/* State of a connected, unread socket. */
 enum sock_peek {
     SOCK_SILENT,
-    SOCK_SPOKE, /* there is something to read, and no end behind it so far */
-    SOCK_ENDED  /* end of file or an error, also behind something to read */
+    SOCK_SPOKE, /* input, no end of file so far */
+    SOCK_ENDED  /* end of file or error, maybe behind input */
 };
 
 /*
  * sock_peek(fd):
- * What has come in on ${fd}, which is left as it is but for a pending error. One system call when
- * it is silent.
+ * Check ${fd} without reading; clears a pending error. One system call when silent.
  *
  * Thread: owner of ${fd}
  */
@@ -141,8 +132,7 @@ enum sock_peek sock_peek(int fd);
 
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
- * Did this process run out of something, whatever the peer is? Has this host no way to the peer, or
- * no port left? Neither says anything about the peer.
+ * Is it lack of local resources? Is it a missing local route or port? Neither is the peer's fault.
  *
  * Thread: any
  */
@@ -151,7 +141,7 @@ bool sock_error_is_ours(int error);
 
 /*
  * sock_local(out, fd) / sock_peer(out, fd):
- * The address of this end of ${fd}, of the other end.
+ * The local address; the peer's.
  *
  * Thread: any
  * Errors: 0; as getsockname(2), getpeername(2)
@@ -161,8 +151,8 @@ int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):
- * Is ${fd}, connected to ${target}, connected to itself? It happens when nobody listens on a local
- * port of the ephemeral range and the kernel picks that very port as the source.
+ * Is ${fd} connected to itself? Happens when a local ${target} port has no listener and the kernel
+ * picks it as source port.
  *
  * Thread: owner of ${fd}
  */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-/* The kernel counts milliseconds, and takes 0 for "none": round up. */
+/* Round up: the kernel takes 0 milliseconds as "off". */
 static unsigned sock_options_ms(int64_t ns)
 {
     return (unsigned)((ns + NS_PER_MS - 1) / NS_PER_MS);
@@ -18,7 +18,7 @@ static int sock_options_apply(int fd, int family, const struct sock_options *o)
 {
     const struct {
         int level, name;
-        unsigned value; /* 0: what a new socket has */
+        unsigned value; /* 0: kernel default */
         bool any_family;
     } wanted[] = {
         {SOL_SOCKET, SO_OOBINLINE, 1, true}, /* see note: inline */

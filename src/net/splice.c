@@ -21,7 +21,7 @@ static ssize_t splice_once(int from_fd, int to_fd, size_t len)
     return n < 0 ? -errno : n;
 }
 
-/* Two small ones in a row: copying is cheaper again. */
+/* Two small moves in a row: back to copying. */
 static void splice_note_size(struct channel *ch, ssize_t n)
 {
     if (n >= SPLICE_WORTH_BYTES)
@@ -44,12 +44,12 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
     return n;
 }
 
-/* ${p} was filled by ${ch}: empty it into ${dst}. */
+/* Empty ${p}, filled by ${ch}, into ${dst}. */
 static void splice_deliver(struct channel *ch, struct channel *dst, struct pipe *p)
 {
     ssize_t n = splice_pipe_out(dst, p);
 
-    if (n == -EINVAL || n == -EOPNOTSUPP) { /* ${dst} cannot take spliced bytes */
+    if (n == -EINVAL || n == -EOPNOTSUPP) { /* ${dst} cannot be spliced to */
         ch->splice_mode = SPLICE_OFF;
         channel_give_pipe(dst, p);
         channel_copy_pipe(dst);
@@ -70,7 +70,7 @@ ssize_t splice_forward(struct channel *ch, size_t max)
     ssize_t n;
 
     if (pipe_pool_get(&channel_net(ch)->pipes, &p) < 0) {
-        ch->read_trend = 0; /* no descriptors to spare: copy, and ask again some reads later */
+        ch->read_trend = 0; /* no descriptors: copy, retry some reads later */
         return -EOPNOTSUPP;
     }
     n = splice_once(ch->io.fd, p->write_fd, max);

@@ -1,11 +1,10 @@
 /*
- * net/splice: moving bytes between two sockets through a pipe, without a copy through user space.
+ * net/splice: moves bytes between sockets through a pipe, without copying to user space.
  *
- * Worth it from about 4 KiB a read on, below that a copy is cheaper. A direction is switched over
- * after two large reads in a row and back after two small ones; the figures are in
- * tests/bench/README.md.
+ * Cheaper than copying from about 4 KiB per read. A direction switches to splice after two large
+ * reads in a row, and back after two small moves (figures: tests/bench/README.md).
  *
- * SPLICE_F_MORE is never used: it holds back the last segment for 200 ms.
+ * Never uses SPLICE_F_MORE, which delays the last segment by 200 ms.
  */
 #ifndef NET_SPLICE_H
 #define NET_SPLICE_H
@@ -23,13 +22,13 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 #define SPLICE_WORTH_BYTES 4096
 #define SPLICE_AFTER_READS 2
-/* One splice: a pipe's default size. A larger one gains nothing, measured. */
+/* Default pipe size; larger gained nothing, measured. */
 #define SPLICE_MAX_BYTES (64 * 1024)
 
 /*
  * splice_possible(ch):
- * Is the next read of ${ch} to be spliced to ch->splice_to? Not when bytes wait there (they would
- * be overtaken), when a handler stands in between, or when reads are small.
+ * Should the next read of ${ch} be spliced? Not past pending bytes or handlers, nor when reads are
+ * small.
  *
  * Thread: loop of ${ch}
  */
@@ -37,30 +36,28 @@ bool splice_possible(const struct channel *ch);
 
 /*
  * splice_forward(ch, max):
- * Move what has come, ${max} bytes and SPLICE_MAX_BYTES at most, to ch->splice_to. What that one
- * does not take stays in a pipe that is its own until it is empty.
+ * Move up to ${max} bytes (at most SPLICE_MAX_BYTES) to ch->splice_to, which keeps the rest in a
+ * pipe.
  *
  * Thread: loop of ${ch}
- * Units:  bytes
  * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy: no pipe, or
- *         ${ch} cannot be spliced); -errno of the read side
+ *         unsupported); -errno of the read side
  */
 ssize_t splice_forward(struct channel *ch, size_t max) NODISCARD;
 
 /*
  * splice_pipe_out(ch, p):
- * Send what ${p} holds to the peer of ${ch}.
+ * Send the bytes of ${p} to the peer of ${ch}.
  *
  * Thread: loop of ${ch}
- * Units:  bytes
  * Errors: bytes sent; -EAGAIN; -errno
  */
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
 
 /*
  * splice_give_back_pipes(net):
- * Give back the descriptors of all pipes that are lent; see note: lent pipes in net/pipe_pool.h.
- * What they hold is kept in memory.
+ * Return the descriptors of all lent pipes (note: lent pipes in net/pipe_pool.h), copying their
+ * bytes to memory.
  *
  * Thread: loop of ${net}
  */

@@ -8,22 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* RFC 2782: priority, weight and port before the host. */
+/* RFC 2782: priority, weight, port. */
 #define SRV_HEAD_BYTES 6
 
-/* As many as 64 KiB of answer can hold. */
+/* The most that a 64 KiB answer can hold. */
 #define SRV_MAX_RECORDS (NS_MAXMSG / (NS_RRFIXEDSZ + SRV_HEAD_BYTES))
 
 struct srv_list {
     struct srv_record *all;
     size_t n, room;
-    bool full; /* no memory */
+    bool full; /* out of memory */
 };
 
 /*
- * Can it be a host? The root means that the service is decidedly not there; and whoever writes
- * records is to name hosts and none of the other things that an address may be: "*", or the path of
- * a unix socket.
+ * Accept host names only: neither the root, which means "no service", nor other address forms such
+ * as "*" or a unix path.
  */
 static bool srv_is_host(const char *host)
 {
@@ -35,7 +34,7 @@ static bool srv_is_host(const char *host)
            len + sizeof(":65535") <= SRV_TARGET_BYTES;
 }
 
-/* The same whatever order a name server gives them in, most of which turn it with each answer. */
+/* A total order: name servers rotate their answers. */
 static int srv_compare(const void *a, const void *b)
 {
     const struct srv_record *one = a, *other = b;
@@ -100,7 +99,7 @@ int srv_resolve(struct srv_record *out, size_t max, const char *name, struct dns
     if (rc >= 0)
         rc = list.full ? -ENOMEM : list.n == 0 ? -ENOENT : 0;
     if (rc == 0) {
-        /* Put in order before any is left out. */
+        /* Sort before truncating. */
         qsort(list.all, list.n, sizeof(*list.all), srv_compare);
         rc = (int)(list.n < max ? list.n : max);
         memcpy(out, list.all, (size_t)rc * sizeof(*out));

@@ -1,7 +1,4 @@
-/*
- * net/srv: the SRV records of a service (RFC 2782): on which hosts and ports it is, and in what
- * order to try them.
- */
+/* |net/srv: SRV lookup (RFC 2782): hosts and ports of a service, with priorities and weights. */
 #ifndef NET_SRV_H
 #define NET_SRV_H
 
@@ -11,24 +8,23 @@
 #include "base/must.h"
 #include "net/dns.h"
 
-/* Room for a host name, a ':', a port and NUL. */
+/* Host name, ':', port, NUL. */
 #define SRV_TARGET_BYTES 264
 
 struct srv_record {
     char target[SRV_TARGET_BYTES]; /* `host:port`, for resolve_host() */
-    uint16_t priority;             /* the lowest first */
-    uint16_t weight;               /* its share among those of one priority */
+    uint16_t priority;             /* lowest first */
+    uint16_t weight;               /* share within a priority */
 };
 
 /*
  * srv_resolve(out, max, name, terms):
- * Look up the records of ${name} (`_service._tcp.domain`) as dns_search() does; may block for as
- * long as that does. They come by priority, then the heaviest first. What goes beyond ${max} is
- * left out, and so is what cannot be a host.
+ * Look up ${name} (`_service._tcp.domain`) by dns_search(), which blocks. Returns up to ${max}
+ * records by priority, heaviest first; skips invalid hosts.
  *
  * Thread: any but a loop
- * Errors: number of records; as dns_search(), where -ENOENT also means that the records say there
- *         is no such service
+ * Errors: number of records; as dns_search(), where -ENOENT also means that the service is not
+ *         offered
  */
 int srv_resolve(struct srv_record *out, size_t max, const char *name,
                 struct dns_terms *terms) NODISCARD;
