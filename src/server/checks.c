@@ -14,11 +14,10 @@
 #include "upstream/checker.h"
 #include "upstream/upstream.h"
 
-/* An upstream whose servers are checked. */
 struct checks_group {
     struct checks *checks;
     struct upstream *upstream;
-    struct checker_group *group; /* NULL: its servers are not checked, or not yet */
+    struct checker_group *group; /* NULL: not checked, or not yet */
 };
 
 struct checks {
@@ -26,8 +25,8 @@ struct checks {
     struct netloop *net;
     struct checker *checker;
     struct task open;
-    struct promise decided;       /* all servers with initial_state = checked were checked */
-    struct checks_group groups[]; /* one for each upstream */
+    struct promise decided; /* all servers with initial_state = checked had their first check */
+    struct checks_group groups[]; /* one per upstream */
 };
 
 unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigned max)
@@ -47,7 +46,7 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
 
 /* ---- control loop ---- */
 
-/* ${server} is down: its sessions have a while to end by themselves at most. */
+/* on_down = close: end the sessions of ${server}, which is down. */
 static void checks_evict(const struct checks *c, const struct upstream *up,
                          struct upstream_server *server)
 {
@@ -69,7 +68,7 @@ static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
 {
     struct checks_group *g = cookie;
 
-    /* Down, too, can make room: for backups, or for panic. */
+    /* A server going down can serve waiting clients too: it enables backups or panic mode. */
     upstream_serve(g->upstream);
     if (!is_up)
         checks_evict(g->checks, g->upstream, upstream_server_of(e));
@@ -107,7 +106,7 @@ static void checks_came(void *cookie, struct upstream_server *server)
         checks_add(g, server);
 }
 
-/* It may come back one day, and will be checked anew then: nothing stands against it. */
+/* A removed server starts with clean flags if it is added again. */
 static void checks_went(void *cookie, struct upstream_server *server)
 {
     (void)cookie;
@@ -133,7 +132,7 @@ static void checks_decided(void *cookie)
     promise_succeed(&c->decided, NULL);
 }
 
-/* Let its servers be used unchecked. */
+/* Without checks its servers count as up. */
 static void checks_open_failed(const struct checks_group *g, int error)
 {
     const struct server_set *set = membership_now(&g->upstream->membership);
@@ -190,7 +189,7 @@ static void checks_run_open(struct task *t)
 
 static void checks_drop_open(struct task *t)
 {
-    promise_cancel(&CONTAINER_OF(t, struct checks, open)->decided); /* nothing was checked */
+    promise_cancel(&CONTAINER_OF(t, struct checks, open)->decided);
 }
 
 static const struct task_type checks_open_type = {

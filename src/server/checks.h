@@ -1,7 +1,4 @@
-/*
- * server/checks: the health checks of all upstreams, on the control loop, and what is done when a
- * server goes down.
- */
+/* server/checks: health checks of all upstreams; evicts the sessions of a server that goes down. */
 #ifndef SERVER_CHECKS_H
 #define SERVER_CHECKS_H
 
@@ -15,22 +12,21 @@ struct loop_group;
 struct upstream;
 struct worker;
 
-/* A name may be so many servers, when nobody has looked it up yet. */
+/* Servers to assume for a name that is not resolved yet. */
 #define CHECKS_OF_A_NAME 16
 
 struct checks_conf {
     struct loop *control;
     struct upstream **upstreams;
     unsigned n_upstreams;
-    unsigned max_under_way; /* descriptors that checks may have; at least 1 */
+    unsigned max_under_way; /* descriptors for checks; at least 1 */
     struct loop_group *loops;
     struct worker **workers;
 };
 
 /*
  * checks_at_a_time(upstreams, n, max):
- * How many checks there may well be under way at a time, but no more than ${max} (at least 1); 0:
- * no server is to be checked.
+ * Estimate how many checks run at a time, at most ${max} (at least 1); 0: no server is checked.
  *
  * Thread: any
  */
@@ -38,18 +34,18 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
 
 /*
  * checks_create(out, conf):
- * Get ready; nothing is checked yet.
+ * Prepare the checks; none runs yet.
  *
  * Thread: before start
- * Owns:   the caller owns ${out}; ${conf} is copied, what it points at is borrowed
+ * Owns:   ${conf} is copied, what it points at is borrowed
  * Errors: 0; -ENOMEM
  */
 int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD;
 
 /*
  * checks_start(c, wait_ns):
- * Begin to check, and wait for the first checks of the servers with initial_state = checked, up to
- * ${wait_ns}.
+ * Start checking; wait up to ${wait_ns} for the first checks of servers with initial_state =
+ * checked.
  *
  * Thread: main
  * Units:  ns
@@ -59,7 +55,7 @@ int checks_start(struct checks *c, int64_t wait_ns) NODISCARD;
 
 /*
  * checks_destroy(c):
- * Free it; NULL is allowed.
+ * Free ${c}; NULL is allowed.
  *
  * Thread: main, after the control loop has ended or was never started
  */

@@ -11,15 +11,14 @@
 
 #define NUMBER_BYTES 64
 
-/* One hierarchy that may limit CPU time: v1's with the controller cpu, or v2. */
+/* v1's hierarchy with the controller cpu, or v2. */
 struct hierarchy {
     bool is_v2;
-    char group[PATH_MAX]; /* of the process, from the root of the hierarchy */
-    char root[PATH_MAX];  /* the directory of the hierarchy that is mounted */
-    char mount[PATH_MAX]; /* the mount point */
+    char group[PATH_MAX]; /* the process's, from the hierarchy's root */
+    char root[PATH_MAX];  /* the mounted directory */
+    char mount[PATH_MAX];
 };
 
-/* Is ${word} in the comma-separated list? */
 static bool has_word(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -64,7 +63,6 @@ static bool parse_mount(struct hierarchy *h, char *line)
     return sscanf(line, "%*s %*s %*s %4095s %4095s", h->root, h->mount) == 2;
 }
 
-/* The first line of ${proc}/${name} that ${parse} takes. */
 static bool find_line(struct hierarchy *h, const char *proc, const char *name,
                       bool (*parse)(struct hierarchy *h, char *line))
 {
@@ -86,7 +84,7 @@ static bool find_line(struct hierarchy *h, const char *proc, const char *name,
 
 /* ---- limits ---- */
 
-/* Read up to two words of ${dir}/${name}. Returns how many. */
+/* Read up to two words; return their number. */
 static int read_words(const char *dir, const char *name, char first[NUMBER_BYTES],
                       char second[NUMBER_BYTES])
 {
@@ -103,7 +101,7 @@ static int read_words(const char *dir, const char *name, char first[NUMBER_BYTES
     return n;
 }
 
-/* The limit of one group; false: none. */
+/* Read the limit of one group; false: none. */
 static bool read_limit(struct cpu_quota *out, const struct hierarchy *h, const char *dir)
 {
     char quota[NUMBER_BYTES], period[NUMBER_BYTES], rest[NUMBER_BYTES];
@@ -115,7 +113,7 @@ static bool read_limit(struct cpu_quota *out, const struct hierarchy *h, const c
                read_words(dir, "cpu.cfs_period_us", period, rest) < 1) {
         return false;
     }
-    /* "max" and -1 are no numbers */
+    /* "max" and -1 do not parse */
     return parse_uint(&out->quota_us, quota, UINT32_MAX) == 0 && out->quota_us > 0 &&
            parse_uint(&out->period_us, period, UINT32_MAX) == 0 && out->period_us > 0;
 }
@@ -125,7 +123,7 @@ static bool is_lower(const struct cpu_quota *a, const struct cpu_quota *b)
     return b->quota_us == 0 || a->quota_us * b->period_us < b->quota_us * a->period_us;
 }
 
-/* The part of the group's path that is below what is mounted; "" if it is elsewhere. */
+/* The group's path below the mounted directory; "" if outside. */
 static const char *mounted_part(const struct hierarchy *h)
 {
     size_t len = strcmp(h->root, "/") == 0 ? 0 : strlen(h->root);
@@ -135,7 +133,7 @@ static const char *mounted_part(const struct hierarchy *h)
     return h->group + len;
 }
 
-/* From the group up to what is mounted. */
+/* From the group up to the mount point. */
 static void read_hierarchy(struct cpu_quota *lowest, const struct hierarchy *h)
 {
     char dir[2 * PATH_MAX];

@@ -1,7 +1,4 @@
-/*
- * server/cpu_quota: the CPU time that the control groups of this process may use (cgroup v1 and
- * v2).
- */
+/* server/cpu_quota: CPU quota of this process's control groups (cgroup v1 and v2). */
 #ifndef SERVER_CPU_QUOTA_H
 #define SERVER_CPU_QUOTA_H
 
@@ -16,9 +13,8 @@ struct cpu_quota {
 
 /*
  * cpu_quota_read(proc):
- * The lowest limit of the process's own group and those above it, as far as they are mounted. What
- * cannot be read counts as no limit. ${proc} is "/proc/self", or a directory that has its `cgroup`
- * and `mountinfo`.
+ * Lowest limit of the process's group and its mounted ancestors; an unreadable limit counts as
+ * none. ${proc} is "/proc/self", or a directory with `cgroup` and `mountinfo`.
  *
  * Thread: any
  * Units:  microseconds of CPU time in a period
@@ -28,8 +24,7 @@ struct cpu_quota cpu_quota_read(const char *proc) NODISCARD;
 
 /*
  * cpu_quota_threads(q, per_cpu):
- * How many threads ${q} allows at ${per_cpu} for each CPU of the limit: rounded up, so at least 1;
- * UINT_MAX without a limit.
+ * Return ${per_cpu} threads for each CPU of the quota, rounded up; UINT_MAX without a quota.
  *
  * Thread: any
  */

@@ -19,11 +19,11 @@ struct eviction_part {
 };
 
 struct eviction {
-    struct upstream_server *server; /* held */
+    struct upstream_server *server; /* a reference */
     int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;
-    atomic_uint parts_left; /* and one for eviction_begin(); the last one frees */
+    atomic_uint parts_left; /* plus one for eviction_begin(); the last one frees */
     struct eviction_part parts[];
 };
 
@@ -54,13 +54,14 @@ static void eviction_run_tick(struct task *t)
 
 static void eviction_drop_tick(struct task *t)
 {
-    eviction_release(eviction_part_of(t)->eviction); /* its worker has ended, with all sessions */
+    eviction_release(
+        eviction_part_of(t)->eviction); /* the worker has ended, with all its sessions */
 }
 
 static const struct task_type eviction_tick_type = {
     .name = "end sessions of a server", .run = eviction_run_tick, .drop = eviction_drop_tick};
 
-/* Of the rate, what one worker does in a tick, and how long its ticks are. */
+/* Split the rate: sessions per worker and tick, and length of a tick. */
 static void eviction_pace(struct eviction *ev, const struct eviction_conf *conf, unsigned n)
 {
     uint64_t each = (uint64_t)conf->rate * EVICTION_TICK_NS / NS_PER_S / n;
@@ -89,8 +90,8 @@ int eviction_begin(const struct eviction_conf *conf)
         part->worker = conf->workers[i];
         timer_init(&part->tick, &eviction_tick_type);
         /*
-         * One without a thread has no sessions, and one that has ended neither. The first tick is
-         * no timer yet: the control lane takes it however many tasks there are.
+         * Loops without a thread and ended loops have no sessions. Submit the first tick as a
+         * control task: it overtakes queued tasks.
          */
         if (loop_state(part->loop) == LOOP_NOT_STARTED ||
             loop_submit(part->loop, LOOP_CONTROL, &part->tick.task) < 0)

@@ -23,12 +23,12 @@
 #include "service/proxy.h"
 #include "service/session_access_log.h"
 
-/* One socket: an address, or one of `reuseport` that share it. */
+/* A listen socket; reuseport sockets share an address. */
 struct listener_socket {
     struct listener *listener;
     const struct address *address;
     struct acceptor *acceptor;
-    bool linked; /* the file of a unix socket is ours */
+    bool linked; /* we own the file of the unix socket */
     struct loop *boss;
     struct connection_limit_waiter waiter;
     struct task start;
@@ -45,7 +45,7 @@ struct listener {
     struct admission *admission;
     struct mirror_plan mirror;
     struct quota quota;
-    _Atomic uint64_t waits; /* times that a socket left its clients in the queue for want of room */
+    _Atomic uint64_t waits; /* pauses at a connection limit */
     struct log_limit full_limit;
     struct proxy_protocol_gate proxies;
     struct throttle_plan throttle;
@@ -55,7 +55,7 @@ struct listener {
 
 /* ---- on the boss loop ---- */
 
-/* A listener that stays at its limit says so once in a while. */
+/* Log interval at the limit. */
 #define LISTENER_FULL_LOG_NS (10 * NS_PER_S)
 
 static void listener_log_full(struct listener *ls, const char *then)
@@ -68,7 +68,7 @@ static void listener_log_full(struct listener *ls, const char *then)
                     LOG_HELD_BACK(suppressed));
 }
 
-/* One that is not served costs no session, but counts as one. */
+/* A refused client is counted without a session. */
 static void listener_turn_away(const struct listener_socket *sock, int fd,
                                const struct address *peer, bool reset, enum session_reason reason)
 {
@@ -83,7 +83,7 @@ static void listener_turn_away(const struct listener_socket *sock, int fd,
     session_access_log_turned_away(&ls->service, peer, sock->address, reason);
 }
 
-/* A proxy that is to name its client is no client itself: the session asks for that one. */
+/* A trusted proxy is not checked here: the session checks the client that its header names. */
 static enum admission_verdict listener_ask(struct listener *ls, struct admission_ticket *ticket,
                                            const struct address *peer, enum session_reason *reason,
                                            bool *preface)
@@ -100,7 +100,7 @@ static enum admission_verdict listener_ask(struct listener *ls, struct admission
     return admission_enter(ls->admission, ticket, peer, reason);
 }
 
-/* Is there room for the client, and is it let in? If not it is sent away. */
+/* Check limits and ACL; close or reset a refused client. */
 static bool listener_lets_in(const struct listener_socket *sock, int fd, const struct address *peer,
                              struct admission_ticket *ticket, bool *preface)
 {
@@ -154,10 +154,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     ls->env.accepted(ls->env.cookie, s);
 }
 
-/*
- * Descriptors come first: whoever is in has a place, and its place is taken by an accept that
- * follows at once.
- */
+/* Descriptors first: a place in the limit, once taken, must be used by an accept at once. */
 static int64_t listener_admit(void *cookie)
 {
     struct listener_socket *sock = cookie;
@@ -208,9 +205,7 @@ static void listener_drop_start(struct task *t)
 static const struct task_type listener_start_type = {
     .name = "listener start", .run = listener_run_start, .drop = listener_drop_start};
 
-/*
- * Once only, and before the socket closes: afterwards another process may listen on the same path.
- */
+/* Before the socket closes: later another process may listen on this path. */
 static void listener_unlink(struct listener_socket *sock)
 {
     if (sock->linked)
@@ -303,7 +298,7 @@ static void listener_log_addresses(const struct listener *ls)
                  ls->conf->upstream ? ls->conf->upstream : "");
 }
 
-/* Nobody should find out from clients that complain. */
+/* Clients' complaints should not be the first sign. */
 static void listener_warn_of_faults(const struct listener *ls)
 {
     if (fault_handler_wanted(&ls->conf->pipeline.fault))

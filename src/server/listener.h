@@ -1,8 +1,8 @@
 /*
- * server/listener: a named set of listen addresses and the service behind them.
+ * server/listener: a named set of listen addresses and their service.
  *
- * Each address is one acceptor on a boss loop (reuseport = N: N of them). The listener turns an
- * accepted descriptor into a session of its service and hands it to a worker.
+ * Each address has one acceptor on a boss loop (reuseport = N: N of them). Accepted clients become
+ * sessions, passed to env->accepted().
  */
 #ifndef SERVER_LISTENER_H
 #define SERVER_LISTENER_H
@@ -31,7 +31,6 @@ struct connection_limit;
 struct session;
 struct upstream;
 
-/* Lines about its connections. */
 struct listener_access_log_conf {
     const char *where; /* off, stderr, syslog, journal or an absolute path */
     const struct access_log_format *format;
@@ -45,20 +44,20 @@ struct listener_conf {
     struct address *addresses;
     unsigned n_addresses;
     enum listener_service service;
-    const char *upstream; /* name of the upstream; NULL unless service is LISTENER_PROXY */
-    const char *mirror;   /* likewise, of one that gets a copy of what clients send; NULL: none */
+    const char *upstream; /* NULL unless service is LISTENER_PROXY */
+    const char *mirror;   /* upstream that gets a copy of the clients' bytes; NULL: none */
     unsigned mirror_buffer_bytes;
     struct pipeline_conf pipeline;
     struct listener_access_log_conf access_log;
     struct proxy_protocol_conf accept_proxy;
     unsigned backlog;
-    unsigned reuseport; /* listen sockets an address has */
+    unsigned reuseport; /* listen sockets per address */
     struct sock_file unix_file;
     struct sock_options socket;
     struct acl_conf access;
     enum admission_verdict on_deny;
     enum splice_mode splice;
-    int64_t idle_timeout_ns; /* each of these: 0: none; see service/service.h */
+    int64_t idle_timeout_ns; /* this and the next four: 0: none; see service/service.h */
     int64_t client_idle_timeout_ns;
     int64_t half_close_timeout_ns;
     int64_t first_byte_timeout_ns;
@@ -66,38 +65,34 @@ struct listener_conf {
     unsigned lifetime_jitter; /* percent */
     struct channel_linger_conf linger;
     struct quota_conf quota;
-    struct client_table_conf clients; /* and what each of them may have */
+    struct client_table_conf clients; /* and the limits per client */
     enum quota_over over_limit;
     struct throttle_conf bandwidth;
 };
 
-/* What a listener needs of the server around it. */
 struct listener_env {
     struct loop_group *boss;
     unsigned accept_batch;
-    struct upstream *upstream;     /* proxy only */
-    struct upstream *mirror;       /* NULL: none */
-    struct executor *executor;     /* for handlers that have slow work */
+    struct upstream *upstream; /* proxy only */
+    struct upstream *mirror;   /* NULL: none */
+    struct executor *executor;
     struct connection_limit *room; /* of the process */
     struct access_log *access_log; /* NULL: conf->access_log.where is off */
-    /* As acceptor_ops.admit, for a client that takes ${descriptors}. On a boss loop. */
+    /* As acceptor_ops.admit, for a session with ${descriptors}. On a boss loop. */
     int64_t (*admit)(void *cookie, unsigned descriptors);
-    /* A client came; the callee owns ${s}. On a boss loop. */
+    /* On a boss loop; the callee owns ${s}. */
     void (*accepted)(void *cookie, struct session *s);
-    /*
-     * A socket is done with after listener_stop(); once for each of listener_sockets(). On any
-     * thread.
-     */
+    /* Called once per socket after listener_stop(), on any thread. */
     void (*stopped)(void *cookie);
     void *cookie;
 };
 
 /*
  * listener_create(out, conf, env):
- * Bind and listen on all addresses; nothing is accepted yet. What fails is logged.
+ * Bind and listen on all addresses; nothing is accepted yet. Failures are logged.
  *
  * Thread: main
- * Owns:   ${conf} and what ${env} points at are borrowed
+ * Owns:   ${conf} and pointers in ${env} are borrowed
  * Errors: 0; -ENOMEM; as sock_listen()
  */
 int listener_create(struct listener **out, const struct listener_conf *conf,
@@ -114,8 +109,7 @@ int listener_start(struct listener *ls) NODISCARD;
 
 /*
  * listener_stop(ls):
- * Accept no more and close the sockets, each on its boss loop; env->stopped() tells when. Call it
- * once.
+ * Stop accepting and close the sockets on their boss loops; env->stopped() follows. Call it once.
  *
  * Thread: main
  */
@@ -123,7 +117,7 @@ void listener_stop(struct listener *ls);
 
 /*
  * listener_left(s):
- * ${s}, a client of one of the listeners, ends: there is room for another.
+ * Release the place of ${s} in the connection limits of its listener and of the process.
  *
  * Thread: any
  */
@@ -131,7 +125,7 @@ void listener_left(const struct session *s);
 
 /*
  * listener_sockets(ls):
- * How many listen sockets there are.
+ * Number of listen sockets.
  *
  * Thread: any
  */
@@ -139,7 +133,7 @@ unsigned listener_sockets(const struct listener *ls);
 
 /*
  * listener_log_stats(ls):
- * Write what was counted of its sessions to the log, as counters_log().
+ * Log the counters of its sessions, as counters_log().
  *
  * Thread: any
  */
@@ -147,7 +141,7 @@ void listener_log_stats(const struct listener *ls);
 
 /*
  * listener_destroy(ls):
- * Close what is still open and free it; NULL is allowed.
+ * Free ${ls} and its sockets; NULL is allowed.
  *
  * Thread: main, when the boss loops have ended or were never started
  */

@@ -1,16 +1,14 @@
 /*
  * server/overload: see overload.h.
  *
- * note: tick. The control loop looks every OVERLOAD_TICK_NS while there is an episode, and sends
- * each worker a task to close some. `ticking` is taken by whoever starts the ticks and given back
- * by the last of them, which then looks once more whether another episode has begun: so there is
- * one series of ticks at most, and none is missing.
+ * note: tick. During an episode the control loop submits a task to each worker every
+ * OVERLOAD_TICK_NS to close connections. Starting the ticks sets `ticking`; the last tick clears
+ * it, then checks for a new episode: one series of ticks at most, and no episode without one.
  *
- * note: looks. Between two looks at the memory only what is held can be seen to change, so what is
- * held above the last look's counts as memory, and the mark above which buffers begin an episode is
- * set anew with each look: no later than at the bytes that would make it too much. What idle
- * sessions give back shows only in the next look; `surplus` is what was too much in the last one
- * less what was closed since, so that no more are closed for it than it takes.
+ * note: looks. Between samples of memory, growth of buffered bytes counts as memory, and each
+ * sample lowers the buffers' threshold to the room left. Memory freed by closing idle sessions
+ * shows only in the next sample: `surplus` is the last excess less the bytes closed since, so that
+ * no more are closed than needed.
  */
 #include "server/overload.h"
 
@@ -45,42 +43,38 @@ static int64_t memory_in_use(void)
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
 /*
- * Looking takes no more of a processor's time than one part of so many: with very many connections
- * it is done less often, but a second is time enough for a crowd to come.
+ * CPU share of sampling: one part in OVERLOAD_LOOK_PART; pause at most a second, for bursts of
+ * clients.
  */
 #define OVERLOAD_LOOK_PART   100
 #define OVERLOAD_LOOK_MAX_NS (1 * NS_PER_S)
 
-/* The least that an idle session gives back: a proxied one takes four times as much. */
+/* Least memory of an idle session; a proxied one takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
 
-/*
- * How many connections a worker closes in a turn, at most: so many it can find in one go through
- * its sessions.
- */
+/* Connections closed per worker and turn: those found in one pass over its sessions. */
 #define OVERLOAD_VICTIMS 64
 
 struct overload_part {
     struct overload *overload;
     struct loop *loop;
     struct task task;
-    int64_t bytes;    /* its part of what is too much, as its task was sent */
-    atomic_bool busy; /* its task is under way */
+    int64_t bytes;    /* share of the excess when submitted */
+    atomic_bool busy; /* its task is queued */
 };
 
 struct overload {
     struct memory_account buffered;
     struct overload_conf conf;
-    int64_t high_bytes; /* of what is held: above this an episode begins, at the other it ends */
+    int64_t high_bytes; /* of buffered bytes: begin and end of an episode */
     int64_t low_bytes;
-    int64_t
-        idle_memory_bytes; /* without clients; this and the next two are set by overload_start() */
+    int64_t idle_memory_bytes; /* without clients; overload_start() sets it and the next two */
     int64_t high_memory_bytes;
     int64_t low_memory_bytes;
     struct timer look;
-    _Atomic int64_t memory_bytes;  /* at the last look, with that of pipes; see note: looks */
-    _Atomic int64_t held_bytes;    /* then */
-    _Atomic int64_t session_bytes; /* of one session, about, without what it holds */
+    _Atomic int64_t memory_bytes;  /* last sample, with pipes; see note: looks */
+    _Atomic int64_t held_bytes;    /* at the last sample */
+    _Atomic int64_t session_bytes; /* estimate, without buffers */
     _Atomic int64_t surplus_bytes;
     struct connection_limit *room;
     struct loop *control;
@@ -90,7 +84,7 @@ struct overload {
     struct token_bucket pace;
     _Atomic uint64_t episodes;
     _Atomic uint64_t closed; /* connections, in all episodes */
-    uint64_t closed_before;  /* this one; of the control loop */
+    uint64_t closed_before;  /* this episode; control loop only */
     unsigned n;
     struct overload_part parts[];
 };
@@ -100,7 +94,7 @@ static int64_t overload_bytes(const struct overload *ov)
     return atomic_load_explicit(&ov->buffered.bytes, memory_order_relaxed);
 }
 
-/* As of now: see note: looks. */
+/* Estimate of now; see note: looks. */
 static int64_t overload_memory(const struct overload *ov)
 {
     return atomic_load_explicit(&ov->memory_bytes, memory_order_relaxed) + overload_bytes(ov) -
@@ -112,7 +106,7 @@ static int64_t overload_min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What is too much: 0 or less if nothing is. */
+/* Bytes in excess; 0 or less: none. */
 static int64_t overload_excess(const struct overload *ov)
 {
     int64_t held = overload_bytes(ov) - ov->low_bytes;
@@ -123,14 +117,14 @@ static int64_t overload_excess(const struct overload *ov)
 
 /* ---- on a worker ---- */
 
-/* Would all that is held not make up for the memory that is too much? */
+/* Is more memory in excess than all buffers would free? */
 static bool overload_is_of_idle(const struct overload *ov)
 {
     return ov->conf.max_memory_bytes > 0 &&
            overload_memory(ov) - ov->low_memory_bytes > overload_bytes(ov);
 }
 
-/* Close ${s}, or what it can do without, if the pace allows: what comes free. */
+/* Close ${s} or its optional part; bytes freed, 0: the pace forbids. */
 static int64_t overload_close(struct overload *ov, struct session *s)
 {
     size_t relieved = session_reclaim(s);
@@ -148,8 +142,8 @@ static int64_t overload_close(struct overload *ov, struct session *s)
 }
 
 /*
- * Free the part of this worker, as far as others have not freed more than theirs. Memory comes free
- * at the end of the turn.
+ * Free this worker's share, unless others freed more than theirs; takes effect at the end of the
+ * turn.
  */
 static void overload_shed(struct overload *ov, struct worker *w, int64_t part)
 {
@@ -198,14 +192,14 @@ static void overload_send_parts(struct overload *ov)
         struct overload_part *part = &ov->parts[i];
 
         if (loop_state(part->loop) == LOOP_NOT_STARTED || atomic_exchange(&part->busy, true))
-            continue; /* it has no sessions, or is still at it */
+            continue; /* no sessions, or its last task is queued */
         part->bytes = excess / ov->n + 1;
         if (loop_submit(part->loop, LOOP_CONTROL, &part->task) < 0)
             atomic_store(&part->busy, false);
     }
 }
 
-/* In this order: once it is not over another episode may begin, and close the room again. */
+/* In this order: another episode, possible once is_over is false, may close the limit again. */
 static void overload_let_in(struct overload *ov)
 {
     connection_limit_open(ov->room);
@@ -224,13 +218,12 @@ static void overload_end_episode(struct overload *ov)
     overload_let_in(ov);
 }
 
-/* Start the ticks, unless they go on. */
 static void overload_start_ticks(struct overload *ov)
 {
     if (atomic_exchange(&ov->ticking, true) || loop_submit_after(ov->control, &ov->tick, 0, 0) == 0)
         return;
     atomic_store(&ov->ticking, false);
-    overload_let_in(ov); /* nobody would end the episode; who takes more memory begins another */
+    overload_let_in(ov); /* without ticks the episode would never end: end it now */
 }
 
 static bool overload_has_passed(const struct overload *ov)
@@ -258,7 +251,7 @@ static void overload_run_tick(struct task *t)
 
 static void overload_drop_tick(struct task *t)
 {
-    (void)t; /* the control loop ends, and with it everything */
+    (void)t; /* the control loop ends */
 }
 
 static const struct task_type overload_tick_type = {
@@ -266,7 +259,7 @@ static const struct task_type overload_tick_type = {
 
 /* ---- any loop ---- */
 
-/* An episode has begun: its beginner has set is_over. */
+/* The caller has set is_over. */
 static void overload_begin(struct overload *ov)
 {
     bool of_buffers = overload_bytes(ov) > ov->high_bytes;
@@ -318,7 +311,7 @@ static void overload_estimate_session(struct overload *ov, int64_t memory, int64
                           memory_order_relaxed);
 }
 
-/* See note: looks. */
+/* Take a sample; see note: looks. */
 static void overload_look(struct overload *ov)
 {
     int64_t held = overload_bytes(ov);

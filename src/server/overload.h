@@ -1,25 +1,20 @@
 /*
- * server/overload: what is done when clients that do not read make the daemon hold too much, or
- * when there are so many that it takes too much memory.
+ * server/overload: overload protection: limits bytes buffered for slow receivers (max_buffered) and
+ * memory in use (max_memory).
  *
- * When the memory of bytes that wait for their receivers (net/memory_account) is above three
- * quarters of its limit an episode begins, so that what comes until it takes effect fits as well:
- * no client is accepted (limits/connection_limit), channels read little, and connections are
- * closed, at a pace, until half of the limit is free. Then it is over. The log has a line for its
- * beginning and one for its end.
+ * Three quarters of max_buffered (net/memory_account) begin an episode; the rest is for bytes that
+ * arrive before it takes effect. No client is accepted (limits/connection_limit), channels read
+ * little, and connections are closed at a limited pace, until half of the limit is free. Beginning
+ * and end are logged.
  *
- * The memory in use (mallinfo2), with that of pipes, is looked at every OVERLOAD_LOOK_NS. Of
- * its limit counts what is above that of a daemon without clients; three quarters of this begin an
- * episode as well, and at five eighths it is over: who is closed for being idle has done nothing
- * wrong, so as few as will do. Between two looks buffers may not grow by more than there was room
- * for.
+ * Memory in use (mallinfo2, plus pipes) is sampled. The limit less the usage without clients is
+ * what counts: three quarters begin an episode, five eighths end it, to close few connections that
+ * are merely idle. Between samples buffers may grow only by the room left.
  *
- * Who is closed: of the connections that hold bytes the one on which nothing has moved for longest.
- * Water marks let each hold about as much as another, so there is no biggest worth the search, and
- * a client that reads, however slowly, is not idle: it is the last to go. If there is too much
- * memory and all bytes that are held would not make up for it, the idlest of all connections are
- * closed. What a connection can do without (a mirror) is given up before it is closed itself. Each
- * worker looks through its own sessions; the pace is one token bucket of all.
+ * Victims: the connection with buffered bytes that made no progress for longest. Its size does not
+ * matter, as water marks make all hold about the same; slow readers go last. If buffers alone
+ * cannot free enough memory, the idlest of all connections. Optional parts (a mirror) go first.
+ * Each worker picks among its own sessions; one token bucket paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -36,24 +31,20 @@ struct threads;
 
 struct overload_conf {
     uint64_t max_buffered_bytes; /* 0: no limit */
-    uint64_t max_memory_bytes;   /* likewise */
+    uint64_t max_memory_bytes;   /* 0: no limit */
     struct token_bucket_conf
-        shedding; /* connections that are closed; none: accepting none is all */
+        shedding; /* connections closed per second; none: only stop accepting */
 };
 
-/*
- * How often the memory in use is looked at, unless that takes too long: see what it costs in
- * mallinfo2(3).
- */
+/* Interval of memory samples; longer if sampling is slow. */
 #define OVERLOAD_LOOK_NS INT64_C(100000000)
 
 /*
  * overload_create(out, conf, threads, room):
- * Ready for the first episode. NULL if there is no limit of either kind.
+ * Prepare overload protection; ${out} is NULL without limits.
  *
  * Thread: main, before the workers are created
- * Owns:   the caller owns ${out}; ${conf} is copied, the others are borrowed until
- *         overload_destroy()
+ * Owns:   ${conf} is copied, ${threads} and ${room} are borrowed
  * Errors: 0; -ENOMEM
  */
 int overload_create(struct overload **out, const struct overload_conf *conf,
@@ -61,26 +52,25 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
 
 /*
  * overload_start(ov):
- * No client has come yet: from now on memory is looked at, if it has a limit. NULL is allowed. What
- * fails is logged.
+ * Measure memory without clients and start sampling, if memory has a limit. NULL is allowed;
+ * failures are logged.
  *
- * Thread: main
- * Errors: 0; -ERANGE (half of the limit is taken already); as loop_submit_after()
+ * Thread: main, before the first client
+ * Errors: 0; -ERANGE (half of the limit is in use already); as loop_submit_after()
  */
 int overload_start(struct overload *ov) NODISCARD;
 
 /*
  * overload_buffered(ov):
- * What workers count in; NULL if ${ov} is.
+ * The memory account of the workers' buffers; NULL if ${ov} is NULL.
  *
  * Thread: any
- * Owns:   nothing; part of ${ov}
  */
 struct memory_account *overload_buffered(struct overload *ov);
 
 /*
  * overload_log_stats(ov):
- * Write what it counted to the log; NULL is allowed.
+ * Log its counters; NULL is allowed.
  *
  * Thread: any
  */
@@ -88,7 +78,7 @@ void overload_log_stats(const struct overload *ov);
 
 /*
  * overload_destroy(ov):
- * Free it; NULL is allowed.
+ * Free ${ov}; NULL is allowed.
  *
  * Thread: main, after all loops have ended or were never started
  */

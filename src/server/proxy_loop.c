@@ -1,4 +1,4 @@
-/* server/proxy_loop: see way_back.h. */
+/* server/proxy_loop: see proxy_loop.h. */
 #include "server/proxy_loop.h"
 
 #include <string.h>

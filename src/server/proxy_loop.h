@@ -1,7 +1,7 @@
 /*
- * server/proxy_loop: which servers are our own listeners, so that what is sent there would come
- * back. What a configuration says of it is refused when it is read; this is for the addresses that
- * names turn out to have.
+ * server/proxy_loop: detects proxy loops: is this address one of our own listeners?
+ *
+ * The configuration's own addresses are checked when it is read; this check is for resolved names.
  */
 #ifndef SERVER_PROXY_LOOP_H
 #define SERVER_PROXY_LOOP_H
@@ -14,8 +14,8 @@ struct upstream_conf;
 
 /*
  * proxy_loop_is(conf, up, a):
- * Would a server of ${up} at ${a} send clients of ${up} there again? A mirror must be no listener
- * at all: it multiplies what goes round.
+ * True if a server of ${up} at ${a} is a listener of ${conf} that leads to ${up} again. For a
+ * mirror, any listener counts: a mirror multiplies what it is sent.
  *
  * Thread: any
  */

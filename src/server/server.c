@@ -26,32 +26,32 @@
 #include "upstream/resolver.h"
 #include "service/session.h"
 
-/* The start waits so long for all host names, and again for the first checks. */
-#define SERVER_START_WAIT_NS   (3 * NS_PER_S)
-#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* the most until an unknown name is tried again */
+/* Wait at start for all host names, and again for the first checks. */
+#define SERVER_START_WAIT_NS (3 * NS_PER_S)
+#define SERVER_LOOKUP_RETRY_NS \
+    (10 * NS_PER_S) /* longest pause between lookups of an unknown name */
 
-/* Time to look up all hosts of one SRV service; the others come first the next time. */
+/* Time for all hosts of one SRV service; the rest come first the next time. */
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
 
 /*
- * note: descriptors. A client is accepted only while there are descriptors for all its session will
- * open, so that at the limit clients wait in the kernel's queue instead of being accepted and then
- * reset. Left aside are those open when listening begins, some for what the process opens later (a
- * log file, a socket to the service manager), what lookups and health checks open for a moment, and
- * a pipe for each worker. Other pipes, and connections that are kept for clients to come, are lent
- * theirs (note: lent in net/descriptor_budget.h).
+ * note: descriptors. A client is accepted only if its session's descriptors are available: at the
+ * limit clients wait in the kernel's queue instead of being reset. Set aside are the descriptors
+ * open at listen time, some for later (a log file, the service manager's socket), those of lookups
+ * and checks, and a pipe per worker. Other pipes and spare connections borrow theirs (note: lent in
+ * net/descriptor_budget.h).
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
 
-/* One in so many is kept free of spare connections; see note: lent in net/descriptor_budget.h. */
+/* This part of the descriptors is never lent. */
 #define SERVER_RESERVE_PART 16
 
 struct server {
     const struct server_conf *conf;
     struct server_events events;
     struct threads threads;
-    struct worker **worker; /* one for each worker loop */
+    struct worker **worker; /* one per worker loop */
     struct upstream **upstreams;
     struct resolver *resolver;
     struct checks *checks;
@@ -61,13 +61,12 @@ struct server {
     atomic_bool draining;
     atomic_uint sessions;
     struct connection_limit room;
-    struct overload *overload;            /* NULL: no limit to what is buffered */
+    struct overload *overload;            /* NULL: no limit */
     struct descriptor_budget descriptors; /* of sessions; see note: descriptors */
     struct log_limit refused_limit;
     /*
-     * note: holds. What keeps the server from being drained: each open session and each listen
-     * socket. Whoever lets go of the last one tells. Acquire and release, so that the teller sees
-     * all that the others did.
+     * note: holds. Open sessions and listen sockets; at 0 the server is drained. Acquire and
+     * release: the last releaser, which calls drained(), sees the writes of the others.
      */
     atomic_uint holds;
 };
@@ -170,7 +169,7 @@ static int server_create_upstreams(struct server *sv)
     return 0;
 }
 
-/* On a thread of the executor; the configuration does not change. */
+/* On an executor thread; the configuration is immutable. */
 static bool server_leads_back(void *cookie, const struct upstream *up, const struct address *a)
 {
     const struct server *sv = cookie;
@@ -195,10 +194,7 @@ static int server_create_resolver(struct server *sv)
     return resolver_create(&sv->resolver, &conf);
 }
 
-/*
- * One in so many of the descriptors that there may be is for health checks, if there are so many
- * servers to check.
- */
+/* Health checks get one in so many descriptors at most. */
 #define SERVER_CHECKS_PART 16
 
 static unsigned server_checks_at_a_time(const struct server *sv)
@@ -230,7 +226,7 @@ static struct upstream *server_find_upstream(const struct server *sv, const char
     return i < 0 ? NULL : sv->upstreams[i];
 }
 
-/* As many lookups as there are names, or threads for them, go on at a time. */
+/* Concurrent lookups. */
 static unsigned server_lookups(const struct server *sv)
 {
     unsigned names = resolver_names(sv->resolver), threads = sv->conf->executor.threads;
@@ -364,8 +360,8 @@ void server_drain(struct server *sv)
 }
 
 /*
- * Boss first: then no worker gets anything new while it ends. Workers next, and the control loop:
- * then nobody submits to the executor. What hangs does not keep the others from ending.
+ * Bosses first: workers get no new sessions. Workers and control loop next: the executor gets no
+ * new tasks. A hanging group does not stop the others from ending.
  */
 int server_stop(struct server *sv, unsigned *cut)
 {
@@ -409,7 +405,7 @@ unsigned server_sessions(const struct server *sv)
     return atomic_load_explicit(&sv->sessions, memory_order_relaxed);
 }
 
-/* Loops that never had a thread end here, while the workers that they still know are there. */
+/* End loops without a thread while their workers exist. */
 static void server_end_loops(struct server *sv)
 {
     if (sv->threads.boss)
@@ -435,7 +431,7 @@ void server_destroy(struct server *sv)
     for (unsigned i = 0; sv->upstreams && i < sv->conf->n_upstreams; i++)
         upstream_destroy(sv->upstreams[i]);
     threads_destroy(&sv->threads);
-    overload_destroy(sv->overload); /* who counted in it is gone now */
+    overload_destroy(sv->overload); /* after the loops, which count in it */
     free(sv->listeners);
     free(sv->worker);
     free(sv->upstreams);

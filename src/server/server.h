@@ -1,9 +1,7 @@
 /*
- * server/server: boss and workers: who runs what, where, and in what order it all ends.
+ * server/server: bosses, workers, upstreams and listeners, from start to end.
  *
- * A server owns the boss group (accepts), the worker group (everything else of a connection), the
- * upstreams and the listeners. Its life is: create (binds, no thread yet) -> start -> drain -> stop
- * -> destroy.
+ * Life: create (binds, no thread yet) -> start -> drain -> stop -> destroy.
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -21,35 +19,34 @@
 
 struct server;
 
-/* Which processors the threads of a group may run on. */
+/* CPU affinity of a group's threads. */
 enum server_affinity {
     SERVER_AFFINITY_OFF,  /* any */
-    SERVER_AFFINITY_AUTO, /* thread i on the i-th of those the process may use, and round again */
-    SERVER_AFFINITY_LIST  /* thread i on the i-th of the list, and round again */
+    SERVER_AFFINITY_AUTO, /* thread i on the i-th usable processor, cyclically */
+    SERVER_AFFINITY_LIST  /* thread i on the i-th of the list, cyclically */
 };
 
 struct server_cpus {
     enum server_affinity affinity;
-    unsigned *list; /* SERVER_AFFINITY_LIST: processor numbers */
+    unsigned *list; /* processor numbers */
     unsigned n;
 };
 
 struct server_boss_conf {
     unsigned threads;
-    unsigned accept_batch; /* accepts at most per readiness */
+    unsigned accept_batch; /* per readiness event */
     struct server_cpus cpus;
     enum affinity_scheduling scheduling;
 };
 
 struct server_worker_conf {
-    unsigned threads;        /* 0: two a processor, or by the CPU quota */
-    unsigned io_ratio;       /* 1 to 100, percent of a turn's time that is for I/O */
-    int64_t task_quantum_ns; /* the most a turn spends on tasks */
+    unsigned threads;        /* 0: two per processor, or fewer by CPU quota */
+    unsigned io_ratio;       /* 1 to 100: percent of a turn for I/O */
+    int64_t task_quantum_ns; /* per turn, for tasks */
     unsigned max_pending_tasks;
     enum chooser_kind chooser;
-    unsigned
-        rebuild_threshold; /* polls in a row that return early with nothing; 0: never rebuild */
-    int64_t stall_threshold_ns; /* a turn that takes longer is a stall; 0: nobody looks */
+    unsigned rebuild_threshold; /* early empty polls in a row; 0: never rebuild */
+    int64_t stall_threshold_ns; /* a longer turn is a stall; 0: not watched */
     struct server_cpus cpus;
 };
 
@@ -58,7 +55,7 @@ struct server_executor_conf {
     unsigned max_pending_tasks;
 };
 
-/* One generation of configuration; immutable, and it outlives the server. */
+/* One generation of configuration; immutable. */
 struct server_conf {
     struct server_boss_conf boss;
     struct server_worker_conf worker;
@@ -73,10 +70,10 @@ struct server_conf {
 
 /*
  * server_conf_find_upstream(conf, name):
- * Which of the upstreams ${name} is.
+ * Index of the upstream ${name}.
  *
  * Thread: any
- * Errors: -1
+ * Errors: -1 (not found)
  */
 static inline int server_conf_find_upstream(const struct server_conf *conf, const char *name)
 {
@@ -86,7 +83,7 @@ static inline int server_conf_find_upstream(const struct server_conf *conf, cons
     return -1;
 }
 
-/* What the server tells the process around it. */
+/* Callbacks to the process. */
 struct server_events {
     /*
      * The last session ended after server_drain(). Called once, on any loop or in server_drain() or
@@ -95,8 +92,8 @@ struct server_events {
     void (*drained)(void *cookie);
     void *cookie;
     /*
-     * The access log of that name (listener_access_log_conf.where), open; NULL for "off". In
-     * server_create(). NULL: there is none.
+     * Returns the access log ${where} (listener_access_log_conf.where); NULL for "off". NULL: no
+     * access logs.
      */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;
@@ -104,30 +101,31 @@ struct server_events {
 
 /*
  * server_create(out, conf, events):
- * Bind and listen on every address, build loops and upstreams; nothing is accepted and no thread
- * runs yet. What fails is logged with the address or name it failed on.
+ * Bind and listen on every address, build loops and upstreams. No thread runs yet. Failures are
+ * logged.
  *
  * Thread: main
  * Owns:   ${conf} is borrowed and must outlive the server; ${events} is copied
- * Errors: 0; -errno of the first thing that failed
+ * Errors: 0; -errno of the first failure
  */
 int server_create(struct server **out, const struct server_conf *conf,
                   const struct server_events *events) NODISCARD;
 
 /*
  * server_start(sv):
- * Begin to accept. Before that the host names of servers are looked up on the executor; what is not
- * known after 3 s is left for later. Threads start with the first work each loop gets.
+ * Resolve the servers' host names (3 s at most, the rest later), then accept. A loop's thread
+ * starts with its first task.
  *
  * Thread: main
- * Errors: 0; -EAGAIN (no thread could be started)
+ * Errors: 0; -EAGAIN (no thread could be started); as resolver_start(), checks_start(),
+ *         overload_start()
  */
 int server_start(struct server *sv) NODISCARD;
 
 /*
  * server_drain(sv):
- * Stop accepting, close the listen sockets and let sessions finish; events->drained follows.
- * A second call does nothing.
+ * Close the listen sockets and let sessions finish; events->drained() follows. A second call does
+ * nothing.
  *
  * Thread: main
  */
@@ -135,20 +133,17 @@ void server_drain(struct server *sv);
 
 /*
  * server_stop(sv, cut):
- * End what is left, breaking open connections visibly (RST), and wait for all threads: boss, then
- * workers, then the executor. ${cut} is how many sessions were open. A thread that hangs is logged
- * with the task or handler it is in; the server can then not be destroyed.
+ * Reset the remaining sessions (number in ${cut}) and join all threads. A thread that hangs is
+ * logged with its task or handler; the server then cannot be destroyed.
  *
  * Thread: main
- * Errors: 0; -ETIMEDOUT (some loop hangs); -EBUSY (all loops have ended, but slow work such as a
- *         lookup is still under way: nothing is lost by that, only the server can not be destroyed)
+ * Errors: 0; -ETIMEDOUT (a loop hangs); -EBUSY (only an executor task hangs, such as a lookup)
  */
 int server_stop(struct server *sv, unsigned *cut) NODISCARD;
 
 /*
  * server_watch(sv) / server_watch_interval_ns(sv):
- * Look at every loop's turn: what stalls, and what goes on again, is logged with the task or
- * handler it is in. True when every loop turns. To be called so often.
+ * Log stalls of loops, and their ends; true without stalls. Call it at this interval.
  *
  * Thread: main
  * Units:  ns
@@ -158,8 +153,7 @@ int64_t server_watch_interval_ns(const struct server *sv);
 
 /*
  * server_log_stats(sv):
- * Write what every loop, the executor and every listener counted to the log, at notice level, some
- * lines for each.
+ * Log all statistics at notice level.
  *
  * Thread: main
  */
@@ -167,7 +161,7 @@ void server_log_stats(struct server *sv);
 
 /*
  * server_sessions(sv):
- * How many sessions are open now.
+ * Number of open sessions.
  *
  * Thread: any
  */
@@ -175,7 +169,7 @@ unsigned server_sessions(const struct server *sv);
 
 /*
  * server_destroy(sv):
- * Free everything; the server was stopped or never started. NULL is allowed.
+ * Free ${sv}, which was stopped or never started. NULL is allowed.
  *
  * Thread: main
  */

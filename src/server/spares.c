@@ -13,8 +13,8 @@
 #include "upstream/upstream.h"
 
 struct spares {
-    unsigned n;                 /* 0: nobody keeps any */
-    struct spare_pool *pools[]; /* one for each worker */
+    unsigned n;                 /* 0: no upstream keeps spares */
+    struct spare_pool *pools[]; /* one per worker */
 };
 
 static bool spares_wanted(const struct server_conf *conf, const struct upstream *up)

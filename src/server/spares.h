@@ -1,6 +1,4 @@
-/*
- * server/spares: which workers keep spare connections to the servers of which upstreams.
- */
+/* server/spares: the workers' pools of spare connections to servers. */
 #ifndef SERVER_SPARES_H
 #define SERVER_SPARES_H
 
@@ -14,12 +12,11 @@ struct worker;
 
 /*
  * spares_create(out, conf, upstreams, loops, workers):
- * A pool for each of ${workers}, one for each of ${loops}, if any of ${upstreams} is to have
- * spares; none is opened yet. An upstream that no listener of ${conf} leads to is not used, and has
- * none.
+ * Create a pool for each worker, if a listener of ${conf} uses an upstream with spares. No
+ * connection is opened yet.
  *
  * Thread: before start
- * Owns:   the caller owns ${out}; the upstreams and workers are borrowed
+ * Owns:   ${upstreams} and ${workers} are borrowed
  * Errors: 0; -ENOMEM
  */
 int spares_create(struct spares **out, const struct server_conf *conf,
@@ -28,8 +25,8 @@ int spares_create(struct spares **out, const struct server_conf *conf,
 
 /*
  * spares_look(s):
- * Have every pool open what it is to keep, and close what others need. This starts the threads of
- * the workers, if there are any pools.
+ * Let every pool open missing connections, or close them if descriptors are short. Starts the
+ * workers' threads.
  *
  * Thread: any
  */
@@ -37,7 +34,7 @@ void spares_look(const struct spares *s);
 
 /*
  * spares_destroy(s):
- * Free it; NULL is allowed.
+ * Free ${s}; NULL is allowed.
  *
  * Thread: main, after the workers have ended or were never started
  */

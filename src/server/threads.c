@@ -14,16 +14,13 @@
 #include "server/cpu_quota.h"
 #include "server/server.h"
 
-/* How long a loop may take to end, and how long the wait for it goes on then. */
+/* Time for a loop to end, and further time to join it. */
 #define THREADS_STOP_NS (5 * NS_PER_S)
 #define THREADS_JOIN_NS (1 * NS_PER_S)
 
 /* ---- processors ---- */
 
-/*
- * The processors this process may use, in ascending order: n of them, in ${out} with room for
- * CPU_SETSIZE.
- */
+/* List the CPUs this process may use, ascending, in ${out}[CPU_SETSIZE]; return their number. */
 static unsigned threads_allowed_cpus(unsigned *out)
 {
     cpu_set_t set;
@@ -45,10 +42,7 @@ static bool threads_has_cpu(const unsigned *cpus, unsigned n, unsigned cpu)
     return false;
 }
 
-/*
- * Fill in ${group}'s processors as ${conf} says; ${allowed} lives as long as the group is being
- * created.
- */
+/* ${allowed} is borrowed until the group is created. */
 static int threads_place(struct loop_group_conf *group, const struct server_cpus *conf,
                          const unsigned *allowed, unsigned n_allowed)
 {
@@ -66,9 +60,7 @@ static int threads_place(struct loop_group_conf *group, const struct server_cpus
     return 0;
 }
 
-/*
- * Worker threads for each CPU that the process may use, if the configuration does not say how many.
- */
+/* Worker threads per usable CPU, unless configured. */
 #define THREADS_PER_CPU 2
 
 static unsigned threads_default(unsigned n_allowed)
@@ -246,10 +238,7 @@ int threads_end_control(struct threads *t)
     return threads_end_group(t->control);
 }
 
-/*
- * What waits is dropped. What runs cannot be cut: a name server that does not answer may hold a
- * lookup for long.
- */
+/* Queued tasks are dropped. A running task cannot be interrupted: a lookup may wait long. */
 int threads_end_executor(struct threads *t)
 {
     struct executor_stats s;

@@ -1,6 +1,6 @@
 /*
- * server/threads: the boss loops, the worker loops, the control loop and the executor: how many
- * there are, on which processors they run, who looks after them, and in what order they end.
+ * server/threads: boss, worker and control loops and the executor: number, CPUs, watchdog,
+ * shutdown.
  */
 #ifndef SERVER_THREADS_H
 #define SERVER_THREADS_H
@@ -19,25 +19,23 @@ struct watchdog;
 struct threads {
     struct loop_group *boss;
     struct loop_group *workers;
-    struct loop_group *control; /* one loop, for what is done once for all workers */
+    struct loop_group *control; /* one loop, for work common to all workers */
     struct executor *executor;
     struct watchdog *watchdog;
 };
 
 /*
  * threads_create(t, conf):
- * Build all loops and the executor, or none of it; no thread runs yet. What fails is logged.
+ * Create all loops and the executor, or none; no thread runs yet. Failures are logged.
  *
  * Thread: main
- * Owns:   the caller owns ${t}; nothing of ${conf}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (a processor that this process may not use)
  */
 int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
 
 /*
  * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executor(t):
- * Stop these threads and wait until they have ended, some seconds at most. One that hangs is logged
- * with what it is in.
+ * Stop and join these threads; one that hangs for seconds is logged.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT
@@ -57,7 +55,7 @@ struct loop *threads_control(const struct threads *t);
 
 /*
  * threads_watch(t) / threads_watch_interval_ns(t):
- * Look after the loops: true when all turn. To be called so often.
+ * As server_watch(), server_watch_interval_ns().
  *
  * Thread: main
  * Units:  ns
@@ -67,7 +65,7 @@ int64_t threads_watch_interval_ns(const struct threads *t);
 
 /*
  * threads_log_stats(t):
- * Write what they counted to the log.
+ * Log the counters.
  *
  * Thread: main
  */
@@ -75,7 +73,7 @@ void threads_log_stats(struct threads *t);
 
 /*
  * threads_destroy(t):
- * Free what was created; all have ended or were never started.
+ * Free all; the threads have ended or were never started.
  *
  * Thread: main
  */

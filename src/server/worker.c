@@ -44,7 +44,7 @@ static void worker_run_hand_over(struct task *t)
         session_abort(s, SESSION_DRAIN);
 }
 
-/* The loop ended before it came to the session; this may be any thread. */
+/* The loop ended before adopting the session; on any thread. */
 static void worker_drop_hand_over(struct task *t)
 {
     struct session *s = CONTAINER_OF(t, struct session, task);
@@ -72,7 +72,7 @@ int worker_hand_over(struct loop *loop, struct session *s)
     return rc;
 }
 
-/* No client comes any more that could use them. */
+/* No more clients will come that could use them. */
 static void worker_stop_spares(struct worker *w)
 {
     if (w->owner.spares)
@@ -107,7 +107,7 @@ static void worker_run_give_back(struct task *t)
 
 static void worker_drop_task(struct task *t)
 {
-    (void)t; /* the loop ends, and with it its sessions and pipes */
+    (void)t; /* the loop ends, with its sessions and pipes */
 }
 
 static const struct task_type worker_drain_type = {
@@ -168,9 +168,9 @@ void worker_drain(struct worker *w)
 {
     struct loop *loop = w->owner.net->loop;
 
-    /* A loop that starts only now sees env->draining. */
+    /* A loop that has not started yet reads env->draining. */
     if (loop_state(loop) != LOOP_NOT_STARTED && loop_submit(loop, LOOP_CONTROL, &w->drain) < 0)
-        return; /* it has ended, and its sessions with it */
+        return; /* it has ended, with its sessions */
 }
 
 bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
@@ -191,9 +191,9 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
     return false;
 }
 
-/* The sessions for which some instant is the earliest, in order. */
+/* The first ${max} sessions by an instant, earliest first. */
 struct worker_first {
-    int64_t (*at_ns)(const struct session *s); /* CLOCK_NEVER: not this one */
+    int64_t (*at_ns)(const struct session *s); /* CLOCK_NEVER: leave it out */
     struct session **list;
     unsigned n, max;
 };

@@ -1,6 +1,4 @@
-/*
- * server/worker: a loop with the sessions that live on it.
- */
+/* server/worker: a loop and its sessions. */
 #ifndef SERVER_WORKER_H
 #define SERVER_WORKER_H
 
@@ -19,14 +17,12 @@ struct spare_pool;
 struct upstream_server;
 struct worker;
 
-/* What a worker needs of the server around it. */
 struct worker_env {
     const atomic_bool *draining;
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
-    struct memory_account *buffered;       /* likewise */
+    struct memory_account *buffered;       /* of all workers; NULL: not counted */
     /*
-     * ${s} has ended and is about to be freed. On the worker's loop, or on any thread if it was
-     * never adopted.
+     * ${s} has ended, and is freed next. On the worker's loop, or on any thread if never adopted.
      */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;
@@ -34,18 +30,17 @@ struct worker_env {
 
 /*
  * worker_create(out, loop, env):
- * Make ${loop}, which has no thread yet, ready for sessions. When it shuts down, the sessions it
- * has are aborted.
+ * Prepare ${loop}, which has no thread yet, for sessions. Its shutdown aborts them.
  *
  * Thread: main
- * Owns:   the caller owns ${out}; ${loop} is borrowed
+ * Owns:   ${loop} is borrowed
  * Errors: 0; -ENOMEM
  */
 int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) NODISCARD;
 
 /*
  * worker_net(w) / worker_use_spares(w, pool):
- * What its sockets share; where its sessions find connections that are open already.
+ * Get its netloop; set its pool of spare connections.
  *
  * Thread: before start
  * Owns:   ${pool} is borrowed until the worker's loop has ended
@@ -55,31 +50,29 @@ void worker_use_spares(struct worker *w, struct spare_pool *pool);
 
 /*
  * worker_hand_over(loop, s):
- * Give ${s} to the worker of ${loop}. It begins there before any task that is queued.
+ * Give ${s} to the worker of ${loop}, ahead of queued tasks.
  *
  * Thread: any
- * Owns:   on 0 the worker owns ${s}, or drops it with a reset if it ends first; on error the caller
- *         still does
+ * Owns:   on 0 the worker owns ${s}, and resets it if the loop ends first; on error the caller
+ *         keeps it
  * Errors: as loop_submit()
  */
 int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
 
 /*
  * worker_drain(w):
- * Tell the sessions that the server drains; those that come later learn it from env->draining. Call
- * it once.
+ * Drain its sessions; later ones read env->draining. Call it once.
  *
  * Thread: main
  */
 void worker_drain(struct worker *w);
 
-/* How long a worker takes to give back lent descriptors: a turn or two. */
+/* A turn or two: time to give back lent descriptors. */
 #define WORKER_GIVE_BACK_NS (2 * NS_PER_MS)
 
 /*
  * worker_give_back_pipes(w):
- * Have the worker give back the descriptors that are lent to its pipes (note: lent pipes in
- * net/pipe_pool.h).
+ * Let the worker return the descriptors of lent pipes (note: lent pipes in net/pipe_pool.h).
  *
  * Thread: any
  */
@@ -87,8 +80,7 @@ void worker_give_back_pipes(struct worker *w);
 
 /*
  * worker_evict(w, server, before_ns, max):
- * Have up to ${max} sessions that were sent to ${server} until ${before_ns} end there. True when
- * there may be more.
+ * End up to ${max} sessions sent to ${server} until ${before_ns}. True if there may be more.
  *
  * Thread: loop of ${w}
  */
@@ -97,19 +89,18 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
 
 /*
  * worker_stalled(w, victims, max) / worker_idlest(w, victims, max):
- * The sessions, ${max} at most, that hold bytes which their receivers have not taken and on which
- * nothing has moved for longest, that one first; the same of all sessions, whether they hold any or
- * not. How many there are.
+ * List sessions, longest without progress first: those with buffered bytes, or all. Return their
+ * number.
  *
  * Thread: loop of ${w}
- * Owns:   nothing; ${victims} are good until the end of the turn
+ * Owns:   ${victims} are valid until the end of the turn
  */
 unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max);
 unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max);
 
 /*
  * worker_destroy(w):
- * Free it; NULL is allowed.
+ * Free ${w}; NULL is allowed.
  *
  * Thread: main, when its loop has ended or was never started
  */

@@ -8,7 +8,7 @@
 #include "engine/loop_group.h"
 #include "server/worker.h"
 
-/* When all workers are full: how soon a boss looks again, and the time between two log lines. */
+/* When all workers are full: pause of the boss, and interval of log lines. */
 #define WORKER_DEAL_LOOK_NS (5 * NS_PER_MS)
 #define WORKER_DEAL_LOG_NS  (10 * NS_PER_S)
 

@@ -1,6 +1,4 @@
-/*
- * server/worker_deal: give new clients to the workers, as the chooser says, while any has room.
- */
+/* server/worker_deal: assigns new clients to workers with the chooser. */
 #ifndef SERVER_WORKER_DEAL_H
 #define SERVER_WORKER_DEAL_H
 
@@ -13,7 +11,7 @@ struct session;
 
 /*
  * worker_deal(workers, s):
- * Give ${s} to one of the workers; one that cannot start its thread leaves it to the next one.
+ * Give ${s} to a worker; if its thread cannot be started, try the next.
  *
  * Thread: any
  * Owns:   as worker_hand_over()
@@ -23,8 +21,8 @@ int worker_deal(struct loop_group *workers, struct session *s) NODISCARD;
 
 /*
  * worker_deal_wait_ns(workers):
- * 0 if some worker can take a client. Else max_pending_tasks wait at each: how soon to look
- * again; this is logged every 10 s at most.
+ * 0, or when every worker has max_pending_tasks queued the time until the next try; logged every 10
+ * s at most.
  *
  * Thread: any
  * Units:  ns
