@@ -54,7 +54,7 @@ static void echo_start(struct session *s)
 
 static void echo_cancel(struct session *s)
 {
-    (void)s; /* an echo session connects to nobody */
+    (void)s; /* an echo session connects to no server */
 }
 
 static bool echo_finished(const struct session *s)

@@ -1,4 +1,4 @@
-/* service/mirror: see mirror.h. Everything here runs on the loop of the session. */
+/* service/mirror: see mirror.h. All runs on the loop of the session. */
 #include "service/mirror.h"
 
 #include <errno.h>
@@ -18,15 +18,14 @@
 #include "upstream/upstream.h"
 
 /*
- *   NEW -> CONNECTING -> OPEN -> ENDING -> OVER      and from each to OVER, if only the client is
- *   waited for
+ *   NEW -> CONNECTING -> OPEN -> ENDING -> OVER      and from each to OVER, until the client closes
  */
 enum mirror_state { MIRROR_NEW, MIRROR_CONNECTING, MIRROR_OPEN, MIRROR_ENDING, MIRROR_OVER };
 
 struct mirror {
     alignas(
         CACHE_LINE_BYTES) struct channel ch; /* to the mirror; see note: layout in net/channel.h */
-    struct handler tail;                     /* of `ch` */
+    struct handler tail;                     /* tail of `ch` */
     struct handler handler;                  /* in the client's pipeline */
     struct mirror_plan *plan;
     struct netloop *net;
@@ -35,11 +34,11 @@ struct mirror {
     bool eof;         /* of the client */
     bool client_gone; /* its channel is closed */
     uint64_t key;
-    uint64_t offered;    /* bytes that the client sent */
-    struct buffer early; /* what the client sent before there is a connection */
+    uint64_t offered;    /* bytes the client sent */
+    struct buffer early; /* sent by the client before `ch` is connected */
     struct connector connector;
     struct upstream_server *at;
-    struct endpoint_addresses *addresses; /* of `at`, while it is connected */
+    struct endpoint_addresses *addresses; /* of `at`, while connected */
     int64_t tried_at_ns;
 };
 
@@ -59,7 +58,7 @@ static void mirror_free_if_done(struct mirror *m)
     free(m);
 }
 
-/* Neither connected nor connecting any more. */
+/* Clean up: neither connected nor connecting. */
 static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
 {
     m->state = MIRROR_OVER;
@@ -74,7 +73,7 @@ static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
         descriptor_budget_release(m->net->descriptors, 1);
 }
 
-/* This client is not mirrored any more, visibly to the mirror. */
+/* Stop mirroring this client: reset the mirror's connection. */
 static void mirror_give_up(struct mirror *m)
 {
     if (m->state == MIRROR_OPEN) {
@@ -106,7 +105,7 @@ static void mirror_abandon(struct mirror *m)
 
 static void mirror_on_nothing(struct handler *h)
 {
-    (void)h; /* what it sends is discarded, and nobody waits for it to take something */
+    (void)h; /* the mirror's bytes are discarded, and its buffer pauses nobody */
 }
 
 static struct mirror *mirror_of_tail(struct handler *h)
@@ -241,7 +240,10 @@ static void mirror_client_eof(struct handler *h)
         channel_shutdown_write(&m->ch);
 }
 
-/* What waits goes on to the mirror; but a stream that is cut short must not look whole. */
+/*
+ * Flush to the mirror; but reset it if the client's stream was cut, so that it does not look
+ * complete.
+ */
 static void mirror_client_closed(struct handler *h, int error)
 {
     struct mirror *m = mirror_of(h);

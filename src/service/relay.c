@@ -1,4 +1,4 @@
-/* service/relay: see relay.h. Everything here runs on the loop of the session. */
+/* service/relay: see relay.h. All runs on the loop of the session. */
 #include "service/relay.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static void relay_read(struct handler *h, const uint8_t *data, size_t len)
     struct relay *r = relay_of(h);
 
     if (channel_write(r->to, data, len) < 0)
-        return; /* ${data} is lost: relay_broken() or relay_closed() of that channel sees to it */
+        return; /* ${data} is lost: relay_broken() or relay_closed() of that channel follows */
     if (!channel_writable(r->to))
         channel_stop_reading(h->channel, CHANNEL_STOP_RECEIVER);
 }
@@ -47,8 +47,8 @@ static void relay_failed(struct handler *h, int error)
 }
 
 /*
- * Our channel takes bytes again: whoever writes to it may read on. Since relays come in pairs that
- * cross (echo's with itself) that is the channel we write to.
+ * Our channel accepts bytes again: resume the channel whose relay writes to it. Relays cross
+ * (echo's loops), so that is our ${to}.
  */
 static void relay_writable(struct handler *h)
 {
@@ -76,7 +76,7 @@ static void relay_closed(struct handler *h, int error)
     session_leg_closed(relay_of(h)->session, h->channel, error);
 }
 
-/* A relay that waits for the first bytes differs in one operation only. */
+/* The relay before the first bytes differs in its read operation only. */
 #define RELAY_OPS(how_to_read)                                                                   \
     {                                                                                            \
         .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst,    \
@@ -87,8 +87,8 @@ static void relay_closed(struct handler *h, int error)
 static const struct handler_ops relay_ops = RELAY_OPS(relay_read);
 
 /*
- * What comes from the client is read of its channel; what goes to it is read of the server's, or is
- * the same for an echo.
+ * The client's channel carries THROTTLE_IN; the channel relayed to the client carries THROTTLE_OUT.
+ * Echo has both.
  */
 static int relay_throttle(struct relay *r, struct channel *from)
 {
@@ -131,7 +131,7 @@ static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)
 {
     struct relay *r = relay_of(h);
 
-    h->ops = &relay_ops; /* the hot path knows nothing of it */
+    h->ops = &relay_ops; /* no cost for later reads */
     channel_splice_to(h->channel, r->to, r->session->service->splice);
     r->session->service->ops->first_byte(r->session);
     relay_read(h, data, len);

@@ -1,8 +1,7 @@
 /*
- * service/service: what a listener offers to its clients: echo or proxy, with the settings of that
- * listener.
+ * service/service: a listener's service (echo or proxy) and its settings.
  *
- * A service makes sessions; a session does the rest. Immutable once built; sessions borrow it.
+ * Immutable; sessions borrow it.
  */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
@@ -26,31 +25,27 @@ struct throttle_plan;
 struct service {
     const struct service_ops *ops;
     const char *listener;                /* name, for logs */
-    struct counters *counters;           /* the listener's, which change; NULL: nobody counts */
-    struct admission *admission;         /* the listener's; NULL: every client is served */
+    struct counters *counters;           /* the listener's, mutable; NULL: not counted */
+    struct admission *admission;         /* the listener's; NULL: all clients are served */
     struct upstream *upstream;           /* proxy only */
-    struct mirror_plan *mirror;          /* who gets a copy of what clients send; NULL: nobody */
-    struct proxy_protocol_gate *proxies; /* that may name their clients; NULL: none */
+    struct mirror_plan *mirror;          /* gets a copy of the clients' bytes; NULL: none */
+    struct proxy_protocol_gate *proxies; /* that may send PROXY headers; NULL: none */
     enum splice_mode splice;
     struct throttle_plan *throttle;           /* the listener's bandwidths; NULL: no limit */
-    const struct pipeline_template *pipeline; /* the client's handlers; NULL: none */
-    struct access_log *access_log;            /* NULL: none, and the next two mean nothing */
+    const struct pipeline_template *pipeline; /* of the client; NULL: none */
+    struct access_log *access_log;            /* NULL: none */
     const struct access_log_format *access_log_format;
-    int64_t
-        access_log_interval_ns; /* between lines of a connection that goes on; 0: only at its end */
+    int64_t access_log_interval_ns; /* between lines of an open connection; 0: only at its end */
 
-    /*
-     * Timeouts; 0: none. Read whenever a timer looks, but for max_lifetime: it is drawn at the
-     * beginning.
-     */
-    int64_t idle_timeout_ns;          /* nothing moved, either way */
-    int64_t client_idle_timeout_ns;   /* nothing came from the client */
-    int64_t upstream_idle_timeout_ns; /* nothing came from the server */
-    int64_t half_close_timeout_ns;    /* nothing moved, and one direction has ended */
-    int64_t first_byte_timeout_ns;    /* the client never said anything */
+    /* Timeouts; 0: none. Read whenever the timer fires; max_lifetime is drawn at the start. */
+    int64_t idle_timeout_ns;          /* no bytes either way */
+    int64_t client_idle_timeout_ns;   /* no bytes from the client */
+    int64_t upstream_idle_timeout_ns; /* no bytes from the server */
+    int64_t half_close_timeout_ns;    /* no bytes, and one direction has ended */
+    int64_t first_byte_timeout_ns;    /* none from the client since the start */
     int64_t max_lifetime_ns;
-    struct channel_linger_conf linger; /* how long an end may take */
-    unsigned lifetime_jitter; /* percent of max_lifetime_ns by which it is shortened, at most */
+    struct channel_linger_conf linger; /* bounds of a graceful close */
+    unsigned lifetime_jitter;          /* percent of max_lifetime_ns: maximum random reduction */
 };
 
 #endif

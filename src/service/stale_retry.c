@@ -1,4 +1,4 @@
-/* service/stale_retry: see trial.h. Everything here runs on the loop of the session. */
+/* service/stale_retry: see stale_retry.h. All runs on the loop of the session. */
 #include "service/stale_retry.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@ enum stale_retry_state { TRIAL_ON, TRIAL_LOST, TRIAL_OVER };
 
 struct stale_retry {
     struct stale_retry_conf conf;
-    struct handler client; /* in the pipelines of these */
+    struct handler client; /* in the pipeline of conf.client; the next: of conf.server */
     struct handler server;
     enum stale_retry_state state;
-    bool ended;         /* LOST: the client has sent end of file */
-    struct buffer held; /* LOST: what it had sent before */
+    bool ended;         /* LOST: end of file from the client */
+    struct buffer held; /* LOST: bytes from the client before */
 };
 
-/* What ends for other reasons ends as ever. */
+/* Only an end caused by the server is retried. */
 static bool stale_retry_may_replace(const struct stale_retry *t)
 {
     const struct session *s = t->conf.session;
@@ -34,7 +34,7 @@ static void stale_retry_end(struct stale_retry *t)
     pipeline_remove(&t->conf.server->pipeline, &t->server);
 }
 
-/* The server has ended; the rest follows when its channel is closed. */
+/* The server has ended; replace() follows when its channel is closed. */
 static void stale_retry_lose(struct stale_retry *t)
 {
     t->state = TRIAL_LOST;
@@ -42,7 +42,7 @@ static void stale_retry_lose(struct stale_retry *t)
     channel_abort(t->conf.server, 0);
 }
 
-/* Something is to move for the first time. False: the server is gone, so that it cannot. */
+/* First bytes or end of file. False: the spare connection is stale. */
 static bool stale_retry_passed(struct stale_retry *t)
 {
     if (t->state == TRIAL_ON && channel_peek(t->conf.server) == SOCK_ENDED &&
@@ -60,7 +60,7 @@ static struct stale_retry *stale_retry_of_client(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, client);
 }
 
-/* A handler before this one may say much at once, also when the channel is paused. */
+/* An earlier handler may pass on bytes although the channel is paused. */
 static void stale_retry_client_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct stale_retry *t = stale_retry_of_client(h);
@@ -91,10 +91,7 @@ static struct stale_retry *stale_retry_of_server(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, server);
 }
 
-/*
- * Bytes with an end right behind them say why it closes a connection on which nothing came: nothing
- * for the client.
- */
+/* Bytes followed by an end are the server's reason for closing an idle connection: drop them. */
 static void stale_retry_server_read(struct handler *h, const uint8_t *data, size_t len)
 {
     if (stale_retry_passed(stale_retry_of_server(h)))

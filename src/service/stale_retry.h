@@ -1,16 +1,13 @@
 /*
- * service/stale_retry: the first moments of a session on a spare connection: whether the server
- * still wants it.
+ * service/stale_retry: stale-connection retry: replaces a spare connection that the server closed
+ * before its first use.
  *
- * A server ends connections on which nothing comes, and may do so in the very moment in which a
- * spare one is given to a session. Until something has moved on it that is told apart from an end
- * that is meant for the client: another connection takes its place, and the client notices nothing.
- * The server is looked at once more right before the client's first bytes go there. Once these are
- * sent the trial is over: they cannot be sent again, for nobody can tell whether the server has
- * read them.
+ * A server closes idle connections, perhaps just when a spare one is given to a session. Until
+ * bytes have moved on it, an end is not passed to the client: another connection takes its place.
+ * The spare is checked once more before the client's first bytes. After that no retry is possible:
+ * the server may have read them.
  *
- * It is a handler in both pipelines, right before their tails, and takes itself out when it is
- * over.
+ * One handler in each pipeline, right before the tail; both remove themselves at the end.
  *
  *   ON --bytes or end of file from the client, bytes from the server--> OVER
  *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->
@@ -28,17 +25,17 @@ struct stale_retry;
 struct stale_retry_conf {
     struct session *session;
     struct channel *client;
-    struct channel *server; /* the session's second leg, the spare */
-    /* The spare is closed and gone: connect again. On the loop. */
+    struct channel *server; /* the session's second leg: the spare connection */
+    /* The spare is closed: connect again. On the loop. */
     void (*replace)(struct session *s);
 };
 
 /*
  * stale_retry_create(out, conf) / stale_retry_destroy(t):
- * Memory for a trial; free it, NULL is allowed.
+ * Allocate a retry; free it, NULL is allowed.
  *
  * Thread: loop of the session
- * Owns:   the caller owns ${out}, as long as the channels live
+ * Owns:   the caller owns ${out}, which must live as long as the channels
  * Errors: 0; -ENOMEM
  */
 int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf) NODISCARD;
@@ -46,7 +43,7 @@ void stale_retry_destroy(struct stale_retry *t);
 
 /*
  * stale_retry_begin(t):
- * Stand before the tails of both channels, which have been set up and not started.
+ * Add its handlers to both channels, which are set up and not started.
  *
  * Thread: loop of the session
  */
@@ -54,7 +51,7 @@ void stale_retry_begin(struct stale_retry *t);
 
 /*
  * stale_retry_lost(t):
- * Did the spare fail, and nothing has taken its place so far? NULL is none.
+ * Is the spare closed and not replaced yet? False for NULL.
  *
  * Thread: loop of the session
  */
@@ -62,8 +59,8 @@ bool stale_retry_lost(const struct stale_retry *t);
 
 /*
  * stale_retry_replay(t):
- * Another connection is the second leg: pass on what came from the client meanwhile, and go on
- * without a trial.
+ * The second leg is connected again: pass on the client's bytes received meanwhile, without another
+ * retry.
  *
  * Thread: loop of the session
  */
