@@ -27,9 +27,8 @@
 #include "service/session.h"
 
 /* Wait at start for all host names, and again for the first checks. */
-#define SERVER_START_WAIT_NS (3 * NS_PER_S)
-#define SERVER_LOOKUP_RETRY_NS \
-    (10 * NS_PER_S) /* longest pause between lookups of an unknown name */
+#define SERVER_START_WAIT_NS   (3 * NS_PER_S)
+#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* maximum pause, for an unknown name */
 
 /* Time for all hosts of one SRV service; the rest come first the next time. */
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
