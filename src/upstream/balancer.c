@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* One that has just come up gets this part of its share, and from then on more. */
+/* Slow-start factor at the beginning. */
 #define BALANCER_WARM_UP_FROM 0.1
 
 static bool balancer_scan(struct balancer_attempt *a, unsigned start);
@@ -31,7 +31,7 @@ static const struct balancer_kind_ops balancer_kinds[] = {
     [BALANCER_FIRST] = {.choose = balancer_first_choose, .in_order = true},
 };
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static bool balancer_accepts(const struct endpoint *e)
 {
@@ -48,13 +48,13 @@ static int balancer_check(const struct balancer_conf *conf)
     return 0;
 }
 
-/* Where an endpoint belongs in the list: the heaviest first, or as it is configured. */
+/* Sort key within a level: heaviest first, or configuration order. */
 static unsigned balancer_rank(const struct balancer *b, const struct endpoint *e)
 {
     return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - balancer_weight(e);
 }
 
-/* A counting sort of the endpoints with a weight, so that those of one rank keep their order. */
+/* Counting sort of the endpoints that have a weight; stable, so equal ranks keep their order. */
 static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
 {
     unsigned starts[BALANCER_LEVELS][BALANCER_MAX_WEIGHT] = {{0}};
@@ -108,7 +108,7 @@ static int balancer_find_runs(const struct balancer *b, struct balancer_pool *po
 
 static int balancer_fill(struct balancer *b, const struct balancer_conf *conf)
 {
-    size_t n = conf->n_endpoints > 0 ? conf->n_endpoints : 1; /* calloc() may give NULL for none */
+    size_t n = conf->n_endpoints > 0 ? conf->n_endpoints : 1;
 
     b->list = calloc(n, sizeof(*b->list));
     b->loads = calloc(n, sizeof(*b->loads));
@@ -127,7 +127,7 @@ static int balancer_fill(struct balancer *b, const struct balancer_conf *conf)
     return 0;
 }
 
-/* The runs and the table of a pool. */
+/* Build the runs and the table of a pool. */
 static int balancer_build_pool(const struct balancer *b, struct balancer_pool *pool)
 {
     int rc;
@@ -208,7 +208,7 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place)
 
 double balancer_part(const struct balancer *b, struct endpoint *e)
 {
-    /* Acquire: see note: marks in upstream/endpoint.h. */
+    /* Acquire: see note: flags in upstream/endpoint.h. */
     uint32_t load = atomic_load_explicit(e->load, memory_order_acquire);
     int64_t since_ns = atomic_load_explicit(&e->warming_since_ns, memory_order_relaxed);
     int64_t passed_ns = clock_now_ns() - since_ns;
@@ -223,10 +223,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
            (1 - BALANCER_WARM_UP_FROM) * (double)passed_ns / (double)b->slow_start_ns;
 }
 
-/*
- * Kinds that go by the key draw by the key as well: so a client that was sent there once is sent
- * there again, and others join it.
- */
+/* Hashing kinds draw by the key: a client that was sent here once is sent here again. */
 bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
 {
     uint64_t drawn = a->keyed ? hash_mix(a->walk->key + e->hash) : balancer_random();
@@ -257,7 +254,7 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place)
 
     if (!balancer_takes(a, place))
         return false;
-    if (endpoint_enter(e) < 0) { /* others were faster */
+    if (endpoint_enter(e) < 0) { /* another thread took the last place */
         a->busy = true;
         return false;
     }
@@ -266,7 +263,7 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place)
     return true;
 }
 
-/* Offer every place of the pool once. */
+/* Offer each place of the pool once, from ${start} on. */
 static bool balancer_scan(struct balancer_attempt *a, unsigned start)
 {
     unsigned from = a->pool->from, n = a->pool->n;
@@ -277,10 +274,7 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
     return false;
 }
 
-/*
- * As the kind has it; then also those that warm up and had no luck; and in the end whatever there
- * is.
- */
+/* Try the kind's order, then accept rejected warming endpoints too, then offer every place. */
 static bool balancer_attempt(struct balancer_attempt *a)
 {
     uint64_t start;
@@ -301,7 +295,7 @@ void balancer_begin(struct balancer_pick_state *walk, uint64_t key)
     walk->generation = 0;
 }
 
-/* What was tried among others says nothing here. */
+/* Forget what was tried with another balancer: its places mean nothing here. */
 static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *walk)
 {
     for (unsigned i = 0; walk->generation != b->generation && i < walk->n_tried; i++)
@@ -309,7 +303,7 @@ static void balancer_recognize(const struct balancer *b, struct balancer_pick_st
     walk->generation = b->generation;
 }
 
-/* Of those in ${pool} that are fit, or all that there are in a panic: 0, -EBUSY, or -ENOENT. */
+/* Pick from one pool: a fit endpoint, or in a panic a present one. 0, -EBUSY or -ENOENT. */
 static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk,
                             const struct balancer_totals *c, unsigned pool, struct endpoint **out)
 {
@@ -329,8 +323,8 @@ static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk
 }
 
 /*
- * Of the pools that share the sessions: the one that is drawn, then the others. ${last} is the last
- * of them.
+ * Pick from the pools that share sessions: the drawn one first, then the others. ${last} gets the
+ * last of them.
  */
 static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *walk,
                                 const struct balancer_totals *c, unsigned *last,
@@ -348,7 +342,7 @@ static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *
     return rc == 0 ? 0 : busy ? -EBUSY : -ENOENT;
 }
 
-/* Of those that are fit, or all that there are in a panic. */
+/* Pick a fit endpoint, or in a panic a present one. */
 static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *walk,
                              const struct balancer_totals *c, struct endpoint **out)
 {
@@ -364,7 +358,7 @@ static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *wal
     return rc;
 }
 
-/* To fail there is no worse than to fail here. */
+/* Last resort, also pick ejected endpoints: another failure costs nothing more. */
 static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *walk,
                                  struct endpoint **out)
 {

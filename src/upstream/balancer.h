@@ -1,29 +1,27 @@
 /*
- * upstream/balancer: which endpoint of a group gets the next session, and which one after that
- * failed.
+ * upstream/balancer: load balancing: pick an endpoint for a session and its retries.
  *
- * A balancer is made for one set of endpoints and never changes: a group that gains or loses one
- * gets a new balancer. What the endpoints are like now (marks, how many sessions) is read at each
- * pick. No lock, no system call, no allocation. Endpoints of weight 0 are left out: they are never
- * picked, own no key, and count neither as present nor as fit.
+ * A balancer is immutable: a change of the group's endpoints makes a new one. A pick reads the
+ * endpoints' current flags and session counts. It takes no lock, makes no system call and allocates
+ * nothing. Endpoints of weight 0 are left out: they are never picked, own no key, and count neither
+ * as present nor as fit.
  *
- *   balancer_pick -> the kind's own choice -> fit? not tried? room? -> yes: entered
- *                              ^------- next choice ------- no           (balancer_cycle, _least,
- *                              _rendezvous, ...)
+ *   balancer_pick -> the kind's choice -> fit, not tried, not full? -> yes: entered
+ *                              ^------ next choice ------- no
  *
- * Endpoints have levels, and those of one are picked only when none of a lower one is fit that was
- * not tried; that these are full is no reason. When too few of the lowest are fit
- * (panic_threshold), fit ones of higher levels share their sessions, by weight, as many levels as
- * it takes. When all levels together have too few (panic), marks other than ABSENT are ignored: to
- * overload the few that are left would only take them down too. When none of the lowest level is
- * fit and others are, these take over, and that is no panic. Those that are out only because
- * sessions failed there (ENDPOINT_EJECTED) are the last resort when no other is left.
+ * Endpoints have priority levels. A higher level is used only when no fit, untried endpoint is left
+ * in the lower ones; full endpoints are no reason to go on. Three cases differ:
+ *   - Too few of the lowest level are fit (panic_threshold): fit endpoints of the next levels share
+ *     its sessions by weight, as many levels as needed. With no fit endpoint in the lowest level,
+ *     the higher levels take over; that is no panic.
+ *   - Panic: all levels together have too few fit endpoints. All flags but ABSENT are ignored,
+ *     since the few that are left would be overloaded and fail too.
+ *   - Endpoints that are only ejected (ENDPOINT_EJECTED) are the last resort.
  *
- * One that warms up gets a part of its share that grows from a tenth to all while its slow start
- * lasts: kinds that go by load count its weight so much less, and the others take it with that
- * chance, and otherwise pass it over. If only such ones are left, or all warm up, they are as any
- * other. Kinds that go by the key draw by the key, so that a client that has come to it stays
- * there.
+ * Slow start: an endpoint that warms up gets a tenth of its share at first, growing to all of it.
+ * Kinds that compare loads reduce its weight; the others accept it with that probability and
+ * otherwise pass it over. When only warming endpoints are left they count as normal. Hashing kinds
+ * draw by the key, so that a client that was sent there stays there.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -37,55 +35,48 @@
 #define BALANCER_MAX_WEIGHT    256
 #define BALANCER_MAX_ENDPOINTS 65535
 
-/* The most endpoints that are tried for one session. */
+/* Endpoints tried for one session, at most. */
 #define BALANCER_TRIES 16
 
-/* Levels are 0 to one less than this. */
+/* Number of levels, counted from 0. */
 #define BALANCER_LEVELS 8
 
 enum balancer_kind {
-    BALANCER_ROUND_ROBIN,       /* smooth weighted */
-    BALANCER_LEAST_CONNECTIONS, /* fewest sessions for their weight; of equals in turn */
-    /* of two that are drawn by weight the one with fewer sessions for its weight */
-    BALANCER_RANDOM,
-    BALANCER_SOURCE_HASH, /* by the client's address: rendezvous hashing */
-    BALANCER_MAGLEV,      /* by the client's address: the same by a lookup table of slots */
-    BALANCER_FIRST        /* the first that has room */
+    BALANCER_ROUND_ROBIN,       /* smooth weighted round robin */
+    BALANCER_LEAST_CONNECTIONS, /* fewest sessions per weight; equals in turn */
+    BALANCER_RANDOM,            /* the less loaded of two that are drawn by weight */
+    BALANCER_SOURCE_HASH,       /* client address, rendezvous hashing */
+    BALANCER_MAGLEV,            /* the same by a lookup table of slots */
+    BALANCER_FIRST              /* the first that is not full */
 };
 
 struct balancer;
 
 struct balancer_conf {
     enum balancer_kind kind;
-    struct endpoint *const
-        *endpoints; /* of one endpoint_group, in the order of the configuration; copied */
+    struct endpoint *const *endpoints; /* of one group, in configuration order; copied */
     unsigned n_endpoints;
-    unsigned
-        /* SOURCE_HASH, MAGLEV: percent of its share that an endpoint may have; 0: unbounded */
-        hash_balance_factor;
-    unsigned panic_threshold; /* percent of the lowest level that must be fit; 0: never panic */
-    int64_t slow_start_ns;    /* how long ENDPOINT_WARMING lasts */
-    uint32_t generation;      /* differs from that of other balancers of the group */
+    unsigned hash_balance_factor; /* SOURCE_HASH, MAGLEV: limit, percent of fair share; 0: none */
+    unsigned panic_threshold;     /* percent of the lowest level that must be fit; 0: never panic */
+    int64_t slow_start_ns;        /* duration of ENDPOINT_WARMING */
+    uint32_t generation;          /* unique among the group's balancers */
 };
 
-/* What one session has tried. */
+/* Endpoints that one session has tried. */
 struct balancer_pick_state {
-    uint64_t key; /* SOURCE_HASH and MAGLEV: hash of the client's address */
-    uint32_t
-        /* of the balancer whose places these are; with another one they are forgotten */
-        generation;
+    uint64_t key;
+    uint32_t generation; /* balancer that `tried` refers to; another one discards it */
     uint16_t n_tried;
-    uint16_t tried[BALANCER_TRIES]; /* places in the balancer's list */
+    uint16_t tried[BALANCER_TRIES]; /* places, see balancer_internal.h */
 };
 
 /*
  * balancer_create(out, conf):
- * Lay out the tables. Levels without endpoints are no levels. No endpoint at all is allowed.
+ * Create a balancer and its tables. An empty set of endpoints is allowed, and so are unused levels.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
- * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS, a weight over BALANCER_MAX_WEIGHT, or a level
- *         that there is not); -ENOMEM
+ * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS or BALANCER_MAX_WEIGHT, or a bad level); -ENOMEM
  * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Thaler and
  *         Ravishankar, "Using name-based mappings to increase hit rates" (1998), and Schindelhauer
  *         and Schomaker, "Weighted distributed hash tables" (2005), both rendezvous hashing;
@@ -98,13 +89,13 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf) NOD
  * balancer_destroy(b):
  * Free it; NULL is allowed.
  *
- * Thread: any, when nobody picks any more
+ * Thread: any, after the last pick
  */
 void balancer_destroy(struct balancer *b);
 
 /*
  * balancer_begin(walk, key):
- * Nothing was tried yet.
+ * Start the pick state of a session; ${key} is the hash of the client's address.
  *
  * Thread: any
  */
@@ -112,20 +103,20 @@ void balancer_begin(struct balancer_pick_state *walk, uint64_t key);
 
 /*
  * balancer_pick(b, walk, out):
- * The endpoint for the session of ${walk}, one that it has not tried. It is entered
- * (endpoint_enter()) and noted as tried.
+ * Pick an endpoint that the session of ${walk} has not tried, enter it (endpoint_enter()) and
+ * record it as tried.
  *
  * Thread: any
- * Owns:   the caller calls endpoint_leave() when the session has ended there
- * Errors: 0; -EBUSY (all that are fit, or the last resort, and were not tried have as many sessions
- *         as they may have); -ENOENT (all that can be used were tried, or BALANCER_TRIES were)
+ * Owns:   the caller calls endpoint_leave() when the session there has ended
+ * Errors: 0; -EBUSY (all usable untried endpoints are full); -ENOENT (no usable endpoint is
+ *         untried, or BALANCER_TRIES were tried)
  */
 int balancer_pick(struct balancer *b, struct balancer_pick_state *walk,
                   struct endpoint **out) NODISCARD;
 
 /*
  * balancer_panics(b):
- * Are too few endpoints fit now?
+ * True while too few endpoints are fit.
  *
  * Thread: any
  */

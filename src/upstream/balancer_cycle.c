@@ -1,24 +1,23 @@
 /*
- * upstream/balancer_cycle: smooth weighted round robin, laid out once; see balancer.h.
+ * upstream/balancer_cycle: smooth weighted round robin from a precomputed cycle; see balancer.h.
  *
- * nginx's rule: each step every endpoint gains its weight, the one that has most gets the turn and
- * pays the sum of all weights. Those of one weight gain alike, so among them the turn goes round in
- * their order, and only the first of each run is to be compared: 256 at most, however many
- * endpoints there are.
+ * nginx's rule: in each step every endpoint gains its weight as credit; the one with most credit
+ * gets the turn and pays the sum of all weights. Endpoints of equal weight get turns in list order,
+ * so only the head of each run is compared: 256 at most.
  */
 #include "upstream/balancer_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* How far a run is. */
+/* Progress of one run. */
 struct balancer_cycle_head {
-    unsigned place;  /* whose turn it is in the run */
-    uint32_t weight; /* divided by what divides them all */
-    int64_t credit;  /* of that place */
+    unsigned place;  /* next place of the run */
+    uint32_t weight; /* divided by the common divisor */
+    int64_t credit;
 };
 
-/* The greatest common divisor of the weights. */
+/* Greatest common divisor of the weights. */
 static unsigned balancer_cycle_divisor(const struct balancer_pool *pool)
 {
     unsigned divisor = 0;
@@ -49,7 +48,7 @@ static uint32_t balancer_cycle_begin(struct balancer_cycle_head *heads,
     return total;
 }
 
-/* One step: whose turn it is. Of equals it is the heaviest. */
+/* Do one step and return the place; of equals the heaviest wins. */
 static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
                                     const struct balancer_pool *pool)
 {
@@ -62,7 +61,7 @@ static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
             best = i;
     }
     place = (uint16_t)heads[best].place++;
-    if (heads[best].place == pool->runs[best].to) { /* now each of the run has paid */
+    if (heads[best].place == pool->runs[best].to) { /* the whole run has paid */
         heads[best].place = pool->runs[best].from;
         heads[best].credit -= pool->table_len;
     }
@@ -84,9 +83,8 @@ int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool)
 }
 
 /*
- * The turn of one that is not taken is over, and the next turn is drawn from all: so those that are
- * left share it by their weights. Where many turns in a row are lost so few are fit that the one
- * with fewest sessions will do.
+ * A rejected endpoint loses its turn and the next one is drawn, so the others share it by weight.
+ * After BALANCER_DRAWS rejections few endpoints are fit: choose the least loaded one.
  */
 bool balancer_cycle_choose(struct balancer_attempt *a)
 {

@@ -1,19 +1,18 @@
 /*
- * upstream/balancer_internal: what the kinds of balancer know of one. Private to balancer*.c.
+ * upstream/balancer_internal: data shared by the kinds of balancer. Private to balancer*.c.
  *
- * An endpoint has a place: its index in `list`, where level follows level. Each level that is not
- * empty is a pool with a table of its own. Within a pool those of one weight lie side by side, as
- * one run, the heaviest first (for FIRST in the order of the configuration instead, and there are
- * no runs). A kind is no more than an order in which places are offered; whether an offer is taken
- * is decided for all kinds in balancer_offer().
+ * A place is an index of `list`, which is sorted by level. Each level that is not empty is a pool
+ * with its own table. Within a pool, endpoints of equal weight form a run, heaviest first. (FIRST
+ * keeps the configuration order and has no runs.) A kind only offers places in some order;
+ * balancer_offer() decides for all kinds.
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
- * note: census. How much weight is fit, and what follows from that, is worked out when a mark has
- * changed, by whoever picks next, and kept in one word together with the count of changes it
- * belongs to. Several may do so at the same time, and one that was slow may store an older one over
- * a newer: that does not match the count, and the next pick works it out again.
+ * note: totals. The pool totals (fit weight and what follows from it) are recomputed by the first
+ * pick after a flag has changed, and cached in one word with the change count they belong to.
+ * Threads may race here; a slow one may store older totals over newer. Their count does not match
+ * then, and the next pick recomputes.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H
@@ -26,18 +25,15 @@
 #include "base/cache_line.h"
 #include "upstream/balancer.h"
 
-/* How many places are drawn by chance or in turn before all of them are looked at. */
+/* Places drawn at random or in turn before all of them are searched. */
 #define BALANCER_DRAWS 64
 
 #define BALANCER_NOWHERE UINT32_MAX
 
-/* No place: BALANCER_MAX_ENDPOINTS is one more than the last one. */
+/* No place: one more than the last index. */
 #define BALANCER_NOBODY UINT16_MAX
 
-/*
- * The places [from, to), which are all of one weight in their pool, in the order of the
- * configuration.
- */
+/* Places [from, to) of equal weight in one pool, in configuration order. */
 struct balancer_run {
     unsigned weight;
     unsigned from;
@@ -48,14 +44,11 @@ struct balancer_pool {
     unsigned from;
     unsigned n;
     struct balancer_run *runs;
-    unsigned n_runs; /* 256 at most */
-    uint16_t *table; /* ROUND_ROBIN and RANDOM: the places of a cycle */
+    unsigned n_runs; /* at most 256 */
+    uint16_t *table; /* ROUND_ROBIN, RANDOM: places of one cycle */
     uint32_t table_len;
-    uint64_t *hashes; /* SOURCE_HASH and MAGLEV: of the endpoints */
-    /*
-     * MAGLEV: one more than the owner's place, by slot; 0: not known yet; see note: slots in
-     * balancer_rendezvous.c
-     */
+    uint64_t *hashes; /* SOURCE_HASH, MAGLEV: of the endpoints */
+    /* MAGLEV: by slot, owner's place + 1; 0: unknown. See note: slots in balancer_rendezvous.c. */
     _Atomic uint16_t *owners;
 };
 
@@ -68,54 +61,56 @@ struct balancer {
     uint32_t generation;
 
     /*
-     * By place; the loads are those of the endpoints, here so that looking at all of them needs
-     * nothing else.
+     * By place. The load words belong to the endpoints; with their addresses here, a search of all
+     * places touches nothing else.
      */
     struct endpoint **list;
     _Atomic uint32_t **loads;
-    uint32_t *limits; /* of sessions */
+    uint32_t *limits; /* sessions */
 
     struct endpoint_group *group; /* NULL: no endpoint */
     unsigned n_pools;
     struct balancer_pool pools[BALANCER_LEVELS];
-    _Atomic uint64_t totals; /* struct balancer_totals, packed; see note: census */
+    _Atomic uint64_t totals; /* struct balancer_totals, packed; see note: totals */
 
-    alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* turns; every pick writes it */
+    alignas(CACHE_LINE_BYTES) _Atomic uint64_t
+        next; /* turn counter; written by each pick, so on its own line */
 };
 
 struct balancer_totals {
     uint32_t changes;
-    uint32_t weight; /* of those that may be picked in the first pool; 0: there is none in any */
-    unsigned first;  /* the pool to begin with */
+    uint32_t weight; /* usable weight in the first pool; 0: no pool has any */
+    unsigned first;  /* first pool to use */
     bool panics;
     bool all_warm_up;
-    bool shares; /* the first pool has too few fit endpoints, and shares its sessions with others */
+    bool shares; /* the first pool has too few fit endpoints: others share its sessions */
 };
 
-/* One balancer_pick() in one pool. */
+/* One balancer_pick() within one pool. */
 struct balancer_attempt {
     struct balancer *b;
     const struct balancer_pool *pool;
     struct balancer_pick_state *walk;
-    uint32_t unfit;  /* the marks that rule out */
-    uint32_t weight; /* of the pool's that may be picked; 0: not known */
-    bool keyed;      /* the kind goes by the key */
-    bool lottery;    /* those that warm up may be refused */
-    bool refused;    /* one was */
-    bool busy;       /* one that was offered has no room */
+    uint32_t unfit;  /* flags that exclude an endpoint */
+    uint32_t weight; /* usable weight of the pool; 0: unknown */
+    bool keyed;      /* the kind hashes the key */
+    bool lottery;    /* warming endpoints are accepted by chance */
+    bool refused;    /* a warming one was rejected */
+    bool busy;       /* an offered one was full */
     struct endpoint *taken;
 };
 
 struct balancer_kind_ops {
     int (*build)(const struct balancer *b, struct balancer_pool *pool); /* NULL: no table */
-    bool (*choose)(struct balancer_attempt *a); /* offer places until one is taken, or enough */
+    bool (*choose)(
+        struct balancer_attempt *a); /* offer places until one is taken or the kind gives up */
     bool keyed;
-    bool in_order; /* the list is in the order of the configuration */
+    bool in_order; /* configuration order */
 };
 
 /*
  * balancer_load(b, place):
- * endpoint_load() of the one that is there.
+ * The load word of ${place}, as endpoint_load().
  *
  * Thread: any
  */
@@ -126,7 +121,7 @@ static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
 
 /*
  * balancer_weight(e):
- * Its weight now.
+ * The current weight.
  *
  * Thread: any
  */
@@ -137,7 +132,7 @@ static inline unsigned balancer_weight(const struct endpoint *e)
 
 /*
  * balancer_totals(b) / balancer_remember(b, c):
- * What is known of all endpoints now, worked out if it is news; keep it for the next pick.
+ * The pool totals, recomputed if a flag has changed. Cache them for the next pick.
  *
  * Thread: any
  */
@@ -146,9 +141,8 @@ void balancer_remember(struct balancer *b, const struct balancer_totals *c);
 
 /*
  * balancer_draw_pool(b, c, drawn, last):
- * When pools share (${c}->shares): the pool for a session, by the weight of their fit endpoints and
- * the random number ${drawn}. The pools that share are ${c}->first to ${last}. Looks at all of
- * their endpoints.
+ * When pools share (${c}->shares): select one by fit weight with the random number ${drawn}. Pools
+ * ${c}->first to ${last} share. Reads all of their endpoints.
  *
  * Thread: any
  */
@@ -157,8 +151,8 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
 
 /*
  * balancer_offer(a, place):
- * Take ${place} unless it is unfit, was tried, warms up and has bad luck, or is full. True if
- * taken.
+ * Enter ${place} unless it is unfit, tried, full, or warming up and rejected by chance. True if
+ * entered.
  *
  * Thread: any
  */
@@ -166,7 +160,7 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place);
 
 /*
  * balancer_takes(a, place):
- * Would balancer_offer() take ${place}, if no other thread is faster?
+ * Would balancer_offer() succeed, unless another thread is faster?
  *
  * Thread: any
  */
@@ -174,7 +168,7 @@ bool balancer_takes(struct balancer_attempt *a, unsigned place);
 
 /*
  * balancer_open(a, place):
- * Would the marks, and what was tried, let ${place} be taken?
+ * True if ${place} is fit and untried.
  *
  * Thread: any
  */
@@ -182,8 +176,8 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
  * balancer_part(b, e):
- * The part of its share that ${e} gets now: less than 1 while it warms up. Removes ENDPOINT_WARMING
- * when its time is over.
+ * Slow-start factor of ${e}: below 1 while it warms up. Clears ENDPOINT_WARMING when its time is
+ * over.
  *
  * Thread: any
  */
@@ -191,7 +185,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e);
 
 /*
  * balancer_is_lucky(a, e):
- * Draw with balancer_part() as the chance; true also if nobody draws in ${a}.
+ * Draw with the probability balancer_part(); always true without ${a}->lottery.
  *
  * Thread: any
  */
@@ -199,7 +193,7 @@ bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e);
 
 /*
  * balancer_random():
- * 64 bits that differ each time.
+ * 64 pseudo-random bits.
  *
  * Thread: any
  */
@@ -207,7 +201,7 @@ uint64_t balancer_random(void);
 
 /*
  * balancer_turn(b):
- * 0, 1, 2 ... over all threads.
+ * The next turn number, over all threads.
  *
  * Thread: any
  */
@@ -217,11 +211,11 @@ static inline uint64_t balancer_turn(struct balancer *b)
 }
 
 /*
- * balancer_cycle_build(b, pool) / balancer_rendezvous_build(b, pool) / balancer_maglev_build(b,
- * pool): Lay out the table of a pool that is not empty.
+ * balancer_cycle_build(b, pool), balancer_rendezvous_build(), balancer_maglev_build():
+ * Build the table of a pool that is not empty.
  *
  * Thread: any
- * Owns:   the caller frees what is in ${pool}, also after an error
+ * Owns:   the caller frees the members of ${pool}, also after an error
  * Errors: 0; -ENOMEM
  */
 int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool) NODISCARD;
@@ -229,10 +223,9 @@ int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *po
 int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) NODISCARD;
 
 /*
- * balancer_cycle_choose(a) / balancer_random_choose(a) / balancer_least_choose(a) /
- * balancer_rendezvous_choose(a) /
- * balancer_maglev_choose(a):
- * The order of each kind; see struct balancer_kind_ops.
+ * balancer_cycle_choose(a), balancer_random_choose(), balancer_least_choose(),
+ * balancer_rendezvous_choose(), balancer_maglev_choose():
+ * Offer places in the kind's order; see struct balancer_kind_ops.
  *
  * Thread: any
  */

@@ -1,35 +1,33 @@
 /*
- * upstream/balancer_least: the one with fewest sessions for its weight, of all; see balancer.h.
+ * upstream/balancer_least: least connections by weight; see balancer.h.
  *
- * The cost of a place is (sessions + 1) / weight: what the session would find there. Within a run,
- * where all weights are the same, costs are compared by comparing sessions. A mark stands above the
- * count, so a word with a mark that rules out is more than any count, and one comparison decides on
- * both. That is what makes a thousand places a matter of 0.4 us.
+ * The cost of a place is (sessions + 1) / weight. Within a run weights are equal, so comparing
+ * session counts is enough. Flags are bits above the count: a load word with an excluding flag
+ * exceeds any count, and one comparison checks both. A search of a thousand places takes 0.4 us.
  *
- * An endpoint that warms up has a part of its weight, so that it gets that part of the sessions and
- * no more. Without a session it would get none beside others without one, so then it is drawn
- * whether it counts as one with all its weight.
+ * A warming endpoint counts with a part of its weight. That alone would starve it: with no session
+ * it would always cost more than other idle endpoints. So an idle one draws whether it counts with
+ * its full weight.
  */
 #include "upstream/balancer_internal.h"
 
 #include <math.h>
 
-/* How many that were offered and not taken are left out in another look. */
+/* Searches repeated after an offer failed; each leaves out the places offered before. */
 #define BALANCER_LEAST_ROUNDS 8
 
 /*
- * Costs are this divided by the weight: exact for all weights to 25, and for 50, 100, 128, 200 and
- * 256.
+ * Cost of one session at weight 1; exact for all weights to 25, and for 50, 100, 128, 200 and 256.
  */
 #define BALANCER_LEAST_UNIT UINT64_C(428338310400) /* 2^8 3^2 5^2 7 11 13 17 19 23 < 2^39 */
 
 struct balancer_least {
     const struct balancer_attempt *a;
-    uint32_t visible; /* the count, and the marks that rule out */
+    uint32_t visible; /* mask: count and excluding flags */
     unsigned n_left_out;
     uint32_t left_out[BALANCER_TRIES + BALANCER_LEAST_ROUNDS];
-    uint32_t place; /* the least until now */
-    uint64_t cost;  /* its */
+    uint32_t place; /* best so far */
+    uint64_t cost;  /* cost of `place` */
 };
 
 static inline uint32_t balancer_least_load(const struct balancer_least *l, unsigned place)
@@ -38,8 +36,8 @@ static inline uint32_t balancer_least_load(const struct balancer_least *l, unsig
 }
 
 /*
- * The first place in [from, to) with less than ${bound}, or ${to}. Four at a time take three
- * quarters of the time.
+ * Return the first place in [from, to) with a load below ${bound}, or ${to}. Unrolled by four:
+ * takes three quarters of the time.
  */
 static unsigned balancer_least_search(const struct balancer_least *l, unsigned from, unsigned to,
                                       uint32_t bound)
@@ -67,7 +65,7 @@ static bool balancer_least_is_left_out(const struct balancer_least *l, uint32_t 
     return false;
 }
 
-/* What a session would find at ${place}; ${unit} is the cost of a session in its run. */
+/* Cost of a session at ${place}; ${unit} is the cost of one session in its run. */
 static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned place, uint32_t active,
                                     uint64_t unit)
 {
@@ -81,10 +79,7 @@ static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned pla
     return (uint64_t)fmin((double)cost / balancer_part(a->b, e), 0x1p63);
 }
 
-/*
- * Fewer sessions than that, in a run whose sessions cost ${unit}, cost less than the least until
- * now.
- */
+/* Session count below which a place of a run with cost ${unit} beats the best so far. */
 static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t unit)
 {
     uint64_t bound = (l->cost + unit - 1) / unit - 1; /* (active + 1) * unit < cost */
@@ -93,7 +88,7 @@ static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t un
                                                                        : (uint32_t)bound;
 }
 
-/* Look at [from, to) of a run. */
+/* Search [from, to) of a run. */
 static void balancer_least_look(struct balancer_least *l, const struct balancer_run *run,
                                 unsigned from, unsigned to)
 {
@@ -117,7 +112,9 @@ static void balancer_least_look(struct balancer_least *l, const struct balancer_
     }
 }
 
-/* Of equals the first one at or behind ${start}; BALANCER_NOWHERE: there is none. */
+/*
+ * Return the place with least cost, of equals the first at or after ${start}; or BALANCER_NOWHERE.
+ */
 static uint32_t balancer_least_find(struct balancer_least *l, unsigned start)
 {
     const struct balancer_pool *pool = l->a->pool;
@@ -149,7 +146,7 @@ bool balancer_least_choose(struct balancer_attempt *a)
 
         if (place == BALANCER_NOWHERE)
             break;
-        a->lottery = false; /* its cost has decided */
+        a->lottery = false; /* warm-up is part of its cost */
         taken = balancer_offer(a, place);
         a->lottery = lottery;
         l.left_out[l.n_left_out++] = place;

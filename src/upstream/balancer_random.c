@@ -1,17 +1,14 @@
 /*
- * upstream/balancer_random: two are drawn, and the one with fewer sessions for its weight is taken;
- * see balancer.h.
+ * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded; see
+ * balancer.h.
  *
- * The table is that of round robin, each endpoint in it as often as its weight says, so drawing
- * from it is drawing by weight. Two that are equally busy are not compared by weight once more: the
- * first one drawn is taken.
+ * The table is round robin's cycle: an endpoint occurs in it in proportion to its weight. Of two
+ * equally loaded endpoints the first drawn is taken, since the draw has already considered weight.
  */
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/*
- * One that is open, and lucky if it warms up, or BALANCER_NOWHERE when BALANCER_DRAWS found none.
- */
+/* Draw an open place that passes its slow-start draw; BALANCER_NOWHERE after BALANCER_DRAWS. */
 static uint32_t balancer_random_draw(const struct balancer_attempt *a)
 {
     for (int draw = 0; draw < BALANCER_DRAWS; draw++) {
@@ -24,7 +21,7 @@ static uint32_t balancer_random_draw(const struct balancer_attempt *a)
     return BALANCER_NOWHERE;
 }
 
-/* The weight of ${place} by its part of its share. */
+/* Weight, reduced during slow start. */
 static double balancer_random_weight(const struct balancer_attempt *a, uint32_t place)
 {
     struct endpoint *e = a->b->list[place];
@@ -35,7 +32,7 @@ static double balancer_random_weight(const struct balancer_attempt *a, uint32_t 
                : weight;
 }
 
-/* Has ${one} fewer sessions for its weight than ${other}? */
+/* Has ${one} fewer sessions per weight than ${other}? */
 static bool balancer_random_less(const struct balancer_attempt *a, uint32_t one, uint32_t other)
 {
     double of_one = balancer_load(a->b, one) & ENDPOINT_COUNT_MASK;
@@ -44,7 +41,7 @@ static bool balancer_random_less(const struct balancer_attempt *a, uint32_t one,
     return of_one * balancer_random_weight(a, other) < of_other * balancer_random_weight(a, one);
 }
 
-/* Take ${place}, which has had its luck. */
+/* Offer ${place}; its slow-start draw was made by balancer_random_draw(). */
 static bool balancer_random_offer(struct balancer_attempt *a, uint32_t place)
 {
     bool lottery = a->lottery, taken;

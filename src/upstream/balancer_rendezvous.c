@@ -2,21 +2,19 @@
  * upstream/balancer_rendezvous: weighted rendezvous hashing (highest random weight) with bounded
  * loads; see balancer.h.
  *
- * A key gives each endpoint a random cost, exponentially distributed with the endpoint's weight as
- * its rate, and belongs to the endpoint with the least cost. The cost depends on the key and that
- * endpoint only. So each endpoint has its exact share by weight, an endpoint that comes takes its
- * share and moves no other key, and when one goes, or is unfit, only its keys move: to all others,
- * by weight. There is no table whose size, and with it the place of every key, depends on the
- * group.
+ * For each key an endpoint has a pseudo-random cost, exponentially distributed with its weight as
+ * the rate. The endpoint with the least cost owns the key. A cost depends on this key and this
+ * endpoint only, so shares by weight are exact; an endpoint that is added moves no key between
+ * others. When one is removed or unfit, only its keys move, to all others by weight. Key placement
+ * depends on no table size.
  *
- * SOURCE_HASH works this out for each key. MAGLEV maps the key to one of 2^19 slots and keeps the
- * owner of each slot: as in Google's lookup table a pick costs the same however many endpoints
- * there are. The paper fills its table by turns in permutations, where an endpoint that comes moves
- * slots between the others as well. Here a slot is worked out when it is picked first, so that a
- * change of the group costs nothing at once.
+ * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches each
+ * slot's owner: as in Google's lookup table, the cost of a pick does not grow with the group. The
+ * paper fills its table by permutations, where an added endpoint also moves slots between others.
+ * Here a slot is computed at its first pick, so a change of the group costs nothing at once.
  *
- * note: slots. An owner depends on the slot and on the endpoints of the balancer, which never
- * change. Threads that work out a slot at the same time store the same owner: relaxed.
+ * note: slots. An owner depends only on the slot and on the balancer's endpoints, which never
+ * change. Threads that compute a slot at the same time store the same owner: relaxed.
  */
 #include "upstream/balancer_internal.h"
 
@@ -27,21 +25,18 @@
 #include "base/hash.h"
 
 /*
- * Of 1,000 endpoints each has 524 slots: its share is exact to 4.4 % in the standard deviation (1 /
- * sqrt(524)). The table has 1 MB, when all of it is used.
+ * 1,000 endpoints have 524 slots each: shares have a standard deviation of 4.4 % (1 / sqrt(524)).
+ * The table takes 1 MB when all of it is used.
  */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
-/* To work out the owner among fewer endpoints is as quick as to look it up. */
+/* Below this number, computing the owner is as quick as a lookup. */
 #define BALANCER_SLOTS_FROM 64
 
-/* An endpoint has a bound on its sessions only if that is at least so many. */
+/* The load bound never refuses fewer sessions than this. */
 #define BALANCER_LEAST_BOUND 8
 
-/*
- * How often it is looked for another endpoint when other threads have filled the one that was
- * found.
- */
+/* Searches repeated because other threads had filled the endpoint found. */
 #define BALANCER_RENDEZVOUS_ROUNDS 8
 
 int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool)
@@ -60,13 +55,13 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool)
 
     if (rc < 0 || pool->n < BALANCER_SLOTS_FROM)
         return rc;
-    pool->owners = calloc(BALANCER_SLOTS, sizeof(*pool->owners)); /* 0: not known */
+    pool->owners = calloc(BALANCER_SLOTS, sizeof(*pool->owners)); /* 0: unknown */
     return pool->owners ? 0 : -ENOMEM;
 }
 
 /*
- * May it have one session more: of all there will be, no more than its share by weight, and the
- * factor on top?
+ * True if one more session keeps ${place} within its bound: its share by weight of all sessions,
+ * times hash_balance_factor.
  */
 static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 {
@@ -83,9 +78,8 @@ static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 }
 
 /*
- * A random number of the key and the endpoint. Both are hashes already, so less is enough than
- * hash_mix() does, which takes twice as long; the upper bits, which decide, depend on all bits of
- * both.
+ * Mix the key and the endpoint's hash. Both are hashes already, so this suffices in half the time
+ * of hash_mix(). The upper bits, which decide, depend on all bits of both.
  */
 static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
 {
@@ -94,19 +88,13 @@ static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
     return (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
 }
 
-/*
- * The cost of a draw: an exponential variable for a uniform one. Of two draws the lower one has the
- * lower cost.
- */
+/* Cost of a draw: uniform to exponential. Within a run, a lower draw has a lower cost. */
 static double balancer_cost(uint64_t draw, unsigned weight)
 {
     return -log1p(-(double)draw * 0x1p-64) / weight;
 }
 
-/*
- * The place with the lowest draw for ${key} in ${run}; of all endpoints, or of those that ${a} lets
- * be taken.
- */
+/* Place with the lowest draw for ${key} in ${run}; with ${a} only places it may take. */
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {
@@ -124,7 +112,7 @@ static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct b
     return found;
 }
 
-/* The owner of ${key} among all endpoints of ${pool}, or among those that ${a} lets be taken. */
+/* Owner of ${key} in ${pool}; with ${a} only among places it may take. */
 static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
                                struct balancer_attempt *a)
 {
@@ -149,7 +137,9 @@ static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
     return owner;
 }
 
-/* The owner of ${key} that can be taken, and the next one if others were faster there. */
+/*
+ * Enter the owner of ${key} among the usable endpoints; search again if another thread filled it.
+ */
 static bool balancer_rendezvous(struct balancer_attempt *a, uint64_t key)
 {
     for (int round = 0; round < BALANCER_RENDEZVOUS_ROUNDS; round++) {
@@ -168,7 +158,7 @@ bool balancer_rendezvous_choose(struct balancer_attempt *a)
     return balancer_rendezvous(a, hash_mix(a->walk->key));
 }
 
-/* The owner of a slot, whatever state it is in. */
+/* Owner of a slot, fit or not. */
 static uint32_t balancer_slot_owner(const struct balancer_pool *pool, uint32_t slot, uint64_t key)
 {
     _Atomic uint16_t *owner = &pool->owners[slot];

@@ -1,16 +1,13 @@
-/*
- * upstream/balancer_totals: what is known of all endpoints together; see note: census in
- * balancer_internal.h.
- */
+/* upstream/balancer_totals: pool totals; see note: totals in balancer_internal.h. */
 #include "upstream/balancer_internal.h"
 
 #define BALANCER_CENSUS_TAKEN   1u
 #define BALANCER_CENSUS_PANICS  2u
 #define BALANCER_CENSUS_WARM_UP 4u
 #define BALANCER_CENSUS_SHARES  8u
-#define BALANCER_CENSUS_FIRST   16u /* and above: a pool */
+#define BALANCER_CENSUS_FIRST   16u /* and above: the first pool */
 
-/* 32 bits of changes, 24 of weight (65,535 times 256 is less than 2^24), 8 of the above. */
+/* 32 bits of changes, 24 of weight (65,535 * 256 < 2^24), 8 of the above. */
 _Static_assert(BALANCER_CENSUS_FIRST *BALANCER_LEVELS <= 256, "a pool's number fits");
 
 static uint64_t balancer_pack(const struct balancer_totals *c)
@@ -37,10 +34,10 @@ static struct balancer_totals balancer_unpack(uint64_t word)
 struct balancer_sum {
     unsigned n;
     uint32_t weight;
-    unsigned n_steady; /* those that do not warm up */
+    unsigned n_steady; /* not warming up */
 };
 
-/* The sum of a pool without those that have a mark of ${unfit}. */
+/* Sum up a pool without the endpoints that have a flag of ${unfit}. */
 static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
 {
     unsigned from = b->pools[pool].from, to = from + b->pools[pool].n;
@@ -63,7 +60,7 @@ static bool balancer_enough(const struct balancer *b, unsigned n_fit, unsigned n
     return (uint64_t)n_fit * 100 >= (uint64_t)b->panic_threshold * n_present;
 }
 
-/* The fit endpoints of all pools from ${pool} on. */
+/* Count fit endpoints in the pools from ${pool} on. */
 static unsigned balancer_count_fit(const struct balancer *b, unsigned pool)
 {
     unsigned n = 0;
@@ -74,9 +71,9 @@ static unsigned balancer_count_fit(const struct balancer *b, unsigned pool)
 }
 
 /*
- * The first pool with a fit endpoint is used. If it has too few, fit endpoints of higher levels
- * share its sessions. Panic is for the case that the lowest level is in use and that all levels
- * together have too few.
+ * Compute the totals. The first pool with a fit endpoint is used. If it has too few, higher levels
+ * share its sessions. Panic only when the lowest level is in use and all levels together have too
+ * few.
  */
 static struct balancer_totals balancer_count(const struct balancer *b, uint32_t changes)
 {

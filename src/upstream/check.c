@@ -8,10 +8,7 @@
 #include "base/clock.h"
 #include "net/sock.h"
 
-/*
- * Only when the kernel did not take all at once, and only when no answer is waited for that would
- * tell.
- */
+/* Poll interval for unsent bytes, used only when no answer is expected. */
 #define CHECK_SENT_AGAIN_NS (10 * NS_PER_MS)
 
 static const struct {
@@ -31,7 +28,7 @@ static const struct {
     [CHECK_CANCELLED] = {"cancelled", CHECK_NEITHER},
 };
 
-/* ---- scripts and words ---- */
+/* ---- scripts and texts ---- */
 
 int check_script_init(struct check_script *s, const struct check_conf *conf)
 {
@@ -65,7 +62,7 @@ const char *check_outcome_text(enum check_outcome outcome)
     return check_outcomes[outcome].text;
 }
 
-/* As it came, for the log makes it visible; with "..." for what is not shown. */
+/* Quote unescaped bytes (the log escapes them); "..." stands for more. */
 static void check_quote(char *out, const struct check_result *r)
 {
     size_t shown = r->answer_bytes < CHECK_SHOWN_BYTES ? r->answer_bytes : CHECK_SHOWN_BYTES;
@@ -109,7 +106,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     }
 }
 
-/* The descriptor is gone. */
+/* Report the outcome; the descriptor is closed. */
 static void check_finish(struct check *c)
 {
     c->result.duration_ns = clock_now_ns() - c->began_at_ns;
@@ -117,7 +114,7 @@ static void check_finish(struct check *c)
     c->done(c);
 }
 
-/* End of file, and nothing stays; see "How it ends" in check.h. The rest is check_on_closed(). */
+/* Decide the outcome and close; see "How it ends" in check.h. check_on_closed() reports it. */
 static void check_decide(struct check *c, enum check_outcome outcome)
 {
     if (c->state != CHECK_EXCHANGING)
@@ -135,7 +132,7 @@ static void check_on_active(struct handler *h)
     (void)h;
 }
 
-/* Have the expected bytes come? See note: back. */
+/* True when the expected bytes have come. See note: back. */
 static bool check_match(struct check *c, const uint8_t *data, size_t len)
 {
     const struct check_bytes *expect = &c->script->conf.expect;
@@ -167,7 +164,7 @@ static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
 
     check_note_answer(&c->result, data, len);
     if (c->script->conf.expect.len == 0)
-        return; /* the server talks before it has all that we send */
+        return; /* the server talks before it has received everything */
     if (check_match(c, data, len))
         check_decide(c, CHECK_PASSED);
     else if (c->result.answer_bytes >= CHECK_ANSWER_MAX_BYTES)
@@ -184,13 +181,10 @@ static void check_on_eof(struct handler *h)
 
 static void check_on_writable(struct handler *h)
 {
-    (void)h; /* so much is never sent that a channel would be unwritable */
+    (void)h; /* never unwritable: too few bytes */
 }
 
-/*
- * With an answer to wait for, what the server sent before is still read, and how that ends is the
- * outcome.
- */
+/* When an answer is expected, reading continues, and its end decides. */
 static void check_on_broken(struct handler *h, int error)
 {
     struct check *c = CONTAINER_OF(h, struct check, tail);
@@ -219,13 +213,13 @@ static const struct handler_ops check_tail_ops = {.name = "check",
                                                   .broken = check_on_broken,
                                                   .closed = check_on_closed};
 
-/* Nothing is to be expected: the check has passed when the kernel has all that was to be sent. */
+/* With nothing to expect, pass when the kernel has taken all bytes. */
 static void check_look_sent(struct check *c)
 {
     int64_t left_ns = clock_add_ns(c->began_at_ns, c->script->conf.timeout_ns) - clock_now_ns();
 
     if (channel_ended(&c->channel))
-        return; /* check_on_closed() is to come */
+        return; /* check_on_closed() follows */
     if (channel_pending_bytes(&c->channel) == 0)
         check_decide(c, CHECK_PASSED);
     else
@@ -233,7 +227,7 @@ static void check_look_sent(struct check *c)
                       left_ns < CHECK_SENT_AGAIN_NS ? left_ns : CHECK_SENT_AGAIN_NS);
 }
 
-/* Bytes that may yet become the right ones are no wrong answer; they did not come in time. */
+/* Outcome on timeout. A partial match at the end of the answer is not wrong, just late. */
 static enum check_outcome check_too_late(const struct check *c)
 {
     if (c->script->conf.expect.len == 0 || c->result.answer_bytes == 0 || c->matched > 0)
@@ -254,15 +248,14 @@ static void check_run_timer(struct task *t)
 
 static void check_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: whoever owns the check cancels it */
+    (void)t; /* the loop ends: the check's owner cancels it */
 }
 
 static const struct task_type check_timer_type = {
     .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
 
 /*
- * A check stands for nobody but itself. With it goes what is to be sent, so that the server sees
- * both at once.
+ * Send the PROXY header (LOCAL) and the bytes in one write, so that the server sees both at once.
  */
 static void check_send(struct check *c)
 {
@@ -278,7 +271,7 @@ static void check_send(struct check *c)
     len += conf->send.len;
     if (len > 0)
         rc = channel_write(&c->channel, bytes, len);
-    (void)rc; /* what fails here is told by an event: broken, eof or closed */
+    (void)rc; /* broken, eof or closed reports a failure */
 }
 
 static void check_exchange(struct check *c, int fd)

@@ -1,22 +1,18 @@
 /*
- * upstream/check: one look at whether a server serves: connect, and perhaps send some bytes and
- * wait for others.
+ * upstream/check: one health check of a server: connect, and perhaps send bytes and expect others.
  *
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
  *                              \-- nothing to send or expect, or it failed --^
  *
- * The answer is right as soon as the expected bytes came anywhere in it, as with HAProxy's
- * `tcp-check expect string`: what is worth looking for (role:master) is often not what an answer
- * begins with. Nothing is kept of an answer but its first bytes, for the log, and how far the
- * expected ones have been matched.
+ * The expected bytes may come anywhere in the answer, as with HAProxy's `tcp-check expect string`.
+ * Only the first bytes of an answer are kept, for the log.
  *
- * How it ends. A check must leave nothing behind, on either side, however often it is made:
- *   - Without anything to send or expect the handshake is never completed: its last acknowledgement
- *     is held back and a reset sent in its place, so that the server's accept(2) never sees the
- *     client. HAProxy does the same.
- *   - Else end of file is sent, and the kernel forgets the connection. The server reads a clean
- *     end, where HAProxy's reset would have it log an error, and no TIME_WAIT stays with us for a
- *     minute, as it would after a close (unless both ends of file cross on their way).
+ * How it ends: a check must leave nothing behind on either side.
+ *   - Nothing to send or expect: a reset replaces the handshake's last acknowledgement, so that the
+ *     server's accept(2) never returns the client. HAProxy does the same.
+ *   - Otherwise: send end of file and let the kernel drop the connection. The server reads a clean
+ *     end (HAProxy's reset makes it log an error), and no TIME_WAIT stays here for a minute, unless
+ *     both ends of file cross.
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H
@@ -33,38 +29,38 @@
 #include "net/netloop.h"
 #include "net/proxy_header.h"
 
-/* The most bytes to send, and to expect. */
+/* Maximum of bytes to send, and of bytes to expect. */
 #define CHECK_BYTES_MAX 512
 
-/* An answer in which the expected bytes have not come by now is wrong. */
+/* After so many bytes without the expected ones the answer is wrong. */
 #define CHECK_ANSWER_MAX_BYTES (64 * 1024)
 
-/* So much of an answer is kept, to be shown. */
+/* Bytes of an answer kept for the log. */
 #define CHECK_SHOWN_BYTES 32
 
-/* Room for the longest text check_describe() writes, its NUL included. */
+/* Bytes for the longest text of check_describe(), including NUL. */
 #define CHECK_TEXT_BYTES 256
 
 enum check_outcome {
     CHECK_PASSED,
     CHECK_REFUSED,
-    CHECK_UNREACHABLE, /* check_result.error says why */
+    CHECK_UNREACHABLE, /* cause: check_result.error */
     CHECK_CONNECT_TIMEOUT,
     CHECK_RESET,
-    CHECK_CLOSED, /* before there was any answer */
+    CHECK_CLOSED, /* before any answer */
     CHECK_WRONG_ANSWER,
     CHECK_ANSWER_TIMEOUT,
-    CHECK_NO_PORT,      /* no local port or address is left to connect from */
-    CHECK_NO_RESOURCES, /* this process has no descriptors or memory left */
+    CHECK_NO_PORT,      /* no local port or address to connect from */
+    CHECK_NO_RESOURCES, /* out of descriptors or memory */
     CHECK_CANCELLED,
     CHECK_OUTCOMES
 };
 
-/* What an outcome says about the server. */
+/* Meaning of an outcome for the server. */
 enum check_verdict {
     CHECK_FOR,
     CHECK_AGAINST,
-    CHECK_NEITHER /* it is we who failed */
+    CHECK_NEITHER /* the failure is ours */
 };
 
 struct check_bytes {
@@ -73,20 +69,20 @@ struct check_bytes {
 };
 
 struct check_conf {
-    struct proxy_header_conf greeting; /* goes before all else, unless the port alone is checked */
+    struct proxy_header_conf greeting; /* PROXY header, unless only the port is checked */
     struct check_bytes send;
     struct check_bytes expect;
-    int64_t timeout_ns;            /* for all of it, with all addresses */
-    struct connector_conf connect; /* as sessions connect to the server, from the same source */
+    int64_t timeout_ns;            /* in total, over all addresses */
+    struct connector_conf connect; /* as for sessions, same source address */
 };
 
-/* A check_conf made ready, for any number of checks at a time. */
+/* A prepared check_conf, for any number of concurrent checks. */
 struct check_script {
     struct check_conf conf;
     /*
-     * note: back. When the first m + 1 expected bytes have matched and the next does not, back[m]
-     * is how many of the first have matched nevertheless (Knuth, Morris, Pratt): an answer is
-     * looked at byte by byte, however it is cut into reads, and none of it is kept.
+     * note: back. When expect[0..m] have matched and the next byte does not, back[m] is the length
+     * of the longest shorter match (Knuth, Morris, Pratt). So an answer is matched byte by byte
+     * however reads cut it, and not kept.
      */
     uint16_t back[CHECK_BYTES_MAX];
 };
@@ -96,15 +92,14 @@ struct check_result {
     int error; /* 0 or -errno */
     int64_t duration_ns;
     size_t answer_bytes;
-    uint8_t shown[CHECK_SHOWN_BYTES]; /* the first of them */
+    uint8_t shown[CHECK_SHOWN_BYTES]; /* its first bytes */
 };
 
 struct check;
 
 /*
- * The outcome, in ${c}->result: once for each check_start(), on the loop, and never inside
- * check_start() or check_cancel(). The descriptor is closed, and ${c} may be started again from
- * here.
+ * Reports ${c}->result, once for each check_start(), on the loop, never inside check_start() or
+ * check_cancel(). The descriptor is closed; ${c} may be started again from here.
  */
 typedef void check_done(struct check *c);
 
@@ -114,52 +109,49 @@ struct check {
     struct connector connector;
     struct channel channel;
     struct handler tail;
-    struct timer
-        timer; /* while EXCHANGING: the end of the time, or the next look whether all is sent */
-    struct task end; /* of a check that was cancelled while CONNECTING */
+    struct timer timer; /* EXCHANGING: timeout, or poll for sent */
+    struct task end;    /* cancelled while CONNECTING */
     struct netloop *net;
     check_done *done;
     const struct check_script *script;
     enum check_state state;
     int64_t began_at_ns;
-    unsigned matched; /* so many of the expected bytes are the last that came */
+    unsigned matched; /* length of the current match */
     struct check_result result;
 };
 
 /*
  * check_script_init(s, conf):
- * Make ${conf} ready.
+ * Prepare ${conf}.
  *
  * Thread: any
  * Owns:   the bytes of ${conf} are borrowed and must outlive ${s}
- * Errors: 0; -EMSGSIZE (over CHECK_BYTES_MAX); -EINVAL (no time)
+ * Errors: 0; -EMSGSIZE (over CHECK_BYTES_MAX); -EINVAL (no timeout)
  * Source: D. Knuth, J. Morris, V. Pratt, "Fast Pattern Matching in Strings" (1977)
  */
 int check_script_init(struct check_script *s, const struct check_conf *conf) NODISCARD;
 
 /*
  * check_init(c, net, done):
- * Prepare ${c}, idle.
+ * Initialize ${c}, idle.
  *
- * Thread: loop of ${net}, or before it is started
+ * Thread: loop of ${net}, or before it starts
  */
 void check_init(struct check *c, struct netloop *net, check_done *done);
 
 /*
  * check_start(c, script, addresses, n):
- * Check the server at these ${n} > 0 addresses: the first that answers is asked.
+ * Check the server at the first of ${n} > 0 addresses that accepts a connection.
  *
  * Thread: loop of ${c}
- * Owns:   ${script} and ${addresses} are borrowed until the outcome, or until check_cancel()
- * Errors: none; every outcome goes to done()
+ * Owns:   ${script} and ${addresses} are borrowed until done() or check_cancel()
  */
 void check_start(struct check *c, const struct check_script *script,
                  const struct address *addresses, unsigned n);
 
 /*
  * check_cancel(c):
- * Give up: the outcome CHECK_CANCELLED comes at the end of this turn. Nothing happens if ${c} is
- * idle.
+ * End with CHECK_CANCELLED at the end of this turn. Does nothing when idle.
  *
  * Thread: loop of ${c}
  */
@@ -167,7 +159,7 @@ void check_cancel(struct check *c);
 
 /*
  * check_verdict(outcome):
- * What it says about the server.
+ * The outcome's meaning for the server.
  *
  * Thread: any
  */
@@ -175,8 +167,8 @@ enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; the same with what is known of its cause, such as the first bytes of a
- * wrong answer: as they came, which the log makes visible, but NUL as a dot. Returns ${text}.
+ * The outcome in words; with its cause, such as the first bytes of a wrong answer (unescaped, NUL
+ * as a dot; the log escapes them). Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least CHECK_TEXT_BYTES

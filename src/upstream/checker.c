@@ -1,4 +1,4 @@
-/* upstream/checker: groups, targets, life. See checker.h. */
+/* upstream/checker: groups, targets, life; see checker.h. */
 #include "upstream/checker.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ void checker_decided(struct checker *k)
         k->conf.decided(k->conf.cookie);
 }
 
-/* Its timer is not looked after. */
+/* Free ${t}; its timer is not cancelled. */
 static void checker_free(struct checker_target *t)
 {
     struct checker_group *g = t->group;
@@ -96,7 +96,7 @@ void checker_remove(struct checker_target *t)
 void checker_look(struct checker_target *t)
 {
     MUST(checker_is_current(t->group->checker));
-    if (!t->has_no_address || !list_empty(&t->waiting)) /* due already */
+    if (!t->has_no_address || !list_empty(&t->waiting)) /* already due */
         return;
     loop_cancel(t->group->checker->net->loop, &t->timer);
     checker_schedule(t, clock_now_ns());
@@ -157,8 +157,8 @@ void checker_group_close(struct checker_group *g)
 /* ---- life ---- */
 
 /*
- * The loop begins to shut down. Checks end in the reap step of this turn; their descriptors are
- * closed then.
+ * Cancel all checks when the loop begins to shut down; their descriptors are closed in this turn's
+ * reap step.
  */
 static void checker_run_stop(struct task *task)
 {
@@ -171,7 +171,7 @@ static void checker_run_stop(struct task *task)
 
 static void checker_drop_stop(struct task *task)
 {
-    (void)task; /* the loop never ran, and so there is nothing to end */
+    (void)task; /* the loop never ran: nothing to cancel */
 }
 
 static const struct task_type checker_stop_type = {

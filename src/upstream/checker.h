@@ -1,21 +1,19 @@
 /*
- * upstream/checker: all health checks of the process, on one loop.
+ * upstream/checker: health checks of all upstreams, on one loop.
  *
  *   checker -- group (an upstream: what to send, expect, how often) -- target (one endpoint)
  *
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
- * Workers do no checks: a server gets one check an interval, not one from each of them. What comes
- * of it is marks on the endpoint (ENDPOINT_DOWN, ENDPOINT_WARMING), which they read.
+ * A server gets one check an interval from the process, not one from each worker. Results are flags
+ * of the endpoint (ENDPOINT_DOWN, ENDPOINT_WARMING) that workers read.
  *
- * At most max_under_way checks are made at a time. Targets that are due meanwhile wait, those of a
- * group in the order in which they became due; groups take turns, and each has a limit of checks
- * under way that leaves room for the others (checker_turn.c). An interval counts from when a check
- * began, so that checks that had to wait are not made up for later. A check that begins late is
- * counted and logged.
+ * At most max_under_way checks run at a time. Further due targets wait in order of their due time
+ * within their group; groups take turns, each with a limit that leaves slots for the others
+ * (checker_turn.c). Intervals count from the start of a check, so delayed checks are not made up
+ * for. Late checks are counted and logged.
  *
- * When the process has no descriptors or memory for a check, none is begun for a while, and what
- * was learned about no server is held against none.
+ * When the process runs out of descriptors or memory, checks pause and no server changes state.
  */
 #ifndef UPSTREAM_CHECKER_H
 #define UPSTREAM_CHECKER_H
@@ -31,10 +29,7 @@
 #include "upstream/endpoint.h"
 #include "upstream/health.h"
 
-/*
- * A good value of checker_conf.max_under_way: a quarter of the descriptors a process usually may
- * have.
- */
+/* Default for checker_conf.max_under_way: a quarter of a process' usual descriptors. */
 #define CHECKER_UNDER_WAY 256
 
 struct checker;
@@ -43,10 +38,8 @@ struct checker_target;
 
 struct checker_conf {
     unsigned max_under_way; /* at least 1; each takes a descriptor */
-    uint64_t seed;          /* of the jitter: different in each process */
-    /*
-     * The last target that had to be CHECKED was, or was removed. On the loop. NULL: nobody asks.
-     */
+    uint64_t seed;          /* for jitter; different in each process */
+    /* Every CHECKED target is decided or removed. On the loop; may be NULL. */
     void (*decided)(void *cookie);
     void *cookie;
 };
@@ -55,59 +48,52 @@ struct checker_group_conf {
     const char *name; /* of the upstream, for logs */
     struct check_conf check;
     struct health_conf health;
-    int64_t
-        /* how long ENDPOINT_WARMING is held against one that came up; 0: it is not */
-        slow_start_ns;
+    int64_t slow_start_ns; /* duration of ENDPOINT_WARMING; 0: off */
     /*
-     * ${e} has gone down, or come up, and is marked so. On the loop; may add and remove any target.
-     * NULL: nobody asks.
+     * ${e} went down or came up; its flag is set. On the loop; may add and remove any target. May
+     * be NULL.
      */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
     /*
-     * A check of ${e} has passed that connected where sessions connect, and it is up. On the loop;
-     * adds and removes no target. NULL: nobody asks.
+     * A check of ${e}, which is up, passed at the addresses that sessions use. On the loop; must
+     * not add or remove targets. May be NULL.
      */
     void (*passed)(void *cookie, struct endpoint *e);
     void *cookie;
-    _Atomic uint64_t *n_late; /* counts checks that begin late; NULL: nobody reads it */
+    _Atomic uint64_t *n_late; /* late checks; may be NULL */
 };
 
 struct checker_target_conf {
     struct endpoint *endpoint;
-    const struct address *
-        /*
-         * to check in place of the endpoint's; without a port: with the endpoint's; NULL: the
-         * endpoint's
-         */
-        address;
-    unsigned port; /* to check in place of the address'; 0: the address' */
+    const struct address *address; /* NULL: the endpoint's; without a port: with the endpoint's */
+    unsigned port;                 /* 0: the address' */
 };
 
-/* What became of the checks of one target. */
+/* Statistics of one target. */
 struct checker_stats {
     uint64_t checks;
     uint64_t failed;
-    uint64_t undecided; /* we could not make them */
-    uint64_t late;      /* they began late */
+    uint64_t undecided; /* not made for lack of local resources */
+    uint64_t late;      /* began late */
     bool is_up;
     int64_t since_at_ns;
-    enum check_outcome last; /* when checks > 0 */
+    enum check_outcome last; /* valid when checks > 0 */
     int64_t last_duration_ns;
 };
 
-/* How busy the checker is. */
+/* Load of the checker. */
 struct checker_load {
     unsigned targets;
     unsigned under_way;
-    unsigned waiting;   /* due, but for max_under_way or a lack of resources */
-    unsigned undecided; /* HEALTH_STARTS_CHECKED, and not checked yet */
+    unsigned waiting;   /* due, but no slot or resources */
+    unsigned undecided; /* HEALTH_STARTS_CHECKED, not yet checked */
 };
 
 /*
  * checker_create(out, net, conf):
- * A checker with nothing to check.
+ * Create a checker without targets.
  *
- * Thread: loop of ${net}, or before it is started
+ * Thread: loop of ${net}, or before it starts
  * Owns:   the caller owns ${out}; ${net} is borrowed
  * Errors: 0; -ENOMEM
  */
@@ -116,19 +102,19 @@ int checker_create(struct checker **out, struct netloop *net,
 
 /*
  * checker_destroy(k):
- * Free it with its groups and targets; NULL is allowed. The end of the loop has ended its checks.
+ * Free it with its groups and targets; NULL is allowed.
  *
- * Thread: after the loop has ended
+ * Thread: after the loop has ended, which ends its checks
  */
 void checker_destroy(struct checker *k);
 
 /*
  * checker_group_open(out, k, conf):
- * A group without targets.
+ * Create a group without targets.
  *
  * Thread: loop of ${k}
- * Owns:   the checker owns ${out}, until checker_group_close(); ${conf} is copied, the text and
- *         bytes in it are borrowed
+ * Owns:   the checker owns ${out} until checker_group_close(); ${conf} is copied, its text and
+ *         bytes are borrowed
  * Errors: 0; -ENOMEM; as check_script_init()
  */
 int checker_group_open(struct checker_group **out, struct checker *k,
@@ -136,7 +122,7 @@ int checker_group_open(struct checker_group **out, struct checker *k,
 
 /*
  * checker_group_close(g):
- * Remove what targets ${g} has, and free it.
+ * Remove the targets of ${g} and free it.
  *
  * Thread: loop of the checker
  */
@@ -144,12 +130,12 @@ void checker_group_close(struct checker_group *g);
 
 /*
  * checker_add(out, g, conf):
- * Check an endpoint from now on. If it starts up it is checked first within an interval, else at
- * once; then the caller has marked it ENDPOINT_DOWN.
+ * Check an endpoint from now on: first within an interval if it starts up, else at once. In the
+ * latter case the caller has set ENDPOINT_DOWN.
  *
  * Thread: loop of the checker
- * Owns:   the group owns ${out}, until checker_remove(); ${conf} is copied, the endpoint and
- *         address are borrowed till then
+ * Owns:   the group owns ${out} until checker_remove(); ${conf} is copied, endpoint and address are
+ *         borrowed
  * Errors: 0; -ENOMEM; -ESHUTDOWN (the loop is ending)
  */
 int checker_add(struct checker_target **out, struct checker_group *g,
@@ -157,18 +143,16 @@ int checker_add(struct checker_target **out, struct checker_group *g,
 
 /*
  * checker_remove(t):
- * Check it no more. A check that is under way ends in this turn, and nothing comes of it. The
- * endpoint's marks stay.
+ * Stop checking and free ${t}. A check under way is cancelled. The endpoint keeps its flags.
  *
  * Thread: loop of the checker
- * Owns:   ${t} is gone, and what was borrowed for it is given back
  */
 void checker_remove(struct checker_target *t);
 
 /*
  * checker_look(t):
- * Check ${t} now if its last check was skipped because the endpoint had no address. Call it when
- * there may be one.
+ * Check ${t} now if its last check was skipped for lack of an address. Call it when addresses may
+ * be known.
  *
  * Thread: loop of the checker
  */
@@ -176,7 +160,7 @@ void checker_look(struct checker_target *t);
 
 /*
  * checker_stats(t, out) / checker_load(k, out):
- * What they say.
+ * Copy the statistics of a target; the load of the checker.
  *
  * Thread: loop of the checker
  */

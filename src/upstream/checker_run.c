@@ -1,27 +1,18 @@
-/*
- * upstream/checker_run: making checks, and what comes of them. See checker.h. All of it runs on the
- * checker's loop.
- */
+/* upstream/checker_run: make checks and process their results. All on the checker's loop. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "upstream/checker_internal.h"
 
-/*
- * How long to wait for descriptors, and how long all must go well until that is over: as in
- * net/acceptor.
- */
+/* Pause when out of descriptors; time without errors that ends the shortage: as in net/acceptor. */
 #define CHECKER_PAUSE_NS (100 * NS_PER_MS)
 #define CHECKER_CALM_NS  (1 * NS_PER_S)
 
-/* One line a minute about servers that we have no port left for. */
+/* Interval of repeated warnings. */
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
-/*
- * A check is late when it begins later than this part of its interval, and this time, after it was
- * due.
- */
+/* A check that begins later than both, the part of its interval and the minimum, is late. */
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
 
@@ -50,10 +41,7 @@ static struct checker_slot *checker_take_slot(struct checker *k)
     return slot;
 }
 
-/*
- * The one that was used last is used first: its memory is warm, and seldom used slots are never
- * touched.
- */
+/* Last in, first out: its memory is warm, and spare slots are never touched. */
 static void checker_give_slot(struct checker *k, struct checker_slot *slot)
 {
     slot->target = NULL;
@@ -72,7 +60,7 @@ void checker_schedule(struct checker_target *t, int64_t at_ns)
 
 /* ---- a check ---- */
 
-/* Do sessions connect to all of the ${n} addresses in ${list}? */
+/* True if sessions use all ${n} addresses of ${list}. */
 static bool checker_is_session_way(const struct endpoint_addresses *at, const struct address *list,
                                    unsigned n)
 {
@@ -87,9 +75,7 @@ static bool checker_is_session_way(const struct endpoint_addresses *at, const st
     return true;
 }
 
-/*
- * Where to look: a copy in ${slot}, for the endpoint may be somewhere else by the time it answers.
- */
+/* Copy the addresses to check into ${slot}: the endpoint's may change before the answer. */
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
 {
     const struct checker_target_conf *conf = &t->conf;
@@ -110,14 +96,14 @@ static unsigned checker_addresses(const struct checker_target *t, struct checker
     return n;
 }
 
-/* It is no longer under way, whatever came of it. */
+/* The check is over, with any outcome. */
 static void checker_end(struct checker_target *t)
 {
     t->slot = NULL;
     checker_over(t->group);
 }
 
-/* How long after the time it was due may a check begin without being late? */
+/* Delay after the due time from which a check is late. */
 static int64_t checker_patience_ns(const struct health_conf *conf)
 {
     int64_t part_ns = conf->interval_ns / CHECKER_LATE_PART;
@@ -149,7 +135,7 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
     unsigned n = checker_addresses(t, slot);
 
     t->has_no_address = n == 0;
-    if (n == 0) { /* it gets no sessions either; the resolver has said so */
+    if (n == 0) { /* no sessions either; the resolver has logged it */
         checker_give_slot(slot->checker, slot);
         checker_end(t);
         checker_schedule(t, clock_add_ns(clock_now_ns(), health_interval_ns(&t->health)));
@@ -172,7 +158,7 @@ static void checker_feed(struct checker *k)
     }
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
 static void checker_warm(struct checker_target *t, int64_t now_ns)
 {
@@ -185,7 +171,7 @@ static void checker_warm(struct checker_target *t, int64_t now_ns)
     (void)endpoint_set_flag(e, ENDPOINT_WARMING);
 }
 
-/* Somebody else may have had it begin anew since. */
+/* End the slow start, unless another thread has restarted it. */
 static void checker_look_warm(struct checker_target *t, int64_t now_ns)
 {
     struct endpoint *e = t->conf.endpoint;
@@ -210,7 +196,7 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
                 check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
-/* It was not up before, and if it warms up all the same it begins anew. */
+/* First time up: no slow start, but one that is running starts over. */
 static void checker_warm_first(struct checker_target *t, int64_t now_ns)
 {
     if (endpoint_load(t->conf.endpoint) & ENDPOINT_WARMING)
@@ -224,7 +210,7 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
     const struct checker_group_conf *conf = &g->conf;
 
     if (t->was_up)
-        checker_warm(t, now_ns); /* before it gets the first session */
+        checker_warm(t, now_ns); /* before its first session */
     else
         checker_warm_first(t, now_ns);
     (void)endpoint_clear_flag(t->conf.endpoint, ENDPOINT_DOWN);
@@ -244,7 +230,7 @@ static void checker_stays_down(const struct checker_target *t, const struct chec
                 g->n_up, g->n_used);
 }
 
-/* The target may be gone when this returns. */
+/* The target may be freed on return. */
 static void checker_tell(struct checker_target *t, enum health_change change, bool is_first,
                          const struct check_result *result, int64_t since_at_ns)
 {
@@ -263,7 +249,10 @@ static void checker_tell(struct checker_target *t, enum health_change change, bo
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
 }
 
-/* All that start down are checked at once, and then spread over the interval. */
+/*
+ * Targets that start down are all checked at once; their second checks are spread over the
+ * interval.
+ */
 static int64_t checker_interval_ns(struct checker_target *t)
 {
     int64_t interval_ns = health_interval_ns(&t->health);
@@ -272,7 +261,7 @@ static int64_t checker_interval_ns(struct checker_target *t)
     return is_spread || t->first_ns == 0 || t->first_ns > interval_ns ? interval_ns : t->first_ns;
 }
 
-/* The target may be gone when this returns. */
+/* The target may be freed on return. */
 static void checker_report(struct checker_target *t, const struct check_result *result,
                            int64_t began_at_ns, bool as_sessions)
 {
@@ -312,7 +301,10 @@ static void checker_pause(struct checker *k, int error)
     loop_schedule(k->net->loop, &k->retry, CHECKER_PAUSE_NS);
 }
 
-/* What all servers lack is waited for; a port to connect to this one may be there next time. */
+/*
+ * Process-wide shortage pauses all checks; without a local port for this server, try again next
+ * interval.
+ */
 static void checker_undecided(struct checker_target *t, const struct check_result *result,
                               int64_t began_at_ns)
 {
@@ -341,7 +333,7 @@ static void checker_log_failure(const struct checker_target *t, const struct che
               check_describe(text, sizeof(text), result));
 }
 
-/* The target may be gone when this returns. */
+/* The target may be freed on return. */
 static void checker_account(struct checker_target *t, const struct check *c, bool as_sessions)
 {
     const struct check_result result = c->result;
@@ -389,7 +381,7 @@ static void checker_run_timer(struct task *task)
     checker_feed(k);
 }
 
-/* Resources may be there again; or, later, they have been for long enough. */
+/* Resume checks after the pause; later, end the shortage after calm. */
 static void checker_run_retry(struct task *task)
 {
     struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker, retry);
@@ -407,7 +399,7 @@ static void checker_run_retry(struct task *task)
 
 static void checker_drop_timer(struct task *task)
 {
-    (void)task; /* the loop ends; checker_run_stop() has seen to the rest */
+    (void)task; /* the loop ends; checker_run_stop() has cancelled the checks */
 }
 
 const struct task_type checker_timer_type = {

@@ -1,13 +1,12 @@
 /*
- * upstream/checker_turn: which of the checks that are due is made next. See note: turns in
- * checker_internal.h. All of it runs on the checker's loop, or after it has ended.
+ * upstream/checker_turn: which due check is made next: fair shares of the slots. See note: turns in
+ * checker_internal.h. On the checker's loop, or after it has ended.
  */
 #include "upstream/checker_internal.h"
 
 /*
- * The limit of each group: as large as it can be so that all groups, each with its targets at most,
- * need no more than all slots. So a group with fewer targets than its limit never waits. At least
- * 1: more groups than slots take turns.
+ * Compute the group limit: the largest for which the sum of min(targets, limit) fits the slots.
+ * Groups with fewer targets never wait. At least 1: with more groups than slots, groups take turns.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {
@@ -30,10 +29,7 @@ static unsigned checker_fair_share(const struct checker *k)
     return low;
 }
 
-/*
- * ${g} has its turn behind the groups that have one, if it may make another check; else it has
- * none.
- */
+/* Queue ${g} for a turn if it may make another check, else dequeue it. */
 static void checker_line_up(struct checker_group *g)
 {
     if (list_empty(&g->waiting) || g->under_way >= g->checker->share)
@@ -56,7 +52,7 @@ void checker_resize(struct checker_group *g, int n)
     g->checker->share = 0;
 }
 
-/* Behind those of its group that became due earlier. Nearly always that is the end. */
+/* Insert by due time, searching from the end: the due time is nearly always the latest. */
 void checker_wait(struct checker_target *t)
 {
     struct checker_group *g = t->group;

@@ -1,11 +1,10 @@
 /*
  * upstream/ejection: see ejection.h.
  *
- * note: sweep. Who ejects gives the endpoint back as OUT and then lowers `next_return_at_ns`
- * (release), or writes the same value again; who sweeps raises it (acquire) and then looks at the
- * endpoints. Whichever of the two writes comes first, either the sweep finds the endpoint OUT, or
- * the lower value comes after it and stays. One that is claimed may be passed over, since who has
- * claimed it lowers the value after that.
+ * note: sweep. Ejecting stores OUT and then writes `next_return_at_ns` (release), even without
+ * lowering it. A sweep raises it (acquire) and then reads the endpoints. Whichever write comes
+ * first, the sweep sees OUT, or the lower value comes later and stays. A sweep may skip a claimed
+ * endpoint, since the claimer lowers the value afterwards.
  */
 #include "upstream/ejection.h"
 
@@ -27,7 +26,7 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints)
 
 void ejection_worked(struct ejection *x)
 {
-    /* The load keeps the line shared as long as all goes well. */
+    /* Load first, to keep the cache line shared while all is well. */
     if (atomic_load_explicit(&x->failures, memory_order_relaxed) > 0)
         atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
 }
@@ -45,7 +44,7 @@ static void ejection_give_back(struct ejection *x, enum ejection_state to)
     atomic_store_explicit(&x->state, (int)to, memory_order_release);
 }
 
-/* How many may be out: the first always, unless max_percent is 0 or there is no other. */
+/* Maximum ejected: at least one, unless max_percent is 0 or there is one endpoint only. */
 static unsigned ejection_max_out(const struct ejection_group *g)
 {
     uint64_t n = atomic_load_explicit(&g->n_endpoints, memory_order_relaxed);
@@ -64,7 +63,7 @@ static bool ejection_take_place(struct ejection_group *g)
     return false;
 }
 
-/* Even if nothing is to be lowered this writes; see note: sweep. */
+/* Always writes; see note: sweep. */
 static void ejection_expect_return(struct ejection_group *g, int64_t at_ns)
 {
     int64_t next_ns = atomic_load_explicit(&g->next_return_at_ns, memory_order_relaxed);
@@ -85,14 +84,14 @@ static int64_t ejection_time_ns(const struct ejection_conf *conf, unsigned times
     return time_ns;
 }
 
-/* ${e}, which was claimed, is out from now on; for how long. */
+/* Eject the claimed ${e}; returns for how long. */
 static int64_t ejection_let_out(struct ejection_group *g, struct ejection *x, struct endpoint *e,
                                 int64_t now_ns)
 {
     int64_t time_ns, returns_at_ns;
 
     if (now_ns - x->returns_at_ns >= g->conf->time_max_ns)
-        x->times = 0; /* it went well long enough */
+        x->times = 0; /* long enough since its return */
     time_ns = ejection_time_ns(g->conf, ++x->times);
     returns_at_ns = clock_add_ns(now_ns, time_ns);
     x->returns_at_ns = returns_at_ns;
@@ -113,7 +112,7 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
     if (!others || !ejection_claim(x, EJECTION_IN))
         return 0;
     if (!ejection_take_place(g)) {
-        ejection_give_back(x, EJECTION_IN); /* the next failure may find room */
+        ejection_give_back(x, EJECTION_IN); /* the next failure may eject it */
         return 0;
     }
     return ejection_let_out(g, x, e, now_ns);
@@ -124,10 +123,10 @@ void ejection_sweep_begin(struct ejection_group *g)
     (void)atomic_exchange_explicit(&g->next_return_at_ns, CLOCK_NEVER, memory_order_acquire);
 }
 
-/* ${e}, which was claimed, is back. */
+/* Return the claimed ${e}. */
 static void ejection_let_in(struct ejection_group *g, struct ejection *x, struct endpoint *e)
 {
-    /* What failed meanwhile was on its way when it was let out. */
+    /* Failures during the ejection were sessions begun before. */
     atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
     (void)endpoint_clear_flag(e, ENDPOINT_EJECTED);
     atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);

@@ -1,13 +1,12 @@
 /*
- * upstream/ejection: keeping sessions away for a while from an endpoint where they fail.
+ * upstream/ejection: passive outlier detection: eject endpoints where sessions fail.
  *
- * Passive: nothing is sent to find out, only what becomes of sessions is counted. After so many
- * failures in a row an endpoint is marked ENDPOINT_EJECTED, for longer each time in succession.
- * Then it gets sessions again, and the next one that fails counts as the first. No more than a part
- * of a group is out at a time: what is wrong with most servers is likely wrong with us.
+ * After a number of failed sessions in a row an endpoint is flagged ENDPOINT_EJECTED, for longer
+ * each time in succession. Afterwards its failures count from zero. Only a part of a group is
+ * ejected at a time: if most servers fail, the cause is likely here.
  *
- * No timer of its own: when the time of some endpoint is over, the next pick of the group lets it
- * return (and, where somebody may wait for that, upstream/upstream sees to it).
+ * No timer: the next pick of the group lets endpoints return whose time is over (for waiting
+ * sessions upstream/upstream does).
  */
 #ifndef UPSTREAM_EJECTION_H
 #define UPSTREAM_EJECTION_H
@@ -20,30 +19,28 @@
 
 struct ejection_conf {
     unsigned failures;   /* in a row; 0: never eject */
-    int64_t time_ns;     /* the first time, and as much more each time after that */
-    int64_t time_max_ns; /* never longer; an endpoint that went well for so long begins anew */
+    int64_t time_ns;     /* ejection time, multiplied by the number of ejections in succession */
+    int64_t time_max_ns; /* maximum; after as long without ejection the number is reset */
     unsigned max_percent;
-    bool resets; /* a reset before the server's first byte is a failure, too */
+    bool resets; /* a reset before the server's first byte is a failure */
 };
 
-/* Of a group. */
+/* State of a group. */
 struct ejection_group {
     const struct ejection_conf *conf;
     atomic_uint n_endpoints;
     atomic_uint n_out;
-    _Atomic int64_t
-        next_return_at_ns; /* no endpoint returns before; CLOCK_NEVER when none is out */
+    _Atomic int64_t next_return_at_ns; /* earliest return; CLOCK_NEVER when none is ejected */
 };
 
-/* Of an endpoint. */
-enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* about to become the other */ };
+enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* changing */ };
 
 struct ejection {
     atomic_uint failures; /* in a row */
     /*
-     * note: claim. Whoever lets the endpoint out or back in claims it first (acquire) and gives it
-     * back with its new state (release): one at a time, to whom alone belongs what is below. Who
-     * comes in between leaves it alone.
+     * note: claim. To eject or return an endpoint a thread first claims it (acquire) and then
+     * stores the new state (release). The members below belong to that thread alone; others skip a
+     * claimed endpoint.
      */
     atomic_int state; /* enum ejection_state */
     unsigned times;   /* in succession */
@@ -52,7 +49,7 @@ struct ejection {
 
 /*
  * ejection_group_init(g, conf, n_endpoints):
- * None is out.
+ * Initialize; none is ejected.
  *
  * Thread: before start
  * Owns:   ${conf} is borrowed
@@ -62,7 +59,7 @@ void ejection_group_init(struct ejection_group *g, const struct ejection_conf *c
 
 /*
  * ejection_group_resize(g, n_endpoints):
- * The group has so many endpoints from now on.
+ * Set the number of endpoints.
  *
  * Thread: one
  */
@@ -70,9 +67,8 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
- * A session at ${e} went well, or failed. For how long ${e} is out from now on; 0: it is not, or
- * was before. Without ${others} of the group that are fit it stays, for nobody could be sent
- * anywhere.
+ * Record success or failure of a session at ${e}. Returns for how long ${e} is newly ejected, else
+ * 0. Never ejects without ${others} of the group that are fit.
  *
  * Thread: any
  * Units:  ns
@@ -83,7 +79,7 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
 
 /*
  * ejection_some_out(g) / ejection_due(g, now_ns):
- * Is some endpoint out? May one return?
+ * True while an endpoint is ejected; true if one may return.
  *
  * Thread: any
  */
@@ -99,8 +95,8 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 
 /*
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
- * For each endpoint of a group in which one is due: let it return if its time is over. True if it
- * does now.
+ * When ejection_due(): begin a sweep; then for each endpoint: let it return if its time is over.
+ * True if it returned.
  *
  * Thread: any
  */
@@ -110,7 +106,7 @@ bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoi
 
 /*
  * ejection_forget(g, x, e):
- * ${e} is back, whatever its time: there is news of it, or it leaves the group. True if it was out.
+ * End the ejection of ${e} early. True if it was ejected.
  *
  * Thread: any
  */

@@ -7,9 +7,7 @@
 
 #include "engine/grace.h"
 
-/*
- * A compare-and-swap: to add first and take back later would let others find it full that is not.
- */
+/* Compare-and-swap: add and undo would make others see a full endpoint that is not. */
 static int endpoint_enter_bounded(struct endpoint *e)
 {
     uint32_t load = atomic_load_explicit(e->load, memory_order_relaxed);
@@ -23,8 +21,8 @@ static int endpoint_enter_bounded(struct endpoint *e)
 }
 
 /*
- * Both ways in are an acquire: what made it fit was before endpoint_clear_flag(), its addresses
- * among it.
+ * Acquire in both branches: pairs with endpoint_clear_flag(), so that what made it fit, such as its
+ * addresses, is visible.
  */
 int endpoint_enter(struct endpoint *e)
 {
@@ -42,7 +40,7 @@ void endpoint_leave(struct endpoint *e)
 
     atomic_fetch_sub_explicit(&e->group->load, 1, memory_order_relaxed);
     /*
-     * Release, and the last thing done with ${e}: without sessions it may go (upstream/membership).
+     * Release, and the last access to ${e}: without sessions it may be freed (upstream/membership).
      */
     load = atomic_fetch_sub_explicit(e->load, 1, memory_order_release);
     MUST((load & ENDPOINT_COUNT_MASK) > 0);
@@ -54,12 +52,12 @@ static void endpoint_tell(struct endpoint_group *g)
         g->changed(g);
 }
 
-/* The marks were ${before} and are ${after}. */
+/* Count and report a change of flags. */
 static bool endpoint_changed(struct endpoint *e, uint32_t before, uint32_t after)
 {
     if (before == after)
         return false;
-    atomic_fetch_add_explicit(&e->group->changes, 1, memory_order_release); /* see note: marks */
+    atomic_fetch_add_explicit(&e->group->changes, 1, memory_order_release); /* see note: flags */
     endpoint_tell(e->group);
     return true;
 }
@@ -86,7 +84,7 @@ static bool endpoint_has_address(const struct endpoint_addresses *at, const stru
     return false;
 }
 
-/* No address is twice in either list, so that as many that are all there are all there are. */
+/* Neither list has duplicates, so equal lengths and inclusion mean equality. */
 bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct address *list,
                             unsigned n)
 {
@@ -120,7 +118,7 @@ static void endpoint_addresses_unseen(void *cookie)
     endpoint_release_addresses(cookie);
 }
 
-/* Have ${at} released when none of ${readers} can be about to use it any more. */
+/* Prepare the release of ${at} after a grace period of ${readers}. */
 static int endpoint_prepare_grace(struct grace **out, struct loop_group *readers,
                                   struct endpoint_addresses *at)
 {

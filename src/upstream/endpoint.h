@@ -1,10 +1,8 @@
 /*
- * upstream/endpoint: one place that sessions can be connected to, how many are there now, and what
- * is held against it.
+ * upstream/endpoint: one server address to connect to: its session count and flags.
  *
- * Every worker reads and counts
- * at the same time: all that changes is atomics, relaxed unless said otherwise, for no other memory
- * hangs on them.
+ * All workers read and count concurrently. Atomics are relaxed unless said otherwise: they order no
+ * other memory.
  */
 #ifndef UPSTREAM_ENDPOINT_H
 #define UPSTREAM_ENDPOINT_H
@@ -19,79 +17,70 @@
 
 struct loop_group;
 
-/* What is held against an endpoint: bits above the count in its load. */
+/* Flags: bits above the session count in the load word. */
 enum endpoint_flag {
-    ENDPOINT_DOWN = 1 << 24,    /* its health checks fail */
-    ENDPOINT_EJECTED = 1 << 25, /* too many sessions failed there, one after the other */
-    ENDPOINT_ABSENT = 1 << 26,  /* nobody knows where it is */
-    ENDPOINT_WARMING = 1 << 27  /* it has come up just now and is to get less than its share */
+    ENDPOINT_DOWN = 1 << 24,    /* health checks fail */
+    ENDPOINT_EJECTED = 1 << 25, /* sessions failed in a row */
+    ENDPOINT_ABSENT = 1 << 26,  /* address unknown, or removed from the set */
+    ENDPOINT_WARMING = 1 << 27  /* slow start */
 };
 
 #define ENDPOINT_COUNT_MASK 0xffffffu
 
-/* With these nobody is sent there (panic aside, and never to one that is absent). */
+/* Flags that exclude an endpoint from picks (except in panic, which ignores all but ABSENT). */
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
-/* More addresses than that of one endpoint are not made use of. */
+/* Addresses used of one endpoint. */
 #define ENDPOINT_ADDRESSES 16
 
-/* Where an endpoint is, in the order to try; immutable once it is published. */
+/* Addresses in the order to try; immutable once published. */
 struct endpoint_addresses {
     /*
-     * note: users. The endpoint itself, and each session that connects. Who lets go last frees it.
-     * A session counts itself in just after it has read the pointer, so the endpoint lets go of
-     * what it replaced only when no worker can be between the two any more (engine/grace).
+     * note: users. References: the endpoint's and one for each connecting session; the last one
+     * frees. A session counts itself in after reading the pointer, so the endpoint releases a
+     * replaced list only after a grace period (engine/grace), when no worker can be between the two
+     * steps.
      */
     atomic_uint users;
     unsigned n; /* at least 1 */
     struct address list[];
 };
 
-/* What the endpoints of a group have in common. */
+/* Shared by the endpoints of a group. */
 struct endpoint_group {
-    _Atomic uint32_t load; /* sessions at all of them */
+    _Atomic uint32_t load; /* sessions at all endpoints */
     char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];
-    /*
-     * How often a mark of one of them has come or gone; see note: marks. Read at each pick, written
-     * seldom.
-     */
+    /* Number of flag changes; see note: flags. Read by each pick, written seldom. */
     _Atomic uint32_t changes;
-    /*
-     * A mark of one of them, or where it is, has changed. On the thread of who changed it. NULL:
-     * nobody asks.
-     */
+    /* A flag or address has changed. On the thread that changed it; may be NULL. */
     void (*changed)(struct endpoint_group *g);
 };
 
 struct endpoint {
-    const char *name; /* for logs */
-    _Atomic(struct endpoint_addresses *)
-        addresses; /* NULL: a host name that is not known yet; see note: users */
-    atomic_uint
-        /* 0: gets no sessions; a change needs another balancer, see upstream/membership.h */
-        weight;
-    unsigned max_connections; /* 0: any number */
-    atomic_uint level; /* those of a higher one are backups of the lower ones; changes likewise */
-    uint64_t hash;     /* of what it is known by, so that keys find it again after a restart */
+    const char *name;                               /* for logs */
+    _Atomic(struct endpoint_addresses *) addresses; /* NULL: unresolved; see note: users */
+    atomic_uint weight;       /* 0: no sessions; a change needs a new balancer */
+    unsigned max_connections; /* 0: unlimited */
+    atomic_uint level;        /* priority, 0 first; a change needs a new balancer */
+    uint64_t hash;            /* of its name, so that keys map to it again after a restart */
 
     /*
-     * note: marks. Setting or clearing one is a release, and so is counting it in `changes` right
-     * after: who sees the new count sees the mark, and who sees ENDPOINT_WARMING sees since when.
-     * What is known of a whole group (how many are fit) is thus worked out once for each change and
-     * not for each session.
+     * note: flags. Changing a flag is a release, and so is the increment of `changes` right after:
+     * a thread that sees the new count sees the flag, and with ENDPOINT_WARMING its start time. So
+     * group totals are computed once a change, not once a session.
      *
-     * note: load. The sessions that were sent there and have not ended (connecting ones among
-     * them), and the marks, in one word. Those of a group lie side by side, so that looking at a
-     * thousand of them reads 4 KiB and not a thousand lines.
+     * note: load. One word holds flags and the number of sessions, connecting ones included. The
+     * words of a group lie side by side: searching a thousand reads 4 KiB, not a thousand cache
+     * lines.
      */
     _Atomic uint32_t *load;
     struct endpoint_group *group;
-    _Atomic int64_t warming_since_ns; /* to be written before ENDPOINT_WARMING is */
+    _Atomic int64_t warming_since_ns; /* written before ENDPOINT_WARMING is set */
 };
 
 /*
  * endpoint_load(e) / endpoint_active(e):
- * The whole word, see note: load; the sessions in it.
+ * The load word, see note: load; its sessions.
  *
  * Thread: any
  */
@@ -107,7 +96,7 @@ static inline uint32_t endpoint_active(const struct endpoint *e)
 
 /*
  * endpoint_is_used(e):
- * Has it a weight? Without one it gets no sessions, whatever state the others are in.
+ * True if the weight is not 0: only then it gets sessions.
  *
  * Thread: any
  */
@@ -118,9 +107,8 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):
- * One session more is sent there, unless it has as many as it may have; one has ended. Nobody ever
- * sees more of them than that, and no place that is free is refused because of one who is being
- * refused.
+ * Count a session in, within max_connections; count it out. The count never exceeds the limit, not
+ * even for the moment of a refusal.
  *
  * Thread: any
  * Errors: 0; -EBUSY (max_connections)
@@ -130,11 +118,10 @@ void endpoint_leave(struct endpoint *e);
 
 /*
  * endpoint_use_addresses(e) / endpoint_release_addresses(at):
- * Where ${e} is now, NULL when its name is not known yet; that is no longer needed (NULL is
- * allowed).
+ * Reference the current addresses, NULL when unresolved; release them (NULL is allowed).
  *
- * Thread: a loop that endpoint_set_addresses() knows as a reader, or its own caller's; any
- * Owns:   what it gives stays as it is until it is released
+ * Thread: a ${readers} loop of endpoint_set_addresses(), or its caller's; any
+ * Owns:   the caller releases the result, immutable until then
  * Errors: NULL
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
@@ -142,7 +129,7 @@ void endpoint_release_addresses(struct endpoint_addresses *at);
 
 /*
  * endpoint_addresses_are(at, list, n):
- * Are these ${n} addresses, in any order, all there are?
+ * Compare with ${n} addresses, ignoring order.
  *
  * Thread: any
  */
@@ -151,19 +138,19 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
 
 /*
  * endpoint_set_addresses(e, readers, list, n):
- * From now on ${e} is at these ${n} > 0 addresses. Nothing happens if it is at the same already, in
- * any order. ${readers} are the loops that may be reading; NULL before they start.
+ * Replace the addresses by ${n} > 0 others, unless they are equal but for order. ${readers}: loops
+ * that may be reading; NULL before they start.
  *
  * Thread: one at a time for each endpoint
  * Owns:   ${list} is copied
- * Errors: 0 (nothing new); 1 (it is somewhere else now); -ENOMEM (nothing changed)
+ * Errors: 0 (no change); 1 (changed); -ENOMEM (no change)
  */
 int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
                            const struct address *list, unsigned n) NODISCARD;
 
 /*
  * endpoint_close(e):
- * Let go of its addresses.
+ * Release its addresses.
  *
  * Thread: after the last reader has ended
  */
@@ -171,7 +158,7 @@ void endpoint_close(struct endpoint *e);
 
 /*
  * endpoint_set_flag(e, mark) / endpoint_clear_flag(e, mark):
- * Hold ${mark} against it, or no longer. True if that is news.
+ * Set or clear a flag. True if that changes it.
  *
  * Thread: any
  */

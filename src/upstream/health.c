@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-/* 2^64 divided by the golden ratio. */
+/* 2^64 / golden ratio. */
 #define HEALTH_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t health_random(struct health *h)
@@ -15,7 +15,7 @@ static uint64_t health_random(struct health *h)
     return random;
 }
 
-/* ${whole} times ${part} / 2^64. */
+/* ${whole} * ${part} / 2^64. */
 static int64_t health_share_ns(int64_t whole_ns, uint64_t part)
 {
     return (int64_t)(((unsigned __int128)(uint64_t)whole_ns * part) >> 64);

@@ -1,4 +1,4 @@
-/* upstream/membership: see roster.h. */
+/* upstream/membership: see membership.h. */
 #include "upstream/membership.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ void membership_hold(struct upstream_server *server)
 
 void membership_let_go(struct upstream_server *server)
 {
-    /* Release: whoever frees it (acquire) comes after all that was done with it. */
+    /* Release: pairs with the acquire before the free. */
     MUST(atomic_fetch_sub_explicit(&server->held, 1, memory_order_release) > 0);
 }
 
@@ -78,7 +78,7 @@ static int membership_build_balancer(struct membership *r, struct server_set *se
     return rc;
 }
 
-/* Of the servers that are wanted. */
+/* Build a set of the wanted servers. */
 static int membership_build_set(struct server_set **out, struct membership *r)
 {
     struct server_set *set;
@@ -128,11 +128,12 @@ void membership_sweep(struct membership *r)
         membership_free_set(set);
     }
     if (!list_empty(&r->replaced))
-        return; /* it may have those that are in no other set */
+        return; /* a replaced set may still contain unlisted servers */
     list_for_each_safe (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
-        if (!server->is_listed) /* who failed there while it went may have let it out since */
+        /* a session that failed after the removal may have ejected it again */
+        if (!server->is_listed)
             ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (!membership_is_unused(server))
             continue;
@@ -165,7 +166,7 @@ static struct upstream_server *membership_find(const struct membership *r, unsig
     return NULL;
 }
 
-/* It begins slowly, as one that has come up, unless the whole line is new. */
+/* Slow start for an added server, unless the whole line is new. */
 static void membership_warm(const struct membership *r, struct upstream_server *server)
 {
     if (r->upstream->conf->slow_start_ns == 0)
@@ -174,7 +175,7 @@ static void membership_warm(const struct membership *r, struct upstream_server *
     (void)endpoint_set_flag(&server->endpoint, ENDPOINT_WARMING);
 }
 
-/* Which servers are wanted; 1: not as they are now. */
+/* Mark the wanted servers; 1 if a new set is needed. */
 static int membership_plan(struct membership *r, unsigned line,
                            const struct membership_place *places, unsigned n)
 {
@@ -215,7 +216,7 @@ static int membership_plan(struct membership *r, unsigned line,
     return changed || r->is_stale;
 }
 
-/* Everybody finds ${set} from now on, and soon nobody finds the one before. */
+/* Publish ${set}; the grace period of the previous one begins. */
 static void membership_publish(struct membership *r, struct server_set *set, struct grace *grace)
 {
     struct server_set *before = membership_now(r);
@@ -235,10 +236,7 @@ static void membership_publish(struct membership *r, struct server_set *set, str
         membership_set_unseen(before);
 }
 
-/*
- * Nothing that stood against those that are found again does when they are in a set: there may be
- * no others in it.
- */
+/* Reset the state of servers that come back, before the set is published: it may hold no others. */
 static void membership_welcome(struct membership *r)
 {
     list_for_each (node, &r->servers) {
@@ -248,14 +246,14 @@ static void membership_welcome(struct membership *r)
             continue;
         ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (upstream_starts_down(r->upstream->conf) && !server->conf->disabled)
-            /* before any session can be sent there */
+            /* before it can get sessions */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
         if (atomic_load(&server->endpoint.addresses))
             (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_ABSENT);
     }
 }
 
-/* Those that are wanted are listed, and nobody else. */
+/* List exactly the wanted servers and call the watch. */
 static void membership_note_changes(struct membership *r)
 {
     list_for_each (node, &r->servers) {
@@ -275,7 +273,7 @@ static void membership_note_changes(struct membership *r)
     }
 }
 
-/* Make what is wanted true. */
+/* Build and publish a set of the wanted servers. */
 static int membership_change(struct membership *r)
 {
     struct server_set *before = membership_now(r), *set;
@@ -343,7 +341,7 @@ int membership_open(struct membership *r, struct upstream *up)
 void membership_close(struct membership *r)
 {
     if (!r->upstream)
-        return; /* it was never opened */
+        return; /* never opened */
     list_for_each_safe (node, &r->replaced)
         membership_free_set(LIST_ENTRY(node, struct server_set, link));
     membership_free_set(membership_now(r));

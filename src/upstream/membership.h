@@ -1,19 +1,17 @@
 /*
- * upstream/membership: the servers of an upstream as they come and go.
+ * upstream/membership: the server set of an upstream, changed at run time by name resolution.
  *
- * A line of the configuration with an address is one server for good. A host name is as many as it
- * has addresses, or as its SRV records name, and they change while sessions are under way: whoever
- * picks reads one atomic pointer to an immutable set, with a balancer of its own, and a change
- * publishes another set.
+ * A line with an address is one server for good. A host name or SRV name is one server for each
+ * address or record, which change while sessions run. Readers load one atomic pointer to an
+ * immutable set with its own balancer; a change publishes a new set.
  *
- *   line (configuration) -- places (what its name stands for) -- servers      set: all servers of
- *   all lines, and a balancer
+ *   line (configuration) -- places (its addresses now) -- servers
+ *   set: all servers of all lines, and a balancer
  *
- * A server is known by its line and its addresses: it stays the same, with its sessions and what is
- * held against it, as long as they are found, and if they are found again before it is gone. One
- * that is not found any more is ENDPOINT_ABSENT and in no set. It goes when its last session has
- * ended and nobody can find it any more: when workers have let go of every set that had it
- * (engine/grace) and all of membership_hold() was let go.
+ * A server is identified by its line and addresses. While these are found, or found again before it
+ * is freed, it keeps its sessions and state. Otherwise it is ENDPOINT_ABSENT and in no set. It is
+ * freed when its sessions and holds (membership_hold()) have ended and workers can no longer see a
+ * set that contains it (engine/grace).
  */
 #ifndef UPSTREAM_MEMBERSHIP_H
 #define UPSTREAM_MEMBERSHIP_H
@@ -30,32 +28,31 @@
 struct loop_group;
 struct upstream;
 
-/* A server to be: where it is, with what weight and on what level. */
+/* Description of a server of a line. */
 struct membership_place {
-    const struct address *list; /* in the order to try */
+    const struct address *list; /* in order of preference */
     unsigned n;
     unsigned weight;
     unsigned level;
 };
 
-/* Of the servers as they are now; immutable. */
+/* Current servers; immutable. */
 struct server_set {
-    struct list link;   /* among those that were replaced */
-    atomic_bool unseen; /* by workers */
-    atomic_uint held;   /* by who called membership_take() */
+    struct list link;   /* replaced sets */
+    atomic_bool unseen; /* no worker can see it */
+    atomic_uint held;   /* number of membership_take() */
     struct balancer *balancer;
     unsigned n_used; /* servers with a weight */
     unsigned n;
-    struct upstream_server
-        *servers[]; /* in the order of the lines, those of a line in the order of their names */
+    struct upstream_server *servers[]; /* by line, then by name */
 };
 
-/* Somebody who has to know what servers there are. On the control loop. */
+/* Observer of changes; called on the control loop. */
 struct membership_watch {
     void (*came)(void *cookie, struct upstream_server *server);
     void (*went)(void *cookie, struct upstream_server *server);
     void (*moved)(void *cookie,
-                  struct upstream_server *server); /* it has other addresses, or its first */
+                  struct upstream_server *server); /* its addresses or their order changed */
     void *cookie;
 };
 
@@ -63,22 +60,22 @@ struct membership {
     struct upstream *upstream;
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
-     * note: roster. What is below belongs to the control loop, and before that runs to the main
-     * thread. The lock is for other threads that are not known to engine/grace: they take the set,
-     * and count themselves in, in one step.
+     * note: owner. The members below belong to the control loop, before start to the main thread.
+     * The lock serves threads unknown to engine/grace: it makes loading the set and counting in
+     * `held` one step.
      */
     struct lock lock;
-    struct list servers; /* all, also those that are in no set any more */
-    struct list slabs;   /* of their loads */
+    struct list servers; /* all, including those in no set */
+    struct list slabs;   /* of load words */
     struct list replaced;
     uint32_t generation; /* of the newest balancer */
-    bool is_stale;       /* weights or levels have changed, and no set knows */
+    bool is_stale;       /* weights or levels changed since the last set */
     struct membership_watch watch;
 };
 
 /*
  * membership_open(r, up):
- * The servers whose addresses are known without asking, in a first set.
+ * Create the first set: the servers with known addresses and the one-server names.
  *
  * Thread: before start
  * Owns:   ${up} is borrowed; the caller calls membership_close() also after an error
@@ -96,10 +93,9 @@ void membership_close(struct membership *r);
 
 /*
  * membership_now(r):
- * The set of now.
+ * The current set, valid until the task ends.
  *
- * Thread: a loop of the workers or the control loop, within one task
- * Owns:   nothing; as long as the task lasts
+ * Thread: worker loop or control loop, within one task
  */
 static inline struct server_set *membership_now(const struct membership *r)
 {
@@ -108,40 +104,38 @@ static inline struct server_set *membership_now(const struct membership *r)
 
 /*
  * membership_take(r) / membership_give_back(set):
- * The set of now, for who is no worker; it is no longer needed.
+ * Take the current set, for threads that are no loop; release it.
  *
  * Thread: any
- * Owns:   the caller calls membership_give_back(); the servers are there until then
+ * Owns:   the caller calls membership_give_back(); the servers live until then
  */
 struct server_set *membership_take(struct membership *r);
 void membership_give_back(struct server_set *set);
 
 /*
  * membership_update(r, line, places, n):
- * The servers of ${line}, an index of a line that can be several, are at these ${n} > 0 places from
- * now on; no two of them at the same.
+ * Replace the servers of ${line}, a line of several servers, by those at ${n} > 0 distinct places.
  *
  * Thread: control loop
  * Owns:   ${places} are copied
- * Errors: 0 (nothing new); 1 (there are other servers now, or the same with other weights);
- *         -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS in the group). After an error all are where
- *         they were
+ * Errors: 0 (no change); 1 (servers or weights changed); after an error nothing changed: -ENOMEM;
+ *         -E2BIG (over BALANCER_MAX_ENDPOINTS in the group)
  */
 int membership_update(struct membership *r, unsigned line, const struct membership_place *places,
                       unsigned n) NODISCARD;
 
 /*
  * membership_hold(server) / membership_let_go(server):
- * Whoever keeps a server from task to task, and has no session there, keeps it from going away.
+ * Reference a server across tasks without a session there; release it.
  *
- * Thread: where membership_now() may be called, for a server found there; any
+ * Thread: as membership_now(), where the server was found; any
  */
 void membership_hold(struct upstream_server *server);
 void membership_let_go(struct upstream_server *server);
 
 /*
  * membership_sweep(r):
- * Free what nobody can find any more. membership_update() does it, too.
+ * Free unreachable sets and servers, as membership_update() also does.
  *
  * Thread: control loop
  */

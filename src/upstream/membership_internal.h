@@ -1,7 +1,6 @@
 /*
- * upstream/membership_internal: what the parts of the roster know of each other: roster.c (sets,
- * and how they change) and membership_server.c (one server). Private to them. On the control loop,
- * or before it starts and after it has ended.
+ * upstream/membership_internal: shared by membership.c (sets and changes) and membership_server.c
+ * (one server). Private to them. On the control loop, or while it does not run.
  */
 #ifndef UPSTREAM_MEMBERSHIP_INTERNAL_H
 #define UPSTREAM_MEMBERSHIP_INTERNAL_H
@@ -11,7 +10,7 @@
 
 /*
  * membership_is_one(conf):
- * Is that line one server for good?
+ * True if the line is one server for good.
  *
  * Thread: any
  */
@@ -22,8 +21,7 @@ static inline bool membership_is_one(const struct upstream_server_conf *conf)
 
 /*
  * membership_level(conf, place):
- * On what level a server of that line is at ${place}: a backup is on the last one, whatever the
- * name says.
+ * Level of a server: backups are on the last one, whatever the name says.
  *
  * Thread: any
  */
@@ -35,7 +33,7 @@ static inline unsigned membership_level(const struct upstream_server_conf *conf,
 
 /*
  * membership_weight(conf, place):
- * The weight of a server of that line at ${place}: 0 if the line gets no sessions.
+ * Weight of a server: 0 if its line gets no sessions.
  *
  * Thread: any
  */
@@ -47,11 +45,10 @@ static inline unsigned membership_weight(const struct upstream_server_conf *conf
 
 /*
  * membership_add_server(out, r, line, place):
- * One more server of ${line}, at ${place} (without an address: nobody knows yet), which is in no
- * set.
+ * Create a server of ${line} at ${place} (no address: unresolved), in no set yet.
  *
  * Thread: control loop, or before start
- * Owns:   the roster owns it; what is in no set goes with the next membership_sweep()
+ * Owns:   ${r} owns it; membership_sweep() frees it if no set gets it
  * Errors: 0; -ENOMEM
  */
 int membership_add_server(struct upstream_server **out, struct membership *r, unsigned line,
@@ -59,7 +56,7 @@ int membership_add_server(struct upstream_server **out, struct membership *r, un
 
 /*
  * membership_free_server(server) / membership_free_slabs(r):
- * Free a server that is in no list; free, after all servers, what held their loads.
+ * Free an unlinked server; the slabs, after all servers.
  *
  * Thread: control loop; after the last reader has ended
  */

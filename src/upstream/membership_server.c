@@ -1,4 +1,4 @@
-/* upstream/membership_server: a server begins and ends. See membership_internal.h. */
+/* upstream/membership_server: create and free servers. See membership_internal.h. */
 #include <errno.h>
 #include <stdalign.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "upstream/membership_internal.h"
 #include "upstream/upstream.h"
 
-/* So many words lie side by side; one bit each says which are in use. */
+/* Load words of a slab; one bit of `used` each. */
 #define ROSTER_SLAB_LOADS 64
 
 struct membership_slab {
@@ -38,7 +38,7 @@ static int membership_take_load(struct membership *r, struct upstream_server *se
         if (!slab)
             return -ENOMEM;
         slab->used = 0;
-        list_append(r->slabs.next, &slab->link); /* in front of those that are full */
+        list_append(r->slabs.next, &slab->link); /* before the full ones */
     }
     i = (unsigned)__builtin_ctzll(~slab->used);
     slab->used |= UINT64_C(1) << i;
@@ -62,7 +62,7 @@ void membership_free_server(struct upstream_server *server)
     free(server);
 }
 
-/* Behind those that come before it by line and name. */
+/* Insert in order of line and name. */
 static void membership_insert(struct membership *r, struct upstream_server *server)
 {
     struct list *before = &r->servers;
@@ -79,7 +79,6 @@ static void membership_insert(struct membership *r, struct upstream_server *serv
     list_append(before, &server->link);
 }
 
-/* ID, or ID@ADDRESS. */
 static struct upstream_server *membership_alloc_server(const struct upstream_server_conf *conf,
                                                        const struct membership_place *place)
 {

@@ -24,10 +24,10 @@ static void resolver_forget(struct resolver_name *name)
 static void resolver_look_up_in(struct resolver_name *name, int64_t delay_ns)
 {
     if (executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) < 0)
-        promise_cancel(&name->answered); /* the executor has ended, and with it the looking up */
+        promise_cancel(&name->answered); /* the executor has ended: no more lookups */
 }
 
-/* Somewhere between the two, another number each time. */
+/* Random number in the range. */
 static int64_t resolver_draw(struct resolver_name *name, int64_t least_ns, int64_t most_ns)
 {
     uint64_t random = hash_mix(name->drawn++);
@@ -35,7 +35,7 @@ static int64_t resolver_draw(struct resolver_name *name, int64_t least_ns, int64
     return least_ns + (int64_t)((unsigned __int128)(uint64_t)(most_ns - least_ns) * random >> 64);
 }
 
-/* The longest pause after a lookup that failed. */
+/* Maximum pause after a failure. */
 static int64_t resolver_retry_ns(const struct resolver_name *name)
 {
     int64_t retry_ns = name->resolver->conf.retry_ns;
@@ -44,16 +44,16 @@ static int64_t resolver_retry_ns(const struct resolver_name *name)
     return interval_ns > 0 && interval_ns < retry_ns ? interval_ns : retry_ns;
 }
 
-/* The last fifth of ${most_ns} has the next lookup. */
+/* Pause up to ${most_ns}, with a jitter of one fifth. */
 static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
 {
     return resolver_draw(name, most_ns - most_ns / 5, most_ns);
 }
 
 /*
- * From a good answer to the next lookup: its TTL, at least the minimum, and up to a quarter more,
- * but within resolve_interval. The first pause is shorter by up to half: names that the start
- * looked up together part at once.
+ * Pause after a success: the TTL, at least the minimum, plus up to a quarter, within
+ * resolve_interval. The first is up to half shorter, to separate names that were looked up together
+ * at start.
  */
 static int64_t resolver_pause_known(struct resolver_name *name)
 {
@@ -102,7 +102,7 @@ static const struct task_type resolver_lookup_type = {
 
 /* ---- on the control loop ---- */
 
-/* Worth a notice if something was logged before that is no longer so. */
+/* Log an answer: the first, in time, as info; others as notices. */
 static void resolver_log_known(struct resolver_name *name, bool moved)
 {
     const struct upstream_server_conf *server = name->server;
@@ -128,7 +128,10 @@ static void resolver_log_failure(const struct resolver_name *name, int error)
         name->known ? "what was known stays; " : "", (double)resolver_retry_ns(name) / NS_PER_S);
 }
 
-/* From ${i} on, how many addresses are one server: a host's only IPv4 and its only IPv6 address. */
+/*
+ * Number of addresses from ${i} on that form one server: 2 for a host with one IPv4 and one IPv6
+ * address, else 1.
+ */
 static unsigned resolver_place_len(const struct resolver_found *f, unsigned i)
 {
     unsigned n = 0;
@@ -155,7 +158,7 @@ static int resolver_use_each(struct resolver_name *name)
     return membership_update(&name->upstream->membership, name->line, places, n);
 }
 
-/* The line is one server, and in every set. */
+/* Apply to a one-server line, whose server is in every set. */
 static int resolver_use_all(struct resolver_name *name)
 {
     const struct server_set *set = membership_now(&name->upstream->membership);
@@ -168,7 +171,7 @@ static int resolver_use_all(struct resolver_name *name)
     return -ENOENT;
 }
 
-/* The answer was used: what a service's hosts are known by when one of them fails. */
+/* Keep a service's applied answer, for hosts that fail later. */
 static void resolver_keep(struct resolver_name *name)
 {
     if (!name->found->service)
@@ -178,7 +181,7 @@ static void resolver_keep(struct resolver_name *name)
     name->found = NULL;
 }
 
-/* The pause before the next lookup; 0: there is none. */
+/* Apply the answer. Returns the pause before the next lookup; 0: no next one. */
 static int64_t resolver_answer(struct resolver_name *name)
 {
     int64_t pause_ns;
@@ -280,7 +283,7 @@ unsigned resolver_names(const struct resolver *r)
     return r->n_names;
 }
 
-/* -ENODATA: without it nothing is to start. */
+/* -ENODATA: a required name is unknown. */
 static int resolver_wait(struct resolver_name *name, int64_t until_ns)
 {
     const struct upstream_server_conf *server = name->server;

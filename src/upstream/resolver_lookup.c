@@ -1,7 +1,4 @@
-/*
- * upstream/resolver_lookup: what a name stands for, on a thread of the executor. See
- * resolver_internal.h.
- */
+/* upstream/resolver_lookup: one lookup, on an executor thread. See resolver_internal.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +7,7 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/*
- * So many addresses of a name are looked at, more than go into an answer of a name server in
- * practice.
- */
+/* Addresses read of an answer; more than name servers send in practice. */
 #define RESOLVER_ANSWER 4096
 
 static int resolver_compare(const void *a, const void *b)
@@ -26,9 +20,8 @@ static int resolver_compare(const void *a, const void *b)
 }
 
 /*
- * Leave ${max} of the ${n} different addresses of ${list}, in their order: the same ones, in
- * whatever order they come. Name servers turn their answers, and those that happened to come first
- * would be other servers each time.
+ * Keep ${max} of ${n} distinct addresses, in their order: the smallest ones. Name servers rotate
+ * answers, so the first ones would be different servers each time.
  */
 static int resolver_choose(struct address *list, unsigned n, unsigned max)
 {
@@ -74,7 +67,7 @@ static void resolver_move(struct resolver_found *f, unsigned to, unsigned from)
     f->level[to] = f->level[from];
 }
 
-/* Take out of what was found what would go round for ever. 0, or -ELOOP when nothing is left. */
+/* Remove addresses that fail the loop check. 0, or -ELOOP when none is left. */
 static int resolver_drop_loops(struct resolver_name *name)
 {
     const struct resolver_conf *conf = &name->resolver->conf;
@@ -116,7 +109,7 @@ static int resolver_look_up_host(struct resolver_name *name)
     return n < 0 ? n : 0;
 }
 
-/* What one server can have of the addresses that can be used. */
+/* Limit to the addresses of one endpoint. */
 static int resolver_keep_one(struct resolver_found *f)
 {
     int n = resolver_choose(f->list, f->n, ENDPOINT_ADDRESSES);

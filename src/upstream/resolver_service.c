@@ -1,5 +1,5 @@
 /*
- * upstream/resolver_service: the SRV records of a service and the addresses of their hosts. See
+ * upstream/resolver_service: SRV records of a service and their hosts' addresses. See
  * resolver_internal.h.
  */
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/* A host has one attempt of so long at each name server: the others wait for it. */
+/* Timeout of a host's single attempt at each name server, since the other hosts wait. */
 #define RESOLVER_HOST_TIMEOUT_S 1
 
-/* How many different priorities are lower than that of ${record}. They come in their order. */
+/* Level of ${record}: the number of distinct lower priorities. Records are sorted. */
 static unsigned resolver_level(const struct resolver_service *s, unsigned record)
 {
     unsigned level = 0;
@@ -23,10 +23,7 @@ static unsigned resolver_level(const struct resolver_service *s, unsigned record
     return level < BALANCER_LEVELS ? level : BALANCER_LEVELS - 1;
 }
 
-/*
- * The weights of all records as ours, which are 1 to 256: a weight of 0 has a share, too, if a
- * small one.
- */
+/* Scale an SRV weight to 1 to 256; an SRV weight of 0 gets a small share, too. */
 static unsigned resolver_weight(const struct resolver_service *s, unsigned record)
 {
     unsigned most = BALANCER_MAX_WEIGHT, weight;
@@ -37,7 +34,7 @@ static unsigned resolver_weight(const struct resolver_service *s, unsigned recor
     return weight > 0 ? weight : 1;
 }
 
-/* Make room for an address of ${record} behind those of the same and of earlier records. */
+/* Open a slot for an address of ${record}, keeping the order of records. */
 static unsigned resolver_insert(struct resolver_found *f, unsigned record)
 {
     unsigned at = f->n++;
@@ -60,8 +57,8 @@ static void resolver_remove(struct resolver_found *f, unsigned at)
 }
 
 /*
- * An address counts once, for the first record that has it: that of the lowest priority number. In
- * a full list it takes the place of one of a later record.
+ * Add an address once, for the first record that has it (lowest priority number). In a full list it
+ * replaces one of a later record.
  */
 static void resolver_add_address(struct resolver_found *f, const struct address *a, unsigned record)
 {
@@ -79,7 +76,7 @@ static void resolver_add_address(struct resolver_found *f, const struct address 
         f->list[resolver_insert(f, record)] = *a;
 }
 
-/* Where ${target} was in the last answer; -1: nowhere. */
+/* Record of ${target} in the last answer; -1: none. */
 static int resolver_last_record(const struct resolver_name *name, const char *target)
 {
     const struct resolver_service *last = name->last ? name->last->service : NULL;
@@ -90,7 +87,7 @@ static int resolver_last_record(const struct resolver_name *name, const char *ta
     return -1;
 }
 
-/* ${record} could not be looked up: it stays where it was. */
+/* Record a failed host; it keeps its last addresses. */
 static void resolver_fail_record(struct resolver_name *name, unsigned record, int error)
 {
     struct resolver_service *s = name->found->service;
@@ -123,7 +120,7 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
         resolver_add_address(f, &list[i], record);
 }
 
-/* One line for all hosts that fail and did not fail the last time. */
+/* Log one line for all hosts that begin to fail. */
 static void resolver_log_hosts(const struct resolver_name *name)
 {
     const struct resolver_service *s = name->found->service;

@@ -1,12 +1,9 @@
 /*
- * upstream/retry_budget: how many connection attempts may be retries, so that a storm of them does
- * not grow.
+ * upstream/retry_budget: limit retries to a share of sessions, against retry storms.
  *
- * Each session adds a share of a retry, up to a reserve of RETRY_BUDGET_RESERVE. Each retry takes
- * one. Without a reserve RETRY_BUDGET_MIN_RATE a second are allowed, so that an upstream with few
- * sessions can retry.
- *
- * All of it is atomics, relaxed: no other memory hangs on them.
+ * Each session adds a fraction of a retry to the reserve, up to RETRY_BUDGET_RESERVE; a retry takes
+ * one. With an empty reserve RETRY_BUDGET_MIN_RATE a second are allowed, for upstreams with few
+ * sessions. Atomics are relaxed: they order no other memory.
  */
 #ifndef UPSTREAM_RETRY_BUDGET_H
 #define UPSTREAM_RETRY_BUDGET_H
@@ -22,7 +19,7 @@
 #define RETRY_BUDGET_MIN_RATE 10
 
 struct retry_budget {
-    unsigned percent;         /* retries for 100 sessions; 0: none, ever */
+    unsigned percent;         /* retries per 100 sessions; 0: none at all */
     _Atomic uint64_t reserve; /* hundredths of a retry */
     struct token_bucket min_rate;
     _Atomic uint64_t retries;
@@ -31,7 +28,7 @@ struct retry_budget {
 
 /*
  * retry_budget_init(b, percent):
- * An empty reserve.
+ * Initialize with an empty reserve.
  *
  * Thread: before start
  */
@@ -39,7 +36,7 @@ void retry_budget_init(struct retry_budget *b, unsigned percent);
 
 /*
  * retry_budget_add(b):
- * Count a session. Reads only while the reserve is full.
+ * Count a session. Does not write while the reserve is full.
  *
  * Thread: any
  */
@@ -47,7 +44,7 @@ void retry_budget_add(struct retry_budget *b);
 
 /*
  * retry_budget_take(b, now_ns):
- * Count a retry. False, and counted as refused: the budget is used up.
+ * Count a retry, or a refusal when the budget is exhausted.
  *
  * Thread: any
  * Errors: false

@@ -1,4 +1,4 @@
-/* upstream/spare: what all loops share of a server's spares. See spare.h. */
+/* upstream/spare: data shared by all loops. See spare.h. */
 #include "upstream/spare.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ void spare_group_look(const struct spare_group *g)
             spare_pool_look(g->pools[i]);
 }
 
-/* Nobody is sent to a backup while others are fit; if all are backups none is one. */
+/* No spares for backups, unless all servers are backups. */
 static bool spare_is_wanted(const struct upstream *up, const struct upstream_server *server)
 {
     if (!server->conf->backup)

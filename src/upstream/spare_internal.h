@@ -1,7 +1,6 @@
 /*
- * upstream/spare_internal: what the parts of spare know of each other: spare.c (what all loops
- * share), spare_pool.c (what one loop keeps) and spare_list.c (what it keeps of one server).
- * Private to them.
+ * upstream/spare_internal: shared by spare.c (all loops), spare_pool.c (one loop) and spare_list.c
+ * (one server on one loop). Private to them.
  */
 #ifndef UPSTREAM_SPARE_INTERNAL_H
 #define UPSTREAM_SPARE_INTERNAL_H
@@ -17,9 +16,9 @@
 
 enum spare_count {
     SPARE_OPENED,
-    SPARE_FAILED, /* to be opened */
+    SPARE_FAILED, /* to open */
     SPARE_USED,
-    SPARE_MISSED, /* a session wanted one, and there was none */
+    SPARE_MISSED, /* a session found none */
     SPARE_EXPIRED,
     SPARE_CLOSED,
     SPARE_DROPPED,
@@ -33,45 +32,44 @@ struct spare_pool {
     unsigned n_upstreams;
     struct upstream **upstreams;
     struct list parts;
-    uint64_t drawn; /* random numbers */
+    uint64_t drawn; /* random state */
     bool stopped;
     /*
-     * note: looking. Set by who asks for a look, which is queued then; cleared by the look before
-     * it looks. Both are exchanges, so that who finds it set knows that what he saw changed will be
-     * seen.
+     * note: looking. Set when a look is queued, cleared by the look before it reads. Both are
+     * exchanges: a thread that finds it set knows that the queued look will see its change.
      */
     atomic_bool looking;
     struct task look;
 };
 
-/* Of one server on one loop, which alone touches it once it has begun to. */
+/* Spares of one server on one loop; private to the loop from spare_list_begin() on. */
 struct spare_list {
     alignas(CACHE_LINE_BYTES) struct spare *spare;
-    struct list link;        /* among those of the pool */
-    struct spare_pool *pool; /* NULL: the loop has nothing of it */
+    struct list link;        /* in the pool */
+    struct spare_pool *pool; /* NULL: not in use */
     struct list opening;
-    struct list idle;                  /* the youngest last */
-    struct list spoken;                /* idle until the server said something */
-    unsigned n;                        /* on all three */
-    int64_t not_before_ns;             /* no other is opened */
-    int64_t paused_until_ns, pause_ns; /* for the last failure; 0: there was none */
+    struct list idle;                  /* youngest last */
+    struct list spoken;                /* idle until the server sent bytes */
+    unsigned n;                        /* in all three */
+    int64_t not_before_ns;             /* earliest next connect */
+    int64_t paused_until_ns, pause_ns; /* of the last failure; 0: none */
     struct timer timer;
 };
 
 struct spare {
     struct upstream *up;
     struct upstream_server *server;
-    unsigned share;           /* of each loop */
-    atomic_uint n;            /* all there are, those that are being opened among them */
-    atomic_bool speaks_first; /* none are kept any more */
-    atomic_bool failing;      /* it is in the log that none can be opened */
-    _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed: numbers on their own */
-    struct spare_list parts[];             /* one for each loop */
+    unsigned share;                        /* for each loop */
+    atomic_uint n;                         /* all, opening ones included */
+    atomic_bool speaks_first;              /* keep none any more */
+    atomic_bool failing;                   /* a failure to open was logged */
+    _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed: order no other memory */
+    struct spare_list parts[];             /* by loop */
 };
 
 /*
  * spare_count(sp, what):
- * One more of these.
+ * Increment a counter.
  *
  * Thread: any
  */
@@ -82,8 +80,8 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 
 /*
  * spare_now(sp) / spare_crowded(sp, spares):
- * How many there are, those that are being opened among them; with so many, are there more
- * connections to the server than it may have?
+ * Number of spares, opening ones included; true if ${spares} and the sessions exceed
+ * max_connections.
  *
  * Thread: any
  */
@@ -101,7 +99,7 @@ static inline bool spare_crowded(const struct spare *sp, unsigned spares)
 
 /*
  * spare_pool_wants(pool, sp):
- * Are any of ${sp} to be kept there now?
+ * True if the server may have spares now.
  *
  * Thread: loop of ${pool}
  */
@@ -109,8 +107,7 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp);
 
 /*
  * spare_list_begin(part, pool) / spare_list_end(part):
- * ${part} is one of ${pool} from now on, and keeps its server from going away; or no longer, and
- * nothing of it is left on the loop.
+ * Link ${part} to ${pool} and hold its server; close its spares and undo that.
  *
  * Thread: loop of ${pool}
  */
@@ -119,8 +116,7 @@ void spare_list_end(struct spare_list *part);
 
 /*
  * spare_list_look(part):
- * Close what is not to be kept, and open what is missing. If none are wanted, nothing of ${part} is
- * left on the loop.
+ * Close unwanted spares, open missing ones. When none are wanted, cancels the timer, too.
  *
  * Thread: loop of ${part}
  */
@@ -128,7 +124,7 @@ void spare_list_look(struct spare_list *part);
 
 /*
  * spare_list_take(part, at, which):
- * The part's side of spare_take().
+ * spare_take() for one part.
  *
  * Thread: loop of ${part}
  * Owns, Errors: as spare_take()

@@ -1,7 +1,4 @@
-/*
- * upstream/spare_list: the spares of one server that one loop keeps. See spare.h. Everything here
- * runs on that loop.
- */
+/* upstream/spare_list: spares of one server on one loop, where all of this runs. See spare.h. */
 #include "upstream/spare.h"
 
 #include <stdlib.h>
@@ -14,34 +11,37 @@
 #include "net/idle_watch.h"
 #include "upstream/spare_internal.h"
 
-/* After a failure, and after each more in a row twice as long. */
+/* Pause after a failure; doubles with each further one in a row. */
 #define SPARE_PAUSE_NS     (100 * NS_PER_MS)
 #define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
 
-/* A server that ends a connection within this time did not get tired of it: it does not want it. */
+/* A server that ends a connection this early rejects it rather than timing it out. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
 
-/* What is closed by a server for its age is replaced after this time: all that go together are. */
+/*
+ * Delay before replacing spares that the server timed out, so that spares of equal age are replaced
+ * together.
+ */
 #define SPARE_GATHER_NS (100 * NS_PER_MS)
 
-/* How long the end may come behind a server's last words. */
+/* Grace for the end to follow a server's bytes. */
 #define SPARE_LAST_WORDS_NS (1 * NS_PER_S)
 
-/* When descriptors, memory or places are there again nobody tells. */
+/* Poll interval while descriptors, memory or places are lacking. */
 #define SPARE_LACK_NS (1 * NS_PER_S)
 
-/* So many are opened at a time, before the loop does other things. */
+/* Spares opened per look. */
 #define SPARE_BATCH 8
 
-/* One spare. */
+/* One spare connection. */
 struct spare_conn {
-    struct list link; /* on one of the lists of its part */
+    struct list link; /* in a list of the part */
     struct spare_list *part;
-    struct idle_watch idle_watch; /* once it is connected */
+    struct idle_watch idle_watch; /* when connected */
     struct connector connector;
-    struct endpoint_addresses *addresses; /* of which it is to one */
-    int64_t opened_at_ns;                 /* `opening`: begun */
-    int64_t expires_at_ns;                /* `spoken`: when the end must have come */
+    struct endpoint_addresses *addresses; /* connected to one of these */
+    int64_t opened_at_ns;                 /* `opening`: start */
+    int64_t expires_at_ns;                /* `spoken`: deadline of the end */
     struct task end;
 };
 
@@ -50,9 +50,7 @@ static struct descriptor_budget *spare_descriptors(const struct spare_list *part
     return part->pool->net->descriptors;
 }
 
-/*
- * ${ns} less up to a quarter of it, at random, so that what began together does not end together.
- */
+/* Subtract up to a quarter at random, so that spares do not expire together. */
 static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
 {
     uint64_t random = hash_mix(((uint64_t)pool->number << 32) + pool->drawn++);
@@ -62,7 +60,7 @@ static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
 
 /* ---- the timer ---- */
 
-/* Have the part looked at by then. */
+/* Run the timer by ${at_ns}. */
 static void spare_arm(struct spare_list *part, int64_t at_ns)
 {
     struct loop *loop = part->pool->net->loop;
@@ -80,9 +78,8 @@ static void spare_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * One that was begun at ${begun_at_ns} could not be opened, or was not wanted by the server. It is
- * in a row with the one before if it was begun soon after the pause for that; if it was begun
- * before, the pause is for both.
+ * Pause after a failed or rejected spare. Failures of attempts begun before a pause share it; a
+ * failure of one begun soon after it doubles it.
  */
 static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
 {
@@ -108,10 +105,7 @@ static void spare_run_end(struct task *t)
 static const struct task_type spare_end_type = {
     .name = "end of a spare connection", .run = spare_run_end, .drop = spare_run_end};
 
-/*
- * It is off the part, which has room for another; its memory lasts as long as who called it may use
- * it.
- */
+/* Unlink ${c} and return its budget; its memory lasts until the reap step, for its callers. */
 static void spare_leave(struct spare_conn *c)
 {
     struct spare_list *part = c->part;
@@ -144,7 +138,7 @@ static void spare_close_all(struct spare_list *part)
             spare_close(LIST_FIRST(lists[i], struct spare_conn, link), SPARE_DROPPED);
 }
 
-/* The server has ended one that nobody had used. */
+/* The server has ended an unused spare. */
 static void spare_ended(struct spare_conn *c)
 {
     struct spare_list *part = c->part;
@@ -159,7 +153,7 @@ static void spare_ended(struct spare_conn *c)
     spare_arm(part, part->not_before_ns);
 }
 
-/* It is no spare any more, and either last or first words. */
+/* The server sent bytes: its last words, or it speaks first. */
 static void spare_spoke(struct spare_conn *c)
 {
     idle_watch_rest(&c->idle_watch);
@@ -198,7 +192,7 @@ static void spare_opened(struct spare_conn *c, int fd)
                    sp->up->conf->name, sp->server->name);
 }
 
-/* No session has failed by that, so nothing is held against the server. */
+/* Not counted as a failure of the server: no session has failed. */
 static void spare_failed(struct spare_conn *c, int error)
 {
     struct spare_list *part = c->part;
@@ -225,7 +219,7 @@ static void spare_connected(struct connector *connector, int fd, int error)
         spare_opened(c, fd);
 }
 
-/* Count one more at the server, and among the descriptors, unless others need what it takes. */
+/* Count a spare at the server and in the descriptor budget, unless others need its place. */
 static bool spare_may_open(struct spare_list *part)
 {
     struct spare *sp = part->spare;
@@ -238,7 +232,7 @@ static bool spare_may_open(struct spare_list *part)
     return false;
 }
 
-/* True when one was begun. */
+/* True when a connect began. */
 static bool spare_open(struct spare_list *part)
 {
     struct upstream *up = part->spare->up;
@@ -263,7 +257,7 @@ static bool spare_open(struct spare_list *part)
     return true;
 }
 
-/* ---- a part looks at what it has ---- */
+/* ---- look ---- */
 
 static void spare_speaks_first(struct spare *sp)
 {
@@ -275,7 +269,7 @@ static void spare_speaks_first(struct spare *sp)
     spare_group_look(&sp->up->spares);
 }
 
-/* Those whose time has come. The time of the next one, of those that stay. */
+/* Close expired spares. Returns the next expiry. */
 static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now_ns)
 {
     int64_t next_ns = CLOCK_NEVER;
@@ -297,7 +291,7 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
     return next_ns;
 }
 
-/* Those to where the server is no more. */
+/* Close spares to addresses the server has left. */
 static void spare_close_moved(struct spare_list *part, struct list *l)
 {
     const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);
@@ -305,12 +299,12 @@ static void spare_close_moved(struct spare_list *part, struct list *l)
     list_for_each_safe (node, l) {
         struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
 
-        if (c->addresses != at) /* which it still holds, so that no other can be there */
+        if (c->addresses != at) /* held by ${c}, so the pointer is not reused */
             spare_close(c, SPARE_DROPPED);
     }
 }
 
-/* The server may have no more connections than some number, and sessions want the places. */
+/* Close spares until sessions and spares fit max_connections. */
 static void spare_make_way(struct spare_list *part)
 {
     while (spare_crowded(part->spare, spare_now(part->spare)) && part->n > 0) {
@@ -322,7 +316,7 @@ static void spare_make_way(struct spare_list *part)
     }
 }
 
-/* Open what is missing. When to look again, if that was not all. */
+/* Open missing spares. Returns when to continue. */
 static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
 {
     unsigned begun = 0;
@@ -341,7 +335,7 @@ static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
     return part->n < part->spare->share ? now_ns : CLOCK_NEVER;
 }
 
-/* Whoever comes back is tried at once. */
+/* Close all and forget pauses. */
 static void spare_list_clear(struct spare_list *part)
 {
     spare_close_all(part);
@@ -379,7 +373,7 @@ static void spare_run_timer(struct task *t)
 
 static void spare_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: its at-stop task closes what there is */
+    (void)t; /* the loop ends: its at-stop task closes all */
 }
 
 static const struct task_type spare_timer_type = {
@@ -402,7 +396,7 @@ void spare_list_end(struct spare_list *part)
     spare_list_clear(part);
     list_remove(&part->link);
     part->pool = NULL;
-    membership_let_go(part->spare->server); /* whose memory may be gone when this returns */
+    membership_let_go(part->spare->server); /* may free the part */
 }
 
 /* ---- taking one ---- */

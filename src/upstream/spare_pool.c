@@ -1,4 +1,4 @@
-/* upstream/spare_pool: all that one loop keeps, server by server. See spare.h. */
+/* upstream/spare_pool: all spares of one loop. See spare.h. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
     const struct upstream_server *server = sp->server;
 
     /*
-     * A host of a service may be a backup now and none later. Where a whole line is and has spares
-     * nonetheless, all are.
+     * A host of a service may change its level, so backups get none. A backup line has spares only
+     * if all lines are backups: then they are kept.
      */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
         return false;
@@ -21,10 +21,7 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/*
- * Servers that have gone are still among the parts, and no other pool keeps them from going for
- * good.
- */
+/* Drop the parts of removed servers, which they hold; look at the others. */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
     list_for_each_safe (node, &pool->parts) {
@@ -37,7 +34,7 @@ static void spare_look_at_parts(struct spare_pool *pool)
     }
 }
 
-/* The part of ${pool} at ${sp}, which begins with this. */
+/* Part of ${sp} in ${pool}; begins it if needed. */
 static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
     struct spare_list *part = &sp->parts[pool->number];
@@ -72,7 +69,7 @@ static void spare_run_look(struct task *t)
 
 static void spare_drop_look(struct task *t)
 {
-    (void)t; /* the loop has ended, and its spares with it: nobody need look any more */
+    (void)t; /* the loop and its spares have ended */
 }
 
 static const struct task_type spare_look_type = {
@@ -147,7 +144,6 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
         return -1;
     fd = spare_list_take(spare_list_of(pool, sp), at, which);
     if (fd < 0 && spare_crowded(sp, spare_now(sp)))
-        spare_group_look(
-            &sp->up->spares); /* the session takes a place that some loop's spare has */
+        spare_group_look(&sp->up->spares); /* the session needs a place that a spare holds */
     return fd;
 }

@@ -10,7 +10,7 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 
-/* Room for the name of a group or a server; what does not fit is cut. */
+/* Bytes for a group's or server's name; longer ones are cut. */
 #define UPSTREAM_NAME_BYTES 128
 
 static void upstream_changed(struct endpoint_group *g)
@@ -73,7 +73,7 @@ void upstream_serve(struct upstream *up)
         wait_queue_serve(&up->waiting);
 }
 
-/* Servers whose time out is over are back from now on. */
+/* Return servers whose ejection is over. */
 static void upstream_sweep(struct upstream *up)
 {
     const struct server_set *set = membership_now(&up->membership);
@@ -92,8 +92,8 @@ static void upstream_sweep(struct upstream *up)
 }
 
 /*
- * Whom a newcomer has to stand behind. Where no more may stand he may as well try: there can be
- * room they cannot use.
+ * True if a new session must queue behind others. With a full queue it may try: a place may be free
+ * that the waiters cannot use.
  */
 static bool upstream_has_queue(const struct upstream *up)
 {
@@ -118,9 +118,9 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
     return rc;
 }
 
-/* ---- who waits while a server is out ---- */
+/* ---- return of an ejected server ---- */
 
-/* The end of a time out, for those who wait: while nobody else comes no pick sees it. */
+/* Timer for waiting sessions: without new sessions no pick would see the end of an ejection. */
 struct upstream_return {
     struct timer timer;
     struct upstream *upstream;
@@ -141,13 +141,13 @@ static void upstream_run_return(struct task *t)
 
 static void upstream_drop_return(struct task *t)
 {
-    free(upstream_return_of(t)); /* the end: whoever comes or goes on another loop sees to it */
+    free(upstream_return_of(t)); /* at shutdown: other loops' picks and leaves do it */
 }
 
 static const struct task_type upstream_return_type = {
     .name = "return of a server", .run = upstream_run_return, .drop = upstream_drop_return};
 
-/* Without memory for it the next pick does it. */
+/* Schedule the return; without memory the next pick does it. */
 static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 {
     struct loop *loop = loop_current();
@@ -160,7 +160,7 @@ static void upstream_expect_return(struct upstream *up, int64_t out_ns)
     loop_schedule(loop, &r->timer, out_ns);
 }
 
-/* Could somebody be sent elsewhere? */
+/* True if another server is fit. */
 static bool upstream_has_other(const struct upstream *up, const struct upstream_server *server)
 {
     const struct server_set *set = membership_now(&up->membership);
@@ -177,7 +177,7 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
     int64_t out_ns;
 
     if (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT)
-        return; /* it gets no sessions any more, and would never come back */
+        return; /* removed from the set: nothing would return it */
     out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns(),
                              upstream_has_other(up, server));
     if (out_ns == 0)
@@ -224,11 +224,11 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
     if (rc > 0 && up->membership.watch.moved)
         up->membership.watch.moved(up->membership.watch.cookie, server);
     if (rc > 0)
-        upstream_serve(up); /* it may have been the first time that it can be used */
+        upstream_serve(up); /* it may be usable for the first time */
     return rc;
 }
 
-/* In words, the first that applies. */
+/* State for statistics: the first that applies. */
 static const char *upstream_state_text(const struct upstream_server *server, uint32_t load)
 {
     if (server->conf->disabled)

@@ -1,11 +1,10 @@
 /*
- * upstream/upstream: a named group of servers that a proxy connects to.
+ * upstream/upstream: a named group of servers that proxies connect to.
  *
- * The group is built once from its configuration and then used by every worker; what changes while
- * they run is all atomics: what the balancer reads and counts, what is held against a server, and
- * where one with a host name is.
+ * Built once, used by all workers. What changes at run time is atomic: load words, flags, addresses
+ * and the server set.
  *
- *   upstream_pick -> the session connects, and stays -> upstream_leave, with what became of it
+ *   upstream_pick -> the session connects, and stays -> upstream_leave, with its outcome
  */
 #ifndef UPSTREAM_UPSTREAM_H
 #define UPSTREAM_UPSTREAM_H
@@ -29,7 +28,7 @@
 #include "upstream/upstream_server.h"
 #include "upstream/wait_queue.h"
 
-/* What becomes of the sessions at a server that goes down. */
+/* Action on the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
 enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP };
@@ -50,21 +49,21 @@ struct upstream_conf {
     unsigned hash_balance_factor; /* percent; 0: unbounded */
     unsigned panic_threshold;     /* percent; 0: never */
     int64_t slow_start_ns;        /* 0: none */
-    int64_t connect_timeout_ns;   /* one deadline for all addresses of a server */
+    int64_t connect_timeout_ns;   /* total for all addresses of a server */
     struct connector_conf connect;
-    struct proxy_header_conf greeting; /* what a server is told of each client, first of all */
-    int64_t retry_timeout_ns;          /* one deadline for all servers; 0: none */
-    unsigned retries;                  /* other servers to try after the first */
-    unsigned retry_budget;             /* percent; 0: no pauses to try again */
-    int64_t idle_timeout_ns;           /* nothing came from the server; 0: none */
+    struct proxy_header_conf greeting; /* PROXY header sent to the server */
+    int64_t retry_timeout_ns;          /* total for all servers; 0: none */
+    unsigned retries;                  /* further servers to try */
+    unsigned retry_budget;             /* percent; 0: no delayed retries */
+    int64_t idle_timeout_ns;           /* read-idle of the server; 0: none */
     struct ejection_conf ejection;
-    unsigned queue_length; /* 0: nobody waits */
+    unsigned queue_length; /* 0: no waiting */
     int64_t queue_timeout_ns;
     struct upstream_checks_conf checks;
     struct spare_conf spare;
-    int64_t resolve_interval_ns; /* 0: what is known stays */
+    int64_t resolve_interval_ns; /* 0: resolve once */
     int64_t resolve_interval_min_ns;
-    bool resolve_required; /* without its names the server does not start */
+    bool resolve_required; /* do not start with unknown names */
 };
 
 struct upstream {
@@ -82,16 +81,16 @@ struct upstream {
     _Atomic uint64_t late_checks;
 };
 
-/* What became of a session at a server. */
+/* Outcome of a session at a server. */
 enum upstream_outcome {
     UPSTREAM_WORKED,
-    UPSTREAM_FAILED, /* no connection; or, if that counts, a reset before the first byte */
-    UPSTREAM_UNKNOWN /* it says nothing about the server, or what it says is known already */
+    UPSTREAM_FAILED, /* no connection; or a reset before the first byte (ejection.resets) */
+    UPSTREAM_UNKNOWN /* not the server's doing, or recorded already */
 };
 
 /*
  * upstream_starts_down(conf):
- * Are servers that come ENDPOINT_DOWN until checks have passed?
+ * True if new servers are ENDPOINT_DOWN until checks pass.
  *
  * Thread: any
  */
@@ -106,8 +105,8 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * Build the group.
  *
  * Thread: before start
- * Owns:   ${conf}, and the loops that will use the group (NULL: tests), are borrowed and must
- *         outlive it
+ * Owns:   ${conf} and ${workers}, the loops that will use the group (NULL: tests), are borrowed and
+ *         must outlive it
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -115,7 +114,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
 
 /*
  * upstream_pick(up, walk, out):
- * The server for a session, one that ${walk} has not tried.
+ * Pick a server that ${walk} has not tried.
  *
  * Thread: a worker's loop, or the test's
  * Owns:   the caller calls upstream_leave()
@@ -126,8 +125,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
 
 /*
  * upstream_connected(up, server):
- * A session is connected to ${server}. Unless resets count as failures this is all that is asked of
- * it.
+ * Record a connect; unless resets are failures, it counts as a success.
  *
  * Thread: any
  */
@@ -135,8 +133,7 @@ void upstream_connected(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_passed(up, server):
- * A connection to ${server} was made that is no session: if what stands against it is that sessions
- * could not connect, it stands no more.
+ * Record a connect that is no session: ends an ejection for failed connects.
  *
  * Thread: any
  */
@@ -144,7 +141,7 @@ void upstream_passed(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_leave(up, server, outcome):
- * A session that was sent to ${server} has ended there.
+ * Count out a session that was sent to ${server}.
  *
  * Thread: any
  */
@@ -153,7 +150,7 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
 
 /*
  * upstream_serve(up):
- * One of its servers may have room, or can be used again: whoever waits may go there.
+ * Assign places to waiting sessions; call it when a server may have become usable.
  *
  * Thread: any
  */
@@ -161,7 +158,7 @@ void upstream_serve(struct upstream *up);
 
 /*
  * upstream_log_stats(up):
- * Write what was counted of the group and of each server to the log, at notice level.
+ * Log the counters of the group and its servers, at notice level.
  *
  * Thread: any
  */
@@ -169,7 +166,7 @@ void upstream_log_stats(struct upstream *up);
 
 /*
  * upstream_set_addresses(up, server, list, n):
- * endpoint_set_addresses() for ${server}, whose line is one server (UPSTREAM_NAME_ONE).
+ * endpoint_set_addresses() for a ${server} of a one-server line (UPSTREAM_NAME_ONE).
  *
  * Thread: one at a time for each server
  * Owns:   ${list} is copied
@@ -182,7 +179,7 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
  * upstream_destroy(up):
  * Free the group; NULL is allowed.
  *
- * Thread: after the last worker, and whoever looks up names, has ended
+ * Thread: after the last worker and the resolver have ended
  */
 void upstream_destroy(struct upstream *up);
 

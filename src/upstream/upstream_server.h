@@ -1,7 +1,4 @@
-/*
- * upstream/upstream_server: a server: what its line in the configuration says, and what is known of
- * it.
- */
+/* upstream/upstream_server: one server: its configuration line and its state. */
 #ifndef UPSTREAM_UPSTREAM_SERVER_H
 #define UPSTREAM_UPSTREAM_SERVER_H
 
@@ -20,52 +17,52 @@ struct checker_target;
 struct membership_slab;
 struct spare;
 
-/* What a line stands for. */
+/* What the address of a line is. */
 enum upstream_names {
-    UPSTREAM_LITERAL,   /* its addresses, which are known */
-    UPSTREAM_NAME_EACH, /* a host name: each address is a server */
+    UPSTREAM_LITERAL,   /* literal addresses */
+    UPSTREAM_NAME_EACH, /* a host name: one server for each address */
     UPSTREAM_NAME_ONE,  /* a host name: one server with all addresses */
-    UPSTREAM_SERVICE    /* SRV records: each is a server, or several */
+    UPSTREAM_SERVICE    /* SRV records: one server or more for each */
 };
 
 /* One server line: `server.ID = ADDRESS [weight=N] [max_connections=N] [backup] ...`. */
 struct upstream_server_conf {
     const char *id;
-    const char *address_text; /* as written */
+    const char *address_text;
     enum upstream_names names;
     struct address *addresses; /* UPSTREAM_LITERAL */
     unsigned n_addresses;
-    unsigned weight;                     /* 0 to 256; 0: no sessions; UPSTREAM_SERVICE: 0, or 1 */
-    unsigned max_connections;            /* of each server; 0: any number */
-    const struct address *check_address; /* NULL: where the server is */
-    unsigned check_port;                 /* 0: the address' */
+    unsigned weight;                     /* 0 to 256; 0: no sessions; UPSTREAM_SERVICE: 0 or 1 */
+    unsigned max_connections;            /* of each server; 0: unlimited */
+    const struct address *check_address; /* NULL: the server's */
+    unsigned check_port;                 /* 0: the address' port */
     bool backup;
-    bool disabled; /* no sessions, and no health checks */
+    bool disabled;
 };
 
 struct upstream_server {
-    const struct upstream_server_conf *conf; /* of its line */
+    const struct upstream_server_conf *conf;
     struct endpoint endpoint;
     struct ejection ejection;
     struct log_limit log_limit;
     struct counters counters;
-    struct counters_connects connects; /* of sessions; those that got a spare made none */
-    struct spare *spare;               /* NULL: none are kept */
+    struct counters_connects connects; /* of sessions; a spare connection counts none */
+    struct spare *spare;               /* NULL: spare connections are off */
 
     /* Of upstream/membership; on the control loop. */
     struct list link;
     unsigned line;
-    bool is_listed;   /* in the set of now */
-    bool is_wanted;   /* in the next one */
+    bool is_listed;   /* in the current set */
+    bool is_wanted;   /* in the next set */
     atomic_uint held; /* see membership_hold() */
     struct membership_slab *slab;
-    struct checker_target *target; /* of server/checks; NULL: it is not checked */
-    char name[];                   /* ID, or ID@ADDRESS when the line can be several */
+    struct checker_target *target; /* of server/checks; NULL: not checked */
+    char name[];                   /* ID, or ID@ADDRESS when the line can give several servers */
 };
 
 /*
  * upstream_server_is_used(conf):
- * Does the configuration let the servers of this line get sessions?
+ * True if servers of this line may get sessions.
  *
  * Thread: any
  */
@@ -76,7 +73,7 @@ static inline bool upstream_server_is_used(const struct upstream_server_conf *co
 
 /*
  * upstream_server_of(e):
- * The server whose endpoint ${e} is.
+ * The server that contains ${e}.
  *
  * Thread: any
  */

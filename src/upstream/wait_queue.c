@@ -7,11 +7,11 @@
 #include "engine/loop.h"
 
 /*
- * It is queued (by its link, under the lock), or on its way to its loop, or neither for the moment
- * in which one of the two is prepared. `is_left` is its loop's alone.
+ * A ticket is queued (under the lock), or submitted to its loop, or briefly neither. Only its loop
+ * uses `is_left`.
  */
 struct wait_ticket {
-    struct task given; /* brings it to its loop, with what follows */
+    struct task given; /* carries the result to its loop */
     struct endpoint *endpoint;
     int error;
 
@@ -20,7 +20,7 @@ struct wait_ticket {
     bool is_left;
     struct wait_queue *queue;
     struct loop *loop;
-    struct balancer_pick_state *walk; /* whose use ends with is_left */
+    struct balancer_pick_state *walk; /* unused after is_left */
     struct timer timeout;
     wait_queue_done *done;
     void *cookie;
@@ -57,7 +57,7 @@ static void wait_queue_remove(struct wait_queue *q, struct wait_ticket *t)
     atomic_fetch_sub_explicit(&q->n, 1, memory_order_relaxed);
 }
 
-/* False: the others gave it away first. */
+/* Dequeue ${t}; false if its result is already under way. */
 static bool wait_queue_take_back(struct wait_ticket *t)
 {
     struct wait_queue *q = t->queue;
@@ -71,7 +71,7 @@ static bool wait_queue_take_back(struct wait_ticket *t)
     return was_queued;
 }
 
-/* ---- the loop of the one who waits ---- */
+/* ---- on the waiter's loop ---- */
 
 static void wait_queue_free(struct wait_ticket *t)
 {
@@ -79,7 +79,7 @@ static void wait_queue_free(struct wait_ticket *t)
     free(t);
 }
 
-/* Nobody wants what was given any more. */
+/* Pass an unwanted place on to the next waiter. */
 static void wait_queue_pass_on(struct wait_ticket *t)
 {
     struct wait_queue *q = t->queue;
@@ -106,7 +106,7 @@ static void wait_queue_run_given(struct task *task)
     done(cookie, e, error);
 }
 
-/* The loop has ended, and before that its sessions left. */
+/* The loop has ended; its sessions left before. */
 static void wait_queue_drop_given(struct task *task)
 {
     wait_queue_pass_on(CONTAINER_OF(task, struct wait_ticket, given));
@@ -123,7 +123,7 @@ static void wait_queue_run_timeout(struct task *task)
     void *cookie = t->cookie;
 
     if (!wait_queue_take_back(t))
-        return; /* in time after all: it is on its way */
+        return; /* too late: the result is under way */
     free(t);
     done(cookie, NULL, -ETIMEDOUT);
 }
@@ -191,19 +191,15 @@ void wait_queue_leave(struct wait_ticket *t)
 
 /* ---- any thread ---- */
 
-/*
- * No server can be used now: one that has tried none waits until one can, or until its time is
- * over.
- */
+/* True if the wait continues: all are full, or none is usable and none was tried. */
 static bool wait_queue_goes_on(const struct wait_ticket *t)
 {
     return t->error == -EBUSY || (t->error == -ENOENT && t->walk->n_tried == 0);
 }
 
 /*
- * The first in the queue for whom there is a place, with it, or with the reason why he gets none;
- * NULL when all have to wait. Who has tried some servers in vain waits for the others, and must not
- * keep those behind him from these.
+ * Dequeue the first waiter that gets a place or an error; NULL when all must go on waiting. A
+ * waiter with failed tries does not block those behind it.
  */
 static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {
@@ -220,7 +216,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
             break;
         }
         if (t->walk->n_tried == 0)
-            break; /* where he finds no place nobody does */
+            break; /* without tries: if it finds no place, no later waiter does */
     }
     lock_release(&q->lock);
     return served;
@@ -236,7 +232,7 @@ void wait_queue_serve(struct wait_queue *q)
             t->endpoint = NULL;
         if (loop_submit(t->loop, LOOP_CONTROL, &t->given) == 0)
             continue;
-        /* Its loop has ended, and nobody is there to wait. */
+        /* The waiter's loop has ended. */
         if (t->endpoint)
             endpoint_leave(t->endpoint);
         free(t);

@@ -1,19 +1,17 @@
 /*
- * upstream/wait_queue: sessions that wait because every server of their group has as many
- * connections as it may have.
+ * upstream/wait_queue: queue of sessions that wait because all servers of their group are full.
  *
- * First come, first served, whatever worker they are on: who finds others waiting waits behind
- * them. A place that becomes free is given away by the one who frees it: he picks the endpoint for
- * the first in the queue who can have one there, and tells that one's loop. The first cannot when
- * he has tried that endpoint in vain: then it is for those behind him.
+ * First come, first served, over all workers. The thread that frees a place picks the endpoint for
+ * the first session that can use it and notifies that session's loop. A session cannot use an
+ * endpoint that it tried in vain; the place then goes to the next session.
  *
- * note: lock. The queue is what workers share that is more than atomics, so it has a lock, which is
- * taken only while somebody waits. Without anybody waiting it costs one load when a session ends.
+ * note: lock. Workers share the queue, so it has a lock, taken only while sessions wait. With an
+ * empty queue, the end of a session costs one load.
  *
- * note: freed or joined. Who joins counts himself in and then looks for a free place; who frees a
- *                place does so and then
- * looks for somebody who waits. A sequentially consistent fence between the two, on both sides,
- * lets at least one of them see the other, so that nobody waits beside a free place.
+ * note: freed or joined. A session joins the queue and then looks for a free place; an ending
+ * session frees its place and then looks for waiters. A sequentially consistent fence between the
+ * two steps on both sides ensures that at least one sees the other, so that no session waits beside
+ * a free place.
  */
 #ifndef UPSTREAM_WAIT_QUEUE_H
 #define UPSTREAM_WAIT_QUEUE_H
@@ -31,15 +29,14 @@ struct loop;
 struct wait_ticket;
 
 /*
- * The end of a wait, once, on the loop of the one who waited and never inside wait_queue_join():
- * ${e}, which is entered and his; or NULL and ${error}: -ETIMEDOUT, -ENOENT (as balancer_pick(),
- * for a walk that has tried some). The ticket is gone afterwards. When the last server goes down,
- * walks that have tried none go on waiting.
+ * Ends a wait, once, on the loop that joined, never inside wait_queue_join(): ${e}, entered for the
+ * session; or NULL and ${error}: -ETIMEDOUT, or -ENOENT as balancer_pick(), if it has tried
+ * servers. (Without tries it waits on, even when the last server goes down.) The ticket is freed.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
 struct wait_queue {
-    unsigned max; /* that may wait; 0: nobody waits */
+    unsigned max; /* maximum length; 0: no waiting */
     int64_t timeout_ns;
     atomic_uint n;
     struct lock lock;
@@ -49,7 +46,7 @@ struct wait_queue {
 
 /*
  * wait_queue_init(q, max, timeout_ns):
- * Nobody waits. wait_queue_use() comes next.
+ * Initialize an empty queue; call wait_queue_use() next.
  *
  * Thread: before start
  * Units:  ns
@@ -58,24 +55,24 @@ void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
 /*
  * wait_queue_use(q, balancer):
- * Look for places with ${balancer} from now on. wait_queue_serve() is due then.
+ * Pick with ${balancer} from now on. Call wait_queue_serve() afterwards.
  *
  * Thread: any
- * Owns:   ${balancer} is borrowed; the one before is used no more when this returns
+ * Owns:   ${balancer} is borrowed; the previous one is no longer used on return
  */
 void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
 /*
  * wait_queue_close(q):
- * Free what init made.
+ * Release its resources.
  *
- * Thread: when nobody waits and nobody will
+ * Thread: when no waiter is left, and none can come
  */
 void wait_queue_close(struct wait_queue *q);
 
 /*
  * wait_queue_length(q):
- * How many wait.
+ * Number of waiting sessions.
  *
  * Thread: any
  */
@@ -89,9 +86,9 @@ static inline unsigned wait_queue_length(const struct wait_queue *q)
  * Wait for a place at an endpoint that ${walk} has not tried.
  *
  * Thread: a loop
- * Owns:   ${out} is the caller's until done() or wait_queue_leave(); ${walk} is borrowed as long,
- *         and used by any thread
- * Errors: 0; -ENOBUFS (as many wait as may); -ENOMEM
+ * Owns:   until done() or wait_queue_leave(): ${out} is the caller's, ${walk} is borrowed and used
+ *         by any thread
+ * Errors: 0; -ENOBUFS (queue full); -ENOMEM
  */
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
                     struct balancer_pick_state *walk, wait_queue_done *done,
@@ -99,17 +96,15 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
 
 /*
  * wait_queue_leave(t):
- * Wait no longer; done() is not called. A place that was given away just now goes to the next one.
+ * Stop waiting and free ${t}, without done(). A place already assigned goes to the next waiter.
  *
  * Thread: the loop that joined
- * Owns:   ${t} is gone
  */
 void wait_queue_leave(struct wait_ticket *t);
 
 /*
  * wait_queue_serve(q):
- * There may be a free place: give away what there is. To be called after endpoint_leave(), and when
- * an endpoint has become fit again.
+ * Assign free places to waiters. Call it after endpoint_leave() and when an endpoint becomes fit.
  *
  * Thread: any
  */
