@@ -1,4 +1,4 @@
-/* engine/loop: the life of a loop. What is asked of it is in loop_submit.c, its turn in turn.c. */
+/* engine/loop: a loop's life cycle; loop_submit.c has submission, turn.c the turn. */
 #include "engine/loop.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "engine/loop_internal.h"
 
-/* A thread that could not be started is tried again after this, unless no other loop is left. */
+/* Pause after a thread failed to start, unless no other loop is left. */
 #define LOOP_START_RETRY_NS (1 * NS_PER_S)
 
 _Thread_local struct loop *loop_of_this_thread;
@@ -108,7 +108,7 @@ static void loop_drop_lane(struct loop *l, unsigned lane)
         queue_take(&l->lanes[lane]);
         t = queue_pop(&l->lanes[lane]);
         if (!t) {
-            sched_yield(); /* a producer stands between gate and queue */
+            sched_yield(); /* a producer is between gate and queue */
             continue;
         }
         t->type->drop(t);
@@ -155,7 +155,7 @@ static void loop_drop_at_stop(struct loop *l)
         t->type->drop(t);
 }
 
-/* One line when it begins to fail, and one when it is over; under start_lock. */
+/* Logs the first failure and the recovery; under start_lock. */
 static void loop_note_start(struct loop *l, int error)
 {
     int64_t now_ns;
@@ -216,7 +216,7 @@ void loop_cancel(struct loop *l, struct timer *t)
     loop_end_period(l, t);
     timer_heap_remove(&l->schedule, t);
     t->period_ns = 0;
-    (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* or else its withdrawal is on the way */
+    (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* else a withdrawal is under way */
 }
 
 int loop_set_io_ratio(struct loop *l, unsigned io_ratio)
@@ -349,7 +349,7 @@ unsigned loop_load(const struct loop *l)
     return atomic_load_explicit(&l->load, memory_order_relaxed);
 }
 
-/* The clock is read only while its thread cannot be started. */
+/* Reads the clock only after a failed start. */
 static bool loop_is_without_thread(const struct loop *l)
 {
     int64_t failed_at_ns = atomic_load_explicit(&l->start_failed_at_ns, memory_order_relaxed);

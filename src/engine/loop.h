@@ -1,22 +1,20 @@
 /*
- * engine/loop: one thread that does I/O and tasks in turns.
+ * engine/loop: event loop: one thread that runs I/O and tasks in turns.
  *
- * A loop owns one struct ev_loop and everything that lives on it. One turn:
+ * A loop owns one struct ev_loop and all objects on it. One turn:
  *
- *   1. Poll: without blocking if tasks wait, else until I/O, a due timer or a wake-up.
- *   2. Run the I/O callbacks, in order of arrival (engine/ready); the time they take, and not the
- *      poll's, is the turn's I/O time. A due timer does no work itself: its task takes its place
- *      behind the tasks already queued.
- *   3. Run the control lane (up to 1,024 tasks, and no longer than task_quantum) before any other
- *      task, so that adopting a connection never waits behind a backlog. If it had any and tasks
- *      wait, look for I/O once more.
- *   4. Run tasks within the budget that io_ratio and task_quantum give (engine/budget).
- *   5. Run tail tasks: those that were there when the step began, no longer than task_quantum.
- *   6. Reap: destroy what ended in this turn. Objects are freed here and nowhere else.
- *   7. Look whether the loop is to end.
+ *   1. Poll: without blocking if tasks wait, else until I/O, a timer or a wake-up.
+ *   2. Run I/O callbacks, in order of arrival (engine/ready); their time is the turn's I/O time.
+ *      Due timers queue behind the tasks of this moment.
+ *   3. Run the control queue: up to 1,024 tasks or task_quantum, before other tasks, so that
+ *      adopting a connection never waits behind a backlog. Then poll again if tasks wait.
+ *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
+ *   5. Run the tail tasks present at the start of the step, up to task_quantum.
+ *   6. Reap: free the objects that ended in this turn. Only here are objects freed.
+ *   7. End the loop if it is shutting down and quiet.
  *
- * Submitting and stopping work from any thread; all else is for the loop's own thread, which
- * asserts it. The thread is started by the first task that is submitted.
+ * Only submitting and stopping work from any thread; the rest asserts the loop's thread. The first
+ * task starts the thread.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
@@ -36,7 +34,7 @@ struct ev_loop;
 struct loop;
 struct promise_listener;
 
-/* Only ever forward, by compare-and-swap. */
+/* Moves forward only, by compare-and-swap. */
 enum loop_state {
     LOOP_NOT_STARTED,
     LOOP_STARTED,
@@ -45,46 +43,43 @@ enum loop_state {
     LOOP_TERMINATED
 };
 
-/* May another connection be given to a loop? In the order of preference. */
+/* Can the loop take another connection? Most preferred first. */
 enum loop_availability {
     LOOP_AVAILABLE,
-    LOOP_FULL,         /* max_pending_tasks control tasks wait there */
-    LOOP_NO_THREAD,    /* starting its thread has just failed */
-    LOOP_NOT_AVAILABLE /* it has ended */
+    LOOP_FULL,         /* max_pending_tasks control tasks wait */
+    LOOP_NO_THREAD,    /* its thread just failed to start */
+    LOOP_NOT_AVAILABLE /* ended */
 };
 
-/* Which queue a task goes to. */
+/* Queue of a task. */
 enum loop_lane {
-    LOOP_CONTROL, /* step 3; not bounded, but see loop_availability() */
+    LOOP_CONTROL, /* step 3; unbounded, but see loop_availability() */
     LOOP_TASKS,   /* step 4 */
-    LOOP_TAIL     /* step 5; not bounded by max_pending_tasks */
+    LOOP_TAIL     /* step 5; unbounded */
 };
 
-/*
- * A full task lane: try again so often before the submitter is told. Never on a thread that is
- * itself a loop.
- */
+/* Retries on a full task queue before refusing; never on a loop's thread. */
 struct loop_backoff {
-    unsigned retries; /* 0: tell at once */
-    int64_t delay_ns; /* before each */
+    unsigned retries; /* 0: refuse at once */
+    int64_t delay_ns; /* before each retry */
 };
 
-/* The least that max_pending_tasks can be; fewer count as so many. */
+/* Least max_pending_tasks; smaller values count as this. */
 #define LOOP_PENDING_MIN 16
 
 struct loop_conf {
-    const char *name; /* of the thread: at most 15 characters; copied */
+    const char *name; /* thread name, at most 15 characters; copied */
     struct budget_conf budget;
     unsigned max_pending_tasks;
     struct loop_backoff backoff;
-    unsigned rebuild_threshold; /* see engine/backend; 0: never rebuild for early polls */
-    int64_t stall_threshold_ns; /* a turn that takes longer counts as a stall; 0: none does */
+    unsigned rebuild_threshold; /* see engine/backend; 0: early polls never rebuild */
+    int64_t stall_threshold_ns; /* a longer turn counts as a stall; 0: none */
     struct affinity_conf affinity;
 };
 
 /*
  * loop_create(out, conf):
- * A loop with its own epoll instance and no thread yet.
+ * Create a loop with its epoll instance, without a thread.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${conf} is copied
@@ -94,7 +89,7 @@ int loop_create(struct loop **out, const struct loop_conf *conf) NODISCARD;
 
 /*
  * loop_destroy(loop):
- * Free a loop that was never started, or was stopped and joined. No thread may know it any more.
+ * Free a loop that was joined or never started, and that no thread uses.
  *
  * Thread: any but the loop's
  */
@@ -102,37 +97,31 @@ void loop_destroy(struct loop *loop);
 
 /*
  * loop_submit(loop, lane, t):
- * Have ${t} run on the loop: start the thread if there is none, queue ${t}, and end the loop's
- * sleep.
+ * Queue ${t} on the loop: start its thread if needed, end its sleep.
  *
  * Thread: any
- * Owns:   on 0 the loop owns ${t}, and runs or drops it; on error the caller still does
- * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could be started); -ESHUTDOWN (loop
- *         has ended)
- * Source: Netty SingleThreadEventExecutor.execute(); there the thread is started last and the task
- *         taken back
+ * Owns:   on 0 the loop runs or drops ${t}; on error the caller keeps it
+ * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could start); -ESHUTDOWN
+ * Source: Netty SingleThreadEventExecutor.execute(), which starts the thread last and takes the
+ *         task back
  */
 int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) NODISCARD;
 
 /*
  * loop_submit_lazy(loop, t):
- * As loop_submit() to the task lane, without ending the loop's sleep: ${t} runs in its next turn.
+ * As loop_submit() to the task queue, without ending the loop's sleep.
  *
  * Thread: any
- * Owns, Errors: as loop_submit()
  */
 int loop_submit_lazy(struct loop *loop, struct task *t) NODISCARD;
 
 /*
  * loop_submit_after(loop, t, delay_ns, period_ns):
- * Have the idle ${t} run after ${delay_ns}, and then each ${period_ns} as loop_schedule_every()
- * says; from any thread. Its instant counts from now, however long it takes until the loop hears of
- * it. The loop's sleep is ended only if it would last longer.
+ * loop_schedule_every() from any thread. The delay counts from this call. Ends the loop's sleep
+ * only if that would last longer.
  *
  * Thread: any
- * Owns:   on 0 the loop owns ${t}, and runs or drops it; on error the caller still does
- * Units:  ns
- * Errors: as loop_submit()
+ * Owns, Errors: as loop_submit()
  * Source: Netty AbstractScheduledEventExecutor.schedule()
  */
 int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
@@ -140,32 +129,31 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
 
 /*
  * loop_withdraw(loop, t):
- * Take back what loop_submit_after() accepted: true if ${t} will not run (again), and is dropped by
- * the loop instead, soon; false if it comes too late. Does not end the loop's sleep.
+ * Cancel a timer of loop_submit_after(). True: it will not run (again), and the loop drops it
+ * later; false: too late.
  *
  * Thread: any
- * Owns:   nothing; the memory of ${t} must outlive the call, whichever way it ends
+ * Owns:   nothing; ${t} must outlive the call either way
  */
 bool loop_withdraw(struct loop *loop, struct timer *t);
 
 /*
  * loop_schedule(loop, t, delay_ns) / loop_schedule_every(loop, t, delay_ns, period_ns):
- * Run the idle ${t} once after ${delay_ns} (negative counts as 0), and then each ${period_ns}: a
- * positive one is a fixed rate, a negative one a fixed delay after each run. Never early. When the
- * loop ends, a task that still waits is dropped.
+ * Run the idle ${t} once after ${delay_ns}, never early / then each ${period_ns}: > 0 at a fixed
+ * rate, < 0 with a fixed delay after each run. The end of the loop drops waiting timers.
  *
  * Thread: loop
  * Owns:   nothing; ${t} must live until it has run or was cancelled
- * Units:  ns
+ * Units:  ns; a negative ${delay_ns} counts as 0
  */
 void loop_schedule(struct loop *loop, struct timer *t, int64_t delay_ns);
 void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, int64_t period_ns);
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle: it neither runs nor is dropped. Nothing happens if it is idle, or has not arrived
- * yet after loop_submit_after(): loop_withdraw() is for that. A periodic ${t} that cancels itself
- * in its own run may be freed, or handed to another thread, before that run returns.
+ * Make ${t} idle, without run or drop. No effect if it is idle, or still under way from
+ * loop_submit_after() (see loop_withdraw()). A periodic ${t} that cancels itself in its run may be
+ * freed or handed on at once.
  *
  * Thread: loop
  */
@@ -173,17 +161,17 @@ void loop_cancel(struct loop *loop, struct timer *t);
 
 /*
  * loop_set_io_ratio(loop, io_ratio):
- * From the next turn on, tasks get their time by this ratio.
+ * Change the ratio from the next turn on.
  *
  * Thread: any
  * Units:  percent
- * Errors: 0; -EINVAL (not 1 to 100; nothing changed)
+ * Errors: 0; -EINVAL (not 1 to 100)
  */
 int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_rebuild(loop):
- * Replace the loop's epoll instance before its next poll; nothing that is watched notices.
+ * Replace the epoll instance before the next poll, invisibly to watchers.
  *
  * Thread: loop
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old one stays)
@@ -192,37 +180,36 @@ int loop_rebuild(struct loop *loop) NODISCARD;
 
 /*
  * loop_doing(loop, what):
- * Say what the loop runs from here on in this turn, for who looks at a turn that takes long.
+ * Name the work that begins now, for reports about long turns.
  *
  * Thread: loop
- * Owns:   nothing; ${what} must live as long as the loop
+ * Owns:   nothing; ${what} must outlive the loop
  */
 void loop_doing(struct loop *loop, const char *what);
 
 /*
  * loop_reap(loop, t):
- * Run ${t} in step 6 of this turn; for what must not happen inside an object's own callbacks.
+ * Run ${t} in step 6, for work an object's own callbacks must not do.
  *
  * Thread: loop
- * Owns:   the loop owns ${t}; it is always run, never dropped
+ * Owns:   the loop; always run, never dropped
  */
 void loop_reap(struct loop *loop, struct task *t);
 
 /*
  * loop_at_stop(loop, t):
- * Run ${t} once on the loop when it begins to shut down, after those added before; at once (in this
- * turn) if it is shutting down already. If the loop never had a thread, it is dropped.
+ * Run ${t} when the loop begins to shut down, in order of addition; in this turn if that has begun.
+ * Dropped if the loop never had a thread.
  *
  * Thread: loop, or before start
- * Owns:   the loop owns ${t}
+ * Owns:   the loop
  */
 void loop_at_stop(struct loop *loop, struct task *t);
 
 /*
  * loop_stop(loop, quiet_ns, timeout_ns):
- * Begin to shut down: run the at-stop tasks, cancel timers, go on until no task came for
- * ${quiet_ns}, but no longer than ${timeout_ns}. Returns at once; the first call decides the times.
- * A loop without a thread has ended when this returns.
+ * Begin to shut down: run at-stop tasks, drop timers, and end after ${quiet_ns} without tasks or at
+ * ${timeout_ns}. Does not wait; the first call decides. A loop without a thread ends at once.
  *
  * Thread: any
  * Units:  ns, 0 <= ${quiet_ns} <= ${timeout_ns}
@@ -231,10 +218,10 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
  * loop_join(loop) / loop_join_until(loop, at_ns):
- * Wait until the loop has ended, but no longer than until ${at_ns}; after loop_stop(). A task that
- * hangs cannot be cut: the loop can then not be destroyed.
+ * Wait until the loop has ended, ${at_ns} at most; after loop_stop(). A loop hung in a task cannot
+ * be destroyed.
  *
- * Thread: none that is a loop
+ * Thread: no loop
  * Errors: 0; -ETIMEDOUT
  */
 void loop_join(struct loop *loop);
@@ -242,17 +229,17 @@ int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):
- * Tell ${l} when the loop has ended, so that no callback runs on it any more; inside this call if
- * it has ended already, else on the loop's thread, or in loop_stop() if it has none.
+ * Call ${l} when the loop has ended: inside this call, on the loop's thread, or in loop_stop() of a
+ * loop without one.
  *
  * Thread: any
- * Owns:   ${l} must live until it was told
+ * Owns:   nothing; ${l} must live until called
  */
 void loop_listen_end(struct loop *loop, struct promise_listener *l);
 
 /*
  * loop_state(loop) / loop_name(loop):
- * What it says.
+ * Return its state / thread name.
  *
  * Thread: any
  */
@@ -261,7 +248,7 @@ const char *loop_name(const struct loop *loop);
 
 /*
  * loop_is_current(loop) / loop_current():
- * Is the caller this loop's thread; which loop's thread is it (NULL: none)?
+ * Is the caller this loop's thread? / Return the calling thread's loop or NULL.
  *
  * Thread: any
  */
@@ -270,7 +257,7 @@ struct loop *loop_current(void);
 
 /*
  * loop_set_cookie(loop, cookie) / loop_cookie(loop):
- * What an upper layer keeps for each loop.
+ * Set / return the upper layer's data.
  *
  * Thread: before start; any
  */
@@ -279,25 +266,23 @@ void *loop_cookie(const struct loop *loop);
 
 /*
  * loop_now_ns(loop):
- * The clock as this turn's callbacks began: good enough for activity stamps, and free.
+ * Return the clock at the end of this turn's last poll, without reading it.
  *
  * Thread: loop
- * Units:  ns
  */
 int64_t loop_now_ns(const struct loop *loop);
 
 /*
  * loop_ev(loop):
- * The libev loop that watchers of this loop are started on.
+ * Return the libev loop, to start watchers on.
  *
  * Thread: loop
- * Owns:   the loop keeps it
  */
 struct ev_loop *loop_ev(struct loop *loop);
 
 /*
  * loop_load_add(loop, n) / loop_load(loop):
- * Change and read the number of connections the loop has or is about to get; choosers read it.
+ * Change / return the number of connections, including those under way; for choosers.
  *
  * Thread: any
  */
@@ -306,8 +291,8 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * May another connection be given to the loop? Submitters look here, since a
- * control task is accepted as long as the loop has not ended and has a thread or can start one.
+ * Can the loop take another connection? Submitters check, since a full control queue refuses
+ * nothing.
  *
  * Thread: any
  */
@@ -315,10 +300,9 @@ enum loop_availability loop_availability(const struct loop *loop);
 
 /*
  * loop_backend_text(text, size):
- * Version and backend of the event library, such as "libev 4.33 (epoll)".
+ * Format the event library's version, such as "libev 4.33 (epoll)".
  *
  * Thread: any
- * Units:  ${size} bytes
  */
 void loop_backend_text(char *text, size_t size);
 

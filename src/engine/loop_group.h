@@ -1,7 +1,7 @@
 /*
- * engine/loop_group: a fixed number of loops and the rule that picks one of them.
+ * engine/loop_group: fixed group of loops with a chooser.
  *
- * Building a group creates every loop (an epoll instance each) and no thread.
+ * Creates all loops (an epoll instance each), but no threads.
  */
 #ifndef ENGINE_LOOP_GROUP_H
 #define ENGINE_LOOP_GROUP_H
@@ -17,14 +17,14 @@ struct loop_group_conf {
     unsigned pool;
     unsigned n_loops; /* at least 1 */
     enum chooser_kind chooser;
-    struct loop_conf loop; /* its name and processor are not used */
-    const unsigned *cpus;  /* loop i runs on the i-th, and round again; borrowed */
-    unsigned n_cpus;       /* 0: all run anywhere */
+    struct loop_conf loop; /* name and processor unused */
+    const unsigned *cpus;  /* processor of loop i, cyclic; borrowed */
+    unsigned n_cpus;       /* 0: not pinned */
 };
 
 /*
  * loop_group_create(out, conf):
- * Build all loops, or none.
+ * Create all loops, or none.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${conf} is copied
@@ -34,7 +34,7 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
 
 /*
  * loop_group_size(g) / loop_group_at(g, i):
- * The loops, 0 <= ${i} < size.
+ * Return the number of loops / loop ${i}, from 0.
  *
  * Thread: any
  */
@@ -43,7 +43,7 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 
 /*
  * loop_group_next(g):
- * The chooser's pick; NULL when all loops have ended.
+ * Return the chooser's loop; NULL when all have ended.
  *
  * Thread: any
  */
@@ -51,7 +51,7 @@ struct loop *loop_group_next(struct loop_group *g);
 
 /*
  * loop_group_availability(g):
- * That of the loop that loop_group_next() would find now.
+ * Return the best availability of the loops.
  *
  * Thread: any
  */
@@ -59,27 +59,25 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
 
 /*
  * loop_group_stop(g, quiet_ns, timeout_ns):
- * loop_stop() for each loop.
+ * Call loop_stop() for each loop.
  *
  * Thread: any
- * Units:  ns
  */
 void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
  * loop_group_join(g) / loop_group_join_until(g, at_ns):
- * Wait until every loop has ended, but no longer than until ${at_ns}; after loop_group_stop().
+ * Wait until all loops have ended, ${at_ns} at most; after loop_group_stop().
  *
- * Thread: none that is a loop
- * Errors: 0; -ETIMEDOUT (some loop hangs: see loop_state() and loop_stats() of each)
+ * Thread: no loop
+ * Errors: 0; -ETIMEDOUT (a loop hangs: see its loop_state() and loop_stats())
  */
 void loop_group_join(struct loop_group *g);
 int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*
  * loop_group_state(g):
- * How far the loop is that is furthest behind: LOOP_TERMINATED when all have ended,
- * LOOP_SHUTTING_DOWN when all have at least begun to.
+ * Return the least advanced loop's state: LOOP_TERMINATED means all have ended.
  *
  * Thread: any
  */
@@ -87,19 +85,18 @@ enum loop_state loop_group_state(const struct loop_group *g);
 
 /*
  * loop_group_set_io_ratio(g, io_ratio):
- * loop_set_io_ratio() for each loop.
+ * Call loop_set_io_ratio() for each loop.
  *
  * Thread: any
- * Units:  percent
- * Errors: 0; -EINVAL (not 1 to 100; nothing changed)
+ * Errors: 0; -EINVAL (not 1 to 100)
  */
 int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_group_destroy(g):
- * Free loops that have ended or were never started; NULL is allowed.
+ * Free the loops, ended or never started; NULL is allowed.
  *
- * Thread: none that is a loop
+ * Thread: no loop
  */
 void loop_group_destroy(struct loop_group *g);
 

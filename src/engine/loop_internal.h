@@ -1,7 +1,6 @@
 /*
- * engine/loop_internal: what the parts of a loop know of it: loop.c (life), loop_submit.c (what
- * other threads ask of it), loop_stats.c, and turn.c, turn_poll.c and turn_stop.c (the turn).
- * Private to them.
+ * engine/loop_internal: a loop's state, private to loop.c, loop_submit.c, loop_stats.c, turn*.c and
+ * watchdog.c.
  */
 #ifndef ENGINE_LOOP_INTERNAL_H
 #define ENGINE_LOOP_INTERNAL_H
@@ -20,64 +19,64 @@
 #include "engine/wakeup.h"
 
 #define LOOP_LANES      3
-#define LOOP_NAME_BYTES 16 /* what the kernel keeps of a thread's name */
+#define LOOP_NAME_BYTES 16 /* the kernel's limit */
 
 struct loop {
-    /* The loop's own. */
+    /* Owned by the loop's thread. */
     struct backend backend;
-    int64_t now_ns;                       /* when this turn's last poll returned */
-    int64_t turn_at_ns;                   /* when its first did */
-    int64_t clock_at_ns;                  /* the last reading of the clock */
-    const struct task_type *type;         /* of the tasks that ran since then; NULL: none did */
-    int64_t sleep_at_ns;                  /* when this turn's poll began */
-    int64_t sleep_until_ns;               /* until when it was to last; 0: it was not to block */
+    int64_t now_ns;                       /* end of this turn's last poll */
+    int64_t turn_at_ns;                   /* end of its first poll */
+    int64_t clock_at_ns;                  /* last clock reading */
+    const struct task_type *type;         /* of the tasks run since; NULL: none */
+    int64_t sleep_at_ns;                  /* begin of this turn's poll */
+    int64_t sleep_until_ns;               /* the poll's deadline; 0: must not block */
     int64_t io_ns;                        /* of this turn */
     unsigned io_events;                   /* of this turn, without wake-up and timer */
-    bool ran;                             /* something ran in this turn */
-    bool woken;                           /* the wake-up descriptor was readable in this turn */
-    bool wakeup_lost;                     /* it could not be watched */
+    bool ran;                             /* this turn ran something */
+    bool woken;                           /* the wake-up descriptor was readable */
+    bool wakeup_lost;                     /* libev could not watch it */
     struct task_list reap;                /* of this turn */
-    uint64_t tasks_taken;                 /* from the task lane, ever */
-    int64_t last_stamp_at_ns[LOOP_LANES]; /* of the last task taken that had a time */
+    uint64_t tasks_taken;                 /* from the task queue, in total */
+    int64_t last_stamp_at_ns[LOOP_LANES]; /* of the last timestamped task */
     struct timer_heap schedule;
-    struct timer *periodic; /* runs now, and is scheduled again; NULL: none, or it was cancelled */
+    struct timer *periodic; /* running, to be scheduled again; NULL: none, or cancelled */
     struct ev_io wakeup_io;
     struct ev_timer timer;
-    int64_t timer_at_ns; /* what `timer` is armed for; CLOCK_NEVER: not armed */
+    int64_t timer_at_ns; /* expiry of `timer`; CLOCK_NEVER: not armed */
     int64_t quantum_ns;
     int64_t stall_threshold_ns;
     struct task_list at_stop;
-    int64_t stop_began_at_ns; /* 0: not yet */
+    int64_t stop_began_at_ns; /* 0: not begun */
     int64_t last_task_at_ns;
     struct telemetry telemetry;
 
     /* Shared. */
-    alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, written by few */
+    alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
     struct queue lanes[LOOP_LANES];
     /*
-     * Of each lane: when its oldest task was queued, or a little earlier. Written by who finds the
-     * lane empty and by the loop as it takes tasks; the gate orders the two.
+     * For each queue: submission time of its oldest task, or a little earlier. Written by the
+     * submitter that finds it empty, and by the loop; the gate orders them.
      */
     _Atomic int64_t oldest_at_ns[LOOP_LANES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
     struct loop_backoff backoff;
-    atomic_uint io_ratio; /* relaxed: a number on its own */
+    atomic_uint io_ratio; /* relaxed: independent number */
     _Atomic uint64_t tasks_rejected;
-    _Atomic uint64_t tasks_lazy; /* of other threads: they wanted no wake-up */
+    _Atomic uint64_t tasks_lazy; /* submitted by other threads without wake-up */
     _Atomic int state;
     atomic_uint load;
     /*
-     * note: start. Starting and stopping a loop without a thread exclude each other by this lock: a
-     * loop is STARTED only when its thread exists, so a failed start has nothing to undo. Nobody
-     * waits for it once the loop runs.
+     * note: start. This lock excludes starting and stopping a loop without a thread from each
+     * other. A loop becomes STARTED only when its thread exists, so a failed start needs no undo.
+     * Unused once the loop runs.
      */
     pthread_mutex_t start_lock;
-    _Atomic int64_t start_failed_at_ns; /* relaxed: a hint for choosers; 0: never */
-    int64_t start_trouble_at_ns;        /* when it failed first */
+    _Atomic int64_t start_failed_at_ns; /* relaxed: a hint; 0: never */
+    int64_t start_trouble_at_ns;        /* first failure */
     unsigned start_failures;
     pthread_t thread;
     bool joinable;
-    struct promise terminated; /* the last that the thread does */
+    struct promise terminated; /* completed last by the thread */
     _Atomic int64_t stop_quiet_ns;
     _Atomic int64_t stop_timeout_ns;
     struct affinity affinity;
@@ -85,16 +84,13 @@ struct loop {
     char name[LOOP_NAME_BYTES];
 };
 
-/*
- * Whose turn the calling thread runs; NULL outside of loops. For loop_submit, which has no time for
- * a call.
- */
+/* The calling thread's loop, or NULL; loop_submit() has no time for a call. */
 extern _Thread_local struct loop *loop_of_this_thread;
 
 /*
  * loop_end_period(loop, t):
- * In the run of the periodic ${t}: its next instant is not set by the turn any more, so that ${t}
- * may be handed to another thread.
+ * In the run of the periodic ${t}: do not schedule it again, so that it may be handed to another
+ * thread.
  *
  * Thread: loop
  */
@@ -115,7 +111,7 @@ int loop_start(struct loop *loop) NODISCARD;
 
 /*
  * loop_set_state(loop, state):
- * Move on to ${state}.
+ * Advance to ${state}.
  *
  * Thread: loop, or the thread that ends a loop without one
  */
@@ -123,7 +119,7 @@ void loop_set_state(struct loop *loop, enum loop_state state);
 
 /*
  * loop_refuse_and_drop(loop):
- * Close the gates and drop every task that came in before.
+ * Close the gates and drop all queued tasks.
  *
  * Thread: loop, or the thread that ends a loop without one
  */
@@ -131,7 +127,7 @@ void loop_refuse_and_drop(struct loop *loop);
 
 /*
  * turn_init(loop) / turn_run(loop):
- * Start the loop's own watchers; run one turn and say whether there is to be another.
+ * Start the loop's own watchers / run one turn; false when it was the last.
  *
  * Thread: before start; loop
  */
@@ -140,7 +136,7 @@ bool turn_run(struct loop *loop);
 
 /*
  * turn_has_work(loop):
- * Does any lane, or a due timer, wait?
+ * Does a queue or a due timer wait?
  *
  * Thread: loop
  */
@@ -148,7 +144,7 @@ bool turn_has_work(const struct loop *loop);
 
 /*
  * turn_queued(loop):
- * How many tasks wait for step 4: due timers and the task lane.
+ * Return the number of tasks and due timers for step 4.
  *
  * Thread: loop
  */
@@ -164,8 +160,9 @@ void turn_reap(struct loop *loop);
 
 /*
  * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) /
- * turn_poll_judge(loop): Start the loop's own watchers; steps 1 and 2; the same once more, without
- * waiting; count what they did; at the turn's end, what it says about its poll.
+ * turn_poll_judge(loop):
+ * Start the loop's watchers / steps 1 and 2 / repeat them without blocking / update counters /
+ * judge the poll.
  *
  * Thread: before start (init); loop
  */
@@ -177,7 +174,7 @@ void turn_poll_judge(struct loop *loop);
 
 /*
  * turn_stop_run(loop):
- * Step 7: is there to be another turn?
+ * Step 7; false when the loop ends.
  *
  * Thread: loop
  */
@@ -185,7 +182,7 @@ bool turn_stop_run(struct loop *loop);
 
 /*
  * turn_stop_is_news(loop):
- * Is the loop to shut down, and has not begun to?
+ * Was loop_stop() called, and the shutdown has not begun?
  *
  * Thread: loop
  */
@@ -193,7 +190,7 @@ bool turn_stop_is_news(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):
- * When the shutdown has to look again; CLOCK_NEVER while there is none.
+ * Return when the shutdown must be checked; CLOCK_NEVER: not shutting down.
  *
  * Thread: loop
  */

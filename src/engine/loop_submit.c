@@ -1,4 +1,4 @@
-/* engine/loop_submit: what may be asked of a loop from any thread: tasks, now or later. */
+/* engine/loop_submit: submitting tasks and timers to a loop from any thread. */
 #include <errno.h>
 #include <time.h>
 
@@ -6,15 +6,13 @@
 #include "engine/loop_internal.h"
 
 /*
- * A clock reading for each task would cost more than the rest of the hand-off: one in so many
- * carries its time.
+ * One task in this many is timestamped: reading the clock costs more than the rest of the hand-off.
  */
 #define LOOP_STAMP_EACH 64
 
 /*
- * The hand-off is one piece of code wherever it is called. What it does between its two atomic
- * operations is what another thread has time for to take the line that both are on; with calls
- * there it took a quarter longer.
+ * Inlined: calls between the two atomic operations give another thread time to take their cache
+ * line, and made the hand-off a quarter slower.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 
@@ -25,7 +23,7 @@ static uint64_t loop_submit_max(const struct loop *l, enum loop_lane lane)
     return lane == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
 }
 
-/* The loop's backoff, for a thread that may sleep. */
+/* Retries with the loop's backoff, on a thread that may sleep. */
 static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
 {
     const struct timespec delay = {.tv_sec = l->backoff.delay_ns / NS_PER_S,
@@ -40,14 +38,11 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
     return inside;
 }
 
-/*
- * What can still be done for a task that was not counted in: how many were inside before it was, or
- * why it is refused.
- */
+/* Handles a refusal by the gate: returns the number inside before, after a retry, or the error. */
 static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t error)
 {
     if (error == -EAGAIN)
-        wakeup_send(&l->wakeup); /* it may sleep on tasks that did not want to wake it */
+        wakeup_send(&l->wakeup); /* it may sleep on lazily submitted tasks */
     if (error == -EAGAIN && !loop_current())
         error = loop_submit_patiently(l, lane);
     if (error < 0)
@@ -55,7 +50,7 @@ static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t 
     return error;
 }
 
-/* Queue a task that was counted in as one after ${inside} others. */
+/* Queue a task that entered the gate after ${inside} others. */
 LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_lane lane, struct task *t,
                                          int64_t inside)
 {
@@ -84,7 +79,7 @@ LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_lane lane, 
     return 0;
 }
 
-/* The loop itself needs no wake-up, and counts its own tasks. */
+/* Own tasks need no wake-up, and are counted apart. */
 LOOP_SUBMIT_INLINE bool loop_submit_is_own(struct loop *l)
 {
     if (loop_of_this_thread != l)
@@ -110,19 +105,19 @@ int loop_submit_lazy(struct loop *l, struct task *t)
     if (rc < 0 || loop_submit_is_own(l))
         return rc;
     atomic_fetch_add_explicit(&l->tasks_lazy, 1, memory_order_relaxed);
-    if (is_first) /* the new thread may have gone to sleep before the task was there */
+    if (is_first) /* the new thread may have gone to sleep before the push */
         wakeup_send(&l->wakeup);
     return 0;
 }
 
-/* ---- timers; see note: claim in timed.h ---- */
+/* ---- timers; see note: claim in timer.h ---- */
 
 static struct timer *loop_timer_of(struct task *t)
 {
     return CONTAINER_OF(t, struct timer, task);
 }
 
-/* Off its way through a queue, and nobody's but ours. */
+/* The caller alone has ${t}: restore its type. */
 static void loop_free_timer(struct timer *t)
 {
     t->task.type = t->own_type;
@@ -149,7 +144,7 @@ static void loop_run_arrival(struct task *task)
         loop_drop_timer(l, t);
 }
 
-/* The loop ended before the timer got there. Who drops a lane counts. */
+/* The loop ended before the timer arrived; loop_drop_lane() counts the drop. */
 static void loop_drop_arrival(struct task *task)
 {
     loop_free_timer(loop_timer_of(task));
@@ -201,8 +196,8 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
 }
 
 /*
- * Entered before it is claimed: while a withdrawal may be on its way the loop cannot come to its
- * end, and when it has come to its end nothing is touched.
+ * Enters the gate before it claims: the loop cannot end while a withdrawal may be under way, and
+ * nothing of an ended loop is touched.
  */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {

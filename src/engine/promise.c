@@ -10,34 +10,32 @@
 #include "engine/loop.h"
 #include "engine/task_list.h"
 
-/*
- * More than threads are likely to tell at the same moment, so that they seldom wait for each other.
- */
+/* Enough stripes that notifying threads seldom wait for each other. */
 #define STRIPES 64
 
-/* On the stack of a thread that tells a promise's listeners. */
+/* On the stack of a notifying thread. */
 struct promise_notifier {
     pthread_mutex_t *stripe;
-    bool is_over; /* under fate: the promise was closed */
+    bool is_over; /* the promise was closed; under the stripe */
 };
 
 /*
- * See note: last touch. Each guards the promise.telling of those whose address leads to it, and
- * what that points to.
+ * See note: last touch. A stripe guards promise.notifier, and its target, of the promises that hash
+ * to it.
  */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
 
-/* How deep this thread is nested in telling, and what it tells when it is through. */
+/* This thread's nesting of notifications, and those deferred until it is 0. */
 static _Thread_local struct {
     unsigned depth;
-    struct task_list later; /* of promise.notify */
+    struct task_list later; /* promise.notify */
 } here;
 
 static void promise_on_notify(struct task *t);
 
-/* A task that is dropped still tells: nobody else would. */
+/* A dropped task still notifies: no other thread would. */
 static const struct task_type notify_type = {
     .name = "promise", .run = promise_on_notify, .drop = promise_on_notify};
 
@@ -60,7 +58,7 @@ void promise_init(struct promise *p, struct loop *loop)
     p->notifier = NULL;
 }
 
-/* Knuth's multiplicative hash: promises in objects of one size are whole multiples of it apart. */
+/* Knuth's multiplicative hash, because promises in equal objects lie at multiples of their size. */
 static pthread_mutex_t *promise_stripe(const struct promise *p)
 {
     uint32_t hash = (uint32_t)((uintptr_t)p >> 4) * UINT32_C(2654435761);
@@ -81,7 +79,7 @@ void promise_close(struct promise *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* Is it now up to the caller, who has the lock, to see to it that the listeners are told? */
+/* Must the caller, who holds the lock, notify the listeners? */
 static bool promise_claim_notifying(struct promise *p)
 {
     if (!promise_is_done(p) || p->notifying || list_empty(&p->listeners))
@@ -90,7 +88,7 @@ static bool promise_claim_notifying(struct promise *p)
     return true;
 }
 
-/* Take the next listener off, if the promise is still there and has one. */
+/* Unlink the next listener, unless the promise was closed or has none. */
 static struct promise_listener *promise_take(struct promise *p, struct promise_notifier *me)
 {
     struct promise_listener *l = NULL;
@@ -122,8 +120,7 @@ static void promise_tell(struct promise *p)
 }
 
 /*
- * Tell on this thread: now, or when what it is telling is done, so that no chain can use up the
- * stack.
+ * Notify on this thread; nested too deep, only when the outer calls are done, to bound the stack.
  */
 static void promise_tell_here(struct promise *p)
 {
@@ -143,17 +140,17 @@ static void promise_on_notify(struct task *t)
     promise_tell_here(CONTAINER_OF(t, struct promise, notify));
 }
 
-/* By who has claimed it, and has let go of the lock. */
+/* The caller has claimed the notification and released the lock. */
 static void promise_notify(struct promise *p)
 {
     bool elsewhere = p->loop && (!loop_is_current(p->loop) || here.depth >= PROMISE_NESTED_MAX);
 
     if (elsewhere && loop_submit(p->loop, LOOP_CONTROL, &p->notify) == 0)
-        return; /* and by now ${p} may be gone */
+        return; /* ${p} may be freed by now */
     promise_tell_here(p);
 }
 
-/* The lock is held. */
+/* Under the lock. */
 static bool promise_may_become(const struct promise *p, enum promise_state state)
 {
     enum promise_state now = promise_state(p);
@@ -221,7 +218,7 @@ void promise_listen(struct promise *p, struct promise_listener *l)
         promise_notify(p);
 }
 
-/* Wait for the completion, with the lock. */
+/* Under the lock. */
 static int promise_wait_until(struct promise *p, int64_t until_at_ns)
 {
     struct timespec until = {.tv_sec = (time_t)(until_at_ns / NS_PER_S),
@@ -238,7 +235,7 @@ int promise_await(struct promise *p, int64_t timeout_ns)
 {
     int rc;
 
-    pthread_mutex_lock(&p->lock); /* also if it is complete; see note: last touch */
+    pthread_mutex_lock(&p->lock); /* even if complete; see note: last touch */
     if (promise_is_done(p))
         rc = 0;
     else if (loop_current())

@@ -1,24 +1,20 @@
 /*
- * engine/promise: a result that comes later, once.
+ * engine/promise: promise/future: a result that is set once, with listeners.
  *
  *   PENDING -------------------> SUCCEEDED | FAILED | CANCELLED
  *      \--> UNCANCELLABLE -----> SUCCEEDED | FAILED
  *
- * Exactly one completion wins. Listeners are told in the order they were added, one after the
- * other, each once; one that comes late after those before it, one that a listener adds when that
- * listener has returned. Where:
+ * The first completion wins. Listeners are called once each, one after the other, in the order of
+ * addition; one that a listener adds, after that listener has returned. Where:
  *
- *   on the loop     inside the call that completes (or adds to what is complete) if that is made on
- *   the loop's thread
- *                   and not nested in PROMISE_NESTED_MAX others; else by a task in its control lane
- *   without a loop  on the thread that completes or adds, or on the one that still tells the
- *   earlier ones. So it is
- *                   also when the loop refuses the task (it has ended, or its thread cannot be
- *                   started); what it drops is told by who drops it
+ *   with a loop     inside the completing or adding call, if on the loop's thread and nested
+ *                   less than PROMISE_NESTED_MAX deep; else by a control task of the loop
+ *   without a loop  on the completing or adding thread, or on one that still calls earlier
+ *                   listeners; also if the loop refuses the task (ended or cannot start). A dropped
+ *                   task calls them on the dropping thread
  *
- * A promise is embedded in what it is about. It must live until its listeners were told, whoever
- * waits has returned and nobody else can call it; note: last touch says who may end its life, and
- * when.
+ * A promise is embedded in its object. It must live until its listeners were called, waiters have
+ * returned and no other thread can use it; see note: last touch.
  */
 #ifndef ENGINE_PROMISE_H
 #define ENGINE_PROMISE_H
@@ -37,77 +33,74 @@ struct promise;
 struct promise_notifier;
 
 /*
- * Promises that complete each other in done() are told so deep inside one another (Netty:
- * maxListenerStackDepth).
+ * Nesting limit for promises that complete each other in done(), as Netty's maxListenerStackDepth.
  */
 #define PROMISE_NESTED_MAX 8
 
 enum promise_state {
     PROMISE_PENDING,
-    PROMISE_UNCANCELLABLE, /* pending, and promise_cancel() comes too late */
+    PROMISE_UNCANCELLABLE, /* pending, cannot be cancelled */
     PROMISE_SUCCEEDED,
     PROMISE_FAILED,
     PROMISE_CANCELLED
 };
 
-/* Embedded in whoever wants to know; free to be reused or freed as soon as done() is called. */
+/* Embedded by the listening object; may be freed once done() is called. */
 struct promise_listener {
     struct list link;
     void (*done)(struct promise_listener *l, struct promise *p);
 };
 
 /*
- * note: completion. The state changes under the lock only, so one completion wins. The winner
- * writes the result before it publishes the state with release; who sees a completed state with
- * acquire sees the result, without the lock.
+ * note: completion. The state changes only under the lock, so one completion wins. It writes the
+ * result, then the state with release; a reader that sees completion with acquire sees the result
+ * without the lock.
  *
  * note: last touch. A promise may be closed and freed
  *
- *   - by a thread that has waited, as soon as promise_await() has returned to all that wait and 0
- *     to one of them, if no listener was added;
- *   - by the last listener ever added, in its done(), or by any thread that it has passed it on to
- *     there;
- *   - by who has made it, if nobody else knows it.
+ *   - by a waiting thread, when promise_await() has returned to all waiters, with 0 to one of them,
+ *     and no listener was added;
+ *   - by the last listener ever added, in its done(), or by a thread it hands the promise to there;
+ *   - by its creator, if no other thread knows it.
  *
- * Whoever completes publishes, wakes and looks for listeners in one stretch under the lock; if
- * there are none, unlocking is the last it does with the promise. That is early enough: a mutex may
- * be destroyed as soon as it can be locked again, even if the thread that unlocked it is still on
- * its way out of pthread_mutex_unlock() (POSIX, rationale of pthread_mutex_destroy()). It is also
- * why promise_await() takes the lock of what is complete, and why promise_is_done() alone does not
- * allow to free: promise_await(p, 0) does.
+ * The completing thread sets the state, wakes waiters and checks for listeners in one critical
+ * section; without listeners, unlocking is its last access. That suffices: a mutex may be destroyed
+ * as soon as it can be locked, even if another thread is still inside pthread_mutex_unlock()
+ * (POSIX, rationale of pthread_mutex_destroy()). For that reason promise_await() locks even a
+ * complete promise, and promise_is_done() does not permit freeing, but promise_await(p, 0) does.
  *
- * Who tells the listeners comes back to the promise after each of them, and the last one may have
- * ended it. So while a listener is told the promise knows the teller, and promise_close() tells it
- * that there is nothing to come back to. What they leave each other is guarded by a lock that
- * outlives both: one of a few, chosen by the promise's address.
+ * The notifying thread returns to the promise after each listener, and the last one may have closed
+ * it. So the promise points to the notifier during calls, and promise_close() tells it not to
+ * return. A lock that outlives both guards this: one of a few stripes, chosen by the promise's
+ * address.
  */
 struct promise {
     atomic_int state;
     int error;   /* FAILED: -errno; CANCELLED: -ECANCELED */
     void *value; /* SUCCEEDED */
     struct loop *loop;
-    struct task notify; /* tells the listeners on the loop */
+    struct task notify; /* notifies on the loop */
     pthread_mutex_t lock;
     pthread_cond_t completed;
     struct list listeners;             /* under the lock */
-    bool notifying;                    /* under the lock: someone is at it or on the way */
+    bool notifying;                    /* under the lock: notifying has begun or is queued */
     struct promise_notifier *notifier; /* see note: last touch */
 };
 
 /*
  * promise_init(p, loop):
- * Pending, no listeners. ${loop} is where listeners are told (NULL: wherever it completes).
+ * Initialize as pending; listeners run on ${loop} (NULL: where it completes).
  *
  * Thread: any
- * Owns:   nothing; ${loop} may end before ${p} completes, but must not be destroyed before the
- *         listeners were told
+ * Owns:   nothing; ${loop} may end before ${p} completes, but must exist until listeners were
+ *         called
  */
 void promise_init(struct promise *p, struct loop *loop);
 
 /*
  * promise_close(p):
- * Release what promise_init() took; see note: last touch. Whether it is complete does not matter;
- * that no listener waits to be told does, and is asserted.
+ * Release the resources of promise_init(), complete or not; asserts that no listener is left. See
+ * note: last touch.
  *
  * Thread: any
  */
@@ -115,11 +108,10 @@ void promise_close(struct promise *p);
 
 /*
  * promise_succeed(p, value) / promise_fail(p, error):
- * Complete, and tell the listeners. False: somebody else was first, and nothing changed.
+ * Complete and notify the listeners. False: already complete, nothing changed.
  *
  * Thread: any
- * Owns:   nothing of ${value}; ${p} may be gone when this returns, if a listener or who waits may
- *         end it
+ * Owns:   nothing of ${value}; a listener or waiter may free ${p} before this returns
  * Units:  ${error} -errno
  * Source: Netty DefaultPromise.trySuccess(), tryFailure()
  */
@@ -128,7 +120,7 @@ bool promise_fail(struct promise *p, int error);
 
 /*
  * promise_cancel(p):
- * Complete as cancelled, unless it is complete or uncancellable already. Did it?
+ * Cancel, unless complete or uncancellable; true if cancelled now.
  *
  * Thread: any
  * Owns:   ${p} as promise_succeed()
@@ -137,7 +129,7 @@ bool promise_cancel(struct promise *p);
 
 /*
  * promise_set_uncancellable(p):
- * From now on promise_cancel() comes too late. False: it was cancelled before.
+ * Forbid promise_cancel(). False: already cancelled.
  *
  * Thread: any
  */
@@ -145,30 +137,28 @@ bool promise_set_uncancellable(struct promise *p);
 
 /*
  * promise_listen(p, l):
- * Tell ${l} when ${p} is complete, which may be inside this call. A listener that needs the loop
- * asks loop_is_current(): what the loop refuses is told on another thread.
+ * Call ${l} when ${p} is complete, maybe inside this call. A listener that needs the loop must ask
+ * loop_is_current(): if the loop refuses, another thread calls.
  *
  * Thread: any
- * Owns:   ${l} must live until it was told; ${p} as promise_succeed()
+ * Owns:   ${l} must live until called; ${p} as promise_succeed()
  */
 void promise_listen(struct promise *p, struct promise_listener *l);
 
 /*
  * promise_await(p, timeout_ns):
- * Wait until ${p} is complete, but no longer than ${timeout_ns} (CLOCK_NEVER: for ever; 0 or less:
- * only look). Its listeners may still have to be told then. Never waits on a thread that is a loop:
- * what it waits for might need that loop.
+ * Wait until ${p} is complete, ${timeout_ns} at most (CLOCK_NEVER: for ever; 0 or less: only look).
+ * Listeners may still be pending then. Never waits on a loop's thread: completion might need that
+ * loop.
  *
  * Thread: any
- * Units:  ns
- * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (a loop's thread, whatever the
- *         timeout, and it is not complete)
+ * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (incomplete, on a loop's thread)
  */
 int promise_await(struct promise *p, int64_t timeout_ns) NODISCARD;
 
 /*
  * promise_state(p) / promise_is_done(p):
- * Where it is; is it complete?
+ * Return the state / is it complete?
  *
  * Thread: any
  */
@@ -177,10 +167,10 @@ bool promise_is_done(const struct promise *p);
 
 /*
  * promise_error(p) / promise_value(p):
- * The outcome of a complete promise: 0 or -errno; the value, NULL unless it succeeded.
+ * Return the error (0: success) / value (NULL unless succeeded) of a complete promise; asserts
+ * completion.
  *
  * Thread: any
- * Errors: none (asserts that it is complete)
  */
 int promise_error(const struct promise *p);
 void *promise_value(const struct promise *p);

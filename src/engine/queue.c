@@ -12,10 +12,10 @@ void queue_take(struct queue *q)
 {
     struct task *t;
 
-    /* The load keeps the line with the producers when there is nothing. */
+    /* When empty, a load leaves the line with the producers. */
     if (q->first || !atomic_load_explicit(&q->newest, memory_order_relaxed))
         return;
-    /* Acquire: what the producers wrote to their tasks before they pushed them is seen. */
+    /* Acquire: see what producers wrote to their tasks before pushing. */
     t = atomic_exchange_explicit(&q->newest, NULL, memory_order_acquire);
     while (t) {
         struct task *before = atomic_load_explicit(&t->next, memory_order_relaxed);

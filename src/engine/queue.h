@@ -1,18 +1,15 @@
 /*
- * engine/queue: an intrusive lock-free queue of tasks: any number of producers, one consumer.
+ * engine/queue: intrusive lock-free multi-producer, single-consumer (MPSC) task queue.
  *
- *   newest -> task -> ... -> task        producers put theirs in front
- *   first  -> task -> ... -> task        the consumer has taken all of them at once and turned them
- *          round
+ *   newest -> task -> ... -> task        producers push in front
+ *   first  -> task -> ... -> task        the consumer took all at once and reversed them
  *
- * FIFO in the order of the compare-and-swaps on `newest`, so also for each producer. A push writes
- * to its own task and to that one word, never to a task that another thread may be looking at; and
- * the consumer comes to the word once a batch. That is what counts: with a queue that links each
- * task to its predecessor (D. Vyukov's) the hand-off took twice as long.
+ * FIFO by the compare-and-swaps on `newest`. A push writes its own task and that one word, never a
+ * task another thread may hold; the consumer touches the word once a batch. D. Vyukov's queue,
+ * which links each task to its predecessor, took twice as long.
  *
- * Taking is an exchange for NULL, so it does not matter whether a `newest` that a producer has seen
- * was taken, and pushed again, before its compare-and-swap succeeds: its task then stands in front
- * of just that one.
+ * No ABA problem: taking exchanges for NULL, so if `newest` was taken and pushed again before a
+ * producer's compare-and-swap, its task still lands in front of it.
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -28,7 +25,7 @@
 
 struct queue {
     alignas(CACHE_LINE_BYTES) _Atomic(struct task *) newest; /* producers */
-    struct gate gate;                             /* of the lane: a submit writes to both words */
+    struct gate gate;                             /* the queue's: submits write both words */
     alignas(CACHE_LINE_BYTES) struct task *first; /* consumer */
 };
 
@@ -42,10 +39,10 @@ void queue_init(struct queue *q);
 
 /*
  * queue_push(q, t):
- * Add ${t} at the end.
+ * Append ${t}.
  *
  * Thread: any
- * Owns:   the queue has ${t} until queue_pop() returns it
+ * Owns:   the queue, until queue_pop() returns ${t}
  * Source: R. K. Treiber, "Systems Programming: Coping with Parallelism" (1986); Linux
  *         include/linux/llist.h
  */
@@ -53,10 +50,7 @@ static inline void queue_push(struct queue *q, struct task *t)
 {
     struct task *before = atomic_load_explicit(&q->newest, memory_order_relaxed);
 
-    /*
-     * Sequentially consistent: the first half of the wake-up protocol (note: wake-up in
-     * engine/wakeup.h).
-     */
+    /* Sequentially consistent, as note: wake-up in engine/wakeup.h needs. */
     do
         atomic_store_explicit(&t->next, before, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&q->newest, &before, t));
@@ -64,7 +58,7 @@ static inline void queue_push(struct queue *q, struct task *t)
 
 /*
  * queue_take(q):
- * Let queue_pop() have what was pushed until now, unless it still has some from before.
+ * Make pushed tasks available to queue_pop(), unless some still are.
  *
  * Thread: consumer
  */
@@ -72,10 +66,9 @@ void queue_take(struct queue *q);
 
 /*
  * queue_pop(q) / queue_peek(q):
- * Take, or look at, the first of the tasks that were taken; NULL when there is none left.
+ * Remove / return the first taken task, or NULL.
  *
  * Thread: consumer
- * Owns:   the caller has the task; nothing
  */
 static inline struct task *queue_pop(struct queue *q)
 {
@@ -93,7 +86,7 @@ static inline const struct task *queue_peek(const struct queue *q)
 
 /*
  * queue_empty(q):
- * Has every pushed task been popped? Sequentially consistent, as the wake-up protocol needs it.
+ * Were all pushed tasks popped? Sequentially consistent, for the wake-up protocol.
  *
  * Thread: consumer
  */

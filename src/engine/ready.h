@@ -1,15 +1,15 @@
 /*
- * engine/ready: I/O callbacks in the order in which the kernel reported their events.
+ * engine/ready: serves I/O callbacks in order of arrival.
  *
- * note: arrival order. libev calls pending watchers newest first: the descriptor that became ready
- * first is served last. So each callback is called twice in a poll. The first call makes its
- * watcher pending again at a lower priority, which reverses the order once more; libev comes to
- * that priority when all other watchers were called. libev forgets a pending event when its watcher
- * is stopped, so there is no list of ours from which a closed descriptor had to be removed.
+ * note: arrival order. libev calls pending watchers newest first, so the first ready descriptor is
+ * served last. Therefore each callback runs twice per poll: its first call makes the watcher
+ * pending again at a lower priority, which reverses the order back; libev serves that priority
+ * after all others. Stopping a watcher clears its pending event in libev, so closed descriptors
+ * need no removal here.
  *
- * ev.pod forbids to change the priority of an active watcher. ev.c reads it only where pending
- * events are added, called and cleared, and none is pending while its callback runs. libev 4.33 is
- * the last version; test_ready shows the order.
+ * ev.pod forbids changing an active watcher's priority, but ev.c reads it only to add, call and
+ * clear pending events, and none is pending during its callback. libev 4.33 is the last version;
+ * test_ready checks the order.
  */
 #ifndef ENGINE_READY_H
 #define ENGINE_READY_H
@@ -19,13 +19,13 @@
 
 #include "base/must.h"
 
-#define READY_FIRST 0 /* of a watcher, unless its second call is pending */
+#define READY_FIRST 0 /* unless the second call is pending */
 #define READY_TURN  (-1)
 
 /*
  * ready_is_turn(ev, w, revents):
- * Each callback of ${w} asks this first: true if it is to do its work now. If false it is called
- * again, after the watchers that became ready earlier.
+ * Must be asked first in each callback of ${w}: true if it must work now; false if libev calls it
+ * again, after watchers that were ready earlier.
  *
  * Thread: loop
  */
@@ -42,7 +42,7 @@ static inline bool NODISCARD ready_is_turn(struct ev_loop *ev, struct ev_io *w, 
 
 /*
  * ready_stop(ev, w):
- * ev_io_stop() for a watcher whose callback asks ready_is_turn().
+ * Call ev_io_stop() for a watcher of ready_is_turn().
  *
  * Thread: loop
  */

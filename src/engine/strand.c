@@ -1,15 +1,13 @@
 /*
- * engine/strand: see serial.h.
+ * engine/strand: see strand.h.
  *
- * note: place. A serial with tasks has one place, which waits in the executor's queue or has been
- * taken by a thread. That thread takes the tasks one by one, each when the one before has ended, so
- * they cannot overlap; it gives the place up when there are none left, or puts it at the end of the
- * queue again. All this is under the executor's lock, so that the serial's bound and the executor's
- * are looked at together, and a refusal is by one of them.
+ * note: place. A strand with tasks has one place, in the executor's queue or taken by a thread.
+ * That thread takes one task after the other, so tasks never overlap; then it gives the place up,
+ * or queues it again. All under the executor's lock, so the bounds of strand and executor are
+ * checked together.
  *
- * note: users. The owner, the place and the waiter each count as a user as long as they are out;
- * the last to leave frees the serial. So neither a thread that is at it nor a message on its way to
- * the loop is left without it.
+ * note: users. The owner, the place and the waiter each hold a reference while in use; the last one
+ * frees the strand. So it outlives its running thread and its message to the loop.
  */
 #include "engine/strand.h"
 
@@ -25,12 +23,12 @@ struct strand {
     struct task place;
     struct task_list tasks;
     unsigned n_tasks;
-    unsigned in_a_row; /* taken since the place was */
+    unsigned in_a_row; /* since the place was taken */
     bool placed;       /* see note: place */
-    bool was_full;     /* the waiter is to be told when no more than half of the tasks are left */
+    bool was_full;     /* call the waiter when at most half of the tasks are left */
 
-    /* The loop's. */
-    bool refused; /* room() is to be called */
+    /* Owned by the loop. */
+    bool refused; /* room() is due */
     bool gone;
     struct executor_waiter waiter;
 
@@ -69,7 +67,7 @@ static void on_no_loop(struct task *t)
 static const struct task_type connection_limit_type = {
     .name = "serial room", .run = on_room, .drop = on_no_loop};
 
-/* A place is never run: the executor takes a task from its serial. */
+/* Never run: the executor takes a task of the strand instead. */
 static const struct task_type place_type = {.name = "serial"};
 
 int strand_create(struct strand **out, const struct strand_conf *conf)

@@ -1,14 +1,12 @@
 /*
- * engine/strand: tasks that run one after the other on an executor, whichever thread takes them.
+ * engine/strand: serial queue: tasks that run one after the other on an executor.
  *
- * One for each connection (or whatever must keep its order): its tasks never run at the same time
- * and keep the order they were submitted in, but no thread is reserved for it, so a slow connection
- * holds up nobody else. It takes one place in the executor's queue however many tasks it has, and
- * gives it up after SERIAL_BATCH tasks, so that others have their turn. Each of its tasks counts as
- * one of the executor's, whose bound is the bound on all work that waits.
+ * Keeps the order of one connection's tasks without reserving a thread, so a slow connection does
+ * not block others. A strand takes one place in the executor's queue, requeued after SERIAL_BATCH
+ * tasks. Each task counts towards the executor's bound.
  *
- * Full is a state and not a loss: strand_submit() refuses, the producer stops producing (pauses its
- * channel), and is told on its loop when it may go on.
+ * When full, strand_submit() refuses; the producer pauses its channel and is called on its loop
+ * when it may go on.
  */
 #ifndef ENGINE_STRAND_H
 #define ENGINE_STRAND_H
@@ -16,24 +14,21 @@
 #include "engine/executor.h"
 
 /*
- * Tasks in one go (Netty's NonStickyEventExecutorGroup takes 1,024; a channel's reads are longer
- * than its tasks).
+ * Tasks per turn. (Netty's NonStickyEventExecutorGroup: 1,024; a channel's reads are longer than
+ * its tasks.)
  */
 #define SERIAL_BATCH 64
 
 struct strand;
 
-/*
- * The executor and the loop must not be destroyed before the serial, nor the loop before the
- * executor was stopped.
- */
+/* Executor and loop must outlive the strand; the loop also until the executor was stopped. */
 struct strand_conf {
     struct executor *executor;
-    struct loop *loop;          /* where the producer lives */
-    unsigned max_pending_tasks; /* of this serial, at least 1 */
+    struct loop *loop;          /* the producer's */
+    unsigned max_pending_tasks; /* of this strand, at least 1 */
     /*
-     * After a refusal: half of what was full is free again, or never will be (stopped). Called on
-     * ${loop}, unless that ends first; may submit again, and may destroy the serial.
+     * After a refusal: half of the full bound is free again, or the executor has stopped. Called on
+     * ${loop}, unless it ends first; may submit again or destroy the strand.
      */
     void (*room)(void *cookie);
     void *cookie;
@@ -41,7 +36,7 @@ struct strand_conf {
 
 /*
  * strand_create(out, conf):
- * An order of its own on conf->executor.
+ * Create an empty strand on conf->executor.
  *
  * Thread: loop of conf->loop
  * Owns:   the caller owns ${out}; ${conf} is copied
@@ -51,21 +46,20 @@ int strand_create(struct strand **out, const struct strand_conf *conf) NODISCARD
 
 /*
  * strand_submit(s, t):
- * Have ${t} run after those submitted before it.
+ * Run ${t} after the tasks submitted before.
  *
  * Thread: loop of ${s}
- * Owns:   on 0 the serial owns ${t}, and runs or drops it; on error the caller still does
- * Errors: 0; -EAGAIN (full, here or in the executor: conf->room will be called once); -ESHUTDOWN
+ * Owns:   on 0 the strand runs or drops ${t}; on error the caller keeps it
+ * Errors: 0; -EAGAIN (strand or executor full: conf->room will be called once); -ESHUTDOWN
  */
 int strand_submit(struct strand *s, struct task *t) NODISCARD;
 
 /*
  * strand_destroy(s):
- * Drop what has not begun, let what runs come to its end, and free ${s} then; conf->room is not
- * called any more.
+ * Drop tasks that have not begun; no more calls of conf->room. ${s} is freed when its running task
+ * ends.
  *
  * Thread: loop of ${s}, or after the loop has ended
- * Owns:   ${s} is gone for the caller; its last thread frees it
  */
 void strand_destroy(struct strand *s);
 

@@ -1,6 +1,6 @@
 /*
- * engine/strand_internal: how an executor's threads take tasks out of a serial. Private to
- * executor*.c and serial.c; all of it is under the executor's lock.
+ * engine/strand_internal: how executor threads take a strand's tasks. Private to executor*.c and
+ * strand.c; all under the executor's lock.
  */
 #ifndef ENGINE_STRAND_INTERNAL_H
 #define ENGINE_STRAND_INTERNAL_H
@@ -12,7 +12,7 @@
 
 /*
  * strand_of(place):
- * The serial that ${place} stands for; NULL: none, it is a task.
+ * Return the strand of ${place}; NULL: it is a task.
  *
  * Thread: any, locked
  */
@@ -20,8 +20,7 @@ struct strand *strand_of(struct task *place);
 
 /*
  * strand_take(s):
- * The next task for the thread that took the place of ${s}; NULL: that thread is done with ${s},
- * which may be gone.
+ * Return the next task for the thread that took the place; NULL: done, ${s} may be freed.
  *
  * Thread: of the executor, locked
  */
@@ -29,16 +28,15 @@ struct task *strand_take(struct strand *s);
 
 /*
  * strand_take_all(s, out):
- * Append to ${out} all tasks that have not begun.
+ * Move all tasks that have not begun to ${out}.
  *
  * Thread: any, locked
- * Owns:   the caller has the tasks
  */
 void strand_take_all(struct strand *s, struct task_list *out);
 
 /*
  * strand_oldest_at_ns(s):
- * When the first of its tasks that have not begun was submitted; CLOCK_NEVER: there is none.
+ * Return the submission time of the oldest task not begun; CLOCK_NEVER: none.
  *
  * Thread: any, locked
  */

@@ -1,10 +1,9 @@
 /*
- * engine/task: a piece of work for a loop, embedded in the object it works on.
+ * engine/task: unit of work for a loop or executor, embedded in its object.
  *
- * A task that was accepted is run exactly once or dropped exactly once, on the loop it was given to
- * or, once that loop has ended, on the thread that ended it. (Of an executor it is one of its
- * threads, or the one that stops it.) drop() releases what run() would have used (closes the
- * descriptor, frees the object). A task may be given away again from its own run().
+ * An accepted task is run or dropped, exactly once: on its loop, or on the thread that ended the
+ * loop; on an executor's threads, or the one that stops it. drop() releases what run() would have
+ * used. A task may be submitted again in its own run().
  */
 #ifndef ENGINE_TASK_H
 #define ENGINE_TASK_H
@@ -21,9 +20,9 @@ struct task_type {
 };
 
 struct task {
-    _Atomic(struct task *) next; /* of the queue it is on */
+    _Atomic(struct task *) next; /* in its queue */
     const struct task_type *type;
-    int64_t queued_at_ns; /* written by whoever queues it */
+    int64_t queued_at_ns; /* set by the submit */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * engine/task_list: tasks in order, of one thread.
+ * engine/task_list: FIFO list of tasks, for one thread.
  */
 #ifndef ENGINE_TASK_LIST_H
 #define ENGINE_TASK_LIST_H
@@ -15,7 +15,7 @@ struct task_list {
 
 /*
  * task_list_append(l, t):
- * Put ${t}, which is on no queue or list, at the end.
+ * Append ${t}, which is on no queue or list.
  *
  * Thread: owner of ${l}
  */
@@ -31,7 +31,7 @@ static inline void task_list_append(struct task_list *l, struct task *t)
 
 /*
  * task_list_take(l):
- * Take the first task off; NULL when there is none.
+ * Remove the first task; NULL: none.
  *
  * Thread: owner of ${l}
  */

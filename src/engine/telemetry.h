@@ -1,10 +1,8 @@
 /*
- * engine/telemetry: what a loop counts about itself. Private to the engine; read it through
- * engine/loop_stats.
+ * engine/telemetry: a loop's own counters; private to the engine, others use engine/loop_stats.
  *
- * Written by the loop alone and read by any thread, all relaxed: each number is exact, together
- * they are not of one instant. One writer needs no read-modify-write, so that counting costs a load
- * and a store.
+ * The loop writes, any thread reads, all relaxed: each number is exact, but not all at one instant.
+ * One writer needs no read-modify-write.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H
@@ -17,7 +15,7 @@
 
 struct telemetry {
     _Atomic uint64_t turns;
-    _Atomic uint64_t turns_empty; /* nothing ran in them */
+    _Atomic uint64_t turns_empty; /* nothing ran */
     _Atomic uint64_t polls_blocking;
     _Atomic uint64_t io_events;
     _Atomic uint64_t tasks_run;
@@ -30,13 +28,13 @@ struct telemetry {
     _Atomic int64_t task_ns;
     _Atomic int64_t longest_ns;
     _Atomic(const char *) longest_name;
-    _Atomic int64_t turn_at_ns;  /* when this turn's poll returned; 0: it is in the poll */
-    _Atomic(const char *) doing; /* the task type or handler that runs in this turn */
-    struct histogram turn;       /* from the end of the poll to the end of the turn */
-    struct histogram queue_wait; /* of the tasks that carry a time */
+    _Atomic int64_t turn_at_ns;  /* end of this turn's poll; 0: polling */
+    _Atomic(const char *) doing; /* task type or handler running */
+    struct histogram turn;       /* from the poll's end to the turn's */
+    struct histogram queue_wait; /* of timestamped tasks */
 };
 
-/* Add ${n} to a counter of one's own. */
+/* Only by the counter's single writer. */
 #define TELEMETRY_ADD(counter, n)                                                       \
     atomic_store_explicit(&(counter),                                                   \
                           atomic_load_explicit(&(counter), memory_order_relaxed) + (n), \

@@ -1,18 +1,15 @@
 /*
- * engine/timer: a task with an instant, once or again and again.
+ * engine/timer: a task that runs at an instant, once or periodically.
  *
- *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, or timer_heap_remove-->
- *   IDLE
+ *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, timer_heap_remove--> IDLE
  *
- * note: claim. A timer that another thread gave to a loop may also be taken back by another thread,
- * while the loop is about to run it: both try to change `claim`, and who succeeds has the timer.
- * The states above are the loop's alone.
+ * note: claim. One thread may withdraw a submitted timer while the loop is about to run it: both
+ * change `claim`, and the winner has the timer. The states above belong to the loop.
  *
- *   FREE --loop_submit_after--> COMING (in the task lane) --arrives--> HELD --the loop begins to
- *   run or drop it--> FREE
+ *   FREE --loop_submit_after--> COMING (task queue) --arrives--> HELD --loop runs or drops--> FREE
  *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
  *
- * Acquire and release on each change: who has the timer sees what the other wrote to it before.
+ * Acquire and release on each change: the winner sees the other's writes.
  */
 #ifndef ENGINE_TIMER_H
 #define ENGINE_TIMER_H
@@ -31,10 +28,10 @@ enum timer_claim { TIMER_FREE, TIMER_COMING, TIMER_HELD, TIMER_WITHDRAWN };
 
 struct timer {
     struct task task;
-    int64_t at_ns;     /* its instant; a fixed rate counts from it */
-    int64_t rank_ns;   /* WAITING: its key in the heap; see timer_heap_add_again() */
-    int64_t period_ns; /* 0: once; > 0: fixed rate; < 0: fixed delay of that length */
-    uint64_t order;    /* WAITING: of scheduling; DUE: its place among the loop's tasks */
+    int64_t at_ns;     /* due; base of a fixed rate */
+    int64_t rank_ns;   /* WAITING: key in the heap; see timer_heap_add_again() */
+    int64_t period_ns; /* 0: once; > 0: fixed rate; < 0: fixed delay */
+    uint64_t order;    /* WAITING: insertion order; DUE: position among the loop's tasks */
     union {
         struct {
             struct timer *child;
@@ -46,12 +43,12 @@ struct timer {
     enum timer_state state;
     atomic_int claim; /* see note: claim */
     const struct task_type
-        *own_type; /* unless FREE: its type, task.type being that of its way through a queue */
+        *own_type; /* original type while task.type is an internal one; unless FREE */
 };
 
 /*
  * timer_init(t, type):
- * Prepare ${t}, which is then idle.
+ * Initialize ${t} as idle.
  *
  * Thread: owner of ${t}
  */
@@ -69,7 +66,7 @@ static inline void timer_init(struct timer *t, const struct task_type *type)
 
 /*
  * timer_move_claim(t, from, to):
- * Change the claim from ${from} to ${to}; was it ${from}? See note: claim.
+ * Change the claim if it is ${from}; true if it was. See note: claim.
  *
  * Thread: any
  */
@@ -83,8 +80,8 @@ static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum
 
 /*
  * timer_next_at_ns(t, now_ns):
- * When a periodic ${t} that has just run is due again: fixed rate counts from its last instant,
- * fixed delay from ${now_ns}.
+ * Return the next instant of a periodic ${t} that has just run: after its last one, or after
+ * ${now_ns} for a fixed delay.
  *
  * Thread: owner of ${t}
  */

@@ -1,4 +1,4 @@
-/* engine/timer_heap: see schedule.h. */
+/* engine/timer_heap: see timer_heap.h. */
 #include "engine/timer_heap.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@ static bool before(const struct timer *a, const struct timer *b)
     return a->rank_ns != b->rank_ns ? a->rank_ns < b->rank_ns : a->order < b->order;
 }
 
-/* Make the later of two roots the first child of the earlier one. */
+/* The later root becomes the earlier one's first child. */
 static struct timer *meld(struct timer *a, struct timer *b)
 {
     struct timer *child;
@@ -40,7 +40,7 @@ static struct timer *meld(struct timer *a, struct timer *b)
     return a;
 }
 
-/* Two passes over siblings: meld pairs from the left, then the pairs from the right. */
+/* Two passes: meld pairs from the left, then the results from the right. */
 static struct timer *meld_siblings(struct timer *first)
 {
     struct timer *pairs = NULL, *root = NULL;

@@ -1,30 +1,24 @@
 /*
- * engine/turn: one turn of a loop, in the steps that loop.h lists. Everything here runs on the
- * loop's thread.
+ * engine/turn: one turn of a loop, in the steps of loop.h, on the loop's thread.
  *
- * note: stretch. The clock is not read for each task. What runs between two readings is a stretch,
- * and a stretch holds tasks of one type only, so that a long one has a name. The readings are those
- * that the budget asks for, one whenever the type changes, and one at the end of each step that ran
- * something.
+ * note: stretch. A stretch is the work between two clock readings, with tasks of one type only, so
+ * that a long one has a name. The clock is read when the budget asks, when the type changes, and at
+ * the end of each step that ran tasks.
  *
- * note: what came meanwhile. Step 4 begins with what is queued then. When that has run it looks for
- *                 more: if the turn had
- * I/O, for tasks are entitled to their share of it; if it has run little, since a turn costs more
- * than a look; and if a timer is due, which is not to overtake tasks that were queued before it.
- * Else the turn ends, and producers have the queue's word to themselves while the next one polls.
+ * note: what came meanwhile. Step 4 runs the tasks queued at its start. Then it takes newer ones if
+ * the turn had I/O, since tasks have a share of it; if it ran little, since a turn costs more than
+ * a check; or if a timer is due, which must not overtake tasks queued before it. Else the turn
+ * ends, so producers have the queue's word to themselves during the poll.
  */
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/*
- * Control tasks run in one turn at most, so that a control task that submits another cannot keep
- * I/O waiting.
- */
+/* Per turn, so that control tasks that submit others cannot delay I/O. */
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Places given back at a time: each time costs producers and loop a cache miss on the same word. No
- * more than a sixteenth of them all, since tasks that have run would otherwise keep others out.
+ * Leave the gate in batches, since each time costs producers and loop a cache miss; at most a
+ * sixteenth of the bound, since finished tasks would keep others out.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -47,7 +41,7 @@ void turn_init(struct loop *l)
     turn_poll_init(l);
 }
 
-/* End the stretch, if one has begun. */
+/* End the current stretch. */
 static void turn_read_clock(struct loop *l)
 {
     int64_t now_ns;
@@ -63,7 +57,7 @@ static void turn_read_clock(struct loop *l)
     l->type = NULL;
 }
 
-/* A task of ${type} is about to run; see note: stretch. */
+/* See note: stretch. */
 static void turn_enter(struct loop *l, const struct task_type *type)
 {
     if (type == l->type)
@@ -74,7 +68,6 @@ static void turn_enter(struct loop *l, const struct task_type *type)
     TELEMETRY_SET(l->telemetry.doing, type->name);
 }
 
-/* Take the next task of a lane. */
 static struct task *turn_take(struct loop *l, enum loop_lane lane)
 {
     struct task *t = queue_pop(&l->lanes[lane]);
@@ -89,7 +82,7 @@ static struct task *turn_take(struct loop *l, enum loop_lane lane)
     return t;
 }
 
-/* ${n} tasks of a lane have run: tell who reads it how old the oldest is now, and make room. */
+/* Publish the age of the queue's oldest task and count ${n} finished tasks out. */
 static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
 {
     const struct task *next;
@@ -102,7 +95,7 @@ static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
     gate_leave(&l->lanes[lane].gate, n);
 }
 
-/* Step 2, its end: due timers take their place behind the tasks that are queued now. */
+/* Step 2, end: due timers queue behind the tasks of this moment. */
 static void turn_fetch_due(struct loop *l)
 {
     if (timer_heap_next_at_ns(&l->schedule) > l->now_ns)
@@ -112,7 +105,7 @@ static void turn_fetch_due(struct loop *l)
                          TIMER_HEAP_DUE_MAX);
 }
 
-/* Steps 3 and 5: up to ${max} tasks of a lane, and no longer than the quantum. */
+/* Steps 3 and 5: run up to ${max} tasks of a queue, within the quantum. */
 static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
 {
     struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->quantum_ns};
@@ -136,8 +129,8 @@ static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
 }
 
 /*
- * Step 3. A connection that was adopted may have bytes already: they are not to wait behind the
- * tasks of step 4, which may take a whole quantum.
+ * Step 3. An adopted connection may have bytes already: poll before step 4, which may take a
+ * quantum.
  */
 static void turn_control(struct loop *l)
 {
@@ -149,9 +142,9 @@ static void turn_control(struct loop *l)
 }
 
 /*
- * A one-shot timer may be freed or handed on in its own run(), a periodic one as soon as it was
- * cancelled there: neither is looked at afterwards (see periodic in loop_internal.h). One that
- * another thread has withdrawn is left to the task that drops it.
+ * run() may free or hand on a one-shot timer, and a periodic one it cancels: touch neither
+ * afterwards (see `periodic` in loop_internal.h). A withdrawn timer is left to the task that drops
+ * it.
  */
 static void turn_run_timer(struct loop *l, struct timer *t)
 {
@@ -161,7 +154,7 @@ static void turn_run_timer(struct loop *l, struct timer *t)
 
     timer_heap_remove(&l->schedule, t);
     if (held && !timer_move_claim(t, TIMER_HELD, periodic ? TIMER_HELD : TIMER_FREE))
-        return; /* see note: claim in timed.h */
+        return; /* see note: claim in timer.h */
     turn_enter(l, type);
     l->periodic = periodic ? t : NULL;
     type->run(&t->task);
@@ -175,7 +168,7 @@ static void turn_run_timer(struct loop *l, struct timer *t)
     }
 }
 
-/* Run the next task of step 4 by its place; false when none can be reached. */
+/* Run the next task or timer of step 4; false: none left. */
 static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_lane)
 {
     struct timer *due = timer_heap_first_due(&l->schedule);
@@ -235,14 +228,14 @@ static void turn_tasks(struct loop *l)
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
 }
 
-/* Step 5: as many as are there now, so that a tail task that submits itself runs once a turn. */
+/* Step 5: only tasks present now, so that one that resubmits itself runs once a turn. */
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->lanes[LOOP_TAIL]))
         (void)turn_lane(l, LOOP_TAIL, gate_count(&l->lanes[LOOP_TAIL].gate));
 }
 
-/* Step 6: what a reaped object reaps in turn is reaped in the same step. */
+/* Step 6, including objects reaped meanwhile. */
 void turn_reap(struct loop *l)
 {
     struct task *t;

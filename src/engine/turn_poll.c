@@ -1,7 +1,4 @@
-/*
- * engine/turn_poll: steps 1 and 2 of a turn: sleeping, waking up, and the callbacks of what is
- * ready.
- */
+/* engine/turn_poll: steps 1 and 2 of a turn: poll, wake up, run I/O callbacks. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +6,10 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* libev ends a poll by itself about once a minute: one that was to last longer is not early. */
+/* libev ends polls after about a minute: that is not early. */
 #define TURN_POLL_MAX_NS (59 * NS_PER_S)
 
-/* epoll counts in milliseconds: a poll that ends so little before its time is not early. */
+/* epoll counts in milliseconds: ending so little early is not early. */
 #define TURN_POLL_SLACK_NS (2 * NS_PER_MS)
 
 static void on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
@@ -21,7 +18,7 @@ static void on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
 
     (void)ev;
     if (revents & EV_ERROR)
-        l->wakeup_lost = true; /* libev has stopped the watcher: see turn_poll_find_wakeup() */
+        l->wakeup_lost = true; /* libev stopped the watcher: see turn_poll_find_wakeup() */
     else
         wakeup_clear(&l->wakeup);
     l->woken = true;
@@ -39,7 +36,6 @@ static void on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
     l->io_events--;
 }
 
-/* The first poll of the turn has returned. */
 static void turn_poll_begin(struct loop *l)
 {
     if (l->turn_at_ns > 0)
@@ -48,7 +44,7 @@ static void turn_poll_begin(struct loop *l)
     TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
 }
 
-/* Step 2, called by libev with everything that is ready, and with nothing as ev_run() begins. */
+/* Step 2. libev calls this with all ready watchers, and with none when ev_run() begins. */
 static void on_ready(struct ev_loop *ev)
 {
     struct loop *l = ev_userdata(ev);
@@ -75,10 +71,7 @@ void turn_poll_init(struct loop *l)
     l->timer_at_ns = CLOCK_NEVER;
 }
 
-/*
- * A timer armed too early costs one idle turn; re-arming it for each cancelled deadline would cost
- * more.
- */
+/* Only ever armed earlier: one idle turn is cheaper than re-arming for each cancelled deadline. */
 static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 {
     int64_t delay_ns;
@@ -86,17 +79,17 @@ static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
     if (at_ns >= l->timer_at_ns)
         return;
     ev_timer_stop(l->backend.ev, &l->timer);
-    ev_now_update(l->backend.ev); /* libev counts from its own cached clock */
+    ev_now_update(l->backend.ev); /* libev adds to its cached clock */
     delay_ns = at_ns - clock_now_ns();
     ev_timer_set(&l->timer, delay_ns > 0 ? (double)delay_ns / (double)NS_PER_S : 0., 0.);
     ev_timer_start(l->backend.ev, &l->timer);
     l->timer_at_ns = at_ns;
 }
 
-/* Without the wake-up descriptor the loop may not sleep: have it registered first. */
+/* The loop must not sleep without its wake-up descriptor: register it first. */
 static void turn_poll_find_wakeup(struct loop *l)
 {
-    /* libev has just stopped it and would see no change, were it not set anew. */
+    /* libev ignores an unchanged watcher it just stopped: set it anew. */
     ev_io_set(&l->wakeup_io, l->wakeup.fd, EV_READ);
     ev_io_start(l->backend.ev, &l->wakeup_io);
     wakeup_wait(&l->wakeup, clock_now_ns() + BACKEND_PACE_NS);
@@ -111,10 +104,7 @@ static void turn_poll_nap(int64_t until_ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/*
- * While the epoll instance misbehaves: sleep on the wake-up descriptor alone for a moment (note:
- * trouble).
- */
+/* While the epoll instance fails: sleep shortly on the wake-up descriptor alone (note: trouble). */
 static void turn_poll_pace(struct loop *l, int64_t until_ns)
 {
     int64_t pace_until_ns = clock_add_ns(clock_now_ns(), BACKEND_PACE_NS);
@@ -125,10 +115,7 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
     if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
         wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
-    /*
-     * It may be the descriptor that is broken: what ended the wait for nothing may not end it again
-     * and again.
-     */
+    /* The descriptor may be the broken part: do not let it end the wait again and again. */
     if (!turn_has_work(l) && !turn_stop_is_news(l))
         turn_poll_nap(pace_until_ns);
 }
@@ -201,7 +188,7 @@ void turn_poll_count(struct loop *l)
     TELEMETRY_ADD(l->telemetry.io_events, l->io_events);
 }
 
-/* Did a poll that was to last end before its time? */
+/* Did a blocking poll end before its time? */
 static bool turn_poll_is_early(const struct loop *l)
 {
     int64_t at_ns = clock_add_ns(l->sleep_at_ns, TURN_POLL_MAX_NS);

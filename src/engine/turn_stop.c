@@ -1,4 +1,4 @@
-/* engine/turn_stop: step 7 of a turn: how a loop comes to its end. */
+/* engine/turn_stop: step 7 of a turn: shutting the loop down. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_internal.h"
@@ -19,13 +19,13 @@ int64_t turn_stop_next_at_ns(const struct loop *l)
     return clock_sooner(quiet_at_ns, limit_at_ns);
 }
 
-/* One that was withdrawn is dropped by the task that its withdrawal has queued. */
+/* A withdrawn timer is dropped by its withdrawal's task. */
 static void turn_stop_drop_timer(struct loop *l, struct timer *t)
 {
     timer_heap_remove(&l->schedule, t);
     t->period_ns = 0;
     if (atomic_load_explicit(&t->claim, memory_order_acquire) != TIMER_FREE &&
-        !timer_move_claim(t, TIMER_HELD, TIMER_FREE)) /* see note: claim in timed.h */
+        !timer_move_claim(t, TIMER_HELD, TIMER_FREE)) /* see note: claim in timer.h */
         return;
     t->task.type->drop(&t->task);
     TELEMETRY_ADD(l->telemetry.tasks_dropped, 1);
@@ -41,7 +41,7 @@ static void turn_stop_drop_timers(struct loop *l)
         turn_stop_drop_timer(l, t);
 }
 
-/* At-stop tasks may add at-stop tasks, and others may add some until the loop has ended. */
+/* At-stop tasks and others may add more until the loop has ended. */
 static void turn_stop_run_tasks(struct loop *l)
 {
     struct task *t;
@@ -52,7 +52,6 @@ static void turn_stop_run_tasks(struct loop *l)
     }
 }
 
-/* What the loop still has when its time is over. */
 static void turn_stop_log_timeout(struct loop *l)
 {
     const struct task *first = NULL;
@@ -95,7 +94,7 @@ bool turn_stop_run(struct loop *l)
     if (!turn_stop_may_end(l))
         return true;
     loop_refuse_and_drop(l);
-    do { /* what is dropped and reaped may add to the others */
+    do { /* drops and reaps may add more */
         turn_stop_run_tasks(l);
         turn_stop_drop_timers(l);
         turn_reap(l);

@@ -1,14 +1,14 @@
 /*
- * engine/wakeup: ending a loop's sleep from another thread, with one system call a sleep at most.
+ * engine/wakeup: ends a loop's sleep from other threads, by an eventfd, with at most one system
+ * call per sleep.
  *
- * note: wake-up. A producer pushes its task and then looks whether the loop sleeps; the loop
- * publishes that it will sleep and then looks whether there are tasks. Each stores its own word and
- * then loads the other's, so all four accesses are sequentially consistent: at least one of the two
- * sees the other, and no task waits for a sleeping loop. The exchange lets only one of many
- * producers pay for the system call.
+ * note: wake-up. A producer pushes its task, then checks whether the loop sleeps; the loop
+ * publishes that it will sleep, then checks for tasks. Each stores its word and then loads the
+ * other's, so all four accesses are sequentially consistent: at least one side sees the other. An
+ * exchange lets only one producer make the system call.
  *
- * `sleeps_until` is WAKEUP_AWAKE, or the instant until which the loop sleeps (CLOCK_NEVER: no
- * deadline); one word thus also answers whether a new deadline is worth a wake-up.
+ * `sleeps_until_ns` is WAKEUP_AWAKE or the end of the sleep (CLOCK_NEVER: none), so it also tells
+ * whether a new deadline needs a wake-up.
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H
@@ -23,8 +23,8 @@
 
 struct wakeup {
     _Atomic int64_t sleeps_until_ns;
-    _Atomic uint64_t sent; /* system calls made; statistics, relaxed */
-    int fd;                /* eventfd, readable after wakeup_send() */
+    _Atomic uint64_t sent; /* system calls; relaxed */
+    int fd;                /* eventfd */
 };
 
 /*
@@ -40,13 +40,13 @@ int wakeup_open(struct wakeup *w) NODISCARD;
  * wakeup_close(w):
  * Close the eventfd.
  *
- * Thread: when no other thread can call wakeup_send() any more
+ * Thread: any, when no thread can call wakeup_send() any more
  */
 void wakeup_close(struct wakeup *w);
 
 /*
  * wakeup_end_sleep(w):
- * The part of wakeup_send() that is seldom needed.
+ * Slow path of wakeup_send().
  *
  * Thread: any
  */
@@ -54,20 +54,20 @@ void wakeup_end_sleep(struct wakeup *w);
 
 /*
  * wakeup_send(w):
- * End the sleep if there is one. Call it after the push (see note: wake-up).
+ * End the loop's sleep, after the push (note: wake-up).
  *
  * Thread: any
  */
 static inline void wakeup_send(struct wakeup *w)
 {
-    /* To look first keeps the line shared while the loop is busy. */
+    /* A load keeps the cache line shared while the loop is busy. */
     if (atomic_load(&w->sleeps_until_ns) != WAKEUP_AWAKE)
         wakeup_end_sleep(w);
 }
 
 /*
  * wakeup_send_before(w, at_ns):
- * As wakeup_send(), unless the loop wakes up by itself at ${at_ns} or earlier.
+ * As wakeup_send(), unless the loop wakes by ${at_ns} anyway.
  *
  * Thread: any
  */
@@ -75,8 +75,7 @@ void wakeup_send_before(struct wakeup *w, int64_t at_ns);
 
 /*
  * wakeup_prepare(w, until_ns):
- * Publish that the loop is about to sleep until ${until_ns}. The caller looks for work after this
- * and before it sleeps.
+ * Publish that the loop will sleep until ${until_ns}; check for work afterwards, before sleeping.
  *
  * Thread: loop
  */
@@ -92,7 +91,7 @@ void wakeup_done(struct wakeup *w);
 
 /*
  * wakeup_clear(w):
- * Take the eventfd's count, after it became readable.
+ * Reset the readable eventfd.
  *
  * Thread: loop
  */
@@ -100,8 +99,7 @@ void wakeup_clear(struct wakeup *w);
 
 /*
  * wakeup_wait(w, at_ns):
- * Sleep on the eventfd alone until ${at_ns} at the latest: what is left to do when the loop's epoll
- * instance fails.
+ * Sleep on the eventfd alone, ${at_ns} at most, when epoll fails.
  *
  * Thread: loop
  */

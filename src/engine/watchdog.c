@@ -7,16 +7,15 @@
 #include "base/log.h"
 #include "engine/loop_internal.h"
 
-/* One loop and what was seen of it. */
 struct watch {
     struct loop *loop;
-    int64_t stalled_at_ns; /* the turn that was said to stall; 0: none */
+    int64_t stalled_at_ns; /* the turn reported as stalled; 0: none */
     struct task beat;
     atomic_bool
-        /* sent, and neither run nor dropped; release and acquire: the task is free again */
+        /* under way; release and acquire: the task is free again */
         beating;
-    int64_t beat_at_ns; /* when it was sent; 0: never */
-    bool asleep;        /* it was said to have missed a beat */
+    int64_t beat_at_ns; /* last sent; 0: never */
+    bool asleep;        /* a missed beat was reported */
 };
 
 struct watchdog {
@@ -87,8 +86,7 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
 }
 
 /*
- * Send the next beat when it is time, unless the last one is still out. A turn that may last longer
- * may miss more.
+ * Send the next beat when due, unless one is under way. A higher stall threshold allows more time.
  */
 static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int64_t now_ns)
 {
@@ -106,11 +104,11 @@ static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int6
     if (beating)
         return false;
     if (loop_state(watch->loop) != LOOP_STARTED)
-        return true; /* a task would make its quiet period longer */
+        return true; /* a task would prolong the quiet period */
     watch->beat_at_ns = now_ns;
     atomic_store_explicit(&watch->beating, true, memory_order_relaxed);
     if (loop_submit(watch->loop, LOOP_CONTROL, &watch->beat) < 0)
-        atomic_store_explicit(&watch->beating, false, memory_order_relaxed); /* it has ended */
+        atomic_store_explicit(&watch->beating, false, memory_order_relaxed); /* ended */
     return true;
 }
 
