@@ -12,10 +12,10 @@
 #include "server/server.h"
 #include "stats/access_log.h"
 
-/* How long the end may take for lines that nobody takes. */
+/* Maximum time to write the queues at shutdown. */
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)
 
-/* Pools of threads have numbers; boss, workers, executor and control loop have those before. */
+/* Thread pools are numbered; boss, workers, executor and control loop come first. */
 #define ACCESS_LOGS_FIRST_POOL 5
 
 struct access_logs_entry {

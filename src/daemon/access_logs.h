@@ -1,6 +1,5 @@
 /*
- * daemon/access_logs: the access logs of all listeners, each open once, however many listeners
- * share it.
+ * daemon/access_logs: the access logs of all listeners, each target opened once.
  */
 #ifndef DAEMON_ACCESS_LOGS_H
 #define DAEMON_ACCESS_LOGS_H
@@ -18,11 +17,11 @@ struct server_conf;
 
 /*
  * access_logs_open(out, conf, buffer_bytes, user):
- * Open what the listeners of ${conf} log to, for ${user}. What fails is logged with its name.
+ * Open the access logs of the listeners in ${conf} for ${user}, each with a queue of
+ * ${buffer_bytes}. Log a failure with its name.
  *
  * Thread: main, before any other thread
  * Owns:   the caller owns ${out}; ${conf} and ${user} are borrowed
- * Units:  ${buffer_bytes} of lines that may wait for each
  * Errors: 0; as log_target_open()
  */
 int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes,
@@ -30,17 +29,16 @@ int access_logs_open(struct access_logs **out, const struct server_conf *conf, s
 
 /*
  * access_logs_find(logs, where):
- * The log that a listener with `access_log = ${where}` writes to. As server_events.access_log, with
- * ${logs} for its cookie.
+ * Return the log for `access_log = ${where}`; NULL: off. Implements server_events.access_log with
+ * ${logs} as cookie.
  *
  * Thread: main
- * Errors: NULL (off)
  */
 struct access_log *access_logs_find(void *logs, const char *where);
 
 /*
  * access_logs_reopen(logs):
- * As log_target_reopen(), for all of them. What fails is logged, and stays in use as it is. NULL is
+ * Reopen all as log_target_reopen(); a failure is logged and the old file stays in use. NULL is
  * allowed.
  *
  * Thread: main
@@ -49,7 +47,7 @@ void access_logs_reopen(struct access_logs *logs);
 
 /*
  * access_logs_log_stats(logs):
- * Write what they counted to the log, at notice level, a line for each. NULL is allowed.
+ * Log the counters of each at notice level; NULL is allowed.
  *
  * Thread: main
  */
@@ -57,11 +55,10 @@ void access_logs_log_stats(const struct access_logs *logs);
 
 /*
  * access_logs_finish(logs):
- * Write what waits, within two seconds for all of them together; what is not taken by then is lost,
- * and said. Call it once.
+ * Write the queues, within two seconds in all; the rest is dropped and logged. Call once.
  *
- * Thread: main, after the server was stopped
- * Errors: 0; -ETIMEDOUT (some thread hangs: nothing may be closed)
+ * Thread: main, after the server has stopped
+ * Errors: 0; -ETIMEDOUT (a thread hangs: close nothing)
  */
 int access_logs_finish(struct access_logs *logs) NODISCARD;
 

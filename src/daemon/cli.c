@@ -18,7 +18,7 @@
 #define COMPILER "gcc " VERSION_OF(__GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__)
 #endif
 
-enum { OPTION_DUMP_CONFIG = 256 }; /* above every letter */
+enum { OPTION_DUMP_CONFIG = 256 }; /* above all characters */
 
 static const struct option long_options[] = {
     {"config", required_argument, NULL, 'c'},
@@ -64,7 +64,7 @@ static void ask_for(struct cli *cli, enum cli_action action)
         cli->action = action;
 }
 
-/* getopt_long(3) gave ${c} for the argument ${word}: say what is wrong with it. */
+/* Report the error ${c} of getopt_long(3) for the argument ${word}. */
 static void print_refusal(int c, const char *word, FILE *errors)
 {
     char letter[] = {'-', (char)optopt, '\0'};
@@ -78,7 +78,7 @@ static void print_refusal(int c, const char *word, FILE *errors)
         fprintf(errors, "reactord: unknown option '%s'\n", is_long ? word : letter);
 }
 
-/* Take the next option; ${c} is what getopt_long(3) made of it. */
+/* Apply option ${c}. */
 static int take_option(struct cli *cli, int c, const char *word, FILE *errors)
 {
     switch (c) {
@@ -98,16 +98,10 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
 
     optind = 1;
     while (rc == 0) {
-        /*
-         * Within a cluster such as -tx optind stays at the cluster, so this is the argument read
-         * from.
-         */
+        /* The argument being parsed: optind stays at a cluster such as -tx. */
         const char *word = argv[optind];
 
-        /*
-         * +: stop at the first word that is no option. :: tell a missing value from an unknown
-         * option.
-         */
+        /* +: stop at the first non-option. :: tell a missing value from an unknown option. */
         c = getopt_long(argc, argv, "+:c:tVh", long_options, NULL);
         if (c == -1)
             break;

@@ -1,5 +1,5 @@
 /*
- * daemon/cli: the command line: what was asked for, and the texts of --help and --version.
+ * daemon/cli: command line, --help and --version.
  */
 #ifndef DAEMON_CLI_H
 #define DAEMON_CLI_H
@@ -8,7 +8,7 @@
 
 #include "base/must.h"
 
-/* In rising order of precedence: of several that are asked for the last of this list is done. */
+/* The last in this order wins. */
 enum cli_action { CLI_RUN, CLI_TEST, CLI_DUMP_CONFIG, CLI_VERSION, CLI_HELP };
 
 struct cli {
@@ -18,12 +18,11 @@ struct cli {
 
 /*
  * cli_parse(out, argc, argv, errors):
- * Read the arguments. The first one that is not understood is named in ${errors}, and --help with
- * it.
+ * Parse the arguments; report the first error to ${errors}.
  *
  * Thread: main
  * Owns:   nothing; ${out} points into ${argv}
- * Errors: 0; -EINVAL (an unknown option, a value that is missing or not wanted, a stray argument)
+ * Errors: 0; -EINVAL (unknown option, missing or unexpected value, stray argument)
  */
 int cli_parse(struct cli *out, int argc, char **argv, FILE *errors) NODISCARD;
 
@@ -32,7 +31,7 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors) NODISCARD;
  * Write the text of --help or --version.
  *
  * Thread: main
- * Errors: none; ask ferror(3) of ${out}
+ * Errors: see ferror(3) of ${out}
  */
 void cli_print_help(FILE *out);
 void cli_print_version(FILE *out);

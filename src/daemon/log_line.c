@@ -13,7 +13,7 @@
 #include "base/must.h"
 
 #define STAMP_BYTES  32
-#define NAME_BYTES   16 /* of a thread, see prctl(2) */
+#define NAME_BYTES   16 /* see prctl(2) */
 #define ESCAPE_BYTES 4  /* \xNN */
 
 static const char *thread_name(void)
@@ -29,7 +29,7 @@ static const char *thread_name(void)
     return name;
 }
 
-/* ${now_s} as ${layout} writes it. libc takes its time zone lock for that: ask it once a second. */
+/* Format ${now_s}, cached for a second: libc takes its time zone lock. */
 static const char *stamp(time_t now_s, enum log_line_layout layout)
 {
     static _Thread_local char text[STAMP_BYTES];
@@ -57,11 +57,11 @@ static void PRINTF_LIKE(2, 3) line_print(struct log_line *line, const char *form
     va_start(args, format);
     len = vsnprintf(line->data + line->len, room, format, args);
     va_end(args);
-    MUST(len >= 0 && (size_t)len < room); /* all of it is short and of known length */
+    MUST(len >= 0 && (size_t)len < room); /* all parts are short */
     line->len += (size_t)len;
 }
 
-/* How ${c} is written: 1 to 4 bytes of ${out}. */
+/* Escape ${c}; return the bytes written to ${out}. */
 static size_t escape(char out[ESCAPE_BYTES], unsigned char c)
 {
     static const char digits[] = "0123456789abcdef";
@@ -79,7 +79,7 @@ static size_t escape(char out[ESCAPE_BYTES], unsigned char c)
     return 4;
 }
 
-/* Append ${text}, cut where the line is full, and the newline. */
+/* Append ${text}, cut if too long, and the newline. */
 static void line_end(struct log_line *line, const char *text)
 {
     static const char cut[] = "...\n";
@@ -102,7 +102,7 @@ static void line_end(struct log_line *line, const char *text)
 void log_line_head(struct log_line *line, enum log_line_layout layout, enum log_level level,
                    const char *thread)
 {
-    int priority = LOG_ERR + (int)level; /* both in the same order, see enum log_level */
+    int priority = LOG_ERR + (int)level; /* same order, see enum log_level */
     struct timespec now;
 
     line->len = 0;

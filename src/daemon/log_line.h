@@ -1,14 +1,14 @@
 /*
- * daemon/log_line: what a log line looks like on its way out.
+ * daemon/log_line: layout of a log line.
  *
  *   LOG_LINE_PLAIN     2026-11-21T12:00:00.123Z reactord[1234] info work-2-1: text
- *   LOG_LINE_PRIORITY  <6>work-2-1: text          the reader knows time and process
+ *   LOG_LINE_PRIORITY  <6>work-2-1: text
  *   LOG_LINE_SYSLOG    <30>Nov 21 12:00:00 reactord[1234]: work-2-1: text
  *   LOG_LINE_JOURNAL   PRIORITY=6 SYSLOG_FACILITY=3 SYSLOG_IDENTIFIER=reactord
- *                      REACTORD_THREAD=work-2-1 MESSAGE=text, a line each
+ *                      REACTORD_THREAD=work-2-1 MESSAGE=text, one field a line
  *
- * Bytes of the text that are not printable ASCII, and the backslash, are written as \n, \r, \t, \\
- * or \xNN, so that no input can forge a line.
+ * Bytes other than printable ASCII, and the backslash, become \n, \r, \t, \\ or \xNN, so no input
+ * can forge a line.
  */
 #ifndef DAEMON_LOG_LINE_H
 #define DAEMON_LOG_LINE_H
@@ -21,7 +21,7 @@
 enum log_line_layout { LOG_LINE_PLAIN, LOG_LINE_PRIORITY, LOG_LINE_SYSLOG, LOG_LINE_JOURNAL };
 
 /*
- * A pipe takes that much whole or not at all, so lines of several threads never mix. See pipe(7).
+ * pipe(7) writes up to this many bytes atomically: lines of several threads never mix.
  */
 #define LOG_LINE_MAX_BYTES PIPE_BUF
 
@@ -32,17 +32,17 @@ struct log_line {
 
 /*
  * log_line_build(line, layout, level, text):
- * Make ${line} of ${text}, the time, the process and the calling thread. It ends in a newline,
- * except in syslog's protocol, which has none. What is too long is cut and ends in "...".
+ * Build ${line} from ${text}, time, process and calling thread, ended by a newline except for
+ * syslog. A line that is too long is cut and ends in "...".
  *
- * Thread: any (the libc takes its time zone lock, once a second and thread)
+ * Thread: any (takes libc's time zone lock once a second and thread)
  */
 void log_line_build(struct log_line *line, enum log_line_layout layout, enum log_level level,
                     const char *text);
 
 /*
  * log_line_head(line, layout, level, thread):
- * Make ${line} what comes before the text, without the thread if ${thread} is NULL.
+ * Build only the part before the text; without the thread if ${thread} is NULL.
  *
  * Thread: as log_line_build()
  */

@@ -1,8 +1,8 @@
 /*
  * daemon/log_target: see log_target.h.
  *
- * syslog(3) and sd_journal_send(3) wait when the daemon behind them does, allocate, and say nothing
- * when there is none. Both protocols are one datagram, so it is sent from here and without waiting.
+ * syslog(3) and sd_journal_send(3) block with their daemon, allocate, and do not report a missing
+ * one. Both protocols are one datagram, sent here without blocking.
  */
 #include "daemon/log_target.h"
 
@@ -28,8 +28,8 @@
 #define JOURNAL_PATH "/run/systemd/journal/socket"
 
 enum medium {
-    MEDIUM_FILE,     /* a file, or a pipe or terminal that we opened non-blocking for ourselves */
-    MEDIUM_SHARED,   /* a descriptor whose flags are others' as well: ask before each line */
+    MEDIUM_FILE,     /* file, or a pipe or terminal reopened non-blocking */
+    MEDIUM_SHARED,   /* file descriptor with shared flags: poll before each line */
     MEDIUM_STREAM,   /* stderr is a connected socket */
     MEDIUM_DATAGRAM, /* each line is sent to ${peer} */
 };
@@ -40,13 +40,13 @@ struct log_target {
     enum log_line_layout layout;
     int fd;
     char *path;                    /* NULL: not a file */
-    const struct privileges *user; /* opens and reopens the file; NULL: the process's own user */
+    const struct privileges *user; /* opens the file; NULL: the process's user */
     struct sockaddr_un peer;
     atomic_bool torn; /* see mend() */
     atomic_uint lost;
 };
 
-/* One system call that does not wait. Returns how much was taken, or -1. */
+/* Write without blocking, in one system call; return the bytes taken, or -1. */
 static ssize_t line_send(const struct log_target *lt, const char *data, size_t len)
 {
     struct pollfd writable = {.fd = lt->fd, .events = POLLOUT};
@@ -54,11 +54,11 @@ static ssize_t line_send(const struct log_target *lt, const char *data, size_t l
     switch (lt->medium) {
     case MEDIUM_STREAM: return send(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     case MEDIUM_DATAGRAM:
-        /* By its path each time, so that a syslogd that was restarted is found again. */
+        /* By path each time, to find a restarted syslogd. */
         return sendto(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL,
                       (const struct sockaddr *)&lt->peer, sizeof(lt->peer));
     case MEDIUM_SHARED:
-        /* A pipe that polls writable has room for PIPE_BUF. */
+        /* A writable pipe takes PIPE_BUF. */
         if (poll(&writable, 1, 0) != 1 || !(writable.revents & POLLOUT)) {
             errno = EAGAIN;
             return -1;
@@ -70,8 +70,7 @@ static ssize_t line_send(const struct log_target *lt, const char *data, size_t l
 }
 
 /*
- * The last line was taken in part, as by a disk that became full: end it, so that the next one is
- * whole.
+ * End a line that was written in part, as on a full disk, so that the next one is whole.
  */
 static bool mend(struct log_target *lt)
 {
@@ -100,8 +99,8 @@ static bool line_put(struct log_target *lt, enum log_level level, const char *te
 /* ---- whole lines ---- */
 
 /*
- * The first piece of ${lines} that others cannot write into: whole lines, as many as a pipe takes
- * at once or not at all.
+ * Length of the first piece of ${lines} that is written atomically: whole lines, up to PIPE_BUF
+ * unless a regular file.
  */
 static size_t piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
@@ -114,7 +113,7 @@ static size_t piece_of(const struct log_target *lt, const char *lines, size_t le
     return end ? (size_t)(end + 1 - lines) : PIPE_BUF;
 }
 
-/* ${text} with what its protocol has before it, as one message; 0 or -errno. */
+/* Send ${text} with its protocol header as one message; 0 or -errno. */
 static int message_send(struct log_target *lt, const char *text, size_t len)
 {
     bool datagram = lt->medium == MEDIUM_DATAGRAM;
@@ -132,8 +131,7 @@ static int message_send(struct log_target *lt, const char *text, size_t len)
     n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return -errno;
-    return (size_t)n == head.len + len ? 0
-                                       : -EIO; /* a stream takes so little at once, or nothing */
+    return (size_t)n == head.len + len ? 0 : -EIO; /* a stream took less */
 }
 
 static ssize_t messages_send(struct log_target *lt, const char *lines, size_t len)
@@ -144,7 +142,7 @@ static ssize_t messages_send(struct log_target *lt, const char *lines, size_t le
         const char *text = lines + done;
         const char *end = memchr(text, '\n', len - done);
         size_t line_len = end ? (size_t)(end + 1 - text) : len - done;
-        bool cut = end && lt->layout == LOG_LINE_SYSLOG; /* whose messages have no newline */
+        bool cut = end && lt->layout == LOG_LINE_SYSLOG; /* syslog messages have no newline */
         int rc = message_send(lt, text, cut ? line_len - 1 : line_len);
 
         if (rc < 0)
@@ -185,8 +183,7 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
 }
 
 /*
- * Does systemd say that the stderr it gave us leads to the journal? See systemd.exec(5),
- * JOURNAL_STREAM.
+ * Is stderr connected to the journal? See systemd.exec(5), JOURNAL_STREAM.
  */
 static bool is_journal_stream(const struct stat *st)
 {
@@ -198,9 +195,9 @@ static bool is_journal_stream(const struct stat *st)
 }
 
 /*
- * Non-blocking is a property of the open file, which stderr shares with a shell or whoever started
- * us; so open a pipe or a terminal once more. (A terminal of another user refuses.) A file never
- * makes us wait, and its position must stay the one that the others write at.
+ * O_NONBLOCK belongs to the open file, which stderr shares with other processes: open a pipe or
+ * terminal anew. (Another user's terminal refuses.) A regular file never blocks, and must keep the
+ * shared position.
  */
 static int open_stderr(struct log_target *lt)
 {
@@ -222,7 +219,7 @@ static int open_stderr(struct log_target *lt)
 }
 
 /*
- * A file that root creates is given to ${user}, which will reopen it; a file that exists keeps its
+ * A file that root creates is given to ${user}, who will reopen it; an existing file keeps its
  * owner.
  */
 static int open_file(int *out_fd, const char *path, const struct privileges *user)
@@ -238,8 +235,7 @@ static int open_file(int *out_fd, const char *path, const struct privileges *use
     }
     if (rc != -EEXIST)
         return rc;
-    how.flags =
-        flags; /* still O_CREAT: the path may be a symbolic link to a file that does not exist */
+    how.flags = flags; /* still O_CREAT: may be a symbolic link to a missing file */
     return safe_open(out_fd, &as_root, &how);
 }
 
@@ -254,7 +250,7 @@ static int open_datagram(struct log_target *lt, enum log_line_layout layout, con
     lt->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (lt->fd < 0)
         return -errno;
-    /* Is anybody there? Better not to start than to log to nowhere. Then forget who it was. */
+    /* Fail the start if no daemon listens; then disconnect. */
     if (connect(lt->fd, (struct sockaddr *)&lt->peer, sizeof(lt->peer)) < 0)
         return -errno;
     return connect(lt->fd, &nobody, sizeof(nobody)) < 0 ? -errno : 0;

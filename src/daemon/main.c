@@ -1,9 +1,8 @@
 /*
- * daemon/main: reactord from its first instruction to its exit status.
+ * daemon/main: start and end of the process.
  *
- * The order of the start is the order of what depends on what: signals before threads, names before
- * they are needed, everything that may need root before root is given up, threads last. Whatever
- * fails before that leaves nothing behind.
+ * Order of the start: signals before threads; lookups of names, and all that may need root, before
+ * root is given up; threads last. A failure before that leaves nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,18 +25,18 @@
 #include "engine/loop.h"
 #include "server/server.h"
 
-/* All that the process holds besides its configuration, in the order of its start. */
+/* In the order of the start. */
 struct process {
     struct privileges privileges;
     struct run *run;
     struct log_target *log;
     struct access_logs *access_logs;
-    struct pid_file *pid_file; /* NULL: none is wanted */
+    struct pid_file *pid_file; /* NULL: none configured */
     struct server *server;
 };
 
 /*
- * A descriptor that we open must never be taken for stdin, stdout or stderr by what writes there.
+ * Occupy descriptors 0 to 2, so that none of ours is written to as stdout or stderr.
  */
 static int open_standard_descriptors(void)
 {
@@ -77,7 +76,7 @@ static void log_versions(const char *config_path)
                gnu_get_libc_version());
 }
 
-/* Log what module and reason did not say yet. */
+/* Log a failure that the module has not logged. */
 static int start_failed(const char *what, const char *name, int rc)
 {
     log_error("%s%s%s: %s", what, name ? " " : "", name ? name : "", strerror(-rc));
@@ -95,7 +94,7 @@ static int open_log(struct process *p, const struct process_conf *conf)
     return 0;
 }
 
-/* From here on stderr is all there is: send whoever looks at it to where the reason is. */
+/* The log goes to stderr now: point to the log with the reason. */
 static void close_log_of_failed_start(struct process *p, const struct process_conf *conf)
 {
     log_target_close(p->log);
@@ -103,7 +102,7 @@ static void close_log_of_failed_start(struct process *p, const struct process_co
         log_error("could not start; the log (%s) says why", conf->log);
 }
 
-/* Everything up to the first thread. */
+/* All before the first thread. */
 static int process_open(struct process *p, const struct config *config, const char *config_path)
 {
     const struct process_conf *conf = &config->process;
@@ -152,7 +151,7 @@ err_destroy_run:
     return rc;
 }
 
-/* In reverse order of process_open(); the server was stopped or never started. */
+/* Reverse of process_open(); the server has stopped or never started. */
 static void process_close(struct process *p)
 {
     server_destroy(p->server);
@@ -172,8 +171,7 @@ static unsigned count_addresses(const struct server_conf *conf)
 }
 
 /*
- * Other threads go on and may use anything at any moment: nothing is freed, but what outlives us is
- * removed.
+ * Exit while other threads run: free nothing, but remove the pid file.
  */
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
@@ -220,7 +218,7 @@ static enum exit_code serve(const struct config *config, const char *config_path
     return code;
 }
 
-/* What was asked for has been written to stdout: did it get there? */
+/* Check that stdout took the output. */
 static enum exit_code finish_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -236,7 +234,7 @@ static enum exit_code use_config(const struct cli *cli)
     int rc = config_load(&config, cli->config_path, stderr);
 
     if (rc < 0) {
-        if (rc == -ENOMEM) /* all else config_load() has said */
+        if (rc == -ENOMEM) /* config_load() reports all else */
             fprintf(stderr, "reactord: %s: %s\n", cli->config_path, strerror(ENOMEM));
         return EXIT_CODE_CONFIG;
     }

@@ -14,11 +14,11 @@
 #include "base/parse.h"
 #include "daemon/safe_open.h"
 
-/* A process id, a newline and a NUL, with room to see that a file holds more than that. */
+/* pid, newline, NUL, and space to detect longer content */
 #define CONTENT_BYTES 32
 
 /*
- * How often the file may vanish between open and lock: each time another reactord ended just then.
+ * Retries when the file vanishes between open and lock because another reactord ends.
  */
 #define ATTEMPTS 16
 
@@ -27,7 +27,7 @@ struct pid_file {
     char *path;
 };
 
-/* Open file description locks belong to the open file, not to the process. See fcntl_locking(2). */
+/* Open file description locks belong to the open file, not to the process: fcntl_locking(2). */
 static int lock(int fd)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -35,7 +35,7 @@ static int lock(int fd)
     return fcntl(fd, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
 }
 
-/* Is the file behind ${fd} the one that ${path} names? */
+/* Does ${path} still name the file behind ${fd}? */
 static bool is_at_path(int fd, const char *path)
 {
     struct stat open_file, named;
@@ -44,7 +44,7 @@ static bool is_at_path(int fd, const char *path)
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/* The number in the file; 0 for an empty one; -EINVAL if it holds anything else. */
+/* Read the pid; 0: empty file; -EINVAL: other content. */
 static long read_pid(int fd)
 {
     char content[CONTENT_BYTES];
@@ -92,15 +92,15 @@ static int create_failed(const char *path, int rc, long pid)
     return rc;
 }
 
-/* Open and lock ${path} once; -EAGAIN: it was removed meanwhile. */
+/* Open and lock ${path}; -EAGAIN: removed meanwhile. */
 static int acquire(int *out_fd, long *holder, const char *path, const struct privileges *user)
 {
-    const struct safe_open how = {
-        .path = path,
-        /* Neither through a symbolic link nor waiting on a fifo that somebody put there. */
-        .flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-        .mode = 0600,
-        .user = user};
+    const struct safe_open how = {.path = path,
+                                  /* Do not follow a symbolic link, nor block on a fifo. */
+                                  .flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
+                                           O_CLOEXEC,
+                                  .mode = 0600,
+                                  .user = user};
     struct stat st;
     bool as_root;
     int fd, rc = safe_open(&fd, &as_root, &how);
@@ -165,9 +165,8 @@ void pid_file_remove(struct pid_file *pf)
     if (!pf)
         return;
     /*
-     * Before the lock is given up: whoever waits for it then finds that the file is gone, and
-     * starts over. To empty it is always right: if another file is at the path now, this one is
-     * nobody's.
+     * Before unlocking: a waiting process then sees the file gone and retries. Emptying is always
+     * safe: if ${path} names another file now, ours has no name.
      */
     if (!(is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) && ftruncate(pf->fd, 0) < 0)
         log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,

@@ -13,11 +13,11 @@
 #include "base/log.h"
 #include "base/parse.h"
 
-/* (uid_t)-1 means "leave it" to setresuid(2), so it is nobody's number. */
+/* (uid_t)-1 means "keep" to setresuid(2). */
 #define ID_MAX (UINT32_MAX - 1)
 
 /*
- * Log what getpwnam(3) and the like left in errno; they leave 0 when there is just no such entry.
+ * Log errno of getpwnam(3) and the like; 0 or ENOENT: no such entry.
  */
 static int lookup_failed(const char *what, const char *name, int error)
 {
@@ -29,7 +29,7 @@ static int lookup_failed(const char *what, const char *name, int error)
     return -error;
 }
 
-/* ${has_gid}: the user's entry told its primary group. */
+/* ${has_gid}: the entry has a primary group. */
 static int lookup_user(struct privileges *p, bool *has_gid, const char *user)
 {
     const struct passwd *entry;
@@ -69,7 +69,7 @@ static int lookup_group(struct privileges *p, const char *group)
     return 0;
 }
 
-/* Who is not root cannot become anybody else, but to ask for what one is already is no error. */
+/* Without root only the current ids are accepted. */
 static int check_unprivileged(struct privileges *p)
 {
     if (p->uid != geteuid() || p->uid != getuid() || p->gid != getegid() || p->gid != getgid()) {
@@ -110,7 +110,7 @@ static int drop_failed(const char *what)
     return -error;
 }
 
-/* Can root be had back? A system that keeps capabilities over setresuid(2) would say yes. */
+/* Check that root cannot be regained, as with capabilities kept over setresuid(2). */
 static int verify_dropped(const struct privileges *p)
 {
     uid_t ruid, euid, suid;

@@ -18,9 +18,8 @@
 #include "daemon/signals.h"
 
 /*
- * While draining systemd is told every TICK_NS that it goes on and is asked for EXTEND_NS more, so
- * that a drain may take longer than TimeoutStopSec, and a hung one may not. EXTEND_NS is also more
- * than server_stop() takes until it gives up on a thread.
+ * While draining, extend systemd's stop timeout by EXTEND_NS every TICK_NS: a drain may exceed
+ * TimeoutStopSec, a hang may not. server_stop() gives up on a thread before EXTEND_NS.
  */
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
@@ -34,14 +33,14 @@ struct run {
     int64_t deadline_at_ns; /* of the drain */
     int64_t tick_at_ns;
     struct watchdog_feeder watchdog_feeder;
-    int stop_rc; /* what server_stop() returned */
+    int stop_rc; /* result of server_stop() */
 };
 
 static void run_on_drained(void *cookie)
 {
     struct run *run = cookie;
 
-    /* Called once, so the counter cannot be full. */
+    /* Called once: the counter cannot overflow. */
     MUST(eventfd_write(run->drained_fd, 1) == 0);
 }
 
@@ -99,8 +98,7 @@ static void drain_begin(struct run *run, const struct run_conf *conf)
 }
 
 /*
- * Have all sessions ended? Then the caller says what became of them; else the server said which
- * loop hangs.
+ * Stop the server. False: a loop hangs, which the server has logged.
  */
 static bool stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
@@ -176,7 +174,7 @@ static void drain_finish(struct run *run, const struct run_conf *conf)
         log_notice("stopped; all sessions have finished");
 }
 
-/* What is due while draining: the deadline, or a word to systemd. */
+/* End the drain at its deadline, else report to systemd. */
 static void drain_tick(struct run *run, const struct run_conf *conf)
 {
     int64_t now_ns = clock_now_ns();
@@ -193,7 +191,7 @@ static void drain_tick(struct run *run, const struct run_conf *conf)
     }
 }
 
-/* How long poll(2) may wait, in ms, rounded up so that it does not return just before the time. */
+/* Timeout of poll(2) in ms, rounded up so that it does not return early. */
 static int wait_ms(const struct run *run)
 {
     int64_t due_at_ns = watchdog_feeder_due_at_ns(&run->watchdog_feeder);
@@ -209,7 +207,7 @@ static int wait_ms(const struct run *run)
     return rest_ns <= INT_MAX * NS_PER_MS ? (int)((rest_ns + NS_PER_MS - 1) / NS_PER_MS) : INT_MAX;
 }
 
-/* All that is due or has come in, the most final first. */
+/* Handle all events, the most final first. */
 static void act(struct run *run, const struct run_conf *conf, bool drained, bool signalled)
 {
     if (drained)

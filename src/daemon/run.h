@@ -1,13 +1,11 @@
 /*
- * daemon/run: the time between the start and the end: the main thread waits for signals and acts on
- * them.
+ * daemon/run: main loop: signals, drain and stop.
  *
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- * SIGUSR1 reopens the log and the access logs, SIGUSR2 writes statistics to it and SIGHUP is
- * answered with a warning, in either state, and in either state the loops are watched
- * (daemon/watchdog_feeder).
+ * In either state SIGUSR1 reopens log and access logs, SIGUSR2 logs statistics, SIGHUP logs a
+ * warning, and the loops are watched (daemon/watchdog_feeder).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
@@ -26,13 +24,13 @@ struct run;
 struct run_conf {
     struct server *server; /* started */
     struct log_target *log;
-    struct access_logs *access_logs; /* NULL: there are none */
+    struct access_logs *access_logs; /* NULL: none */
     int64_t drain_timeout_ns;        /* 0: wait for ever */
 };
 
 /*
  * run_create(out):
- * Block the signals it will wait for, and make what server_create() needs of the main thread.
+ * Block the handled signals and create the state for run_events().
  *
  * Thread: main, before any other thread
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
@@ -41,7 +39,7 @@ int run_create(struct run **out) NODISCARD;
 
 /*
  * run_events(run):
- * What server_create() takes, so that the end of a drain wakes run_until_stopped().
+ * Return the callbacks for server_create(): the end of a drain wakes run_until_stopped().
  *
  * Thread: main
  * Owns:   ${run} must outlive the server
@@ -50,13 +48,11 @@ struct server_events run_events(struct run *run);
 
 /*
  * run_until_stopped(run, conf, alone):
- * Wait and act as drawn above; when this returns the server has been stopped. ${alone} is whether
- * all other threads have ended; if not, nothing that they may use can be freed, and the process has
- * to be ended.
+ * Run until the server has stopped. ${alone}: all other threads have ended; otherwise free nothing
+ * that they may use, and exit.
  *
  * Thread: main
- * Owns:   nothing of ${conf}
- * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (the wait itself failed, or a loop hangs)
+ * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (poll(2) failed, or a loop hangs)
  */
 enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf,
                                  bool *alone) NODISCARD;

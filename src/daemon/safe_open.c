@@ -1,8 +1,8 @@
 /*
  * daemon/safe_open: see safe_open.h.
  *
- * Root walks the path itself, a component at a time, with a descriptor of each directory: what was
- * checked is what is used.
+ * Root walks the path itself, component by component with directory descriptors: it uses what it
+ * checked.
  */
 #include "daemon/safe_open.h"
 
@@ -19,17 +19,17 @@
 #include "base/log.h"
 #include "daemon/privileges.h"
 
-#define MAX_LINKS 40 /* as the kernel's own limit, path_resolution(7) */
+#define MAX_LINKS 40 /* as the kernel's, path_resolution(7) */
 
 struct walk {
     const struct safe_open *how;
-    int dir;             /* where we are; O_PATH */
-    char rest[PATH_MAX]; /* what is left to walk */
+    int dir;             /* current directory; O_PATH */
+    char rest[PATH_MAX]; /* remaining path */
     unsigned links;
 };
 
 /*
- * Is ${fd} in /proc? No user can create entries there. Its links may lead to open files without a
+ * Is ${fd} in /proc? Users cannot create entries there, and its links may name open files without a
  * path (/dev/stdout).
  */
 static bool is_in_proc(int fd)
@@ -40,8 +40,7 @@ static bool is_in_proc(int fd)
 }
 
 /*
- * Can the user put another entry in place of one in ${w}->dir? ${*sticky}: only in place of its
- * own, unlink(2).
+ * Can the user replace an entry of ${w}->dir? ${*sticky}: only its own, unlink(2).
  */
 static bool user_can_change(const struct walk *w, bool *sticky)
 {
@@ -61,15 +60,14 @@ static bool user_can_change(const struct walk *w, bool *sticky)
 }
 
 /*
- * In a sticky directory: can the user have made this entry? Links to the files of others are such
- * entries.
+ * Sticky directory: could the user have made this entry, also as a link to another's file?
  */
 static bool user_can_have_made(const struct stat *st)
 {
     return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);
 }
 
-/* Cut the next component off; NULL at the end. */
+/* Take the next component; NULL at the end. */
 static const char *next_name(struct walk *w, char name[NAME_MAX + 1], bool *last)
 {
     const char *begin = w->rest + strspn(w->rest, "/");
@@ -85,14 +83,14 @@ static const char *next_name(struct walk *w, char name[NAME_MAX + 1], bool *last
     return name;
 }
 
-/* ${fd} is where the walk goes on. */
+/* Continue in ${fd}. */
 static void walk_to(struct walk *w, int fd)
 {
     close(w->dir);
     w->dir = fd;
 }
 
-/* Replace the symbolic link ${fd} by what it says. -EAGAIN: the walk goes on. */
+/* Replace the symbolic link ${fd} by its target; -EAGAIN: continue. */
 static int follow(struct walk *w, int fd)
 {
     char target[PATH_MAX], joined[2 * PATH_MAX];
@@ -123,7 +121,7 @@ static int open_last(const struct walk *w, const char *name, int more_flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* The last component, which is ${entry}. */
+/* Open the last component, ${entry}. */
 static int open_entry(const struct walk *w, const char *name, const struct stat *st, int entry)
 {
     if ((w->how->flags & O_EXCL) != 0)
@@ -131,7 +129,7 @@ static int open_entry(const struct walk *w, const char *name, const struct stat 
     return open_last(w, name, S_ISLNK(st->st_mode) && is_in_proc(entry) ? 0 : O_NOFOLLOW);
 }
 
-/* One component. A descriptor; -EAGAIN: the walk goes on; or what failed. */
+/* Resolve one component: descriptor; -EAGAIN: continue; -errno. */
 static int walk_step(struct walk *w)
 {
     char name[NAME_MAX + 1];

@@ -1,9 +1,8 @@
 /*
- * daemon/signals: signals as data that the main thread reads, never as code that interrupts.
+ * daemon/signals: signals read from a signalfd by the main thread.
  *
- * The signals reactord answers to are blocked before there is a second thread, so that all threads
- * inherit the mask, and are read from a signalfd. A signal that it has no answer to keeps its
- * default action.
+ * The handled signals are blocked before the second thread starts, which inherits the mask. All
+ * others keep their default action.
  */
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H
@@ -14,14 +13,14 @@
 
 struct signal_notice {
     int number;
-    pid_t pid; /* of the sender; 0: the kernel, such as a terminal's ^C */
-    uid_t uid; /* of the sender */
+    pid_t pid; /* sender; 0: kernel, such as a terminal's ^C */
+    uid_t uid; /* sender */
 };
 
 /*
  * signals_open(out_fd):
- * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 and collect them in ${out_fd}; ignore
- * SIGPIPE and SIGXFSZ, whose errno says enough (splice(2) and write(2) have no MSG_NOSIGNAL).
+ * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 and read them from ${out_fd}; ignore
+ * SIGPIPE and SIGXFSZ: errno suffices (splice(2) and write(2) have no MSG_NOSIGNAL).
  *
  * Thread: main, before any other thread
  * Owns:   the caller closes ${out_fd}
@@ -31,16 +30,16 @@ int signals_open(int *out_fd) NODISCARD;
 
 /*
  * signals_read(fd, out):
- * Take the next signal that came.
+ * Read the next signal.
  *
  * Thread: main
- * Errors: 0; -EAGAIN (none waits)
+ * Errors: 0; -EAGAIN (none pending)
  */
 int signals_read(int fd, struct signal_notice *out) NODISCARD;
 
 /*
  * signals_name(number):
- * "SIGTERM" and so on, for the signals that signals_open() collects.
+ * Return the name, such as "SIGTERM", of a handled signal.
  *
  * Thread: any
  */

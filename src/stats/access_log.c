@@ -18,19 +18,17 @@
 #include "stats/access_log_format.h"
 
 /*
- * From the first line that waits to the writer's run; then, when the sink takes nothing; while
- * lines are being lost.
+ * Delay of the writer: after the first queued line; after -EAGAIN; during an episode of losses.
  */
 #define ACCESS_LOG_DELAY_NS (10 * NS_PER_MS)
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
 #define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
 
-/* How long lines must go through without loss until an episode is over. */
+/* An episode ends after this time without loss. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
 /*
- * One call of the sink; and how many of them in a run, so that access_log_finish() soon has its
- * way.
+ * Bytes of one write; writes in a run, bounded so that access_log_finish() waits briefly.
  */
 #define ACCESS_LOG_BATCH_BYTES (64 * 1024)
 #define ACCESS_LOG_BATCHES     16
@@ -38,33 +36,33 @@
 _Static_assert(ACCESS_LOG_BATCH_BYTES > ACCESS_LOG_LINE_BYTES, "each line fits into a batch");
 
 struct access_line {
-    struct task place; /* on the queue; it never runs */
+    struct task place; /* queue entry; never runs */
     size_t len;
     char text[];
 };
 
 /*
  *   0      head                    tail       ACCESS_LOG_BATCH_BYTES
- *   | taken | whole lines, or the    | free |     0 <= head <= tail <= ACCESS_LOG_BATCH_BYTES
- *             rest of one and then those
+ *   | taken | whole lines (the first  | free |     0 <= head <= tail <= ACCESS_LOG_BATCH_BYTES
+ *             may be a remainder)
  */
 struct access_log {
     struct access_log_conf conf;
-    struct executor *executor; /* one thread: the writer never runs twice at a time */
+    struct executor *executor; /* one thread: runs never overlap */
     struct queue lines;
-    alignas(CACHE_LINE_BYTES) atomic_size_t waiting_bytes; /* in `lines` */
+    alignas(CACHE_LINE_BYTES) atomic_size_t waiting_bytes;
     _Atomic uint64_t numbers;
     _Atomic uint64_t dropped;
     atomic_bool scheduled; /* see note: scheduled */
-    atomic_bool losing;    /* an episode of losses is under way */
+    atomic_bool losing;    /* during an episode of losses */
     alignas(CACHE_LINE_BYTES) struct timer writer;
     _Atomic uint64_t written;
-    uint64_t dropped_before; /* this episode */
+    uint64_t dropped_before; /* before this episode */
     uint64_t dropped_seen;   /* at `calm_since_ns` */
     int64_t calm_since_ns;
     size_t head, tail;
-    bool torn;  /* the sink has the beginning of a line whose rest was dropped */
-    bool mends; /* the batch begins with the newline that is to end such a line */
+    bool torn;  /* the sink took part of a line whose rest was dropped */
+    bool mends; /* the batch starts with the newline that ends a torn line */
     char batch[ACCESS_LOG_BATCH_BYTES];
 };
 
@@ -75,10 +73,10 @@ static void access_log_schedule(struct access_log *al, int64_t delay_ns)
     if (atomic_exchange(&al->scheduled, true))
         return;
     if (executor_schedule(al->executor, &al->writer, delay_ns) < 0)
-        atomic_store(&al->scheduled, false); /* no thread now: the next line tries again */
+        atomic_store(&al->scheduled, false); /* no thread could start: the next line retries */
 }
 
-/* What ${n} lines are lost for is said when it begins. */
+/* Count ${n} lost lines; log the cause of the first of an episode. */
 static void access_log_lose(struct access_log *al, uint64_t n, const char *why)
 {
     atomic_fetch_add_explicit(&al->dropped, n, memory_order_relaxed);
@@ -122,7 +120,7 @@ void access_log_put(struct access_log *al, const char *line, size_t len)
     access_log_schedule(al, ACCESS_LOG_DELAY_NS);
 }
 
-/* ---- the writer ---- */
+/* ---- writer ---- */
 
 static bool access_log_has_room(const struct access_log *al)
 {
@@ -132,7 +130,7 @@ static bool access_log_has_room(const struct access_log *al)
     return place && len + al->torn <= sizeof(al->batch) - al->tail;
 }
 
-/* Move lines from the queue into the batch, as far as there is room. */
+/* Move lines from the queue to the batch while they fit. */
 static void access_log_fill(struct access_log *al)
 {
     size_t freed = 0;
@@ -175,7 +173,7 @@ static void access_log_taken(struct access_log *al, size_t len)
     al->head += len;
 }
 
-/* Forget what is in the batch; returns how many lines that were. */
+/* Empty the batch; return its number of lines. */
 static uint64_t access_log_clear_batch(struct access_log *al)
 {
     uint64_t n = access_log_lines_in(al->batch + al->head, al->tail - al->head) - al->mends;
@@ -186,15 +184,15 @@ static uint64_t access_log_clear_batch(struct access_log *al)
     return n;
 }
 
-/* What is in the batch cannot be written. */
+/* Drop the lines of the batch, counted. */
 static void access_log_drop_batch(struct access_log *al, const char *why)
 {
     access_log_lose(al, access_log_clear_batch(al), why);
 }
 
 /*
- * Everything is written: 0. There is more: -EAGAIN when the sink takes nothing now, -EINPROGRESS
- * when it was enough for one run.
+ * 0: everything is written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: the run was long
+ * enough.
  */
 static int access_log_write(struct access_log *al)
 {
@@ -225,7 +223,7 @@ static void access_log_end_episode(struct access_log *al)
     atomic_store(&al->losing, false);
 }
 
-/* Is the episode over? What is lost while this is decided is told with the next one. */
+/* End the episode after a calm time. Losses during the decision are reported with the next episode. */
 static void access_log_watch(struct access_log *al, bool all_written)
 {
     uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);
@@ -257,13 +255,13 @@ static void access_log_run(struct task *t)
 
 static void access_log_drop(struct task *t)
 {
-    (void)t; /* the executor was stopped: access_log_finish() writes what waits */
+    (void)t; /* executor stopped: access_log_finish() writes the queue */
 }
 
 static const struct task_type access_log_type = {
     .name = "access log", .run = access_log_run, .drop = access_log_drop};
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 int access_log_create(struct access_log **out, const struct access_log_conf *conf)
 {
@@ -287,7 +285,7 @@ int access_log_create(struct access_log **out, const struct access_log_conf *con
     return 0;
 }
 
-/* Free what waits; returns how many lines that were. */
+/* Free all lines; return their number. */
 static uint64_t access_log_discard(struct access_log *al)
 {
     uint64_t n = access_log_clear_batch(al);

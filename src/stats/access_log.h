@@ -1,21 +1,18 @@
 /*
- * stats/access_log: the lines of an access log on their way from the loops to wherever they are
- * kept.
+ * stats/access_log: asynchronous access log: queue of lines, writer thread, sink.
  *
- *   any thread --access_log_put()--> lines in memory, so many bytes --the log's own thread, in
- *   batches--> the sink
+ *   any thread --access_log_put()--> bounded queue --writer thread, in batches--> sink
  *
- * A loop never waits for it: it allocates the line, pushes it on a lock-free queue and at most
- * schedules the writer. The writer runs 10 ms after the first line that came since it ran last, so
- * that it costs little however many lines there are. What the sink does not take yet is tried
- * again; it may also block, which holds up that one thread and no other log.
+ * A loop never blocks: it allocates the line, pushes it on a lock-free queue and schedules the
+ * writer if needed. The writer runs 10 ms after the first queued line. It retries lines that the
+ * sink does not take yet. A sink that blocks holds up this log only.
  *
- * When there is no room lines are dropped, and likewise when the sink fails; both are counted, and
- * said once an episode: when it begins, and when lines have been taken for a second without loss.
+ * Lines are dropped when the queue is full or the sink fails. Drops are counted, and logged twice
+ * an episode: at its start, and after a second without loss.
  *
- * note: scheduled. `scheduled` is set by whoever schedules the writer, and the writer takes it back
- * before it looks at the queue. Both are exchanges, so that a producer either finds it taken back
- * and schedules the writer anew, or its line, pushed before, is seen by that run.
+ * note: scheduled. A producer sets `scheduled` when it schedules the writer; the writer clears it
+ * before it reads the queue. Both are exchanges: a producer sees it cleared and schedules again, or
+ * this run sees its line, pushed before.
  */
 #ifndef STATS_ACCESS_LOG_H
 #define STATS_ACCESS_LOG_H
@@ -28,13 +25,12 @@
 
 struct access_log;
 
-/* Where lines end up. */
+/* Destination of the lines. */
 struct access_sink {
     /*
-     * Take what of the ${len} bytes of whole lines can be taken now; the rest comes again, first.
-     * On the thread of the log, or in access_log_finish().
-     * Errors: bytes taken, > 0; -EAGAIN (later); -errno (these lines cannot be taken: they are
-     *         dropped)
+     * Write some of ${len} bytes of whole lines; the rest is offered again, first.
+     * Thread: the log's, or the caller of access_log_finish()
+     * Errors: bytes taken, > 0; -EAGAIN (retry later); -errno (these lines are dropped)
      */
     ssize_t (*write)(void *cookie, const char *lines, size_t len);
     void *cookie;
@@ -43,29 +39,29 @@ struct access_sink {
 struct access_log_conf {
     const char *name; /* for logs */
     struct access_sink sink;
-    unsigned pool;    /* its thread is called `alog-POOL-1` */
-    size_t max_bytes; /* of lines that wait, 64 KiB at least */
+    unsigned pool;    /* number in the thread name `alog-POOL-1` */
+    size_t max_bytes; /* of queued lines, at least 64 KiB */
 };
 
 struct access_log_stats {
-    uint64_t lines;   /* that the sink took */
-    uint64_t dropped; /* for want of room, or because the sink failed */
+    uint64_t lines;   /* taken by the sink */
+    uint64_t dropped; /* queue full, or sink failed */
     size_t waiting_bytes;
 };
 
 /*
  * access_log_create(out, conf):
- * A log without lines; its thread starts with the first.
+ * Create an empty log; its thread starts with the first line.
  *
  * Thread: main
- * Owns:   the caller owns ${out}; what ${conf} points at is borrowed
+ * Owns:   the caller owns ${out}; pointers in ${conf} are borrowed
  * Errors: 0; -ENOMEM
  */
 int access_log_create(struct access_log **out, const struct access_log_conf *conf) NODISCARD;
 
 /*
  * access_log_number(al):
- * The number of another connection in this log, from 1.
+ * Return the number of the next connection, from 1.
  *
  * Thread: any
  */
@@ -73,28 +69,26 @@ uint64_t access_log_number(struct access_log *al);
 
 /*
  * access_log_put(al, line, len):
- * Add ${line}, which ends in a newline. Without room, or memory, it is dropped and counted.
+ * Queue a copy of ${line}, which ends in a newline; dropped and counted when the queue or memory is
+ * full.
  *
  * Thread: any
- * Owns:   nothing; ${line} is copied
- * Units:  bytes
  */
 void access_log_put(struct access_log *al, const char *line, size_t len);
 
 /*
  * access_log_finish(al, until_ns):
- * End its thread and write what waits; what the sink has not taken by then is dropped and counted.
- * How many lines were lost is logged. Call it once, before access_log_destroy().
+ * End the thread and write the queue; drop, count and log the lines that remain at ${until_ns}.
+ * Call once, before access_log_destroy().
  *
- * Thread: main, when nobody puts lines any more
- * Units:  ${until_ns} an instant
- * Errors: 0; -ETIMEDOUT (the sink blocks: the log can not be destroyed)
+ * Thread: main, after the last access_log_put()
+ * Errors: 0; -ETIMEDOUT (the sink blocks: do not destroy the log)
  */
 int access_log_finish(struct access_log *al, int64_t until_ns) NODISCARD;
 
 /*
  * access_log_stats(al, out):
- * A reading of its counters.
+ * Read the counters.
  *
  * Thread: any
  */
@@ -102,7 +96,7 @@ void access_log_stats(const struct access_log *al, struct access_log_stats *out)
 
 /*
  * access_log_destroy(al):
- * Free it with the lines that still wait; NULL is allowed.
+ * Free it with its queue; NULL is allowed.
  *
  * Thread: main, after access_log_finish(), or if no line ever came
  */

@@ -1,6 +1,5 @@
 /*
- * stats/access_log_format: see access_log_format.h. The variables themselves are in
- * access_log_variable.c.
+ * stats/access_log_format: see access_log_format.h.
  */
 #include "stats/access_log_format.h"
 
@@ -13,7 +12,7 @@
 #include "stats/access_log_text.h"
 #include "stats/access_log_variable.h"
 
-/* Bytes that are the same in each line, then the value of a variable; NULL: the line ends. */
+/* Literal bytes, then a variable; NULL: literal only. */
 struct access_piece {
     const char *bytes;
     size_t len;
@@ -27,7 +26,7 @@ struct access_log_format {
     struct access_piece *pieces;
 };
 
-/* People count its columns: nothing is ever added but at the end. */
+/* Parsers count columns: append only. */
 static const char text_format[] =
     "$time $connection $client $client_port $listener $listen_address $upstream $server "
     "$server_address $bytes_in $bytes_out $duration $queue_time $connect_time $first_byte_time "
@@ -38,7 +37,7 @@ const char *access_log_format_variable(unsigned i)
     return i < access_log_variable_count() ? access_log_variable_at(i)->name : NULL;
 }
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 struct access_parser {
     struct access_log_format *format;
@@ -82,7 +81,7 @@ static size_t name_len(const char *text)
     return len;
 }
 
-/* *${text} is behind a `$`; afterwards behind what belongs to it. */
+/* *${text}: after the `$`; moved past the reference. */
 static int parse_dollar(const struct access_parser *p, const char **text)
 {
     bool braces = **text == '{';
@@ -190,7 +189,7 @@ static int parse(const struct access_parser *p, const char *text)
 int access_log_format_parse(const struct access_log_format **out, const char *text,
                             struct arena *arena, struct access_log_format_problem *problem)
 {
-    /* A key of an object becomes four pieces, and takes two bytes of a list at least. */
+    /* A JSON key makes four pieces from at least two bytes. */
     size_t max_pieces = 4 * (strlen(text) + access_log_variable_count()) + sizeof(text_format);
     struct access_log_format *f = arena_alloc(arena, 1, sizeof(*f));
     const struct access_parser p = {.format = f, .problem = problem};

@@ -1,14 +1,12 @@
 /*
- * stats/access_log_format: how a line of an access log looks: a format, read once, that is run for
- * each line.
+ * stats/access_log_format: access log formats, parsed once.
  *
- *   text                    what most want to know, in columns with blanks between
- *   json                    an object of all variables
- *   json:NAME,NAME          an object of these
- *   ... $NAME ... ${NAME}   what it says, with the values in place of the variables; $$ is a dollar
- *   sign
+ *   text                    default columns, separated by blanks
+ *   json                    object of all variables
+ *   json:NAME,NAME          object of these
+ *   ... $NAME ... ${NAME}   template; $$ is a dollar sign
  *
- * How long a line can get at most is known when its format is read, so that none is ever cut.
+ * Parsing bounds the length of a line, so lines are never cut.
  */
 #ifndef STATS_ACCESS_LOG_FORMAT_H
 #define STATS_ACCESS_LOG_FORMAT_H
@@ -22,32 +20,31 @@ struct access_log_format;
 struct access_log_record;
 struct arena;
 
-/* The longest line, its newline included. */
+/* Longest line with its newline. */
 #define ACCESS_LOG_LINE_BYTES 8192
 
-/* What is wrong with a format. */
 struct access_log_format_problem {
     enum {
-        ACCESS_LOG_FORMAT_NO_NAME, /* a `$` without a name behind it, or a `{` without a `}` */
-        ACCESS_LOG_FORMAT_UNKNOWN, /* there is no variable of that name */
-        ACCESS_LOG_FORMAT_TWICE,   /* a name that is there twice in an object */
-        /* there is no variable in it, so that all lines would be the same */
+        ACCESS_LOG_FORMAT_NO_NAME, /* `$` without a name, or `{` without `}` */
+        ACCESS_LOG_FORMAT_UNKNOWN, /* unknown variable */
+        ACCESS_LOG_FORMAT_TWICE,   /* repeated JSON key */
+        /* no variable: all lines would be the same */
         ACCESS_LOG_FORMAT_CONSTANT,
-        ACCESS_LOG_FORMAT_LONG /* a line could be longer than ACCESS_LOG_LINE_BYTES */
+        ACCESS_LOG_FORMAT_LONG /* a line could exceed ACCESS_LOG_LINE_BYTES */
     } kind;
     const char *
-        /* where it stands, ${len} bytes of it; ACCESS_LOG_FORMAT_NO_NAME: what is there instead */
+        /* the offending ${len} bytes */
         name;
     size_t len;
 };
 
 /*
  * access_log_format_parse(out, text, arena, problem):
- * Read the format ${text}.
+ * Parse the format ${text}.
  *
  * Thread: before start
  * Owns:   ${arena} owns ${out}; ${text} must live as long
- * Errors: 0; -EINVAL (${problem} says what is wrong); -ENOMEM
+ * Errors: 0; -EINVAL (see ${problem}); -ENOMEM
  */
 int access_log_format_parse(const struct access_log_format **out, const char *text,
                             struct arena *arena,
@@ -55,19 +52,17 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
 
 /*
  * access_log_format_variable(i):
- * The name of variable number ${i}, from 0; NULL behind the last.
+ * Return the name of variable ${i}, from 0; NULL after the last.
  *
  * Thread: any
- * Errors: NULL
  */
 const char *access_log_format_variable(unsigned i);
 
 /*
  * access_log_format_write(f, r, line):
- * Write the line of ${r}, newline included; returns its length.
+ * Write the line of ${r} with its newline to ACCESS_LOG_LINE_BYTES at ${line}; return its length.
  *
  * Thread: any
- * Units:  bytes; ${line} has room for ACCESS_LOG_LINE_BYTES
  */
 size_t access_log_format_write(const struct access_log_format *f, const struct access_log_record *r,
                                char *line);

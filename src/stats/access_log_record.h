@@ -1,5 +1,5 @@
 /*
- * stats/access_log_record: what an access log can say of one connection.
+ * stats/access_log_record: values of one access log line.
  */
 #ifndef STATS_ACCESS_LOG_RECORD_H
 #define STATS_ACCESS_LOG_RECORD_H
@@ -11,24 +11,23 @@
 struct address;
 struct session_id;
 
-/* A duration that is not known, or that there was none of. */
+/* Unknown or inapplicable duration. */
 #define ACCESS_LOG_RECORD_NONE_NS (-1)
 
 /*
- * Everything is borrowed for the time of one call. A pointer that is NULL stands for what does not
- * apply, or is not known. Text may hold any byte; what is longer than access_log_format allows for
- * is cut.
+ * Pointers are borrowed during the call; NULL: unknown or inapplicable. Text may hold any byte;
+ * overlong text is cut.
  */
 struct access_log_record {
-    int64_t time_ns;      /* of the line, since 1970 (UTC) */
-    uint64_t connection;  /* the number of the connection in its log, from 1 */
-    const char *listener; /* names */
+    int64_t time_ns;     /* of the line, since 1970 (UTC) */
+    uint64_t connection; /* number in this log, from 1 */
+    const char *listener;
     const char *upstream;
     const char *server;
     const char *worker;
     const struct address *client;
     const struct address *listen;
-    const struct address *proxy; /* that named the client */
+    const struct address *proxy; /* that sent the client's address */
     const struct address *server_address;
     const struct session_id *id;
     uint64_t bytes_in;  /* from the client */
@@ -37,8 +36,8 @@ struct access_log_record {
     int64_t queue_ns;
     int64_t connect_ns;
     int64_t first_byte_ns;      /* since the connection began */
-    unsigned tries;             /* servers */
-    enum session_reason reason; /* SESSION_OPEN: the connection goes on */
+    unsigned tries;             /* servers tried */
+    enum session_reason reason; /* SESSION_OPEN: still connected */
 };
 
 #endif

@@ -43,7 +43,7 @@ static bool continues(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* How long is the UTF-8 character that begins at ${s}, before ${end}? 0: it is none. */
+/* Length of the UTF-8 character at ${s}; 0: invalid. */
 static size_t utf8_len(const unsigned char *s, const unsigned char *end)
 {
     size_t len = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
@@ -54,13 +54,13 @@ static size_t utf8_len(const unsigned char *s, const unsigned char *end)
         if (!continues(s[i]))
             return 0;
     if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xf0 && s[1] < 0x90))
-        return 0; /* longer than need be */
+        return 0; /* overlong encoding */
     if ((*s == 0xed && s[1] >= 0xa0) || (*s == 0xf4 && s[1] >= 0x90))
-        return 0; /* a surrogate, or above U+10FFFF */
+        return 0; /* surrogate, or above U+10FFFF */
     return len;
 }
 
-/* What cannot stand in a JSON string as it is; returns how many bytes of the value that was. */
+/* Write a character that JSON must escape, or UTF-8; return the bytes consumed. */
 static size_t put_json_escape(struct access_log_text *t, const unsigned char *s,
                               const unsigned char *end)
 {

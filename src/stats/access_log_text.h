@@ -1,15 +1,11 @@
 /*
- * stats/access_log_text: the writing of one line: text that cannot be forged, and numbers, without
- * printf(3).
+ * stats/access_log_text: write escaped values and numbers into a line, without printf(3).
  *
- *   ACCESS_LOG_TEXT_PLAIN  values without quotes; a byte that is not printable ASCII, a blank, a
- *                          double quote and the
- *                      backslash are \xNN, so that no value ends a line or a field; what is missing
- *                      is `-`
- *   ACCESS_LOG_TEXT_JSON   values as JSON has them; bytes that are not UTF-8 are U+FFFD, what is
- *                          missing is null
+ *   ACCESS_LOG_TEXT_PLAIN  no quotes; blank, `"`, `\` and bytes other than printable ASCII are \xNN,
+ *                          so no value can end a line or field; missing: `-`
+ *   ACCESS_LOG_TEXT_JSON   JSON values; invalid UTF-8 becomes U+FFFD; missing: null
  *
- * Whoever writes has made sure that there is room: see access_log_format.h.
+ * The caller ensures space: see access_log_format.h.
  */
 #ifndef STATS_ACCESS_LOG_TEXT_H
 #define STATS_ACCESS_LOG_TEXT_H
@@ -19,7 +15,7 @@
 
 enum access_log_text_style { ACCESS_LOG_TEXT_PLAIN, ACCESS_LOG_TEXT_JSON };
 
-/* What one byte of a value becomes at most (\u00NN), and what a number takes. */
+/* Maximum for one byte of a value (\u00NN), and for a number. */
 #define ACCESS_LOG_TEXT_ESCAPE_BYTES 6
 #define ACCESS_LOG_TEXT_NUMBER_BYTES 27 /* seconds: 20 digits, the point, 6 digits */
 
@@ -31,7 +27,7 @@ struct access_log_text {
 
 /*
  * access_log_text_copy(t, bytes, len):
- * ${bytes} as they are.
+ * Write ${bytes} unescaped.
  *
  * Thread: the user of ${t}
  */
@@ -39,16 +35,16 @@ void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t l
 
 /*
  * access_log_text_value(t, bytes, len):
- * A value that is text.
+ * Write a text value, escaped.
  *
  * Thread: the user of ${t}
- * Source: RFC 8259, section 7; RFC 3629, section 4 (what is UTF-8)
+ * Source: RFC 8259, section 7; RFC 3629, section 4 (UTF-8)
  */
 void access_log_text_value(struct access_log_text *t, const char *bytes, size_t len);
 
 /*
  * access_log_text_missing(t):
- * A value that there is none of.
+ * Write a missing value.
  *
  * Thread: the user of ${t}
  */
@@ -56,17 +52,16 @@ void access_log_text_missing(struct access_log_text *t);
 
 /*
  * access_log_text_number(t, n) / access_log_text_seconds(t, ns):
- * ${n}; ${ns} in seconds with six digits behind the point.
+ * Write ${n}; write ${ns}, not negative, in seconds with six decimals.
  *
  * Thread: the user of ${t}
- * Units:  ns, not negative
  */
 void access_log_text_number(struct access_log_text *t, uint64_t n);
 void access_log_text_seconds(struct access_log_text *t, int64_t ns);
 
 /*
  * access_log_text_digits(t, n, width):
- * ${n} with exactly ${width} digits, zeros in front.
+ * Write ${n} zero-padded to exactly ${width} digits.
  *
  * Thread: the user of ${t}
  */

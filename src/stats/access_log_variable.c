@@ -13,7 +13,7 @@
 #include "stats/access_log_text.h"
 #include "stats/session_id.h"
 
-/* What a value is cut at. Names of sections and servers are 32 bytes at most, thread names 15. */
+/* Values are cut here. Section and server names have at most 32 bytes, thread names 15. */
 #define NAME_BYTES   32
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
@@ -36,7 +36,7 @@ static void put_duration(struct access_log_text *t, int64_t ns)
 
 /* ---- time ---- */
 
-/* "2026-11-21T12:00:00" of ${now_s}: worked out once a second. */
+/* "2026-11-21T12:00:00" of ${now_s}, cached for a second. */
 static const char *stamp(time_t now_s)
 {
     static _Thread_local char text[sizeof("2026-11-21T12:00:00")];
@@ -46,7 +46,7 @@ static const char *stamp(time_t now_s)
     if (text_s == now_s)
         return text;
     if (!gmtime_r(&now_s, &tm) || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
-        text[0] = '\0'; /* a year of more than four digits */
+        text[0] = '\0'; /* year beyond four digits */
         return text;
     }
     text_s = now_s;
@@ -75,7 +75,7 @@ static void write_msec(struct access_log_text *t, const struct access_log_record
 
 /* ---- addresses ---- */
 
-/* The fast way for what nearly all are: address_format() takes four times as long. */
+/* Fast path for the common case: address_format() takes four times as long. */
 static size_t format_ipv4(char *out, size_t size, const unsigned char *host)
 {
     struct access_log_text t = {.at = out, .end = out + size};
@@ -113,7 +113,7 @@ static void write_client_port(struct access_log_text *t, const struct access_log
     const struct address *a = r->client;
     size_t len;
 
-    if (a && a->len > 0 && address_host(a, &len)) /* which may well be at port 0 */
+    if (a && a->len > 0 && address_host(a, &len)) /* also port 0 */
         access_log_text_number(t, address_port(a));
     else
         access_log_text_missing(t);
@@ -180,7 +180,7 @@ static void write_unique_id(struct access_log_text *t, const struct access_log_r
     put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
 }
 
-/* One word, as the keys of the statistics in the log. */
+/* One word, as in the statistics. */
 static void write_reason(struct access_log_text *t, const struct access_log_record *r)
 {
     char word[SESSION_REASON_WORD_BYTES];
@@ -195,7 +195,7 @@ static void write_connection(struct access_log_text *t, const struct access_log_
     access_log_text_number(t, r->connection);
 }
 
-/* getpid(2) is a system call each time. */
+/* Cached: getpid(2) is a system call. */
 static void write_pid(struct access_log_text *t, const struct access_log_record *r)
 {
     static _Thread_local pid_t pid;
@@ -241,9 +241,9 @@ static void write_first_byte_time(struct access_log_text *t, const struct access
     put_duration(t, r->first_byte_ns);
 }
 
-/* ---- the table ---- */
+/* ---- table ---- */
 
-/* In the order that `json` has them. */
+/* In the order of `json`. */
 static const struct access_log_variable variables[] = {
     {"time", write_time, TIME_BYTES},
     {"msec", write_msec, 0},

@@ -1,5 +1,5 @@
 /*
- * stats/access_log_variable: what can be in a line of an access log, by name.
+ * stats/access_log_variable: access log variables by name.
  */
 #ifndef STATS_ACCESS_LOG_VARIABLE_H
 #define STATS_ACCESS_LOG_VARIABLE_H
@@ -12,12 +12,12 @@ struct access_log_text;
 struct access_log_variable {
     const char *name;
     void (*write)(struct access_log_text *t, const struct access_log_record *r);
-    size_t text_bytes; /* of its value at most, before it is escaped; 0: it is a number */
+    size_t text_bytes; /* maximum before escaping; 0: a number */
 };
 
 /*
  * access_log_variable_count() / access_log_variable_at(i):
- * How many there are; number ${i} of them, from 0.
+ * Return the number of variables; return variable ${i}, from 0.
  *
  * Thread: any
  */
@@ -26,19 +26,17 @@ const struct access_log_variable *access_log_variable_at(unsigned i);
 
 /*
  * access_log_variable_find(name, len):
- * The one whose name is the ${len} bytes at ${name}.
+ * Find the variable named by ${len} bytes; NULL: unknown.
  *
  * Thread: any
- * Errors: NULL (there is none)
  */
 const struct access_log_variable *access_log_variable_find(const char *name, size_t len);
 
 /*
  * access_log_variable_max_bytes(v):
- * What its value takes at most, in either style.
+ * Return the maximum bytes of a written value, in either style.
  *
  * Thread: any
- * Units:  bytes
  */
 size_t access_log_variable_max_bytes(const struct access_log_variable *v);
 

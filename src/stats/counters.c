@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Relaxed unless note: sums says otherwise. */
+/* Relaxed except where note: sums says otherwise. */
 static void counters_add(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
@@ -36,7 +36,8 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
 void counters_connected(struct counters_connects *c, int64_t ns)
 {
     counters_add(&c->ns, (uint64_t)ns);
-    counters_add(&c->time.bucket[histogram_bucket(ns)], 1); /* not histogram_count(): many count */
+    counters_add(&c->time.bucket[histogram_bucket(ns)],
+                 1); /* not histogram_count(): it has one writer only */
 }
 
 void counters_connect_failed(struct counters_connects *c)
@@ -58,7 +59,7 @@ void counters_read(const struct counters *c, struct counters_view *out)
     out->open = out->began - ended; /* see note: sums */
 }
 
-/* Longest when every reason occurred UINT64_MAX times: it fits. */
+/* Space for the longest reason with 20 digits. */
 #define COUNTERS_REASON_BYTES 40
 
 void counters_log(const struct counters *c, const char *kind, const char *name)

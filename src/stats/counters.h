@@ -1,12 +1,10 @@
 /*
- * stats/counters: what is counted of the sessions of a listener, an upstream or a server, for
- * whoever watches them.
+ * stats/counters: session counters of a listener, upstream or server.
  *
- * Whoever has sessions embeds these, zeroed. They are written where a session begins and ends, so
- * per connection and never per byte, by any thread; any thread reads them. What a session moved is
- * added when it ends.
+ * Embedded, zeroed at start. Any thread writes them, when a session begins and ends, never per
+ * byte; any thread reads them. The bytes of a session are added at its end.
  *
- *   sessions that began = sessions that are open + sum of the ends by reason      (see note: sums)
+ *   began = open + sum of `ended`      (see note: sums)
  */
 #ifndef STATS_COUNTERS_H
 #define STATS_COUNTERS_H
@@ -19,37 +17,37 @@
 #include "stats/session_reason.h"
 
 /*
- * note: sums. A session's end is counted with release behind its beginning and its bytes, and a
- * reader takes the ends, with acquire, first. So it never sees an end without its beginning and its
- * bytes, and never fewer than no sessions open.
+ * note: sums. An end is counted with release, after the session's beginning and bytes; a reader
+ * loads the ends first, with acquire. So each end it sees has its beginning and bytes, and `open`
+ * is never negative.
  */
 struct counters {
-    _Atomic uint64_t began; /* at a listener by the boss */
+    _Atomic uint64_t began; /* written by the boss at a listener */
     char apart[CACHE_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t bytes_in; /* from here on by workers */
+    _Atomic uint64_t bytes_in; /* from here on written by workers */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
 };
 
-/* What a server has besides. */
+/* Connects of a server. */
 struct counters_connects {
     _Atomic uint64_t failed;
-    _Atomic uint64_t ns; /* that those which succeeded took, together */
+    _Atomic uint64_t ns; /* total of the successful connects */
     struct histogram time;
 };
 
-/* A reading. */
+/* Snapshot. */
 struct counters_view {
     uint64_t open;
     uint64_t began;
-    uint64_t bytes_in;  /* from clients; of sessions that have ended */
+    uint64_t bytes_in;  /* from clients, ended sessions only */
     uint64_t bytes_out; /* to clients */
     uint64_t ended[SESSION_REASONS];
 };
 
 /*
  * counters_began(c):
- * One more session.
+ * Count a session's beginning.
  *
  * Thread: any
  */
@@ -57,8 +55,7 @@ void counters_began(struct counters *c);
 
 /*
  * counters_ended(c, reason, bytes_in, bytes_out):
- * A session has ended that counters_began() was called for, having received and sent so much from
- * and to its client.
+ * Count the end of a session that counters_began() counted, and its bytes.
  *
  * Thread: any
  */
@@ -67,7 +64,7 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
 
 /*
  * counters_connected(c, ns) / counters_connect_failed(c):
- * A connection to the server was made, in so long; one could not be made.
+ * Count a successful connect that took ${ns}; count a failed one.
  *
  * Thread: any
  */
@@ -76,7 +73,7 @@ void counters_connect_failed(struct counters_connects *c);
 
 /*
  * counters_read(c, out):
- * The counts now.
+ * Read the counters.
  *
  * Thread: any
  */
@@ -84,8 +81,8 @@ void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_log(c, kind, name) / counters_log_connects(c, kind, name):
- * Write them to the log at notice level: `stats KIND NAME key=value ...`. Reasons are keys with `_`
- * for the blank, and only those that occurred are there.
+ * Log `stats KIND NAME key=value ...` at notice level, with the reasons that occurred, blanks as
+ * `_`.
  *
  * Thread: any
  */

@@ -8,17 +8,17 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-/* Where a thread draws its IDs from; high is 0 before the first. */
+/* The thread's next ID before mixing; high 0: not seeded. */
 static _Thread_local struct session_id session_id_next;
 
-/* Never waits: right after boot, when there is no randomness yet, place and time have to do. */
+/* Non-blocking: before the kernel's entropy is ready, address and time must do. */
 static void session_id_seed(struct session_id *next)
 {
     if (getrandom(next, sizeof(*next), GRND_NONBLOCK) != (ssize_t)sizeof(*next)) {
         next->high = hash_mix((uintptr_t)next ^ (uint64_t)clock_now_ns());
         next->low = hash_mix(next->high);
     }
-    next->high |= 1; /* so that it is none of those that are 0 */
+    next->high |= 1; /* never 0 */
 }
 
 void session_id_make(struct session_id *out)

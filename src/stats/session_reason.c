@@ -49,11 +49,11 @@ enum session_reason session_reason_of_connect(int error)
     switch (error) {
     case -ETIMEDOUT: return SESSION_CONNECT_TIMEOUT;
     case -ECONNREFUSED:
-    case -ECONNRESET: /* behind its SYN, as some firewalls do */
+    case -ECONNRESET: /* reset during the handshake, by some firewalls */
     case -EHOSTUNREACH:
     case -ENETUNREACH:
-    case -EAGAIN: /* a unix socket whose queue is full */
-    case -ENOENT: /* a unix socket that is not there */
+    case -EAGAIN: /* unix socket with a full backlog */
+    case -ENOENT: /* unix socket does not exist */
     case -EACCES:
     case -EPERM: return SESSION_CONNECT_REFUSED;
     default: return SESSION_ERROR;
