@@ -255,7 +255,7 @@ static void access_log_run(struct task *t)
 
 static void access_log_drop(struct task *t)
 {
-    (void)t; /* executor stopped: access_log_finish() writes the queue */
+    (void)t; /* End the episode when it is calm. Losses during the decision are reported with the next episode. */
 }
 
 static const struct task_type access_log_type = {

@@ -1,7 +1,7 @@
 /*
  * stats/access_log_text: write escaped values and numbers into a line, without printf(3).
  *
- *   ACCESS_LOG_TEXT_PLAIN  no quotes; blank, `"`, `\` and bytes other than printable ASCII are \xNN,
+ *   ACCESS_LOG_TEXT_PLAIN  unquoted; blank, `"`, `\` and bytes other than printable ASCII are \xNN,
  *                          so no value can end a line or field; missing: `-`
  *   ACCESS_LOG_TEXT_JSON   JSON values; invalid UTF-8 becomes U+FFFD; missing: null
  *
