@@ -223,7 +223,7 @@ static void access_log_end_episode(struct access_log *al)
     atomic_store(&al->losing, false);
 }
 
-/* End the episode after a calm time. Losses during the decision are reported with the next episode. */
+/* End the episode when calm. Losses meanwhile are reported with the next episode. */
 static void access_log_watch(struct access_log *al, bool all_written)
 {
     uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);
@@ -255,7 +255,7 @@ static void access_log_run(struct task *t)
 
 static void access_log_drop(struct task *t)
 {
-    (void)t; /* End the episode when it is calm. Losses during the decision are reported with the next episode. */
+    (void)t; /* executor stopped: access_log_finish() writes the queue */
 }
 
 static const struct task_type access_log_type = {
