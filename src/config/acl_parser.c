@@ -1,4 +1,4 @@
-/* daemon/acl_parser: see acl_parser.h. */
+/* config/acl_parser: see acl_parser.h. */
 #include "config/acl_parser.h"
 
 #include <errno.h>
@@ -13,14 +13,14 @@
 #include "limits/prefix_table.h"
 
 #define BLANKS     " \t\r"
-#define LINE_WORDS 3 /* of which a line has one or two */
+#define LINE_WORDS 3 /* of which one or two are valid */
 
-/* Longer than any line that is right, comment aside. */
+/* Longer than any valid line without its comment. */
 #define LINE_BYTES 256
 
 /* ---- rules ---- */
 
-/* What was grown stays larger when the next one cannot be. */
+/* After an error the arrays grown so far stay larger, which is harmless. */
 static int grow(struct acl_parser *t)
 {
     size_t room = t->room > 0 ? 2 * t->room : 16;
@@ -121,14 +121,14 @@ int acl_parser_dead(unsigned **out, const struct acl_parser *t)
     }
     for (size_t i = 0; i < t->n; i++)
         if (t->allow[by[i]] == t->allow[i])
-            by[i] = (uint32_t)i; /* it says the same */
+            by[i] = (uint32_t)i; /* same verdict */
     *out = by;
     return 0;
 }
 
 /* ---- files ---- */
 
-/* The words of ${text}, and how many there are, up to LINE_WORDS. */
+/* Split ${text} into up to LINE_WORDS words; return their number. */
 static unsigned split(char *text, char *words[LINE_WORDS])
 {
     unsigned n = 0;
@@ -145,7 +145,7 @@ static bool is_verdict(const char *word)
     return strcmp(word, "allow") == 0 || strcmp(word, "deny") == 0;
 }
 
-/* What is wrong with a line of ${n} > 0 words, or NULL. */
+/* Return the problem of a line of ${n} > 0 words, or NULL. */
 static const char *misshapen(enum acl_parser_kind kind, char *const *words, unsigned n)
 {
     if (kind == ACL_PARSER_BOTH)
@@ -162,7 +162,7 @@ static struct diagnostics_place place_of(const struct acl_parser_file *file, uns
     return (struct diagnostics_place){.line = file->line, .path = file->path, .path_line = number};
 }
 
-/* One line, without its end. -E2BIG: no more can be taken. */
+/* Parse a line without its end; -E2BIG: too many rules. */
 static int parse_line(struct acl_parser *t, const struct acl_parser_file *file, unsigned number,
                       const char *bytes, size_t len)
 {

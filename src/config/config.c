@@ -1,4 +1,4 @@
-/* config/config: see config.h. The work is in config_build.c, config_check.c and config_dump.c. */
+/* config/config: see config.h; the work is in config_build.c, config_check.c and config_dump.c. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ err_arena:
     return -ENOMEM;
 }
 
-/* All problems of the file are in ${report} afterwards, whatever it returns but for -ENOMEM. */
+/* Report all problems to ${diagnostics}, except -ENOMEM. */
 static int config_read(struct config *config, const char *path, struct diagnostics *diagnostics)
 {
     int rc = ini_load(&config->memory->ini, path, diagnostics);
@@ -87,5 +87,5 @@ void config_free(struct config *config)
     if (config == NULL)
         return;
     ini_free(config->memory->ini);
-    arena_destroy(config->memory->arena); /* of which ${config} is a piece */
+    arena_destroy(config->memory->arena); /* includes ${config} */
 }

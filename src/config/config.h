@@ -1,8 +1,8 @@
 /*
- * config/config: one generation of configuration, read from an INI file.
+ * config/config: the configuration, read from an INI file.
  *
- * Each layer declares the struct it wants; this module alone fills them. A configuration is
- * complete and checked when config_load() returns it, and immutable from then on.
+ * Each layer declares its struct; only this module fills them. config_load() returns a complete,
+ * checked and immutable configuration.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -16,7 +16,7 @@
 #include "server/server.h"
 
 struct process_conf {
-    const char *user;     /* NULL: stay who we are */
+    const char *user;     /* NULL: keep the user */
     const char *group;    /* NULL: the user's */
     const char *pid_file; /* NULL: none */
     const char *log;      /* stderr, syslog, journal or an absolute path */
@@ -29,32 +29,32 @@ struct process_conf {
 struct config {
     struct process_conf process;
     struct server_conf server;
-    struct config_memory *memory; /* what config_free() frees: all that is pointed at above */
+    struct config_memory *memory; /* owns all that is pointed at above */
 };
 
 /*
  * config_load(out, path, errors):
- * Read and check the file at ${path}. Every problem of the file is written to ${errors}, one line
- * each, as `file:line: [section] key: what is wrong (what is allowed)`.
+ * Read and check ${path}. Write each problem to ${errors} as a line `file:line: [section] key:
+ * problem (allowed)`.
  *
  * Thread: before start
- * Owns:   the caller owns ${out}, and frees it with config_free()
- * Errors: 0; -errno from opening or reading; -EINVAL (the file has errors; ${out} is NULL); -ENOMEM
+ * Owns:   the caller frees ${out} with config_free()
+ * Errors: 0; -errno from opening or reading; -EINVAL (invalid; ${out} is NULL); -ENOMEM
  */
 int config_load(struct config **out, const char *path, FILE *errors) NODISCARD;
 
 /*
  * config_dump(config, out):
- * Write the configuration in effect, defaults included, as a file that config_load() reads back.
+ * Write the configuration in effect, with defaults, as a file for config_load().
  *
  * Thread: before start
- * Errors: 0; -EIO (${out} took an error)
+ * Errors: 0; -EIO (writing failed)
  */
 int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
  * config_free(config):
- * Free a generation that nothing uses any more; NULL is allowed.
+ * Free it; NULL is allowed.
  *
  * Thread: before start or after stop
  */

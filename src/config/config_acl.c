@@ -1,9 +1,8 @@
 /*
- * The access rules of each listener, from its options and the files they name.
+ * config/config_acl: access rules of each listener, from its options and their files.
  *
- * One order for all: `deny`, then `allow`, and whoever is in neither is denied if there is an
- * `allow`. Or else the lines of the file that `access_rules` names, the last of which are for
- * everybody.
+ * Order: `deny`, `allow`, then deny others if there is an `allow`. Or the lines of the
+ * `access_rules` file, the last for `all`.
  */
 #include "config/config_memory.h"
 
@@ -19,7 +18,7 @@
 #include "net/cidr.h"
 #include "server/listener.h"
 
-/* What is being read, and where from. */
+/* State while reading the rules of a listener. */
 struct reading {
     struct acl_parser text;
     const struct config_section *section;
@@ -34,7 +33,7 @@ static const struct ini_entry *given(const struct config_section *section, const
     return entry != NULL && *entry->value != '\0' ? entry : NULL;
 }
 
-/* The blocks of a list if ${files} is false, or else those of the files it names. */
+/* Read the blocks of a list: those in the option, or with ${files} those in its files. */
 static int read_list(struct reading *r, const struct ini_entry *entry, bool allow, bool files)
 {
     struct acl_parser_file file = {.kind = allow ? ACL_PARSER_ALLOW : ACL_PARSER_DENY,
@@ -58,7 +57,7 @@ static int read_list(struct reading *r, const struct ini_entry *entry, bool allo
         rc = is_file ? acl_parser_load(&r->text, &file)
                      : acl_parser_add(&r->text, item, allow, 0, problem);
     }
-    MUST(rc != -EINVAL); /* the option was taken */
+    MUST(rc != -EINVAL); /* the option was validated */
     if (rc != -E2BIG)
         return rc;
     diagnostics_add(r->diagnostics, entry->line, "[%s] %s: %s", r->section->source->name,
@@ -67,7 +66,7 @@ static int read_list(struct reading *r, const struct ini_entry *entry, bool allo
 }
 
 /*
- * Say which of the rules that stand in ${entry} itself, or in the file that it names, never apply.
+ * Report the rules of ${entry}, or of its file, that never apply.
  */
 static int check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
@@ -99,7 +98,7 @@ static int check_dead(struct reading *r, const struct ini_entry *entry, const ch
     return 0;
 }
 
-/* `deny`, then `allow`; within each the order makes no difference. */
+/* `deny`, then `allow`; the order within a list does not matter. */
 static int read_lists(struct reading *r)
 {
     const struct ini_entry *deny = given(r->section, "deny"), *allow = given(r->section, "allow");
@@ -110,7 +109,7 @@ static int read_lists(struct reading *r)
         if (rc == 0)
             rc = read_list(r, allow, true, false);
         if (rc == 0)
-            rc = check_dead(r, allow, NULL); /* of files nobody expects that they agree */
+            rc = check_dead(r, allow, NULL); /* files may contradict each other */
         acl_parser_free(&r->text);
     }
     for (unsigned files = 0; rc == 0 && deny != NULL && files < 2; files++)
@@ -120,7 +119,7 @@ static int read_lists(struct reading *r)
     return rc;
 }
 
-/* Are the last three rules of one line, so that it is for `all`? */
+/* Is the last line for `all`, and thus three rules? */
 static bool ends_with_all(const struct acl_parser *t)
 {
     size_t last = t->n - 1;
@@ -152,7 +151,7 @@ static int read_rules(struct reading *r, const struct ini_entry *entry)
     return check_dead(r, entry, file.path);
 }
 
-/* From where it grew to where it stays. */
+/* Copy the rules to the arena. */
 static int keep(struct reading *r, struct acl_conf *conf)
 {
     const struct acl_parser *t = &r->text;
@@ -176,7 +175,7 @@ static bool is_there(const struct config_section *section, const char *key)
     return config_section_refused(section, key) || given(section, key) != NULL;
 }
 
-/* The lists and a rules file have no order between them. */
+/* Lists exclude a rules file: no order between them. */
 static void check_section(const struct config_section *section, struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;

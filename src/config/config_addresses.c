@@ -49,15 +49,13 @@ static void check_socket_file(const struct config_section *section, struct diagn
     }
 }
 
-/* An address of a listener. */
 struct place {
     const struct config_section *section;
     const struct address *address;
 };
 
 /*
- * Find an earlier address, of section ${last} or one before it, that conflicts with address ${i} of
- * ${last}.
+ * Find an earlier address, in sections up to ${last}, in conflict with address ${i} of ${last}.
  */
 static bool find_conflict(struct place *out, const struct config_memory *m, unsigned last,
                           unsigned i)

@@ -1,6 +1,5 @@
 /*
- * config/config_addresses: checks of listener addresses: conflicts, and options that an address
- * cannot have.
+ * config/config_addresses: checks of listen addresses.
  */
 #ifndef CONFIG_CONFIG_ADDRESSES_H
 #define CONFIG_CONFIG_ADDRESSES_H
@@ -9,9 +8,9 @@ struct config;
 struct diagnostics;
 
 /*
- * config_addresses_check(config, s, report):
- * Report problems of the addresses of section ${s}, a [listen NAME]: conflicts with earlier
- * addresses, of this or another listener, and options that need another kind of address.
+ * config_addresses_check(config, s, diagnostics):
+ * Report the address problems of section ${s}, a [listen NAME]: conflicts with earlier addresses of
+ * any listener, and options for another kind of address.
  *
  * Thread: before start
  */

@@ -1,4 +1,4 @@
-/* The first half of config_load(): from the lines of a file to the structs of the layers. */
+/* config/config_build: fills the structs from the INI file (first half of config_load()). */
 #include "config/config_memory.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include "config/option_kind.h"
 #include "config/diagnostics.h"
 
-/* All titles of sections, with commas between. */
+/* All section titles. */
 #define TITLES_BYTES 128
 
-/* Add ${word} to ${list}, which has room for all words of a kind. */
+/* Append ${word} to ${list}, which is large enough. */
 static void list_word(char *list, size_t size, const char *word)
 {
     size_t len = strlen(list);
@@ -23,7 +23,7 @@ static void list_word(char *list, size_t size, const char *word)
     MUST(more >= 0 && len + (size_t)more < size);
 }
 
-/* The keys of all options of a kind of section, with commas between; NULL without memory. */
+/* Join the option keys of a section kind with commas; NULL: no memory. */
 static const char *list_keys(enum option_section section, struct arena *arena)
 {
     size_t size = 1;
@@ -64,7 +64,7 @@ static void refuse_kind(const struct ini_section *source, const char *word,
         diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name, list);
 }
 
-/* What kind of section is it, and what is its own name? Says what is wrong with either. */
+/* Find the kind and name of a section; report a problem. */
 static bool classify(struct config_section *out, struct ini_section *source,
                      struct diagnostics *diagnostics)
 {
@@ -96,7 +96,7 @@ static bool classify(struct config_section *out, struct ini_section *source,
     return true;
 }
 
-/* Sections that can be left out come first, those of the file follow. */
+/* Optional sections first, then those of the file. */
 static int list_sections(struct config_memory *m, struct diagnostics *diagnostics)
 {
     bool seen[OPTION_SECTIONS] = {false};
@@ -153,7 +153,7 @@ static int add_upstream(struct config *config, struct config_section *section)
     return conf->servers == NULL ? -ENOMEM : 0;
 }
 
-/* Give every section the struct it fills. */
+/* Link a section with the struct it fills. */
 static int attach(struct config *config, struct config_section *section)
 {
     switch (section->kind) {
@@ -185,12 +185,12 @@ static int set_defaults(const struct config_section *section, struct arena *aren
         rc = option_set(&table[i], &v);
         if (rc == -ENOMEM)
             return rc;
-        MUST(rc == 0); /* the table's own text: tests/unit/config/test_option.c */
+        MUST(rc == 0); /* defaults are valid: tests/unit/config/test_option.c */
     }
     return 0;
 }
 
-/* Any member of a family is near to it when the part before the dot is. */
+/* Compare with a family by the part before the dot. */
 static void offer_key(struct diagnostics_suggestion *near, const struct option *o, const char *key)
 {
     struct diagnostics_suggestion family;
@@ -219,7 +219,7 @@ static const char *nearest_key(const struct option *table, unsigned n, const cha
     return near.best;
 }
 
-/* Say that ${entry} is no option here: what it is called, was meant to be, or where it belongs. */
+/* Report the unknown key ${entry}: reactord's name for it, a near miss, or the right section. */
 static int refuse_key(const struct config_section *section, const struct ini_entry *entry,
                       struct arena *arena, struct diagnostics *diagnostics)
 {

@@ -1,8 +1,7 @@
 /*
- * The second half of config_load(): what no option can know of itself.
+ * config/config_check: checks across options and sections (second half of config_load()).
  *
- * A problem is told at the line of the key that has to change, or at the section's when the key is
- * missing.
+ * A problem is reported at the line of the key to change, or of the section if the key is missing.
  */
 #include "config/config_memory.h"
 
@@ -67,7 +66,7 @@ static void check_upstream_name(const struct config_check *c, const struct confi
                         section->source->name, entry->key, name);
 }
 
-/* A proxy needs an upstream that exists; an echo must not have one. */
+/* A proxy needs an existing upstream; an echo must have none. */
 static void check_service(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
@@ -93,7 +92,7 @@ static void check_service(const struct config_check *c, const struct config_sect
             section->source->name);
 }
 
-/* What no client could come near. */
+/* Limits that can never be reached. */
 static void check_limits(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
@@ -109,7 +108,7 @@ static void check_limits(const struct config_check *c, const struct config_secti
             section->source->name);
 }
 
-/* Who is believed, and that somebody is asked. */
+/* accept_proxy and trusted_proxies need each other. */
 static void check_accept_proxy(const struct config_check *c, const struct config_section *section)
 {
     const struct proxy_protocol_conf *conf =
@@ -132,8 +131,8 @@ static void check_accept_proxy(const struct config_check *c, const struct config
 }
 
 /*
- * The proxy that a connection to ${server} would come in at again, or NULL. A host name has no
- * addresses here; the server looks at those that it turns out to have.
+ * Return the next proxy listener after ${after} that ${server} would connect back to, or NULL. Host
+ * names are checked by the server once resolved.
  */
 static const struct listener_conf *reached(const struct config_check *c,
                                            const struct upstream_server_conf *server,
@@ -158,8 +157,8 @@ static const struct listener_conf *reached(const struct config_check *c,
 }
 
 /*
- * Can a connection to the proxy ${from} come to upstream ${goal}, itself or through other proxies
- * of ours? ${queue} and ${queued} have room for each upstream.
+ * Can a connection to the proxy ${from} reach upstream ${goal}, directly or through our other
+ * proxies? ${queue} and ${queued}: one element for each upstream.
  */
 static bool leads_to(const struct config_check *c, const struct listener_conf *from, int goal,
                      unsigned *queue, bool *queued)
@@ -229,7 +228,7 @@ static void check_loops(const struct config_check *c, const struct config_sectio
     }
 }
 
-/* A default says nothing, as it stands in every dump. */
+/* Defaults are not reported: every dump has them. */
 static void check_access_log(const struct config_check *c, const struct config_section *section)
 {
     static const char *const keys[] = {"access_log_format", "access_log_interval"};
@@ -247,7 +246,7 @@ static void check_access_log(const struct config_check *c, const struct config_s
     }
 }
 
-/* What is set for checks that are not made. */
+/* Options for disabled checks. */
 static void check_checks(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_checks_conf *conf =
@@ -266,7 +265,7 @@ static void check_checks(const struct config_check *c, const struct config_secti
                             section->source->name, options[i].key);
 }
 
-/* A line of version 1 has room for nothing but addresses. */
+/* A v1 header has only addresses. */
 static void check_send_proxy(const struct config_check *c, const struct config_section *section)
 {
     const struct proxy_header_conf *conf = &((const struct upstream_conf *)section->conf)->greeting;
@@ -290,7 +289,7 @@ static void check_ejection(const struct config_check *c, const struct config_sec
                         section->source->name);
 }
 
-/* The group is valid: its servers may be meant to get a weight later. */
+/* Valid: the servers may get a weight later. */
 static void check_used(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_conf *conf = section->conf;

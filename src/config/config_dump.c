@@ -1,4 +1,4 @@
-/* The writing half of config/config: see config_dump() in config.h. */
+/* config/config_dump: see config_dump() in config.h. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -7,8 +7,7 @@
 #include "config/config_memory.h"
 
 /*
- * What means itself without quotes; a blank is fine because the value neither begins nor ends with
- * one.
+ * Needs no quotes; blanks only inside the value.
  */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+- ";

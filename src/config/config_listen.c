@@ -11,7 +11,7 @@
 #include "server/listener.h"
 #include "server/proxy_loop.h"
 
-/* ---- the handlers of the pipeline ---- */
+/* ---- pipeline handlers ---- */
 
 static bool has_handler(const struct pipeline_conf *conf, const char *name)
 {
@@ -24,7 +24,7 @@ static bool has_handler(const struct pipeline_conf *conf, const char *name)
 
 static const struct {
     const char *key;
-    const char *handler; /* that it is for */
+    const char *handler;
 } handler_options[] = {
     {"frame_by", "frame"},
     {"frame_max_length", "frame"},
@@ -46,12 +46,12 @@ static const struct {
     {"executor_delay", "executor"},
 };
 
-/* What is set for handlers that are not there. */
+/* Options for handlers not in the pipeline. */
 static void check_owners(const struct config_section *section, const struct pipeline_conf *conf,
                          struct diagnostics *diagnostics)
 {
     if (config_section_refused(section, "pipeline"))
-        return; /* who knows what it was to have */
+        return; /* the intended handlers are unknown */
     for (size_t i = 0; i < ARRAY_LEN(handler_options); i++) {
         const struct ini_entry *entry = config_section_changed(section, handler_options[i].key);
 
@@ -67,7 +67,7 @@ static void check_owners(const struct config_section *section, const struct pipe
 
 static const struct {
     const char *key;
-    unsigned by; /* the kinds of framing that it is for */
+    unsigned by; /* kinds of framing */
     const char *words;
 } frame_options[] = {
     {"frame_length_offset", BY(LENGTH), "length"},
@@ -81,7 +81,7 @@ static const struct {
     {"frame_strip_delimiter", BY(DELIMITER), "delimiter"},
 };
 
-/* What is set for other kinds of framing. */
+/* Options for other kinds of framing. */
 static void check_frame_by(const struct config_section *section, enum frame_decoder_by by,
                            struct diagnostics *diagnostics)
 {
@@ -97,8 +97,7 @@ static void check_frame_by(const struct config_section *section, enum frame_deco
 }
 
 /*
- * ${value} is more than the longest frame has: told at the line that sets it, or at that of
- * frame_max_length.
+ * Report a ${value} above the longest frame, at its own line or at that of frame_max_length.
  */
 static void check_within(const struct config_section *section, const char *key, const char *what,
                          unsigned value, struct diagnostics *diagnostics)
@@ -176,7 +175,7 @@ static void check_pipeline(const struct config_section *section, struct diagnost
 
 /* ---- faults ---- */
 
-/* ${key} is set, so it has a line. */
+/* ${key} is set and has a line. */
 static void refuse(const struct config_section *section, const char *key, const char *what,
                    struct diagnostics *diagnostics)
 {
@@ -215,9 +214,9 @@ static void check_faults(const struct config_section *section, bool allowed,
                    diagnostics);
 }
 
-/* ---- the mirror ---- */
+/* ---- mirror ---- */
 
-/* A copy that came back to us, by whichever way, might be copied again and again. */
+/* A copy that returns to one of our listeners may be copied for ever. */
 static void check_servers(const struct config *config, const struct config_section *section,
                           const struct upstream_conf *up, struct diagnostics *diagnostics)
 {

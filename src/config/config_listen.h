@@ -1,5 +1,5 @@
 /*
- * config/config_listen: checks across the options of a [listen NAME]: its pipeline, faults, mirror.
+ * config/config_listen: checks across the options of a [listen NAME]: pipeline, faults, mirror.
  */
 #ifndef CONFIG_CONFIG_LISTEN_H
 #define CONFIG_CONFIG_LISTEN_H
@@ -10,8 +10,7 @@ struct diagnostics;
 
 /*
  * config_listen_check(config, section, diagnostics):
- * Report contradictions between the options of ${section}. A value that was refused before is
- * skipped.
+ * Report contradictions between options of ${section}, except for values already refused.
  *
  * Thread: before start
  */

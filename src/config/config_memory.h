@@ -1,8 +1,5 @@
 /*
- * config/config_memory: what a configuration keeps beside the structs it fills: the file it came
- * from.
- *
- * Only config_*.c look in here.
+ * config/config_memory: private data of config_*.c: the parsed file and its arena.
  */
 #ifndef CONFIG_CONFIG_MEMORY_H
 #define CONFIG_CONFIG_MEMORY_H
@@ -17,38 +14,36 @@ struct config;
 struct ini;
 struct diagnostics;
 
-/* The order of ${sections} is that of the file, after those that are not in it. */
+/* ${sections}: those not in the file, then those of the file in order. */
 struct config_memory {
     struct arena *arena;
     struct ini *ini;
     struct config_section *sections;
     unsigned n_sections;
-    bool incomplete; /* some section of the file was refused and is not here */
+    bool incomplete; /* a section of the file was refused */
 };
 
 /*
- * config_build_all(config, report):
- * Make config->memory->sections of the file and fill the structs with defaults and with what the
- * file says.
+ * config_build_all(config, diagnostics):
+ * Create config->memory->sections and fill the structs with defaults and the file's values.
  *
  * Thread: before start
- * Errors: 0 (what is wrong with the file is in ${report}); -ENOMEM
+ * Errors: 0 (problems are in ${diagnostics}); -ENOMEM
  */
 int config_build_all(struct config *config, struct diagnostics *diagnostics) NODISCARD;
 
 /*
- * config_access_all(config, report):
- * Read the access rules of each listener, and the files they are in.
+ * config_access_all(config, diagnostics):
+ * Read the access rules of each listener and their files.
  *
  * Thread: before start
- * Errors: 0 (what is wrong with them is in ${report}); -ENOMEM
+ * Errors: 0 (problems are in ${diagnostics}); -ENOMEM
  */
 int config_access_all(const struct config *config, struct diagnostics *diagnostics) NODISCARD;
 
 /*
- * config_check_all(config, report):
- * Add to ${report} what is wrong between options and between sections. A value that was refused is
- * not looked at again.
+ * config_check_all(config, diagnostics):
+ * Report problems between options and between sections, except for values already refused.
  *
  * Thread: before start
  * Errors: 0; -ENOMEM

@@ -11,12 +11,12 @@
 #include <string.h>
 
 struct problem {
-    struct diagnostics_place at; /* its path is ours; NULL: the report's */
-    unsigned order;              /* qsort(3) is not stable */
+    struct diagnostics_place at; /* path owned; NULL: the report's */
+    unsigned order;              /* for a stable qsort(3) */
     char *text;
 };
 
-/* The lines from ${line} on are those of ${path} from ${path_line} on. */
+/* Lines from ${line} on are ${path} from ${path_line} on. */
 struct source {
     unsigned line;
     char *path;
@@ -24,11 +24,11 @@ struct source {
 };
 
 struct diagnostics {
-    struct source *sources; /* ordered by line */
+    struct source *sources;
     unsigned n_sources;
     const char *path;
-    unsigned count;    /* problems */
-    unsigned n_untold; /* of these */
+    unsigned count;
+    unsigned n_untold; /* problems beyond REPORT_KEPT */
     unsigned n_kept;   /* problems and warnings */
     bool lost;
     struct problem kept[REPORT_KEPT];
@@ -45,7 +45,7 @@ int diagnostics_create(struct diagnostics **out, const char *path)
     return 0;
 }
 
-/* Takes ${text} over; NULL: there was no memory for it. */
+/* Keep ${text} and free it later; NULL: no memory. */
 static void add(struct diagnostics *r, const struct diagnostics_place *at, char *text)
 {
     struct problem p = {.at = *at, .order = r->n_kept, .text = text};
@@ -68,7 +68,7 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
     return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
-/* False when its text cannot be kept. */
+/* Return false if the text cannot be kept. */
 static bool count_problem(struct diagnostics *r)
 {
     bool is_kept = r->n_kept < REPORT_KEPT;
@@ -133,7 +133,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
     return 0;
 }
 
-/* The last source that begins at ${line} or before; NULL: there is none. */
+/* Return the source of ${line}; NULL: the report's file. */
 static const struct source *source_of(const struct diagnostics *r, unsigned line)
 {
     unsigned low = 0, high = r->n_sources;
@@ -156,7 +156,7 @@ bool diagnostics_begins_source(const struct diagnostics *r, unsigned line)
     return source != NULL && source->line == line;
 }
 
-/* ${line} as ${place}: in which file, and which line of it. */
+/* Map ${line} to its file and line there. */
 static void locate(struct diagnostics_place *place, const struct diagnostics *r, unsigned line)
 {
     const struct source *source = source_of(r, line);
@@ -266,7 +266,7 @@ static bool same(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Three rows of the table of distances between all beginnings of ${a} and ${b}. */
+/* Three rows of the edit distance table. */
 static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     unsigned rows[3][SUGGEST_WORD_BYTES + 1];

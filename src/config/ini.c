@@ -1,7 +1,5 @@
 /*
- * config/ini: see ini.h.
- *
- * The file is read once, and both readers get the same bytes: nothing can change between the two.
+ * config/ini: see ini.h. The file is read once: both readers see the same bytes.
  */
 #include "config/ini.h"
 
@@ -18,7 +16,7 @@
 
 struct ini_memory {
     struct arena *arena;
-    struct ini_values *values; /* which live there */
+    struct ini_values *values;
 };
 
 static int ini_create(struct ini **out)
@@ -44,7 +42,7 @@ err_arena:
     return -ENOMEM;
 }
 
-/* Replace the environment variables in the value of ${entry}. */
+/* Expand the environment variables in ${entry}. */
 static int expand_entry(struct ini *ini, const struct ini_section *section, struct ini_entry *entry,
                         struct diagnostics *diagnostics)
 {
@@ -129,5 +127,5 @@ void ini_free(struct ini *ini)
     if (ini == NULL)
         return;
     ini_adapter_free(ini->memory->values);
-    arena_destroy(ini->memory->arena); /* of which ${ini} is a piece */
+    arena_destroy(ini->memory->arena); /* includes ${ini} */
 }

@@ -1,10 +1,9 @@
 /*
- * config/ini: an INI file as sections, keys and values, with the line of each.
+ * config/ini: INI file as sections, keys and values with line numbers.
  *
- * The values are those that iniparser reads. iniparser is lax (a duplicate wins silently, a
- * directory is an empty file, a line that is too long ends it all), so config/ini_scan reads the
- * same bytes first, by strict rules, and every value the two do not agree on is a problem of the
- * file.
+ * iniparser provides the values. It is lax (silent duplicates, a directory reads as empty, an
+ * overlong line ends the file), so config/ini_scan first reads the same bytes strictly; any
+ * difference is reported.
  */
 #ifndef CONFIG_INI_H
 #define CONFIG_INI_H
@@ -16,63 +15,60 @@
 struct diagnostics;
 
 /*
- * What a file may have at most. iniparser 4.1 ends at a line of 1023 bytes; a value is shorter than
- * a line so that it can always be written again as `key = "value"`.
+ * Limits. iniparser 4.1 stops at a line of 1023 bytes; values are shorter than lines, so `key =
+ * "value"` always fits.
  */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  900
-#define INI_NAME_BYTES   64 /* of a key, and of either word of a section's name */
+#define INI_NAME_BYTES   64 /* of a key, and of each word of a section name */
 #define INI_MAX_SECTIONS 8192
 #define INI_MAX_ENTRIES  524288
 
 struct ini_entry {
     const char *key;   /* lower case */
-    const char *value; /* blanks around it and quotes removed; "" when there is none */
+    const char *value; /* without outer blanks and quotes; may be "" */
     unsigned line;
-    bool refused; /* the value is already in the report, and not to be used */
+    bool refused; /* invalid and already reported */
 };
 
 struct ini_section {
-    const char *name; /* what stands between the brackets, in lower case */
+    const char *name; /* between the brackets, lower case */
     unsigned line;
     unsigned n_entries;
-    struct ini_entry *entries; /* in the order of the file, no key twice */
+    struct ini_entry *entries; /* in file order, unique */
 };
 
 struct ini {
-    struct ini_section *sections; /* in the order of the file, no name twice */
+    struct ini_section *sections; /* in file order, unique */
     unsigned n_sections;
-    unsigned n_refused; /* sections that are in the report and not here */
+    unsigned n_refused; /* sections reported and left out */
     struct ini_memory *memory;
 };
 
 /*
- * ini_load(out, path, report):
- * Read the file at ${path}. What is wrong with a line goes to ${report}, and the rest of the file
- * is there to be checked further; a file that cannot be read, or is no text, goes to ${report} too
- * and there is no ${out}.
+ * ini_load(out, path, diagnostics):
+ * Read ${path}; report problems of lines and keep the rest. An unreadable or non-text file is
+ * reported and gives no ${out}.
  *
- * Thread: main, one call at a time (iniparser has one error callback in the process)
- * Owns:   the caller owns ${out}, and frees it with ini_free()
- * Errors: 0 (ask diagnostics_count()); -errno from opening or reading; -EISDIR; -EINVAL (not a
- *         regular file, or not text); -EFBIG; -ENOMEM (not in ${report})
+ * Thread: main, one call at a time (iniparser's error callback is global)
+ * Owns:   the caller frees ${out} with ini_free()
+ * Errors: 0 (see diagnostics_count()); -errno from opening or reading; -EISDIR; -EINVAL (not a
+ *         regular file, or not text); -EFBIG; -ENOMEM (not reported)
  */
 int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics) NODISCARD;
 
 /*
  * ini_find(section, key):
- * The line that gives ${key}, or NULL.
+ * Return the entry of ${key}, or NULL.
  *
  * Thread: the user of the file
- * Owns:   lives as long as the file
- * Errors: NULL
  */
 struct ini_entry *ini_find(const struct ini_section *section, const char *key);
 
 /*
  * ini_free(ini):
- * Free it and all its texts; NULL is allowed.
+ * Free it; NULL is allowed.
  *
  * Thread: the user of the file
  */

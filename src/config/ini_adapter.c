@@ -1,9 +1,8 @@
 /*
- * config/ini_adapter: see ini_values.h.
+ * config/ini_adapter: see ini_adapter.h.
  *
- * iniparser only loads from a path, so it gets the bytes through a memfd. Of its getters only
- * iniparser_getstring() is used: the others crash when the name is a section's (CVE-2023-33461) and
- * take "4x" for 4.
+ * iniparser only loads paths: it reads a memfd. Only iniparser_getstring() is used: the other
+ * getters crash on section names (CVE-2023-33461) and read "4x" as 4.
  */
 #include "config/ini_adapter.h"
 
@@ -17,16 +16,16 @@
 
 #include "config/diagnostics.h"
 
-/* `section:key`, as iniparser names an entry. */
+/* iniparser's name of an entry: `section:key`. */
 #define ENTRY_NAME_BYTES (3 * INI_NAME_BYTES + sizeof(" :"))
 
-/* Where a part ends, if there are more lines. */
+/* Split a longer file here. */
 #define PART_ENTRIES 1024
 
 struct ini_part {
     dictionary *dictionary;
     unsigned last_line;
-    size_t n_names; /* of sections and entries that it should have */
+    size_t n_names; /* expected sections and entries */
 };
 
 struct ini_values {
@@ -34,12 +33,12 @@ struct ini_values {
     struct ini_part *parts;
 };
 
-/* Where in a text we are, and what the part that is being cut has. */
+/* Splitter of a text into parts. */
 struct cutter {
     const struct ini_text *text;
-    size_t at;            /* the next line's first byte */
-    unsigned line;        /* its number */
-    struct ini_text head; /* the line of the section that we are in; empty: none yet */
+    size_t at;            /* start of the next line */
+    unsigned line;        /* of the next line */
+    struct ini_text head; /* header of the current section; empty: none yet */
     size_t n_entries;
     size_t n_names;
 };
@@ -61,7 +60,7 @@ static int write_all(int fd, const struct ini_text *text)
     return 0;
 }
 
-/* iniparser's own complaints are not needed: ini_scan has found what there is to say. */
+/* Silence iniparser: ini_scan has reported all problems. */
 static int __attribute__((format(printf, 1, 2))) say_nothing(const char *format, ...)
 {
     (void)format;
@@ -102,8 +101,7 @@ static struct ini_text cutter_peek(const struct cutter *c)
 }
 
 /*
- * What a line begins with after its blanks: '[' a section's, '#', ';' or '\n' nothing, else an
- * entry.
+ * First byte after blanks: '[' section, '#', ';' or '\n' nothing, else an entry.
  */
 static char first_byte(const struct ini_text *line)
 {
@@ -114,7 +112,7 @@ static char first_byte(const struct ini_text *line)
     return i < line->len ? line->bytes[i] : '\n';
 }
 
-/* Add the next line to the part. False: the part ends before it. */
+/* Add the next line to the part; false: the part is full. */
 static bool cutter_add_line(struct cutter *c)
 {
     struct ini_text line = cutter_peek(c);
@@ -133,7 +131,7 @@ static bool cutter_add_line(struct cutter *c)
     return true;
 }
 
-/* The part that ends where ${c} is: ${body}, and before it ${head} once more. */
+/* Load the part that ends at ${c}: ${head} repeated, then ${body}. */
 static int add_part(struct ini_values *values, const struct cutter *c, const struct ini_text *head,
                     const struct ini_text *body)
 {
@@ -157,7 +155,7 @@ static int load_parts(struct ini_values *values, struct cutter *c)
     int rc = 0;
 
     do {
-        /* One that begins with another section's line needs not that of the one before. */
+        /* A part that starts with a section needs no repeated header. */
         struct ini_text head = c->head, body = cutter_peek(c);
         size_t begin = c->at;
 
@@ -218,8 +216,8 @@ static const struct ini_part *part_of(const struct ini_values *values, unsigned 
 }
 
 /*
- * Is ${value} what iniparser 4.2 makes of ${text} in quotes? It drops a backslash and takes the
- * byte behind it as it is, even the closing quote. Here nothing is an escape.
+ * Is ${value} how iniparser 4.2 reads quoted ${text}? It drops a backslash and takes the next byte
+ * literally, even the closing quote. We have no escapes.
  */
 static bool is_unescaped(const char *value, const char *text)
 {
@@ -232,7 +230,7 @@ static bool is_unescaped(const char *value, const char *text)
     return *value == '\0';
 }
 
-/* Put iniparser's value into ${entry}; is it the one the scanner saw? */
+/* Set ${entry} to iniparser's value; false: differs from the scanner's. */
 static bool take_value(struct ini_entry *entry, const char *section, dictionary *d)
 {
     char name[ENTRY_NAME_BYTES];

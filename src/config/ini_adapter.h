@@ -1,8 +1,8 @@
 /*
- * config/ini_adapter: the values of an INI file, as iniparser reads them.
+ * config/ini_adapter: reads values with iniparser.
  *
- * iniparser's look-up is a walk over all names it has, so it gets a long file in parts of about a
- * thousand lines; a section that is cut has its header in each of them.
+ * iniparser looks names up linearly, so long files are split into parts of about a thousand lines;
+ * a split section repeats its header.
  */
 #ifndef CONFIG_INI_ADAPTER_H
 #define CONFIG_INI_ADAPTER_H
@@ -15,18 +15,18 @@ struct ini_values;
 
 /*
  * ini_adapter_load(out, text):
- * Have iniparser read ${text}, which ini_scan_lines() has gone through.
+ * Let iniparser read ${text}, already checked by ini_scan_lines().
  *
  * Thread: before start
  * Owns:   the caller owns ${out}; ${text} is copied
- * Errors: 0; -ENOMEM; -EIO (iniparser gave up); -errno of a memfd
+ * Errors: 0; -ENOMEM; -EIO (iniparser failed); -errno of a memfd
  */
 int ini_adapter_load(struct ini_values **out, const struct ini_text *text) NODISCARD;
 
 /*
- * ini_adapter_take(values, ini, report):
- * Put iniparser's values into all entries of ${ini} that are not refused; what is another one than
- * the scanner saw is refused, and goes to ${report}.
+ * ini_adapter_take(values, ini, diagnostics):
+ * Set all entries of ${ini} that are not refused to iniparser's values; refuse and report those
+ * that differ from the scanner's.
  *
  * Thread: before start
  * Owns:   the entries then point into ${values}
@@ -35,7 +35,7 @@ void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnos
 
 /*
  * ini_adapter_free(values):
- * Free them; NULL is allowed.
+ * Free it; NULL is allowed.
  *
  * Thread: any
  */

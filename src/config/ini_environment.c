@@ -15,10 +15,10 @@ struct reference {
     char name[NAME_BYTES + 1];
     const char *fallback; /* NULL: none */
     size_t fallback_len;
-    const char *end; /* behind the brace */
+    const char *end; /* after the brace */
 };
 
-/* Is there a reference at ${text}, which begins with "${"? */
+/* Parse the reference at ${text}, which starts with "${". */
 static bool parse_reference(struct reference *r, const char *text)
 {
     const char *name = text + 2;
@@ -37,7 +37,7 @@ static bool parse_reference(struct reference *r, const char *text)
     return name + len == close;
 }
 
-/* Could ${value} stand in the file itself, and does it hold no other reference? */
+/* Is ${value} valid in a file, without another reference? */
 static bool fits_in_a_file(const char *value)
 {
     for (const char *p = value; *p != '\0'; p++) {

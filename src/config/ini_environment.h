@@ -1,11 +1,11 @@
 /*
- * config/ini_environment: environment variables in the values of an INI file.
+ * config/ini_environment: environment variables in INI values.
  *
- *   ${NAME}           the variable, which must be set
- *   ${NAME:-DEFAULT}  DEFAULT, if it is not set or empty
+ *   ${NAME}           must be set
+ *   ${NAME:-DEFAULT}  DEFAULT if unset or empty
  *
- * A name has capitals, digits and '_' only, and does not begin with a digit: ${client} in an access
- * log's format stays as it is. So does a reference after "$$".
+ * NAME has capitals, digits and '_', no leading digit, so ${client} in an access log format stays.
+ * So does a reference after "$$".
  */
 #ifndef CONFIG_INI_ENVIRONMENT_H
 #define CONFIG_INI_ENVIRONMENT_H
@@ -15,7 +15,7 @@
 
 #define INI_ENVIRONMENT_PROBLEM_BYTES 256
 
-/* A value in which the variables are replaced, or why they cannot be. */
+/* The expanded value, or the problem. */
 struct ini_environment {
     char text[INI_VALUE_BYTES + 1];
     char problem[INI_ENVIRONMENT_PROBLEM_BYTES];
@@ -23,10 +23,10 @@ struct ini_environment {
 
 /*
  * ini_environment_expand(out, value):
- * Replace the variables in ${value}.
+ * Expand the variables in ${value}.
  *
  * Thread: before start
- * Errors: 0; -EINVAL (${out}->problem says what is wrong)
+ * Errors: 0; -EINVAL (see ${out}->problem)
  */
 int ini_environment_expand(struct ini_environment *out, const char *value) NODISCARD;
 

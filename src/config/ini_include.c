@@ -19,21 +19,20 @@
 #define BLANKS " \t"
 #define KEY    "include"
 
-/* A file that is being read, and the one that includes it. */
+/* A file being read, and the one that includes it. */
 struct source {
     const struct source *parent; /* NULL: the first */
     const char *path;
-    dev_t dev; /* 0, as ino: not known */
+    dev_t dev; /* 0, with ino: unknown */
     ino_t ino;
     unsigned depth;
 };
 
-/* The text so far. */
 struct reader {
     struct diagnostics *diagnostics;
     char *bytes;
     size_t len, room;
-    unsigned line; /* of the text, the last one */
+    unsigned line; /* last line of the text */
     unsigned n_files;
 };
 
@@ -56,7 +55,7 @@ static int add_bytes(struct reader *r, const char *bytes, size_t len)
     return 0;
 }
 
-/* One line, without its newline. */
+/* Add a line without its newline. */
 static int add_line(struct reader *r, const char *bytes, size_t len, bool newline)
 {
     int rc = add_bytes(r, bytes, len);
@@ -65,7 +64,7 @@ static int add_line(struct reader *r, const char *bytes, size_t len, bool newlin
     return rc == 0 && newline ? add_bytes(r, "\n", 1) : rc;
 }
 
-/* ---- what is included ---- */
+/* ---- includes ---- */
 
 static int select_ini(const struct dirent *entry)
 {
@@ -74,7 +73,7 @@ static int select_ini(const struct dirent *entry)
     return entry->d_name[0] != '.' && len > 4 && strcmp(entry->d_name + len - 4, ".ini") == 0;
 }
 
-/* Not by strcoll(3): the same order with any locale. */
+/* Not strcoll(3): independent of the locale. */
 static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -105,7 +104,7 @@ static int add_directory(struct reader *r, const char *path, const struct source
     return rc;
 }
 
-/* Put the path that ${value} means in file ${from} into ${path}. False: too long. */
+/* Resolve ${value} relative to ${from}; false: too long. */
 static bool resolve(char path[PATH_MAX], const char *value, const struct source *from)
 {
     const char *slash = strrchr(from->path, '/');
@@ -143,9 +142,9 @@ static int add_included(struct reader *r, char *text, const struct source *from)
     return add_file(r, path, from);
 }
 
-/* ---- a file ---- */
+/* ---- files ---- */
 
-/* The text behind the '=' of a line `include = VALUE`; NULL: another line. */
+/* Return the text after '=' of an `include = VALUE` line, or NULL. */
 static char *value_of(char *line)
 {
     line += strspn(line, BLANKS);
@@ -175,7 +174,7 @@ static int add_text(struct reader *r, const struct whole_file *file, const struc
         head = head && copy[strspn(copy, BLANKS)] != '[';
         if (head)
             value = value_of(copy);
-        /* The last line of an included file may lack its newline. */
+        /* An included file's last line may lack its newline. */
         rc = add_line(r, next, value != NULL ? 0 : len, newline != NULL || source->parent != NULL);
         if (rc == 0 && value != NULL) {
             if (newline == NULL && source->parent == NULL)
@@ -190,7 +189,7 @@ static int add_text(struct reader *r, const struct whole_file *file, const struc
     return rc;
 }
 
-/* Does ${file} include itself, through others or not? */
+/* Does ${file} include itself, directly or not? */
 static bool includes_itself(const struct source *file)
 {
     for (const struct source *s = file->parent; file->ino != 0 && s != NULL; s = s->parent) {
@@ -200,7 +199,7 @@ static bool includes_itself(const struct source *file)
     return false;
 }
 
-/* Report ${problem} at the line of the include and return 0; for the first file return ${rc}. */
+/* Report ${problem} at the include line and return 0; for the first file return ${rc}. */
 static int refuse(struct reader *r, const char *path, const struct source *parent, int rc,
                   const char *problem)
 {

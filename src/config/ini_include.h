@@ -1,11 +1,10 @@
 /*
- * config/ini_include: an INI file and the files that it includes, as one text.
+ * config/ini_include: INI file with its includes, as one text.
  *
- *   include = more.ini       before the first section of a file: the text of that file; a path
- *   relative to this file
- *   include = /etc/x.d       all of its files *.ini, in the order of their names
+ *   include = more.ini       before the first section; relative to the including file
+ *   include = /etc/x.d       all its *.ini, sorted by name
  *
- * The report learns which lines come from which file, so that each problem names its file.
+ * The diagnostics map the lines to their files.
  */
 #ifndef CONFIG_INI_INCLUDE_H
 #define CONFIG_INI_INCLUDE_H
@@ -19,9 +18,8 @@ struct diagnostics;
 #define INI_INCLUDE_FILES 1000
 
 /*
- * ini_include_read(out, path, report):
- * Read ${path} and all files that it includes. An included file that cannot be read is left out and
- * reported.
+ * ini_include_read(out, path, diagnostics):
+ * Read ${path} and its includes. An unreadable include is reported and left out.
  *
  * Thread: before start
  * Owns:   the caller frees ${out}->bytes

@@ -24,24 +24,24 @@ struct scan {
     struct diagnostics *diagnostics;
     unsigned line;
     unsigned n_entries;
-    struct ini_entry *entries;   /* room for those to come */
-    struct ini_section *section; /* NULL: before the first, or in one that was refused */
+    struct ini_entry *entries;
+    struct ini_section *section; /* NULL: before the first, or refused */
     bool before_first;
     void *sections_by_name; /* tsearch(3) trees */
     void *entries_by_key;   /* of ${section} */
     int rc;
 };
 
-/* What becomes of a line. */
+/* Whether to keep a line. */
 enum verdict { KEEP, DROP };
 
-/* A byte that text does not have: C0 controls but tab and newline, and DEL. */
+/* C0 controls except tab and newline, and DEL. */
 static bool is_control(unsigned char c)
 {
     return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
 }
 
-/* ${report} may be NULL. */
+/* ${diagnostics} may be NULL. */
 #define TELL(diagnostics, ...)                         \
     do {                                               \
         if ((diagnostics) != NULL)                     \
@@ -79,7 +79,7 @@ static enum verdict out_of_memory(struct scan *s)
     return DROP;
 }
 
-/* Copy ${len} bytes in lower case, as iniparser stores names. NULL without memory. */
+/* Copy in lower case, as iniparser stores names; NULL: no memory. */
 static char *lower(struct scan *s, const char *text, size_t len)
 {
     char *copy = arena_text(s->arena, text, len);
@@ -112,10 +112,10 @@ static int compare_entries(const void *a, const void *b)
 
 static void keep_node(void *node)
 {
-    (void)node; /* it is the arena's */
+    (void)node; /* owned by the arena */
 }
 
-/* `kind` or `kind name`; anything else has a problem, which is returned. */
+/* Return the problem of a name other than `kind` or `kind name`, or NULL. */
 static const char *section_problem(const char *name)
 {
     size_t kind = strspn(name, NAME_CHARS);
@@ -205,7 +205,7 @@ static enum verdict scan_section(struct scan *s, char *line)
     return open_section(s, name);
 }
 
-/* ${value} begins with a quote. What is behind the closing one may only be a comment. */
+/* ${value} starts with a quote; only a comment may follow the closing one. */
 static const char *scan_quoted(char *value, const char **out)
 {
     char *end = strchr(value + 1, *value);
@@ -221,7 +221,7 @@ static const char *scan_quoted(char *value, const char **out)
     return NULL;
 }
 
-/* A comment begins at a '#' or ';' with a blank before it, or where the value would. */
+/* A comment starts at a '#' or ';' after a blank, or in place of the value. */
 static const char *scan_plain(char *value, const char **out)
 {
     char *hash = strpbrk(value, COMMENT);
@@ -242,7 +242,7 @@ const char *ini_scan_value(const char **out, char *text)
     return *text == '"' || *text == '\'' ? scan_quoted(text, out) : scan_plain(text, out);
 }
 
-/* Take the value of ${entry}, whose key is good, or say what is wrong with it. */
+/* Set the value of ${entry}, or report its problem. */
 static enum verdict scan_value(struct scan *s, struct ini_entry *entry, char *value)
 {
     const char *problem;
@@ -335,7 +335,7 @@ static enum verdict scan_entry(struct scan *s, char *line)
         return DROP;
     }
     if (s->section == NULL)
-        return DROP; /* its section is refused, and that is reported */
+        return DROP; /* its section is refused and reported */
     return add_entry(s, key, equals + 1);
 }
 
@@ -355,7 +355,7 @@ static enum verdict scan_line(struct scan *s, const char *bytes, size_t len)
     if (*line == '\0')
         return KEEP;
     if (line[strlen(line) - 1] == '\\') {
-        /* In a comment as well: iniparser would join the next line to it. */
+        /* Also in a comment: iniparser joins the next line. */
         diagnostics_add(s->diagnostics, s->line,
                         "the line ends in a backslash (a line is not continued)");
         return DROP;
@@ -365,7 +365,7 @@ static enum verdict scan_line(struct scan *s, const char *bytes, size_t len)
     return *line == '[' ? scan_section(s, line) : scan_entry(s, line);
 }
 
-/* There cannot be more sections than '[', nor more entries than '='. */
+/* Allocate by the counts of '[' and '='. */
 static int make_room(struct scan *s, const struct ini_text *text)
 {
     size_t n_sections = 0, n_entries = 0;
@@ -383,7 +383,7 @@ static int make_room(struct scan *s, const struct ini_text *text)
     return s->ini->sections == NULL || s->entries == NULL ? -ENOMEM : 0;
 }
 
-/* A file has its own sections: it does not go on in one of the file before. */
+/* A section does not continue in the next file. */
 static void begin_file(struct scan *s)
 {
     s->before_first = true;

@@ -28,7 +28,7 @@ const struct option *option_table(enum option_section section, unsigned *n)
     return sections[section].rows->list;
 }
 
-/* How many bytes all keys of a family begin with. */
+/* Length of a family's common prefix. */
 static size_t family_len(const struct option *o)
 {
     return strcspn(o->key, ".") + 1;
@@ -79,7 +79,7 @@ int option_set(const struct option *o, struct option_value *v)
     if (v->text[0] != '\0')
         return o->kind->set(o, v);
     if ((o->flags & OPTION_EMPTY) != 0)
-        return 0; /* the field is NULL or false, as it began */
+        return 0; /* the field stays NULL or false */
     return option_refuse(v, "the value is empty");
 }
 

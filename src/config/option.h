@@ -1,11 +1,10 @@
 /*
- * config/option: every option there is, one row each.
+ * config/option: table of all options.
  *
- * The table (config/option_process.c, option_listen.c, option_upstream.c) decides what a
- * configuration file may say, what its errors name as allowed, what --dump-config writes, and (by
- * tests/lint) what the sample file and the manual page must have. A new option is a row here and a
- * field in the struct of its section; a new kind of value is a function in config/option_kind,
- * config/option_network, config/option_socket or config/option_cpus.
+ * The table (config/option_process.c, option_listen.c, option_upstream.c) determines what a file
+ * may contain, the allowed values in errors, the output of --dump-config and (by tests/lint) the
+ * sample file and manual page. A new option is a row here and a field in its section's struct; a
+ * new kind of value is a function in a config/option_*.c.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -20,7 +19,7 @@ struct arena;
 struct option;
 struct option_value;
 
-/* The kinds of section; the order is that of a file that has none of its own. */
+/* In the order of a dump without a file. */
 enum option_section {
     OPTION_REACTORD,
     OPTION_BOSS,
@@ -32,25 +31,24 @@ enum option_section {
 };
 
 enum {
-    OPTION_REQUIRED = 1 << 0, /* has no default */
-    OPTION_EMPTY = 1 << 1,    /* an empty value is the default, and means "not set" */
-    OPTION_FAMILY = 1 << 2,   /* `server.ID` stands for many keys, all that begin with `server.` */
+    OPTION_REQUIRED = 1 << 0, /* no default */
+    OPTION_EMPTY = 1 << 1,    /* empty: the default, "not set" */
+    OPTION_FAMILY = 1 << 2,   /* `server.ID`: any key starting with `server.` */
     OPTION_ZERO = 1 << 3      /* 0 is allowed besides option.min to option.max */
 };
 
-/* A kind of value: how its text becomes the field. */
+/* A kind of value. */
 struct option_kind {
     /*
-     * Convert ${v}->text into the field(s) of ${o} in ${v}->conf. 0; -EINVAL with ${v}->problem
-     * filled and nothing changed; -ENOMEM. The text outlives the configuration. Thread: before
-     * start.
+     * Parse ${v}->text into the field(s) of ${o} in ${v}->conf. 0; -EINVAL with ${v}->problem set
+     * and nothing changed; -ENOMEM. The text outlives the configuration. Thread: before start.
      */
     int (*set)(const struct option *o, struct option_value *v);
-    const char *units; /* what an error adds to option.allowed; "" if nothing */
+    const char *units; /* appended to option.allowed in errors; or "" */
 };
 
 struct option_word {
-    const char *word; /* the last of a list is NULL */
+    const char *word; /* NULL ends a list */
     unsigned value;
 };
 
@@ -58,20 +56,19 @@ struct option {
     const char *key;
     const struct option_kind *kind;
     unsigned flags;
-    const char *
-        fallback; /* the default as it would be written; "" when OPTION_EMPTY, NULL when required */
-    const char *allowed; /* as errors and the manual page show it */
+    const char *fallback; /* default as text; "" with OPTION_EMPTY, NULL if required */
+    const char *allowed;  /* as in errors and the manual page */
     const char *help;
-    size_t offset;                   /* of the field in the struct of the section */
-    int64_t min, max;                /* for numbers; ns for durations */
+    size_t offset;                   /* of the field in its section's struct */
+    int64_t min, max;                /* numbers; durations in ns */
     const struct option_word *words; /* for enumerations */
 };
 
 #define OPTION_PROBLEM_BYTES 2048
 
-/* One conversion: what is to be set, where, and what was wrong with it. */
+/* One conversion. */
 struct option_value {
-    const char *key; /* as in the file, in lower case; differs from option.key for a family */
+    const char *key; /* as in the file, lower case; a member's for a family */
     const char *text;
     void *conf;
     struct arena *arena;
@@ -80,7 +77,7 @@ struct option_value {
 
 /*
  * option_table(section, n):
- * The rows of a section, ${n} of them.
+ * Return the ${n} rows of a section.
  *
  * Thread: any
  */
@@ -88,16 +85,15 @@ const struct option *option_table(enum option_section section, unsigned *n);
 
 /*
  * option_find(section, key):
- * The row of ${key}, or of the family it belongs to; NULL if there is none.
+ * Return the row of ${key} or of its family, or NULL.
  *
  * Thread: any
- * Errors: NULL
  */
 const struct option *option_find(enum option_section section, const char *key);
 
 /*
  * option_matches(o, key):
- * Is ${key} the key of ${o}, or one of its family?
+ * Is ${key} the key of ${o}, or in its family?
  *
  * Thread: any
  */
@@ -105,16 +101,15 @@ bool option_matches(const struct option *o, const char *key);
 
 /*
  * option_member(o, key):
- * What ${key} has where a family's own key has `ID`.
+ * Return the `ID` part of ${key}, a member of the family ${o}.
  *
  * Thread: any
- * Owns:   nothing; points into ${key}
  */
 const char *option_member(const struct option *o, const char *key);
 
 /*
  * option_section_name(section) / option_section_title(section):
- * The word a section's line begins with (`listen`), and how that line looks (`[listen NAME]`).
+ * Return the kind (`listen`) and the full title (`[listen NAME]`).
  *
  * Thread: any
  */
@@ -123,7 +118,7 @@ const char *option_section_title(enum option_section section);
 
 /*
  * option_section_named(section):
- * Has a section of this kind a name of its own, so that there can be many?
+ * Do sections of this kind have a name, so that there can be many?
  *
  * Thread: any
  */
@@ -131,18 +126,18 @@ bool option_section_named(enum option_section section);
 
 /*
  * option_set(o, v):
- * Convert ${v}->text and store it in ${v}->conf.
+ * Parse ${v}->text into ${v}->conf.
  *
  * Thread: before start
- * Owns:   ${v}->text must outlive the configuration; what else is needed is taken from ${v}->arena
- * Errors: 0; -EINVAL (${v}->problem says what is wrong, without what is allowed; ${v}->conf is
- *         unchanged); -ENOMEM
+ * Owns:   ${v}->text must outlive the configuration; ${v}->arena provides the rest
+ * Errors: 0; -EINVAL (see ${v}->problem, without the allowed values; ${v}->conf is unchanged);
+ *         -ENOMEM
  */
 int option_set(const struct option *o, struct option_value *v) NODISCARD;
 
 /*
  * option_field(o, v):
- * For an option_kind: the field of ${o} that it has to fill.
+ * Return the field of ${o}, for option_kind.set.
  *
  * Thread: before start
  */
@@ -153,10 +148,9 @@ static inline void *option_field(const struct option *o, const struct option_val
 
 /*
  * option_refuse(v, format, ...):
- * For an option_kind: fill ${v}->problem. Always -EINVAL.
+ * Set ${v}->problem and return -EINVAL, for option_kind.set.
  *
  * Thread: before start
- * Errors: -EINVAL
  */
 int option_refuse(struct option_value *v, const char *format, ...) PRINTF_LIKE(2, 3);
 

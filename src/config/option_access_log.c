@@ -10,7 +10,7 @@
 
 #define NAMES_BYTES 1024
 
-/* All variables there are, with commas between. */
+/* Join all variables with commas. */
 static void list_names(char *list, size_t size)
 {
     const char *name;
@@ -18,7 +18,7 @@ static void list_names(char *list, size_t size)
 
     for (unsigned i = 0; (name = access_log_format_variable(i)) && len < size; i++)
         len += (size_t)snprintf(list + len, size - len, "%s%s", i > 0 ? ", " : "", name);
-    MUST(len < size); /* all of them are named */
+    MUST(len < size);
 }
 
 static int refuse_name(struct option_value *v, const char *name)
@@ -37,7 +37,7 @@ static int refuse_name(struct option_value *v, const char *name)
     return option_refuse(v, "there is no variable %s; there are %s", QUOTE_TEXT(name), names);
 }
 
-/* A word without a variable was meant to be the name of a format. */
+/* A constant text was meant as the name of a format. */
 static int refuse_constant(struct option_value *v)
 {
     struct diagnostics_suggestion near;

@@ -1,5 +1,5 @@
 /*
- * config/option_access_log: the kind of value that is the format of an access log.
+ * config/option_access_log: option kind: access log format.
  */
 #ifndef CONFIG_OPTION_ACCESS_LOG_H
 #define CONFIG_OPTION_ACCESS_LOG_H

@@ -1,4 +1,4 @@
-/* config/option_acl: see option_access.h. */
+/* config/option_acl: see option_acl.h. */
 #include "config/option_acl.h"
 
 #include <errno.h>

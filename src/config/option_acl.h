@@ -1,8 +1,7 @@
 /*
- * config/option_acl: the kinds of values that say which clients come in.
+ * config/option_acl: option kinds: access rules.
  *
- * They set nothing: the order of the rules follows from several options, and from files that are
- * not read for one value (config/config_acl).
+ * They only validate: config/config_acl builds the rules from several options and files.
  */
 #ifndef CONFIG_OPTION_ACL_H
 #define CONFIG_OPTION_ACL_H

@@ -9,7 +9,7 @@
 #include "config/diagnostics.h"
 #include "upstream/check.h"
 
-/* One that is cut off, or no escape at all, is shown with what follows it up to this. */
+/* Bytes shown of an invalid escape. */
 #define ESCAPE_SHOWN_BYTES 4
 
 static int refuse_escape(struct option_value *v, const char *at)
@@ -29,7 +29,7 @@ static unsigned hex_digit(char c)
                                      : (unsigned)(tolower((unsigned char)c) - 'a' + 10);
 }
 
-/* The byte that the escape at ${at} stands for; how many characters it has, or 0: it is none. */
+/* Parse the escape at ${at}; return its length, 0: invalid. */
 static size_t read_escape(uint8_t *out, const char *at)
 {
     static const char letters[] = "rnt0\\", bytes[] = "\r\n\t\0\\";

@@ -16,7 +16,6 @@
 
 _Static_assert(OPTION_CPUS_MAX == CPU_SETSIZE - 1, "the processors of a cpu_set_t");
 
-/* The numbers of a list as they are read. */
 struct numbers {
     unsigned list[OPTION_CPUS_MAX + 1];
     unsigned n;
@@ -45,7 +44,7 @@ static int add_range(struct option_value *v, struct numbers *numbers, uint64_t f
     return 0;
 }
 
-/* One item of the list: `N`, or `N-M`. The item is changed. */
+/* Add an item, `N` or `N-M`, which is modified. */
 static int add_item(struct option_value *v, struct numbers *numbers, char *item)
 {
     char *last_word = strchr(item, '-');

@@ -1,20 +1,19 @@
 /*
- * config/option_cpus: the kind of value that says which processors the threads of a group run on.
+ * config/option_cpus: option kind: CPU affinity of a thread group.
  *
- * Whether a processor that is named exists, and may be used, shows when the server is created: a
- * file can be checked on another machine. See option.h for the contract of option_kind.set.
+ * server_create() checks that the processors exist and are allowed: a file can be tested on another
+ * host.
  */
 #ifndef CONFIG_OPTION_CPUS_H
 #define CONFIG_OPTION_CPUS_H
 
 #include "config/option.h"
 
-/* The highest processor number, as of a cpu_set_t (CPU_SET(3)). */
+/* Highest processor of a cpu_set_t, CPU_SET(3). */
 #define OPTION_CPUS_MAX 1023
 
 /*
- * struct server_cpus: one of option.words, or numbers and ranges with commas between, none of them
- * twice
+ * struct server_cpus: one of option.words, or unique numbers and ranges with commas between
  */
 extern const struct option_kind option_cpus_affinity;
 

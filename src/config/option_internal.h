@@ -1,6 +1,5 @@
 /*
- * config/option_internal: the rows of each section, for config/option.c alone. All of them are
- * constant.
+ * config/option_internal: rows of each section, for config/option.c.
  */
 #ifndef CONFIG_OPTION_INTERNAL_H
 #define CONFIG_OPTION_INTERNAL_H

@@ -22,7 +22,7 @@ static void put_text(const struct option *o, const struct option_value *v, const
     memcpy(option_field(o, v), &text, sizeof(text));
 }
 
-/* The problem of a number that parse_...() refused with ${rc}, or that is out of range. */
+/* Refuse a number that failed with ${rc} of parse_...(), or is out of range. */
 static int refuse_number(struct option_value *v, int rc, const char *what)
 {
     if (rc == -EINVAL)
@@ -143,7 +143,7 @@ static int set_word(const struct option *o, struct option_value *v)
     return 0;
 }
 
-/* passwd(5) forbids the colon; directory services have names with '@' and '\'. */
+/* passwd(5) forbids the colon; directory services use '@' and '\'. */
 static int set_account(const struct option *o, struct option_value *v)
 {
     for (const char *p = v->text; *p != '\0'; p++) {
@@ -209,7 +209,7 @@ static int set_name(const struct option *o, struct option_value *v)
     if (name == NULL)
         return -ENOMEM;
     for (char *p = name; *p != '\0'; p++)
-        *p = (char)tolower((unsigned char)*p); /* as iniparser does with the section's */
+        *p = (char)tolower((unsigned char)*p); /* as iniparser does */
     put_text(o, v, name);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* config/option_listen: the options of [listen NAME]. */
+/* config/option_listen: options of [listen NAME]. */
 #include <stddef.h>
 
 #include "base/clock.h"

@@ -17,10 +17,10 @@
 #define BLANKS          " \t"
 #define MAX_CONNECTIONS 1000000
 
-/* The weight of a server is not given. */
+/* weight not given */
 #define NO_WEIGHT UINT_MAX
 
-/* What address_parse() had against ${word}. */
+/* Refuse ${word} for the error of address_parse(). */
 static int refuse_address(struct option_value *v, int rc, const char *word)
 {
     switch (rc) {
@@ -32,7 +32,7 @@ static int refuse_address(struct option_value *v, int rc, const char *word)
     }
 }
 
-/* How many addresses ${item} of a list adds to the ${n} of ${out}, which has room for two more. */
+/* Parse ${item} into ${out} after ${n} addresses, with room for two; return the number added. */
 static int parse_item(struct option_value *v, struct address *out, unsigned n, const char *item)
 {
     int rc;
@@ -63,7 +63,7 @@ static struct address *keep_addresses(struct option_value *v, const struct addre
 
 static int set_addresses(const struct option *o, struct option_value *v)
 {
-    struct address found[OPTION_NETWORK_LISTEN_ADDRESSES + 2]; /* an item may be two */
+    struct address found[OPTION_NETWORK_LISTEN_ADDRESSES + 2]; /* an item may add two */
     struct listener_conf *conf = v->conf;
     struct address *kept;
     char *list = arena_text(v->arena, v->text, strlen(v->text));
@@ -87,7 +87,7 @@ static int set_addresses(const struct option *o, struct option_value *v)
     return 0;
 }
 
-/* `NAME=N` with ${word} at N: store it in ${field}, in which 0 means that it was not there yet. */
+/* `NAME=N`: ${word} is at N; 0 in ${field}: not set yet. */
 static int set_server_number(struct option_value *v, unsigned *field, const char *word,
                              const char *name, unsigned max)
 {
@@ -101,7 +101,7 @@ static int set_server_number(struct option_value *v, unsigned *field, const char
     return 0;
 }
 
-/* `weight=N` with ${word} at N. */
+/* `weight=N`: ${word} is at N. */
 static int set_server_weight(struct option_value *v, struct upstream_server_conf *server,
                              const char *word)
 {
@@ -116,7 +116,7 @@ static int set_server_weight(struct option_value *v, struct upstream_server_conf
     return 0;
 }
 
-/* `backup` or `disabled`, which is ${word}. */
+/* ${word} is `backup` or `disabled`. */
 static int set_server_flag(struct option_value *v, bool *flag, const char *word)
 {
     if (*flag)
@@ -162,7 +162,7 @@ static int refuse_server_word(struct option_value *v, const char *word)
     return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
 }
 
-/* One word behind a server's address. */
+/* Parse one word after a server's address. */
 static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
                            const char *word)
 {
@@ -193,7 +193,7 @@ static bool is_service(const char *text)
            strchr(text, ':') == NULL && strlen(protocol) > 6;
 }
 
-/* Its records say where it is, and with what weights. */
+/* Its SRV records give addresses and weights. */
 static int set_service(struct option_value *v, struct upstream_server_conf *server)
 {
     if (server->weight != 0 && server->weight != NO_WEIGHT)
@@ -206,7 +206,7 @@ static int set_service(struct option_value *v, struct upstream_server_conf *serv
     return 0;
 }
 
-/* A host name has no addresses yet: nobody is asked before the server starts. */
+/* Host names are resolved after the start. */
 static int parse_server_address(struct option_value *v, struct upstream_server_conf *server)
 {
     struct address found[2];

@@ -1,23 +1,21 @@
 /*
- * config/option_network: the kinds of values that are about addresses and services.
+ * config/option_network: option kinds: addresses and servers.
  *
- * They know the struct of their section, because what they set is more than one field. See option.h
- * for the contract of option_kind.set.
+ * They set several fields and know their section's struct.
  */
 #ifndef CONFIG_OPTION_NETWORK_H
 #define CONFIG_OPTION_NETWORK_H
 
 #include "config/option.h"
 
-/* How many addresses a listener may have. */
+/* Maximum for a listener. */
 #define OPTION_NETWORK_LISTEN_ADDRESSES 64
 
 /* addresses and n_addresses of a listener_conf */
 extern const struct option_kind option_network_addresses;
 
 /*
- * The next of the servers of an upstream_conf, which has room for it. Of a host name only the form
- * is looked at.
+ * Next server of an upstream_conf, which has room. Host names are checked for form only.
  */
 extern const struct option_kind option_network_server;
 

@@ -1,4 +1,4 @@
-/* config/option_process: the options of [reactord], [boss], [worker] and [executor]. */
+/* config/option_process: options of [reactord], [boss], [worker] and [executor]. */
 #include <stddef.h>
 
 #include "base/clock.h"
@@ -48,7 +48,7 @@ _Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
 _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
 _Static_assert(sizeof(enum affinity_scheduling) == sizeof(unsigned), "enum placement_scheduling");
 
-/* [reactord] is about the process, and about the server as a whole. */
+/* [reactord] covers process and server. */
 #define REACTORD(field) offsetof(struct config, process.field)
 #define SERVER(field)   offsetof(struct config, server.field)
 #define BOSS(field)     offsetof(struct server_boss_conf, field)

@@ -13,7 +13,7 @@
 #define BLANKS " \t"
 #define BURST  "burst="
 
-/* A burst is so much of a second, unless it is given. */
+/* Default burst. */
 #define BURST_NS (100 * NS_PER_MS)
 
 static int parse_number(struct option_value *v, uint64_t *out, const char *word, const char *what)
@@ -40,7 +40,7 @@ static int parse_period(struct option_value *v, int64_t *out_ns, const char *wor
     return option_refuse(v, "%s is not s, m or h", QUOTE_TEXT(word));
 }
 
-/* `100/s`; it is changed. */
+/* Parse `100/s`; modifies it. */
 static int parse_rate(struct option_value *v, struct token_bucket_conf *rate, char *word)
 {
     char *unit = strchr(word, '/');
@@ -60,7 +60,7 @@ static int parse_rate(struct option_value *v, struct token_bucket_conf *rate, ch
     return 0;
 }
 
-/* `100/s burst=20`; it is changed. */
+/* Parse `100/s burst=20`; modifies it. */
 static int parse_words(struct option_value *v, struct token_bucket_conf *rate, char *rest)
 {
     int rc = parse_rate(v, rate, strsep(&rest, BLANKS));

@@ -1,7 +1,5 @@
 /*
- * config/option_socket: the kinds of values that are about TCP connections.
- *
- * See option.h for the contract of option_kind.set.
+ * config/option_socket: option kinds: TCP connections.
  */
 #ifndef CONFIG_OPTION_SOCKET_H
 #define CONFIG_OPTION_SOCKET_H
@@ -12,8 +10,7 @@
 extern const struct option_kind option_socket_keepalive;
 
 /*
- * The sources of a struct sock_connect_conf. Whether this host has them shows when a connection is
- * made.
+ * Sources of a struct sock_connect_conf; connecting checks that the host has them.
  */
 extern const struct option_kind option_socket_source;
 

@@ -11,7 +11,7 @@
 #include "config/diagnostics.h"
 #include "net/sock.h"
 
-/* (uid_t)-1 means "leave it" to chown(2). */
+/* (uid_t)-1 means "keep" to chown(2). */
 #define ID_MAX (UINT32_MAX - 1)
 
 static int set_mode(const struct option *o, struct option_value *v)

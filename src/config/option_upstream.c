@@ -1,4 +1,4 @@
-/* config/option_upstream: the options of [upstream NAME]. */
+/* config/option_upstream: options of [upstream NAME]. */
 #include <stddef.h>
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* config/read_file: see whole_file.h. */
+/* config/read_file: see read_file.h. */
 #include "config/read_file.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int refuse_errno(struct whole_file *f, int rc, const char *what)
     return rc;
 }
 
-/* O_NONBLOCK: a FIFO must not make us wait for its writer. */
+/* O_NONBLOCK: do not wait for a FIFO's writer. */
 static int open_file(int *out, struct whole_file *f, const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static int open_file(int *out, struct whole_file *f, const char *path)
     return rc;
 }
 
-/* Read until the end: st_size may be stale, and is 0 for the files of /proc. */
+/* Ignore st_size: it may be stale, and is 0 in /proc. */
 static int read_all(struct whole_file *f, int fd, size_t max_bytes)
 {
     size_t room = 0;

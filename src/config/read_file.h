@@ -1,5 +1,5 @@
 /*
- * config/read_file: all bytes of a file that somebody wrote for us to read.
+ * config/read_file: reads a whole file.
  */
 #ifndef CONFIG_READ_FILE_H
 #define CONFIG_READ_FILE_H
@@ -13,18 +13,17 @@
 struct whole_file {
     char *bytes; /* not NUL-terminated */
     size_t len;
-    char problem
-        [WHOLE_FILE_PROBLEM_BYTES]; /* why it could not be read, as `cannot be opened: ...` */
+    char problem[WHOLE_FILE_PROBLEM_BYTES]; /* as `cannot be opened: ...` */
 };
 
 /*
  * read_file(f, path, max_bytes):
- * Read the regular file at ${path}, which has at most ${max_bytes}. A FIFO keeps nobody waiting.
+ * Read the regular file at ${path}, at most ${max_bytes}. Never blocks on a FIFO.
  *
  * Thread: any
- * Owns:   the caller frees ${f}->bytes; there is nothing to free after an error
+ * Owns:   the caller frees ${f}->bytes, unless an error is returned
  * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG; -ENOMEM
- *         (the only one without a problem)
+ *         (the only one without ${f}->problem)
  */
 int read_file(struct whole_file *f, const char *path, size_t max_bytes) NODISCARD;
 
