@@ -41,8 +41,6 @@ static void teardown(void)
     netloop_destroy(net);
 }
 
-static struct channel_linger_conf linger;
-
 static void end_flush(struct channel *ch)
 {
     channel_end(ch, CHANNEL_END_FLUSH);
@@ -51,12 +49,6 @@ static void end_flush(struct channel *ch)
 static void end_reset(struct channel *ch)
 {
     channel_end(ch, CHANNEL_END_RESET);
-}
-
-static void end_soon(struct channel *ch)
-{
-    ch->linger_conf = &linger;
-    channel_end(ch, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
 static void discard(struct channel *ch)
@@ -171,65 +163,6 @@ START_TEST(discarded_input_is_read_and_thrown_away)
 }
 END_TEST
 
-/* ---- bounds ---- */
-
-START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
-{
-    linger.timeout_ns = 100 * NS_PER_MS;
-    ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
-    probe_do(&probe, end_soon);
-    sockets_hear(peer, "bye");
-    sockets_hear_end(peer);
-    expect_closed(0, "ac");
-    sockets_hear_end(peer); /* still, and not a reset */
-}
-END_TEST
-
-/* Take all that the kernel still has for the peer; a reset must be behind it. */
-static void hear_cut(void)
-{
-    while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
-        ;
-    ck_assert_int_eq(errno, ECONNRESET);
-}
-
-START_TEST(a_peer_that_acknowledges_nothing_is_reset)
-{
-    linger.timeout_ns = 100 * NS_PER_MS;
-    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, end_soon);
-    expect_closed(-ETIMEDOUT, "ac");
-    hear_cut();
-}
-END_TEST
-
-START_TEST(a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end)
-{
-    linger.max_ns = 500 * NS_PER_MS;
-    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, end_soon);
-    while (!probe_saw(&probe, PROBE_CLOSED)) {
-        ck_assert_int_gt(recv(peer, (char[3000]){0}, 3000, MSG_DONTWAIT), 0);
-        PAUSE_MS(10);
-    }
-    hear_cut();
-}
-END_TEST
-
-START_TEST(without_bounds_a_peer_may_take_as_long_as_it_likes)
-{
-    linger = (struct channel_linger_conf){0};
-    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, end_soon);
-    PAUSE_MS(500);
-    sockets_hear_pattern(peer, 0, LONG_BYTES);
-    sockets_hear_end(peer);
-    sockets_end(peer);
-    probe_wait(&probe, PROBE_CLOSED);
-    ck_assert_int_eq(probe.error, 0);
-}
-END_TEST
-
 START_TEST(what_the_peer_has_not_acknowledged_is_counted)
 {
     ck_assert_uint_eq(probe_unsent(&probe), 0);
@@ -273,18 +206,6 @@ START_TEST(a_reset_after_our_end_of_file_still_is_one)
     probe_do(&probe, end_reset);
     sockets_hear_pattern(peer, 0, LONG_BYTES);
     sockets_hear_reset(peer);
-    probe_wait(&probe, PROBE_CLOSED);
-}
-END_TEST
-
-START_TEST(a_reset_waits_for_the_kernel_also_when_both_directions_have_ended)
-{
-    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, channel_shutdown_write);
-    probe_do(&probe, end_reset);
-    sockets_end(peer);
-    PAUSE_MS(100);
-    sockets_hear_pattern(peer, 0, LONG_BYTES);
     probe_wait(&probe, PROBE_CLOSED);
 }
 END_TEST
@@ -345,6 +266,67 @@ START_TEST(quiet_input_is_not_cut_nor_is_one_that_has_ended)
 }
 END_TEST
 
+static void keep(struct channel *ch)
+{
+    channel_keep(ch, true);
+}
+
+START_TEST(input_is_cut_when_a_handler_keeps_some)
+{
+    probe_do(&probe, keep);
+    probe_do(&probe, discard);
+    ck_assert(probe_is(&probe, channel_input_cut));
+}
+END_TEST
+
+static void stop_by_clock(struct channel *ch)
+{
+    channel_stop_reading(ch, CHANNEL_STOP_CLOCK);
+}
+
+START_TEST(input_is_cut_when_a_clock_stopped_it)
+{
+    probe_do(&probe, stop_by_clock);
+    probe_do(&probe, discard);
+    ck_assert(probe_is(&probe, channel_input_cut));
+}
+END_TEST
+
+START_TEST(input_of_which_nothing_ever_came_is_not_cut)
+{
+    probe_do(&probe, end_of_a_busy_stream);
+    ck_assert(!probe_is(&probe, channel_input_cut));
+}
+END_TEST
+
+START_TEST(a_reset_cuts_quiet_input_but_not_one_that_has_ended)
+{
+    struct probe done;
+    int fd, done_peer;
+
+    sockets_tcp(&fd, &done_peer);
+    probe_init(&done, net, fd);
+    probe_start(&done);
+    sockets_end(done_peer);
+    probe_wait(&done, PROBE_EOF);
+    probe_do(&done, end_reset);
+    probe_do(&probe, end_reset);
+    ck_assert(!probe_is(&done, channel_input_cut));
+    ck_assert(probe_is(&probe, channel_input_cut));
+    probe_close(&done);
+    close(done_peer);
+}
+END_TEST
+
+START_TEST(a_reset_that_waits_cuts_quiet_input)
+{
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, end_reset);
+    ck_assert(!probe_is(&probe, channel_ended));
+    ck_assert(probe_is(&probe, channel_input_cut));
+}
+END_TEST
+
 /* ---- probe ---- */
 
 START_TEST(a_reset_that_nobody_reads_is_found_by_asking)
@@ -360,6 +342,7 @@ START_TEST(a_reset_that_nobody_reads_is_found_by_asking)
     ck_assert_int_eq(probe.broken, -EPIPE);
     probe_do(&probe, channel_probe);
 }
+END_TEST
 
 START_TEST(a_reset_of_a_paused_channel_loses_nothing_that_came_before)
 {
@@ -374,7 +357,6 @@ START_TEST(a_reset_of_a_paused_channel_loses_nothing_that_came_before)
     ck_assert_uint_eq(probe_read(&probe), 10);
     ck_assert_int_eq(probe.error, -ECONNRESET);
 }
-END_TEST
 END_TEST
 
 START_TEST(a_reset_of_a_channel_that_was_not_started_is_found_by_asking)
@@ -408,15 +390,15 @@ int main(void)
     tcase_add_test(tc, close_before_the_start_lingers_too);
     tcase_add_test(tc, a_reset_while_closing_is_told);
     tcase_add_test(tc, discarded_input_is_read_and_thrown_away);
-    tcase_add_test(tc, a_silent_peer_that_has_got_all_is_left_without_a_reset);
-    tcase_add_test(tc, a_peer_that_acknowledges_nothing_is_reset);
-    tcase_add_test(tc, a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end);
-    tcase_add_test(tc, without_bounds_a_peer_may_take_as_long_as_it_likes);
     tcase_add_test(tc, what_the_peer_has_not_acknowledged_is_counted);
     tcase_add_test(tc, a_reset_with_nothing_on_the_way_is_at_once);
     tcase_add_test(tc, a_reset_comes_behind_what_was_written);
     tcase_add_test(tc, a_reset_after_our_end_of_file_still_is_one);
-    tcase_add_test(tc, a_reset_waits_for_the_kernel_also_when_both_directions_have_ended);
+    tcase_add_test(tc, input_is_cut_when_a_handler_keeps_some);
+    tcase_add_test(tc, input_is_cut_when_a_clock_stopped_it);
+    tcase_add_test(tc, input_of_which_nothing_ever_came_is_not_cut);
+    tcase_add_test(tc, a_reset_cuts_quiet_input_but_not_one_that_has_ended);
+    tcase_add_test(tc, a_reset_that_waits_cuts_quiet_input);
     tcase_add_test(tc, input_is_cut_when_bytes_are_unread);
     tcase_add_test(tc, input_is_cut_when_bytes_just_came);
     tcase_add_test(tc, input_is_cut_when_bytes_are_discarded);

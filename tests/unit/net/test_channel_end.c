@@ -2,6 +2,7 @@
  * net/channel, its ends: half-closed either way, aborted, reset, broken; closed once in each case.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -366,6 +367,92 @@ START_TEST(an_interrupted_send_is_done_again)
 }
 END_TEST
 
+static bool ours_is_reset(void)
+{
+    return poll(&(struct pollfd){.fd = ours}, 1, 0) > 0;
+}
+
+START_TEST(an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_came_before)
+{
+    probe_stop(&probe);
+    sockets_say(peer, "last words");
+    reset_peer();
+    UNTIL(ours_is_reset());
+    probe_do(&probe, channel_shutdown_write);
+    ck_assert_str_eq(probe_events(&probe), "ab");
+    ck_assert(!probe_is(&probe, channel_ended));
+    probe_read_on(&probe);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_uint_eq(probe_read(&probe), 10);
+}
+END_TEST
+
+static void stop_by_clock(struct channel *ch)
+{
+    channel_stop_reading(ch, CHANNEL_STOP_CLOCK);
+}
+
+START_TEST(while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
+{
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, stop_by_clock);
+    probe_do(&probe, channel_shutdown_write);
+    sockets_hear_end(peer);
+    ck_assert(!probe_is(&probe, channel_ended));
+}
+END_TEST
+
+START_TEST(while_a_clock_stops_it_a_broken_write_does_not_end_it)
+{
+    sockets_end(peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, stop_by_clock);
+    fault_plan(FAULT_SEND, 0, 1, EPIPE);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
+    ck_assert(!probe_is(&probe, channel_ended));
+}
+END_TEST
+
+static void end_now(struct channel *ch)
+{
+    channel_end(ch, CHANNEL_END_NOW);
+}
+
+START_TEST(ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_what_was_written)
+{
+    probe_stop(&probe);
+    sockets_say(peer, "x");
+    UNTIL(sock_has_unread(ours));
+    ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
+    probe_do(&probe, end_now);
+    expect_closed(0, "ac");
+    sockets_hear(peer, "bye");
+    sockets_hear_end(peer);
+}
+END_TEST
+
+START_TEST(an_abort_cuts_the_peers_stream_unless_it_has_ended)
+{
+    struct probe done;
+    int fd, done_peer;
+
+    sockets_tcp(&fd, &done_peer);
+    probe_init(&done, net, fd);
+    probe_start(&done);
+    sockets_end(done_peer);
+    probe_wait(&done, PROBE_EOF);
+    probe_abort(&done, -ECANCELED);
+    probe_abort(&probe, -ECANCELED);
+    probe_wait(&done, PROBE_CLOSED);
+    expect_closed(-ECANCELED, "ac");
+    ck_assert(!probe_is(&done, channel_input_cut));
+    ck_assert(probe_is(&probe, channel_input_cut));
+    probe_close(&done);
+    close(done_peer);
+}
+END_TEST
+
 static void end_flush(struct channel *ch)
 {
     channel_end(ch, CHANNEL_END_FLUSH);
@@ -410,6 +497,13 @@ int main(void)
     tcase_add_test(broken, an_error_while_sending_what_waits_is_told_too);
     tcase_add_test(broken, when_sending_breaks_a_waiting_writer_is_let_go);
     tcase_add_test(broken, an_interrupted_send_is_done_again);
+    tcase_add_test(broken,
+                   an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_came_before);
+    tcase_add_test(broken, while_a_clock_stops_it_both_ends_of_file_do_not_end_it);
+    tcase_add_test(broken, while_a_clock_stops_it_a_broken_write_does_not_end_it);
+    tcase_add_test(
+        broken, ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_what_was_written);
+    tcase_add_test(broken, an_abort_cuts_the_peers_stream_unless_it_has_ended);
     tcase_add_test(broken, closing_a_channel_whose_sending_is_broken_waits_for_nothing);
     return suite_run(suite);
 }
