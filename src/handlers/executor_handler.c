@@ -1,16 +1,15 @@
 /*
  * handlers/executor_handler: see executor_handler.h.
  *
- * note: lane. The session may end while a message is on the executor, so everything that other
- * threads touch lives in a reference-counted mailbox, the lane. The handler, each submitted message
- * and the pending notice hold a reference; the last one frees it. Only the loop reads
- * lane->handler.
+ * note: lane. A session may end while its messages are on the executor, so state shared with other
+ * threads lives in a reference-counted mailbox, the lane. The handler, each submitted message and
+ * the pending notice hold a reference. Only the loop reads lane->handler.
  *
- * note: notice. An executor thread pushes a finished message to a list, newest first, with one
+ * note: notice. Executor threads push finished messages to a list, newest first, by
  * compare-and-swap. The push onto an empty list also submits the notice to the loop, which takes
- * the whole list with one exchange. So at most one task is on the loop, and the order of messages
- * does not depend on the order of tasks. When the task queue of the loop is full, the notice goes
- * to its control queue, which has no bound.
+ * the whole list by one exchange. So one task at most is on the loop, and message order does not
+ * depend on task order. If the loop's task queue is full, the notice goes to its unbounded control
+ * queue.
  */
 #include "handlers/executor_handler.h"
 
@@ -28,11 +27,11 @@
 #include "net/memory_account.h"
 #include "net/channel.h"
 
-/* Per client, so that small messages of one client cannot fill the executor. */
+/* Per client: small messages of one client must not fill the executor. */
 #define EXECUTOR_MESSAGES 64
 
 struct executor_message {
-    struct task task; /* on the strand */
+    struct task task;
     struct executor_lane *lane;
     struct executor_message *next;
     bool dropped; /* the executor has stopped */
@@ -47,7 +46,7 @@ struct executor_lane {
     struct memory_account *buffered;         /* NULL: not accounted */
     _Atomic(struct executor_message *) done; /* see note: notice */
     struct task notice;
-    atomic_uint users; /* references; see note: lane */
+    atomic_uint users; /* see note: lane */
 };
 
 struct executor_handler {
@@ -56,9 +55,9 @@ struct executor_handler {
     const struct handler_step *step;
     struct executor_lane *lane; /* lane and strand are NULL until the first byte */
     struct strand *strand;
-    struct task_list refused; /* messages not yet taken by the strand */
-    size_t bytes;             /* of all messages, refused or submitted */
-    bool eof;                 /* pending: delivered after the messages */
+    struct task_list refused; /* not yet taken by the strand */
+    size_t bytes;             /* of all messages */
+    bool eof;                 /* pending, behind the messages */
     int failed;               /* likewise; 0: none */
 };
 
@@ -79,7 +78,7 @@ static void lane_join(struct executor_lane *lane)
     atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
 }
 
-/* The caller still holds a reference to the lane. */
+/* The caller holds a lane reference. */
 static void executor_free(struct executor_message *m)
 {
     memory_account_charge(m->lane->buffered, executor_message_bytes(m), 0);
@@ -112,7 +111,7 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
         ;
 }
 
-/* The notice is dropped when the loop has ended. */
+/* The notice is dropped after the loop has ended. */
 static void lane_notify(struct executor_lane *lane)
 {
     lane_join(lane);
@@ -143,7 +142,7 @@ static void executor_run_message(struct task *t)
     lane_put(m);
 }
 
-/* On an executor thread, or on the loop in strand_destroy(). */
+/* On an executor thread, or the loop in strand_destroy(). */
 static void executor_drop_message(struct task *t)
 {
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
@@ -157,7 +156,6 @@ static const struct task_type executor_message_type = {
 
 /* ---- loop to executor ---- */
 
-/* Submit until the strand is full. */
 static void executor_submit_refused(struct executor_handler *x)
 {
     while (x->refused.first) {
@@ -166,7 +164,7 @@ static void executor_submit_refused(struct executor_handler *x)
         int rc;
 
         lane_join(x->lane);
-        rc = strand_submit(x->strand, t); /* may have run and been freed already */
+        rc = strand_submit(x->strand, t); /* may already have run and been freed */
         if (rc < 0) {
             lane_leave(x->lane);
             if (rc == -ESHUTDOWN)
@@ -256,7 +254,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
         channel_stop_reading(h->channel, CHANNEL_STOP_HANDLER);
 }
 
-/* executor_run_notice() forms bursts of its own. */
+/* executor_run_notice() forms its own. */
 static void executor_burst(struct handler *h, bool begins)
 {
     (void)h;
@@ -309,7 +307,7 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
         handler_read(x->handler.next, m->data, m->len);
 }
 
-/* Deliver the end of file or the failure behind the last message. */
+/* Deliver the pending end of file or failure. */
 static void executor_follow(struct executor_handler *x)
 {
     bool eof = x->eof;
@@ -359,7 +357,7 @@ static void executor_run_notice(struct task *t)
     lane_leave(lane);
 }
 
-/* The loop has ended; the session ended before it. */
+/* After the loop has ended. */
 static void executor_drop_notice(struct task *t)
 {
     lane_leave(CONTAINER_OF(t, struct executor_lane, notice));

@@ -1,20 +1,18 @@
 /*
- * handlers/executor_handler: runs work on a client's bytes on executor threads, in order, so that
- * it cannot block the loop.
+ * handlers/executor_handler: runs blocking work on a client's bytes on executor threads, in order.
  *
  *   loop: read -> [message] -> strand ... executor: work -> [done] -> loop: next handler
  *
- * Each read is one message, on its way in and out. Messages of one client keep their order and
- * never overlap, but no thread is reserved for them. End of file waits for the messages before it.
- * When too many bytes are pending or the executor is full, reading pauses; nothing is dropped.
- * Memory is bounded by EXECUTOR_HANDLER_BYTES plus one read of the channel; behind `frame`, each
- * frame of that read is a message of its own.
+ * Each read is one message. Messages of one client keep their order and never overlap, but no
+ * thread is reserved. End of file waits for them. Reading pauses when too many bytes are pending or
+ * the executor is full; nothing is dropped. Memory is bounded by EXECUTOR_HANDLER_BYTES plus one
+ * read, split into a message per frame behind `frame`.
  *
- * The built-in work waits for `delay_ns`, to test clients and servers with a slow service. Other
- * work goes into executor_work().
+ * The built-in work waits for `delay_ns`, to simulate a slow service. Other work goes into
+ * executor_work().
  *
- * Source: Netty ChannelPipeline.addLast(group, handler), which pins a channel to one thread of the
- *         group and loses messages when the queue of that thread is full.
+ * Source: Netty ChannelPipeline.addLast(group, handler); it pins a channel to one thread and loses
+ *         messages when that thread's queue is full.
  */
 #ifndef HANDLERS_EXECUTOR_HANDLER_H
 #define HANDLERS_EXECUTOR_HANDLER_H
@@ -23,7 +21,7 @@
 
 #include <stdint.h>
 
-/* Pause reading above this, resume at half. Includes the overhead of each message. */
+/* Pause reading above this, resume at half; includes overhead per message. */
 #define EXECUTOR_HANDLER_BYTES (64 * 1024)
 
 struct executor_handler_conf {

@@ -14,10 +14,10 @@
 #include "net/memory_account.h"
 #include "net/channel.h"
 
-/* Interval between writes when a rate is set. */
+/* Send interval under a rate. */
 #define FAULT_SLICE_NS (20 * NS_PER_MS)
 
-/* Independent counters, hence relaxed. */
+/* Relaxed: independent counters. */
 struct fault_shared {
     _Atomic uint64_t asked; /* connections, also those not selected */
     _Atomic uint64_t concerned;
@@ -61,7 +61,6 @@ static void fault_count(_Atomic uint64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* A pseudorandom number below ${n}. */
 static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
 {
     return hash_reduce(hash_mix(f->draws++), n);
@@ -69,7 +68,7 @@ static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
 
 /* ---- passing on ---- */
 
-/* How many of ${len} bytes pass before reset_after. */
+/* Bytes of ${len} that pass before reset_after. */
 static size_t fault_take(struct fault_handler *f, size_t len)
 {
     if (f->conf->reset_after == 0)
@@ -95,7 +94,7 @@ static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t l
     if (n > 0)
         handler_read(f->handler.next, data, n);
     if (fault_cuts(f))
-        handler_failed(f->handler.next, -EMSGSIZE); /* not overtaking bytes kept there */
+        handler_failed(f->handler.next, -EMSGSIZE); /* behind bytes kept there */
 }
 
 static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
@@ -133,7 +132,7 @@ static void fault_arm(struct fault_handler *f, struct fault_line *line, int64_t 
     loop_schedule(fault_loop(f), &line->timer, at_ns - now_ns);
 }
 
-/* Bytes of the kept ones to send now. */
+/* Bytes to send now. */
 static size_t fault_slice(const struct fault_handler *f, const struct fault_line *line)
 {
     size_t kept = buffer_bytes(&line->kept);
@@ -181,7 +180,7 @@ static void fault_run_out(struct task *t)
     int rc = fault_pass_out(f, buffer_front(&f->out.kept), n);
 
     if (f->over || rc < 0)
-        return; /* fault_broken() or fault_closed() discards the kept bytes */
+        return; /* fault_broken() or fault_closed() discards the rest */
     fault_consume(f, &f->out, n);
     if (buffer_bytes(&f->out.kept) > 0)
         return;
@@ -193,7 +192,7 @@ static void fault_run_out(struct task *t)
 
 static void fault_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: the worker aborts its sessions */
+    (void)t; /* the worker aborts its sessions */
 }
 
 static const struct task_type fault_in_type = {
@@ -210,7 +209,7 @@ static int64_t fault_delay_ns(struct fault_handler *f)
 
 /* ---- events ---- */
 
-/* The drop is decided here and not in fault_add(): only a session that has begun can end. */
+/* Not in fault_add(): only a begun session can end. */
 static void fault_active(struct handler *h)
 {
     struct fault_handler *f = fault_of(h);
@@ -257,7 +256,7 @@ static void fault_eof(struct handler *h)
         handler_eof(h->next);
 }
 
-/* Kept output is lost, like the channel's own. */
+/* Kept output is lost, as is the channel's. */
 static void fault_broken(struct handler *h, int error)
 {
     struct fault_handler *f = fault_of(h);

@@ -1,13 +1,13 @@
 /*
- * handlers/fault_handler: fault injection; delays, throttles, cuts or drops a share of a listener's
+ * handlers/fault_handler: fault injection: delays, throttles, cuts or drops a share of a listener's
  * connections.
  *
  *   channel -> [in:  delay, then rate] -> other handlers, tail
  *   channel <- [out:             rate] <-
  *
- * Each direction keeps at most one read: meanwhile the channel is not read, or its writer pauses.
- * So bytes keep their order. When a session ends, kept input counts as not read, and kept output is
- * sent first. A connection that is not selected has no handler and no cost.
+ * Each direction keeps at most one read and pauses its source meanwhile. At the end of a session,
+ * kept input counts as not read; kept output is still sent. Connections not selected have no
+ * handler and no cost.
  */
 #ifndef HANDLERS_FAULT_HANDLER_H
 #define HANDLERS_FAULT_HANDLER_H
@@ -22,18 +22,18 @@ enum fault_drop_as { FAULT_DROP_RESET, FAULT_DROP_SILENCE };
 
 /* 0: off. */
 struct fault_handler_conf {
-    int64_t delay_ns;     /* of what the client sends */
-    int64_t jitter_ns;    /* added to delay_ns: up to so much, drawn for each read */
+    int64_t delay_ns;     /* of the client's bytes */
+    int64_t jitter_ns;    /* random, added to delay_ns per read */
     unsigned rate;        /* bytes a second, each direction */
     unsigned reset_after; /* bytes, both directions together */
-    unsigned drop;        /* percent of the selected connections that are not served */
+    unsigned drop;        /* percent of selected connections not served */
     enum fault_drop_as drop_as;
-    unsigned percent;         /* of the connections that are selected */
-    struct cidr_list clients; /* only these clients are selected; empty: all */
-    unsigned seed;            /* makes the draws reproducible, by connection number; 0: random */
+    unsigned percent;         /* of connections selected */
+    struct cidr_list clients; /* select only these; empty: all */
+    unsigned seed;            /* reproducible draws, by connection number; 0: random */
 };
 
-/* Not for the option `pipeline`: handlers/pipeline_template puts it first. */
+/* Not for the option `pipeline`: always first. */
 extern const struct handler_type fault_handler_type;
 
 /*

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First allocation for a partial frame; most frames are short. */
+/* First allocation; most frames are short. */
 #define FRAME_DECODER_FIRST_BYTES 256
 
 static unsigned frame_header_bytes(const struct frame_decoder_conf *conf)
@@ -28,7 +28,7 @@ static void frame_drop_piece(struct frame_decoder *d)
     d->is_out = false;
 }
 
-/* Grow the piece to at least ${need} bytes: doubled, but never above ${whole}. */
+/* Double the piece, to at least ${need} and at most ${whole} bytes. */
 static bool frame_grow_piece(struct frame_decoder *d, size_t need, size_t whole)
 {
     size_t room = 2 * (size_t)d->piece_room;
@@ -81,8 +81,8 @@ static uint64_t frame_length_field(const struct frame_decoder_conf *conf, const 
 }
 
 /*
- * Compute the frame length for the length field ${value}; for a bad frame, the bytes to discard.
- * With ${value} below 2^63 the sum cannot overflow.
+ * Compute the frame length, or the bytes to discard of a bad frame. With ${value} below 2^63 the
+ * sum cannot overflow.
  */
 static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *conf,
                                                unsigned header_bytes, uint64_t value,
@@ -102,10 +102,7 @@ static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *
 
 /* ---- bad frames ---- */
 
-/*
- * Discard ${bytes} of the stream, starting with the piece or at ${in}. True if the error is to be
- * reported now.
- */
+/* Discard ${bytes} of the stream, the piece included. True: report the error now. */
 static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                          enum frame_decoder_result why, uint64_t bytes)
 {
@@ -118,7 +115,7 @@ static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_con
     return false;
 }
 
-/* Discard a bad frame of unknown length, up to the next delimiter or length_end. */
+/* Discard up to the next delimiter or length_end. */
 static enum frame_decoder_result frame_refuse_to_end(struct frame_decoder *d,
                                                      const struct frame_decoder_conf *conf,
                                                      enum frame_decoder_result why)
@@ -131,7 +128,7 @@ static enum frame_decoder_result frame_refuse_to_end(struct frame_decoder *d,
     return FRAME_DECODER_MORE;
 }
 
-/* Keep the last discarded bytes: the previous tail, then ${data}. */
+/* Append to the tail, keeping the last bytes. */
 static void frame_keep_tail(struct frame_decoder *d, const uint8_t *data, size_t len)
 {
     size_t kept = d->tail_bytes;
@@ -170,7 +167,7 @@ static bool frame_discard_to_end(struct frame_decoder *d, const struct frame_dec
     return !d->discards_to_end;
 }
 
-/* Discard; true when nothing is left to discard. */
+/* True: nothing is left to discard. */
 static bool frame_discard(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                           struct frame_decoder_bytes *in)
 {
@@ -185,7 +182,6 @@ static bool frame_discard(struct frame_decoder *d, const struct frame_decoder_co
 
 /* ---- next frame ---- */
 
-/* Store the length of a good frame, or refuse a bad one. */
 static enum frame_decoder_result frame_judge(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              enum frame_decoder_result result, uint64_t bytes)
@@ -255,7 +251,7 @@ static enum frame_decoder_result frame_begin_text_length(struct frame_decoder *d
     return frame_judge(d, conf, result, bytes);
 }
 
-/* The piece was searched before; only new bytes are. */
+/* Search only the new bytes; the piece was searched before. */
 static enum frame_decoder_result frame_begin_delimiter(struct frame_decoder *d,
                                                        const struct frame_decoder_conf *conf,
                                                        struct frame_decoder_bytes *in)
@@ -280,10 +276,7 @@ static enum frame_decoder_result frame_begin_delimiter(struct frame_decoder *d,
     return frame_refuse_to_end(d, conf, FRAME_DECODER_LONG);
 }
 
-/*
- * Find frame_bytes. FRAME: known; MORE: the header is incomplete, or a bad frame is being
- * discarded.
- */
+/* Find frame_bytes. MORE: incomplete header, or discarding. */
 static enum frame_decoder_result frame_begin(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              struct frame_decoder_bytes *in)
@@ -306,7 +299,6 @@ static void frame_give_out(struct frame_decoder *d, const uint8_t *frame,
     d->frame_bytes = 0;
 }
 
-/* Collect the rest of a frame of known length. */
 static enum frame_decoder_result frame_finish(struct frame_decoder *d,
                                               struct frame_decoder_bytes *in,
                                               struct frame_decoder_bytes *out)

@@ -1,6 +1,6 @@
 /*
- * handlers/frame_decoder: splits a stream into frames by a binary length field, a decimal length,
- * or delimiters.
+ * handlers/frame_decoder: splits a stream into frames by binary length, decimal length, or
+ * delimiters.
  *
  * FRAME_DECODER_LENGTH:
  *   0      length_offset        + length_width                            frame length
@@ -8,25 +8,24 @@
  *
  *   frame length = value of the field + length_adjustment + length_offset + length_width
  *
- * FRAME_DECODER_TEXT_LENGTH: octet counting. The header is 1 to 10 decimal digits without a leading
- * zero, then length_end.
+ * FRAME_DECODER_TEXT_LENGTH: octet counting: 1 to 10 digits without a leading zero, then
+ * length_end.
  *   0       header                           frame length
  *   | 11 SP   | hello world                  |   frame length = header + number + length_adjustment
  *
- * FRAME_DECODER_DELIMITER: a frame ends with a delimiter (precedence: frame_delimiter.h).
+ * FRAME_DECODER_DELIMITER: see frame_delimiter.h.
  *
- * The decoder knows bytes, no channel. A frame that lies in the input is returned in place; only a
- * partial frame is copied, into memory that grows with the bytes received, up to max_length.
- * Between frames no memory is held. Every byte is searched once.
+ * A frame within the input is returned in place; only a partial frame is copied, into memory that
+ * grows with its bytes, up to max_length. Between frames no memory is held. Every byte is searched
+ * once.
  *
- * A bad frame is reported once and discarded exactly. When its end is unknown, the decoder discards
- * the header (binary length negative or less than the header), everything up to the next length_end
- * (text length not a number), or everything up to the next delimiter (none within max_length).
+ * A bad frame is reported once and discarded. If its end is unknown, the decoder discards the
+ * header (length negative or below the header), or up to the next length_end (not a number) or
+ * delimiter (none within max_length).
  *
- * Source: Netty LengthFieldBasedFrameDecoder, which misreads a length that overflows, leaves the
- *         length of a frame shorter than `strip` behind for the next one, and delays bytes behind a
- *         bad frame until the next read; Netty DelimiterBasedFrameDecoder; RFC 6587, 3.4.1 (octet
- *         counting) and 3.4.2 (delimiters).
+ * Source: RFC 6587, 3.4.1 (octet counting) and 3.4.2 (delimiters); Netty
+ *         DelimiterBasedFrameDecoder; Netty LengthFieldBasedFrameDecoder, which misreads
+ *         overflowing lengths and mishandles the bytes behind a bad frame.
  */
 #ifndef HANDLERS_FRAME_DECODER_H
 #define HANDLERS_FRAME_DECODER_H
@@ -46,34 +45,33 @@ enum frame_decoder_by { FRAME_DECODER_LENGTH, FRAME_DECODER_TEXT_LENGTH, FRAME_D
 enum frame_decoder_order { FRAME_DECODER_BIG, FRAME_DECODER_LITTLE };
 
 /*
- * max_length and fail_fast apply to every framing, the other fields to their own. max_length is at
- * least strip and the longest header (length_offset + length_width, or FRAME_DECODER_TEXT_BYTES).
- * All lengths are below 2^31.
+ * max_length and fail_fast apply to every framing. max_length is at least strip and the longest
+ * header (length_offset + length_width, or FRAME_DECODER_TEXT_BYTES). Lengths are below 2^31.
  */
 struct frame_decoder_conf {
     enum frame_decoder_by by;
-    unsigned max_length; /* of a whole frame, before stripping */
+    unsigned max_length; /* before stripping */
     unsigned length_offset;
     unsigned length_width;     /* 1, 2, 3, 4 or 8 */
     int64_t length_adjustment; /* also for text lengths */
-    unsigned strip;            /* bytes removed from the front of each frame */
+    unsigned strip;            /* bytes to remove in front */
     enum frame_decoder_order byte_order;
-    uint8_t length_end; /* byte after the digits of a text length; not a digit */
+    uint8_t length_end; /* ends a text length; not a digit */
     bool strip_length;  /* remove the text length header */
     struct frame_delimiter_list delimiters;
     bool strip_delimiter;
-    bool fail_fast; /* report a bad frame at once, not when it is discarded */
+    bool fail_fast; /* report a bad frame before discarding it */
 };
 
 enum frame_decoder_result {
     FRAME_DECODER_MORE, /* input used up */
     FRAME_DECODER_FRAME,
-    FRAME_DECODER_NEGATIVE,   /* bad: the length field is below 0 (8 bytes wide only) */
+    FRAME_DECODER_NEGATIVE,   /* bad: length field below 0 (8 bytes only) */
     FRAME_DECODER_SHORT,      /* bad: shorter than its header */
     FRAME_DECODER_LONG,       /* bad: longer than max_length */
     FRAME_DECODER_BARE,       /* bad: shorter than strip */
-    FRAME_DECODER_NOT_NUMBER, /* bad: the text length is not a number */
-    FRAME_DECODER_NO_MEMORY   /* for a partial frame; the stream is lost */
+    FRAME_DECODER_NOT_NUMBER, /* bad: text length not a number */
+    FRAME_DECODER_NO_MEMORY   /* the stream is lost */
 };
 
 struct frame_decoder_bytes {
@@ -86,24 +84,24 @@ struct frame_decoder {
     uint8_t *piece; /* partial frame; NULL: none */
     uint32_t piece_bytes;
     uint32_t piece_room;
-    uint32_t frame_bytes;                 /* of the current frame; 0: not known yet */
-    uint32_t strip_front;                 /* bytes to remove at the front */
+    uint32_t frame_bytes;                 /* 0: unknown */
+    uint32_t strip_front;                 /* bytes to remove in front */
     uint8_t strip_back;                   /* and at the end */
-    bool is_out;                          /* the piece is a complete frame that was returned */
-    enum frame_decoder_result to_be_told; /* error to report after discarding; MORE: none */
+    bool is_out;                          /* the piece is a returned frame */
+    enum frame_decoder_result to_be_told; /* report after discarding; MORE: none */
     uint64_t discard_bytes;
-    bool discards_to_end; /* discard up to the next length_end or delimiter */
+    bool discards_to_end; /* up to a length_end or delimiter */
     uint8_t tail_bytes;
-    uint8_t tail[FRAME_DELIMITER_BYTES - 1]; /* last discarded bytes: a delimiter may begin there */
+    uint8_t tail[FRAME_DELIMITER_BYTES - 1]; /* discarded bytes that may begin a delimiter */
 };
 
 /*
  * frame_decoder_next(d, conf, in, out):
- * Consume ${in} up to the end of a frame or a bad frame. FRAME returns it in ${out}, possibly
- * empty. Call until MORE.
+ * Consume ${in} up to the end of a good or bad frame. FRAME sets ${out}, possibly empty. Call until
+ * MORE.
  *
  * Thread: owner of ${d}
- * Owns:   nothing; ${out} is valid until the next call, and as long as ${in}
+ * Owns:   nothing; ${out} is valid until the next call or the end of ${in}
  * Errors: NEGATIVE; SHORT; LONG; BARE; NOT_NUMBER; NO_MEMORY
  */
 enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
@@ -113,7 +111,7 @@ enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
 
 /*
  * frame_decoder_is_between(d):
- * Is the stream at a frame boundary, where it may end?
+ * Is the stream at a frame boundary?
  *
  * Thread: owner of ${d}
  */

@@ -7,8 +7,8 @@
 #include "base/must.h"
 
 /*
- * Block searched for each last byte in turn; with a single last byte the whole input is one block.
- * Without the bound, a rare byte would be searched to the end of the input for each frame.
+ * Search each block for each last byte, so that a rare byte is not searched to the end of the input
+ * for each frame. With a single last byte the block is the whole input.
  */
 #define FRAME_DELIMITER_STEP_BYTES 256
 
@@ -24,7 +24,7 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
         list->last[list->last_n++] = bytes[len - 1];
 }
 
-/* The first position of any last byte in ${data}; NULL: none. */
+/* Position of any last byte in ${data}, or NULL. */
 static const uint8_t *next_last(const struct frame_delimiter_list *list, const uint8_t *data,
                                 size_t len)
 {
@@ -48,7 +48,7 @@ static const uint8_t *next_last(const struct frame_delimiter_list *list, const u
     return first;
 }
 
-/* ${before_end} is the end of the bytes before ${data}. */
+/* ${before_end}: end of the bytes before ${data}. */
 static bool ends_with(const struct frame_delimiter *delimiter, const uint8_t *before_end,
                       const uint8_t *data, size_t end)
 {

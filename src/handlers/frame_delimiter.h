@@ -1,13 +1,10 @@
 /*
- * handlers/frame_delimiter: a set of delimiters, and the search for the first one in a stream that
- * arrives in pieces.
+ * handlers/frame_delimiter: finds the first of several delimiters in a stream.
  *
- * The delimiter that ends first ends the frame; of several that end there the longest is removed.
- * So "\n" with "\r\n" handles both line ends, however the stream was cut into reads. Every byte is
- * searched once, by memchr(3).
+ * The delimiter that ends first ends the frame; the longest there is removed. So "\n" with "\r\n"
+ * handles both line ends, however reads are cut. Every byte is searched once, by memchr(3).
  *
- * Source: Netty DelimiterBasedFrameDecoder, which searches the whole frame again on each read, once
- *         per delimiter.
+ * Source: Netty DelimiterBasedFrameDecoder, which searches the frame again per read and delimiter.
  */
 #ifndef HANDLERS_FRAME_DELIMITER_H
 #define HANDLERS_FRAME_DELIMITER_H
@@ -32,13 +29,13 @@ struct frame_delimiter_list {
 };
 
 struct frame_delimiter_match {
-    size_t end;   /* offset in the input just behind the delimiter; 0: none */
-    unsigned len; /* of the delimiter, which may begin before the input */
+    size_t end;   /* offset behind the delimiter; 0: none */
+    unsigned len; /* of the delimiter; may begin before the input */
 };
 
 /*
  * frame_delimiter_add(list, bytes, len):
- * Add a delimiter. The list must not be full, and ${len} must be 1 to FRAME_DELIMITER_BYTES.
+ * Add a delimiter of 1 to FRAME_DELIMITER_BYTES; the list must not be full.
  *
  * Thread: before start
  */
@@ -46,8 +43,8 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
 
 /*
  * frame_delimiter_find(list, before, before_len, data, len):
- * Find the first delimiter that ends in ${data}. It may begin in ${before}, the earlier bytes of
- * the same frame, in which no delimiter ends.
+ * Find the first delimiter that ends in ${data}. It may begin in ${before}, the frame's earlier
+ * bytes, where none ends.
  *
  * Thread: any
  */

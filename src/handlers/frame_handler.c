@@ -91,7 +91,7 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
 
 /* ---- the channel's events ---- */
 
-/* Account for a piece that had ${before} bytes. */
+/* Account for a piece of ${before} bytes. */
 static void frame_count(const struct frame_handler *f, size_t before)
 {
     memory_account_charge(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);

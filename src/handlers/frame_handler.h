@@ -1,9 +1,8 @@
 /*
- * handlers/frame_handler: passes whole frames on, one per read.
+ * handlers/frame_handler: passes on whole frames, one per read.
  *
- * A frame is passed on when its last byte has arrived. Bad frames, and one cut off by end of file,
- * are counted and logged. Then frame_on_error either resets the session, after the frames before,
- * or skips the frame. Empty frames are not passed on.
+ * Bad frames, and one cut off by end of file, are counted and logged; frame_on_error then resets
+ * the session, behind earlier frames, or skips the frame. Empty frames are not passed on.
  */
 #ifndef HANDLERS_FRAME_HANDLER_H
 #define HANDLERS_FRAME_HANDLER_H

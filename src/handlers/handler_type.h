@@ -1,9 +1,8 @@
 /*
- * handlers/handler_type: the constant description of a handler, and the calls it may make on its
- * session.
+ * handlers/handler_type: description of a handler, and its calls to the session.
  *
- * handlers/pipeline_template reserves each handler's state in the memory of the session, and adds
- * it to the pipeline of the client's channel. Life cycle: net/handler.h.
+ * handlers/pipeline_template keeps handler states in the session's memory and adds the handlers to
+ * the client's channel. Life cycle: net/handler.h.
  */
 #ifndef HANDLERS_HANDLER_TYPE_H
 #define HANDLERS_HANDLER_TYPE_H
@@ -19,20 +18,17 @@ struct handler_context;
 struct handler_step;
 struct pipeline_conf;
 
-/*
- * Session operations. Call them on the session's loop, from any operation of a handler; the first
- * reason wins.
- */
+/* Call these on the session's loop, from any handler operation; the first reason wins. */
 struct handler_context_ops {
-    /* |End gracefully: send pending bytes, then end of file; discard further input. */
+    /* Send pending bytes, then end of file; discard input. */
     void (*end)(struct handler_context *host, enum session_reason reason);
-    /* Reset both sides, after pending bytes are sent. */
+    /* Send pending bytes, then reset both sides. */
     void (*reset)(struct handler_context *host, enum session_reason reason);
-    /* Reset now; pending bytes are lost. */
+    /* Reset both sides now. */
     void (*abort)(struct handler_context *host, enum session_reason reason);
 };
 
-/* The session, as its handlers see it. Lives as long as they do. */
+/* The session of a handler; outlives it. */
 struct handler_context {
     const struct handler_context_ops *ops;
     const char *listener; /* name, for logs */
@@ -40,26 +36,26 @@ struct handler_context {
 };
 
 struct handler_type {
-    const char *name; /* in the option `pipeline` and in logs */
+    const char *name; /* in `pipeline` and logs */
     size_t state_bytes;
-    size_t shared_bytes; /* shared by all sessions of a listener: counters, log limits */
+    size_t shared_bytes; /* per listener: counters, log limits */
     /*
-     * Add a handler to the pipeline of ${ch}, on its loop. Cannot fail. ${state} has state_bytes,
-     * zeroed and aligned for anything, and lives as long as the session. Allocate other resources
-     * on first use and free them in `closed`; a channel may be closed without ever being active.
+     * Add a handler to the pipeline of ${ch}, on its loop. Cannot fail. ${state}: state_bytes,
+     * zeroed, aligned for anything, lives as long as the session. Allocate the rest on first use
+     * and free it in `closed`; a channel may close without `active`.
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *host,
                 const struct handler_step *step);
-    /* Log the counters in ${shared} at notice level, on any thread. NULL: no counters. */
+    /* Log ${shared} at notice level, on any thread. NULL: no counters. */
     void (*log_stats)(const void *shared, const char *listener);
 };
 
-/* A handler in a listener's pipeline template, shared by all sessions. */
+/* A handler of a listener, for all sessions. */
 struct handler_step {
     const struct handler_type *type;
     const struct pipeline_conf *conf;
     struct executor *executor; /* NULL: none */
-    void *shared;              /* shared_bytes, initially zero; written by all loops */
+    void *shared;              /* initially zero; written by all loops */
     size_t offset;             /* of the state */
 };
 

@@ -13,15 +13,14 @@
 /* Per listener. */
 #define IDLE_LOG_INTERVAL_NS (1 * NS_PER_S)
 
-/* Checks of pending output per timeout; see note: looks. */
+/* Polls per timeout; see note: looks. */
 #define IDLE_LOOKS 4
 
 /*
  * note: looks. Each read and write stores a time stamp. Output that the kernel did not take at once
- * is sent later, without a call to this handler. So while output is pending, the timer polls the
- * channel's byte counter. If the counter grew, the time of the channel's last I/O counts as the
- * time of the write; that may have been a read. A client may therefore be found idle late by one
- * polling interval, never early by as much.
+ * is sent later without this handler. So while output is pending, the timer polls the channel's
+ * byte counter. If it grew, the channel's last I/O, possibly a read, counts as a write. A client
+ * may therefore be found idle one poll late, but not early.
  */
 
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };
@@ -38,7 +37,7 @@ struct idle_handler {
     struct timer timer;
     int64_t read_at_ns;
     int64_t write_at_ns;
-    int64_t found_at_ns[IDLE_KINDS]; /* last report; the timeout restarts there */
+    int64_t found_at_ns[IDLE_KINDS]; /* last report: restarts the timeout */
     uint64_t bytes_out;              /* of the channel, at write_at_ns */
     bool read_ended;
 };
@@ -84,7 +83,7 @@ static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind ki
     return limit_ns > 0 ? clock_add_ns(from_ns, limit_ns) : CLOCK_NEVER;
 }
 
-/* Next time for the timer: a timeout, or a poll of pending output. */
+/* Next timeout, or poll of pending output. */
 static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
 {
     bool waits = channel_pending_bytes(idle->handler.channel) > 0;
@@ -156,13 +155,13 @@ static void idle_run_timer(struct task *t)
 
     idle_look(idle, now_ns);
     idle_judge(idle, now_ns);
-    if (!channel_discards(idle->handler.channel)) /* closing has timeouts of its own */
+    if (!channel_discards(idle->handler.channel)) /* closing has its own timeouts */
         idle_arm(idle, now_ns);
 }
 
 static void idle_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends, and the session with it */
+    (void)t; /* the session ends with the loop */
 }
 
 static const struct task_type idle_timer_type = {

@@ -1,12 +1,11 @@
 /*
- * handlers/idle_handler: logs idle clients or ends their sessions: read, write and all-idle
- * timeouts, at this place of the pipeline (behind `frame`, only whole frames count as reads).
+ * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session.
+ * Behind `frame`, only whole frames count as reads.
  *
- * A write counts when the kernel takes the bytes, so a client that does not drain its pending
- * output is idle. A client whose reading is paused is not read-idle. After the client's end of
- * file, only writes are checked.
+ * A write counts when the kernel takes bytes: a client that does not read is idle. A client whose
+ * reading is paused is not read-idle. After end of file, only writes are checked.
  *
- * A read or write costs a time stamp and no timer operation: see note: looks in idle_handler.c.
+ * Reads and writes cost a time stamp, no timer operation (note: looks in idle_handler.c).
  *
  * Source: Netty IdleStateHandler, with observeOutput.
  */

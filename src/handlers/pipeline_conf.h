@@ -1,4 +1,4 @@
-/* |handlers/pipeline_conf: the handlers of a listener, in order, and their settings. */
+/* handlers/pipeline_conf: a listener's handlers, in order, and their settings. */
 #ifndef HANDLERS_PIPELINE_CONF_H
 #define HANDLERS_PIPELINE_CONF_H
 
@@ -9,11 +9,10 @@
 
 struct handler_type;
 
-/* A handler occurs at most once. */
 #define PIPELINE_CONF_HANDLERS 8
 
 struct pipeline_conf {
-    const struct handler_type *list[PIPELINE_CONF_HANDLERS]; /* from head to tail */
+    const struct handler_type *list[PIPELINE_CONF_HANDLERS]; /* head to tail */
     unsigned n;
     struct frame_handler_conf frame;
     struct idle_handler_conf idle;

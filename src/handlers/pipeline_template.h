@@ -1,9 +1,9 @@
 /*
- * handlers/pipeline_template: the handlers of each session of a listener, computed once.
+ * handlers/pipeline_template: the handlers of a listener's sessions, computed once.
  *
  *   | state of the 1st handler | state of the 2nd | ...    behind the session, in one allocation
  *
- * Constant after creation, except for handler_step.shared. Sessions borrow it.
+ * Constant, except for handler_step.shared. Sessions borrow it.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H
@@ -28,7 +28,7 @@ const struct handler_type *pipeline_template_find(const char *name);
 
 /*
  * pipeline_template_wanted(conf):
- * Does ${conf} need any handler, listed or fault injection?
+ * Does ${conf} need any handler, fault injection included?
  *
  * Thread: any
  */
@@ -36,7 +36,7 @@ bool pipeline_template_wanted(const struct pipeline_conf *conf);
 
 /*
  * pipeline_template_create(out, conf, executor):
- * Create the template for ${conf}, possibly without handlers.
+ * Create the template for ${conf}.
  *
  * Thread: before start
  * Owns:   the caller owns ${out}; ${conf} and ${executor} are borrowed
@@ -47,16 +47,15 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
 
 /*
  * pipeline_template_bytes(p):
- * Memory for the handler states of one session; 0 without handlers.
+ * Bytes of handler state per session.
  *
  * Thread: any
- * Units:  bytes
  */
 size_t pipeline_template_bytes(const struct pipeline_template *p);
 
 /*
  * pipeline_template_add(p, room, ch, host):
- * Add the handlers of ${p} to the pipeline of ${ch}, in order, with their states in ${room}.
+ * Add the handlers to the pipeline of ${ch}, with their states in ${room}.
  *
  * Thread: loop of ${ch}
  * Owns:   nothing; ${room} (aligned for anything) and ${host} must live as long as ${ch}
@@ -66,7 +65,7 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
 
 /*
  * pipeline_template_log_stats(p, listener):
- * Log the counters of the handlers of ${p}.
+ * Log the handlers' counters.
  *
  * Thread: any
  */
@@ -74,7 +73,7 @@ void pipeline_template_log_stats(const struct pipeline_template *p, const char *
 
 /*
  * pipeline_template_destroy(p):
- * Free ${p}, which no session may use any more; NULL is allowed.
+ * Free ${p} or NULL; no session may use it.
  *
  * Thread: before start or after stop
  */

@@ -79,7 +79,7 @@ static size_t proxy_protocol_held(const struct handler *h)
 
 /* ---- reading ---- */
 
-/* Copy the rest of the current read if done() did not release it. */
+/* Copy the rest of the read, unless done() released it. */
 static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
 {
     struct channel *ch = pp->handler.channel;
@@ -91,7 +91,7 @@ static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
     pp->rest_bytes = 0;
 }
 
-/* ${rest}: client bytes of the current read, not kept. */
+/* ${rest}: the client's part of the current read. */
 static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const uint8_t *rest,
                                   size_t rest_bytes)
 {
@@ -103,7 +103,7 @@ static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const ui
     proxy_protocol_keep_rest(pp);
 }
 
-/* Is ${n} of proxy_header_decode() final? A missing optional header becomes 0. */
+/* Is ${n} final? A missing optional header becomes 0. */
 static bool proxy_protocol_settles(const struct proxy_protocol *pp, int *n)
 {
     if (*n == -EAGAIN)
@@ -113,7 +113,7 @@ static bool proxy_protocol_settles(const struct proxy_protocol *pp, int *n)
     return true;
 }
 
-/* The header nearly always arrives in one read: decode it in place. */
+/* The header nearly always fits one read: decode in place. */
 static void proxy_protocol_read_first(struct proxy_protocol *pp, const uint8_t *data, size_t len)
 {
     int n = proxy_header_decode(&pp->header, data, len);
@@ -155,8 +155,7 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
 }
 
 /*
- * End of file or timeout. Without a begun header, kept bytes belong to the client if the header is
- * optional.
+ * End of file or timeout. If the header is optional and has not begun, the bytes are the client's.
  */
 static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
 {
@@ -178,7 +177,7 @@ static void proxy_protocol_eof(struct handler *h)
 
 static void proxy_protocol_active(struct handler *h)
 {
-    (void)h; /* forwarded at the release */
+    (void)h; /* sent at the release */
 }
 
 static void proxy_protocol_closed(struct handler *h, int error)
@@ -224,7 +223,7 @@ static void proxy_protocol_pass(struct proxy_protocol *pp, const uint8_t *data, 
         handler_read(pp->handler.next, data, len);
 }
 
-/* Leave the pipeline first: the receiver of the bytes may pause reading again. */
+/* Leave the pipeline first: the receiver may pause reading again. */
 void proxy_protocol_release(struct proxy_protocol *pp)
 {
     struct handler *h = &pp->handler;

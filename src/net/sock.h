@@ -1,4 +1,4 @@
-/* |net/sock: socket system calls and options. */
+/* net/sock: socket system calls and options. */
 #ifndef NET_SOCK_H
 #define NET_SOCK_H
 

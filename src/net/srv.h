@@ -1,4 +1,4 @@
-/* |net/srv: SRV lookup (RFC 2782): hosts and ports of a service, with priorities and weights. */
+/* net/srv: SRV lookup (RFC 2782): hosts and ports of a service, with priorities and weights. */
 #ifndef NET_SRV_H
 #define NET_SRV_H
 
