@@ -1,8 +1,7 @@
 /*
- * base/arena: arena allocator; pieces are allocated one by one and freed all at once.
+ * base/arena: arena allocator: all pieces are freed at once.
  *
- * For objects with one lifetime, such as a configuration. Each piece is its own allocation, so that
- * AddressSanitizer and valgrind see its bounds.
+ * Each piece is its own allocation, so that AddressSanitizer and valgrind see its bounds.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -24,27 +23,25 @@ int arena_create(struct arena **out) NODISCARD;
 
 /*
  * arena_alloc(a, n, size):
- * Allocate ${n} zeroed objects of ${size} bytes, aligned for any type; ${n} may be 0.
+ * Allocate ${n} >= 0 zeroed objects, aligned for any type.
  *
  * Thread: the user of ${a}
- * Owns:   ${a}, until arena_destroy()
  * Errors: NULL (no memory, or overflow)
  */
 void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
 
 /*
  * arena_text(a, text, len):
- * Copy ${len} bytes of ${text} and append a NUL.
+ * Copy ${text} and append a NUL.
  *
  * Thread: the user of ${a}
- * Owns:   ${a}, until arena_destroy()
  * Errors: NULL (no memory)
  */
 char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
 
 /*
  * arena_destroy(a):
- * Free ${a} and all its pieces; NULL is allowed.
+ * Free ${a} and all its pieces, or NULL.
  *
  * Thread: the user of ${a}
  */

@@ -4,7 +4,7 @@
  *   0        head            tail        cap
  *   | free   |  bytes        |   free    |      0 <= head <= tail <= cap   (buffer_ok)
  *
- * An empty buffer owns no memory: most connections' buffers are empty most of the time.
+ * An empty buffer owns no memory: most are empty most of the time.
  */
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
@@ -25,12 +25,12 @@ struct buffer {
 /* First allocation. */
 #define BUFFER_FIRST_BYTES 4096
 
-/* Fits the 32-bit fields, which keep a channel's cold part in one cache line. */
+/* Fits 32 bits, which keep a channel's cold part in one cache line. */
 #define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 
 /*
  * buffer_init(b) / buffer_clear(b):
- * Make ${b} empty; clear also frees its memory.
+ * Make ${b} empty / and free its memory.
  *
  * Thread: owner of ${b}
  */
@@ -56,7 +56,7 @@ int buffer_append(struct buffer *b, const void *data, size_t len) NODISCARD;
 
 /*
  * buffer_consume(b, len):
- * Remove the first ${len} bytes, at most all; an emptied buffer frees its memory.
+ * Remove the first ${len} bytes; an emptied buffer frees its memory.
  *
  * Thread: owner of ${b}
  */

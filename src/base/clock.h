@@ -1,8 +1,8 @@
 /*
  * base/clock: instants and durations in nanoseconds.
  *
- * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER,
- * which means "for ever".
+ * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER:
+ * for ever.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -18,10 +18,9 @@
 
 /*
  * clock_now_ns():
- * Read the monotonic clock; about 20 ns through the vDSO.
+ * Read the monotonic clock; about 20 ns (vDSO).
  *
  * Thread: any
- * Units:  ns since an unspecified start
  */
 static inline int64_t clock_now_ns(void)
 {

@@ -1,8 +1,8 @@
 /*
  * base/hash: SipHash for bytes, SplitMix64 for integers.
  *
- * The hashes depend on their arguments alone, not on process, machine or byte order: consistent
- * hashing stays stable across restarts and nodes.
+ * Hashes do not depend on process, machine or byte order: consistent hashing stays stable across
+ * restarts and nodes.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -57,7 +57,7 @@ uint64_t hash_seed(void);
 
 /*
  * hash_reduce(hash, n):
- * Map the upper half of ${hash} evenly to 0 ... ${n} - 1, without a division.
+ * Map ${hash} evenly to 0 ... ${n} - 1 by its upper half, without a division.
  *
  * Thread: any
  * Source: D. Lemire, "Fast Random Integer Generation in an Interval" (2019)

@@ -1,8 +1,8 @@
 /*
  * base/log: log lines with a level, sent to one sink.
  *
- * Filters by level and formats; the sink that daemon/ installs writes (stderr until then).
- * Formatting takes no lock, so any thread may log at any time.
+ * The sink that daemon/ installs writes them (stderr until then). Formatting takes no lock: any
+ * thread may log at any time.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -28,14 +28,14 @@ enum log_level {
 
 /*
  * Log target. write() gets the text without level, time or newline, from several threads at once;
- * it must not call log_write().
+ * it must not log.
  */
 struct log_sink {
     void (*write)(void *cookie, enum log_level level, const char *text);
     void *cookie;
 };
 
-/* Rate limit of one kind of line, shared by all threads; zero-initialised. */
+/* Rate limit of one kind of line, for all threads; zero-initialised. */
 struct log_limit {
     _Atomic int64_t next_at_ns;
     atomic_uint suppressed;
@@ -43,10 +43,9 @@ struct log_limit {
 
 /*
  * log_set_sink(sink) / log_set_level(level):
- * Send lines to ${sink} (NULL: stderr) / suppress lines less severe than ${level}.
+ * Send lines to ${sink}, which must stay (NULL: stderr) / suppress lines less severe than ${level}.
  *
  * Thread: before start (sink); any (level)
- * Owns:   nothing; ${sink} must live as long as the process logs
  */
 void log_set_sink(const struct log_sink *sink);
 void log_set_level(enum log_level level);
@@ -61,7 +60,7 @@ void log_unset_sink(const struct log_sink *sink);
 
 /*
  * log_wanted(level):
- * Is ${level} logged? Ask before work that only a log line needs.
+ * Is ${level} logged? Ask before work for a log line.
  *
  * Thread: any
  */
@@ -69,27 +68,25 @@ bool log_wanted(enum log_level level);
 
 /*
  * log_level_name(level) / log_level_parse(out, name):
- * Convert between ${level} and its name in the configuration.
+ * Convert to / from the configuration's name.
  *
  * Thread: any
- * Errors: 0; -EINVAL (unknown, ${out} unchanged)
+ * Errors: 0; -EINVAL (${out} unchanged)
  */
 const char *log_level_name(enum log_level level);
 int log_level_parse(enum log_level *out, const char *name) NODISCARD;
 
 /*
  * log_write(level, format, ...):
- * Log one line if ${level} is wanted. Callers use log_error() ... log_debug().
+ * Log one line if ${level} is wanted; use log_error() ... log_debug(). Write errors lose the line.
  *
  * Thread: any
- * Errors: none (a line that cannot be written is lost)
  */
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * log_allowed(limit, interval_ns, suppressed):
- * Allow one line per ${interval_ns}. When true, ${suppressed} is the number of lines held back
- * before.
+ * Allow one line per ${interval_ns}; if true, sets ${suppressed} to the lines held back.
  *
  * Thread: any
  */
@@ -101,8 +98,8 @@ struct log_held_back {
 
 /*
  * log_held_back_text(h, suppressed):
- * Format the suffix for a line that log_allowed() let through: ` (3 more such lines held back)`, or
- * "" for 0. Returns ${h}->text.
+ * Format the suffix of a line after log_allowed(): ` (3 more such lines held back)`, or "" for 0.
+ * Returns ${h}->text.
  *
  * Thread: any
  */

@@ -16,7 +16,7 @@
  * Parse a decimal number from 0 to ${max}.
  *
  * Thread: any
- * Errors: 0; -EINVAL (not a decimal number); -ERANGE (above ${max})
+ * Errors: 0; -EINVAL; -ERANGE (above ${max})
  */
 int parse_uint(uint64_t *out, const char *word, uint64_t max) NODISCARD;
 
@@ -25,7 +25,7 @@ int parse_uint(uint64_t *out, const char *word, uint64_t max) NODISCARD;
  * Parse bytes with an optional unit, in either case: b, k (1024), m (1024^2), g (1024^3).
  *
  * Thread: any
- * Errors: 0; -EINVAL (no number, or unknown unit); -ERANGE (above ${max_bytes})
+ * Errors: 0; -EINVAL (also unknown unit); -ERANGE (above ${max_bytes})
  */
 int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) NODISCARD;
 
@@ -34,7 +34,7 @@ int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) NODISC
  * Parse a duration with its unit: us, ms, s, m, h or d. Only 0 needs none.
  *
  * Thread: any
- * Errors: 0; -EINVAL (no number, or unknown unit); -ERANGE (above ${max_ns})
+ * Errors: 0; -EINVAL (also unknown unit); -ERANGE (above ${max_ns})
  */
 int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
 
@@ -43,7 +43,7 @@ int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
  * Parse 0 to 100, with or without a percent sign.
  *
  * Thread: any
- * Errors: 0; -EINVAL (not a number); -ERANGE (above 100)
+ * Errors: 0; -EINVAL; -ERANGE
  */
 int parse_percent(unsigned *out, const char *word) NODISCARD;
 
@@ -52,7 +52,7 @@ int parse_percent(unsigned *out, const char *word) NODISCARD;
  * Parse yes, on, true, 1 or no, off, false, 0, in either case.
  *
  * Thread: any
- * Errors: 0; -EINVAL (none of these)
+ * Errors: 0; -EINVAL
  */
 int parse_bool(bool *out, const char *word) NODISCARD;
 

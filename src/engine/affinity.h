@@ -1,16 +1,15 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * A thread inherits both from its creator, but whichever thread submits first creates a loop's or
- * executor's thread. So each thread sets them itself: the policy noted when its loop was created,
- * and the main thread's processors as they are when it begins (`taskset -a -p` changes both alike).
+ * A thread inherits both from its creator, here the thread that happens to submit first. So each
+ * sets its own: the policy noted when its loop was created, and the main thread's processors at its
+ * begin (`taskset -a -p` changes both alike).
  *
  * note: who waits on a busy processor. A waking thread preempts the running one: two context
- * switches for each client, when a boss shares a processor with a worker. Under SCHED_BATCH it
- * wakes as fast on an idle processor, but on a busy one only at the scheduler's tick or when that
- * idles, and then finds many clients at once. That saves a fifth of the processor time of short
- * connections (tests/bench). A policy other than SCHED_OTHER was chosen by the administrator, so it
- * is not changed.
+ * switches per client when boss and worker share a processor. Under SCHED_BATCH it wakes as fast on
+ * an idle processor; on a busy one only when that idles or at the scheduler's tick, and then finds
+ * many clients. That saves a fifth of the processor time of short connections (tests/bench). Only
+ * SCHED_OTHER is changed: another policy is the administrator's choice.
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H

@@ -1,12 +1,12 @@
 /*
  * engine/backend: the loop's epoll instance and its repair.
  *
- * note: trouble. Watchers are not told when epoll_wait fails, or returns early again and again
- * without events. The cure is a new epoll instance that keeps all watchers, timers and pending
- * events (level triggering reports again what was ready). If that does not help, the loop is paced:
- * before each poll it waits BACKEND_PACE_NS on its wake-up descriptor alone, so that tasks and
- * timers go on and the processor stays free; each BACKEND_CURE_NS it rebuilds again. A descriptor
- * that cannot be watched is reported to its watcher (EV_ERROR), whose owner ends the connection.
+ * note: trouble. If epoll_wait fails, or returns early again and again, libev gets a new epoll
+ * instance; watchers, timers and pending events stay (level triggering reports readiness again). If
+ * that does not help, the loop is paced: before each poll it waits BACKEND_PACE_NS on its wake-up
+ * descriptor alone, so tasks and timers go on and the processor stays free. It rebuilds again each
+ * BACKEND_CURE_NS. A descriptor that cannot be watched is reported to its watcher (EV_ERROR), whose
+ * owner ends the connection.
  */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
@@ -32,7 +32,7 @@ enum backend_poll {
 struct backend {
     struct ev_loop *ev;
     const char *name;    /* the loop's */
-    int nudge_fd;        /* eventfd watched by the loop: writing ends a poll */
+    int nudge_fd;        /* watched eventfd: writing ends a poll */
     unsigned threshold;  /* early polls in a row that trigger a rebuild; 0: never */
     unsigned early;      /* in a row */
     int error;           /* of the last poll; 0: none */
@@ -40,7 +40,7 @@ struct backend {
     int64_t bad_at_ns;   /* last bad poll */
     bool in_trouble;     /* until polls were good for BACKEND_CURE_NS */
     bool paced;          /* the rebuild did not help */
-    bool fresh;          /* watchers await registration: the next poll must not block */
+    bool fresh;          /* watchers not yet registered: must not block */
     bool blocking;       /* the current poll may block */
 };
 
@@ -64,7 +64,7 @@ void backend_close(struct backend *b);
 
 /*
  * backend_poll(b, may_block):
- * Run one pass of libev; sets ${b}->error to the errno of epoll_wait, EINTR included.
+ * Run one pass of libev; b->error is the errno of epoll_wait, also EINTR.
  *
  * Thread: loop
  */
@@ -72,8 +72,7 @@ void backend_poll(struct backend *b, bool may_block);
 
 /*
  * backend_judge(b, poll, cause):
- * Record the verdict ${poll}, and rebuild if needed (note: trouble); ${cause} is for the log.
- * Returns whether it rebuilt.
+ * Record a verdict and rebuild if needed (note: trouble), logging ${cause}; true if rebuilt.
  *
  * Thread: loop
  */

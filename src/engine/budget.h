@@ -1,12 +1,12 @@
 /*
  * engine/budget: a turn's time budget for tasks, from io_ratio and task_quantum.
  *
- * With io_ratio r below 100, tasks get io_ns * (100 - r) / r, but at least one batch of 64; with r
- * = 100 all tasks queued at the start. The quantum caps both. A turn without I/O gets at least 100
- * us, since one poll costs as much as 30 quick tasks.
+ * With io_ratio r below 100, tasks get io_ns * (100 - r) / r, at least one batch of 64; with r =
+ * 100 all tasks queued at the start. The quantum caps both. A turn without I/O gets at least 100
+ * us: a poll costs as much as 30 quick tasks.
  *
- * The clock is read after task 1, 2, 4 ... 64 and then each 64th; after each task once they are
- * slow. So a long task overshoots the quantum by no more than itself.
+ * The clock is read after task 1, 2, 4 ... 64 and each 64th, but after each slow task, so that only
+ * one task can overshoot the quantum.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -47,7 +47,7 @@ int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio);
 
 /*
  * budget_begin(b, conf, io_ns, now_ns, queued):
- * Start the budget of a turn that spent ${io_ns} on I/O and has ${queued} tasks.
+ * Start the budget of a turn with ${io_ns} of I/O and ${queued} tasks.
  *
  * Thread: owner of ${b}
  */

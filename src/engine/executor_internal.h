@@ -1,15 +1,13 @@
 /*
- * engine/executor_internal: state shared by executor.c, executor_thread.c and strand.c, all under
- * the executor's lock.
+ * engine/executor_internal: state shared by executor.c, executor_thread.c and strand.c, under the
+ * executor's lock.
  *
- * The queue holds places: a place is a task, or stands for a strand and its tasks (note: place in
- * strand.c).
+ * The queue holds places: tasks, and strands (note: place in strand.c).
  *
- * note: calling. A thread is busy, idle, or on its way to the queue. One more is woken or started
- * only when the queue holds more than the threads on their way will take. Each thread that takes a
- * task checks again, so a call for two tasks is passed on. Waiting timers need a thread of their
- * own, so that busy threads do not make them late: the timekeeper, an idle thread that sleeps until
- * the first timer is due.
+ * note: calling. A thread is busy, idle, or on its way to the queue. Another is woken or started
+ * only if more is queued than those on their way will take; each taking thread checks again.
+ * Waiting timers need one more thread, so that busy threads do not delay them: the timekeeper, an
+ * idle thread that sleeps until the first timer.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H
@@ -28,7 +26,7 @@
 #define EXECUTOR_PENDING_MIN 16
 #define EXECUTOR_NAME_BYTES  16 /* the kernel's limit */
 
-/* Pause after a thread failed to start. */
+/* Pause after a failed start of a thread. */
 #define EXECUTOR_RETRY_NS (10 * NS_PER_MS)
 
 struct strand;
@@ -44,8 +42,8 @@ struct executor_thread {
     struct executor *executor;
     unsigned number; /* from 1 */
     pthread_t id;
-    pthread_cond_t wake; /* one each, so that a chosen thread can be woken */
-    struct list idle;    /* on executor->idle while idle */
+    pthread_cond_t wake; /* one each, to wake a chosen thread */
+    struct list idle;    /* on executor->idle */
     struct strand *strand;
     const char *running; /* the task's name; NULL: none */
     int64_t began_at_ns;
@@ -66,11 +64,11 @@ struct executor {
     uint64_t n_queued;
     uint64_t n_taken; /* from the queue, in total */
     struct timer_heap schedule;
-    uint64_t n_pending;       /* tasks accepted, not begun: in the queue and in strands */
+    uint64_t n_pending;       /* accepted, not begun, also in strands */
     struct task_list waiting; /* struct executor_waiter */
     unsigned n_waiting;
     unsigned n_contending; /* waiters, and strands with a share */
-    uint64_t n_places;     /* unused places of all shares (note: shares) */
+    uint64_t n_places;     /* unused, of all shares (note: shares) */
     struct task_list told; /* waiters to call in executor_unlock() */
 
     /* Life cycle. */
@@ -87,7 +85,7 @@ struct executor {
     struct list idle; /* most recently idle last */
     struct executor_thread *timekeeper;
     int64_t start_failed_at_ns; /* 0: the last start succeeded */
-    int start_error;            /* for executor_unlock() to log; 0: none */
+    int start_error;            /* for executor_unlock() to log */
 
     uint64_t tasks_run;
     uint64_t tasks_dropped;
@@ -100,7 +98,7 @@ struct executor {
 
 /*
  * executor_lock(e) / executor_unlock(e):
- * Unlocking also calls the waiters that are due, and logs a failed start.
+ * Unlocking also calls due waiters and logs a failed start.
  *
  * Thread: any
  */
@@ -109,7 +107,7 @@ void executor_unlock(struct executor *e);
 
 /*
  * executor_sleep(e, cond, at_ns):
- * Wait on ${cond} until ${at_ns} at most (CLOCK_NEVER: for ever); may return early.
+ * Wait on ${cond}, until ${at_ns} at most; may return early.
  *
  * Thread: any, locked
  */
@@ -117,8 +115,8 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns);
 
 /*
  * executor_admit(e, w) / executor_count_out(e, n):
- * Count in a task, which the caller then queues / count out ${n} tasks that begin or are dropped.
- * The task takes a place of the share of ${w} (note: shares in executor.h); NULL: any free place.
+ * Count in one task, from the share of ${w} (NULL: any free place) / count out ${n} that begin or
+ * are dropped.
  *
  * Thread: any, locked
  * Errors: as executor_submit(); -EAGAIN also on other producers' turn
@@ -128,7 +126,7 @@ void executor_count_out(struct executor *e, unsigned n);
 
 /*
  * executor_give_back(e, w) / executor_leave(e, w):
- * Take back the share of ${w} / and count it as a contender no longer.
+ * Take back the share of ${w} / and end its contention.
  *
  * Thread: any, locked
  */
@@ -145,7 +143,7 @@ void executor_push(struct executor *e, struct task *place);
 
 /*
  * executor_tell(e, w):
- * Have executor_unlock() call ${w}.
+ * Let executor_unlock() call ${w}.
  *
  * Thread: any, locked
  */
@@ -162,7 +160,7 @@ int executor_thread_start(struct executor *e) NODISCARD;
 
 /*
  * executor_thread_call(e) / executor_thread_call_all(e):
- * Wake or start a thread if the queue or the timers need one / wake all idle threads.
+ * Wake or start a thread if needed / wake all.
  *
  * Thread: any, locked
  */
@@ -171,7 +169,7 @@ void executor_thread_call_all(struct executor *e);
 
 /*
  * executor_thread_finish(e):
- * End the drain: drop all that is queued. Unlocks meanwhile.
+ * End the drain: drop all queued tasks. Unlocks meanwhile.
  *
  * Thread: any, locked; once
  */

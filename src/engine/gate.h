@@ -2,8 +2,8 @@
  * engine/gate: counts tasks in and out, and can be closed.
  *
  * One word holds the number of accepted, unfinished tasks and a closed bit. Producers enter before
- * they push; the consumer leaves for them afterwards. Once the gate is closed and the count zero,
- * no push is under way and no task is lost.
+ * they push; the consumer leaves for them. Once closed with count zero, no push is under way and no
+ * task is lost.
  */
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H

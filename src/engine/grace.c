@@ -21,8 +21,7 @@ struct grace {
     void (*over)(void *cookie);
     void *cookie;
     /*
-     * Loops not yet visited, plus grace_begin() itself. acq_rel: the last to leave frees what the
-     * others read.
+     * Loops not yet visited, plus grace_begin(). acq_rel: the last one frees what the others read.
      */
     atomic_uint left;
     struct grace_visit visits[];
@@ -78,8 +77,8 @@ void grace_begin(struct grace *gr)
 
         /*
          * A loop that starts after this check reads the new pointer: both accesses are sequentially
-         * consistent, and a thread exists only after its state. A loop that refuses the task may
-         * still run at-stop tasks and drop others: wait for its end.
+         * consistent, and its thread comes after its state. A loop that refuses the task may still
+         * run and drop others: wait for its end.
          */
         if (loop_state(l) == LOOP_NOT_STARTED)
             grace_release(gr);

@@ -1,10 +1,9 @@
 /*
  * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object.
  *
- * An object behind an atomic pointer can be replaced at any time, but a loop may have read the old
- * pointer just before. Once each loop has run a task submitted after the replacement, the old
- * object can be freed, unless a reader is counted in. Readers pay nothing; the replacing thread
- * does not wait.
+ * A loop may have read the old pointer just before its replacement. Once each loop has run a task
+ * submitted later, the old object can be freed, unless a reader is counted in. Readers pay nothing;
+ * the replacing thread does not wait.
  *
  * note: grace. A reader loads the pointer and counts itself in within one task or handler; then it
  * may keep the object across turns.
@@ -22,7 +21,7 @@ struct grace;
  * Allocate a grace period, so that grace_begin() cannot fail.
  *
  * Thread: any
- * Owns:   the caller owns ${out} until grace_begin() or grace_destroy()
+ * Owns:   the caller, until grace_begin() or grace_destroy()
  * Errors: 0; -ENOMEM
  */
 int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *cookie),
@@ -30,10 +29,10 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 
 /*
  * grace_begin(gr):
- * Call over(cookie) once every loop has run a control task or ended; loops without a thread do not
- * count. Calls it on one of the loops, or inside this call if none is left; then frees ${gr}.
+ * Call over(cookie) once every loop with a thread has run a control task or ended: on a loop, or
+ * inside this call. Frees ${gr}.
  *
- * Thread: any, after the pointer was replaced (a sequentially consistent store)
+ * Thread: any, after a sequentially consistent store of the new pointer
  */
 void grace_begin(struct grace *gr);
 

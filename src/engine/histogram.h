@@ -70,17 +70,15 @@ int64_t histogram_limit_ns(unsigned bucket);
 
 /*
  * histogram_quantile_ns(v, permille):
- * Return the upper limit of the bucket that holds the ${permille} quantile; 0 when empty.
+ * Return the limit of the bucket with the ${permille} quantile, 1 to 1000; 0 when empty.
  *
  * Thread: any
- * Units:  ns; ${permille} 1 to 1000
  */
 int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille);
 
 /*
  * histogram_format(text, size, v):
- * Format the non-empty buckets as " under_1us=5 under_4us=2 ... longer=1", cut to ${size} > 0.
- * Returns ${text}.
+ * Format the non-empty buckets as " under_1us=5 ... longer=1", cut to ${size} > 0. Returns ${text}.
  *
  * Thread: any
  */

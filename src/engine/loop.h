@@ -4,17 +4,17 @@
  * A loop owns one struct ev_loop and all objects on it. One turn:
  *
  *   1. Poll: without blocking if tasks wait, else until I/O, a timer or a wake-up.
- *   2. Run I/O callbacks, in order of arrival (engine/ready); their time is the turn's I/O time.
- *      Due timers queue behind the tasks of this moment.
- *   3. Run the control queue: up to 1,024 tasks or task_quantum, before other tasks, so that
- *      adopting a connection never waits behind a backlog. Then poll again if tasks wait.
+ *   2. Run I/O callbacks, in order of arrival (engine/ready), and measure their time. Due timers
+ *      queue behind the tasks of this moment.
+ *   3. Run the control queue: at most 1,024 tasks or task_quantum. It comes first, so that new
+ *      connections never wait behind a backlog. If tasks wait then, poll again.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
- *   5. Run the tail tasks present at the start of the step, up to task_quantum.
- *   6. Reap: free the objects that ended in this turn. Only here are objects freed.
- *   7. End the loop if it is shutting down and quiet.
+ *   5. Run the tail tasks present now, within task_quantum.
+ *   6. Reap: free objects that ended in this turn. Objects are freed nowhere else.
+ *   7. Shut down, if requested.
  *
- * Only submitting and stopping work from any thread; the rest asserts the loop's thread. The first
- * task starts the thread.
+ * Submitting and stopping work from any thread; the rest asserts the loop's thread. The first task
+ * starts the thread.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
@@ -43,7 +43,7 @@ enum loop_state {
     LOOP_TERMINATED
 };
 
-/* Can the loop take another connection? Most preferred first. */
+/* Can the loop take another connection? Best first. */
 enum loop_availability {
     LOOP_AVAILABLE,
     LOOP_FULL,         /* max_pending_tasks control tasks wait */
@@ -58,13 +58,13 @@ enum loop_lane {
     LOOP_TAIL     /* step 5; unbounded */
 };
 
-/* Retries on a full task queue before refusing; never on a loop's thread. */
+/* Retries before a full task queue refuses; not on a loop's thread. */
 struct loop_backoff {
     unsigned retries; /* 0: refuse at once */
     int64_t delay_ns; /* before each retry */
 };
 
-/* Least max_pending_tasks; smaller values count as this. */
+/* Lower bound of max_pending_tasks. */
 #define LOOP_PENDING_MIN 16
 
 struct loop_conf {
@@ -79,17 +79,17 @@ struct loop_conf {
 
 /*
  * loop_create(out, conf):
- * Create a loop with its epoll instance, without a thread.
+ * Create a loop with an epoll instance, without a thread.
  *
  * Thread: any
- * Owns:   the caller owns ${out}; ${conf} is copied
+ * Owns:   copies ${conf}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int loop_create(struct loop **out, const struct loop_conf *conf) NODISCARD;
 
 /*
  * loop_destroy(loop):
- * Free a loop that was joined or never started, and that no thread uses.
+ * Free a loop, joined or never started.
  *
  * Thread: any but the loop's
  */
@@ -97,19 +97,18 @@ void loop_destroy(struct loop *loop);
 
 /*
  * loop_submit(loop, lane, t):
- * Queue ${t} on the loop: start its thread if needed, end its sleep.
+ * Queue ${t}; start the thread if needed, end its sleep.
  *
  * Thread: any
  * Owns:   on 0 the loop runs or drops ${t}; on error the caller keeps it
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could start); -ESHUTDOWN
- * Source: Netty SingleThreadEventExecutor.execute(), which starts the thread last and takes the
- *         task back
+ * Source: Netty SingleThreadEventExecutor.execute(), which starts the thread last
  */
 int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) NODISCARD;
 
 /*
  * loop_submit_lazy(loop, t):
- * As loop_submit() to the task queue, without ending the loop's sleep.
+ * As loop_submit() to the task queue, without a wake-up.
  *
  * Thread: any
  */
@@ -117,8 +116,8 @@ int loop_submit_lazy(struct loop *loop, struct task *t) NODISCARD;
 
 /*
  * loop_submit_after(loop, t, delay_ns, period_ns):
- * loop_schedule_every() from any thread. The delay counts from this call. Ends the loop's sleep
- * only if that would last longer.
+ * As loop_schedule_every(), from any thread. The delay counts from this call; a wake-up is sent
+ * only if the loop would sleep longer.
  *
  * Thread: any
  * Owns, Errors: as loop_submit()
@@ -129,31 +128,29 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
 
 /*
  * loop_withdraw(loop, t):
- * Cancel a timer of loop_submit_after(). True: it will not run (again), and the loop drops it
- * later; false: too late.
+ * Cancel a timer of loop_submit_after(). True: it will not run again, and the loop drops it soon;
+ * false: too late.
  *
  * Thread: any
- * Owns:   nothing; ${t} must outlive the call either way
+ * Owns:   nothing; ${t} must outlive the call
  */
 bool loop_withdraw(struct loop *loop, struct timer *t);
 
 /*
  * loop_schedule(loop, t, delay_ns) / loop_schedule_every(loop, t, delay_ns, period_ns):
- * Run the idle ${t} once after ${delay_ns}, never early / then each ${period_ns}: > 0 at a fixed
- * rate, < 0 with a fixed delay after each run. The end of the loop drops waiting timers.
+ * Run the idle ${t} after ${delay_ns}, never early, / then each ${period_ns}: > 0 fixed rate, < 0
+ * fixed delay after each run. A loop that ends drops it.
  *
  * Thread: loop
- * Owns:   nothing; ${t} must live until it has run or was cancelled
- * Units:  ns; a negative ${delay_ns} counts as 0
+ * Owns:   nothing; ${t} must live until run, dropped or cancelled
  */
 void loop_schedule(struct loop *loop, struct timer *t, int64_t delay_ns);
 void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, int64_t period_ns);
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle, without run or drop. No effect if it is idle, or still under way from
- * loop_submit_after() (see loop_withdraw()). A periodic ${t} that cancels itself in its run may be
- * freed or handed on at once.
+ * Make ${t} idle, without run or drop; no effect while loop_submit_after() is under way (see
+ * loop_withdraw()). A periodic ${t} may cancel itself in its run, and then be freed at once.
  *
  * Thread: loop
  */
@@ -171,7 +168,7 @@ int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_rebuild(loop):
- * Replace the epoll instance before the next poll, invisibly to watchers.
+ * Replace the epoll instance before the next poll, unnoticed by watchers.
  *
  * Thread: loop
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old one stays)
@@ -180,26 +177,24 @@ int loop_rebuild(struct loop *loop) NODISCARD;
 
 /*
  * loop_doing(loop, what):
- * Name the work that begins now, for reports about long turns.
+ * Name the current work for stall reports; ${what} must outlive the loop.
  *
  * Thread: loop
- * Owns:   nothing; ${what} must outlive the loop
  */
 void loop_doing(struct loop *loop, const char *what);
 
 /*
  * loop_reap(loop, t):
- * Run ${t} in step 6, for work an object's own callbacks must not do.
+ * Run ${t} in step 6, outside its object's callbacks. Never dropped.
  *
  * Thread: loop
- * Owns:   the loop; always run, never dropped
  */
 void loop_reap(struct loop *loop, struct task *t);
 
 /*
  * loop_at_stop(loop, t):
- * Run ${t} when the loop begins to shut down, in order of addition; in this turn if that has begun.
- * Dropped if the loop never had a thread.
+ * Run ${t} when shutdown begins, in order of addition, or in this turn if it has begun. Dropped if
+ * the loop never had a thread.
  *
  * Thread: loop, or before start
  * Owns:   the loop
@@ -208,29 +203,28 @@ void loop_at_stop(struct loop *loop, struct task *t);
 
 /*
  * loop_stop(loop, quiet_ns, timeout_ns):
- * Begin to shut down: run at-stop tasks, drop timers, and end after ${quiet_ns} without tasks or at
- * ${timeout_ns}. Does not wait; the first call decides. A loop without a thread ends at once.
+ * Shut down: run at-stop tasks, drop timers, end after ${quiet_ns} without tasks or ${timeout_ns}
+ * in all. Returns at once; the first call decides. A loop without a thread ends at once.
  *
  * Thread: any
- * Units:  ns, 0 <= ${quiet_ns} <= ${timeout_ns}
+ * Units:  0 <= ${quiet_ns} <= ${timeout_ns}
  */
 void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
  * loop_join(loop) / loop_join_until(loop, at_ns):
- * Wait until the loop has ended, ${at_ns} at most; after loop_stop(). A loop hung in a task cannot
- * be destroyed.
+ * Wait for the loop's end / until ${at_ns} at most; after loop_stop().
  *
  * Thread: no loop
- * Errors: 0; -ETIMEDOUT
+ * Errors: 0; -ETIMEDOUT (hangs in a task; must not be destroyed)
  */
 void loop_join(struct loop *loop);
 int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):
- * Call ${l} when the loop has ended: inside this call, on the loop's thread, or in loop_stop() of a
- * loop without one.
+ * Call ${l} at the loop's end: inside this call, on the loop's thread, or in loop_stop() of a loop
+ * without one.
  *
  * Thread: any
  * Owns:   nothing; ${l} must live until called
@@ -248,7 +242,7 @@ const char *loop_name(const struct loop *loop);
 
 /*
  * loop_is_current(loop) / loop_current():
- * Is the caller this loop's thread? / Return the calling thread's loop or NULL.
+ * Is this the loop's thread? / Return the calling thread's loop or NULL.
  *
  * Thread: any
  */
@@ -266,7 +260,7 @@ void *loop_cookie(const struct loop *loop);
 
 /*
  * loop_now_ns(loop):
- * Return the clock at the end of this turn's last poll, without reading it.
+ * Return the cached clock: the end of this turn's last poll.
  *
  * Thread: loop
  */
@@ -274,7 +268,7 @@ int64_t loop_now_ns(const struct loop *loop);
 
 /*
  * loop_ev(loop):
- * Return the libev loop, to start watchers on.
+ * Return the libev loop for watchers.
  *
  * Thread: loop
  */
@@ -282,7 +276,7 @@ struct ev_loop *loop_ev(struct loop *loop);
 
 /*
  * loop_load_add(loop, n) / loop_load(loop):
- * Change / return the number of connections, including those under way; for choosers.
+ * Change / return the number of connections, for choosers.
  *
  * Thread: any
  */
@@ -291,8 +285,7 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * Can the loop take another connection? Submitters check, since a full control queue refuses
- * nothing.
+ * Can the loop take another connection? To be checked first: a full control queue does not refuse.
  *
  * Thread: any
  */
@@ -300,7 +293,7 @@ enum loop_availability loop_availability(const struct loop *loop);
 
 /*
  * loop_backend_text(text, size):
- * Format the event library's version, such as "libev 4.33 (epoll)".
+ * Format the libev version, such as "libev 4.33 (epoll)".
  *
  * Thread: any
  */

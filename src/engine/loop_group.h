@@ -27,7 +27,7 @@ struct loop_group_conf {
  * Create all loops, or none.
  *
  * Thread: any
- * Owns:   the caller owns ${out}; ${conf} is copied
+ * Owns:   copies ${conf}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int loop_group_create(struct loop_group **out, const struct loop_group_conf *conf) NODISCARD;
@@ -59,7 +59,7 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
 
 /*
  * loop_group_stop(g, quiet_ns, timeout_ns):
- * Call loop_stop() for each loop.
+ * Stop each loop.
  *
  * Thread: any
  */
@@ -67,17 +67,17 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
 
 /*
  * loop_group_join(g) / loop_group_join_until(g, at_ns):
- * Wait until all loops have ended, ${at_ns} at most; after loop_group_stop().
+ * Wait for the end of all loops / until ${at_ns} at most.
  *
  * Thread: no loop
- * Errors: 0; -ETIMEDOUT (a loop hangs: see its loop_state() and loop_stats())
+ * Errors: 0; -ETIMEDOUT (see loop_state() and loop_stats() of each)
  */
 void loop_group_join(struct loop_group *g);
 int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*
  * loop_group_state(g):
- * Return the least advanced loop's state: LOOP_TERMINATED means all have ended.
+ * Return the least advanced loop's state.
  *
  * Thread: any
  */
@@ -85,7 +85,7 @@ enum loop_state loop_group_state(const struct loop_group *g);
 
 /*
  * loop_group_set_io_ratio(g, io_ratio):
- * Call loop_set_io_ratio() for each loop.
+ * Set it for each loop.
  *
  * Thread: any
  * Errors: 0; -EINVAL (not 1 to 100)

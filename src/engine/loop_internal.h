@@ -22,7 +22,7 @@
 #define LOOP_NAME_BYTES 16 /* the kernel's limit */
 
 struct loop {
-    /* Owned by the loop's thread. */
+    /* The loop's thread only. */
     struct backend backend;
     int64_t now_ns;                       /* end of this turn's last poll */
     int64_t turn_at_ns;                   /* end of its first poll */
@@ -54,8 +54,8 @@ struct loop {
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
     struct queue lanes[LOOP_LANES];
     /*
-     * For each queue: submission time of its oldest task, or a little earlier. Written by the
-     * submitter that finds it empty, and by the loop; the gate orders them.
+     * For each queue: submission time of its oldest task or slightly earlier. Written by the first
+     * submitter and the loop; the gate orders them.
      */
     _Atomic int64_t oldest_at_ns[LOOP_LANES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
@@ -66,9 +66,8 @@ struct loop {
     _Atomic int state;
     atomic_uint load;
     /*
-     * note: start. This lock excludes starting and stopping a loop without a thread from each
-     * other. A loop becomes STARTED only when its thread exists, so a failed start needs no undo.
-     * Unused once the loop runs.
+     * note: start. Excludes starting and stopping a loop without a thread from each other. A loop
+     * becomes STARTED only with its thread, so a failed start needs no undo. Unused later.
      */
     pthread_mutex_t start_lock;
     _Atomic int64_t start_failed_at_ns; /* relaxed: a hint; 0: never */
@@ -84,13 +83,12 @@ struct loop {
     char name[LOOP_NAME_BYTES];
 };
 
-/* The calling thread's loop, or NULL; loop_submit() has no time for a call. */
+/* The calling thread's loop or NULL; saves loop_submit() a call. */
 extern _Thread_local struct loop *loop_of_this_thread;
 
 /*
  * loop_end_period(loop, t):
- * In the run of the periodic ${t}: do not schedule it again, so that it may be handed to another
- * thread.
+ * In the run of the periodic ${t}: do not reschedule it, so that it may be handed on.
  *
  * Thread: loop
  */
@@ -111,7 +109,7 @@ int loop_start(struct loop *loop) NODISCARD;
 
 /*
  * loop_set_state(loop, state):
- * Advance to ${state}.
+ * Advance the state.
  *
  * Thread: loop, or the thread that ends a loop without one
  */
@@ -119,7 +117,7 @@ void loop_set_state(struct loop *loop, enum loop_state state);
 
 /*
  * loop_refuse_and_drop(loop):
- * Close the gates and drop all queued tasks.
+ * Close the gates, drop all queued tasks.
  *
  * Thread: loop, or the thread that ends a loop without one
  */
@@ -127,7 +125,7 @@ void loop_refuse_and_drop(struct loop *loop);
 
 /*
  * turn_init(loop) / turn_run(loop):
- * Start the loop's own watchers / run one turn; false when it was the last.
+ * Start the loop's watchers / run one turn; false after the last.
  *
  * Thread: before start; loop
  */
@@ -136,7 +134,7 @@ bool turn_run(struct loop *loop);
 
 /*
  * turn_has_work(loop):
- * Does a queue or a due timer wait?
+ * Is a task queued or a timer due?
  *
  * Thread: loop
  */
@@ -144,7 +142,7 @@ bool turn_has_work(const struct loop *loop);
 
 /*
  * turn_queued(loop):
- * Return the number of tasks and due timers for step 4.
+ * Return the number of tasks for step 4, due timers included.
  *
  * Thread: loop
  */
@@ -161,8 +159,7 @@ void turn_reap(struct loop *loop);
 /*
  * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) /
  * turn_poll_judge(loop):
- * Start the loop's watchers / steps 1 and 2 / repeat them without blocking / update counters /
- * judge the poll.
+ * Start the loop's watchers / steps 1 and 2 / repeat without blocking / count / judge the poll.
  *
  * Thread: before start (init); loop
  */
@@ -182,7 +179,7 @@ bool turn_stop_run(struct loop *loop);
 
 /*
  * turn_stop_is_news(loop):
- * Was loop_stop() called, and the shutdown has not begun?
+ * Has loop_stop() been called, but shutdown not begun?
  *
  * Thread: loop
  */
@@ -190,7 +187,7 @@ bool turn_stop_is_news(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):
- * Return when the shutdown must be checked; CLOCK_NEVER: not shutting down.
+ * Return the next check of the shutdown; CLOCK_NEVER: none.
  *
  * Thread: loop
  */

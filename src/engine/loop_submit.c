@@ -5,14 +5,12 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/*
- * One task in this many is timestamped: reading the clock costs more than the rest of the hand-off.
- */
+/* One task in this many is timestamped: reading the clock costs more than the hand-off. */
 #define LOOP_STAMP_EACH 64
 
 /*
- * Inlined: calls between the two atomic operations give another thread time to take their cache
- * line, and made the hand-off a quarter slower.
+ * Inlined: calls between the two atomic operations let other threads take their cache line, which
+ * cost a quarter.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 
@@ -38,7 +36,7 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
     return inside;
 }
 
-/* Handles a refusal by the gate: returns the number inside before, after a retry, or the error. */
+/* After a refusal: retries if it may, returns the number inside before or the error. */
 static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t error)
 {
     if (error == -EAGAIN)
@@ -196,8 +194,8 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
 }
 
 /*
- * Enters the gate before it claims: the loop cannot end while a withdrawal may be under way, and
- * nothing of an ended loop is touched.
+ * Entering the gate first keeps the loop from ending during a withdrawal; an ended loop is not
+ * touched.
  */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {

@@ -10,7 +10,7 @@
 #include "engine/loop.h"
 #include "engine/task_list.h"
 
-/* Enough stripes that notifying threads seldom wait for each other. */
+/* Enough that notifying threads seldom wait for each other. */
 #define STRIPES 64
 
 /* On the stack of a notifying thread. */
@@ -20,8 +20,7 @@ struct promise_notifier {
 };
 
 /*
- * See note: last touch. A stripe guards promise.notifier, and its target, of the promises that hash
- * to it.
+ * Each guards promise.notifier and its target, for promises that hash to it; see note: last touch.
  */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
@@ -58,7 +57,7 @@ void promise_init(struct promise *p, struct loop *loop)
     p->notifier = NULL;
 }
 
-/* Knuth's multiplicative hash, because promises in equal objects lie at multiples of their size. */
+/* Knuth's multiplicative hash: promises in equal objects lie at multiples of their size. */
 static pthread_mutex_t *promise_stripe(const struct promise *p)
 {
     uint32_t hash = (uint32_t)((uintptr_t)p >> 4) * UINT32_C(2654435761);
@@ -119,9 +118,7 @@ static void promise_tell(struct promise *p)
     here.depth--;
 }
 
-/*
- * Notify on this thread; nested too deep, only when the outer calls are done, to bound the stack.
- */
+/* Notify on this thread; nested too deep, after the outer calls, to bound the stack. */
 static void promise_tell_here(struct promise *p)
 {
     struct task *t;

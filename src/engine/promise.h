@@ -4,17 +4,16 @@
  *   PENDING -------------------> SUCCEEDED | FAILED | CANCELLED
  *      \--> UNCANCELLABLE -----> SUCCEEDED | FAILED
  *
- * The first completion wins. Listeners are called once each, one after the other, in the order of
- * addition; one that a listener adds, after that listener has returned. Where:
+ * The first completion wins. Listeners are called once each, in order of addition, one after the
+ * other. Where:
  *
- *   with a loop     inside the completing or adding call, if on the loop's thread and nested
- *                   less than PROMISE_NESTED_MAX deep; else by a control task of the loop
- *   without a loop  on the completing or adding thread, or on one that still calls earlier
- *                   listeners; also if the loop refuses the task (ended or cannot start). A dropped
- *                   task calls them on the dropping thread
+ *   with a loop     inside the completing or adding call, if on the loop's thread and nested less
+ *                   than PROMISE_NESTED_MAX deep; else by a control task of the loop
+ *   without a loop  on the completing or adding thread, or on one that still calls earlier ones;
+ *                   also if the loop refuses the task. A dropped task calls on the dropping thread
  *
- * A promise is embedded in its object. It must live until its listeners were called, waiters have
- * returned and no other thread can use it; see note: last touch.
+ * A promise is embedded in its object and must live until listeners were called, waiters have
+ * returned and no other thread uses it; see note: last touch.
  */
 #ifndef ENGINE_PROMISE_H
 #define ENGINE_PROMISE_H
@@ -52,27 +51,26 @@ struct promise_listener {
 };
 
 /*
- * note: completion. The state changes only under the lock, so one completion wins. It writes the
- * result, then the state with release; a reader that sees completion with acquire sees the result
- * without the lock.
+ * note: completion. The state changes only under the lock, so one completion wins. The result is
+ * written before the state is released; a reader that acquires a completed state sees it without
+ * the lock.
  *
- * note: last touch. A promise may be closed and freed
+ * note: last touch. A promise may be freed
  *
  *   - by a waiting thread, when promise_await() has returned to all waiters, with 0 to one of them,
  *     and no listener was added;
- *   - by the last listener ever added, in its done(), or by a thread it hands the promise to there;
+ *   - by the last listener ever added, in its done(), or by a thread that gets the promise there;
  *   - by its creator, if no other thread knows it.
  *
- * The completing thread sets the state, wakes waiters and checks for listeners in one critical
- * section; without listeners, unlocking is its last access. That suffices: a mutex may be destroyed
- * as soon as it can be locked, even if another thread is still inside pthread_mutex_unlock()
- * (POSIX, rationale of pthread_mutex_destroy()). For that reason promise_await() locks even a
- * complete promise, and promise_is_done() does not permit freeing, but promise_await(p, 0) does.
+ * Completion sets the state, wakes waiters and checks for listeners in one critical section;
+ * without listeners, unlocking is its last access. That suffices: a mutex may be destroyed once it
+ * can be locked, even if another thread is still inside pthread_mutex_unlock() (POSIX, rationale of
+ * pthread_mutex_destroy()). So promise_await() locks even a complete promise, and promise_await(p,
+ * 0) permits freeing, but promise_is_done() does not.
  *
  * The notifying thread returns to the promise after each listener, and the last one may have closed
- * it. So the promise points to the notifier during calls, and promise_close() tells it not to
- * return. A lock that outlives both guards this: one of a few stripes, chosen by the promise's
- * address.
+ * it. So the promise points to the notifier meanwhile, and promise_close() marks it. A stripe, a
+ * lock that outlives both, guards this.
  */
 struct promise {
     atomic_int state;
@@ -89,18 +87,16 @@ struct promise {
 
 /*
  * promise_init(p, loop):
- * Initialize as pending; listeners run on ${loop} (NULL: where it completes).
+ * Initialize as pending; listeners run on ${loop} (NULL: anywhere).
  *
  * Thread: any
- * Owns:   nothing; ${loop} may end before ${p} completes, but must exist until listeners were
- *         called
+ * Owns:   nothing; ${loop} may end, but must not be destroyed before listeners were called
  */
 void promise_init(struct promise *p, struct loop *loop);
 
 /*
  * promise_close(p):
- * Release the resources of promise_init(), complete or not; asserts that no listener is left. See
- * note: last touch.
+ * Release resources, complete or not (note: last touch); asserts that no listener is left.
  *
  * Thread: any
  */
@@ -108,7 +104,7 @@ void promise_close(struct promise *p);
 
 /*
  * promise_succeed(p, value) / promise_fail(p, error):
- * Complete and notify the listeners. False: already complete, nothing changed.
+ * Complete and notify. False: already complete.
  *
  * Thread: any
  * Owns:   nothing of ${value}; a listener or waiter may free ${p} before this returns
@@ -120,7 +116,7 @@ bool promise_fail(struct promise *p, int error);
 
 /*
  * promise_cancel(p):
- * Cancel, unless complete or uncancellable; true if cancelled now.
+ * Cancel and notify. False: complete or uncancellable.
  *
  * Thread: any
  * Owns:   ${p} as promise_succeed()
@@ -137,8 +133,8 @@ bool promise_set_uncancellable(struct promise *p);
 
 /*
  * promise_listen(p, l):
- * Call ${l} when ${p} is complete, maybe inside this call. A listener that needs the loop must ask
- * loop_is_current(): if the loop refuses, another thread calls.
+ * Call ${l} on completion, maybe inside this call. If the loop refuses, another thread calls: check
+ * loop_is_current() if needed.
  *
  * Thread: any
  * Owns:   ${l} must live until called; ${p} as promise_succeed()
@@ -147,18 +143,17 @@ void promise_listen(struct promise *p, struct promise_listener *l);
 
 /*
  * promise_await(p, timeout_ns):
- * Wait until ${p} is complete, ${timeout_ns} at most (CLOCK_NEVER: for ever; 0 or less: only look).
- * Listeners may still be pending then. Never waits on a loop's thread: completion might need that
- * loop.
+ * Wait for completion (CLOCK_NEVER: for ever; 0 or less: only look); listeners may still be
+ * pending. Never waits on a loop's thread, since completion might need it.
  *
  * Thread: any
- * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (incomplete, on a loop's thread)
+ * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (on a loop's thread)
  */
 int promise_await(struct promise *p, int64_t timeout_ns) NODISCARD;
 
 /*
  * promise_state(p) / promise_is_done(p):
- * Return the state / is it complete?
+ * Return the state / whether it is complete.
  *
  * Thread: any
  */
@@ -167,8 +162,7 @@ bool promise_is_done(const struct promise *p);
 
 /*
  * promise_error(p) / promise_value(p):
- * Return the error (0: success) / value (NULL unless succeeded) of a complete promise; asserts
- * completion.
+ * Return the outcome of a complete promise: 0 or -errno / the value, NULL unless succeeded.
  *
  * Thread: any
  */

@@ -4,12 +4,12 @@
  *   newest -> task -> ... -> task        producers push in front
  *   first  -> task -> ... -> task        the consumer took all at once and reversed them
  *
- * FIFO by the compare-and-swaps on `newest`. A push writes its own task and that one word, never a
- * task another thread may hold; the consumer touches the word once a batch. D. Vyukov's queue,
- * which links each task to its predecessor, took twice as long.
+ * FIFO. A push writes its own task and the word `newest`, never a task another thread may hold; the
+ * consumer touches the word once a batch. D. Vyukov's queue, which links each task to its
+ * predecessor, took twice as long.
  *
- * No ABA problem: taking exchanges for NULL, so if `newest` was taken and pushed again before a
- * producer's compare-and-swap, its task still lands in front of it.
+ * No ABA problem: taking exchanges for NULL, so a task pushed onto a reused `newest` still stands
+ * in front of it.
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -58,7 +58,7 @@ static inline void queue_push(struct queue *q, struct task *t)
 
 /*
  * queue_take(q):
- * Make pushed tasks available to queue_pop(), unless some still are.
+ * Give pushed tasks to queue_pop(), when it has none.
  *
  * Thread: consumer
  */

@@ -1,11 +1,9 @@
 /*
  * engine/ready: serves I/O callbacks in order of arrival.
  *
- * note: arrival order. libev calls pending watchers newest first, so the first ready descriptor is
- * served last. Therefore each callback runs twice per poll: its first call makes the watcher
- * pending again at a lower priority, which reverses the order back; libev serves that priority
- * after all others. Stopping a watcher clears its pending event in libev, so closed descriptors
- * need no removal here.
+ * note: arrival order. libev calls pending watchers newest first. So each callback runs twice per
+ * poll: the first call makes its watcher pending again at a lower priority, which restores the
+ * order. Stopping a watcher clears its pending event, so closed descriptors need no removal here.
  *
  * ev.pod forbids changing an active watcher's priority, but ev.c reads it only to add, call and
  * clear pending events, and none is pending during its callback. libev 4.33 is the last version;
@@ -24,8 +22,8 @@
 
 /*
  * ready_is_turn(ev, w, revents):
- * Must be asked first in each callback of ${w}: true if it must work now; false if libev calls it
- * again, after watchers that were ready earlier.
+ * Ask first in each callback of ${w}: true if it must work now; if false, libev calls it again,
+ * after watchers ready earlier.
  *
  * Thread: loop
  */

@@ -2,12 +2,11 @@
  * engine/strand: see strand.h.
  *
  * note: place. A strand with tasks has one place, in the executor's queue or taken by a thread.
- * That thread takes one task after the other, so tasks never overlap; then it gives the place up,
- * or queues it again. All under the executor's lock, so the bounds of strand and executor are
- * checked together.
+ * That thread runs one task after the other, then gives the place up or queues it again. The
+ * executor's lock covers all of it, so the bounds of strand and executor are checked together.
  *
  * note: users. The owner, the place and the waiter each hold a reference while in use; the last one
- * frees the strand. So it outlives its running thread and its message to the loop.
+ * frees the strand.
  */
 #include "engine/strand.h"
 

@@ -1,12 +1,10 @@
 /*
  * engine/strand: serial queue: tasks that run one after the other on an executor.
  *
- * Keeps the order of one connection's tasks without reserving a thread, so a slow connection does
- * not block others. A strand takes one place in the executor's queue, requeued after SERIAL_BATCH
- * tasks. Each task counts towards the executor's bound.
- *
- * When full, strand_submit() refuses; the producer pauses its channel and is called on its loop
- * when it may go on.
+ * Keeps one connection's tasks in order without a thread of its own. A strand takes one place in
+ * the executor's queue, and queues again after SERIAL_BATCH tasks. Each task counts towards the
+ * executor's bound. When full, strand_submit() refuses; the producer pauses its channel until it is
+ * called.
  */
 #ifndef ENGINE_STRAND_H
 #define ENGINE_STRAND_H
@@ -14,21 +12,20 @@
 #include "engine/executor.h"
 
 /*
- * Tasks per turn. (Netty's NonStickyEventExecutorGroup: 1,024; a channel's reads are longer than
- * its tasks.)
+ * Tasks per turn. (Netty's NonStickyEventExecutorGroup: 1,024, but a channel's reads are longer.)
  */
 #define SERIAL_BATCH 64
 
 struct strand;
 
-/* Executor and loop must outlive the strand; the loop also until the executor was stopped. */
+/* Executor and loop must outlive the strand, and the loop also executor_stop(). */
 struct strand_conf {
     struct executor *executor;
     struct loop *loop;          /* the producer's */
     unsigned max_pending_tasks; /* of this strand, at least 1 */
     /*
-     * After a refusal: half of the full bound is free again, or the executor has stopped. Called on
-     * ${loop}, unless it ends first; may submit again or destroy the strand.
+     * After a refusal: half of the full bound is free, or the executor has stopped. Called on
+     * ${loop}, if that lives; may submit or destroy the strand.
      */
     void (*room)(void *cookie);
     void *cookie;
@@ -36,10 +33,10 @@ struct strand_conf {
 
 /*
  * strand_create(out, conf):
- * Create an empty strand on conf->executor.
+ * Create an empty strand.
  *
  * Thread: loop of conf->loop
- * Owns:   the caller owns ${out}; ${conf} is copied
+ * Owns:   copies ${conf}
  * Errors: 0; -ENOMEM
  */
 int strand_create(struct strand **out, const struct strand_conf *conf) NODISCARD;
@@ -56,10 +53,10 @@ int strand_submit(struct strand *s, struct task *t) NODISCARD;
 
 /*
  * strand_destroy(s):
- * Drop tasks that have not begun; no more calls of conf->room. ${s} is freed when its running task
- * ends.
+ * Drop tasks that have not begun; conf->room is not called again. The running task's end frees
+ * ${s}.
  *
- * Thread: loop of ${s}, or after the loop has ended
+ * Thread: loop of ${s}, or after its end
  */
 void strand_destroy(struct strand *s);
 

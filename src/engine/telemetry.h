@@ -1,5 +1,5 @@
 /*
- * engine/telemetry: a loop's own counters; private to the engine, others use engine/loop_stats.
+ * engine/telemetry: a loop's own counters; others read engine/loop_stats.
  *
  * The loop writes, any thread reads, all relaxed: each number is exact, but not all at one instant.
  * One writer needs no read-modify-write.

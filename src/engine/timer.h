@@ -3,13 +3,13 @@
  *
  *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, timer_heap_remove--> IDLE
  *
- * note: claim. One thread may withdraw a submitted timer while the loop is about to run it: both
- * change `claim`, and the winner has the timer. The states above belong to the loop.
+ * note: claim. Another thread may withdraw a submitted timer while the loop is about to run it:
+ * both change `claim`, the winner has the timer. The states above are the loop's.
  *
  *   FREE --loop_submit_after--> COMING (task queue) --arrives--> HELD --loop runs or drops--> FREE
  *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
  *
- * Acquire and release on each change: the winner sees the other's writes.
+ * Acquire and release: the winner sees the other's writes.
  */
 #ifndef ENGINE_TIMER_H
 #define ENGINE_TIMER_H
@@ -41,9 +41,8 @@ struct timer {
         struct list due;
     } u;
     enum timer_state state;
-    atomic_int claim; /* see note: claim */
-    const struct task_type
-        *own_type; /* original type while task.type is an internal one; unless FREE */
+    atomic_int claim;                 /* see note: claim */
+    const struct task_type *own_type; /* unless FREE: the type, while task.type is internal */
 };
 
 /*
@@ -80,8 +79,7 @@ static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum
 
 /*
  * timer_next_at_ns(t, now_ns):
- * Return the next instant of a periodic ${t} that has just run: after its last one, or after
- * ${now_ns} for a fixed delay.
+ * Return the next instant of a periodic ${t} that has just run.
  *
  * Thread: owner of ${t}
  */

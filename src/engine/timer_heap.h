@@ -1,9 +1,8 @@
 /*
  * engine/timer_heap: timers in a pairing heap, and a list of due ones.
  *
- * The timers are the nodes, so adding cannot fail. Equal instants keep their order. Due timers wait
- * in a list, each with a position among the owner's other tasks. Fetching costs O(log n) each, so
- * the owner limits it.
+ * Timers are the nodes, so adding cannot fail; equal instants keep their order. Due timers have a
+ * position among the owner's tasks. Fetching costs O(log n) each, so the owner limits it.
  */
 #ifndef ENGINE_TIMER_HEAP_H
 #define ENGINE_TIMER_HEAP_H
@@ -34,18 +33,17 @@ void timer_heap_init(struct timer_heap *s);
 
 /*
  * timer_heap_add(s, t):
- * Add the idle ${t} for the instant t->at_ns.
+ * Add the idle ${t} at t->at_ns; it must live until idle again.
  *
  * Thread: owner of ${s}
- * Owns:   nothing; ${t} must live until idle again
  * Source: M. Fredman et al., "The Pairing Heap" (1986)
  */
 void timer_heap_add(struct timer_heap *s, struct timer *t);
 
 /*
  * timer_heap_add_again(s, t, now_ns):
- * Add a periodic ${t} after its run; a late one goes behind the timers due by ${now_ns}, so that a
- * timer slower than its period cannot starve the others.
+ * Add a periodic ${t} after its run; a late one behind timers due by ${now_ns}, so that it cannot
+ * starve them.
  *
  * Thread: owner of ${s}
  */
@@ -61,7 +59,7 @@ void timer_heap_remove(struct timer_heap *s, struct timer *t);
 
 /*
  * timer_heap_next_at_ns(s):
- * Return the first instant of the heap; CLOCK_NEVER: empty.
+ * Return the heap's first instant; CLOCK_NEVER: empty.
  *
  * Thread: owner of ${s}
  */
@@ -77,7 +75,7 @@ struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
 
 /*
  * timer_heap_fetch_due(s, now_ns, place, max):
- * Move due timers from heap to list, at position ${place}, until the list has ${max}.
+ * Move due timers to the list, at position ${place}, until it has ${max}.
  *
  * Thread: owner of ${s}
  */

@@ -89,7 +89,7 @@ static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 /* The loop must not sleep without its wake-up descriptor: register it first. */
 static void turn_poll_find_wakeup(struct loop *l)
 {
-    /* libev ignores an unchanged watcher it just stopped: set it anew. */
+    /* libev ignores an unchanged watcher that it just stopped: set it anew. */
     ev_io_set(&l->wakeup_io, l->wakeup.fd, EV_READ);
     ev_io_start(l->backend.ev, &l->wakeup_io);
     wakeup_wait(&l->wakeup, clock_now_ns() + BACKEND_PACE_NS);
@@ -104,7 +104,7 @@ static void turn_poll_nap(int64_t until_ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/* While the epoll instance fails: sleep shortly on the wake-up descriptor alone (note: trouble). */
+/* Sleep shortly on the wake-up descriptor alone (note: trouble). */
 static void turn_poll_pace(struct loop *l, int64_t until_ns)
 {
     int64_t pace_until_ns = clock_add_ns(clock_now_ns(), BACKEND_PACE_NS);
@@ -115,7 +115,7 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
     if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
         wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
-    /* The descriptor may be the broken part: do not let it end the wait again and again. */
+    /* If the descriptor itself is broken, it must not end the wait again and again. */
     if (!turn_has_work(l) && !turn_stop_is_news(l))
         turn_poll_nap(pace_until_ns);
 }

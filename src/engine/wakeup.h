@@ -3,12 +3,12 @@
  * call per sleep.
  *
  * note: wake-up. A producer pushes its task, then checks whether the loop sleeps; the loop
- * publishes that it will sleep, then checks for tasks. Each stores its word and then loads the
- * other's, so all four accesses are sequentially consistent: at least one side sees the other. An
- * exchange lets only one producer make the system call.
+ * publishes its sleep, then checks for tasks. Both store and then load, so all four accesses are
+ * sequentially consistent: at least one side sees the other. An exchange lets one producer make the
+ * system call.
  *
- * `sleeps_until_ns` is WAKEUP_AWAKE or the end of the sleep (CLOCK_NEVER: none), so it also tells
- * whether a new deadline needs a wake-up.
+ * `sleeps_until_ns` is WAKEUP_AWAKE or the end of the sleep, and so tells whether a new deadline
+ * needs a wake-up.
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H
@@ -75,7 +75,7 @@ void wakeup_send_before(struct wakeup *w, int64_t at_ns);
 
 /*
  * wakeup_prepare(w, until_ns):
- * Publish that the loop will sleep until ${until_ns}; check for work afterwards, before sleeping.
+ * Publish a sleep until ${until_ns}; then check for work before sleeping.
  *
  * Thread: loop
  */
@@ -99,7 +99,7 @@ void wakeup_clear(struct wakeup *w);
 
 /*
  * wakeup_wait(w, at_ns):
- * Sleep on the eventfd alone, ${at_ns} at most, when epoll fails.
+ * Sleep on the eventfd alone until ${at_ns}, when epoll fails.
  *
  * Thread: loop
  */

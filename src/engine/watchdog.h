@@ -1,8 +1,8 @@
 /*
  * engine/watchdog: detects stalled and sleeping loops.
  *
- * A turn longer than the threshold is a stall: loops publish when their turn began and what it
- * runs. And each loop must run a control task, the beat, before the next is due: that finds a loop
+ * A stall is a turn longer than the threshold: loops publish when their turn began and what it
+ * runs. Also each loop must run a control task, the beat, before the next is due; that finds a loop
  * that sleeps with tasks queued. Beats are at least a threshold apart.
  */
 #ifndef ENGINE_WATCHDOG_H
