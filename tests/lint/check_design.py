@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""DESIGN.md is true: the tests that its tables name exist, and so do the functions and files."""
+"""src/engine/README.md is true: the functions, files and tests that its items name exist."""
 import pathlib
 import re
 import sys
 
-ROW = re.compile(r"^\| [\d, to]+ \|.*\|(.*)\|(.*)\|$", re.M)
+TABLE = "src/engine/README.md"
+ITEM = re.compile(r"^- \*\*(.+?)\*\*:(.*?)(?=^- \*\*|^#|^\S|\Z)", re.M | re.S)
 WORD = re.compile(r"`([^`]+)`")
 
 
@@ -19,18 +20,20 @@ def main():
     files = {str(path.relative_to(folder)) for folder in ("tests", "tests/unit", "src")
              for path in pathlib.Path(folder).rglob("*") if path.is_file()}
     files |= {path.split("/")[-1] for path in files}
-    rows = ROW.findall(pathlib.Path("DESIGN.md").read_text())
+    items = ITEM.findall(pathlib.Path(TABLE).read_text())
     problems = []
-    for where, shown_by in rows:
+    for name, text in items:
+        text, _, shown_by = text.partition("\n  Tests: ")
+        _, _, where = text.partition("\n  Where: ")
         for word in WORD.findall(where):
             if word not in files and not re.search(rf"\b{re.escape(word)}\(", sources):
-                problems.append(f"DESIGN.md: there is no {word}")
+                problems.append(f"{TABLE}: {name}: there is no {word}")
         for word in WORD.findall(shown_by):
             if word not in files and word not in names:
-                problems.append(f"DESIGN.md: there is no test {word}")
-    if not rows:
-        problems.append("DESIGN.md: no table was found")
-    print("\n".join(problems) if problems else f"design: {len(rows)} rows, all of it exists")
+                problems.append(f"{TABLE}: {name}: there is no test {word}")
+    if not items:
+        problems.append(f"{TABLE}: no item was found")
+    print("\n".join(problems) if problems else f"design: {len(items)} behaviours, all of it exists")
     return 1 if problems else 0
 
 
