@@ -19,7 +19,7 @@ int arena_create(struct arena **out)
 {
     struct arena *a = calloc(1, sizeof(*a));
 
-    if (a == NULL)
+    if (!a)
         return -ENOMEM;
     *out = a;
     return 0;
@@ -34,7 +34,7 @@ void *arena_alloc(struct arena *a, size_t n, size_t size)
         __builtin_add_overflow(bytes, sizeof(*piece), &bytes))
         return NULL;
     piece = calloc(1, bytes);
-    if (piece == NULL)
+    if (!piece)
         return NULL;
     piece->next = a->pieces;
     a->pieces = piece;
@@ -45,16 +45,16 @@ char *arena_text(struct arena *a, const char *text, size_t len)
 {
     char *copy = len < SIZE_MAX ? arena_alloc(a, len + 1, 1) : NULL;
 
-    if (copy != NULL)
+    if (copy)
         memcpy(copy, text, len);
     return copy;
 }
 
 void arena_destroy(struct arena *a)
 {
-    if (a == NULL)
+    if (!a)
         return;
-    while (a->pieces != NULL) {
+    while (a->pieces) {
         struct arena_piece *piece = a->pieces;
 
         a->pieces = piece->next;

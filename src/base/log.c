@@ -14,7 +14,7 @@ static const char *const level_names[] = {
 };
 
 /* Console output until a sink is installed. */
-static void stderr_write(void *cookie, enum log_level level, const char *text)
+static void log_stderr_write(void *cookie, enum log_level level, const char *text)
 {
     char line[LOG_LINE_BYTES + 32];
     int len;
@@ -25,7 +25,7 @@ static void stderr_write(void *cookie, enum log_level level, const char *text)
         return; /* nowhere left to report it */
 }
 
-static const struct log_sink stderr_sink = {.write = stderr_write};
+static const struct log_sink stderr_sink = {.write = log_stderr_write};
 static const struct log_sink *current_sink = &stderr_sink;
 static atomic_int current_level = LOG_LEVEL_INFO;
 

@@ -77,9 +77,9 @@ static int parse_scaled(uint64_t *out, const char *word, const struct unit *unit
 
     if (rc < 0)
         return rc;
-    while (units->name != NULL && strcasecmp(units->name, end) != 0)
+    while (units->name && strcasecmp(units->name, end) != 0)
         units++;
-    if (units->name == NULL)
+    if (!units->name)
         return -EINVAL;
     if (overflow || __builtin_mul_overflow(n, units->factor, &n) || n > max)
         return -ERANGE;

@@ -21,31 +21,32 @@
 /* ---- rules ---- */
 
 /* After an error the arrays grown so far stay larger, which is harmless. */
-static int grow(struct acl_parser *t)
+static int acl_parser_grow(struct acl_parser *t)
 {
     size_t room = t->room > 0 ? 2 * t->room : 16;
     struct cidr *blocks = realloc(t->blocks, room * sizeof(*blocks));
     unsigned *line;
     bool *allow;
 
-    if (blocks == NULL)
+    if (!blocks)
         return -ENOMEM;
     t->blocks = blocks;
     allow = realloc(t->allow, room * sizeof(*allow));
-    if (allow == NULL)
+    if (!allow)
         return -ENOMEM;
     t->allow = allow;
     line = realloc(t->line, room * sizeof(*line));
-    if (line == NULL)
+    if (!line)
         return -ENOMEM;
     t->line = line;
     t->room = room;
     return 0;
 }
 
-static int add_block(struct acl_parser *t, const struct cidr *block, bool allow, unsigned line)
+static int acl_parser_add_block(struct acl_parser *t, const struct cidr *block, bool allow,
+                                unsigned line)
 {
-    if (t->n == t->room && grow(t) < 0)
+    if (t->n == t->room && acl_parser_grow(t) < 0)
         return -ENOMEM;
     t->blocks[t->n] = *block;
     t->allow[t->n] = allow;
@@ -54,7 +55,8 @@ static int add_block(struct acl_parser *t, const struct cidr *block, bool allow,
     return 0;
 }
 
-static int refuse_block(char *problem, int rc, const char *word, const struct cidr *meant)
+static int acl_parser_refuse_block(char *problem, int rc, const char *word,
+                                   const struct cidr *meant)
 {
     char text[CIDR_TEXT_BYTES];
 
@@ -81,7 +83,7 @@ int acl_parser_parse(struct cidr *out, const char *word, char problem[ACL_PARSER
         return ACL_PARSER_BLOCKS;
     }
     rc = cidr_parse(out, word);
-    return rc < 0 ? refuse_block(problem, rc, word, out) : 1;
+    return rc < 0 ? acl_parser_refuse_block(problem, rc, word, out) : 1;
 }
 
 int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned line,
@@ -96,7 +98,7 @@ int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned 
     }
     n = acl_parser_parse(blocks, word, problem);
     for (int i = 0; i < n; i++)
-        if (add_block(t, &blocks[i], allow, line) < 0)
+        if (acl_parser_add_block(t, &blocks[i], allow, line) < 0)
             return -ENOMEM;
     return n < 0 ? n : 0;
 }
@@ -113,7 +115,7 @@ int acl_parser_dead(unsigned **out, const struct acl_parser *t)
 {
     uint32_t *by = malloc((t->n > 0 ? t->n : 1) * sizeof(*by));
 
-    if (by == NULL)
+    if (!by)
         return -ENOMEM;
     if (prefix_table_covers(by, t->blocks, t->n) < 0) {
         free(by);
@@ -129,7 +131,7 @@ int acl_parser_dead(unsigned **out, const struct acl_parser *t)
 /* ---- files ---- */
 
 /* Split ${text} into up to LINE_WORDS words; return their number. */
-static unsigned split(char *text, char *words[LINE_WORDS])
+static unsigned acl_parser_split(char *text, char *words[LINE_WORDS])
 {
     unsigned n = 0;
     char *next, *word;
@@ -140,54 +142,55 @@ static unsigned split(char *text, char *words[LINE_WORDS])
     return n;
 }
 
-static bool is_verdict(const char *word)
+static bool acl_parser_is_verdict(const char *word)
 {
     return strcmp(word, "allow") == 0 || strcmp(word, "deny") == 0;
 }
 
 /* Return the problem of a line of ${n} > 0 words, or NULL. */
-static const char *misshapen(enum acl_parser_kind kind, char *const *words, unsigned n)
+static const char *acl_parser_misshapen(enum acl_parser_kind kind, char *const *words, unsigned n)
 {
     if (kind == ACL_PARSER_BOTH)
-        return n == 2 && is_verdict(words[0])
+        return n == 2 && acl_parser_is_verdict(words[0])
                    ? NULL
                    : "is not a rule (allow or deny, and a block of addresses)";
-    if (is_verdict(words[0]))
+    if (acl_parser_is_verdict(words[0]))
         return "is for a file of access_rules (here a block of addresses on each line)";
     return n == 1 ? NULL : "is more than one block (a block of addresses on each line)";
 }
 
-static struct diagnostics_place place_of(const struct acl_parser_file *file, unsigned number)
+static struct diagnostics_place acl_parser_place_of(const struct acl_parser_file *file,
+                                                    unsigned number)
 {
     return (struct diagnostics_place){.line = file->line, .path = file->path, .path_line = number};
 }
 
 /* Parse a line without its end; -E2BIG: too many rules. */
-static int parse_line(struct acl_parser *t, const struct acl_parser_file *file, unsigned number,
-                      const char *bytes, size_t len)
+static int acl_parser_parse_line(struct acl_parser *t, const struct acl_parser_file *file,
+                                 unsigned number, const char *bytes, size_t len)
 {
-    const struct diagnostics_place here = place_of(file, number);
+    const struct diagnostics_place here = acl_parser_place_of(file, number);
     char text[LINE_BYTES], problem[ACL_PARSER_PROBLEM_BYTES];
     const char *comment = memchr(bytes, '#', len);
-    size_t shown = comment != NULL ? (size_t)(comment - bytes) : len;
+    size_t shown = comment ? (size_t)(comment - bytes) : len;
     char *words[LINE_WORDS];
     const char *what;
     unsigned n;
     bool allow;
     int rc;
 
-    if (shown >= sizeof(text) || memchr(bytes, '\0', shown) != NULL) {
+    if (shown >= sizeof(text) || memchr(bytes, '\0', shown)) {
         diagnostics_add_in(file->diagnostics, &here, "%s is not a rule",
                            diagnostics_quote_bytes(&(struct diagnostics_quote){{0}}, bytes, shown));
         return 0;
     }
     memcpy(text, bytes, shown);
     text[shown] = '\0';
-    n = split(text, words);
+    n = acl_parser_split(text, words);
     if (n == 0)
         return 0;
-    what = misshapen(file->kind, words, n);
-    if (what != NULL) {
+    what = acl_parser_misshapen(file->kind, words, n);
+    if (what) {
         diagnostics_add_in(file->diagnostics, &here, "%s %s",
                            diagnostics_quote_bytes(&(struct diagnostics_quote){{0}}, bytes, shown),
                            what);
@@ -212,10 +215,10 @@ int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, c
 
     while (rc == 0 && bytes < end) {
         const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-        const char *stop = newline != NULL ? newline : end;
+        const char *stop = newline ? newline : end;
 
-        rc = parse_line(t, file, ++number, bytes, (size_t)(stop - bytes));
-        bytes = newline != NULL ? newline + 1 : end;
+        rc = acl_parser_parse_line(t, file, ++number, bytes, (size_t)(stop - bytes));
+        bytes = newline ? newline + 1 : end;
     }
     return rc == -E2BIG ? 0 : rc;
 }

@@ -18,10 +18,10 @@ static int config_create(struct config **out)
     if (rc < 0)
         return rc;
     config = arena_alloc(arena, 1, sizeof(*config));
-    if (config == NULL)
+    if (!config)
         goto err_arena;
     config->memory = arena_alloc(arena, 1, sizeof(*config->memory));
-    if (config->memory == NULL)
+    if (!config->memory)
         goto err_arena;
     config->memory->arena = arena;
     *out = config;
@@ -84,7 +84,7 @@ err_report:
 
 void config_free(struct config *config)
 {
-    if (config == NULL)
+    if (!config)
         return;
     ini_free(config->memory->ini);
     arena_destroy(config->memory->arena); /* includes ${config} */

@@ -26,15 +26,17 @@ struct reading {
     struct diagnostics *diagnostics;
 };
 
-static const struct ini_entry *given(const struct config_section *section, const char *key)
+static const struct ini_entry *config_acl_given(const struct config_section *section,
+                                                const char *key)
 {
     const struct ini_entry *entry = config_section_sound(section, key);
 
-    return entry != NULL && *entry->value != '\0' ? entry : NULL;
+    return entry && *entry->value != '\0' ? entry : NULL;
 }
 
 /* Read the blocks of a list: those in the option, or with ${files} those in its files. */
-static int read_list(struct reading *r, const struct ini_entry *entry, bool allow, bool files)
+static int config_acl_read_list(struct reading *r, const struct ini_entry *entry, bool allow,
+                                bool files)
 {
     struct acl_parser_file file = {.kind = allow ? ACL_PARSER_ALLOW : ACL_PARSER_DENY,
                                    .section = r->section->source->name,
@@ -45,9 +47,9 @@ static int read_list(struct reading *r, const struct ini_entry *entry, bool allo
     char problem[ACL_PARSER_PROBLEM_BYTES];
     int rc = 0;
 
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (rc == 0 && list != NULL) {
+    while (rc == 0 && list) {
         const char *item = option_kind_next_item(&list);
         bool is_file = strncmp(item, ACL_PARSER_FILE, strlen(ACL_PARSER_FILE)) == 0;
 
@@ -68,7 +70,7 @@ static int read_list(struct reading *r, const struct ini_entry *entry, bool allo
 /*
  * Report the rules of ${entry}, or of its file, that never apply.
  */
-static int check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
+static int config_acl_check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
     char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];
     const struct acl_parser *t = &r->text;
@@ -82,7 +84,7 @@ static int check_dead(struct reading *r, const struct ini_entry *entry, const ch
             continue;
         cidr_format(text, sizeof(text), &t->blocks[i]);
         cidr_format(before, sizeof(before), &t->blocks[by[i]]);
-        if (path != NULL)
+        if (path)
             diagnostics_add_in(
                 r->diagnostics, &(struct diagnostics_place){entry->line, path, t->line[i]},
                 "'%s %s' never applies: line %u has '%s %s' (the first that fits decides)",
@@ -99,35 +101,36 @@ static int check_dead(struct reading *r, const struct ini_entry *entry, const ch
 }
 
 /* `deny`, then `allow`; the order within a list does not matter. */
-static int read_lists(struct reading *r)
+static int config_acl_read_lists(struct reading *r)
 {
-    const struct ini_entry *deny = given(r->section, "deny"), *allow = given(r->section, "allow");
+    const struct ini_entry *deny = config_acl_given(r->section, "deny"),
+                           *allow = config_acl_given(r->section, "allow");
     int rc = 0;
 
-    if (deny != NULL && allow != NULL) {
-        rc = read_list(r, deny, false, false);
+    if (deny && allow) {
+        rc = config_acl_read_list(r, deny, false, false);
         if (rc == 0)
-            rc = read_list(r, allow, true, false);
+            rc = config_acl_read_list(r, allow, true, false);
         if (rc == 0)
-            rc = check_dead(r, allow, NULL); /* files may contradict each other */
+            rc = config_acl_check_dead(r, allow, NULL); /* files may contradict each other */
         acl_parser_free(&r->text);
     }
-    for (unsigned files = 0; rc == 0 && deny != NULL && files < 2; files++)
-        rc = read_list(r, deny, false, files > 0);
-    for (unsigned files = 0; rc == 0 && allow != NULL && files < 2; files++)
-        rc = read_list(r, allow, true, files > 0);
+    for (unsigned files = 0; rc == 0 && deny && files < 2; files++)
+        rc = config_acl_read_list(r, deny, false, files > 0);
+    for (unsigned files = 0; rc == 0 && allow && files < 2; files++)
+        rc = config_acl_read_list(r, allow, true, files > 0);
     return rc;
 }
 
 /* Is the last line for `all`, and thus three rules? */
-static bool ends_with_all(const struct acl_parser *t)
+static bool config_acl_ends_with_all(const struct acl_parser *t)
 {
     size_t last = t->n - 1;
 
     return t->n >= 3 && t->line[last - 2] == t->line[last];
 }
 
-static int read_rules(struct reading *r, const struct ini_entry *entry)
+static int config_acl_read_rules(struct reading *r, const struct ini_entry *entry)
 {
     const struct acl_parser_file file = {
         .path = entry->value,
@@ -144,21 +147,21 @@ static int read_rules(struct reading *r, const struct ini_entry *entry)
     if (rc < 0 || diagnostics_count(r->diagnostics) > problems)
         return rc;
     end.path_line = r->text.n > 0 ? r->text.line[r->text.n - 1] : REPORT_WHOLE_FILE;
-    if (!ends_with_all(&r->text))
+    if (!config_acl_ends_with_all(&r->text))
         diagnostics_add_in(
             r->diagnostics, &end,
             "the last rule is not for everybody (end with 'allow all' or 'deny all')");
-    return check_dead(r, entry, file.path);
+    return config_acl_check_dead(r, entry, file.path);
 }
 
 /* Copy the rules to the arena. */
-static int keep(struct reading *r, struct acl_conf *conf)
+static int config_acl_keep(struct reading *r, struct acl_conf *conf)
 {
     const struct acl_parser *t = &r->text;
     struct cidr *blocks = arena_alloc(r->arena, t->n, sizeof(*blocks));
     bool *allow = arena_alloc(r->arena, t->n, sizeof(*allow));
 
-    if (blocks == NULL || allow == NULL)
+    if (!blocks || !allow)
         return -ENOMEM;
     if (t->n > 0) {
         memcpy(blocks, t->blocks, t->n * sizeof(*blocks));
@@ -170,45 +173,47 @@ static int keep(struct reading *r, struct acl_conf *conf)
     return 0;
 }
 
-static bool is_there(const struct config_section *section, const char *key)
+static bool config_acl_is_there(const struct config_section *section, const char *key)
 {
-    return config_section_refused(section, key) || given(section, key) != NULL;
+    return config_section_refused(section, key) || config_acl_given(section, key);
 }
 
 /* Lists exclude a rules file: no order between them. */
-static void check_section(const struct config_section *section, struct diagnostics *diagnostics)
+static void config_acl_check_section(const struct config_section *section,
+                                     struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
     static const char *const lists[] = {"deny", "allow"};
-    bool rules = is_there(section, "access_rules");
+    bool rules = config_acl_is_there(section, "access_rules");
 
     for (size_t i = 0; rules && i < ARRAY_LEN(lists); i++)
-        if (is_there(section, lists[i]))
+        if (config_acl_is_there(section, lists[i]))
             diagnostics_add(diagnostics, config_section_entry(section, lists[i])->line,
                             "[%s] %s: access_rules is there too (one or the other)",
                             section->source->name, lists[i]);
-    if (conf->on_deny != ADMISSION_RESET && !rules && !is_there(section, "deny") &&
-        !is_there(section, "allow"))
+    if (conf->on_deny != ADMISSION_RESET && !rules && !config_acl_is_there(section, "deny") &&
+        !config_acl_is_there(section, "allow"))
         diagnostics_add(diagnostics, config_section_entry(section, "on_deny")->line,
                         "[%s] on_deny: nobody is denied (with allow, deny or access_rules)",
                         section->source->name);
 }
 
-static int read_section(const struct config *config, const struct config_section *section,
-                        struct diagnostics *diagnostics)
+static int config_acl_read_section(const struct config *config,
+                                   const struct config_section *section,
+                                   struct diagnostics *diagnostics)
 {
     struct listener_conf *conf = section->conf;
-    const struct ini_entry *rules = given(section, "access_rules");
+    const struct ini_entry *rules = config_acl_given(section, "access_rules");
     struct reading r = {
         .section = section, .arena = config->memory->arena, .diagnostics = diagnostics};
     int rc;
 
-    check_section(section, diagnostics);
-    rc = rules != NULL ? read_rules(&r, rules) : read_lists(&r);
+    config_acl_check_section(section, diagnostics);
+    rc = rules ? config_acl_read_rules(&r, rules) : config_acl_read_lists(&r);
     if (rc == 0)
-        rc = keep(&r, &conf->access);
+        rc = config_acl_keep(&r, &conf->access);
     if (rc == 0)
-        conf->access.deny_others = given(section, "allow") != NULL;
+        conf->access.deny_others = config_acl_given(section, "allow") != NULL;
     acl_parser_free(&r.text);
     return rc;
 }
@@ -220,6 +225,6 @@ int config_access_all(const struct config *config, struct diagnostics *diagnosti
 
     for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
         if (m->sections[i].kind == OPTION_LISTEN)
-            rc = read_section(config, &m->sections[i], diagnostics);
+            rc = config_acl_read_section(config, &m->sections[i], diagnostics);
     return rc;
 }

@@ -6,7 +6,8 @@
 #include "config/diagnostics.h"
 #include "net/address.h"
 
-static void check_reuseport(const struct config_section *section, struct diagnostics *diagnostics)
+static void config_addresses_check_reuseport(const struct config_section *section,
+                                             struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
     char text[ADDRESS_TEXT_BYTES];
@@ -23,7 +24,7 @@ static void check_reuseport(const struct config_section *section, struct diagnos
     }
 }
 
-static bool has_socket_file(const struct listener_conf *conf)
+static bool config_addresses_has_socket_file(const struct listener_conf *conf)
 {
     for (unsigned i = 0; i < conf->n_addresses; i++) {
         if (address_is_unix(&conf->addresses[i]) && conf->addresses[i].u.un.sun_path[0] != '\0')
@@ -32,16 +33,18 @@ static bool has_socket_file(const struct listener_conf *conf)
     return false;
 }
 
-static void check_socket_file(const struct config_section *section, struct diagnostics *diagnostics)
+static void config_addresses_check_socket_file(const struct config_section *section,
+                                               struct diagnostics *diagnostics)
 {
     static const char *const keys[] = {"unix_mode", "unix_user", "unix_group"};
 
-    if (has_socket_file(section->conf) || config_section_refused(section, "address"))
+    if (config_addresses_has_socket_file(section->conf) ||
+        config_section_refused(section, "address"))
         return;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const struct ini_entry *entry = config_section_changed(section, keys[i]);
 
-        if (entry != NULL)
+        if (entry)
             diagnostics_add(
                 diagnostics, entry->line,
                 "[%s] %s: there is no unix socket (with an address such as /run/x.sock)",
@@ -57,8 +60,8 @@ struct place {
 /*
  * Find an earlier address, in sections up to ${last}, in conflict with address ${i} of ${last}.
  */
-static bool find_conflict(struct place *out, const struct config_memory *m, unsigned last,
-                          unsigned i)
+static bool config_addresses_find_conflict(struct place *out, const struct config_memory *m,
+                                           unsigned last, unsigned i)
 {
     const struct listener_conf *mine = m->sections[last].conf;
 
@@ -78,8 +81,8 @@ static bool find_conflict(struct place *out, const struct config_memory *m, unsi
     return false;
 }
 
-static void check_conflicts(const struct config_memory *m, unsigned s,
-                            struct diagnostics *diagnostics)
+static void config_addresses_check_conflicts(const struct config_memory *m, unsigned s,
+                                             struct diagnostics *diagnostics)
 {
     const struct config_section *section = &m->sections[s];
     const struct listener_conf *conf = section->conf;
@@ -89,7 +92,7 @@ static void check_conflicts(const struct config_memory *m, unsigned s,
         const struct address *a = &conf->addresses[i];
         struct place taken;
 
-        if (!find_conflict(&taken, m, s, i))
+        if (!config_addresses_find_conflict(&taken, m, s, i))
             continue;
         if (address_equal(taken.address, a))
             diagnostics_add(
@@ -113,7 +116,7 @@ static void check_conflicts(const struct config_memory *m, unsigned s,
 void config_addresses_check(const struct config *config, unsigned s,
                             struct diagnostics *diagnostics)
 {
-    check_reuseport(&config->memory->sections[s], diagnostics);
-    check_socket_file(&config->memory->sections[s], diagnostics);
-    check_conflicts(config->memory, s, diagnostics);
+    config_addresses_check_reuseport(&config->memory->sections[s], diagnostics);
+    config_addresses_check_socket_file(&config->memory->sections[s], diagnostics);
+    config_addresses_check_conflicts(config->memory, s, diagnostics);
 }

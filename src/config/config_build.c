@@ -15,7 +15,7 @@
 #define TITLES_BYTES 128
 
 /* Append ${word} to ${list}, which is large enough. */
-static void list_word(char *list, size_t size, const char *word)
+static void config_build_list_word(char *list, size_t size, const char *word)
 {
     size_t len = strlen(list);
     int more = snprintf(list + len, size - len, "%s%s", len > 0 ? ", " : "", word);
@@ -24,7 +24,7 @@ static void list_word(char *list, size_t size, const char *word)
 }
 
 /* Join the option keys of a section kind with commas; NULL: no memory. */
-static const char *list_keys(enum option_section section, struct arena *arena)
+static const char *config_build_list_keys(enum option_section section, struct arena *arena)
 {
     size_t size = 1;
     unsigned n;
@@ -35,12 +35,12 @@ static const char *list_keys(enum option_section section, struct arena *arena)
         size += strlen(table[i].key) + strlen(", ");
     list = arena_alloc(arena, size, 1);
     for (unsigned i = 0; list != NULL && i < n; i++)
-        list_word(list, size, table[i].key);
+        config_build_list_word(list, size, table[i].key);
     return list;
 }
 
-static void refuse_kind(const struct ini_section *source, const char *word,
-                        struct diagnostics *diagnostics)
+static void config_build_refuse_kind(const struct ini_section *source, const char *word,
+                                     struct diagnostics *diagnostics)
 {
     const char *meant = NULL, *foreign;
     char list[TITLES_BYTES] = "";
@@ -51,13 +51,13 @@ static void refuse_kind(const struct ini_section *source, const char *word,
         diagnostics_offer(&near, option_section_name(k));
         if (near.best == option_section_name(k))
             meant = option_section_title(k);
-        list_word(list, sizeof(list), option_section_title(k));
+        config_build_list_word(list, sizeof(list), option_section_title(k));
     }
     foreign = foreign_words_find(FOREIGN_WORDS_SECTION, word, strlen(word));
-    if (foreign != NULL)
+    if (foreign)
         diagnostics_add(diagnostics, source->line, "[%s] is not known (here it is %s)",
                         source->name, foreign);
-    else if (meant != NULL)
+    else if (meant)
         diagnostics_add(diagnostics, source->line, "[%s] is not known (did you mean %s?)",
                         source->name, meant);
     else
@@ -65,8 +65,8 @@ static void refuse_kind(const struct ini_section *source, const char *word,
 }
 
 /* Find the kind and name of a section; report a problem. */
-static bool classify(struct config_section *out, struct ini_section *source,
-                     struct diagnostics *diagnostics)
+static bool config_build_classify(struct config_section *out, struct ini_section *source,
+                                  struct diagnostics *diagnostics)
 {
     size_t len = strcspn(source->name, " ");
     const char *name = source->name[len] == ' ' ? source->name + len + 1 : NULL;
@@ -77,15 +77,15 @@ static bool classify(struct config_section *out, struct ini_section *source,
     while (k < OPTION_SECTIONS && strcmp(option_section_name(k), word) != 0)
         k++;
     if (k == OPTION_SECTIONS) {
-        refuse_kind(source, word, diagnostics);
+        config_build_refuse_kind(source, word, diagnostics);
         return false;
     }
     if (option_section_named(k) != (name != NULL)) {
         diagnostics_add(diagnostics, source->line, "[%s] has %s name of its own (%s)", source->name,
-                        name != NULL ? "a" : "no", option_section_title(k));
+                        name ? "a" : "no", option_section_title(k));
         return false;
     }
-    if (name != NULL && !option_kind_is_name(name)) {
+    if (name && !option_kind_is_name(name)) {
         diagnostics_add(
             diagnostics, source->line,
             "[%s] has a name that is too long (at most %d letters, digits, '_', '.' and '-')",
@@ -97,19 +97,19 @@ static bool classify(struct config_section *out, struct ini_section *source,
 }
 
 /* Optional sections first, then those of the file. */
-static int list_sections(struct config_memory *m, struct diagnostics *diagnostics)
+static int config_build_list_sections(struct config_memory *m, struct diagnostics *diagnostics)
 {
     bool seen[OPTION_SECTIONS] = {false};
     struct config_section *first;
     unsigned n = 0;
 
     first = arena_alloc(m->arena, m->ini->n_sections + OPTION_SECTIONS, sizeof(*first));
-    if (first == NULL)
+    if (!first)
         return -ENOMEM;
     m->incomplete = m->ini->n_refused > 0;
     m->sections = first + OPTION_SECTIONS;
     for (unsigned i = 0; i < m->ini->n_sections; i++) {
-        if (classify(&m->sections[n], &m->ini->sections[i], diagnostics))
+        if (config_build_classify(&m->sections[n], &m->ini->sections[i], diagnostics))
             seen[m->sections[n++].kind] = true;
         else
             m->incomplete = true;
@@ -124,7 +124,7 @@ static int list_sections(struct config_memory *m, struct diagnostics *diagnostic
     return 0;
 }
 
-static unsigned count(const struct config_memory *m, enum option_section kind)
+static unsigned config_build_count(const struct config_memory *m, enum option_section kind)
 {
     unsigned n = 0;
 
@@ -133,7 +133,7 @@ static unsigned count(const struct config_memory *m, enum option_section kind)
     return n;
 }
 
-static int add_listener(struct config *config, struct config_section *section)
+static int config_build_add_listener(struct config *config, struct config_section *section)
 {
     struct listener_conf *conf = &config->server.listeners[config->server.n_listeners++];
 
@@ -142,7 +142,7 @@ static int add_listener(struct config *config, struct config_section *section)
     return 0;
 }
 
-static int add_upstream(struct config *config, struct config_section *section)
+static int config_build_add_upstream(struct config *config, struct config_section *section)
 {
     struct upstream_conf *conf = &config->server.upstreams[config->server.n_upstreams++];
 
@@ -150,26 +150,26 @@ static int add_upstream(struct config *config, struct config_section *section)
     conf->servers =
         arena_alloc(config->memory->arena, section->source->n_entries, sizeof(*conf->servers));
     section->conf = conf;
-    return conf->servers == NULL ? -ENOMEM : 0;
+    return !conf->servers ? -ENOMEM : 0;
 }
 
 /* Link a section with the struct it fills. */
-static int attach(struct config *config, struct config_section *section)
+static int config_build_attach(struct config *config, struct config_section *section)
 {
     switch (section->kind) {
     case OPTION_REACTORD: section->conf = config; return 0;
     case OPTION_BOSS: section->conf = &config->server.boss; return 0;
     case OPTION_WORKER: section->conf = &config->server.worker; return 0;
     case OPTION_EXECUTOR: section->conf = &config->server.executor; return 0;
-    case OPTION_LISTEN: return add_listener(config, section);
-    case OPTION_UPSTREAM: return add_upstream(config, section);
+    case OPTION_LISTEN: return config_build_add_listener(config, section);
+    case OPTION_UPSTREAM: return config_build_add_upstream(config, section);
     case OPTION_SECTIONS: break;
     }
     MUST(!"a kind of section");
     return -EINVAL;
 }
 
-static int set_defaults(const struct config_section *section, struct arena *arena)
+static int config_build_set_defaults(const struct config_section *section, struct arena *arena)
 {
     struct option_value v = {.conf = section->conf, .arena = arena};
     unsigned n;
@@ -191,7 +191,8 @@ static int set_defaults(const struct config_section *section, struct arena *aren
 }
 
 /* Compare with a family by the part before the dot. */
-static void offer_key(struct diagnostics_suggestion *near, const struct option *o, const char *key)
+static void config_build_offer_key(struct diagnostics_suggestion *near, const struct option *o,
+                                   const char *key)
 {
     struct diagnostics_suggestion family;
     char head[INI_NAME_BYTES + sizeof(".ID")];
@@ -209,62 +210,63 @@ static void offer_key(struct diagnostics_suggestion *near, const struct option *
     }
 }
 
-static const char *nearest_key(const struct option *table, unsigned n, const char *key)
+static const char *config_build_nearest_key(const struct option *table, unsigned n, const char *key)
 {
     struct diagnostics_suggestion near;
 
     diagnostics_suggest(&near, key);
     for (unsigned i = 0; i < n; i++)
-        offer_key(&near, &table[i], key);
+        config_build_offer_key(&near, &table[i], key);
     return near.best;
 }
 
 /* Report the unknown key ${entry}: reactord's name for it, a near miss, or the right section. */
-static int refuse_key(const struct config_section *section, const struct ini_entry *entry,
-                      struct arena *arena, struct diagnostics *diagnostics)
+static int config_build_refuse_key(const struct config_section *section,
+                                   const struct ini_entry *entry, struct arena *arena,
+                                   struct diagnostics *diagnostics)
 {
     const char *name = section->source->name, *key = entry->key, *keys;
     const char *foreign = foreign_words_find(option_section_name(section->kind), key, strlen(key));
     char there[TITLES_BYTES] = "";
     unsigned n;
     const struct option *table = option_table(section->kind, &n);
-    const char *near = nearest_key(table, n, key);
+    const char *near = config_build_nearest_key(table, n, key);
 
     for (unsigned other = 0; other < OPTION_SECTIONS; other++) {
         const struct option *o = option_find(other, key);
 
-        if (o != NULL && strcmp(o->key, key) == 0)
-            list_word(there, sizeof(there), option_section_title(other));
+        if (o && strcmp(o->key, key) == 0)
+            config_build_list_word(there, sizeof(there), option_section_title(other));
     }
-    if (foreign != NULL) {
+    if (foreign) {
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (here it is '%s')", name,
                         key, foreign);
-    } else if (near != NULL) {
+    } else if (near) {
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",
                         name, key, near);
     } else if (*there != '\0') {
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option here (it belongs to %s)",
                         name, key, there);
     } else {
-        keys = list_keys(section->kind, arena);
-        if (keys == NULL)
+        keys = config_build_list_keys(section->kind, arena);
+        if (!keys)
             return -ENOMEM;
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key, keys);
     }
     return 0;
 }
 
-static int set_entry(const struct config_section *section, struct ini_entry *entry,
-                     struct arena *arena, struct diagnostics *diagnostics)
+static int config_build_set_entry(const struct config_section *section, struct ini_entry *entry,
+                                  struct arena *arena, struct diagnostics *diagnostics)
 {
     struct option_value v = {
         .key = entry->key, .text = entry->value, .conf = section->conf, .arena = arena};
     const struct option *o = option_find(section->kind, entry->key);
     int rc;
 
-    if (o == NULL) {
+    if (!o) {
         entry->refused = true;
-        return refuse_key(section, entry, arena, diagnostics);
+        return config_build_refuse_key(section, entry, arena, diagnostics);
     }
     if (entry->refused)
         return 0;
@@ -277,33 +279,33 @@ static int set_entry(const struct config_section *section, struct ini_entry *ent
     return 0;
 }
 
-static int fill(const struct config_section *section, struct arena *arena,
-                struct diagnostics *diagnostics)
+static int config_build_fill(const struct config_section *section, struct arena *arena,
+                             struct diagnostics *diagnostics)
 {
-    int rc = set_defaults(section, arena);
+    int rc = config_build_set_defaults(section, arena);
 
-    for (unsigned i = 0; rc == 0 && section->source != NULL && i < section->source->n_entries; i++)
-        rc = set_entry(section, &section->source->entries[i], arena, diagnostics);
+    for (unsigned i = 0; rc == 0 && section->source && i < section->source->n_entries; i++)
+        rc = config_build_set_entry(section, &section->source->entries[i], arena, diagnostics);
     return rc;
 }
 
 int config_build_all(struct config *config, struct diagnostics *diagnostics)
 {
     struct config_memory *m = config->memory;
-    int rc = list_sections(m, diagnostics);
+    int rc = config_build_list_sections(m, diagnostics);
 
     if (rc < 0)
         return rc;
-    config->server.listeners =
-        arena_alloc(m->arena, count(m, OPTION_LISTEN), sizeof(*config->server.listeners));
-    config->server.upstreams =
-        arena_alloc(m->arena, count(m, OPTION_UPSTREAM), sizeof(*config->server.upstreams));
-    if (config->server.listeners == NULL || config->server.upstreams == NULL)
+    config->server.listeners = arena_alloc(m->arena, config_build_count(m, OPTION_LISTEN),
+                                           sizeof(*config->server.listeners));
+    config->server.upstreams = arena_alloc(m->arena, config_build_count(m, OPTION_UPSTREAM),
+                                           sizeof(*config->server.upstreams));
+    if (!config->server.listeners || !config->server.upstreams)
         return -ENOMEM;
     for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
-        rc = attach(config, &m->sections[i]);
+        rc = config_build_attach(config, &m->sections[i]);
         if (rc == 0)
-            rc = fill(&m->sections[i], m->arena, diagnostics);
+            rc = config_build_fill(&m->sections[i], m->arena, diagnostics);
     }
     return rc;
 }

@@ -21,7 +21,7 @@ struct config_check {
     struct diagnostics *diagnostics;
 };
 
-static bool has(const struct config_section *section, const struct option *o)
+static bool config_check_has(const struct config_section *section, const struct option *o)
 {
     for (unsigned i = 0; i < section->source->n_entries; i++) {
         if (option_matches(o, section->source->entries[i].key))
@@ -30,7 +30,8 @@ static bool has(const struct config_section *section, const struct option *o)
     return false;
 }
 
-static void check_required(const struct config_check *c, const struct config_section *section)
+static void config_check_required(const struct config_check *c,
+                                  const struct config_section *section)
 {
     unsigned n;
     const struct option *table = option_table(section->kind, &n);
@@ -38,15 +39,16 @@ static void check_required(const struct config_check *c, const struct config_sec
     for (unsigned i = 0; i < n; i++) {
         const struct option *o = &table[i];
 
-        if ((o->flags & OPTION_REQUIRED) == 0 || has(section, o))
+        if ((o->flags & OPTION_REQUIRED) == 0 || config_check_has(section, o))
             continue;
         diagnostics_add(c->diagnostics, section->source->line, "[%s] %s: is missing: %s (%s)",
                         section->source->name, o->key, o->help, o->allowed);
     }
 }
 
-static void check_upstream_name(const struct config_check *c, const struct config_section *section,
-                                const struct ini_entry *entry, const char *name)
+static void config_check_upstream_name(const struct config_check *c,
+                                       const struct config_section *section,
+                                       const struct ini_entry *entry, const char *name)
 {
     const struct server_conf *server = &c->config->server;
     struct diagnostics_suggestion near;
@@ -56,7 +58,7 @@ static void check_upstream_name(const struct config_check *c, const struct confi
     diagnostics_suggest(&near, name);
     for (unsigned i = 0; i < server->n_upstreams; i++)
         diagnostics_offer(&near, server->upstreams[i].name);
-    if (near.best != NULL)
+    if (near.best)
         diagnostics_add(c->diagnostics, entry->line,
                         "[%s] %s: there is no [upstream %s] (did you mean '%s'?)",
                         section->source->name, entry->key, name, near.best);
@@ -67,25 +69,26 @@ static void check_upstream_name(const struct config_check *c, const struct confi
 }
 
 /* A proxy needs an existing upstream; an echo must have none. */
-static void check_service(const struct config_check *c, const struct config_section *section)
+static void config_check_service(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
     const struct ini_entry *service = config_section_sound(section, "service");
     const struct ini_entry *upstream = config_section_sound(section, "upstream");
 
-    if (conf->upstream != NULL)
-        check_upstream_name(c, section, upstream, conf->upstream);
-    if (conf->mirror != NULL)
-        check_upstream_name(c, section, config_section_sound(section, "mirror"), conf->mirror);
-    if (service == NULL)
+    if (conf->upstream)
+        config_check_upstream_name(c, section, upstream, conf->upstream);
+    if (conf->mirror)
+        config_check_upstream_name(c, section, config_section_sound(section, "mirror"),
+                                   conf->mirror);
+    if (!service)
         return;
-    if (conf->service == LISTENER_PROXY && conf->upstream == NULL &&
+    if (conf->service == LISTENER_PROXY && !conf->upstream &&
         !config_section_refused(section, "upstream"))
-        diagnostics_add(c->diagnostics, upstream != NULL ? upstream->line : service->line,
+        diagnostics_add(c->diagnostics, upstream ? upstream->line : service->line,
                         "[%s] upstream: is missing: a proxy connects to one (the NAME of an "
                         "[upstream NAME])",
                         section->source->name);
-    if (conf->service == LISTENER_ECHO && conf->upstream != NULL)
+    if (conf->service == LISTENER_ECHO && conf->upstream)
         diagnostics_add(
             c->diagnostics, upstream->line,
             "[%s] upstream: an echo connects to nothing (service = proxy, or no upstream)",
@@ -93,13 +96,13 @@ static void check_service(const struct config_check *c, const struct config_sect
 }
 
 /* Limits that can never be reached. */
-static void check_limits(const struct config_check *c, const struct config_section *section)
+static void config_check_limits(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
     const struct quota_conf *each = &conf->clients.each;
     const struct ini_entry *most = config_section_sound(section, "max_connections_per_client");
 
-    if (most != NULL && conf->quota.max_connections > 0 &&
+    if (most && conf->quota.max_connections > 0 &&
         each->max_connections > conf->quota.max_connections)
         diagnostics_add(
             c->diagnostics, most->line,
@@ -109,14 +112,15 @@ static void check_limits(const struct config_check *c, const struct config_secti
 }
 
 /* accept_proxy and trusted_proxies need each other. */
-static void check_accept_proxy(const struct config_check *c, const struct config_section *section)
+static void config_check_accept_proxy(const struct config_check *c,
+                                      const struct config_section *section)
 {
     const struct proxy_protocol_conf *conf =
         &((const struct listener_conf *)section->conf)->accept_proxy;
     const struct ini_entry *mode = config_section_sound(section, "accept_proxy");
     const struct ini_entry *trusted = config_section_sound(section, "trusted_proxies");
 
-    if (mode != NULL && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
+    if (mode && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
         !config_section_refused(section, "trusted_proxies"))
         diagnostics_add(c->diagnostics, mode->line,
                         "[%s] accept_proxy: there is no proxy whose header would be believed "
@@ -134,17 +138,17 @@ static void check_accept_proxy(const struct config_check *c, const struct config
  * Return the next proxy listener after ${after} that ${server} would connect back to, or NULL. Host
  * names are checked by the server once resolved.
  */
-static const struct listener_conf *reached(const struct config_check *c,
-                                           const struct upstream_server_conf *server,
-                                           const struct listener_conf *after)
+static const struct listener_conf *config_check_reached(const struct config_check *c,
+                                                        const struct upstream_server_conf *server,
+                                                        const struct listener_conf *after)
 {
     const struct server_conf *conf = &c->config->server;
 
-    for (unsigned l = after != NULL ? (unsigned)(after - conf->listeners) + 1 : 0;
-         l < conf->n_listeners; l++) {
+    for (unsigned l = after ? (unsigned)(after - conf->listeners) + 1 : 0; l < conf->n_listeners;
+         l++) {
         const struct listener_conf *listener = &conf->listeners[l];
 
-        if (listener->service != LISTENER_PROXY || listener->upstream == NULL)
+        if (listener->service != LISTENER_PROXY || !listener->upstream)
             continue;
         for (unsigned i = 0; i < listener->n_addresses; i++) {
             for (unsigned j = 0; j < server->n_addresses; j++) {
@@ -160,8 +164,8 @@ static const struct listener_conf *reached(const struct config_check *c,
  * Can a connection to the proxy ${from} reach upstream ${goal}, directly or through our other
  * proxies? ${queue} and ${queued}: one element for each upstream.
  */
-static bool leads_to(const struct config_check *c, const struct listener_conf *from, int goal,
-                     unsigned *queue, bool *queued)
+static bool config_check_leads_to(const struct config_check *c, const struct listener_conf *from,
+                                  int goal, unsigned *queue, bool *queued)
 {
     const struct server_conf *conf = &c->config->server;
     int start = server_conf_find_upstream(&c->config->server, from->upstream);
@@ -178,7 +182,7 @@ static bool leads_to(const struct config_check *c, const struct listener_conf *f
         for (unsigned i = 0; i < up->n_servers; i++) {
             const struct listener_conf *proxy = NULL;
 
-            while ((proxy = reached(c, &up->servers[i], proxy)) != NULL) {
+            while ((proxy = config_check_reached(c, &up->servers[i], proxy))) {
                 int next = server_conf_find_upstream(&c->config->server, proxy->upstream);
 
                 if (next < 0 || queued[next])
@@ -191,9 +195,10 @@ static bool leads_to(const struct config_check *c, const struct listener_conf *f
     return head < tail;
 }
 
-static void refuse_loop(const struct config_check *c, const struct config_section *section,
-                        const struct upstream_server_conf *server,
-                        const struct listener_conf *proxy)
+static void config_check_refuse_loop(const struct config_check *c,
+                                     const struct config_section *section,
+                                     const struct upstream_server_conf *server,
+                                     const struct listener_conf *proxy)
 {
     const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
 
@@ -210,8 +215,8 @@ static void refuse_loop(const struct config_check *c, const struct config_sectio
     }
 }
 
-static void check_loops(const struct config_check *c, const struct config_section *section,
-                        unsigned *queue, bool *queued)
+static void config_check_loops(const struct config_check *c, const struct config_section *section,
+                               unsigned *queue, bool *queued)
 {
     const struct upstream_conf *up = section->conf;
     int goal = (int)(up - c->config->server.upstreams);
@@ -219,17 +224,18 @@ static void check_loops(const struct config_check *c, const struct config_sectio
     for (unsigned i = 0; i < up->n_servers; i++) {
         const struct listener_conf *proxy = NULL;
 
-        while ((proxy = reached(c, &up->servers[i], proxy)) != NULL) {
-            if (!leads_to(c, proxy, goal, queue, queued))
+        while ((proxy = config_check_reached(c, &up->servers[i], proxy))) {
+            if (!config_check_leads_to(c, proxy, goal, queue, queued))
                 continue;
-            refuse_loop(c, section, &up->servers[i], proxy);
+            config_check_refuse_loop(c, section, &up->servers[i], proxy);
             break;
         }
     }
 }
 
 /* Defaults are not reported: every dump has them. */
-static void check_access_log(const struct config_check *c, const struct config_section *section)
+static void config_check_access_log(const struct config_check *c,
+                                    const struct config_section *section)
 {
     static const char *const keys[] = {"access_log_format", "access_log_interval"};
     const struct listener_conf *conf = section->conf;
@@ -239,7 +245,7 @@ static void check_access_log(const struct config_check *c, const struct config_s
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const struct ini_entry *entry = config_section_changed(section, keys[i]);
 
-        if (entry != NULL)
+        if (entry)
             diagnostics_add(c->diagnostics, entry->line,
                             "[%s] %s: there is no access log (with an access_log)",
                             section->source->name, keys[i]);
@@ -247,7 +253,7 @@ static void check_access_log(const struct config_check *c, const struct config_s
 }
 
 /* Options for disabled checks. */
-static void check_checks(const struct config_check *c, const struct config_section *section)
+static void config_check_checks(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_checks_conf *conf =
         &((const struct upstream_conf *)section->conf)->checks;
@@ -266,7 +272,8 @@ static void check_checks(const struct config_check *c, const struct config_secti
 }
 
 /* A v1 header has only addresses. */
-static void check_send_proxy(const struct config_check *c, const struct config_section *section)
+static void config_check_send_proxy(const struct config_check *c,
+                                    const struct config_section *section)
 {
     const struct proxy_header_conf *conf = &((const struct upstream_conf *)section->conf)->greeting;
 
@@ -278,19 +285,20 @@ static void check_send_proxy(const struct config_check *c, const struct config_s
                         section->source->name);
 }
 
-static void check_ejection(const struct config_check *c, const struct config_section *section)
+static void config_check_ejection(const struct config_check *c,
+                                  const struct config_section *section)
 {
     const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
     const struct ini_entry *time = config_section_sound(section, "eject_time");
 
-    if (time != NULL && conf->time_ns > conf->time_max_ns)
+    if (time && conf->time_ns > conf->time_max_ns)
         diagnostics_add(c->diagnostics, time->line,
                         "[%s] eject_time: is longer than eject_time_max (no longer than that)",
                         section->source->name);
 }
 
 /* Valid: the servers may get a weight later. */
-static void check_used(const struct config_check *c, const struct config_section *section)
+static void config_check_used(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_conf *conf = section->conf;
 
@@ -305,13 +313,13 @@ static void check_used(const struct config_check *c, const struct config_section
             section->source->name);
 }
 
-static void check_balance(const struct config_check *c, const struct config_section *section)
+static void config_check_balance(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_conf *conf = section->conf;
     const struct ini_entry *factor = config_section_changed(section, "hash_balance_factor");
 
-    if (factor != NULL && conf->balance != BALANCER_SOURCE_HASH &&
-        conf->balance != BALANCER_MAGLEV && !config_section_refused(section, "balance"))
+    if (factor && conf->balance != BALANCER_SOURCE_HASH && conf->balance != BALANCER_MAGLEV &&
+        !config_section_refused(section, "balance"))
         diagnostics_add(c->diagnostics, factor->line,
                         "[%s] hash_balance_factor: clients have no server by their address "
                         "(with balance = source_hash or maglev)",
@@ -326,28 +334,28 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
     unsigned *queue = arena_alloc(c.m->arena, n, sizeof(*queue));
     bool *queued = arena_alloc(c.m->arena, n, sizeof(*queued));
 
-    if (queue == NULL || queued == NULL)
+    if (!queue || !queued)
         return -ENOMEM;
     for (unsigned i = 0; i < c.m->n_sections; i++) {
         const struct config_section *section = &c.m->sections[i];
 
-        if (section->source != NULL)
-            check_required(&c, section);
+        if (section->source)
+            config_check_required(&c, section);
         if (section->kind == OPTION_LISTEN) {
-            check_service(&c, section);
-            check_limits(&c, section);
-            check_access_log(&c, section);
-            check_accept_proxy(&c, section);
+            config_check_service(&c, section);
+            config_check_limits(&c, section);
+            config_check_access_log(&c, section);
+            config_check_accept_proxy(&c, section);
             config_addresses_check(config, i, diagnostics);
             config_listen_check(config, section, diagnostics);
         }
         if (section->kind == OPTION_UPSTREAM) {
-            check_checks(&c, section);
-            check_send_proxy(&c, section);
-            check_ejection(&c, section);
-            check_balance(&c, section);
-            check_used(&c, section);
-            check_loops(&c, section, queue, queued);
+            config_check_checks(&c, section);
+            config_check_send_proxy(&c, section);
+            config_check_ejection(&c, section);
+            config_check_balance(&c, section);
+            config_check_used(&c, section);
+            config_check_loops(&c, section, queue, queued);
         }
     }
     if (config->server.n_listeners == 0 && !c.m->incomplete)

@@ -12,37 +12,39 @@
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+- ";
 
-static void write_value(FILE *out, const char *key, const char *value)
+static void config_dump_write_value(FILE *out, const char *key, const char *value)
 {
     size_t len = strlen(value);
     const char *quote = "";
 
     if (value[strspn(value, plain)] != '\0' ||
         (len > 0 && (value[0] == ' ' || value[len - 1] == ' ')))
-        quote = strchr(value, '"') != NULL ? "'" : "\""; /* a value never has both */
+        quote = strchr(value, '"') ? "'" : "\""; /* a value never has both */
     fprintf(out, "%s =%s%s%s%s\n", key, len > 0 ? " " : "", quote, value, quote);
 }
 
-static void write_family(FILE *out, const struct option *o, const struct ini_section *source)
+static void config_dump_write_family(FILE *out, const struct option *o,
+                                     const struct ini_section *source)
 {
     for (unsigned i = 0; source != NULL && i < source->n_entries; i++) {
         const struct ini_entry *entry = &source->entries[i];
 
         if (option_matches(o, entry->key))
-            write_value(out, entry->key, entry->value);
+            config_dump_write_value(out, entry->key, entry->value);
     }
 }
 
-static void write_option(FILE *out, const struct option *o, const struct config_section *section)
+static void config_dump_write_option(FILE *out, const struct option *o,
+                                     const struct config_section *section)
 {
     const struct ini_entry *entry;
 
     if ((o->flags & OPTION_FAMILY) != 0) {
-        write_family(out, o, section->source);
+        config_dump_write_family(out, o, section->source);
         return;
     }
     entry = config_section_entry(section, o->key);
-    write_value(out, o->key, entry != NULL ? entry->value : o->fallback);
+    config_dump_write_value(out, o->key, entry ? entry->value : o->fallback);
 }
 
 int config_dump(const struct config *config, FILE *out)
@@ -54,9 +56,9 @@ int config_dump(const struct config *config, FILE *out)
         const struct option *table = option_table(section->kind, &n);
 
         fprintf(out, "%s[%s%s%s]\n", i > 0 ? "\n" : "", option_section_name(section->kind),
-                section->name != NULL ? " " : "", section->name != NULL ? section->name : "");
+                section->name ? " " : "", section->name ? section->name : "");
         for (unsigned j = 0; j < n; j++)
-            write_option(out, &table[j], section);
+            config_dump_write_option(out, &table[j], section);
     }
     return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }

@@ -13,7 +13,7 @@
 
 /* ---- pipeline handlers ---- */
 
-static bool has_handler(const struct pipeline_conf *conf, const char *name)
+static bool config_listen_has_handler(const struct pipeline_conf *conf, const char *name)
 {
     for (unsigned i = 0; i < conf->n; i++) {
         if (strcmp(conf->list[i]->name, name) == 0)
@@ -47,15 +47,16 @@ static const struct {
 };
 
 /* Options for handlers not in the pipeline. */
-static void check_owners(const struct config_section *section, const struct pipeline_conf *conf,
-                         struct diagnostics *diagnostics)
+static void config_listen_check_owners(const struct config_section *section,
+                                       const struct pipeline_conf *conf,
+                                       struct diagnostics *diagnostics)
 {
     if (config_section_refused(section, "pipeline"))
         return; /* the intended handlers are unknown */
     for (size_t i = 0; i < ARRAY_LEN(handler_options); i++) {
         const struct ini_entry *entry = config_section_changed(section, handler_options[i].key);
 
-        if (entry != NULL && !has_handler(conf, handler_options[i].handler))
+        if (entry && !config_listen_has_handler(conf, handler_options[i].handler))
             diagnostics_add(
                 diagnostics, entry->line,
                 "[%s] %s: there is no such handler (with pipeline = %s, or more of them)",
@@ -82,15 +83,15 @@ static const struct {
 };
 
 /* Options for other kinds of framing. */
-static void check_frame_by(const struct config_section *section, enum frame_decoder_by by,
-                           struct diagnostics *diagnostics)
+static void config_listen_check_frame_by(const struct config_section *section,
+                                         enum frame_decoder_by by, struct diagnostics *diagnostics)
 {
     if (config_section_refused(section, "frame_by"))
         return;
     for (size_t i = 0; i < ARRAY_LEN(frame_options); i++) {
         const struct ini_entry *entry = config_section_changed(section, frame_options[i].key);
 
-        if (entry != NULL && (frame_options[i].by & 1u << by) == 0)
+        if (entry && (frame_options[i].by & 1u << by) == 0)
             diagnostics_add(diagnostics, entry->line, "[%s] %s: only with frame_by = %s",
                             section->source->name, entry->key, frame_options[i].words);
     }
@@ -99,23 +100,24 @@ static void check_frame_by(const struct config_section *section, enum frame_deco
 /*
  * Report a ${value} above the longest frame, at its own line or at that of frame_max_length.
  */
-static void check_within(const struct config_section *section, const char *key, const char *what,
-                         unsigned value, struct diagnostics *diagnostics)
+static void config_listen_check_within(const struct config_section *section, const char *key,
+                                       const char *what, unsigned value,
+                                       struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
     const struct ini_entry *entry = config_section_sound(section, key);
 
     if (value <= conf->pipeline.frame.decoder.max_length)
         return;
-    if (entry == NULL)
+    if (!entry)
         entry = config_section_sound(section, "frame_max_length");
-    if (entry != NULL)
+    if (entry)
         diagnostics_add(
             diagnostics, entry->line, "[%s] %s: %s does not fit into a frame (at most %u bytes)",
             section->source->name, entry->key, what, conf->pipeline.frame.decoder.max_length);
 }
 
-static unsigned longest_delimiter(const struct frame_delimiter_list *delimiters)
+static unsigned config_listen_longest_delimiter(const struct frame_delimiter_list *delimiters)
 {
     unsigned longest = 0;
 
@@ -125,37 +127,41 @@ static unsigned longest_delimiter(const struct frame_delimiter_list *delimiters)
     return longest;
 }
 
-static void check_frame(const struct config_section *section, const struct pipeline_conf *conf,
-                        struct diagnostics *diagnostics)
+static void config_listen_check_frame(const struct config_section *section,
+                                      const struct pipeline_conf *conf,
+                                      struct diagnostics *diagnostics)
 {
     const struct frame_decoder_conf *frame = &conf->frame.decoder;
 
-    if (!has_handler(conf, "frame"))
+    if (!config_listen_has_handler(conf, "frame"))
         return;
-    check_frame_by(section, frame->by, diagnostics);
+    config_listen_check_frame_by(section, frame->by, diagnostics);
     switch (frame->by) {
     case FRAME_DECODER_LENGTH:
-        check_within(section, "frame_length_offset", "the length field",
-                     frame->length_offset + frame->length_width, diagnostics);
-        check_within(section, "frame_strip", "what is stripped", frame->strip, diagnostics);
+        config_listen_check_within(section, "frame_length_offset", "the length field",
+                                   frame->length_offset + frame->length_width, diagnostics);
+        config_listen_check_within(section, "frame_strip", "what is stripped", frame->strip,
+                                   diagnostics);
         break;
     case FRAME_DECODER_TEXT_LENGTH:
-        check_within(section, "frame_max_length", "the longest text length",
-                     FRAME_DECODER_TEXT_BYTES, diagnostics);
+        config_listen_check_within(section, "frame_max_length", "the longest text length",
+                                   FRAME_DECODER_TEXT_BYTES, diagnostics);
         break;
     case FRAME_DECODER_DELIMITER:
-        check_within(section, "frame_delimiter", "a delimiter",
-                     longest_delimiter(&frame->delimiters), diagnostics);
+        config_listen_check_within(section, "frame_delimiter", "a delimiter",
+                                   config_listen_longest_delimiter(&frame->delimiters),
+                                   diagnostics);
         break;
     }
 }
 
-static void check_idle(const struct config_section *section, const struct pipeline_conf *conf,
-                       struct diagnostics *diagnostics)
+static void config_listen_check_idle(const struct config_section *section,
+                                     const struct pipeline_conf *conf,
+                                     struct diagnostics *diagnostics)
 {
     const struct ini_entry *pipeline = config_section_sound(section, "pipeline");
 
-    if (pipeline != NULL && has_handler(conf, "idle") && conf->idle.read_ns == 0 &&
+    if (pipeline && config_listen_has_handler(conf, "idle") && conf->idle.read_ns == 0 &&
         conf->idle.write_ns == 0 && conf->idle.all_ns == 0)
         diagnostics_add(
             diagnostics, pipeline->line,
@@ -164,27 +170,28 @@ static void check_idle(const struct config_section *section, const struct pipeli
             section->source->name);
 }
 
-static void check_pipeline(const struct config_section *section, struct diagnostics *diagnostics)
+static void config_listen_check_pipeline(const struct config_section *section,
+                                         struct diagnostics *diagnostics)
 {
     const struct pipeline_conf *conf = &((const struct listener_conf *)section->conf)->pipeline;
 
-    check_owners(section, conf, diagnostics);
-    check_frame(section, conf, diagnostics);
-    check_idle(section, conf, diagnostics);
+    config_listen_check_owners(section, conf, diagnostics);
+    config_listen_check_frame(section, conf, diagnostics);
+    config_listen_check_idle(section, conf, diagnostics);
 }
 
 /* ---- faults ---- */
 
 /* ${key} is set and has a line. */
-static void refuse(const struct config_section *section, const char *key, const char *what,
-                   struct diagnostics *diagnostics)
+static void config_listen_refuse(const struct config_section *section, const char *key,
+                                 const char *what, struct diagnostics *diagnostics)
 {
     diagnostics_add(diagnostics, config_section_entry(section, key)->line, "[%s] %s: %s",
                     section->source->name, key, what);
 }
 
-static void check_faults(const struct config_section *section, bool allowed,
-                         struct diagnostics *diagnostics)
+static void config_listen_check_faults(const struct config_section *section, bool allowed,
+                                       struct diagnostics *diagnostics)
 {
     const struct fault_handler_conf *conf =
         &((const struct listener_conf *)section->conf)->pipeline.fault;
@@ -203,22 +210,25 @@ static void check_faults(const struct config_section *section, bool allowed,
 
     for (size_t i = 0; !allowed && i < ARRAY_LEN(faults); i++)
         if (faults[i].is_set)
-            refuse(section, faults[i].key,
-                   "faults are not allowed (with [reactord] allow_faults = yes, for tests only)",
-                   diagnostics);
+            config_listen_refuse(
+                section, faults[i].key,
+                "faults are not allowed (with [reactord] allow_faults = yes, for tests only)",
+                diagnostics);
     for (size_t i = 0; !fault_handler_wanted(conf) && i < ARRAY_LEN(others); i++)
         if (others[i].is_set)
-            refuse(section, others[i].key,
-                   "there is no fault (with fault_delay, fault_jitter, fault_rate, "
-                   "fault_reset_after or fault_drop)",
-                   diagnostics);
+            config_listen_refuse(section, others[i].key,
+                                 "there is no fault (with fault_delay, fault_jitter, fault_rate, "
+                                 "fault_reset_after or fault_drop)",
+                                 diagnostics);
 }
 
 /* ---- mirror ---- */
 
 /* A copy that returns to one of our listeners may be copied for ever. */
-static void check_servers(const struct config *config, const struct config_section *section,
-                          const struct upstream_conf *up, struct diagnostics *diagnostics)
+static void config_listen_check_servers(const struct config *config,
+                                        const struct config_section *section,
+                                        const struct upstream_conf *up,
+                                        struct diagnostics *diagnostics)
 {
     unsigned line = config_section_entry(section, "mirror")->line;
 
@@ -234,17 +244,18 @@ static void check_servers(const struct config *config, const struct config_secti
     }
 }
 
-static void check_mirror(const struct config *config, const struct config_section *section,
-                         struct diagnostics *diagnostics)
+static void config_listen_check_mirror(const struct config *config,
+                                       const struct config_section *section,
+                                       struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
-    int i = conf->mirror != NULL ? server_conf_find_upstream(&config->server, conf->mirror) : -1;
+    int i = conf->mirror ? server_conf_find_upstream(&config->server, conf->mirror) : -1;
     const struct upstream_conf *up;
 
     if (i < 0)
         return;
     up = &config->server.upstreams[i];
-    check_servers(config, section, up, diagnostics);
+    config_listen_check_servers(config, section, up, diagnostics);
     if (up->greeting.version != PROXY_HEADER_NONE)
         diagnostics_add(diagnostics, config_section_entry(section, "mirror")->line,
                         "[%s] mirror: [upstream %s] has send_proxy, and a mirror gets no header "
@@ -255,7 +266,7 @@ static void check_mirror(const struct config *config, const struct config_sectio
 void config_listen_check(const struct config *config, const struct config_section *section,
                          struct diagnostics *diagnostics)
 {
-    check_pipeline(section, diagnostics);
-    check_faults(section, config->process.allow_faults, diagnostics);
-    check_mirror(config, section, diagnostics);
+    config_listen_check_pipeline(section, diagnostics);
+    config_listen_check_faults(section, config->process.allow_faults, diagnostics);
+    config_listen_check_mirror(config, section, diagnostics);
 }

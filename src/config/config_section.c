@@ -5,7 +5,7 @@
 
 const struct ini_entry *config_section_entry(const struct config_section *section, const char *key)
 {
-    return section->source != NULL ? ini_find(section->source, key) : NULL;
+    return section->source ? ini_find(section->source, key) : NULL;
 }
 
 const struct ini_entry *config_section_sound(const struct config_section *section, const char *key)
@@ -17,7 +17,7 @@ bool config_section_refused(const struct config_section *section, const char *ke
 {
     const struct ini_entry *entry = config_section_entry(section, key);
 
-    return entry != NULL && entry->refused;
+    return entry && entry->refused;
 }
 
 const struct ini_entry *config_section_changed(const struct config_section *section,
@@ -25,7 +25,6 @@ const struct ini_entry *config_section_changed(const struct config_section *sect
 {
     const struct ini_entry *entry = config_section_sound(section, key);
 
-    return entry != NULL && strcmp(entry->value, option_find(section->kind, key)->fallback) != 0
-               ? entry
-               : NULL;
+    return entry && strcmp(entry->value, option_find(section->kind, key)->fallback) != 0 ? entry
+                                                                                         : NULL;
 }

@@ -38,7 +38,7 @@ int diagnostics_create(struct diagnostics **out, const char *path)
 {
     struct diagnostics *r = calloc(1, sizeof(*r));
 
-    if (r == NULL)
+    if (!r)
         return -ENOMEM;
     r->path = path;
     *out = r;
@@ -50,9 +50,9 @@ static void add(struct diagnostics *r, const struct diagnostics_place *at, char 
 {
     struct problem p = {.at = *at, .order = r->n_kept, .text = text};
 
-    if (at->path != NULL)
+    if (at->path)
         p.at.path = strdup(at->path);
-    if (text == NULL || (at->path != NULL && p.at.path == NULL)) {
+    if (!text || (at->path && !p.at.path)) {
         r->lost = true;
         free((char *)p.at.path);
         free(text);
@@ -69,7 +69,7 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
 }
 
 /* Return false if the text cannot be kept. */
-static bool count_problem(struct diagnostics *r)
+static bool diagnostics_count_problem(struct diagnostics *r)
 {
     bool is_kept = r->n_kept < REPORT_KEPT;
 
@@ -82,7 +82,7 @@ void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, .
 {
     va_list args;
 
-    if (!count_problem(r))
+    if (!diagnostics_count_problem(r))
         return;
     va_start(args, format);
     add(r, &(struct diagnostics_place){.line = line}, text_of(format, args));
@@ -94,7 +94,7 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
 {
     va_list args;
 
-    if (!count_problem(r))
+    if (!diagnostics_count_problem(r))
         return;
     va_start(args, format);
     add(r, at, text_of(format, args));
@@ -111,7 +111,7 @@ void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, 
     va_start(args, format);
     text = text_of(format, args);
     va_end(args);
-    if (text != NULL && asprintf(&warning, "warning: %s", text) < 0)
+    if (text && asprintf(&warning, "warning: %s", text) < 0)
         warning = NULL;
     free(text);
     add(r, &(struct diagnostics_place){.line = line}, warning);
@@ -123,9 +123,9 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
     struct source *larger = realloc(r->sources, (r->n_sources + 1) * sizeof(*larger));
     char *copy = strdup(path);
 
-    if (larger != NULL)
+    if (larger)
         r->sources = larger;
-    if (larger == NULL || copy == NULL) {
+    if (!larger || !copy) {
         free(copy);
         return -ENOMEM;
     }
@@ -134,7 +134,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
 }
 
 /* Return the source of ${line}; NULL: the report's file. */
-static const struct source *source_of(const struct diagnostics *r, unsigned line)
+static const struct source *diagnostics_source_of(const struct diagnostics *r, unsigned line)
 {
     unsigned low = 0, high = r->n_sources;
 
@@ -151,18 +151,19 @@ static const struct source *source_of(const struct diagnostics *r, unsigned line
 
 bool diagnostics_begins_source(const struct diagnostics *r, unsigned line)
 {
-    const struct source *source = source_of(r, line);
+    const struct source *source = diagnostics_source_of(r, line);
 
-    return source != NULL && source->line == line;
+    return source && source->line == line;
 }
 
 /* Map ${line} to its file and line there. */
-static void locate(struct diagnostics_place *place, const struct diagnostics *r, unsigned line)
+static void diagnostics_locate(struct diagnostics_place *place, const struct diagnostics *r,
+                               unsigned line)
 {
-    const struct source *source = source_of(r, line);
+    const struct source *source = diagnostics_source_of(r, line);
 
     *place = (struct diagnostics_place){.line = line, .path = r->path, .path_line = line};
-    if (source != NULL) {
+    if (source) {
         place->path = source->path;
         place->path_line = source->path_line + (line - source->line);
     }
@@ -173,7 +174,7 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
 {
     struct diagnostics_place at;
 
-    locate(&at, r, line);
+    diagnostics_locate(&at, r, line);
     if (strcmp(at.path, r->path) == 0)
         snprintf(out->text, sizeof(out->text), "line %u", at.path_line);
     else
@@ -186,7 +187,7 @@ unsigned diagnostics_count(const struct diagnostics *r)
     return r->count;
 }
 
-static int compare(const void *va, const void *vb)
+static int diagnostics_compare(const void *va, const void *vb)
 {
     const struct problem *a = va, *b = vb;
 
@@ -197,13 +198,13 @@ static int compare(const void *va, const void *vb)
 
 int diagnostics_write(struct diagnostics *r, FILE *out)
 {
-    qsort(r->kept, r->n_kept, sizeof(r->kept[0]), compare);
+    qsort(r->kept, r->n_kept, sizeof(r->kept[0]), diagnostics_compare);
     for (unsigned i = 0; i < r->n_kept; i++) {
         const struct problem *p = &r->kept[i];
         struct diagnostics_place at = p->at;
 
-        if (at.path == NULL)
-            locate(&at, r, at.line);
+        if (!at.path)
+            diagnostics_locate(&at, r, at.line);
         fprintf(out, "%s:%u: %s\n", at.path, at.path_line, p->text);
     }
     if (r->n_untold > 0)
@@ -215,7 +216,7 @@ int diagnostics_write(struct diagnostics *r, FILE *out)
 
 void diagnostics_destroy(struct diagnostics *r)
 {
-    if (r == NULL)
+    if (!r)
         return;
     for (unsigned i = 0; i < r->n_kept; i++) {
         free((char *)r->kept[i].at.path);
@@ -256,18 +257,18 @@ const char *diagnostics_quote_text(struct diagnostics_quote *q, const char *text
 
 #define MAX_DISTANCE 2
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned diagnostics_least(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
-static bool same(char a, char b)
+static bool diagnostics_same(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
 /* Three rows of the edit distance table. */
-static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len)
+static unsigned diagnostics_distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     unsigned rows[3][SUGGEST_WORD_BYTES + 1];
     unsigned *before = rows[0], *last = rows[1], *row = rows[2];
@@ -279,10 +280,11 @@ static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_le
 
         row[0] = (unsigned)i;
         for (size_t j = 1; j <= b_len; j++) {
-            row[j] = last[j - 1] + !same(a[i - 1], b[j - 1]);
-            row[j] = least(row[j], least(last[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
-                row[j] = least(row[j], before[j - 2] + 1);
+            row[j] = last[j - 1] + !diagnostics_same(a[i - 1], b[j - 1]);
+            row[j] = diagnostics_least(row[j], diagnostics_least(last[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && diagnostics_same(a[i - 1], b[j - 2]) &&
+                diagnostics_same(a[i - 2], b[j - 1]))
+                row[j] = diagnostics_least(row[j], before[j - 2] + 1);
         }
         before = last;
         last = row;
@@ -306,7 +308,7 @@ void diagnostics_offer(struct diagnostics_suggestion *s, const char *known)
 
     if (word_len > SUGGEST_WORD_BYTES || known_len > SUGGEST_WORD_BYTES)
         return;
-    d = distance(s->word, word_len, known, known_len);
+    d = diagnostics_distance(s->word, word_len, known, known_len);
     if (d < s->distance && 2 * d < known_len) {
         s->distance = d;
         s->best = known;

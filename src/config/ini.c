@@ -28,10 +28,10 @@ static int ini_create(struct ini **out)
     if (rc < 0)
         return rc;
     ini = arena_alloc(arena, 1, sizeof(*ini));
-    if (ini == NULL)
+    if (!ini)
         goto err_arena;
     ini->memory = arena_alloc(arena, 1, sizeof(*ini->memory));
-    if (ini->memory == NULL)
+    if (!ini->memory)
         goto err_arena;
     ini->memory->arena = arena;
     *out = ini;
@@ -43,12 +43,12 @@ err_arena:
 }
 
 /* Expand the environment variables in ${entry}. */
-static int expand_entry(struct ini *ini, const struct ini_section *section, struct ini_entry *entry,
-                        struct diagnostics *diagnostics)
+static int ini_expand_entry(struct ini *ini, const struct ini_section *section,
+                            struct ini_entry *entry, struct diagnostics *diagnostics)
 {
     struct ini_environment expanded;
 
-    if (entry->refused || strstr(entry->value, "${") == NULL)
+    if (entry->refused || !strstr(entry->value, "${"))
         return 0;
     if (ini_environment_expand(&expanded, entry->value) < 0) {
         diagnostics_add(diagnostics, entry->line, "[%s] %s: %s", section->name, entry->key,
@@ -57,20 +57,21 @@ static int expand_entry(struct ini *ini, const struct ini_section *section, stru
         return 0;
     }
     entry->value = arena_text(ini->memory->arena, expanded.text, strlen(expanded.text));
-    return entry->value == NULL ? -ENOMEM : 0;
+    return !entry->value ? -ENOMEM : 0;
 }
 
-static int expand_all(struct ini *ini, struct diagnostics *diagnostics)
+static int ini_expand_all(struct ini *ini, struct diagnostics *diagnostics)
 {
     int rc = 0;
 
     for (unsigned i = 0; i < ini->n_sections; i++)
         for (unsigned j = 0; rc == 0 && j < ini->sections[i].n_entries; j++)
-            rc = expand_entry(ini, &ini->sections[i], &ini->sections[i].entries[j], diagnostics);
+            rc =
+                ini_expand_entry(ini, &ini->sections[i], &ini->sections[i].entries[j], diagnostics);
     return rc;
 }
 
-static int parse_text(struct ini *ini, struct ini_text *text, struct diagnostics *diagnostics)
+static int ini_parse_text(struct ini *ini, struct ini_text *text, struct diagnostics *diagnostics)
 {
     int rc = ini_scan_is_text(text, diagnostics);
 
@@ -85,7 +86,7 @@ static int parse_text(struct ini *ini, struct ini_text *text, struct diagnostics
         return rc;
     }
     ini_adapter_take(ini->memory->values, ini, diagnostics);
-    return expand_all(ini, diagnostics);
+    return ini_expand_all(ini, diagnostics);
 }
 
 int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics)
@@ -99,7 +100,7 @@ int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics
     rc = ini_create(&ini);
     if (rc < 0)
         goto err_text;
-    rc = parse_text(ini, &text, diagnostics);
+    rc = ini_parse_text(ini, &text, diagnostics);
     if (rc < 0)
         goto err_ini;
     free(text.bytes);
@@ -124,7 +125,7 @@ struct ini_entry *ini_find(const struct ini_section *section, const char *key)
 
 void ini_free(struct ini *ini)
 {
-    if (ini == NULL)
+    if (!ini)
         return;
     ini_adapter_free(ini->memory->values);
     arena_destroy(ini->memory->arena); /* includes ${ini} */

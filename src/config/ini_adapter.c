@@ -45,7 +45,7 @@ struct cutter {
 
 /* ---- parts ---- */
 
-static int write_all(int fd, const struct ini_text *text)
+static int ini_adapter_write_all(int fd, const struct ini_text *text)
 {
     size_t done = 0;
 
@@ -67,8 +67,8 @@ static int __attribute__((format(printf, 1, 2))) say_nothing(const char *format,
     return 0;
 }
 
-static int load_dictionary(dictionary **out, const struct ini_text *head,
-                           const struct ini_text *body)
+static int ini_adapter_load_dictionary(dictionary **out, const struct ini_text *head,
+                                       const struct ini_text *body)
 {
     char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
     int fd = memfd_create("reactord.ini", MFD_CLOEXEC);
@@ -76,9 +76,9 @@ static int load_dictionary(dictionary **out, const struct ini_text *head,
 
     if (fd < 0)
         return -errno;
-    rc = write_all(fd, head);
+    rc = ini_adapter_write_all(fd, head);
     if (rc == 0)
-        rc = write_all(fd, body);
+        rc = ini_adapter_write_all(fd, body);
     if (rc == 0) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         iniparser_set_error_callback(say_nothing);
@@ -91,19 +91,19 @@ static int load_dictionary(dictionary **out, const struct ini_text *head,
     return rc;
 }
 
-static struct ini_text cutter_peek(const struct cutter *c)
+static struct ini_text ini_adapter_cutter_peek(const struct cutter *c)
 {
     size_t left = c->text->len - c->at;
     char *begin = c->text->bytes + c->at;
     const char *end = left > 0 ? memchr(begin, '\n', left) : NULL;
 
-    return (struct ini_text){begin, end != NULL ? (size_t)(end - begin) + 1 : left};
+    return (struct ini_text){begin, end ? (size_t)(end - begin) + 1 : left};
 }
 
 /*
  * First byte after blanks: '[' section, '#', ';' or '\n' nothing, else an entry.
  */
-static char first_byte(const struct ini_text *line)
+static char ini_adapter_first_byte(const struct ini_text *line)
 {
     size_t i = 0;
 
@@ -113,10 +113,10 @@ static char first_byte(const struct ini_text *line)
 }
 
 /* Add the next line to the part; false: the part is full. */
-static bool cutter_add_line(struct cutter *c)
+static bool ini_adapter_cutter_add_line(struct cutter *c)
 {
-    struct ini_text line = cutter_peek(c);
-    char first = first_byte(&line);
+    struct ini_text line = ini_adapter_cutter_peek(c);
+    char first = ini_adapter_first_byte(&line);
     bool is_head = first == '[';
     bool is_entry = !is_head && first != '#' && first != ';' && first != '\n';
 
@@ -132,41 +132,41 @@ static bool cutter_add_line(struct cutter *c)
 }
 
 /* Load the part that ends at ${c}: ${head} repeated, then ${body}. */
-static int add_part(struct ini_values *values, const struct cutter *c, const struct ini_text *head,
-                    const struct ini_text *body)
+static int ini_adapter_add_part(struct ini_values *values, const struct cutter *c,
+                                const struct ini_text *head, const struct ini_text *body)
 {
     struct ini_part *parts = realloc(values->parts, (values->n_parts + 1) * sizeof(*values->parts));
     struct ini_part *part;
     int rc;
 
-    if (parts == NULL)
+    if (!parts)
         return -ENOMEM;
     values->parts = parts;
     part = &parts[values->n_parts];
     *part = (struct ini_part){.last_line = c->line - 1, .n_names = c->n_names};
-    rc = load_dictionary(&part->dictionary, head, body);
+    rc = ini_adapter_load_dictionary(&part->dictionary, head, body);
     if (rc == 0)
         values->n_parts++;
     return rc;
 }
 
-static int load_parts(struct ini_values *values, struct cutter *c)
+static int ini_adapter_load_parts(struct ini_values *values, struct cutter *c)
 {
     int rc = 0;
 
     do {
         /* A part that starts with a section needs no repeated header. */
-        struct ini_text head = c->head, body = cutter_peek(c);
+        struct ini_text head = c->head, body = ini_adapter_cutter_peek(c);
         size_t begin = c->at;
 
-        if (first_byte(&body) == '[')
+        if (ini_adapter_first_byte(&body) == '[')
             head.len = 0;
         c->n_entries = 0;
         c->n_names = head.len > 0;
-        while (c->at < c->text->len && cutter_add_line(c))
+        while (c->at < c->text->len && ini_adapter_cutter_add_line(c))
             ;
         body.len = c->at - begin;
-        rc = add_part(values, c, &head, &body);
+        rc = ini_adapter_add_part(values, c, &head, &body);
     } while (rc == 0 && c->at < c->text->len);
     return rc;
 }
@@ -177,9 +177,9 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text)
     struct ini_values *values = calloc(1, sizeof(*values));
     int rc;
 
-    if (values == NULL)
+    if (!values)
         return -ENOMEM;
-    rc = load_parts(values, &c);
+    rc = ini_adapter_load_parts(values, &c);
     if (rc < 0) {
         ini_adapter_free(values);
         return rc;
@@ -190,7 +190,7 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text)
 
 void ini_adapter_free(struct ini_values *values)
 {
-    if (values == NULL)
+    if (!values)
         return;
     for (unsigned i = 0; i < values->n_parts; i++)
         iniparser_freedict(values->parts[i].dictionary);
@@ -200,7 +200,7 @@ void ini_adapter_free(struct ini_values *values)
 
 /* ---- values ---- */
 
-static const struct ini_part *part_of(const struct ini_values *values, unsigned line)
+static const struct ini_part *ini_adapter_part_of(const struct ini_values *values, unsigned line)
 {
     unsigned low = 0, high = values->n_parts - 1;
 
@@ -219,7 +219,7 @@ static const struct ini_part *part_of(const struct ini_values *values, unsigned 
  * Is ${value} how iniparser 4.2 reads quoted ${text}? It drops a backslash and takes the next byte
  * literally, even the closing quote. We have no escapes.
  */
-static bool is_unescaped(const char *value, const char *text)
+static bool ini_adapter_is_unescaped(const char *value, const char *text)
 {
     for (; *text != '\0'; text++, value++) {
         if (*text == '\\' && *++text == '\0')
@@ -231,30 +231,31 @@ static bool is_unescaped(const char *value, const char *text)
 }
 
 /* Set ${entry} to iniparser's value; false: differs from the scanner's. */
-static bool take_value(struct ini_entry *entry, const char *section, dictionary *d)
+static bool ini_adapter_take_value(struct ini_entry *entry, const char *section, dictionary *d)
 {
     char name[ENTRY_NAME_BYTES];
     const char *value;
 
     snprintf(name, sizeof(name), "%s:%s", section, entry->key);
     value = iniparser_getstring(d, name, NULL);
-    if (value != NULL && strcmp(value, entry->value) != 0 && is_unescaped(value, entry->value) &&
-        dictionary_set(d, name, entry->value) == 0)
+    if (value && strcmp(value, entry->value) != 0 &&
+        ini_adapter_is_unescaped(value, entry->value) && dictionary_set(d, name, entry->value) == 0)
         value = iniparser_getstring(d, name, NULL);
-    if (value == NULL || strcmp(value, entry->value) != 0)
+    if (!value || strcmp(value, entry->value) != 0)
         return false;
     entry->value = value;
     return true;
 }
 
-static void take_section(struct ini_values *values, struct ini_section *section,
-                         struct diagnostics *diagnostics)
+static void ini_adapter_take_section(struct ini_values *values, struct ini_section *section,
+                                     struct diagnostics *diagnostics)
 {
     for (unsigned i = 0; i < section->n_entries; i++) {
         struct ini_entry *entry = &section->entries[i];
 
         if (entry->refused ||
-            take_value(entry, section->name, part_of(values, entry->line)->dictionary))
+            ini_adapter_take_value(entry, section->name,
+                                   ini_adapter_part_of(values, entry->line)->dictionary))
             continue;
         entry->refused = true;
         diagnostics_add(diagnostics, entry->line, "[%s] %s: iniparser reads another value than %s",
@@ -265,7 +266,7 @@ static void take_section(struct ini_values *values, struct ini_section *section,
 void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnostics *diagnostics)
 {
     for (unsigned i = 0; i < ini->n_sections; i++)
-        take_section(values, &ini->sections[i], diagnostics);
+        ini_adapter_take_section(values, &ini->sections[i], diagnostics);
     for (unsigned i = 0; i < values->n_parts; i++) {
         const struct ini_part *part = &values->parts[i];
 

@@ -19,13 +19,13 @@ struct reference {
 };
 
 /* Parse the reference at ${text}, which starts with "${". */
-static bool parse_reference(struct reference *r, const char *text)
+static bool ini_environment_parse_reference(struct reference *r, const char *text)
 {
     const char *name = text + 2;
     size_t len = strspn(name, CAPITALS DIGITS);
     const char *close = strchr(name, '}');
 
-    if (len == 0 || len > NAME_BYTES || strspn(name, DIGITS) > 0 || close == NULL)
+    if (len == 0 || len > NAME_BYTES || strspn(name, DIGITS) > 0 || !close)
         return false;
     *r = (struct reference){.end = close + 1};
     memcpy(r->name, name, len);
@@ -38,22 +38,23 @@ static bool parse_reference(struct reference *r, const char *text)
 }
 
 /* Is ${value} valid in a file, without another reference? */
-static bool fits_in_a_file(const char *value)
+static bool ini_environment_fits_in_a_file(const char *value)
 {
     for (const char *p = value; *p != '\0'; p++) {
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             return false;
     }
-    return strstr(value, "${") == NULL && !(strchr(value, '"') && strchr(value, '\''));
+    return !strstr(value, "${") && !(strchr(value, '"') && strchr(value, '\''));
 }
 
-static int refuse(struct ini_environment *out, const struct reference *r, const char *what)
+static int ini_environment_refuse(struct ini_environment *out, const struct reference *r,
+                                  const char *what)
 {
     snprintf(out->problem, sizeof(out->problem), "the environment variable %s %s", r->name, what);
     return -EINVAL;
 }
 
-static int add(struct ini_environment *out, size_t *len, const char *text, size_t n)
+static int ini_environment_add(struct ini_environment *out, size_t *len, const char *text, size_t n)
 {
     if (*len + n > INI_VALUE_BYTES) {
         snprintf(out->problem, sizeof(out->problem),
@@ -67,17 +68,19 @@ static int add(struct ini_environment *out, size_t *len, const char *text, size_
     return 0;
 }
 
-static int add_variable(struct ini_environment *out, size_t *len, const struct reference *r)
+static int ini_environment_add_variable(struct ini_environment *out, size_t *len,
+                                        const struct reference *r)
 {
     const char *value = getenv(r->name);
 
-    if (r->fallback != NULL && (value == NULL || *value == '\0'))
-        return add(out, len, r->fallback, r->fallback_len);
-    if (value == NULL)
-        return refuse(out, r, "is not set (${NAME:-DEFAULT} has a default)");
-    if (!fits_in_a_file(value))
-        return refuse(out, r, "has control characters, quotes of both kinds or a variable in it");
-    return add(out, len, value, strlen(value));
+    if (r->fallback && (!value || *value == '\0'))
+        return ini_environment_add(out, len, r->fallback, r->fallback_len);
+    if (!value)
+        return ini_environment_refuse(out, r, "is not set (${NAME:-DEFAULT} has a default)");
+    if (!ini_environment_fits_in_a_file(value))
+        return ini_environment_refuse(
+            out, r, "has control characters, quotes of both kinds or a variable in it");
+    return ini_environment_add(out, len, value, strlen(value));
 }
 
 int ini_environment_expand(struct ini_environment *out, const char *value)
@@ -91,14 +94,14 @@ int ini_environment_expand(struct ini_environment *out, const char *value)
         size_t plain = strcspn(value, "$");
 
         if (plain > 0) {
-            rc = add(out, &len, value, plain);
+            rc = ini_environment_add(out, &len, value, plain);
             value += plain;
-        } else if (value[1] == '{' && parse_reference(&r, value)) {
-            rc = add_variable(out, &len, &r);
+        } else if (value[1] == '{' && ini_environment_parse_reference(&r, value)) {
+            rc = ini_environment_add_variable(out, &len, &r);
             value = r.end;
         } else {
             plain = value[1] == '$' ? 2 : 1;
-            rc = add(out, &len, value, plain);
+            rc = ini_environment_add(out, &len, value, plain);
             value += plain;
         }
     }

@@ -36,15 +36,15 @@ struct reader {
     unsigned n_files;
 };
 
-static int add_file(struct reader *r, const char *path, const struct source *parent);
+static int ini_include_add_file(struct reader *r, const char *path, const struct source *parent);
 
-static int add_bytes(struct reader *r, const char *bytes, size_t len)
+static int ini_include_add_bytes(struct reader *r, const char *bytes, size_t len)
 {
     while (r->room - r->len < len) {
         size_t room = r->room > 0 ? 2 * r->room : 65536;
         char *larger = realloc(r->bytes, room);
 
-        if (larger == NULL)
+        if (!larger)
             return -ENOMEM;
         r->bytes = larger;
         r->room = room;
@@ -56,17 +56,17 @@ static int add_bytes(struct reader *r, const char *bytes, size_t len)
 }
 
 /* Add a line without its newline. */
-static int add_line(struct reader *r, const char *bytes, size_t len, bool newline)
+static int ini_include_add_line(struct reader *r, const char *bytes, size_t len, bool newline)
 {
-    int rc = add_bytes(r, bytes, len);
+    int rc = ini_include_add_bytes(r, bytes, len);
 
     r->line++;
-    return rc == 0 && newline ? add_bytes(r, "\n", 1) : rc;
+    return rc == 0 && newline ? ini_include_add_bytes(r, "\n", 1) : rc;
 }
 
 /* ---- includes ---- */
 
-static int select_ini(const struct dirent *entry)
+static int ini_include_select_ini(const struct dirent *entry)
 {
     size_t len = strlen(entry->d_name);
 
@@ -74,15 +74,16 @@ static int select_ini(const struct dirent *entry)
 }
 
 /* Not strcoll(3): independent of the locale. */
-static int compare_names(const struct dirent **a, const struct dirent **b)
+static int ini_include_compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int add_directory(struct reader *r, const char *path, const struct source *parent)
+static int ini_include_add_directory(struct reader *r, const char *path,
+                                     const struct source *parent)
 {
     struct dirent **entries;
-    int n = scandir(path, &entries, select_ini, compare_names);
+    int n = scandir(path, &entries, ini_include_select_ini, ini_include_compare_names);
     int rc = 0;
 
     if (n < 0) {
@@ -97,7 +98,7 @@ static int add_directory(struct reader *r, const char *path, const struct source
 
         snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name);
         if (rc == 0)
-            rc = add_file(r, file, parent);
+            rc = ini_include_add_file(r, file, parent);
         free(entries[i]);
     }
     free(entries);
@@ -105,28 +106,28 @@ static int add_directory(struct reader *r, const char *path, const struct source
 }
 
 /* Resolve ${value} relative to ${from}; false: too long. */
-static bool resolve(char path[PATH_MAX], const char *value, const struct source *from)
+static bool ini_include_resolve(char path[PATH_MAX], const char *value, const struct source *from)
 {
     const char *slash = strrchr(from->path, '/');
-    int dir = value[0] != '/' && slash != NULL ? (int)(slash + 1 - from->path) : 0;
+    int dir = value[0] != '/' && slash ? (int)(slash + 1 - from->path) : 0;
 
     return snprintf(path, PATH_MAX, "%.*s%s", dir, from->path, value) < PATH_MAX;
 }
 
-static int add_included(struct reader *r, char *text, const struct source *from)
+static int ini_include_add_included(struct reader *r, char *text, const struct source *from)
 {
     struct ini_environment expanded;
     const char *value, *problem = ini_scan_value(&value, text);
     char path[PATH_MAX];
     struct stat st;
 
-    if (problem == NULL && ini_environment_expand(&expanded, value) < 0)
+    if (!problem && ini_environment_expand(&expanded, value) < 0)
         problem = expanded.problem;
-    if (problem != NULL) {
+    if (problem) {
         diagnostics_add(r->diagnostics, r->line, KEY ": %s", problem);
         return 0;
     }
-    if (expanded.text[0] == '\0' || !resolve(path, expanded.text, from)) {
+    if (expanded.text[0] == '\0' || !ini_include_resolve(path, expanded.text, from)) {
         diagnostics_add(r->diagnostics, r->line, KEY ": %s is not the path of a file or directory",
                         QUOTE_TEXT(expanded.text));
         return 0;
@@ -138,14 +139,14 @@ static int add_included(struct reader *r, char *text, const struct source *from)
         return 0;
     }
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return add_directory(r, path, from);
-    return add_file(r, path, from);
+        return ini_include_add_directory(r, path, from);
+    return ini_include_add_file(r, path, from);
 }
 
 /* ---- files ---- */
 
 /* Return the text after '=' of an `include = VALUE` line, or NULL. */
-static char *value_of(char *line)
+static char *ini_include_value_of(char *line)
 {
     line += strspn(line, BLANKS);
     if (strncasecmp(line, KEY, strlen(KEY)) != 0)
@@ -155,7 +156,8 @@ static char *value_of(char *line)
     return *line == '=' ? line + 1 : NULL;
 }
 
-static int add_text(struct reader *r, const struct whole_file *file, const struct source *source)
+static int ini_include_add_text(struct reader *r, const struct whole_file *file,
+                                const struct source *source)
 {
     const char *next = file->bytes, *end = file->bytes + file->len;
     unsigned line = 0;
@@ -164,7 +166,7 @@ static int add_text(struct reader *r, const struct whole_file *file, const struc
 
     while (rc == 0 && next < end) {
         const char *newline = memchr(next, '\n', (size_t)(end - next));
-        size_t len = (size_t)((newline != NULL ? newline : end) - next);
+        size_t len = (size_t)((newline ? newline : end) - next);
         char copy[INI_LINE_BYTES + 1];
         char *value = NULL;
 
@@ -173,14 +175,14 @@ static int add_text(struct reader *r, const struct whole_file *file, const struc
                  next);
         head = head && copy[strspn(copy, BLANKS)] != '[';
         if (head)
-            value = value_of(copy);
+            value = ini_include_value_of(copy);
         /* An included file's last line may lack its newline. */
-        rc = add_line(r, next, value != NULL ? 0 : len, newline != NULL || source->parent != NULL);
-        if (rc == 0 && value != NULL) {
-            if (newline == NULL && source->parent == NULL)
-                rc = add_bytes(r, "\n", 1);
+        rc = ini_include_add_line(r, next, value ? 0 : len, newline || source->parent);
+        if (rc == 0 && value) {
+            if (!newline && !source->parent)
+                rc = ini_include_add_bytes(r, "\n", 1);
             if (rc == 0)
-                rc = add_included(r, value, source);
+                rc = ini_include_add_included(r, value, source);
             if (rc == 0)
                 rc = diagnostics_add_source(r->diagnostics, r->line + 1, source->path, line + 1);
         }
@@ -190,9 +192,9 @@ static int add_text(struct reader *r, const struct whole_file *file, const struc
 }
 
 /* Does ${file} include itself, directly or not? */
-static bool includes_itself(const struct source *file)
+static bool ini_include_includes_itself(const struct source *file)
 {
-    for (const struct source *s = file->parent; file->ino != 0 && s != NULL; s = s->parent) {
+    for (const struct source *s = file->parent; file->ino != 0 && s; s = s->parent) {
         if (s->dev == file->dev && s->ino == file->ino)
             return true;
     }
@@ -200,12 +202,12 @@ static bool includes_itself(const struct source *file)
 }
 
 /* Report ${problem} at the include line and return 0; for the first file return ${rc}. */
-static int refuse(struct reader *r, const char *path, const struct source *parent, int rc,
-                  const char *problem)
+static int ini_include_refuse(struct reader *r, const char *path, const struct source *parent,
+                              int rc, const char *problem)
 {
     if (rc == -ENOMEM)
         return rc;
-    if (parent == NULL) {
+    if (!parent) {
         diagnostics_add(r->diagnostics, REPORT_WHOLE_FILE, "%s", problem);
         return rc;
     }
@@ -213,33 +215,34 @@ static int refuse(struct reader *r, const char *path, const struct source *paren
     return 0;
 }
 
-static int add_file(struct reader *r, const char *path, const struct source *parent)
+static int ini_include_add_file(struct reader *r, const char *path, const struct source *parent)
 {
     struct source source = {
-        .parent = parent, .path = path, .depth = parent != NULL ? parent->depth + 1 : 0};
+        .parent = parent, .path = path, .depth = parent ? parent->depth + 1 : 0};
     size_t left = r->len < INI_FILE_BYTES ? INI_FILE_BYTES - r->len : 0;
     struct whole_file file;
     struct stat st;
     int rc;
 
     if (++r->n_files > INI_INCLUDE_FILES)
-        return refuse(r, path, parent, -EMFILE, "is one file too many");
+        return ini_include_refuse(r, path, parent, -EMFILE, "is one file too many");
     rc = read_file(&file, path, left);
-    if (rc == -EFBIG && parent != NULL)
+    if (rc == -EFBIG && parent)
         snprintf(file.problem, sizeof(file.problem),
                  "is too large (all files together at most %d MiB)", INI_FILE_BYTES >> 20);
     if (rc < 0)
-        return refuse(r, path, parent, rc, file.problem);
+        return ini_include_refuse(r, path, parent, rc, file.problem);
     if (stat(path, &st) == 0) {
         source.dev = st.st_dev;
         source.ino = st.st_ino;
     }
-    if (includes_itself(&source))
-        rc = refuse(r, path, parent, -ELOOP, "is included by itself");
-    else if (parent != NULL && ini_scan_is_text(&(struct ini_text){file.bytes, file.len}, NULL) < 0)
-        rc = refuse(r, path, parent, -EINVAL, "is not a text file with lines that end in LF");
+    if (ini_include_includes_itself(&source))
+        rc = ini_include_refuse(r, path, parent, -ELOOP, "is included by itself");
+    else if (parent && ini_scan_is_text(&(struct ini_text){file.bytes, file.len}, NULL) < 0)
+        rc = ini_include_refuse(r, path, parent, -EINVAL,
+                                "is not a text file with lines that end in LF");
     else
-        rc = add_text(r, &file, &source);
+        rc = ini_include_add_text(r, &file, &source);
     free(file.bytes);
     return rc;
 }
@@ -247,7 +250,7 @@ static int add_file(struct reader *r, const char *path, const struct source *par
 int ini_include_read(struct ini_text *out, const char *path, struct diagnostics *diagnostics)
 {
     struct reader r = {.diagnostics = diagnostics};
-    int rc = add_file(&r, path, NULL);
+    int rc = ini_include_add_file(&r, path, NULL);
 
     if (rc < 0) {
         free(r.bytes);

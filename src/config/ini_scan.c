@@ -36,7 +36,7 @@ struct scan {
 enum verdict { KEEP, DROP };
 
 /* C0 controls except tab and newline, and DEL. */
-static bool is_control(unsigned char c)
+static bool ini_scan_is_control(unsigned char c)
 {
     return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
 }
@@ -44,7 +44,7 @@ static bool is_control(unsigned char c)
 /* ${diagnostics} may be NULL. */
 #define TELL(diagnostics, ...)                         \
     do {                                               \
-        if ((diagnostics) != NULL)                     \
+        if ((diagnostics))                             \
             diagnostics_add(diagnostics, __VA_ARGS__); \
     } while (0)
 
@@ -61,7 +61,7 @@ int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostic
 
         if (c == '\n')
             line++;
-        if (!is_control(c))
+        if (!ini_scan_is_control(c))
             continue;
         if (c == '\r' && i + 1 < text->len && text->bytes[i + 1] == '\n')
             TELL(diagnostics, line,
@@ -73,14 +73,14 @@ int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostic
     return 0;
 }
 
-static enum verdict out_of_memory(struct scan *s)
+static enum verdict ini_scan_out_of_memory(struct scan *s)
 {
     s->rc = -ENOMEM;
     return DROP;
 }
 
 /* Copy in lower case, as iniparser stores names; NULL: no memory. */
-static char *lower(struct scan *s, const char *text, size_t len)
+static char *ini_scan_lower(struct scan *s, const char *text, size_t len)
 {
     char *copy = arena_text(s->arena, text, len);
 
@@ -89,34 +89,34 @@ static char *lower(struct scan *s, const char *text, size_t len)
     return copy;
 }
 
-static char *strip(char *text)
+static char *ini_scan_strip(char *text)
 {
     size_t len;
 
     text += strspn(text, BLANKS);
-    for (len = strlen(text); len > 0 && strchr(BLANKS, text[len - 1]) != NULL; len--)
+    for (len = strlen(text); len > 0 && strchr(BLANKS, text[len - 1]); len--)
         ;
     text[len] = '\0';
     return text;
 }
 
-static int compare_sections(const void *a, const void *b)
+static int ini_scan_compare_sections(const void *a, const void *b)
 {
     return strcmp(((const struct ini_section *)a)->name, ((const struct ini_section *)b)->name);
 }
 
-static int compare_entries(const void *a, const void *b)
+static int ini_scan_compare_entries(const void *a, const void *b)
 {
     return strcmp(((const struct ini_entry *)a)->key, ((const struct ini_entry *)b)->key);
 }
 
-static void keep_node(void *node)
+static void ini_scan_keep_node(void *node)
 {
     (void)node; /* owned by the arena */
 }
 
 /* Return the problem of a name other than `kind` or `kind name`, or NULL. */
-static const char *section_problem(const char *name)
+static const char *ini_scan_section_problem(const char *name)
 {
     size_t kind = strspn(name, NAME_CHARS);
     size_t rest = name[kind] == ' ' ? strspn(name + kind + 1, NAME_CHARS) : 0;
@@ -125,21 +125,21 @@ static const char *section_problem(const char *name)
         return "a section without a name";
     if (strlen(name) > 2 * INI_NAME_BYTES)
         return "the section's name is too long";
-    if (strchr(name, ':') != NULL)
+    if (strchr(name, ':'))
         return "a ':' in a section's name";
     if (name[kind] == '\0' || (kind > 0 && rest > 0 && name[kind + 1 + rest] == '\0'))
         return NULL;
     return "not the name of a section";
 }
 
-static enum verdict refuse_section(struct scan *s)
+static enum verdict ini_scan_refuse_section(struct scan *s)
 {
     s->section = NULL;
     s->ini->n_refused++;
     return DROP;
 }
 
-static enum verdict open_section(struct scan *s, const char *name)
+static enum verdict ini_scan_open_section(struct scan *s, const char *name)
 {
     struct ini_section *section = &s->ini->sections[s->ini->n_sections];
     struct ini_section **known;
@@ -150,17 +150,17 @@ static enum verdict open_section(struct scan *s, const char *name)
         s->rc = -EINVAL;
         return DROP;
     }
-    section->name = lower(s, name, strlen(name));
+    section->name = ini_scan_lower(s, name, strlen(name));
     section->line = s->line;
-    if (section->name == NULL)
-        return out_of_memory(s);
-    known = tsearch(section, &s->sections_by_name, compare_sections);
-    if (known == NULL)
-        return out_of_memory(s);
+    if (!section->name)
+        return ini_scan_out_of_memory(s);
+    known = tsearch(section, &s->sections_by_name, ini_scan_compare_sections);
+    if (!known)
+        return ini_scan_out_of_memory(s);
     if (*known != section) {
         diagnostics_add(s->diagnostics, s->line, "[%s] is a second time here (the first is on %s)",
                         section->name, REPORT_LINE(s->diagnostics, (*known)->line));
-        return refuse_section(s);
+        return ini_scan_refuse_section(s);
     }
     section->entries = s->entries + s->n_entries;
     s->ini->n_sections++;
@@ -168,7 +168,7 @@ static enum verdict open_section(struct scan *s, const char *name)
     return KEEP;
 }
 
-static enum verdict scan_section(struct scan *s, char *line)
+static enum verdict ini_scan_section(struct scan *s, char *line)
 {
     char *name = line + 1;
     char *end = strchr(name, ']');
@@ -178,43 +178,43 @@ static enum verdict scan_section(struct scan *s, char *line)
 
     diagnostics_quote_text(&shown, line);
     s->before_first = false;
-    tdestroy(s->entries_by_key, keep_node);
+    tdestroy(s->entries_by_key, ini_scan_keep_node);
     s->entries_by_key = NULL;
-    if (end == NULL) {
+    if (!end) {
         diagnostics_add(s->diagnostics, s->line, "%s has no closing ']'", shown.text);
-        return refuse_section(s);
+        return ini_scan_refuse_section(s);
     }
     *end = '\0';
     rest = end + 1 + strspn(end + 1, BLANKS);
-    name = strip(name);
+    name = ini_scan_strip(name);
     if (*rest != '\0') {
         diagnostics_add(s->diagnostics, s->line,
                         "%s behind the closing ']' (nothing, not even a comment)",
                         QUOTE_TEXT(rest));
-        return refuse_section(s);
+        return ini_scan_refuse_section(s);
     }
-    problem = section_problem(name);
-    if (problem != NULL) {
+    problem = ini_scan_section_problem(name);
+    if (problem) {
         diagnostics_add(
             s->diagnostics, s->line,
             "%s: %s ([KIND] or [KIND NAME], one blank between, of letters, digits, '_', "
             "'.' and '-')",
             shown.text, problem);
-        return refuse_section(s);
+        return ini_scan_refuse_section(s);
     }
-    return open_section(s, name);
+    return ini_scan_open_section(s, name);
 }
 
 /* ${value} starts with a quote; only a comment may follow the closing one. */
-static const char *scan_quoted(char *value, const char **out)
+static const char *ini_scan_quoted(char *value, const char **out)
 {
     char *end = strchr(value + 1, *value);
     const char *rest;
 
-    if (end == NULL)
+    if (!end)
         return "the closing quote is missing";
     rest = end + 1 + strspn(end + 1, BLANKS);
-    if (*rest != '\0' && strchr(COMMENT, *rest) == NULL)
+    if (*rest != '\0' && !strchr(COMMENT, *rest))
         return "there is something behind the closing quote (only a comment may be)";
     *end = '\0';
     *out = value + 1;
@@ -222,24 +222,24 @@ static const char *scan_quoted(char *value, const char **out)
 }
 
 /* A comment starts at a '#' or ';' after a blank, or in place of the value. */
-static const char *scan_plain(char *value, const char **out)
+static const char *ini_scan_plain(char *value, const char **out)
 {
     char *hash = strpbrk(value, COMMENT);
 
-    if (hash != NULL && hash != value && strchr(BLANKS, hash[-1]) == NULL)
+    if (hash && hash != value && !strchr(BLANKS, hash[-1]))
         return "a '#' or ';' inside the value (put a blank before a comment, or the value in quotes)";
-    if (hash != NULL)
+    if (hash)
         *hash = '\0';
-    if (strpbrk(value, "\"'") != NULL)
+    if (strpbrk(value, "\"'"))
         return "a quote inside the value (put all of the value in quotes of the other kind)";
-    *out = strip(value);
+    *out = ini_scan_strip(value);
     return NULL;
 }
 
 const char *ini_scan_value(const char **out, char *text)
 {
     text += strspn(text, BLANKS);
-    return *text == '"' || *text == '\'' ? scan_quoted(text, out) : scan_plain(text, out);
+    return *text == '"' || *text == '\'' ? ini_scan_quoted(text, out) : ini_scan_plain(text, out);
 }
 
 /* Set the value of ${entry}, or report its problem. */
@@ -249,9 +249,9 @@ static enum verdict scan_value(struct scan *s, struct ini_entry *entry, char *va
 
     entry->value = "";
     problem = ini_scan_value(&entry->value, value);
-    if (problem == NULL && strlen(entry->value) > INI_VALUE_BYTES)
+    if (!problem && strlen(entry->value) > INI_VALUE_BYTES)
         problem = "the value is too long (at most " NUMBER(INI_VALUE_BYTES) " characters)";
-    if (problem != NULL) {
+    if (problem) {
         diagnostics_add(s->diagnostics, s->line, "[%s] %s: %s", s->section->name, entry->key,
                         problem);
         entry->value = "";
@@ -259,10 +259,10 @@ static enum verdict scan_value(struct scan *s, struct ini_entry *entry, char *va
         return DROP;
     }
     entry->value = arena_text(s->arena, entry->value, strlen(entry->value));
-    return entry->value == NULL ? out_of_memory(s) : KEEP;
+    return !entry->value ? ini_scan_out_of_memory(s) : KEEP;
 }
 
-static enum verdict add_entry(struct scan *s, const char *key, char *value)
+static enum verdict ini_scan_add_entry(struct scan *s, const char *key, char *value)
 {
     struct ini_entry *entry = &s->entries[s->n_entries];
     struct ini_entry **known;
@@ -273,13 +273,13 @@ static enum verdict add_entry(struct scan *s, const char *key, char *value)
         s->rc = -EINVAL;
         return DROP;
     }
-    entry->key = lower(s, key, strlen(key));
+    entry->key = ini_scan_lower(s, key, strlen(key));
     entry->line = s->line;
-    if (entry->key == NULL)
-        return out_of_memory(s);
-    known = tsearch(entry, &s->entries_by_key, compare_entries);
-    if (known == NULL)
-        return out_of_memory(s);
+    if (!entry->key)
+        return ini_scan_out_of_memory(s);
+    known = tsearch(entry, &s->entries_by_key, ini_scan_compare_entries);
+    if (!known)
+        return ini_scan_out_of_memory(s);
     if (*known != entry) {
         diagnostics_add(s->diagnostics, s->line,
                         "[%s] %s: is a second time here (the first is on %s)", s->section->name,
@@ -291,33 +291,33 @@ static enum verdict add_entry(struct scan *s, const char *key, char *value)
     return scan_value(s, entry, value);
 }
 
-static const char *key_problem(const char *key)
+static const char *ini_scan_key_problem(const char *key)
 {
     if (*key == '\0')
         return "nothing before the '='";
     if (strlen(key) > INI_NAME_BYTES)
         return "a key that is too long";
-    if (strchr(key, ':') != NULL)
+    if (strchr(key, ':'))
         return "a ':' in a key";
     if (key[strspn(key, NAME_CHARS)] != '\0')
         return "not a key";
     return NULL;
 }
 
-static enum verdict scan_entry(struct scan *s, char *line)
+static enum verdict ini_scan_entry(struct scan *s, char *line)
 {
     char *equals = strchr(line, '=');
     const char *problem;
     char *key;
 
-    if (equals == NULL) {
+    if (!equals) {
         diagnostics_add(s->diagnostics, s->line, "%s: no '=' (key = value)", QUOTE_TEXT(line));
         return DROP;
     }
     *equals = '\0';
-    key = strip(line);
-    problem = key_problem(key);
-    if (problem != NULL) {
+    key = ini_scan_strip(line);
+    problem = ini_scan_key_problem(key);
+    if (problem) {
         diagnostics_add(s->diagnostics, s->line,
                         "%s: %s (key = value, where a key is letters, digits, '_', '.' and '-')",
                         QUOTE_TEXT(key), problem);
@@ -334,12 +334,12 @@ static enum verdict scan_entry(struct scan *s, char *line)
                         QUOTE_TEXT(key));
         return DROP;
     }
-    if (s->section == NULL)
+    if (!s->section)
         return DROP; /* its section is refused and reported */
-    return add_entry(s, key, equals + 1);
+    return ini_scan_add_entry(s, key, equals + 1);
 }
 
-static enum verdict scan_line(struct scan *s, const char *bytes, size_t len)
+static enum verdict ini_scan_line(struct scan *s, const char *bytes, size_t len)
 {
     char copy[INI_LINE_BYTES + 1];
     char *line;
@@ -351,7 +351,7 @@ static enum verdict scan_line(struct scan *s, const char *bytes, size_t len)
     }
     memcpy(copy, bytes, len);
     copy[len] = '\0';
-    line = strip(copy);
+    line = ini_scan_strip(copy);
     if (*line == '\0')
         return KEEP;
     if (line[strlen(line) - 1] == '\\') {
@@ -360,13 +360,13 @@ static enum verdict scan_line(struct scan *s, const char *bytes, size_t len)
                         "the line ends in a backslash (a line is not continued)");
         return DROP;
     }
-    if (strchr(COMMENT, *line) != NULL)
+    if (strchr(COMMENT, *line))
         return KEEP;
-    return *line == '[' ? scan_section(s, line) : scan_entry(s, line);
+    return *line == '[' ? ini_scan_section(s, line) : ini_scan_entry(s, line);
 }
 
 /* Allocate by the counts of '[' and '='. */
-static int make_room(struct scan *s, const struct ini_text *text)
+static int ini_scan_make_room(struct scan *s, const struct ini_text *text)
 {
     size_t n_sections = 0, n_entries = 0;
 
@@ -380,15 +380,15 @@ static int make_room(struct scan *s, const struct ini_text *text)
         n_entries = INI_MAX_ENTRIES;
     s->ini->sections = arena_alloc(s->arena, n_sections, sizeof(*s->ini->sections));
     s->entries = arena_alloc(s->arena, n_entries, sizeof(*s->entries));
-    return s->ini->sections == NULL || s->entries == NULL ? -ENOMEM : 0;
+    return !s->ini->sections || !s->entries ? -ENOMEM : 0;
 }
 
 /* A section does not continue in the next file. */
-static void begin_file(struct scan *s)
+static void ini_scan_begin_file(struct scan *s)
 {
     s->before_first = true;
     s->section = NULL;
-    tdestroy(s->entries_by_key, keep_node);
+    tdestroy(s->entries_by_key, ini_scan_keep_node);
     s->entries_by_key = NULL;
 }
 
@@ -399,24 +399,24 @@ int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
     const char *next = text->bytes, *end = text->bytes + text->len;
     size_t kept = 0;
 
-    s.rc = make_room(&s, text);
+    s.rc = ini_scan_make_room(&s, text);
     while (next < end && s.rc == 0) {
         const char *newline = memchr(next, '\n', (size_t)(end - next));
-        size_t len = (size_t)((newline != NULL ? newline : end) - next);
+        size_t len = (size_t)((newline ? newline : end) - next);
 
         s.line++;
         if (diagnostics_begins_source(diagnostics, s.line))
-            begin_file(&s);
-        if (scan_line(&s, next, len) == KEEP) {
+            ini_scan_begin_file(&s);
+        if (ini_scan_line(&s, next, len) == KEEP) {
             memmove(text->bytes + kept, next, len);
             kept += len;
         }
-        if (newline != NULL)
+        if (newline)
             text->bytes[kept++] = '\n';
         next += len + (newline != NULL);
     }
     text->len = kept;
-    tdestroy(s.entries_by_key, keep_node);
-    tdestroy(s.sections_by_name, keep_node);
+    tdestroy(s.entries_by_key, ini_scan_keep_node);
+    tdestroy(s.sections_by_name, ini_scan_keep_node);
     return s.rc;
 }

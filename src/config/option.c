@@ -29,7 +29,7 @@ const struct option *option_table(enum option_section section, unsigned *n)
 }
 
 /* Length of a family's common prefix. */
-static size_t family_len(const struct option *o)
+static size_t option_family_len(const struct option *o)
 {
     return strcspn(o->key, ".") + 1;
 }
@@ -37,14 +37,14 @@ static size_t family_len(const struct option *o)
 bool option_matches(const struct option *o, const char *key)
 {
     if ((o->flags & OPTION_FAMILY) != 0)
-        return strncmp(o->key, key, family_len(o)) == 0;
+        return strncmp(o->key, key, option_family_len(o)) == 0;
     return strcmp(o->key, key) == 0;
 }
 
 const char *option_member(const struct option *o, const char *key)
 {
     MUST((o->flags & OPTION_FAMILY) != 0 && option_matches(o, key));
-    return key + family_len(o);
+    return key + option_family_len(o);
 }
 
 const struct option *option_find(enum option_section section, const char *key)

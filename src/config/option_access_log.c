@@ -11,7 +11,7 @@
 #define NAMES_BYTES 1024
 
 /* Join all variables with commas. */
-static void list_names(char *list, size_t size)
+static void option_access_log_list_names(char *list, size_t size)
 {
     const char *name;
     size_t len = 0;
@@ -21,7 +21,7 @@ static void list_names(char *list, size_t size)
     MUST(len < size);
 }
 
-static int refuse_name(struct option_value *v, const char *name)
+static int option_access_log_refuse_name(struct option_value *v, const char *name)
 {
     char names[NAMES_BYTES] = "";
     struct diagnostics_suggestion near;
@@ -33,12 +33,12 @@ static int refuse_name(struct option_value *v, const char *name)
     if (near.best)
         return option_refuse(v, "there is no variable %s; did you mean '%s'?", QUOTE_TEXT(name),
                              near.best);
-    list_names(names, sizeof(names));
+    option_access_log_list_names(names, sizeof(names));
     return option_refuse(v, "there is no variable %s; there are %s", QUOTE_TEXT(name), names);
 }
 
 /* A constant text was meant as the name of a format. */
-static int refuse_constant(struct option_value *v)
+static int option_access_log_refuse_constant(struct option_value *v)
 {
     struct diagnostics_suggestion near;
 
@@ -51,7 +51,8 @@ static int refuse_constant(struct option_value *v)
     return option_refuse(v, "%s has no variable in it", QUOTE_TEXT(v->text));
 }
 
-static int refuse(struct option_value *v, const struct access_log_format_problem *problem)
+static int option_access_log_refuse(struct option_value *v,
+                                    const struct access_log_format_problem *problem)
 {
     char name[SUGGEST_WORD_BYTES + 2];
 
@@ -61,26 +62,26 @@ static int refuse(struct option_value *v, const struct access_log_format_problem
         return *name == '\0' ? option_refuse(v, "the name of a variable is missing at the end")
                              : option_refuse(v, "the name of a variable is missing before %s",
                                              QUOTE_TEXT(name));
-    case ACCESS_LOG_FORMAT_UNKNOWN: return refuse_name(v, name);
+    case ACCESS_LOG_FORMAT_UNKNOWN: return option_access_log_refuse_name(v, name);
     case ACCESS_LOG_FORMAT_TWICE: return option_refuse(v, "%s is there twice", QUOTE_TEXT(name));
-    case ACCESS_LOG_FORMAT_CONSTANT: return refuse_constant(v);
+    case ACCESS_LOG_FORMAT_CONSTANT: return option_access_log_refuse_constant(v);
     case ACCESS_LOG_FORMAT_LONG:
         return option_refuse(v, "a line could be longer than %d bytes", ACCESS_LOG_LINE_BYTES);
     }
     return -EINVAL;
 }
 
-static int set_format(const struct option *o, struct option_value *v)
+static int option_access_log_set_format(const struct option *o, struct option_value *v)
 {
     const struct access_log_format *format;
     struct access_log_format_problem problem;
     int rc = access_log_format_parse(&format, v->text, v->arena, &problem);
 
     if (rc == -EINVAL)
-        return refuse(v, &problem);
+        return option_access_log_refuse(v, &problem);
     if (rc == 0)
         memcpy(option_field(o, v), &format, sizeof(format));
     return rc;
 }
 
-const struct option_kind option_access_log_format = {set_format, ""};
+const struct option_kind option_access_log_format = {option_access_log_set_format, ""};

@@ -12,7 +12,7 @@
 
 _Static_assert(ACL_PARSER_PROBLEM_BYTES <= OPTION_PROBLEM_BYTES, "problems are handed on");
 
-static int check_path(struct option_value *v, const char *path)
+static int option_acl_check_path(struct option_value *v, const char *path)
 {
     size_t len = strlen(path);
 
@@ -21,35 +21,35 @@ static int check_path(struct option_value *v, const char *path)
     return 0;
 }
 
-static int check_item(struct option_value *v, const char *item)
+static int option_acl_check_item(struct option_value *v, const char *item)
 {
     struct cidr unused[ACL_PARSER_BLOCKS];
 
     if (*item == '\0')
         return option_refuse(v, "a block of addresses is missing beside a comma");
     if (strncmp(item, ACL_PARSER_FILE, strlen(ACL_PARSER_FILE)) == 0)
-        return check_path(v, item + strlen(ACL_PARSER_FILE));
+        return option_acl_check_path(v, item + strlen(ACL_PARSER_FILE));
     return acl_parser_parse(unused, item, v->problem) < 0 ? -EINVAL : 0;
 }
 
-static int set_list(const struct option *o, struct option_value *v)
+static int option_acl_set_list(const struct option *o, struct option_value *v)
 {
     char *list = arena_text(v->arena, v->text, strlen(v->text));
     int rc = 0;
 
     (void)o;
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (rc == 0 && list != NULL)
-        rc = check_item(v, option_kind_next_item(&list));
+    while (rc == 0 && list)
+        rc = option_acl_check_item(v, option_kind_next_item(&list));
     return rc;
 }
 
-static int set_file(const struct option *o, struct option_value *v)
+static int option_acl_set_file(const struct option *o, struct option_value *v)
 {
     (void)o;
-    return check_path(v, v->text);
+    return option_acl_check_path(v, v->text);
 }
 
-const struct option_kind option_access_list = {set_list, ""};
-const struct option_kind option_access_file = {set_file, ""};
+const struct option_kind option_access_list = {option_acl_set_list, ""};
+const struct option_kind option_access_file = {option_acl_set_file, ""};

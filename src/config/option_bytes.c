@@ -12,7 +12,7 @@
 /* Bytes shown of an invalid escape. */
 #define ESCAPE_SHOWN_BYTES 4
 
-static int refuse_escape(struct option_value *v, const char *at)
+static int option_bytes_refuse_escape(struct option_value *v, const char *at)
 {
     size_t len = strnlen(at, at[1] == 'x' ? ESCAPE_SHOWN_BYTES : 2);
     struct diagnostics_quote q;
@@ -23,25 +23,25 @@ static int refuse_escape(struct option_value *v, const char *at)
                          diagnostics_quote_bytes(&q, at, len));
 }
 
-static unsigned hex_digit(char c)
+static unsigned option_bytes_hex_digit(char c)
 {
     return isdigit((unsigned char)c) ? (unsigned)(c - '0')
                                      : (unsigned)(tolower((unsigned char)c) - 'a' + 10);
 }
 
 /* Parse the escape at ${at}; return its length, 0: invalid. */
-static size_t read_escape(uint8_t *out, const char *at)
+static size_t option_bytes_read_escape(uint8_t *out, const char *at)
 {
     static const char letters[] = "rnt0\\", bytes[] = "\r\n\t\0\\";
     const char *letter = at[1] != '\0' ? strchr(letters, at[1]) : NULL;
 
-    if (letter != NULL) {
+    if (letter) {
         *out = (uint8_t)bytes[letter - letters];
         return 2;
     }
     if (at[1] != 'x' || !isxdigit((unsigned char)at[2]) || !isxdigit((unsigned char)at[3]))
         return 0;
-    *out = (uint8_t)(hex_digit(at[2]) << 4 | hex_digit(at[3]));
+    *out = (uint8_t)(option_bytes_hex_digit(at[2]) << 4 | option_bytes_hex_digit(at[3]));
     return 4;
 }
 
@@ -54,24 +54,24 @@ int option_bytes_read(uint8_t *out, struct option_value *v, const char *text)
         size_t used = 1;
 
         if (*at == '\\')
-            used = read_escape(&out[n], at);
+            used = option_bytes_read_escape(&out[n], at);
         else
             out[n] = (uint8_t)*at;
         if (used == 0)
-            return refuse_escape(v, at);
+            return option_bytes_refuse_escape(v, at);
         at += used;
         n++;
     }
     return n;
 }
 
-static int set_bytes(const struct option *o, struct option_value *v)
+static int option_bytes_set_bytes(const struct option *o, struct option_value *v)
 {
     struct check_bytes *field = option_field(o, v);
     uint8_t *data = arena_alloc(v->arena, strlen(v->text), 1);
     int n;
 
-    if (data == NULL)
+    if (!data)
         return -ENOMEM;
     n = option_bytes_read(data, v, v->text);
     if (n < 0)
@@ -82,4 +82,4 @@ static int set_bytes(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_bytes = {set_bytes, ""};
+const struct option_kind option_bytes = {option_bytes_set_bytes, ""};

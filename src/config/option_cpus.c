@@ -22,7 +22,7 @@ struct numbers {
     bool listed[OPTION_CPUS_MAX + 1];
 };
 
-static int parse_number(struct option_value *v, uint64_t *out, const char *word)
+static int option_cpus_parse_number(struct option_value *v, uint64_t *out, const char *word)
 {
     switch (parse_uint(out, word, OPTION_CPUS_MAX)) {
     case 0: return 0;
@@ -33,7 +33,8 @@ static int parse_number(struct option_value *v, uint64_t *out, const char *word)
     }
 }
 
-static int add_range(struct option_value *v, struct numbers *numbers, uint64_t first, uint64_t last)
+static int option_cpus_add_range(struct option_value *v, struct numbers *numbers, uint64_t first,
+                                 uint64_t last)
 {
     for (uint64_t cpu = first; cpu <= last; cpu++) {
         if (numbers->listed[cpu])
@@ -45,7 +46,7 @@ static int add_range(struct option_value *v, struct numbers *numbers, uint64_t f
 }
 
 /* Add an item, `N` or `N-M`, which is modified. */
-static int add_item(struct option_value *v, struct numbers *numbers, char *item)
+static int option_cpus_add_item(struct option_value *v, struct numbers *numbers, char *item)
 {
     char *last_word = strchr(item, '-');
     uint64_t first, last;
@@ -53,37 +54,37 @@ static int add_item(struct option_value *v, struct numbers *numbers, char *item)
 
     if (*item == '\0')
         return option_refuse(v, "a processor is missing beside a comma");
-    if (last_word != NULL)
+    if (last_word)
         *last_word++ = '\0';
-    rc = parse_number(v, &first, item);
+    rc = option_cpus_parse_number(v, &first, item);
     if (rc < 0)
         return rc;
     last = first;
-    if (last_word != NULL)
-        rc = parse_number(v, &last, last_word);
+    if (last_word)
+        rc = option_cpus_parse_number(v, &last, last_word);
     if (rc < 0)
         return rc;
     if (last < first)
         return option_refuse(v, "the range %u-%u goes down", (unsigned)first, (unsigned)last);
-    return add_range(v, numbers, first, last);
+    return option_cpus_add_range(v, numbers, first, last);
 }
 
-static int set_list(struct option_value *v, struct server_cpus *cpus)
+static int option_cpus_set_list(struct option_value *v, struct server_cpus *cpus)
 {
     struct numbers numbers = {.n = 0};
     char *list = arena_text(v->arena, v->text, strlen(v->text));
     unsigned *kept;
 
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (list != NULL) {
-        int rc = add_item(v, &numbers, option_kind_next_item(&list));
+    while (list) {
+        int rc = option_cpus_add_item(v, &numbers, option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;
     }
     kept = arena_alloc(v->arena, numbers.n, sizeof(*kept));
-    if (kept == NULL)
+    if (!kept)
         return -ENOMEM;
     memcpy(kept, numbers.list, numbers.n * sizeof(*kept));
     *cpus = (struct server_cpus){
@@ -94,18 +95,18 @@ static int set_list(struct option_value *v, struct server_cpus *cpus)
     return 0;
 }
 
-static int set_affinity(const struct option *o, struct option_value *v)
+static int option_cpus_set_affinity(const struct option *o, struct option_value *v)
 {
     struct server_cpus *cpus = option_field(o, v);
     const struct option_word *w;
 
     if (isdigit((unsigned char)v->text[strspn(v->text, BLANKS)]))
-        return set_list(v, cpus);
+        return option_cpus_set_list(v, cpus);
     w = option_kind_find_word(o, v);
-    if (w == NULL)
+    if (!w)
         return -EINVAL;
     *cpus = (struct server_cpus){.affinity = (enum server_affinity)w->value};
     return 0;
 }
 
-const struct option_kind option_cpus_affinity = {set_affinity, ""};
+const struct option_kind option_cpus_affinity = {option_cpus_set_affinity, ""};

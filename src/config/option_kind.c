@@ -12,98 +12,101 @@
 
 #define BLANKS " \t"
 
-static void put_unsigned(const struct option *o, const struct option_value *v, unsigned value)
+static void option_kind_put_unsigned(const struct option *o, const struct option_value *v,
+                                     unsigned value)
 {
     memcpy(option_field(o, v), &value, sizeof(value));
 }
 
-static void put_text(const struct option *o, const struct option_value *v, const char *text)
+static void option_kind_put_text(const struct option *o, const struct option_value *v,
+                                 const char *text)
 {
     memcpy(option_field(o, v), &text, sizeof(text));
 }
 
 /* Refuse a number that failed with ${rc} of parse_...(), or is out of range. */
-static int refuse_number(struct option_value *v, int rc, const char *what)
+static int option_kind_refuse_number(struct option_value *v, int rc, const char *what)
 {
     if (rc == -EINVAL)
         return option_refuse(v, "%s is not %s", QUOTE_TEXT(v->text), what);
     return option_refuse(v, "%s is out of range", QUOTE_TEXT(v->text));
 }
 
-static bool in_range(const struct option *o, int64_t n)
+static bool option_kind_in_range(const struct option *o, int64_t n)
 {
     return (n >= o->min && n <= o->max) || (n == 0 && (o->flags & OPTION_ZERO) != 0);
 }
 
-static int set_number(const struct option *o, struct option_value *v)
+static int option_kind_set_number(const struct option *o, struct option_value *v)
 {
     uint64_t n;
     int rc = parse_uint(&n, v->text, (uint64_t)o->max);
 
-    if (rc == 0 && !in_range(o, (int64_t)n))
+    if (rc == 0 && !option_kind_in_range(o, (int64_t)n))
         rc = -ERANGE;
     if (rc < 0)
-        return refuse_number(v, rc, "a plain decimal number");
-    put_unsigned(o, v, (unsigned)n);
+        return option_kind_refuse_number(v, rc, "a plain decimal number");
+    option_kind_put_unsigned(o, v, (unsigned)n);
     return 0;
 }
 
-static int set_percent(const struct option *o, struct option_value *v)
+static int option_kind_set_percent(const struct option *o, struct option_value *v)
 {
     unsigned n;
     int rc = parse_percent(&n, v->text);
 
-    if (rc == 0 && !in_range(o, n))
+    if (rc == 0 && !option_kind_in_range(o, n))
         rc = -ERANGE;
     if (rc < 0)
-        return refuse_number(v, rc, "a percentage");
-    put_unsigned(o, v, n);
+        return option_kind_refuse_number(v, rc, "a percentage");
+    option_kind_put_unsigned(o, v, n);
     return 0;
 }
 
-static int set_duration(const struct option *o, struct option_value *v)
+static int option_kind_set_duration(const struct option *o, struct option_value *v)
 {
     int64_t ns;
     int rc = parse_duration(&ns, v->text, o->max);
 
-    if (rc == 0 && !in_range(o, ns))
+    if (rc == 0 && !option_kind_in_range(o, ns))
         rc = -ERANGE;
     if (rc < 0)
-        return refuse_number(v, rc, "a number with a unit");
+        return option_kind_refuse_number(v, rc, "a number with a unit");
     memcpy(option_field(o, v), &ns, sizeof(ns));
     return 0;
 }
 
-static int read_size(uint64_t *out_bytes, const struct option *o, struct option_value *v)
+static int option_kind_read_size(uint64_t *out_bytes, const struct option *o,
+                                 struct option_value *v)
 {
     int rc = parse_size(out_bytes, v->text, (uint64_t)o->max);
 
-    if (rc == 0 && !in_range(o, (int64_t)*out_bytes))
+    if (rc == 0 && !option_kind_in_range(o, (int64_t)*out_bytes))
         rc = -ERANGE;
-    return rc < 0 ? refuse_number(v, rc, "a number of bytes") : 0;
+    return rc < 0 ? option_kind_refuse_number(v, rc, "a number of bytes") : 0;
 }
 
-static int set_size(const struct option *o, struct option_value *v)
+static int option_kind_set_size(const struct option *o, struct option_value *v)
 {
     uint64_t bytes;
-    int rc = read_size(&bytes, o, v);
+    int rc = option_kind_read_size(&bytes, o, v);
 
     if (rc == 0)
-        put_unsigned(o, v, (unsigned)bytes);
+        option_kind_put_unsigned(o, v, (unsigned)bytes);
     return rc;
 }
 
-static int set_size_long(const struct option *o, struct option_value *v)
+static int option_kind_set_size_long(const struct option *o, struct option_value *v)
 {
     uint64_t bytes;
-    int rc = read_size(&bytes, o, v);
+    int rc = option_kind_read_size(&bytes, o, v);
 
     if (rc == 0)
         memcpy(option_field(o, v), &bytes, sizeof(bytes));
     return rc;
 }
 
-static int set_bool(const struct option *o, struct option_value *v)
+static int option_kind_set_bool(const struct option *o, struct option_value *v)
 {
     bool value;
 
@@ -124,37 +127,37 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
             return w;
         diagnostics_offer(&near, w->word);
     }
-    if (foreign != NULL)
+    if (foreign)
         option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(v->text), foreign);
-    else if (near.best != NULL)
+    else if (near.best)
         option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text), near.best);
     else
         option_refuse(v, "%s is not known", QUOTE_TEXT(v->text));
     return NULL;
 }
 
-static int set_word(const struct option *o, struct option_value *v)
+static int option_kind_set_word(const struct option *o, struct option_value *v)
 {
     const struct option_word *w = option_kind_find_word(o, v);
 
-    if (w == NULL)
+    if (!w)
         return -EINVAL;
-    put_unsigned(o, v, w->value);
+    option_kind_put_unsigned(o, v, w->value);
     return 0;
 }
 
 /* passwd(5) forbids the colon; directory services use '@' and '\'. */
-static int set_account(const struct option *o, struct option_value *v)
+static int option_kind_set_account(const struct option *o, struct option_value *v)
 {
     for (const char *p = v->text; *p != '\0'; p++) {
         if (!isgraph((unsigned char)*p) || *p == ':')
             return option_refuse(v, "%s cannot be an account", QUOTE_TEXT(v->text));
     }
-    put_text(o, v, v->text);
+    option_kind_put_text(o, v, v->text);
     return 0;
 }
 
-static int set_path(const struct option *o, struct option_value *v)
+static int option_kind_set_path(const struct option *o, struct option_value *v)
 {
     size_t len = strlen(v->text);
 
@@ -162,17 +165,17 @@ static int set_path(const struct option *o, struct option_value *v)
         return option_refuse(v, "%s is not an absolute path", QUOTE_TEXT(v->text));
     if (v->text[len - 1] == '/')
         return option_refuse(v, "%s is not the path of a file", QUOTE_TEXT(v->text));
-    put_text(o, v, v->text);
+    option_kind_put_text(o, v, v->text);
     return 0;
 }
 
-static int set_log(const struct option *o, struct option_value *v)
+static int option_kind_set_log(const struct option *o, struct option_value *v)
 {
     if (v->text[0] == '/')
-        return set_path(o, v);
-    if (option_kind_find_word(o, v) == NULL)
+        return option_kind_set_path(o, v);
+    if (!option_kind_find_word(o, v))
         return -EINVAL;
-    put_text(o, v, v->text);
+    option_kind_put_text(o, v, v->text);
     return 0;
 }
 
@@ -182,7 +185,7 @@ char *option_kind_next_item(char **list)
     size_t len;
 
     item += strspn(item, BLANKS);
-    for (len = strlen(item); len > 0 && strchr(BLANKS, item[len - 1]) != NULL; len--)
+    for (len = strlen(item); len > 0 && strchr(BLANKS, item[len - 1]); len--)
         ;
     item[len] = '\0';
     return item;
@@ -193,35 +196,36 @@ bool option_kind_is_name(const char *text)
     size_t len = strnlen(text, OPTION_KIND_NAME_BYTES + 1);
 
     for (size_t i = 0; i < len; i++) {
-        if (!isalnum((unsigned char)text[i]) && strchr("_.-", text[i]) == NULL)
+        if (!isalnum((unsigned char)text[i]) && !strchr("_.-", text[i]))
             return false;
     }
     return len >= 1 && len <= OPTION_KIND_NAME_BYTES;
 }
 
-static int set_name(const struct option *o, struct option_value *v)
+static int option_kind_set_name(const struct option *o, struct option_value *v)
 {
     char *name;
 
     if (!option_kind_is_name(v->text))
         return option_refuse(v, "%s is not a name", QUOTE_TEXT(v->text));
     name = arena_text(v->arena, v->text, strlen(v->text));
-    if (name == NULL)
+    if (!name)
         return -ENOMEM;
     for (char *p = name; *p != '\0'; p++)
         *p = (char)tolower((unsigned char)*p); /* as iniparser does */
-    put_text(o, v, name);
+    option_kind_put_text(o, v, name);
     return 0;
 }
 
-const struct option_kind option_kind_number = {set_number, ""};
-const struct option_kind option_kind_percent = {set_percent, ", in percent"};
-const struct option_kind option_kind_duration = {set_duration, ", in us, ms, s, m, h or d"};
-const struct option_kind option_kind_size = {set_size, ", in b, k, m or g"};
-const struct option_kind option_kind_size_long = {set_size_long, ", in b, k, m or g"};
-const struct option_kind option_kind_bool = {set_bool, ""};
-const struct option_kind option_kind_word = {set_word, ""};
-const struct option_kind option_kind_account = {set_account, ""};
-const struct option_kind option_kind_path = {set_path, ""};
-const struct option_kind option_kind_log = {set_log, ""};
-const struct option_kind option_kind_name = {set_name, ""};
+const struct option_kind option_kind_number = {option_kind_set_number, ""};
+const struct option_kind option_kind_percent = {option_kind_set_percent, ", in percent"};
+const struct option_kind option_kind_duration = {option_kind_set_duration,
+                                                 ", in us, ms, s, m, h or d"};
+const struct option_kind option_kind_size = {option_kind_set_size, ", in b, k, m or g"};
+const struct option_kind option_kind_size_long = {option_kind_set_size_long, ", in b, k, m or g"};
+const struct option_kind option_kind_bool = {option_kind_set_bool, ""};
+const struct option_kind option_kind_word = {option_kind_set_word, ""};
+const struct option_kind option_kind_account = {option_kind_set_account, ""};
+const struct option_kind option_kind_path = {option_kind_set_path, ""};
+const struct option_kind option_kind_log = {option_kind_set_log, ""};
+const struct option_kind option_kind_name = {option_kind_set_name, ""};

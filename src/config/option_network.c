@@ -21,7 +21,7 @@
 #define NO_WEIGHT UINT_MAX
 
 /* Refuse ${word} for the error of address_parse(). */
-static int refuse_address(struct option_value *v, int rc, const char *word)
+static int option_network_refuse_address(struct option_value *v, int rc, const char *word)
 {
     switch (rc) {
     case -ERANGE: return option_refuse(v, "the port of %s is not 1 to 65535", QUOTE_TEXT(word));
@@ -33,7 +33,8 @@ static int refuse_address(struct option_value *v, int rc, const char *word)
 }
 
 /* Parse ${item} into ${out} after ${n} addresses, with room for two; return the number added. */
-static int parse_item(struct option_value *v, struct address *out, unsigned n, const char *item)
+static int option_network_parse_item(struct option_value *v, struct address *out, unsigned n,
+                                     const char *item)
 {
     int rc;
 
@@ -44,24 +45,24 @@ static int parse_item(struct option_value *v, struct address *out, unsigned n, c
         return option_refuse(v, "%s is a host name, and a listener needs a numeric address",
                              QUOTE_TEXT(item));
     if (rc < 0)
-        return refuse_address(v, rc, item);
+        return option_network_refuse_address(v, rc, item);
     if (n + (unsigned)rc > OPTION_NETWORK_LISTEN_ADDRESSES)
         return option_refuse(v, "too many addresses, at most %d for one listener",
                              OPTION_NETWORK_LISTEN_ADDRESSES);
     return rc;
 }
 
-static struct address *keep_addresses(struct option_value *v, const struct address *from,
-                                      unsigned n)
+static struct address *option_network_keep_addresses(struct option_value *v,
+                                                     const struct address *from, unsigned n)
 {
     struct address *kept = arena_alloc(v->arena, n, sizeof(*kept));
 
-    if (kept != NULL)
+    if (kept)
         memcpy(kept, from, n * sizeof(*kept));
     return kept;
 }
 
-static int set_addresses(const struct option *o, struct option_value *v)
+static int option_network_set_addresses(const struct option *o, struct option_value *v)
 {
     struct address found[OPTION_NETWORK_LISTEN_ADDRESSES + 2]; /* an item may add two */
     struct listener_conf *conf = v->conf;
@@ -70,17 +71,17 @@ static int set_addresses(const struct option *o, struct option_value *v)
     unsigned n = 0;
 
     (void)o;
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (list != NULL) {
-        int rc = parse_item(v, found, n, option_kind_next_item(&list));
+    while (list) {
+        int rc = option_network_parse_item(v, found, n, option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;
         n += (unsigned)rc;
     }
-    kept = keep_addresses(v, found, n);
-    if (kept == NULL)
+    kept = option_network_keep_addresses(v, found, n);
+    if (!kept)
         return -ENOMEM;
     conf->addresses = kept;
     conf->n_addresses = n;
@@ -88,8 +89,8 @@ static int set_addresses(const struct option *o, struct option_value *v)
 }
 
 /* `NAME=N`: ${word} is at N; 0 in ${field}: not set yet. */
-static int set_server_number(struct option_value *v, unsigned *field, const char *word,
-                             const char *name, unsigned max)
+static int option_network_set_server_number(struct option_value *v, unsigned *field,
+                                            const char *word, const char *name, unsigned max)
 {
     uint64_t number;
 
@@ -102,8 +103,8 @@ static int set_server_number(struct option_value *v, unsigned *field, const char
 }
 
 /* `weight=N`: ${word} is at N. */
-static int set_server_weight(struct option_value *v, struct upstream_server_conf *server,
-                             const char *word)
+static int option_network_set_server_weight(struct option_value *v,
+                                            struct upstream_server_conf *server, const char *word)
 {
     uint64_t weight;
 
@@ -117,7 +118,7 @@ static int set_server_weight(struct option_value *v, struct upstream_server_conf
 }
 
 /* ${word} is `backup` or `disabled`. */
-static int set_server_flag(struct option_value *v, bool *flag, const char *word)
+static int option_network_set_server_flag(struct option_value *v, bool *flag, const char *word)
 {
     if (*flag)
         return option_refuse(v, "'%s' is there twice", word);
@@ -126,8 +127,8 @@ static int set_server_flag(struct option_value *v, bool *flag, const char *word)
 }
 
 /* `resolve=each` or `resolve=one`. */
-static int set_server_names(struct option_value *v, struct upstream_server_conf *server,
-                            const char *word)
+static int option_network_set_server_names(struct option_value *v,
+                                           struct upstream_server_conf *server, const char *word)
 {
     if (server->names != UPSTREAM_LITERAL)
         return option_refuse(v, "'resolve' is there twice");
@@ -140,61 +141,63 @@ static int set_server_names(struct option_value *v, struct upstream_server_conf 
     return 0;
 }
 
-static int set_server_check_address(struct option_value *v, struct upstream_server_conf *server,
-                                    const char *word)
+static int option_network_set_server_check_address(struct option_value *v,
+                                                   struct upstream_server_conf *server,
+                                                   const char *word)
 {
     struct address a;
 
-    if (server->check_address != NULL)
+    if (server->check_address)
         return option_refuse(v, "'check_address' is there twice");
     if (address_parse_host(&a, word) < 0)
         return option_refuse(v, "%s is not an IP address", QUOTE_TEXT(word));
-    server->check_address = keep_addresses(v, &a, 1);
-    return server->check_address == NULL ? -ENOMEM : 0;
+    server->check_address = option_network_keep_addresses(v, &a, 1);
+    return !server->check_address ? -ENOMEM : 0;
 }
 
-static int refuse_server_word(struct option_value *v, const char *word)
+static int option_network_refuse_server_word(struct option_value *v, const char *word)
 {
     const char *foreign = foreign_words_find(FOREIGN_WORDS_SERVER, word, strcspn(word, "="));
 
-    if (foreign != NULL)
+    if (foreign)
         return option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(word), foreign);
     return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
 }
 
 /* Parse one word after a server's address. */
-static int set_server_word(struct option_value *v, struct upstream_server_conf *server,
-                           const char *word)
+static int option_network_set_server_word(struct option_value *v,
+                                          struct upstream_server_conf *server, const char *word)
 {
     if (strcmp(word, "backup") == 0)
-        return set_server_flag(v, &server->backup, word);
+        return option_network_set_server_flag(v, &server->backup, word);
     if (strcmp(word, "disabled") == 0)
-        return set_server_flag(v, &server->disabled, word);
+        return option_network_set_server_flag(v, &server->disabled, word);
     if (strncmp(word, "weight=", 7) == 0)
-        return set_server_weight(v, server, word + 7);
+        return option_network_set_server_weight(v, server, word + 7);
     if (strncmp(word, "max_connections=", 16) == 0)
-        return set_server_number(v, &server->max_connections, word + 16, "max_connections",
-                                 MAX_CONNECTIONS);
+        return option_network_set_server_number(v, &server->max_connections, word + 16,
+                                                "max_connections", MAX_CONNECTIONS);
     if (strncmp(word, "check_port=", 11) == 0)
-        return set_server_number(v, &server->check_port, word + 11, "check_port", UINT16_MAX);
+        return option_network_set_server_number(v, &server->check_port, word + 11, "check_port",
+                                                UINT16_MAX);
     if (strncmp(word, "check_address=", 14) == 0)
-        return set_server_check_address(v, server, word + 14);
+        return option_network_set_server_check_address(v, server, word + 14);
     if (strncmp(word, "resolve=", 8) == 0)
-        return set_server_names(v, server, word + 8);
-    return refuse_server_word(v, word);
+        return option_network_set_server_names(v, server, word + 8);
+    return option_network_refuse_server_word(v, word);
 }
 
 /* `_service._tcp.domain` */
-static bool is_service(const char *text)
+static bool option_network_is_service(const char *text)
 {
     const char *protocol = strchr(text, '.');
 
-    return text[0] == '_' && protocol != NULL && strncmp(protocol, "._tcp.", 6) == 0 &&
-           strchr(text, ':') == NULL && strlen(protocol) > 6;
+    return text[0] == '_' && protocol && strncmp(protocol, "._tcp.", 6) == 0 &&
+           !strchr(text, ':') && strlen(protocol) > 6;
 }
 
 /* Its SRV records give addresses and weights. */
-static int set_service(struct option_value *v, struct upstream_server_conf *server)
+static int option_network_set_service(struct option_value *v, struct upstream_server_conf *server)
 {
     if (server->weight != 0 && server->weight != NO_WEIGHT)
         return option_refuse(v, "%s has no weight but 0, its SRV records do",
@@ -207,7 +210,8 @@ static int set_service(struct option_value *v, struct upstream_server_conf *serv
 }
 
 /* Host names are resolved after the start. */
-static int parse_server_address(struct option_value *v, struct upstream_server_conf *server)
+static int option_network_parse_server_address(struct option_value *v,
+                                               struct upstream_server_conf *server)
 {
     struct address found[2];
     int n;
@@ -215,8 +219,8 @@ static int parse_server_address(struct option_value *v, struct upstream_server_c
     if (server->address_text[0] == '*')
         return option_refuse(v, "%s is for listening, a server needs one address",
                              QUOTE_TEXT(server->address_text));
-    if (is_service(server->address_text))
-        return set_service(v, server);
+    if (option_network_is_service(server->address_text))
+        return option_network_set_service(v, server);
     n = address_parse_target(found, ARRAY_LEN(found), server->address_text);
     if (n == -ENOENT) {
         if (server->names == UPSTREAM_LITERAL)
@@ -224,19 +228,19 @@ static int parse_server_address(struct option_value *v, struct upstream_server_c
         return 0;
     }
     if (n < 0)
-        return refuse_address(v, n, server->address_text);
+        return option_network_refuse_address(v, n, server->address_text);
     if (server->names != UPSTREAM_LITERAL)
         return option_refuse(v, "%s is no host name to resolve", QUOTE_TEXT(server->address_text));
-    if (address_is_unix(&found[0]) && server->check_address != NULL && server->check_port == 0)
+    if (address_is_unix(&found[0]) && server->check_address && server->check_port == 0)
         return option_refuse(v, "check_address needs a check_port, since a unix socket has none");
-    server->addresses = keep_addresses(v, found, (unsigned)n);
-    if (server->addresses == NULL)
+    server->addresses = option_network_keep_addresses(v, found, (unsigned)n);
+    if (!server->addresses)
         return -ENOMEM;
     server->n_addresses = (unsigned)n;
     return 0;
 }
 
-static int set_server(const struct option *o, struct option_value *v)
+static int option_network_set_server(const struct option *o, struct option_value *v)
 {
     struct upstream_conf *conf = v->conf;
     struct upstream_server_conf server = {.id = option_member(o, v->key), .weight = NO_WEIGHT};
@@ -244,20 +248,20 @@ static int set_server(const struct option *o, struct option_value *v)
     char *next, *word;
     int rc;
 
-    if (rest == NULL)
+    if (!rest)
         return -ENOMEM;
     if (!option_kind_is_name(server.id))
         return option_refuse(v, "the ID is not a name of 1 to %d characters",
                              OPTION_KIND_NAME_BYTES);
     server.address_text = strtok_r(rest, BLANKS, &next);
-    if (server.address_text == NULL)
+    if (!server.address_text)
         return option_refuse(v, "the value is blank");
-    while ((word = strtok_r(NULL, BLANKS, &next)) != NULL) {
-        rc = set_server_word(v, &server, word);
+    while ((word = strtok_r(NULL, BLANKS, &next))) {
+        rc = option_network_set_server_word(v, &server, word);
         if (rc < 0)
             return rc;
     }
-    rc = parse_server_address(v, &server);
+    rc = option_network_parse_server_address(v, &server);
     if (rc < 0)
         return rc;
     if (server.weight == NO_WEIGHT)
@@ -266,5 +270,5 @@ static int set_server(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_network_addresses = {set_addresses, ""};
-const struct option_kind option_network_server = {set_server, ""};
+const struct option_kind option_network_addresses = {option_network_set_addresses, ""};
+const struct option_kind option_network_server = {option_network_set_server, ""};

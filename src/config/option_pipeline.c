@@ -12,7 +12,7 @@
 #include "handlers/pipeline_conf.h"
 #include "handlers/pipeline_template.h"
 
-static int refuse_handler(struct option_value *v, const char *name)
+static int option_pipeline_refuse_handler(struct option_value *v, const char *name)
 {
     const struct handler_type *type;
     struct diagnostics_suggestion near;
@@ -20,20 +20,21 @@ static int refuse_handler(struct option_value *v, const char *name)
     diagnostics_suggest(&near, name);
     for (unsigned i = 0; (type = pipeline_template_type(i)) != NULL; i++)
         diagnostics_offer(&near, type->name);
-    if (near.best != NULL)
+    if (near.best)
         return option_refuse(v, "%s is not a handler; did you mean '%s'?", QUOTE_TEXT(name),
                              near.best);
     return option_refuse(v, "%s is not a handler", QUOTE_TEXT(name));
 }
 
-static int add_handler(struct option_value *v, struct pipeline_conf *found, const char *name)
+static int option_pipeline_add_handler(struct option_value *v, struct pipeline_conf *found,
+                                       const char *name)
 {
     const struct handler_type *type = pipeline_template_find(name);
 
     if (*name == '\0')
         return option_refuse(v, "a handler is missing beside a comma");
-    if (type == NULL)
-        return refuse_handler(v, name);
+    if (!type)
+        return option_pipeline_refuse_handler(v, name);
     for (unsigned i = 0; i < found->n; i++)
         if (found->list[i] == type)
             return option_refuse(v, "%s is there twice", QUOTE_TEXT(name));
@@ -41,16 +42,16 @@ static int add_handler(struct option_value *v, struct pipeline_conf *found, cons
     return 0;
 }
 
-static int set_pipeline(const struct option *o, struct option_value *v)
+static int option_pipeline_set_pipeline(const struct option *o, struct option_value *v)
 {
     struct pipeline_conf *conf = option_field(o, v);
     struct pipeline_conf found = {.n = 0};
     char *list = arena_text(v->arena, v->text, strlen(v->text));
 
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (list != NULL) {
-        int rc = add_handler(v, &found, option_kind_next_item(&list));
+    while (list) {
+        int rc = option_pipeline_add_handler(v, &found, option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;
@@ -60,7 +61,7 @@ static int set_pipeline(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int set_adjustment(const struct option *o, struct option_value *v)
+static int option_pipeline_set_adjustment(const struct option *o, struct option_value *v)
 {
     bool negative = v->text[0] == '-';
     uint64_t bytes;
@@ -76,13 +77,13 @@ static int set_adjustment(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int add_delimiter(struct option_value *v, struct frame_delimiter_list *list,
-                         const char *text)
+static int option_pipeline_add_delimiter(struct option_value *v, struct frame_delimiter_list *list,
+                                         const char *text)
 {
     uint8_t *bytes = arena_alloc(v->arena, strlen(text) + 1, 1);
     int n;
 
-    if (bytes == NULL)
+    if (!bytes)
         return -ENOMEM;
     n = option_bytes_read(bytes, v, text);
     if (n < 0)
@@ -97,15 +98,15 @@ static int add_delimiter(struct option_value *v, struct frame_delimiter_list *li
     return 0;
 }
 
-static int set_delimiters(const struct option *o, struct option_value *v)
+static int option_pipeline_set_delimiters(const struct option *o, struct option_value *v)
 {
     struct frame_delimiter_list found = {.n = 0};
     char *list = arena_text(v->arena, v->text, strlen(v->text));
 
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (list != NULL) {
-        int rc = add_delimiter(v, &found, option_kind_next_item(&list));
+    while (list) {
+        int rc = option_pipeline_add_delimiter(v, &found, option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;
@@ -114,12 +115,12 @@ static int set_delimiters(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int set_length_end(const struct option *o, struct option_value *v)
+static int option_pipeline_set_length_end(const struct option *o, struct option_value *v)
 {
     uint8_t *bytes = arena_alloc(v->arena, strlen(v->text) + 1, 1);
     int n;
 
-    if (bytes == NULL)
+    if (!bytes)
         return -ENOMEM;
     n = option_bytes_read(bytes, v, v->text);
     if (n < 0)
@@ -132,7 +133,8 @@ static int set_length_end(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_pipeline_delimiters = {set_delimiters, ""};
-const struct option_kind option_pipeline_length_end = {set_length_end, ""};
-const struct option_kind option_pipeline = {set_pipeline, ""};
-const struct option_kind option_pipeline_adjustment = {set_adjustment, ", in b, k, m or g"};
+const struct option_kind option_pipeline_delimiters = {option_pipeline_set_delimiters, ""};
+const struct option_kind option_pipeline_length_end = {option_pipeline_set_length_end, ""};
+const struct option_kind option_pipeline = {option_pipeline_set_pipeline, ""};
+const struct option_kind option_pipeline_adjustment = {option_pipeline_set_adjustment,
+                                                       ", in b, k, m or g"};

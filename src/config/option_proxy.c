@@ -12,7 +12,7 @@
 
 /* ---- trusted_proxies ---- */
 
-static int parse_block(struct option_value *v, struct cidr *out, const char *word)
+static int option_proxy_parse_block(struct option_value *v, struct cidr *out, const char *word)
 {
     char text[CIDR_TEXT_BYTES];
 
@@ -28,7 +28,7 @@ static int parse_block(struct option_value *v, struct cidr *out, const char *wor
     }
 }
 
-static unsigned count_items(const char *list)
+static unsigned option_proxy_count_items(const char *list)
 {
     unsigned n = 1;
 
@@ -37,16 +37,16 @@ static unsigned count_items(const char *list)
     return n;
 }
 
-static int set_trusted(const struct option *o, struct option_value *v)
+static int option_proxy_set_trusted(const struct option *o, struct option_value *v)
 {
     char *list = arena_text(v->arena, v->text, strlen(v->text));
-    struct cidr_list found = {.list =
-                                  arena_alloc(v->arena, count_items(v->text), sizeof(*found.list))};
+    struct cidr_list found = {
+        .list = arena_alloc(v->arena, option_proxy_count_items(v->text), sizeof(*found.list))};
 
-    if (list == NULL || found.list == NULL)
+    if (!list || !found.list)
         return -ENOMEM;
-    while (list != NULL) {
-        int rc = parse_block(v, &found.list[found.n], option_kind_next_item(&list));
+    while (list) {
+        int rc = option_proxy_parse_block(v, &found.list[found.n], option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;
@@ -58,7 +58,8 @@ static int set_trusted(const struct option *o, struct option_value *v)
 
 /* ---- send_proxy_tlvs ---- */
 
-static int add_tlv(struct option_value *v, struct proxy_header_conf *found, const char *word)
+static int option_proxy_add_tlv(struct option_value *v, struct proxy_header_conf *found,
+                                const char *word)
 {
     bool *tlv;
 
@@ -76,16 +77,16 @@ static int add_tlv(struct option_value *v, struct proxy_header_conf *found, cons
     return 0;
 }
 
-static int set_tlvs(const struct option *o, struct option_value *v)
+static int option_proxy_set_tlvs(const struct option *o, struct option_value *v)
 {
     struct proxy_header_conf *conf = option_field(o, v);
     struct proxy_header_conf found = {.crc32c = false};
     char *list = arena_text(v->arena, v->text, strlen(v->text));
 
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (list != NULL) {
-        int rc = add_tlv(v, &found, option_kind_next_item(&list));
+    while (list) {
+        int rc = option_proxy_add_tlv(v, &found, option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;
@@ -95,5 +96,5 @@ static int set_tlvs(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_proxy_trusted = {set_trusted, ""};
-const struct option_kind option_proxy_tlvs = {set_tlvs, ""};
+const struct option_kind option_proxy_trusted = {option_proxy_set_trusted, ""};
+const struct option_kind option_proxy_tlvs = {option_proxy_set_tlvs, ""};

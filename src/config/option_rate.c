@@ -16,7 +16,8 @@
 /* Default burst. */
 #define BURST_NS (100 * NS_PER_MS)
 
-static int parse_number(struct option_value *v, uint64_t *out, const char *word, const char *what)
+static int option_rate_parse_number(struct option_value *v, uint64_t *out, const char *word,
+                                    const char *what)
 {
     if (parse_uint(out, word, OPTION_RATE_MAX) < 0 || *out == 0)
         return option_refuse(v, "%s is not a %s from 1 to %d", QUOTE_TEXT(word), what,
@@ -24,7 +25,7 @@ static int parse_number(struct option_value *v, uint64_t *out, const char *word,
     return 0;
 }
 
-static int parse_period(struct option_value *v, int64_t *out_ns, const char *word)
+static int option_rate_parse_period(struct option_value *v, int64_t *out_ns, const char *word)
 {
     static const struct {
         const char *word;
@@ -41,17 +42,18 @@ static int parse_period(struct option_value *v, int64_t *out_ns, const char *wor
 }
 
 /* Parse `100/s`; modifies it. */
-static int parse_rate(struct option_value *v, struct token_bucket_conf *rate, char *word)
+static int option_rate_parse_rate(struct option_value *v, struct token_bucket_conf *rate,
+                                  char *word)
 {
     char *unit = strchr(word, '/');
     int rc;
 
-    if (unit == NULL)
+    if (!unit)
         return option_refuse(v, "%s does not say in which time", QUOTE_TEXT(word));
     *unit++ = '\0';
-    rc = parse_number(v, &rate->tokens, word, "number");
+    rc = option_rate_parse_number(v, &rate->tokens, word, "number");
     if (rc == 0)
-        rc = parse_period(v, &rate->period_ns, unit);
+        rc = option_rate_parse_period(v, &rate->period_ns, unit);
     if (rc < 0)
         return rc;
     rate->burst = rate->tokens * BURST_NS / (uint64_t)rate->period_ns;
@@ -61,31 +63,32 @@ static int parse_rate(struct option_value *v, struct token_bucket_conf *rate, ch
 }
 
 /* Parse `100/s burst=20`; modifies it. */
-static int parse_words(struct option_value *v, struct token_bucket_conf *rate, char *rest)
+static int option_rate_parse_words(struct option_value *v, struct token_bucket_conf *rate,
+                                   char *rest)
 {
-    int rc = parse_rate(v, rate, strsep(&rest, BLANKS));
+    int rc = option_rate_parse_rate(v, rate, strsep(&rest, BLANKS));
 
-    if (rc < 0 || rest == NULL)
+    if (rc < 0 || !rest)
         return rc;
     rest += strspn(rest, BLANKS);
     if (strncmp(rest, BURST, strlen(BURST)) != 0)
         return option_refuse(v, "%s is not " BURST "N", QUOTE_TEXT(rest));
-    return parse_number(v, &rate->burst, rest + strlen(BURST), "burst");
+    return option_rate_parse_number(v, &rate->burst, rest + strlen(BURST), "burst");
 }
 
-static int set_rate(const struct option *o, struct option_value *v)
+static int option_rate_set_rate(const struct option *o, struct option_value *v)
 {
     struct token_bucket_conf rate = {.period_ns = NS_PER_S, .burst = 1};
     char *words = arena_text(v->arena, v->text, strlen(v->text));
     int rc = 0;
 
-    if (words == NULL)
+    if (!words)
         return -ENOMEM;
     if (strcmp(words, "0") != 0)
-        rc = parse_words(v, &rate, words);
+        rc = option_rate_parse_words(v, &rate, words);
     if (rc == 0)
         memcpy(option_field(o, v), &rate, sizeof(rate));
     return rc;
 }
 
-const struct option_kind option_rate = {set_rate, ""};
+const struct option_kind option_rate = {option_rate_set_rate, ""};

@@ -12,7 +12,7 @@
 #include "net/address.h"
 #include "net/sock.h"
 
-static char *copy_list(const struct option_value *v)
+static char *option_socket_copy_list(const struct option_value *v)
 {
     return arena_text(v->arena, v->text, strlen(v->text));
 }
@@ -20,7 +20,7 @@ static char *copy_list(const struct option_value *v)
 /* ---- keepalive ---- */
 
 /* The kernel counts seconds. */
-static int parse_seconds(struct option_value *v, unsigned *out_s, const char *item)
+static int option_socket_parse_seconds(struct option_value *v, unsigned *out_s, const char *item)
 {
     int64_t ns;
 
@@ -35,7 +35,7 @@ static int parse_seconds(struct option_value *v, unsigned *out_s, const char *it
     return 0;
 }
 
-static int parse_count(struct option_value *v, unsigned *out, const char *item)
+static int option_socket_parse_count(struct option_value *v, unsigned *out, const char *item)
 {
     uint64_t n;
 
@@ -46,23 +46,23 @@ static int parse_count(struct option_value *v, unsigned *out, const char *item)
     return 0;
 }
 
-static int set_keepalive(const struct option *o, struct option_value *v)
+static int option_socket_set_keepalive(const struct option *o, struct option_value *v)
 {
     struct sock_keepalive keepalive = {0};
-    char *list = copy_list(v);
+    char *list = option_socket_copy_list(v);
     int rc = 0;
 
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
     if (strcmp(list, "off") != 0)
-        rc = parse_seconds(v, &keepalive.idle_s, option_kind_next_item(&list));
+        rc = option_socket_parse_seconds(v, &keepalive.idle_s, option_kind_next_item(&list));
     else
         list = NULL;
-    if (rc == 0 && list != NULL)
-        rc = parse_seconds(v, &keepalive.interval_s, option_kind_next_item(&list));
-    if (rc == 0 && list != NULL)
-        rc = parse_count(v, &keepalive.count, option_kind_next_item(&list));
-    if (rc == 0 && list != NULL)
+    if (rc == 0 && list)
+        rc = option_socket_parse_seconds(v, &keepalive.interval_s, option_kind_next_item(&list));
+    if (rc == 0 && list)
+        rc = option_socket_parse_count(v, &keepalive.count, option_kind_next_item(&list));
+    if (rc == 0 && list)
         rc = option_refuse(v, "%s is too many items", QUOTE_TEXT(v->text));
     if (rc == 0)
         memcpy(option_field(o, v), &keepalive, sizeof(keepalive));
@@ -71,14 +71,14 @@ static int set_keepalive(const struct option *o, struct option_value *v)
 
 /* ---- source_address ---- */
 
-static bool is_any(const struct address *a)
+static bool option_socket_is_any(const struct address *a)
 {
     if (a->u.sa.sa_family == AF_INET)
         return a->u.in.sin_addr.s_addr == htonl(INADDR_ANY);
     return IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr);
 }
 
-static int parse_source(struct option_value *v, struct address *out, const char *item)
+static int option_socket_parse_source(struct option_value *v, struct address *out, const char *item)
 {
     struct address found[2];
     int rc;
@@ -92,21 +92,21 @@ static int parse_source(struct option_value *v, struct address *out, const char 
     if (rc < 0 && address_parse(found, ARRAY_LEN(found), item) > 0 && !address_is_unix(&found[0]))
         return option_refuse(v, "%s has a port, and each connection gets its own",
                              QUOTE_TEXT(item));
-    if (rc < 0 || is_any(out))
+    if (rc < 0 || option_socket_is_any(out))
         return option_refuse(v, "%s is not the address of a host", QUOTE_TEXT(item));
     return 0;
 }
 
-static int set_source(const struct option *o, struct option_value *v)
+static int option_socket_set_source(const struct option *o, struct option_value *v)
 {
     struct address ipv4 = {.len = 0}, ipv6 = {.len = 0}, a;
     struct sock_connect_conf *conf = option_field(o, v);
-    char *list = copy_list(v);
+    char *list = option_socket_copy_list(v);
 
-    if (list == NULL)
+    if (!list)
         return -ENOMEM;
-    while (list != NULL) {
-        int rc = parse_source(v, &a, option_kind_next_item(&list));
+    while (list) {
+        int rc = option_socket_parse_source(v, &a, option_kind_next_item(&list));
         struct address *source;
 
         if (rc < 0)
@@ -122,5 +122,5 @@ static int set_source(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_socket_keepalive = {set_keepalive, ""};
-const struct option_kind option_socket_source = {set_source, ""};
+const struct option_kind option_socket_keepalive = {option_socket_set_keepalive, ""};
+const struct option_kind option_socket_source = {option_socket_set_source, ""};

@@ -14,7 +14,7 @@
 /* (uid_t)-1 means "keep" to chown(2). */
 #define ID_MAX (UINT32_MAX - 1)
 
-static int set_mode(const struct option *o, struct option_value *v)
+static int option_unix_set_mode(const struct option *o, struct option_value *v)
 {
     struct sock_file *file = option_field(o, v);
     size_t len = strlen(v->text);
@@ -28,7 +28,7 @@ static int set_mode(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int set_user(const struct option *o, struct option_value *v)
+static int option_unix_set_user(const struct option *o, struct option_value *v)
 {
     struct sock_file *file = option_field(o, v);
     const struct passwd *entry = getpwnam(v->text);
@@ -43,7 +43,7 @@ static int set_user(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int set_group(const struct option *o, struct option_value *v)
+static int option_unix_set_group(const struct option *o, struct option_value *v)
 {
     struct sock_file *file = option_field(o, v);
     const struct group *entry = getgrnam(v->text);
@@ -58,6 +58,6 @@ static int set_group(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_unix_mode = {set_mode, ""};
-const struct option_kind option_unix_user = {set_user, ""};
-const struct option_kind option_unix_group = {set_group, ""};
+const struct option_kind option_unix_mode = {option_unix_set_mode, ""};
+const struct option_kind option_unix_user = {option_unix_set_user, ""};
+const struct option_kind option_unix_group = {option_unix_set_group, ""};

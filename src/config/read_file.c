@@ -11,33 +11,33 @@
 
 #define FIRST_BYTES 65536
 
-static int refuse(struct whole_file *f, int rc, const char *what)
+static int read_file_refuse(struct whole_file *f, int rc, const char *what)
 {
     snprintf(f->problem, sizeof(f->problem), "%s", what);
     return rc;
 }
 
-static int refuse_errno(struct whole_file *f, int rc, const char *what)
+static int read_file_refuse_errno(struct whole_file *f, int rc, const char *what)
 {
     snprintf(f->problem, sizeof(f->problem), "%s: %s", what, strerror(-rc));
     return rc;
 }
 
 /* O_NONBLOCK: do not wait for a FIFO's writer. */
-static int open_file(int *out, struct whole_file *f, const char *path)
+static int read_file_open_file(int *out, struct whole_file *f, const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
     int rc;
 
     if (fd < 0)
-        return refuse_errno(f, -errno, "cannot be opened");
+        return read_file_refuse_errno(f, -errno, "cannot be opened");
     if (fstat(fd, &st) < 0) {
-        rc = refuse_errno(f, -errno, "cannot be read");
+        rc = read_file_refuse_errno(f, -errno, "cannot be read");
     } else if (S_ISDIR(st.st_mode)) {
-        rc = refuse(f, -EISDIR, "is a directory (a file is needed)");
+        rc = read_file_refuse(f, -EISDIR, "is a directory (a file is needed)");
     } else if (!S_ISREG(st.st_mode)) {
-        rc = refuse(f, -EINVAL, "is not a regular file");
+        rc = read_file_refuse(f, -EINVAL, "is not a regular file");
     } else {
         *out = fd;
         return 0;
@@ -57,7 +57,7 @@ static int read_all(struct whole_file *f, int fd, size_t max_bytes)
         if (f->len == room) {
             char *larger = realloc(f->bytes, room = room > 0 ? 2 * room : FIRST_BYTES);
 
-            if (larger == NULL)
+            if (!larger)
                 return -ENOMEM;
             f->bytes = larger;
         }
@@ -79,7 +79,7 @@ int read_file(struct whole_file *f, const char *path, size_t max_bytes)
     int rc;
 
     *f = (struct whole_file){.bytes = NULL};
-    rc = open_file(&fd, f, path);
+    rc = read_file_open_file(&fd, f, path);
     if (rc < 0)
         return rc;
     rc = read_all(f, fd, max_bytes);
@@ -91,6 +91,6 @@ int read_file(struct whole_file *f, const char *path, size_t max_bytes)
     if (rc == -EFBIG)
         snprintf(f->problem, sizeof(f->problem), "is too large (at most %zu MiB)", max_bytes >> 20);
     else if (rc != -ENOMEM)
-        refuse_errno(f, rc, "cannot be read");
+        read_file_refuse_errno(f, rc, "cannot be read");
     return rc;
 }

@@ -29,7 +29,7 @@ struct access_logs {
     struct access_logs_entry entries[];
 };
 
-static struct access_logs_entry *entry_of(struct access_logs *logs, const char *where)
+static struct access_logs_entry *access_logs_entry_of(struct access_logs *logs, const char *where)
 {
     for (unsigned i = 0; i < logs->n; i++)
         if (strcmp(logs->entries[i].where, where) == 0)
@@ -37,21 +37,22 @@ static struct access_logs_entry *entry_of(struct access_logs *logs, const char *
     return NULL;
 }
 
-static ssize_t entry_write(void *cookie, const char *lines, size_t len)
+static ssize_t access_logs_entry_write(void *cookie, const char *lines, size_t len)
 {
     struct access_logs_entry *entry = cookie;
 
     return log_target_put_lines(entry->target, lines, len);
 }
 
-static int add_entry(struct access_logs *logs, const char *where, size_t buffer_bytes,
-                     const struct privileges *user)
+static int access_logs_add_entry(struct access_logs *logs, const char *where, size_t buffer_bytes,
+                                 const struct privileges *user)
 {
     struct access_logs_entry *entry = &logs->entries[logs->n];
-    const struct access_log_conf conf = {.name = where,
-                                         .sink = {.write = entry_write, .cookie = entry},
-                                         .pool = ACCESS_LOGS_FIRST_POOL + logs->n,
-                                         .max_bytes = buffer_bytes};
+    const struct access_log_conf conf = {
+        .name = where,
+        .sink = {.write = access_logs_entry_write, .cookie = entry},
+        .pool = ACCESS_LOGS_FIRST_POOL + logs->n,
+        .max_bytes = buffer_bytes};
     int rc = log_target_open(&entry->target, where, user);
 
     if (rc < 0) {
@@ -80,9 +81,9 @@ int access_logs_open(struct access_logs **out, const struct server_conf *conf, s
         const char *where = conf->listeners[i].access_log.where;
         int rc;
 
-        if (strcmp(where, "off") == 0 || entry_of(logs, where))
+        if (strcmp(where, "off") == 0 || access_logs_entry_of(logs, where))
             continue;
-        rc = add_entry(logs, where, buffer_bytes, user);
+        rc = access_logs_add_entry(logs, where, buffer_bytes, user);
         if (rc < 0) {
             access_logs_close(logs);
             return rc;
@@ -94,7 +95,7 @@ int access_logs_open(struct access_logs **out, const struct server_conf *conf, s
 
 struct access_log *access_logs_find(void *logs, const char *where)
 {
-    struct access_logs_entry *entry = entry_of(logs, where);
+    struct access_logs_entry *entry = access_logs_entry_of(logs, where);
 
     return entry ? entry->log : NULL;
 }

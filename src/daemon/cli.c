@@ -58,14 +58,14 @@ static const char help_text[] =
     "\n"
     "See reactord(8) and reactord.ini(5).\n";
 
-static void ask_for(struct cli *cli, enum cli_action action)
+static void cli_ask_for(struct cli *cli, enum cli_action action)
 {
     if (action > cli->action)
         cli->action = action;
 }
 
 /* Report the error ${c} of getopt_long(3) for the argument ${word}. */
-static void print_refusal(int c, const char *word, FILE *errors)
+static void cli_print_refusal(int c, const char *word, FILE *errors)
 {
     char letter[] = {'-', (char)optopt, '\0'};
     bool is_long = strncmp(word, "--", 2) == 0;
@@ -79,15 +79,15 @@ static void print_refusal(int c, const char *word, FILE *errors)
 }
 
 /* Apply option ${c}. */
-static int take_option(struct cli *cli, int c, const char *word, FILE *errors)
+static int cli_take_option(struct cli *cli, int c, const char *word, FILE *errors)
 {
     switch (c) {
     case 'c': cli->config_path = optarg; return 0;
-    case 't': ask_for(cli, CLI_TEST); return 0;
-    case OPTION_DUMP_CONFIG: ask_for(cli, CLI_DUMP_CONFIG); return 0;
-    case 'V': ask_for(cli, CLI_VERSION); return 0;
-    case 'h': ask_for(cli, CLI_HELP); return 0;
-    default: print_refusal(c, word, errors); return -EINVAL;
+    case 't': cli_ask_for(cli, CLI_TEST); return 0;
+    case OPTION_DUMP_CONFIG: cli_ask_for(cli, CLI_DUMP_CONFIG); return 0;
+    case 'V': cli_ask_for(cli, CLI_VERSION); return 0;
+    case 'h': cli_ask_for(cli, CLI_HELP); return 0;
+    default: cli_print_refusal(c, word, errors); return -EINVAL;
     }
 }
 
@@ -105,7 +105,7 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
         c = getopt_long(argc, argv, "+:c:tVh", long_options, NULL);
         if (c == -1)
             break;
-        rc = take_option(&cli, c, word, errors);
+        rc = cli_take_option(&cli, c, word, errors);
     }
     if (rc == 0 && optind < argc) {
         fprintf(errors, "reactord: unexpected argument '%s'\n", argv[optind]);

@@ -16,7 +16,7 @@
 #define NAME_BYTES   16 /* see prctl(2) */
 #define ESCAPE_BYTES 4  /* \xNN */
 
-static const char *thread_name(void)
+static const char *log_line_thread_name(void)
 {
     static _Thread_local char name[NAME_BYTES];
 
@@ -30,7 +30,7 @@ static const char *thread_name(void)
 }
 
 /* Format ${now_s}, cached for a second: libc takes its time zone lock. */
-static const char *stamp(time_t now_s, enum log_line_layout layout)
+static const char *log_line_stamp(time_t now_s, enum log_line_layout layout)
 {
     static _Thread_local char text[STAMP_BYTES];
     static _Thread_local time_t text_s = -1;
@@ -40,7 +40,7 @@ static const char *stamp(time_t now_s, enum log_line_layout layout)
 
     if (text_s == now_s && text_layout == layout)
         return text;
-    if ((local ? localtime_r(&now_s, &tm) : gmtime_r(&now_s, &tm)) == NULL ||
+    if (!(local ? localtime_r(&now_s, &tm) : gmtime_r(&now_s, &tm)) ||
         strftime(text, sizeof(text), local ? "%b %e %H:%M:%S" : "%Y-%m-%dT%H:%M:%S", &tm) == 0)
         return "-";
     text_s = now_s;
@@ -62,7 +62,7 @@ static void PRINTF_LIKE(2, 3) line_print(struct log_line *line, const char *form
 }
 
 /* Escape ${c}; return the bytes written to ${out}. */
-static size_t escape(char out[ESCAPE_BYTES], unsigned char c)
+static size_t log_line_escape(char out[ESCAPE_BYTES], unsigned char c)
 {
     static const char digits[] = "0123456789abcdef";
 
@@ -80,13 +80,13 @@ static size_t escape(char out[ESCAPE_BYTES], unsigned char c)
 }
 
 /* Append ${text}, cut if too long, and the newline. */
-static void line_end(struct log_line *line, const char *text)
+static void log_line_end(struct log_line *line, const char *text)
 {
     static const char cut[] = "...\n";
 
     for (; *text != '\0'; text++) {
         char out[ESCAPE_BYTES];
-        size_t n = escape(out, (unsigned char)*text);
+        size_t n = log_line_escape(out, (unsigned char)*text);
 
         if (line->len + n + sizeof(cut) > sizeof(line->data)) {
             memcpy(line->data + line->len, cut, sizeof(cut) - 1);
@@ -109,13 +109,13 @@ void log_line_head(struct log_line *line, enum log_line_layout layout, enum log_
     clock_gettime(CLOCK_REALTIME, &now);
     switch (layout) {
     case LOG_LINE_PLAIN:
-        line_print(line, "%s.%03ldZ reactord[%ld] %s ", stamp(now.tv_sec, layout),
+        line_print(line, "%s.%03ldZ reactord[%ld] %s ", log_line_stamp(now.tv_sec, layout),
                    now.tv_nsec / (long)NS_PER_MS, (long)getpid(), log_level_name(level));
         break;
     case LOG_LINE_PRIORITY: line_print(line, "<%d>", priority); break;
     case LOG_LINE_SYSLOG:
-        line_print(line, "<%d>%s reactord[%ld]: ", LOG_DAEMON | priority, stamp(now.tv_sec, layout),
-                   (long)getpid());
+        line_print(line, "<%d>%s reactord[%ld]: ", LOG_DAEMON | priority,
+                   log_line_stamp(now.tv_sec, layout), (long)getpid());
         break;
     case LOG_LINE_JOURNAL:
         line_print(line, "PRIORITY=%d\nSYSLOG_FACILITY=%d\nSYSLOG_IDENTIFIER=reactord\n", priority,
@@ -132,8 +132,8 @@ void log_line_head(struct log_line *line, enum log_line_layout layout, enum log_
 void log_line_build(struct log_line *line, enum log_line_layout layout, enum log_level level,
                     const char *text)
 {
-    log_line_head(line, layout, level, thread_name());
-    line_end(line, text);
+    log_line_head(line, layout, level, log_line_thread_name());
+    log_line_end(line, text);
     if (layout == LOG_LINE_SYSLOG)
         line->len--;
 }

@@ -42,12 +42,12 @@ struct log_target {
     char *path;                    /* NULL: not a file */
     const struct privileges *user; /* opens the file; NULL: the process's user */
     struct sockaddr_un peer;
-    atomic_bool torn; /* see mend() */
+    atomic_bool torn; /* see log_target_mend() */
     atomic_uint lost;
 };
 
 /* Write without blocking, in one system call; return the bytes taken, or -1. */
-static ssize_t line_send(const struct log_target *lt, const char *data, size_t len)
+static ssize_t log_target_line_send(const struct log_target *lt, const char *data, size_t len)
 {
     struct pollfd writable = {.fd = lt->fd, .events = POLLOUT};
 
@@ -72,23 +72,23 @@ static ssize_t line_send(const struct log_target *lt, const char *data, size_t l
 /*
  * End a line that was written in part, as on a full disk, so that the next one is whole.
  */
-static bool mend(struct log_target *lt)
+static bool log_target_mend(struct log_target *lt)
 {
-    if (line_send(lt, "\n", 1) != 1)
+    if (log_target_line_send(lt, "\n", 1) != 1)
         return false;
     atomic_store_explicit(&lt->torn, false, memory_order_relaxed);
     return true;
 }
 
-static bool line_put(struct log_target *lt, enum log_level level, const char *text)
+static bool log_target_line_put(struct log_target *lt, enum log_level level, const char *text)
 {
     struct log_line line;
     ssize_t n;
 
-    if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !mend(lt))
+    if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !log_target_mend(lt))
         return false;
     log_line_build(&line, lt->layout, level, text);
-    n = line_send(lt, line.data, line.len);
+    n = log_target_line_send(lt, line.data, line.len);
     if (n == (ssize_t)line.len)
         return true;
     if (n > 0)
@@ -102,7 +102,7 @@ static bool line_put(struct log_target *lt, enum log_level level, const char *te
  * Length of the first piece of ${lines} that is written atomically: whole lines, up to PIPE_BUF
  * unless a regular file.
  */
-static size_t piece_of(const struct log_target *lt, const char *lines, size_t len)
+static size_t log_target_piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
     const char *end;
     struct stat st;
@@ -114,7 +114,7 @@ static size_t piece_of(const struct log_target *lt, const char *lines, size_t le
 }
 
 /* Send ${text} with its protocol header as one message; 0 or -errno. */
-static int message_send(struct log_target *lt, const char *text, size_t len)
+static int log_target_message_send(struct log_target *lt, const char *text, size_t len)
 {
     bool datagram = lt->medium == MEDIUM_DATAGRAM;
     struct log_line head;
@@ -134,7 +134,7 @@ static int message_send(struct log_target *lt, const char *text, size_t len)
     return (size_t)n == head.len + len ? 0 : -EIO; /* a stream took less */
 }
 
-static ssize_t messages_send(struct log_target *lt, const char *lines, size_t len)
+static ssize_t log_target_messages_send(struct log_target *lt, const char *lines, size_t len)
 {
     size_t done = 0;
 
@@ -143,7 +143,7 @@ static ssize_t messages_send(struct log_target *lt, const char *lines, size_t le
         const char *end = memchr(text, '\n', len - done);
         size_t line_len = end ? (size_t)(end + 1 - text) : len - done;
         bool cut = end && lt->layout == LOG_LINE_SYSLOG; /* syslog messages have no newline */
-        int rc = message_send(lt, text, cut ? line_len - 1 : line_len);
+        int rc = log_target_message_send(lt, text, cut ? line_len - 1 : line_len);
 
         if (rc < 0)
             return done > 0 ? (ssize_t)done : rc;
@@ -157,8 +157,8 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
     ssize_t n;
 
     if (lt->layout != LOG_LINE_PLAIN)
-        return messages_send(lt, lines, len);
-    n = line_send(lt, lines, piece_of(lt, lines, len));
+        return log_target_messages_send(lt, lines, len);
+    n = log_target_line_send(lt, lines, log_target_piece_of(lt, lines, len));
     if (n < 0)
         return errno == EINTR ? -EAGAIN : -errno;
     return n > 0 ? n : -EAGAIN;
@@ -170,7 +170,7 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
     char diagnostics[64];
     unsigned lost;
 
-    if (!line_put(lt, level, text)) {
+    if (!log_target_line_put(lt, level, text)) {
         atomic_fetch_add_explicit(&lt->lost, 1, memory_order_relaxed);
         return;
     }
@@ -178,14 +178,14 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
         return;
     lost = atomic_exchange_explicit(&lt->lost, 0, memory_order_relaxed);
     snprintf(diagnostics, sizeof(diagnostics), "the log did not take %u lines", lost);
-    if (lost > 0 && !line_put(lt, LOG_LEVEL_WARNING, diagnostics))
+    if (lost > 0 && !log_target_line_put(lt, LOG_LEVEL_WARNING, diagnostics))
         atomic_fetch_add_explicit(&lt->lost, lost, memory_order_relaxed);
 }
 
 /*
  * Is stderr connected to the journal? See systemd.exec(5), JOURNAL_STREAM.
  */
-static bool is_journal_stream(const struct stat *st)
+static bool log_target_is_journal_stream(const struct stat *st)
 {
     const char *value = getenv("JOURNAL_STREAM");
     unsigned long long dev, ino;
@@ -199,13 +199,13 @@ static bool is_journal_stream(const struct stat *st)
  * terminal anew. (Another user's terminal refuses.) A regular file never blocks, and must keep the
  * shared position.
  */
-static int open_stderr(struct log_target *lt)
+static int log_target_open_stderr(struct log_target *lt)
 {
     struct stat st;
 
     if (fstat(STDERR_FILENO, &st) < 0)
         return -errno;
-    if (is_journal_stream(&st))
+    if (log_target_is_journal_stream(&st))
         lt->layout = LOG_LINE_PRIORITY;
     lt->medium = S_ISSOCK(st.st_mode) ? MEDIUM_STREAM : MEDIUM_FILE;
     if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)) {
@@ -222,7 +222,7 @@ static int open_stderr(struct log_target *lt)
  * A file that root creates is given to ${user}, who will reopen it; an existing file keeps its
  * owner.
  */
-static int open_file(int *out_fd, const char *path, const struct privileges *user)
+static int log_target_open_file(int *out_fd, const char *path, const struct privileges *user)
 {
     const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;
     struct safe_open how = {.path = path, .flags = flags | O_EXCL, .mode = 0640, .user = user};
@@ -239,7 +239,8 @@ static int open_file(int *out_fd, const char *path, const struct privileges *use
     return safe_open(out_fd, &as_root, &how);
 }
 
-static int open_datagram(struct log_target *lt, enum log_line_layout layout, const char *path)
+static int log_target_open_datagram(struct log_target *lt, enum log_line_layout layout,
+                                    const char *path)
 {
     const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
@@ -256,16 +257,16 @@ static int open_datagram(struct log_target *lt, enum log_line_layout layout, con
     return connect(lt->fd, &nobody, sizeof(nobody)) < 0 ? -errno : 0;
 }
 
-static int open_where(struct log_target *lt, const char *where)
+static int log_target_open_where(struct log_target *lt, const char *where)
 {
     if (strcmp(where, "stderr") == 0)
-        return open_stderr(lt);
+        return log_target_open_stderr(lt);
     if (strcmp(where, "syslog") == 0)
-        return open_datagram(lt, LOG_LINE_SYSLOG, SYSLOG_PATH);
+        return log_target_open_datagram(lt, LOG_LINE_SYSLOG, SYSLOG_PATH);
     if (strcmp(where, "journal") == 0)
-        return open_datagram(lt, LOG_LINE_JOURNAL, JOURNAL_PATH);
+        return log_target_open_datagram(lt, LOG_LINE_JOURNAL, JOURNAL_PATH);
     lt->path = strdup(where);
-    return lt->path ? open_file(&lt->fd, where, lt->user) : -ENOMEM;
+    return lt->path ? log_target_open_file(&lt->fd, where, lt->user) : -ENOMEM;
 }
 
 int log_target_open(struct log_target **out, const char *where, const struct privileges *user)
@@ -278,7 +279,7 @@ int log_target_open(struct log_target **out, const char *where, const struct pri
     lt->sink = (struct log_sink){.write = log_target_write, .cookie = lt};
     lt->fd = -1;
     lt->user = user;
-    rc = open_where(lt, where);
+    rc = log_target_open_where(lt, where);
     if (rc < 0) {
         log_target_close(lt);
         return rc;
@@ -298,7 +299,7 @@ int log_target_reopen(struct log_target *lt)
 
     if (!lt->path)
         return 0;
-    rc = open_file(&fd, lt->path, lt->user);
+    rc = log_target_open_file(&fd, lt->path, lt->user);
     if (rc < 0)
         return rc;
     rc = dup3(fd, lt->fd, O_CLOEXEC) < 0 ? -errno : 0;

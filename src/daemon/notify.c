@@ -13,7 +13,7 @@
 
 #define STATUS_BYTES 256
 
-static void send_state(const char *state)
+static void notify_send_state(const char *state)
 {
     int rc = sd_notify(0, state);
 
@@ -28,7 +28,7 @@ static void PRINTF_LIKE(2, 0) send_status(const char *assignments, const char *f
 
     vsnprintf(status, sizeof(status), format, args);
     snprintf(state, sizeof(state), "%sSTATUS=%s\n", assignments, status);
-    send_state(state);
+    notify_send_state(state);
 }
 
 void notify_ready(const char *format, ...)
@@ -65,7 +65,7 @@ void notify_extend(int64_t extend_ns)
     char state[64];
 
     snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%" PRId64 "\n", extend_ns / NS_PER_US);
-    send_state(state);
+    notify_send_state(state);
 }
 
 int64_t notify_watchdog_interval_ns(void)
@@ -83,5 +83,5 @@ int64_t notify_watchdog_interval_ns(void)
 
 void notify_watchdog(void)
 {
-    send_state("WATCHDOG=1");
+    notify_send_state("WATCHDOG=1");
 }

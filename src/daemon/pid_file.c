@@ -28,7 +28,7 @@ struct pid_file {
 };
 
 /* Open file description locks belong to the open file, not to the process: fcntl_locking(2). */
-static int lock(int fd)
+static int pid_file_lock(int fd)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -36,7 +36,7 @@ static int lock(int fd)
 }
 
 /* Does ${path} still name the file behind ${fd}? */
-static bool is_at_path(int fd, const char *path)
+static bool pid_file_is_at_path(int fd, const char *path)
 {
     struct stat open_file, named;
 
@@ -45,7 +45,7 @@ static bool is_at_path(int fd, const char *path)
 }
 
 /* Read the pid; 0: empty file; -EINVAL: other content. */
-static long read_pid(int fd)
+static long pid_file_read_pid(int fd)
 {
     char content[CONTENT_BYTES];
     ssize_t n = pread(fd, content, sizeof(content) - 1, 0);
@@ -65,7 +65,7 @@ static long read_pid(int fd)
     return (long)pid;
 }
 
-static int write_pid(int fd)
+static int pid_file_write_pid(int fd)
 {
     char content[CONTENT_BYTES];
     int len = snprintf(content, sizeof(content), "%ld\n", (long)getpid());
@@ -79,7 +79,7 @@ static int write_pid(int fd)
     return n < 0 ? -errno : -ENOSPC;
 }
 
-static int create_failed(const char *path, int rc, long pid)
+static int pid_file_create_failed(const char *path, int rc, long pid)
 {
     if (rc == -EBUSY && pid > 0)
         log_error("pid file %s: already running as pid %ld", path, pid);
@@ -93,7 +93,8 @@ static int create_failed(const char *path, int rc, long pid)
 }
 
 /* Open and lock ${path}; -EAGAIN: removed meanwhile. */
-static int acquire(int *out_fd, long *holder, const char *path, const struct privileges *user)
+static int pid_file_acquire(int *out_fd, long *holder, const char *path,
+                            const struct privileges *user)
 {
     const struct safe_open how = {.path = path,
                                   /* Do not follow a symbolic link, nor block on a fifo. */
@@ -107,11 +108,11 @@ static int acquire(int *out_fd, long *holder, const char *path, const struct pri
 
     if (rc < 0)
         return rc;
-    rc = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? lock(fd) : -EINVAL;
+    rc = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? pid_file_lock(fd) : -EINVAL;
     if (rc == -EAGAIN || rc == -EACCES) {
-        *holder = read_pid(fd);
+        *holder = pid_file_read_pid(fd);
         rc = -EBUSY;
-    } else if (rc == 0 && !is_at_path(fd, path)) {
+    } else if (rc == 0 && !pid_file_is_at_path(fd, path)) {
         rc = -EAGAIN;
     } else if (rc == 0 && (st.st_mode & 077) != 0 && (geteuid() == 0 || st.st_uid == geteuid()) &&
                fchmod(fd, 0600) < 0) {
@@ -131,19 +132,19 @@ int pid_file_create(struct pid_file **out, const char *path, const struct privil
     int rc = -ENOMEM;
 
     if (!pf)
-        return create_failed(path, rc, 0);
+        return pid_file_create_failed(path, rc, 0);
     pf->path = strdup(path);
     if (!pf->path)
         goto err_free;
     for (int i = 0; i < ATTEMPTS; i++) {
-        rc = acquire(&pf->fd, &pid, path, user);
+        rc = pid_file_acquire(&pf->fd, &pid, path, user);
         if (rc != -EAGAIN)
             break;
     }
     if (rc < 0)
         goto err_free;
-    pid = read_pid(pf->fd);
-    rc = pid < 0 ? (int)pid : write_pid(pf->fd);
+    pid = pid_file_read_pid(pf->fd);
+    rc = pid < 0 ? (int)pid : pid_file_write_pid(pf->fd);
     if (rc < 0)
         goto err_close;
     if (pid > 0)
@@ -154,7 +155,7 @@ int pid_file_create(struct pid_file **out, const char *path, const struct privil
 err_close:
     close(pf->fd);
 err_free:
-    create_failed(path, rc, pid);
+    pid_file_create_failed(path, rc, pid);
     free(pf->path);
     free(pf);
     return rc;
@@ -168,7 +169,8 @@ void pid_file_remove(struct pid_file *pf)
      * Before unlocking: a waiting process then sees the file gone and retries. Emptying is always
      * safe: if ${path} names another file now, ours has no name.
      */
-    if (!(is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) && ftruncate(pf->fd, 0) < 0)
+    if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
+        ftruncate(pf->fd, 0) < 0)
         log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,
                     strerror(errno));
     close(pf->fd);

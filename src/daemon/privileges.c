@@ -19,7 +19,7 @@
 /*
  * Log errno of getpwnam(3) and the like; 0 or ENOENT: no such entry.
  */
-static int lookup_failed(const char *what, const char *name, int error)
+static int privileges_lookup_failed(const char *what, const char *name, int error)
 {
     if (error == 0 || error == ENOENT || error == ESRCH) {
         log_error("%s %s: there is no such %s", what, name, what);
@@ -30,7 +30,7 @@ static int lookup_failed(const char *what, const char *name, int error)
 }
 
 /* ${has_gid}: the entry has a primary group. */
-static int lookup_user(struct privileges *p, bool *has_gid, const char *user)
+static int privileges_lookup_user(struct privileges *p, bool *has_gid, const char *user)
 {
     const struct passwd *entry;
     uint64_t number;
@@ -42,7 +42,7 @@ static int lookup_user(struct privileges *p, bool *has_gid, const char *user)
     if (!entry && is_number)
         entry = getpwuid((uid_t)number);
     if (!entry && !is_number)
-        return lookup_failed("user", user, errno);
+        return privileges_lookup_failed("user", user, errno);
     if (!entry) { /* a number needs no entry */
         p->uid = (uid_t)number;
         return 0;
@@ -54,7 +54,7 @@ static int lookup_user(struct privileges *p, bool *has_gid, const char *user)
     return 0;
 }
 
-static int lookup_group(struct privileges *p, const char *group)
+static int privileges_lookup_group(struct privileges *p, const char *group)
 {
     const struct group *entry;
     uint64_t number;
@@ -64,13 +64,13 @@ static int lookup_group(struct privileges *p, const char *group)
     errno = 0;
     entry = getgrnam(group);
     if (!entry && !is_number)
-        return lookup_failed("group", group, errno);
+        return privileges_lookup_failed("group", group, errno);
     p->gid = entry ? entry->gr_gid : (gid_t)number;
     return 0;
 }
 
 /* Without root only the current ids are accepted. */
-static int check_unprivileged(struct privileges *p)
+static int privileges_check_unprivileged(struct privileges *p)
 {
     if (p->uid != geteuid() || p->uid != getuid() || p->gid != getegid() || p->gid != getgid()) {
         log_error("only root can change to uid %ld gid %ld; this is uid %ld gid %ld", (long)p->uid,
@@ -88,21 +88,21 @@ int privileges_lookup(struct privileges *out, const char *user, const char *grou
     int rc = 0;
 
     if (user)
-        rc = lookup_user(&p, &has_gid, user);
+        rc = privileges_lookup_user(&p, &has_gid, user);
     if (rc == 0 && group)
-        rc = lookup_group(&p, group);
+        rc = privileges_lookup_group(&p, group);
     if (rc == 0 && !group && !has_gid) {
         log_error("user %s has no entry that tells its group: set group", user);
         rc = -ENOENT;
     }
     if (rc == 0 && p.change && geteuid() != 0)
-        rc = check_unprivileged(&p);
+        rc = privileges_check_unprivileged(&p);
     if (rc == 0)
         *out = p;
     return rc;
 }
 
-static int drop_failed(const char *what)
+static int privileges_drop_failed(const char *what)
 {
     int error = errno;
 
@@ -111,7 +111,7 @@ static int drop_failed(const char *what)
 }
 
 /* Check that root cannot be regained, as with capabilities kept over setresuid(2). */
-static int verify_dropped(const struct privileges *p)
+static int privileges_verify_dropped(const struct privileges *p)
 {
     uid_t ruid, euid, suid;
     gid_t rgid, egid, sgid;
@@ -130,10 +130,10 @@ static int verify_dropped(const struct privileges *p)
     return -EPERM;
 }
 
-static int set_groups(const struct privileges *p)
+static int privileges_set_groups(const struct privileges *p)
 {
     if (p->login[0] != '\0' ? initgroups(p->login, p->gid) < 0 : setgroups(1, &p->gid) < 0)
-        return drop_failed("supplementary groups cannot be set");
+        return privileges_drop_failed("supplementary groups cannot be set");
     return 0;
 }
 
@@ -154,9 +154,9 @@ int privileges_take_groups(struct privileges_groups **out, const struct privileg
         return -ENOMEM;
     ours->gid = getegid();
     ours->n = getgroups(n, ours->list);
-    rc = ours->n < 0 ? -errno : set_groups(p);
+    rc = ours->n < 0 ? -errno : privileges_set_groups(p);
     if (rc == 0 && setegid(p->gid) < 0)
-        rc = drop_failed("the group cannot be changed");
+        rc = privileges_drop_failed("the group cannot be changed");
     if (rc < 0) {
         privileges_return_groups(ours);
         return rc;
@@ -185,14 +185,14 @@ int privileges_drop(const struct privileges *p)
 
     if (!p->change)
         return 0;
-    rc = set_groups(p);
+    rc = privileges_set_groups(p);
     if (rc < 0)
         return rc;
     if (setresgid(p->gid, p->gid, p->gid) < 0)
-        return drop_failed("the group cannot be changed");
+        return privileges_drop_failed("the group cannot be changed");
     if (setresuid(p->uid, p->uid, p->uid) < 0)
-        return drop_failed("the user cannot be changed");
-    if (verify_dropped(p) < 0)
+        return privileges_drop_failed("the user cannot be changed");
+    if (privileges_verify_dropped(p) < 0)
         return -EPERM;
     log_info("running as uid %ld gid %ld", (long)p->uid, (long)p->gid);
     return 0;

@@ -82,7 +82,7 @@ void run_destroy(struct run *run)
     free(run);
 }
 
-static void drain_begin(struct run *run, const struct run_conf *conf)
+static void run_drain_begin(struct run *run, const struct run_conf *conf)
 {
     unsigned sessions = server_sessions(conf->server);
     int64_t now_ns = clock_now_ns();
@@ -100,7 +100,7 @@ static void drain_begin(struct run *run, const struct run_conf *conf)
 /*
  * Stop the server. False: a loop hangs, which the server has logged.
  */
-static bool stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
+static bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
     notify_extend(EXTEND_NS);
     run->stop_rc = server_stop(conf->server, cut);
@@ -108,16 +108,16 @@ static bool stop_server(struct run *run, const struct run_conf *conf, unsigned *
     return run->stop_rc != -ETIMEDOUT;
 }
 
-static void stop_now(struct run *run, const struct run_conf *conf)
+static void run_stop_now(struct run *run, const struct run_conf *conf)
 {
     unsigned cut;
 
     notify_stopping("Stopping at once");
-    if (stop_server(run, conf, &cut))
+    if (run_stop_server(run, conf, &cut))
         log_notice("stopped at once; sessions cut: %u", cut);
 }
 
-static void reopen_log(struct log_target *log)
+static void run_reopen_log(struct log_target *log)
 {
     int rc = log_target_reopen(log);
 
@@ -127,25 +127,25 @@ static void reopen_log(struct log_target *log)
         log_notice("the log was reopened");
 }
 
-static void act_on_signal(struct run *run, const struct run_conf *conf,
-                          const struct signal_notice *notice)
+static void run_act_on_signal(struct run *run, const struct run_conf *conf,
+                              const struct signal_notice *notice)
 {
     log_notice("%s from pid %ld uid %ld", signals_name(notice->number), (long)notice->pid,
                (long)notice->uid);
     switch (notice->number) {
     case SIGTERM:
         if (run->state == STATE_DRAINING)
-            stop_now(run, conf);
+            run_stop_now(run, conf);
         else
-            drain_begin(run, conf);
+            run_drain_begin(run, conf);
         break;
     case SIGQUIT:
         if (run->state == STATE_RUNNING)
-            drain_begin(run, conf);
+            run_drain_begin(run, conf);
         break;
-    case SIGINT: stop_now(run, conf); break;
+    case SIGINT: run_stop_now(run, conf); break;
     case SIGUSR1:
-        reopen_log(conf->log);
+        run_reopen_log(conf->log);
         access_logs_reopen(conf->access_logs);
         break;
     case SIGUSR2:
@@ -158,31 +158,31 @@ static void act_on_signal(struct run *run, const struct run_conf *conf,
     }
 }
 
-static void take_signals(struct run *run, const struct run_conf *conf)
+static void run_take_signals(struct run *run, const struct run_conf *conf)
 {
     struct signal_notice notice;
 
     while (run->state != STATE_STOPPED && signals_read(run->signal_fd, &notice) == 0)
-        act_on_signal(run, conf, &notice);
+        run_act_on_signal(run, conf, &notice);
 }
 
-static void drain_finish(struct run *run, const struct run_conf *conf)
+static void run_drain_finish(struct run *run, const struct run_conf *conf)
 {
     unsigned cut; /* no session is left */
 
-    if (stop_server(run, conf, &cut))
+    if (run_stop_server(run, conf, &cut))
         log_notice("stopped; all sessions have finished");
 }
 
 /* End the drain at its deadline, else report to systemd. */
-static void drain_tick(struct run *run, const struct run_conf *conf)
+static void run_drain_tick(struct run *run, const struct run_conf *conf)
 {
     int64_t now_ns = clock_now_ns();
 
     if (now_ns >= run->deadline_at_ns) {
         unsigned cut;
 
-        if (stop_server(run, conf, &cut))
+        if (run_stop_server(run, conf, &cut))
             log_warning("drain_timeout is over; sessions cut: %u", cut);
     } else if (now_ns >= run->tick_at_ns) {
         notify_status("Draining, sessions left: %u", server_sessions(conf->server));
@@ -192,7 +192,7 @@ static void drain_tick(struct run *run, const struct run_conf *conf)
 }
 
 /* Timeout of poll(2) in ms, rounded up so that it does not return early. */
-static int wait_ms(const struct run *run)
+static int run_wait_ms(const struct run *run)
 {
     int64_t due_at_ns = watchdog_feeder_due_at_ns(&run->watchdog_feeder);
     int64_t rest_ns;
@@ -208,14 +208,14 @@ static int wait_ms(const struct run *run)
 }
 
 /* Handle all events, the most final first. */
-static void act(struct run *run, const struct run_conf *conf, bool drained, bool signalled)
+static void run_act(struct run *run, const struct run_conf *conf, bool drained, bool signalled)
 {
     if (drained)
-        drain_finish(run, conf);
+        run_drain_finish(run, conf);
     if (run->state != STATE_STOPPED && signalled)
-        take_signals(run, conf);
+        run_take_signals(run, conf);
     if (run->state == STATE_DRAINING)
-        drain_tick(run, conf);
+        run_drain_tick(run, conf);
     if (run->state != STATE_STOPPED)
         watchdog_feeder_look(&run->watchdog_feeder);
 }
@@ -230,11 +230,11 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
 
     watchdog_feeder_start(&run->watchdog_feeder, conf->server);
     while (run->state != STATE_STOPPED) {
-        if (poll(fds, ARRAY_LEN(fds), wait_ms(run)) >= 0) {
-            act(run, conf, fds[1].revents != 0, fds[0].revents != 0);
+        if (poll(fds, ARRAY_LEN(fds), run_wait_ms(run)) >= 0) {
+            run_act(run, conf, fds[1].revents != 0, fds[0].revents != 0);
         } else if (errno != EINTR && errno != EAGAIN) {
             log_error("signals cannot be waited for: %s", strerror(errno));
-            stop_now(run, conf);
+            run_stop_now(run, conf);
             code = EXIT_CODE_FAILED;
         }
     }

@@ -32,7 +32,7 @@ struct walk {
  * Is ${fd} in /proc? Users cannot create entries there, and its links may name open files without a
  * path (/dev/stdout).
  */
-static bool is_in_proc(int fd)
+static bool safe_open_is_in_proc(int fd)
 {
     struct statfs fs;
 
@@ -42,13 +42,13 @@ static bool is_in_proc(int fd)
 /*
  * Can the user replace an entry of ${w}->dir? ${*sticky}: only its own, unlink(2).
  */
-static bool user_can_change(const struct walk *w, bool *sticky)
+static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
 {
     uid_t uid = w->how->user->uid;
     struct stat st;
     bool writable;
 
-    if (is_in_proc(w->dir))
+    if (safe_open_is_in_proc(w->dir))
         return false;
     if (fstat(w->dir, &st) < 0 || st.st_uid == uid)
         return true;
@@ -62,13 +62,13 @@ static bool user_can_change(const struct walk *w, bool *sticky)
 /*
  * Sticky directory: could the user have made this entry, also as a link to another's file?
  */
-static bool user_can_have_made(const struct stat *st)
+static bool safe_open_user_can_have_made(const struct stat *st)
 {
     return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);
 }
 
 /* Take the next component; NULL at the end. */
-static const char *next_name(struct walk *w, char name[NAME_MAX + 1], bool *last)
+static const char *safe_open_next_name(struct walk *w, char name[NAME_MAX + 1], bool *last)
 {
     const char *begin = w->rest + strspn(w->rest, "/");
     size_t len = strcspn(begin, "/");
@@ -84,14 +84,14 @@ static const char *next_name(struct walk *w, char name[NAME_MAX + 1], bool *last
 }
 
 /* Continue in ${fd}. */
-static void walk_to(struct walk *w, int fd)
+static void safe_open_walk_to(struct walk *w, int fd)
 {
     close(w->dir);
     w->dir = fd;
 }
 
 /* Replace the symbolic link ${fd} by its target; -EAGAIN: continue. */
-static int follow(struct walk *w, int fd)
+static int safe_open_follow(struct walk *w, int fd)
 {
     char target[PATH_MAX], joined[2 * PATH_MAX];
     ssize_t n = readlinkat(fd, "", target, sizeof(target) - 1);
@@ -109,12 +109,12 @@ static int follow(struct walk *w, int fd)
 
         if (root < 0)
             return -errno;
-        walk_to(w, root);
+        safe_open_walk_to(w, root);
     }
     return -EAGAIN;
 }
 
-static int open_last(const struct walk *w, const char *name, int more_flags)
+static int safe_open_last(const struct walk *w, const char *name, int more_flags)
 {
     int fd = openat(w->dir, name, (w->how->flags & ~(O_CREAT | O_EXCL)) | more_flags, w->how->mode);
 
@@ -122,49 +122,50 @@ static int open_last(const struct walk *w, const char *name, int more_flags)
 }
 
 /* Open the last component, ${entry}. */
-static int open_entry(const struct walk *w, const char *name, const struct stat *st, int entry)
+static int safe_open_entry(const struct walk *w, const char *name, const struct stat *st, int entry)
 {
     if ((w->how->flags & O_EXCL) != 0)
         return -EEXIST;
-    return open_last(w, name, S_ISLNK(st->st_mode) && is_in_proc(entry) ? 0 : O_NOFOLLOW);
+    return safe_open_last(w, name,
+                          S_ISLNK(st->st_mode) && safe_open_is_in_proc(entry) ? 0 : O_NOFOLLOW);
 }
 
 /* Resolve one component: descriptor; -EAGAIN: continue; -errno. */
-static int walk_step(struct walk *w)
+static int safe_open_walk_step(struct walk *w)
 {
     char name[NAME_MAX + 1];
     bool last, sticky = false;
     struct stat st;
     int entry, rc = -EAGAIN;
 
-    if (!next_name(w, name, &last))
+    if (!safe_open_next_name(w, name, &last))
         return -EISDIR;
-    if (user_can_change(w, &sticky))
+    if (safe_open_user_can_change(w, &sticky))
         return -EACCES;
     entry = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (entry < 0 && errno == ENOENT && last && (w->how->flags & O_CREAT) != 0)
-        return open_last(w, name, O_CREAT | O_EXCL | O_NOFOLLOW);
+        return safe_open_last(w, name, O_CREAT | O_EXCL | O_NOFOLLOW);
     if (entry < 0)
         return -errno;
     if (fstat(entry, &st) < 0)
         rc = -errno;
-    else if (sticky && user_can_have_made(&st))
+    else if (sticky && safe_open_user_can_have_made(&st))
         rc = -EACCES;
     else if (S_ISLNK(st.st_mode) && last && (w->how->flags & O_NOFOLLOW) != 0)
         rc = -ELOOP;
-    else if (last && (!S_ISLNK(st.st_mode) || is_in_proc(entry)))
-        rc = open_entry(w, name, &st, entry);
+    else if (last && (!S_ISLNK(st.st_mode) || safe_open_is_in_proc(entry)))
+        rc = safe_open_entry(w, name, &st, entry);
     else if (S_ISLNK(st.st_mode))
-        rc = follow(w, entry);
+        rc = safe_open_follow(w, entry);
     else {
-        walk_to(w, entry);
+        safe_open_walk_to(w, entry);
         return -EAGAIN;
     }
     close(entry);
     return rc;
 }
 
-static int open_as_root(const struct safe_open *how)
+static int safe_open_as_root(const struct safe_open *how)
 {
     struct walk w = {.how = how};
     int rc;
@@ -175,7 +176,7 @@ static int open_as_root(const struct safe_open *how)
     if (w.dir < 0)
         return -errno;
     do
-        rc = walk_step(&w);
+        rc = safe_open_walk_step(&w);
     while (rc == -EAGAIN);
     close(w.dir);
     if (rc == -EACCES)
@@ -184,7 +185,7 @@ static int open_as_root(const struct safe_open *how)
     return rc;
 }
 
-static int open_as_user(const struct safe_open *how)
+static int safe_open_as_user(const struct safe_open *how)
 {
     int fd;
 
@@ -213,10 +214,10 @@ int safe_open(int *out_fd, bool *as_root, const struct safe_open *how)
     rc = privileges_take_groups(&ours, user);
     if (rc < 0)
         return rc;
-    fd = open_as_user(how);
+    fd = safe_open_as_user(how);
     if (fd == -EACCES || fd == -EPERM) {
         *as_root = true;
-        fd = open_as_root(how);
+        fd = safe_open_as_root(how);
     }
     privileges_return_groups(ours);
     if (fd < 0)

@@ -27,7 +27,7 @@ int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder)
     return watchdog_feeder->look_at_ns;
 }
 
-static void feed(struct watchdog_feeder *watchdog_feeder, int64_t now_ns)
+static void watchdog_feeder_feed(struct watchdog_feeder *watchdog_feeder, int64_t now_ns)
 {
     notify_watchdog();
     watchdog_feeder->feed_at_ns = clock_add_ns(now_ns, watchdog_feeder->feed_every_ns);
@@ -36,7 +36,7 @@ static void feed(struct watchdog_feeder *watchdog_feeder, int64_t now_ns)
     watchdog_feeder->withheld = false;
 }
 
-static void withhold(struct watchdog_feeder *watchdog_feeder)
+static void watchdog_feeder_withhold(struct watchdog_feeder *watchdog_feeder)
 {
     if (!watchdog_feeder->withheld)
         log_warning("systemd's watchdog is not fed while a loop stalls");
@@ -55,7 +55,7 @@ void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder)
     if (watchdog_feeder->look_at_ns <= watchdog_feeder->feed_at_ns)
         return; /* the next check is early enough */
     if (turning)
-        feed(watchdog_feeder, now_ns);
+        watchdog_feeder_feed(watchdog_feeder, now_ns);
     else
-        withhold(watchdog_feeder);
+        watchdog_feeder_withhold(watchdog_feeder);
 }

@@ -14,7 +14,7 @@
 /* ---- life ---- */
 
 /* Makes timed waits use the clock of base/clock. */
-static void init_condition(pthread_cond_t *cond)
+static void executor_init_condition(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;
 
@@ -40,13 +40,13 @@ int executor_create(struct executor **out, const struct executor_conf *conf)
         e->max_pending = EXECUTOR_PENDING_MIN;
     affinity_note(&e->affinity, &(struct affinity_conf){.pinned = false});
     pthread_mutex_init(&e->lock, NULL);
-    init_condition(&e->ended);
+    executor_init_condition(&e->ended);
     timer_heap_init(&e->schedule);
     list_init(&e->idle);
     for (unsigned i = 0; i < e->max_threads; i++) {
         e->threads[i].executor = e;
         e->threads[i].number = i + 1;
-        init_condition(&e->threads[i].wake);
+        executor_init_condition(&e->threads[i].wake);
         list_init(&e->threads[i].idle);
     }
     *out = e;
@@ -112,23 +112,23 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)
 /* ---- tasks ---- */
 
 /* Must ${w} wait for other producers? See note: shares. */
-static bool is_others_turn(const struct executor *e, const struct executor_waiter *w)
+static bool executor_is_others_turn(const struct executor *e, const struct executor_waiter *w)
 {
     return w->n_places == 0 && (e->n_waiting > 0 || e->n_places > 0);
 }
 
-static int check_admission(struct executor *e, const struct executor_waiter *w)
+static int executor_check_admission(struct executor *e, const struct executor_waiter *w)
 {
     if (e->state != EXECUTOR_OPEN)
         return -ESHUTDOWN;
-    if (e->n_pending >= e->max_pending || (w && is_others_turn(e, w)))
+    if (e->n_pending >= e->max_pending || (w && executor_is_others_turn(e, w)))
         return -EAGAIN;
     return e->n_threads > 0 ? 0 : executor_thread_start(e);
 }
 
 int executor_admit(struct executor *e, struct executor_waiter *w)
 {
-    int rc = check_admission(e, w);
+    int rc = executor_check_admission(e, w);
 
     if (rc < 0) {
         e->tasks_rejected++;
@@ -147,7 +147,7 @@ void executor_tell(struct executor *e, struct executor_waiter *w)
     task_list_append(&e->told, &w->timer.task);
 }
 
-static struct executor_waiter *take_waiter(struct executor *e)
+static struct executor_waiter *executor_take_waiter(struct executor *e)
 {
     if (e->n_waiting == 0)
         return NULL;
@@ -156,7 +156,7 @@ static struct executor_waiter *take_waiter(struct executor *e)
 }
 
 /* Places to share out now; see note: shares. */
-static uint64_t free_places(const struct executor *e)
+static uint64_t executor_free_places(const struct executor *e)
 {
     uint64_t half = e->max_pending / 2, kept = e->n_places < half ? e->n_places : half;
 
@@ -164,19 +164,19 @@ static uint64_t free_places(const struct executor *e)
 }
 
 /* Divides all places: dividing the free ones would favour moments with few waiters. */
-static uint64_t share_of_each(const struct executor *e)
+static uint64_t executor_share_of_each(const struct executor *e)
 {
     uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* wakes a single waiter at half, too */
 
     return n < e->max_pending ? e->max_pending / n : 1;
 }
 
-static void tell_if_room(struct executor *e)
+static void executor_tell_if_room(struct executor *e)
 {
-    uint64_t left = free_places(e), share = share_of_each(e);
+    uint64_t left = executor_free_places(e), share = executor_share_of_each(e);
     struct executor_waiter *w;
 
-    while ((e->state != EXECUTOR_OPEN || left >= share) && (w = take_waiter(e))) {
+    while ((e->state != EXECUTOR_OPEN || left >= share) && (w = executor_take_waiter(e))) {
         if (!w->gone && e->state == EXECUTOR_OPEN) {
             w->n_places = (unsigned)share;
             e->n_places += share;
@@ -192,7 +192,7 @@ void executor_give_back(struct executor *e, struct executor_waiter *w)
         return;
     e->n_places -= w->n_places;
     w->n_places = 0;
-    tell_if_room(e);
+    executor_tell_if_room(e);
 }
 
 void executor_leave(struct executor *e, struct executor_waiter *w)
@@ -212,7 +212,7 @@ void executor_end_turn(struct executor *e, struct executor_waiter *w)
 void executor_count_out(struct executor *e, unsigned n)
 {
     e->n_pending -= n;
-    tell_if_room(e);
+    executor_tell_if_room(e);
 }
 
 void executor_push(struct executor *e, struct task *place)
@@ -266,7 +266,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
         e->n_waiting++;
         e->n_contending += !w->contends;
         w->contends = true;
-        tell_if_room(e);
+        executor_tell_if_room(e);
     }
     executor_unlock(e);
     if (!has_thread)
@@ -275,7 +275,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
 
 /* ---- timers ---- */
 
-static void add_timer(struct executor *e, struct timer *t)
+static void executor_add_timer(struct executor *e, struct timer *t)
 {
     timer_heap_add(&e->schedule, t);
     if (e->timekeeper && e->schedule.root == t)
@@ -295,7 +295,7 @@ int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns)
     else if (e->n_threads == 0)
         rc = executor_thread_start(e);
     if (rc == 0)
-        add_timer(e, t);
+        executor_add_timer(e, t);
     else
         e->tasks_rejected++;
     executor_unlock(e);
@@ -315,7 +315,7 @@ bool executor_cancel(struct executor *e, struct timer *t)
 
 /* ---- the end ---- */
 
-static void take_timers(struct executor *e, struct task_list *out)
+static void executor_take_timers(struct executor *e, struct task_list *out)
 {
     struct timer *t;
 
@@ -336,8 +336,8 @@ void executor_stop(struct executor *e, int64_t timeout_ns)
     if (e->state == EXECUTOR_OPEN) {
         e->state = EXECUTOR_DRAINING;
         e->stop_at_ns = clock_add_ns(clock_now_ns(), timeout_ns);
-        take_timers(e, &timers);
-        tell_if_room(e);
+        executor_take_timers(e, &timers);
+        executor_tell_if_room(e);
         executor_thread_call_all(e);
         if (timeout_ns == 0)
             executor_thread_finish(e);
@@ -348,7 +348,7 @@ void executor_stop(struct executor *e, int64_t timeout_ns)
 }
 
 /* All threads have ended or are about to. */
-static void join_threads(struct executor *e)
+static void executor_join_threads(struct executor *e)
 {
     while (e->n_joined < e->n_threads)
         pthread_join(e->threads[e->n_joined++].id, NULL);
@@ -378,13 +378,13 @@ int executor_join(struct executor *e, int64_t timeout_ns)
     executor_unlock(e);
     if (!all_ended)
         return -ETIMEDOUT;
-    join_threads(e);
+    executor_join_threads(e);
     return 0;
 }
 
 /* ---- statistics ---- */
 
-static int64_t place_at_ns(struct task *place)
+static int64_t executor_place_at_ns(struct task *place)
 {
     struct strand *s = strand_of(place);
 
@@ -392,13 +392,13 @@ static int64_t place_at_ns(struct task *place)
 }
 
 /* Submission time of the oldest waiting task, in the queue and in running strands. */
-static int64_t oldest_at_ns(const struct executor *e)
+static int64_t executor_oldest_at_ns(const struct executor *e)
 {
     int64_t oldest_ns = CLOCK_NEVER;
 
     for (struct task *t = e->queue.first; t && oldest_ns == CLOCK_NEVER;
          t = atomic_load_explicit(&t->next, memory_order_relaxed))
-        oldest_ns = place_at_ns(t);
+        oldest_ns = executor_place_at_ns(t);
     for (unsigned i = 0; i < e->n_threads; i++) {
         const struct strand *s = e->threads[i].strand;
         int64_t at_ns = s ? strand_oldest_at_ns(s) : CLOCK_NEVER;
@@ -408,7 +408,7 @@ static int64_t oldest_at_ns(const struct executor *e)
     return oldest_ns;
 }
 
-static const struct executor_thread *longest_running(const struct executor *e)
+static const struct executor_thread *executor_longest_running(const struct executor *e)
 {
     const struct executor_thread *longest = NULL;
 
@@ -428,8 +428,8 @@ void executor_stats(struct executor *e, struct executor_stats *out)
 
     executor_lock(e);
     now_ns = clock_now_ns();
-    oldest_ns = oldest_at_ns(e);
-    running = longest_running(e);
+    oldest_ns = executor_oldest_at_ns(e);
+    running = executor_longest_running(e);
     *out = (struct executor_stats){
         .threads = e->n_threads,
         .tasks_run = e->tasks_run,

@@ -15,7 +15,7 @@ bool executor_thread_is_current(const struct executor *e)
 
 /* ---- calling: see note: calling ---- */
 
-static void stop_idling(struct executor *e, struct executor_thread *th)
+static void executor_thread_stop_idling(struct executor *e, struct executor_thread *th)
 {
     if (!list_empty(&th->idle)) {
         list_remove(&th->idle);
@@ -26,19 +26,19 @@ static void stop_idling(struct executor *e, struct executor_thread *th)
 }
 
 /* Wake the most recently idle thread (warm caches); the timekeeper only if it is the last. */
-static void call_idle(struct executor *e)
+static void executor_thread_call_idle(struct executor *e)
 {
     struct list *last = e->idle.prev;
     struct executor_thread *th = LIST_ENTRY(last, struct executor_thread, idle);
 
     if (th == e->timekeeper && last->prev != &e->idle)
         th = LIST_ENTRY(last->prev, struct executor_thread, idle);
-    stop_idling(e, th);
+    executor_thread_stop_idling(e, th);
     pthread_cond_signal(&th->wake);
 }
 
 /* A failure refuses no task, since other threads exist: log it once. */
-static void start_another(struct executor *e)
+static void executor_thread_start_another(struct executor *e)
 {
     bool failed_before = e->start_failed_at_ns > 0;
 
@@ -56,18 +56,18 @@ void executor_thread_call(struct executor *e)
     if (wanted <= coming)
         return;
     if (e->n_idle > 0)
-        call_idle(e);
+        executor_thread_call_idle(e);
     else if (e->n_threads < e->max_threads && e->state == EXECUTOR_OPEN)
-        start_another(e);
+        executor_thread_start_another(e);
 }
 
 void executor_thread_call_all(struct executor *e)
 {
     while (e->n_idle > 0)
-        call_idle(e);
+        executor_thread_call_idle(e);
 }
 
-static void wait_for_call(struct executor *e, struct executor_thread *me)
+static void executor_thread_wait_for_call(struct executor *e, struct executor_thread *me)
 {
     int64_t until_ns = CLOCK_NEVER;
 
@@ -78,20 +78,20 @@ static void wait_for_call(struct executor *e, struct executor_thread *me)
     list_append(&e->idle, &me->idle);
     e->n_idle++;
     executor_sleep(e, &me->wake, until_ns);
-    stop_idling(e, me);
+    executor_thread_stop_idling(e, me);
 }
 
 /* ---- the queue ---- */
 
 /* Due timers queue behind the tasks of this moment, so neither starves the other. */
-static void fetch_due(struct executor *e)
+static void executor_thread_fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
         timer_heap_fetch_due(&e->schedule, clock_now_ns(), e->n_taken + e->n_queued,
                              TIMER_HEAP_DUE_MAX);
 }
 
-static struct task *take_due(struct executor *e)
+static struct task *executor_thread_take_due(struct executor *e)
 {
     struct timer *t = timer_heap_first_due(&e->schedule);
 
@@ -102,9 +102,9 @@ static struct task *take_due(struct executor *e)
 }
 
 /* Take the first place; NULL: none is queued. Counts a task as begun, but not a strand's tasks. */
-static struct task *take_place(struct executor *e)
+static struct task *executor_thread_take_place(struct executor *e)
 {
-    struct task *t = take_due(e);
+    struct task *t = executor_thread_take_due(e);
 
     if (t)
         return t;
@@ -118,7 +118,7 @@ static struct task *take_place(struct executor *e)
     return t;
 }
 
-static struct task *take_task(struct executor *e, struct executor_thread *me)
+static struct task *executor_thread_take_task(struct executor *e, struct executor_thread *me)
 {
     struct task *t;
 
@@ -128,7 +128,7 @@ static struct task *take_task(struct executor *e, struct executor_thread *me)
             if (t)
                 return t;
         }
-        t = take_place(e);
+        t = executor_thread_take_place(e);
         me->strand = t ? strand_of(t) : NULL;
         if (!me->strand)
             return t;
@@ -141,7 +141,7 @@ void executor_thread_finish(struct executor *e)
     struct task *t;
 
     e->state = EXECUTOR_OVER;
-    while ((t = take_place(e))) {
+    while ((t = executor_thread_take_place(e))) {
         struct strand *s = strand_of(t);
 
         if (s) {
@@ -164,22 +164,22 @@ void executor_thread_finish(struct executor *e)
 /* ---- the threads ---- */
 
 /* The next task for this thread; NULL: it must end. */
-static struct task *next_task(struct executor *e, struct executor_thread *me)
+static struct task *executor_thread_next_task(struct executor *e, struct executor_thread *me)
 {
     struct task *t;
 
     for (;;) {
         if (e->state == EXECUTOR_DRAINING && clock_now_ns() >= e->stop_at_ns)
             executor_thread_finish(e);
-        fetch_due(e);
-        t = take_task(e, me);
+        executor_thread_fetch_due(e);
+        t = executor_thread_take_task(e, me);
         if (t || e->state != EXECUTOR_OPEN)
             return t;
-        wait_for_call(e, me);
+        executor_thread_wait_for_call(e, me);
     }
 }
 
-static void run_task(struct executor *e, struct executor_thread *me, struct task *t)
+static void executor_thread_run_task(struct executor *e, struct executor_thread *me, struct task *t)
 {
     int64_t took_ns;
 
@@ -201,7 +201,7 @@ static void run_task(struct executor *e, struct executor_thread *me, struct task
 }
 
 /* When too long, cut the executor's name, not the number. */
-static void set_name(const struct executor *e, const struct executor_thread *me)
+static void executor_thread_set_name(const struct executor *e, const struct executor_thread *me)
 {
     char suffix[24], name[EXECUTOR_NAME_BYTES + sizeof(suffix)];
     int room =
@@ -211,18 +211,18 @@ static void set_name(const struct executor *e, const struct executor_thread *me)
     prctl(PR_SET_NAME, name);
 }
 
-static void *thread_main(void *arg)
+static void *executor_thread_main(void *arg)
 {
     struct executor_thread *me = arg;
     struct executor *e = me->executor;
     struct task *t;
 
     executor_thread_self = me;
-    set_name(e, me);
+    executor_thread_set_name(e, me);
     affinity_take(&e->affinity, e->name);
     executor_lock(e);
-    while ((t = next_task(e, me)))
-        run_task(e, me, t);
+    while ((t = executor_thread_next_task(e, me)))
+        executor_thread_run_task(e, me, t);
     e->n_ended++;
     pthread_cond_signal(&e->ended);
     executor_unlock(e);
@@ -233,7 +233,7 @@ int executor_thread_start(struct executor *e)
 {
     struct executor_thread *th = &e->threads[e->n_threads];
 
-    if (pthread_create(&th->id, NULL, thread_main, th) != 0) {
+    if (pthread_create(&th->id, NULL, executor_thread_main, th) != 0) {
         e->start_failed_at_ns = clock_now_ns();
         return -EAGAIN;
     }

@@ -46,7 +46,7 @@ static void strand_join(struct strand *s)
     atomic_fetch_add_explicit(&s->users, 1, memory_order_relaxed);
 }
 
-static void on_room(struct task *t)
+static void strand_on_room(struct task *t)
 {
     struct strand *s = CONTAINER_OF(t, struct strand, waiter.timer.task);
 
@@ -58,13 +58,13 @@ static void on_room(struct task *t)
     strand_leave(s);
 }
 
-static void on_no_loop(struct task *t)
+static void strand_on_no_loop(struct task *t)
 {
     strand_leave(CONTAINER_OF(t, struct strand, waiter.timer.task));
 }
 
 static const struct task_type connection_limit_type = {
-    .name = "serial room", .run = on_room, .drop = on_no_loop};
+    .name = "serial room", .run = strand_on_room, .drop = strand_on_no_loop};
 
 /* Never run: the executor takes a task of the strand instead. */
 static const struct task_type place_type = {.name = "serial"};

@@ -12,13 +12,13 @@ void timer_heap_init(struct timer_heap *s)
     s->count = 0;
 }
 
-static bool before(const struct timer *a, const struct timer *b)
+static bool timer_heap_before(const struct timer *a, const struct timer *b)
 {
     return a->rank_ns != b->rank_ns ? a->rank_ns < b->rank_ns : a->order < b->order;
 }
 
 /* The later root becomes the earlier one's first child. */
-static struct timer *meld(struct timer *a, struct timer *b)
+static struct timer *timer_heap_meld(struct timer *a, struct timer *b)
 {
     struct timer *child;
 
@@ -26,7 +26,7 @@ static struct timer *meld(struct timer *a, struct timer *b)
         return b;
     if (!b)
         return a;
-    if (before(b, a)) {
+    if (timer_heap_before(b, a)) {
         child = a;
         a = b;
     } else {
@@ -41,7 +41,7 @@ static struct timer *meld(struct timer *a, struct timer *b)
 }
 
 /* Two passes: meld pairs from the left, then the results from the right. */
-static struct timer *meld_siblings(struct timer *first)
+static struct timer *timer_heap_meld_siblings(struct timer *first)
 {
     struct timer *pairs = NULL, *root = NULL;
 
@@ -52,7 +52,7 @@ static struct timer *meld_siblings(struct timer *first)
         a->u.heap.next = NULL;
         if (b)
             b->u.heap.next = NULL;
-        pair = meld(a, b);
+        pair = timer_heap_meld(a, b);
         pair->u.heap.next = pairs;
         pairs = pair;
     }
@@ -61,7 +61,7 @@ static struct timer *meld_siblings(struct timer *first)
 
         pairs = pair->u.heap.next;
         pair->u.heap.next = NULL;
-        root = meld(root, pair);
+        root = timer_heap_meld(root, pair);
     }
     if (root)
         root->u.heap.prev = NULL;
@@ -75,7 +75,7 @@ static void timer_heap_insert(struct timer_heap *s, struct timer *t, int64_t ran
     t->order = s->next_order++;
     t->state = TIMER_WAITING;
     t->u.heap.child = t->u.heap.next = t->u.heap.prev = NULL;
-    s->root = meld(s->root, t);
+    s->root = timer_heap_meld(s->root, t);
     s->count++;
 }
 
@@ -91,7 +91,7 @@ void timer_heap_add_again(struct timer_heap *s, struct timer *t, int64_t now_ns)
 
 static void timer_heap_unlink(struct timer_heap *s, struct timer *t)
 {
-    struct timer *children = meld_siblings(t->u.heap.child);
+    struct timer *children = timer_heap_meld_siblings(t->u.heap.child);
 
     if (t == s->root) {
         s->root = children;
@@ -103,7 +103,7 @@ static void timer_heap_unlink(struct timer_heap *s, struct timer *t)
         t->u.heap.prev->u.heap.next = t->u.heap.next;
     if (t->u.heap.next)
         t->u.heap.next->u.heap.prev = t->u.heap.prev;
-    s->root = meld(s->root, children);
+    s->root = timer_heap_meld(s->root, children);
 }
 
 void timer_heap_remove(struct timer_heap *s, struct timer *t)

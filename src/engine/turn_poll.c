@@ -12,7 +12,7 @@
 /* epoll counts in milliseconds: ending so little early is not early. */
 #define TURN_POLL_SLACK_NS (2 * NS_PER_MS)
 
-static void on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
+static void turn_poll_on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct loop *l = CONTAINER_OF(w, struct loop, wakeup_io);
 
@@ -25,7 +25,7 @@ static void on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
     l->io_events--;
 }
 
-static void on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
+static void turn_poll_on_timer(struct ev_loop *ev, struct ev_timer *w, int revents)
 {
     struct loop *l = CONTAINER_OF(w, struct loop, timer);
 
@@ -45,7 +45,7 @@ static void turn_poll_begin(struct loop *l)
 }
 
 /* Step 2. libev calls this with all ready watchers, and with none when ev_run() begins. */
-static void on_ready(struct ev_loop *ev)
+static void turn_poll_on_ready(struct ev_loop *ev)
 {
     struct loop *l = ev_userdata(ev);
 
@@ -64,10 +64,10 @@ static void on_ready(struct ev_loop *ev)
 void turn_poll_init(struct loop *l)
 {
     ev_set_userdata(l->backend.ev, l);
-    ev_set_invoke_pending_cb(l->backend.ev, on_ready);
-    ev_io_init(&l->wakeup_io, on_wakeup, l->wakeup.fd, EV_READ);
+    ev_set_invoke_pending_cb(l->backend.ev, turn_poll_on_ready);
+    ev_io_init(&l->wakeup_io, turn_poll_on_wakeup, l->wakeup.fd, EV_READ);
     ev_io_start(l->backend.ev, &l->wakeup_io);
-    ev_timer_init(&l->timer, on_timer, 0., 0.);
+    ev_timer_init(&l->timer, turn_poll_on_timer, 0., 0.);
     l->timer_at_ns = CLOCK_NEVER;
 }
 

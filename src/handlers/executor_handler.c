@@ -73,7 +73,7 @@ static size_t executor_message_bytes(const struct executor_message *m)
 
 /* ---- the lane ---- */
 
-static void lane_join(struct executor_lane *lane)
+static void executor_handler_lane_join(struct executor_lane *lane)
 {
     atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
 }
@@ -85,7 +85,7 @@ static void executor_free(struct executor_message *m)
     free(m);
 }
 
-static void lane_leave(struct executor_lane *lane)
+static void executor_handler_lane_leave(struct executor_lane *lane)
 {
     struct executor_message *m, *next;
 
@@ -112,15 +112,15 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
 }
 
 /* The notice is dropped after the loop has ended. */
-static void lane_notify(struct executor_lane *lane)
+static void executor_handler_lane_notify(struct executor_lane *lane)
 {
-    lane_join(lane);
+    executor_handler_lane_join(lane);
     if (loop_submit(lane->loop, LOOP_TASKS, &lane->notice) < 0 &&
         loop_submit(lane->loop, LOOP_CONTROL, &lane->notice) < 0)
-        lane_leave(lane);
+        executor_handler_lane_leave(lane);
 }
 
-static void lane_put(struct executor_message *m)
+static void executor_handler_lane_put(struct executor_message *m)
 {
     struct executor_lane *lane = m->lane;
     struct executor_message *newest = atomic_load_explicit(&lane->done, memory_order_relaxed);
@@ -130,8 +130,8 @@ static void lane_put(struct executor_message *m)
     while (!atomic_compare_exchange_weak_explicit(&lane->done, &newest, m, memory_order_acq_rel,
                                                   memory_order_relaxed));
     if (!newest)
-        lane_notify(lane);
-    lane_leave(lane);
+        executor_handler_lane_notify(lane);
+    executor_handler_lane_leave(lane);
 }
 
 static void executor_run_message(struct task *t)
@@ -139,7 +139,7 @@ static void executor_run_message(struct task *t)
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
 
     executor_work(m->lane->conf, m->data, m->len);
-    lane_put(m);
+    executor_handler_lane_put(m);
 }
 
 /* On an executor thread, or the loop in strand_destroy(). */
@@ -148,7 +148,7 @@ static void executor_drop_message(struct task *t)
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
 
     m->dropped = true;
-    lane_put(m);
+    executor_handler_lane_put(m);
 }
 
 static const struct task_type executor_message_type = {
@@ -163,10 +163,10 @@ static void executor_submit_refused(struct executor_handler *x)
         struct task *next = atomic_load_explicit(&t->next, memory_order_relaxed);
         int rc;
 
-        lane_join(x->lane);
+        executor_handler_lane_join(x->lane);
         rc = strand_submit(x->strand, t); /* may already have run and been freed */
         if (rc < 0) {
-            lane_leave(x->lane);
+            executor_handler_lane_leave(x->lane);
             if (rc == -ESHUTDOWN)
                 x->host->ops->abort(x->host, SESSION_DRAIN);
             return;
@@ -281,7 +281,7 @@ static void executor_failed(struct handler *h, int error)
 
 /* ---- executor to loop ---- */
 
-static struct executor_message *lane_take_done(struct executor_lane *lane)
+static struct executor_message *executor_handler_lane_take_done(struct executor_lane *lane)
 {
     struct executor_message *m = atomic_exchange_explicit(&lane->done, NULL, memory_order_acq_rel);
     struct executor_message *oldest = NULL;
@@ -336,7 +336,7 @@ static void executor_run_notice(struct task *t)
 {
     struct executor_lane *lane = CONTAINER_OF(t, struct executor_lane, notice);
     struct executor_handler *x = lane->handler;
-    struct executor_message *m = lane_take_done(lane);
+    struct executor_message *m = executor_handler_lane_take_done(lane);
 
     bool burst = x && m && m->next;
 
@@ -354,13 +354,13 @@ static void executor_run_notice(struct task *t)
         handler_burst(x->handler.next, false);
     if (x)
         executor_passed_on(x);
-    lane_leave(lane);
+    executor_handler_lane_leave(lane);
 }
 
 /* After the loop has ended. */
 static void executor_drop_notice(struct task *t)
 {
-    lane_leave(CONTAINER_OF(t, struct executor_lane, notice));
+    executor_handler_lane_leave(CONTAINER_OF(t, struct executor_lane, notice));
 }
 
 /* ---- the end ---- */
@@ -380,7 +380,7 @@ static void executor_closed(struct handler *h, int error)
         strand_destroy(x->strand);
         while ((t = task_list_take(&x->refused)))
             executor_free(CONTAINER_OF(t, struct executor_message, task));
-        lane_leave(x->lane);
+        executor_handler_lane_leave(x->lane);
     }
     handler_closed(h->next, error);
 }

@@ -156,7 +156,7 @@ static bool frame_discard_to_end(struct frame_decoder *d, const struct frame_dec
     } else if (in->len > 0) {
         const uint8_t *at = memchr(in->data, conf->length_end, in->len);
 
-        end = at != NULL ? (size_t)(at - in->data) + 1 : 0;
+        end = at ? (size_t)(at - in->data) + 1 : 0;
     }
     d->discards_to_end = end == 0;
     if (d->discards_to_end)

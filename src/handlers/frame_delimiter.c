@@ -20,24 +20,24 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
     added->len = (uint8_t)len;
     memcpy(added->bytes, bytes, len);
     list->n++;
-    if (memchr(list->last, bytes[len - 1], list->last_n) == NULL)
+    if (!memchr(list->last, bytes[len - 1], list->last_n))
         list->last[list->last_n++] = bytes[len - 1];
 }
 
 /* Position of any last byte in ${data}, or NULL. */
-static const uint8_t *next_last(const struct frame_delimiter_list *list, const uint8_t *data,
-                                size_t len)
+static const uint8_t *frame_delimiter_next_last(const struct frame_delimiter_list *list,
+                                                const uint8_t *data, size_t len)
 {
     size_t step = list->last_n == 1 ? len : FRAME_DELIMITER_STEP_BYTES;
     const uint8_t *first = NULL;
 
-    while (len > 0 && first == NULL) {
+    while (len > 0 && !first) {
         size_t n = step < len ? step : len, within = n;
 
         for (unsigned i = 0; i < list->last_n; i++) {
             const uint8_t *at = memchr(data, list->last[i], within);
 
-            if (at != NULL) {
+            if (at) {
                 first = at;
                 within = (size_t)(at - data);
             }
@@ -49,8 +49,8 @@ static const uint8_t *next_last(const struct frame_delimiter_list *list, const u
 }
 
 /* ${before_end}: end of the bytes before ${data}. */
-static bool ends_with(const struct frame_delimiter *delimiter, const uint8_t *before_end,
-                      const uint8_t *data, size_t end)
+static bool frame_delimiter_ends_with(const struct frame_delimiter *delimiter,
+                                      const uint8_t *before_end, const uint8_t *data, size_t end)
 {
     size_t within = delimiter->len < end ? delimiter->len : end;
     size_t earlier = delimiter->len - within;
@@ -67,16 +67,16 @@ struct frame_delimiter_match frame_delimiter_find(const struct frame_delimiter_l
     struct frame_delimiter_match match = {.end = 0};
 
     for (size_t at = 0; at < len; at = match.end) {
-        const uint8_t *last = next_last(list, data + at, len - at);
+        const uint8_t *last = frame_delimiter_next_last(list, data + at, len - at);
 
-        if (last == NULL)
+        if (!last)
             break;
         match.end = (size_t)(last - data) + 1;
         for (unsigned i = 0; i < list->n; i++) {
             const struct frame_delimiter *d = &list->list[i];
 
             if (d->len > match.len && d->len <= before_len + match.end &&
-                ends_with(d, before_end, data, match.end))
+                frame_delimiter_ends_with(d, before_end, data, match.end))
                 match.len = d->len;
         }
         if (match.len > 0)

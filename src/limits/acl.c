@@ -42,8 +42,8 @@ int acl_create(struct acl **out, const struct acl_conf *conf)
 }
 
 /* ${rule}: PREFIX_TABLE_NONE when no rule matched. */
-static void access_log_denied(struct acl *a, const char *listener, const struct address *client,
-                              uint32_t rule)
+static void acl_access_log_denied(struct acl *a, const char *listener, const struct address *client,
+                                  uint32_t rule)
 {
     char peer[ADDRESS_TEXT_BYTES], block[CIDR_TEXT_BYTES];
     unsigned suppressed;
@@ -69,7 +69,7 @@ bool acl_allows(struct acl *a, const char *listener, const struct address *clien
     if (rule == PREFIX_TABLE_NONE ? !a->conf->deny_others : a->conf->allow[rule])
         return true;
     atomic_fetch_add_explicit(&a->denied, 1, memory_order_relaxed);
-    access_log_denied(a, listener, client, rule);
+    acl_access_log_denied(a, listener, client, rule);
     return false;
 }
 

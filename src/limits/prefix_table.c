@@ -42,7 +42,7 @@ struct prefix_table {
 
 /* ---- building ---- */
 
-static number number_of(const void *host, size_t len)
+static number prefix_table_number_of(const void *host, size_t len)
 {
     const uint8_t *bytes = host;
     number x = 0;
@@ -52,17 +52,17 @@ static number number_of(const void *host, size_t len)
     return x;
 }
 
-static struct span span_of(const struct cidr *p, uint32_t rule)
+static struct span prefix_table_span_of(const struct cidr *p, uint32_t rule)
 {
     unsigned rest = 8U * p->len - p->bits;
     number host = rest == 0 ? 0 : ~(number)0 >> (128 - rest);
-    number first = number_of(p->host, p->len) & ~host;
+    number first = prefix_table_number_of(p->host, p->len) & ~host;
 
     return (struct span){.first = first, .last = first | host, .rule = rule};
 }
 
 /* Order: outer before inner; equal prefixes by rule number. */
-static int span_compare(const void *va, const void *vb)
+static int prefix_table_span_compare(const void *va, const void *vb)
 {
     const struct span *a = va, *b = vb;
 
@@ -73,9 +73,9 @@ static int span_compare(const void *va, const void *vb)
     return a->rule < b->rule ? -1 : 1;
 }
 
-/* The prefixes of ${list} with ${len}-byte addresses, sorted by span_compare(). */
-static int spans_create(struct span **out, size_t *n_out, const struct cidr *list, size_t n,
-                        size_t len)
+/* The prefixes of ${list} with ${len}-byte addresses, sorted by prefix_table_span_compare(). */
+static int prefix_table_spans_create(struct span **out, size_t *n_out, const struct cidr *list,
+                                     size_t n, size_t len)
 {
     struct span *spans = malloc((n > 0 ? n : 1) * sizeof(*spans));
     size_t found = 0;
@@ -84,8 +84,8 @@ static int spans_create(struct span **out, size_t *n_out, const struct cidr *lis
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         if (list[i].len == len)
-            spans[found++] = span_of(&list[i], (uint32_t)i);
-    qsort(spans, found, sizeof(*spans), span_compare);
+            spans[found++] = prefix_table_span_of(&list[i], (uint32_t)i);
+    qsort(spans, found, sizeof(*spans), prefix_table_span_compare);
     *out = spans;
     *n_out = found;
     return 0;
@@ -93,9 +93,9 @@ static int spans_create(struct span **out, size_t *n_out, const struct cidr *lis
 
 /*
  * Start an interval at ${begin} with ${rule}, replacing one that starts there. Space: see
- * intervals_create().
+ * prefix_table_intervals_create().
  */
-static void intervals_put(struct intervals *v, number begin, uint32_t rule)
+static void prefix_table_intervals_put(struct intervals *v, number begin, uint32_t rule)
 {
     if (v->n > 0 && v->begin[v->n - 1] == begin)
         v->n--;
@@ -116,28 +116,29 @@ struct walk {
     struct intervals *out; /* NULL: not needed */
 };
 
-static uint32_t walk_rule(const struct walk *w)
+static uint32_t prefix_table_walk_rule(const struct walk *w)
 {
     return w->depth > 0 ? w->open[w->depth - 1].rule : PREFIX_TABLE_NONE;
 }
 
-static void walk_close(struct walk *w, number end)
+static void prefix_table_walk_close(struct walk *w, number end)
 {
     w->depth--;
     if (w->out && end + 1 > end) /* false for the last IPv6 address */
-        intervals_put(w->out, end + 1, walk_rule(w));
+        prefix_table_intervals_put(w->out, end + 1, prefix_table_walk_rule(w));
 }
 
 /* ${by} may be NULL. */
-static void walk_spans(struct walk *w, const struct span *spans, size_t n, uint32_t *by)
+static void prefix_table_walk_spans(struct walk *w, const struct span *spans, size_t n,
+                                    uint32_t *by)
 {
     for (size_t i = 0; i < n; i++) {
         struct span s = spans[i];
 
         while (w->depth > 0 && w->open[w->depth - 1].last < s.first)
-            walk_close(w, w->open[w->depth - 1].last);
-        if (walk_rule(w) < s.rule)
-            s.rule = walk_rule(w);
+            prefix_table_walk_close(w, w->open[w->depth - 1].last);
+        if (prefix_table_walk_rule(w) < s.rule)
+            s.rule = prefix_table_walk_rule(w);
         if (by)
             by[spans[i].rule] = s.rule;
         if (w->depth > 0 && w->open[w->depth - 1].first == s.first &&
@@ -146,13 +147,13 @@ static void walk_spans(struct walk *w, const struct span *spans, size_t n, uint3
         MUST(w->depth < MAX_DEPTH);
         w->open[w->depth++] = s;
         if (w->out)
-            intervals_put(w->out, s.first, s.rule);
+            prefix_table_intervals_put(w->out, s.first, s.rule);
     }
     while (w->depth > 0)
-        walk_close(w, w->open[w->depth - 1].last);
+        prefix_table_walk_close(w, w->open[w->depth - 1].last);
 }
 
-static void intervals_destroy(struct intervals *v)
+static void prefix_table_intervals_destroy(struct intervals *v)
 {
     free(v->begin);
     free(v->rule);
@@ -160,7 +161,7 @@ static void intervals_destroy(struct intervals *v)
 }
 
 /* Shrink to size; a failed realloc is harmless. */
-static void intervals_trim(struct intervals *v)
+static void prefix_table_intervals_trim(struct intervals *v)
 {
     number *begin = realloc(v->begin, v->n * sizeof(*begin));
     uint32_t *rule;
@@ -172,7 +173,7 @@ static void intervals_trim(struct intervals *v)
         v->rule = rule;
 }
 
-static int intervals_put_steps(struct intervals *v)
+static int prefix_table_intervals_put_steps(struct intervals *v)
 {
     v->n_steps = (v->n + STEP - 1) / STEP;
     v->steps = malloc(v->n_steps * sizeof(*v->steps));
@@ -183,13 +184,14 @@ static int intervals_put_steps(struct intervals *v)
     return 0;
 }
 
-/* On error the caller still calls intervals_destroy(). */
-static int intervals_create(struct intervals *v, const struct cidr *list, size_t n, size_t len)
+/* On error the caller still calls prefix_table_intervals_destroy(). */
+static int prefix_table_intervals_create(struct intervals *v, const struct cidr *list, size_t n,
+                                         size_t len)
 {
     struct walk w = {.out = v};
     struct span *spans;
     size_t n_spans;
-    int rc = spans_create(&spans, &n_spans, list, n, len);
+    int rc = prefix_table_spans_create(&spans, &n_spans, list, n, len);
 
     if (rc < 0)
         return rc;
@@ -200,14 +202,14 @@ static int intervals_create(struct intervals *v, const struct cidr *list, size_t
         free(spans);
         return -ENOMEM;
     }
-    intervals_put(v, 0, PREFIX_TABLE_NONE);
-    walk_spans(&w, spans, n_spans, NULL);
+    prefix_table_intervals_put(v, 0, PREFIX_TABLE_NONE);
+    prefix_table_walk_spans(&w, spans, n_spans, NULL);
     free(spans);
-    intervals_trim(v);
-    return intervals_put_steps(v);
+    prefix_table_intervals_trim(v);
+    return prefix_table_intervals_put_steps(v);
 }
 
-static uint32_t first_unix(const struct cidr *list, size_t n)
+static uint32_t prefix_table_first_unix(const struct cidr *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (list[i].len == 0)
@@ -223,10 +225,10 @@ int prefix_table_create(struct prefix_table **out, const struct cidr *list, size
     MUST(n < PREFIX_TABLE_NONE);
     if (!t)
         return -ENOMEM;
-    t->unix_rule = first_unix(list, n);
-    rc = intervals_create(&t->ip4, list, n, 4);
+    t->unix_rule = prefix_table_first_unix(list, n);
+    rc = prefix_table_intervals_create(&t->ip4, list, n, 4);
     if (rc == 0)
-        rc = intervals_create(&t->ip6, list, n, 16);
+        rc = prefix_table_intervals_create(&t->ip6, list, n, 16);
     if (rc < 0) {
         prefix_table_destroy(t);
         return rc;
@@ -239,7 +241,7 @@ int prefix_table_covers(uint32_t *by, const struct cidr *list, size_t n)
 {
     static const size_t lengths[] = {4, 16};
 
-    uint32_t unix_rule = first_unix(list, n);
+    uint32_t unix_rule = prefix_table_first_unix(list, n);
 
     MUST(n < PREFIX_TABLE_NONE);
     for (size_t i = 0; i < n; i++)
@@ -249,11 +251,11 @@ int prefix_table_covers(uint32_t *by, const struct cidr *list, size_t n)
         struct walk w = {.out = NULL};
         struct span *spans;
         size_t n_spans;
-        int rc = spans_create(&spans, &n_spans, list, n, lengths[i]);
+        int rc = prefix_table_spans_create(&spans, &n_spans, list, n, lengths[i]);
 
         if (rc < 0)
             return rc;
-        walk_spans(&w, spans, n_spans, by);
+        prefix_table_walk_spans(&w, spans, n_spans, by);
         free(spans);
     }
     return 0;
@@ -263,8 +265,8 @@ void prefix_table_destroy(struct prefix_table *t)
 {
     if (!t)
         return;
-    intervals_destroy(&t->ip4);
-    intervals_destroy(&t->ip6);
+    prefix_table_intervals_destroy(&t->ip4);
+    prefix_table_intervals_destroy(&t->ip6);
     free(t);
 }
 
@@ -274,7 +276,7 @@ void prefix_table_destroy(struct prefix_table *t)
  * Index of the last of ${n} sorted numbers not above ${x}; the first never is. The loop depends on
  * ${n} alone: no branch to mispredict.
  */
-static size_t last_not_above(const number *list, size_t n, number x)
+static size_t prefix_table_last_not_above(const number *list, size_t n, number x)
 {
     size_t low = 0;
 
@@ -287,12 +289,12 @@ static size_t last_not_above(const number *list, size_t n, number x)
     return low;
 }
 
-static uint32_t intervals_find(const struct intervals *v, number x)
+static uint32_t prefix_table_intervals_find(const struct intervals *v, number x)
 {
-    size_t first = last_not_above(v->steps, v->n_steps, x) * STEP;
+    size_t first = prefix_table_last_not_above(v->steps, v->n_steps, x) * STEP;
     size_t n = v->n - first < STEP ? v->n - first : STEP;
 
-    return v->rule[first + last_not_above(v->begin + first, n, x)];
+    return v->rule[first + prefix_table_last_not_above(v->begin + first, n, x)];
 }
 
 uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a)
@@ -302,5 +304,6 @@ uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a
 
     if (!host)
         return t->unix_rule;
-    return intervals_find(len == 4 ? &t->ip4 : &t->ip6, number_of(host, len));
+    return prefix_table_intervals_find(len == 4 ? &t->ip4 : &t->ip6,
+                                       prefix_table_number_of(host, len));
 }

@@ -19,7 +19,7 @@
 #define HOST_NAME_BYTES 253
 #define LABEL_BYTES     63
 
-static int parse_unix(struct address *out, const char *word)
+static int address_parse_unix(struct address *out, const char *word)
 {
     size_t len = strlen(word);
     bool abstract = word[0] == '@';
@@ -38,7 +38,7 @@ static int parse_unix(struct address *out, const char *word)
     return 1;
 }
 
-static void set_ipv4(struct address *out, const struct in_addr *host, uint16_t port)
+static void address_set_ipv4(struct address *out, const struct in_addr *host, uint16_t port)
 {
     memset(out, 0, sizeof(*out));
     out->len = sizeof(out->u.in);
@@ -47,15 +47,15 @@ static void set_ipv4(struct address *out, const struct in_addr *host, uint16_t p
     out->u.in.sin_port = htons(port);
 }
 
-static void set_ipv6(struct address *out, const struct in6_addr *host, uint32_t scope,
-                     uint16_t port)
+static void address_set_ipv6(struct address *out, const struct in6_addr *host, uint32_t scope,
+                             uint16_t port)
 {
     struct in_addr mapped;
 
     if (IN6_IS_ADDR_V4MAPPED(host)) {
         /* Our IPv6-only sockets would not reach it. */
         memcpy(&mapped, &host->s6_addr[12], sizeof(mapped));
-        set_ipv4(out, &mapped, port);
+        address_set_ipv4(out, &mapped, port);
         return;
     }
     memset(out, 0, sizeof(*out));
@@ -67,7 +67,7 @@ static void set_ipv6(struct address *out, const struct in6_addr *host, uint32_t 
 }
 
 /* Interface name or number: RFC 4007, section 11. */
-static int parse_scope(uint32_t *out, const char *text)
+static int address_parse_scope(uint32_t *out, const char *text)
 {
     uint64_t number;
     unsigned index = if_nametoindex(text);
@@ -82,27 +82,27 @@ static int parse_scope(uint32_t *out, const char *text)
 }
 
 /* ${host}: text between the brackets. */
-static int parse_ipv6(struct address *out, char *host, uint16_t port)
+static int address_parse_ipv6(struct address *out, char *host, uint16_t port)
 {
     struct in6_addr addr;
     uint32_t scope = 0;
     char *percent = strchr(host, '%');
 
-    if (percent != NULL) {
+    if (percent) {
         *percent = '\0';
-        if (parse_scope(&scope, percent + 1) < 0)
+        if (address_parse_scope(&scope, percent + 1) < 0)
             return -EINVAL;
     }
     if (inet_pton(AF_INET6, host, &addr) != 1)
         return -EINVAL;
     if (scope != 0 && !IN6_IS_ADDR_LINKLOCAL(&addr))
         return -EINVAL;
-    set_ipv6(out, &addr, scope, port);
+    address_set_ipv6(out, &addr, scope, port);
     return 1;
 }
 
 /* Would inet_aton(3) accept ${label} as a number? */
-static bool is_number(const char *label, size_t len)
+static bool address_is_number(const char *label, size_t len)
 {
     if (len > 2 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X'))
         return strspn(label + 2, "0123456789abcdefABCDEF") >= len - 2;
@@ -110,7 +110,7 @@ static bool is_number(const char *label, size_t len)
 }
 
 /* RFC 1123, section 2.1, plus the common '_'. */
-static bool is_label(const char *label, size_t len)
+static bool address_is_label(const char *label, size_t len)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -120,7 +120,7 @@ static bool is_label(const char *label, size_t len)
 }
 
 /* The last label must not be a number: that is a mistyped IPv4 address (RFC 1123, section 2.1). */
-static bool is_host_name(const char *host)
+static bool address_is_host_name(const char *host)
 {
     const char *label = host;
     size_t len = strlen(host), label_len;
@@ -131,10 +131,10 @@ static bool is_host_name(const char *host)
         return false;
     for (;;) {
         label_len = strcspn(label, ".");
-        if (!is_label(label, label_len))
+        if (!address_is_label(label, label_len))
             return false;
         if (label + label_len == host + len)
-            return !is_number(label, label_len);
+            return !address_is_number(label, label_len);
         label += label_len + 1;
     }
 }
@@ -146,7 +146,7 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
     size_t len;
     int rc;
 
-    if (colon == NULL)
+    if (!colon)
         return -EINVAL;
     len = (size_t)(colon - word);
     if (len == 0 || len >= size)
@@ -169,19 +169,19 @@ static int parse_host(struct address *out, char *host, uint16_t port)
     struct in_addr addr;
 
     if (strcmp(host, "*") == 0) {
-        set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_ANY)}, port);
-        set_ipv6(&out[1], &in6addr_any, 0, port);
+        address_set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_ANY)}, port);
+        address_set_ipv6(&out[1], &in6addr_any, 0, port);
         return 2;
     }
     if (host[0] == '[' && host[len - 1] == ']') {
         host[len - 1] = '\0';
-        return parse_ipv6(out, host + 1, port);
+        return address_parse_ipv6(out, host + 1, port);
     }
     if (inet_pton(AF_INET, host, &addr) == 1) {
-        set_ipv4(out, &addr, port);
+        address_set_ipv4(out, &addr, port);
         return 1;
     }
-    return is_host_name(host) ? -ENOENT : -EINVAL;
+    return address_is_host_name(host) ? -ENOENT : -EINVAL;
 }
 
 int address_parse(struct address *out, size_t max, const char *word)
@@ -192,7 +192,7 @@ int address_parse(struct address *out, size_t max, const char *word)
 
     MUST(max >= 2);
     if (word[0] == '/' || word[0] == '@')
-        return parse_unix(out, word);
+        return address_parse_unix(out, word);
     rc = address_split_port(host, sizeof(host), word, &port);
     if (rc < 0)
         return rc;
@@ -209,8 +209,8 @@ int address_parse_host(struct address *out, const char *word)
     if (len == 0 || len >= sizeof(host))
         return -EINVAL;
     memcpy(host, word, len + 1);
-    rc = strchr(host, ':') != NULL && host[0] != '[' ? parse_ipv6(found, host, 0)
-                                                     : parse_host(found, host, 0);
+    rc = strchr(host, ':') && host[0] != '[' ? address_parse_ipv6(found, host, 0)
+                                             : parse_host(found, host, 0);
     if (rc < 0)
         return rc;
     *out = found[0];
@@ -231,8 +231,8 @@ int address_parse_target(struct address *out, size_t max, const char *word)
     if (strcasecmp(host, "localhost") != 0)
         return -ENOENT;
     /* IPv4 first: more servers listen there only. */
-    set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);
-    set_ipv6(&out[1], &in6addr_loopback, 0, port);
+    address_set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);
+    address_set_ipv6(&out[1], &in6addr_loopback, 0, port);
     return 2;
 }
 
@@ -253,14 +253,14 @@ bool address_equal(const struct address *a, const struct address *b)
 }
 
 /* The kernel connects 0.0.0.0 to 127.0.0.1 and :: to ::1: ip(7); RFC 4291, section 2.5.2. */
-static bool covers_ipv4(in_addr_t listen, in_addr_t target)
+static bool address_covers_ipv4(in_addr_t listen, in_addr_t target)
 {
     if (target == INADDR_ANY)
         target = INADDR_LOOPBACK;
     return listen == target || (listen == INADDR_ANY && target >> 24 == IN_LOOPBACKNET);
 }
 
-static bool covers_ipv6(const struct in6_addr *listen, const struct in6_addr *target)
+static bool address_covers_ipv6(const struct in6_addr *listen, const struct in6_addr *target)
 {
     if (IN6_IS_ADDR_UNSPECIFIED(target))
         target = &in6addr_loopback;
@@ -275,17 +275,17 @@ bool address_covers(const struct address *listen, const struct address *target)
     switch (listen->u.sa.sa_family) {
     case AF_INET:
         return listen->u.in.sin_port == target->u.in.sin_port &&
-               covers_ipv4(ntohl(listen->u.in.sin_addr.s_addr),
-                           ntohl(target->u.in.sin_addr.s_addr));
+               address_covers_ipv4(ntohl(listen->u.in.sin_addr.s_addr),
+                                   ntohl(target->u.in.sin_addr.s_addr));
     case AF_INET6:
         return listen->u.in6.sin6_port == target->u.in6.sin6_port &&
                listen->u.in6.sin6_scope_id == target->u.in6.sin6_scope_id &&
-               covers_ipv6(&listen->u.in6.sin6_addr, &target->u.in6.sin6_addr);
+               address_covers_ipv6(&listen->u.in6.sin6_addr, &target->u.in6.sin6_addr);
     default: return address_equal(listen, target);
     }
 }
 
-static bool is_wildcard(const struct address *a)
+static bool address_is_wildcard(const struct address *a)
 {
     return a->u.sa.sa_family == AF_INET ? a->u.in.sin_addr.s_addr == htonl(INADDR_ANY)
                                         : IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr);
@@ -296,7 +296,7 @@ bool address_conflicts(const struct address *a, const struct address *b, bool re
     if (address_equal(a, b))
         return true;
     return !reuseport && !address_is_unix(a) && a->u.sa.sa_family == b->u.sa.sa_family &&
-           address_port(a) == address_port(b) && (is_wildcard(a) || is_wildcard(b));
+           address_port(a) == address_port(b) && (address_is_wildcard(a) || address_is_wildcard(b));
 }
 
 void address_set_host(struct address *out, const void *host, size_t len, uint16_t port)
@@ -306,11 +306,11 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
 
     if (len == sizeof(in4)) {
         memcpy(&in4, host, sizeof(in4));
-        set_ipv4(out, &in4, port);
+        address_set_ipv4(out, &in4, port);
     } else {
         MUST(len == sizeof(in6));
         memcpy(&in6, host, sizeof(in6));
-        set_ipv6(out, &in6, 0, port);
+        address_set_ipv6(out, &in6, 0, port);
     }
 }
 

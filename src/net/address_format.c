@@ -6,7 +6,7 @@
 
 #include "net/address.h"
 
-static const char *format_unix(char *text, size_t size, const struct address *a)
+static const char *address_format_unix(char *text, size_t size, const struct address *a)
 {
     size_t len;
     const char *path = address_path(a, &len);
@@ -37,12 +37,12 @@ const char *address_format(char *text, size_t size, const struct address *a)
         index = a->u.in6.sin6_scope_id;
         if (index == 0)
             snprintf(text, size, "[%s]:%u", host, ntohs(a->u.in6.sin6_port));
-        else if (if_indextoname(index, scope) != NULL)
+        else if (if_indextoname(index, scope))
             snprintf(text, size, "[%s%%%s]:%u", host, scope, ntohs(a->u.in6.sin6_port));
         else
             snprintf(text, size, "[%s%%%u]:%u", host, index, ntohs(a->u.in6.sin6_port));
         return text;
-    case AF_UNIX: return format_unix(text, size, a);
+    case AF_UNIX: return address_format_unix(text, size, a);
     default: snprintf(text, size, "family %u", a->u.sa.sa_family); return text;
     }
 }

@@ -11,7 +11,7 @@
 
 #define MAPPED_BITS 96 /* the prefix ::ffff:0:0/96 */
 
-static int parse_host(struct cidr *c, const char *host)
+static int cidr_parse_host(struct cidr *c, const char *host)
 {
     struct in6_addr in6;
 
@@ -28,7 +28,7 @@ static int parse_host(struct cidr *c, const char *host)
 }
 
 /* Clear the bits behind the prefix; true if any was set. */
-static bool cut_host(struct cidr *c)
+static bool cidr_cut_host(struct cidr *c)
 {
     bool any = false;
 
@@ -43,7 +43,7 @@ static bool cut_host(struct cidr *c)
 }
 
 /* A shorter prefix also covers addresses that are not mapped IPv4. */
-static void unmap(struct cidr *c)
+static void cidr_unmap(struct cidr *c)
 {
     struct in6_addr in6;
 
@@ -75,7 +75,7 @@ int cidr_parse(struct cidr *out, const char *word)
         return -EINVAL;
     memcpy(host, word, len);
     host[len] = '\0';
-    if (parse_host(&c, host) < 0)
+    if (cidr_parse_host(&c, host) < 0)
         return -EINVAL;
     if (word[len] == '/') {
         rc = parse_uint(&bits, word + len + 1, c.bits);
@@ -83,8 +83,8 @@ int cidr_parse(struct cidr *out, const char *word)
             return rc;
         c.bits = (uint8_t)bits;
     }
-    cut = cut_host(&c);
-    unmap(&c);
+    cut = cidr_cut_host(&c);
+    cidr_unmap(&c);
     *out = c;
     return cut ? -EDOM : 0;
 }
@@ -97,7 +97,7 @@ bool cidr_has(const struct cidr *c, const struct address *a)
 
     if (c->len == 0)
         return address_is_unix(a);
-    if (host == NULL || len != c->len || memcmp(host, c->host, bytes) != 0)
+    if (!host || len != c->len || memcmp(host, c->host, bytes) != 0)
         return false;
     return rest == 0 || ((host[bytes] ^ c->host[bytes]) & (0xff00 >> rest) & 0xff) == 0;
 }

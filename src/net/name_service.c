@@ -9,7 +9,7 @@
 #define BLANKS " \t\r\n"
 
 /* The next word of *${text}, up to blanks or a comment; NULL: none. */
-static const char *next_word(const char **text, size_t *len)
+static const char *name_service_next_word(const char **text, size_t *len)
 {
     const char *word = *text + strspn(*text, BLANKS);
 
@@ -18,7 +18,7 @@ static const char *next_word(const char **text, size_t *len)
     return *len > 0 ? word : NULL;
 }
 
-static bool is_word(const char *word, size_t len, const char *other)
+static bool name_service_is_word(const char *word, size_t len, const char *other)
 {
     return strlen(other) == len && strncasecmp(word, other, len) == 0;
 }
@@ -30,10 +30,10 @@ bool name_service_is_dns_line(const char *line, bool *files)
     bool dns = false;
 
     *files = false;
-    while ((word = next_word(&line, &len))) {
-        if (!dns && is_word(word, len, "files"))
+    while ((word = name_service_next_word(&line, &len))) {
+        if (!dns && name_service_is_word(word, len, "files"))
             *files = true;
-        else if (!dns && is_word(word, len, "dns"))
+        else if (!dns && name_service_is_word(word, len, "dns"))
             dns = true;
         else
             return false; /* another source, or an action such as [NOTFOUND=return] */
@@ -42,7 +42,7 @@ bool name_service_is_dns_line(const char *line, bool *files)
 }
 
 /* The `hosts:` sources, or libc's default. The caller frees them. */
-static char *read_sources(void)
+static char *name_service_read_sources(void)
 {
     FILE *f = fopen("/etc/nsswitch.conf", "re");
     char *line = NULL, *found = NULL;
@@ -63,22 +63,22 @@ static char *read_sources(void)
 }
 
 /* Format: address, then names. */
-static bool line_has(const char *line, const char *host)
+static bool name_service_line_has(const char *line, const char *host)
 {
     size_t len, host_len = strlen(host);
     const char *word;
 
     if (host_len > 0 && host[host_len - 1] == '.')
         host_len--;
-    if (!next_word(&line, &len))
+    if (!name_service_next_word(&line, &len))
         return false;
-    while ((word = next_word(&line, &len)))
+    while ((word = name_service_next_word(&line, &len)))
         if (len == host_len && strncasecmp(word, host, len) == 0)
             return true;
     return false;
 }
 
-static bool hosts_has(const char *host)
+static bool name_service_hosts_has(const char *host)
 {
     FILE *f = fopen("/etc/hosts", "re");
     char *line = NULL;
@@ -86,7 +86,7 @@ static bool hosts_has(const char *host)
     bool has = false;
 
     while (f && !has && getline(&line, &size, f) >= 0)
-        has = line_has(line, host);
+        has = name_service_line_has(line, host);
     free(line);
     if (f)
         (void)fclose(f);
@@ -95,9 +95,9 @@ static bool hosts_has(const char *host)
 
 bool name_service_is_dns(const char *host)
 {
-    char *sources = read_sources();
+    char *sources = name_service_read_sources();
     bool files, is_dns = sources && name_service_is_dns_line(sources, &files);
 
     free(sources);
-    return is_dns && !(files && hosts_has(host));
+    return is_dns && !(files && name_service_hosts_has(host));
 }

@@ -5,7 +5,8 @@
 #include "net/proxy_header_internal.h"
 
 /* Does ${data} begin with ${mark}? 1: yes; 0: no; -EAGAIN: so far. */
-static int begins_with(const uint8_t *data, size_t len, const char *mark, size_t mark_len)
+static int proxy_header_begins_with(const uint8_t *data, size_t len, const char *mark,
+                                    size_t mark_len)
 {
     if (memcmp(data, mark, len < mark_len ? len : mark_len) != 0)
         return 0;
@@ -13,10 +14,11 @@ static int begins_with(const uint8_t *data, size_t len, const char *mark, size_t
 }
 
 /* The version by its mark; 0: none; -EAGAIN: undecided. */
-static int version_of(const uint8_t *data, size_t len)
+static int proxy_header_version_of(const uint8_t *data, size_t len)
 {
-    int v1 = begins_with(data, len, PROXY_HEADER_V1_MARK, strlen(PROXY_HEADER_V1_MARK));
-    int v2 = begins_with(data, len, PROXY_HEADER_V2_MARK, PROXY_HEADER_V2_MARK_BYTES);
+    int v1 =
+        proxy_header_begins_with(data, len, PROXY_HEADER_V1_MARK, strlen(PROXY_HEADER_V1_MARK));
+    int v2 = proxy_header_begins_with(data, len, PROXY_HEADER_V2_MARK, PROXY_HEADER_V2_MARK_BYTES);
 
     if (v1 > 0)
         return PROXY_HEADER_V1;
@@ -27,7 +29,7 @@ static int version_of(const uint8_t *data, size_t len)
 
 int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t len)
 {
-    int version = version_of(data, len);
+    int version = proxy_header_version_of(data, len);
 
     switch (version) {
     case PROXY_HEADER_V1: return proxy_header_v1_decode(out, data, len);
@@ -39,5 +41,5 @@ int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t le
 
 bool proxy_header_begun(const uint8_t *data, size_t len)
 {
-    return version_of(data, len) > 0;
+    return proxy_header_version_of(data, len) > 0;
 }

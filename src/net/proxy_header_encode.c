@@ -15,7 +15,7 @@ _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TL
                "the longest header has no room");
 
 /* Write ${a} in ${bytes}: 4, or 16, mapped if it is IPv4. */
-static void put_host(uint8_t *out, const struct address *a, size_t bytes)
+static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, size_t bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     size_t len;
@@ -27,7 +27,8 @@ static void put_host(uint8_t *out, const struct address *a, size_t bytes)
 }
 
 /* Size of an address in the common family; 0: none. */
-static size_t host_bytes(const struct address *source, const struct address *destination)
+static size_t proxy_header_encode_host_bytes(const struct address *source,
+                                             const struct address *destination)
 {
     size_t a, b;
 
@@ -36,9 +37,10 @@ static size_t host_bytes(const struct address *source, const struct address *des
     return a > b ? a : b;
 }
 
-static size_t encode_v1(char *out, const struct address *source, const struct address *destination)
+static size_t proxy_header_encode_v1(char *out, const struct address *source,
+                                     const struct address *destination)
 {
-    size_t bytes = host_bytes(source, destination);
+    size_t bytes = proxy_header_encode_host_bytes(source, destination);
     int family = bytes == 4 ? AF_INET : AF_INET6;
     char from[INET6_ADDRSTRLEN], to[INET6_ADDRSTRLEN];
     uint8_t host[16];
@@ -46,54 +48,55 @@ static size_t encode_v1(char *out, const struct address *source, const struct ad
     if (bytes == 0)
         return (size_t)snprintf(out, PROXY_HEADER_ENCODED_BYTES,
                                 PROXY_HEADER_V1_MARK "UNKNOWN\r\n");
-    put_host(host, source, bytes);
+    proxy_header_encode_put_host(host, source, bytes);
     inet_ntop(family, host, from, sizeof(from));
-    put_host(host, destination, bytes);
+    proxy_header_encode_put_host(host, destination, bytes);
     inet_ntop(family, host, to, sizeof(to));
     return (size_t)snprintf(out, PROXY_HEADER_ENCODED_BYTES,
                             PROXY_HEADER_V1_MARK "TCP%c %s %s %u %u\r\n", bytes == 4 ? '4' : '6',
                             from, to, address_port(source), address_port(destination));
 }
 
-static uint8_t *put_16(uint8_t *at, size_t value)
+static uint8_t *proxy_header_encode_put_16(uint8_t *at, size_t value)
 {
     at[0] = (uint8_t)(value >> 8);
     at[1] = (uint8_t)value;
     return at + 2;
 }
 
-static uint8_t *put_tlv(uint8_t *at, uint8_t type, const void *value, size_t len)
+static uint8_t *proxy_header_encode_put_tlv(uint8_t *at, uint8_t type, const void *value,
+                                            size_t len)
 {
     *at = type;
-    at = put_16(at + 1, len);
+    at = proxy_header_encode_put_16(at + 1, len);
     memcpy(at, value, len);
     return at + len;
 }
 
-static uint8_t *put_addresses(uint8_t *at, const struct address *source,
-                              const struct address *destination, size_t bytes)
+static uint8_t *proxy_header_encode_put_addresses(uint8_t *at, const struct address *source,
+                                                  const struct address *destination, size_t bytes)
 {
-    put_host(at, source, bytes);
-    put_host(at + bytes, destination, bytes);
-    at = put_16(at + 2 * bytes, address_port(source));
-    return put_16(at, address_port(destination));
+    proxy_header_encode_put_host(at, source, bytes);
+    proxy_header_encode_put_host(at + bytes, destination, bytes);
+    at = proxy_header_encode_put_16(at + 2 * bytes, address_port(source));
+    return proxy_header_encode_put_16(at, address_port(destination));
 }
 
 /* Over the whole header, with zeros in place of the checksum. */
-static void put_crc32c(uint8_t *out, uint8_t *end)
+static void proxy_header_encode_put_crc32c(uint8_t *out, uint8_t *end)
 {
     uint32_t crc = crc32c_add(0, out, (size_t)(end - out));
 
-    put_16(end - 4, crc >> 16);
-    put_16(end - 2, crc & 0xffff);
+    proxy_header_encode_put_16(end - 4, crc >> 16);
+    proxy_header_encode_put_16(end - 2, crc & 0xffff);
 }
 
-static size_t encode_v2(uint8_t *out, const struct proxy_header_conf *conf,
-                        const struct address *source, const struct address *destination,
-                        const char *unique_id)
+static size_t proxy_header_encode_v2(uint8_t *out, const struct proxy_header_conf *conf,
+                                     const struct address *source,
+                                     const struct address *destination, const char *unique_id)
 {
     static const uint8_t zeros[PROXY_HEADER_CRC32C_BYTES];
-    size_t bytes = host_bytes(source, destination);
+    size_t bytes = proxy_header_encode_host_bytes(source, destination);
     uint8_t *at = out + PROXY_HEADER_V2_BYTES;
 
     memcpy(out, PROXY_HEADER_V2_MARK, PROXY_HEADER_V2_MARK_BYTES);
@@ -101,17 +104,18 @@ static size_t encode_v2(uint8_t *out, const struct proxy_header_conf *conf,
     out[13] = PROXY_HEADER_UNSPEC;
     if (bytes) {
         out[13] = bytes == 4 ? PROXY_HEADER_TCP4 : PROXY_HEADER_TCP6;
-        at = put_addresses(at, source, destination, bytes);
+        at = proxy_header_encode_put_addresses(at, source, destination, bytes);
     }
     if (conf->unique_id && unique_id) {
         MUST(strlen(unique_id) <= UNIQUE_ID_BYTES);
-        at = put_tlv(at, PROXY_HEADER_TLV_UNIQUE_ID, unique_id, strlen(unique_id));
+        at = proxy_header_encode_put_tlv(at, PROXY_HEADER_TLV_UNIQUE_ID, unique_id,
+                                         strlen(unique_id));
     }
     if (conf->crc32c)
-        at = put_tlv(at, PROXY_HEADER_TLV_CRC32C, zeros, sizeof(zeros));
-    put_16(out + 14, (size_t)(at - out) - PROXY_HEADER_V2_BYTES);
+        at = proxy_header_encode_put_tlv(at, PROXY_HEADER_TLV_CRC32C, zeros, sizeof(zeros));
+    proxy_header_encode_put_16(out + 14, (size_t)(at - out) - PROXY_HEADER_V2_BYTES);
     if (conf->crc32c)
-        put_crc32c(out, at);
+        proxy_header_encode_put_crc32c(out, at);
     return (size_t)(at - out);
 }
 
@@ -121,6 +125,6 @@ size_t proxy_header_encode(uint8_t *out, const struct proxy_header_conf *conf,
 {
     MUST(conf->version != PROXY_HEADER_NONE);
     if (conf->version == PROXY_HEADER_V1)
-        return encode_v1((char *)out, source, destination);
-    return encode_v2(out, conf, source, destination, unique_id);
+        return proxy_header_encode_v1((char *)out, source, destination);
+    return proxy_header_encode_v2(out, conf, source, destination, unique_id);
 }

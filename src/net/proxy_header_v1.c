@@ -13,17 +13,17 @@ struct line {
     bool cut;                /* ${end} is that of the longest line */
 };
 
-static int line_ends(const struct line *l)
+static int proxy_header_v1_line_ends(const struct line *l)
 {
     return l->cut ? -EPROTO : -EAGAIN;
 }
 
 /* Skip ${word}, if it is next. */
-static int take_word(struct line *l, const char *word)
+static int proxy_header_v1_take_word(struct line *l, const char *word)
 {
     for (; *word != '\0'; word++, l->at++) {
         if (l->at == l->end)
-            return line_ends(l);
+            return proxy_header_v1_line_ends(l);
         if (*l->at != (uint8_t)*word)
             return -EPROTO;
     }
@@ -34,24 +34,25 @@ static int take_word(struct line *l, const char *word)
  * Read the field before ${stop}, 1 to ${size} - 1 of the characters ${allowed}, and skip ${stop}.
  * -EAGAIN: ${text} is partial.
  */
-static int take_field(struct line *l, char *text, size_t size, const char *allowed, char stop)
+static int proxy_header_v1_take_field(struct line *l, char *text, size_t size, const char *allowed,
+                                      char stop)
 {
     size_t n = 0;
 
     for (; l->at < l->end && *l->at != (uint8_t)stop; l->at++) {
-        if (n == size - 1 || *l->at == '\0' || strchr(allowed, *l->at) == NULL)
+        if (n == size - 1 || *l->at == '\0' || !strchr(allowed, *l->at))
             return -EPROTO;
         text[n++] = (char)*l->at;
     }
     text[n] = '\0';
     if (l->at == l->end)
-        return line_ends(l);
+        return proxy_header_v1_line_ends(l);
     l->at++;
     return n > 0 ? 0 : -EPROTO;
 }
 
 /* Can ${text} be completed to an address? If so, one of these endings does it. */
-static bool may_become_host(const char *text, int family)
+static bool proxy_header_v1_may_become_host(const char *text, int family)
 {
     static const char *const ends[] = {"",       "0",       ".0", "0.0", ".0.0", "0.0.0",
                                        ".0.0.0", "0.0.0.0", ":",  "::",  ":0"};
@@ -66,16 +67,17 @@ static bool may_become_host(const char *text, int family)
     return false;
 }
 
-static int take_host(struct line *l, struct address *out, int family)
+static int proxy_header_v1_take_host(struct line *l, struct address *out, int family)
 {
     char text[INET6_ADDRSTRLEN];
     uint8_t host[sizeof(struct in6_addr)];
     bool is_4 = family == AF_INET;
-    int rc = is_4 ? take_field(l, text, INET_ADDRSTRLEN, "0123456789.", ' ')
-                  : take_field(l, text, sizeof(text), "0123456789abcdefABCDEF:.", ' ');
+    int rc =
+        is_4 ? proxy_header_v1_take_field(l, text, INET_ADDRSTRLEN, "0123456789.", ' ')
+             : proxy_header_v1_take_field(l, text, sizeof(text), "0123456789abcdefABCDEF:.", ' ');
 
     if (rc == -EAGAIN)
-        return may_become_host(text, family) ? -EAGAIN : -EPROTO;
+        return proxy_header_v1_may_become_host(text, family) ? -EAGAIN : -EPROTO;
     if (rc < 0)
         return rc;
     if (inet_pton(family, text, host) != 1)
@@ -84,11 +86,11 @@ static int take_host(struct line *l, struct address *out, int family)
     return 0;
 }
 
-static int take_port(struct line *l, struct address *out, char stop)
+static int proxy_header_v1_take_port(struct line *l, struct address *out, char stop)
 {
     char text[sizeof("65535")];
     uint64_t port;
-    int rc = take_field(l, text, sizeof(text), "0123456789", stop);
+    int rc = proxy_header_v1_take_field(l, text, sizeof(text), "0123456789", stop);
 
     if (rc < 0 && (rc != -EAGAIN || text[0] == '\0'))
         return rc;
@@ -100,21 +102,21 @@ static int take_port(struct line *l, struct address *out, char stop)
     return 0;
 }
 
-static int take_addresses(struct line *l, struct proxy_header *h, int family)
+static int proxy_header_v1_take_addresses(struct line *l, struct proxy_header *h, int family)
 {
-    int rc = take_host(l, &h->source, family);
+    int rc = proxy_header_v1_take_host(l, &h->source, family);
 
     if (rc == 0)
-        rc = take_host(l, &h->destination, family);
+        rc = proxy_header_v1_take_host(l, &h->destination, family);
     if (rc == 0)
-        rc = take_port(l, &h->source, ' ');
+        rc = proxy_header_v1_take_port(l, &h->source, ' ');
     if (rc == 0)
-        rc = take_port(l, &h->destination, '\r');
+        rc = proxy_header_v1_take_port(l, &h->destination, '\r');
     return rc;
 }
 
 /* After UNKNOWN, the rest of the line is ignored. */
-static int take_anything(struct line *l)
+static int proxy_header_v1_take_anything(struct line *l)
 {
     if (l->at < l->end && *l->at != ' ' && *l->at != '\r')
         return -EPROTO;
@@ -122,29 +124,29 @@ static int take_anything(struct line *l)
         if (*l->at == '\n')
             return -EPROTO;
     }
-    return take_word(l, "\r");
+    return proxy_header_v1_take_word(l, "\r");
 }
 
-static int take_line(struct line *l, struct proxy_header *h)
+static int proxy_header_v1_take_line(struct line *l, struct proxy_header *h)
 {
-    int rc = take_word(l, PROXY_HEADER_V1_MARK);
+    int rc = proxy_header_v1_take_word(l, PROXY_HEADER_V1_MARK);
 
     if (rc < 0)
         return rc;
     h->local = l->at < l->end && *l->at == 'U';
     if (h->local) {
-        rc = take_word(l, "UNKNOWN");
-        return rc < 0 ? rc : take_anything(l);
+        rc = proxy_header_v1_take_word(l, "UNKNOWN");
+        return rc < 0 ? rc : proxy_header_v1_take_anything(l);
     }
-    rc = take_word(l, "TCP");
+    rc = proxy_header_v1_take_word(l, "TCP");
     if (rc < 0)
         return rc;
     if (l->at < l->end && *l->at == '6') {
-        rc = take_word(l, "6 ");
-        return rc < 0 ? rc : take_addresses(l, h, AF_INET6);
+        rc = proxy_header_v1_take_word(l, "6 ");
+        return rc < 0 ? rc : proxy_header_v1_take_addresses(l, h, AF_INET6);
     }
-    rc = take_word(l, "4 ");
-    return rc < 0 ? rc : take_addresses(l, h, AF_INET);
+    rc = proxy_header_v1_take_word(l, "4 ");
+    return rc < 0 ? rc : proxy_header_v1_take_addresses(l, h, AF_INET);
 }
 
 int proxy_header_v1_decode(struct proxy_header *out, const uint8_t *data, size_t len)
@@ -152,10 +154,10 @@ int proxy_header_v1_decode(struct proxy_header *out, const uint8_t *data, size_t
     bool cut = len >= PROXY_HEADER_V1_MAX_BYTES;
     struct line l = {data, data + (cut ? PROXY_HEADER_V1_MAX_BYTES : len), cut};
     struct proxy_header h = {.version = PROXY_HEADER_V1};
-    int rc = take_line(&l, &h);
+    int rc = proxy_header_v1_take_line(&l, &h);
 
     if (rc == 0)
-        rc = take_word(&l, "\n");
+        rc = proxy_header_v1_take_word(&l, "\n");
     if (rc < 0)
         return rc;
     *out = h;

@@ -19,25 +19,25 @@ struct tlv {
 
 /* ---- addresses ---- */
 
-static uint16_t get_16(const uint8_t *at)
+static uint16_t proxy_header_v2_get_16(const uint8_t *at)
 {
     return (uint16_t)(at[0] << 8 | at[1]);
 }
 
 /* Two addresses of ${bytes}, then two ports. */
-static void read_ip(struct proxy_header *h, const uint8_t *at, size_t bytes)
+static void proxy_header_v2_read_ip(struct proxy_header *h, const uint8_t *at, size_t bytes)
 {
     const uint8_t *ports = at + 2 * bytes;
 
-    address_set_host(&h->source, at, bytes, get_16(ports));
-    address_set_host(&h->destination, at + bytes, bytes, get_16(ports + 2));
+    address_set_host(&h->source, at, bytes, proxy_header_v2_get_16(ports));
+    address_set_host(&h->destination, at + bytes, bytes, proxy_header_v2_get_16(ports + 2));
 }
 
 /*
  * A path ends at its NUL or at the end of the field; an abstract name ends with its last non-NUL
  * byte.
  */
-static void read_unix(struct address *out, const uint8_t *path)
+static void proxy_header_v2_read_unix(struct address *out, const uint8_t *path)
 {
     size_t len = sizeof(out->u.un.sun_path);
 
@@ -55,19 +55,20 @@ static void read_unix(struct address *out, const uint8_t *path)
     out->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 }
 
-static void read_addresses(struct proxy_header *h, uint8_t family, const uint8_t *at)
+static void proxy_header_v2_read_addresses(struct proxy_header *h, uint8_t family,
+                                           const uint8_t *at)
 {
     switch (family) {
-    case PROXY_HEADER_TCP4: read_ip(h, at, 4); break;
-    case PROXY_HEADER_TCP6: read_ip(h, at, 16); break;
+    case PROXY_HEADER_TCP4: proxy_header_v2_read_ip(h, at, 4); break;
+    case PROXY_HEADER_TCP6: proxy_header_v2_read_ip(h, at, 16); break;
     default:
-        read_unix(&h->source, at);
-        read_unix(&h->destination, at + sizeof(h->source.u.un.sun_path));
+        proxy_header_v2_read_unix(&h->source, at);
+        proxy_header_v2_read_unix(&h->destination, at + sizeof(h->source.u.un.sun_path));
     }
 }
 
 /* Size of both addresses; -EPROTO: not a stream family. */
-static int address_bytes(uint8_t family)
+static int proxy_header_v2_address_bytes(uint8_t family)
 {
     switch (family) {
     case PROXY_HEADER_UNSPEC: return 0;
@@ -81,7 +82,7 @@ static int address_bytes(uint8_t family)
 /* ---- TLVs ---- */
 
 /* -ENODATA: no more. */
-static int next_tlv(struct tlvs *t, struct tlv *out)
+static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
 {
     size_t room = (size_t)(t->end - t->at), come = (size_t)(t->have - t->at);
 
@@ -92,7 +93,7 @@ static int next_tlv(struct tlvs *t, struct tlv *out)
     if (come < PROXY_HEADER_TLV_BYTES)
         return -EAGAIN;
     out->type = t->at[0];
-    out->len = get_16(t->at + 1);
+    out->len = proxy_header_v2_get_16(t->at + 1);
     out->value = t->at + PROXY_HEADER_TLV_BYTES;
     if (out->len > room - PROXY_HEADER_TLV_BYTES)
         return -EPROTO;
@@ -103,7 +104,7 @@ static int next_tlv(struct tlvs *t, struct tlv *out)
 }
 
 /* The SSL TLV is not used, but must be well-formed. */
-static int check_ssl(const struct tlv *ssl)
+static int proxy_header_v2_check_ssl(const struct tlv *ssl)
 {
     struct tlvs inner = {.end = ssl->value + ssl->len};
     struct tlv tlv;
@@ -114,13 +115,14 @@ static int check_ssl(const struct tlv *ssl)
     inner.at = ssl->value + PROXY_HEADER_SSL_BYTES;
     inner.have = inner.end;
     do
-        rc = next_tlv(&inner, &tlv);
+        rc = proxy_header_v2_next_tlv(&inner, &tlv);
     while (rc == 0);
     return rc == -ENODATA ? 0 : rc;
 }
 
 /* Store a known TLV; ignore others. */
-static int take_tlv(struct proxy_header *h, const struct tlv *tlv, const uint8_t **crc32c)
+static int proxy_header_v2_take_tlv(struct proxy_header *h, const struct tlv *tlv,
+                                    const uint8_t **crc32c)
 {
     switch (tlv->type) {
     case PROXY_HEADER_TLV_CRC32C:
@@ -134,13 +136,13 @@ static int take_tlv(struct proxy_header *h, const struct tlv *tlv, const uint8_t
         h->unique_id = tlv->value;
         h->unique_id_bytes = tlv->len;
         return 0;
-    case PROXY_HEADER_TLV_SSL: return check_ssl(tlv);
+    case PROXY_HEADER_TLV_SSL: return proxy_header_v2_check_ssl(tlv);
     default: return 0;
     }
 }
 
 /* The checksum counts as zeros. */
-static int check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
+static int proxy_header_v2_check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
 {
     static const uint8_t zeros[PROXY_HEADER_CRC32C_BYTES];
     size_t before = (size_t)(value - data);
@@ -148,13 +150,16 @@ static int check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
 
     crc = crc32c_add(crc, zeros, sizeof(zeros));
     crc = crc32c_add(crc, value + sizeof(zeros), len - before - sizeof(zeros));
-    return crc == ((uint32_t)get_16(value) << 16 | get_16(value + 2)) ? 0 : -EPROTO;
+    return crc == ((uint32_t)proxy_header_v2_get_16(value) << 16 |
+                   proxy_header_v2_get_16(value + 2))
+               ? 0
+               : -EPROTO;
 }
 
 /* ---- the header ---- */
 
 /* Length of the whole header; -EAGAIN: not known yet. */
-static int read_length(const uint8_t *data, size_t len)
+static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
 {
     bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;
     int room, need = 0;
@@ -162,10 +167,10 @@ static int read_length(const uint8_t *data, size_t len)
     if (len > 12 && !local && data[12] != PROXY_HEADER_V2_PROXY)
         return -EPROTO;
     if (len > 13 && !local)
-        need = address_bytes(data[13]);
+        need = proxy_header_v2_address_bytes(data[13]);
     if (need < 0 || len < PROXY_HEADER_V2_BYTES)
         return need < 0 ? need : -EAGAIN;
-    room = get_16(data + 14);
+    room = proxy_header_v2_get_16(data + 14);
     if (room < need)
         return -EPROTO;
     if (room > PROXY_HEADER_MAX_BYTES - PROXY_HEADER_V2_BYTES)
@@ -174,9 +179,10 @@ static int read_length(const uint8_t *data, size_t len)
 }
 
 /* Decode a PROXY header of ${total} bytes, ${len} of them received. */
-static int read_proxy(struct proxy_header *h, const uint8_t *data, size_t len, size_t total)
+static int proxy_header_v2_read_proxy(struct proxy_header *h, const uint8_t *data, size_t len,
+                                      size_t total)
 {
-    size_t addresses = (size_t)address_bytes(data[13]);
+    size_t addresses = (size_t)proxy_header_v2_address_bytes(data[13]);
     struct tlvs tlvs = {.have = data + len, .end = data + total};
     const uint8_t *crc32c = NULL;
     struct tlv tlv;
@@ -184,22 +190,22 @@ static int read_proxy(struct proxy_header *h, const uint8_t *data, size_t len, s
 
     if (len < PROXY_HEADER_V2_BYTES + addresses)
         return -EAGAIN;
-    read_addresses(h, data[13], data + PROXY_HEADER_V2_BYTES);
+    proxy_header_v2_read_addresses(h, data[13], data + PROXY_HEADER_V2_BYTES);
     tlvs.at = data + PROXY_HEADER_V2_BYTES + addresses;
-    while ((rc = next_tlv(&tlvs, &tlv)) == 0) {
-        rc = take_tlv(h, &tlv, &crc32c);
+    while ((rc = proxy_header_v2_next_tlv(&tlvs, &tlv)) == 0) {
+        rc = proxy_header_v2_take_tlv(h, &tlv, &crc32c);
         if (rc < 0)
             return rc;
     }
     if (rc != -ENODATA)
         return rc;
-    return crc32c ? check_crc32c(data, total, crc32c) : 0;
+    return crc32c ? proxy_header_v2_check_crc32c(data, total, crc32c) : 0;
 }
 
 int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t len)
 {
     struct proxy_header h = {.version = PROXY_HEADER_V2};
-    int total = read_length(data, len), rc = 0;
+    int total = proxy_header_v2_read_length(data, len), rc = 0;
 
     if (total < 0)
         return total;
@@ -207,7 +213,7 @@ int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t
         len = (size_t)total;
     h.local = data[12] == PROXY_HEADER_V2_LOCAL || data[13] == PROXY_HEADER_UNSPEC;
     if (!h.local)
-        rc = read_proxy(&h, data, len, (size_t)total);
+        rc = proxy_header_v2_read_proxy(&h, data, len, (size_t)total);
     else if (len < (size_t)total)
         rc = -EAGAIN;
     if (rc < 0)

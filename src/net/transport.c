@@ -6,7 +6,7 @@
 
 #include "net/channel.h"
 
-static ssize_t plain_recv(struct channel *ch, void *data, size_t len)
+static ssize_t transport_plain_recv(struct channel *ch, void *data, size_t len)
 {
     ssize_t n;
 
@@ -16,7 +16,7 @@ static ssize_t plain_recv(struct channel *ch, void *data, size_t len)
     return n < 0 ? -errno : n;
 }
 
-static ssize_t plain_send(struct channel *ch, const void *data, size_t len)
+static ssize_t transport_plain_send(struct channel *ch, const void *data, size_t len)
 {
     ssize_t n;
 
@@ -26,15 +26,15 @@ static ssize_t plain_send(struct channel *ch, const void *data, size_t len)
     return n < 0 ? -errno : n;
 }
 
-static int plain_shutdown_write(struct channel *ch)
+static int transport_plain_shutdown_write(struct channel *ch)
 {
     return shutdown(ch->io.fd, SHUT_WR) < 0 ? -errno : 0;
 }
 
 static const struct transport transport_plain = {
-    .recv = plain_recv,
-    .send = plain_send,
-    .shutdown_write = plain_shutdown_write,
+    .recv = transport_plain_recv,
+    .send = transport_plain_send,
+    .shutdown_write = transport_plain_shutdown_write,
     .can_splice = true,
 };
 

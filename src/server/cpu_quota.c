@@ -19,7 +19,7 @@ struct hierarchy {
     char mount[PATH_MAX];
 };
 
-static bool has_word(const char *list, const char *word)
+static bool cpu_quota_has_word(const char *list, const char *word)
 {
     size_t len = strlen(word);
 
@@ -34,7 +34,7 @@ static bool has_word(const char *list, const char *word)
 /* ---- groups and mounts ---- */
 
 /* A line of `cgroup`, as "4:cpu,cpuacct:/group" or "0::/group". */
-static bool parse_group(struct hierarchy *h, char *line)
+static bool cpu_quota_parse_group(struct hierarchy *h, char *line)
 {
     char *controllers = strchr(line, ':');
     char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -44,27 +44,27 @@ static bool parse_group(struct hierarchy *h, char *line)
     *group++ = '\0';
     controllers++;
     group[strcspn(group, "\n")] = '\0';
-    if (h->is_v2 ? *controllers != '\0' : !has_word(controllers, "cpu"))
+    if (h->is_v2 ? *controllers != '\0' : !cpu_quota_has_word(controllers, "cpu"))
         return false;
     snprintf(h->group, sizeof(h->group), "%s", group);
     return true;
 }
 
 /* A line of `mountinfo`, as "32 31 0:29 /root /mount rw shared:7 - cgroup cgroup rw,cpu". */
-static bool parse_mount(struct hierarchy *h, char *line)
+static bool cpu_quota_parse_mount(struct hierarchy *h, char *line)
 {
     char *options = strstr(line, " - "), type[NUMBER_BYTES], words[NUMBER_BYTES * 4];
 
     if (!options || sscanf(options, " - %63s %*s %255s", type, words) != 2)
         return false;
     if (strcmp(type, h->is_v2 ? "cgroup2" : "cgroup") != 0 ||
-        (!h->is_v2 && !has_word(words, "cpu")))
+        (!h->is_v2 && !cpu_quota_has_word(words, "cpu")))
         return false;
     return sscanf(line, "%*s %*s %*s %4095s %4095s", h->root, h->mount) == 2;
 }
 
-static bool find_line(struct hierarchy *h, const char *proc, const char *name,
-                      bool (*parse)(struct hierarchy *h, char *line))
+static bool cpu_quota_find_line(struct hierarchy *h, const char *proc, const char *name,
+                                bool (*parse)(struct hierarchy *h, char *line))
 {
     char path[PATH_MAX], *line = NULL;
     size_t size = 0;
@@ -85,8 +85,8 @@ static bool find_line(struct hierarchy *h, const char *proc, const char *name,
 /* ---- limits ---- */
 
 /* Read up to two words; return their number. */
-static int read_words(const char *dir, const char *name, char first[NUMBER_BYTES],
-                      char second[NUMBER_BYTES])
+static int cpu_quota_read_words(const char *dir, const char *name, char first[NUMBER_BYTES],
+                                char second[NUMBER_BYTES])
 {
     char path[2 * PATH_MAX + NUMBER_BYTES];
     FILE *f;
@@ -102,15 +102,15 @@ static int read_words(const char *dir, const char *name, char first[NUMBER_BYTES
 }
 
 /* Read the limit of one group; false: none. */
-static bool read_limit(struct cpu_quota *out, const struct hierarchy *h, const char *dir)
+static bool cpu_quota_read_limit(struct cpu_quota *out, const struct hierarchy *h, const char *dir)
 {
     char quota[NUMBER_BYTES], period[NUMBER_BYTES], rest[NUMBER_BYTES];
 
     if (h->is_v2) {
-        if (read_words(dir, "cpu.max", quota, period) != 2)
+        if (cpu_quota_read_words(dir, "cpu.max", quota, period) != 2)
             return false;
-    } else if (read_words(dir, "cpu.cfs_quota_us", quota, rest) < 1 ||
-               read_words(dir, "cpu.cfs_period_us", period, rest) < 1) {
+    } else if (cpu_quota_read_words(dir, "cpu.cfs_quota_us", quota, rest) < 1 ||
+               cpu_quota_read_words(dir, "cpu.cfs_period_us", period, rest) < 1) {
         return false;
     }
     /* "max" and -1 do not parse */
@@ -118,13 +118,13 @@ static bool read_limit(struct cpu_quota *out, const struct hierarchy *h, const c
            parse_uint(&out->period_us, period, UINT32_MAX) == 0 && out->period_us > 0;
 }
 
-static bool is_lower(const struct cpu_quota *a, const struct cpu_quota *b)
+static bool cpu_quota_is_lower(const struct cpu_quota *a, const struct cpu_quota *b)
 {
     return b->quota_us == 0 || a->quota_us * b->period_us < b->quota_us * a->period_us;
 }
 
 /* The group's path below the mounted directory; "" if outside. */
-static const char *mounted_part(const struct hierarchy *h)
+static const char *cpu_quota_mounted_part(const struct hierarchy *h)
 {
     size_t len = strcmp(h->root, "/") == 0 ? 0 : strlen(h->root);
 
@@ -134,16 +134,16 @@ static const char *mounted_part(const struct hierarchy *h)
 }
 
 /* From the group up to the mount point. */
-static void read_hierarchy(struct cpu_quota *lowest, const struct hierarchy *h)
+static void cpu_quota_read_hierarchy(struct cpu_quota *lowest, const struct hierarchy *h)
 {
     char dir[2 * PATH_MAX];
     size_t mount_len = strlen(h->mount);
 
-    snprintf(dir, sizeof(dir), "%s%s", h->mount, mounted_part(h));
+    snprintf(dir, sizeof(dir), "%s%s", h->mount, cpu_quota_mounted_part(h));
     for (;;) {
         struct cpu_quota q;
 
-        if (read_limit(&q, h, dir) && is_lower(&q, lowest))
+        if (cpu_quota_read_limit(&q, h, dir) && cpu_quota_is_lower(&q, lowest))
             *lowest = q;
         if (strlen(dir) <= mount_len)
             return;
@@ -158,9 +158,9 @@ struct cpu_quota cpu_quota_read(const char *proc)
     for (int is_v2 = 0; is_v2 <= 1; is_v2++) {
         struct hierarchy h = {.is_v2 = is_v2};
 
-        if (find_line(&h, proc, "cgroup", parse_group) &&
-            find_line(&h, proc, "mountinfo", parse_mount))
-            read_hierarchy(&lowest, &h);
+        if (cpu_quota_find_line(&h, proc, "cgroup", cpu_quota_parse_group) &&
+            cpu_quota_find_line(&h, proc, "mountinfo", cpu_quota_parse_mount))
+            cpu_quota_read_hierarchy(&lowest, &h);
     }
     return lowest;
 }

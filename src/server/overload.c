@@ -33,7 +33,7 @@
  * Allocated and not freed, in bytes. RSS would not do: it does not shrink when memory is freed.
  * Takes each arena's lock and walks its free blocks: 1 ms with 10,000 connections and 16 workers.
  */
-static int64_t memory_in_use(void)
+static int64_t overload_memory_in_use(void)
 {
     struct mallinfo2 info = mallinfo2();
 
@@ -315,8 +315,8 @@ static void overload_estimate_session(struct overload *ov, int64_t memory, int64
 static void overload_look(struct overload *ov)
 {
     int64_t held = overload_bytes(ov);
-    int64_t memory =
-        memory_in_use() + atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed);
+    int64_t memory = overload_memory_in_use() +
+                     atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed);
     int64_t room = ov->high_memory_bytes - memory;
 
     overload_estimate_session(ov, memory, held);
@@ -392,7 +392,7 @@ int overload_start(struct overload *ov)
     if (!ov || ov->conf.max_memory_bytes == 0)
         return 0;
     limit = (int64_t)ov->conf.max_memory_bytes;
-    ov->idle_memory_bytes = memory_in_use();
+    ov->idle_memory_bytes = overload_memory_in_use();
     room = limit - ov->idle_memory_bytes;
     if (room < limit / 2) {
         log_error("max_memory: %" PRId64 " bytes are in use before the first client, more than "

@@ -5,15 +5,15 @@
 
 #include "server/server.h"
 
-static bool names(const char *name, const struct upstream_conf *up)
+static bool proxy_loop_names(const char *name, const struct upstream_conf *up)
 {
     return name && strcmp(name, up->name) == 0;
 }
 
-static bool is_mirror(const struct server_conf *conf, const struct upstream_conf *up)
+static bool proxy_loop_is_mirror(const struct server_conf *conf, const struct upstream_conf *up)
 {
     for (unsigned i = 0; i < conf->n_listeners; i++)
-        if (names(conf->listeners[i].mirror, up))
+        if (proxy_loop_names(conf->listeners[i].mirror, up))
             return true;
     return false;
 }
@@ -21,12 +21,12 @@ static bool is_mirror(const struct server_conf *conf, const struct upstream_conf
 bool proxy_loop_is(const struct server_conf *conf, const struct upstream_conf *up,
                    const struct address *a)
 {
-    bool mirror = is_mirror(conf, up);
+    bool mirror = proxy_loop_is_mirror(conf, up);
 
     for (unsigned i = 0; i < conf->n_listeners; i++) {
         const struct listener_conf *listener = &conf->listeners[i];
 
-        if (!mirror && !names(listener->upstream, up))
+        if (!mirror && !proxy_loop_names(listener->upstream, up))
             continue;
         for (unsigned j = 0; j < listener->n_addresses; j++)
             if (address_covers(&listener->addresses[j], a))

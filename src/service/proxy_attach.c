@@ -40,7 +40,8 @@ void proxy_dial(struct proxy *p)
 }
 
 /* Where the client connected to; NULL if that is not known, or of no use to tell. */
-static const struct address *header_destination(const struct session *s, struct address *room)
+static const struct address *proxy_attach_header_destination(const struct session *s,
+                                                             struct address *room)
 {
     const struct address *told = session_preface_destination(s);
 
@@ -52,7 +53,7 @@ static const struct address *header_destination(const struct session *s, struct 
 }
 
 /* The PROXY header of `send_proxy`, before the first byte: the client, and where it connected to. */
-static void send_header(struct session *s, struct channel *server)
+static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
     const struct proxy_header_conf *conf = &s->service->upstream->conf->greeting;
     uint8_t header[PROXY_HEADER_ENCODED_BYTES];
@@ -64,7 +65,7 @@ static void send_header(struct session *s, struct channel *server)
 
     if (conf->version == PROXY_HEADER_NONE)
         return;
-    destination = header_destination(s, &room);
+    destination = proxy_attach_header_destination(s, &room);
     if (conf->unique_id)
         session_id_format(id, session_id(s));
     len = proxy_header_encode(header, conf, destination ? &s->peer : NULL, destination, id);
@@ -89,7 +90,7 @@ void proxy_attach(struct proxy *p, int fd)
         relay_tell_first(&p->to_client);
     if (p->stale_retry && !again)
         stale_retry_begin(p->stale_retry);
-    send_header(s, &p->server);
+    proxy_attach_send_header(s, &p->server);
     channel_start(&p->server);
     if (again)
         stale_retry_replay(p->stale_retry);

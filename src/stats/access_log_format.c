@@ -44,13 +44,15 @@ struct access_parser {
     struct access_log_format_problem *problem;
 };
 
-static int refuse(const struct access_parser *p, int kind, const char *name, size_t len)
+static int access_log_format_refuse(const struct access_parser *p, int kind, const char *name,
+                                    size_t len)
 {
     *p->problem = (struct access_log_format_problem){.kind = kind, .name = name, .len = len};
     return -EINVAL;
 }
 
-static void add_bytes(const struct access_parser *p, const char *bytes, size_t len)
+static void access_log_format_add_bytes(const struct access_parser *p, const char *bytes,
+                                        size_t len)
 {
     struct access_log_format *f = p->format;
 
@@ -60,19 +62,20 @@ static void add_bytes(const struct access_parser *p, const char *bytes, size_t l
     f->max_bytes += len;
 }
 
-static int add_variable(const struct access_parser *p, const char *name, size_t len)
+static int access_log_format_add_variable(const struct access_parser *p, const char *name,
+                                          size_t len)
 {
     const struct access_log_variable *variable = access_log_variable_find(name, len);
     struct access_log_format *f = p->format;
 
     if (!variable)
-        return refuse(p, ACCESS_LOG_FORMAT_UNKNOWN, name, len);
+        return access_log_format_refuse(p, ACCESS_LOG_FORMAT_UNKNOWN, name, len);
     f->pieces[f->n_pieces++] = (struct access_piece){.bytes = "", .variable = variable};
     f->max_bytes += access_log_variable_max_bytes(variable);
     return 0;
 }
 
-static size_t name_len(const char *text)
+static size_t access_log_format_name_len(const char *text)
 {
     size_t len = 0;
 
@@ -82,23 +85,23 @@ static size_t name_len(const char *text)
 }
 
 /* *${text}: after the `$`; moved past the reference. */
-static int parse_dollar(const struct access_parser *p, const char **text)
+static int access_log_format_parse_dollar(const struct access_parser *p, const char **text)
 {
     bool braces = **text == '{';
     const char *name = *text + braces;
-    size_t len = name_len(name);
+    size_t len = access_log_format_name_len(name);
 
     if (**text == '$') {
-        add_bytes(p, (*text)++, 1);
+        access_log_format_add_bytes(p, (*text)++, 1);
         return 0;
     }
     if (len == 0 || (braces && name[len] != '}'))
-        return refuse(p, ACCESS_LOG_FORMAT_NO_NAME, *text, strlen(*text));
+        return access_log_format_refuse(p, ACCESS_LOG_FORMAT_NO_NAME, *text, strlen(*text));
     *text = name + len + braces;
-    return add_variable(p, name, len);
+    return access_log_format_add_variable(p, name, len);
 }
 
-static int parse_own(const struct access_parser *p, const char *text)
+static int access_log_format_parse_own(const struct access_parser *p, const char *text)
 {
     const char *whole = text;
     bool has_variable = false;
@@ -107,56 +110,56 @@ static int parse_own(const struct access_parser *p, const char *text)
     while (rc == 0 && *text != '\0') {
         size_t len = strcspn(text, "$");
 
-        add_bytes(p, text, len);
+        access_log_format_add_bytes(p, text, len);
         text += len;
         if (*text == '$') {
             text++;
             has_variable |= *text != '$';
-            rc = parse_dollar(p, &text);
+            rc = access_log_format_parse_dollar(p, &text);
         }
     }
     if (rc == 0 && !has_variable)
-        return refuse(p, ACCESS_LOG_FORMAT_CONSTANT, whole, strlen(whole));
+        return access_log_format_refuse(p, ACCESS_LOG_FORMAT_CONSTANT, whole, strlen(whole));
     return rc;
 }
 
-static int add_key(const struct access_parser *p, const char *name, size_t len)
+static int access_log_format_add_key(const struct access_parser *p, const char *name, size_t len)
 {
     const struct access_log_variable *variable = access_log_variable_find(name, len);
     struct access_log_format *f = p->format;
 
     for (unsigned i = 0; i < f->n_pieces; i++)
         if (variable && f->pieces[i].variable == variable)
-            return refuse(p, ACCESS_LOG_FORMAT_TWICE, name, len);
-    add_bytes(p, f->n_pieces > 0 ? ",\"" : "{\"", 2);
-    add_bytes(p, name, len);
-    add_bytes(p, "\":", 2);
-    return add_variable(p, name, len);
+            return access_log_format_refuse(p, ACCESS_LOG_FORMAT_TWICE, name, len);
+    access_log_format_add_bytes(p, f->n_pieces > 0 ? ",\"" : "{\"", 2);
+    access_log_format_add_bytes(p, name, len);
+    access_log_format_add_bytes(p, "\":", 2);
+    return access_log_format_add_variable(p, name, len);
 }
 
-static int add_all_keys(const struct access_parser *p)
+static int access_log_format_add_all_keys(const struct access_parser *p)
 {
     int rc = 0;
 
     for (unsigned i = 0; rc == 0 && i < access_log_variable_count(); i++) {
         const char *name = access_log_variable_at(i)->name;
 
-        rc = add_key(p, name, strlen(name));
+        rc = access_log_format_add_key(p, name, strlen(name));
     }
     return rc;
 }
 
-static int parse_keys(const struct access_parser *p, const char *text)
+static int access_log_format_parse_keys(const struct access_parser *p, const char *text)
 {
     for (;;) {
         size_t len;
         int rc;
 
         text += strspn(text, " \t");
-        len = name_len(text);
+        len = access_log_format_name_len(text);
         if (len == 0)
-            return refuse(p, ACCESS_LOG_FORMAT_NO_NAME, text, strlen(text));
-        rc = add_key(p, text, len);
+            return access_log_format_refuse(p, ACCESS_LOG_FORMAT_NO_NAME, text, strlen(text));
+        rc = access_log_format_add_key(p, text, len);
         if (rc < 0)
             return rc;
         text += len;
@@ -164,7 +167,8 @@ static int parse_keys(const struct access_parser *p, const char *text)
         if (*text == '\0')
             return 0;
         if (*text++ != ',')
-            return refuse(p, ACCESS_LOG_FORMAT_NO_NAME, text - 1, strlen(text - 1));
+            return access_log_format_refuse(p, ACCESS_LOG_FORMAT_NO_NAME, text - 1,
+                                            strlen(text - 1));
     }
 }
 
@@ -176,13 +180,14 @@ static int parse(const struct access_parser *p, const char *text)
     int rc;
 
     if (strcmp(text, "text") == 0)
-        return parse_own(p, text_format);
+        return access_log_format_parse_own(p, text_format);
     if (!is_json || (*rest != '\0' && *rest != ':'))
-        return parse_own(p, text);
+        return access_log_format_parse_own(p, text);
     p->format->style = ACCESS_LOG_TEXT_JSON;
-    rc = *rest == '\0' ? add_all_keys(p) : parse_keys(p, rest + 1);
+    rc = *rest == '\0' ? access_log_format_add_all_keys(p)
+                       : access_log_format_parse_keys(p, rest + 1);
     if (rc == 0)
-        add_bytes(p, "}", 1);
+        access_log_format_add_bytes(p, "}", 1);
     return rc;
 }
 
@@ -204,9 +209,9 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
     if (rc < 0)
         return rc;
     MUST(f->n_pieces <= max_pieces);
-    add_bytes(&p, "\n", 1);
+    access_log_format_add_bytes(&p, "\n", 1);
     if (f->max_bytes > ACCESS_LOG_LINE_BYTES)
-        return refuse(&p, ACCESS_LOG_FORMAT_LONG, text, strlen(text));
+        return access_log_format_refuse(&p, ACCESS_LOG_FORMAT_LONG, text, strlen(text));
     *out = f;
     return 0;
 }

@@ -18,7 +18,8 @@
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
 
-static void put_text(struct access_log_text *t, const char *text, size_t max_bytes)
+static void access_log_variable_put_text(struct access_log_text *t, const char *text,
+                                         size_t max_bytes)
 {
     if (text)
         access_log_text_value(t, text, strnlen(text, max_bytes));
@@ -26,7 +27,7 @@ static void put_text(struct access_log_text *t, const char *text, size_t max_byt
         access_log_text_missing(t);
 }
 
-static void put_duration(struct access_log_text *t, int64_t ns)
+static void access_log_variable_put_duration(struct access_log_text *t, int64_t ns)
 {
     if (ns >= 0)
         access_log_text_seconds(t, ns);
@@ -37,7 +38,7 @@ static void put_duration(struct access_log_text *t, int64_t ns)
 /* ---- time ---- */
 
 /* "2026-11-21T12:00:00" of ${now_s}, cached for a second. */
-static const char *stamp(time_t now_s)
+static const char *access_log_variable_stamp(time_t now_s)
 {
     static _Thread_local char text[sizeof("2026-11-21T12:00:00")];
     static _Thread_local time_t text_s = -1;
@@ -53,11 +54,12 @@ static const char *stamp(time_t now_s)
     return text;
 }
 
-static void write_time(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_time(struct access_log_text *t,
+                                           const struct access_log_record *r)
 {
     char text[TIME_BYTES];
     struct access_log_text out = {.style = t->style, .at = text, .end = text + sizeof(text)};
-    const char *seconds = stamp((time_t)(r->time_ns / NS_PER_S));
+    const char *seconds = access_log_variable_stamp((time_t)(r->time_ns / NS_PER_S));
 
     access_log_text_copy(&out, seconds, strlen(seconds));
     access_log_text_copy(&out, ".", 1);
@@ -66,7 +68,8 @@ static void write_time(struct access_log_text *t, const struct access_log_record
     access_log_text_value(t, text, (size_t)(out.at - text));
 }
 
-static void write_msec(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_msec(struct access_log_text *t,
+                                           const struct access_log_record *r)
 {
     access_log_text_number(t, (uint64_t)(r->time_ns / NS_PER_S));
     access_log_text_copy(t, ".", 1);
@@ -76,7 +79,7 @@ static void write_msec(struct access_log_text *t, const struct access_log_record
 /* ---- addresses ---- */
 
 /* Fast path for the common case: address_format() takes four times as long. */
-static size_t format_ipv4(char *out, size_t size, const unsigned char *host)
+static size_t access_log_variable_format_ipv4(char *out, size_t size, const unsigned char *host)
 {
     struct access_log_text t = {.at = out, .end = out + size};
 
@@ -88,7 +91,8 @@ static size_t format_ipv4(char *out, size_t size, const unsigned char *host)
     return (size_t)(t.at - out);
 }
 
-static void write_client(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_client(struct access_log_text *t,
+                                             const struct access_log_record *r)
 {
     char text[ADDRESS_TEXT_BYTES];
     const struct address *a = r->client;
@@ -101,14 +105,16 @@ static void write_client(struct access_log_text *t, const struct access_log_reco
     }
     host = address_host(a, &len);
     if (host && len == 4)
-        access_log_text_value(t, text, format_ipv4(text, sizeof(text), host));
+        access_log_text_value(t, text, access_log_variable_format_ipv4(text, sizeof(text), host));
     else if (host)
-        put_text(t, inet_ntop(AF_INET6, host, text, sizeof(text)), sizeof(text));
+        access_log_variable_put_text(t, inet_ntop(AF_INET6, host, text, sizeof(text)),
+                                     sizeof(text));
     else
-        put_text(t, address_format(text, sizeof(text), a), sizeof(text));
+        access_log_variable_put_text(t, address_format(text, sizeof(text), a), sizeof(text));
 }
 
-static void write_client_port(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_client_port(struct access_log_text *t,
+                                                  const struct access_log_record *r)
 {
     const struct address *a = r->client;
     size_t len;
@@ -119,7 +125,7 @@ static void write_client_port(struct access_log_text *t, const struct access_log
         access_log_text_missing(t);
 }
 
-static void put_address(struct access_log_text *t, const struct address *a)
+static void access_log_variable_put_address(struct access_log_text *t, const struct address *a)
 {
     char text[ADDRESS_TEXT_BYTES];
     struct access_log_text out = {.at = text, .end = text + sizeof(text)};
@@ -127,76 +133,88 @@ static void put_address(struct access_log_text *t, const struct address *a)
     if (!a || a->len == 0) {
         access_log_text_missing(t);
     } else if (a->u.sa.sa_family == AF_INET) {
-        out.at += format_ipv4(text, sizeof(text), (const unsigned char *)&a->u.in.sin_addr);
+        out.at += access_log_variable_format_ipv4(text, sizeof(text),
+                                                  (const unsigned char *)&a->u.in.sin_addr);
         access_log_text_copy(&out, ":", 1);
         access_log_text_number(&out, address_port(a));
         access_log_text_value(t, text, (size_t)(out.at - text));
     } else {
-        put_text(t, address_format(text, sizeof(text), a), sizeof(text));
+        access_log_variable_put_text(t, address_format(text, sizeof(text), a), sizeof(text));
     }
 }
 
-static void write_listen_address(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_listen_address(struct access_log_text *t,
+                                                     const struct access_log_record *r)
 {
-    put_address(t, r->listen);
+    access_log_variable_put_address(t, r->listen);
 }
 
-static void write_proxy(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_proxy(struct access_log_text *t,
+                                            const struct access_log_record *r)
 {
-    put_address(t, r->proxy);
+    access_log_variable_put_address(t, r->proxy);
 }
 
-static void write_server_address(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_server_address(struct access_log_text *t,
+                                                     const struct access_log_record *r)
 {
-    put_address(t, r->server_address);
+    access_log_variable_put_address(t, r->server_address);
 }
 
 /* ---- names ---- */
 
-static void write_listener(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_listener(struct access_log_text *t,
+                                               const struct access_log_record *r)
 {
-    put_text(t, r->listener, NAME_BYTES);
+    access_log_variable_put_text(t, r->listener, NAME_BYTES);
 }
 
-static void write_upstream(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_upstream(struct access_log_text *t,
+                                               const struct access_log_record *r)
 {
-    put_text(t, r->upstream, NAME_BYTES);
+    access_log_variable_put_text(t, r->upstream, NAME_BYTES);
 }
 
-static void write_server(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_server(struct access_log_text *t,
+                                             const struct access_log_record *r)
 {
-    put_text(t, r->server, SERVER_BYTES);
+    access_log_variable_put_text(t, r->server, SERVER_BYTES);
 }
 
-static void write_worker(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_worker(struct access_log_text *t,
+                                             const struct access_log_record *r)
 {
-    put_text(t, r->worker, NAME_BYTES);
+    access_log_variable_put_text(t, r->worker, NAME_BYTES);
 }
 
-static void write_unique_id(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_unique_id(struct access_log_text *t,
+                                                const struct access_log_record *r)
 {
     char text[SESSION_ID_TEXT_BYTES];
 
-    put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
+    access_log_variable_put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
 }
 
 /* One word, as in the statistics. */
-static void write_reason(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_reason(struct access_log_text *t,
+                                             const struct access_log_record *r)
 {
     char word[SESSION_REASON_WORD_BYTES];
 
-    put_text(t, session_reason_word(word, r->reason), sizeof(word));
+    access_log_variable_put_text(t, session_reason_word(word, r->reason), sizeof(word));
 }
 
 /* ---- numbers ---- */
 
-static void write_connection(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_connection(struct access_log_text *t,
+                                                 const struct access_log_record *r)
 {
     access_log_text_number(t, r->connection);
 }
 
 /* Cached: getpid(2) is a system call. */
-static void write_pid(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_pid(struct access_log_text *t,
+                                          const struct access_log_record *r)
 {
     static _Thread_local pid_t pid;
 
@@ -206,67 +224,74 @@ static void write_pid(struct access_log_text *t, const struct access_log_record 
     access_log_text_number(t, (uint64_t)pid);
 }
 
-static void write_bytes_in(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_bytes_in(struct access_log_text *t,
+                                               const struct access_log_record *r)
 {
     access_log_text_number(t, r->bytes_in);
 }
 
-static void write_bytes_out(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_bytes_out(struct access_log_text *t,
+                                                const struct access_log_record *r)
 {
     access_log_text_number(t, r->bytes_out);
 }
 
-static void write_tries(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_tries(struct access_log_text *t,
+                                            const struct access_log_record *r)
 {
     access_log_text_number(t, r->tries);
 }
 
-static void write_duration(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_duration(struct access_log_text *t,
+                                               const struct access_log_record *r)
 {
-    put_duration(t, r->duration_ns);
+    access_log_variable_put_duration(t, r->duration_ns);
 }
 
-static void write_queue_time(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_queue_time(struct access_log_text *t,
+                                                 const struct access_log_record *r)
 {
-    put_duration(t, r->queue_ns);
+    access_log_variable_put_duration(t, r->queue_ns);
 }
 
-static void write_connect_time(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_connect_time(struct access_log_text *t,
+                                                   const struct access_log_record *r)
 {
-    put_duration(t, r->connect_ns);
+    access_log_variable_put_duration(t, r->connect_ns);
 }
 
-static void write_first_byte_time(struct access_log_text *t, const struct access_log_record *r)
+static void access_log_variable_write_first_byte_time(struct access_log_text *t,
+                                                      const struct access_log_record *r)
 {
-    put_duration(t, r->first_byte_ns);
+    access_log_variable_put_duration(t, r->first_byte_ns);
 }
 
 /* ---- table ---- */
 
 /* In the order of `json`. */
 static const struct access_log_variable variables[] = {
-    {"time", write_time, TIME_BYTES},
-    {"msec", write_msec, 0},
-    {"connection", write_connection, 0},
-    {"client", write_client, ADDRESS_TEXT_BYTES},
-    {"client_port", write_client_port, 0},
-    {"listener", write_listener, NAME_BYTES},
-    {"listen_address", write_listen_address, ADDRESS_TEXT_BYTES},
-    {"upstream", write_upstream, NAME_BYTES},
-    {"server", write_server, SERVER_BYTES},
-    {"server_address", write_server_address, ADDRESS_TEXT_BYTES},
-    {"bytes_in", write_bytes_in, 0},
-    {"bytes_out", write_bytes_out, 0},
-    {"duration", write_duration, 0},
-    {"queue_time", write_queue_time, 0},
-    {"connect_time", write_connect_time, 0},
-    {"first_byte_time", write_first_byte_time, 0},
-    {"tries", write_tries, 0},
-    {"reason", write_reason, SESSION_REASON_WORD_BYTES},
-    {"worker", write_worker, NAME_BYTES},
-    {"pid", write_pid, 0},
-    {"unique_id", write_unique_id, SESSION_ID_TEXT_BYTES},
-    {"proxy", write_proxy, ADDRESS_TEXT_BYTES},
+    {"time", access_log_variable_write_time, TIME_BYTES},
+    {"msec", access_log_variable_write_msec, 0},
+    {"connection", access_log_variable_write_connection, 0},
+    {"client", access_log_variable_write_client, ADDRESS_TEXT_BYTES},
+    {"client_port", access_log_variable_write_client_port, 0},
+    {"listener", access_log_variable_write_listener, NAME_BYTES},
+    {"listen_address", access_log_variable_write_listen_address, ADDRESS_TEXT_BYTES},
+    {"upstream", access_log_variable_write_upstream, NAME_BYTES},
+    {"server", access_log_variable_write_server, SERVER_BYTES},
+    {"server_address", access_log_variable_write_server_address, ADDRESS_TEXT_BYTES},
+    {"bytes_in", access_log_variable_write_bytes_in, 0},
+    {"bytes_out", access_log_variable_write_bytes_out, 0},
+    {"duration", access_log_variable_write_duration, 0},
+    {"queue_time", access_log_variable_write_queue_time, 0},
+    {"connect_time", access_log_variable_write_connect_time, 0},
+    {"first_byte_time", access_log_variable_write_first_byte_time, 0},
+    {"tries", access_log_variable_write_tries, 0},
+    {"reason", access_log_variable_write_reason, SESSION_REASON_WORD_BYTES},
+    {"worker", access_log_variable_write_worker, NAME_BYTES},
+    {"pid", access_log_variable_write_pid, 0},
+    {"unique_id", access_log_variable_write_unique_id, SESSION_ID_TEXT_BYTES},
+    {"proxy", access_log_variable_write_proxy, ADDRESS_TEXT_BYTES},
 };
 
 unsigned access_log_variable_count(void)
