@@ -54,7 +54,7 @@ static unsigned balancer_rank(const struct balancer *b, const struct endpoint *e
     return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - balancer_weight(e);
 }
 
-/* Counting sort of the endpoints that have a weight; stable, so equal ranks keep their order. */
+/* Stable counting sort of the endpoints with a weight. */
 static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
 {
     unsigned starts[BALANCER_LEVELS][BALANCER_MAX_WEIGHT] = {{0}};
@@ -223,7 +223,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
            (1 - BALANCER_WARM_UP_FROM) * (double)passed_ns / (double)b->slow_start_ns;
 }
 
-/* Hashing kinds draw by the key: a client that was sent here once is sent here again. */
+/* Hashing kinds draw by the key: the same client gets the same result. */
 bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
 {
     uint64_t drawn = a->keyed ? hash_mix(a->walk->key + e->hash) : balancer_random();
@@ -274,7 +274,7 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
     return false;
 }
 
-/* Try the kind's order, then accept rejected warming endpoints too, then offer every place. */
+/* The kind's order, then rejected warming endpoints too, then every place. */
 static bool balancer_attempt(struct balancer_attempt *a)
 {
     uint64_t start;
@@ -295,7 +295,7 @@ void balancer_begin(struct balancer_pick_state *walk, uint64_t key)
     walk->generation = 0;
 }
 
-/* Forget what was tried with another balancer: its places mean nothing here. */
+/* Forget the places of another balancer. */
 static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *walk)
 {
     for (unsigned i = 0; walk->generation != b->generation && i < walk->n_tried; i++)
@@ -303,7 +303,7 @@ static void balancer_recognize(const struct balancer *b, struct balancer_pick_st
     walk->generation = b->generation;
 }
 
-/* Pick from one pool: a fit endpoint, or in a panic a present one. 0, -EBUSY or -ENOENT. */
+/* Pick a fit endpoint of a pool, in a panic a present one. 0, -EBUSY or -ENOENT. */
 static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk,
                             const struct balancer_totals *c, unsigned pool, struct endpoint **out)
 {
@@ -322,10 +322,7 @@ static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk
     return a.busy ? -EBUSY : -ENOENT;
 }
 
-/*
- * Pick from the pools that share sessions: the drawn one first, then the others. ${last} gets the
- * last of them.
- */
+/* Pick from the sharing pools, a drawn one first. ${last} gets the last one. */
 static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *walk,
                                 const struct balancer_totals *c, unsigned *last,
                                 struct endpoint **out)
@@ -342,7 +339,6 @@ static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *
     return rc == 0 ? 0 : busy ? -EBUSY : -ENOENT;
 }
 
-/* Pick a fit endpoint, or in a panic a present one. */
 static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *walk,
                              const struct balancer_totals *c, struct endpoint **out)
 {
@@ -358,7 +354,7 @@ static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *wal
     return rc;
 }
 
-/* Last resort, also pick ejected endpoints: another failure costs nothing more. */
+/* Last resort: ejected endpoints, too. */
 static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *walk,
                                  struct endpoint **out)
 {

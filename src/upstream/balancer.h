@@ -1,27 +1,24 @@
 /*
  * upstream/balancer: load balancing: pick an endpoint for a session and its retries.
  *
- * A balancer is immutable: a change of the group's endpoints makes a new one. A pick reads the
- * endpoints' current flags and session counts. It takes no lock, makes no system call and allocates
- * nothing. Endpoints of weight 0 are left out: they are never picked, own no key, and count neither
- * as present nor as fit.
+ * A balancer is immutable; a change of endpoints makes a new one. Picks read the endpoints' current
+ * flags and counts, without lock, system call or allocation. Endpoints of weight 0 are left out:
+ * never picked, no keys, not counted.
  *
  *   balancer_pick -> the kind's choice -> fit, not tried, not full? -> yes: entered
  *                              ^------ next choice ------- no
  *
- * Endpoints have priority levels. A higher level is used only when no fit, untried endpoint is left
- * in the lower ones; full endpoints are no reason to go on. Three cases differ:
- *   - Too few of the lowest level are fit (panic_threshold): fit endpoints of the next levels share
- *     its sessions by weight, as many levels as needed. With no fit endpoint in the lowest level,
- *     the higher levels take over; that is no panic.
- *   - Panic: all levels together have too few fit endpoints. All flags but ABSENT are ignored,
- *     since the few that are left would be overloaded and fail too.
- *   - Endpoints that are only ejected (ENDPOINT_EJECTED) are the last resort.
+ * Levels: a higher one is used only when no fit, untried endpoint is left below; full ones are no
+ * reason.
+ *   - When too few of the lowest level are fit (panic_threshold), higher levels share its sessions
+ *     by weight, or take over if none is fit.
+ *   - Panic: all levels together have too few. Flags but ABSENT are ignored, since the few fit
+ *     endpoints would be overloaded.
+ *   - Endpoints that are only ejected are the last resort.
  *
- * Slow start: an endpoint that warms up gets a tenth of its share at first, growing to all of it.
- * Kinds that compare loads reduce its weight; the others accept it with that probability and
- * otherwise pass it over. When only warming endpoints are left they count as normal. Hashing kinds
- * draw by the key, so that a client that was sent there stays there.
+ * Slow start: an endpoint's share grows from a tenth to all. Kinds that compare loads reduce its
+ * weight; others accept it with that probability, hashing kinds by the key, so that clients stay
+ * where they were sent. If only warming endpoints are left they count as normal.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -35,18 +32,17 @@
 #define BALANCER_MAX_WEIGHT    256
 #define BALANCER_MAX_ENDPOINTS 65535
 
-/* Endpoints tried for one session, at most. */
+/* Maximum of endpoints tried for one session. */
 #define BALANCER_TRIES 16
 
-/* Number of levels, counted from 0. */
 #define BALANCER_LEVELS 8
 
 enum balancer_kind {
     BALANCER_ROUND_ROBIN,       /* smooth weighted round robin */
-    BALANCER_LEAST_CONNECTIONS, /* fewest sessions per weight; equals in turn */
+    BALANCER_LEAST_CONNECTIONS, /* fewest sessions per weight */
     BALANCER_RANDOM,            /* the less loaded of two that are drawn by weight */
     BALANCER_SOURCE_HASH,       /* client address, rendezvous hashing */
-    BALANCER_MAGLEV,            /* the same by a lookup table of slots */
+    BALANCER_MAGLEV,            /* the same with a lookup table */
     BALANCER_FIRST              /* the first that is not full */
 };
 
@@ -59,29 +55,29 @@ struct balancer_conf {
     unsigned hash_balance_factor; /* SOURCE_HASH, MAGLEV: limit, percent of fair share; 0: none */
     unsigned panic_threshold;     /* percent of the lowest level that must be fit; 0: never panic */
     int64_t slow_start_ns;        /* duration of ENDPOINT_WARMING */
-    uint32_t generation;          /* unique among the group's balancers */
+    uint32_t generation;          /* unique in the group */
 };
 
-/* Endpoints that one session has tried. */
+/* Endpoints tried by one session. */
 struct balancer_pick_state {
     uint64_t key;
-    uint32_t generation; /* balancer that `tried` refers to; another one discards it */
+    uint32_t generation; /* of the balancer that `tried` refers to */
     uint16_t n_tried;
     uint16_t tried[BALANCER_TRIES]; /* places, see balancer_internal.h */
 };
 
 /*
  * balancer_create(out, conf):
- * Create a balancer and its tables. An empty set of endpoints is allowed, and so are unused levels.
+ * Create a balancer; it may have no endpoints.
  *
  * Thread: any
- * Owns:   the caller owns ${out}; the endpoints are borrowed and must outlive it
+ * Owns:   the endpoints are borrowed and must outlive ${out}
  * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS or BALANCER_MAX_WEIGHT, or a bad level); -ENOMEM
- * Source: nginx, ngx_http_upstream_round_robin (smooth weighted round-robin); Thaler and
- *         Ravishankar, "Using name-based mappings to increase hit rates" (1998), and Schindelhauer
- *         and Schomaker, "Weighted distributed hash tables" (2005), both rendezvous hashing;
- *         Eisenbud et al., "Maglev" (NSDI 2016) 3.4; Mirrokni et al., "Consistent Hashing with
- *         Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices" (2001)
+ * Source: nginx, ngx_http_upstream_round_robin; Thaler and Ravishankar, "Using name-based mappings
+ *         to increase hit rates" (1998), and Schindelhauer and Schomaker, "Weighted distributed
+ *         hash tables" (2005); Eisenbud et al., "Maglev" (NSDI 2016) 3.4; Mirrokni et al.,
+ *         "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices"
+ *         (2001)
  */
 int balancer_create(struct balancer **out, const struct balancer_conf *conf) NODISCARD;
 
@@ -95,7 +91,7 @@ void balancer_destroy(struct balancer *b);
 
 /*
  * balancer_begin(walk, key):
- * Start the pick state of a session; ${key} is the hash of the client's address.
+ * Start a session's picks; ${key} hashes the client's address.
  *
  * Thread: any
  */
@@ -103,13 +99,12 @@ void balancer_begin(struct balancer_pick_state *walk, uint64_t key);
 
 /*
  * balancer_pick(b, walk, out):
- * Pick an endpoint that the session of ${walk} has not tried, enter it (endpoint_enter()) and
- * record it as tried.
+ * Enter an endpoint (endpoint_enter()) that ${walk} has not tried, and record it as tried.
  *
  * Thread: any
- * Owns:   the caller calls endpoint_leave() when the session there has ended
- * Errors: 0; -EBUSY (all usable untried endpoints are full); -ENOENT (no usable endpoint is
- *         untried, or BALANCER_TRIES were tried)
+ * Owns:   the caller calls endpoint_leave() when the session there ends
+ * Errors: 0; -EBUSY (usable untried endpoints are all full); -ENOENT (none is left, or
+ *         BALANCER_TRIES were tried)
  */
 int balancer_pick(struct balancer *b, struct balancer_pick_state *walk,
                   struct endpoint **out) NODISCARD;

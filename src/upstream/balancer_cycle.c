@@ -1,9 +1,9 @@
 /*
  * upstream/balancer_cycle: smooth weighted round robin from a precomputed cycle; see balancer.h.
  *
- * nginx's rule: in each step every endpoint gains its weight as credit; the one with most credit
- * gets the turn and pays the sum of all weights. Endpoints of equal weight get turns in list order,
- * so only the head of each run is compared: 256 at most.
+ * nginx's rule: in each step every endpoint gains its weight; the one with most gets the turn and
+ * pays the sum of weights. Equal weights take turns in list order, so only the heads of runs are
+ * compared: 256 at most.
  */
 #include "upstream/balancer_internal.h"
 
@@ -12,8 +12,8 @@
 
 /* Progress of one run. */
 struct balancer_cycle_head {
-    unsigned place;  /* next place of the run */
-    uint32_t weight; /* divided by the common divisor */
+    unsigned place; /* next place of the run */
+    uint32_t weight;
     int64_t credit;
 };
 
@@ -48,7 +48,7 @@ static uint32_t balancer_cycle_begin(struct balancer_cycle_head *heads,
     return total;
 }
 
-/* Do one step and return the place; of equals the heaviest wins. */
+/* One step; of equals the heaviest wins. */
 static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
                                     const struct balancer_pool *pool)
 {
@@ -83,8 +83,8 @@ int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool)
 }
 
 /*
- * A rejected endpoint loses its turn and the next one is drawn, so the others share it by weight.
- * After BALANCER_DRAWS rejections few endpoints are fit: choose the least loaded one.
+ * A rejected endpoint loses its turn, so the others share it by weight. After BALANCER_DRAWS
+ * rejections few are fit: take the least loaded.
  */
 bool balancer_cycle_choose(struct balancer_attempt *a)
 {

@@ -1,18 +1,16 @@
 /*
- * upstream/balancer_internal: data shared by the kinds of balancer. Private to balancer*.c.
+ * upstream/balancer_internal: shared by the kinds of balancer. Private to balancer*.c.
  *
- * A place is an index of `list`, which is sorted by level. Each level that is not empty is a pool
- * with its own table. Within a pool, endpoints of equal weight form a run, heaviest first. (FIRST
- * keeps the configuration order and has no runs.) A kind only offers places in some order;
- * balancer_offer() decides for all kinds.
+ * A place is an index of `list`, sorted by level. Each level in use is a pool with its own table.
+ * In a pool, endpoints of equal weight form a run, heaviest first. (FIRST keeps configuration
+ * order, without runs.) A kind only offers places; balancer_offer() decides.
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
- * note: totals. The pool totals (fit weight and what follows from it) are recomputed by the first
- * pick after a flag has changed, and cached in one word with the change count they belong to.
- * Threads may race here; a slow one may store older totals over newer. Their count does not match
- * then, and the next pick recomputes.
+ * note: totals. The first pick after a flag change recomputes the totals and caches them in one
+ * word with the change count they belong to. Threads may race: if older totals overwrite newer,
+ * their count does not match, and the next pick recomputes.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H
@@ -25,15 +23,14 @@
 #include "base/cache_line.h"
 #include "upstream/balancer.h"
 
-/* Places drawn at random or in turn before all of them are searched. */
+/* Draws before all places are searched. */
 #define BALANCER_DRAWS 64
 
 #define BALANCER_NOWHERE UINT32_MAX
 
-/* No place: one more than the last index. */
 #define BALANCER_NOBODY UINT16_MAX
 
-/* Places [from, to) of equal weight in one pool, in configuration order. */
+/* Places [from, to) of equal weight, in configuration order. */
 struct balancer_run {
     unsigned weight;
     unsigned from;
@@ -44,11 +41,11 @@ struct balancer_pool {
     unsigned from;
     unsigned n;
     struct balancer_run *runs;
-    unsigned n_runs; /* at most 256 */
+    unsigned n_runs;
     uint16_t *table; /* ROUND_ROBIN, RANDOM: places of one cycle */
     uint32_t table_len;
     uint64_t *hashes; /* SOURCE_HASH, MAGLEV: of the endpoints */
-    /* MAGLEV: by slot, owner's place + 1; 0: unknown. See note: slots in balancer_rendezvous.c. */
+    /* MAGLEV: owner + 1 by slot; 0: unknown. See note: slots in balancer_rendezvous.c. */
     _Atomic uint16_t *owners;
 };
 
@@ -60,10 +57,7 @@ struct balancer {
     int64_t slow_start_ns;
     uint32_t generation;
 
-    /*
-     * By place. The load words belong to the endpoints; with their addresses here, a search of all
-     * places touches nothing else.
-     */
+    /* By place. `loads` points to the endpoints' words, so that a search needs nothing else. */
     struct endpoint **list;
     _Atomic uint32_t **loads;
     uint32_t *limits; /* sessions */
@@ -73,17 +67,16 @@ struct balancer {
     struct balancer_pool pools[BALANCER_LEVELS];
     _Atomic uint64_t totals; /* struct balancer_totals, packed; see note: totals */
 
-    alignas(CACHE_LINE_BYTES) _Atomic uint64_t
-        next; /* turn counter; written by each pick, so on its own line */
+    alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* written by each pick */
 };
 
 struct balancer_totals {
     uint32_t changes;
-    uint32_t weight; /* usable weight in the first pool; 0: no pool has any */
-    unsigned first;  /* first pool to use */
+    uint32_t weight; /* usable weight of pool `first`; 0: none in any pool */
+    unsigned first;
     bool panics;
     bool all_warm_up;
-    bool shares; /* the first pool has too few fit endpoints: others share its sessions */
+    bool shares; /* higher pools share the sessions of `first` */
 };
 
 /* One balancer_pick() within one pool. */
@@ -102,15 +95,14 @@ struct balancer_attempt {
 
 struct balancer_kind_ops {
     int (*build)(const struct balancer *b, struct balancer_pool *pool); /* NULL: no table */
-    bool (*choose)(
-        struct balancer_attempt *a); /* offer places until one is taken or the kind gives up */
+    bool (*choose)(struct balancer_attempt *a);                         /* false: gave up */
     bool keyed;
     bool in_order; /* configuration order */
 };
 
 /*
  * balancer_load(b, place):
- * The load word of ${place}, as endpoint_load().
+ * The load word.
  *
  * Thread: any
  */
@@ -132,7 +124,7 @@ static inline unsigned balancer_weight(const struct endpoint *e)
 
 /*
  * balancer_totals(b) / balancer_remember(b, c):
- * The pool totals, recomputed if a flag has changed. Cache them for the next pick.
+ * Current totals, recomputed after a flag change; cache them.
  *
  * Thread: any
  */
@@ -141,8 +133,8 @@ void balancer_remember(struct balancer *b, const struct balancer_totals *c);
 
 /*
  * balancer_draw_pool(b, c, drawn, last):
- * When pools share (${c}->shares): select one by fit weight with the random number ${drawn}. Pools
- * ${c}->first to ${last} share. Reads all of their endpoints.
+ * Select one of the sharing pools, ${c}->first to ${last}, by fit weight with the random number
+ * ${drawn}. Reads all their endpoints.
  *
  * Thread: any
  */
@@ -151,8 +143,7 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
 
 /*
  * balancer_offer(a, place):
- * Enter ${place} unless it is unfit, tried, full, or warming up and rejected by chance. True if
- * entered.
+ * Enter ${place} unless it is unfit, tried, full or rejected by slow start. True if entered.
  *
  * Thread: any
  */
@@ -160,7 +151,7 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place);
 
 /*
  * balancer_takes(a, place):
- * Would balancer_offer() succeed, unless another thread is faster?
+ * Would balancer_offer() succeed now?
  *
  * Thread: any
  */
@@ -176,8 +167,7 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
  * balancer_part(b, e):
- * Slow-start factor of ${e}: below 1 while it warms up. Clears ENDPOINT_WARMING when its time is
- * over.
+ * Slow-start factor, below 1 while warming. Clears ENDPOINT_WARMING at the end.
  *
  * Thread: any
  */
@@ -185,7 +175,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e);
 
 /*
  * balancer_is_lucky(a, e):
- * Draw with the probability balancer_part(); always true without ${a}->lottery.
+ * Draw with probability balancer_part(); always true without ${a}->lottery.
  *
  * Thread: any
  */
@@ -201,7 +191,7 @@ uint64_t balancer_random(void);
 
 /*
  * balancer_turn(b):
- * The next turn number, over all threads.
+ * Next turn number of all threads.
  *
  * Thread: any
  */
@@ -212,7 +202,7 @@ static inline uint64_t balancer_turn(struct balancer *b)
 
 /*
  * balancer_cycle_build(b, pool), balancer_rendezvous_build(), balancer_maglev_build():
- * Build the table of a pool that is not empty.
+ * Build a pool's table.
  *
  * Thread: any
  * Owns:   the caller frees the members of ${pool}, also after an error
@@ -225,7 +215,7 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) 
 /*
  * balancer_cycle_choose(a), balancer_random_choose(), balancer_least_choose(),
  * balancer_rendezvous_choose(), balancer_maglev_choose():
- * Offer places in the kind's order; see struct balancer_kind_ops.
+ * Offer places until one is taken or the kind gives up.
  *
  * Thread: any
  */

@@ -1,19 +1,18 @@
 /*
  * upstream/balancer_least: least connections by weight; see balancer.h.
  *
- * The cost of a place is (sessions + 1) / weight. Within a run weights are equal, so comparing
- * session counts is enough. Flags are bits above the count: a load word with an excluding flag
- * exceeds any count, and one comparison checks both. A search of a thousand places takes 0.4 us.
+ * The cost of a place is (sessions + 1) / weight; within a run, comparing sessions is enough. Flags
+ * are bits above the count, so one comparison checks both. Searching a thousand places takes 0.4
+ * us.
  *
- * A warming endpoint counts with a part of its weight. That alone would starve it: with no session
- * it would always cost more than other idle endpoints. So an idle one draws whether it counts with
- * its full weight.
+ * A warming endpoint counts with a part of its weight. When idle that would starve it beside other
+ * idle endpoints, so it draws whether it counts with all of it.
  */
 #include "upstream/balancer_internal.h"
 
 #include <math.h>
 
-/* Searches repeated after an offer failed; each leaves out the places offered before. */
+/* Searches repeated after a failed offer. */
 #define BALANCER_LEAST_ROUNDS 8
 
 /*
@@ -36,8 +35,8 @@ static inline uint32_t balancer_least_load(const struct balancer_least *l, unsig
 }
 
 /*
- * Return the first place in [from, to) with a load below ${bound}, or ${to}. Unrolled by four:
- * takes three quarters of the time.
+ * First place in [from, to) with a load below ${bound}, or ${to}. Unrolling saves a quarter of the
+ * time.
  */
 static unsigned balancer_least_search(const struct balancer_least *l, unsigned from, unsigned to,
                                       uint32_t bound)
@@ -79,7 +78,7 @@ static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned pla
     return (uint64_t)fmin((double)cost / balancer_part(a->b, e), 0x1p63);
 }
 
-/* Session count below which a place of a run with cost ${unit} beats the best so far. */
+/* Session count below which a place of this run beats the best. */
 static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t unit)
 {
     uint64_t bound = (l->cost + unit - 1) / unit - 1; /* (active + 1) * unit < cost */
@@ -112,9 +111,7 @@ static void balancer_least_look(struct balancer_least *l, const struct balancer_
     }
 }
 
-/*
- * Return the place with least cost, of equals the first at or after ${start}; or BALANCER_NOWHERE.
- */
+/* Place with least cost, of equals the first from ${start} on; or BALANCER_NOWHERE. */
 static uint32_t balancer_least_find(struct balancer_least *l, unsigned start)
 {
     const struct balancer_pool *pool = l->a->pool;

@@ -2,13 +2,13 @@
  * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded; see
  * balancer.h.
  *
- * The table is round robin's cycle: an endpoint occurs in it in proportion to its weight. Of two
- * equally loaded endpoints the first drawn is taken, since the draw has already considered weight.
+ * The table is round robin's cycle, so a draw goes by weight; of two equal loads the first drawn is
+ * taken.
  */
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* Draw an open place that passes its slow-start draw; BALANCER_NOWHERE after BALANCER_DRAWS. */
+/* Draw an open place that passes slow start; BALANCER_NOWHERE after BALANCER_DRAWS. */
 static uint32_t balancer_random_draw(const struct balancer_attempt *a)
 {
     for (int draw = 0; draw < BALANCER_DRAWS; draw++) {
@@ -41,7 +41,7 @@ static bool balancer_random_less(const struct balancer_attempt *a, uint32_t one,
     return of_one * balancer_random_weight(a, other) < of_other * balancer_random_weight(a, one);
 }
 
-/* Offer ${place}; its slow-start draw was made by balancer_random_draw(). */
+/* Offer ${place}, which has passed slow start. */
 static bool balancer_random_offer(struct balancer_attempt *a, uint32_t place)
 {
     bool lottery = a->lottery, taken;

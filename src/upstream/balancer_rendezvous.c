@@ -2,19 +2,18 @@
  * upstream/balancer_rendezvous: weighted rendezvous hashing (highest random weight) with bounded
  * loads; see balancer.h.
  *
- * For each key an endpoint has a pseudo-random cost, exponentially distributed with its weight as
- * the rate. The endpoint with the least cost owns the key. A cost depends on this key and this
- * endpoint only, so shares by weight are exact; an endpoint that is added moves no key between
- * others. When one is removed or unfit, only its keys move, to all others by weight. Key placement
- * depends on no table size.
+ * A key gives each endpoint a pseudo-random cost, exponentially distributed with its weight as the
+ * rate; the least cost owns the key. A cost depends on key and endpoint only: shares are exact, an
+ * added endpoint moves no key between others, and only the keys of a removed or unfit one move, to
+ * all others by weight.
  *
- * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches each
- * slot's owner: as in Google's lookup table, the cost of a pick does not grow with the group. The
- * paper fills its table by permutations, where an added endpoint also moves slots between others.
- * Here a slot is computed at its first pick, so a change of the group costs nothing at once.
+ * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches
+ * their owners, as Google's lookup table does: picks cost the same for any group size. The paper's
+ * permutations also move slots between other endpoints. Slots are computed at their first pick, so
+ * a change of the group costs nothing at once.
  *
- * note: slots. An owner depends only on the slot and on the balancer's endpoints, which never
- * change. Threads that compute a slot at the same time store the same owner: relaxed.
+ * note: slots. An owner depends only on the slot and the balancer's endpoints, which never change.
+ * Threads that compute a slot at once store the same owner: relaxed.
  */
 #include "upstream/balancer_internal.h"
 
@@ -25,18 +24,18 @@
 #include "base/hash.h"
 
 /*
- * 1,000 endpoints have 524 slots each: shares have a standard deviation of 4.4 % (1 / sqrt(524)).
- * The table takes 1 MB when all of it is used.
+ * Each of 1,000 endpoints has 524 slots: its share deviates by 4.4 % (1 / sqrt(524)). 1 MB when all
+ * are used.
  */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
-/* Below this number, computing the owner is as quick as a lookup. */
+/* For fewer endpoints computing is as quick as a lookup. */
 #define BALANCER_SLOTS_FROM 64
 
-/* The load bound never refuses fewer sessions than this. */
+/* Sessions that the load bound always allows. */
 #define BALANCER_LEAST_BOUND 8
 
-/* Searches repeated because other threads had filled the endpoint found. */
+/* Searches repeated when other threads filled the owner. */
 #define BALANCER_RENDEZVOUS_ROUNDS 8
 
 int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool)
@@ -55,14 +54,11 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool)
 
     if (rc < 0 || pool->n < BALANCER_SLOTS_FROM)
         return rc;
-    pool->owners = calloc(BALANCER_SLOTS, sizeof(*pool->owners)); /* 0: unknown */
+    pool->owners = calloc(BALANCER_SLOTS, sizeof(*pool->owners));
     return pool->owners ? 0 : -ENOMEM;
 }
 
-/*
- * True if one more session keeps ${place} within its bound: its share by weight of all sessions,
- * times hash_balance_factor.
- */
+/* True if one more session keeps ${place} within hash_balance_factor of its share by weight. */
 static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 {
     uint64_t active, all, weight;
@@ -78,8 +74,8 @@ static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 }
 
 /*
- * Mix the key and the endpoint's hash. Both are hashes already, so this suffices in half the time
- * of hash_mix(). The upper bits, which decide, depend on all bits of both.
+ * Mix two hashes; the upper bits, which decide, depend on all bits of both. Half the time of
+ * hash_mix().
  */
 static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
 {
@@ -88,13 +84,13 @@ static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
     return (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
 }
 
-/* Cost of a draw: uniform to exponential. Within a run, a lower draw has a lower cost. */
+/* Uniform to exponential; within a run, a lower draw costs less. */
 static double balancer_cost(uint64_t draw, unsigned weight)
 {
     return -log1p(-(double)draw * 0x1p-64) / weight;
 }
 
-/* Place with the lowest draw for ${key} in ${run}; with ${a} only places it may take. */
+/* Place with the lowest draw in ${run}; with ${a} only places it may take. */
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {
@@ -137,9 +133,7 @@ static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
     return owner;
 }
 
-/*
- * Enter the owner of ${key} among the usable endpoints; search again if another thread filled it.
- */
+/* Enter the owner among usable endpoints. */
 static bool balancer_rendezvous(struct balancer_attempt *a, uint64_t key)
 {
     for (int round = 0; round < BALANCER_RENDEZVOUS_ROUNDS; round++) {

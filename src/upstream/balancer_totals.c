@@ -71,9 +71,8 @@ static unsigned balancer_count_fit(const struct balancer *b, unsigned pool)
 }
 
 /*
- * Compute the totals. The first pool with a fit endpoint is used. If it has too few, higher levels
- * share its sessions. Panic only when the lowest level is in use and all levels together have too
- * few.
+ * Use the first pool with a fit endpoint. If it has too few, higher levels share its sessions.
+ * Panic only when the lowest level is in use and all together have too few.
  */
 static struct balancer_totals balancer_count(const struct balancer *b, uint32_t changes)
 {

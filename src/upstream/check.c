@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "net/sock.h"
 
-/* Poll interval for unsent bytes, used only when no answer is expected. */
+/* Poll interval for unsent bytes. */
 #define CHECK_SENT_AGAIN_NS (10 * NS_PER_MS)
 
 static const struct {
@@ -62,7 +62,7 @@ const char *check_outcome_text(enum check_outcome outcome)
     return check_outcomes[outcome].text;
 }
 
-/* Quote unescaped bytes (the log escapes them); "..." stands for more. */
+/* Quote unescaped; the log escapes. */
 static void check_quote(char *out, const struct check_result *r)
 {
     size_t shown = r->answer_bytes < CHECK_SHOWN_BYTES ? r->answer_bytes : CHECK_SHOWN_BYTES;
@@ -114,7 +114,7 @@ static void check_finish(struct check *c)
     c->done(c);
 }
 
-/* Decide the outcome and close; see "How it ends" in check.h. check_on_closed() reports it. */
+/* Close; see "How it ends" in check.h. check_on_closed() reports. */
 static void check_decide(struct check *c, enum check_outcome outcome)
 {
     if (c->state != CHECK_EXCHANGING)
@@ -184,7 +184,7 @@ static void check_on_writable(struct handler *h)
     (void)h; /* never unwritable: too few bytes */
 }
 
-/* When an answer is expected, reading continues, and its end decides. */
+/* When an answer is expected, reading goes on, and its end decides. */
 static void check_on_broken(struct handler *h, int error)
 {
     struct check *c = CONTAINER_OF(h, struct check, tail);
@@ -213,7 +213,7 @@ static const struct handler_ops check_tail_ops = {.name = "check",
                                                   .broken = check_on_broken,
                                                   .closed = check_on_closed};
 
-/* With nothing to expect, pass when the kernel has taken all bytes. */
+/* Nothing expected: pass when the kernel has all bytes. */
 static void check_look_sent(struct check *c)
 {
     int64_t left_ns = clock_add_ns(c->began_at_ns, c->script->conf.timeout_ns) - clock_now_ns();
@@ -227,7 +227,7 @@ static void check_look_sent(struct check *c)
                       left_ns < CHECK_SENT_AGAIN_NS ? left_ns : CHECK_SENT_AGAIN_NS);
 }
 
-/* Outcome on timeout. A partial match at the end of the answer is not wrong, just late. */
+/* On timeout a partial match is late, not wrong. */
 static enum check_outcome check_too_late(const struct check *c)
 {
     if (c->script->conf.expect.len == 0 || c->result.answer_bytes == 0 || c->matched > 0)
@@ -254,9 +254,7 @@ static void check_drop_timer(struct task *t)
 static const struct task_type check_timer_type = {
     .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
 
-/*
- * Send the PROXY header (LOCAL) and the bytes in one write, so that the server sees both at once.
- */
+/* Send PROXY header (LOCAL) and bytes in one write, so that the server sees both at once. */
 static void check_send(struct check *c)
 {
     const struct check_conf *conf = &c->script->conf;

@@ -1,18 +1,18 @@
 /*
- * upstream/check: one health check of a server: connect, and perhaps send bytes and expect others.
+ * upstream/check: one health check: connect, and perhaps send bytes and expect others.
  *
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
  *                              \-- nothing to send or expect, or it failed --^
  *
  * The expected bytes may come anywhere in the answer, as with HAProxy's `tcp-check expect string`.
- * Only the first bytes of an answer are kept, for the log.
+ * Only its first bytes are kept, for the log.
  *
- * How it ends: a check must leave nothing behind on either side.
- *   - Nothing to send or expect: a reset replaces the handshake's last acknowledgement, so that the
- *     server's accept(2) never returns the client. HAProxy does the same.
- *   - Otherwise: send end of file and let the kernel drop the connection. The server reads a clean
- *     end (HAProxy's reset makes it log an error), and no TIME_WAIT stays here for a minute, unless
- *     both ends of file cross.
+ * How it ends, leaving nothing behind on either side:
+ *   - Nothing to send or expect: a reset replaces the handshake's last acknowledgement, as in
+ *     HAProxy, so that the server's accept(2) never returns the client.
+ *   - Otherwise: end of file, and the kernel drops the connection. The server reads a clean end (a
+ *     reset would be logged as an error), and no TIME_WAIT stays here, unless both ends of file
+ *     cross.
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H
@@ -29,16 +29,16 @@
 #include "net/netloop.h"
 #include "net/proxy_header.h"
 
-/* Maximum of bytes to send, and of bytes to expect. */
+/* Maximum to send, and to expect. */
 #define CHECK_BYTES_MAX 512
 
-/* After so many bytes without the expected ones the answer is wrong. */
+/* After so many bytes without a match the answer is wrong. */
 #define CHECK_ANSWER_MAX_BYTES (64 * 1024)
 
 /* Bytes of an answer kept for the log. */
 #define CHECK_SHOWN_BYTES 32
 
-/* Bytes for the longest text of check_describe(), including NUL. */
+/* For the longest text of check_describe() and NUL. */
 #define CHECK_TEXT_BYTES 256
 
 enum check_outcome {
@@ -56,7 +56,6 @@ enum check_outcome {
     CHECK_OUTCOMES
 };
 
-/* Meaning of an outcome for the server. */
 enum check_verdict {
     CHECK_FOR,
     CHECK_AGAINST,
@@ -72,24 +71,24 @@ struct check_conf {
     struct proxy_header_conf greeting; /* PROXY header, unless only the port is checked */
     struct check_bytes send;
     struct check_bytes expect;
-    int64_t timeout_ns;            /* in total, over all addresses */
-    struct connector_conf connect; /* as for sessions, same source address */
+    int64_t timeout_ns;            /* total for all addresses */
+    struct connector_conf connect; /* as for sessions */
 };
 
-/* A prepared check_conf, for any number of concurrent checks. */
+/* A prepared check_conf, for many checks at once. */
 struct check_script {
     struct check_conf conf;
     /*
-     * note: back. When expect[0..m] have matched and the next byte does not, back[m] is the length
-     * of the longest shorter match (Knuth, Morris, Pratt). So an answer is matched byte by byte
-     * however reads cut it, and not kept.
+     * note: back. back[m]: when expect[0..m] have matched and the next byte does not, the length of
+     * the longest shorter match (Knuth, Morris, Pratt). So answers are matched byte by byte, across
+     * reads, without keeping them.
      */
     uint16_t back[CHECK_BYTES_MAX];
 };
 
 struct check_result {
     enum check_outcome outcome;
-    int error; /* 0 or -errno */
+    int error;
     int64_t duration_ns;
     size_t answer_bytes;
     uint8_t shown[CHECK_SHOWN_BYTES]; /* its first bytes */
@@ -98,8 +97,8 @@ struct check_result {
 struct check;
 
 /*
- * Reports ${c}->result, once for each check_start(), on the loop, never inside check_start() or
- * check_cancel(). The descriptor is closed; ${c} may be started again from here.
+ * Called once for each check_start(), on the loop, never inside check_start() or check_cancel().
+ * The descriptor is closed; ${c} may be restarted from here.
  */
 typedef void check_done(struct check *c);
 
@@ -125,9 +124,9 @@ struct check {
  * Prepare ${conf}.
  *
  * Thread: any
- * Owns:   the bytes of ${conf} are borrowed and must outlive ${s}
+ * Owns:   bytes in ${conf} are borrowed and must outlive ${s}
  * Errors: 0; -EMSGSIZE (over CHECK_BYTES_MAX); -EINVAL (no timeout)
- * Source: D. Knuth, J. Morris, V. Pratt, "Fast Pattern Matching in Strings" (1977)
+ * Source: Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977)
  */
 int check_script_init(struct check_script *s, const struct check_conf *conf) NODISCARD;
 
@@ -141,7 +140,7 @@ void check_init(struct check *c, struct netloop *net, check_done *done);
 
 /*
  * check_start(c, script, addresses, n):
- * Check the server at the first of ${n} > 0 addresses that accepts a connection.
+ * Check the first of ${n} > 0 addresses that accepts a connection.
  *
  * Thread: loop of ${c}
  * Owns:   ${script} and ${addresses} are borrowed until done() or check_cancel()
@@ -151,7 +150,7 @@ void check_start(struct check *c, const struct check_script *script,
 
 /*
  * check_cancel(c):
- * End with CHECK_CANCELLED at the end of this turn. Does nothing when idle.
+ * End with CHECK_CANCELLED at the end of this turn, unless idle.
  *
  * Thread: loop of ${c}
  */
@@ -167,8 +166,8 @@ enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; with its cause, such as the first bytes of a wrong answer (unescaped, NUL
- * as a dot; the log escapes them). Returns ${text}.
+ * The outcome in words; with its cause, such as a wrong answer's first bytes (NUL as a dot,
+ * otherwise unescaped: the log escapes). Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least CHECK_TEXT_BYTES

@@ -156,10 +156,7 @@ void checker_group_close(struct checker_group *g)
 
 /* ---- life ---- */
 
-/*
- * Cancel all checks when the loop begins to shut down; their descriptors are closed in this turn's
- * reap step.
- */
+/* Cancel all checks as the loop shuts down; this turn's reap step closes their descriptors. */
 static void checker_run_stop(struct task *task)
 {
     struct checker *k = CONTAINER_OF(task, struct checker, at_stop);

@@ -5,15 +5,14 @@
  *
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
- * A server gets one check an interval from the process, not one from each worker. Results are flags
- * of the endpoint (ENDPOINT_DOWN, ENDPOINT_WARMING) that workers read.
+ * Checks run once for the process, not for each worker. Results are endpoint flags (ENDPOINT_DOWN,
+ * ENDPOINT_WARMING) that workers read.
  *
- * At most max_under_way checks run at a time. Further due targets wait in order of their due time
- * within their group; groups take turns, each with a limit that leaves slots for the others
- * (checker_turn.c). Intervals count from the start of a check, so delayed checks are not made up
- * for. Late checks are counted and logged.
+ * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns
+ * within a limit each (checker_turn.c). Intervals count from the start of a check; late checks are
+ * counted and logged.
  *
- * When the process runs out of descriptors or memory, checks pause and no server changes state.
+ * Without descriptors or memory, checks pause and no server changes state.
  */
 #ifndef UPSTREAM_CHECKER_H
 #define UPSTREAM_CHECKER_H
@@ -29,7 +28,7 @@
 #include "upstream/endpoint.h"
 #include "upstream/health.h"
 
-/* Default for checker_conf.max_under_way: a quarter of a process' usual descriptors. */
+/* Default of max_under_way: a quarter of a process' usual descriptors. */
 #define CHECKER_UNDER_WAY 256
 
 struct checker;
@@ -39,7 +38,7 @@ struct checker_target;
 struct checker_conf {
     unsigned max_under_way; /* at least 1; each takes a descriptor */
     uint64_t seed;          /* for jitter; different in each process */
-    /* Every CHECKED target is decided or removed. On the loop; may be NULL. */
+    /* No CHECKED target is undecided any more. On the loop; may be NULL. */
     void (*decided)(void *cookie);
     void *cookie;
 };
@@ -50,13 +49,13 @@ struct checker_group_conf {
     struct health_conf health;
     int64_t slow_start_ns; /* duration of ENDPOINT_WARMING; 0: off */
     /*
-     * ${e} went down or came up; its flag is set. On the loop; may add and remove any target. May
-     * be NULL.
+     * ${e} went down or came up and is flagged. On the loop; may add and remove any target. May be
+     * NULL.
      */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
     /*
-     * A check of ${e}, which is up, passed at the addresses that sessions use. On the loop; must
-     * not add or remove targets. May be NULL.
+     * A check of ${e}, which is up, passed at its session addresses. On the loop; must not add or
+     * remove targets. May be NULL.
      */
     void (*passed)(void *cookie, struct endpoint *e);
     void *cookie;
@@ -69,11 +68,10 @@ struct checker_target_conf {
     unsigned port;                 /* 0: the address' */
 };
 
-/* Statistics of one target. */
 struct checker_stats {
     uint64_t checks;
     uint64_t failed;
-    uint64_t undecided; /* not made for lack of local resources */
+    uint64_t undecided; /* not made for lack of resources */
     uint64_t late;      /* began late */
     bool is_up;
     int64_t since_at_ns;
@@ -81,7 +79,6 @@ struct checker_stats {
     int64_t last_duration_ns;
 };
 
-/* Load of the checker. */
 struct checker_load {
     unsigned targets;
     unsigned under_way;
@@ -94,7 +91,7 @@ struct checker_load {
  * Create a checker without targets.
  *
  * Thread: loop of ${net}, or before it starts
- * Owns:   the caller owns ${out}; ${net} is borrowed
+ * Owns:   ${net} is borrowed
  * Errors: 0; -ENOMEM
  */
 int checker_create(struct checker **out, struct netloop *net,
@@ -102,9 +99,9 @@ int checker_create(struct checker **out, struct netloop *net,
 
 /*
  * checker_destroy(k):
- * Free it with its groups and targets; NULL is allowed.
+ * Free it with groups and targets; NULL is allowed.
  *
- * Thread: after the loop has ended, which ends its checks
+ * Thread: after the loop has ended
  */
 void checker_destroy(struct checker *k);
 
@@ -113,8 +110,7 @@ void checker_destroy(struct checker *k);
  * Create a group without targets.
  *
  * Thread: loop of ${k}
- * Owns:   the checker owns ${out} until checker_group_close(); ${conf} is copied, its text and
- *         bytes are borrowed
+ * Owns:   the checker owns ${out}; ${conf} is copied, its text and bytes are borrowed
  * Errors: 0; -ENOMEM; as check_script_init()
  */
 int checker_group_open(struct checker_group **out, struct checker *k,
@@ -130,12 +126,11 @@ void checker_group_close(struct checker_group *g);
 
 /*
  * checker_add(out, g, conf):
- * Check an endpoint from now on: first within an interval if it starts up, else at once. In the
- * latter case the caller has set ENDPOINT_DOWN.
+ * Start checking an endpoint, within an interval if it starts up, else at once. In the latter case
+ * the caller has set ENDPOINT_DOWN.
  *
  * Thread: loop of the checker
- * Owns:   the group owns ${out} until checker_remove(); ${conf} is copied, endpoint and address are
- *         borrowed
+ * Owns:   the group owns ${out}; ${conf} is copied, endpoint and address are borrowed
  * Errors: 0; -ENOMEM; -ESHUTDOWN (the loop is ending)
  */
 int checker_add(struct checker_target **out, struct checker_group *g,
@@ -143,7 +138,7 @@ int checker_add(struct checker_target **out, struct checker_group *g,
 
 /*
  * checker_remove(t):
- * Stop checking and free ${t}. A check under way is cancelled. The endpoint keeps its flags.
+ * Free ${t} and cancel its check. The endpoint keeps its flags.
  *
  * Thread: loop of the checker
  */
@@ -151,8 +146,7 @@ void checker_remove(struct checker_target *t);
 
 /*
  * checker_look(t):
- * Check ${t} now if its last check was skipped for lack of an address. Call it when addresses may
- * be known.
+ * Repeat a check that was skipped for lack of an address. Call it when one may be known.
  *
  * Thread: loop of the checker
  */
@@ -160,7 +154,7 @@ void checker_look(struct checker_target *t);
 
 /*
  * checker_stats(t, out) / checker_load(k, out):
- * Copy the statistics of a target; the load of the checker.
+ * Copy a target's statistics; the checker's load.
  *
  * Thread: loop of the checker
  */

@@ -1,11 +1,10 @@
 /*
- * upstream/checker_internal: data shared by checker.c (groups, targets, life), checker_turn.c
- * (which check is next) and checker_run.c (checks and their results). Private to them.
+ * upstream/checker_internal: shared by checker.c (groups, targets, life), checker_turn.c (which
+ * check is next) and checker_run.c (checks, results). Private to them.
  *
- * note: turns. Each group has a queue of due targets and a limit of checks under way
- * (checker.share, the same for all). Groups with waiting targets below the limit take turns, one
- * check each. So a group whose servers hold their slots until they time out delays only its own
- * checks.
+ * note: turns. Each group has a queue of due targets and the same limit of checks under way
+ * (checker.share). Groups below it with waiting targets take turns, one check each. So servers that
+ * hold slots until they time out delay only their own group.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
 #define UPSTREAM_CHECKER_INTERNAL_H
@@ -14,13 +13,12 @@
 #include "base/log.h"
 #include "upstream/checker.h"
 
-/* One check under way. */
 struct checker_slot {
     struct check check;
     struct list link; /* free list */
     struct checker *checker;
     struct checker_target *target; /* NULL: free, or target removed */
-    bool as_sessions;              /* addresses are those of sessions */
+    bool as_sessions;              /* checks where sessions connect */
     struct address addresses[ENDPOINT_ADDRESSES];
 };
 
@@ -34,7 +32,7 @@ struct checker_target {
     struct health health;
     struct checker_stats stats;
     int64_t due_at_ns;
-    int64_t first_ns; /* offset within the interval, spreads targets */
+    int64_t first_ns; /* offset in the interval, spreads targets */
     bool warming;
     bool was_up;
     bool is_used; /* counted in the group's n_used */
@@ -51,8 +49,8 @@ struct checker_group {
     struct checker_group_conf conf;
     struct check_script script;
     unsigned n_targets;
-    unsigned n_used; /* with a weight */
-    unsigned n_up;   /* of those */
+    unsigned n_used;
+    unsigned n_up;
     unsigned under_way;
     struct log_limit late_limit;
 };
@@ -62,14 +60,14 @@ struct checker {
     struct checker_conf conf;
     struct list groups;
     struct list turns; /* groups, see note: turns */
-    unsigned share;    /* limit of a group's checks under way; 0: recompute */
+    unsigned share;    /* limit of each group; 0: recompute */
     struct list free;  /* slots used before */
-    unsigned n_slots;  /* ever used; memory of the others is untouched */
+    unsigned n_slots;  /* ever used; others are untouched memory */
     unsigned under_way;
     unsigned n_targets;
     unsigned n_waiting;
     unsigned n_undecided;
-    uint64_t n_added; /* ever */
+    uint64_t n_added;
     struct task at_stop;
     bool stopped;
     struct timer retry;
@@ -81,13 +79,13 @@ struct checker {
     struct checker_slot slots[];
 };
 
-/* Timers: a target's check is due; retry after a shortage. */
+/* A target's check is due; retry after a shortage. */
 extern const struct task_type checker_timer_type;
 extern const struct task_type checker_retry_type;
 
 /*
  * checker_schedule(t, at_ns):
- * Check ${t}, which is neither waiting nor under way, at ${at_ns}.
+ * Start the timer of an idle ${t}.
  *
  * Thread: loop of the checker
  */
@@ -103,7 +101,7 @@ void checker_decided(struct checker *k);
 
 /*
  * checker_resize(g, n):
- * Add ${n} (may be negative) to the target counts.
+ * Add ${n} (or -1) to the target counts.
  *
  * Thread: loop of the checker, or after it has ended
  */
@@ -120,7 +118,7 @@ void checker_uncount(struct checker_target *t);
 
 /*
  * checker_wait(t) / checker_unwait(t):
- * Put the due ${t} in its group's queue; remove it, if queued.
+ * Queue the due ${t}; dequeue it, if queued.
  *
  * Thread: loop of the checker, or after it has ended
  */
@@ -129,10 +127,10 @@ void checker_unwait(struct checker_target *t);
 
 /*
  * checker_next(k) / checker_over(g):
- * Dequeue the next target to check and count it as under way; count one check of ${g} as over.
+ * Dequeue the next target and count it under way; count one of ${g} as over.
  *
  * Thread: loop of the checker
- * Errors: NULL (no target waits in a group below its limit)
+ * Errors: NULL (none may start)
  */
 struct checker_target *checker_next(struct checker *k);
 void checker_over(struct checker_group *g);

@@ -1,18 +1,18 @@
-/* upstream/checker_run: make checks and process their results. All on the checker's loop. */
+/* upstream/checker_run: make checks and process results, on the checker's loop. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "upstream/checker_internal.h"
 
-/* Pause when out of descriptors; time without errors that ends the shortage: as in net/acceptor. */
+/* Pause without resources; time without errors that ends a shortage: as in net/acceptor. */
 #define CHECKER_PAUSE_NS (100 * NS_PER_MS)
 #define CHECKER_CALM_NS  (1 * NS_PER_S)
 
 /* Interval of repeated warnings. */
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
-/* A check that begins later than both, the part of its interval and the minimum, is late. */
+/* A check is late that begins later than both after it was due. */
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
 
@@ -41,7 +41,7 @@ static struct checker_slot *checker_take_slot(struct checker *k)
     return slot;
 }
 
-/* Last in, first out: its memory is warm, and spare slots are never touched. */
+/* Last in, first out: warm memory; some slots are never touched. */
 static void checker_give_slot(struct checker *k, struct checker_slot *slot)
 {
     slot->target = NULL;
@@ -75,7 +75,7 @@ static bool checker_is_session_way(const struct endpoint_addresses *at, const st
     return true;
 }
 
-/* Copy the addresses to check into ${slot}: the endpoint's may change before the answer. */
+/* Copy the addresses into ${slot}: the endpoint's may change before the answer. */
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
 {
     const struct checker_target_conf *conf = &t->conf;
@@ -96,14 +96,13 @@ static unsigned checker_addresses(const struct checker_target *t, struct checker
     return n;
 }
 
-/* The check is over, with any outcome. */
 static void checker_end(struct checker_target *t)
 {
     t->slot = NULL;
     checker_over(t->group);
 }
 
-/* Delay after the due time from which a check is late. */
+/* Delay that makes a check late. */
 static int64_t checker_patience_ns(const struct health_conf *conf)
 {
     int64_t part_ns = conf->interval_ns / CHECKER_LATE_PART;
@@ -171,7 +170,7 @@ static void checker_warm(struct checker_target *t, int64_t now_ns)
     (void)endpoint_set_flag(e, ENDPOINT_WARMING);
 }
 
-/* End the slow start, unless another thread has restarted it. */
+/* End slow start, unless another thread has restarted it. */
 static void checker_look_warm(struct checker_target *t, int64_t now_ns)
 {
     struct endpoint *e = t->conf.endpoint;
@@ -196,7 +195,7 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
                 check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
-/* First time up: no slow start, but one that is running starts over. */
+/* First time up: restart a slow start that is running, begin none. */
 static void checker_warm_first(struct checker_target *t, int64_t now_ns)
 {
     if (endpoint_load(t->conf.endpoint) & ENDPOINT_WARMING)
@@ -249,10 +248,7 @@ static void checker_tell(struct checker_target *t, enum health_change change, bo
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
 }
 
-/*
- * Targets that start down are all checked at once; their second checks are spread over the
- * interval.
- */
+/* Targets that start down are checked at once; the second checks are spread over the interval. */
 static int64_t checker_interval_ns(struct checker_target *t)
 {
     int64_t interval_ns = health_interval_ns(&t->health);
@@ -301,10 +297,7 @@ static void checker_pause(struct checker *k, int error)
     loop_schedule(k->net->loop, &k->retry, CHECKER_PAUSE_NS);
 }
 
-/*
- * Process-wide shortage pauses all checks; without a local port for this server, try again next
- * interval.
- */
+/* A shortage pauses all checks; without a local port, only this one waits for its next interval. */
 static void checker_undecided(struct checker_target *t, const struct check_result *result,
                               int64_t began_at_ns)
 {
@@ -381,7 +374,7 @@ static void checker_run_timer(struct task *task)
     checker_feed(k);
 }
 
-/* Resume checks after the pause; later, end the shortage after calm. */
+/* Resume checks; later, end the shortage. */
 static void checker_run_retry(struct task *task)
 {
     struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker, retry);

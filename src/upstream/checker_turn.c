@@ -1,12 +1,12 @@
 /*
- * upstream/checker_turn: which due check is made next: fair shares of the slots. See note: turns in
- * checker_internal.h. On the checker's loop, or after it has ended.
+ * upstream/checker_turn: fair shares of the check slots. See note: turns in checker_internal.h. On
+ * the checker's loop, or after it has ended.
  */
 #include "upstream/checker_internal.h"
 
 /*
- * Compute the group limit: the largest for which the sum of min(targets, limit) fits the slots.
- * Groups with fewer targets never wait. At least 1: with more groups than slots, groups take turns.
+ * Group limit: the largest at which the sum of min(targets, limit) fits the slots, so groups with
+ * fewer targets never wait. At least 1: more groups than slots take turns.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {
@@ -52,7 +52,7 @@ void checker_resize(struct checker_group *g, int n)
     g->checker->share = 0;
 }
 
-/* Insert by due time, searching from the end: the due time is nearly always the latest. */
+/* Insert by due time, from the end, where it nearly always belongs. */
 void checker_wait(struct checker_target *t)
 {
     struct checker_group *g = t->group;

@@ -1,10 +1,10 @@
 /*
  * upstream/ejection: see ejection.h.
  *
- * note: sweep. Ejecting stores OUT and then writes `next_return_at_ns` (release), even without
- * lowering it. A sweep raises it (acquire) and then reads the endpoints. Whichever write comes
- * first, the sweep sees OUT, or the lower value comes later and stays. A sweep may skip a claimed
- * endpoint, since the claimer lowers the value afterwards.
+ * note: sweep. Ejecting stores OUT, then writes `next_return_at_ns` (release), even when not lower.
+ * A sweep raises it (acquire), then reads the endpoints. Whichever write comes first, the sweep
+ * sees OUT, or the lower value comes later and stays. A claimed endpoint may be skipped: its
+ * claimer lowers the value afterwards.
  */
 #include "upstream/ejection.h"
 
@@ -26,7 +26,7 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints)
 
 void ejection_worked(struct ejection *x)
 {
-    /* Load first, to keep the cache line shared while all is well. */
+    /* Load first: keeps the line shared while all is well. */
     if (atomic_load_explicit(&x->failures, memory_order_relaxed) > 0)
         atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
 }
@@ -44,7 +44,7 @@ static void ejection_give_back(struct ejection *x, enum ejection_state to)
     atomic_store_explicit(&x->state, (int)to, memory_order_release);
 }
 
-/* Maximum ejected: at least one, unless max_percent is 0 or there is one endpoint only. */
+/* Maximum ejected: at least 1, unless max_percent or the number of others is 0. */
 static unsigned ejection_max_out(const struct ejection_group *g)
 {
     uint64_t n = atomic_load_explicit(&g->n_endpoints, memory_order_relaxed);
@@ -126,7 +126,7 @@ void ejection_sweep_begin(struct ejection_group *g)
 /* Return the claimed ${e}. */
 static void ejection_let_in(struct ejection_group *g, struct ejection *x, struct endpoint *e)
 {
-    /* Failures during the ejection were sessions begun before. */
+    /* These sessions began before the ejection. */
     atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
     (void)endpoint_clear_flag(e, ENDPOINT_EJECTED);
     atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);

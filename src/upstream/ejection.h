@@ -1,12 +1,11 @@
 /*
  * upstream/ejection: passive outlier detection: eject endpoints where sessions fail.
  *
- * After a number of failed sessions in a row an endpoint is flagged ENDPOINT_EJECTED, for longer
- * each time in succession. Afterwards its failures count from zero. Only a part of a group is
- * ejected at a time: if most servers fail, the cause is likely here.
+ * An endpoint with several failures in a row is flagged ENDPOINT_EJECTED, for longer each time in
+ * succession. On return failures count from zero. Only a part of a group is ejected: if most
+ * servers fail, the cause is likely here.
  *
- * No timer: the next pick of the group lets endpoints return whose time is over (for waiting
- * sessions upstream/upstream does).
+ * No timer: the group's next pick returns endpoints (for waiting sessions upstream/upstream does).
  */
 #ifndef UPSTREAM_EJECTION_H
 #define UPSTREAM_EJECTION_H
@@ -19,13 +18,12 @@
 
 struct ejection_conf {
     unsigned failures;   /* in a row; 0: never eject */
-    int64_t time_ns;     /* ejection time, multiplied by the number of ejections in succession */
-    int64_t time_max_ns; /* maximum; after as long without ejection the number is reset */
+    int64_t time_ns;     /* times the number of ejections in succession */
+    int64_t time_max_ns; /* maximum; after as long in service the number is reset */
     unsigned max_percent;
-    bool resets; /* a reset before the server's first byte is a failure */
+    bool resets; /* a reset before the first byte is a failure */
 };
 
-/* State of a group. */
 struct ejection_group {
     const struct ejection_conf *conf;
     atomic_uint n_endpoints;
@@ -38,12 +36,11 @@ enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* changing */
 struct ejection {
     atomic_uint failures; /* in a row */
     /*
-     * note: claim. To eject or return an endpoint a thread first claims it (acquire) and then
-     * stores the new state (release). The members below belong to that thread alone; others skip a
-     * claimed endpoint.
+     * note: claim. To eject or return an endpoint, claim it (acquire), then store the new state
+     * (release). The members below belong to the claimer; others skip a claimed endpoint.
      */
-    atomic_int state; /* enum ejection_state */
-    unsigned times;   /* in succession */
+    atomic_int state;
+    unsigned times; /* in succession */
     int64_t returns_at_ns;
 };
 
@@ -67,8 +64,8 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
- * Record success or failure of a session at ${e}. Returns for how long ${e} is newly ejected, else
- * 0. Never ejects without ${others} of the group that are fit.
+ * Record success or failure. Returns for how long ${e} is newly ejected, else 0. Never ejects
+ * without ${others} that are fit.
  *
  * Thread: any
  * Units:  ns
@@ -95,8 +92,8 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 
 /*
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
- * When ejection_due(): begin a sweep; then for each endpoint: let it return if its time is over.
- * True if it returned.
+ * When ejection_due(), begin a sweep; then for each endpoint: return it if its time is over. True
+ * if it returned.
  *
  * Thread: any
  */

@@ -7,7 +7,7 @@
 
 #include "engine/grace.h"
 
-/* Compare-and-swap: add and undo would make others see a full endpoint that is not. */
+/* Compare-and-swap: with add and undo, others would see it full when it is not. */
 static int endpoint_enter_bounded(struct endpoint *e)
 {
     uint32_t load = atomic_load_explicit(e->load, memory_order_relaxed);
@@ -21,8 +21,8 @@ static int endpoint_enter_bounded(struct endpoint *e)
 }
 
 /*
- * Acquire in both branches: pairs with endpoint_clear_flag(), so that what made it fit, such as its
- * addresses, is visible.
+ * Acquire in both branches: pairs with endpoint_clear_flag(); what made it fit is visible, such as
+ * addresses.
  */
 int endpoint_enter(struct endpoint *e)
 {
@@ -39,9 +39,7 @@ void endpoint_leave(struct endpoint *e)
     uint32_t load;
 
     atomic_fetch_sub_explicit(&e->group->load, 1, memory_order_relaxed);
-    /*
-     * Release, and the last access to ${e}: without sessions it may be freed (upstream/membership).
-     */
+    /* Release, and the last access: without sessions ${e} may be freed (upstream/membership). */
     load = atomic_fetch_sub_explicit(e->load, 1, memory_order_release);
     MUST((load & ENDPOINT_COUNT_MASK) > 0);
 }
@@ -84,7 +82,7 @@ static bool endpoint_has_address(const struct endpoint_addresses *at, const stru
     return false;
 }
 
-/* Neither list has duplicates, so equal lengths and inclusion mean equality. */
+/* Without duplicates, equal length and inclusion mean equality. */
 bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct address *list,
                             unsigned n)
 {

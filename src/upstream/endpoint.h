@@ -1,8 +1,8 @@
 /*
- * upstream/endpoint: one server address to connect to: its session count and flags.
+ * upstream/endpoint: one server to connect to: addresses, session count and flags.
  *
- * All workers read and count concurrently. Atomics are relaxed unless said otherwise: they order no
- * other memory.
+ * All workers read and count. Atomics are relaxed unless said otherwise: they order no other
+ * memory.
  */
 #ifndef UPSTREAM_ENDPOINT_H
 #define UPSTREAM_ENDPOINT_H
@@ -27,7 +27,7 @@ enum endpoint_flag {
 
 #define ENDPOINT_COUNT_MASK 0xffffffu
 
-/* Flags that exclude an endpoint from picks (except in panic, which ignores all but ABSENT). */
+/* No picks; in panic only ABSENT excludes. */
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
 /* Addresses used of one endpoint. */
@@ -36,13 +36,12 @@ enum endpoint_flag {
 /* Addresses in the order to try; immutable once published. */
 struct endpoint_addresses {
     /*
-     * note: users. References: the endpoint's and one for each connecting session; the last one
-     * frees. A session counts itself in after reading the pointer, so the endpoint releases a
-     * replaced list only after a grace period (engine/grace), when no worker can be between the two
-     * steps.
+     * note: users. References of the endpoint and of connecting sessions; the last one frees. A
+     * session counts itself in after reading the pointer, so a replaced list is released only after
+     * a grace period (engine/grace), when no worker is between the two.
      */
     atomic_uint users;
-    unsigned n; /* at least 1 */
+    unsigned n;
     struct address list[];
 };
 
@@ -50,28 +49,27 @@ struct endpoint_addresses {
 struct endpoint_group {
     _Atomic uint32_t load; /* sessions at all endpoints */
     char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];
-    /* Number of flag changes; see note: flags. Read by each pick, written seldom. */
+    /* Flag changes; see note: flags. Read by each pick, written seldom. */
     _Atomic uint32_t changes;
-    /* A flag or address has changed. On the thread that changed it; may be NULL. */
+    /* A flag or address has changed. On the changing thread; may be NULL. */
     void (*changed)(struct endpoint_group *g);
 };
 
 struct endpoint {
-    const char *name;                               /* for logs */
+    const char *name;
     _Atomic(struct endpoint_addresses *) addresses; /* NULL: unresolved; see note: users */
     atomic_uint weight;       /* 0: no sessions; a change needs a new balancer */
     unsigned max_connections; /* 0: unlimited */
     atomic_uint level;        /* priority, 0 first; a change needs a new balancer */
-    uint64_t hash;            /* of its name, so that keys map to it again after a restart */
+    uint64_t hash;            /* of its name: the same after a restart */
 
     /*
-     * note: flags. Changing a flag is a release, and so is the increment of `changes` right after:
-     * a thread that sees the new count sees the flag, and with ENDPOINT_WARMING its start time. So
-     * group totals are computed once a change, not once a session.
+     * note: flags. Changing a flag is a release, then incrementing `changes` is: a thread that sees
+     * the new count sees the flag, and with ENDPOINT_WARMING its start time. So totals are computed
+     * once a change, not once a session.
      *
-     * note: load. One word holds flags and the number of sessions, connecting ones included. The
-     * words of a group lie side by side: searching a thousand reads 4 KiB, not a thousand cache
-     * lines.
+     * note: load. Flags and number of sessions, connecting ones included. A group's words lie side
+     * by side: searching a thousand reads 4 KiB, not a thousand cache lines.
      */
     _Atomic uint32_t *load;
     struct endpoint_group *group;
@@ -96,7 +94,7 @@ static inline uint32_t endpoint_active(const struct endpoint *e)
 
 /*
  * endpoint_is_used(e):
- * True if the weight is not 0: only then it gets sessions.
+ * True with a weight: only then it gets sessions.
  *
  * Thread: any
  */
@@ -108,7 +106,7 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 /*
  * endpoint_enter(e) / endpoint_leave(e):
  * Count a session in, within max_connections; count it out. The count never exceeds the limit, not
- * even for the moment of a refusal.
+ * even briefly.
  *
  * Thread: any
  * Errors: 0; -EBUSY (max_connections)
@@ -118,10 +116,9 @@ void endpoint_leave(struct endpoint *e);
 
 /*
  * endpoint_use_addresses(e) / endpoint_release_addresses(at):
- * Reference the current addresses, NULL when unresolved; release them (NULL is allowed).
+ * Reference the addresses, NULL when unresolved; release them (NULL is allowed).
  *
  * Thread: a ${readers} loop of endpoint_set_addresses(), or its caller's; any
- * Owns:   the caller releases the result, immutable until then
  * Errors: NULL
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
@@ -138,8 +135,8 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
 
 /*
  * endpoint_set_addresses(e, readers, list, n):
- * Replace the addresses by ${n} > 0 others, unless they are equal but for order. ${readers}: loops
- * that may be reading; NULL before they start.
+ * Replace the addresses by ${n} > 0 others; order does not count. ${readers}: loops that may be
+ * reading; NULL before they start.
  *
  * Thread: one at a time for each endpoint
  * Owns:   ${list} is copied

@@ -4,9 +4,8 @@
  *         fall failures in a row                      rise successes in a row
  *   UP ---------------------------> DOWN       DOWN -------------------------> UP
  *
- * Initially a server is UP (as in HAProxy, so that a start need not wait for checks), DOWN, or
- * CHECKED: down until its first check decides. Pure: no clock, no sockets; randomness comes from
- * the seed.
+ * Servers begin UP (as in HAProxy, so that a start need not wait), DOWN, or CHECKED: down until the
+ * first check decides. Pure: no clock, no sockets.
  */
 #ifndef UPSTREAM_HEALTH_H
 #define UPSTREAM_HEALTH_H
@@ -20,8 +19,8 @@ enum health_initial { HEALTH_STARTS_UP, HEALTH_STARTS_DOWN, HEALTH_STARTS_CHECKE
 
 struct health_conf {
     enum health_initial initial;
-    unsigned rise;            /* at least 1 */
-    unsigned fall;            /* at least 1 */
+    unsigned rise;
+    unsigned fall;
     int64_t interval_ns;      /* from start to start of checks */
     int64_t fast_interval_ns; /* while a streak may change the state; 0: interval_ns */
     unsigned jitter_percent;  /* added to an interval, at most */
@@ -32,8 +31,8 @@ struct health {
     uint64_t random;
     unsigned streak; /* checks in a row against the state */
     bool is_up;
-    bool is_decided;     /* by a check, or by an initial UP or DOWN */
-    int64_t since_at_ns; /* in this state */
+    bool is_decided; /* by a check or by conf.initial */
+    int64_t since_at_ns;
 };
 
 /* STAYS_DOWN: the first check of a CHECKED server failed. */
@@ -41,7 +40,7 @@ enum health_change { HEALTH_SAME, HEALTH_CAME_UP, HEALTH_WENT_DOWN, HEALTH_STAYS
 
 /*
  * health_init(h, conf, seed, now_ns):
- * Initialize to the initial state; ${seed} is for the jitter.
+ * Initialize; ${seed} is for the jitter.
  *
  * Thread: owner of ${h}
  * Owns:   ${conf} is borrowed
@@ -50,7 +49,7 @@ void health_init(struct health *h, const struct health_conf *conf, uint64_t seed
 
 /*
  * health_report(h, passed, now_ns):
- * Record a check that passed or failed; leave out undecided ones.
+ * Record a check that passed or failed; not an undecided one.
  *
  * Thread: owner of ${h}
  */
@@ -58,21 +57,21 @@ enum health_change health_report(struct health *h, bool passed, int64_t now_ns);
 
 /*
  * health_first_ns(conf, nth):
- * Delay of the first check of server ${nth} (0, 1, ...), below an interval; 0 for the first. Any
- * number of servers is spread evenly.
+ * Delay of the first check of server ${nth} (from 0), below an interval. Spreads any number of
+ * servers evenly.
  *
  * Thread: any
  * Units:  ns
- * Source: multiples of the golden ratio (Weyl 1916; the three-gap theorem, Sos 1958)
+ * Source: multiples of the golden ratio (Weyl 1916; three-gap theorem, Sos 1958)
  */
 int64_t health_first_ns(const struct health_conf *conf, uint64_t nth);
 
 /*
  * health_interval_ns(h):
- * Time from start to start of checks, with new jitter at each call.
+ * Time from check to check, with new jitter each call.
  *
  * Thread: owner of ${h}
- * Units:  ns, at least the interval that applies
+ * Units:  ns
  */
 int64_t health_interval_ns(struct health *h);
 

@@ -236,7 +236,7 @@ static void membership_publish(struct membership *r, struct server_set *set, str
         membership_set_unseen(before);
 }
 
-/* Reset the state of servers that come back, before the set is published: it may hold no others. */
+/* Reset returning servers before the set is published: it may have no others. */
 static void membership_welcome(struct membership *r)
 {
     list_for_each (node, &r->servers) {

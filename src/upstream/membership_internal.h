@@ -1,6 +1,6 @@
 /*
- * upstream/membership_internal: shared by membership.c (sets and changes) and membership_server.c
- * (one server). Private to them. On the control loop, or while it does not run.
+ * upstream/membership_internal: shared by membership.c (sets, changes) and membership_server.c (one
+ * server). Private to them. On the control loop, or while it does not run.
  */
 #ifndef UPSTREAM_MEMBERSHIP_INTERNAL_H
 #define UPSTREAM_MEMBERSHIP_INTERNAL_H
@@ -21,7 +21,7 @@ static inline bool membership_is_one(const struct upstream_server_conf *conf)
 
 /*
  * membership_level(conf, place):
- * Level of a server: backups are on the last one, whatever the name says.
+ * Level of a server; backups are always on the last one.
  *
  * Thread: any
  */
@@ -45,10 +45,10 @@ static inline unsigned membership_weight(const struct upstream_server_conf *conf
 
 /*
  * membership_add_server(out, r, line, place):
- * Create a server of ${line} at ${place} (no address: unresolved), in no set yet.
+ * Create a server of ${line} at ${place} (may be unresolved), in no set yet.
  *
  * Thread: control loop, or before start
- * Owns:   ${r} owns it; membership_sweep() frees it if no set gets it
+ * Owns:   ${r} owns it; membership_sweep() frees it unless a set gets it
  * Errors: 0; -ENOMEM
  */
 int membership_add_server(struct upstream_server **out, struct membership *r, unsigned line,
@@ -56,7 +56,7 @@ int membership_add_server(struct upstream_server **out, struct membership *r, un
 
 /*
  * membership_free_server(server) / membership_free_slabs(r):
- * Free an unlinked server; the slabs, after all servers.
+ * Free an unlinked server; all slabs, after the servers.
  *
  * Thread: control loop; after the last reader has ended
  */

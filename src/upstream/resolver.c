@@ -44,7 +44,7 @@ static int64_t resolver_retry_ns(const struct resolver_name *name)
     return interval_ns > 0 && interval_ns < retry_ns ? interval_ns : retry_ns;
 }
 
-/* Pause up to ${most_ns}, with a jitter of one fifth. */
+/* Pause, with a jitter of one fifth. */
 static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
 {
     return resolver_draw(name, most_ns - most_ns / 5, most_ns);
@@ -52,8 +52,7 @@ static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
 
 /*
  * Pause after a success: the TTL, at least the minimum, plus up to a quarter, within
- * resolve_interval. The first is up to half shorter, to separate names that were looked up together
- * at start.
+ * resolve_interval. The first is up to half shorter, to separate names looked up together at start.
  */
 static int64_t resolver_pause_known(struct resolver_name *name)
 {
@@ -129,8 +128,8 @@ static void resolver_log_failure(const struct resolver_name *name, int error)
 }
 
 /*
- * Number of addresses from ${i} on that form one server: 2 for a host with one IPv4 and one IPv6
- * address, else 1.
+ * How many addresses from ${i} on are one server: 2 for a host's only IPv4 and only IPv6 address,
+ * else 1.
  */
 static unsigned resolver_place_len(const struct resolver_found *f, unsigned i)
 {
@@ -158,7 +157,7 @@ static int resolver_use_each(struct resolver_name *name)
     return membership_update(&name->upstream->membership, name->line, places, n);
 }
 
-/* Apply to a one-server line, whose server is in every set. */
+/* Apply to a line that is one server, in every set. */
 static int resolver_use_all(struct resolver_name *name)
 {
     const struct server_set *set = membership_now(&name->upstream->membership);
@@ -171,7 +170,7 @@ static int resolver_use_all(struct resolver_name *name)
     return -ENOENT;
 }
 
-/* Keep a service's applied answer, for hosts that fail later. */
+/* Keep a service's answer for hosts that fail later. */
 static void resolver_keep(struct resolver_name *name)
 {
     if (!name->found->service)
@@ -181,7 +180,7 @@ static void resolver_keep(struct resolver_name *name)
     name->found = NULL;
 }
 
-/* Apply the answer. Returns the pause before the next lookup; 0: no next one. */
+/* Returns the pause before the next lookup; 0: none. */
 static int64_t resolver_answer(struct resolver_name *name)
 {
     int64_t pause_ns;

@@ -1,16 +1,16 @@
 /*
  * upstream/resolver: resolve host names and SRV records periodically and update their servers.
  *
- * Lookups block, so they run on the executor; the control loop applies the answers. A name is
- * looked up again when its TTL expires, within resolve_interval_min and resolve_interval. After a
- * failure the last answer stays, and the next lookup comes after resolve_interval or ${retry_ns},
- * whichever is shorter. Jitter keeps names apart. Sessions never wait for a lookup.
- *
  *   lookup (executor) -> answer (control loop) -> lookup, after a pause
  *
- * A service takes one lookup for its SRV records and one for each host. Each is a separate task, so
- * that other names get threads in between; together they have ${service_ns}. A host that fails
- * keeps its last addresses; an unknown host is left out.
+ * Lookups block, so they run on the executor. The next one comes when the TTL expires, within
+ * resolve_interval_min and resolve_interval; after a failure the last answer stays, and the pause
+ * is resolve_interval or ${retry_ns}, whichever is shorter. Jitter keeps names apart. Sessions
+ * never wait for a lookup.
+ *
+ * A service takes a task for its SRV records and one for each host, so that other names get threads
+ * in between; hosts have ${service_ns} in total. A failed host keeps its last addresses; an unknown
+ * one is left out.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -27,7 +27,7 @@ struct executor;
 struct srv_record;
 struct resolver;
 
-/* Addresses used of one name, or of all hosts of a service. */
+/* Addresses used of a name or service. */
 #define RESOLVER_ADDRESSES 256
 
 struct resolver_conf {
@@ -36,26 +36,24 @@ struct resolver_conf {
     struct upstream **upstreams;
     unsigned n_upstreams;
     int64_t retry_ns;   /* maximum pause after a failure */
-    int64_t service_ns; /* for all hosts of a service; the lookup running then may finish */
+    int64_t service_ns; /* for all hosts of a service; a lookup under way may finish */
     uint64_t seed;      /* for jitter; different in each process */
-    /* resolve_host(), or a test's double. On an executor thread. */
+    /* resolve_host(), or a test's. On an executor thread. */
     int (*lookup)(struct address *out, size_t max, const char *word, struct dns_terms *terms);
-    /* srv_resolve(), or a test's double. On an executor thread. */
+    /* srv_resolve(), or a test's. On an executor thread. */
     int (*lookup_service)(struct srv_record *out, size_t max, const char *name,
                           struct dns_terms *terms);
-    /*
-     * Loop check: would a connection from ${up} to ${a} reach ${up} again? On an executor thread.
-     */
+    /* Loop check: would a connection from ${up} to ${a} reach ${up}? On an executor thread. */
     bool (*leads_back)(void *cookie, const struct upstream *up, const struct address *a);
     void *cookie;
 };
 
 /*
  * resolver_create(out, conf):
- * Collect the lines of all upstreams that have to be resolved.
+ * Collect the lines to resolve.
  *
  * Thread: before start
- * Owns:   the caller owns ${out}; ${conf} is copied, what it points at is borrowed
+ * Owns:   ${conf} is copied, what it points at is borrowed
  * Errors: 0; -ENOMEM
  */
 int resolver_create(struct resolver **out, const struct resolver_conf *conf) NODISCARD;
@@ -70,12 +68,11 @@ unsigned resolver_names(const struct resolver *r);
 
 /*
  * resolver_start(r, wait_ns):
- * Start all lookups and wait for their first results, ${wait_ns} at most. Logs the results,
- * including errors.
+ * Start all lookups and wait for the first results. Logs them, including errors.
  *
  * Thread: main
  * Units:  ns, in total
- * Errors: 0; -ENODATA (a name with resolve_required is unknown); as executor_schedule()
+ * Errors: 0; -ENODATA (a resolve_required name is unknown); as executor_schedule()
  */
 int resolver_start(struct resolver *r, int64_t wait_ns) NODISCARD;
 

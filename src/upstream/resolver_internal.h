@@ -1,6 +1,6 @@
 /*
- * upstream/resolver_internal: shared by resolver.c (pauses, applying answers), resolver_lookup.c
- * (one lookup) and resolver_service.c (hosts of a service). Private to them.
+ * upstream/resolver_internal: shared by resolver.c (pauses, answers), resolver_lookup.c (a lookup)
+ * and resolver_service.c (a service's hosts). Private to them.
  */
 #ifndef UPSTREAM_RESOLVER_INTERNAL_H
 #define UPSTREAM_RESOLVER_INTERNAL_H
@@ -10,14 +10,14 @@
 #include "net/srv.h"
 #include "upstream/resolver.h"
 
-/* SRV records of a service and the progress of their host lookups. */
+/* SRV records and the progress of host lookups. */
 struct resolver_service {
     unsigned n;
-    unsigned begin;    /* first record looked up; wraps around */
-    unsigned done;     /* finished, successful or not */
+    unsigned begin;    /* first record to look up; wraps around */
+    unsigned done;     /* finished or given up */
     int64_t until_ns;  /* deadline to begin a lookup */
-    int error;         /* of the first failed host; 0: none */
-    unsigned n_failed; /* not counting unknown hosts */
+    int error;         /* of the first failed host */
+    unsigned n_failed; /* without unknown hosts */
     int errors[RESOLVER_ADDRESSES];
     struct srv_record records[RESOLVER_ADDRESSES];
 };
@@ -27,32 +27,29 @@ struct resolver_found {
     unsigned n;
     int64_t ttl_ns;
     struct address list[RESOLVER_ADDRESSES];
-    unsigned record[RESOLVER_ADDRESSES]; /* source of each address */
+    unsigned record[RESOLVER_ADDRESSES];
     unsigned weight[RESOLVER_ADDRESSES];
     unsigned level[RESOLVER_ADDRESSES];
     struct resolver_service *service; /* NULL: a host name */
 };
 
-/*
- * The name of one line. At most one of its two tasks is queued or running, and that one owns the
- * members below.
- */
+/* Name of a line. Its members belong to the one of its two tasks that is queued or running. */
 struct resolver_name {
     struct timer lookup;
     struct task answer;
-    struct promise answered; /* first answer; cancelled: no waiter is left */
+    struct promise answered; /* first answer; cancelled: no waiter */
     struct resolver *resolver;
     struct upstream *upstream;
     const struct upstream_server_conf *server;
     unsigned line;
     bool known;
-    bool loops;                   /* the last answer had looping addresses, which was logged */
-    int error;                    /* of the last lookup; 0: none */
-    int looked_up;                /* lookup to be applied: 0 or -errno */
+    bool loops;                   /* the last answer had looping addresses (logged) */
+    int error;                    /* of the last lookup */
+    int looked_up;                /* lookup to apply: 0 or -errno */
     uint64_t drawn;               /* random state */
-    unsigned begin;               /* first record: where the last lookup timed out */
+    unsigned begin;               /* where the last lookup timed out */
     struct resolver_found *found; /* of the current lookup */
-    struct resolver_found *last;  /* of a service: last answer applied */
+    struct resolver_found *last;  /* last answer of a service */
 };
 
 struct resolver {
@@ -70,13 +67,13 @@ struct resolver {
  * Thread: one of the executor
  * Owns:   the caller frees ${name}->found, also after an error
  * Errors: 0; RESOLVER_MORE (call again in a new task); as resolver_conf.lookup() and
- *         lookup_service(); -ELOOP (no address passes the loop check); -ENOMEM
+ *         lookup_service(); -ELOOP (none passes the loop check); -ENOMEM
  */
 int resolver_look_up(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_ask(name, out, max, host, terms):
- * Look up the addresses of a host; of more than ${max} keep the same ones each time.
+ * Look up a host; of more than ${max} addresses keep the same ones each time.
  *
  * Thread: one of the executor
  * Errors: number of addresses; as resolver_conf.lookup(); -ENOMEM
@@ -86,7 +83,7 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
- * Look up the SRV records; one of their hosts. The last host completes ${name}->found.
+ * Look up the SRV records; a host. The last one completes ${name}->found.
  *
  * Thread: one of the executor
  * Errors: as resolver_look_up()

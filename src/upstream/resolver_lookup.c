@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/* Addresses read of an answer; more than name servers send in practice. */
+/* Addresses read of an answer; real ones have fewer. */
 #define RESOLVER_ANSWER 4096
 
 static int resolver_compare(const void *a, const void *b)
@@ -20,8 +20,8 @@ static int resolver_compare(const void *a, const void *b)
 }
 
 /*
- * Keep ${max} of ${n} distinct addresses, in their order: the smallest ones. Name servers rotate
- * answers, so the first ones would be different servers each time.
+ * Keep the ${max} smallest of ${n} distinct addresses, in their order: name servers rotate answers,
+ * so the first ones would change each time.
  */
 static int resolver_choose(struct address *list, unsigned n, unsigned max)
 {

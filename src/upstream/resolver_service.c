@@ -1,7 +1,4 @@
-/*
- * upstream/resolver_service: SRV records of a service and their hosts' addresses. See
- * resolver_internal.h.
- */
+/* upstream/resolver_service: SRV records and their hosts' addresses. See resolver_internal.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +7,10 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/* Timeout of a host's single attempt at each name server, since the other hosts wait. */
+/* Timeout of a host's one attempt at each name server. */
 #define RESOLVER_HOST_TIMEOUT_S 1
 
-/* Level of ${record}: the number of distinct lower priorities. Records are sorted. */
+/* Number of distinct priorities before ${record}; records are sorted. */
 static unsigned resolver_level(const struct resolver_service *s, unsigned record)
 {
     unsigned level = 0;
@@ -23,7 +20,7 @@ static unsigned resolver_level(const struct resolver_service *s, unsigned record
     return level < BALANCER_LEVELS ? level : BALANCER_LEVELS - 1;
 }
 
-/* Scale an SRV weight to 1 to 256; an SRV weight of 0 gets a small share, too. */
+/* Scale an SRV weight to 1 to 256; even 0 gets a share. */
 static unsigned resolver_weight(const struct resolver_service *s, unsigned record)
 {
     unsigned most = BALANCER_MAX_WEIGHT, weight;
@@ -34,7 +31,7 @@ static unsigned resolver_weight(const struct resolver_service *s, unsigned recor
     return weight > 0 ? weight : 1;
 }
 
-/* Open a slot for an address of ${record}, keeping the order of records. */
+/* Make room for an address of ${record}, in record order. */
 static unsigned resolver_insert(struct resolver_found *f, unsigned record)
 {
     unsigned at = f->n++;
@@ -57,8 +54,8 @@ static void resolver_remove(struct resolver_found *f, unsigned at)
 }
 
 /*
- * Add an address once, for the first record that has it (lowest priority number). In a full list it
- * replaces one of a later record.
+ * Add an address once, for the first record (lowest priority number) that has it. In a full list it
+ * replaces a later record's.
  */
 static void resolver_add_address(struct resolver_found *f, const struct address *a, unsigned record)
 {
@@ -110,7 +107,7 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
     int n = resolver_ask(name, list, ARRAY_LEN(list), f->service->records[record].target, &terms);
 
     if (n == -ENOENT || n == -EINVAL || n == -ERANGE)
-        return; /* unknown, or no host name */
+        return;
     if (n < 0) {
         resolver_fail_record(name, record, n);
         return;

@@ -1,9 +1,9 @@
 /*
  * upstream/retry_budget: limit retries to a share of sessions, against retry storms.
  *
- * Each session adds a fraction of a retry to the reserve, up to RETRY_BUDGET_RESERVE; a retry takes
- * one. With an empty reserve RETRY_BUDGET_MIN_RATE a second are allowed, for upstreams with few
- * sessions. Atomics are relaxed: they order no other memory.
+ * Each session adds a fraction of a retry to the reserve (RETRY_BUDGET_RESERVE at most); a retry
+ * takes one. With none left, RETRY_BUDGET_MIN_RATE a second are allowed. Atomics are relaxed: they
+ * order no other memory.
  */
 #ifndef UPSTREAM_RETRY_BUDGET_H
 #define UPSTREAM_RETRY_BUDGET_H
@@ -36,7 +36,7 @@ void retry_budget_init(struct retry_budget *b, unsigned percent);
 
 /*
  * retry_budget_add(b):
- * Count a session. Does not write while the reserve is full.
+ * Count a session; writes nothing while the reserve is full.
  *
  * Thread: any
  */
@@ -44,10 +44,9 @@ void retry_budget_add(struct retry_budget *b);
 
 /*
  * retry_budget_take(b, now_ns):
- * Count a retry, or a refusal when the budget is exhausted.
+ * Count a retry; false when the budget is exhausted.
  *
  * Thread: any
- * Errors: false
  * Source: Finagle, RetryBudget (com.twitter.finagle.service)
  */
 bool retry_budget_take(struct retry_budget *b, int64_t now_ns) NODISCARD;

@@ -11,12 +11,11 @@
  *                  |                     |                        else: it speaks first
  *                  \--failed: pause      \--expired, ended, unfit, descriptors wanted--> closed
  *
- * Each loop keeps the same share of a server's spares, at least one. Spares are no sessions: the
- * balancer does not count them, and they give way to sessions when a server has max_connections.
+ * Each loop keeps an equal share of a server's spares, at least one. The balancer does not count
+ * them; they give way to sessions at max_connections.
  *
- * Spares suit servers that wait for the client to speak. A server that speaks first starts a
- * session on each spare, so none are kept any more once it does. (A server may also explain why it
- * closes an unused connection: bytes count as first words only if no end follows soon.)
+ * A server that speaks first would start a session on each spare, so none are kept for it. (Bytes
+ * soon followed by an end only explain why it closed an unused connection.)
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
@@ -39,13 +38,13 @@ struct spare_conf {
 
 /* Spares of an upstream. */
 struct spare_group {
-    struct spare_pool **pools; /* by loop; NULL: not added */
+    struct spare_pool **pools; /* by loop; NULL: none */
     unsigned n_loops;          /* 0: no spares */
 };
 
 /*
  * spare_group_init(g, conf, n_loops) / spare_group_close(g):
- * Allocate the table of pools, if spares are configured; free it.
+ * Allocate the pool table, if spares are configured; free it.
  *
  * Thread: before start; after the last loop has ended
  * Errors: 0; -ENOMEM
@@ -56,7 +55,7 @@ void spare_group_close(struct spare_group *g);
 
 /*
  * spare_group_look(g):
- * Make each pool update its spares after a change of a server. No-op without spares.
+ * Have each pool look at its spares after a change of a server.
  *
  * Thread: any
  */
@@ -64,10 +63,10 @@ void spare_group_look(const struct spare_group *g);
 
 /*
  * spare_create(out, up, server):
- * Prepare spares for ${server}; NULL if ${up} keeps none. A pool's next look opens them.
+ * Prepare spares for ${server}; NULL if ${up} keeps none. A look opens them.
  *
  * Thread: any
- * Owns:   the caller owns ${out}; ${up} and ${server} must outlive it
+ * Owns:   ${up} and ${server} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server) NODISCARD;
@@ -76,14 +75,14 @@ int spare_create(struct spare **out, struct upstream *up, struct upstream_server
  * spare_destroy(sp):
  * Free it; NULL is allowed.
  *
- * Thread: any, after all loops have ended, or have run a task since ENDPOINT_ABSENT was set for
- *         good (each pool then drops its part in the control lane)
+ * Thread: any, after all loops have ended, or have run a control task since ENDPOINT_ABSENT was set
+ *         for good (pools then drop their parts)
  */
 void spare_destroy(struct spare *sp);
 
 /*
  * spare_log_stats(sp, name):
- * Log the counters at notice level: `stats server NAME spares=...`. NULL is allowed.
+ * Log `stats server NAME spares=...` at notice level. NULL is allowed.
  *
  *   spares_opened = idle now + used + expired + closed (by the server) + dropped (server unfit or
  *                   moved, descriptors or connections needed, shutdown)
@@ -94,17 +93,17 @@ void spare_log_stats(const struct spare *sp, const char *name);
 
 /*
  * spare_pool_create(out, net, number):
- * Create the pool of the loop of ${net}, with its ${number} below spare_group_init()'s n_loops.
+ * Create the pool of a loop; ${number} is below n_loops of spare_group_init().
  *
  * Thread: before start
- * Owns:   the caller owns ${out}; ${net} is borrowed
+ * Owns:   ${net} is borrowed
  * Errors: 0; -ENOMEM
  */
 int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned number) NODISCARD;
 
 /*
  * spare_pool_add(pool, up):
- * Keep spares for the servers of ${up}, if configured.
+ * Keep spares for ${up}, if configured.
  *
  * Thread: before start
  * Owns:   ${up} is borrowed and has no pool of this number yet
@@ -114,8 +113,8 @@ int spare_pool_add(struct spare_pool *pool, struct upstream *up) NODISCARD;
 
 /*
  * spare_pool_look(pool):
- * Submit a look at all spares to the loop's control lane, which closes and opens as needed. Starts
- * the loop's thread. Ignored when the loop has ended.
+ * Queue a look, which closes and opens spares as needed, in the control lane. Starts the loop's
+ * thread; ignored when the loop has ended.
  *
  * Thread: any
  */
@@ -139,9 +138,7 @@ void spare_pool_destroy(struct spare_pool *pool);
 
 /*
  * spare_take(pool, server, at, which):
- * Take the youngest spare that is silent and not ended; it lives longest. A timer opens its
- * replacement. ${pool} may be NULL.
- *
+ * Take the youngest living spare; a timer opens its replacement. ${pool} may be NULL.
  * ${at}[${which}] is its address; both are unchanged on failure.
  *
  * Thread: loop of ${pool}
@@ -153,7 +150,7 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
 
 /*
  * spare_replaced(server):
- * Count a taken spare that was found closed before its first byte.
+ * Count a taken spare found closed before its first byte.
  *
  * Thread: any
  */

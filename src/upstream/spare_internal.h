@@ -1,5 +1,5 @@
 /*
- * upstream/spare_internal: shared by spare.c (all loops), spare_pool.c (one loop) and spare_list.c
+ * upstream/spare_internal: shared by spare.c (all loops), spare_pool.c (one loop), spare_list.c
  * (one server on one loop). Private to them.
  */
 #ifndef UPSTREAM_SPARE_INTERNAL_H
@@ -35,22 +35,22 @@ struct spare_pool {
     uint64_t drawn; /* random state */
     bool stopped;
     /*
-     * note: looking. Set when a look is queued, cleared by the look before it reads. Both are
-     * exchanges: a thread that finds it set knows that the queued look will see its change.
+     * note: looking. Set when a look is queued, cleared before it reads. Both are exchanges: a
+     * thread that finds it set knows that the look will see its change.
      */
     atomic_bool looking;
     struct task look;
 };
 
-/* Spares of one server on one loop; private to the loop from spare_list_begin() on. */
+/* One server on one loop; private to the loop from spare_list_begin() on. */
 struct spare_list {
     alignas(CACHE_LINE_BYTES) struct spare *spare;
-    struct list link;        /* in the pool */
+    struct list link;
     struct spare_pool *pool; /* NULL: not in use */
     struct list opening;
     struct list idle;                  /* youngest last */
     struct list spoken;                /* idle until the server sent bytes */
-    unsigned n;                        /* in all three */
+    unsigned n;                        /* in all lists */
     int64_t not_before_ns;             /* earliest next connect */
     int64_t paused_until_ns, pause_ns; /* of the last failure; 0: none */
     struct timer timer;
@@ -59,12 +59,12 @@ struct spare_list {
 struct spare {
     struct upstream *up;
     struct upstream_server *server;
-    unsigned share;                        /* for each loop */
-    atomic_uint n;                         /* all, opening ones included */
+    unsigned share;                        /* of each loop */
+    atomic_uint n;                         /* including `opening` */
     atomic_bool speaks_first;              /* keep none any more */
     atomic_bool failing;                   /* a failure to open was logged */
     _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed: order no other memory */
-    struct spare_list parts[];             /* by loop */
+    struct spare_list parts[];
 };
 
 /*
@@ -80,8 +80,7 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 
 /*
  * spare_now(sp) / spare_crowded(sp, spares):
- * Number of spares, opening ones included; true if ${spares} and the sessions exceed
- * max_connections.
+ * Number of spares, also opening ones; true if ${spares} and sessions exceed max_connections.
  *
  * Thread: any
  */
@@ -116,7 +115,7 @@ void spare_list_end(struct spare_list *part);
 
 /*
  * spare_list_look(part):
- * Close unwanted spares, open missing ones. When none are wanted, cancels the timer, too.
+ * Close unwanted and open missing spares; when none are wanted, also cancel the timer.
  *
  * Thread: loop of ${part}
  */

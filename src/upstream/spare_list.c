@@ -11,31 +11,27 @@
 #include "net/idle_watch.h"
 #include "upstream/spare_internal.h"
 
-/* Pause after a failure; doubles with each further one in a row. */
+/* After a failure; doubles with each further one in a row. */
 #define SPARE_PAUSE_NS     (100 * NS_PER_MS)
 #define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
 
-/* A server that ends a connection this early rejects it rather than timing it out. */
+/* A connection that the server ends this early was rejected, not timed out. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
 
-/*
- * Delay before replacing spares that the server timed out, so that spares of equal age are replaced
- * together.
- */
+/* Delay before replacing timed-out spares, so that equally old ones are replaced together. */
 #define SPARE_GATHER_NS (100 * NS_PER_MS)
 
-/* Grace for the end to follow a server's bytes. */
+/* Time for an end to follow a server's bytes. */
 #define SPARE_LAST_WORDS_NS (1 * NS_PER_S)
 
-/* Poll interval while descriptors, memory or places are lacking. */
+/* Poll interval for descriptors, memory or free connections. */
 #define SPARE_LACK_NS (1 * NS_PER_S)
 
 /* Spares opened per look. */
 #define SPARE_BATCH 8
 
-/* One spare connection. */
 struct spare_conn {
-    struct list link; /* in a list of the part */
+    struct list link;
     struct spare_list *part;
     struct idle_watch idle_watch; /* when connected */
     struct connector connector;
@@ -50,7 +46,7 @@ static struct descriptor_budget *spare_descriptors(const struct spare_list *part
     return part->pool->net->descriptors;
 }
 
-/* Subtract up to a quarter at random, so that spares do not expire together. */
+/* Subtract up to a quarter, so that spares do not expire together. */
 static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
 {
     uint64_t random = hash_mix(((uint64_t)pool->number << 32) + pool->drawn++);
@@ -78,8 +74,8 @@ static void spare_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * Pause after a failed or rejected spare. Failures of attempts begun before a pause share it; a
- * failure of one begun soon after it doubles it.
+ * Pause after a failed or rejected spare. Attempts begun before a pause share it; one begun soon
+ * after it doubles it.
  */
 static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
 {
@@ -105,7 +101,7 @@ static void spare_run_end(struct task *t)
 static const struct task_type spare_end_type = {
     .name = "end of a spare connection", .run = spare_run_end, .drop = spare_run_end};
 
-/* Unlink ${c} and return its budget; its memory lasts until the reap step, for its callers. */
+/* Unlink ${c} and return its budget; callers may use it until the reap step. */
 static void spare_leave(struct spare_conn *c)
 {
     struct spare_list *part = c->part;
@@ -138,7 +134,6 @@ static void spare_close_all(struct spare_list *part)
             spare_close(LIST_FIRST(lists[i], struct spare_conn, link), SPARE_DROPPED);
 }
 
-/* The server has ended an unused spare. */
 static void spare_ended(struct spare_conn *c)
 {
     struct spare_list *part = c->part;
@@ -153,7 +148,7 @@ static void spare_ended(struct spare_conn *c)
     spare_arm(part, part->not_before_ns);
 }
 
-/* The server sent bytes: its last words, or it speaks first. */
+/* Bytes came: last words, or the server speaks first. */
 static void spare_spoke(struct spare_conn *c)
 {
     idle_watch_rest(&c->idle_watch);
@@ -192,7 +187,7 @@ static void spare_opened(struct spare_conn *c, int fd)
                    sp->up->conf->name, sp->server->name);
 }
 
-/* Not counted as a failure of the server: no session has failed. */
+/* Not held against the server: no session failed. */
 static void spare_failed(struct spare_conn *c, int error)
 {
     struct spare_list *part = c->part;
@@ -219,7 +214,7 @@ static void spare_connected(struct connector *connector, int fd, int error)
         spare_opened(c, fd);
 }
 
-/* Count a spare at the server and in the descriptor budget, unless others need its place. */
+/* Count a spare, unless sessions or other descriptors need its place. */
 static bool spare_may_open(struct spare_list *part)
 {
     struct spare *sp = part->spare;
@@ -269,7 +264,7 @@ static void spare_speaks_first(struct spare *sp)
     spare_group_look(&sp->up->spares);
 }
 
-/* Close expired spares. Returns the next expiry. */
+/* Close expired ones. Returns the next expiry. */
 static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now_ns)
 {
     int64_t next_ns = CLOCK_NEVER;
@@ -291,7 +286,7 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
     return next_ns;
 }
 
-/* Close spares to addresses the server has left. */
+/* Close spares to outdated addresses. */
 static void spare_close_moved(struct spare_list *part, struct list *l)
 {
     const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);
@@ -304,7 +299,7 @@ static void spare_close_moved(struct spare_list *part, struct list *l)
     }
 }
 
-/* Close spares until sessions and spares fit max_connections. */
+/* Close spares in excess of max_connections. */
 static void spare_make_way(struct spare_list *part)
 {
     while (spare_crowded(part->spare, spare_now(part->spare)) && part->n > 0) {

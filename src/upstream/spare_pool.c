@@ -11,8 +11,8 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
     const struct upstream_server *server = sp->server;
 
     /*
-     * A host of a service may change its level, so backups get none. A backup line has spares only
-     * if all lines are backups: then they are kept.
+     * Hosts of a service may change level, so backups get none. Backup lines have spares only when
+     * all lines are backups.
      */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
         return false;
@@ -21,7 +21,7 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/* Drop the parts of removed servers, which they hold; look at the others. */
+/* Drop parts of removed servers, which they hold; look at the others. */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
     list_for_each_safe (node, &pool->parts) {

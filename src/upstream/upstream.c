@@ -10,7 +10,7 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 
-/* Bytes for a group's or server's name; longer ones are cut. */
+/* Longer names are cut. */
 #define UPSTREAM_NAME_BYTES 128
 
 static void upstream_changed(struct endpoint_group *g)
@@ -92,8 +92,8 @@ static void upstream_sweep(struct upstream *up)
 }
 
 /*
- * True if a new session must queue behind others. With a full queue it may try: a place may be free
- * that the waiters cannot use.
+ * True if a new session must wait behind others. With a full queue it may try: a free place may
+ * suit no waiter.
  */
 static bool upstream_has_queue(const struct upstream *up)
 {
@@ -120,7 +120,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
 
 /* ---- return of an ejected server ---- */
 
-/* Timer for waiting sessions: without new sessions no pick would see the end of an ejection. */
+/* For waiting sessions: without new picks no pick would end the ejection. */
 struct upstream_return {
     struct timer timer;
     struct upstream *upstream;
@@ -228,7 +228,7 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
     return rc;
 }
 
-/* State for statistics: the first that applies. */
+/* The first state that applies. */
 static const char *upstream_state_text(const struct upstream_server *server, uint32_t load)
 {
     if (server->conf->disabled)

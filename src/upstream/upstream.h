@@ -1,8 +1,7 @@
 /*
  * upstream/upstream: a named group of servers that proxies connect to.
  *
- * Built once, used by all workers. What changes at run time is atomic: load words, flags, addresses
- * and the server set.
+ * Built once, used by all workers; load words, flags, addresses and server set change atomically.
  *
  *   upstream_pick -> the session connects, and stays -> upstream_leave, with its outcome
  */
@@ -28,7 +27,7 @@
 #include "upstream/upstream_server.h"
 #include "upstream/wait_queue.h"
 
-/* Action on the sessions of a server that goes down. */
+/* For the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
 enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP };
@@ -85,7 +84,7 @@ struct upstream {
 enum upstream_outcome {
     UPSTREAM_WORKED,
     UPSTREAM_FAILED, /* no connection; or a reset before the first byte (ejection.resets) */
-    UPSTREAM_UNKNOWN /* not the server's doing, or recorded already */
+    UPSTREAM_UNKNOWN /* not the server's doing, or recorded before */
 };
 
 /*
@@ -105,8 +104,7 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * Build the group.
  *
  * Thread: before start
- * Owns:   ${conf} and ${workers}, the loops that will use the group (NULL: tests), are borrowed and
- *         must outlive it
+ * Owns:   ${conf} and ${workers}, its users (NULL: tests), are borrowed and must outlive it
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -118,14 +116,14 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  *
  * Thread: a worker's loop, or the test's
  * Owns:   the caller calls upstream_leave()
- * Errors: as balancer_pick(); -EBUSY also when others wait in upstream.waiting
+ * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting
  */
 int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
                   struct upstream_server **out) NODISCARD;
 
 /*
  * upstream_connected(up, server):
- * Record a connect; unless resets are failures, it counts as a success.
+ * Record a connect as a success, unless resets count.
  *
  * Thread: any
  */
@@ -133,7 +131,7 @@ void upstream_connected(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_passed(up, server):
- * Record a connect that is no session: ends an ejection for failed connects.
+ * Record a connect of a check: ends an ejection, unless resets count.
  *
  * Thread: any
  */
@@ -141,7 +139,7 @@ void upstream_passed(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_leave(up, server, outcome):
- * Count out a session that was sent to ${server}.
+ * Count out a session at ${server}.
  *
  * Thread: any
  */
@@ -150,7 +148,7 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
 
 /*
  * upstream_serve(up):
- * Assign places to waiting sessions; call it when a server may have become usable.
+ * Assign places to waiting sessions when a server may be usable again.
  *
  * Thread: any
  */
@@ -158,7 +156,7 @@ void upstream_serve(struct upstream *up);
 
 /*
  * upstream_log_stats(up):
- * Log the counters of the group and its servers, at notice level.
+ * Log the statistics of group and servers at notice level.
  *
  * Thread: any
  */
@@ -166,7 +164,7 @@ void upstream_log_stats(struct upstream *up);
 
 /*
  * upstream_set_addresses(up, server, list, n):
- * endpoint_set_addresses() for a ${server} of a one-server line (UPSTREAM_NAME_ONE).
+ * endpoint_set_addresses() for a server of UPSTREAM_NAME_ONE.
  *
  * Thread: one at a time for each server
  * Owns:   ${list} is copied

@@ -7,8 +7,7 @@
 #include "engine/loop.h"
 
 /*
- * A ticket is queued (under the lock), or submitted to its loop, or briefly neither. Only its loop
- * uses `is_left`.
+ * Queued (under the lock), submitted to its loop, or briefly neither. Only its loop uses `is_left`.
  */
 struct wait_ticket {
     struct task given; /* carries the result to its loop */
@@ -191,15 +190,15 @@ void wait_queue_leave(struct wait_ticket *t)
 
 /* ---- any thread ---- */
 
-/* True if the wait continues: all are full, or none is usable and none was tried. */
+/* True if the wait goes on: all are full, or none is usable and none was tried. */
 static bool wait_queue_goes_on(const struct wait_ticket *t)
 {
     return t->error == -EBUSY || (t->error == -ENOENT && t->walk->n_tried == 0);
 }
 
 /*
- * Dequeue the first waiter that gets a place or an error; NULL when all must go on waiting. A
- * waiter with failed tries does not block those behind it.
+ * Dequeue the first waiter with a place or an error, or return NULL. Waiters with failed tries do
+ * not block others.
  */
 static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {
@@ -216,7 +215,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
             break;
         }
         if (t->walk->n_tried == 0)
-            break; /* without tries: if it finds no place, no later waiter does */
+            break; /* if it finds none, no later waiter does */
     }
     lock_release(&q->lock);
     return served;

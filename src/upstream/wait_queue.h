@@ -1,17 +1,15 @@
 /*
  * upstream/wait_queue: queue of sessions that wait because all servers of their group are full.
  *
- * First come, first served, over all workers. The thread that frees a place picks the endpoint for
- * the first session that can use it and notifies that session's loop. A session cannot use an
- * endpoint that it tried in vain; the place then goes to the next session.
+ * First come, first served, over all workers. The thread that frees a place picks for the first
+ * session that can use it (that has not tried the endpoint in vain), and notifies its loop.
  *
- * note: lock. Workers share the queue, so it has a lock, taken only while sessions wait. With an
- * empty queue, the end of a session costs one load.
+ * note: lock. Workers share the queue under a lock, taken only while sessions wait; otherwise the
+ * end of a session costs one load.
  *
- * note: freed or joined. A session joins the queue and then looks for a free place; an ending
- * session frees its place and then looks for waiters. A sequentially consistent fence between the
- * two steps on both sides ensures that at least one sees the other, so that no session waits beside
- * a free place.
+ * note: freed or joined. A session joins, then looks for a free place; an ending session frees its
+ * place, then looks for waiters. Sequentially consistent fences between the steps let at least one
+ * see the other, so that no session waits beside a free place.
  */
 #ifndef UPSTREAM_WAIT_QUEUE_H
 #define UPSTREAM_WAIT_QUEUE_H
@@ -30,8 +28,8 @@ struct wait_ticket;
 
 /*
  * Ends a wait, once, on the loop that joined, never inside wait_queue_join(): ${e}, entered for the
- * session; or NULL and ${error}: -ETIMEDOUT, or -ENOENT as balancer_pick(), if it has tried
- * servers. (Without tries it waits on, even when the last server goes down.) The ticket is freed.
+ * session; or NULL and ${error}: -ETIMEDOUT, or -ENOENT as balancer_pick() if it has tried servers.
+ * (If it has tried none it waits on, even when all are down.) The ticket is freed.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
@@ -55,10 +53,10 @@ void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
 /*
  * wait_queue_use(q, balancer):
- * Pick with ${balancer} from now on. Call wait_queue_serve() afterwards.
+ * Pick with ${balancer} from now on. Call wait_queue_serve() next.
  *
  * Thread: any
- * Owns:   ${balancer} is borrowed; the previous one is no longer used on return
+ * Owns:   ${balancer} is borrowed; the previous one is released on return
  */
 void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
@@ -83,11 +81,10 @@ static inline unsigned wait_queue_length(const struct wait_queue *q)
 
 /*
  * wait_queue_join(q, out, walk, done, cookie):
- * Wait for a place at an endpoint that ${walk} has not tried.
+ * Wait for an endpoint that ${walk} has not tried.
  *
  * Thread: a loop
- * Owns:   until done() or wait_queue_leave(): ${out} is the caller's, ${walk} is borrowed and used
- *         by any thread
+ * Owns:   until done() or wait_queue_leave(), ${walk} is borrowed, for any thread
  * Errors: 0; -ENOBUFS (queue full); -ENOMEM
  */
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
@@ -96,15 +93,16 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
 
 /*
  * wait_queue_leave(t):
- * Stop waiting and free ${t}, without done(). A place already assigned goes to the next waiter.
+ * Stop waiting, without done(). A place already assigned goes to the next waiter.
  *
  * Thread: the loop that joined
+ * Owns:   frees ${t}
  */
 void wait_queue_leave(struct wait_ticket *t);
 
 /*
  * wait_queue_serve(q):
- * Assign free places to waiters. Call it after endpoint_leave() and when an endpoint becomes fit.
+ * Assign free places. Call it after endpoint_leave() and when an endpoint becomes fit.
  *
  * Thread: any
  */
