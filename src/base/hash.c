@@ -73,7 +73,7 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len)
 
 uint64_t hash_stable(const void *data, size_t len)
 {
-    /* First bits of pi. Never change them: that would move the keys of every installation. */
+    /* First bits of pi. A change would move the keys of every installation. */
     static const struct hash_key key = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};
 
     return hash_bytes(&key, data, len);

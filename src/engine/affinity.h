@@ -1,9 +1,9 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * A thread inherits both from its creator, here the thread that happens to submit first. So each
- * sets its own: the policy noted when its loop was created, and the main thread's processors at its
- * begin (`taskset -a -p` changes both alike).
+ * A thread inherits both from its creator, here whichever submits first. So each sets its own: the
+ * policy noted when its loop was created, and the main thread's processors (`taskset -a -p` changes
+ * all alike).
  *
  * note: who waits on a busy processor. A waking thread preempts the running one: two context
  * switches per client when boss and worker share a processor. Under SCHED_BATCH it wakes as fast on
@@ -34,7 +34,7 @@ struct affinity {
 
 /*
  * affinity_note(p, conf):
- * Store the calling thread's policy and ${conf} for affinity_take().
+ * Store ${conf} and the calling thread's policy.
  *
  * Thread: creator of the loop or executor
  */
@@ -42,7 +42,7 @@ void affinity_note(struct affinity *p, const struct affinity_conf *conf);
 
 /*
  * affinity_take(p, name):
- * Apply processors and policy to the calling thread; failures are logged under ${name}.
+ * Apply both to the calling thread; log failures.
  *
  * Thread: the new one
  */

@@ -31,8 +31,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
 }
 
 /*
- * Runs just before epoll_wait, whose timeout is fixed by now. libev has queued an event for
- * watchers it could not register, but delivers it only after the poll: end the poll at once.
+ * Runs before epoll_wait, whose timeout is fixed by now. libev has queued an event for watchers it
+ * could not register, but delivers it after the poll: end the poll at once.
  */
 static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
@@ -44,7 +44,7 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
     errno = 0;
 }
 
-/* Runs just after epoll_wait: libev hides EINTR. */
+/* Runs after epoll_wait: libev hides EINTR. */
 static void backend_after_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
     (void)ev;

@@ -4,9 +4,8 @@
  * note: trouble. If epoll_wait fails, or returns early again and again, libev gets a new epoll
  * instance; watchers, timers and pending events stay (level triggering reports readiness again). If
  * that does not help, the loop is paced: before each poll it waits BACKEND_PACE_NS on its wake-up
- * descriptor alone, so tasks and timers go on and the processor stays free. It rebuilds again each
- * BACKEND_CURE_NS. A descriptor that cannot be watched is reported to its watcher (EV_ERROR), whose
- * owner ends the connection.
+ * descriptor alone, so tasks and timers go on at low CPU; it rebuilds each BACKEND_CURE_NS. A
+ * watcher whose descriptor cannot be watched gets EV_ERROR; its owner ends the connection.
  */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
@@ -24,7 +23,7 @@
 /* Verdict on a turn's poll. */
 enum backend_poll {
     BACKEND_GOOD,    /* brought events, or lasted its full time */
-    BACKEND_NEUTRAL, /* did not block, or was ended by a signal or by a wake-up with tasks */
+    BACKEND_NEUTRAL, /* did not block; or ended by a signal or a wake-up with tasks */
     BACKEND_EARLY,   /* ended before its time, without events */
     BACKEND_FAILED   /* epoll_wait failed */
 };
@@ -33,7 +32,7 @@ struct backend {
     struct ev_loop *ev;
     const char *name;    /* the loop's */
     int nudge_fd;        /* watched eventfd: writing ends a poll */
-    unsigned threshold;  /* early polls in a row that trigger a rebuild; 0: never */
+    unsigned threshold;  /* early polls that trigger a rebuild; 0: never */
     unsigned early;      /* in a row */
     int error;           /* of the last poll; 0: none */
     int64_t cured_at_ns; /* last rebuild attempt; 0: never */
@@ -46,10 +45,9 @@ struct backend {
 
 /*
  * backend_open(b, name, nudge_fd, threshold):
- * Create an epoll instance.
+ * Create an epoll instance; borrows ${name} and ${nudge_fd}.
  *
  * Thread: any
- * Owns:   ${name} and ${nudge_fd} are borrowed
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned threshold) NODISCARD;
@@ -58,7 +56,7 @@ int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned thr
  * backend_close(b):
  * Close the instance.
  *
- * Thread: any, when the loop has ended or was never started
+ * Thread: any, while the loop has no thread
  */
 void backend_close(struct backend *b);
 

@@ -1,18 +1,17 @@
 /*
  * engine/executor: thread pool for blocking or slow work, such as DNS lookups.
  *
- * Runs the same tasks as a loop. Threads start on demand and share one FIFO queue, so a slow task
- * delays its own thread only. Tasks own what they touch, and answer by submitting a task to a loop.
- * Tasks that cannot run any more are dropped, on a thread that stops or joins the executor or on
- * one of its own.
+ * Threads start on demand and share one FIFO queue, so a slow task delays its own thread only.
+ * Tasks own what they touch, and answer by a task for a loop. Tasks left at the end are dropped, on
+ * the thread that stops or joins the executor or on one of its own.
  *
- * note: pool. One lock guards the queue; it is never held while a task runs or is dropped. So
- * submitting never waits for a task.
+ * note: pool. One lock guards the queue, but is never held while a task runs or is dropped:
+ * submitting waits for no task.
  *
  * note: shares. Refused producers (strands) wait in order; each gets an equal share of all places.
  * While others wait or have unused shares, a strand has only its own, and then waits behind the
- * others. So no producer can fill the executor alone. At most half of max_pending_tasks is
- * reserved, so a hung loop does not block the others.
+ * others: none can fill the executor alone. At most half of max_pending_tasks is reserved, so a
+ * hung loop does not block the others.
  */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
@@ -28,7 +27,7 @@ struct executor;
 struct loop;
 
 struct executor_conf {
-    const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... in order of start */
+    const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... */
     unsigned pool;
     unsigned threads;           /* at least 1 */
     unsigned max_pending_tasks; /* at least 16; fewer count as 16 */
@@ -51,14 +50,14 @@ struct executor_stats {
 struct executor_waiter {
     struct timer timer; /* initialised by the caller with its type; all else is 0 */
     struct loop *loop;
-    unsigned n_places; /* unused places of its share; under the executor's lock */
+    unsigned n_places; /* of its share, unused; under the executor's lock */
     bool contends;     /* refused, with tasks left; under the lock */
     bool gone;         /* wants no share; under the lock */
 };
 
 /*
  * executor_create(out, conf):
- * Create an executor without threads, for the main thread's processors.
+ * Create an executor, still without threads.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -68,7 +67,7 @@ int executor_create(struct executor **out, const struct executor_conf *conf) NOD
 
 /*
  * executor_submit(e, t):
- * Queue ${t} to run on one of the threads.
+ * Queue ${t}.
  *
  * Thread: any
  * Owns:   on 0 the executor runs or drops ${t}; on error the caller keeps it
@@ -78,10 +77,10 @@ int executor_submit(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_submit_more(e, t):
- * Submit a continuation of a task: as executor_submit(), but without bound, and also while
- * draining.
+ * Submit a task's continuation: without bound, and also while draining.
  *
  * Thread: a task of ${e}
+ * Owns:   as executor_submit()
  * Errors: 0; -ESHUTDOWN (drain time over)
  */
 int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
@@ -101,7 +100,7 @@ bool executor_cancel(struct executor *e, struct timer *t);
 /*
  * executor_await_room(e, w, loop):
  * After -EAGAIN: run ${w} on ${loop} (control queue) when at most half of max_pending_tasks wait
- * and its turn has come, or when the executor stops. Without a thread: after 10 ms.
+ * and its turn has come, or when the executor stops; without a thread, after 10 ms.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor uses ${w} and ${loop} until ${w} was run or dropped
@@ -119,7 +118,7 @@ void executor_end_turn(struct executor *e, struct executor_waiter *w);
 /*
  * executor_stop(e, timeout_ns):
  * Refuse tasks, drop timers, drain the queue for ${timeout_ns} >= 0, then drop the rest: at once if
- * 0, in executor_join(), or after a task that ends later. Returns at once; the first call decides.
+ * 0, in executor_join(), or after a task that ends later. Does not wait; the first call decides.
  *
  * Thread: any but a task of ${e}
  */
@@ -136,7 +135,7 @@ int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;
 
 /*
  * executor_destroy(e):
- * Free ${e}, joined or without threads; no strand may be left. NULL is allowed.
+ * Free ${e} (or NULL), joined or without threads, and without strands.
  *
  * Thread: any but a task of ${e}
  */

@@ -6,8 +6,8 @@
  *
  * note: calling. A thread is busy, idle, or on its way to the queue. Another is woken or started
  * only if more is queued than those on their way will take; each taking thread checks again.
- * Waiting timers need one more thread, so that busy threads do not delay them: the timekeeper, an
- * idle thread that sleeps until the first timer.
+ * Waiting timers need one more thread besides busy ones: the timekeeper, idle until the first
+ * timer.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H
@@ -107,7 +107,7 @@ void executor_unlock(struct executor *e);
 
 /*
  * executor_sleep(e, cond, at_ns):
- * Wait on ${cond}, until ${at_ns} at most; may return early.
+ * Wait on ${cond} until ${at_ns} or earlier.
  *
  * Thread: any, locked
  */
@@ -115,8 +115,8 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns);
 
 /*
  * executor_admit(e, w) / executor_count_out(e, n):
- * Count in one task, from the share of ${w} (NULL: any free place) / count out ${n} that begin or
- * are dropped.
+ * Count in one task, from the share of ${w} (NULL: any place) / count out ${n} that begin or are
+ * dropped.
  *
  * Thread: any, locked
  * Errors: as executor_submit(); -EAGAIN also on other producers' turn

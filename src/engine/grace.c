@@ -76,9 +76,9 @@ void grace_begin(struct grace *gr)
         struct loop *l = loop_group_at(gr->group, i);
 
         /*
-         * A loop that starts after this check reads the new pointer: both accesses are sequentially
-         * consistent, and its thread comes after its state. A loop that refuses the task may still
-         * run and drop others: wait for its end.
+         * Both accesses are sequentially consistent and a thread comes after its state: a loop that
+         * starts later reads the new pointer. A loop that refuses the task may still run others:
+         * wait for its end.
          */
         if (loop_state(l) == LOOP_NOT_STARTED)
             grace_release(gr);

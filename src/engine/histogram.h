@@ -3,7 +3,7 @@
  *
  *   bucket 0: under 1 us | 1: under 2 us | 2: under 4 us | ... | 24: under 16.8 s | 25: longer
  *
- * One thread writes, any reads; each number is exact.
+ * One thread writes, any reads.
  */
 #ifndef ENGINE_HISTOGRAM_H
 #define ENGINE_HISTOGRAM_H
@@ -15,7 +15,7 @@
 #define HISTOGRAM_BUCKETS 26
 
 struct histogram {
-    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* relaxed: statistics */
+    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* relaxed */
 };
 
 /* Snapshot. */
@@ -26,7 +26,7 @@ struct histogram_view {
 
 /*
  * histogram_bucket(ns):
- * Return the bucket of ${ns}; negative counts as 0.
+ * Return the bucket of ${ns}; negative: 0.
  *
  * Thread: any
  */

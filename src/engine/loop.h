@@ -3,18 +3,17 @@
  *
  * A loop owns one struct ev_loop and all objects on it. One turn:
  *
- *   1. Poll: without blocking if tasks wait, else until I/O, a timer or a wake-up.
- *   2. Run I/O callbacks, in order of arrival (engine/ready), and measure their time. Due timers
- *      queue behind the tasks of this moment.
+ *   1. Poll, without blocking if tasks wait.
+ *   2. Run I/O callbacks in order of arrival (engine/ready). Due timers queue behind present tasks.
  *   3. Run the control queue: at most 1,024 tasks or task_quantum. It comes first, so that new
  *      connections never wait behind a backlog. If tasks wait then, poll again.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
- *   5. Run the tail tasks present now, within task_quantum.
+ *   5. Run present tail tasks, within task_quantum.
  *   6. Reap: free objects that ended in this turn. Objects are freed nowhere else.
  *   7. Shut down, if requested.
  *
  * Submitting and stopping work from any thread; the rest asserts the loop's thread. The first task
- * starts the thread.
+ * starts it.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
@@ -34,7 +33,7 @@ struct ev_loop;
 struct loop;
 struct promise_listener;
 
-/* Moves forward only, by compare-and-swap. */
+/* Moves forward only. */
 enum loop_state {
     LOOP_NOT_STARTED,
     LOOP_STARTED,
@@ -53,7 +52,7 @@ enum loop_availability {
 
 /* Queue of a task. */
 enum loop_lane {
-    LOOP_CONTROL, /* step 3; unbounded, but see loop_availability() */
+    LOOP_CONTROL, /* step 3; unbounded, see loop_availability() */
     LOOP_TASKS,   /* step 4 */
     LOOP_TAIL     /* step 5; unbounded */
 };
@@ -68,18 +67,18 @@ struct loop_backoff {
 #define LOOP_PENDING_MIN 16
 
 struct loop_conf {
-    const char *name; /* thread name, at most 15 characters; copied */
+    const char *name; /* thread name, at most 15 characters */
     struct budget_conf budget;
     unsigned max_pending_tasks;
     struct loop_backoff backoff;
-    unsigned rebuild_threshold; /* see engine/backend; 0: early polls never rebuild */
-    int64_t stall_threshold_ns; /* a longer turn counts as a stall; 0: none */
+    unsigned rebuild_threshold; /* see engine/backend; 0: never */
+    int64_t stall_threshold_ns; /* turns this long count as stalls; 0: none */
     struct affinity_conf affinity;
 };
 
 /*
  * loop_create(out, conf):
- * Create a loop with an epoll instance, without a thread.
+ * Create a loop, still without a thread.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -97,7 +96,7 @@ void loop_destroy(struct loop *loop);
 
 /*
  * loop_submit(loop, lane, t):
- * Queue ${t}; start the thread if needed, end its sleep.
+ * Queue ${t}; start the thread or end its sleep.
  *
  * Thread: any
  * Owns:   on 0 the loop runs or drops ${t}; on error the caller keeps it
@@ -116,8 +115,8 @@ int loop_submit_lazy(struct loop *loop, struct task *t) NODISCARD;
 
 /*
  * loop_submit_after(loop, t, delay_ns, period_ns):
- * As loop_schedule_every(), from any thread. The delay counts from this call; a wake-up is sent
- * only if the loop would sleep longer.
+ * As loop_schedule_every(), from any thread. The delay counts from this call; wakes the loop only
+ * if it would sleep longer.
  *
  * Thread: any
  * Owns, Errors: as loop_submit()
@@ -128,7 +127,7 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
 
 /*
  * loop_withdraw(loop, t):
- * Cancel a timer of loop_submit_after(). True: it will not run again, and the loop drops it soon;
+ * Cancel a timer of loop_submit_after(). True: the loop drops it soon, without running it again;
  * false: too late.
  *
  * Thread: any
@@ -149,8 +148,8 @@ void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, i
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle, without run or drop; no effect while loop_submit_after() is under way (see
- * loop_withdraw()). A periodic ${t} may cancel itself in its run, and then be freed at once.
+ * Make ${t} idle, without run or drop; no effect while loop_submit_after() is under way. A periodic
+ * ${t} may cancel itself in its run, and then be freed at once.
  *
  * Thread: loop
  */
@@ -161,7 +160,6 @@ void loop_cancel(struct loop *loop, struct timer *t);
  * Change the ratio from the next turn on.
  *
  * Thread: any
- * Units:  percent
  * Errors: 0; -EINVAL (not 1 to 100)
  */
 int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
@@ -193,18 +191,17 @@ void loop_reap(struct loop *loop, struct task *t);
 
 /*
  * loop_at_stop(loop, t):
- * Run ${t} when shutdown begins, in order of addition, or in this turn if it has begun. Dropped if
- * the loop never had a thread.
+ * Run ${t} when shutdown begins, in order of addition; in this turn if it has begun. Dropped if the
+ * loop never had a thread.
  *
  * Thread: loop, or before start
- * Owns:   the loop
  */
 void loop_at_stop(struct loop *loop, struct task *t);
 
 /*
  * loop_stop(loop, quiet_ns, timeout_ns):
  * Shut down: run at-stop tasks, drop timers, end after ${quiet_ns} without tasks or ${timeout_ns}
- * in all. Returns at once; the first call decides. A loop without a thread ends at once.
+ * in all. Does not wait; the first call decides. A loop without a thread ends at once.
  *
  * Thread: any
  * Units:  0 <= ${quiet_ns} <= ${timeout_ns}
@@ -223,17 +220,16 @@ int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):
- * Call ${l} at the loop's end: inside this call, on the loop's thread, or in loop_stop() of a loop
- * without one.
+ * Call ${l}, which must stay, at the loop's end: inside this call, on the loop's thread, or in
+ * loop_stop() of a loop without one.
  *
  * Thread: any
- * Owns:   nothing; ${l} must live until called
  */
 void loop_listen_end(struct loop *loop, struct promise_listener *l);
 
 /*
  * loop_state(loop) / loop_name(loop):
- * Return its state / thread name.
+ * Return its state / name.
  *
  * Thread: any
  */
@@ -285,7 +281,7 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * Can the loop take another connection? To be checked first: a full control queue does not refuse.
+ * Can the loop take another connection? Check first: a full control queue does not refuse.
  *
  * Thread: any
  */

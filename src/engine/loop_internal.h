@@ -1,6 +1,5 @@
 /*
- * engine/loop_internal: a loop's state, private to loop.c, loop_submit.c, loop_stats.c, turn*.c and
- * watchdog.c.
+ * engine/loop_internal: a loop's state, private to loop*.c, turn*.c and watchdog.c.
  */
 #ifndef ENGINE_LOOP_INTERNAL_H
 #define ENGINE_LOOP_INTERNAL_H
@@ -27,11 +26,11 @@ struct loop {
     int64_t now_ns;                       /* end of this turn's last poll */
     int64_t turn_at_ns;                   /* end of its first poll */
     int64_t clock_at_ns;                  /* last clock reading */
-    const struct task_type *type;         /* of the tasks run since; NULL: none */
+    const struct task_type *type;         /* of the tasks since; NULL: none */
     int64_t sleep_at_ns;                  /* begin of this turn's poll */
     int64_t sleep_until_ns;               /* the poll's deadline; 0: must not block */
     int64_t io_ns;                        /* of this turn */
-    unsigned io_events;                   /* of this turn, without wake-up and timer */
+    unsigned io_events;                   /* without wake-up and timer */
     bool ran;                             /* this turn ran something */
     bool woken;                           /* the wake-up descriptor was readable */
     bool wakeup_lost;                     /* libev could not watch it */
@@ -55,14 +54,14 @@ struct loop {
     struct queue lanes[LOOP_LANES];
     /*
      * For each queue: submission time of its oldest task or slightly earlier. Written by the first
-     * submitter and the loop; the gate orders them.
+     * submitter and the loop, ordered by the gate.
      */
     _Atomic int64_t oldest_at_ns[LOOP_LANES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
     struct loop_backoff backoff;
     atomic_uint io_ratio; /* relaxed: independent number */
     _Atomic uint64_t tasks_rejected;
-    _Atomic uint64_t tasks_lazy; /* submitted by other threads without wake-up */
+    _Atomic uint64_t tasks_lazy; /* by other threads, without wake-up */
     _Atomic int state;
     atomic_uint load;
     /*
@@ -111,7 +110,7 @@ int loop_start(struct loop *loop) NODISCARD;
  * loop_set_state(loop, state):
  * Advance the state.
  *
- * Thread: loop, or the thread that ends a loop without one
+ * Thread: loop, or the one that ends a loop without thread
  */
 void loop_set_state(struct loop *loop, enum loop_state state);
 
@@ -119,7 +118,7 @@ void loop_set_state(struct loop *loop, enum loop_state state);
  * loop_refuse_and_drop(loop):
  * Close the gates, drop all queued tasks.
  *
- * Thread: loop, or the thread that ends a loop without one
+ * Thread: as loop_set_state()
  */
 void loop_refuse_and_drop(struct loop *loop);
 
@@ -159,7 +158,7 @@ void turn_reap(struct loop *loop);
 /*
  * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) /
  * turn_poll_judge(loop):
- * Start the loop's watchers / steps 1 and 2 / repeat without blocking / count / judge the poll.
+ * Start watchers / steps 1 and 2 / repeat without blocking / count / judge the poll.
  *
  * Thread: before start (init); loop
  */
@@ -179,7 +178,7 @@ bool turn_stop_run(struct loop *loop);
 
 /*
  * turn_stop_is_news(loop):
- * Has loop_stop() been called, but shutdown not begun?
+ * Is shutdown requested, but not begun?
  *
  * Thread: loop
  */
@@ -187,7 +186,7 @@ bool turn_stop_is_news(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):
- * Return the next check of the shutdown; CLOCK_NEVER: none.
+ * Return the shutdown's next check; CLOCK_NEVER: none.
  *
  * Thread: loop
  */

@@ -12,8 +12,7 @@
  *   without a loop  on the completing or adding thread, or on one that still calls earlier ones;
  *                   also if the loop refuses the task. A dropped task calls on the dropping thread
  *
- * A promise is embedded in its object and must live until listeners were called, waiters have
- * returned and no other thread uses it; see note: last touch.
+ * A promise is embedded in its object; note: last touch says when that may be freed.
  */
 #ifndef ENGINE_PROMISE_H
 #define ENGINE_PROMISE_H
@@ -31,9 +30,7 @@ struct loop;
 struct promise;
 struct promise_notifier;
 
-/*
- * Nesting limit for promises that complete each other in done(), as Netty's maxListenerStackDepth.
- */
+/* As Netty's maxListenerStackDepth, for promises that complete each other in done(). */
 #define PROMISE_NESTED_MAX 8
 
 enum promise_state {
@@ -44,7 +41,7 @@ enum promise_state {
     PROMISE_CANCELLED
 };
 
-/* Embedded by the listening object; may be freed once done() is called. */
+/* May be freed once done() is called. */
 struct promise_listener {
     struct list link;
     void (*done)(struct promise_listener *l, struct promise *p);
@@ -65,12 +62,12 @@ struct promise_listener {
  * Completion sets the state, wakes waiters and checks for listeners in one critical section;
  * without listeners, unlocking is its last access. That suffices: a mutex may be destroyed once it
  * can be locked, even if another thread is still inside pthread_mutex_unlock() (POSIX, rationale of
- * pthread_mutex_destroy()). So promise_await() locks even a complete promise, and promise_await(p,
- * 0) permits freeing, but promise_is_done() does not.
+ * pthread_mutex_destroy()). So promise_await() locks even a complete promise; it permits freeing,
+ * promise_is_done() does not.
  *
- * The notifying thread returns to the promise after each listener, and the last one may have closed
- * it. So the promise points to the notifier meanwhile, and promise_close() marks it. A stripe, a
- * lock that outlives both, guards this.
+ * The notifying thread returns to the promise after each listener, but the last may have closed it.
+ * So the promise points to the notifier meanwhile, and promise_close() marks it, under a stripe: a
+ * lock that outlives both.
  */
 struct promise {
     atomic_int state;
@@ -81,22 +78,21 @@ struct promise {
     pthread_mutex_t lock;
     pthread_cond_t completed;
     struct list listeners;             /* under the lock */
-    bool notifying;                    /* under the lock: notifying has begun or is queued */
+    bool notifying;                    /* under the lock: begun or queued */
     struct promise_notifier *notifier; /* see note: last touch */
 };
 
 /*
  * promise_init(p, loop):
- * Initialize as pending; listeners run on ${loop} (NULL: anywhere).
+ * Initialize as pending; listeners run on ${loop} (NULL: anywhere), which must exist until then.
  *
  * Thread: any
- * Owns:   nothing; ${loop} may end, but must not be destroyed before listeners were called
  */
 void promise_init(struct promise *p, struct loop *loop);
 
 /*
  * promise_close(p):
- * Release resources, complete or not (note: last touch); asserts that no listener is left.
+ * Release resources (note: last touch), complete or not; asserts that no listener is left.
  *
  * Thread: any
  */
@@ -107,7 +103,7 @@ void promise_close(struct promise *p);
  * Complete and notify. False: already complete.
  *
  * Thread: any
- * Owns:   nothing of ${value}; a listener or waiter may free ${p} before this returns
+ * Owns:   a listener or waiter may free ${p} before this returns
  * Units:  ${error} -errno
  * Source: Netty DefaultPromise.trySuccess(), tryFailure()
  */
@@ -116,16 +112,15 @@ bool promise_fail(struct promise *p, int error);
 
 /*
  * promise_cancel(p):
- * Cancel and notify. False: complete or uncancellable.
+ * As promise_fail(), but false also if uncancellable.
  *
  * Thread: any
- * Owns:   ${p} as promise_succeed()
  */
 bool promise_cancel(struct promise *p);
 
 /*
  * promise_set_uncancellable(p):
- * Forbid promise_cancel(). False: already cancelled.
+ * Refuse promise_cancel(). False: already cancelled.
  *
  * Thread: any
  */
@@ -133,8 +128,8 @@ bool promise_set_uncancellable(struct promise *p);
 
 /*
  * promise_listen(p, l):
- * Call ${l} on completion, maybe inside this call. If the loop refuses, another thread calls: check
- * loop_is_current() if needed.
+ * Call ${l} on completion, maybe inside this call; maybe not on the loop, if that refuses: check
+ * loop_is_current().
  *
  * Thread: any
  * Owns:   ${l} must live until called; ${p} as promise_succeed()
@@ -162,7 +157,7 @@ bool promise_is_done(const struct promise *p);
 
 /*
  * promise_error(p) / promise_value(p):
- * Return the outcome of a complete promise: 0 or -errno / the value, NULL unless succeeded.
+ * Return a complete promise's outcome: 0 or -errno / NULL unless succeeded.
  *
  * Thread: any
  */

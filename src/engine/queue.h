@@ -4,9 +4,8 @@
  *   newest -> task -> ... -> task        producers push in front
  *   first  -> task -> ... -> task        the consumer took all at once and reversed them
  *
- * FIFO. A push writes its own task and the word `newest`, never a task another thread may hold; the
- * consumer touches the word once a batch. D. Vyukov's queue, which links each task to its
- * predecessor, took twice as long.
+ * FIFO. A push writes only its own task and `newest`, which the consumer touches once a batch. D.
+ * Vyukov's queue, which links each task to its predecessor, took twice as long.
  *
  * No ABA problem: taking exchanges for NULL, so a task pushed onto a reused `newest` still stands
  * in front of it.
@@ -50,7 +49,7 @@ static inline void queue_push(struct queue *q, struct task *t)
 {
     struct task *before = atomic_load_explicit(&q->newest, memory_order_relaxed);
 
-    /* Sequentially consistent, as note: wake-up in engine/wakeup.h needs. */
+    /* Sequentially consistent for note: wake-up in engine/wakeup.h. */
     do
         atomic_store_explicit(&t->next, before, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&q->newest, &before, t));
@@ -86,7 +85,7 @@ static inline const struct task *queue_peek(const struct queue *q)
 
 /*
  * queue_empty(q):
- * Were all pushed tasks popped? Sequentially consistent, for the wake-up protocol.
+ * Were all pushed tasks popped? Sequentially consistent (note: wake-up).
  *
  * Thread: consumer
  */

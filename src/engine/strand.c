@@ -2,8 +2,8 @@
  * engine/strand: see strand.h.
  *
  * note: place. A strand with tasks has one place, in the executor's queue or taken by a thread.
- * That thread runs one task after the other, then gives the place up or queues it again. The
- * executor's lock covers all of it, so the bounds of strand and executor are checked together.
+ * That thread runs task after task, then gives the place up or queues it again. The executor's lock
+ * covers this, so both bounds are checked together.
  *
  * note: users. The owner, the place and the waiter each hold a reference while in use; the last one
  * frees the strand.

@@ -3,28 +3,25 @@
  *
  * Keeps one connection's tasks in order without a thread of its own. A strand takes one place in
  * the executor's queue, and queues again after SERIAL_BATCH tasks. Each task counts towards the
- * executor's bound. When full, strand_submit() refuses; the producer pauses its channel until it is
- * called.
+ * executor's bound.
  */
 #ifndef ENGINE_STRAND_H
 #define ENGINE_STRAND_H
 
 #include "engine/executor.h"
 
-/*
- * Tasks per turn. (Netty's NonStickyEventExecutorGroup: 1,024, but a channel's reads are longer.)
- */
+/* Tasks per turn. (Netty's NonStickyEventExecutorGroup: 1,024, but these tasks are longer.) */
 #define SERIAL_BATCH 64
 
 struct strand;
 
-/* Executor and loop must outlive the strand, and the loop also executor_stop(). */
+/* Executor and loop must outlive the strand; the loop also executor_stop(). */
 struct strand_conf {
     struct executor *executor;
     struct loop *loop;          /* the producer's */
     unsigned max_pending_tasks; /* of this strand, at least 1 */
     /*
-     * After a refusal: half of the full bound is free, or the executor has stopped. Called on
+     * After -EAGAIN: half of the full bound is free, or the executor has stopped. Called on
      * ${loop}, if that lives; may submit or destroy the strand.
      */
     void (*room)(void *cookie);
@@ -43,18 +40,17 @@ int strand_create(struct strand **out, const struct strand_conf *conf) NODISCARD
 
 /*
  * strand_submit(s, t):
- * Run ${t} after the tasks submitted before.
+ * Run ${t} after earlier tasks.
  *
  * Thread: loop of ${s}
- * Owns:   on 0 the strand runs or drops ${t}; on error the caller keeps it
- * Errors: 0; -EAGAIN (strand or executor full: conf->room will be called once); -ESHUTDOWN
+ * Owns:   as executor_submit()
+ * Errors: 0; -EAGAIN (strand or executor full: pause, conf->room will be called once); -ESHUTDOWN
  */
 int strand_submit(struct strand *s, struct task *t) NODISCARD;
 
 /*
  * strand_destroy(s):
- * Drop tasks that have not begun; conf->room is not called again. The running task's end frees
- * ${s}.
+ * Drop tasks that have not begun, and call conf->room no more; the running task's end frees ${s}.
  *
  * Thread: loop of ${s}, or after its end
  */

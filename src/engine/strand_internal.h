@@ -1,6 +1,5 @@
 /*
- * engine/strand_internal: how executor threads take a strand's tasks. Private to executor*.c and
- * strand.c; all under the executor's lock.
+ * engine/strand_internal: how executor threads take a strand's tasks, under the executor's lock.
  */
 #ifndef ENGINE_STRAND_INTERNAL_H
 #define ENGINE_STRAND_INTERNAL_H

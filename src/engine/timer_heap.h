@@ -12,7 +12,7 @@
 
 #include "engine/timer.h"
 
-/* Most timers a queued task waits for. */
+/* Most timers that a queued task waits for. */
 #define TIMER_HEAP_DUE_MAX 1024
 
 struct timer_heap {

@@ -1,12 +1,12 @@
 /*
- * engine/turn: one turn of a loop, in the steps of loop.h, on the loop's thread.
+ * engine/turn: one turn of a loop, in the steps of loop.h.
  *
  * note: stretch. The work between two clock readings, with tasks of one type, so that a long one
  * has a name. The clock is read when the budget asks, when the type changes, and after each step
  * that ran tasks.
  *
  * note: what came meanwhile. Step 4 runs the tasks queued at its start. It takes newer ones if the
- * turn had I/O, for tasks have a share of it; if it ran little, since a turn costs more than a
+ * turn had I/O, whose ratio gives them time; if it ran little, since a turn costs more than a
  * check; or if a timer is due, which must not overtake earlier tasks. Else producers have the
  * queue's word to themselves during the next poll.
  */
@@ -17,8 +17,8 @@
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Leave the gate in batches: each time costs producers and loop a cache miss. At most a sixteenth
- * of the bound, since finished tasks keep others out.
+ * Leave the gate in batches, for each time costs producers and loop a cache miss; at most a
+ * sixteenth of the bound, since finished tasks keep others out.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -82,7 +82,7 @@ static struct task *turn_take(struct loop *l, enum loop_lane lane)
     return t;
 }
 
-/* Publish the age of the queue's oldest task, count ${n} finished tasks out. */
+/* Publish the oldest task's age, count ${n} finished tasks out. */
 static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
 {
     const struct task *next;
@@ -95,7 +95,7 @@ static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
     gate_leave(&l->lanes[lane].gate, n);
 }
 
-/* Step 2, end: due timers queue behind the tasks of this moment. */
+/* Step 2, end. */
 static void turn_fetch_due(struct loop *l)
 {
     if (timer_heap_next_at_ns(&l->schedule) > l->now_ns)
@@ -128,7 +128,7 @@ static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
     return budget.run;
 }
 
-/* Step 3. New connections may have bytes already: poll before step 4, which may take a quantum. */
+/* Step 3. New connections may have bytes: poll before step 4, which may take a quantum. */
 static void turn_control(struct loop *l)
 {
     if (queue_empty(&l->lanes[LOOP_CONTROL]) || turn_lane(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
@@ -139,8 +139,8 @@ static void turn_control(struct loop *l)
 }
 
 /*
- * run() may free or hand on a one-shot timer, and a periodic one that it cancels: do not touch them
- * afterwards (see loop->periodic). A withdrawn timer is left to the task that drops it.
+ * run() may free or hand on a one-shot timer, and a periodic one it cancels: do not touch them
+ * later (see loop->periodic). A withdrawn timer is left to the task that drops it.
  */
 static void turn_run_timer(struct loop *l, struct timer *t)
 {
@@ -224,7 +224,7 @@ static void turn_tasks(struct loop *l)
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
 }
 
-/* Step 5: only tasks present now, so that one resubmitting itself runs once a turn. */
+/* Step 5: only present tasks, so that one resubmitting itself runs once a turn. */
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->lanes[LOOP_TAIL]))

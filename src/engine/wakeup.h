@@ -1,14 +1,13 @@
 /*
- * engine/wakeup: ends a loop's sleep from other threads, by an eventfd, with at most one system
- * call per sleep.
+ * engine/wakeup: ends a loop's sleep by an eventfd, with at most one system call per sleep.
  *
  * note: wake-up. A producer pushes its task, then checks whether the loop sleeps; the loop
  * publishes its sleep, then checks for tasks. Both store and then load, so all four accesses are
  * sequentially consistent: at least one side sees the other. An exchange lets one producer make the
  * system call.
  *
- * `sleeps_until_ns` is WAKEUP_AWAKE or the end of the sleep, and so tells whether a new deadline
- * needs a wake-up.
+ * `sleeps_until_ns` is WAKEUP_AWAKE or the sleep's end, to see whether a new deadline needs a
+ * wake-up.
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H
@@ -40,7 +39,7 @@ int wakeup_open(struct wakeup *w) NODISCARD;
  * wakeup_close(w):
  * Close the eventfd.
  *
- * Thread: any, when no thread can call wakeup_send() any more
+ * Thread: any, when none can call wakeup_send()
  */
 void wakeup_close(struct wakeup *w);
 
@@ -75,7 +74,7 @@ void wakeup_send_before(struct wakeup *w, int64_t at_ns);
 
 /*
  * wakeup_prepare(w, until_ns):
- * Publish a sleep until ${until_ns}; then check for work before sleeping.
+ * Publish a sleep until ${until_ns}; check for work afterwards.
  *
  * Thread: loop
  */

@@ -1,9 +1,9 @@
 /*
  * engine/watchdog: detects stalled and sleeping loops.
  *
- * A stall is a turn longer than the threshold: loops publish when their turn began and what it
- * runs. Also each loop must run a control task, the beat, before the next is due; that finds a loop
- * that sleeps with tasks queued. Beats are at least a threshold apart.
+ * A stall is a turn longer than the threshold: loops publish its begin and what it runs. Also each
+ * loop must run a control task, the beat, before the next is due: that finds a loop asleep with
+ * tasks queued. Beats are at least a threshold apart.
  */
 #ifndef ENGINE_WATCHDOG_H
 #define ENGINE_WATCHDOG_H
@@ -17,10 +17,10 @@
 struct loop;
 struct watchdog;
 
-/* Between beats: costs an idle process nothing. */
+/* Between beats. */
 #define WATCHDOG_BEAT_NS (5 * NS_PER_S)
 
-/* Longest check interval, so that a stall is reported within a second. */
+/* Longest check interval: stalls are reported within a second. */
 #define WATCHDOG_LOOK_MAX_NS (500 * NS_PER_MS)
 
 /*
@@ -51,7 +51,7 @@ int64_t watchdog_interval_ns(const struct watchdog *w);
 
 /*
  * watchdog_check(w):
- * Check all loops and log those that begin or cease to stall; true when all turn.
+ * Check all loops, log begin and end of stalls; true when all turn.
  *
  * Thread: one, not a loop
  */
