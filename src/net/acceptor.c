@@ -15,8 +15,8 @@
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
 /*
- * An episode ends when accept has not failed for this long. At the limit descriptors are freed one
- * by one; without this pause each would log an episode of its own.
+ * An episode ends when accept has not failed for this long: at the limit, descriptors become free
+ * one by one.
  */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
@@ -41,12 +41,11 @@ struct acceptor {
     char *name;
 };
 
-/* More than any backlog (somaxconn is 4096 by default). */
+/* More than any backlog. */
 #define ACCEPTOR_DRAIN_MAX 65536
 
 /*
- * Errors of the accepted connection, which Linux passes on: accept(2), "Error handling". All others
- * pause.
+ * Errors of the new connection, passed on by Linux: accept(2), "Error handling". All others pause.
  */
 static bool acceptor_may_go_on(int error)
 {
@@ -95,7 +94,7 @@ static void acceptor_end_episode(struct acceptor *ac)
     ac->episode_at_ns = 0;
 }
 
-/* Accept one client: 0, or the error of accept4(2). */
+/* 0, or the error of accept4(2). */
 static int acceptor_accept(struct acceptor *ac)
 {
     struct address peer = {.len = sizeof(peer.u)};
@@ -111,10 +110,7 @@ static int acceptor_accept(struct acceptor *ac)
     return error;
 }
 
-/*
- * Accept up to ${max} clients. 0: maybe more; EAGAIN: none, or paused for ${wait_ns}; else the
- * resource error.
- */
+/* 0: maybe more; EAGAIN: none, or paused for ${wait_ns}; else out of resources. */
 static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {
     *wait_ns = 0;
@@ -143,7 +139,7 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     if (!ready_is_turn(ev, w, revents))
         return;
     loop_doing(ac->loop, "accept");
-    /* libev stopped the watcher; only lack of memory causes that. */
+    /* libev stopped the watcher: out of memory */
     error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch, &wait_ns);
     if (wait_ns > 0)
         acceptor_pause(ac, ACCEPTOR_PAUSED_BY_OWNER, wait_ns);
@@ -151,7 +147,7 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
         acceptor_exhausted(ac, error);
 }
 
-/* Accept again; if in an episode, schedule its end. */
+/* Accept again; schedule the end of an episode. */
 static void acceptor_go_on(struct acceptor *ac)
 {
     ac->paused = ACCEPTOR_ACCEPTS;
@@ -175,7 +171,7 @@ static void acceptor_run_retry(struct task *t)
 
 static void acceptor_drop_retry(struct task *t)
 {
-    (void)t; /* the loop ends: the owner stops the acceptor */
+    (void)t; /* the owner stops the acceptor */
 }
 
 static const struct task_type acceptor_retry_type = {

@@ -1,8 +1,8 @@
 /*
  * net/address: see address.h.
  *
- * Literals are parsed by inet_pton(3), which rejects "127.1" and "010.0.0.1". getaddrinfo(3) would
- * accept both, so net/resolve.h passes it host names only.
+ * inet_pton(3) rejects "127.1" and "010.0.0.1"; getaddrinfo(3) would accept them, so it gets host
+ * names only.
  */
 #include "net/address.h"
 
@@ -15,7 +15,7 @@
 
 #include "base/parse.h"
 
-/* RFC 1035, section 2.3.4; without the root's dot */
+/* RFC 1035, section 2.3.4; no final dot */
 #define HOST_NAME_BYTES 253
 #define LABEL_BYTES     63
 
@@ -53,7 +53,7 @@ static void address_set_ipv6(struct address *out, const struct in6_addr *host, u
     struct in_addr mapped;
 
     if (IN6_IS_ADDR_V4MAPPED(host)) {
-        /* Our IPv6-only sockets would not reach it. */
+        /* Our IPv6-only sockets cannot reach it. */
         memcpy(&mapped, &host->s6_addr[12], sizeof(mapped));
         address_set_ipv4(out, &mapped, port);
         return;
@@ -81,7 +81,6 @@ static int address_parse_scope(uint32_t *out, const char *text)
     return 0;
 }
 
-/* ${host}: text between the brackets. */
 static int address_parse_ipv6(struct address *out, char *host, uint16_t port)
 {
     struct in6_addr addr;
@@ -101,7 +100,7 @@ static int address_parse_ipv6(struct address *out, char *host, uint16_t port)
     return 1;
 }
 
-/* Would inet_aton(3) accept ${label} as a number? */
+/* Would inet_aton(3) accept ${label}? */
 static bool address_is_number(const char *label, size_t len)
 {
     if (len > 2 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X'))
@@ -119,7 +118,7 @@ static bool address_is_label(const char *label, size_t len)
            label[len - 1] != '-';
 }
 
-/* The last label must not be a number: that is a mistyped IPv4 address (RFC 1123, section 2.1). */
+/* Not an IPv4 address: the last label is no number (RFC 1123, section 2.1). */
 static bool address_is_host_name(const char *host)
 {
     const char *label = host;
@@ -162,7 +161,7 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
     return 0;
 }
 
-/* -ENOENT: not a literal, but may be a host name. */
+/* -ENOENT: may be a host name. */
 static int parse_host(struct address *out, char *host, uint16_t port)
 {
     size_t len = strlen(host);
@@ -252,7 +251,7 @@ bool address_equal(const struct address *a, const struct address *b)
     }
 }
 
-/* The kernel connects 0.0.0.0 to 127.0.0.1 and :: to ::1: ip(7); RFC 4291, section 2.5.2. */
+/* The kernel connects 0.0.0.0 to 127.0.0.1, :: to ::1: ip(7); RFC 4291, section 2.5.2. */
 static bool address_covers_ipv4(in_addr_t listen, in_addr_t target)
 {
     if (target == INADDR_ANY)

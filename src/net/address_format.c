@@ -15,7 +15,7 @@ static const char *address_format_unix(char *text, size_t size, const struct add
         snprintf(text, size, "unix:");
     else if (path[0] == '\0')
         snprintf(text, size, "@%.*s", (int)len - 1, path + 1);
-    else /* a peer's relative path must not look like an IP address */
+    else /* a relative path must not look like an IP address */
         snprintf(text, size, "%s%.*s", path[0] == '/' ? "" : "unix:", (int)len, path);
     return text;
 }

@@ -27,7 +27,7 @@ static int cidr_parse_host(struct cidr *c, const char *host)
     return 0;
 }
 
-/* Clear the bits behind the prefix; true if any was set. */
+/* Clear the bits behind the prefix; were any set? */
 static bool cidr_cut_host(struct cidr *c)
 {
     bool any = false;
@@ -42,7 +42,7 @@ static bool cidr_cut_host(struct cidr *c)
     return any;
 }
 
-/* A shorter prefix also covers addresses that are not mapped IPv4. */
+/* A shorter prefix also covers real IPv6. */
 static void cidr_unmap(struct cidr *c)
 {
     struct in6_addr in6;

@@ -1,9 +1,10 @@
 /*
- * net/cidr: address blocks, such as 10.0.0.0/8 or 2001:db8::/32.
+ * net/cidr: address blocks.
  *
- * Written forms:   10.0.0.0/8   10.1.2.3   2001:db8::/32   ::1   unix
- * Without a prefix: one address. `unix` contains every unix socket. Mapped IPv4 is IPv4:
- * ::ffff:10.0.0.0/104 is 10.0.0.0/8, and ::/0 contains no IPv4 address.
+ *   10.0.0.0/8   10.1.2.3   2001:db8::/32   ::1   unix
+ *
+ * `unix` contains every unix socket. Mapped IPv4 is IPv4: ::ffff:10.0.0.0/104 is 10.0.0.0/8, and
+ * ::/0 contains no IPv4 address.
  */
 #ifndef NET_CIDR_H
 #define NET_CIDR_H
@@ -18,7 +19,7 @@
 struct address;
 
 struct cidr {
-    uint8_t len;      /* of ${host}: 4, 16, or 0 for `unix` */
+    uint8_t len;      /* of ${host}: 4, 16; 0: `unix` */
     uint8_t bits;     /* prefix length */
     uint8_t host[16]; /* zero behind the prefix */
 };
@@ -36,15 +37,15 @@ struct cidr_list {
  * Parse a block.
  *
  * Thread: any
- * Errors: 0; -EINVAL; -ERANGE (prefix longer than the address); -EDOM (bits set behind the prefix;
- *         ${out} is the block with them cleared)
+ * Errors: 0; -EINVAL; -ERANGE (prefix longer than the address); -EDOM (bits behind the prefix,
+ *         cleared in ${out})
  * Source: RFC 4632, section 3.1; RFC 4291, section 2.3
  */
 int cidr_parse(struct cidr *out, const char *word) NODISCARD;
 
 /*
  * cidr_has(c, a) / cidr_any_has(list, n, a):
- * Does the block, or any of ${n} blocks, contain ${a}? Ignores port and scope.
+ * Does the block, or any of ${n}, contain ${a}? Ignores port and scope.
  *
  * Thread: any
  */
@@ -53,7 +54,7 @@ bool cidr_any_has(const struct cidr *list, size_t n, const struct address *a);
 
 /*
  * cidr_format(text, size, c):
- * Write ${c} as in the configuration, always with its prefix. Returns ${text}.
+ * Write ${c} with its prefix. Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least CIDR_TEXT_BYTES

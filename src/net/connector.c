@@ -8,7 +8,7 @@
 #include "engine/ready.h"
 #include "net/descriptor_budget.h"
 
-/* A full unix backlog gives no event when it has room again. */
+/* A full unix backlog gives no event when it drains. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
 
 /* ---- address order ---- */
@@ -30,7 +30,7 @@ static const struct address *connector_nth(const struct address *list, sa_family
     return list;
 }
 
-/* Address ${k} when the families alternate, as long as both have addresses left. */
+/* Address ${k} with alternating families, while both have some left. */
 static const struct address *connector_take_turns(const struct address *list, unsigned n,
                                                   unsigned k)
 {
@@ -73,7 +73,7 @@ static bool connector_has_room(const struct connector *c)
     return connector_running(c) < c->width;
 }
 
-/* The session has one descriptor reserved for its server; a parallel attempt reserves another. */
+/* The session reserves one descriptor for its server; a parallel attempt needs another. */
 static bool connector_borrow(struct connector *c)
 {
     if (connector_running(c) == 0 || !c->net->descriptors)
@@ -129,8 +129,8 @@ static void connector_finish(struct connector *c, int fd, int error)
 }
 
 /*
- * Connect ${at}, or retry. 0: connecting, or failed. -EAGAIN: unix backlog full, retry by timer.
- * Out of resources: only returned while another attempt runs.
+ * 0: connecting, or failed. -EAGAIN: unix backlog full, retried by timer. Out of resources: only
+ * while another attempt runs.
  */
 static int connector_try(struct connector *c, struct connector_attempt *at)
 {
@@ -147,7 +147,7 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
     return 0;
 }
 
-/* Remaining addresses share the remaining time, so that a black hole does not use all of it. */
+/* Equal shares, so that a black hole does not use all of the time. */
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];
@@ -162,7 +162,7 @@ static void connector_begin(struct connector *c, int64_t now_ns)
     c->begun++;
     c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
     if (sock_error_is_exhaustion(connector_try(c, at))) {
-        connector_close(c, at); /* retried when the other attempt has failed */
+        connector_close(c, at); /* retried after the other attempt */
         c->begun--;
         c->width = 1;
     }
@@ -188,7 +188,7 @@ static bool connector_waits_again(const struct connector *c)
     return false;
 }
 
-/* Even an immediate outcome is reported by the timer, never inside the caller. */
+/* Outcomes are reported by timer or watcher, never inside the caller. */
 static void connector_arm(struct connector *c, int64_t now_ns)
 {
     int64_t at_ns = c->deadline_at_ns;
@@ -238,13 +238,13 @@ static void connector_run_timer(struct task *t)
 
 static void connector_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: the session that owns the connector cancels it */
+    (void)t; /* the session cancels the connector */
 }
 
 static const struct task_type connector_timer_type = {
     .name = "connect timer", .run = connector_run_timer, .drop = connector_drop_timer};
 
-/* A failed connection is also readable; so is one whose server speaks first. */
+/* A failed connection is also readable; so is one whose server sends first. */
 static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct connector_attempt *at = CONTAINER_OF(w, struct connector_attempt, io);

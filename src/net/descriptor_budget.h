@@ -1,6 +1,5 @@
 /*
- * net/descriptor_budget: counts and limits the descriptors of all connections, before they are
- * opened, so that an admitted client always gets its own.
+ * net/descriptor_budget: counts and limits the descriptors of connections, before they are opened.
  */
 #ifndef NET_DESCRIPTOR_BUDGET_H
 #define NET_DESCRIPTOR_BUDGET_H
@@ -10,19 +9,19 @@
 
 /*
  * note: lent. Spare connections and pipes borrow descriptors. The budget lends while twice the
- * reserve stays free, and recalls when less than the reserve is free. So clients find some while
- * lent ones are being closed, and lending does not oscillate.
+ * reserve stays free and recalls when less than the reserve is free: clients find some while lent
+ * ones are closed, and lending does not oscillate.
  */
 struct descriptor_budget {
-    atomic_uint used; /* these counters are relaxed: independent numbers */
-    atomic_uint lent; /* part of `used`; see note: lent */
-    unsigned max;     /* max and reserve are set before start */
+    atomic_uint used; /* relaxed, as the next: independent numbers */
+    atomic_uint lent; /* of `used`; see note: lent */
+    unsigned max;     /* max, reserve: set before start */
     unsigned reserve;
 };
 
 /*
  * descriptor_budget_left(d, n):
- * Are ${n} free? A hint only; descriptor_budget_count() reserves.
+ * Are ${n} free? A hint only.
  *
  * Thread: any
  */
@@ -33,7 +32,7 @@ static inline bool descriptor_budget_left(const struct descriptor_budget *d, uns
 
 /*
  * descriptor_budget_count(d, n) / descriptor_budget_release(d, n):
- * Reserve ${n} without a limit check; release them.
+ * Reserve ${n} without a check; release them.
  *
  * Thread: any
  */
@@ -63,7 +62,7 @@ static inline bool descriptor_budget_take(struct descriptor_budget *d)
 
 /*
  * descriptor_budget_limit() / descriptor_budget_open():
- * RLIMIT_NOFILE; descriptors the process has open.
+ * RLIMIT_NOFILE; number of open descriptors.
  *
  * Thread: any
  */
@@ -72,7 +71,7 @@ unsigned descriptor_budget_open(void);
 
 /*
  * descriptor_budget_lend(d, n) / descriptor_budget_return(d, n):
- * Lend ${n}, false when too few are free; return them. See note: lent.
+ * Lend ${n}, false when too few are free; return them (note: lent).
  *
  * Thread: any
  */
@@ -93,7 +92,7 @@ static inline void descriptor_budget_return(struct descriptor_budget *d, unsigne
 
 /*
  * descriptor_budget_are_lent(d) / descriptor_budget_wanted_back(d):
- * Are any lent? Are any to be recalled?
+ * Are any lent; recalled?
  *
  * Thread: any
  */

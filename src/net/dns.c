@@ -76,8 +76,8 @@ static int dns_ask(struct dns_lookup *l, const char *domain, uint16_t type)
 }
 
 /*
- * Query all types in ${domain}. As in getaddrinfo(3), one type found is success: some name servers
- * drop AAAA queries.
+ * All types of the name. As in getaddrinfo(3), one found is success: some name servers drop AAAA
+ * queries.
  */
 static int dns_ask_all(struct dns_lookup *l, const char *domain)
 {
@@ -95,18 +95,18 @@ static int dns_ask_all(struct dns_lookup *l, const char *domain)
         else if (rc != -ENOENT)
             error = rc;
         if (rc == -EAGAIN && found == 0)
-            break; /* another type would only time out again */
+            break; /* another type would time out too */
     }
     return found > 0 ? found : error;
 }
 
-/* Stop searching? A name server error may concern this domain alone. */
+/* Stop? Other failures may concern this domain alone. */
 static bool dns_is_final(int rc)
 {
     return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;
 }
 
-/* Try the name and each search domain, in the order of resolv.conf(5), `ndots`. */
+/* In the order of resolv.conf(5), `ndots`. */
 static int dns_ask_everywhere(struct dns_lookup *l)
 {
     const char *name = l->search->name;

@@ -1,8 +1,7 @@
 /*
- * net/handler: one step of a channel's pipeline, and event propagation.
+ * net/handler: one step of a channel's pipeline.
  *
- * A NULL operation is skipped. The tail ends every inbound event, so it needs all inbound
- * operations except `burst` and `failed`.
+ * NULL operations are skipped. The tail needs all inbound operations except `burst` and `failed`.
  */
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
@@ -19,44 +18,37 @@ struct handler;
 /* Called on the channel's loop. */
 struct handler_ops {
     const char *name;
-    /* The channel begins to read. */
+    /* The channel starts reading. */
     void (*active)(struct handler *h);
-    /* ${len} > 0 bytes received; ${data} is valid until this returns. */
+    /* ${len} > 0; ${data} is valid until this returns. */
     void (*read)(struct handler *h, const uint8_t *data, size_t len);
-    /* A series of reads begins or ends: a hint to batch the writes they cause. Optional for all. */
+    /* A series of reads begins or ends: batch the writes. Optional, also for the tail. */
     void (*burst)(struct handler *h, bool begins);
-    /* End of file. Called once. */
+    /* End of file. Once. */
     void (*eof)(struct handler *h);
     /*
-     * An earlier handler cannot process the input: -EMSGSIZE (too long) or -EPROTO (malformed). No
-     * more reads follow. Unhandled, it aborts the channel. Called once.
+     * An earlier handler rejects the input: -EMSGSIZE (too long) or -EPROTO (malformed). No reads
+     * follow. Unhandled: the channel aborts. Once.
      */
     void (*failed)(struct handler *h, int error);
-    /* Pending output fell below the low water mark, after it had exceeded the high one. */
+    /* Pending output fell below the low water mark, after exceeding the high one. */
     void (*writable)(struct handler *h);
-    /* Writing failed with ${error}; earlier input is still read. Called once. */
+    /* Writing failed; earlier input is still read. Once. */
     void (*broken)(struct handler *h, int error);
-    /*
-     * The descriptor is closed; ${error} is 0 or -errno. The last call, once, at the end of the
-     * turn.
-     */
+    /* Closed, with 0 or -errno. The last call, once, at the end of the turn. */
     void (*closed)(struct handler *h, int error);
-    /*
-     * Tail of a metered channel (channel_meter()): how many of ${max} bytes may be read now; 0:
-     * none yet.
-     */
+    /* Tail, if metered (channel_meter()): bytes of ${max} to read now; 0: none yet. */
     size_t (*allow)(struct handler *h, size_t max);
-    /* Tail: ${len} allowed bytes were read; ${drained}: the socket has no more. */
+    /* Tail, if metered: bytes read; ${drained}: no more now. */
     void (*took)(struct handler *h, size_t len, bool drained);
-    /* Send bytes; pass on with handler_write(). */
+    /* Output; pass on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
     /* Send end of file; pass on with handler_shutdown_write(). May repeat. */
     void (*shutdown_write)(struct handler *h);
-    /* Bytes of memory held and charged to net/memory_account. */
+    /* Bytes held, as charged to net/memory_account. */
     size_t (*held)(const struct handler *h);
     /*
-     * Memory is scarce: give up what is dispensable. Returns its size; freed at the end of the
-     * turn.
+     * Memory is scarce: give up dispensable memory, freed at the end of the turn; returns its size.
      */
     size_t (*reclaim)(struct handler *h);
 };
@@ -72,8 +64,7 @@ struct handler {
  * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) / handler_eof(h) /
  * handler_failed(h, error) / handler_writable(h) / handler_broken(h, error) /
  * handler_closed(h, error):
- * Pass an inbound event to ${h}, or the next handler that implements it. Handlers pass events on
- * with ${h}->next.
+ * Pass an inbound event to the first implementation at or behind ${h}: handlers pass ${h}->next.
  *
  * Thread: loop of the channel
  */
@@ -88,7 +79,7 @@ void handler_closed(struct handler *h, int error);
 
 /*
  * handler_write(h, data, len) / handler_shutdown_write(h):
- * Pass an outbound operation to the previous handler that implements it, or the socket.
+ * Pass output to the nearest implementation before ${h}, or to the socket.
  *
  * Thread: loop of the channel
  * Errors: as channel_write()

@@ -13,7 +13,7 @@ static void idle_watch_on_readable(struct ev_loop *ev, struct ev_io *w, int reve
     if (!ready_is_turn(ev, w, revents))
         return;
     loop_doing(s->net->loop, "sentry");
-    /* libev could not watch the socket: treat it as closed. */
+    /* libev could not watch it: treat as closed. */
     what = revents & EV_ERROR ? SOCK_ENDED : sock_peek(s->fd);
     if (what != SOCK_SILENT)
         s->event(s, what);

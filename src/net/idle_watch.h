@@ -1,4 +1,4 @@
-/* net/idle_watch: watches an idle connection for input or close, without reading from it. */
+/* net/idle_watch: watches an idle connection for input or close, without reading. */
 #ifndef NET_IDLE_WATCH_H
 #define NET_IDLE_WATCH_H
 
@@ -10,7 +10,7 @@
 
 struct idle_watch;
 
-/* SOCK_SPOKE or SOCK_ENDED. On the loop, each turn until the socket is taken, closed or rested. */
+/* SOCK_SPOKE or SOCK_ENDED. On the loop, each turn until taken, closed or rested. */
 typedef void idle_watch_event(struct idle_watch *s, enum sock_peek what);
 
 struct idle_watch {
@@ -22,7 +22,7 @@ struct idle_watch {
 
 /*
  * idle_watch_init(s, net, event):
- * Initialize ${s} without a socket.
+ * Initialize, without socket.
  *
  * Thread: loop of ${net}
  */
@@ -30,35 +30,28 @@ void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event
 
 /*
  * idle_watch_watch(s, fd):
- * Start watching ${fd}.
+ * Watch ${fd}.
  *
  * Thread: loop of ${s}
- * Owns:   ${s} owns ${fd}
+ * Owns:   ${fd}
  */
 void idle_watch_watch(struct idle_watch *s, int fd);
 
 /*
- * idle_watch_rest(s):
- * Keep the socket, but report no more events.
+ * idle_watch_rest(s) / idle_watch_peek(s):
+ * Stop watching, but keep the socket; sock_peek() it.
  *
  * Thread: loop of ${s}
  */
 void idle_watch_rest(struct idle_watch *s);
 
-/*
- * idle_watch_peek(s):
- * Call sock_peek() on the socket.
- *
- * Thread: loop of ${s}
- */
 enum sock_peek idle_watch_peek(const struct idle_watch *s);
 
 /*
  * idle_watch_take(s) / idle_watch_close(s):
- * Give the socket away, -1 if none; close it, with a reset only if it has unread input.
+ * Release the socket to the caller, -1: none; close it, with a reset only if it has unread input.
  *
  * Thread: loop of ${s}
- * Owns:   the caller of idle_watch_take() owns the descriptor
  */
 int idle_watch_take(struct idle_watch *s);
 void idle_watch_close(struct idle_watch *s);

@@ -1,9 +1,9 @@
 /*
  * net/memory_account: memory of buffered bytes, of all channels and handlers, and its limit.
  *
- * Charged when buffers are allocated or freed, so not at all while receivers keep up. The charge
- * that exceeds the limit calls over() and begins an episode. During it channels read little at a
- * time, and nothing for a receiver with pending output. The callee of over() ends it.
+ * Charged when buffers change size: never while receivers keep up. Exceeding the limit calls over()
+ * and begins an episode, which the callee ends. During it channels read little at a time, and
+ * nothing for a receiver with pending output.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H
@@ -17,16 +17,16 @@
 
 struct memory_account {
     _Atomic int64_t bytes;
-    _Atomic int64_t pipe_bytes; /* part of `bytes`: kernel memory of pipes */
+    _Atomic int64_t pipe_bytes; /* of `bytes`: kernel memory of pipes */
     _Atomic int64_t max_bytes;  /* may change at any time */
-    void (*over)(void *cookie); /* an episode begins; on any loop, must not block */
-    void *cookie;               /* set before start, like over */
+    void (*over)(void *cookie); /* begins an episode; on any loop, must not block */
+    void *cookie;               /* set before start, as over */
     atomic_bool is_over;        /* in an episode */
 };
 
 /*
  * memory_account_charge(b, before, now):
- * Replace a charge of ${before} bytes by one of ${now}. ${b} may be NULL.
+ * Replace a charge of ${before} bytes by ${now}. ${b} may be NULL.
  *
  * Thread: any
  */
@@ -46,7 +46,7 @@ static inline void memory_account_charge(struct memory_account *b, size_t before
 /*
  * memory_account_append(b, to, data, len) / memory_account_consume(b, from, len) /
  * memory_account_clear(b, what):
- * As in base/buffer, charging changes of the capacity to ${b}, which may be NULL.
+ * As in base/buffer, and charge the capacity to ${b}, possibly NULL.
  *
  * Thread: owner of the buffer
  * Errors: as buffer_append()
@@ -79,7 +79,7 @@ static inline void memory_account_clear(struct memory_account *b, struct buffer 
 
 /*
  * memory_account_charge_pipe(b, bytes):
- * Add ${bytes}, possibly negative, to the share held in pipes. ${b} may be NULL.
+ * Change the share in pipes. ${b} may be NULL.
  *
  * Thread: any
  */
@@ -91,7 +91,7 @@ static inline void memory_account_charge_pipe(struct memory_account *b, int64_t 
 
 /*
  * memory_account_is_over(b):
- * Is an episode under way? ${b} may be NULL.
+ * In an episode? ${b} may be NULL.
  *
  * Thread: any
  */

@@ -8,7 +8,7 @@
 
 #define BLANKS " \t\r\n"
 
-/* The next word of *${text}, up to blanks or a comment; NULL: none. */
+/* Next word of *${text}, up to blanks or comment; or NULL. */
 static const char *name_service_next_word(const char **text, size_t *len)
 {
     const char *word = *text + strspn(*text, BLANKS);
@@ -36,12 +36,12 @@ bool name_service_is_dns_line(const char *line, bool *files)
         else if (!dns && name_service_is_word(word, len, "dns"))
             dns = true;
         else
-            return false; /* another source, or an action such as [NOTFOUND=return] */
+            return false; /* another source, or an action ([NOTFOUND=return]) */
     }
     return dns;
 }
 
-/* The `hosts:` sources, or libc's default. The caller frees them. */
+/* The `hosts:` sources, or libc's default; to be freed. */
 static char *name_service_read_sources(void)
 {
     FILE *f = fopen("/etc/nsswitch.conf", "re");

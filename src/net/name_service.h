@@ -1,8 +1,8 @@
 /*
  * net/name_service: does a host name come from DNS alone, by nsswitch.conf(5) and hosts(5)?
  *
- * getaddrinfo(3) returns no TTL, so such names are queried directly. Names in /etc/hosts (if
- * `files` comes first) and systems with other sources, such as mdns, are left to getaddrinfo(3).
+ * Such names are queried directly, because getaddrinfo(3) returns no TTL. It still serves names in
+ * /etc/hosts (if `files` comes first) and systems with other sources, such as mdns.
  */
 #ifndef NET_NAME_SERVICE_H
 #define NET_NAME_SERVICE_H
@@ -11,7 +11,7 @@
 
 /*
  * name_service_is_dns(host):
- * Is ${host} resolved by DNS alone? Reads both files.
+ * Does ${host} come from DNS alone? Reads both files.
  *
  * Thread: any but a loop
  */
@@ -19,7 +19,7 @@ bool name_service_is_dns(const char *host);
 
 /*
  * name_service_is_dns_line(line, files):
- * Is DNS the only source in ${line}, apart from /etc/hosts? *${files}: /etc/hosts comes first.
+ * Does ${line} name DNS alone, apart from /etc/hosts? *${files}: /etc/hosts comes first.
  *
  * Thread: any
  */

@@ -8,7 +8,7 @@
 
 #include "net/descriptor_budget.h"
 
-/* Empty pipes kept per loop, two descriptors each. */
+/* Empty pipes kept per loop. */
 #define PIPE_POOL_KEEP 8
 
 #define PIPE_DESCRIPTORS 2
@@ -115,7 +115,7 @@ void pipe_pool_put(struct pipe_pool *pool, struct pipe *p)
         pipe_close(pool, p);
         return;
     }
-    list_append(pool->free.next, &p->link); /* reuse first: warm in the cache */
+    list_append(pool->free.next, &p->link); /* reused first: warm in the cache */
     pool->n_free++;
 }
 

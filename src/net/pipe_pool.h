@@ -1,13 +1,12 @@
 /*
  * net/pipe_pool: a loop's pipes for splice(2).
  *
- * One pipe suffices while receivers keep up: it is filled and emptied within a turn. A pipe that
- * could not be emptied stays with the blocked connection until it is empty, and the loop opens
- * another. A few empty pipes are kept. A pipe returned with bytes in it is closed.
+ * One pipe suffices while receivers keep up: it is filled and emptied within a turn. Otherwise it
+ * stays with the blocked connection until empty, and the loop opens another. A few empty pipes are
+ * kept.
  *
- * note: lent pipes. The first pipe is the loop's own. The others borrow their descriptors (note:
- * lent in net/descriptor_budget.h), because clients need them more. Without a pipe, bytes are
- * copied.
+ * note: lent pipes. The first pipe is the loop's own. Others borrow descriptors (note: lent in
+ * net/descriptor_budget.h), since clients need them more. Without a pipe, bytes are copied.
  */
 #ifndef NET_PIPE_POOL_H
 #define NET_PIPE_POOL_H
@@ -49,7 +48,7 @@ void pipe_pool_close(struct pipe_pool *pool);
 
 /*
  * pipe_pool_get(pool, out):
- * Get an empty pipe, reused or new.
+ * Get an empty pipe.
  *
  * Thread: owner of ${pool}
  * Owns:   the caller owns ${out}, until pipe_pool_put()
@@ -59,7 +58,7 @@ int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) NODISCARD;
 
 /*
  * pipe_pool_hold(pool, p, holder) / pipe_pool_first_lent(pool):
- * Keep ${p} for ${holder} beyond this turn; return a lent pipe so kept, or NULL.
+ * Keep ${p} for ${holder} beyond this turn; get a lent pipe so kept, or NULL.
  *
  * Thread: owner of ${pool}
  */
@@ -76,8 +75,8 @@ void pipe_pool_trim(struct pipe_pool *pool);
 
 /*
  * pipe_pool_put(pool, p):
- * Return a pipe: keep it if empty, else close it and lose its bytes. A lent pipe is closed while
- * its descriptors are wanted back.
+ * Return a pipe, kept if empty, else closed and its bytes lost. A lent pipe is closed when the
+ * budget recalls.
  *
  * Thread: owner of ${pool}
  */

@@ -30,8 +30,8 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 }
 
 /*
- * A removed handler ignores every event, but keeps its links: an operation it is in can still pass
- * events on, however many handlers are removed meanwhile.
+ * A removed handler is skipped, but keeps its links, so that its current operation can still pass
+ * events on, whatever else is removed meanwhile.
  */
 static const struct handler_ops pipeline_removed_ops = {.name = "removed"};
 

@@ -18,10 +18,10 @@ struct pipeline {
 
 /*
  * pipeline_init(p, ch, tail, ops):
- * Initialize a pipeline with the service's handler only.
+ * Initialize with the service's handler only.
  *
  * Thread: before the channel is started
- * Owns:   nothing; ${tail} must live as long as ${ch}
+ * Owns:   ${tail} must live as long as ${ch}
  */
 void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
                    const struct handler_ops *ops);
@@ -36,29 +36,28 @@ void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
 
 /*
  * pipeline_add(p, h, ops):
- * Insert ${h} just before the tail. It sees events from now on.
+ * Insert ${h} before the tail. It sees events from now on.
  *
  * Thread: loop of the channel, or before it is started
- * Owns:   nothing; ${h} must outlive the channel or its own removal
+ * Owns:   ${h} must live until removed, or as long as the channel
  */
 void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_ops *ops);
 
 /*
  * pipeline_remove(p, h):
- * Remove ${h}, not the tail; allowed within its own operations. It sees no more events, but can
- * still pass some on. Without handlers, bytes may be spliced again.
+ * Remove ${h}, also within its own operations, where it can still pass events on. Without handlers,
+ * bytes may be spliced again.
  *
  * Thread: loop of the channel
- * Owns:   nothing; ${h} must outlive the channel's current event
+ * Owns:   ${h} must outlive the channel's current event
  */
 void pipeline_remove(struct pipeline *p, struct handler *h);
 
 /*
  * pipeline_held_bytes(p) / pipeline_reclaim(p):
- * Sum of the handlers' `held`; of their `reclaim`.
+ * Sum of the handlers' `held`; call their `reclaim`, and sum.
  *
  * Thread: loop of the channel
- * Units:  bytes
  */
 size_t pipeline_held_bytes(const struct pipeline *p);
 size_t pipeline_reclaim(struct pipeline *p);

@@ -4,7 +4,7 @@
 
 #include "net/proxy_header_internal.h"
 
-/* Does ${data} begin with ${mark}? 1: yes; 0: no; -EAGAIN: so far. */
+/* ${data} begins with ${mark}? 1: yes; 0: no; -EAGAIN: incomplete. */
 static int proxy_header_begins_with(const uint8_t *data, size_t len, const char *mark,
                                     size_t mark_len)
 {
@@ -13,7 +13,7 @@ static int proxy_header_begins_with(const uint8_t *data, size_t len, const char 
     return len < mark_len ? -EAGAIN : 1;
 }
 
-/* The version by its mark; 0: none; -EAGAIN: undecided. */
+/* Version by its mark; 0: none; -EAGAIN: incomplete. */
 static int proxy_header_version_of(const uint8_t *data, size_t len)
 {
     int v1 =

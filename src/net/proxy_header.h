@@ -1,6 +1,5 @@
 /*
- * net/proxy_header: encodes and decodes the header of the PROXY protocol, v1 and v2. Trust is the
- * caller's decision.
+ * net/proxy_header: PROXY protocol header, encoder and decoder. The caller decides about trust.
  *
  *   v1   PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n         at most 107 bytes
  *
@@ -19,9 +18,7 @@
 #include "base/must.h"
 #include "net/address.h"
 
-/*
- * Longest header accepted, as in nginx (NGX_PROXY_PROTOCOL_MAX_HEADER); the protocol allows 64 KiB.
- */
+/* Longest accepted, as in nginx (NGX_PROXY_PROTOCOL_MAX_HEADER). */
 #define PROXY_HEADER_MAX_BYTES 4096
 
 /* Longest header of proxy_header_encode(). */
@@ -35,7 +32,7 @@ enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 
 struct proxy_header {
     enum proxy_header_version version;
     bool
-        /* names no client: the addresses are not set */
+        /* names no client: addresses are not set */
         local;
     struct address source;
     struct address destination;
@@ -45,17 +42,17 @@ struct proxy_header {
 
 struct proxy_header_conf {
     enum proxy_header_version version;
-    bool crc32c; /* v2 only, as is the next */
+    bool crc32c; /* v2 only, as the next */
     bool unique_id;
 };
 
 /*
  * proxy_header_decode(out, data, len):
- * Decode the header at the start of ${data}. Fails at the first byte that no header can contain
- * there. Checks the checksum, if present. Ignores the content of a LOCAL header.
+ * Decode the header at the start of ${data}. Fails at the first invalid byte. Verifies a checksum.
+ * Ignores the content of a LOCAL header.
  *
  * Thread: any
- * Owns:   nothing; ${out} points into ${data}
+ * Owns:   ${out} points into ${data}
  * Errors: bytes of the header; -EAGAIN (incomplete); -ENOMSG (no header); -EPROTO (malformed);
  *         -EMSGSIZE (above PROXY_HEADER_MAX_BYTES). ${out} is set on success only
  */
@@ -63,7 +60,7 @@ int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t le
 
 /*
  * proxy_header_begun(data, len):
- * Does ${data} begin with the whole mark of a version?
+ * Does ${data} begin with a complete mark?
  *
  * Thread: any
  */
@@ -71,12 +68,11 @@ bool proxy_header_begun(const uint8_t *data, size_t len);
 
 /*
  * proxy_header_encode(out, conf, source, destination, unique_id):
- * Write a header with IP addresses, both mapped to IPv6 if the families differ. Without ${source}
- * or with a unix socket it is LOCAL (v1: UNKNOWN). ${unique_id} is text or NULL, used if ${conf}
- * asks for it.
+ * Write a header with IP addresses, mapped to IPv6 if the families differ. Without ${source} or
+ * with a unix socket: LOCAL (v1: UNKNOWN). ${unique_id}: text or NULL.
  *
  * Thread: any
- * Units:  returns bytes, at most PROXY_HEADER_ENCODED_BYTES; ${unique_id}: at most 48
+ * Units:  returns bytes, at most PROXY_HEADER_ENCODED_BYTES; ${unique_id} at most 48
  */
 size_t proxy_header_encode(uint8_t *out, const struct proxy_header_conf *conf,
                            const struct address *source, const struct address *destination,

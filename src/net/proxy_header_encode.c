@@ -14,7 +14,7 @@ _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TL
                    PROXY_HEADER_ENCODED_BYTES,
                "the longest header has no room");
 
-/* Write ${a} in ${bytes}: 4, or 16, mapped if it is IPv4. */
+/* Write ${a} as 4 bytes, or 16, mapped if IPv4. */
 static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, size_t bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -26,7 +26,7 @@ static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, 
     memcpy(out + bytes - len, host, len);
 }
 
-/* Size of an address in the common family; 0: none. */
+/* Size of either address in a common family; 0: none. */
 static size_t proxy_header_encode_host_bytes(const struct address *source,
                                              const struct address *destination)
 {
@@ -82,7 +82,7 @@ static uint8_t *proxy_header_encode_put_addresses(uint8_t *at, const struct addr
     return proxy_header_encode_put_16(at, address_port(destination));
 }
 
-/* Over the whole header, with zeros in place of the checksum. */
+/* With zeros in place of the checksum. */
 static void proxy_header_encode_put_crc32c(uint8_t *out, uint8_t *end)
 {
     uint32_t crc = crc32c_add(0, out, (size_t)(end - out));

@@ -18,7 +18,7 @@ static int proxy_header_v1_line_ends(const struct line *l)
     return l->cut ? -EPROTO : -EAGAIN;
 }
 
-/* Skip ${word}, if it is next. */
+/* Skip ${word}. */
 static int proxy_header_v1_take_word(struct line *l, const char *word)
 {
     for (; *word != '\0'; word++, l->at++) {
@@ -31,8 +31,7 @@ static int proxy_header_v1_take_word(struct line *l, const char *word)
 }
 
 /*
- * Read the field before ${stop}, 1 to ${size} - 1 of the characters ${allowed}, and skip ${stop}.
- * -EAGAIN: ${text} is partial.
+ * Read 1 to ${size} - 1 of ${allowed}, up to ${stop}, and skip that. -EAGAIN: ${text} is partial.
  */
 static int proxy_header_v1_take_field(struct line *l, char *text, size_t size, const char *allowed,
                                       char stop)
@@ -51,7 +50,7 @@ static int proxy_header_v1_take_field(struct line *l, char *text, size_t size, c
     return n > 0 ? 0 : -EPROTO;
 }
 
-/* Can ${text} be completed to an address? If so, one of these endings does it. */
+/* Can ${text} become an address? Then one of these endings makes it one. */
 static bool proxy_header_v1_may_become_host(const char *text, int family)
 {
     static const char *const ends[] = {"",       "0",       ".0", "0.0", ".0.0", "0.0.0",
@@ -115,7 +114,7 @@ static int proxy_header_v1_take_addresses(struct line *l, struct proxy_header *h
     return rc;
 }
 
-/* After UNKNOWN, the rest of the line is ignored. */
+/* The rest of an UNKNOWN line is ignored. */
 static int proxy_header_v1_take_anything(struct line *l)
 {
     if (l->at < l->end && *l->at != ' ' && *l->at != '\r')

@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "net/proxy_header_internal.h"
 
-/* A TLV list up to ${end}, received up to ${have}. */
+/* A TLV list that ends at ${end}, received up to ${have}. */
 struct tlvs {
     const uint8_t *at, *have, *end;
 };
@@ -33,10 +33,7 @@ static void proxy_header_v2_read_ip(struct proxy_header *h, const uint8_t *at, s
     address_set_host(&h->destination, at + bytes, bytes, proxy_header_v2_get_16(ports + 2));
 }
 
-/*
- * A path ends at its NUL or at the end of the field; an abstract name ends with its last non-NUL
- * byte.
- */
+/* A path ends at a NUL or the field's end, an abstract name at its last non-NUL byte. */
 static void proxy_header_v2_read_unix(struct address *out, const uint8_t *path)
 {
     size_t len = sizeof(out->u.un.sun_path);
@@ -67,7 +64,7 @@ static void proxy_header_v2_read_addresses(struct proxy_header *h, uint8_t famil
     }
 }
 
-/* Size of both addresses; -EPROTO: not a stream family. */
+/* Of both addresses; -EPROTO: not a stream family. */
 static int proxy_header_v2_address_bytes(uint8_t family)
 {
     switch (family) {
@@ -103,7 +100,7 @@ static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
     return 0;
 }
 
-/* The SSL TLV is not used, but must be well-formed. */
+/* Not used, but must be well-formed. */
 static int proxy_header_v2_check_ssl(const struct tlv *ssl)
 {
     struct tlvs inner = {.end = ssl->value + ssl->len};
@@ -158,7 +155,7 @@ static int proxy_header_v2_check_crc32c(const uint8_t *data, size_t len, const u
 
 /* ---- the header ---- */
 
-/* Length of the whole header; -EAGAIN: not known yet. */
+/* Of the whole header; -EAGAIN: unknown yet. */
 static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
 {
     bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;
@@ -178,7 +175,7 @@ static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
     return PROXY_HEADER_V2_BYTES + room;
 }
 
-/* Decode a PROXY header of ${total} bytes, ${len} of them received. */
+/* ${len} of ${total} bytes have been received. */
 static int proxy_header_v2_read_proxy(struct proxy_header *h, const uint8_t *data, size_t len,
                                       size_t total)
 {

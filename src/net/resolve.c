@@ -18,7 +18,7 @@ struct resolve_list {
     uint16_t port;
 };
 
-/* Add an address unless it is a duplicate, as often in /etc/hosts. */
+/* /etc/hosts often has duplicates. */
 static void resolve_add(struct resolve_list *list, const void *host, size_t len, uint32_t zone)
 {
     struct address *a = &list->out[list->n];
@@ -40,7 +40,7 @@ static void resolve_take(void *cookie, const struct dns_record *record)
         resolve_add(cookie, record->data, record->len, 0);
 }
 
-/* Is there a route to ${a}? connect(2) on a datagram socket sends nothing. */
+/* Is ${a} routed? Connecting a datagram socket sends nothing. */
 static bool resolve_is_routed(const struct address *a)
 {
     int fd = socket(a->u.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -51,7 +51,7 @@ static bool resolve_is_routed(const struct address *a)
     return routed;
 }
 
-/* Move the IPv6 addresses, from ${first}, to the front if routed: RFC 6724, rules 1 and 6. */
+/* IPv6 addresses, from ${first}, to the front if routed: RFC 6724, rules 1 and 6. */
 static int resolve_ipv6_first(struct resolve_list *list, size_t first)
 {
     size_t n6 = list->n - first;

@@ -1,6 +1,6 @@
 /*
- * net/resolve: resolves host names, by DNS with a TTL where DNS alone is the source
- * (net/name_service.h), else by getaddrinfo(3) without a TTL.
+ * net/resolve: resolves host names, by DNS with TTL if it is the only source (net/name_service.h),
+ * else by getaddrinfo(3).
  */
 #ifndef NET_RESOLVE_H
 #define NET_RESOLVE_H
@@ -13,12 +13,12 @@
 
 /*
  * resolve_host(out, max, word, terms):
- * As address_parse_target(), plus host name lookup, which may block for long. Returns up to ${max}
- * different addresses, IPv6 first if routed. getaddrinfo(3) ignores ${terms}->timeout_s.
+ * As address_parse_target(), plus host name lookup, which may block long. Up to ${max} different
+ * addresses, IPv6 first if routed. getaddrinfo(3) ignores ${terms}->timeout_s.
  *
  * Thread: any but a loop
- * Errors: number of addresses; as address_parse(), where -ENOENT means no such name; -EAGAIN
- *         (timeout); -EREMOTEIO (server failure); -ENOMEM; other -errno
+ * Errors: number of addresses; as address_parse(), -ENOENT meaning no such name; -EAGAIN (timeout);
+ *         -EREMOTEIO (server failure); -ENOMEM; other -errno
  */
 int resolve_host(struct address *out, size_t max, const char *word,
                  struct dns_terms *terms) NODISCARD;

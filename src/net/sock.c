@@ -29,7 +29,7 @@ static bool sock_is_path(const struct address *a)
     return address_is_unix(a) && a->u.un.sun_path[0] != '\0';
 }
 
-/* Remove a unix socket file that no process listens on. */
+/* Remove a stale unix socket file. */
 static int sock_clear_path(const struct address *a)
 {
     static const struct sock_connect_conf plain;
@@ -63,10 +63,7 @@ static int sock_set_listen_options(int fd, const struct address *a,
     return rc;
 }
 
-/*
- * Runs before listen(2), so before clients. Works on a descriptor: the path may be replaced
- * meanwhile.
- */
+/* Before listen(2), hence before clients. By descriptor: the path may be replaced meanwhile. */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
     char self[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
@@ -98,7 +95,7 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 {
     int rc = 0;
 
-    /* Linux creates the file with the socket's mode minus umask, so never more than configured. */
+    /* Linux creates the file with the socket's mode less umask: never too much. */
     if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
         return -errno;
     if (bind(fd, &a->u.sa, a->len) < 0)
@@ -162,7 +159,7 @@ static int sock_bind_source(int fd, const struct address *a, const struct sock_c
     return rc;
 }
 
-/* See note: unseen. Failure is harmless: the server sees a client that resets. */
+/* See note: unseen. Failure is harmless: the server sees a reset. */
 static void sock_hold_back_ack(int fd, const struct address *a)
 {
     int off = 0;

@@ -9,10 +9,7 @@
 #include "net/address.h"
 #include "net/sock_options.h"
 
-/*
- * Mode and owner of a unix socket file. Zeroed: as bind(2) creates it. Clients need write
- * permission.
- */
+/* Of a unix socket file; zeroed: bind(2)'s. Clients need write permission. */
 struct sock_file {
     bool set_mode, set_uid, set_gid;
     mode_t mode;
@@ -28,38 +25,38 @@ struct sock_listen_conf {
 };
 
 /*
- * note: source. bind(2) before connect(2) reserves a source port for all destinations, which limits
- * connections from one address to the 28,232 default ephemeral ports. IP_BIND_ADDRESS_NO_PORT
- * defers the choice to connect(2): then only the 4-tuple must be unique.
+ * note: source. bind(2) before connect(2) reserves a source port for all destinations: at most
+ * 28,232 connections per address by default. IP_BIND_ADDRESS_NO_PORT defers the choice to
+ * connect(2); then only the 4-tuple must be unique.
  *
- * note: unseen. A port probe. Delaying the handshake's last ACK (until data, or some 40 ms) and
- * closing with sock_close_reset() hides the connection from the server's accept(2); not on unix
- * sockets. (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7), TCP_QUICKACK.)
+ * note: unseen. A port probe. With the handshake's last ACK delayed (until data, or some 40 ms),
+ * sock_close_reset() hides the connection from the server's accept(2). Not on unix sockets.
+ * (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7), TCP_QUICKACK.)
  */
 struct sock_connect_conf {
     struct sock_options options;
-    struct address source_ipv4; /* len 0: the kernel chooses; as the next. Port 0 */
+    struct address source_ipv4; /* len 0: kernel's choice; as the next. Port 0 */
     struct address source_ipv6;
     bool unseen; /* see note: unseen */
 };
 
 /*
  * sock_listen(out_fd, a, conf):
- * Create a non-blocking listening socket. Sets options that accepted sockets inherit, replaces a
- * stale unix socket file, and sets the file's mode and owner before clients can connect.
+ * Create a non-blocking listening socket, with the options that accepted sockets inherit. Replaces
+ * a stale unix socket file; its mode and owner are set before clients can connect.
  *
  * Thread: any
- * Owns:   the caller owns ${out_fd}; remove a unix socket file with sock_unlink()
+ * Owns:   the caller owns ${out_fd}; sock_unlink() removes the file
  * Errors: 0; -EADDRINUSE (also: live unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
- *         -ENOTSOCK (the unix path is another file); -EPERM (mode or owner); -errno of socket(2),
- *         bind(2), listen(2), chmod(2), chown(2)
+ *         -ENOTSOCK (path is another file); -EPERM (may not set mode or owner); -errno of
+ *         socket(2), bind(2), listen(2), chmod(2), chown(2)
  */
 int sock_listen(int *out_fd, const struct address *a,
                 const struct sock_listen_conf *conf) NODISCARD;
 
 /*
  * sock_unlink(a):
- * Remove the unix socket file of ${a}, if it is a path.
+ * Remove the file of a unix socket.
  *
  * Thread: any
  */
@@ -67,8 +64,8 @@ void sock_unlink(const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):
- * Start connecting to ${a}, from the source of its family (note: source). When writable,
- * sock_error() has the outcome.
+ * Start connecting, from the source of the family (note: source). When writable, sock_error() has
+ * the outcome.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
@@ -89,12 +86,12 @@ void sock_close_reset(int fd);
 
 /*
  * sock_forget_at_close(fd):
- * Make close(2) send end of file and drop the socket at once, without FIN_WAIT or TIME_WAIT. Unix
- * sockets always do.
+ * Make close(2) send end of file and drop the socket, without FIN_WAIT or TIME_WAIT. Unix sockets
+ * always do.
  *
  * Thread: any
- * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): negative ends FIN_WAIT1 and
- *         FIN_WAIT2 at once
+ * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): if negative, FIN_WAIT1 and FIN_WAIT2
+ *         end at once
  */
 void sock_forget_at_close(int fd);
 
@@ -115,16 +112,15 @@ bool sock_has_unread(int fd);
  */
 int sock_error(int fd);
 
-/* State of a connected, unread socket. */
 enum sock_peek {
     SOCK_SILENT,
-    SOCK_SPOKE, /* input, no end of file so far */
-    SOCK_ENDED  /* end of file or error, maybe behind input */
+    SOCK_SPOKE, /* input, no end of file yet */
+    SOCK_ENDED  /* end of file or error, maybe after input */
 };
 
 /*
  * sock_peek(fd):
- * Check ${fd} without reading; clears a pending error. One system call when silent.
+ * Check ${fd} without reading; clears a pending error. One system call if silent.
  *
  * Thread: owner of ${fd}
  */
@@ -132,7 +128,7 @@ enum sock_peek sock_peek(int fd);
 
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
- * Is it lack of local resources? Is it a missing local route or port? Neither is the peer's fault.
+ * Local resources exhausted; no local route or port? Neither is the peer's fault.
  *
  * Thread: any
  */
@@ -141,7 +137,7 @@ bool sock_error_is_ours(int error);
 
 /*
  * sock_local(out, fd) / sock_peer(out, fd):
- * The local address; the peer's.
+ * Local and remote address.
  *
  * Thread: any
  * Errors: 0; as getsockname(2), getpeername(2)
@@ -151,8 +147,8 @@ int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):
- * Is ${fd} connected to itself? Happens when a local ${target} port has no listener and the kernel
- * picks it as source port.
+ * Is ${fd} connected to itself? Possible if ${target} is local, without listener, and the kernel
+ * picks its port as source.
  *
  * Thread: owner of ${fd}
  */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-/* Round up: the kernel takes 0 milliseconds as "off". */
+/* Round up: 0 ms would mean "off". */
 static unsigned sock_options_ms(int64_t ns)
 {
     return (unsigned)((ns + NS_PER_MS - 1) / NS_PER_MS);

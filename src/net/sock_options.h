@@ -1,11 +1,11 @@
 /*
  * net/sock_options: socket options of clients and servers.
  *
- * All zero: kernel defaults, one system call (note: inline). Accepted TCP sockets inherit their
- * listener's options, at no cost. Unix sockets have only a send buffer and inherit nothing.
+ * All zero: kernel defaults, one system call (note: inline). Accepted TCP sockets inherit them from
+ * the listener. Unix sockets have only a send buffer and inherit nothing.
  *
- * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in its place in the stream. Without it
- * the receiver gets one byte less. RFC 6093, section 6, requires it.
+ * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in its place in the stream; otherwise
+ * the receiver misses it. RFC 6093, section 6, requires it.
  */
 #ifndef NET_SOCK_OPTIONS_H
 #define NET_SOCK_OPTIONS_H
@@ -35,8 +35,8 @@ struct sock_options {
 
 /*
  * sock_options_set(fd, family, o):
- * Set the options that ${family} has. Call before connect(2) or listen(2): the receive buffer
- * determines the window scale.
+ * Set the options of ${family}. Before connect(2) or listen(2): the receive buffer determines the
+ * window scale.
  *
  * Thread: owner of ${fd}
  * Errors: 0; -errno of setsockopt(2)
@@ -46,7 +46,7 @@ int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD
 
 /*
  * sock_options_set_accepted(fd, family, o):
- * Set the options that an accepted socket does not inherit; none for TCP. Ignores errors.
+ * Set what an accepted socket does not inherit; nothing for TCP. Ignores errors.
  *
  * Thread: owner of ${fd}
  */

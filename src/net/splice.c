@@ -21,7 +21,7 @@ static ssize_t splice_once(int from_fd, int to_fd, size_t len)
     return n < 0 ? -errno : n;
 }
 
-/* Two small moves in a row: back to copying. */
+/* After two small moves copy again. */
 static void splice_note_size(struct channel *ch, ssize_t n)
 {
     if (n >= SPLICE_WORTH_BYTES)

@@ -1,10 +1,9 @@
 /*
  * net/splice: moves bytes between sockets through a pipe, without copying to user space.
  *
- * Cheaper than copying from about 4 KiB per read. A direction switches to splice after two large
- * reads in a row, and back after two small moves (figures: tests/bench/README.md).
- *
- * Never uses SPLICE_F_MORE, which delays the last segment by 200 ms.
+ * Pays from about 4 KiB per read. A direction switches to splice after two large reads in a row,
+ * back after two small moves (tests/bench/README.md). Never uses SPLICE_F_MORE, which delays the
+ * last segment by 200 ms.
  */
 #ifndef NET_SPLICE_H
 #define NET_SPLICE_H
@@ -27,8 +26,7 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 /*
  * splice_possible(ch):
- * Should the next read of ${ch} be spliced? Not past pending bytes or handlers, nor when reads are
- * small.
+ * Splice the next read of ${ch}? Not past pending bytes or handlers, nor for small reads.
  *
  * Thread: loop of ${ch}
  */
@@ -36,18 +34,17 @@ bool splice_possible(const struct channel *ch);
 
 /*
  * splice_forward(ch, max):
- * Move up to ${max} bytes (at most SPLICE_MAX_BYTES) to ch->splice_to, which keeps the rest in a
- * pipe.
+ * Move up to ${max} bytes (at most SPLICE_MAX_BYTES) to ch->splice_to; its pipe keeps the rest.
  *
  * Thread: loop of ${ch}
- * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy: no pipe, or
- *         unsupported); -errno of the read side
+ * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy instead); -errno
+ *         of the read side
  */
 ssize_t splice_forward(struct channel *ch, size_t max) NODISCARD;
 
 /*
  * splice_pipe_out(ch, p):
- * Send the bytes of ${p} to the peer of ${ch}.
+ * Send the bytes of ${p}.
  *
  * Thread: loop of ${ch}
  * Errors: bytes sent; -EAGAIN; -errno
@@ -56,8 +53,8 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
 
 /*
  * splice_give_back_pipes(net):
- * Return the descriptors of all lent pipes (note: lent pipes in net/pipe_pool.h), copying their
- * bytes to memory.
+ * Return the descriptors of lent pipes (note: lent pipes in net/pipe_pool.h); copy their bytes to
+ * memory.
  *
  * Thread: loop of ${net}
  */

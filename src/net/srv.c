@@ -11,7 +11,7 @@
 /* RFC 2782: priority, weight, port. */
 #define SRV_HEAD_BYTES 6
 
-/* The most that a 64 KiB answer can hold. */
+/* The most in a 64 KiB answer. */
 #define SRV_MAX_RECORDS (NS_MAXMSG / (NS_RRFIXEDSZ + SRV_HEAD_BYTES))
 
 struct srv_list {
@@ -20,10 +20,7 @@ struct srv_list {
     bool full; /* out of memory */
 };
 
-/*
- * Accept host names only: neither the root, which means "no service", nor other address forms such
- * as "*" or a unix path.
- */
+/* Host names only: not the root ("no service"), "*" or a unix path. */
 static bool srv_is_host(const char *host)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"

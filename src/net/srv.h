@@ -19,12 +19,11 @@ struct srv_record {
 
 /*
  * srv_resolve(out, max, name, terms):
- * Look up ${name} (`_service._tcp.domain`) by dns_search(), which blocks. Returns up to ${max}
- * records by priority, heaviest first; skips invalid hosts.
+ * Look up `_service._tcp.domain` by dns_search(); blocks. Up to ${max} records by priority,
+ * heaviest first, without invalid hosts.
  *
  * Thread: any but a loop
- * Errors: number of records; as dns_search(), where -ENOENT also means that the service is not
- *         offered
+ * Errors: number of records; as dns_search(), -ENOENT also: service not offered
  */
 int srv_resolve(struct srv_record *out, size_t max, const char *name,
                 struct dns_terms *terms) NODISCARD;

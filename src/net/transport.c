@@ -1,4 +1,4 @@
-/* net/transport: the plain transport; see transport.h. */
+/* net/transport: see transport.h. */
 #include "net/transport.h"
 
 #include <errno.h>

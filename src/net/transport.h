@@ -1,6 +1,6 @@
 /*
- * net/transport: how a channel reads and writes its descriptor. Plain: the socket itself. TLS would
- * be another table.
+ * net/transport: reads and writes a channel's descriptor. Plain: the socket. TLS would be another
+ * table.
  */
 #ifndef NET_TRANSPORT_H
 #define NET_TRANSPORT_H
@@ -11,7 +11,7 @@
 
 struct channel;
 
-/* Called on the channel's loop; non-blocking. */
+/* On the channel's loop; non-blocking. */
 struct transport {
     /* Bytes read; 0: end of file; -EAGAIN; -errno. */
     ssize_t (*recv)(struct channel *ch, void *data, size_t len);
@@ -23,7 +23,7 @@ struct transport {
     bool can_splice;
 };
 
-/* Stored in a channel as a byte, to save a pointer in its hottest cache line. */
+/* A byte in the channel, not a pointer: saves space in its hottest cache line. */
 enum transport_kind { TRANSPORT_PLAIN };
 
 extern const struct transport *const transport_table[];
