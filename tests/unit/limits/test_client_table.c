@@ -158,6 +158,20 @@ START_TEST(a_client_is_a_prefix_of_its_address)
 }
 END_TEST
 
+/* All clients have the same bucket of the hash table: only the comparison tells them apart. */
+START_TEST(link_local_clients_of_two_zones_are_two_also_in_one_bucket)
+{
+    struct address one = ip("[fe80::2%1]:1"), other = ip("[fe80::2%2]:1");
+    struct client *c;
+
+    create(1, 1, 0);
+    (void)in(&one);
+    ck_assert_int_eq(enter(&other, &c), CLIENT_TABLE_IN);
+    ck_assert_ptr_null(c); /* not counted: there is one place */
+    ck_assert_int_eq(enter(&one, &c), CLIENT_TABLE_TOO_MANY);
+}
+END_TEST
+
 START_TEST(clients_of_unix_sockets_are_not_limited)
 {
     struct address a = ip("@x");
@@ -342,6 +356,7 @@ int main(void)
     tcase_add_test(tc, a_client_has_as_many_connections_as_it_may);
     tcase_add_test(tc, a_client_that_comes_too_fast_is_refused_though_it_has_gone);
     tcase_add_loop_test(tc, a_client_is_a_prefix_of_its_address, 0, (int)ARRAY_LEN(pairs));
+    tcase_add_test(tc, link_local_clients_of_two_zones_are_two_also_in_one_bucket);
     tcase_add_test(tc, clients_of_unix_sockets_are_not_limited);
     tcase_add_test(tc, who_was_seen_the_longest_ago_is_forgotten);
     tcase_add_test(tc, who_is_forgotten_before_its_rate_is_over_is_counted);
