@@ -46,7 +46,8 @@ int diagnostics_create(struct diagnostics **out, const char *path)
 }
 
 /* Keep ${text} and free it later; NULL: no memory. */
-static void add(struct diagnostics *r, const struct diagnostics_place *at, char *text)
+static void diagnostics_append(struct diagnostics *r, const struct diagnostics_place *at,
+                               char *text)
 {
     struct problem p = {.at = *at, .order = r->n_kept, .text = text};
 
@@ -85,7 +86,7 @@ void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, .
     if (!diagnostics_count_problem(r))
         return;
     va_start(args, format);
-    add(r, &(struct diagnostics_place){.line = line}, text_of(format, args));
+    diagnostics_append(r, &(struct diagnostics_place){.line = line}, text_of(format, args));
     va_end(args);
 }
 
@@ -97,7 +98,7 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
     if (!diagnostics_count_problem(r))
         return;
     va_start(args, format);
-    add(r, at, text_of(format, args));
+    diagnostics_append(r, at, text_of(format, args));
     va_end(args);
 }
 
@@ -114,7 +115,7 @@ void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, 
     if (text && asprintf(&warning, "warning: %s", text) < 0)
         warning = NULL;
     free(text);
-    add(r, &(struct diagnostics_place){.line = line}, warning);
+    diagnostics_append(r, &(struct diagnostics_place){.line = line}, warning);
 }
 
 int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *path,

@@ -243,7 +243,7 @@ const char *ini_scan_value(const char **out, char *text)
 }
 
 /* Set the value of ${entry}, or report its problem. */
-static enum verdict scan_value(struct scan *s, struct ini_entry *entry, char *value)
+static enum verdict ini_scan_value_of(struct scan *s, struct ini_entry *entry, char *value)
 {
     const char *problem;
 
@@ -288,7 +288,7 @@ static enum verdict ini_scan_add_entry(struct scan *s, const char *key, char *va
     }
     s->n_entries++;
     s->section->n_entries++;
-    return scan_value(s, entry, value);
+    return ini_scan_value_of(s, entry, value);
 }
 
 static const char *ini_scan_key_problem(const char *key)

@@ -72,7 +72,7 @@ void executor_lock(struct executor *e)
     pthread_mutex_lock(&e->lock);
 }
 
-static void tell(struct task_list *waiters)
+static void executor_tell_thread(struct task_list *waiters)
 {
     struct task *t;
 
@@ -96,7 +96,7 @@ void executor_unlock(struct executor *e)
     if (error)
         log_warning("executor %s: cannot start another thread than the %u it has: %s", e->name,
                     n_threads, strerror(error));
-    tell(&told);
+    executor_tell_thread(&told);
 }
 
 void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)

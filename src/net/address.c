@@ -162,7 +162,7 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
 }
 
 /* -ENOENT: may be a host name. */
-static int parse_host(struct address *out, char *host, uint16_t port)
+static int address_read_host(struct address *out, char *host, uint16_t port)
 {
     size_t len = strlen(host);
     struct in_addr addr;
@@ -195,7 +195,7 @@ int address_parse(struct address *out, size_t max, const char *word)
     rc = address_split_port(host, sizeof(host), word, &port);
     if (rc < 0)
         return rc;
-    return parse_host(out, host, port);
+    return address_read_host(out, host, port);
 }
 
 int address_parse_host(struct address *out, const char *word)
@@ -209,7 +209,7 @@ int address_parse_host(struct address *out, const char *word)
         return -EINVAL;
     memcpy(host, word, len + 1);
     rc = strchr(host, ':') && host[0] != '[' ? address_parse_ipv6(found, host, 0)
-                                             : parse_host(found, host, 0);
+                                             : address_read_host(found, host, 0);
     if (rc < 0)
         return rc;
     *out = found[0];

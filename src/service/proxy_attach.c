@@ -52,7 +52,7 @@ static const struct address *proxy_attach_header_destination(const struct sessio
     return room;
 }
 
-/* The PROXY header of `send_proxy`, before the first byte: the client, and where it connected to. */
+/* Send the PROXY header of `send_proxy`: the client, and where it connected to. */
 static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
     const struct proxy_header_conf *conf = &s->service->upstream->conf->greeting;

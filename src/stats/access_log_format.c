@@ -172,7 +172,7 @@ static int access_log_format_parse_keys(const struct access_parser *p, const cha
     }
 }
 
-static int parse(const struct access_parser *p, const char *text)
+static int access_log_format_read(const struct access_parser *p, const char *text)
 {
     static const char json[] = "json";
     bool is_json = strncmp(text, json, strlen(json)) == 0;
@@ -205,7 +205,7 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
     f->pieces = arena_alloc(arena, max_pieces, sizeof(*f->pieces));
     if (!f->pieces)
         return -ENOMEM;
-    rc = parse(&p, text);
+    rc = access_log_format_read(&p, text);
     if (rc < 0)
         return rc;
     MUST(f->n_pieces <= max_pieces);
