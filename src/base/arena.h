@@ -25,7 +25,7 @@ int arena_create(struct arena **out) NODISCARD;
  * arena_alloc(a, n, size):
  * Allocate ${n} >= 0 zeroed objects, aligned for any type.
  *
- * Thread: the user of ${a}
+ * Thread: user
  * Errors: NULL (no memory, or overflow)
  */
 void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
@@ -34,7 +34,7 @@ void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
  * arena_text(a, text, len):
  * Copy ${text} and append a NUL.
  *
- * Thread: the user of ${a}
+ * Thread: user
  * Errors: NULL (no memory)
  */
 char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
@@ -43,7 +43,7 @@ char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
  * arena_destroy(a):
  * Free ${a} and all its pieces, or NULL.
  *
- * Thread: the user of ${a}
+ * Thread: user
  */
 void arena_destroy(struct arena *a);
 

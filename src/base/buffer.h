@@ -32,7 +32,7 @@ struct buffer {
  * buffer_init(b) / buffer_clear(b):
  * Make ${b} empty / and free its memory.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  */
 void buffer_init(struct buffer *b);
 void buffer_clear(struct buffer *b);
@@ -41,7 +41,7 @@ void buffer_clear(struct buffer *b);
  * buffer_ok(b):
  * Check the invariant drawn above.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  */
 bool buffer_ok(const struct buffer *b);
 
@@ -49,7 +49,7 @@ bool buffer_ok(const struct buffer *b);
  * buffer_append(b, data, len):
  * Append a copy of ${len} bytes.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  * Errors: 0; -ENOMEM (${b} unchanged)
  */
 int buffer_append(struct buffer *b, const void *data, size_t len) NODISCARD;
@@ -58,7 +58,7 @@ int buffer_append(struct buffer *b, const void *data, size_t len) NODISCARD;
  * buffer_consume(b, len):
  * Remove the first ${len} bytes; an emptied buffer frees its memory.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  */
 void buffer_consume(struct buffer *b, size_t len);
 
@@ -66,7 +66,7 @@ void buffer_consume(struct buffer *b, size_t len);
  * buffer_bytes(b) / buffer_front(b):
  * Return the number of bytes / the first one.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  */
 static inline size_t buffer_bytes(const struct buffer *b)
 {

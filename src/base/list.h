@@ -21,7 +21,7 @@ struct list {
  * list_init(l):
  * Make ${l} an empty list or an unlinked node.
  *
- * Thread: owner of ${l}
+ * Thread: owner
  */
 static inline void list_init(struct list *l)
 {
@@ -33,7 +33,7 @@ static inline void list_init(struct list *l)
  * list_empty(l):
  * Is the list empty, or the node unlinked?
  *
- * Thread: owner of ${l}
+ * Thread: owner
  */
 static inline bool list_empty(const struct list *l)
 {
@@ -44,7 +44,7 @@ static inline bool list_empty(const struct list *l)
  * list_append(l, node):
  * Append the unlinked ${node}.
  *
- * Thread: owner of ${l}
+ * Thread: owner
  * Owns:   nothing; the object of ${node} must stay alive while linked
  */
 static inline void list_append(struct list *l, struct list *node)

@@ -6,10 +6,10 @@
  * all alike).
  *
  * note: who waits on a busy processor. A waking thread preempts the running one: two context
- * switches per client when boss and worker share a processor. Under SCHED_BATCH it wakes as fast on
- * an idle processor; on a busy one only when that idles or at the scheduler's tick, and then finds
- * many clients. That saves a fifth of the processor time of short connections (tests/bench). Only
- * SCHED_OTHER is changed: another policy is the administrator's choice.
+ * switches per client when boss and worker share a processor. Under SCHED_BATCH it waits there
+ * until the other idles or the scheduler ticks, and then finds many clients; on an idle processor
+ * it wakes as fast. That saves a fifth of the processor time of short connections (tests/bench). A
+ * policy other than SCHED_OTHER is the administrator's choice and stays.
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H
@@ -22,7 +22,7 @@ enum affinity_scheduling {
 };
 
 struct affinity_conf {
-    bool pinned; /* to `cpu`; if that fails, it is logged and the thread runs anywhere */
+    bool pinned; /* to `cpu`; a failure is logged, the thread runs anywhere */
     unsigned cpu;
     enum affinity_scheduling scheduling;
 };

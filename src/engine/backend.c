@@ -9,10 +9,10 @@
 
 #include "base/log.h"
 
-/* libev's error callback is global and gets no loop: the backend this thread polls. */
+/* libev's error callback is global: the backend that this thread polls. */
 static _Thread_local struct backend *polling;
 
-/* Keep libev from aborting on errors: it continues without events, or retries epoll_create. */
+/* Keeps libev from aborting: it continues without events, or retries epoll_create. */
 static void backend_on_error(const char *what) EV_NOEXCEPT
 {
     const struct timespec pause = {.tv_nsec = BACKEND_PACE_NS};
@@ -31,8 +31,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
 }
 
 /*
- * Runs before epoll_wait, whose timeout is fixed by now. libev has queued an event for watchers it
- * could not register, but delivers it after the poll: end the poll at once.
+ * Runs before epoll_wait, whose timeout is fixed by now. libev delivers errors of registration only
+ * after the poll: end it at once.
  */
 static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
@@ -85,13 +85,13 @@ int backend_rebuild(struct backend *b)
 
     if (fd < 0)
         return -errno;
-    close(fd); /* the limit has room; libev closes its own before it opens another */
+    close(fd); /* the limit has room: libev closes before it opens */
     ev_loop_fork(b->ev);
     b->fresh = true;
     return 0;
 }
 
-/* Logs once per episode; later rebuilds that fail to help are silent. */
+/* Logs once per episode. */
 static bool backend_cure(struct backend *b, const char *cause)
 {
     bool is_news = !b->in_trouble;

@@ -4,8 +4,8 @@
  * note: trouble. If epoll_wait fails, or returns early again and again, libev gets a new epoll
  * instance; watchers, timers and pending events stay (level triggering reports readiness again). If
  * that does not help, the loop is paced: before each poll it waits BACKEND_PACE_NS on its wake-up
- * descriptor alone, so tasks and timers go on at low CPU; it rebuilds each BACKEND_CURE_NS. A
- * watcher whose descriptor cannot be watched gets EV_ERROR; its owner ends the connection.
+ * descriptor alone, so tasks and timers go on at low CPU; it rebuilds each BACKEND_CURE_NS. If a
+ * descriptor cannot be watched, its watcher gets EV_ERROR and the owner ends the connection.
  */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
@@ -30,17 +30,17 @@ enum backend_poll {
 
 struct backend {
     struct ev_loop *ev;
-    const char *name;    /* the loop's */
-    int nudge_fd;        /* watched eventfd: writing ends a poll */
-    unsigned threshold;  /* early polls that trigger a rebuild; 0: never */
-    unsigned early;      /* in a row */
+    const char *name;
+    int nudge_fd;       /* watched eventfd: writing ends a poll */
+    unsigned threshold; /* early polls in a row that trigger a rebuild; 0: never */
+    unsigned early;
     int error;           /* of the last poll; 0: none */
     int64_t cured_at_ns; /* last rebuild attempt; 0: never */
-    int64_t bad_at_ns;   /* last bad poll */
-    bool in_trouble;     /* until polls were good for BACKEND_CURE_NS */
-    bool paced;          /* the rebuild did not help */
-    bool fresh;          /* watchers not yet registered: must not block */
-    bool blocking;       /* the current poll may block */
+    int64_t bad_at_ns;
+    bool in_trouble; /* until polls were good for BACKEND_CURE_NS */
+    bool paced;      /* the rebuild did not help */
+    bool fresh;      /* watchers not yet registered: must not block */
+    bool blocking;
 };
 
 /*

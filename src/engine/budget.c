@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-/* Check after each task once the interval between checks exceeds this. */
+/* A slower interval makes the clock be read after each task. */
 #define BUDGET_SLOW_NS (50 * NS_PER_US)
 
 int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio)
@@ -30,7 +30,6 @@ void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_n
     b->next_check = 1;
 }
 
-/* Double the stride while tasks are quick; else check after each. */
 static void budget_plan(struct budget *b, int64_t now_ns)
 {
     uint64_t left_of_batch = BUDGET_BATCH - b->run % BUDGET_BATCH;

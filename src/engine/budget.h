@@ -31,7 +31,7 @@ struct budget {
     int64_t checked_at_ns;
     uint64_t max_tasks;
     uint64_t run;
-    uint64_t next_check; /* value of `run` at which to read the clock */
+    uint64_t next_check; /* read the clock at this `run` */
     unsigned stride;
 };
 
@@ -49,7 +49,7 @@ int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio);
  * budget_begin(b, conf, io_ns, now_ns, queued):
  * Start the budget of a turn with ${io_ns} of I/O and ${queued} tasks.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  */
 void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_ns, int64_t now_ns,
                   uint64_t queued);
@@ -58,7 +58,7 @@ void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_n
  * budget_count(b):
  * Count one task run; true when budget_spent() is due.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  */
 static inline bool budget_count(struct budget *b)
 {
@@ -69,7 +69,7 @@ static inline bool budget_count(struct budget *b)
  * budget_spent(b, now_ns):
  * Is the budget used up? If not, plan the next check.
  *
- * Thread: owner of ${b}
+ * Thread: owner
  */
 bool budget_spent(struct budget *b, int64_t now_ns);
 

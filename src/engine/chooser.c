@@ -17,7 +17,7 @@ static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i
     return loops[i < n ? i : i - n];
 }
 
-/* Most available loop; among equals the first from ${start} on. */
+/* Among equals, the first from ${start} on. */
 static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start,
                                  enum loop_availability *found)
 {
@@ -56,7 +56,7 @@ static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigne
 
 static struct loop *chooser_two(struct loop *const *loops, unsigned n, uint64_t tick)
 {
-    uint64_t random = hash_mix(tick); /* random enough for two choices */
+    uint64_t random = hash_mix(tick);
     enum loop_availability of_a, of_b;
     struct loop *a = chooser_from(loops, n, (uint32_t)random % n, &of_a);
     struct loop *b = chooser_from(loops, n, (uint32_t)(random >> 32) % n, &of_b);

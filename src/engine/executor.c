@@ -111,7 +111,7 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)
 
 /* ---- tasks ---- */
 
-/* Must ${w} wait for other producers? See note: shares. */
+/* See note: shares. */
 static bool executor_is_others_turn(const struct executor *e, const struct executor_waiter *w)
 {
     return w->n_places == 0 && (e->n_waiting > 0 || e->n_places > 0);
@@ -155,7 +155,7 @@ static struct executor_waiter *executor_take_waiter(struct executor *e)
     return CONTAINER_OF(task_list_take(&e->waiting), struct executor_waiter, timer.task);
 }
 
-/* Places to share out now; see note: shares. */
+/* See note: shares. */
 static uint64_t executor_free_places(const struct executor *e)
 {
     uint64_t half = e->max_pending / 2, kept = e->n_places < half ? e->n_places : half;
@@ -391,7 +391,7 @@ static int64_t executor_place_at_ns(struct task *place)
     return s ? strand_oldest_at_ns(s) : place->queued_at_ns;
 }
 
-/* Submission time of the oldest waiting task, in the queue and in running strands. */
+/* Of the queue and of running strands. */
 static int64_t executor_oldest_at_ns(const struct executor *e)
 {
     int64_t oldest_ns = CLOCK_NEVER;

@@ -39,7 +39,7 @@ struct executor_stats {
     uint64_t tasks_dropped;
     uint64_t tasks_rejected;
     uint64_t tasks_pending; /* accepted, not begun */
-    int64_t oldest_ns;      /* age of the oldest waiting task, also in strands that run */
+    int64_t oldest_ns;      /* of the oldest waiting task, also in running strands */
     int64_t longest_ns;     /* longest finished task */
     const char *longest_name;
     const char *running_name; /* longest-running task now; NULL: none */
@@ -88,7 +88,7 @@ int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
 /*
  * executor_schedule(e, t, delay_ns) / executor_cancel(e, t):
  * Run the idle ${t} once after ${delay_ns}, never early / make it idle, false if too late. A due
- * timer queues behind the tasks of that moment. Timers are not pending tasks; stopping drops them.
+ * timer queues behind present tasks. Timers are not pending tasks; stopping drops them.
  *
  * Thread: any
  * Owns:   nothing; ${t} must live until run, dropped or cancelled
@@ -109,7 +109,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
 
 /*
  * executor_end_turn(e, w):
- * Return the unused share of ${w}, after its tasks were submitted.
+ * Return the unused share of ${w}, when it has no more tasks.
  *
  * Thread: loop of ${w}, or after its end
  */
@@ -126,10 +126,10 @@ void executor_stop(struct executor *e, int64_t timeout_ns);
 
 /*
  * executor_join(e, timeout_ns):
- * Wait for the end of all threads, after executor_stop(); CLOCK_NEVER: for ever, <= 0: only look.
+ * Wait for all threads to end, after executor_stop(); CLOCK_NEVER: for ever, <= 0: only look.
  *
  * Thread: neither a loop nor a task of ${e}; one at a time
- * Errors: 0; -ETIMEDOUT (a task still runs: see executor_stats; must not be destroyed)
+ * Errors: 0; -ETIMEDOUT (a task still runs; must not be destroyed)
  */
 int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;
 

@@ -26,7 +26,7 @@
 #define EXECUTOR_PENDING_MIN 16
 #define EXECUTOR_NAME_BYTES  16 /* the kernel's limit */
 
-/* Pause after a failed start of a thread. */
+/* After a thread failed to start. */
 #define EXECUTOR_RETRY_NS (10 * NS_PER_MS)
 
 struct strand;
@@ -42,7 +42,7 @@ struct executor_thread {
     struct executor *executor;
     unsigned number; /* from 1 */
     pthread_t id;
-    pthread_cond_t wake; /* one each, to wake a chosen thread */
+    pthread_cond_t wake; /* one each, to choose which thread wakes */
     struct list idle;    /* on executor->idle */
     struct strand *strand;
     const char *running; /* the task's name; NULL: none */
@@ -60,7 +60,7 @@ struct executor {
     struct affinity affinity;
 
     /* Work. */
-    struct task_list queue; /* of places */
+    struct task_list queue;
     uint64_t n_queued;
     uint64_t n_taken; /* from the queue, in total */
     struct timer_heap schedule;
@@ -77,7 +77,7 @@ struct executor {
     pthread_cond_t ended;
 
     /* Threads; see note: calling. */
-    unsigned n_threads; /* in total */
+    unsigned n_threads;
     unsigned n_ended;
     unsigned n_joined;
     unsigned n_busy;
@@ -151,7 +151,7 @@ void executor_tell(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_thread_start(e):
- * Start one more thread.
+ * Start a thread.
  *
  * Thread: any, locked
  * Errors: 0; -EAGAIN

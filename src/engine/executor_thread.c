@@ -25,7 +25,7 @@ static void executor_thread_stop_idling(struct executor *e, struct executor_thre
         e->timekeeper = NULL;
 }
 
-/* Wake the most recently idle thread (warm caches); the timekeeper only if it is the last. */
+/* Wake the most recently idle thread (warm caches); the timekeeper last. */
 static void executor_thread_call_idle(struct executor *e)
 {
     struct list *last = e->idle.prev;
@@ -37,7 +37,7 @@ static void executor_thread_call_idle(struct executor *e)
     pthread_cond_signal(&th->wake);
 }
 
-/* A failure refuses no task, since other threads exist: log it once. */
+/* Other threads exist, so a failure refuses no task: log it once. */
 static void executor_thread_start_another(struct executor *e)
 {
     bool failed_before = e->start_failed_at_ns > 0;
@@ -83,7 +83,7 @@ static void executor_thread_wait_for_call(struct executor *e, struct executor_th
 
 /* ---- the queue ---- */
 
-/* Due timers queue behind the tasks of this moment, so neither starves the other. */
+/* Due timers queue behind present tasks, so neither starves the other. */
 static void executor_thread_fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
@@ -101,7 +101,7 @@ static struct task *executor_thread_take_due(struct executor *e)
     return &t->task;
 }
 
-/* Take the first place; NULL: none is queued. Counts a task as begun, but not a strand's tasks. */
+/* The first place or NULL. Counts a task as begun, but not a strand's tasks. */
 static struct task *executor_thread_take_place(struct executor *e)
 {
     struct task *t = executor_thread_take_due(e);
@@ -163,7 +163,7 @@ void executor_thread_finish(struct executor *e)
 
 /* ---- the threads ---- */
 
-/* The next task for this thread; NULL: it must end. */
+/* NULL: the thread must end. */
 static struct task *executor_thread_next_task(struct executor *e, struct executor_thread *me)
 {
     struct task *t;

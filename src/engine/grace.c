@@ -9,7 +9,7 @@
 #include "engine/loop.h"
 #include "engine/promise.h"
 
-/* Waits for one loop: by a task, or for its end. */
+/* Waits for a loop's task or end. */
 struct grace_visit {
     struct task task;
     struct promise_listener ended;
@@ -20,9 +20,7 @@ struct grace {
     struct loop_group *group;
     void (*over)(void *cookie);
     void *cookie;
-    /*
-     * Loops not yet visited, plus grace_begin(). acq_rel: the last one frees what the others read.
-     */
+    /* Loops not yet visited, plus grace_begin(). acq_rel: the last frees what others read. */
     atomic_uint left;
     struct grace_visit visits[];
 };
@@ -35,7 +33,7 @@ static void grace_release(struct grace *gr)
     free(gr);
 }
 
-/* Runs after all readers of the old pointer on this loop. */
+/* Readers of the old pointer on this loop have finished. */
 static void grace_visit_end(struct task *t)
 {
     grace_release(CONTAINER_OF(t, struct grace_visit, task)->grace);

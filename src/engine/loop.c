@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "engine/loop_internal.h"
 
-/* Pause after a thread failed to start, unless no other loop is left. */
+/* A loop whose thread failed to start is avoided this long. */
 #define LOOP_START_RETRY_NS (1 * NS_PER_S)
 
 _Thread_local struct loop *loop_of_this_thread;
@@ -349,7 +349,7 @@ unsigned loop_load(const struct loop *l)
     return atomic_load_explicit(&l->load, memory_order_relaxed);
 }
 
-/* Reads the clock only after a failed start. */
+/* The clock is read only after a failed start. */
 static bool loop_is_without_thread(const struct loop *l)
 {
     int64_t failed_at_ns = atomic_load_explicit(&l->start_failed_at_ns, memory_order_relaxed);

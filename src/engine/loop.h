@@ -45,7 +45,7 @@ enum loop_state {
 /* Can the loop take another connection? Best first. */
 enum loop_availability {
     LOOP_AVAILABLE,
-    LOOP_FULL,         /* max_pending_tasks control tasks wait */
+    LOOP_FULL,         /* max_pending_tasks wait */
     LOOP_NO_THREAD,    /* its thread just failed to start */
     LOOP_NOT_AVAILABLE /* ended */
 };
@@ -107,7 +107,7 @@ int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) NODISCAR
 
 /*
  * loop_submit_lazy(loop, t):
- * As loop_submit() to the task queue, without a wake-up.
+ * loop_submit() to the task queue, without wake-up.
  *
  * Thread: any
  */
@@ -183,7 +183,7 @@ void loop_doing(struct loop *loop, const char *what);
 
 /*
  * loop_reap(loop, t):
- * Run ${t} in step 6, outside its object's callbacks. Never dropped.
+ * Run ${t} in step 6; never dropped.
  *
  * Thread: loop
  */
@@ -210,7 +210,7 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
  * loop_join(loop) / loop_join_until(loop, at_ns):
- * Wait for the loop's end / until ${at_ns} at most; after loop_stop().
+ * Wait for the loop's end / until ${at_ns}; after loop_stop().
  *
  * Thread: no loop
  * Errors: 0; -ETIMEDOUT (hangs in a task; must not be destroyed)
@@ -247,7 +247,7 @@ struct loop *loop_current(void);
 
 /*
  * loop_set_cookie(loop, cookie) / loop_cookie(loop):
- * Set / return the upper layer's data.
+ * The upper layer's data.
  *
  * Thread: before start; any
  */
@@ -256,7 +256,7 @@ void *loop_cookie(const struct loop *loop);
 
 /*
  * loop_now_ns(loop):
- * Return the cached clock: the end of this turn's last poll.
+ * Return the clock of this turn's last poll, cached.
  *
  * Thread: loop
  */
@@ -289,7 +289,7 @@ enum loop_availability loop_availability(const struct loop *loop);
 
 /*
  * loop_backend_text(text, size):
- * Format the libev version, such as "libev 4.33 (epoll)".
+ * Format "libev 4.33 (epoll)".
  *
  * Thread: any
  */

@@ -1,7 +1,7 @@
 /*
  * engine/loop_group: fixed group of loops with a chooser.
  *
- * Creates all loops (an epoll instance each), but no threads.
+ * Creation makes all epoll instances, but no threads.
  */
 #ifndef ENGINE_LOOP_GROUP_H
 #define ENGINE_LOOP_GROUP_H
@@ -67,10 +67,10 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
 
 /*
  * loop_group_join(g) / loop_group_join_until(g, at_ns):
- * Wait for the end of all loops / until ${at_ns} at most.
+ * Wait for all loops to end / until ${at_ns}.
  *
  * Thread: no loop
- * Errors: 0; -ETIMEDOUT (see loop_state() and loop_stats() of each)
+ * Errors: 0; -ETIMEDOUT (see loop_state() of each)
  */
 void loop_group_join(struct loop_group *g);
 int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;

@@ -24,14 +24,14 @@ struct loop {
     /* The loop's thread only. */
     struct backend backend;
     int64_t now_ns;                       /* end of this turn's last poll */
-    int64_t turn_at_ns;                   /* end of its first poll */
+    int64_t turn_at_ns;                   /* end of its first */
     int64_t clock_at_ns;                  /* last clock reading */
     const struct task_type *type;         /* of the tasks since; NULL: none */
-    int64_t sleep_at_ns;                  /* begin of this turn's poll */
-    int64_t sleep_until_ns;               /* the poll's deadline; 0: must not block */
+    int64_t sleep_at_ns;                  /* begin of its poll */
+    int64_t sleep_until_ns;               /* deadline of the poll; 0: must not block */
     int64_t io_ns;                        /* of this turn */
     unsigned io_events;                   /* without wake-up and timer */
-    bool ran;                             /* this turn ran something */
+    bool ran;                             /* something ran */
     bool woken;                           /* the wake-up descriptor was readable */
     bool wakeup_lost;                     /* libev could not watch it */
     struct task_list reap;                /* of this turn */

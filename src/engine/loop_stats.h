@@ -29,12 +29,12 @@ struct loop_stats {
     int64_t io_ns;
     int64_t task_ns;
     unsigned io_ratio;          /* configured percent */
-    unsigned io_ratio_achieved; /* percent of io_ns in io_ns + task_ns; 100 without tasks */
+    unsigned io_ratio_achieved; /* of io_ns + task_ns, percent; 100 without tasks */
     int64_t oldest_ns;          /* upper bound */
-    int64_t longest_ns;         /* longest task, or tasks of one type between two clock readings */
+    int64_t longest_ns;         /* task, or tasks of one type between two clock readings */
     const char *longest_name;   /* NULL: none */
-    int64_t turn_ns;            /* duration of this turn; 0: polling */
-    const char *doing;          /* task or handler in it */
+    int64_t turn_ns;            /* so far; 0: polling */
+    const char *doing;
     struct histogram_view turn;
     struct histogram_view queue_wait; /* tasks that found the queue empty, and 1 in 64 others */
 };

@@ -5,12 +5,12 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* One task in this many is timestamped: reading the clock costs more than the hand-off. */
+/* Timestamp one task in this many: reading the clock costs more than the hand-off. */
 #define LOOP_STAMP_EACH 64
 
 /*
- * Inlined: calls between the two atomic operations let other threads take their cache line, which
- * cost a quarter.
+ * Inlined: calls between the two atomic operations let other threads take the cache line, and cost
+ * a quarter.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 
@@ -21,7 +21,7 @@ static uint64_t loop_submit_max(const struct loop *l, enum loop_lane lane)
     return lane == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
 }
 
-/* Retries with the loop's backoff, on a thread that may sleep. */
+/* Applies loop_backoff. */
 static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
 {
     const struct timespec delay = {.tv_sec = l->backoff.delay_ns / NS_PER_S,
@@ -36,7 +36,7 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
     return inside;
 }
 
-/* After a refusal: retries if it may, returns the number inside before or the error. */
+/* Returns the number inside before, after retries, or the error. */
 static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t error)
 {
     if (error == -EAGAIN)
@@ -48,7 +48,7 @@ static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t 
     return error;
 }
 
-/* Queue a task that entered the gate after ${inside} others. */
+/* Queue a task that entered after ${inside} others. */
 LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_lane lane, struct task *t,
                                          int64_t inside)
 {
@@ -77,7 +77,7 @@ LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_lane lane, 
     return 0;
 }
 
-/* Own tasks need no wake-up, and are counted apart. */
+/* Own tasks need no wake-up. */
 LOOP_SUBMIT_INLINE bool loop_submit_is_own(struct loop *l)
 {
     if (loop_of_this_thread != l)
@@ -115,7 +115,7 @@ static struct timer *loop_timer_of(struct task *t)
     return CONTAINER_OF(t, struct timer, task);
 }
 
-/* The caller alone has ${t}: restore its type. */
+/* The caller alone has ${t}. */
 static void loop_free_timer(struct timer *t)
 {
     t->task.type = t->own_type;
@@ -142,7 +142,7 @@ static void loop_run_arrival(struct task *task)
         loop_drop_timer(l, t);
 }
 
-/* The loop ended before the timer arrived; loop_drop_lane() counts the drop. */
+/* The loop ended first; loop_drop_lane() counts the drop. */
 static void loop_drop_arrival(struct task *task)
 {
     loop_free_timer(loop_timer_of(task));
@@ -193,10 +193,7 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
     return 0;
 }
 
-/*
- * Entering the gate first keeps the loop from ending during a withdrawal; an ended loop is not
- * touched.
- */
+/* Enters the gate first: no loop ends during a withdrawal, and an ended one is not touched. */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {
     int64_t inside = gate_enter(&l->lanes[LOOP_CONTROL].gate, LOOP_NO_BOUND);

@@ -19,14 +19,12 @@ struct promise_notifier {
     bool is_over; /* the promise was closed; under the stripe */
 };
 
-/*
- * Each guards promise.notifier and its target, for promises that hash to it; see note: last touch.
- */
+/* Each guards promise.notifier and its target, for promises that hash to it. */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
 
-/* This thread's nesting of notifications, and those deferred until it is 0. */
+/* Nesting of notifications, and those deferred to the outermost. */
 static _Thread_local struct {
     unsigned depth;
     struct task_list later; /* promise.notify */
@@ -34,7 +32,7 @@ static _Thread_local struct {
 
 static void promise_on_notify(struct task *t);
 
-/* A dropped task still notifies: no other thread would. */
+/* A dropped task still notifies. */
 static const struct task_type notify_type = {
     .name = "promise", .run = promise_on_notify, .drop = promise_on_notify};
 
@@ -78,7 +76,7 @@ void promise_close(struct promise *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* Must the caller, who holds the lock, notify the listeners? */
+/* Must the caller notify the listeners? Under the lock. */
 static bool promise_claim_notifying(struct promise *p)
 {
     if (!promise_is_done(p) || p->notifying || list_empty(&p->listeners))
@@ -118,7 +116,7 @@ static void promise_tell(struct promise *p)
     here.depth--;
 }
 
-/* Notify on this thread; nested too deep, after the outer calls, to bound the stack. */
+/* Defers deep nesting to the outermost call, to bound the stack. */
 static void promise_tell_here(struct promise *p)
 {
     struct task *t;
@@ -137,7 +135,7 @@ static void promise_on_notify(struct task *t)
     promise_tell_here(CONTAINER_OF(t, struct promise, notify));
 }
 
-/* The caller has claimed the notification and released the lock. */
+/* After promise_claim_notifying(), without the lock. */
 static void promise_notify(struct promise *p)
 {
     bool elsewhere = p->loop && (!loop_is_current(p->loop) || here.depth >= PROMISE_NESTED_MAX);

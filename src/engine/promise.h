@@ -35,7 +35,7 @@ struct promise_notifier;
 
 enum promise_state {
     PROMISE_PENDING,
-    PROMISE_UNCANCELLABLE, /* pending, cannot be cancelled */
+    PROMISE_UNCANCELLABLE, /* pending */
     PROMISE_SUCCEEDED,
     PROMISE_FAILED,
     PROMISE_CANCELLED
@@ -61,7 +61,7 @@ struct promise_listener {
  *
  * Completion sets the state, wakes waiters and checks for listeners in one critical section;
  * without listeners, unlocking is its last access. That suffices: a mutex may be destroyed once it
- * can be locked, even if another thread is still inside pthread_mutex_unlock() (POSIX, rationale of
+ * can be locked, even if another thread still leaves pthread_mutex_unlock() (POSIX, rationale of
  * pthread_mutex_destroy()). So promise_await() locks even a complete promise; it permits freeing,
  * promise_is_done() does not.
  *

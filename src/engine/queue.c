@@ -12,10 +12,10 @@ void queue_take(struct queue *q)
 {
     struct task *t;
 
-    /* When empty, a load leaves the line with the producers. */
+    /* A load leaves the line with the producers. */
     if (q->first || !atomic_load_explicit(&q->newest, memory_order_relaxed))
         return;
-    /* Acquire: see what producers wrote to their tasks before pushing. */
+    /* Acquire: what producers wrote to their tasks. */
     t = atomic_exchange_explicit(&q->newest, NULL, memory_order_acquire);
     while (t) {
         struct task *before = atomic_load_explicit(&t->next, memory_order_relaxed);

@@ -5,9 +5,9 @@
  * poll: the first call makes its watcher pending again at a lower priority, which restores the
  * order. Stopping a watcher clears its pending event, so closed descriptors need no removal here.
  *
- * ev.pod forbids changing an active watcher's priority, but ev.c reads it only to add, call and
- * clear pending events, and none is pending during its callback. libev 4.33 is the last version;
- * test_ready checks the order.
+ * ev.pod forbids changing an active watcher's priority, but ev.c reads it only for pending events,
+ * and none is pending during its callback. libev 4.33 is the last version; test_ready checks the
+ * order.
  */
 #ifndef ENGINE_READY_H
 #define ENGINE_READY_H

@@ -24,7 +24,7 @@ struct strand {
     unsigned n_tasks;
     unsigned in_a_row; /* since the place was taken */
     bool placed;       /* see note: place */
-    bool was_full;     /* call the waiter when at most half of the tasks are left */
+    bool was_full;     /* call the waiter at half */
 
     /* Owned by the loop. */
     bool refused; /* room() is due */
@@ -66,7 +66,7 @@ static void strand_on_no_loop(struct task *t)
 static const struct task_type connection_limit_type = {
     .name = "serial room", .run = strand_on_room, .drop = strand_on_no_loop};
 
-/* Never run: the executor takes a task of the strand instead. */
+/* Never run: the executor takes the strand's tasks. */
 static const struct task_type place_type = {.name = "serial"};
 
 int strand_create(struct strand **out, const struct strand_conf *conf)

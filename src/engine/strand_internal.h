@@ -19,7 +19,7 @@ struct strand *strand_of(struct task *place);
 
 /*
  * strand_take(s):
- * Return the next task for the thread that took the place; NULL: done, ${s} may be freed.
+ * Return the next task for the thread with the place; NULL: done, ${s} may be freed.
  *
  * Thread: of the executor, locked
  */
@@ -35,7 +35,7 @@ void strand_take_all(struct strand *s, struct task_list *out);
 
 /*
  * strand_oldest_at_ns(s):
- * Return the submission time of the oldest task not begun; CLOCK_NEVER: none.
+ * Return when the oldest task not begun was submitted; CLOCK_NEVER: none.
  *
  * Thread: any, locked
  */

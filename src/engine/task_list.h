@@ -17,7 +17,7 @@ struct task_list {
  * task_list_append(l, t):
  * Append ${t}, which is on no queue or list.
  *
- * Thread: owner of ${l}
+ * Thread: owner
  */
 static inline void task_list_append(struct task_list *l, struct task *t)
 {
@@ -33,7 +33,7 @@ static inline void task_list_append(struct task_list *l, struct task *t)
  * task_list_take(l):
  * Remove the first task; NULL: none.
  *
- * Thread: owner of ${l}
+ * Thread: owner
  */
 static inline struct task *task_list_take(struct task_list *l)
 {

@@ -42,14 +42,14 @@ struct timer {
     } u;
     enum timer_state state;
     atomic_int claim;                 /* see note: claim */
-    const struct task_type *own_type; /* unless FREE: the type, while task.type is internal */
+    const struct task_type *own_type; /* while task.type is internal: the original; unless FREE */
 };
 
 /*
  * timer_init(t, type):
  * Initialize ${t} as idle.
  *
- * Thread: owner of ${t}
+ * Thread: owner
  */
 static inline void timer_init(struct timer *t, const struct task_type *type)
 {
@@ -81,7 +81,7 @@ static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum
  * timer_next_at_ns(t, now_ns):
  * Return the next instant of a periodic ${t} that has just run.
  *
- * Thread: owner of ${t}
+ * Thread: owner
  */
 static inline int64_t timer_next_at_ns(const struct timer *t, int64_t now_ns)
 {

@@ -12,7 +12,7 @@
 
 #include "engine/timer.h"
 
-/* Most timers that a queued task waits for. */
+/* Limits how many timers a queued task waits for. */
 #define TIMER_HEAP_DUE_MAX 1024
 
 struct timer_heap {
@@ -27,7 +27,7 @@ struct timer_heap {
  * timer_heap_init(s):
  * Make ${s} empty.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  */
 void timer_heap_init(struct timer_heap *s);
 
@@ -35,7 +35,7 @@ void timer_heap_init(struct timer_heap *s);
  * timer_heap_add(s, t):
  * Add the idle ${t} at t->at_ns; it must live until idle again.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  * Source: M. Fredman et al., "The Pairing Heap" (1986)
  */
 void timer_heap_add(struct timer_heap *s, struct timer *t);
@@ -45,7 +45,7 @@ void timer_heap_add(struct timer_heap *s, struct timer *t);
  * Add a periodic ${t} after its run; a late one behind timers due by ${now_ns}, so that it cannot
  * starve them.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  */
 void timer_heap_add_again(struct timer_heap *s, struct timer *t, int64_t now_ns);
 
@@ -53,7 +53,7 @@ void timer_heap_add_again(struct timer_heap *s, struct timer *t, int64_t now_ns)
  * timer_heap_remove(s, t):
  * Make ${t} idle, from any state.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  */
 void timer_heap_remove(struct timer_heap *s, struct timer *t);
 
@@ -61,7 +61,7 @@ void timer_heap_remove(struct timer_heap *s, struct timer *t);
  * timer_heap_next_at_ns(s):
  * Return the heap's first instant; CLOCK_NEVER: empty.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  */
 int64_t timer_heap_next_at_ns(const struct timer_heap *s);
 
@@ -69,7 +69,7 @@ int64_t timer_heap_next_at_ns(const struct timer_heap *s);
  * timer_heap_take_due(s, now_ns):
  * Remove the first timer due by ${now_ns}; NULL: none.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  */
 struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
 
@@ -77,7 +77,7 @@ struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
  * timer_heap_fetch_due(s, now_ns, place, max):
  * Move due timers to the list, at position ${place}, until it has ${max}.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  */
 void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, unsigned max);
 
@@ -85,7 +85,7 @@ void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, 
  * timer_heap_first_due(s):
  * Return the first of the list, still linked; NULL: empty.
  *
- * Thread: owner of ${s}
+ * Thread: owner
  */
 struct timer *timer_heap_first_due(const struct timer_heap *s);
 

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* Per turn, so that control tasks submitting others cannot delay I/O. */
+/* Per turn: control tasks submitting others cannot delay I/O. */
 #define TURN_CONTROL_MAX 1024
 
 /*
@@ -41,7 +41,6 @@ void turn_init(struct loop *l)
     turn_poll_init(l);
 }
 
-/* End the current stretch. */
 static void turn_read_clock(struct loop *l)
 {
     int64_t now_ns;
@@ -105,7 +104,7 @@ static void turn_fetch_due(struct loop *l)
                          TIMER_HEAP_DUE_MAX);
 }
 
-/* Steps 3 and 5: run up to ${max} tasks of a queue, within the quantum. */
+/* Steps 3 and 5: up to ${max} tasks of a queue, within the quantum. */
 static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
 {
     struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->quantum_ns};
@@ -164,7 +163,7 @@ static void turn_run_timer(struct loop *l, struct timer *t)
     }
 }
 
-/* Run the next task or timer of step 4; false: none left. */
+/* Step 4, one task or timer; false: none left. */
 static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_lane)
 {
     struct timer *due = timer_heap_first_due(&l->schedule);

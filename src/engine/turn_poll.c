@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* libev ends polls after about a minute: that is not early. */
+/* libev itself ends polls after about a minute. */
 #define TURN_POLL_MAX_NS (59 * NS_PER_S)
 
-/* epoll counts in milliseconds: ending so little early is not early. */
+/* epoll counts in milliseconds. */
 #define TURN_POLL_SLACK_NS (2 * NS_PER_MS)
 
 static void turn_poll_on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
@@ -44,7 +44,7 @@ static void turn_poll_begin(struct loop *l)
     TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
 }
 
-/* Step 2. libev calls this with all ready watchers, and with none when ev_run() begins. */
+/* Step 2. libev calls this with all ready watchers, and with none as ev_run() begins. */
 static void turn_poll_on_ready(struct ev_loop *ev)
 {
     struct loop *l = ev_userdata(ev);
@@ -71,7 +71,7 @@ void turn_poll_init(struct loop *l)
     l->timer_at_ns = CLOCK_NEVER;
 }
 
-/* Only ever armed earlier: one idle turn is cheaper than re-arming for each cancelled deadline. */
+/* Only armed earlier: an idle turn is cheaper than re-arming for each cancelled deadline. */
 static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 {
     int64_t delay_ns;
@@ -86,7 +86,7 @@ static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
     l->timer_at_ns = at_ns;
 }
 
-/* The loop must not sleep without its wake-up descriptor: register it first. */
+/* The loop must not sleep before its wake-up descriptor is registered. */
 static void turn_poll_find_wakeup(struct loop *l)
 {
     /* libev ignores an unchanged watcher that it just stopped: set it anew. */
@@ -115,7 +115,7 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
     if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
         wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
-    /* If the descriptor itself is broken, it must not end the wait again and again. */
+    /* A broken descriptor must not end the wait again and again. */
     if (!turn_has_work(l) && !turn_stop_is_news(l))
         turn_poll_nap(pace_until_ns);
 }
@@ -188,7 +188,7 @@ void turn_poll_count(struct loop *l)
     TELEMETRY_ADD(l->telemetry.io_events, l->io_events);
 }
 
-/* Did a blocking poll end before its time? */
+/* Did a poll that could block end before its time? */
 static bool turn_poll_is_early(const struct loop *l)
 {
     int64_t at_ns = clock_add_ns(l->sleep_at_ns, TURN_POLL_MAX_NS);

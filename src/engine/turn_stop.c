@@ -41,7 +41,7 @@ static void turn_stop_drop_timers(struct loop *l)
         turn_stop_drop_timer(l, t);
 }
 
-/* At-stop tasks and others may add more until the loop has ended. */
+/* At-stop tasks may add at-stop tasks. */
 static void turn_stop_run_tasks(struct loop *l)
 {
     struct task *t;

@@ -12,7 +12,7 @@ struct watch {
     int64_t stalled_at_ns; /* the turn reported as stalled; 0: none */
     struct task beat;
     atomic_bool
-        /* under way; release and acquire: the task is free again */
+        /* under way; release/acquire: the task is free again */
         beating;
     int64_t beat_at_ns; /* last sent; 0: never */
     bool asleep;        /* a missed beat was reported */
@@ -85,9 +85,7 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     return false;
 }
 
-/*
- * Send the next beat when due, unless one is under way. A higher stall threshold allows more time.
- */
+/* A higher stall threshold allows more time. */
 static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int64_t now_ns)
 {
     bool beating = atomic_load_explicit(&watch->beating, memory_order_acquire);
