@@ -12,10 +12,10 @@
 #include "server/server.h"
 #include "stats/access_log.h"
 
-/* Maximum time to write the queues at shutdown. */
+/* Time to write the queues at shutdown. */
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)
 
-/* Thread pools are numbered; boss, workers, executor and control loop come first. */
+/* Lower numbers: boss, workers, executor, control loop. */
 #define ACCESS_LOGS_FIRST_POOL 5
 
 struct access_logs_entry {

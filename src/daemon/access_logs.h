@@ -1,5 +1,5 @@
 /*
- * daemon/access_logs: the access logs of all listeners, each target opened once.
+ * daemon/access_logs: access logs of all listeners, each opened once.
  */
 #ifndef DAEMON_ACCESS_LOGS_H
 #define DAEMON_ACCESS_LOGS_H
@@ -17,11 +17,10 @@ struct server_conf;
 
 /*
  * access_logs_open(out, conf, buffer_bytes, user):
- * Open the access logs of the listeners in ${conf} for ${user}, each with a queue of
- * ${buffer_bytes}. Log a failure with its name.
+ * Open the access logs in ${conf} for ${user}, each with a queue of ${buffer_bytes}. Log failures.
  *
  * Thread: main, before any other thread
- * Owns:   the caller owns ${out}; ${conf} and ${user} are borrowed
+ * Owns:   ${conf} and ${user} are borrowed
  * Errors: 0; as log_target_open()
  */
 int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes,
@@ -29,8 +28,7 @@ int access_logs_open(struct access_logs **out, const struct server_conf *conf, s
 
 /*
  * access_logs_find(logs, where):
- * Return the log for `access_log = ${where}`; NULL: off. Implements server_events.access_log with
- * ${logs} as cookie.
+ * Return the log for `access_log = ${where}`; NULL: off. Implements server_events.access_log.
  *
  * Thread: main
  */
@@ -38,8 +36,7 @@ struct access_log *access_logs_find(void *logs, const char *where);
 
 /*
  * access_logs_reopen(logs):
- * Reopen all as log_target_reopen(); a failure is logged and the old file stays in use. NULL is
- * allowed.
+ * Reopen all; after a logged failure the old file stays in use. NULL is allowed.
  *
  * Thread: main
  */
@@ -47,7 +44,7 @@ void access_logs_reopen(struct access_logs *logs);
 
 /*
  * access_logs_log_stats(logs):
- * Log the counters of each at notice level; NULL is allowed.
+ * Log the counters at notice level; NULL is allowed.
  *
  * Thread: main
  */

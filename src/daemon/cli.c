@@ -64,7 +64,7 @@ static void cli_ask_for(struct cli *cli, enum cli_action action)
         cli->action = action;
 }
 
-/* Report the error ${c} of getopt_long(3) for the argument ${word}. */
+/* Report the error ${c} of getopt_long(3) for ${word}. */
 static void cli_print_refusal(int c, const char *word, FILE *errors)
 {
     char letter[] = {'-', (char)optopt, '\0'};
@@ -78,7 +78,6 @@ static void cli_print_refusal(int c, const char *word, FILE *errors)
         fprintf(errors, "reactord: unknown option '%s'\n", is_long ? word : letter);
 }
 
-/* Apply option ${c}. */
 static int cli_take_option(struct cli *cli, int c, const char *word, FILE *errors)
 {
     switch (c) {
@@ -98,10 +97,10 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
 
     optind = 1;
     while (rc == 0) {
-        /* The argument being parsed: optind stays at a cluster such as -tx. */
+        /* optind stays at a cluster such as -tx */
         const char *word = argv[optind];
 
-        /* +: stop at the first non-option. :: tell a missing value from an unknown option. */
+        /* +: stop at the first non-option. :: tell missing values from unknown options. */
         c = getopt_long(argc, argv, "+:c:tVh", long_options, NULL);
         if (c == -1)
             break;

@@ -21,7 +21,7 @@ struct cli {
  * Parse the arguments; report the first error to ${errors}.
  *
  * Thread: main
- * Owns:   nothing; ${out} points into ${argv}
+ * Owns:   ${out} points into ${argv}
  * Errors: 0; -EINVAL (unknown option, missing or unexpected value, stray argument)
  */
 int cli_parse(struct cli *out, int argc, char **argv, FILE *errors) NODISCARD;

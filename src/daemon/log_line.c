@@ -29,7 +29,7 @@ static const char *log_line_thread_name(void)
     return name;
 }
 
-/* Format ${now_s}, cached for a second: libc takes its time zone lock. */
+/* Cached for a second: libc takes its time zone lock. */
 static const char *log_line_stamp(time_t now_s, enum log_line_layout layout)
 {
     static _Thread_local char text[STAMP_BYTES];
@@ -61,7 +61,6 @@ static void PRINTF_LIKE(2, 3) line_print(struct log_line *line, const char *form
     line->len += (size_t)len;
 }
 
-/* Escape ${c}; return the bytes written to ${out}. */
 static size_t log_line_escape(char out[ESCAPE_BYTES], unsigned char c)
 {
     static const char digits[] = "0123456789abcdef";
@@ -79,7 +78,7 @@ static size_t log_line_escape(char out[ESCAPE_BYTES], unsigned char c)
     return 4;
 }
 
-/* Append ${text}, cut if too long, and the newline. */
+/* Append ${text}, cut if needed, and the newline. */
 static void log_line_end(struct log_line *line, const char *text)
 {
     static const char cut[] = "...\n";

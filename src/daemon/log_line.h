@@ -7,7 +7,7 @@
  *   LOG_LINE_JOURNAL   PRIORITY=6 SYSLOG_FACILITY=3 SYSLOG_IDENTIFIER=reactord
  *                      REACTORD_THREAD=work-2-1 MESSAGE=text, one field a line
  *
- * Bytes other than printable ASCII, and the backslash, become \n, \r, \t, \\ or \xNN, so no input
+ * Backslashes and bytes other than printable ASCII are escaped as \n, \r, \t, \\ or \xNN: no input
  * can forge a line.
  */
 #ifndef DAEMON_LOG_LINE_H
@@ -21,7 +21,7 @@
 enum log_line_layout { LOG_LINE_PLAIN, LOG_LINE_PRIORITY, LOG_LINE_SYSLOG, LOG_LINE_JOURNAL };
 
 /*
- * pipe(7) writes up to this many bytes atomically: lines of several threads never mix.
+ * pipe(7) writes this much atomically: threads' lines never mix.
  */
 #define LOG_LINE_MAX_BYTES PIPE_BUF
 
@@ -32,8 +32,8 @@ struct log_line {
 
 /*
  * log_line_build(line, layout, level, text):
- * Build ${line} from ${text}, time, process and calling thread, ended by a newline except for
- * syslog. A line that is too long is cut and ends in "...".
+ * Build ${line} from ${text}, time, process and calling thread, with a newline except for syslog.
+ * Cut lines end in "...".
  *
  * Thread: any (takes libc's time zone lock once a second and thread)
  */
@@ -42,7 +42,7 @@ void log_line_build(struct log_line *line, enum log_line_layout layout, enum log
 
 /*
  * log_line_head(line, layout, level, thread):
- * Build only the part before the text; without the thread if ${thread} is NULL.
+ * Build the part before the text; ${thread} may be NULL.
  *
  * Thread: as log_line_build()
  */

@@ -1,8 +1,8 @@
 /*
  * daemon/log_target: see log_target.h.
  *
- * syslog(3) and sd_journal_send(3) block with their daemon, allocate, and do not report a missing
- * one. Both protocols are one datagram, sent here without blocking.
+ * syslog(3) and sd_journal_send(3) block with their daemon, allocate, and do not report that it is
+ * missing. Both protocols are one datagram, sent here without blocking.
  */
 #include "daemon/log_target.h"
 
@@ -28,10 +28,10 @@
 #define JOURNAL_PATH "/run/systemd/journal/socket"
 
 enum medium {
-    MEDIUM_FILE,     /* file, or a pipe or terminal reopened non-blocking */
-    MEDIUM_SHARED,   /* file descriptor with shared flags: poll before each line */
+    MEDIUM_FILE,     /* file, or reopened pipe or terminal, non-blocking */
+    MEDIUM_SHARED,   /* inherited descriptor with shared flags: poll first */
     MEDIUM_STREAM,   /* stderr is a connected socket */
-    MEDIUM_DATAGRAM, /* each line is sent to ${peer} */
+    MEDIUM_DATAGRAM, /* lines are sent to ${peer} */
 };
 
 struct log_target {
@@ -46,7 +46,7 @@ struct log_target {
     atomic_uint lost;
 };
 
-/* Write without blocking, in one system call; return the bytes taken, or -1. */
+/* Write with one non-blocking system call; return the bytes taken, or -1. */
 static ssize_t log_target_line_send(const struct log_target *lt, const char *data, size_t len)
 {
     struct pollfd writable = {.fd = lt->fd, .events = POLLOUT};
@@ -70,7 +70,7 @@ static ssize_t log_target_line_send(const struct log_target *lt, const char *dat
 }
 
 /*
- * End a line that was written in part, as on a full disk, so that the next one is whole.
+ * End a line written in part, as on a full disk, so that the next is whole.
  */
 static bool log_target_mend(struct log_target *lt)
 {
@@ -96,11 +96,9 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
     return false;
 }
 
-/* ---- whole lines ---- */
-
 /*
- * Length of the first piece of ${lines} that is written atomically: whole lines, up to PIPE_BUF
- * unless a regular file.
+ * Length of the next piece to write: all to a file, else whole lines up to PIPE_BUF, so that other
+ * writers cannot interrupt it.
  */
 static size_t log_target_piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
@@ -113,7 +111,7 @@ static size_t log_target_piece_of(const struct log_target *lt, const char *lines
     return end ? (size_t)(end + 1 - lines) : PIPE_BUF;
 }
 
-/* Send ${text} with its protocol header as one message; 0 or -errno. */
+/* Send ${text} with its header as one message; 0 or -errno. */
 static int log_target_message_send(struct log_target *lt, const char *text, size_t len)
 {
     bool datagram = lt->medium == MEDIUM_DATAGRAM;
@@ -183,7 +181,7 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
 }
 
 /*
- * Is stderr connected to the journal? See systemd.exec(5), JOURNAL_STREAM.
+ * Is stderr the journal? See systemd.exec(5), JOURNAL_STREAM.
  */
 static bool log_target_is_journal_stream(const struct stat *st)
 {
@@ -196,8 +194,8 @@ static bool log_target_is_journal_stream(const struct stat *st)
 
 /*
  * O_NONBLOCK belongs to the open file, which stderr shares with other processes: open a pipe or
- * terminal anew. (Another user's terminal refuses.) A regular file never blocks, and must keep the
- * shared position.
+ * terminal anew. (Another user's terminal refuses.) A file never blocks, and must keep the shared
+ * position.
  */
 static int log_target_open_stderr(struct log_target *lt)
 {
@@ -219,8 +217,7 @@ static int log_target_open_stderr(struct log_target *lt)
 }
 
 /*
- * A file that root creates is given to ${user}, who will reopen it; an existing file keeps its
- * owner.
+ * Give a file that root creates to ${user}, who will reopen it; an existing file keeps its owner.
  */
 static int log_target_open_file(int *out_fd, const char *path, const struct privileges *user)
 {
@@ -251,7 +248,7 @@ static int log_target_open_datagram(struct log_target *lt, enum log_line_layout 
     lt->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (lt->fd < 0)
         return -errno;
-    /* Fail the start if no daemon listens; then disconnect. */
+    /* Fail if no daemon listens; then disconnect. */
     if (connect(lt->fd, (struct sockaddr *)&lt->peer, sizeof(lt->peer)) < 0)
         return -errno;
     return connect(lt->fd, &nobody, sizeof(nobody)) < 0 ? -errno : 0;

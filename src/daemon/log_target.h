@@ -4,11 +4,11 @@
  *   stderr    plain lines; with a priority when connected to the journal (JOURNAL_STREAM)
  *   /path     plain lines
  *   syslog    facility daemon, local time
- *   journal   fields, with the thread in REACTORD_THREAD
+ *   journal   fields, with REACTORD_THREAD
  *
- * A line (daemon/log_line) is one non-blocking system call. A line that is not taken at once (full
- * disk or pipe, no reader) is lost and counted; the count is logged when lines go through again.
- * log_target_put_lines() instead returns what it wrote, and the caller keeps the rest.
+ * A line (daemon/log_line) is one non-blocking system call. Lines not taken at once (full disk or
+ * pipe, no reader) are lost, and their count is logged later. log_target_put_lines() loses none:
+ * the caller keeps the rest.
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H
@@ -24,7 +24,7 @@ struct privileges;
 /*
  * log_target_open(out, where, user):
  * Open ${where}: "stderr", "syslog", "journal" or an absolute path. A new file gets mode 0640 and
- * belongs to ${user}, who reopens it later (daemon/safe_open); NULL: the process's user.
+ * belongs to ${user}, who reopens it (daemon/safe_open); NULL: the process's user.
  *
  * Thread: main, before any other thread
  * Owns:   ${where} is copied; ${user} must outlive the target
@@ -35,7 +35,7 @@ int log_target_open(struct log_target **out, const char *where,
 
 /*
  * log_target_sink(lt):
- * Return the sink for log_set_sink(); it lives as long as ${lt}.
+ * Return the sink for log_set_sink().
  *
  * Thread: any
  */
@@ -43,18 +43,17 @@ const struct log_sink *log_target_sink(const struct log_target *lt);
 
 /*
  * log_target_put_lines(lt, lines, len):
- * Write whole lines unformatted, as far as possible without blocking: to a file all at once, to a
- * pipe or terminal in pieces of whole lines, to syslog and the journal one message a line.
+ * Write whole lines as they are, as far as possible without blocking: to a file all at once, to a
+ * pipe or terminal in pieces, to syslog and the journal one message a line.
  *
  * Thread: any; one at a time to keep the order
- * Errors: bytes written, > 0; -EAGAIN (would block); -errno of write(2) or send(2)
+ * Errors: bytes written, > 0; -EAGAIN; -errno of write(2) or send(2)
  */
 ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len) NODISCARD;
 
 /*
  * log_target_reopen(lt):
- * Reopen the file at its path after rotation. The descriptor keeps its number, so threads log
- * without a lock. Other targets: no effect.
+ * Reopen a file after rotation. Its descriptor keeps its number, so threads log without a lock.
  *
  * Thread: main
  * Errors: 0; -errno of open(2) (the old file stays in use)

@@ -1,8 +1,8 @@
 /*
  * daemon/main: start and end of the process.
  *
- * Order of the start: signals before threads; lookups of names, and all that may need root, before
- * root is given up; threads last. A failure before that leaves nothing behind.
+ * Signals before threads; name lookups, and all that may need root, before dropping root; threads
+ * last. A failed start leaves nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ struct process {
 };
 
 /*
- * Occupy descriptors 0 to 2, so that none of ours is written to as stdout or stderr.
+ * Keep descriptors 0 to 2 from being reused: stdout and stderr are written to.
  */
 static int open_standard_descriptors(void)
 {
@@ -76,7 +76,6 @@ static void log_versions(const char *config_path)
                gnu_get_libc_version());
 }
 
-/* Log a failure that the module has not logged. */
 static int start_failed(const char *what, const char *name, int rc)
 {
     log_error("%s%s%s: %s", what, name ? " " : "", name ? name : "", strerror(-rc));
@@ -94,7 +93,7 @@ static int open_log(struct process *p, const struct process_conf *conf)
     return 0;
 }
 
-/* The log goes to stderr now: point to the log with the reason. */
+/* Point stderr to the log with the reason. */
 static void close_log_of_failed_start(struct process *p, const struct process_conf *conf)
 {
     log_target_close(p->log);
@@ -151,7 +150,7 @@ err_destroy_run:
     return rc;
 }
 
-/* Reverse of process_open(); the server has stopped or never started. */
+/* The server has stopped or never started. */
 static void process_close(struct process *p)
 {
     server_destroy(p->server);
@@ -171,7 +170,7 @@ static unsigned count_addresses(const struct server_conf *conf)
 }
 
 /*
- * Exit while other threads run: free nothing, but remove the pid file.
+ * Other threads run: free nothing, but remove the pid file.
  */
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
@@ -218,7 +217,6 @@ static enum exit_code serve(const struct config *config, const char *config_path
     return code;
 }
 
-/* Check that stdout took the output. */
 static enum exit_code finish_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

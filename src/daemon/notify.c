@@ -21,7 +21,6 @@ static void notify_send_state(const char *state)
         log_debug("systemd cannot be notified: %s", strerror(-rc));
 }
 
-/* Send ${assignments}, each ended by a newline, and the status. */
 static void PRINTF_LIKE(2, 0) send_status(const char *assignments, const char *format, va_list args)
 {
     char status[STATUS_BYTES], state[STATUS_BYTES + 64];

@@ -1,7 +1,7 @@
 /*
  * daemon/notify: messages to systemd over NOTIFY_SOCKET.
  *
- * Without NOTIFY_SOCKET all functions do nothing. Send failures are logged at debug level.
+ * No effect without NOTIFY_SOCKET. Send failures are logged at debug level.
  */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
@@ -12,8 +12,8 @@
 
 /*
  * notify_ready(format, ...) / notify_stopping(format, ...) / notify_status(format, ...):
- * Report that connections are accepted; that the shutdown has begun; a new status line. All three
- * set the status line of `systemctl status`.
+ * Report readiness; report shutdown; only set the status line of `systemctl status`, as the others
+ * do too.
  *
  * Thread: main
  * Source: sd_notify(3): READY, MAINPID, STOPPING, STATUS
@@ -24,7 +24,7 @@ void notify_status(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /*
  * notify_extend(extend_ns):
- * Extend the stop timeout to ${extend_ns} from now, whatever TimeoutStopSec says.
+ * Extend the stop timeout to ${extend_ns} from now, beyond TimeoutStopSec.
  *
  * Thread: main
  * Source: sd_notify(3): EXTEND_TIMEOUT_USEC
@@ -33,8 +33,7 @@ void notify_extend(int64_t extend_ns);
 
 /*
  * notify_watchdog_interval_ns():
- * Return the interval for notify_watchdog(): half of systemd's watchdog timeout; CLOCK_NEVER
- * without a watchdog. Invalid settings are logged.
+ * Return half of systemd's watchdog timeout; CLOCK_NEVER: no watchdog. Log invalid settings.
  *
  * Thread: main
  * Source: sd_watchdog_enabled(3): WATCHDOG_USEC, WATCHDOG_PID

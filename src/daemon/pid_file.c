@@ -14,11 +14,11 @@
 #include "base/parse.h"
 #include "daemon/safe_open.h"
 
-/* pid, newline, NUL, and space to detect longer content */
+/* pid, newline, NUL, space to detect more */
 #define CONTENT_BYTES 32
 
 /*
- * Retries when the file vanishes between open and lock because another reactord ends.
+ * Retries if another reactord, ending, removes the file between open and lock.
  */
 #define ATTEMPTS 16
 
@@ -27,7 +27,7 @@ struct pid_file {
     char *path;
 };
 
-/* Open file description locks belong to the open file, not to the process: fcntl_locking(2). */
+/* OFD locks belong to the open file, not the process: fcntl_locking(2). */
 static int pid_file_lock(int fd)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -35,7 +35,6 @@ static int pid_file_lock(int fd)
     return fcntl(fd, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
 }
 
-/* Does ${path} still name the file behind ${fd}? */
 static bool pid_file_is_at_path(int fd, const char *path)
 {
     struct stat open_file, named;
@@ -44,7 +43,7 @@ static bool pid_file_is_at_path(int fd, const char *path)
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/* Read the pid; 0: empty file; -EINVAL: other content. */
+/* 0: empty file; -EINVAL: not a pid. */
 static long pid_file_read_pid(int fd)
 {
     char content[CONTENT_BYTES];
@@ -97,7 +96,7 @@ static int pid_file_acquire(int *out_fd, long *holder, const char *path,
                             const struct privileges *user)
 {
     const struct safe_open how = {.path = path,
-                                  /* Do not follow a symbolic link, nor block on a fifo. */
+                                  /* Neither follow a symbolic link nor block on a fifo. */
                                   .flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
                                            O_CLOEXEC,
                                   .mode = 0600,
@@ -166,8 +165,8 @@ void pid_file_remove(struct pid_file *pf)
     if (!pf)
         return;
     /*
-     * Before unlocking: a waiting process then sees the file gone and retries. Emptying is always
-     * safe: if ${path} names another file now, ours has no name.
+     * Before unlocking: a waiting process then sees the file gone and retries. Emptying is safe: if
+     * ${path} names another file now, ours has no name.
      */
     if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
         ftruncate(pf->fd, 0) < 0)

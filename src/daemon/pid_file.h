@@ -1,8 +1,8 @@
 /*
  * daemon/pid_file: locked pid file.
  *
- * The process holds the lock while it lives, so the file of a crashed daemon is recognized without
- * trusting its number. Failures are logged with the path.
+ * The lock is held for life, so a crashed daemon's file is recognized without trusting its number.
+ * Failures are logged with the path.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H
@@ -14,9 +14,9 @@ struct privileges;
 
 /*
  * pid_file_create(out, path, user):
- * Lock ${path} and write our pid. A stale pid file is replaced; a file with other content is left
- * alone. Mode 0600, since any process that can open the file can lock it. Opened as ${user} if
- * permitted, else as root (daemon/safe_open); NULL: as the process's user.
+ * Lock ${path} and write our pid. A stale pid file is replaced; other content is left alone. Mode
+ * 0600: any process that can open the file can lock it. Opened as ${user} if permitted, else as
+ * root (daemon/safe_open); NULL: as the process's user.
  *
  * Thread: main
  * Owns:   ${path} is copied
@@ -27,8 +27,7 @@ int pid_file_create(struct pid_file **out, const char *path,
 
 /*
  * pid_file_remove(pf):
- * Remove the file if it is still ours, or empty it if the directory is not writable; unlock. NULL
- * is allowed.
+ * Remove the file if still ours, or empty it if that is denied; unlock. NULL is allowed.
  *
  * Thread: main
  */

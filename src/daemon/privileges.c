@@ -17,7 +17,7 @@
 #define ID_MAX (UINT32_MAX - 1)
 
 /*
- * Log errno of getpwnam(3) and the like; 0 or ENOENT: no such entry.
+ * Log errno of getpwnam(3) and the like; 0: no entry.
  */
 static int privileges_lookup_failed(const char *what, const char *name, int error)
 {
@@ -69,7 +69,6 @@ static int privileges_lookup_group(struct privileges *p, const char *group)
     return 0;
 }
 
-/* Without root only the current ids are accepted. */
 static int privileges_check_unprivileged(struct privileges *p)
 {
     if (p->uid != geteuid() || p->uid != getuid() || p->gid != getegid() || p->gid != getgid()) {
@@ -110,7 +109,7 @@ static int privileges_drop_failed(const char *what)
     return -error;
 }
 
-/* Check that root cannot be regained, as with capabilities kept over setresuid(2). */
+/* Check that root cannot be regained, as with kept capabilities. */
 static int privileges_verify_dropped(const struct privileges *p)
 {
     uid_t ruid, euid, suid;

@@ -1,8 +1,8 @@
 /*
  * daemon/privileges: drop root.
  *
- * Names are looked up before anything is opened. Privileges are dropped after sockets, log and pid
- * file are open, before the first thread. Failures are logged with the name.
+ * Names are looked up first; root is dropped after sockets, log and pid file are open, before the
+ * first thread. Failures are logged.
  */
 #ifndef DAEMON_PRIVILEGES_H
 #define DAEMON_PRIVILEGES_H
@@ -22,12 +22,12 @@ struct privileges {
 
 /*
  * privileges_lookup(out, user, group):
- * Look up ${user} and ${group}, names or numbers. NULL ${user}: keep it; NULL ${group}: the user's
- * primary group. Without root only the current ids are accepted.
+ * Look up ${user} and ${group}, names or numbers. NULL ${user}: unchanged; NULL ${group}: the
+ * user's primary group. Without root only the current ids are accepted.
  *
  * Thread: main
- * Errors: 0; -ENOENT (unknown user or group, or a number without an entry and no group); -EPERM
- *         (not root); -errno of the user database
+ * Errors: 0; -ENOENT (unknown, or a number without entry and group); -EPERM (not root); -errno of
+ *         the user database
  */
 int privileges_lookup(struct privileges *out, const char *user, const char *group) NODISCARD;
 
@@ -44,8 +44,7 @@ void privileges_return_groups(struct privileges_groups *ours);
 
 /*
  * privileges_forbid_gains():
- * Keep this process and its children from gaining privileges by execve(2). An old kernel's failure
- * is logged.
+ * Forbid gaining privileges by execve(2), for children too. Failure (old kernel) is logged.
  *
  * Thread: main, before any other thread
  * Source: prctl(2), PR_SET_NO_NEW_PRIVS
@@ -54,8 +53,8 @@ void privileges_forbid_gains(void);
 
 /*
  * privileges_drop(p):
- * Switch to ${p} irrevocably: real, effective and saved ids, supplementary groups. After an error
- * exit: the ids may be mixed.
+ * Switch to ${p} for good: real, effective and saved ids, supplementary groups. Exit after an
+ * error: ids may be mixed.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno of the failed call; -EPERM (root could be regained)

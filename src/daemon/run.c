@@ -19,7 +19,7 @@
 
 /*
  * While draining, extend systemd's stop timeout by EXTEND_NS every TICK_NS: a drain may exceed
- * TimeoutStopSec, a hang may not. server_stop() gives up on a thread before EXTEND_NS.
+ * TimeoutStopSec, a hang may not. server_stop() takes less than EXTEND_NS.
  */
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
@@ -40,7 +40,7 @@ static void run_on_drained(void *cookie)
 {
     struct run *run = cookie;
 
-    /* Called once: the counter cannot overflow. */
+    /* called once: no overflow */
     MUST(eventfd_write(run->drained_fd, 1) == 0);
 }
 
@@ -98,7 +98,7 @@ static void run_drain_begin(struct run *run, const struct run_conf *conf)
 }
 
 /*
- * Stop the server. False: a loop hangs, which the server has logged.
+ * False: a loop hangs, as the server has logged.
  */
 static bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
@@ -168,13 +168,13 @@ static void run_take_signals(struct run *run, const struct run_conf *conf)
 
 static void run_drain_finish(struct run *run, const struct run_conf *conf)
 {
-    unsigned cut; /* no session is left */
+    unsigned cut; /* 0 */
 
     if (run_stop_server(run, conf, &cut))
         log_notice("stopped; all sessions have finished");
 }
 
-/* End the drain at its deadline, else report to systemd. */
+/* End an overdue drain, or report to systemd. */
 static void run_drain_tick(struct run *run, const struct run_conf *conf)
 {
     int64_t now_ns = clock_now_ns();
@@ -191,7 +191,7 @@ static void run_drain_tick(struct run *run, const struct run_conf *conf)
     }
 }
 
-/* Timeout of poll(2) in ms, rounded up so that it does not return early. */
+/* Timeout of poll(2) in ms, rounded up: never early. */
 static int run_wait_ms(const struct run *run)
 {
     int64_t due_at_ns = watchdog_feeder_due_at_ns(&run->watchdog_feeder);

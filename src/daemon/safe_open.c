@@ -1,8 +1,7 @@
 /*
  * daemon/safe_open: see safe_open.h.
  *
- * Root walks the path itself, component by component with directory descriptors: it uses what it
- * checked.
+ * Root walks the path with a descriptor of each directory: it uses what it checked.
  */
 #include "daemon/safe_open.h"
 
@@ -29,8 +28,8 @@ struct walk {
 };
 
 /*
- * Is ${fd} in /proc? Users cannot create entries there, and its links may name open files without a
- * path (/dev/stdout).
+ * Is ${fd} in /proc? Users cannot create entries there; links may name files without a path
+ * (/dev/stdout).
  */
 static bool safe_open_is_in_proc(int fd)
 {
@@ -40,7 +39,7 @@ static bool safe_open_is_in_proc(int fd)
 }
 
 /*
- * Can the user replace an entry of ${w}->dir? ${*sticky}: only its own, unlink(2).
+ * Can the user replace entries of ${w}->dir? ${*sticky}: only its own, unlink(2).
  */
 static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
 {
@@ -60,14 +59,14 @@ static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
 }
 
 /*
- * Sticky directory: could the user have made this entry, also as a link to another's file?
+ * Sticky directory: may the user have made this entry, or link to it?
  */
 static bool safe_open_user_can_have_made(const struct stat *st)
 {
     return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);
 }
 
-/* Take the next component; NULL at the end. */
+/* NULL at the end. */
 static const char *safe_open_next_name(struct walk *w, char name[NAME_MAX + 1], bool *last)
 {
     const char *begin = w->rest + strspn(w->rest, "/");
@@ -83,14 +82,13 @@ static const char *safe_open_next_name(struct walk *w, char name[NAME_MAX + 1], 
     return name;
 }
 
-/* Continue in ${fd}. */
 static void safe_open_walk_to(struct walk *w, int fd)
 {
     close(w->dir);
     w->dir = fd;
 }
 
-/* Replace the symbolic link ${fd} by its target; -EAGAIN: continue. */
+/* Follow the symbolic link ${fd}; -EAGAIN: continue. */
 static int safe_open_follow(struct walk *w, int fd)
 {
     char target[PATH_MAX], joined[2 * PATH_MAX];
@@ -121,7 +119,6 @@ static int safe_open_last(const struct walk *w, const char *name, int more_flags
     return fd < 0 ? -errno : fd;
 }
 
-/* Open the last component, ${entry}. */
 static int safe_open_entry(const struct walk *w, const char *name, const struct stat *st, int entry)
 {
     if ((w->how->flags & O_EXCL) != 0)
@@ -130,7 +127,7 @@ static int safe_open_entry(const struct walk *w, const char *name, const struct 
                           S_ISLNK(st->st_mode) && safe_open_is_in_proc(entry) ? 0 : O_NOFOLLOW);
 }
 
-/* Resolve one component: descriptor; -EAGAIN: continue; -errno. */
+/* Resolve one component: descriptor, -EAGAIN: continue, or -errno. */
 static int safe_open_walk_step(struct walk *w)
 {
     char name[NAME_MAX + 1];

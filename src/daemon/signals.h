@@ -1,8 +1,8 @@
 /*
- * daemon/signals: signals read from a signalfd by the main thread.
+ * daemon/signals: signals read from a signalfd.
  *
- * The handled signals are blocked before the second thread starts, which inherits the mask. All
- * others keep their default action.
+ * Handled signals are blocked before any other thread starts and inherits the mask. Others keep
+ * their default action.
  */
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H
@@ -13,7 +13,7 @@
 
 struct signal_notice {
     int number;
-    pid_t pid; /* sender; 0: kernel, such as a terminal's ^C */
+    pid_t pid; /* sender; 0: kernel, as for ^C */
     uid_t uid; /* sender */
 };
 
@@ -23,7 +23,6 @@ struct signal_notice {
  * SIGPIPE and SIGXFSZ: errno suffices (splice(2) and write(2) have no MSG_NOSIGNAL).
  *
  * Thread: main, before any other thread
- * Owns:   the caller closes ${out_fd}
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
 int signals_open(int *out_fd) NODISCARD;

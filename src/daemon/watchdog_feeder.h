@@ -1,9 +1,9 @@
 /*
- * daemon/watchdog_feeder: checks the loops for stalls and feeds systemd's watchdog.
+ * daemon/watchdog_feeder: stall checks of the loops, and systemd's watchdog.
  *
- * One timer serves both: the last check within half of systemd's timeout feeds it, without a
- * wake-up of its own. A stall withholds the feed until the first check after it; if the timeout
- * passes first, systemd restarts reactord.
+ * One timer serves both: the last check within half of systemd's timeout feeds the watchdog. A
+ * stall withholds the feed until the first check after it; after the timeout systemd restarts
+ * reactord.
  */
 #ifndef DAEMON_WATCHDOG_FEEDER_H
 #define DAEMON_WATCHDOG_FEEDER_H
@@ -13,28 +13,28 @@
 
 struct server;
 
-/* Embedded; private to watchdog_feeder_...(). */
+/* Private to watchdog_feeder_...(). */
 struct watchdog_feeder {
     struct server *server;
     int64_t look_every_ns; /* CLOCK_NEVER: neither stall checks nor a watchdog */
     int64_t look_at_ns;
     int64_t feed_every_ns; /* CLOCK_NEVER: no watchdog */
     int64_t feed_at_ns;    /* at the latest */
-    bool withheld;         /* overdue because of a stall, and logged */
+    bool withheld;         /* overdue by a stall, and logged */
 };
 
 /*
  * watchdog_feeder_start(watchdog_feeder, server):
- * Set the intervals of the stall check and of systemd's watchdog; the first check is due at once.
+ * Set the intervals of stall check and watchdog; the first check is due at once.
  *
  * Thread: main
- * Owns:   nothing; ${server} is started, and not used after server_stop()
+ * Owns:   ${server} is started, and not used after server_stop()
  */
 void watchdog_feeder_start(struct watchdog_feeder *watchdog_feeder, struct server *server);
 
 /*
  * watchdog_feeder_due_at_ns(watchdog_feeder):
- * Return when to call watchdog_feeder_look(); CLOCK_NEVER: never.
+ * Return when to call watchdog_feeder_look().
  *
  * Thread: main
  */

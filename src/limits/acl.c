@@ -41,7 +41,7 @@ int acl_create(struct acl **out, const struct acl_conf *conf)
     return 0;
 }
 
-/* ${rule}: PREFIX_TABLE_NONE when no rule matched. */
+/* ${rule}: PREFIX_TABLE_NONE: none matched. */
 static void acl_access_log_denied(struct acl *a, const char *listener, const struct address *client,
                                   uint32_t rule)
 {

@@ -1,8 +1,8 @@
 /*
- * limits/acl: the allow and deny rules of a listener.
+ * limits/acl: allow and deny rules of a listener.
  *
- * The first rule whose block contains the client decides; without a match, `others` does. The boss
- * asks before it creates a session: a denied client costs no memory.
+ * The first rule that contains the client decides, else `others`. Checked before a session is
+ * created: a denied client costs no memory.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H
@@ -17,18 +17,16 @@ struct acl;
 struct address;
 struct cidr;
 
-/* Rule ${i} applies to ${blocks[i]}. */
 struct acl_conf {
     const struct cidr *blocks;
     const bool *allow;
     size_t n;
-    bool deny_others; /* false: a client that no rule matches is allowed */
+    bool deny_others; /* if no rule matches */
 };
 
 /*
  * acl_create(out, conf):
- * Compile the rules of ${conf}. ${out} is NULL when they allow every client; acl_allows() takes
- * NULL.
+ * Compile ${conf}. ${out} is NULL, which acl_allows() takes, when all clients are allowed.
  *
  * Thread: any
  * Owns:   ${conf} is borrowed
@@ -38,8 +36,7 @@ int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;
 
 /*
  * acl_allows(a, listener, client):
- * Return whether ${client} is allowed. Count a denial; log it at info level, at most one line a
- * second.
+ * Is ${client} allowed? Count denials; log one a second at info level.
  *
  * Thread: any
  */

@@ -9,13 +9,13 @@
 #include "base/log.h"
 #include "limits/acl.h"
 
-/* Minimum between two lines of a kind: a refused client usually retries. */
+/* Minimum between two lines of a kind. */
 #define ADMISSION_LOG_NS (10 * NS_PER_S)
 
 struct admission {
     struct admission_conf conf;
-    struct acl *access;           /* NULL: all clients are allowed */
-    struct client_table *clients; /* NULL: no per-client limits */
+    struct acl *access;           /* NULL: allow all */
+    struct client_table *clients; /* NULL: no limits */
     struct log_limit refused;
     struct log_limit uncounted;
     struct log_limit forgotten;
@@ -80,7 +80,6 @@ static void admission_log_forgotten(struct admission *ad)
             ad->conf.listener, LOG_HELD_BACK(suppressed));
 }
 
-/* Apply the per-client limits. */
 static bool admission_count(struct admission *ad, struct client **out, const struct address *client)
 {
     bool forgot;

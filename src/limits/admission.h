@@ -1,12 +1,11 @@
 /*
- * limits/admission: per-client access control of a listener: the ACL, then the per-client limits.
+ * limits/admission: access control of a listener by client: ACL, then per-client limits.
  *
- * Asked once for each client address: by the boss after accept with the peer's, or, when a trusted
- * proxy names the client, by the worker once the name is known (session_admit()). The total limits
- * are checked before accept: see server/listener.
+ * Asked once for each client: by the boss after accept, or by the worker once a trusted proxy has
+ * named the client (session_admit()). Total limits are checked before accept: see server/listener.
  *
- *   admission_enter -> ADMIT: the session keeps the ticket and ends it with admission_leave, once
- *                   -> CLOSE, RESET: nothing to leave; the client is disconnected
+ *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
+ *                   -> CLOSE, RESET: disconnect; nothing to leave
  */
 #ifndef LIMITS_ADMISSION_H
 #define LIMITS_ADMISSION_H
@@ -28,27 +27,27 @@ struct admission_ticket {
 };
 
 struct admission_conf {
-    const char *listener;           /* name, for logs; borrowed */
-    const struct acl_conf *access;  /* borrowed; NULL: all clients are allowed */
-    enum admission_verdict on_deny; /* for clients the ACL denies */
+    const char *listener;          /* for logs; borrowed */
+    const struct acl_conf *access; /* borrowed; NULL: allow all */
+    enum admission_verdict on_deny;
     struct client_table_conf clients;
     enum quota_over over; /* QUOTA_OVER_WAIT resets: an accepted client cannot wait */
 };
 
 /*
  * admission_create(out, conf):
- * Create the admission control of a listener.
+ * Create the access control of a listener.
  *
  * Thread: main
- * Owns:   the caller owns ${out}; ${conf} is copied
+ * Owns:   ${conf} is copied
  * Errors: 0; as acl_create() and client_table_create()
  */
 int admission_create(struct admission **out, const struct admission_conf *conf) NODISCARD;
 
 /*
  * admission_enter(ad, ticket, client, reason):
- * Decide whether to serve ${client}. ADMISSION_ADMIT fills ${ticket}, which must be empty;
- * otherwise ${reason} says why not.
+ * Decide whether to serve ${client}. ADMISSION_ADMIT fills the empty ${ticket}; else ${reason} says
+ * why not.
  *
  * Thread: any
  * Owns:   the caller ends ${ticket} with admission_leave()
@@ -58,7 +57,7 @@ enum admission_verdict admission_enter(struct admission *ad, struct admission_ti
 
 /*
  * admission_leave(ticket):
- * Uncount the client and empty ${ticket}; an empty ticket is allowed.
+ * Uncount the client and empty ${ticket}, which may be empty.
  *
  * Thread: any
  */
@@ -66,7 +65,7 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_log_stats(ad):
- * Log the counters of the ACL and of the per-client limits, when configured.
+ * Log the counters of ACL and per-client limits, if configured.
  *
  * Thread: any
  */

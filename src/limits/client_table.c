@@ -11,10 +11,9 @@
 #include "engine/lock.h"
 #include "net/address.h"
 
-/* The key of a client. */
 struct client_name {
-    uint64_t host[2]; /* prefix of the IPv6, or IPv4-mapped, address */
-    uint32_t zone;    /* scope id of a link-local address; else 0 */
+    uint64_t host[2]; /* prefix, IPv4 as IPv4-mapped */
+    uint32_t zone;    /* scope id if link-local; else 0 */
     uint32_t pad;     /* 0 */
 };
 
@@ -23,8 +22,8 @@ struct client {
     struct token_bucket bucket;
     uint32_t zone;
     uint32_t open;
-    uint32_t chain;        /* next entry of the hash chain */
-    uint32_t newer, older; /* neighbours in the LRU list of clients without a connection */
+    uint32_t chain;        /* next in hash chain */
+    uint32_t newer, older; /* neighbours in the LRU list, if without connections */
 };
 
 struct client_table {
@@ -32,10 +31,10 @@ struct client_table {
     struct hash_key key;
     struct lock lock;       /* guards all below; see note: one lock */
     struct client *clients; /* entry i is clients[i - 1] */
-    uint32_t n;             /* entries used so far */
+    uint32_t n;             /* used so far */
     uint32_t *chains;
     uint32_t chain_mask;
-    uint32_t newest, oldest; /* ends of the LRU list */
+    uint32_t newest, oldest; /* of the LRU list */
     struct client_table_view counts;
 };
 
@@ -51,7 +50,7 @@ static uint32_t client_table_place(const struct client_table *t, const struct cl
     return (uint32_t)(c - t->clients) + 1;
 }
 
-/* Remove ${c} from the LRU list: it is in use. */
+/* Remove ${c}, now in use, from the LRU list. */
 static void client_table_keep(struct client_table *t, struct client *c)
 {
     if (c->newer)
@@ -95,7 +94,7 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
 }
 
 /*
- * Return a free entry, or evict the least recently used one; NULL: all clients have connections.
+ * Return a free entry, or evict the oldest; NULL: all clients have connections.
  */
 static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
 {
@@ -114,7 +113,7 @@ static struct client *client_table_make_room(struct client_table *t, int64_t now
 }
 
 /*
- * Find or add the client ${who} and take it off the LRU list; NULL: the table is full.
+ * Find or add ${who}, off the LRU list; NULL: the table is full.
  */
 static struct client *client_table_get(struct client_table *t, const struct client_name *who,
                                        int64_t now_ns)
@@ -148,9 +147,9 @@ static enum client_table_answer client_table_ask(const struct quota_conf *each, 
     return CLIENT_TABLE_IN;
 }
 
-/* ---- any thread ---- */
+/* ---- without the lock ---- */
 
-/* Zero all but the first ${bits} bits of ${host}. */
+/* Keep the first ${bits} of ${host}. */
 static void client_table_cut(uint8_t *host, unsigned bits)
 {
     for (unsigned i = 0; i < 16; i++) {
@@ -160,7 +159,7 @@ static void client_table_cut(uint8_t *host, unsigned bits)
     }
 }
 
-/* Derive the key of ${a}; false: a unix socket, not counted. */
+/* Derive the key of ${a}; false: unix socket, not counted. */
 static bool client_table_identify(const struct client_table *t, struct client_name *who,
                                   const struct address *a)
 {
@@ -232,8 +231,6 @@ void client_table_read(struct client_table *t, struct client_table_view *out)
     out->clients = t->n;
     lock_release(&t->lock);
 }
-
-/* ---- lifetime ---- */
 
 int client_table_create(struct client_table **out, const struct client_table_conf *conf)
 {

@@ -13,8 +13,6 @@ static bool connection_limit_move(struct connection_limit_waiter *w,
     return atomic_compare_exchange_strong(&w->state, &expected, (int)to);
 }
 
-/* ---- waiting listen sockets ---- */
-
 static void connection_limit_run_wake(struct task *t)
 {
     struct connection_limit_waiter *w = CONTAINER_OF(t, struct connection_limit_waiter, wake);
@@ -25,7 +23,7 @@ static void connection_limit_run_wake(struct task *t)
 
 static void connection_limit_drop_wake(struct task *t)
 {
-    (void)t; /* the boss loop has ended and accepts no more */
+    (void)t; /* the boss loop has ended */
 }
 
 static const struct task_type connection_limit_wake_type = {.name = "room for a client",
@@ -50,7 +48,7 @@ void connection_limit_add(struct connection_limit *room, struct connection_limit
     room->waiters = w;
 }
 
-/* Wake all waiters: only their retry shows whose listener has room too. */
+/* Wake all: only a retry shows whose listener has room too. */
 static void connection_limit_wake(struct connection_limit *room)
 {
     if (atomic_load(&room->waiting) == 0) /* see note: room */
@@ -65,8 +63,6 @@ static void connection_limit_wake(struct connection_limit *room)
     }
 }
 
-/* ---- clients ---- */
-
 static int64_t connection_limit_wait_ns(const struct connection_limit *room,
                                         const struct quota *own, int64_t now_ns)
 {
@@ -77,8 +73,8 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
 }
 
 /*
- * Check both before entering: two sockets that each take one quota and fail at the other would wake
- * each other for ever.
+ * Check both first: two sockets that each take one quota and fail at the other would wake each
+ * other for ever.
  */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
 {

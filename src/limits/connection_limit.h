@@ -1,11 +1,10 @@
 /*
- * limits/connection_limit: connection limit of the process and of each listener, and the listen
- * sockets that wait for room.
+ * limits/connection_limit: connection limits of process and listeners, and the waiting listen
+ * sockets.
  *
- * note: room. A socket that finds no room publishes that it waits and then checks again; a leaving
- * session uncounts itself and then checks for waiters. Both are sequentially consistent, so one
- * sees the other: no socket waits while there is room. The leaving session submits the socket's
- * task to its boss loop, so waiting costs nothing.
+ * note: room. A socket without room publishes that it waits, then checks again; a leaving session
+ * uncounts itself, then checks for waiters and submits their tasks to their boss loops. Both are
+ * sequentially consistent, so one sees the other: no socket waits while there is room.
  *
  *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
  *                         \--room after all--> NONE
@@ -38,16 +37,15 @@ struct connection_limit_waiter {
     struct connection_limit_waiter *next;
 };
 
-/* One for the process. */
 struct connection_limit {
     struct quota quota;
     _Atomic(const char *)
         closed_by; /* the option that closed the door to all clients; NULL: open */
     atomic_uint waiting;
-    struct connection_limit_waiter *waiters; /* complete before start */
+    struct connection_limit_waiter *waiters; /* fixed after start */
 };
 
-/* Retry interval, for when a boss with a full queue refuses the wake-up. */
+/* Retry interval, in case a boss's queue is full and refuses the wake-up. */
 #define ROOM_LOOK_NS INT64_C(1000000000)
 
 /*
@@ -64,15 +62,15 @@ void connection_limit_init(struct connection_limit *room, const struct quota_con
  * Register ${w} as a waiter on ${loop}.
  *
  * Thread: before start
- * Owns:   nothing; ${w} must outlive the last connection_limit_leave()
+ * Owns:   ${w} must outlive the last connection_limit_leave()
  */
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w));
 
 /*
  * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):
- * Count one client in the process and in the listener's quota ${own}. Return 0, or the time until a
- * retry makes sense. The latter also wakes ${w} earlier when a session leaves.
+ * Count a client in the process and in its listener's quota ${own}: 0, or the time until a retry
+ * makes sense. The latter also wakes ${w} when a session leaves.
  *
  * Thread: any; loop of ${w}
  * Units:  ns, at most ROOM_LOOK_NS
@@ -83,8 +81,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
- * Uncount a client; withdraw also gives the rate token back, for a client that never came or that
- * was refused for another reason.
+ * Uncount a client; withdraw also returns the rate token, for a client that never came or was
+ * refused for another reason.
  *
  * Thread: any
  */
@@ -93,10 +91,9 @@ void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
 
 /*
  * connection_limit_close(room, option) / connection_limit_open(room):
- * Refuse all clients because of ${option}, whatever the limits; admit them again.
+ * Refuse all clients because of ${option}, a literal; admit them again.
  *
  * Thread: any
- * Owns:   nothing; ${option} is a literal
  */
 void connection_limit_close(struct connection_limit *room, const char *option);
 void connection_limit_open(struct connection_limit *room);

@@ -11,7 +11,7 @@
 /* An address as an integer. */
 __extension__ typedef unsigned __int128 number;
 
-/* First and last address of a prefix, while building. */
+/* A prefix while building. */
 struct span {
     number first, last;
     uint32_t rule;
@@ -21,12 +21,12 @@ struct span {
 #define MAX_DEPTH (8 * 16 + 1)
 
 /*
- * note: steps. A binary search of 200,000 interval starts misses the cache in nearly each of its 18
- * steps. Every 16th start is therefore copied into a dense array that stays cached.
+ * note: steps. A binary search of 200,000 starts misses the cache in nearly each of its 18 steps.
+ * Every 16th start is therefore also kept in a dense array that stays cached.
  */
 #define STEP 16
 
-/* Start of each interval and the first matching prefix in it; the first interval starts at 0. */
+/* Starts of intervals, from 0, and the first matching prefix in each. */
 struct intervals {
     number *begin;
     uint32_t *rule;
@@ -39,8 +39,6 @@ struct prefix_table {
     struct intervals ip4, ip6;
     uint32_t unix_rule;
 };
-
-/* ---- building ---- */
 
 static number prefix_table_number_of(const void *host, size_t len)
 {
@@ -73,7 +71,7 @@ static int prefix_table_span_compare(const void *va, const void *vb)
     return a->rule < b->rule ? -1 : 1;
 }
 
-/* The prefixes of ${list} with ${len}-byte addresses, sorted by prefix_table_span_compare(). */
+/* Prefixes of ${list} with ${len}-byte addresses, in order. */
 static int prefix_table_spans_create(struct span **out, size_t *n_out, const struct cidr *list,
                                      size_t n, size_t len)
 {
@@ -92,8 +90,7 @@ static int prefix_table_spans_create(struct span **out, size_t *n_out, const str
 }
 
 /*
- * Start an interval at ${begin} with ${rule}, replacing one that starts there. Space: see
- * prefix_table_intervals_create().
+ * Start an interval at ${begin}, replacing one that starts there. Space: see intervals_create().
  */
 static void prefix_table_intervals_put(struct intervals *v, number begin, uint32_t rule)
 {
@@ -107,8 +104,7 @@ static void prefix_table_intervals_put(struct intervals *v, number begin, uint32
 }
 
 /*
- * Stack of the spans around the current one; each holds the lowest rule of itself and its
- * ancestors.
+ * Spans around the current one; each has the lowest rule of itself and its ancestors.
  */
 struct walk {
     struct span open[MAX_DEPTH];
@@ -184,7 +180,7 @@ static int prefix_table_intervals_put_steps(struct intervals *v)
     return 0;
 }
 
-/* On error the caller still calls prefix_table_intervals_destroy(). */
+/* On error the caller still destroys ${v}. */
 static int prefix_table_intervals_create(struct intervals *v, const struct cidr *list, size_t n,
                                          size_t len)
 {
@@ -195,7 +191,7 @@ static int prefix_table_intervals_create(struct intervals *v, const struct cidr 
 
     if (rc < 0)
         return rc;
-    /* One interval at 0; each span adds a start and an end. */
+    /* One at 0; each span adds a start and an end. */
     v->begin = malloc((2 * n_spans + 1) * sizeof(*v->begin));
     v->rule = malloc((2 * n_spans + 1) * sizeof(*v->rule));
     if (!v->begin || !v->rule) {
@@ -270,11 +266,9 @@ void prefix_table_destroy(struct prefix_table *t)
     free(t);
 }
 
-/* ---- lookup ---- */
-
 /*
- * Index of the last of ${n} sorted numbers not above ${x}; the first never is. The loop depends on
- * ${n} alone: no branch to mispredict.
+ * Index of the last of ${n} sorted numbers not above ${x}; the first is not above. Iterations
+ * depend on ${n} alone: no mispredicted branches.
  */
 static size_t prefix_table_last_not_above(const number *list, size_t n, number x)
 {

@@ -1,8 +1,8 @@
 /*
  * limits/prefix_table: first matching prefix of a list (net/cidr).
  *
- * Prefixes nest or are disjoint, so a list cuts the addresses into intervals with one answer each.
- * The intervals are computed once; a lookup is a binary search over their starts:
+ * Prefixes nest or are disjoint, so a list cuts the addresses into intervals with one answer each,
+ * computed once. A lookup is a binary search over their starts:
  *
  *   prefixes, in their order      0: 10.1.0.0/16    1: 10.0.0.0/8    2: 10.1.2.0/24
  *   intervals      0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0: none
@@ -21,22 +21,21 @@ struct address;
 struct cidr;
 struct prefix_table;
 
-/* No match; also the exclusive maximum of a list's length. */
+/* No match. Lists are shorter. */
 #define PREFIX_TABLE_NONE UINT32_MAX
 
 /*
  * prefix_table_create(out, list, n):
- * Build a table of ${n} prefixes, numbered by their index in ${list}.
+ * Build a table of ${n} prefixes, numbered by index; ${list} is not kept.
  *
  * Thread: any
- * Owns:   ${list} may be freed afterwards
  * Errors: 0; -ENOMEM
  */
 int prefix_table_create(struct prefix_table **out, const struct cidr *list, size_t n) NODISCARD;
 
 /*
  * prefix_table_find(t, a):
- * Return the lowest number of a prefix that contains ${a}, or PREFIX_TABLE_NONE.
+ * Return the lowest prefix number that contains ${a}, or PREFIX_TABLE_NONE.
  *
  * Thread: any
  */
@@ -44,8 +43,8 @@ uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a
 
 /*
  * prefix_table_covers(by, list, n):
- * Set ${by[i]} to the lowest number of a prefix that covers all of ${list[i]}: i, or an earlier one
- * that shadows it. Coverage by several prefixes together is not detected.
+ * Set ${by[i]} to the lowest prefix that covers all of ${list[i]}: i, or an earlier one that
+ * shadows it. Coverage by several together is not detected.
  *
  * Thread: any
  * Errors: 0; -ENOMEM

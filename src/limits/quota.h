@@ -1,5 +1,5 @@
 /*
- * limits/quota: maximum of concurrent connections, and connection rate.
+ * limits/quota: maximum connections and connection rate.
  */
 #ifndef LIMITS_QUOTA_H
 #define LIMITS_QUOTA_H
@@ -11,9 +11,9 @@
 #include "base/must.h"
 #include "limits/token_bucket.h"
 
-/* What happens to a client over the limit. */
+/* Over the limit. */
 enum quota_over {
-    QUOTA_OVER_WAIT, /* it stays in the kernel's backlog until there is room */
+    QUOTA_OVER_WAIT, /* in the kernel's backlog, until there is room */
     QUOTA_OVER_CLOSE,
     QUOTA_OVER_RESET
 };
@@ -40,7 +40,7 @@ void quota_init(struct quota *q, const struct quota_conf *conf);
 
 /*
  * quota_is_limited(q):
- * Return whether any limit is set.
+ * Is any limit set?
  *
  * Thread: any
  */
@@ -51,7 +51,6 @@ bool quota_is_limited(const struct quota *q);
  * Return the time until the next connection may come: 0: now; CLOCK_NEVER: after one has left.
  *
  * Thread: any
- * Units:  ns
  */
 int64_t quota_wait_ns(const struct quota *q, int64_t now_ns);
 

@@ -8,21 +8,21 @@
 #include "net/channel.h"
 
 /*
- * A bucket holds a tenth of a second: a loop late by less loses no rate, and ten seconds exceed the
+ * A bucket holds a tenth of a second: a loop late by less loses nothing, and ten seconds exceed the
  * rate by at most one percent.
  */
 #define THROTTLE_BURST_PART 10
 
 /*
- * A grant is a twentieth of a connection's second, but much less of the shared rate, so that many
- * connections have turns within a second. It never exceeds one read.
+ * A grant is a twentieth of a connection's second, but much less of a shared rate, for many turns
+ * within a second. At most one read.
  */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
 
 /*
- * Shorter sleeps cost more turns than they smooth; the bucket collects the tokens meanwhile.
+ * Shorter sleeps cost more wake-ups than smoothness is worth; tokens accumulate meanwhile.
  */
 #define THROTTLE_LEAST_NS (5 * NS_PER_MS)
 
@@ -33,10 +33,8 @@ struct throttle {
     size_t grant_bytes;  /* of the tightest limit */
     size_t credit_bytes; /* reserved, not yet read */
     struct token_bucket each[THROTTLE_DIRECTIONS];
-    struct timer timer; /* pending: fires when the grant is due */
+    struct timer timer; /* fires when the grant is due */
 };
-
-/* ---- per listener ---- */
 
 static struct token_bucket_conf throttle_rate(unsigned bytes)
 {
@@ -70,8 +68,6 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
     throttle_limit_init(&plan->limits[1], conf->each_out, conf->all_out);
     return plan->limits[0].grant_bytes > 0 || plan->limits[1].grant_bytes > 0;
 }
-
-/* ---- per channel ---- */
 
 static bool throttle_has(const struct throttle *t, unsigned i)
 {
@@ -114,7 +110,7 @@ size_t throttle_allow(struct throttle *t, size_t max)
     struct loop *loop = channel_net(t->channel)->loop;
 
     MUST(loop_is_current(loop) &&
-         t->timer.state == TIMER_IDLE); /* the channel is throttled until the timer has fired */
+         t->timer.state == TIMER_IDLE); /* throttled until the timer fires */
     if (t->credit_bytes == 0) {
         int64_t wait_ns = throttle_reserve(t, loop_now_ns(loop));
 
@@ -150,8 +146,6 @@ static void throttle_drop_timer(struct task *t)
 
 static const struct task_type throttle_timer_type = {
     .name = "bandwidth", .run = throttle_run_timer, .drop = throttle_drop_timer};
-
-/* ---- lifetime ---- */
 
 int throttle_create(struct throttle **out, struct throttle_plan *plan, struct channel *ch,
                     unsigned directions)

@@ -1,14 +1,14 @@
 /*
- * limits/throttle: bandwidth limits of connections and of a listener.
+ * limits/throttle: bandwidth limits of connections and listeners.
  *
- * Bytes are charged where they are read (channel_meter()), so splicing is limited too: unread bytes
- * wait in the sender's socket, and TCP slows the sender. A reader reserves a grant from all its
- * buckets and reads until it is used up. If the grant is not due yet, the reader sleeps on its only
- * timer. When the socket is drained the rest of the grant is given back.
+ * Bytes are charged when read (channel_meter()), so splicing is limited too: unread bytes wait in
+ * the socket, and TCP slows the sender. A reader reserves a grant from all its buckets and reads
+ * until it is used up, or first sleeps on its timer until the grant is due. A drained socket gives
+ * back the rest.
  *
  * note: turns. Connections of all workers share a listener's bucket without a lock: a reservation
- * advances its one number (limits/token_bucket), and the resulting wait is a position in a FIFO
- * queue across all workers. Grants are small, so turns come often.
+ * advances its one number (limits/token_bucket), and the resulting wait is a place in a FIFO queue
+ * across workers. Grants are small, so turns come often.
  */
 #ifndef LIMITS_THROTTLE_H
 #define LIMITS_THROTTLE_H
@@ -45,27 +45,25 @@ struct throttle_limit {
     char apart_too[CACHE_LINE_BYTES];
 };
 
-/* One per listener. */
 struct throttle_plan {
     struct throttle_limit limits[THROTTLE_DIRECTIONS];
 };
 
 /*
  * throttle_plan_init(plan, conf):
- * Compute the limits; return whether there are any.
+ * Copy the limits of ${conf}; false: none.
  *
  * Thread: before start
- * Owns:   ${conf} is copied
  */
 bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf);
 
 /*
  * throttle_create(out, plan, ch, directions):
- * Apply the limits of ${plan} in ${directions} to reads of ${ch}; ${out} is NULL without limits.
- * The tail handler of ${ch} must forward its allow and took to ${out}.
+ * Limit reads of ${ch} by ${plan} in ${directions}; ${out} is NULL without limits. The tail handler
+ * of ${ch} must forward allow and took to ${out}.
  *
  * Thread: loop of ${ch}
- * Owns:   the caller owns ${out}, until ${ch} is closed; ${plan} is borrowed
+ * Owns:   the caller frees ${out} when ${ch} is closed; ${plan} is borrowed
  * Errors: 0; -ENOMEM
  */
 int throttle_create(struct throttle **out, struct throttle_plan *plan, struct channel *ch,
@@ -76,14 +74,13 @@ int throttle_create(struct throttle **out, struct throttle_plan *plan, struct ch
  * Implement handler_ops.allow and handler_ops.took.
  *
  * Thread: loop of its channel
- * Units:  bytes
  */
 size_t throttle_allow(struct throttle *t, size_t max);
 void throttle_took(struct throttle *t, size_t len, bool drained);
 
 /*
  * throttle_destroy(t):
- * Free it when the channel is closed, and give back the reserved bytes; NULL is allowed.
+ * Give back reserved bytes and free it, when the channel is closed; NULL is allowed.
  *
  * Thread: loop of its channel
  */

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* Time that ${n} tokens take to come, rounded up so that the rate is never exceeded. */
+/* Time for ${n} tokens, rounded up: the rate is never exceeded. */
 static int64_t token_bucket_cost_ns(const struct token_bucket_conf *conf, uint64_t n)
 {
     unsigned __int128 ns =
@@ -19,7 +19,7 @@ static int64_t token_bucket_after(int64_t full_at_ns, int64_t cost_ns, int64_t n
     return clock_add_ns(full_at_ns > now_ns ? full_at_ns : now_ns, cost_ns);
 }
 
-/* The bucket is full at ${next_ns}: return the time until it is no longer overdrawn. */
+/* Time until a bucket that is full at ${next_ns} is no longer overdrawn. */
 static int64_t token_bucket_debt_ns(const struct token_bucket_conf *conf, int64_t next_ns,
                                     int64_t now_ns)
 {
@@ -63,7 +63,7 @@ int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_c
     return token_bucket_debt_ns(conf, next_ns, now_ns);
 }
 
-/* Rounded down, so that repeated taking and giving back gains nothing. */
+/* Rounded down: repeated taking and giving back gains nothing. */
 void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
                             uint64_t n)
 {

@@ -2,8 +2,8 @@
  * limits/token_bucket: rate limit with a burst.
  *
  * A bucket holds up to `burst` tokens and gains `tokens` each `period_ns`, evenly. Its state is one
- * number: the instant at which it will be full. Taking tokens adds the time they need to return;
- * time refills. No lock, no timer; an idle bucket is full and can be discarded.
+ * number: the instant when it will be full. Taking tokens moves it by the time they need to return.
+ * No lock, no timer; an idle bucket is full and can be discarded.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *
@@ -40,11 +40,10 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
 
 /*
  * token_bucket_reserve(b, conf, n, now_ns):
- * Take ${n} tokens, overdrawing if needed; return the time until they are due. Later reservations
- * wait longer, so waiters are served in order.
+ * Take ${n} tokens, overdrawing if needed; return the time until they are due. Waiters are served
+ * in order of reservation.
  *
  * Thread: any
- * Units:  ns; 0: now
  */
 int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns) NODISCARD;
@@ -60,10 +59,9 @@ void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_co
 
 /*
  * token_bucket_wait_ns(b, conf, n, now_ns):
- * Return the time until ${n} tokens, at most conf->burst, are there; 0: now.
+ * Return the time until there are ${n} tokens, at most conf->burst.
  *
  * Thread: any
- * Units:  ns
  */
 int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns);

@@ -18,7 +18,7 @@
 #include "stats/access_log_format.h"
 
 /*
- * Delay of the writer: after the first queued line; after -EAGAIN; during an episode of losses.
+ * Delay of the writer: after the first line; after -EAGAIN; during losses.
  */
 #define ACCESS_LOG_DELAY_NS (10 * NS_PER_MS)
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
@@ -28,7 +28,7 @@
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
 /*
- * Bytes of one write; writes in a run, bounded so that access_log_finish() waits briefly.
+ * Bytes of a write; writes of a run, few so that access_log_finish() waits briefly.
  */
 #define ACCESS_LOG_BATCH_BYTES (64 * 1024)
 #define ACCESS_LOG_BATCHES     16
@@ -54,29 +54,27 @@ struct access_log {
     _Atomic uint64_t numbers;
     _Atomic uint64_t dropped;
     atomic_bool scheduled; /* see note: scheduled */
-    atomic_bool losing;    /* during an episode of losses */
+    atomic_bool losing;
     alignas(CACHE_LINE_BYTES) struct timer writer;
     _Atomic uint64_t written;
     uint64_t dropped_before; /* before this episode */
     uint64_t dropped_seen;   /* at `calm_since_ns` */
     int64_t calm_since_ns;
     size_t head, tail;
-    bool torn;  /* the sink took part of a line whose rest was dropped */
-    bool mends; /* the batch starts with the newline that ends a torn line */
+    bool torn;  /* the sink took only part of a line */
+    bool mends; /* the batch starts with the newline of a torn line */
     char batch[ACCESS_LOG_BATCH_BYTES];
 };
-
-/* ---- any thread ---- */
 
 static void access_log_schedule(struct access_log *al, int64_t delay_ns)
 {
     if (atomic_exchange(&al->scheduled, true))
         return;
     if (executor_schedule(al->executor, &al->writer, delay_ns) < 0)
-        atomic_store(&al->scheduled, false); /* no thread could start: the next line retries */
+        atomic_store(&al->scheduled, false); /* no thread: the next line retries */
 }
 
-/* Count ${n} lost lines; log the cause of the first of an episode. */
+/* Count ${n} lost lines; log the first cause of an episode. */
 static void access_log_lose(struct access_log *al, uint64_t n, const char *why)
 {
     atomic_fetch_add_explicit(&al->dropped, n, memory_order_relaxed);
@@ -119,8 +117,6 @@ void access_log_put(struct access_log *al, const char *line, size_t len)
     queue_push(&al->lines, &l->place);
     access_log_schedule(al, ACCESS_LOG_DELAY_NS);
 }
-
-/* ---- writer ---- */
 
 static bool access_log_has_room(const struct access_log *al)
 {
@@ -184,15 +180,13 @@ static uint64_t access_log_clear_batch(struct access_log *al)
     return n;
 }
 
-/* Drop the lines of the batch, counted. */
 static void access_log_drop_batch(struct access_log *al, const char *why)
 {
     access_log_lose(al, access_log_clear_batch(al), why);
 }
 
 /*
- * 0: everything is written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: the run was long
- * enough.
+ * 0: all written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: enough for one run.
  */
 static int access_log_write(struct access_log *al)
 {
@@ -260,8 +254,6 @@ static void access_log_drop(struct task *t)
 
 static const struct task_type access_log_type = {
     .name = "access log", .run = access_log_run, .drop = access_log_drop};
-
-/* ---- lifetime ---- */
 
 int access_log_create(struct access_log **out, const struct access_log_conf *conf)
 {

@@ -1,14 +1,14 @@
 /*
- * stats/access_log: asynchronous access log: queue of lines, writer thread, sink.
+ * stats/access_log: asynchronous access log.
  *
  *   any thread --access_log_put()--> bounded queue --writer thread, in batches--> sink
  *
- * A loop never blocks: it allocates the line, pushes it on a lock-free queue and schedules the
- * writer if needed. The writer runs 10 ms after the first queued line. It retries lines that the
- * sink does not take yet. A sink that blocks holds up this log only.
+ * A loop never blocks: it allocates a line, pushes it on a lock-free queue and schedules the writer
+ * if needed, which runs 10 ms later. Lines that the sink does not take are retried; a sink may
+ * block, but only its own log.
  *
- * Lines are dropped when the queue is full or the sink fails. Drops are counted, and logged twice
- * an episode: at its start, and after a second without loss.
+ * Lines are dropped when the queue is full or the sink fails. Drops are counted, and logged at the
+ * start of an episode and after a second without loss.
  *
  * note: scheduled. A producer sets `scheduled` when it schedules the writer; the writer clears it
  * before it reads the queue. Both are exchanges: a producer sees it cleared and schedules again, or
@@ -25,12 +25,11 @@
 
 struct access_log;
 
-/* Destination of the lines. */
 struct access_sink {
     /*
      * Write some of ${len} bytes of whole lines; the rest is offered again, first.
-     * Thread: the log's, or the caller of access_log_finish()
-     * Errors: bytes taken, > 0; -EAGAIN (retry later); -errno (these lines are dropped)
+     * Thread: the log's, or access_log_finish()
+     * Errors: bytes taken, > 0; -EAGAIN (retry later); -errno (drop these lines)
      */
     ssize_t (*write)(void *cookie, const char *lines, size_t len);
     void *cookie;
@@ -54,7 +53,7 @@ struct access_log_stats {
  * Create an empty log; its thread starts with the first line.
  *
  * Thread: main
- * Owns:   the caller owns ${out}; pointers in ${conf} are borrowed
+ * Owns:   pointers in ${conf} are borrowed
  * Errors: 0; -ENOMEM
  */
 int access_log_create(struct access_log **out, const struct access_log_conf *conf) NODISCARD;
@@ -69,8 +68,7 @@ uint64_t access_log_number(struct access_log *al);
 
 /*
  * access_log_put(al, line, len):
- * Queue a copy of ${line}, which ends in a newline; dropped and counted when the queue or memory is
- * full.
+ * Queue a copy of ${line}, which ends in a newline; without space it is dropped and counted.
  *
  * Thread: any
  */
@@ -78,8 +76,8 @@ void access_log_put(struct access_log *al, const char *line, size_t len);
 
 /*
  * access_log_finish(al, until_ns):
- * End the thread and write the queue; drop, count and log the lines that remain at ${until_ns}.
- * Call once, before access_log_destroy().
+ * End the thread and write the queue; drop, count and log the rest at ${until_ns}. Call once,
+ * before access_log_destroy().
  *
  * Thread: main, after the last access_log_put()
  * Errors: 0; -ETIMEDOUT (the sink blocks: do not destroy the log)

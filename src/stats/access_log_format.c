@@ -37,8 +37,6 @@ const char *access_log_format_variable(unsigned i)
     return i < access_log_variable_count() ? access_log_variable_at(i)->name : NULL;
 }
 
-/* ---- parsing ---- */
-
 struct access_parser {
     struct access_log_format *format;
     struct access_log_format_problem *problem;
@@ -215,8 +213,6 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
     *out = f;
     return 0;
 }
-
-/* ---- writing ---- */
 
 size_t access_log_format_write(const struct access_log_format *f, const struct access_log_record *r,
                                char *line)

@@ -33,7 +33,7 @@ struct access_log_format_problem {
         ACCESS_LOG_FORMAT_LONG /* a line could exceed ACCESS_LOG_LINE_BYTES */
     } kind;
     const char *
-        /* the offending ${len} bytes */
+        /* offending ${len} bytes */
         name;
     size_t len;
 };
@@ -60,7 +60,7 @@ const char *access_log_format_variable(unsigned i);
 
 /*
  * access_log_format_write(f, r, line):
- * Write the line of ${r} with its newline to ACCESS_LOG_LINE_BYTES at ${line}; return its length.
+ * Write the line of ${r} to ACCESS_LOG_LINE_BYTES at ${line}; return its length.
  *
  * Thread: any
  */

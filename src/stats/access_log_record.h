@@ -15,8 +15,8 @@ struct session_id;
 #define ACCESS_LOG_RECORD_NONE_NS (-1)
 
 /*
- * Pointers are borrowed during the call; NULL: unknown or inapplicable. Text may hold any byte;
- * overlong text is cut.
+ * Pointers are borrowed for a call; NULL: unknown or inapplicable. Text may hold any byte and is
+ * cut if too long.
  */
 struct access_log_record {
     int64_t time_ns;     /* of the line, since 1970 (UTC) */

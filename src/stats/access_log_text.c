@@ -22,8 +22,6 @@ static void access_log_text_put_char(struct access_log_text *t, char c)
     *t->at++ = c;
 }
 
-/* ---- values ---- */
-
 static bool access_log_text_means_itself(enum access_log_text_style style, unsigned char c)
 {
     if (c == '"' || c == '\\')
@@ -60,7 +58,7 @@ static size_t access_log_text_utf8_len(const unsigned char *s, const unsigned ch
     return len;
 }
 
-/* Write a character that JSON must escape, or UTF-8; return the bytes consumed. */
+/* Write a character that is not plain in JSON; return the bytes consumed. */
 static size_t access_log_text_put_json_escape(struct access_log_text *t, const unsigned char *s,
                                               const unsigned char *end)
 {
@@ -113,8 +111,6 @@ void access_log_text_missing(struct access_log_text *t)
     else
         access_log_text_put_char(t, '-');
 }
-
-/* ---- numbers ---- */
 
 void access_log_text_number(struct access_log_text *t, uint64_t n)
 {

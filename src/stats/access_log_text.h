@@ -15,9 +15,9 @@
 
 enum access_log_text_style { ACCESS_LOG_TEXT_PLAIN, ACCESS_LOG_TEXT_JSON };
 
-/* Maximum for one byte of a value (\u00NN), and for a number. */
+/* Maximum of an escaped byte (\u00NN), and of a number. */
 #define ACCESS_LOG_TEXT_ESCAPE_BYTES 6
-#define ACCESS_LOG_TEXT_NUMBER_BYTES 27 /* seconds: 20 digits, the point, 6 digits */
+#define ACCESS_LOG_TEXT_NUMBER_BYTES 27 /* seconds: 20 digits, point, 6 digits */
 
 struct access_log_text {
     enum access_log_text_style style;
@@ -52,7 +52,7 @@ void access_log_text_missing(struct access_log_text *t);
 
 /*
  * access_log_text_number(t, n) / access_log_text_seconds(t, ns):
- * Write ${n}; write ${ns}, not negative, in seconds with six decimals.
+ * Write ${n}; write ${ns} >= 0 as seconds with six decimals.
  *
  * Thread: the user of ${t}
  */
@@ -61,7 +61,7 @@ void access_log_text_seconds(struct access_log_text *t, int64_t ns);
 
 /*
  * access_log_text_digits(t, n, width):
- * Write ${n} zero-padded to exactly ${width} digits.
+ * Write ${n} zero-padded to ${width} digits.
  *
  * Thread: the user of ${t}
  */

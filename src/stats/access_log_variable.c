@@ -13,7 +13,7 @@
 #include "stats/access_log_text.h"
 #include "stats/session_id.h"
 
-/* Values are cut here. Section and server names have at most 32 bytes, thread names 15. */
+/* Longer values are cut. Section and server names have at most 32 bytes, thread names 15. */
 #define NAME_BYTES   32
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
@@ -35,9 +35,7 @@ static void access_log_variable_put_duration(struct access_log_text *t, int64_t 
         access_log_text_missing(t);
 }
 
-/* ---- time ---- */
-
-/* "2026-11-21T12:00:00" of ${now_s}, cached for a second. */
+/* "2026-11-21T12:00:00", cached for a second. */
 static const char *access_log_variable_stamp(time_t now_s)
 {
     static _Thread_local char text[sizeof("2026-11-21T12:00:00")];
@@ -76,9 +74,7 @@ static void access_log_variable_write_msec(struct access_log_text *t,
     access_log_text_digits(t, (uint64_t)(r->time_ns % NS_PER_S / NS_PER_MS), 3);
 }
 
-/* ---- addresses ---- */
-
-/* Fast path for the common case: address_format() takes four times as long. */
+/* Fast path: address_format() takes four times as long. */
 static size_t access_log_variable_format_ipv4(char *out, size_t size, const unsigned char *host)
 {
     struct access_log_text t = {.at = out, .end = out + size};
@@ -161,8 +157,6 @@ static void access_log_variable_write_server_address(struct access_log_text *t,
     access_log_variable_put_address(t, r->server_address);
 }
 
-/* ---- names ---- */
-
 static void access_log_variable_write_listener(struct access_log_text *t,
                                                const struct access_log_record *r)
 {
@@ -195,7 +189,6 @@ static void access_log_variable_write_unique_id(struct access_log_text *t,
     access_log_variable_put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
 }
 
-/* One word, as in the statistics. */
 static void access_log_variable_write_reason(struct access_log_text *t,
                                              const struct access_log_record *r)
 {
@@ -203,8 +196,6 @@ static void access_log_variable_write_reason(struct access_log_text *t,
 
     access_log_variable_put_text(t, session_reason_word(word, r->reason), sizeof(word));
 }
-
-/* ---- numbers ---- */
 
 static void access_log_variable_write_connection(struct access_log_text *t,
                                                  const struct access_log_record *r)
@@ -265,8 +256,6 @@ static void access_log_variable_write_first_byte_time(struct access_log_text *t,
 {
     access_log_variable_put_duration(t, r->first_byte_ns);
 }
-
-/* ---- table ---- */
 
 /* In the order of `json`. */
 static const struct access_log_variable variables[] = {

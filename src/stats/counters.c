@@ -59,7 +59,7 @@ void counters_read(const struct counters *c, struct counters_view *out)
     out->open = out->began - ended; /* see note: sums */
 }
 
-/* Space for the longest reason with 20 digits. */
+/* Longest reason with 20 digits. */
 #define COUNTERS_REASON_BYTES 40
 
 void counters_log(const struct counters *c, const char *kind, const char *name)

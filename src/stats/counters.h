@@ -1,8 +1,8 @@
 /*
  * stats/counters: session counters of a listener, upstream or server.
  *
- * Embedded, zeroed at start. Any thread writes them, when a session begins and ends, never per
- * byte; any thread reads them. The bytes of a session are added at its end.
+ * Embedded and zeroed. Written by any thread when a session begins and ends, never per byte; read
+ * by any thread. Bytes are added at the session's end.
  *
  *   began = open + sum of `ended`      (see note: sums)
  */
@@ -17,14 +17,13 @@
 #include "stats/session_reason.h"
 
 /*
- * note: sums. An end is counted with release, after the session's beginning and bytes; a reader
- * loads the ends first, with acquire. So each end it sees has its beginning and bytes, and `open`
- * is never negative.
+ * note: sums. An end is counted with release, after beginning and bytes; readers load ends first,
+ * with acquire. So they see the beginning and bytes of each end, and `open` is never negative.
  */
 struct counters {
-    _Atomic uint64_t began; /* written by the boss at a listener */
+    _Atomic uint64_t began; /* at a listener by the boss */
     char apart[CACHE_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t bytes_in; /* from here on written by workers */
+    _Atomic uint64_t bytes_in; /* from here on by workers */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
 };
@@ -36,7 +35,6 @@ struct counters_connects {
     struct histogram time;
 };
 
-/* Snapshot. */
 struct counters_view {
     uint64_t open;
     uint64_t began;
@@ -55,7 +53,7 @@ void counters_began(struct counters *c);
 
 /*
  * counters_ended(c, reason, bytes_in, bytes_out):
- * Count the end of a session that counters_began() counted, and its bytes.
+ * Count a session's end and its bytes, after counters_began().
  *
  * Thread: any
  */
@@ -64,7 +62,7 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
 
 /*
  * counters_connected(c, ns) / counters_connect_failed(c):
- * Count a successful connect that took ${ns}; count a failed one.
+ * Count a connect that succeeded after ${ns}, or failed.
  *
  * Thread: any
  */
@@ -81,8 +79,7 @@ void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_log(c, kind, name) / counters_log_connects(c, kind, name):
- * Log `stats KIND NAME key=value ...` at notice level, with the reasons that occurred, blanks as
- * `_`.
+ * Log `stats KIND NAME key=value ...` at notice level, with the reasons that occurred as keys.
  *
  * Thread: any
  */

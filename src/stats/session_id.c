@@ -11,7 +11,7 @@
 /* The thread's next ID before mixing; high 0: not seeded. */
 static _Thread_local struct session_id session_id_next;
 
-/* Non-blocking: before the kernel's entropy is ready, address and time must do. */
+/* Non-blocking: without entropy after boot, address and time must do. */
 static void session_id_seed(struct session_id *next)
 {
     if (getrandom(next, sizeof(*next), GRND_NONBLOCK) != (ssize_t)sizeof(*next)) {

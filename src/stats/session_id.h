@@ -15,7 +15,7 @@ struct session_id {
 
 /*
  * session_id_make(out):
- * Make an ID: the upper half is random for each thread, the lower half changes with each ID.
+ * Make an ID: upper half random for each thread, lower half different each time.
  *
  * Thread: any
  */

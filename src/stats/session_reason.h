@@ -1,6 +1,5 @@
 /*
- * stats/session_reason: why a session ended. Each session has one reason, the first that applied,
- * in log and counters.
+ * stats/session_reason: why a session ended: exactly one reason, the first that applied.
  */
 #ifndef STATS_SESSION_REASON_H
 #define STATS_SESSION_REASON_H
@@ -20,7 +19,7 @@ enum session_reason {
     SESSION_LIMIT,
     SESSION_DRAIN, /* shutdown: drained or cut */
     SESSION_SERVER_DOWN,
-    SESSION_ERROR, /* internal, or any other kernel error */
+    SESSION_ERROR, /* internal, or any other error */
     SESSION_REASONS
 };
 
