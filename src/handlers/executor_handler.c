@@ -71,8 +71,6 @@ static size_t executor_message_bytes(const struct executor_message *m)
     return sizeof(*m) + m->len;
 }
 
-/* ---- the lane ---- */
-
 static void executor_handler_lane_join(struct executor_lane *lane)
 {
     atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
@@ -254,7 +252,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
         channel_stop_reading(h->channel, CHANNEL_STOP_HANDLER);
 }
 
-/* executor_run_notice() forms its own. */
+/* Bursts end here; executor_run_notice() begins new ones. */
 static void executor_burst(struct handler *h, bool begins)
 {
     (void)h;
@@ -357,13 +355,10 @@ static void executor_run_notice(struct task *t)
     executor_handler_lane_leave(lane);
 }
 
-/* After the loop has ended. */
 static void executor_drop_notice(struct task *t)
 {
     executor_handler_lane_leave(CONTAINER_OF(t, struct executor_lane, notice));
 }
-
-/* ---- the end ---- */
 
 static size_t executor_held(const struct handler *h)
 {

@@ -28,7 +28,6 @@ struct executor_handler_conf {
     int64_t delay_ns; /* per message, on an executor thread */
 };
 
-/* `executor`, by pipeline_conf.executor */
 extern const struct handler_type executor_handler_type;
 
 #endif

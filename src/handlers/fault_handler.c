@@ -66,8 +66,6 @@ static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
     return hash_reduce(hash_mix(f->draws++), n);
 }
 
-/* ---- passing on ---- */
-
 /* Bytes of ${len} that pass before reset_after. */
 static size_t fault_take(struct fault_handler *f, size_t len)
 {
@@ -94,7 +92,7 @@ static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t l
     if (n > 0)
         handler_read(f->handler.next, data, n);
     if (fault_cuts(f))
-        handler_failed(f->handler.next, -EMSGSIZE); /* behind bytes kept there */
+        handler_failed(f->handler.next, -EMSGSIZE); /* in order with bytes held by handlers */
 }
 
 static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
@@ -206,8 +204,6 @@ static int64_t fault_delay_ns(struct fault_handler *f)
 
     return f->conf->delay_ns + (int64_t)fault_draw(f, (uint32_t)jitter_us + 1) * NS_PER_US;
 }
-
-/* ---- events ---- */
 
 /* Not in fault_add(): only a begun session can end. */
 static void fault_active(struct handler *h)

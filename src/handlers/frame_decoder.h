@@ -64,7 +64,7 @@ struct frame_decoder_conf {
 };
 
 enum frame_decoder_result {
-    FRAME_DECODER_MORE, /* input used up */
+    FRAME_DECODER_MORE,
     FRAME_DECODER_FRAME,
     FRAME_DECODER_NEGATIVE,   /* bad: length field below 0 (8 bytes only) */
     FRAME_DECODER_SHORT,      /* bad: shorter than its header */
@@ -87,10 +87,10 @@ struct frame_decoder {
     uint32_t frame_bytes;                 /* 0: unknown */
     uint32_t strip_front;                 /* bytes to remove in front */
     uint8_t strip_back;                   /* and at the end */
-    bool is_out;                          /* the piece is a returned frame */
+    bool is_out;                          /* the piece is a frame already returned */
     enum frame_decoder_result to_be_told; /* report after discarding; MORE: none */
     uint64_t discard_bytes;
-    bool discards_to_end; /* up to a length_end or delimiter */
+    bool discards_to_end; /* up to the next length_end or delimiter */
     uint8_t tail_bytes;
     uint8_t tail[FRAME_DELIMITER_BYTES - 1]; /* discarded bytes that may begin a delimiter */
 };

@@ -17,7 +17,6 @@ struct frame_handler_conf {
     enum frame_handler_on_error on_error;
 };
 
-/* `frame`, by pipeline_conf.frame */
 extern const struct handler_type frame_handler_type;
 
 #endif

@@ -26,7 +26,6 @@ struct idle_handler_conf {
     enum idle_handler_action action;
 };
 
-/* `idle`, by pipeline_conf.idle */
 extern const struct handler_type idle_handler_type;
 
 #endif

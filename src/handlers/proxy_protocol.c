@@ -229,7 +229,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
     struct handler *h = &pp->handler;
     struct channel *ch = h->channel;
 
-    MUST(pp->is_decided && h->ops == &proxy_protocol_ops); /* not released yet */
+    MUST(pp->is_decided && h->ops == &proxy_protocol_ops);
     pipeline_remove(&ch->pipeline, h);
     channel_read_on(ch, CHANNEL_STOP_HANDLER);
     handler_active(h->next);
