@@ -1,4 +1,4 @@
-/* net/channel: life and reading. See channel.h. */
+/* net/channel: setup and reading; see channel.h. */
 #include "net/channel.h"
 
 #include <errno.h>
@@ -9,11 +9,11 @@
 #include "net/memory_account.h"
 #include "net/channel_internal.h"
 
-/* Full reads in one event, by copy and by splice; then the others of the turn get theirs. */
+/* Full reads per event; then other channels get their turn. */
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
 
-/* Reads in a row that give nothing although the descriptor is readable. Some happen by chance. */
+/* Some empty reads of a readable descriptor happen by chance. */
 #define CHANNEL_EMPTY_READS 200
 
 _Static_assert(SPLICE_MAX_BYTES <= NETLOOP_SCRATCH_BYTES, "what splice cannot read is copied");
@@ -76,7 +76,7 @@ static bool channel_metered(const struct channel *ch)
     return (ch->flags & (CHANNEL_METERED | CHANNEL_DISCARD)) == CHANNEL_METERED;
 }
 
-/* How many of ${max} bytes may be read; when none may the channel is throttled. */
+/* Bytes of ${max} that may be read; if 0, stop reading. */
 static size_t channel_allowed(struct channel *ch, size_t max)
 {
     size_t n = ch->pipeline.tail->ops->allow(ch->pipeline.tail, max);
@@ -87,9 +87,8 @@ static size_t channel_allowed(struct channel *ch, size_t max)
 }
 
 /*
- * A reset that send(2) has reported looks like end of file to recv(2) afterwards: ECONNRESET tells
- * it apart from the EPIPE of a peer that had ended cleanly before it refused our bytes (tcp_reset()
- * in Linux' net/ipv4/tcp_input.c).
+ * After send(2) has reported a reset, recv(2) returns end of file. ECONNRESET tells this from the
+ * EPIPE of a peer that had ended cleanly (tcp_reset(), Linux net/ipv4/tcp_input.c).
  */
 static void channel_on_eof(struct channel *ch)
 {
@@ -118,10 +117,7 @@ static void channel_on_data(struct channel *ch, size_t n)
     handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
 }
 
-/*
- * While memory is scarce little is read, for all of it may have to be kept: a receiver shows only
- * then that it is slow.
- */
+/* Read little when memory is scarce: a slow receiver may leave all of it to be buffered. */
 static size_t channel_read_room(bool spliced, bool scarce)
 {
     if (scarce)
@@ -130,11 +126,10 @@ static size_t channel_read_room(bool spliced, bool scarce)
 }
 
 /*
- * note: urgent data. splice(2) stops before the urgent byte of a TCP stream for good: it gives
- *              EAGAIN, or
- * 0 behind the peer's end of file, while bytes are there to be read (tcp_read_sock() in Linux'
- * net/ipv4/tcp.c). recv(2) goes past it. So EAGAIN of splice(2) counts only behind a read that
- * moved bytes, where it is the usual end of a burst; otherwise, and at 0, recv(2) decides.
+ * note: urgent data. splice(2) never passes the urgent byte of a TCP stream: it returns EAGAIN, or
+ * 0 after end of file, although bytes are readable (tcp_read_sock(), Linux net/ipv4/tcp.c). recv(2)
+ * passes it. So EAGAIN of splice(2) counts only after a read that moved bytes; otherwise, and at 0,
+ * recv(2) decides.
  */
 static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
 {
@@ -148,7 +143,7 @@ static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, b
     return channel_transport(ch)->recv(ch, channel_net(ch)->scratch, room);
 }
 
-/* A descriptor that stays readable and yields nothing would keep the loop busy for ever. */
+/* A descriptor that stays readable without data would spin the loop. */
 static void channel_count_empty_read(struct channel *ch)
 {
     static struct log_limit limit;
@@ -167,7 +162,7 @@ static void channel_count_empty_read(struct channel *ch)
     channel_abort(ch, -EIO);
 }
 
-/* One read, by splice or copy; ${first}: of this event. True when there may be more right now. */
+/* True: maybe more. ${first}: first read of this event. */
 static bool channel_read_once(struct channel *ch, bool first)
 {
     bool scarce = memory_account_is_over(channel_net(ch)->buffered);
@@ -209,7 +204,7 @@ static void channel_read(struct channel *ch)
         first = false;
 }
 
-/* Writes come first: they free memory. */
+/* Write first: it frees memory. */
 static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct channel *ch = CONTAINER_OF(w, struct channel, io);
@@ -217,7 +212,7 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
     if (!ready_is_turn(ev, w, revents))
         return;
     if (revents & EV_ERROR) {
-        channel_abort(ch, -ENOMEM); /* libev could not watch it and has stopped the watcher */
+        channel_abort(ch, -ENOMEM); /* libev stopped the watcher */
         return;
     }
     loop_doing(channel_net(ch)->loop, ch->pipeline.head->ops->name);

@@ -1,21 +1,17 @@
 /*
- * net/channel: one connected stream socket on one loop.
+ * net/channel: a connected stream socket on a loop.
  *
- * Reads go to the loop's scratch buffer and through the pipeline at once; writes go to the kernel
- * at once, and only what it does not take is kept. An idle channel owns no buffer.
+ * Reads pass through the loop's scratch buffer and the pipeline at once; writes go to the kernel at
+ * once, and only the rest is buffered.
  *
- * Water marks: when more than CHANNEL_HIGH_BYTES wait to be sent the channel is unwritable, until
- * less than CHANNEL_LOW_BYTES do; its `writable` event then tells. Writing to an unwritable channel
- * still works; whoever feeds it should pause instead (service/relay does).
+ * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
+ * CHANNEL_LOW_BYTES it fires `writable`. Writing still works, but the source should pause.
  *
- * Life:
+ *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> closed event -> free
+ *                    any error, channel_abort() --------------^
  *
- *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> closed event -> memory free
- *   to reuse
- *                    any error, channel_abort() ------------^
- *
- * The descriptor is closed, and `closed` fired, in the reap step of the turn in which the channel
- * ended; until then calls on it are harmless and do nothing.
+ * The turn's reap step closes the descriptor and fires `closed`. Calls on an ended channel are
+ * no-ops.
  */
 #ifndef NET_CHANNEL_H
 #define NET_CHANNEL_H
@@ -42,59 +38,57 @@
 
 struct channel_linger;
 
-/* How long a channel that ends may wait for its peer; 0: no bound. */
+/* How long an ending channel waits for its peer; 0: unbounded. */
 struct channel_linger_conf {
-    int64_t timeout_ns; /* without an acknowledgement, while some byte is not acknowledged */
-    int64_t max_ns;     /* in all, counted from CHANNEL_END_BOUNDED */
+    int64_t timeout_ns; /* with bytes unacknowledged and no progress */
+    int64_t max_ns;     /* in total, with CHANNEL_END_BOUNDED */
 };
 
-/* Why a channel is not read. */
+/* Reasons to stop reading. */
 enum channel_stop {
-    CHANNEL_STOP_RECEIVER = 1 << 0,  /* the receiver of its bytes is slow */
-    CHANNEL_STOP_HANDLER = 1 << 1,   /* a handler before the tail is full */
-    CHANNEL_STOP_BANDWIDTH = 1 << 2, /* the tail allows no bytes, see channel_meter() */
-    CHANNEL_STOP_CLOCK = 1 << 3, /* a handler passes bytes on later; it keeps an end of file too */
-    CHANNEL_STOP_RETRY = 1 << 4, /* another server is being connected */
+    CHANNEL_STOP_RECEIVER = 1 << 0,  /* slow receiver */
+    CHANNEL_STOP_HANDLER = 1 << 1,   /* a handler is full */
+    CHANNEL_STOP_BANDWIDTH = 1 << 2, /* see channel_meter() */
+    CHANNEL_STOP_CLOCK = 1 << 3,     /* a handler delays input, end of file included */
+    CHANNEL_STOP_RETRY = 1 << 4,     /* connecting to another server */
     CHANNEL_STOP_ANY = 0xff,
 };
 
-/* Ways to end a channel, see channel_end(). */
+/* See channel_end(). */
 enum channel_end_how {
     CHANNEL_END_FLUSH,
     CHANNEL_END_RESET,
     CHANNEL_END_INPUT,
     CHANNEL_END_NOW,
-    CHANNEL_END_BOUNDED = 1 << 4, /* with one of the first three: within linger_conf->max_ns */
+    CHANNEL_END_BOUNDED = 1 << 4, /* added to one of the first three: within linger_conf->max_ns */
 };
 
 /*
- * note: layout. At thousands of connections cache misses are the cost, not instructions. A
- * read-write event touches of its channel the two lines behind the seldom used ones, and of the
- * channel it writes to the first of these only; `pipeline`, last, shares its line with the tail
- * handler that the session puts right behind. The session aligns channels to CACHE_LINE_BYTES.
+ * note: layout. At thousands of connections cache misses dominate. An event touches two lines of
+ * the channel it reads (state, and pipeline with the session's tail handler) and only the state
+ * line of the channel it writes. The session aligns channels to CACHE_LINE_BYTES.
  *
- *   | seldom: 128 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | the session's tail
- *   handler ...
+ *   | seldom: 128 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | tail handler ...
  */
 struct channel {
-    struct pipe *pipe; /* spliced bytes the peer did not take yet; they go before `out` */
+    struct pipe *pipe; /* spliced bytes to send, before `out` */
     struct buffer out;
-    struct channel *splice_to; /* NULL: bytes always take the way through the pipeline */
+    struct channel *splice_to; /* NULL: never splice */
     struct task end;
-    const struct channel_linger_conf *linger_conf; /* bounds of channel_end(); borrowed */
-    struct channel_linger *linger;                 /* NULL unless channel_end() waits */
-    int16_t error;                                 /* why it ended: 0 or -errno */
+    const struct channel_linger_conf *linger_conf; /* borrowed */
+    struct channel_linger *linger;                 /* NULL: channel_end() does not wait */
+    int16_t error;                                 /* 0 or -errno */
 
-    /* One watcher for both directions; its data is the netloop. */
+    /* For both directions; its data is the netloop. */
     alignas(CACHE_LINE_BYTES) struct ev_io io;
     uint64_t bytes_out;
     uint32_t flags;
-    uint8_t watched;       /* the events `io` is started for */
-    uint8_t stopped;       /* why it is not read: enum channel_stop */
-    uint8_t empty_reads;   /* in a row, of a descriptor that is said to be readable */
+    uint8_t watched;       /* events of `io` */
+    uint8_t stopped;       /* enum channel_stop */
+    uint8_t empty_reads;   /* in a row, though readable */
     uint8_t transport : 2; /* enum transport_kind */
     uint8_t splice_mode : 2;
-    int8_t read_trend : 4; /* > 0: large reads in a row; < 0: small ones while splicing */
+    int8_t read_trend : 4; /* > 0: large reads in a row; < 0: small moves by splice */
 
     struct pipeline pipeline;
     uint64_t bytes_in;
@@ -106,7 +100,7 @@ _Static_assert(offsetof(struct channel, pipeline) == 3 * CACHE_LINE_BYTES, "see 
 
 /*
  * channel_net(ch):
- * What ${ch} shares with the other channels of its loop.
+ * The netloop of ${ch}.
  *
  * Thread: loop of ${ch}
  */
@@ -117,16 +111,16 @@ static inline struct netloop *channel_net(const struct channel *ch)
 
 /*
  * channel_init(ch, net, fd):
- * Take over the connected, non-blocking ${fd}. Nothing is read yet.
+ * Take over the connected, non-blocking ${fd}.
  *
  * Thread: loop of ${net}
- * Owns:   the channel has ${fd} from now on; ${ch} is the caller's until its closed event
+ * Owns:   the channel owns ${fd}; the caller owns ${ch} and keeps it until `closed`
  */
 void channel_init(struct channel *ch, struct netloop *net, int fd);
 
 /*
  * channel_start(ch):
- * Fire `active` and begin to read. The pipeline has been set up.
+ * Fire `active` and start reading. The pipeline must be complete.
  *
  * Thread: loop of ${ch}
  */
@@ -134,20 +128,17 @@ void channel_start(struct channel *ch);
 
 /*
  * channel_write(ch, data, len):
- * Send ${data} through the pipeline, as far as the kernel takes it now; keep a copy of the rest and
- * send it when the socket is writable.
+ * Send ${data} through the pipeline; copy what the kernel does not take, and send it later.
  *
  * Thread: loop of ${ch}
- * Owns:   nothing; ${data} may be reused when this returns
- * Units:  bytes
- * Errors: 0; -EPIPE (sending has ended or is broken; nothing kept); -ENOMEM (nothing kept, ${ch} is
+ * Errors: 0; -EPIPE (sending has ended or failed; nothing kept); -ENOMEM (nothing kept, ${ch} is
  *         aborted)
  */
 int channel_write(struct channel *ch, const void *data, size_t len) NODISCARD;
 
 /*
  * channel_cork(ch) / channel_uncork(ch):
- * Keep what is written from here on, and send it together; before the caller returns to the loop.
+ * Batch writes; send the batch. Uncork before returning to the loop.
  *
  * Thread: loop of ${ch}
  */
@@ -156,8 +147,8 @@ void channel_uncork(struct channel *ch);
 
 /*
  * channel_shutdown_write(ch):
- * Through the pipeline: send what waits and then end of file. When the peer has sent its own, the
- * channel ends.
+ * Send end of file through the pipeline, behind pending output. After the peer's end of file this
+ * ends the channel.
  *
  * Thread: loop of ${ch}
  */
@@ -165,8 +156,7 @@ void channel_shutdown_write(struct channel *ch);
 
 /*
  * channel_send(ch, data, len) / channel_send_eof(ch):
- * The socket's end of the pipeline: what channel_write() and channel_shutdown_write() come to. For
- * handlers.
+ * For handlers: write behind the last handler, to the socket.
  *
  * Thread: loop of ${ch}
  * Errors: as channel_write()
@@ -176,9 +166,8 @@ void channel_send_eof(struct channel *ch);
 
 /*
  * channel_stop_reading(ch, why) / channel_read_on(ch, why) / channel_stopped(ch, why):
- * Stop reading for the reasons ${why}; withdraw these reasons; is ${ch} stopped for any of them? It
- * is read when no reason is left. A stopped channel notices neither end of file nor reset. A
- * channel that discards its input is not stopped.
+ * Add reasons to stop reading; remove them; is any set? Without reasons reading resumes. A stopped
+ * channel notices neither end of file nor reset. Channels that discard input do not stop.
  *
  * Thread: loop of ${ch}
  */
@@ -188,9 +177,8 @@ bool channel_stopped(const struct channel *ch, unsigned why);
 
 /*
  * channel_meter(ch):
- * From now on ask the tail before each read how much may be read (handler_ops.allow) and tell it
- * how much was. When that is nothing, reading stops for CHANNEL_STOP_BANDWIDTH. What is only read
- * to be thrown away (channel_discard()) is not asked about.
+ * Before each read ask the tail's `allow`, afterwards call its `took`. At 0, stop with
+ * CHANNEL_STOP_BANDWIDTH. Discarded input is not metered.
  *
  * Thread: loop of ${ch}
  */
@@ -198,8 +186,8 @@ void channel_meter(struct channel *ch);
 
 /*
  * channel_keep(ch, keep) / channel_kept(ch):
- * A handler has bytes or an end of file that it will pass on later, or has passed on all of it.
- * Does a handler have some? As long as it has, the end of both directions does not end ${ch}.
+ * Set, clear or test: a handler holds input or an end of file. Until it is cleared, the end of both
+ * directions does not end ${ch}.
  *
  * Thread: loop of ${ch}
  */
@@ -208,9 +196,8 @@ bool channel_kept(const struct channel *ch);
 
 /*
  * channel_pace_writing(ch, wait) / channel_paced(ch):
- * For the one handler that lets bytes pass by the clock: have the writers of ${ch} pause, as if it
- * was unwritable, after which `writable` tells. Does a handler's clock stop the writing, or the
- * reading (CHANNEL_STOP_CLOCK)?
+ * For a rate-limiting handler: make ${ch} unwritable, until `writable`; is writing or reading
+ * (CHANNEL_STOP_CLOCK) so delayed?
  *
  * Thread: loop of ${ch}
  */
@@ -219,50 +206,31 @@ bool channel_paced(const struct channel *ch);
 
 /*
  * channel_writable(ch):
- * False from when more than the high water mark waits to be sent until less than the low one does,
- * while spliced bytes wait, and while what is to be sent is paced.
+ * False between the high and low water mark, with pending spliced bytes, or while paced.
  *
  * Thread: loop of ${ch}
  */
 bool channel_writable(const struct channel *ch);
 
 /*
- * channel_pending_bytes(ch):
- * What waits to be sent.
+ * channel_pending_bytes(ch) / channel_held_bytes(ch) / channel_unsent_bytes(ch):
+ * Pending output; memory of buffer, pipe and handlers; bytes not acknowledged, pending or in the
+ * kernel (one system call).
  *
  * Thread: loop of ${ch}
- * Units:  bytes
  */
 size_t channel_pending_bytes(const struct channel *ch);
 
-/*
- * channel_held_bytes(ch):
- * The memory that what waits to be sent takes: the room of the buffer, and of a pipe all that it
- * can hold; and what its handlers keep.
- *
- * Thread: loop of ${ch}
- * Units:  bytes
- */
 size_t channel_held_bytes(const struct channel *ch);
 
-/*
- * channel_unsent_bytes(ch):
- * What the peer has not acknowledged: channel_pending_bytes() and what the kernel still holds. One
- * system call.
- *
- * Thread: loop of ${ch}
- * Units:  bytes
- */
 size_t channel_unsent_bytes(const struct channel *ch);
 
 /*
  * channel_discard(ch, quiet_ns) / channel_discards(ch) / channel_input_cut(ch):
- * Read on, but throw away what comes. Is that so, or has ${ch} ended? Was the peer's stream cut by
- * it: bytes waited to be read or in a handler, some had come in the last ${quiet_ns}, some were
- * thrown away, or we have reset ${ch} before the peer's end of file?
+ * Discard input from now on; does ${ch}, or has it ended? Was input lost: unread, held by a
+ * handler, discarded, received in the last ${quiet_ns}, or reset before the peer's end of file?
  *
  * Thread: loop of ${ch}
- * Units:  ns
  */
 void channel_discard(struct channel *ch, int64_t quiet_ns);
 bool channel_discards(const struct channel *ch);
@@ -270,24 +238,19 @@ bool channel_input_cut(const struct channel *ch);
 
 /*
  * channel_end(ch, how):
- * Our side ends the connection. `closed` tells when it has ended; a later call may only make it
- * more abrupt.
+ * Close the connection; `closed` follows. A later call can only be more abrupt.
  *
- *   CHANNEL_END_FLUSH  send what waits, in handlers too, then end of file; discard input until the
- *                      peer's end of file. Closing with unread input would make the kernel send a
- *                      reset that overtakes our last bytes.
- *   CHANNEL_END_RESET  send what waits, then a reset as soon as the peer has acknowledged all;
- *                      discard input.
- *   CHANNEL_END_INPUT  discard input; what is still written is sent, until
- *                      channel_shutdown_write().
- *   CHANNEL_END_NOW    end of file at once, and nothing is left behind, no TIME_WAIT either (unless
- *                      both ends of file cross). What the peer still sends is answered with a
- *                      reset. Nothing waits to be sent.
+ *   CHANNEL_END_FLUSH  send pending bytes, in handlers too, then end of file; discard input until
+ *                      the peer's. Closing with unread input would send a reset that overtakes
+ *                      our last bytes.
+ *   CHANNEL_END_RESET  send pending bytes, reset when all are acknowledged; discard input.
+ *   CHANNEL_END_INPUT  discard input; write on until channel_shutdown_write().
+ *   CHANNEL_END_NOW    end of file at once, without TIME_WAIT (unless both ends of file cross);
+ *                      later input gets a reset. For channels without pending bytes.
  *
- * The first three wait for the peer (linger): as long as it acknowledges bytes, see struct
- * channel_linger_conf. When it has all of them, 5 s are left for its end of file, or for more to be
- * written. After that the channel is closed if the peer has all and our end of file, else aborted
- * with -ETIMEDOUT. Without memory for that ${ch} is aborted.
+ * The first three linger as long as the peer acknowledges bytes (struct channel_linger_conf), then
+ * 5 s for its end of file or further writes. Then ${ch} is closed if all and our end of file were
+ * sent, else aborted with -ETIMEDOUT. Without memory it is aborted.
  *
  * Thread: loop of ${ch}
  * Source: nginx lingering_close; RFC 1122 4.2.2.13
@@ -296,9 +259,8 @@ void channel_end(struct channel *ch, unsigned how);
 
 /*
  * channel_abort(ch, error):
- * End now and visibly: what waits is lost and the peer gets a reset. ${error} (0 or -errno) goes to
- * `closed`. A unix socket has no reset: its peer sees end of file, or ECONNRESET if it had sent
- * what we did not read.
+ * Reset the connection and lose pending bytes; `closed` gets ${error} (0 or -errno). A unix peer
+ * sees end of file, or ECONNRESET if input is unread.
  *
  * Thread: loop of ${ch}
  */
@@ -306,9 +268,8 @@ void channel_abort(struct channel *ch, int error);
 
 /*
  * channel_probe(ch):
- * Ask the kernel whether the peer has reset the connection: `broken` or `closed` follow then. For a
- * channel that reads nothing (half-closed, or not started), since libev tells of errors only with
- * what is read or written.
+ * Check for a reset by the peer; `broken` or `closed` follow. Needed while ${ch} reads nothing:
+ * libev reports errors only with reads or writes.
  *
  * Thread: loop of ${ch}
  */
@@ -316,8 +277,7 @@ void channel_probe(struct channel *ch);
 
 /*
  * channel_peek(ch):
- * What waits to be read, without reading it: sock_peek(). For one who is about to send what he
- * could not send again.
+ * sock_peek(), before sending what cannot be sent twice.
  *
  * Thread: loop of ${ch}
  */
@@ -325,9 +285,8 @@ enum sock_peek channel_peek(const struct channel *ch);
 
 /*
  * channel_splice_to(ch, dst, mode):
- * Tell that all that ${ch} reads is written to ${dst}, on the same loop and unchanged, so that
- * large reads may take the short way through a pipe as ${mode} says. Handlers in either pipeline
- * prevent it.
+ * All input of ${ch} goes unchanged to ${dst}, on the same loop: splice large reads as ${mode}
+ * says. Handlers in either pipeline prevent it.
  *
  * Thread: loop of ${ch}
  */
@@ -335,7 +294,7 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 
 /*
  * channel_read_ended(ch) / channel_write_ended(ch) / channel_ended(ch):
- * Has the peer sent end of file? Is ours sent, or can it not be sent any more? Is it all over?
+ * Has the peer sent end of file? Have we, or has writing failed? Is it over?
  *
  * Thread: loop of ${ch}
  */

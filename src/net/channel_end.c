@@ -1,4 +1,4 @@
-/* net/channel_end: the ways a channel ends. See channel.h. */
+/* net/channel_end: see channel.h. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ void channel_run_end(struct task *t)
 
     channel_drop_pending(ch);
     channel_linger_free(ch);
-    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* a reset needs no answer */
+    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* the peer has reset already */
         sock_close_reset(ch->io.fd);
     else
         close(ch->io.fd);
@@ -29,7 +29,7 @@ void channel_retire(struct channel *ch, int error)
     loop_reap(channel_net(ch)->loop, &ch->end);
 }
 
-/* A channel to be reset is closed by its linger timer, when the peer has acknowledged all. */
+/* A channel to be reset is closed by its linger timer. */
 static bool channel_done(const struct channel *ch)
 {
     if (ch->flags & CHANNEL_WRITE_BROKEN)
@@ -62,7 +62,7 @@ bool channel_kept(const struct channel *ch)
     return ch->flags & CHANNEL_KEPT;
 }
 
-/* Does it cut the peer's stream to read no more? */
+/* Would reading no more lose input? */
 static bool channel_is_fed(const struct channel *ch, int64_t quiet_ns)
 {
     int64_t silent_ns = loop_now_ns(channel_net(ch)->loop) - ch->last_io_at_ns;
@@ -97,7 +97,7 @@ bool channel_input_cut(const struct channel *ch)
 
 static void channel_end_now(struct channel *ch)
 {
-    if (sock_has_unread(ch->io.fd)) { /* to close would send nothing but a reset */
+    if (sock_has_unread(ch->io.fd)) { /* close(2) would send only a reset */
         channel_shutdown_write(ch);
         channel_abort(ch, 0);
         return;
@@ -114,7 +114,7 @@ static void channel_end_with_reset(struct channel *ch)
         channel_abort(ch, 0);
         return;
     }
-    ch->flags &= ~CHANNEL_EOF_WANTED; /* a stream that is cut must not end in order */
+    ch->flags &= ~CHANNEL_EOF_WANTED; /* a cut stream must not end cleanly */
     ch->flags |= CHANNEL_RESET;
 }
 
@@ -155,7 +155,7 @@ void channel_probe(struct channel *ch)
         return;
     error = sock_error(ch->io.fd);
     if (error < 0)
-        channel_write_failed(ch, error); /* what the peer sent before can still be read */
+        channel_write_failed(ch, error); /* input may still be read */
 }
 
 bool channel_ended(const struct channel *ch)

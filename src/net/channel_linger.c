@@ -1,9 +1,8 @@
 /*
- * net/channel_linger: waiting for the peer of a channel that ends, with a timer and two bounds. See
- * channel_end().
+ * net/channel_linger: timers of channel_end().
  *
- * What the peer has acknowledged is what was sent less what the kernel still holds (SIOCOUTQ). The
- * kernel has no event for that, so it is asked: often after progress, more and more seldom without.
+ * Acknowledged bytes are those sent less those in the kernel (SIOCOUTQ). The kernel has no event
+ * for that, so it is polled, more seldom without progress.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +13,15 @@
 #define CHANNEL_LINGER_FIRST_NS (20 * NS_PER_MS)
 #define CHANNEL_LINGER_LAST_NS  (1 * NS_PER_S)
 
-/* For the end of file of a peer that has acknowledged everything (nginx: lingering_timeout). */
+/* For the peer's end of file (nginx: lingering_timeout). */
 #define CHANNEL_LINGER_EOF_NS (5 * NS_PER_S)
 
 struct channel_linger {
     struct timer timer;
     struct channel *channel;
     int64_t interval_ns;
-    int64_t progress_at_ns; /* when the peer had acknowledged more than before */
-    int64_t give_up_at_ns;  /* CLOCK_NEVER: no total bound */
+    int64_t progress_at_ns; /* last acknowledgement */
+    int64_t give_up_at_ns;  /* CLOCK_NEVER: unbounded */
     uint64_t acknowledged_bytes;
 };
 
@@ -31,7 +30,7 @@ static uint64_t channel_acknowledged_bytes(const struct channel *ch, size_t unse
     return ch->bytes_out + channel_pending_bytes(ch) - unsent;
 }
 
-/* When the peer has taken too long, unless it acknowledges something until then. */
+/* When to give up without further acknowledgements. */
 static int64_t channel_linger_deadline_ns(const struct channel_linger *l, size_t unsent)
 {
     int64_t timeout_ns = l->channel->linger_conf->timeout_ns;
@@ -89,12 +88,11 @@ static void channel_linger_run(struct task *t)
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct channel_linger, timer);
     struct channel *ch = l->channel;
 
-    channel_probe(ch); /* may have no other event: its peer has ended, or nothing waits here */
+    channel_probe(ch); /* without input or pending output there is no other event */
     if (!channel_ended(ch))
         channel_linger_check(l);
 }
 
-/* The loop ends. */
 static void channel_linger_drop(struct task *t)
 {
     channel_abort(

@@ -1,4 +1,4 @@
-/* net/channel_write: sending, and what waits to be sent. See channel.h. */
+/* net/channel_write: see channel.h. */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -9,7 +9,7 @@
 
 /* ---- memory ---- */
 
-/* What is counted here; what handlers hold they count themselves. */
+/* Charged here; handlers charge their own. */
 static size_t channel_own_bytes(const struct channel *ch)
 {
     return ch->out.cap + (ch->pipe ? SPLICE_MAX_BYTES : 0);
@@ -21,7 +21,7 @@ size_t channel_held_bytes(const struct channel *ch)
            (ch->flags & CHANNEL_HANDLERS ? pipeline_held_bytes(&ch->pipeline) : 0);
 }
 
-/* It was ${before}. */
+/* Update the charge, ${before} until now. */
 static void channel_count_held(const struct channel *ch, size_t before)
 {
     memory_account_charge(channel_net(ch)->buffered, before, channel_own_bytes(ch));
@@ -76,7 +76,7 @@ void channel_pace_writing(struct channel *ch, bool wait)
         handler_writable(ch->pipeline.head);
 }
 
-/* The peer takes no more bytes; what comes of it is for the tail to decide. */
+/* The tail decides what follows. */
 void channel_write_failed(struct channel *ch, int error)
 {
     if (ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))
@@ -94,7 +94,7 @@ void channel_write_failed(struct channel *ch, int error)
     channel_retire_if_done(ch);
 }
 
-/* ENOTCONN: the peer's reset was faster. What it sent before can still be read. */
+/* ENOTCONN: reset by the peer; its input can still be read. */
 static void channel_do_eof(struct channel *ch)
 {
     if (channel_transport(ch)->shutdown_write(ch) < 0) {
@@ -108,8 +108,8 @@ static void channel_do_eof(struct channel *ch)
 }
 
 /*
- * Something waits now that did not, or more than before: memory was ${before}. While all channels
- * together hold too much none of them is fed as long as anything waits.
+ * Output is pending or has grown. While memory is over its limit, any pending output means
+ * unwritable.
  */
 static void channel_note_pending(struct channel *ch, size_t before)
 {
@@ -130,7 +130,7 @@ void channel_give_pipe(struct channel *ch, struct pipe *p)
     channel_note_pending(ch, 0);
 }
 
-/* Append to ${to} what ${p} holds. */
+/* Move the bytes of ${p} to ${to}. */
 static int channel_read_pipe(struct channel *ch, struct pipe *p, struct buffer *to)
 {
     uint8_t *scratch = channel_net(ch)->scratch;
@@ -179,8 +179,7 @@ int channel_send(struct channel *ch, const void *data, size_t len)
             return -EPIPE;
         }
         if (n > 0) {
-            ch->bytes_out +=
-                (uint64_t)n; /* activity is noted where the bytes came from; see note: layout */
+            ch->bytes_out += (uint64_t)n; /* last_io_at_ns is set by the reader: note: layout */
             rest += n;
             len -= (size_t)n;
         }
@@ -217,7 +216,7 @@ void channel_shutdown_write(struct channel *ch)
     handler_shutdown_write(ch->pipeline.tail);
 }
 
-/* Send what waits: the pipe first, it is older. 0 when all is sent; -EAGAIN; -errno. */
+/* The pipe first, it is older. 0: all sent; -EAGAIN; -errno. */
 static int channel_send_pending(struct channel *ch)
 {
     ssize_t n;
@@ -260,10 +259,7 @@ void channel_flush(struct channel *ch)
         channel_become_writable(ch);
 }
 
-/*
- * Bytes that are said to wait are joined by those that are written, and nobody asks the socket
- * before the loop polls.
- */
+/* With PENDING set, writes are appended to the buffer; uncork flushes it before the loop polls. */
 void channel_cork(struct channel *ch)
 {
     if (!(ch->flags & CHANNEL_NO_WRITE))
@@ -280,7 +276,7 @@ size_t channel_unsent_bytes(const struct channel *ch)
 {
     int queued = 0;
 
-    (void)ioctl(ch->io.fd, SIOCOUTQ, &queued); /* not supported: what we hold ourselves has to do */
+    (void)ioctl(ch->io.fd, SIOCOUTQ, &queued); /* unsupported: count only ours */
     return channel_pending_bytes(ch) + (size_t)queued;
 }
 

@@ -1,9 +1,6 @@
 /*
- * net/netloop: what the sockets of one loop share: the loop itself, the buffer that reads go to,
- * and pipes.
- *
- * Nothing of it is a connection's own, so that a connection knows its loop through this one pointer
- * only.
+ * net/netloop: resources shared by the sockets of a loop; a connection knows its loop only through
+ * it.
  */
 #ifndef NET_NETLOOP_H
 #define NET_NETLOOP_H
@@ -14,9 +11,7 @@
 #include "engine/loop.h"
 #include "net/pipe_pool.h"
 
-/*
- * One read takes this much at most; measured, more gains nothing that splice does not gain better.
- */
+/* Largest read; measured, more gains only what splice gains better. */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
 
 struct memory_account;
@@ -25,15 +20,15 @@ struct descriptor_budget;
 struct netloop {
     struct loop *loop;
     struct ev_loop *ev;
-    uint8_t *scratch; /* contents last until the next read on this loop */
+    uint8_t *scratch; /* valid until the loop's next read */
     struct pipe_pool pipes;
-    struct descriptor_budget *descriptors; /* what they are counted in; NULL: nowhere */
-    struct memory_account *buffered;       /* what bytes that wait are counted in; NULL: nowhere */
+    struct descriptor_budget *descriptors; /* NULL: not counted */
+    struct memory_account *buffered;       /* NULL: not charged */
 };
 
 /*
  * netloop_create(out, loop):
- * What sockets on ${loop} need.
+ * Create the resources of ${loop}.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${loop} is borrowed
@@ -43,9 +38,9 @@ int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
 
 /*
  * netloop_destroy(net):
- * Free it; NULL is allowed.
+ * Free ${net} or NULL.
  *
- * Thread: loop, or after the loop has ended
+ * Thread: loop, or any after it has ended
  */
 void netloop_destroy(struct netloop *net);
 
