@@ -8,8 +8,7 @@
  *   balancer_pick -> the kind's choice -> fit, not tried, not full? -> yes: entered
  *                              ^------ next choice ------- no
  *
- * Levels: a higher one is used only when no fit, untried endpoint is left below; full ones are no
- * reason.
+ * Levels: a higher one is used only when all fit endpoints below were tried; full is no reason.
  *   - When too few of the lowest level are fit (panic_threshold), higher levels share its sessions
  *     by weight, or take over if none is fit.
  *   - Panic: all levels together have too few. Flags but ABSENT are ignored, since the few fit
@@ -17,8 +16,8 @@
  *   - Endpoints that are only ejected are the last resort.
  *
  * Slow start: an endpoint's share grows from a tenth to all. Kinds that compare loads reduce its
- * weight; others accept it with that probability, hashing kinds by the key, so that clients stay
- * where they were sent. If only warming endpoints are left they count as normal.
+ * weight; others accept it with that probability, hashing kinds by the key, so that clients stay.
+ * If only warming endpoints are left they count as normal.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -52,7 +51,7 @@ struct balancer_conf {
     enum balancer_kind kind;
     struct endpoint *const *endpoints; /* of one group, in configuration order; copied */
     unsigned n_endpoints;
-    unsigned hash_balance_factor; /* SOURCE_HASH, MAGLEV: limit, percent of fair share; 0: none */
+    unsigned hash_balance_factor; /* for hashing: limit, percent of fair share; 0: none */
     unsigned panic_threshold;     /* percent of the lowest level that must be fit; 0: never panic */
     int64_t slow_start_ns;        /* duration of ENDPOINT_WARMING */
     uint32_t generation;          /* unique in the group */
@@ -61,9 +60,9 @@ struct balancer_conf {
 /* Endpoints tried by one session. */
 struct balancer_pick_state {
     uint64_t key;
-    uint32_t generation; /* of the balancer that `tried` refers to */
+    uint32_t generation; /* balancer whose places are in `tried` */
     uint16_t n_tried;
-    uint16_t tried[BALANCER_TRIES]; /* places, see balancer_internal.h */
+    uint16_t tried[BALANCER_TRIES]; /* see balancer_internal.h */
 };
 
 /*

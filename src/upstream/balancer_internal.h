@@ -1,5 +1,5 @@
 /*
- * upstream/balancer_internal: shared by the kinds of balancer. Private to balancer*.c.
+ * upstream/balancer_internal: shared by the kinds of balancer.
  *
  * A place is an index of `list`, sorted by level. Each level in use is a pool with its own table.
  * In a pool, endpoints of equal weight form a run, heaviest first. (FIRST keeps configuration
@@ -8,9 +8,9 @@
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
- * note: totals. The first pick after a flag change recomputes the totals and caches them in one
- * word with the change count they belong to. Threads may race: if older totals overwrite newer,
- * their count does not match, and the next pick recomputes.
+ * note: totals. The first pick after a flag change recomputes them and caches them in one word with
+ * the change count. Threads may race: if older totals overwrite newer, their count does not match,
+ * and the next pick recomputes.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H
@@ -23,7 +23,7 @@
 #include "base/cache_line.h"
 #include "upstream/balancer.h"
 
-/* Draws before all places are searched. */
+/* Random or cyclic draws before searching all places. */
 #define BALANCER_DRAWS 64
 
 #define BALANCER_NOWHERE UINT32_MAX
@@ -57,7 +57,7 @@ struct balancer {
     int64_t slow_start_ns;
     uint32_t generation;
 
-    /* By place. `loads` points to the endpoints' words, so that a search needs nothing else. */
+    /* By place. `loads` points to the endpoints' words; a search needs nothing else. */
     struct endpoint **list;
     _Atomic uint32_t **loads;
     uint32_t *limits; /* sessions */
@@ -65,7 +65,7 @@ struct balancer {
     struct endpoint_group *group; /* NULL: no endpoint */
     unsigned n_pools;
     struct balancer_pool pools[BALANCER_LEVELS];
-    _Atomic uint64_t totals; /* struct balancer_totals, packed; see note: totals */
+    _Atomic uint64_t totals; /* packed; see note: totals */
 
     alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* written by each pick */
 };
@@ -84,7 +84,7 @@ struct balancer_attempt {
     struct balancer *b;
     const struct balancer_pool *pool;
     struct balancer_pick_state *walk;
-    uint32_t unfit;  /* flags that exclude an endpoint */
+    uint32_t unfit;  /* excluding flags */
     uint32_t weight; /* usable weight of the pool; 0: unknown */
     bool keyed;      /* the kind hashes the key */
     bool lottery;    /* warming endpoints are accepted by chance */
@@ -113,7 +113,7 @@ static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
 
 /*
  * balancer_weight(e):
- * The current weight.
+ * Current weight.
  *
  * Thread: any
  */
@@ -215,7 +215,7 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) 
 /*
  * balancer_cycle_choose(a), balancer_random_choose(), balancer_least_choose(),
  * balancer_rendezvous_choose(), balancer_maglev_choose():
- * Offer places until one is taken or the kind gives up.
+ * Offer places until one is taken, or give up.
  *
  * Thread: any
  */

@@ -4,16 +4,16 @@
  *
  * A key gives each endpoint a pseudo-random cost, exponentially distributed with its weight as the
  * rate; the least cost owns the key. A cost depends on key and endpoint only: shares are exact, an
- * added endpoint moves no key between others, and only the keys of a removed or unfit one move, to
- * all others by weight.
+ * added endpoint moves no key between others, and a removed or unfit one moves only its own, to all
+ * others by weight.
  *
  * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches
- * their owners, as Google's lookup table does: picks cost the same for any group size. The paper's
- * permutations also move slots between other endpoints. Slots are computed at their first pick, so
- * a change of the group costs nothing at once.
+ * their owners: picks cost the same for any group size. A slot is computed at its first pick, so
+ * changes of the group cost nothing at once. (The paper's permutations also move slots between
+ * other endpoints.)
  *
- * note: slots. An owner depends only on the slot and the balancer's endpoints, which never change.
- * Threads that compute a slot at once store the same owner: relaxed.
+ * note: slots. Owners depend only on the slot and on endpoints, which never change: threads that
+ * race store the same owner, relaxed.
  */
 #include "upstream/balancer_internal.h"
 
@@ -24,8 +24,7 @@
 #include "base/hash.h"
 
 /*
- * Each of 1,000 endpoints has 524 slots: its share deviates by 4.4 % (1 / sqrt(524)). 1 MB when all
- * are used.
+ * 1,000 endpoints have 524 slots each, a standard deviation of 4.4 % (1 / sqrt(524)). At most 1 MB.
  */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
@@ -58,7 +57,7 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool)
     return pool->owners ? 0 : -ENOMEM;
 }
 
-/* True if one more session keeps ${place} within hash_balance_factor of its share by weight. */
+/* Is ${place}, with one more session, within hash_balance_factor of its share by weight? */
 static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 {
     uint64_t active, all, weight;
@@ -74,8 +73,7 @@ static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
 }
 
 /*
- * Mix two hashes; the upper bits, which decide, depend on all bits of both. Half the time of
- * hash_mix().
+ * Mix two hashes: takes half the time of hash_mix(). The upper bits, which decide, depend on all.
  */
 static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
 {
@@ -90,7 +88,7 @@ static double balancer_cost(uint64_t draw, unsigned weight)
     return -log1p(-(double)draw * 0x1p-64) / weight;
 }
 
-/* Place with the lowest draw in ${run}; with ${a} only places it may take. */
+/* Lowest draw in ${run}; with ${a} only of places it may take. */
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {
@@ -108,7 +106,7 @@ static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct b
     return found;
 }
 
-/* Owner of ${key} in ${pool}; with ${a} only among places it may take. */
+/* Owner of ${key}; with ${a} only among places it may take. */
 static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
                                struct balancer_attempt *a)
 {

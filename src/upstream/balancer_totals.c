@@ -1,4 +1,4 @@
-/* upstream/balancer_totals: pool totals; see note: totals in balancer_internal.h. */
+/* upstream/balancer_totals: see note: totals in balancer_internal.h. */
 #include "upstream/balancer_internal.h"
 
 #define BALANCER_CENSUS_TAKEN   1u
@@ -70,10 +70,7 @@ static unsigned balancer_count_fit(const struct balancer *b, unsigned pool)
     return n;
 }
 
-/*
- * Use the first pool with a fit endpoint. If it has too few, higher levels share its sessions.
- * Panic only when the lowest level is in use and all together have too few.
- */
+/* Apply the rules for levels and panic; see balancer.h. */
 static struct balancer_totals balancer_count(const struct balancer *b, uint32_t changes)
 {
     struct balancer_sum present = balancer_sum(b, 0, ENDPOINT_ABSENT);

@@ -9,10 +9,9 @@
  *
  * How it ends, leaving nothing behind on either side:
  *   - Nothing to send or expect: a reset replaces the handshake's last acknowledgement, as in
- *     HAProxy, so that the server's accept(2) never returns the client.
- *   - Otherwise: end of file, and the kernel drops the connection. The server reads a clean end (a
- *     reset would be logged as an error), and no TIME_WAIT stays here, unless both ends of file
- *     cross.
+ *     HAProxy; the server's accept(2) never returns the client.
+ *   - Otherwise: end of file, and the kernel drops the connection. The server reads a clean end (it
+ *     would log a reset), and no TIME_WAIT stays here, unless both ends of file cross.
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H
@@ -29,7 +28,7 @@
 #include "net/netloop.h"
 #include "net/proxy_header.h"
 
-/* Maximum to send, and to expect. */
+/* Maximum to send and to expect. */
 #define CHECK_BYTES_MAX 512
 
 /* After so many bytes without a match the answer is wrong. */
@@ -75,7 +74,7 @@ struct check_conf {
     struct connector_conf connect; /* as for sessions */
 };
 
-/* A prepared check_conf, for many checks at once. */
+/* A prepared check_conf for any number of checks. */
 struct check_script {
     struct check_conf conf;
     /*
@@ -98,7 +97,7 @@ struct check;
 
 /*
  * Called once for each check_start(), on the loop, never inside check_start() or check_cancel().
- * The descriptor is closed; ${c} may be restarted from here.
+ * The descriptor is closed; ${c} may be started again.
  */
 typedef void check_done(struct check *c);
 
@@ -108,7 +107,7 @@ struct check {
     struct connector connector;
     struct channel channel;
     struct handler tail;
-    struct timer timer; /* EXCHANGING: timeout, or poll for sent */
+    struct timer timer; /* EXCHANGING: timeout, or polls whether all is sent */
     struct task end;    /* cancelled while CONNECTING */
     struct netloop *net;
     check_done *done;
@@ -158,7 +157,7 @@ void check_cancel(struct check *c);
 
 /*
  * check_verdict(outcome):
- * The outcome's meaning for the server.
+ * Does the outcome speak for or against the server?
  *
  * Thread: any
  */
@@ -166,11 +165,11 @@ enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; with its cause, such as a wrong answer's first bytes (NUL as a dot,
- * otherwise unescaped: the log escapes). Returns ${text}.
+ * The outcome in words; with its cause, such as a wrong answer's first bytes (NUL as a dot; the log
+ * escapes others). Returns ${text}.
  *
  * Thread: any
- * Units:  ${size} bytes, at least CHECK_TEXT_BYTES
+ * Units:  ${size} at least CHECK_TEXT_BYTES
  */
 const char *check_outcome_text(enum check_outcome outcome);
 const char *check_describe(char *text, size_t size, const struct check_result *result);

@@ -6,10 +6,10 @@
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
  * Checks run once for the process, not for each worker. Results are endpoint flags (ENDPOINT_DOWN,
- * ENDPOINT_WARMING) that workers read.
+ * ENDPOINT_WARMING).
  *
- * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns
- * within a limit each (checker_turn.c). Intervals count from the start of a check; late checks are
+ * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns,
+ * each with a limit (checker_turn.c). Intervals count from the start of a check; late checks are
  * counted and logged.
  *
  * Without descriptors or memory, checks pause and no server changes state.
@@ -37,7 +37,7 @@ struct checker_target;
 
 struct checker_conf {
     unsigned max_under_way; /* at least 1; each takes a descriptor */
-    uint64_t seed;          /* for jitter; different in each process */
+    uint64_t seed;          /* for jitter; unique to the process */
     /* No CHECKED target is undecided any more. On the loop; may be NULL. */
     void (*decided)(void *cookie);
     void *cookie;
@@ -118,18 +118,18 @@ int checker_group_open(struct checker_group **out, struct checker *k,
 
 /*
  * checker_group_close(g):
- * Remove the targets of ${g} and free it.
+ * Free it with its targets.
  *
- * Thread: loop of the checker
+ * Thread: checker's loop
  */
 void checker_group_close(struct checker_group *g);
 
 /*
  * checker_add(out, g, conf):
- * Start checking an endpoint, within an interval if it starts up, else at once. In the latter case
- * the caller has set ENDPOINT_DOWN.
+ * Check an endpoint, first within an interval if it starts up, else at once. In the latter case the
+ * caller has set ENDPOINT_DOWN.
  *
- * Thread: loop of the checker
+ * Thread: checker's loop
  * Owns:   the group owns ${out}; ${conf} is copied, endpoint and address are borrowed
  * Errors: 0; -ENOMEM; -ESHUTDOWN (the loop is ending)
  */
@@ -140,15 +140,15 @@ int checker_add(struct checker_target **out, struct checker_group *g,
  * checker_remove(t):
  * Free ${t} and cancel its check. The endpoint keeps its flags.
  *
- * Thread: loop of the checker
+ * Thread: checker's loop
  */
 void checker_remove(struct checker_target *t);
 
 /*
  * checker_look(t):
- * Repeat a check that was skipped for lack of an address. Call it when one may be known.
+ * Repeat a check skipped for lack of an address. Call it when one may be known.
  *
- * Thread: loop of the checker
+ * Thread: checker's loop
  */
 void checker_look(struct checker_target *t);
 
@@ -156,7 +156,7 @@ void checker_look(struct checker_target *t);
  * checker_stats(t, out) / checker_load(k, out):
  * Copy a target's statistics; the checker's load.
  *
- * Thread: loop of the checker
+ * Thread: checker's loop
  */
 void checker_stats(const struct checker_target *t, struct checker_stats *out);
 void checker_load(const struct checker *k, struct checker_load *out);

@@ -1,6 +1,6 @@
 /*
  * upstream/checker_internal: shared by checker.c (groups, targets, life), checker_turn.c (which
- * check is next) and checker_run.c (checks, results). Private to them.
+ * check is next) and checker_run.c (checks, results).
  *
  * note: turns. Each group has a queue of due targets and the same limit of checks under way
  * (checker.share). Groups below it with waiting targets take turns, one check each. So servers that
@@ -60,9 +60,9 @@ struct checker {
     struct checker_conf conf;
     struct list groups;
     struct list turns; /* groups, see note: turns */
-    unsigned share;    /* limit of each group; 0: recompute */
+    unsigned share;    /* of a group; 0: recompute */
     struct list free;  /* slots used before */
-    unsigned n_slots;  /* ever used; others are untouched memory */
+    unsigned n_slots;  /* ever used; others are untouched */
     unsigned under_way;
     unsigned n_targets;
     unsigned n_waiting;
@@ -79,7 +79,7 @@ struct checker {
     struct checker_slot slots[];
 };
 
-/* A target's check is due; retry after a shortage. */
+/* Timer of a due check; of the retry after a shortage. */
 extern const struct task_type checker_timer_type;
 extern const struct task_type checker_retry_type;
 
@@ -87,7 +87,7 @@ extern const struct task_type checker_retry_type;
  * checker_schedule(t, at_ns):
  * Start the timer of an idle ${t}.
  *
- * Thread: loop of the checker
+ * Thread: checker's loop
  */
 void checker_schedule(struct checker_target *t, int64_t at_ns);
 
@@ -95,7 +95,7 @@ void checker_schedule(struct checker_target *t, int64_t at_ns);
  * checker_decided(k):
  * Decrement n_undecided; the last one calls conf.decided().
  *
- * Thread: loop of the checker, or after it has ended
+ * Thread: checker's loop, or after its end
  */
 void checker_decided(struct checker *k);
 
@@ -103,7 +103,7 @@ void checker_decided(struct checker *k);
  * checker_resize(g, n):
  * Add ${n} (or -1) to the target counts.
  *
- * Thread: loop of the checker, or after it has ended
+ * Thread: checker's loop, or after its end
  */
 void checker_resize(struct checker_group *g, int n);
 
@@ -111,7 +111,7 @@ void checker_resize(struct checker_group *g, int n);
  * checker_count(t) / checker_uncount(t):
  * Recount ${t} in n_used and n_up; remove it from them.
  *
- * Thread: loop of the checker, or after it has ended
+ * Thread: checker's loop, or after its end
  */
 void checker_count(struct checker_target *t);
 void checker_uncount(struct checker_target *t);
@@ -120,17 +120,17 @@ void checker_uncount(struct checker_target *t);
  * checker_wait(t) / checker_unwait(t):
  * Queue the due ${t}; dequeue it, if queued.
  *
- * Thread: loop of the checker, or after it has ended
+ * Thread: checker's loop, or after its end
  */
 void checker_wait(struct checker_target *t);
 void checker_unwait(struct checker_target *t);
 
 /*
  * checker_next(k) / checker_over(g):
- * Dequeue the next target and count it under way; count one of ${g} as over.
+ * Dequeue the next target and count it under way, NULL if none may start; count one of ${g} as
+ * over.
  *
- * Thread: loop of the checker
- * Errors: NULL (none may start)
+ * Thread: checker's loop
  */
 struct checker_target *checker_next(struct checker *k);
 void checker_over(struct checker_group *g);

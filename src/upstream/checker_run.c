@@ -12,7 +12,7 @@
 /* Interval of repeated warnings. */
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
-/* A check is late that begins later than both after it was due. */
+/* Late: begins later than both a part of the interval and a minimum after it was due. */
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
 
@@ -41,7 +41,7 @@ static struct checker_slot *checker_take_slot(struct checker *k)
     return slot;
 }
 
-/* Last in, first out: warm memory; some slots are never touched. */
+/* Last in, first out: keeps memory warm, or untouched. */
 static void checker_give_slot(struct checker *k, struct checker_slot *slot)
 {
     slot->target = NULL;
@@ -229,7 +229,7 @@ static void checker_stays_down(const struct checker_target *t, const struct chec
                 g->n_up, g->n_used);
 }
 
-/* The target may be freed on return. */
+/* May free the target. */
 static void checker_tell(struct checker_target *t, enum health_change change, bool is_first,
                          const struct check_result *result, int64_t since_at_ns)
 {
@@ -248,7 +248,7 @@ static void checker_tell(struct checker_target *t, enum health_change change, bo
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
 }
 
-/* Targets that start down are checked at once; the second checks are spread over the interval. */
+/* Targets that start down are checked at once, then spread over the interval. */
 static int64_t checker_interval_ns(struct checker_target *t)
 {
     int64_t interval_ns = health_interval_ns(&t->health);
@@ -257,7 +257,7 @@ static int64_t checker_interval_ns(struct checker_target *t)
     return is_spread || t->first_ns == 0 || t->first_ns > interval_ns ? interval_ns : t->first_ns;
 }
 
-/* The target may be freed on return. */
+/* May free the target. */
 static void checker_report(struct checker_target *t, const struct check_result *result,
                            int64_t began_at_ns, bool as_sessions)
 {
@@ -297,7 +297,7 @@ static void checker_pause(struct checker *k, int error)
     loop_schedule(k->net->loop, &k->retry, CHECKER_PAUSE_NS);
 }
 
-/* A shortage pauses all checks; without a local port, only this one waits for its next interval. */
+/* A shortage pauses all checks; without a local port only this target waits an interval. */
 static void checker_undecided(struct checker_target *t, const struct check_result *result,
                               int64_t began_at_ns)
 {
@@ -326,7 +326,7 @@ static void checker_log_failure(const struct checker_target *t, const struct che
               check_describe(text, sizeof(text), result));
 }
 
-/* The target may be freed on return. */
+/* May free the target. */
 static void checker_account(struct checker_target *t, const struct check *c, bool as_sessions)
 {
     const struct check_result result = c->result;

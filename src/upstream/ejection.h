@@ -1,11 +1,11 @@
 /*
  * upstream/ejection: passive outlier detection: eject endpoints where sessions fail.
  *
- * An endpoint with several failures in a row is flagged ENDPOINT_EJECTED, for longer each time in
- * succession. On return failures count from zero. Only a part of a group is ejected: if most
- * servers fail, the cause is likely here.
+ * Several failures in a row set ENDPOINT_EJECTED, for longer each time in succession. On return
+ * failures count from zero. Only a part of a group is ejected: if most servers fail, the cause is
+ * likely here.
  *
- * No timer: the group's next pick returns endpoints (for waiting sessions upstream/upstream does).
+ * No timer: the next pick returns endpoints (for waiting sessions upstream/upstream does).
  */
 #ifndef UPSTREAM_EJECTION_H
 #define UPSTREAM_EJECTION_H
@@ -18,8 +18,8 @@
 
 struct ejection_conf {
     unsigned failures;   /* in a row; 0: never eject */
-    int64_t time_ns;     /* times the number of ejections in succession */
-    int64_t time_max_ns; /* maximum; after as long in service the number is reset */
+    int64_t time_ns;     /* multiplied by the ejections in succession */
+    int64_t time_max_ns; /* maximum, and the time in service that resets their number */
     unsigned max_percent;
     bool resets; /* a reset before the first byte is a failure */
 };
@@ -64,11 +64,10 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
- * Record success or failure. Returns for how long ${e} is newly ejected, else 0. Never ejects
- * without ${others} that are fit.
+ * Record success or failure. Returns for how long ${e} is newly ejected, in ns, else 0. Never
+ * ejects without ${others} that are fit.
  *
  * Thread: any
- * Units:  ns
  */
 void ejection_worked(struct ejection *x);
 int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct endpoint *e,
@@ -92,8 +91,8 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 
 /*
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
- * When ejection_due(), begin a sweep; then for each endpoint: return it if its time is over. True
- * if it returned.
+ * When ejection_due(), begin a sweep; then return each endpoint whose time is over. True if it
+ * returned.
  *
  * Thread: any
  */

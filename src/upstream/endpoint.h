@@ -27,7 +27,7 @@ enum endpoint_flag {
 
 #define ENDPOINT_COUNT_MASK 0xffffffu
 
-/* No picks; in panic only ABSENT excludes. */
+/* Excluded from picks; in panic only ABSENT is. */
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
 /* Addresses used of one endpoint. */
@@ -37,8 +37,8 @@ enum endpoint_flag {
 struct endpoint_addresses {
     /*
      * note: users. References of the endpoint and of connecting sessions; the last one frees. A
-     * session counts itself in after reading the pointer, so a replaced list is released only after
-     * a grace period (engine/grace), when no worker is between the two.
+     * session counts itself in after reading the pointer; a replaced list is released after a grace
+     * period (engine/grace), when no worker is between the two.
      */
     atomic_uint users;
     unsigned n;
@@ -49,7 +49,7 @@ struct endpoint_addresses {
 struct endpoint_group {
     _Atomic uint32_t load; /* sessions at all endpoints */
     char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];
-    /* Flag changes; see note: flags. Read by each pick, written seldom. */
+    /* Number of flag changes; see note: flags. Seldom written. */
     _Atomic uint32_t changes;
     /* A flag or address has changed. On the changing thread; may be NULL. */
     void (*changed)(struct endpoint_group *g);
@@ -61,7 +61,7 @@ struct endpoint {
     atomic_uint weight;       /* 0: no sessions; a change needs a new balancer */
     unsigned max_connections; /* 0: unlimited */
     atomic_uint level;        /* priority, 0 first; a change needs a new balancer */
-    uint64_t hash;            /* of its name: the same after a restart */
+    uint64_t hash;            /* of its name, stable over restarts */
 
     /*
      * note: flags. Changing a flag is a release, then incrementing `changes` is: a thread that sees
@@ -94,7 +94,7 @@ static inline uint32_t endpoint_active(const struct endpoint *e)
 
 /*
  * endpoint_is_used(e):
- * True with a weight: only then it gets sessions.
+ * May it get sessions (weight > 0)?
  *
  * Thread: any
  */
@@ -119,7 +119,6 @@ void endpoint_leave(struct endpoint *e);
  * Reference the addresses, NULL when unresolved; release them (NULL is allowed).
  *
  * Thread: a ${readers} loop of endpoint_set_addresses(), or its caller's; any
- * Errors: NULL
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
 void endpoint_release_addresses(struct endpoint_addresses *at);

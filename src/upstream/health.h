@@ -57,11 +57,9 @@ enum health_change health_report(struct health *h, bool passed, int64_t now_ns);
 
 /*
  * health_first_ns(conf, nth):
- * Delay of the first check of server ${nth} (from 0), below an interval. Spreads any number of
- * servers evenly.
+ * Delay of the first check of server ${nth} (from 0), below an interval; spreads any number evenly.
  *
  * Thread: any
- * Units:  ns
  * Source: multiples of the golden ratio (Weyl 1916; three-gap theorem, Sos 1958)
  */
 int64_t health_first_ns(const struct health_conf *conf, uint64_t nth);
@@ -71,7 +69,6 @@ int64_t health_first_ns(const struct health_conf *conf, uint64_t nth);
  * Time from check to check, with new jitter each call.
  *
  * Thread: owner of ${h}
- * Units:  ns
  */
 int64_t health_interval_ns(struct health *h);
 

@@ -128,7 +128,7 @@ void membership_sweep(struct membership *r)
         membership_free_set(set);
     }
     if (!list_empty(&r->replaced))
-        return; /* a replaced set may still contain unlisted servers */
+        return; /* it may contain unlisted servers */
     list_for_each_safe (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
@@ -216,7 +216,7 @@ static int membership_plan(struct membership *r, unsigned line,
     return changed || r->is_stale;
 }
 
-/* Publish ${set}; the grace period of the previous one begins. */
+/* Publish ${set} and begin the old one's grace period. */
 static void membership_publish(struct membership *r, struct server_set *set, struct grace *grace)
 {
     struct server_set *before = membership_now(r);
@@ -236,7 +236,7 @@ static void membership_publish(struct membership *r, struct server_set *set, str
         membership_set_unseen(before);
 }
 
-/* Reset returning servers before the set is published: it may have no others. */
+/* Reset returning servers before publishing: the set may have no others. */
 static void membership_welcome(struct membership *r)
 {
     list_for_each (node, &r->servers) {

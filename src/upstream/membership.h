@@ -1,16 +1,16 @@
 /*
  * upstream/membership: the server set of an upstream, changed at run time by name resolution.
  *
- * A line with an address is one server for good; a host or SRV name is one for each address or
- * record, which change while sessions run. Readers load one atomic pointer to an immutable set with
- * its own balancer; a change publishes a new set.
+ * A line is one server for good, or names one for each address or SRV record; those change while
+ * sessions run. Readers load one atomic pointer to an immutable set with its own balancer; a change
+ * publishes a new set.
  *
  *   line (configuration) -- places (its addresses now) -- servers
  *   set: all servers of all lines, and a balancer
  *
  * A server is identified by line and addresses. While these are found, or found again before it is
  * freed, it keeps sessions and state. Otherwise it is ENDPOINT_ABSENT and in no set. It is freed
- * without sessions and holds (membership_hold()), when workers can no longer see a set with it
+ * when it has no sessions or holds (membership_hold()) and no worker can see a set with it
  * (engine/grace).
  */
 #ifndef UPSTREAM_MEMBERSHIP_H
@@ -60,7 +60,7 @@ struct membership {
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
      * note: owner. The rest belongs to the control loop, before start to the main thread. The lock
-     * makes loading the set and counting in `held` one step, for threads unknown to engine/grace.
+     * is for threads unknown to engine/grace: they load the set and count in `held` in one step.
      */
     struct lock lock;
     struct list servers; /* all, including those in no set */
@@ -116,15 +116,15 @@ void membership_give_back(struct server_set *set);
  *
  * Thread: control loop
  * Owns:   ${places} are copied
- * Errors: 0 (no change); 1 (servers or weights changed); -ENOMEM; -E2BIG (over
- *         BALANCER_MAX_ENDPOINTS). Errors change no set
+ * Errors: 0 (no change); 1 (changed); -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS). Errors change
+ *         no set
  */
 int membership_update(struct membership *r, unsigned line, const struct membership_place *places,
                       unsigned n) NODISCARD;
 
 /*
  * membership_hold(server) / membership_let_go(server):
- * Keep a server alive across tasks without a session there.
+ * Hold a server across tasks without a session there; release it.
  *
  * Thread: as membership_now(), where it was found; any
  */

@@ -1,6 +1,6 @@
 /*
  * upstream/membership_internal: shared by membership.c (sets, changes) and membership_server.c (one
- * server). Private to them. On the control loop, or while it does not run.
+ * server). On the control loop, or while it does not run.
  */
 #ifndef UPSTREAM_MEMBERSHIP_INTERNAL_H
 #define UPSTREAM_MEMBERSHIP_INTERNAL_H
@@ -10,7 +10,7 @@
 
 /*
  * membership_is_one(conf):
- * True if the line is one server for good.
+ * Is the line one server for good?
  *
  * Thread: any
  */
@@ -33,7 +33,7 @@ static inline unsigned membership_level(const struct upstream_server_conf *conf,
 
 /*
  * membership_weight(conf, place):
- * Weight of a server: 0 if its line gets no sessions.
+ * Weight of a server; 0 if its line is unused.
  *
  * Thread: any
  */
@@ -45,7 +45,7 @@ static inline unsigned membership_weight(const struct upstream_server_conf *conf
 
 /*
  * membership_add_server(out, r, line, place):
- * Create a server of ${line} at ${place} (may be unresolved), in no set yet.
+ * Create a server at ${place} (may be unresolved), in no set yet.
  *
  * Thread: control loop, or before start
  * Owns:   ${r} owns it; membership_sweep() frees it unless a set gets it

@@ -8,9 +8,9 @@
  * is resolve_interval or ${retry_ns}, whichever is shorter. Jitter keeps names apart. Sessions
  * never wait for a lookup.
  *
- * A service takes a task for its SRV records and one for each host, so that other names get threads
- * in between; hosts have ${service_ns} in total. A failed host keeps its last addresses; an unknown
- * one is left out.
+ * A service takes a task for its SRV records and one for each host, so that other names get their
+ * turn; hosts have ${service_ns} in total. A failed host keeps its last addresses; an unknown one
+ * is left out.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -36,11 +36,11 @@ struct resolver_conf {
     struct upstream **upstreams;
     unsigned n_upstreams;
     int64_t retry_ns;   /* maximum pause after a failure */
-    int64_t service_ns; /* for all hosts of a service; a lookup under way may finish */
-    uint64_t seed;      /* for jitter; different in each process */
-    /* resolve_host(), or a test's. On an executor thread. */
+    int64_t service_ns; /* for all hosts of a service, until the last lookup begins */
+    uint64_t seed;      /* for jitter; unique to the process */
+    /* resolve_host() or a test double. On an executor thread. */
     int (*lookup)(struct address *out, size_t max, const char *word, struct dns_terms *terms);
-    /* srv_resolve(), or a test's. On an executor thread. */
+    /* srv_resolve() or a test double. On an executor thread. */
     int (*lookup_service)(struct srv_record *out, size_t max, const char *name,
                           struct dns_terms *terms);
     /* Loop check: would a connection from ${up} to ${a} reach ${up}? On an executor thread. */
@@ -68,10 +68,10 @@ unsigned resolver_names(const struct resolver *r);
 
 /*
  * resolver_start(r, wait_ns):
- * Start all lookups and wait for the first results. Logs them, including errors.
+ * Start all lookups and wait for the first results, ${wait_ns} at most in total. Logs results and
+ * errors.
  *
  * Thread: main
- * Units:  ns, in total
  * Errors: 0; -ENODATA (a resolve_required name is unknown); as executor_schedule()
  */
 int resolver_start(struct resolver *r, int64_t wait_ns) NODISCARD;

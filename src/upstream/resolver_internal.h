@@ -1,6 +1,6 @@
 /*
  * upstream/resolver_internal: shared by resolver.c (pauses, answers), resolver_lookup.c (a lookup)
- * and resolver_service.c (a service's hosts). Private to them.
+ * and resolver_service.c (a service's hosts).
  */
 #ifndef UPSTREAM_RESOLVER_INTERNAL_H
 #define UPSTREAM_RESOLVER_INTERNAL_H
@@ -43,9 +43,9 @@ struct resolver_name {
     const struct upstream_server_conf *server;
     unsigned line;
     bool known;
-    bool loops;                   /* the last answer had looping addresses (logged) */
+    bool loops;                   /* addresses failed the loop check (logged) */
     int error;                    /* of the last lookup */
-    int looked_up;                /* lookup to apply: 0 or -errno */
+    int looked_up;                /* result to apply: 0 or -errno */
     uint64_t drawn;               /* random state */
     unsigned begin;               /* where the last lookup timed out */
     struct resolver_found *found; /* of the current lookup */
@@ -64,7 +64,7 @@ struct resolver {
  * resolver_look_up(name):
  * Start or continue a lookup. Fills ${name}->found, without addresses that fail the loop check.
  *
- * Thread: one of the executor
+ * Thread: an executor thread
  * Owns:   the caller frees ${name}->found, also after an error
  * Errors: 0; RESOLVER_MORE (call again in a new task); as resolver_conf.lookup() and
  *         lookup_service(); -ELOOP (none passes the loop check); -ENOMEM
@@ -75,7 +75,7 @@ int resolver_look_up(struct resolver_name *name) NODISCARD;
  * resolver_ask(name, out, max, host, terms):
  * Look up a host; of more than ${max} addresses keep the same ones each time.
  *
- * Thread: one of the executor
+ * Thread: an executor thread
  * Errors: number of addresses; as resolver_conf.lookup(); -ENOMEM
  */
 int resolver_ask(const struct resolver_name *name, struct address *out, unsigned max,
@@ -85,7 +85,7 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
  * resolver_service_begin(name) / resolver_service_go_on(name):
  * Look up the SRV records; a host. The last one completes ${name}->found.
  *
- * Thread: one of the executor
+ * Thread: an executor thread
  * Errors: as resolver_look_up()
  */
 int resolver_service_begin(struct resolver_name *name) NODISCARD;

@@ -15,7 +15,7 @@
  * them; they give way to sessions at max_connections.
  *
  * A server that speaks first would start a session on each spare, so none are kept for it. (Bytes
- * soon followed by an end only explain why it closed an unused connection.)
+ * soon followed by an end only explain why it closed an idle connection.)
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
@@ -36,7 +36,6 @@ struct spare_conf {
     int64_t max_age_ns;
 };
 
-/* Spares of an upstream. */
 struct spare_group {
     struct spare_pool **pools; /* by loop; NULL: none */
     unsigned n_loops;          /* 0: no spares */
@@ -76,7 +75,7 @@ int spare_create(struct spare **out, struct upstream *up, struct upstream_server
  * Free it; NULL is allowed.
  *
  * Thread: any, after all loops have ended, or have run a control task since ENDPOINT_ABSENT was set
- *         for good (pools then drop their parts)
+ *         for good (they drop their parts)
  */
 void spare_destroy(struct spare *sp);
 
@@ -114,7 +113,7 @@ int spare_pool_add(struct spare_pool *pool, struct upstream *up) NODISCARD;
 /*
  * spare_pool_look(pool):
  * Queue a look, which closes and opens spares as needed, in the control lane. Starts the loop's
- * thread; ignored when the loop has ended.
+ * thread; no-op when the loop has ended.
  *
  * Thread: any
  */
@@ -138,7 +137,7 @@ void spare_pool_destroy(struct spare_pool *pool);
 
 /*
  * spare_take(pool, server, at, which):
- * Take the youngest living spare; a timer opens its replacement. ${pool} may be NULL.
+ * Take the youngest usable spare; a timer opens its replacement. ${pool} may be NULL.
  * ${at}[${which}] is its address; both are unchanged on failure.
  *
  * Thread: loop of ${pool}

@@ -1,6 +1,6 @@
 /*
  * upstream/spare_internal: shared by spare.c (all loops), spare_pool.c (one loop), spare_list.c
- * (one server on one loop). Private to them.
+ * (one server on one loop).
  */
 #ifndef UPSTREAM_SPARE_INTERNAL_H
 #define UPSTREAM_SPARE_INTERNAL_H
@@ -42,7 +42,7 @@ struct spare_pool {
     struct task look;
 };
 
-/* One server on one loop; private to the loop from spare_list_begin() on. */
+/* One server on one loop; private to the loop once begun. */
 struct spare_list {
     alignas(CACHE_LINE_BYTES) struct spare *spare;
     struct list link;
@@ -63,7 +63,7 @@ struct spare {
     atomic_uint n;                         /* including `opening` */
     atomic_bool speaks_first;              /* keep none any more */
     atomic_bool failing;                   /* a failure to open was logged */
-    _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed: order no other memory */
+    _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed */
     struct spare_list parts[];
 };
 
@@ -80,7 +80,7 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 
 /*
  * spare_now(sp) / spare_crowded(sp, spares):
- * Number of spares, also opening ones; true if ${spares} and sessions exceed max_connections.
+ * Number of spares; true if ${spares} and sessions exceed max_connections.
  *
  * Thread: any
  */
@@ -115,7 +115,7 @@ void spare_list_end(struct spare_list *part);
 
 /*
  * spare_list_look(part):
- * Close unwanted and open missing spares; when none are wanted, also cancel the timer.
+ * Close unwanted and open missing spares; without any wanted, cancel the timer.
  *
  * Thread: loop of ${part}
  */

@@ -15,10 +15,10 @@
 #define SPARE_PAUSE_NS     (100 * NS_PER_MS)
 #define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
 
-/* A connection that the server ends this early was rejected, not timed out. */
+/* A connection that the server ends this early was rejected. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
 
-/* Delay before replacing timed-out spares, so that equally old ones are replaced together. */
+/* Delay before replacing timed-out spares: equally old ones are replaced together. */
 #define SPARE_GATHER_NS (100 * NS_PER_MS)
 
 /* Time for an end to follow a server's bytes. */
@@ -46,7 +46,7 @@ static struct descriptor_budget *spare_descriptors(const struct spare_list *part
     return part->pool->net->descriptors;
 }
 
-/* Subtract up to a quarter, so that spares do not expire together. */
+/* Subtract up to a quarter, to spread expiry. */
 static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
 {
     uint64_t random = hash_mix(((uint64_t)pool->number << 32) + pool->drawn++);

@@ -91,10 +91,7 @@ static void upstream_sweep(struct upstream *up)
     upstream_serve(up);
 }
 
-/*
- * True if a new session must wait behind others. With a full queue it may try: a free place may
- * suit no waiter.
- */
+/* True if a new session must queue. With a full queue it may try: a place may suit no waiter. */
 static bool upstream_has_queue(const struct upstream *up)
 {
     unsigned n = up->bounded ? wait_queue_length(&up->waiting) : 0;
@@ -120,7 +117,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
 
 /* ---- return of an ejected server ---- */
 
-/* For waiting sessions: without new picks no pick would end the ejection. */
+/* For waiting sessions: without new picks nothing would end the ejection. */
 struct upstream_return {
     struct timer timer;
     struct upstream *upstream;

@@ -123,7 +123,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
 
 /*
  * upstream_connected(up, server):
- * Record a connect as a success, unless resets count.
+ * Record a connect as success, unless resets are failures.
  *
  * Thread: any
  */
@@ -131,7 +131,7 @@ void upstream_connected(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_passed(up, server):
- * Record a connect of a check: ends an ejection, unless resets count.
+ * Record a passed check: ends an ejection, unless resets are failures.
  *
  * Thread: any
  */

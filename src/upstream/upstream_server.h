@@ -1,4 +1,4 @@
-/* upstream/upstream_server: one server: its configuration line and its state. */
+/* upstream/upstream_server: a server: configuration line and state. */
 #ifndef UPSTREAM_UPSTREAM_SERVER_H
 #define UPSTREAM_UPSTREAM_SERVER_H
 
@@ -17,27 +17,27 @@ struct checker_target;
 struct membership_slab;
 struct spare;
 
-/* What the address of a line is. */
+/* Kinds of address. */
 enum upstream_names {
-    UPSTREAM_LITERAL,   /* literal addresses */
-    UPSTREAM_NAME_EACH, /* a host name: one server for each address */
-    UPSTREAM_NAME_ONE,  /* a host name: one server with all addresses */
-    UPSTREAM_SERVICE    /* SRV records: one server or more for each */
+    UPSTREAM_LITERAL,   /* literal */
+    UPSTREAM_NAME_EACH, /* host name: a server for each address */
+    UPSTREAM_NAME_ONE,  /* host name: one server */
+    UPSTREAM_SERVICE    /* SRV records: a server or more each */
 };
 
-/* One server line: `server.ID = ADDRESS [weight=N] [max_connections=N] [backup] ...`. */
+/* Line `server.ID = ADDRESS [weight=N] [max_connections=N] [backup] ...`. */
 struct upstream_server_conf {
     const char *id;
     const char *address_text;
     enum upstream_names names;
     struct address *addresses; /* UPSTREAM_LITERAL */
     unsigned n_addresses;
-    unsigned weight;                     /* 0 to 256; 0: no sessions; UPSTREAM_SERVICE: 0 or 1 */
+    unsigned weight;                     /* 0: no sessions; UPSTREAM_SERVICE: 0 or 1 */
     unsigned max_connections;            /* of each server; 0: unlimited */
     const struct address *check_address; /* NULL: the server's */
     unsigned check_port;                 /* 0: the address' port */
     bool backup;
-    bool disabled;
+    bool disabled; /* no sessions, no health checks */
 };
 
 struct upstream_server {
@@ -46,23 +46,23 @@ struct upstream_server {
     struct ejection ejection;
     struct log_limit log_limit;
     struct counters counters;
-    struct counters_connects connects; /* of sessions; a spare connection counts none */
-    struct spare *spare;               /* NULL: spare connections are off */
+    struct counters_connects connects; /* of sessions, without spare connections */
+    struct spare *spare;               /* NULL: none are kept */
 
-    /* Of upstream/membership; on the control loop. */
+    /* Of upstream/membership, on the control loop. */
     struct list link;
     unsigned line;
-    bool is_listed;   /* in the current set */
-    bool is_wanted;   /* in the next set */
+    bool is_listed;   /* in the set */
+    bool is_wanted;   /* in the next one */
     atomic_uint held; /* see membership_hold() */
     struct membership_slab *slab;
     struct checker_target *target; /* of server/checks; NULL: not checked */
-    char name[];                   /* ID, or ID@ADDRESS when the line can give several servers */
+    char name[];                   /* ID, or ID@ADDRESS if the line can be several servers */
 };
 
 /*
  * upstream_server_is_used(conf):
- * True if servers of this line may get sessions.
+ * May servers of this line get sessions?
  *
  * Thread: any
  */
@@ -73,7 +73,7 @@ static inline bool upstream_server_is_used(const struct upstream_server_conf *co
 
 /*
  * upstream_server_of(e):
- * The server that contains ${e}.
+ * Server of an endpoint.
  *
  * Thread: any
  */

@@ -47,7 +47,6 @@ struct wait_queue {
  * Initialize an empty queue; call wait_queue_use() next.
  *
  * Thread: before start
- * Units:  ns
  */
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
@@ -56,7 +55,7 @@ void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
  * Pick with ${balancer} from now on. Call wait_queue_serve() next.
  *
  * Thread: any
- * Owns:   ${balancer} is borrowed; the previous one is released on return
+ * Owns:   ${balancer} is borrowed; the previous one is no longer used
  */
 void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
