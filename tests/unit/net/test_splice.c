@@ -1,6 +1,7 @@
 /* net/splice: when it is chosen, that it changes no byte, and how it falls back to copying. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "net/descriptor_budget.h"
@@ -243,6 +244,27 @@ START_TEST(a_blocked_receiver_keeps_its_pipe_until_it_is_empty)
     ck_assert_ptr_null(to.channel.pipe);
     ck_assert(probe_saw(&to, PROBE_WRITABLE));
     pass(sent, 1000);
+}
+END_TEST
+
+static atomic_bool early; /* told to be writable while it has a pipe */
+
+static void go_on_without_pipe(struct probe *p)
+{
+    if (p->channel.pipe)
+        atomic_store(&early, true);
+    go_on(p);
+}
+
+START_TEST(a_receiver_with_a_pipe_is_not_writable_however_little_is_in_it)
+{
+    atomic_store(&early, false);
+    to.on_writable = go_on_without_pipe;
+    fault_plan(FAULT_SPLICE, 1, 3, EAGAIN); /* of the first from the pipe on */
+    start(SPLICE_ON);
+    pass(0, 1000);
+    probe_wait(&to, PROBE_WRITABLE);
+    ck_assert(!atomic_load(&early));
 }
 END_TEST
 
@@ -575,6 +597,7 @@ int main(void)
     tcase_add_checked_fixture(bytes, setup, teardown);
     tcase_add_loop_test(bytes, a_slow_receiver_gets_every_byte_in_order, 0, (int)ARRAY_LEN(modes));
     tcase_add_test(bytes, a_blocked_receiver_keeps_its_pipe_until_it_is_empty);
+    tcase_add_test(bytes, a_receiver_with_a_pipe_is_not_writable_however_little_is_in_it);
     tcase_add_test(bytes, other_pairs_take_another_pipe_meanwhile);
     tcase_add_test(bytes, what_is_written_meanwhile_goes_behind_what_is_in_the_pipe);
     tcase_add_test(bytes, copied_bytes_that_wait_are_not_overtaken);
