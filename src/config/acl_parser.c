@@ -13,14 +13,12 @@
 #include "limits/prefix_table.h"
 
 #define BLANKS     " \t\r"
-#define LINE_WORDS 3 /* of which one or two are valid */
+#define LINE_WORDS 3 /* one or two are valid */
 
-/* Longer than any valid line without its comment. */
+/* Above any valid line without comment. */
 #define LINE_BYTES 256
 
-/* ---- rules ---- */
-
-/* After an error the arrays grown so far stay larger, which is harmless. */
+/* After an error some arrays stay larger, harmlessly. */
 static int acl_parser_grow(struct acl_parser *t)
 {
     size_t room = t->room > 0 ? 2 * t->room : 16;
@@ -128,9 +126,7 @@ int acl_parser_dead(unsigned **out, const struct acl_parser *t)
     return 0;
 }
 
-/* ---- files ---- */
-
-/* Split ${text} into up to LINE_WORDS words; return their number. */
+/* Split into up to LINE_WORDS words; return their number. */
 static unsigned acl_parser_split(char *text, char *words[LINE_WORDS])
 {
     unsigned n = 0;
@@ -147,7 +143,7 @@ static bool acl_parser_is_verdict(const char *word)
     return strcmp(word, "allow") == 0 || strcmp(word, "deny") == 0;
 }
 
-/* Return the problem of a line of ${n} > 0 words, or NULL. */
+/* The problem of a line of ${n} > 0 words, or NULL. */
 static const char *acl_parser_misshapen(enum acl_parser_kind kind, char *const *words, unsigned n)
 {
     if (kind == ACL_PARSER_BOTH)
@@ -165,7 +161,7 @@ static struct diagnostics_place acl_parser_place_of(const struct acl_parser_file
     return (struct diagnostics_place){.line = file->line, .path = file->path, .path_line = number};
 }
 
-/* Parse a line without its end; -E2BIG: too many rules. */
+/* Parse a line; -E2BIG: too many rules. */
 static int acl_parser_parse_line(struct acl_parser *t, const struct acl_parser_file *file,
                                  unsigned number, const char *bytes, size_t len)
 {

@@ -1,11 +1,11 @@
 /*
- * config/acl_parser: parser of access rules in options and files.
+ * config/acl_parser: access rules in options and files.
  *
  *   10.0.0.0/8   2001:db8::/32   192.0.2.1   unix   all    a block; `all` is every client
  *   file:/etc/reactord/office                              option: a file with one block a line
  *   allow 10.0.0.0/8                                       rules file: verdict and block
  *
- * In files `#` starts a comment. All problems of a file are reported with their lines.
+ * `#` starts a comment in files. All problems of a file are reported with their lines.
  */
 #ifndef CONFIG_ACL_PARSER_H
 #define CONFIG_ACL_PARSER_H
@@ -18,10 +18,10 @@
 struct cidr;
 struct diagnostics;
 
-/* Prefix of an absolute path in an option. */
+/* Before an absolute path in an option. */
 #define ACL_PARSER_FILE "file:"
 
-/* Maximum of a file: twice the prefixes of the Internet's routing table. */
+/* Maximum of a file: twice the Internet's routing table. */
 #define ACL_PARSER_FILE_BYTES (64 << 20)
 #define ACL_PARSER_RULES      2000000
 
@@ -30,7 +30,7 @@ struct diagnostics;
 
 #define ACL_PARSER_PROBLEM_BYTES 512
 
-/* Ordered rules; zeroed: none. Free with acl_parser_free(). */
+/* Ordered rules; zeroed: none. */
 struct acl_parser {
     struct cidr *blocks;
     bool *allow;
@@ -39,9 +39,9 @@ struct acl_parser {
 };
 
 enum acl_parser_kind {
-    ACL_PARSER_DENY,  /* denied blocks */
-    ACL_PARSER_ALLOW, /* allowed blocks */
-    ACL_PARSER_BOTH   /* `allow` or `deny` before each block */
+    ACL_PARSER_DENY,
+    ACL_PARSER_ALLOW,
+    ACL_PARSER_BOTH /* `allow` or `deny` before each block */
 };
 
 /* A rules file and the option that names it. */
@@ -56,7 +56,7 @@ struct acl_parser_file {
 
 /*
  * acl_parser_parse(out, word, problem):
- * Parse ${word} into up to ACL_PARSER_BLOCKS blocks at ${out}; return their number.
+ * Parse ${word} into up to ACL_PARSER_BLOCKS at ${out}; return their number.
  *
  * Thread: any
  * Errors: -EINVAL (see ${problem})
@@ -66,17 +66,17 @@ int acl_parser_parse(struct cidr *out, const char *word,
 
 /*
  * acl_parser_add(t, word, allow, line, problem):
- * Add the rule for ${word}: three rules for `all`.
+ * Add the rule for ${word}; `all` adds three.
  *
  * Thread: any
- * Errors: 0; -EINVAL (see ${problem}); -E2BIG (ACL_PARSER_RULES reached, see ${problem}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${problem}); -E2BIG (too many rules, see ${problem}); -ENOMEM
  */
 int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned line,
                    char problem[ACL_PARSER_PROBLEM_BYTES]) NODISCARD;
 
 /*
  * acl_parser_lines(t, file, bytes, len):
- * Add the rules in ${bytes}, the content of ${file}; problems go to its diagnostics.
+ * Add the rules in ${bytes}, the content of ${file}; report problems.
  *
  * Thread: any
  * Errors: 0 (see diagnostics_count()); -ENOMEM
@@ -86,7 +86,7 @@ int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, c
 
 /*
  * acl_parser_load(t, file):
- * Read ${file} as acl_parser_lines(). An unreadable file is a problem of the option.
+ * Read ${file} and add its rules. An unreadable file is a problem of the option.
  *
  * Thread: before start
  * Errors: as acl_parser_lines()
@@ -95,8 +95,8 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
 
 /*
  * acl_parser_dead(out, t):
- * Find rules that never apply because an earlier rule covers their block with the other verdict:
- * (*${out})[i] is that rule's number, or i.
+ * Find rules that never apply, since an earlier rule with the other verdict covers their block:
+ * (*${out})[i] is that rule, else i.
  *
  * Thread: any
  * Owns:   the caller frees *${out}

@@ -32,7 +32,7 @@ err_arena:
     return -ENOMEM;
 }
 
-/* Report all problems to ${diagnostics}, except -ENOMEM. */
+/* Report all problems except -ENOMEM. */
 static int config_read(struct config *config, const char *path, struct diagnostics *diagnostics)
 {
     int rc = ini_load(&config->memory->ini, path, diagnostics);

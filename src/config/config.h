@@ -2,7 +2,7 @@
  * config/config: the configuration, read from an INI file.
  *
  * Each layer declares its struct; only this module fills them. config_load() returns a complete,
- * checked and immutable configuration.
+ * checked, immutable configuration.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -16,7 +16,7 @@
 #include "server/server.h"
 
 struct process_conf {
-    const char *user;     /* NULL: keep the user */
+    const char *user;     /* NULL: unchanged */
     const char *group;    /* NULL: the user's */
     const char *pid_file; /* NULL: none */
     const char *log;      /* stderr, syslog, journal or an absolute path */
@@ -34,21 +34,20 @@ struct config {
 
 /*
  * config_load(out, path, errors):
- * Read and check ${path}. Write each problem to ${errors} as a line `file:line: [section] key:
- * problem (allowed)`.
+ * Read and check ${path}. Write each problem to ${errors} as `file:line: [section] key: problem
+ * (allowed)`.
  *
  * Thread: before start
- * Owns:   the caller frees ${out} with config_free()
- * Errors: 0; -errno from opening or reading; -EINVAL (invalid; ${out} is NULL); -ENOMEM
+ * Errors: 0; -errno from opening or reading; -EINVAL (invalid); -ENOMEM
  */
 int config_load(struct config **out, const char *path, FILE *errors) NODISCARD;
 
 /*
  * config_dump(config, out):
- * Write the configuration in effect, with defaults, as a file for config_load().
+ * Write the effective configuration, with defaults, as a file for config_load().
  *
  * Thread: before start
- * Errors: 0; -EIO (writing failed)
+ * Errors: 0; -EIO
  */
 int config_dump(const struct config *config, FILE *out) NODISCARD;
 

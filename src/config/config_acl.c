@@ -1,8 +1,8 @@
 /*
  * config/config_acl: access rules of each listener, from its options and their files.
  *
- * Order: `deny`, `allow`, then deny others if there is an `allow`. Or the lines of the
- * `access_rules` file, the last for `all`.
+ * Order: `deny`, `allow`, then deny others if there is an `allow`. Or the `access_rules` file,
+ * which ends with `all`.
  */
 #include "config/config_memory.h"
 
@@ -18,7 +18,6 @@
 #include "net/cidr.h"
 #include "server/listener.h"
 
-/* State while reading the rules of a listener. */
 struct reading {
     struct acl_parser text;
     const struct config_section *section;
@@ -34,7 +33,7 @@ static const struct ini_entry *config_acl_given(const struct config_section *sec
     return entry && *entry->value != '\0' ? entry : NULL;
 }
 
-/* Read the blocks of a list: those in the option, or with ${files} those in its files. */
+/* Read the blocks in the option, or with ${files} those in its files. */
 static int config_acl_read_list(struct reading *r, const struct ini_entry *entry, bool allow,
                                 bool files)
 {
@@ -68,7 +67,7 @@ static int config_acl_read_list(struct reading *r, const struct ini_entry *entry
 }
 
 /*
- * Report the rules of ${entry}, or of its file, that never apply.
+ * Report rules of ${entry}, or of its file, that never apply.
  */
 static int config_acl_check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
@@ -100,7 +99,7 @@ static int config_acl_check_dead(struct reading *r, const struct ini_entry *entr
     return 0;
 }
 
-/* `deny`, then `allow`; the order within a list does not matter. */
+/* `deny`, then `allow`; order within does not matter. */
 static int config_acl_read_lists(struct reading *r)
 {
     const struct ini_entry *deny = config_acl_given(r->section, "deny"),
@@ -122,7 +121,7 @@ static int config_acl_read_lists(struct reading *r)
     return rc;
 }
 
-/* Is the last line for `all`, and thus three rules? */
+/* Is the last line for `all`, thus three rules? */
 static bool config_acl_ends_with_all(const struct acl_parser *t)
 {
     size_t last = t->n - 1;
@@ -154,7 +153,6 @@ static int config_acl_read_rules(struct reading *r, const struct ini_entry *entr
     return config_acl_check_dead(r, entry, file.path);
 }
 
-/* Copy the rules to the arena. */
 static int config_acl_keep(struct reading *r, struct acl_conf *conf)
 {
     const struct acl_parser *t = &r->text;
@@ -178,7 +176,7 @@ static bool config_acl_is_there(const struct config_section *section, const char
     return config_section_refused(section, key) || config_acl_given(section, key);
 }
 
-/* Lists exclude a rules file: no order between them. */
+/* Lists and a rules file exclude each other: no order. */
 static void config_acl_check_section(const struct config_section *section,
                                      struct diagnostics *diagnostics)
 {

@@ -58,7 +58,7 @@ struct place {
 };
 
 /*
- * Find an earlier address, in sections up to ${last}, in conflict with address ${i} of ${last}.
+ * Find an address before ${i} of section ${last} in conflict with it.
  */
 static bool config_addresses_find_conflict(struct place *out, const struct config_memory *m,
                                            unsigned last, unsigned i)

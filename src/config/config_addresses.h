@@ -9,8 +9,8 @@ struct diagnostics;
 
 /*
  * config_addresses_check(config, s, diagnostics):
- * Report the address problems of section ${s}, a [listen NAME]: conflicts with earlier addresses of
- * any listener, and options for another kind of address.
+ * Report conflicts of section ${s}, a [listen NAME], with earlier addresses, and options for
+ * another kind of address.
  *
  * Thread: before start
  */

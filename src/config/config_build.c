@@ -1,4 +1,4 @@
-/* config/config_build: fills the structs from the INI file (first half of config_load()). */
+/* config/config_build: fills the structs from the file (first half of config_load()). */
 #include "config/config_memory.h"
 
 #include <errno.h>
@@ -11,10 +11,9 @@
 #include "config/option_kind.h"
 #include "config/diagnostics.h"
 
-/* All section titles. */
 #define TITLES_BYTES 128
 
-/* Append ${word} to ${list}, which is large enough. */
+/* Append ${word}; ${list} is large enough. */
 static void config_build_list_word(char *list, size_t size, const char *word)
 {
     size_t len = strlen(list);
@@ -23,7 +22,7 @@ static void config_build_list_word(char *list, size_t size, const char *word)
     MUST(more >= 0 && len + (size_t)more < size);
 }
 
-/* Join the option keys of a section kind with commas; NULL: no memory. */
+/* Join the keys of a section kind with commas; NULL: no memory. */
 static const char *config_build_list_keys(enum option_section section, struct arena *arena)
 {
     size_t size = 1;
@@ -64,7 +63,7 @@ static void config_build_refuse_kind(const struct ini_section *source, const cha
         diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name, list);
 }
 
-/* Find the kind and name of a section; report a problem. */
+/* Find kind and name of a section; report problems. */
 static bool config_build_classify(struct config_section *out, struct ini_section *source,
                                   struct diagnostics *diagnostics)
 {
@@ -96,7 +95,7 @@ static bool config_build_classify(struct config_section *out, struct ini_section
     return true;
 }
 
-/* Optional sections first, then those of the file. */
+/* Optional sections first, then the file's. */
 static int config_build_list_sections(struct config_memory *m, struct diagnostics *diagnostics)
 {
     bool seen[OPTION_SECTIONS] = {false};
@@ -153,7 +152,6 @@ static int config_build_add_upstream(struct config *config, struct config_sectio
     return !conf->servers ? -ENOMEM : 0;
 }
 
-/* Link a section with the struct it fills. */
 static int config_build_attach(struct config *config, struct config_section *section)
 {
     switch (section->kind) {
@@ -190,7 +188,7 @@ static int config_build_set_defaults(const struct config_section *section, struc
     return 0;
 }
 
-/* Compare with a family by the part before the dot. */
+/* Compare families by the part before the dot. */
 static void config_build_offer_key(struct diagnostics_suggestion *near, const struct option *o,
                                    const char *key)
 {
@@ -220,7 +218,7 @@ static const char *config_build_nearest_key(const struct option *table, unsigned
     return near.best;
 }
 
-/* Report the unknown key ${entry}: reactord's name for it, a near miss, or the right section. */
+/* Report an unknown key: reactord's name, a near miss, or the right section. */
 static int config_build_refuse_key(const struct config_section *section,
                                    const struct ini_entry *entry, struct arena *arena,
                                    struct diagnostics *diagnostics)

@@ -1,7 +1,7 @@
 /*
  * config/config_check: checks across options and sections (second half of config_load()).
  *
- * A problem is reported at the line of the key to change, or of the section if the key is missing.
+ * Problems are reported at the key to change, or at the section if it is missing.
  */
 #include "config/config_memory.h"
 
@@ -135,8 +135,8 @@ static void config_check_accept_proxy(const struct config_check *c,
 }
 
 /*
- * Return the next proxy listener after ${after} that ${server} would connect back to, or NULL. Host
- * names are checked by the server once resolved.
+ * Return the next proxy listener after ${after} that ${server} leads to, or NULL. Host names are
+ * checked once resolved.
  */
 static const struct listener_conf *config_check_reached(const struct config_check *c,
                                                         const struct upstream_server_conf *server,
@@ -161,8 +161,8 @@ static const struct listener_conf *config_check_reached(const struct config_chec
 }
 
 /*
- * Can a connection to the proxy ${from} reach upstream ${goal}, directly or through our other
- * proxies? ${queue} and ${queued}: one element for each upstream.
+ * Does the proxy ${from} reach upstream ${goal}, perhaps through our other proxies? ${queue} and
+ * ${queued}: one element an upstream.
  */
 static bool config_check_leads_to(const struct config_check *c, const struct listener_conf *from,
                                   int goal, unsigned *queue, bool *queued)
@@ -233,7 +233,7 @@ static void config_check_loops(const struct config_check *c, const struct config
     }
 }
 
-/* Defaults are not reported: every dump has them. */
+/* Ignore defaults: every dump has them. */
 static void config_check_access_log(const struct config_check *c,
                                     const struct config_section *section)
 {

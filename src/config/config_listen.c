@@ -11,8 +11,6 @@
 #include "server/listener.h"
 #include "server/proxy_loop.h"
 
-/* ---- pipeline handlers ---- */
-
 static bool config_listen_has_handler(const struct pipeline_conf *conf, const char *name)
 {
     for (unsigned i = 0; i < conf->n; i++) {
@@ -52,7 +50,7 @@ static void config_listen_check_owners(const struct config_section *section,
                                        struct diagnostics *diagnostics)
 {
     if (config_section_refused(section, "pipeline"))
-        return; /* the intended handlers are unknown */
+        return; /* its handlers are unknown */
     for (size_t i = 0; i < ARRAY_LEN(handler_options); i++) {
         const struct ini_entry *entry = config_section_changed(section, handler_options[i].key);
 
@@ -68,7 +66,7 @@ static void config_listen_check_owners(const struct config_section *section,
 
 static const struct {
     const char *key;
-    unsigned by; /* kinds of framing */
+    unsigned by;
     const char *words;
 } frame_options[] = {
     {"frame_length_offset", BY(LENGTH), "length"},
@@ -98,7 +96,7 @@ static void config_listen_check_frame_by(const struct config_section *section,
 }
 
 /*
- * Report a ${value} above the longest frame, at its own line or at that of frame_max_length.
+ * Report a ${value} above the longest frame, at its line or that of frame_max_length.
  */
 static void config_listen_check_within(const struct config_section *section, const char *key,
                                        const char *what, unsigned value,
@@ -180,9 +178,6 @@ static void config_listen_check_pipeline(const struct config_section *section,
     config_listen_check_idle(section, conf, diagnostics);
 }
 
-/* ---- faults ---- */
-
-/* ${key} is set and has a line. */
 static void config_listen_refuse(const struct config_section *section, const char *key,
                                  const char *what, struct diagnostics *diagnostics)
 {
@@ -222,9 +217,7 @@ static void config_listen_check_faults(const struct config_section *section, boo
                                  diagnostics);
 }
 
-/* ---- mirror ---- */
-
-/* A copy that returns to one of our listeners may be copied for ever. */
+/* A copy back to one of our listeners may be copied for ever. */
 static void config_listen_check_servers(const struct config *config,
                                         const struct config_section *section,
                                         const struct upstream_conf *up,

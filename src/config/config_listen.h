@@ -10,7 +10,7 @@ struct diagnostics;
 
 /*
  * config_listen_check(config, section, diagnostics):
- * Report contradictions between options of ${section}, except for values already refused.
+ * Report contradictions between options of ${section}; skip refused values.
  *
  * Thread: before start
  */

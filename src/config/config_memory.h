@@ -1,5 +1,5 @@
 /*
- * config/config_memory: private data of config_*.c: the parsed file and its arena.
+ * config/config_memory: private data of config_*.c.
  */
 #ifndef CONFIG_CONFIG_MEMORY_H
 #define CONFIG_CONFIG_MEMORY_H
@@ -14,36 +14,36 @@ struct config;
 struct ini;
 struct diagnostics;
 
-/* ${sections}: those not in the file, then those of the file in order. */
+/* ${sections}: missing ones first, then the file's. */
 struct config_memory {
     struct arena *arena;
     struct ini *ini;
     struct config_section *sections;
     unsigned n_sections;
-    bool incomplete; /* a section of the file was refused */
+    bool incomplete; /* the file has a refused section */
 };
 
 /*
  * config_build_all(config, diagnostics):
- * Create config->memory->sections and fill the structs with defaults and the file's values.
+ * Create the sections and fill the structs with defaults and the file's values.
  *
  * Thread: before start
- * Errors: 0 (problems are in ${diagnostics}); -ENOMEM
+ * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
 int config_build_all(struct config *config, struct diagnostics *diagnostics) NODISCARD;
 
 /*
  * config_access_all(config, diagnostics):
- * Read the access rules of each listener and their files.
+ * Read the access rules of all listeners and their files.
  *
  * Thread: before start
- * Errors: 0 (problems are in ${diagnostics}); -ENOMEM
+ * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
 int config_access_all(const struct config *config, struct diagnostics *diagnostics) NODISCARD;
 
 /*
  * config_check_all(config, diagnostics):
- * Report problems between options and between sections, except for values already refused.
+ * Report problems across options and sections; skip refused values.
  *
  * Thread: before start
  * Errors: 0; -ENOMEM

@@ -1,5 +1,5 @@
 /*
- * config/config_section: a section of the configuration and its entries in the file.
+ * config/config_section: a section and its entries in the file.
  */
 #ifndef CONFIG_CONFIG_SECTION_H
 #define CONFIG_CONFIG_SECTION_H
@@ -13,7 +13,7 @@ struct config_section {
     enum option_section kind;
     const char *name;           /* NULL: unnamed kind */
     struct ini_section *source; /* NULL: not in the file */
-    void *conf;                 /* the struct it fills: config, server_boss_conf, ... */
+    void *conf;                 /* struct it fills: config, server_boss_conf, ... */
 };
 
 /*
@@ -34,7 +34,7 @@ const struct ini_entry *config_section_sound(const struct config_section *sectio
 
 /*
  * config_section_refused(section, key):
- * Was the value of ${key} refused, so that the intended value is unknown?
+ * Was the value of ${key} refused, so that it is unknown?
  *
  * Thread: before start
  */

@@ -16,7 +16,7 @@ struct problem {
     char *text;
 };
 
-/* Lines from ${line} on are ${path} from ${path_line} on. */
+/* Lines from ${line} are ${path} from ${path_line}. */
 struct source {
     unsigned line;
     char *path;
@@ -45,7 +45,7 @@ int diagnostics_create(struct diagnostics **out, const char *path)
     return 0;
 }
 
-/* Keep ${text} and free it later; NULL: no memory. */
+/* Own ${text}; NULL: no memory. */
 static void diagnostics_append(struct diagnostics *r, const struct diagnostics_place *at,
                                char *text)
 {
@@ -69,7 +69,7 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
     return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
-/* Return false if the text cannot be kept. */
+/* False: the text cannot be kept. */
 static bool diagnostics_count_problem(struct diagnostics *r)
 {
     bool is_kept = r->n_kept < REPORT_KEPT;
@@ -134,7 +134,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
     return 0;
 }
 
-/* Return the source of ${line}; NULL: the report's file. */
+/* NULL: the report's file. */
 static const struct source *diagnostics_source_of(const struct diagnostics *r, unsigned line)
 {
     unsigned low = 0, high = r->n_sources;
@@ -229,8 +229,6 @@ void diagnostics_destroy(struct diagnostics *r)
     free(r);
 }
 
-/* ---- quoting ---- */
-
 const char *diagnostics_quote_bytes(struct diagnostics_quote *q, const char *text, size_t len)
 {
     size_t shown = len < QUOTE_SHOWN_BYTES ? len : QUOTE_SHOWN_BYTES;
@@ -253,8 +251,6 @@ const char *diagnostics_quote_text(struct diagnostics_quote *q, const char *text
 {
     return diagnostics_quote_bytes(q, text, strlen(text));
 }
-
-/* ---- near misses ---- */
 
 #define MAX_DISTANCE 2
 

@@ -1,5 +1,5 @@
 /*
- * config/diagnostics: problems of a configuration file and its includes, reported in file order.
+ * config/diagnostics: problems of a configuration file and its includes, in file order.
  */
 #ifndef CONFIG_DIAGNOSTICS_H
 #define CONFIG_DIAGNOSTICS_H
@@ -12,15 +12,14 @@
 
 struct diagnostics;
 
-/* Line of a problem of the whole file. */
 #define REPORT_WHOLE_FILE 0
 
-/* Problems kept and written; more are only counted. */
+/* More are only counted. */
 #define REPORT_KEPT 200
 
 /*
  * diagnostics_create(out, path):
- * Create an empty report for the file at ${path}.
+ * Create an empty report for ${path}.
  *
  * Thread: any; a report has one user at a time
  * Owns:   ${path} is borrowed
@@ -30,8 +29,8 @@ int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
 
 /*
  * diagnostics_add(r, line, format, ...):
- * Add a problem of one line without newline. Without memory it is counted, its text is lost, and
- * diagnostics_write() returns -ENOMEM.
+ * Add a problem, one line without newline. Without memory only count it; diagnostics_write() then
+ * returns -ENOMEM.
  *
  * Thread: the user of ${r}
  * Units:  ${line} from 1, or REPORT_WHOLE_FILE
@@ -41,8 +40,7 @@ void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, .
 
 /*
  * diagnostics_warn(r, line, format, ...):
- * Add a likely mistake, written as `warning: ...` and not counted. Dropped when REPORT_KEPT is
- * reached.
+ * Add a likely mistake as `warning: ...`, uncounted; dropped after REPORT_KEPT.
  *
  * Thread: the user of ${r}
  */
@@ -67,8 +65,8 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
 
 /*
  * diagnostics_add_source(r, line, path, path_line):
- * Map the lines from ${line} on to ${path}, starting at ${path_line}. Add sources in line order;
- * unmapped lines belong to the report's file.
+ * Map lines from ${line} on to ${path} from ${path_line} on. Call in line order; other lines belong
+ * to the report's file.
  *
  * Thread: the user of ${r}
  * Owns:   ${path} is copied
@@ -113,10 +111,10 @@ unsigned diagnostics_count(const struct diagnostics *r);
 
 /*
  * diagnostics_write(r, out):
- * Write the problems as `path:line: text`, in order of line, then of addition.
+ * Write problems as `path:line: text`, by line, then by order of addition.
  *
  * Thread: the user of ${r}
- * Errors: 0; -ENOMEM (a text was lost); -EIO (writing failed)
+ * Errors: 0; -ENOMEM (a text was lost); -EIO
  */
 int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
 
@@ -130,7 +128,7 @@ void diagnostics_destroy(struct diagnostics *r);
 
 /* ---- quoting ---- */
 
-/* Longer texts are cut and end in "...". */
+/* Longer texts end in "...". */
 #define QUOTE_SHOWN_BYTES 64
 
 struct diagnostics_quote {
@@ -139,14 +137,14 @@ struct diagnostics_quote {
 
 /*
  * diagnostics_quote_text(q, text) / diagnostics_quote_bytes(q, text, len):
- * Format `'text'`, cut if long, other bytes than printable ASCII as \xNN; return ${q}->text.
+ * Format `'text'`, cut if long, bytes other than printable ASCII as \xNN; return ${q}->text.
  *
  * Thread: any
  */
 const char *diagnostics_quote_text(struct diagnostics_quote *q, const char *text);
 const char *diagnostics_quote_bytes(struct diagnostics_quote *q, const char *text, size_t len);
 
-/* diagnostics_quote_text() into a temporary of the enclosing block. */
+/* As REPORT_LINE. */
 #define QUOTE_TEXT(text) diagnostics_quote_text(&(struct diagnostics_quote){{0}}, (text))
 
 /* ---- near misses ---- */
@@ -162,17 +160,16 @@ struct diagnostics_suggestion {
 
 /*
  * diagnostics_suggest(s, word):
- * Start a search for near misses of ${word}.
+ * Start a search for near misses of ${word}, which is borrowed.
  *
  * Thread: the user of ${s}
- * Owns:   ${word} is borrowed
  */
 void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
 
 /*
  * diagnostics_offer(s, known):
- * Set s->best to ${known} if it is nearer than any before: at most two typing errors (letter added,
- * missing, wrong, or two swapped), most letters right, case ignored.
+ * Set s->best to ${known} if nearer than before: at most two typing errors (letter added, missing,
+ * wrong, or two swapped), most letters right, case ignored.
  *
  * Thread: the user of ${s}
  * Owns:   ${known} is borrowed

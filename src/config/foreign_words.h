@@ -1,5 +1,5 @@
 /*
- * config/foreign_words: option names and values of HAProxy, nginx and Envoy, with reactord's words.
+ * config/foreign_words: option names and values of HAProxy, nginx and Envoy in reactord's words.
  */
 #ifndef CONFIG_FOREIGN_WORDS_H
 #define CONFIG_FOREIGN_WORDS_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /*
- * Special values of foreign_word.where: section titles; words after a server's address.
+ * foreign_word.where for section titles and words after a server's address.
  */
 #define FOREIGN_WORDS_SECTION "section"
 #define FOREIGN_WORDS_SERVER  "server"
@@ -31,7 +31,7 @@ const struct foreign_word *foreign_words_table(size_t *n);
 
 /*
  * foreign_words_find(where, word, len):
- * Return reactord's word for ${len} bytes of ${word}, ignoring case; NULL: unknown.
+ * Return reactord's word for ${word}, ignoring case; NULL: unknown.
  *
  * Thread: any
  */

@@ -1,5 +1,5 @@
 /*
- * config/ini: see ini.h. The file is read once: both readers see the same bytes.
+ * config/ini: see ini.h. Both readers get the same bytes: the file is read once.
  */
 #include "config/ini.h"
 
@@ -42,7 +42,6 @@ err_arena:
     return -ENOMEM;
 }
 
-/* Expand the environment variables in ${entry}. */
 static int ini_expand_entry(struct ini *ini, const struct ini_section *section,
                             struct ini_entry *entry, struct diagnostics *diagnostics)
 {

@@ -2,8 +2,8 @@
  * config/ini: INI file as sections, keys and values with line numbers.
  *
  * iniparser provides the values. It is lax (silent duplicates, a directory reads as empty, an
- * overlong line ends the file), so config/ini_scan first reads the same bytes strictly; any
- * difference is reported.
+ * overlong line ends the file), so config/ini_scan reads the same bytes strictly first; differences
+ * are reported.
  */
 #ifndef CONFIG_INI_H
 #define CONFIG_INI_H
@@ -15,21 +15,20 @@
 struct diagnostics;
 
 /*
- * Limits. iniparser 4.1 stops at a line of 1023 bytes; values are shorter than lines, so `key =
- * "value"` always fits.
+ * iniparser 4.1 stops at a line of 1023 bytes. Values leave space to dump `key = "value"`.
  */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  900
-#define INI_NAME_BYTES   64 /* of a key, and of each word of a section name */
+#define INI_NAME_BYTES   64 /* key, or word of a section name */
 #define INI_MAX_SECTIONS 8192
 #define INI_MAX_ENTRIES  524288
 
 struct ini_entry {
     const char *key;   /* lower case */
-    const char *value; /* without outer blanks and quotes; may be "" */
+    const char *value; /* without outer blanks and quotes */
     unsigned line;
-    bool refused; /* invalid and already reported */
+    bool refused; /* invalid, reported */
 };
 
 struct ini_section {
@@ -48,11 +47,10 @@ struct ini {
 
 /*
  * ini_load(out, path, diagnostics):
- * Read ${path}; report problems of lines and keep the rest. An unreadable or non-text file is
- * reported and gives no ${out}.
+ * Read ${path}; report problems of lines and keep the rest. An unreadable or binary file is
+ * reported without ${out}.
  *
  * Thread: main, one call at a time (iniparser's error callback is global)
- * Owns:   the caller frees ${out} with ini_free()
  * Errors: 0 (see diagnostics_count()); -errno from opening or reading; -EISDIR; -EINVAL (not a
  *         regular file, or not text); -EFBIG; -ENOMEM (not reported)
  */

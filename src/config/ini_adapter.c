@@ -1,8 +1,8 @@
 /*
  * config/ini_adapter: see ini_adapter.h.
  *
- * iniparser only loads paths: it reads a memfd. Only iniparser_getstring() is used: the other
- * getters crash on section names (CVE-2023-33461) and read "4x" as 4.
+ * iniparser only loads paths, so it reads a memfd. Only iniparser_getstring() is used: others crash
+ * on section names (CVE-2023-33461) and read "4x" as 4.
  */
 #include "config/ini_adapter.h"
 
@@ -16,10 +16,10 @@
 
 #include "config/diagnostics.h"
 
-/* iniparser's name of an entry: `section:key`. */
+/* iniparser's entry name: `section:key`. */
 #define ENTRY_NAME_BYTES (3 * INI_NAME_BYTES + sizeof(" :"))
 
-/* Split a longer file here. */
+/* Longer files are split. */
 #define PART_ENTRIES 1024
 
 struct ini_part {
@@ -33,17 +33,14 @@ struct ini_values {
     struct ini_part *parts;
 };
 
-/* Splitter of a text into parts. */
 struct cutter {
     const struct ini_text *text;
     size_t at;            /* start of the next line */
     unsigned line;        /* of the next line */
-    struct ini_text head; /* header of the current section; empty: none yet */
+    struct ini_text head; /* current section's header, or empty */
     size_t n_entries;
     size_t n_names;
 };
-
-/* ---- parts ---- */
 
 static int ini_adapter_write_all(int fd, const struct ini_text *text)
 {
@@ -60,7 +57,7 @@ static int ini_adapter_write_all(int fd, const struct ini_text *text)
     return 0;
 }
 
-/* Silence iniparser: ini_scan has reported all problems. */
+/* Silence iniparser: ini_scan reports problems. */
 static int __attribute__((format(printf, 1, 2))) say_nothing(const char *format, ...)
 {
     (void)format;
@@ -101,7 +98,7 @@ static struct ini_text ini_adapter_cutter_peek(const struct cutter *c)
 }
 
 /*
- * First byte after blanks: '[' section, '#', ';' or '\n' nothing, else an entry.
+ * First byte after blanks; '\n': empty.
  */
 static char ini_adapter_first_byte(const struct ini_text *line)
 {
@@ -112,7 +109,7 @@ static char ini_adapter_first_byte(const struct ini_text *line)
     return i < line->len ? line->bytes[i] : '\n';
 }
 
-/* Add the next line to the part; false: the part is full. */
+/* Add the next line; false: the part is full. */
 static bool ini_adapter_cutter_add_line(struct cutter *c)
 {
     struct ini_text line = ini_adapter_cutter_peek(c);
@@ -131,7 +128,7 @@ static bool ini_adapter_cutter_add_line(struct cutter *c)
     return true;
 }
 
-/* Load the part that ends at ${c}: ${head} repeated, then ${body}. */
+/* Load the part up to ${c}: repeated ${head}, then ${body}. */
 static int ini_adapter_add_part(struct ini_values *values, const struct cutter *c,
                                 const struct ini_text *head, const struct ini_text *body)
 {
@@ -155,7 +152,7 @@ static int ini_adapter_load_parts(struct ini_values *values, struct cutter *c)
     int rc = 0;
 
     do {
-        /* A part that starts with a section needs no repeated header. */
+        /* no repeated header before a section */
         struct ini_text head = c->head, body = ini_adapter_cutter_peek(c);
         size_t begin = c->at;
 
@@ -198,8 +195,6 @@ void ini_adapter_free(struct ini_values *values)
     free(values);
 }
 
-/* ---- values ---- */
-
 static const struct ini_part *ini_adapter_part_of(const struct ini_values *values, unsigned line)
 {
     unsigned low = 0, high = values->n_parts - 1;
@@ -216,8 +211,8 @@ static const struct ini_part *ini_adapter_part_of(const struct ini_values *value
 }
 
 /*
- * Is ${value} how iniparser 4.2 reads quoted ${text}? It drops a backslash and takes the next byte
- * literally, even the closing quote. We have no escapes.
+ * Is ${value} iniparser 4.2's reading of quoted ${text}? It drops a backslash and keeps the next
+ * byte, even the closing quote. We have no escapes.
  */
 static bool ini_adapter_is_unescaped(const char *value, const char *text)
 {
@@ -230,7 +225,7 @@ static bool ini_adapter_is_unescaped(const char *value, const char *text)
     return *value == '\0';
 }
 
-/* Set ${entry} to iniparser's value; false: differs from the scanner's. */
+/* Set ${entry} to iniparser's value; false: the scanner's differs. */
 static bool ini_adapter_take_value(struct ini_entry *entry, const char *section, dictionary *d)
 {
     char name[ENTRY_NAME_BYTES];

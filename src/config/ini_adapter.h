@@ -1,8 +1,8 @@
 /*
  * config/ini_adapter: reads values with iniparser.
  *
- * iniparser looks names up linearly, so long files are split into parts of about a thousand lines;
- * a split section repeats its header.
+ * Its lookup is linear, so long files are split into parts of about a thousand lines; a split
+ * section repeats its header.
  */
 #ifndef CONFIG_INI_ADAPTER_H
 #define CONFIG_INI_ADAPTER_H
@@ -15,18 +15,17 @@ struct ini_values;
 
 /*
  * ini_adapter_load(out, text):
- * Let iniparser read ${text}, already checked by ini_scan_lines().
+ * Let iniparser read ${text} after ini_scan_lines().
  *
  * Thread: before start
- * Owns:   the caller owns ${out}; ${text} is copied
  * Errors: 0; -ENOMEM; -EIO (iniparser failed); -errno of a memfd
  */
 int ini_adapter_load(struct ini_values **out, const struct ini_text *text) NODISCARD;
 
 /*
  * ini_adapter_take(values, ini, diagnostics):
- * Set all entries of ${ini} that are not refused to iniparser's values; refuse and report those
- * that differ from the scanner's.
+ * Set the entries of ${ini} that are not refused to iniparser's values; refuse and report
+ * differences from the scanner's.
  *
  * Thread: before start
  * Owns:   the entries then point into ${values}

@@ -18,7 +18,7 @@ struct reference {
     const char *end; /* after the brace */
 };
 
-/* Parse the reference at ${text}, which starts with "${". */
+/* Parse the reference at ${text}. */
 static bool ini_environment_parse_reference(struct reference *r, const char *text)
 {
     const char *name = text + 2;
@@ -37,7 +37,7 @@ static bool ini_environment_parse_reference(struct reference *r, const char *tex
     return name + len == close;
 }
 
-/* Is ${value} valid in a file, without another reference? */
+/* Valid in a file, and without another reference? */
 static bool ini_environment_fits_in_a_file(const char *value)
 {
     for (const char *p = value; *p != '\0'; p++) {

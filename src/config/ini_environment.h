@@ -4,8 +4,8 @@
  *   ${NAME}           must be set
  *   ${NAME:-DEFAULT}  DEFAULT if unset or empty
  *
- * NAME has capitals, digits and '_', no leading digit, so ${client} in an access log format stays.
- * So does a reference after "$$".
+ * NAME is capitals, digits and '_', no leading digit: ${client} in an access log format stays, as
+ * does a reference after "$$".
  */
 #ifndef CONFIG_INI_ENVIRONMENT_H
 #define CONFIG_INI_ENVIRONMENT_H
@@ -15,7 +15,6 @@
 
 #define INI_ENVIRONMENT_PROBLEM_BYTES 256
 
-/* The expanded value, or the problem. */
 struct ini_environment {
     char text[INI_VALUE_BYTES + 1];
     char problem[INI_ENVIRONMENT_PROBLEM_BYTES];

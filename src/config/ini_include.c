@@ -19,7 +19,6 @@
 #define BLANKS " \t"
 #define KEY    "include"
 
-/* A file being read, and the one that includes it. */
 struct source {
     const struct source *parent; /* NULL: the first */
     const char *path;
@@ -32,7 +31,7 @@ struct reader {
     struct diagnostics *diagnostics;
     char *bytes;
     size_t len, room;
-    unsigned line; /* last line of the text */
+    unsigned line; /* last of the text */
     unsigned n_files;
 };
 
@@ -55,7 +54,6 @@ static int ini_include_add_bytes(struct reader *r, const char *bytes, size_t len
     return 0;
 }
 
-/* Add a line without its newline. */
 static int ini_include_add_line(struct reader *r, const char *bytes, size_t len, bool newline)
 {
     int rc = ini_include_add_bytes(r, bytes, len);
@@ -63,8 +61,6 @@ static int ini_include_add_line(struct reader *r, const char *bytes, size_t len,
     r->line++;
     return rc == 0 && newline ? ini_include_add_bytes(r, "\n", 1) : rc;
 }
-
-/* ---- includes ---- */
 
 static int ini_include_select_ini(const struct dirent *entry)
 {
@@ -143,9 +139,7 @@ static int ini_include_add_included(struct reader *r, char *text, const struct s
     return ini_include_add_file(r, path, from);
 }
 
-/* ---- files ---- */
-
-/* Return the text after '=' of an `include = VALUE` line, or NULL. */
+/* Value text of an `include = VALUE` line, or NULL. */
 static char *ini_include_value_of(char *line)
 {
     line += strspn(line, BLANKS);
@@ -176,7 +170,7 @@ static int ini_include_add_text(struct reader *r, const struct whole_file *file,
         head = head && copy[strspn(copy, BLANKS)] != '[';
         if (head)
             value = ini_include_value_of(copy);
-        /* An included file's last line may lack its newline. */
+        /* an included file may lack its last newline */
         rc = ini_include_add_line(r, next, value ? 0 : len, newline || source->parent);
         if (rc == 0 && value) {
             if (!newline && !source->parent)
@@ -191,7 +185,6 @@ static int ini_include_add_text(struct reader *r, const struct whole_file *file,
     return rc;
 }
 
-/* Does ${file} include itself, directly or not? */
 static bool ini_include_includes_itself(const struct source *file)
 {
     for (const struct source *s = file->parent; file->ino != 0 && s; s = s->parent) {
@@ -201,7 +194,7 @@ static bool ini_include_includes_itself(const struct source *file)
     return false;
 }
 
-/* Report ${problem} at the include line and return 0; for the first file return ${rc}. */
+/* Report ${problem} at the include and return 0; for the first file return ${rc}. */
 static int ini_include_refuse(struct reader *r, const char *path, const struct source *parent,
                               int rc, const char *problem)
 {

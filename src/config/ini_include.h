@@ -1,10 +1,8 @@
 /*
- * config/ini_include: INI file with its includes, as one text.
+ * config/ini_include: INI file with its includes, as one text; diagnostics map the lines to files.
  *
  *   include = more.ini       before the first section; relative to the including file
  *   include = /etc/x.d       all its *.ini, sorted by name
- *
- * The diagnostics map the lines to their files.
  */
 #ifndef CONFIG_INI_INCLUDE_H
 #define CONFIG_INI_INCLUDE_H
@@ -19,7 +17,7 @@ struct diagnostics;
 
 /*
  * ini_include_read(out, path, diagnostics):
- * Read ${path} and its includes. An unreadable include is reported and left out.
+ * Read ${path} and its includes. Unreadable includes are reported and left out.
  *
  * Thread: before start
  * Owns:   the caller frees ${out}->bytes

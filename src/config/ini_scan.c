@@ -25,17 +25,16 @@ struct scan {
     unsigned line;
     unsigned n_entries;
     struct ini_entry *entries;
-    struct ini_section *section; /* NULL: before the first, or refused */
+    struct ini_section *section; /* NULL: none, or refused */
     bool before_first;
     void *sections_by_name; /* tsearch(3) trees */
     void *entries_by_key;   /* of ${section} */
     int rc;
 };
 
-/* Whether to keep a line. */
 enum verdict { KEEP, DROP };
 
-/* C0 controls except tab and newline, and DEL. */
+/* C0 controls except tab and newline; DEL. */
 static bool ini_scan_is_control(unsigned char c)
 {
     return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
@@ -79,7 +78,7 @@ static enum verdict ini_scan_out_of_memory(struct scan *s)
     return DROP;
 }
 
-/* Copy in lower case, as iniparser stores names; NULL: no memory. */
+/* As iniparser stores names; NULL: no memory. */
 static char *ini_scan_lower(struct scan *s, const char *text, size_t len)
 {
     char *copy = arena_text(s->arena, text, len);
@@ -115,7 +114,7 @@ static void ini_scan_keep_node(void *node)
     (void)node; /* owned by the arena */
 }
 
-/* Return the problem of a name other than `kind` or `kind name`, or NULL. */
+/* Valid: `kind` or `kind name`. Return the problem, or NULL. */
 static const char *ini_scan_section_problem(const char *name)
 {
     size_t kind = strspn(name, NAME_CHARS);
@@ -205,7 +204,7 @@ static enum verdict ini_scan_section(struct scan *s, char *line)
     return ini_scan_open_section(s, name);
 }
 
-/* ${value} starts with a quote; only a comment may follow the closing one. */
+/* Only a comment may follow the closing quote. */
 static const char *ini_scan_quoted(char *value, const char **out)
 {
     char *end = strchr(value + 1, *value);
@@ -221,7 +220,7 @@ static const char *ini_scan_quoted(char *value, const char **out)
     return NULL;
 }
 
-/* A comment starts at a '#' or ';' after a blank, or in place of the value. */
+/* A '#' or ';' starts a comment after a blank or in place of the value. */
 static const char *ini_scan_plain(char *value, const char **out)
 {
     char *hash = strpbrk(value, COMMENT);
@@ -335,7 +334,7 @@ static enum verdict ini_scan_entry(struct scan *s, char *line)
         return DROP;
     }
     if (!s->section)
-        return DROP; /* its section is refused and reported */
+        return DROP; /* section already reported */
     return ini_scan_add_entry(s, key, equals + 1);
 }
 
@@ -355,7 +354,7 @@ static enum verdict ini_scan_line(struct scan *s, const char *bytes, size_t len)
     if (*line == '\0')
         return KEEP;
     if (line[strlen(line) - 1] == '\\') {
-        /* Also in a comment: iniparser joins the next line. */
+        /* even in a comment: iniparser joins the next line */
         diagnostics_add(s->diagnostics, s->line,
                         "the line ends in a backslash (a line is not continued)");
         return DROP;

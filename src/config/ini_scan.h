@@ -1,8 +1,8 @@
 /*
  * config/ini_scan: strict scanner of INI lines.
  *
- * Refuses what iniparser reads differently than people: continued lines, colons in names, a `#`
- * that does not look like a comment. Accepted text means the same to both.
+ * Refuses text that iniparser reads differently than people: continued lines, colons in names, a
+ * `#` that does not look like a comment.
  */
 #ifndef CONFIG_INI_SCAN_H
 #define CONFIG_INI_SCAN_H
@@ -15,7 +15,7 @@ struct arena;
 struct ini;
 struct diagnostics;
 
-/* Content of a file; not NUL-terminated. */
+/* Not NUL-terminated. */
 struct ini_text {
     char *bytes;
     size_t len;
@@ -23,8 +23,8 @@ struct ini_text {
 
 /*
  * ini_scan_value(out, text):
- * Cut the value from ${text}, which follows the '=', without quotes, blanks and comment. Return
- * NULL, or the problem.
+ * Cut the value from ${text} after the '=', without quotes, blanks and comment. Return NULL, or the
+ * problem.
  *
  * Thread: any
  * Owns:   ${out} points into ${text}
@@ -33,8 +33,8 @@ const char *ini_scan_value(const char **out, char *text) NODISCARD;
 
 /*
  * ini_scan_is_text(text, diagnostics):
- * Check for byte order mark, carriage return, NUL and other control characters; report the first to
- * ${diagnostics}, if any.
+ * Refuse byte order mark, carriage return, NUL and other control characters; report the first
+ * unless ${diagnostics} is NULL.
  *
  * Thread: any
  * Errors: 0; -EINVAL
@@ -43,8 +43,7 @@ int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostic
 
 /*
  * ini_scan_lines(ini, text, arena, diagnostics):
- * Fill ${ini} with the sections and entries of ${text}. Report refused lines and blank them in
- * ${text}, so that ${text} matches ${ini}.
+ * Fill ${ini} from ${text}. Report refused lines and blank them in ${text}, to match ${ini}.
  *
  * Thread: any
  * Owns:   ${arena} owns what ${ini} points at

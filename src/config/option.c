@@ -28,7 +28,6 @@ const struct option *option_table(enum option_section section, unsigned *n)
     return sections[section].rows->list;
 }
 
-/* Length of a family's common prefix. */
 static size_t option_family_len(const struct option *o)
 {
     return strcspn(o->key, ".") + 1;

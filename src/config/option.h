@@ -1,10 +1,10 @@
 /*
  * config/option: table of all options.
  *
- * The table (config/option_process.c, option_listen.c, option_upstream.c) determines what a file
- * may contain, the allowed values in errors, the output of --dump-config and (by tests/lint) the
- * sample file and manual page. A new option is a row here and a field in its section's struct; a
- * new kind of value is a function in a config/option_*.c.
+ * The table (option_process.c, option_listen.c, option_upstream.c) determines the syntax of the
+ * file, the allowed values in errors, --dump-config and (by tests/lint) the sample file and manual
+ * page. A new option is a row here and a field in its section's struct; a new kind of value is a
+ * function in an option_*.c.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -37,14 +37,13 @@ enum {
     OPTION_ZERO = 1 << 3      /* 0 is allowed besides option.min to option.max */
 };
 
-/* A kind of value. */
 struct option_kind {
     /*
-     * Parse ${v}->text into the field(s) of ${o} in ${v}->conf. 0; -EINVAL with ${v}->problem set
-     * and nothing changed; -ENOMEM. The text outlives the configuration. Thread: before start.
+     * Parse ${v}->text into ${v}->conf: 0; -EINVAL with ${v}->problem set and nothing changed;
+     * -ENOMEM. The text outlives the configuration. Thread: before start.
      */
     int (*set)(const struct option *o, struct option_value *v);
-    const char *units; /* appended to option.allowed in errors; or "" */
+    const char *units; /* appended to option.allowed, or "" */
 };
 
 struct option_word {
@@ -56,19 +55,18 @@ struct option {
     const char *key;
     const struct option_kind *kind;
     unsigned flags;
-    const char *fallback; /* default as text; "" with OPTION_EMPTY, NULL if required */
+    const char *fallback; /* as text; "" with OPTION_EMPTY, NULL if required */
     const char *allowed;  /* as in errors and the manual page */
     const char *help;
-    size_t offset;                   /* of the field in its section's struct */
-    int64_t min, max;                /* numbers; durations in ns */
+    size_t offset;                   /* in the section's struct */
+    int64_t min, max;                /* durations in ns */
     const struct option_word *words; /* for enumerations */
 };
 
 #define OPTION_PROBLEM_BYTES 2048
 
-/* One conversion. */
 struct option_value {
-    const char *key; /* as in the file, lower case; a member's for a family */
+    const char *key; /* lower case, as in the file; a family's member */
     const char *text;
     void *conf;
     struct arena *arena;
@@ -101,7 +99,7 @@ bool option_matches(const struct option *o, const char *key);
 
 /*
  * option_member(o, key):
- * Return the `ID` part of ${key}, a member of the family ${o}.
+ * Return the `ID` of ${key} in the family ${o}.
  *
  * Thread: any
  */
@@ -109,7 +107,7 @@ const char *option_member(const struct option *o, const char *key);
 
 /*
  * option_section_name(section) / option_section_title(section):
- * Return the kind (`listen`) and the full title (`[listen NAME]`).
+ * Return `listen`; return `[listen NAME]`.
  *
  * Thread: any
  */
@@ -118,7 +116,7 @@ const char *option_section_title(enum option_section section);
 
 /*
  * option_section_named(section):
- * Do sections of this kind have a name, so that there can be many?
+ * Can there be many such sections, with names?
  *
  * Thread: any
  */
@@ -129,15 +127,14 @@ bool option_section_named(enum option_section section);
  * Parse ${v}->text into ${v}->conf.
  *
  * Thread: before start
- * Owns:   ${v}->text must outlive the configuration; ${v}->arena provides the rest
- * Errors: 0; -EINVAL (see ${v}->problem, without the allowed values; ${v}->conf is unchanged);
- *         -ENOMEM
+ * Owns:   ${v}->text must outlive the configuration
+ * Errors: 0; -EINVAL (see ${v}->problem; ${v}->conf is unchanged); -ENOMEM
  */
 int option_set(const struct option *o, struct option_value *v) NODISCARD;
 
 /*
  * option_field(o, v):
- * Return the field of ${o}, for option_kind.set.
+ * Return the field to set, for option_kind.set.
  *
  * Thread: before start
  */

@@ -10,7 +10,6 @@
 
 #define NAMES_BYTES 1024
 
-/* Join all variables with commas. */
 static void option_access_log_list_names(char *list, size_t size)
 {
     const char *name;
@@ -37,7 +36,7 @@ static int option_access_log_refuse_name(struct option_value *v, const char *nam
     return option_refuse(v, "there is no variable %s; there are %s", QUOTE_TEXT(name), names);
 }
 
-/* A constant text was meant as the name of a format. */
+/* A constant was meant as the name of a format. */
 static int option_access_log_refuse_constant(struct option_value *v)
 {
     struct diagnostics_suggestion near;

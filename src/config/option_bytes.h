@@ -1,20 +1,20 @@
 /*
  * config/option_bytes: option kind: arbitrary bytes, such as a check's request.
  *
- * Escapes: \r \n \t \0 \\ as in C, and \xNN. As in every value, outer blanks, `#`, `;` and a final
- * backslash need quotes around; \x22 and \x27 are the quotes themselves.
+ * Escapes: \r \n \t \0 \\ as in C, and \xNN. Outer blanks, `#`, `;` and a final backslash need
+ * quotes around the value; \x22 and \x27 are quotes.
  */
 #ifndef CONFIG_OPTION_BYTES_H
 #define CONFIG_OPTION_BYTES_H
 
 #include "config/option.h"
 
-/* struct check_bytes, at most option.max bytes */
+/* struct check_bytes, up to option.max */
 extern const struct option_kind option_bytes;
 
 /*
  * option_bytes_read(out, v, text):
- * Unescape ${text}, a part of ${v}->text, to strlen(text) bytes at ${out}; return their number.
+ * Unescape ${text}, part of ${v}->text, into as many bytes at ${out} at most; return their number.
  *
  * Thread: before start
  * Errors: -EINVAL (see ${v}->problem)

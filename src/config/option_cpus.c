@@ -45,7 +45,7 @@ static int option_cpus_add_range(struct option_value *v, struct numbers *numbers
     return 0;
 }
 
-/* Add an item, `N` or `N-M`, which is modified. */
+/* Add `N` or `N-M`; modifies it. */
 static int option_cpus_add_item(struct option_value *v, struct numbers *numbers, char *item)
 {
     char *last_word = strchr(item, '-');

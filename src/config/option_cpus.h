@@ -1,19 +1,18 @@
 /*
  * config/option_cpus: option kind: CPU affinity of a thread group.
  *
- * server_create() checks that the processors exist and are allowed: a file can be tested on another
- * host.
+ * Processors are checked by server_create(), not here: a file can be tested on another host.
  */
 #ifndef CONFIG_OPTION_CPUS_H
 #define CONFIG_OPTION_CPUS_H
 
 #include "config/option.h"
 
-/* Highest processor of a cpu_set_t, CPU_SET(3). */
+/* Limit of cpu_set_t, CPU_SET(3). */
 #define OPTION_CPUS_MAX 1023
 
 /*
- * struct server_cpus: one of option.words, or unique numbers and ranges with commas between
+ * struct server_cpus: one of option.words, or comma-separated unique numbers and ranges
  */
 extern const struct option_kind option_cpus_affinity;
 

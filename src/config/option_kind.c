@@ -24,7 +24,7 @@ static void option_kind_put_text(const struct option *o, const struct option_val
     memcpy(option_field(o, v), &text, sizeof(text));
 }
 
-/* Refuse a number that failed with ${rc} of parse_...(), or is out of range. */
+/* Invalid (${rc} of parse_...()) or out of range. */
 static int option_kind_refuse_number(struct option_value *v, int rc, const char *what)
 {
     if (rc == -EINVAL)

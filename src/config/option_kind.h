@@ -13,9 +13,9 @@
 
 extern const struct option_kind option_kind_number;    /* unsigned, option.min to option.max */
 extern const struct option_kind option_kind_percent;   /* same, optional '%' */
-extern const struct option_kind option_kind_duration;  /* int64_t ns, same range */
-extern const struct option_kind option_kind_size;      /* unsigned bytes, same range */
-extern const struct option_kind option_kind_size_long; /* uint64_t bytes, same range */
+extern const struct option_kind option_kind_duration;  /* int64_t ns */
+extern const struct option_kind option_kind_size;      /* unsigned bytes */
+extern const struct option_kind option_kind_size_long; /* uint64_t bytes */
 extern const struct option_kind option_kind_bool;      /* bool, as parse_bool() */
 extern const struct option_kind option_kind_word;      /* enum, by option.words */
 extern const struct option_kind
@@ -26,8 +26,7 @@ extern const struct option_kind option_kind_name; /* const char *: a section's, 
 
 /*
  * option_kind_find_word(o, v):
- * Return the row of option.words for ${v}->text; NULL: unknown, and ${v}->problem suggests the
- * nearest.
+ * Return the row of ${v}->text in option.words; NULL: unknown, ${v}->problem suggests the nearest.
  *
  * Thread: before start
  */
@@ -35,8 +34,8 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
 
 /*
  * option_kind_next_item(list):
- * Return the next item of a comma-separated list, trimmed and possibly empty; advance *${list},
- * NULL after the last. Modifies the list.
+ * Cut the next item, perhaps empty, from a comma-separated list and trim it; advance *${list}, NULL
+ * after the last.
  *
  * Thread: any
  */

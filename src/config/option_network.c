@@ -17,10 +17,10 @@
 #define BLANKS          " \t"
 #define MAX_CONNECTIONS 1000000
 
-/* weight not given */
+/* not given */
 #define NO_WEIGHT UINT_MAX
 
-/* Refuse ${word} for the error of address_parse(). */
+/* Refuse ${word} with ${rc} of address_parse(). */
 static int option_network_refuse_address(struct option_value *v, int rc, const char *word)
 {
     switch (rc) {
@@ -32,7 +32,7 @@ static int option_network_refuse_address(struct option_value *v, int rc, const c
     }
 }
 
-/* Parse ${item} into ${out} after ${n} addresses, with room for two; return the number added. */
+/* Parse ${item} into one or two addresses at ${out}[${n}]; return their number. */
 static int option_network_parse_item(struct option_value *v, struct address *out, unsigned n,
                                      const char *item)
 {
@@ -88,7 +88,7 @@ static int option_network_set_addresses(const struct option *o, struct option_va
     return 0;
 }
 
-/* `NAME=N`: ${word} is at N; 0 in ${field}: not set yet. */
+/* `NAME=N`, ${word} at N; 0 in ${field}: not set yet. */
 static int option_network_set_server_number(struct option_value *v, unsigned *field,
                                             const char *word, const char *name, unsigned max)
 {
@@ -102,7 +102,7 @@ static int option_network_set_server_number(struct option_value *v, unsigned *fi
     return 0;
 }
 
-/* `weight=N`: ${word} is at N. */
+/* `weight=N`, ${word} at N. */
 static int option_network_set_server_weight(struct option_value *v,
                                             struct upstream_server_conf *server, const char *word)
 {
@@ -117,7 +117,7 @@ static int option_network_set_server_weight(struct option_value *v,
     return 0;
 }
 
-/* ${word} is `backup` or `disabled`. */
+/* `backup` or `disabled`. */
 static int option_network_set_server_flag(struct option_value *v, bool *flag, const char *word)
 {
     if (*flag)
@@ -164,7 +164,6 @@ static int option_network_refuse_server_word(struct option_value *v, const char 
     return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
 }
 
-/* Parse one word after a server's address. */
 static int option_network_set_server_word(struct option_value *v,
                                           struct upstream_server_conf *server, const char *word)
 {

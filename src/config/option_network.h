@@ -1,7 +1,6 @@
 /*
- * config/option_network: option kinds: addresses and servers.
- *
- * They set several fields and know their section's struct.
+ * config/option_network: option kinds: addresses and servers. They set several fields of their
+ * section's struct.
  */
 #ifndef CONFIG_OPTION_NETWORK_H
 #define CONFIG_OPTION_NETWORK_H
@@ -15,7 +14,7 @@
 extern const struct option_kind option_network_addresses;
 
 /*
- * Next server of an upstream_conf, which has room. Host names are checked for form only.
+ * next server of an upstream_conf, which has room; host names are only checked for form
  */
 extern const struct option_kind option_network_server;
 

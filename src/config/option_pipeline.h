@@ -7,14 +7,14 @@
 #include "config/option.h"
 
 /*
- * list and n of a struct pipeline_conf: unique handler names with commas between
+ * list and n of a struct pipeline_conf: comma-separated unique handlers
  */
 extern const struct option_kind option_pipeline;
 
 /* int64_t bytes, option.min to option.max, optional sign */
 extern const struct option_kind option_pipeline_adjustment;
 
-/* struct frame_delimiter_list: text with escapes of config/option_bytes, commas between */
+/* struct frame_delimiter_list: comma-separated, with escapes of config/option_bytes */
 extern const struct option_kind option_pipeline_delimiters;
 
 /* uint8_t: one character or escape, no digit */

@@ -10,8 +10,6 @@
 #include "net/cidr.h"
 #include "net/proxy_header.h"
 
-/* ---- trusted_proxies ---- */
-
 static int option_proxy_parse_block(struct option_value *v, struct cidr *out, const char *word)
 {
     char text[CIDR_TEXT_BYTES];
@@ -55,8 +53,6 @@ static int option_proxy_set_trusted(const struct option *o, struct option_value 
     memcpy(option_field(o, v), &found, sizeof(found));
     return 0;
 }
-
-/* ---- send_proxy_tlvs ---- */
 
 static int option_proxy_add_tlv(struct option_value *v, struct proxy_header_conf *found,
                                 const char *word)

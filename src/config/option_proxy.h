@@ -6,10 +6,10 @@
 
 #include "config/option.h"
 
-/* struct cidr_list: blocks with commas between */
+/* struct cidr_list: comma-separated blocks */
 extern const struct option_kind option_proxy_trusted;
 
-/* crc32c and unique_id of a struct proxy_header_conf: words with commas between */
+/* crc32c and unique_id of a struct proxy_header_conf: comma-separated words */
 extern const struct option_kind option_proxy_tlvs;
 
 #endif

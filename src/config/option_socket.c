@@ -17,8 +17,6 @@ static char *option_socket_copy_list(const struct option_value *v)
     return arena_text(v->arena, v->text, strlen(v->text));
 }
 
-/* ---- keepalive ---- */
-
 /* The kernel counts seconds. */
 static int option_socket_parse_seconds(struct option_value *v, unsigned *out_s, const char *item)
 {
@@ -68,8 +66,6 @@ static int option_socket_set_keepalive(const struct option *o, struct option_val
         memcpy(option_field(o, v), &keepalive, sizeof(keepalive));
     return rc;
 }
-
-/* ---- source_address ---- */
 
 static bool option_socket_is_any(const struct address *a)
 {

@@ -10,7 +10,7 @@
 extern const struct option_kind option_socket_keepalive;
 
 /*
- * Sources of a struct sock_connect_conf; connecting checks that the host has them.
+ * sources of a struct sock_connect_conf; unchecked until connecting
  */
 extern const struct option_kind option_socket_source;
 

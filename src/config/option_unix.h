@@ -6,7 +6,7 @@
 
 #include "config/option.h"
 
-/* struct sock_file: octal mode; user and group by name or number. */
+/* struct sock_file: octal mode; user and group, name or number. */
 extern const struct option_kind option_unix_mode;
 extern const struct option_kind option_unix_user;
 extern const struct option_kind option_unix_group;

@@ -23,7 +23,7 @@ static int read_file_refuse_errno(struct whole_file *f, int rc, const char *what
     return rc;
 }
 
-/* O_NONBLOCK: do not wait for a FIFO's writer. */
+/* O_NONBLOCK: a FIFO must not block. */
 static int read_file_open_file(int *out, struct whole_file *f, const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static int read_file_open_file(int *out, struct whole_file *f, const char *path)
     return rc;
 }
 
-/* Ignore st_size: it may be stale, and is 0 in /proc. */
+/* Ignore st_size: may be stale, and is 0 in /proc. */
 static int read_all(struct whole_file *f, int fd, size_t max_bytes)
 {
     size_t room = 0;

@@ -18,12 +18,12 @@ struct whole_file {
 
 /*
  * read_file(f, path, max_bytes):
- * Read the regular file at ${path}, at most ${max_bytes}. Never blocks on a FIFO.
+ * Read the regular file at ${path}, without blocking on a FIFO.
  *
  * Thread: any
  * Owns:   the caller frees ${f}->bytes, unless an error is returned
- * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG; -ENOMEM
- *         (the only one without ${f}->problem)
+ * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG (over
+ *         ${max_bytes}); -ENOMEM (the only one without ${f}->problem)
  */
 int read_file(struct whole_file *f, const char *path, size_t max_bytes) NODISCARD;
 
