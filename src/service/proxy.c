@@ -1,4 +1,4 @@
-/* service/proxy: see proxy.h. Everything but proxy_create() runs on the loop of the session. */
+/* service/proxy: see proxy.h. All but proxy_create() runs on the loop of the session. */
 #include "service/proxy.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "service/stale_retry.h"
 #include "stats/access_log_record.h"
 
-/* One line a second about each server that cannot be reached. */
+/* Interval of log lines per unreachable server. */
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
@@ -26,14 +26,14 @@ static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
         upstream_leave(proxy_upstream(p), at, outcome);
 }
 
-/* A server that has sent something works, whatever came after. */
+/* A server that sent bytes works, whatever followed. */
 static enum upstream_outcome proxy_outcome(const struct proxy *p)
 {
     if (!p->session.legs[1] || !proxy_upstream(p)->conf->ejection.resets)
         return UPSTREAM_UNKNOWN;
     if (p->server.bytes_in > 0)
         return UPSTREAM_WORKED;
-    if (p->session.reason == SESSION_CLIENT_FIN) /* which says nothing about the server's end */
+    if (p->session.reason == SESSION_CLIENT_FIN) /* says nothing about the server */
         return p->server.error == -ECONNRESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
     return p->session.reason == SESSION_UPSTREAM_RESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
 }
@@ -72,8 +72,8 @@ static int proxy_create(struct session **out, const struct service *service)
 }
 
 /*
- * The tail of the client's pipeline until there is a server. The client is not read before, so
- * nothing but its end can happen to it.
+ * Tail of the client's pipeline until a server is connected. The client is not read yet, so only
+ * its end is an event.
  */
 static void proxy_client_broken(struct handler *h, int error)
 {
@@ -126,7 +126,7 @@ static enum session_reason proxy_none_reason(const struct proxy *p, int error)
     }
 }
 
-/* The session pauses before it tries again, or the client is reset. */
+/* Pause before retrying, or reset the client. */
 static void proxy_no_server(struct proxy *p, int error)
 {
     struct upstream *up = proxy_upstream(p);
@@ -157,7 +157,7 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
         proxy_dial(p);
 }
 
-/* Without retry_timeout sessions pause no longer than they may take to connect. */
+/* Without retry_timeout pauses last no longer than connect_timeout. */
 static int64_t proxy_retry_until_ns(const struct proxy *p)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
@@ -173,7 +173,7 @@ static uint32_t proxy_us(int64_t ns)
     return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-/* One may wait for a server again after another has failed. */
+/* A session may queue again after a failed server. */
 static void proxy_add_us(uint32_t *sum_us, uint32_t us)
 {
     if (*sum_us == UINT32_MAX)
@@ -189,10 +189,7 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
 
     p->ticket = NULL;
     proxy_add_us(&p->times.queue_us, proxy_us(waited_ns));
-    /*
-     * The wait has a limit of its own, and is no try: a server would be blamed for what the others
-     * took.
-     */
+    /* Time in the queue has its own limit: do not charge it to connecting. */
     p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, waited_ns);
     p->retry_until_ns = clock_add_ns(p->retry_until_ns, waited_ns);
     if (e)
@@ -201,10 +198,7 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
         proxy_no_server(p, error);
 }
 
-/*
- * Send the session to the next server, have it wait for one that is full, or pause before it tries
- * again.
- */
+/* Connect to the next server, queue while all are full, or pause before retrying. */
 static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
@@ -229,7 +223,7 @@ void proxy_try_again(struct proxy *p)
     proxy_connect(p);
 }
 
-/* The session leaves the server that it was to be connected to. */
+/* Leave the server being connected to. */
 static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
                                  enum session_reason reason)
 {
@@ -238,7 +232,7 @@ static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
     p->reason = reason;
 }
 
-/* This process lacks descriptors or memory: another server would not help. */
+/* No descriptors or memory in this process: another server would not help. */
 static void proxy_exhausted(struct proxy *p, int error)
 {
     proxy_log_failure(p, strerror(-error), "the client is reset");
@@ -325,10 +319,7 @@ static void proxy_cancel(struct session *s)
     proxy_end_pause(p);
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
-    /*
-     * Others may have the place, however long the client takes to go; and the server may be gone by
-     * then.
-     */
+    /* Free the place now: the client may take long to close, and the server may be removed. */
     session_count_off(s, SESSION_AT_SERVER, s->reason);
     proxy_leave(p, UPSTREAM_UNKNOWN);
 }
@@ -363,7 +354,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
     r->tries = p->tries_before + p->walk.n_tried;
 }
 
-/* One that is not connected yet has lost nothing, and goes to another server. */
+/* A session still connecting loses nothing: connect it to another server. */
 static bool proxy_evict(struct session *s, const struct upstream_server *server, int64_t before_ns)
 {
     struct proxy *p = proxy_of(s);
@@ -373,7 +364,8 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
     if (s->connecting) {
         connector_cancel(&p->connector);
         proxy_release_addresses(p);
-        proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN); /* it was no failed try */
+        proxy_give_up_server(p, UPSTREAM_UNKNOWN,
+                             SESSION_SERVER_DOWN); /* no failure of the server */
         proxy_connect(p);
     } else {
         session_abort(s, SESSION_SERVER_DOWN);

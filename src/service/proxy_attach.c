@@ -1,4 +1,4 @@
-/* service/proxy_attach: the way to a server, and both ends put together. See proxy_internal.h. */
+/* service/proxy_attach: connects to a server and links both sides. See proxy_internal.h. */
 #include "base/clock.h"
 #include "net/channel.h"
 #include "net/proxy_header.h"
@@ -39,7 +39,7 @@ void proxy_dial(struct proxy *p)
                     proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
 }
 
-/* Where the client connected to; NULL if that is not known, or of no use to tell. */
+/* The client's destination; NULL if unknown or useless. */
 static const struct address *proxy_attach_header_destination(const struct session *s,
                                                              struct address *room)
 {
@@ -52,7 +52,7 @@ static const struct address *proxy_attach_header_destination(const struct sessio
     return room;
 }
 
-/* Send the PROXY header of `send_proxy`: the client, and where it connected to. */
+/* Send the PROXY header of `send_proxy`, before the first byte: client and destination. */
 static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
     const struct proxy_header_conf *conf = &s->service->upstream->conf->greeting;
@@ -70,10 +70,10 @@ static void proxy_attach_send_header(struct session *s, struct channel *server)
         session_id_format(id, session_id(s));
     len = proxy_header_encode(header, conf, destination ? &s->peer : NULL, destination, id);
     rc = channel_send(server, header, len);
-    (void)rc; /* what fails here is told by an event: broken or closed */
+    (void)rc; /* broken or closed events report the failure */
 }
 
-/* The trial begins before anything is sent, so that it hears what becomes of that. */
+/* The stale retry begins before the first bytes are sent, to see their failure. */
 void proxy_attach(struct proxy *p, int fd)
 {
     struct session *s = &p->session;
@@ -98,10 +98,7 @@ void proxy_attach(struct proxy *p, int fd)
         session_preface_read(s);
 }
 
-/*
- * The server has ended the spare connection before anything moved on it: that says nothing about
- * one of the client's own.
- */
+/* The server closed an unused spare connection: that is no failure of the server. */
 static void proxy_replace(struct session *s)
 {
     struct proxy *p = proxy_of(s);
@@ -114,10 +111,7 @@ static void proxy_replace(struct session *s)
     proxy_dial(p);
 }
 
-/*
- * Without memory for its trial it takes none, and only one: who was unlucky once is connected as
- * ever.
- */
+/* One spare per session: after a stale one, or without memory for a retry, connect normally. */
 bool proxy_take_spare(struct proxy *p)
 {
     struct stale_retry_conf conf = {.session = &p->session,

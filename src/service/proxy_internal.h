@@ -1,8 +1,7 @@
 /*
- * service/proxy_internal: what the parts of a proxied session know of each other: proxy.c (which
- * server, and what becomes of it), proxy_retry.c (pauses between tries) and proxy_attach.c (the way
- * there, and both ends put together). Private to them. Everything here runs on the loop of the
- * session.
+ * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c (pauses between
+ * tries) and proxy_attach.c (connecting, linking both sides); private to them. All runs on the loop
+ * of the session.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -17,9 +16,9 @@
 struct proxy_pause;
 struct stale_retry;
 
-/* What took how long, for the access log. An hour is long enough, and takes half the room. */
+/* For the access log. 32 bits of microseconds, over an hour, save half the memory. */
 struct proxy_times {
-    uint32_t connect_us; /* of each, UINT32_MAX: there was none, or longer */
+    uint32_t connect_us; /* of each, UINT32_MAX: none, or longer */
     uint32_t queue_us;
     uint32_t first_byte_us;
 };
@@ -32,26 +31,26 @@ struct proxy {
     struct session session;
     struct connector connector;
     struct balancer_pick_state walk;
-    struct wait_ticket *ticket;           /* while every server is full */
-    struct upstream_server *at;           /* where it was sent; NULL: nowhere (any more) */
-    struct endpoint_addresses *addresses; /* of `at`, while it connects; with an access log, on */
-    struct proxy_pause *pause;            /* NULL: it has not paused yet */
-    int64_t give_up_at_ns;                /* trying servers */
-    int64_t retry_until_ns;               /* no pause ends later */
-    int64_t tried_at_ns;                  /* when it was sent to `at` */
-    enum session_reason reason; /* of the last server that failed; SESSION_OPEN: none did */
+    struct wait_ticket *ticket; /* while all servers are full */
+    struct upstream_server *at; /* the server it was sent to; NULL: none */
+    struct endpoint_addresses
+        *addresses;             /* of `at`, while connecting; with an access log, to the end */
+    struct proxy_pause *pause;  /* NULL: no pause yet */
+    int64_t give_up_at_ns;      /* deadline for trying servers */
+    int64_t retry_until_ns;     /* no pause ends later */
+    int64_t tried_at_ns;        /* when it was sent to `at` */
+    enum session_reason reason; /* of the last failed server; SESSION_OPEN: none failed */
     int64_t waits_since_ns;
-    const struct upstream_server_conf
-        *tried; /* of the last `at`; for the access log, as the next */
+    const struct upstream_server_conf *tried; /* last `at`; for the access log, as the next */
     struct proxy_times times;
-    struct stale_retry *stale_retry; /* of a spare connection; NULL: there was none */
-    unsigned tries_before;           /* the last pause */
-    bool has_failed;                 /* a server could not be connected to */
+    struct stale_retry *stale_retry; /* of a spare connection; NULL: none */
+    unsigned tries_before;           /* before the last pause */
+    bool has_failed;                 /* some connect failed */
 };
 
 /*
  * proxy_of(s) / proxy_upstream(p):
- * The proxy whose session ${s} is; where it may be sent.
+ * The proxy of session ${s}; its upstream.
  *
  * Thread: loop of the session
  */
@@ -67,7 +66,7 @@ static inline struct upstream *proxy_upstream(const struct proxy *p)
 
 /*
  * proxy_release_addresses(p):
- * Nobody need know any more where it was connected to.
+ * Release the addresses of the server being connected.
  *
  * Thread: loop of ${p}
  */
@@ -75,7 +74,7 @@ void proxy_release_addresses(struct proxy *p);
 
 /*
  * proxy_deadline_ns(p) / proxy_time_left_ns(p, now_ns):
- * When one that begins now gives up trying servers; how long connecting to one of them may take.
+ * Deadline for trying servers, counted from now; time limit for the next connect.
  *
  * Thread: loop of ${p}
  * Units:  ns
@@ -85,17 +84,17 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 
 /*
  * proxy_pause(p) / proxy_end_pause(p):
- * No server is left to try: call proxy_try_again() after a pause. End the pause, if there is one.
+ * All servers were tried: call proxy_try_again() after a pause. Cancel the pause, if any.
  *
  * Thread: loop of ${p}
- * Errors: false (no server has failed, retries are off, there is no time left, or no memory)
+ * Errors: false (no server failed, retries are off, no time left, or no memory)
  */
 bool proxy_pause(struct proxy *p);
 void proxy_end_pause(struct proxy *p);
 
 /*
  * proxy_try_again(p):
- * Try all servers, as if none had been tried.
+ * Try all servers again.
  *
  * Thread: loop of ${p}
  */
@@ -103,28 +102,28 @@ void proxy_try_again(struct proxy *p);
 
 /*
  * proxy_dial(p):
- * Connect to ${p}->at, whose addresses are known: before that it is ENDPOINT_ABSENT.
+ * Connect to ${p}->at. Its addresses are known: without them it is ENDPOINT_ABSENT.
  *
  * Thread: loop of ${p}
- * Errors: none; the connector tells
+ * Errors: none; the connector's callback tells
  */
 void proxy_dial(struct proxy *p);
 
 /*
  * proxy_attach(p, fd):
- * ${fd} leads to ${p}->at: both ends are there.
+ * ${fd} is connected to ${p}->at: link both sides.
  *
  * Thread: loop of ${p}
- * Owns:   the session has ${fd}
+ * Owns:   the session owns ${fd}
  */
 void proxy_attach(struct proxy *p, int fd);
 
 /*
  * proxy_take_spare(p):
- * proxy_attach() with a connection to ${p}->at that is open already, if there is one.
+ * Attach a spare connection to ${p}->at, if there is one.
  *
  * Thread: loop of ${p}
- * Errors: false (there is none)
+ * Errors: false (none)
  */
 bool proxy_take_spare(struct proxy *p);
 

@@ -1,10 +1,9 @@
 /*
- * service/proxy_retry: the session pauses when no server could be connected to, and then tries them
- * all again. See proxy_internal.h.
+ * service/proxy_retry: pauses and tries all servers again when none could be connected. See
+ * proxy_internal.h.
  *
- * A pause begins short, since a server that restarts is soon back, and doubles. Jitter keeps
- * sessions that failed together from coming back together. A session for which the budget
- * (upstream/retry_budget) has nothing left pauses once more.
+ * Pauses begin short, for servers that restart, and double. Jitter spreads sessions that failed
+ * together. Without budget (upstream/retry_budget) the session pauses again.
  */
 #include <stdlib.h>
 
@@ -20,11 +19,11 @@
 struct proxy_pause {
     struct timer timer;
     struct proxy *proxy;
-    int64_t next_ns; /* of the next pause, before jitter */
+    int64_t next_ns; /* next pause, before jitter */
     uint64_t random;
 };
 
-/* False: it would not end in time. */
+/* False: it would end too late. */
 static bool proxy_pause_schedule(struct proxy_pause *pause, int64_t now_ns)
 {
     int64_t base_ns = pause->next_ns;
@@ -53,7 +52,7 @@ static void proxy_run_pause(struct task *task)
 
 static void proxy_drop_pause(struct task *task)
 {
-    (void)task; /* the loop ends: its sessions leave */
+    (void)task; /* the loop ends, with its sessions */
 }
 
 static const struct task_type proxy_pause_type = {

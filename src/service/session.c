@@ -50,7 +50,7 @@ static void session_log_end(const struct session *s)
 {
     const struct channel *client = s->legs[0];
     bool may_have_peer =
-        s->owner && s->service->ops->peer_name; /* before, nothing of it is set up */
+        s->owner && s->service->ops->peer_name; /* before adoption it is not set up */
     const char *to = may_have_peer ? s->service->ops->peer_name(s) : NULL;
     int64_t lasted_ns = s->owner ? clock_now_ns() - s->began_at_ns : 0;
     char peer[ADDRESS_TEXT_BYTES];
@@ -77,7 +77,7 @@ static void session_run_free(struct task *t)
 static const struct task_type session_free_type = {
     .name = "session free", .run = session_run_free, .drop = session_run_free};
 
-/* No leg is open and none will be: free the session when this turn's callbacks are over. */
+/* No leg is left: free the session at the end of the turn. */
 static void session_end(struct session *s)
 {
     if (s->ending)
@@ -108,7 +108,7 @@ void session_adopt(struct session *s, struct session_owner *owner)
     session_timer_start(s);
     s->service->ops->open(s);
     if (s->preface)
-        channel_start(s->legs[0]); /* the header alone is read: see service/session_preface.h */
+        channel_start(s->legs[0]); /* reads the PROXY header only: see service/session_preface.h */
     else
         s->service->ops->start(s);
     session_timer_arm(s);
@@ -167,7 +167,7 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch)
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
     ch->linger_conf = &s->service->linger;
     if (leg > 0)
-        session_timer_arm(s); /* from now on both are to be heard */
+        session_timer_arm(s); /* the timeouts of both sides begin */
 }
 
 void session_leg_lost(struct session *s, unsigned leg)
@@ -185,7 +185,7 @@ void session_leg_half_closed(struct session *s, struct channel *ch)
     session_timer_arm(s);
 }
 
-/* The leg that is not ${ch} and still open, or NULL. */
+/* The other open leg, or NULL. */
 static struct channel *session_other_leg(const struct session *s, const struct channel *ch)
 {
     session_for_each_leg (leg, s)
@@ -200,7 +200,7 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     switch (error) {
     case -ECONNRESET:
     case -EPIPE:
-    /* the peer's host is gone: it acknowledges nothing, not even that it is asked */
+    /* the peer's host is unreachable */
     case -ETIMEDOUT:
     case -EHOSTUNREACH:
     case -ENETUNREACH: return ch == s->legs[0] ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET;
@@ -208,7 +208,7 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     }
 }
 
-/* Has the peer acknowledged all bytes and our end of file? Then a reset loses none. */
+/* Has the peer acknowledged all bytes and our end of file? Then a reset loses nothing. */
 static bool session_has_all(const struct channel *ch)
 {
     return channel_write_ended(ch) && channel_unsent_bytes(ch) == 0;
@@ -220,7 +220,7 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
 
     session_set_reason(s, session_reason_of(s, ch, error));
     if (!other) {
-        channel_abort(ch, error); /* what it still sends would only be sent back to it */
+        channel_abort(ch, error); /* an echo: its bytes would go back to itself */
         return;
     }
     if ((channel_read_ended(ch) && !channel_kept(ch)) || channel_discards(ch))
@@ -232,8 +232,8 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
 }
 
 /*
- * ${ch} was reset or failed: so is the other leg, behind what was read for it, unless we are ending
- * both already.
+ * ${ch} was reset or failed: reset the other leg too, behind the bytes read for it, unless both are
+ * closing already.
  */
 static void session_pass_reset(struct session *s, struct channel *ch)
 {

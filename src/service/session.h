@@ -1,19 +1,17 @@
 /*
- * service/session: one client's stay: its channels, its timer, and how it ends.
+ * service/session: one client connection: its channels, timer and end.
  *
- * A session is made by the boss with the accepted descriptor, handed to a worker, and lives there
- * until all its channels are closed. Everything that belongs to the connection hangs off it, and
- * only through the netloop it was adopted by do its parts know their loop.
+ * The boss creates a session for the accepted descriptor and hands it to a worker, where it lives
+ * until its channels are closed. Its parts know their loop only through the owner's netloop.
  *
- *   service_ops.create (boss) -> session_adopt (worker) -> ... all legs closed -> owner->ended,
- *   freed
+ *   service_ops.create (boss) -> session_adopt (worker) -> ... all legs closed -> owner->ended
  *                             \-> session_refuse (any; the hand-off failed)
  *
  * A leg is one channel: an echo session has one, a proxied one two. One lazily re-armed timer
- * serves every timeout: no timer operation per byte (service/session_timer).
+ * serves all timeouts, without a timer operation per byte (service/session_timer).
  *
- * A session that ends has one reason and is counted by it: at its listener, and at its upstream and
- * server if session_count_at() said so.
+ * A session ends with one reason. It is counted at its listener, and after session_count_at() at
+ * its upstream and server.
  */
 #ifndef SERVICE_SESSION_H
 #define SERVICE_SESSION_H
@@ -40,104 +38,92 @@ struct spare_pool;
 
 #define SESSION_LEGS 2
 
-/* How long nothing may move before a draining echo session counts as finished. */
+/* A draining echo session is finished after this time without bytes. */
 #define SESSION_QUIET_NS (1 * NS_PER_S)
 
-/* Where a session is counted. */
 enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERVER };
 
 #define SESSION_COUNTED 3
 
-/* What a leg said last, as far as the timer knows: see note: ears in service/session_timer.c. */
+/* Last read of a leg, as the timer saw it; see note: last read in service/session_timer.c. */
 struct session_ear {
-    uint64_t bytes_in; /* of the channel, at the last look */
+    uint64_t bytes_in; /* of the channel, when the timer last fired */
     int64_t heard_at_ns;
 };
 
-/* Who runs sessions: told on its loop when one has ended and is about to be freed. */
+/* The worker of a session; ended() is called on its loop, before the session is freed. */
 struct session_owner {
     struct netloop *net;
-    struct spare_pool *spares; /* NULL: no upstream keeps any */
+    struct spare_pool *spares; /* NULL: no upstream has spares */
     void (*ended)(struct session_owner *owner, struct session *s);
 };
 
-/* What a kind of session adds. */
+/* Operations of a service, on the session's loop unless noted. NULL is allowed where noted. */
 struct service_ops {
     const char *name;
-    unsigned descriptors; /* that a session takes */
+    unsigned descriptors; /* per session */
     /*
-     * Memory for a session of ${service}. Called by the boss. The session's `client_fd` is not set
-     * yet.
+     * Allocate a session of ${service}; `client_fd` is not set yet. On the boss loop.
      * Errors: 0; -ENOMEM
      */
     int (*create)(struct session **out, const struct service *service);
-    /*
-     * Adopted: make the client's channel the first leg, with its pipeline. On the session's loop.
-     */
+    /* After adoption: make the client's channel the first leg, with its pipeline. */
     void (*open)(struct session *s);
-    /*
-     * It is known who the client is: begin, and read it when its bytes can be taken. On the
-     * session's loop.
-     */
+    /* The client is known: begin; read the client once its bytes can be passed on. */
     void (*start)(struct session *s);
-    /* End a connection that is being made, if there is one. On the session's loop. */
+    /* Cancel connecting, if it is under way. */
     void (*cancel)(struct session *s);
-    /* Has the client got the answer to all that came from it? NULL: only the peers know. */
+    /* Has the client got the answer to all its bytes? NULL: unknown. */
     bool (*finished)(const struct session *s);
-    /* Whom the second leg leads to, for logs. NULL: there is no second leg. */
+    /* Name of the second leg's server, for logs. NULL: one leg only. */
     const char *(*peer_name)(const struct session *s);
-    /* Add what the log can say of the second leg. NULL: there is no second leg. */
+    /* Add the second leg to the access log record. NULL: one leg only. */
     void (*describe)(const struct session *s, struct access_log_record *r);
-    /*
-     * The first bytes came through the relay that relay_tell_first() was called for. NULL: it never
-     * is. On its loop.
-     */
+    /* First bytes of the relay of relay_tell_first(). NULL: not used. */
     void (*first_byte)(struct session *s);
     /*
-     * ${server} is down: end there, if it was sent there until ${before_ns}, or say false. NULL: it
-     * never is. On its loop.
+     * ${server} is down: leave it if the session was sent there until ${before_ns}; else false.
+     * NULL: no servers.
      */
     bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
-    /* Free the memory that create() took. */
     void (*free)(struct session *s);
 };
 
 struct session {
-    struct list link; /* on the owner's list */
+    struct list link; /* in the owner's list */
     const struct service *service;
-    struct session_owner *owner;        /* NULL: not adopted yet */
-    void *handed_to;                    /* until then: for whoever handles the hand-over */
-    struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not there (yet) */
+    struct session_owner *owner;        /* NULL: not adopted */
+    void *handed_to;                    /* the worker, until adopted */
+    struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not open yet */
     unsigned open_legs;
-    int client_fd;   /* until the client's channel has it; -1 then */
-    bool preface;    /* a proxy is yet to say who the client is: see service/session_preface.h */
-    bool connecting; /* the second leg is on its way */
+    int client_fd;   /* -1 once the client's channel owns it */
+    bool preface;    /* a PROXY header is expected: see service/session_preface.h */
+    bool connecting; /* the second leg is being connected */
     bool draining;
-    bool closing; /* we end it: only the bounds of its channels count, see channel_end() */
+    bool closing; /* graceful close: only the channels' linger bounds apply, see channel_end() */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
-    uint32_t access_lines;        /* that were due before its end */
-    uint64_t number;              /* in the access log; 0: there is none */
-    const struct address *listen; /* where the client came to; NULL: not known */
+    uint32_t access_lines;        /* interval lines in the access log so far */
+    uint64_t number;              /* in the access log; 0: no log */
+    const struct address *listen; /* our address; NULL: unknown */
     int64_t began_at_ns;
-    int64_t opened_at_ns;   /* when the last of its legs was there */
-    int64_t expires_at_ns;  /* max_lifetime, drawn; CLOCK_NEVER: none */
-    int64_t listened_at_ns; /* when the timer last looked at the ears */
+    int64_t opened_at_ns;   /* when the last leg was opened */
+    int64_t expires_at_ns;  /* max_lifetime with jitter; CLOCK_NEVER: none */
+    int64_t listened_at_ns; /* last update of `ears` */
     struct session_ear ears[SESSION_LEGS];
-    int64_t checked_at_ns; /* when the timer last looked without ending anything */
+    int64_t checked_at_ns; /* last time the timer found nothing to end */
     struct timer timer;
-    struct task task; /* the hand-off, then the reaping */
+    struct task task; /* hand-off, then reaping */
     struct address peer;
-    struct counters *counted[SESSION_COUNTED]; /* where; NULL: nowhere */
+    struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     struct session_id id;                      /* see session_id() */
-    struct admission_ticket ticket;            /* given back when the session is freed */
-    struct proxy_protocol *proxied;            /* how it was opened, if by a proxy */
+    struct admission_ticket ticket;            /* released when the session is freed */
+    struct proxy_protocol *proxied;            /* PROXY header; NULL: none */
 };
 
 /*
  * session_init(s, service):
- * The part all kinds share; for service_ops.create. From here on the session is counted at its
- * listener.
+ * Initialise the common part, for service_ops.create(), and count ${s} at its listener.
  *
  * Thread: any
  */
@@ -145,8 +131,7 @@ void session_init(struct session *s, const struct service *service);
 
 /*
  * session_adopt(s, owner):
- * Make ${s} the owner's, and start it: at once, or if it is `opening` as soon as its client is
- * known.
+ * Give ${s} to ${owner} and start it: at once, or after the PROXY header if `preface` is set.
  *
  * Thread: loop of ${owner}
  * Owns:   ${s} frees itself after owner->ended
@@ -155,9 +140,8 @@ void session_adopt(struct session *s, struct session_owner *owner);
 
 /*
  * session_admit(s, client):
- * Ask the listener's admission about ${client}, once the address that stands for it is known on the
- * worker; if the boss has asked already ${s} has its ticket. False when the client is not served:
- * ${s} ends then, with the reason.
+ * Check ${client}, named by the PROXY header, with the listener's admission. If refused, end ${s}
+ * with the reason and return false.
  *
  * Thread: loop of ${s}
  */
@@ -165,8 +149,7 @@ bool session_admit(struct session *s, const struct address *client);
 
 /*
  * session_refuse(s):
- * Break the client's connection visibly (reset) and free ${s}, which nobody adopted. Its reason is
- * an error if it has none.
+ * Reset the client and free ${s}, which was not adopted. The default reason is SESSION_ERROR.
  *
  * Thread: any
  */
@@ -174,17 +157,16 @@ void session_refuse(struct session *s);
 
 /*
  * session_id(s):
- * The ID of ${s}, which it gets when it is first asked for.
+ * The ID of ${s}, created at the first call.
  *
  * Thread: loop of ${s}; any before it was adopted
- * Owns:   nothing; it lives as long as ${s}
  */
 const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * Hash of the client's address, for SOURCE_HASH and MAGLEV: clients of one host have one key. For a
- * unix client it is the hash of the path of its socket, or random for each session without a path.
+ * Hash of the client's address without the port, for SOURCE_HASH and MAGLEV. For a unix client: of
+ * its socket's path, or random without a path.
  *
  * Thread: loop of ${s}
  */
@@ -192,7 +174,7 @@ uint64_t session_key(struct session *s);
 
 /*
  * session_leg_open(s, leg, ch):
- * ${ch} is leg number ${leg} from now on, and session_leg_closed() will be called for it.
+ * Make ${ch} leg number ${leg}; session_leg_closed() will follow.
  *
  * Thread: loop of ${s}
  */
@@ -200,8 +182,8 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 
 /*
  * session_leg_lost(s, leg):
- * The channel of that leg is closed, and another will take its place: ${s} is connecting again.
- * Called in place of session_leg_closed().
+ * That leg's channel is closed and will be replaced: ${s} connects again. Called instead of
+ * session_leg_closed().
  *
  * Thread: loop of ${s}
  */
@@ -209,11 +191,10 @@ void session_leg_lost(struct session *s, unsigned leg);
 
 /*
  * session_leg_half_closed(s, ch) / session_leg_broken(s, ch, error) / session_leg_closed(s, ch,
- * error): A channel's eof, broken or closed event.
+ * error): Pass on a channel's eof, broken or closed event.
  *
- * Broken: what the other leg still sends is lost and discarded; what ${ch} still sends is delivered
- * to it, then the session ends. Closed after an error: a reset is passed on as a reset, behind what
- * was read for the other leg.
+ * Broken: bytes from the other leg are discarded; bytes still coming from ${ch} are delivered, then
+ * the session ends. Closed after an error: the other leg is reset behind the bytes read for it.
  *
  * Thread: loop of ${s}
  */
@@ -223,7 +204,7 @@ void session_leg_closed(struct session *s, struct channel *ch, int error);
 
 /*
  * session_drain(s):
- * End when finished, if the service can tell; else go on until an end closes.
+ * End when ops->finished() says so; without it, when a peer closes.
  *
  * Thread: loop of ${s}
  */
@@ -231,7 +212,7 @@ void session_drain(struct session *s);
 
 /*
  * session_set_reason(s, reason):
- * Why ${s} ends, or will. The first reason stands.
+ * Set the reason of the end, unless one is set.
  *
  * Thread: loop of ${s}; any before it was adopted
  */
@@ -239,8 +220,8 @@ void session_set_reason(struct session *s, enum session_reason reason);
 
 /*
  * session_close(s, reason):
- * End in good order: what waits is sent, then end of file, and what still comes is discarded. How
- * long a peer may take for that is the service's `linger`.
+ * Close gracefully: send what is buffered, then end of file; discard input. The service's `linger`
+ * bounds the time.
  *
  * Thread: loop of ${s}
  */
@@ -248,8 +229,7 @@ void session_close(struct session *s, enum session_reason reason);
 
 /*
  * session_reset(s, reason):
- * End visibly, but without loss of what was read before: each peer gets what waits for it, and then
- * a reset. What still comes is discarded. A peer may take as long as with session_close().
+ * As session_close(), but with a reset instead of end of file.
  *
  * Thread: loop of ${s}
  */
@@ -257,7 +237,7 @@ void session_reset(struct session *s, enum session_reason reason);
 
 /*
  * session_abort(s, reason):
- * End now and visibly.
+ * Reset all legs now.
  *
  * Thread: loop of ${s}
  */
@@ -265,8 +245,8 @@ void session_abort(struct session *s, enum session_reason reason);
 
 /*
  * session_held_bytes(s) / session_moved_at_ns(s) / session_active_at_ns(s):
- * How much memory holds bytes that its peers have not taken, and when anything moved on a leg of
- * which that is so, or CLOCK_NEVER; when anything moved on any of its legs.
+ * Buffered bytes of all legs; earliest last I/O of the legs with buffered bytes, or CLOCK_NEVER;
+ * last I/O of any leg.
  *
  * Thread: loop of ${s}
  * Units:  bytes; ns
@@ -277,8 +257,7 @@ int64_t session_active_at_ns(const struct session *s);
 
 /*
  * session_reclaim(s):
- * Memory is scarce: give up what ${s} can do without. How much that was; the end of the turn frees
- * it.
+ * Free optional memory (a mirror) at the end of the turn; return its size.
  *
  * Thread: loop of ${s}
  * Units:  bytes
@@ -287,17 +266,16 @@ size_t session_reclaim(struct session *s);
 
 /*
  * session_count_at(s, where, c):
- * ${s} is also counted at ${c}, from now until it ends with its reason and its bytes.
+ * Count ${s} at ${c} too, from now to its end.
  *
  * Thread: loop of ${s}; any before it was adopted
- * Owns:   nothing; ${c} must outlive ${s}
+ * Owns:   ${c} must outlive ${s}
  */
 void session_count_at(struct session *s, enum session_counted where, struct counters *c);
 
 /*
  * session_count_off(s, where, reason):
- * ${s} has left the upstream or server that it was counted at, for ${reason} and with nothing
- * moved. Does nothing if it was not counted there.
+ * End counting ${s} there, with ${reason} and no bytes. Does nothing if it is not counted there.
  *
  * Thread: loop of ${s}
  */

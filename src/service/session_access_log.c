@@ -25,7 +25,7 @@ static int64_t session_access_log_time_ns(void)
     return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-/* What is known of any client of ${service}. */
+/* The part known without a session. */
 static struct access_log_record session_access_log_record(const struct service *service)
 {
     return (struct access_log_record){
@@ -46,7 +46,7 @@ static void session_access_log_put(const struct service *service, const struct a
                    access_log_format_write(service->access_log_format, r, line));
 }
 
-/* To a session that nobody adopted, and which has no loop, nothing happened. */
+/* A session that was not adopted has no loop, and no events. */
 static void session_access_log_write(struct session *s, enum session_reason reason)
 {
     struct access_log_record r = session_access_log_record(s->service);
@@ -92,10 +92,7 @@ void session_access_log_end(struct session *s)
         session_access_log_write(s, s->reason);
 }
 
-/*
- * Lines come at whole intervals after the beginning; one that comes late does not move those that
- * follow.
- */
+/* Lines at whole intervals since the beginning; a late line does not delay the next. */
 int64_t session_access_log_due_ns(const struct session *s)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;

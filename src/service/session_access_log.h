@@ -1,6 +1,6 @@
 /*
- * service/session_access_log: the lines of a session in the access log of its listener: one when it
- * has ended, and with access_log_interval_ns others while it goes on, whose reason is SESSION_OPEN.
+ * service/session_access_log: a session's lines in the access log: one at its end, and with
+ * access_log_interval_ns others before, with reason SESSION_OPEN.
  */
 #ifndef SERVICE_SESSION_ACCESS_LOG_H
 #define SERVICE_SESSION_ACCESS_LOG_H
@@ -15,17 +15,16 @@ struct session;
 
 /*
  * session_access_log_begin(s) / session_access_log_end(s):
- * Its number in the access log; its line there when it has ended.
+ * Set its number in the access log; write its last line.
  *
- * Thread: any, before it was adopted; that of the end
+ * Thread: any before it was adopted; the ending thread
  */
 void session_access_log_begin(struct session *s);
 void session_access_log_end(struct session *s);
 
 /*
  * session_access_log_due_ns(s) / session_access_log_look(s, now_ns):
- * When it is to be in the log although it goes on (an instant, or CLOCK_NEVER); write that line if
- * it is due.
+ * Instant of the next interval line, or CLOCK_NEVER; write the line if due.
  *
  * Thread: loop of ${s}
  * Units:  ns
@@ -35,7 +34,7 @@ void session_access_log_look(struct session *s, int64_t now_ns);
 
 /*
  * session_access_log_turned_away(service, client, listen, reason):
- * The line of a client of ${service} who got no session, for ${reason}.
+ * Write the line of a client refused without a session.
  *
  * Thread: any
  */

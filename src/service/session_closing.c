@@ -1,11 +1,11 @@
-/* service/session_closing: an end in good order, and how long it may take. See session.h. */
+/* service/session_closing: graceful close and its time bounds. See session.h. */
 #include "base/clock.h"
 #include "service/session_internal.h"
 
-/* A stream that was silent this long, or half of the timeout, is not cut when its session ends. */
+/* A stream without bytes for this time, or half of the timeout, is not cut by the session's end. */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
-/* From now on only the bounds of the channels count. */
+/* From now on only the channels' linger bounds apply. */
 static void session_closing_begin(struct session *s, enum session_reason reason)
 {
     session_set_reason(s, reason);
@@ -25,7 +25,7 @@ static bool session_keeps(const struct session *s)
 void session_close(struct session *s, enum session_reason reason)
 {
     if (session_keeps(s)) {
-        session_abort(s, reason); /* what a handler still has would be lost without a sign of it */
+        session_abort(s, reason); /* bytes in a handler would be lost silently */
         return;
     }
     session_closing_begin(s, reason);
@@ -33,7 +33,7 @@ void session_close(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
-/* Was the stream to this leg cut? It comes from the other leg, in an echo from the same one. */
+/* Was the stream to this leg cut? It comes from the other leg; in an echo from the same. */
 static bool session_stream_cut(const struct session *s, unsigned leg)
 {
     const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
@@ -53,7 +53,7 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
     session_closing_begin(s, reason);
     session_for_each_leg (leg, s)
         channel_discard(leg, quiet_ns);
-    /* Both before either ends: a reset of ours counts as a cut too. */
+    /* Both before either ends: our own reset counts as a cut too. */
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
     for (unsigned i = 0; i < SESSION_LEGS; i++)

@@ -1,12 +1,9 @@
 /*
- * service/session_handlers: the handlers of a listener's plan in the memory of each of its
- * sessions.
+ * service/session_handlers: adds the listener's handlers to a session, in one allocation with it.
  *
- *   | struct echo or struct proxy | service/session_preface | the session as handlers see it |
- *   their states |
+ *   | struct echo or struct proxy | service/session_preface | session_handlers | handler states |
  *
- * All of it is one allocation. A session of a listener without handlers has the first part only,
- * and one that takes no headers of proxies lacks the second.
+ * Without handlers there is only the first part; without PROXY headers the second is missing.
  */
 #ifndef SERVICE_SESSION_HANDLERS_H
 #define SERVICE_SESSION_HANDLERS_H
@@ -17,8 +14,8 @@
 
 /*
  * session_handlers_alloc(service, bytes):
- * Memory for a session of ${service} that takes ${bytes} itself, on a cache line of its own; the
- * handlers' part is behind them. Free it with free().
+ * Allocate a session of ${bytes} and its handlers' memory, on a cache line of its own. Free it with
+ * free().
  *
  * Thread: any
  * Owns:   the caller owns it
@@ -29,9 +26,9 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
 
 /*
  * session_handlers_add(s, ch, room):
- * Add the listener's handlers to the pipeline of the client's channel ${ch}; if ${s} is `opening`,
- * when it is known who the client is, and until then the one that finds out. ${room} is what is
- * behind the ${bytes} that session_handlers_alloc() was asked for.
+ * Add the listener's handlers to the client's channel ${ch}. If `preface` is set, add the PROXY
+ * header's reader instead; the others follow later. ${room} is the memory behind the first
+ * ${bytes}.
  *
  * Thread: loop of ${s}
  */
@@ -39,7 +36,7 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
  * session_handlers_add_plan(s, ch, room):
- * For service/session_preface: add them now. ${room} is that of the session as handlers see it.
+ * Add the listener's handlers now, for service/session_preface; ${room} is their memory.
  *
  * Thread: loop of ${s}
  */

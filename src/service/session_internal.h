@@ -1,7 +1,6 @@
 /*
- * service/session_internal: what the parts of a session know of each other: session.c (its life),
- * session_closing.c (an end that takes its time) and session_timer.c (when to end, and to look).
- * Private to them. Everything here runs on the loop of the session.
+ * service/session_internal: shared by session.c (life), session_closing.c (graceful close) and
+ * session_timer.c (timeouts); private to them. All runs on the loop of the session.
  */
 #ifndef SERVICE_SESSION_INTERNAL_H
 #define SERVICE_SESSION_INTERNAL_H
@@ -14,8 +13,8 @@
 
 /*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
- * The timer's part of session_init(), of session_adopt() and of the session's end. It is armed by
- * session_timer_arm() alone.
+ * Parts of session_init(), session_adopt() and the session's end. Only session_timer_arm() arms the
+ * timer.
  *
  * Thread: loop of ${s}; any for session_timer_init()
  */
@@ -25,8 +24,7 @@ void session_timer_stop(struct session *s);
 
 /*
  * session_timer_arm(s):
- * Something happened that may bring a deadline nearer: see that the timer comes in time. Activity
- * brings none nearer.
+ * Move the timer if a deadline is now nearer. Bytes never bring one nearer.
  *
  * Thread: loop of ${s}
  */
@@ -34,8 +32,8 @@ void session_timer_arm(struct session *s);
 
 /*
  * session_time_out(s, reason, limit_ns):
- * As session_close(), because of a timeout of ${limit_ns}. Where bytes still came, or wait to be
- * read, the stream is cut: its receiver gets all that was read, and then a reset.
+ * As session_close(), after a timeout of ${limit_ns}. If bytes still arrive or wait to be read, the
+ * stream is cut: its receiver gets the bytes read, then a reset.
  *
  * Thread: loop of ${s}
  * Units:  ns

@@ -1,4 +1,4 @@
-/* service/session_preface: see session_opening.h. */
+/* service/session_preface: see session_preface.h. */
 #include "service/session_preface.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 struct session_opening {
     alignas(max_align_t) struct proxy_protocol header;
     struct session *session;
-    struct address proxy; /* the peer, if it has named a client */
-    void *handlers_room;  /* for the other handlers, which come when the client is known */
+    struct address proxy; /* the peer's address, if it named a client */
+    void *handlers_room;  /* of the handlers added once the client is known */
 };
 
-/* Who never said anything, as checks of a port do, has done nothing wrong. */
+/* A connection without any bytes, as of a port check, is no error. */
 static void session_preface_failed(struct session *s, int error)
 {
     if (error == -ENODATA) {
@@ -41,9 +41,7 @@ static void session_preface_rename(struct session_opening *o)
     s->peer = *client;
 }
 
-/*
- * The header does not count: what the client has sent, and since when it may, is told from here on.
- */
+/* The header is not counted: the client's bytes and timeouts begin here. */
 static void session_preface_done(struct proxy_protocol *pp, int error)
 {
     struct session_opening *o = CONTAINER_OF(pp, struct session_opening, header);

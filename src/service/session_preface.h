@@ -1,14 +1,14 @@
 /*
- * service/session_preface: how a session begins whose peer is a proxy that says who the client is.
+ * service/session_preface: PROXY preface: reads the PROXY header that names the client, before the
+ * session starts.
  *
- *   session_adopt -> opening: the header is read -> admission is asked -> service_ops.start -> ...
- *   session_preface_read
+ *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
- * From the header on the client it names stands in the place of the peer: in logs, rules and
- * limits, and where a server is chosen by it. No server is looked for before. What the client sent
- * behind the header waits with handlers/proxy_protocol until there is one.
+ * After the header its client replaces the peer: in logs, ACLs, limits, and for choosing a server,
+ * which starts only then. The client's bytes behind the header wait in handlers/proxy_protocol
+ * until a server is connected.
  *
- * A session that does not begin like this only asks one flag, and has no memory for it.
+ * Sessions without headers pay for one flag, and no memory.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -19,8 +19,8 @@
 
 /*
  * session_preface_bytes(service):
- * The memory for it in a session of ${service}; 0 if no proxy is asked. It is aligned for anything
- * if what is before it is.
+ * Memory of the preface in a session of ${service}; 0 without PROXY headers. Aligned for any type
+ * if the bytes before are.
  *
  * Thread: any
  * Units:  bytes
@@ -29,9 +29,8 @@ size_t session_preface_bytes(const struct service *service);
 
 /*
  * session_preface_add(s, ch, room, handlers_room):
- * ${s} is `opening`: have the header read, and add the listener's handlers to ${ch} when it is
- * there, so that they see the client from the first. ${room} has session_preface_bytes(),
- * ${handlers_room} is for session_handlers_add_plan().
+ * Read the header of ${s}, whose `preface` is set; then add the listener's handlers to ${ch}.
+ * ${room} has session_preface_bytes(); ${handlers_room} is for session_handlers_add_plan().
  *
  * Thread: loop of ${s}
  */
@@ -39,8 +38,7 @@ void session_preface_add(struct session *s, struct channel *ch, void *room, void
 
 /*
  * session_preface_read(s):
- * For a service whose session has started: read the client from now on, beginning with what came
- * behind a header.
+ * Read the client from now on, starting with bytes behind a header. For services.
  *
  * Thread: loop of ${s}
  */
@@ -48,7 +46,7 @@ void session_preface_read(struct session *s);
 
 /*
  * session_preface_timeout_ns(s) / session_preface_give_up(s):
- * For the timer of an `opening` session: how long it may be that, and the end of this time.
+ * For the timer while `preface` is set: time for the header; its expiry.
  *
  * Thread: loop of ${s}
  * Units:  ns
@@ -58,11 +56,10 @@ void session_preface_give_up(struct session *s);
 
 /*
  * session_preface_proxy(s) / session_preface_destination(s):
- * The proxy that has named the client; where that connected to, as the proxy says. NULL if none
- * has.
+ * Address of the proxy that named the client; the client's destination in the header. NULL without
+ * a named client.
  *
  * Thread: loop of ${s}
- * Errors: NULL
  */
 const struct address *session_preface_proxy(const struct session *s);
 const struct address *session_preface_destination(const struct session *s);

@@ -1,19 +1,18 @@
 /*
- * service/session_timer: the one timer of a session, for all its timeouts. See session.h.
+ * service/session_timer: one timer per session for all its timeouts. See session.h.
  *
- * What the timer has to do next is worked out from what the session is, whenever it fires or
- * something happens that may bring it nearer. Bytes only push it away, so they leave it alone: it
- * then fires too early, and is armed for the rest.
+ * The next deadline is computed when the timer fires, and on events that may bring it nearer. Bytes
+ * only postpone it and leave the timer alone: it fires early, and is armed again.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
 #include "service/session_preface.h"
 
-/* How often a session is asked what has no event of its own: has its peer reset the connection? */
+/* Interval of checks for a reset, which has no event of its own. */
 #define SESSION_TIMER_PROBE_NS (1 * NS_PER_S)
 
-/* How often the ears are looked at within their timeout; see note: ears. */
+/* Updates of `ears` within their timeout; see note: last read. */
 #define SESSION_TIMER_LOOKS 4
 
 enum session_due {
@@ -27,21 +26,20 @@ enum session_due {
 
 struct session_deadline {
     int64_t at_ns;
-    int64_t limit_ns; /* the timeout that is over then */
+    int64_t limit_ns; /* the timeout that expires then */
     enum session_due due;
 };
 
 /* ---- who has said something ---- */
 
 /*
- * note: ears. Whether anything came from one side is told by the channel's count of bytes, and
- * since when nothing did by its time stamp, which a read sets anyway. Nothing is added for a byte.
- * The stamp is also set when a receiver that had been too slow takes what was kept for it; between
- * two looks the two cannot be told apart, so that a session with a slow receiver may end late by
- * the time between two looks, a quarter of the timeout. It never ends early.
+ * note: last read. The channel's byte count tells whether a leg was read, and its time stamp, which
+ * a read sets anyway, tells when: no cost per byte. The stamp is also set when a slow receiver
+ * takes buffered bytes; between two updates the two look the same, so with a slow receiver a
+ * session may end late by a quarter of the timeout. It never ends early.
  *
- * A side that is not read because the other one does not take its bytes, or to keep to a bandwidth
- * or a handler's clock, may well have something to say: its time begins anew with each look.
+ * A leg that is not read because of its receiver, a bandwidth or a delaying handler may have bytes
+ * waiting: its timeout begins anew with each update.
  */
 static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
 {
@@ -75,7 +73,7 @@ static void session_listen(struct session *s, int64_t now_ns)
 
 /* ---- deadlines ---- */
 
-/* What is held by its bandwidth has bytes that move as soon as they may: it is not idle. */
+/* A leg paused by its bandwidth has bytes waiting: it is not idle. */
 static int64_t session_last_io_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;
@@ -99,7 +97,7 @@ static bool session_half_closed(const struct session *s)
     return false;
 }
 
-/* ${limit_ns} after ${from_ns} if that comes before ${d}; a limit of 0 is none. */
+/* Use ${from_ns} + ${limit_ns} if it is before ${d}; 0: no limit. */
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
 {
@@ -109,7 +107,7 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
         *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
 }
 
-/* What depends on what one side says. Nobody is read, and so late, before all legs are there. */
+/* Timeouts of one side; they begin when all legs are open, as none is read before. */
 static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
 {
     const struct channel *leg = s->legs[i];
@@ -126,7 +124,7 @@ static void session_leg_deadlines(const struct session *s, unsigned i, struct se
         session_sooner(d, s->opened_at_ns, s->service->first_byte_timeout_ns, SESSION_DUE_IDLE);
 }
 
-/* What the timer has to do next if nothing moves until then, and when. */
+/* The next deadline if no bytes move. */
 static struct session_deadline session_deadline(const struct session *s)
 {
     struct session_deadline d = {.at_ns = CLOCK_NEVER, .due = SESSION_DUE_NOTHING};
@@ -146,7 +144,7 @@ static struct session_deadline session_deadline(const struct session *s)
     session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_leg_deadlines(s, i, &d);
-    if (half_closed) /* who closed its half first is the reason already */
+    if (half_closed) /* the first half-close has set the reason */
         session_sooner(&d, last_ns, s->service->half_close_timeout_ns, SESSION_DUE_IDLE);
     if (half_closed || s->connecting)
         session_sooner(&d, seen_ns, SESSION_TIMER_PROBE_NS, SESSION_DUE_PROBE);
@@ -155,10 +153,7 @@ static struct session_deadline session_deadline(const struct session *s)
     return d;
 }
 
-/*
- * The timer is moved only when it would come too late: activity makes it come too early, which is
- * cheap.
- */
+/* Move the timer only if it would fire late: firing early is cheap. */
 void session_timer_arm(struct session *s)
 {
     struct loop *loop = s->owner->net->loop;
@@ -224,10 +219,9 @@ static const struct task_type session_timer_type = {
 /* ---- life ---- */
 
 /*
- * When a session ends for its age: somewhere in the last ${lifetime_jitter} percent of the time, so
- * that sessions that began together, as after a restart, do not end together. Fibonacci hashing of
- * what tells sessions apart is enough: it spreads addresses that follow each other evenly. Source:
- * Knuth, The Art of Computer Programming 3, 6.4.
+ * End of the lifetime: random within the last ${lifetime_jitter} percent, so that sessions that
+ * began together (a restart) do not end together. Fibonacci hashing spreads consecutive addresses
+ * evenly. Source: Knuth, The Art of Computer Programming 3, 6.4.
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {
