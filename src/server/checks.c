@@ -46,7 +46,7 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
 
 /* ---- control loop ---- */
 
-/* on_down = close: end the sessions of ${server}, which is down. */
+/* on_down = close: end its sessions. */
 static void checks_evict(const struct checks *c, const struct upstream *up,
                          struct upstream_server *server)
 {
@@ -68,7 +68,7 @@ static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
 {
     struct checks_group *g = cookie;
 
-    /* A server going down can serve waiting clients too: it enables backups or panic mode. */
+    /* Down, too, helps waiting clients: it may enable backups or panic mode. */
     upstream_serve(g->upstream);
     if (!is_up)
         checks_evict(g->checks, g->upstream, upstream_server_of(e));
@@ -106,7 +106,7 @@ static void checks_came(void *cookie, struct upstream_server *server)
         checks_add(g, server);
 }
 
-/* A removed server starts with clean flags if it is added again. */
+/* Clean flags, if it is added again. */
 static void checks_went(void *cookie, struct upstream_server *server)
 {
     (void)cookie;

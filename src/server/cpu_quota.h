@@ -24,7 +24,7 @@ struct cpu_quota cpu_quota_read(const char *proc) NODISCARD;
 
 /*
  * cpu_quota_threads(q, per_cpu):
- * Return ${per_cpu} threads for each CPU of the quota, rounded up; UINT_MAX without a quota.
+ * ${per_cpu} threads for each CPU of the quota, rounded up; UINT_MAX without one.
  *
  * Thread: any
  */

@@ -68,7 +68,7 @@ static void listener_log_full(struct listener *ls, const char *then)
                     LOG_HELD_BACK(suppressed));
 }
 
-/* A refused client is counted without a session. */
+/* Count a refused client, and close or reset it. */
 static void listener_turn_away(const struct listener_socket *sock, int fd,
                                const struct address *peer, bool reset, enum session_reason reason)
 {
@@ -83,7 +83,7 @@ static void listener_turn_away(const struct listener_socket *sock, int fd,
     session_access_log_turned_away(&ls->service, peer, sock->address, reason);
 }
 
-/* A trusted proxy is not checked here: the session checks the client that its header names. */
+/* A trusted proxy is not checked: the session checks its client. */
 static enum admission_verdict listener_ask(struct listener *ls, struct admission_ticket *ticket,
                                            const struct address *peer, enum session_reason *reason,
                                            bool *preface)
@@ -100,7 +100,7 @@ static enum admission_verdict listener_ask(struct listener *ls, struct admission
     return admission_enter(ls->admission, ticket, peer, reason);
 }
 
-/* Check limits and ACL; close or reset a refused client. */
+/* Check limits and ACL; turn away a refused client. */
 static bool listener_lets_in(const struct listener_socket *sock, int fd, const struct address *peer,
                              struct admission_ticket *ticket, bool *preface)
 {
@@ -154,7 +154,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     ls->env.accepted(ls->env.cookie, s);
 }
 
-/* Descriptors first: a place in the limit, once taken, must be used by an accept at once. */
+/* Descriptors first: a place taken in the limit must be used at once. */
 static int64_t listener_admit(void *cookie)
 {
     struct listener_socket *sock = cookie;
@@ -205,7 +205,7 @@ static void listener_drop_start(struct task *t)
 static const struct task_type listener_start_type = {
     .name = "listener start", .run = listener_run_start, .drop = listener_drop_start};
 
-/* Before the socket closes: later another process may listen on this path. */
+/* Before the socket closes: later the path may be another process's. */
 static void listener_unlink(struct listener_socket *sock)
 {
     if (sock->linked)
@@ -298,7 +298,6 @@ static void listener_log_addresses(const struct listener *ls)
                  ls->conf->upstream ? ls->conf->upstream : "");
 }
 
-/* Clients' complaints should not be the first sign. */
 static void listener_warn_of_faults(const struct listener *ls)
 {
     if (fault_handler_wanted(&ls->conf->pipeline.fault))

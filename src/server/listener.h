@@ -1,7 +1,7 @@
 /*
  * server/listener: a named set of listen addresses and their service.
  *
- * Each address has one acceptor on a boss loop (reuseport = N: N of them). Accepted clients become
+ * Each address has one acceptor on a boss loop (reuseport = N: N). Accepted clients become
  * sessions, passed to env->accepted().
  */
 #ifndef SERVER_LISTENER_H
@@ -57,7 +57,7 @@ struct listener_conf {
     struct acl_conf access;
     enum admission_verdict on_deny;
     enum splice_mode splice;
-    int64_t idle_timeout_ns; /* this and the next four: 0: none; see service/service.h */
+    int64_t idle_timeout_ns; /* this and the next four: 0: none */
     int64_t client_idle_timeout_ns;
     int64_t half_close_timeout_ns;
     int64_t first_byte_timeout_ns;
@@ -82,14 +82,14 @@ struct listener_env {
     int64_t (*admit)(void *cookie, unsigned descriptors);
     /* On a boss loop; the callee owns ${s}. */
     void (*accepted)(void *cookie, struct session *s);
-    /* Called once per socket after listener_stop(), on any thread. */
+    /* Once per socket after listener_stop(), on any thread. */
     void (*stopped)(void *cookie);
     void *cookie;
 };
 
 /*
  * listener_create(out, conf, env):
- * Bind and listen on all addresses; nothing is accepted yet. Failures are logged.
+ * Bind and listen on all addresses, without accepting. Failures are logged.
  *
  * Thread: main
  * Owns:   ${conf} and pointers in ${env} are borrowed
@@ -109,7 +109,7 @@ int listener_start(struct listener *ls) NODISCARD;
 
 /*
  * listener_stop(ls):
- * Stop accepting and close the sockets on their boss loops; env->stopped() follows. Call it once.
+ * Close the sockets on their boss loops; env->stopped() follows. Call it once.
  *
  * Thread: main
  */
@@ -117,7 +117,7 @@ void listener_stop(struct listener *ls);
 
 /*
  * listener_left(s):
- * Release the place of ${s} in the connection limits of its listener and of the process.
+ * Release the place of ${s} in the connection limits.
  *
  * Thread: any
  */

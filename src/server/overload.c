@@ -1,14 +1,13 @@
 /*
  * server/overload: see overload.h.
  *
- * note: tick. During an episode the control loop submits a task to each worker every
- * OVERLOAD_TICK_NS to close connections. Starting the ticks sets `ticking`; the last tick clears
- * it, then checks for a new episode: one series of ticks at most, and no episode without one.
+ * note: tick. During an episode the control loop sends each worker a task every OVERLOAD_TICK_NS,
+ * to close connections. `ticking` is set by the start of the ticks, and cleared by the last, which
+ * then checks for a new episode: no second series of ticks, and no episode without one.
  *
- * note: looks. Between samples of memory, growth of buffered bytes counts as memory, and each
- * sample lowers the buffers' threshold to the room left. Memory freed by closing idle sessions
- * shows only in the next sample: `surplus` is the last excess less the bytes closed since, so that
- * no more are closed than needed.
+ * note: looks. Between samples, growth of buffers counts as memory, and each sample limits their
+ * growth to the room left. `surplus` is the last sample's excess less the bytes closed since, so
+ * that no more are closed than needed.
  */
 #include "server/overload.h"
 
@@ -30,8 +29,8 @@
 #include "service/session.h"
 
 /*
- * Allocated and not freed, in bytes. RSS would not do: it does not shrink when memory is freed.
- * Takes each arena's lock and walks its free blocks: 1 ms with 10,000 connections and 16 workers.
+ * Bytes allocated and not freed; RSS does not shrink with them. Locks each arena and walks its free
+ * blocks: 1 ms with 10,000 connections and 16 workers.
  */
 static int64_t overload_memory_in_use(void)
 {
@@ -42,17 +41,14 @@ static int64_t overload_memory_in_use(void)
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
-/*
- * CPU share of sampling: one part in OVERLOAD_LOOK_PART; pause at most a second, for bursts of
- * clients.
- */
+/* Sampling may take 1 / OVERLOAD_LOOK_PART of a CPU, but clients arrive in less than a second. */
 #define OVERLOAD_LOOK_PART   100
 #define OVERLOAD_LOOK_MAX_NS (1 * NS_PER_S)
 
 /* Least memory of an idle session; a proxied one takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
 
-/* Connections closed per worker and turn: those found in one pass over its sessions. */
+/* Connections closed per worker and turn. */
 #define OVERLOAD_VICTIMS 64
 
 struct overload_part {
@@ -66,9 +62,9 @@ struct overload_part {
 struct overload {
     struct memory_account buffered;
     struct overload_conf conf;
-    int64_t high_bytes; /* of buffered bytes: begin and end of an episode */
+    int64_t high_bytes; /* of buffered bytes: end of an episode below the second */
     int64_t low_bytes;
-    int64_t idle_memory_bytes; /* without clients; overload_start() sets it and the next two */
+    int64_t idle_memory_bytes; /* without clients; set by overload_start(), as the next two */
     int64_t high_memory_bytes;
     int64_t low_memory_bytes;
     struct timer look;
@@ -141,10 +137,7 @@ static int64_t overload_close(struct overload *ov, struct session *s)
     return bytes;
 }
 
-/*
- * Free this worker's share, unless others freed more than theirs; takes effect at the end of the
- * turn.
- */
+/* Free this worker's share, unless others freed more; effective at the end of the turn. */
 static void overload_shed(struct overload *ov, struct worker *w, int64_t part)
 {
     int64_t excess = overload_min(part, overload_excess(ov));
@@ -199,7 +192,7 @@ static void overload_send_parts(struct overload *ov)
     }
 }
 
-/* In this order: another episode, possible once is_over is false, may close the limit again. */
+/* In this order: the next episode, possible from then on, closes the limit again. */
 static void overload_let_in(struct overload *ov)
 {
     connection_limit_open(ov->room);

@@ -1,20 +1,18 @@
 /*
- * server/overload: overload protection: limits bytes buffered for slow receivers (max_buffered) and
- * memory in use (max_memory).
+ * server/overload: overload protection: limits buffered bytes (max_buffered) and memory in use
+ * (max_memory).
  *
- * Three quarters of max_buffered (net/memory_account) begin an episode; the rest is for bytes that
- * arrive before it takes effect. No client is accepted (limits/connection_limit), channels read
- * little, and connections are closed at a limited pace, until half of the limit is free. Beginning
- * and end are logged.
+ * An episode begins at three quarters of max_buffered (net/memory_account), to leave room for bytes
+ * in flight, and ends at half. Meanwhile no client is accepted (limits/connection_limit), channels
+ * read little, and connections are closed at a limited pace. Begin and end are logged.
  *
- * Memory in use (mallinfo2, plus pipes) is sampled. The limit less the usage without clients is
- * what counts: three quarters begin an episode, five eighths end it, to close few connections that
- * are merely idle. Between samples buffers may grow only by the room left.
+ * Memory in use (mallinfo2, plus pipes) is sampled. Of the limit less the usage without clients,
+ * three quarters begin an episode and five eighths end it, to close few idle connections. Between
+ * samples buffers may grow only by the room left.
  *
- * Victims: the connection with buffered bytes that made no progress for longest. Its size does not
- * matter, as water marks make all hold about the same; slow readers go last. If buffers alone
- * cannot free enough memory, the idlest of all connections. Optional parts (a mirror) go first.
- * Each worker picks among its own sessions; one token bucket paces all.
+ * Victims: connections with buffered bytes, longest without progress first; water marks make their
+ * sizes alike. If buffers alone cannot free enough memory, the idlest of all connections. Optional
+ * parts (a mirror) go first. Each worker picks among its own sessions; one token bucket paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -44,7 +42,7 @@ struct overload_conf {
  * Prepare overload protection; ${out} is NULL without limits.
  *
  * Thread: main, before the workers are created
- * Owns:   ${conf} is copied, ${threads} and ${room} are borrowed
+ * Owns:   ${threads} and ${room} are borrowed
  * Errors: 0; -ENOMEM
  */
 int overload_create(struct overload **out, const struct overload_conf *conf,
@@ -52,8 +50,7 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
 
 /*
  * overload_start(ov):
- * Measure memory without clients and start sampling, if memory has a limit. NULL is allowed;
- * failures are logged.
+ * Sample memory, if it has a limit. NULL is allowed; failures are logged.
  *
  * Thread: main, before the first client
  * Errors: 0; -ERANGE (half of the limit is in use already); as loop_submit_after()
@@ -62,7 +59,7 @@ int overload_start(struct overload *ov) NODISCARD;
 
 /*
  * overload_buffered(ov):
- * The memory account of the workers' buffers; NULL if ${ov} is NULL.
+ * The workers' memory account; NULL if ${ov} is.
  *
  * Thread: any
  */

@@ -35,10 +35,9 @@
 
 /*
  * note: descriptors. A client is accepted only if its session's descriptors are available: at the
- * limit clients wait in the kernel's queue instead of being reset. Set aside are the descriptors
- * open at listen time, some for later (a log file, the service manager's socket), those of lookups
- * and checks, and a pipe per worker. Other pipes and spare connections borrow theirs (note: lent in
- * net/descriptor_budget.h).
+ * limit clients wait in the kernel's queue instead of being reset. Set aside are those open at
+ * listen time, some for later (a log file), those of lookups and checks, and a pipe per worker.
+ * Other pipes and spare connections borrow theirs (note: lent in net/descriptor_budget.h).
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
@@ -61,7 +60,7 @@ struct server {
     atomic_uint sessions;
     struct connection_limit room;
     struct overload *overload;            /* NULL: no limit */
-    struct descriptor_budget descriptors; /* of sessions; see note: descriptors */
+    struct descriptor_budget descriptors; /* see note: descriptors */
     struct log_limit refused_limit;
     /*
      * note: holds. Open sessions and listen sockets; at 0 the server is drained. Acquire and
@@ -359,8 +358,8 @@ void server_drain(struct server *sv)
 }
 
 /*
- * Bosses first: workers get no new sessions. Workers and control loop next: the executor gets no
- * new tasks. A hanging group does not stop the others from ending.
+ * Bosses first: workers get no new sessions. The executor last: it gets no new tasks. A hanging
+ * group does not stop the others.
  */
 int server_stop(struct server *sv, unsigned *cut)
 {

@@ -86,14 +86,14 @@ static inline int server_conf_find_upstream(const struct server_conf *conf, cons
 /* Callbacks to the process. */
 struct server_events {
     /*
-     * The last session ended after server_drain(). Called once, on any loop or in server_drain() or
+     * The last session ended after server_drain(). Called once, by any loop, server_drain() or
      * server_stop().
      */
     void (*drained)(void *cookie);
     void *cookie;
     /*
-     * Returns the access log ${where} (listener_access_log_conf.where); NULL for "off". NULL: no
-     * access logs.
+     * Returns the log at ${where} (listener_access_log_conf.where); NULL for "off". NULL: no access
+     * logs.
      */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;
@@ -113,8 +113,8 @@ int server_create(struct server **out, const struct server_conf *conf,
 
 /*
  * server_start(sv):
- * Resolve the servers' host names (3 s at most, the rest later), then accept. A loop's thread
- * starts with its first task.
+ * Resolve the servers' names (for 3 s at most), then accept. A loop's thread starts with its first
+ * task.
  *
  * Thread: main
  * Errors: 0; -EAGAIN (no thread could be started); as resolver_start(), checks_start(),
@@ -124,7 +124,7 @@ int server_start(struct server *sv) NODISCARD;
 
 /*
  * server_drain(sv):
- * Close the listen sockets and let sessions finish; events->drained() follows. A second call does
+ * Close the listen sockets and let sessions finish; events->drained() follows. The second call does
  * nothing.
  *
  * Thread: main
@@ -133,8 +133,8 @@ void server_drain(struct server *sv);
 
 /*
  * server_stop(sv, cut):
- * Reset the remaining sessions (number in ${cut}) and join all threads. A thread that hangs is
- * logged with its task or handler; the server then cannot be destroyed.
+ * Reset the remaining ${cut} sessions and join all threads. A hanging thread is logged with its
+ * task; ${sv} cannot be destroyed then.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (a loop hangs); -EBUSY (only an executor task hangs, such as a lookup)

@@ -21,9 +21,7 @@ struct worker_env {
     const atomic_bool *draining;
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
     struct memory_account *buffered;       /* of all workers; NULL: not counted */
-    /*
-     * ${s} has ended, and is freed next. On the worker's loop, or on any thread if never adopted.
-     */
+    /* ${s} is freed next. On the worker's loop, or on any thread if never adopted. */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;
 };
@@ -43,7 +41,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
  * Get its netloop; set its pool of spare connections.
  *
  * Thread: before start
- * Owns:   ${pool} is borrowed until the worker's loop has ended
+ * Owns:   ${pool} is borrowed
  */
 struct netloop *worker_net(const struct worker *w);
 void worker_use_spares(struct worker *w, struct spare_pool *pool);
@@ -53,8 +51,7 @@ void worker_use_spares(struct worker *w, struct spare_pool *pool);
  * Give ${s} to the worker of ${loop}, ahead of queued tasks.
  *
  * Thread: any
- * Owns:   on 0 the worker owns ${s}, and resets it if the loop ends first; on error the caller
- *         keeps it
+ * Owns:   on 0 the worker owns ${s}, and resets it if the loop ends first
  * Errors: as loop_submit()
  */
 int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
@@ -67,12 +64,12 @@ int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
  */
 void worker_drain(struct worker *w);
 
-/* A turn or two: time to give back lent descriptors. */
+/* A turn or two. */
 #define WORKER_GIVE_BACK_NS (2 * NS_PER_MS)
 
 /*
  * worker_give_back_pipes(w):
- * Let the worker return the descriptors of lent pipes (note: lent pipes in net/pipe_pool.h).
+ * Return lent descriptors (note: lent pipes in net/pipe_pool.h).
  *
  * Thread: any
  */

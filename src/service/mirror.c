@@ -31,11 +31,11 @@ struct mirror {
     struct netloop *net;
     const struct channel_linger_conf *linger;
     enum mirror_state state;
-    bool eof;         /* of the client */
-    bool client_gone; /* its channel is closed */
+    bool eof;
+    bool client_gone;
     uint64_t key;
-    uint64_t offered;    /* bytes the client sent */
-    struct buffer early; /* sent by the client before `ch` is connected */
+    uint64_t offered;    /* bytes from the client */
+    struct buffer early; /* from the client, until connected */
     struct connector connector;
     struct upstream_server *at;
     struct endpoint_addresses *addresses; /* of `at`, while connected */
@@ -58,7 +58,6 @@ static void mirror_free_if_done(struct mirror *m)
     free(m);
 }
 
-/* Clean up: neither connected nor connecting. */
 static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
 {
     m->state = MIRROR_OVER;
@@ -73,7 +72,7 @@ static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
         descriptor_budget_release(m->net->descriptors, 1);
 }
 
-/* Stop mirroring this client: reset the mirror's connection. */
+/* Reset the mirror's connection; the client is not mirrored any more. */
 static void mirror_give_up(struct mirror *m)
 {
     if (m->state == MIRROR_OPEN) {
@@ -85,7 +84,6 @@ static void mirror_give_up(struct mirror *m)
     }
 }
 
-/* The client has ended. */
 static void mirror_cut(struct mirror *m, bool is_whole)
 {
     if (m->state == MIRROR_OPEN || (m->state == MIRROR_CONNECTING && !is_whole))
@@ -105,7 +103,7 @@ static void mirror_abandon(struct mirror *m)
 
 static void mirror_on_nothing(struct handler *h)
 {
-    (void)h; /* the mirror's bytes are discarded, and its buffer pauses nobody */
+    (void)h; /* no answers, no back-pressure */
 }
 
 static struct mirror *mirror_of_tail(struct handler *h)
@@ -240,10 +238,7 @@ static void mirror_client_eof(struct handler *h)
         channel_shutdown_write(&m->ch);
 }
 
-/*
- * Flush to the mirror; but reset it if the client's stream was cut, so that it does not look
- * complete.
- */
+/* Flush to the mirror, or reset it if the client's stream was cut: it must not look complete. */
 static void mirror_client_closed(struct handler *h, int error)
 {
     struct mirror *m = mirror_of(h);

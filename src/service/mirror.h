@@ -4,13 +4,11 @@
  *   client -> handlers -> [mirror] -> the service, as without it
  *                             \-> at most `buffer_bytes` -> a server of the mirror
  *
- * The client never waits for the mirror. If the buffer overflows, the mirror's connection is reset,
- * since a stream with a gap is useless. Without a server, memory or descriptors, only the copy is
- * missing. All cases are counted.
+ * The client never waits for the mirror. A full buffer resets the mirror, as a stream with a gap is
+ * useless. Without a server, memory or descriptors there is no copy. All cases are counted.
  *
- * A mirror is allocated separately, and freed when the client's channel and its own are closed.
- * When the client has ended, the buffer is sent within the listener's `linger` bounds; a cut stream
- * ends in a reset.
+ * A mirror is freed when both its channel and the client's are closed. Buffered bytes are sent
+ * after the client's end, within its listener's `linger` bounds; a cut stream ends in a reset.
  */
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H
@@ -37,11 +35,10 @@ struct mirror_plan {
 /*
  * mirror_add(s, ch):
  * Mirror the client of ${s}, behind the handlers that ${ch} has now. The server is chosen when
- * ${ch} becomes active.
+ * ${ch} becomes active. Without memory there is no mirror.
  *
  * Thread: loop of ${s}
  * Owns:   the mirror frees itself
- * Errors: none; without memory the client is not mirrored
  */
 void mirror_add(struct session *s, struct channel *ch);
 

@@ -71,10 +71,7 @@ static int proxy_create(struct session **out, const struct service *service)
     return 0;
 }
 
-/*
- * Tail of the client's pipeline until a server is connected. The client is not read yet, so only
- * its end is an event.
- */
+/* Tail of the client's pipeline until a server is connected; nothing is read. */
 static void proxy_client_broken(struct handler *h, int error)
 {
     channel_abort(h->channel, error);
@@ -198,7 +195,7 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
         proxy_no_server(p, error);
 }
 
-/* Connect to the next server, queue while all are full, or pause before retrying. */
+/* Connect to the next server, queue while all are full, or pause. */
 static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
@@ -223,7 +220,6 @@ void proxy_try_again(struct proxy *p)
     proxy_connect(p);
 }
 
-/* Leave the server being connected to. */
 static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
                                  enum session_reason reason)
 {
@@ -232,7 +228,7 @@ static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
     p->reason = reason;
 }
 
-/* No descriptors or memory in this process: another server would not help. */
+/* This process lacks descriptors or memory: another server would not help. */
 static void proxy_exhausted(struct proxy *p, int error)
 {
     proxy_log_failure(p, strerror(-error), "the client is reset");
@@ -319,7 +315,7 @@ static void proxy_cancel(struct session *s)
     proxy_end_pause(p);
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
-    /* Free the place now: the client may take long to close, and the server may be removed. */
+    /* Free the place now: the client may take long to close. */
     session_count_off(s, SESSION_AT_SERVER, s->reason);
     proxy_leave(p, UPSTREAM_UNKNOWN);
 }

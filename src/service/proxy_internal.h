@@ -1,7 +1,6 @@
 /*
- * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c (pauses between
- * tries) and proxy_attach.c (connecting, linking both sides); private to them. All runs on the loop
- * of the session.
+ * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c (pauses) and
+ * proxy_attach.c (connecting, linking both sides). All runs on the loop of the session.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -16,7 +15,7 @@
 struct proxy_pause;
 struct stale_retry;
 
-/* For the access log. 32 bits of microseconds, over an hour, save half the memory. */
+/* For the access log; 32 bits, over an hour, save memory. */
 struct proxy_times {
     uint32_t connect_us; /* of each, UINT32_MAX: none, or longer */
     uint32_t queue_us;
@@ -36,9 +35,9 @@ struct proxy {
     struct endpoint_addresses
         *addresses;             /* of `at`, while connecting; with an access log, to the end */
     struct proxy_pause *pause;  /* NULL: no pause yet */
-    int64_t give_up_at_ns;      /* deadline for trying servers */
+    int64_t give_up_at_ns;      /* trying servers */
     int64_t retry_until_ns;     /* no pause ends later */
-    int64_t tried_at_ns;        /* when it was sent to `at` */
+    int64_t tried_at_ns;        /* sent to `at` */
     enum session_reason reason; /* of the last failed server; SESSION_OPEN: none failed */
     int64_t waits_since_ns;
     const struct upstream_server_conf *tried; /* last `at`; for the access log, as the next */
@@ -66,7 +65,7 @@ static inline struct upstream *proxy_upstream(const struct proxy *p)
 
 /*
  * proxy_release_addresses(p):
- * Release the addresses of the server being connected.
+ * Release the addresses of ${p}->at.
  *
  * Thread: loop of ${p}
  */
@@ -74,7 +73,7 @@ void proxy_release_addresses(struct proxy *p);
 
 /*
  * proxy_deadline_ns(p) / proxy_time_left_ns(p, now_ns):
- * Deadline for trying servers, counted from now; time limit for the next connect.
+ * Deadline for trying servers, from now; limit of the next connect.
  *
  * Thread: loop of ${p}
  * Units:  ns
@@ -84,10 +83,10 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 
 /*
  * proxy_pause(p) / proxy_end_pause(p):
- * All servers were tried: call proxy_try_again() after a pause. Cancel the pause, if any.
+ * Call proxy_try_again() after a pause; cancel the pause, if any.
  *
  * Thread: loop of ${p}
- * Errors: false (no server failed, retries are off, no time left, or no memory)
+ * Errors: false (no server failed, retries off, no time or memory left)
  */
 bool proxy_pause(struct proxy *p);
 void proxy_end_pause(struct proxy *p);
@@ -102,16 +101,15 @@ void proxy_try_again(struct proxy *p);
 
 /*
  * proxy_dial(p):
- * Connect to ${p}->at. Its addresses are known: without them it is ENDPOINT_ABSENT.
+ * Connect to ${p}->at, which has addresses (else it is ENDPOINT_ABSENT).
  *
  * Thread: loop of ${p}
- * Errors: none; the connector's callback tells
  */
 void proxy_dial(struct proxy *p);
 
 /*
  * proxy_attach(p, fd):
- * ${fd} is connected to ${p}->at: link both sides.
+ * Link both sides; ${fd} is connected to ${p}->at.
  *
  * Thread: loop of ${p}
  * Owns:   the session owns ${fd}

@@ -1,9 +1,9 @@
 /*
- * service/relay: the tail of a pipeline; it writes what it reads to another channel.
+ * service/relay: pipeline tail that writes the bytes it reads to another channel.
  *
- * Echo is one relay to its own channel, a proxied session two that cross. Above the destination's
- * high water mark the source is paused; end of file follows the last byte; large reads are spliced;
- * the listener's bandwidths are applied (limits/throttle).
+ * Echo is one relay to its own channel, a proxied session two that cross. It pauses the source
+ * above the destination's high water mark, passes on end of file, splices large reads and applies
+ * the listener's bandwidths (limits/throttle).
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H
@@ -22,18 +22,17 @@ struct relay {
 
 /*
  * relay_init(r, session, from, to):
- * Make ${r} the tail of ${from}'s pipeline, writing to ${to}. Both channels are initialised. If
- * ${r} is the tail already, the handlers before it stay.
+ * Make ${r} the tail of ${from}'s pipeline, writing to ${to}; if it is the tail already, handlers
+ * before it stay. Without memory for a throttle ${from} is aborted.
  *
  * Thread: loop of ${session}
  * Owns:   ${r} must live as long as ${from}
- * Errors: none; without memory for a throttle ${from} is aborted
  */
 void relay_init(struct relay *r, struct session *session, struct channel *from, struct channel *to);
 
 /*
  * relay_tell_first(r):
- * Call service_ops.first_byte() for the first bytes, which are not spliced. Call it between
+ * Call service_ops.first_byte() for the first bytes, without splicing them. Call it between
  * relay_init() and channel_start().
  *
  * Thread: loop of the session
@@ -42,8 +41,8 @@ void relay_tell_first(struct relay *r);
 
 /*
  * relay_undo(r, from):
- * Undo relay_init() when ${from} or its destination is closed: leave the queue for bandwidth.
- * ${from} is not read until the next relay_init().
+ * Undo relay_init() when one of its channels is closed; ${from} is not read until the next
+ * relay_init().
  *
  * Thread: loop of the session
  */

@@ -25,27 +25,27 @@ struct throttle_plan;
 struct service {
     const struct service_ops *ops;
     const char *listener;                /* name, for logs */
-    struct counters *counters;           /* the listener's, mutable; NULL: not counted */
-    struct admission *admission;         /* the listener's; NULL: all clients are served */
+    struct counters *counters;           /* mutable; NULL: not counted */
+    struct admission *admission;         /* NULL: all clients are served */
     struct upstream *upstream;           /* proxy only */
-    struct mirror_plan *mirror;          /* gets a copy of the clients' bytes; NULL: none */
+    struct mirror_plan *mirror;          /* NULL: none */
     struct proxy_protocol_gate *proxies; /* that may send PROXY headers; NULL: none */
     enum splice_mode splice;
-    struct throttle_plan *throttle;           /* the listener's bandwidths; NULL: no limit */
-    const struct pipeline_template *pipeline; /* of the client; NULL: none */
+    struct throttle_plan *throttle;           /* bandwidths; NULL: no limit */
+    const struct pipeline_template *pipeline; /* NULL: none */
     struct access_log *access_log;            /* NULL: none */
     const struct access_log_format *access_log_format;
     int64_t access_log_interval_ns; /* between lines of an open connection; 0: only at its end */
 
-    /* Timeouts; 0: none. Read whenever the timer fires; max_lifetime is drawn at the start. */
+    /* Timeouts; 0: none. */
     int64_t idle_timeout_ns;          /* no bytes either way */
     int64_t client_idle_timeout_ns;   /* no bytes from the client */
     int64_t upstream_idle_timeout_ns; /* no bytes from the server */
     int64_t half_close_timeout_ns;    /* no bytes, and one direction has ended */
-    int64_t first_byte_timeout_ns;    /* none from the client since the start */
+    int64_t first_byte_timeout_ns;    /* no bytes from the client since the start */
     int64_t max_lifetime_ns;
     struct channel_linger_conf linger; /* bounds of a graceful close */
-    unsigned lifetime_jitter;          /* percent of max_lifetime_ns: maximum random reduction */
+    unsigned lifetime_jitter;          /* percent of max_lifetime_ns, at most */
 };
 
 #endif

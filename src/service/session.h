@@ -7,11 +7,8 @@
  *   service_ops.create (boss) -> session_adopt (worker) -> ... all legs closed -> owner->ended
  *                             \-> session_refuse (any; the hand-off failed)
  *
- * A leg is one channel: an echo session has one, a proxied one two. One lazily re-armed timer
- * serves all timeouts, without a timer operation per byte (service/session_timer).
- *
- * A session ends with one reason. It is counted at its listener, and after session_count_at() at
- * its upstream and server.
+ * A leg is one channel: echo has one, proxy two. A session ends with one reason, counted at its
+ * listener and, after session_count_at(), at its upstream and server.
  */
 #ifndef SERVICE_SESSION_H
 #define SERVICE_SESSION_H
@@ -38,52 +35,51 @@ struct spare_pool;
 
 #define SESSION_LEGS 2
 
-/* A draining echo session is finished after this time without bytes. */
+/* Time without bytes that ends a draining echo session. */
 #define SESSION_QUIET_NS (1 * NS_PER_S)
 
 enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERVER };
 
 #define SESSION_COUNTED 3
 
-/* Last read of a leg, as the timer saw it; see note: last read in service/session_timer.c. */
+/* See note: last read in service/session_timer.c. */
 struct session_ear {
-    uint64_t bytes_in; /* of the channel, when the timer last fired */
+    uint64_t bytes_in; /* of the channel, at the last update */
     int64_t heard_at_ns;
 };
 
-/* The worker of a session; ended() is called on its loop, before the session is freed. */
+/* A worker; ended() is called on its loop, before ${s} is freed. */
 struct session_owner {
     struct netloop *net;
     struct spare_pool *spares; /* NULL: no upstream has spares */
     void (*ended)(struct session_owner *owner, struct session *s);
 };
 
-/* Operations of a service, on the session's loop unless noted. NULL is allowed where noted. */
+/* Operations of a service, on the session's loop unless noted. */
 struct service_ops {
     const char *name;
     unsigned descriptors; /* per session */
     /*
-     * Allocate a session of ${service}; `client_fd` is not set yet. On the boss loop.
+     * Allocate a session; `client_fd` is not set yet. On the boss loop.
      * Errors: 0; -ENOMEM
      */
     int (*create)(struct session **out, const struct service *service);
-    /* After adoption: make the client's channel the first leg, with its pipeline. */
+    /* After adoption: make the client's channel the first leg. */
     void (*open)(struct session *s);
-    /* The client is known: begin; read the client once its bytes can be passed on. */
+    /* The client is known: begin. */
     void (*start)(struct session *s);
-    /* Cancel connecting, if it is under way. */
+    /* Cancel connecting, if under way. */
     void (*cancel)(struct session *s);
-    /* Has the client got the answer to all its bytes? NULL: unknown. */
+    /* Has the client got all its answers? NULL: unknown. */
     bool (*finished)(const struct session *s);
-    /* Name of the second leg's server, for logs. NULL: one leg only. */
+    /* Name of the server, for logs. NULL: one leg only. */
     const char *(*peer_name)(const struct session *s);
-    /* Add the second leg to the access log record. NULL: one leg only. */
+    /* Add the server to the access log record. NULL: one leg only. */
     void (*describe)(const struct session *s, struct access_log_record *r);
     /* First bytes of the relay of relay_tell_first(). NULL: not used. */
     void (*first_byte)(struct session *s);
     /*
-     * ${server} is down: leave it if the session was sent there until ${before_ns}; else false.
-     * NULL: no servers.
+     * ${server} is down: leave it if sent there until ${before_ns}; else false. NULL: no servers.
      */
     bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
     void (*free)(struct session *s);
@@ -93,37 +89,37 @@ struct session {
     struct list link; /* in the owner's list */
     const struct service *service;
     struct session_owner *owner;        /* NULL: not adopted */
-    void *handed_to;                    /* the worker, until adopted */
+    void *handed_to;                    /* the worker, before adoption */
     struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not open yet */
     unsigned open_legs;
     int client_fd;   /* -1 once the client's channel owns it */
-    bool preface;    /* a PROXY header is expected: see service/session_preface.h */
+    bool preface;    /* a PROXY header is expected */
     bool connecting; /* the second leg is being connected */
     bool draining;
-    bool closing; /* graceful close: only the channels' linger bounds apply, see channel_end() */
+    bool closing; /* graceful close: bounded by the channels only, see channel_end() */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
-    uint32_t access_lines;        /* interval lines in the access log so far */
+    uint32_t access_lines;        /* interval lines in the access log */
     uint64_t number;              /* in the access log; 0: no log */
     const struct address *listen; /* our address; NULL: unknown */
     int64_t began_at_ns;
     int64_t opened_at_ns;   /* when the last leg was opened */
-    int64_t expires_at_ns;  /* max_lifetime with jitter; CLOCK_NEVER: none */
+    int64_t expires_at_ns;  /* with jitter; CLOCK_NEVER: none */
     int64_t listened_at_ns; /* last update of `ears` */
     struct session_ear ears[SESSION_LEGS];
-    int64_t checked_at_ns; /* last time the timer found nothing to end */
+    int64_t checked_at_ns; /* last time the timer acted */
     struct timer timer;
     struct task task; /* hand-off, then reaping */
     struct address peer;
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     struct session_id id;                      /* see session_id() */
-    struct admission_ticket ticket;            /* released when the session is freed */
-    struct proxy_protocol *proxied;            /* PROXY header; NULL: none */
+    struct admission_ticket ticket;
+    struct proxy_protocol *proxied; /* PROXY header; NULL: none */
 };
 
 /*
  * session_init(s, service):
- * Initialise the common part, for service_ops.create(), and count ${s} at its listener.
+ * Initialise the common part, and count ${s} at its listener.
  *
  * Thread: any
  */
@@ -140,8 +136,8 @@ void session_adopt(struct session *s, struct session_owner *owner);
 
 /*
  * session_admit(s, client):
- * Check ${client}, named by the PROXY header, with the listener's admission. If refused, end ${s}
- * with the reason and return false.
+ * Check the ${client} of a PROXY header with the listener's admission. If refused, end ${s} and
+ * return false.
  *
  * Thread: loop of ${s}
  */
@@ -149,7 +145,7 @@ bool session_admit(struct session *s, const struct address *client);
 
 /*
  * session_refuse(s):
- * Reset the client and free ${s}, which was not adopted. The default reason is SESSION_ERROR.
+ * Reset the client and free ${s}, which was not adopted; default reason SESSION_ERROR.
  *
  * Thread: any
  */
@@ -165,8 +161,8 @@ const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * Hash of the client's address without the port, for SOURCE_HASH and MAGLEV. For a unix client: of
- * its socket's path, or random without a path.
+ * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. Unix clients: of the path,
+ * or random without one.
  *
  * Thread: loop of ${s}
  */
@@ -182,8 +178,7 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 
 /*
  * session_leg_lost(s, leg):
- * That leg's channel is closed and will be replaced: ${s} connects again. Called instead of
- * session_leg_closed().
+ * That leg is closed, and being connected again. Replaces session_leg_closed().
  *
  * Thread: loop of ${s}
  */
@@ -193,8 +188,8 @@ void session_leg_lost(struct session *s, unsigned leg);
  * session_leg_half_closed(s, ch) / session_leg_broken(s, ch, error) / session_leg_closed(s, ch,
  * error): Pass on a channel's eof, broken or closed event.
  *
- * Broken: bytes from the other leg are discarded; bytes still coming from ${ch} are delivered, then
- * the session ends. Closed after an error: the other leg is reset behind the bytes read for it.
+ * Broken: discard bytes for ${ch}, deliver bytes from it, then end. Closed after an error: reset
+ * the other leg behind the bytes read for it.
  *
  * Thread: loop of ${s}
  */
@@ -212,7 +207,7 @@ void session_drain(struct session *s);
 
 /*
  * session_set_reason(s, reason):
- * Set the reason of the end, unless one is set.
+ * Set the reason of the end; the first one stays.
  *
  * Thread: loop of ${s}; any before it was adopted
  */
@@ -220,8 +215,7 @@ void session_set_reason(struct session *s, enum session_reason reason);
 
 /*
  * session_close(s, reason):
- * Close gracefully: send what is buffered, then end of file; discard input. The service's `linger`
- * bounds the time.
+ * Close gracefully: send buffers, then end of file, within `linger`; discard input.
  *
  * Thread: loop of ${s}
  */
@@ -245,8 +239,8 @@ void session_abort(struct session *s, enum session_reason reason);
 
 /*
  * session_held_bytes(s) / session_moved_at_ns(s) / session_active_at_ns(s):
- * Buffered bytes of all legs; earliest last I/O of the legs with buffered bytes, or CLOCK_NEVER;
- * last I/O of any leg.
+ * Buffered bytes; earliest last I/O of legs with buffered bytes, or CLOCK_NEVER; last I/O of any
+ * leg.
  *
  * Thread: loop of ${s}
  * Units:  bytes; ns
@@ -257,7 +251,7 @@ int64_t session_active_at_ns(const struct session *s);
 
 /*
  * session_reclaim(s):
- * Free optional memory (a mirror) at the end of the turn; return its size.
+ * Give up optional memory (a mirror) by the end of the turn; return its size.
  *
  * Thread: loop of ${s}
  * Units:  bytes
@@ -266,7 +260,7 @@ size_t session_reclaim(struct session *s);
 
 /*
  * session_count_at(s, where, c):
- * Count ${s} at ${c} too, from now to its end.
+ * Count ${s} at ${c} too, until its end.
  *
  * Thread: loop of ${s}; any before it was adopted
  * Owns:   ${c} must outlive ${s}
@@ -275,7 +269,7 @@ void session_count_at(struct session *s, enum session_counted where, struct coun
 
 /*
  * session_count_off(s, where, reason):
- * End counting ${s} there, with ${reason} and no bytes. Does nothing if it is not counted there.
+ * Stop counting ${s} there, if it is counted, with ${reason} and no bytes.
  *
  * Thread: loop of ${s}
  */

@@ -14,11 +14,10 @@
 
 /*
  * session_handlers_alloc(service, bytes):
- * Allocate a session of ${bytes} and its handlers' memory, on a cache line of its own. Free it with
+ * Allocate a session of ${bytes}, cache-line aligned, and its handlers' memory behind. Free it with
  * free().
  *
  * Thread: any
- * Owns:   the caller owns it
  * Units:  bytes, a multiple of CACHE_LINE_BYTES
  * Errors: NULL (no memory)
  */
@@ -26,9 +25,8 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
 
 /*
  * session_handlers_add(s, ch, room):
- * Add the listener's handlers to the client's channel ${ch}. If `preface` is set, add the PROXY
- * header's reader instead; the others follow later. ${room} is the memory behind the first
- * ${bytes}.
+ * Add the listener's handlers to the client's channel ${ch}; if `preface` is set, first the PROXY
+ * header's reader alone. ${room} is the memory behind the first ${bytes}.
  *
  * Thread: loop of ${s}
  */
@@ -36,7 +34,7 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
  * session_handlers_add_plan(s, ch, room):
- * Add the listener's handlers now, for service/session_preface; ${room} is their memory.
+ * Add the listener's handlers after the preface; ${room} is their memory.
  *
  * Thread: loop of ${s}
  */

@@ -4,11 +4,9 @@
  *
  *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
- * After the header its client replaces the peer: in logs, ACLs, limits, and for choosing a server,
- * which starts only then. The client's bytes behind the header wait in handlers/proxy_protocol
- * until a server is connected.
- *
- * Sessions without headers pay for one flag, and no memory.
+ * Then the client named replaces the peer in logs, ACLs, limits and choice of a server. Bytes
+ * behind the header wait in handlers/proxy_protocol until a server is connected. Without a header:
+ * one flag, no memory.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -19,8 +17,7 @@
 
 /*
  * session_preface_bytes(service):
- * Memory of the preface in a session of ${service}; 0 without PROXY headers. Aligned for any type
- * if the bytes before are.
+ * Memory of the preface, aligned for any type; 0 without PROXY headers.
  *
  * Thread: any
  * Units:  bytes
@@ -29,8 +26,8 @@ size_t session_preface_bytes(const struct service *service);
 
 /*
  * session_preface_add(s, ch, room, handlers_room):
- * Read the header of ${s}, whose `preface` is set; then add the listener's handlers to ${ch}.
- * ${room} has session_preface_bytes(); ${handlers_room} is for session_handlers_add_plan().
+ * Read the header into ${room}, then add the listener's handlers to ${ch}; ${handlers_room} is for
+ * session_handlers_add_plan().
  *
  * Thread: loop of ${s}
  */
@@ -38,7 +35,7 @@ void session_preface_add(struct session *s, struct channel *ch, void *room, void
 
 /*
  * session_preface_read(s):
- * Read the client from now on, starting with bytes behind a header. For services.
+ * Called by services to read the client, starting with bytes behind a header.
  *
  * Thread: loop of ${s}
  */
@@ -56,8 +53,8 @@ void session_preface_give_up(struct session *s);
 
 /*
  * session_preface_proxy(s) / session_preface_destination(s):
- * Address of the proxy that named the client; the client's destination in the header. NULL without
- * a named client.
+ * The proxy's address; the client's destination in the header. NULL without a header that names a
+ * client.
  *
  * Thread: loop of ${s}
  */

@@ -1,8 +1,8 @@
 /*
- * service/session_timer: one timer per session for all its timeouts. See session.h.
+ * service/session_timer: one timer for all timeouts of a session. See session.h.
  *
- * The next deadline is computed when the timer fires, and on events that may bring it nearer. Bytes
- * only postpone it and leave the timer alone: it fires early, and is armed again.
+ * The deadline is computed when the timer fires, and on events that may bring it nearer. Bytes only
+ * postpone it: the timer then fires early, and is armed again.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -33,13 +33,12 @@ struct session_deadline {
 /* ---- who has said something ---- */
 
 /*
- * note: last read. The channel's byte count tells whether a leg was read, and its time stamp, which
- * a read sets anyway, tells when: no cost per byte. The stamp is also set when a slow receiver
- * takes buffered bytes; between two updates the two look the same, so with a slow receiver a
- * session may end late by a quarter of the timeout. It never ends early.
+ * note: last read. The channel's byte count tells whether a leg was read, and the time stamp of its
+ * last I/O tells when: no cost per byte. Output to a slow receiver sets the stamp too, so with one
+ * a session may end late by a quarter of the timeout, never early.
  *
- * A leg that is not read because of its receiver, a bandwidth or a delaying handler may have bytes
- * waiting: its timeout begins anew with each update.
+ * A leg paused by its receiver, a bandwidth or a handler may have bytes waiting: each update
+ * restarts its timeout.
  */
 static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
 {
@@ -97,7 +96,7 @@ static bool session_half_closed(const struct session *s)
     return false;
 }
 
-/* Use ${from_ns} + ${limit_ns} if it is before ${d}; 0: no limit. */
+/* The sooner of ${d} and ${from_ns} + ${limit_ns}; a limit of 0 is none. */
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
 {
@@ -107,7 +106,7 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
         *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
 }
 
-/* Timeouts of one side; they begin when all legs are open, as none is read before. */
+/* Timeouts of one side; none is read before all legs are open. */
 static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
 {
     const struct channel *leg = s->legs[i];
@@ -219,9 +218,9 @@ static const struct task_type session_timer_type = {
 /* ---- life ---- */
 
 /*
- * End of the lifetime: random within the last ${lifetime_jitter} percent, so that sessions that
- * began together (a restart) do not end together. Fibonacci hashing spreads consecutive addresses
- * evenly. Source: Knuth, The Art of Computer Programming 3, 6.4.
+ * End of the lifetime: random in the last ${lifetime_jitter} percent, so that sessions that began
+ * together do not end together. Fibonacci hashing spreads consecutive addresses evenly. Source:
+ * Knuth, The Art of Computer Programming 3, 6.4.
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {

@@ -1,13 +1,11 @@
 /*
- * service/stale_retry: stale-connection retry: replaces a spare connection that the server closed
- * before its first use.
+ * service/stale_retry: replaces a spare connection that the server closed before its first use.
  *
- * A server closes idle connections, perhaps just when a spare one is given to a session. Until
- * bytes have moved on it, an end is not passed to the client: another connection takes its place.
- * The spare is checked once more before the client's first bytes. After that no retry is possible:
- * the server may have read them.
+ * Until bytes have moved on a spare connection, its end is not passed to the client: another
+ * connection takes its place. The spare is checked once more before the client's first bytes. After
+ * that there is no retry: the server may have read them.
  *
- * One handler in each pipeline, right before the tail; both remove themselves at the end.
+ * One handler in each pipeline, right before the tail; both remove themselves.
  *
  *   ON --bytes or end of file from the client, bytes from the server--> OVER
  *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->
@@ -25,7 +23,7 @@ struct stale_retry;
 struct stale_retry_conf {
     struct session *session;
     struct channel *client;
-    struct channel *server; /* the session's second leg: the spare connection */
+    struct channel *server; /* the second leg: the spare */
     /* The spare is closed: connect again. On the loop. */
     void (*replace)(struct session *s);
 };
@@ -35,7 +33,7 @@ struct stale_retry_conf {
  * Allocate a retry; free it, NULL is allowed.
  *
  * Thread: loop of the session
- * Owns:   the caller owns ${out}, which must live as long as the channels
+ * Owns:   ${out} must live as long as the channels
  * Errors: 0; -ENOMEM
  */
 int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf) NODISCARD;
@@ -43,7 +41,7 @@ void stale_retry_destroy(struct stale_retry *t);
 
 /*
  * stale_retry_begin(t):
- * Add its handlers to both channels, which are set up and not started.
+ * Add its handlers to both channels, before they start.
  *
  * Thread: loop of the session
  */
@@ -51,7 +49,7 @@ void stale_retry_begin(struct stale_retry *t);
 
 /*
  * stale_retry_lost(t):
- * Is the spare closed and not replaced yet? False for NULL.
+ * Is the spare closed and not replaced yet? NULL: no.
  *
  * Thread: loop of the session
  */
@@ -59,8 +57,7 @@ bool stale_retry_lost(const struct stale_retry *t);
 
 /*
  * stale_retry_replay(t):
- * The second leg is connected again: pass on the client's bytes received meanwhile, without another
- * retry.
+ * A new connection is the second leg: pass on the client's bytes received meanwhile.
  *
  * Thread: loop of the session
  */
