@@ -4,7 +4,7 @@
  *   0        head            tail        cap
  *   | free   |  bytes        |   free    |      0 <= head <= tail <= cap   (buffer_ok)
  *
- * An empty buffer owns no memory: most are empty most of the time.
+ * An empty buffer, the usual case, owns no memory.
  */
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
@@ -64,7 +64,7 @@ void buffer_consume(struct buffer *b, size_t len);
 
 /*
  * buffer_bytes(b) / buffer_front(b):
- * Return the number of bytes / the first one.
+ * Return the number of bytes / a pointer to them.
  *
  * Thread: owner
  */

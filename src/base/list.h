@@ -42,10 +42,9 @@ static inline bool list_empty(const struct list *l)
 
 /*
  * list_append(l, node):
- * Append the unlinked ${node}.
+ * Append the unlinked ${node}, which must stay alive while linked.
  *
  * Thread: owner
- * Owns:   nothing; the object of ${node} must stay alive while linked
  */
 static inline void list_append(struct list *l, struct list *node)
 {

@@ -1,8 +1,8 @@
 /*
  * base/log: log lines with a level, sent to one sink.
  *
- * The sink that daemon/ installs writes them (stderr until then). Formatting takes no lock: any
- * thread may log at any time.
+ * The sink that daemon/ installs writes them (stderr until then). Formatting neither allocates nor
+ * locks: any thread may log at any time.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -43,7 +43,7 @@ struct log_limit {
 
 /*
  * log_set_sink(sink) / log_set_level(level):
- * Send lines to ${sink}, which must stay (NULL: stderr) / suppress lines less severe than ${level}.
+ * Send lines to ${sink}, borrowed (NULL: stderr) / suppress lines less severe than ${level}.
  *
  * Thread: before start (sink); any (level)
  */
@@ -78,7 +78,8 @@ int log_level_parse(enum log_level *out, const char *name) NODISCARD;
 
 /*
  * log_write(level, format, ...):
- * Log one line if ${level} is wanted; use log_error() ... log_debug(). Write errors lose the line.
+ * Log one line if ${level} is wanted; lost if it cannot be written. Use log_error() ...
+ * log_debug().
  *
  * Thread: any
  */

@@ -25,7 +25,7 @@ static void affinity_pin(const struct affinity *p, const char *name)
                     strerror(errno));
 }
 
-/* Switch only between SCHED_OTHER and SCHED_BATCH; see note: who waits on a busy processor. */
+/* Switch only between SCHED_OTHER and SCHED_BATCH; see note: SCHED_BATCH. */
 static void affinity_schedule(const struct affinity *p, const char *name)
 {
     bool is_batch = p->conf.scheduling == AFFINITY_BATCH;

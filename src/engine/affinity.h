@@ -1,15 +1,15 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * A thread inherits both from its creator, here whichever submits first. So each sets its own: the
- * policy noted when its loop was created, and the main thread's processors (`taskset -a -p` changes
- * all alike).
+ * A thread inherits both from its creator, here whichever thread submits first. So each sets its
+ * own: the policy noted when its loop was created, and the main thread's processors (`taskset -a
+ * -p` changes all alike).
  *
- * note: who waits on a busy processor. A waking thread preempts the running one: two context
- * switches per client when boss and worker share a processor. Under SCHED_BATCH it waits there
- * until the other idles or the scheduler ticks, and then finds many clients; on an idle processor
- * it wakes as fast. That saves a fifth of the processor time of short connections (tests/bench). A
- * policy other than SCHED_OTHER is the administrator's choice and stays.
+ * note: SCHED_BATCH. A waking thread preempts the running one: two context switches per client when
+ * boss and worker share a processor. Under SCHED_BATCH it waits there until the other idles or the
+ * scheduler ticks, and then finds many clients; on an idle processor it wakes as fast. That saves a
+ * fifth of the processor time of short connections (tests/bench). A policy other than SCHED_OTHER
+ * is the administrator's choice and stays.
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H

@@ -8,10 +8,10 @@
  * note: pool. One lock guards the queue, but is never held while a task runs or is dropped:
  * submitting waits for no task.
  *
- * note: shares. Refused producers (strands) wait in order; each gets an equal share of all places.
- * While others wait or have unused shares, a strand has only its own, and then waits behind the
- * others: none can fill the executor alone. At most half of max_pending_tasks is reserved, so a
- * hung loop does not block the others.
+ * note: shares. Refused producers (strands) wait in order; each in turn gets an equal share of all
+ * places. While others wait or have unused shares, a strand has only its own; after that it waits
+ * behind them, so none can fill the executor alone. At most half of max_pending_tasks is reserved,
+ * so a hung loop does not block the others.
  */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H

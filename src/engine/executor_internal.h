@@ -5,9 +5,9 @@
  * The queue holds places: tasks, and strands (note: place in strand.c).
  *
  * note: calling. A thread is busy, idle, or on its way to the queue. Another is woken or started
- * only if more is queued than those on their way will take; each taking thread checks again.
- * Waiting timers need one more thread besides busy ones: the timekeeper, idle until the first
- * timer.
+ * only if more is queued than those on their way will take; each taking thread checks again. The
+ * timekeeper, one idle thread, sleeps until the first timer, so that busy threads do not delay
+ * timers.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H

@@ -1,7 +1,8 @@
 /*
  * engine/lock: mutex for rare, short sections of the layers above.
  *
- * No blocking call and no callback inside. Work per byte or task uses atomics or one owning loop.
+ * No blocking call or callback inside. Per-byte and per-task work needs no lock: it uses atomics or
+ * one loop's data.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H

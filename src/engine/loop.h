@@ -12,8 +12,7 @@
  *   6. Reap: free objects that ended in this turn. Objects are freed nowhere else.
  *   7. Shut down, if requested.
  *
- * Submitting and stopping work from any thread; the rest asserts the loop's thread. The first task
- * starts it.
+ * Functions for the loop's thread assert it. The first submitted task starts the thread.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
@@ -213,17 +212,18 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
  * Wait for the loop's end / until ${at_ns}; after loop_stop().
  *
  * Thread: no loop
- * Errors: 0; -ETIMEDOUT (hangs in a task; must not be destroyed)
+ * Errors: 0; -ETIMEDOUT (still runs: must not be destroyed)
  */
 void loop_join(struct loop *loop);
 int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):
- * Call ${l}, which must stay, at the loop's end: inside this call, on the loop's thread, or in
- * loop_stop() of a loop without one.
+ * Call ${l} at the loop's end: inside this call, on the loop's thread, or in loop_stop() of a loop
+ * without one.
  *
  * Thread: any
+ * Owns:   nothing; ${l} must live until called
  */
 void loop_listen_end(struct loop *loop, struct promise_listener *l);
 

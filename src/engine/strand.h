@@ -15,7 +15,7 @@
 
 struct strand;
 
-/* Executor and loop must outlive the strand; the loop also executor_stop(). */
+/* Must not outlive the executor or the loop; destroy the loop only after executor_stop(). */
 struct strand_conf {
     struct executor *executor;
     struct loop *loop;          /* the producer's */

@@ -5,10 +5,10 @@
  * has a name. The clock is read when the budget asks, when the type changes, and after each step
  * that ran tasks.
  *
- * note: what came meanwhile. Step 4 runs the tasks queued at its start. It takes newer ones if the
- * turn had I/O, whose ratio gives them time; if it ran little, since a turn costs more than a
- * check; or if a timer is due, which must not overtake earlier tasks. Else producers have the
- * queue's word to themselves during the next poll.
+ * note: newer tasks. Step 4 runs the tasks queued at its start. It takes newer ones if the turn had
+ * I/O, whose ratio gives them time; if it ran little, since a turn costs more than a check; or if a
+ * timer is due, which must not overtake earlier tasks. Else producers have the queue's word to
+ * themselves during the next poll.
  */
 #include "base/clock.h"
 #include "engine/loop_internal.h"
@@ -174,7 +174,7 @@ static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t 
         return true;
     }
     t = turn_take(l, LOOP_TASKS);
-    /* See note: what came meanwhile. */
+    /* See note: newer tasks. */
     if (!t && (due || budget->run < BUDGET_BATCH || l->io_ns > 0)) {
         queue_take(&l->lanes[LOOP_TASKS]);
         t = turn_take(l, LOOP_TASKS);
