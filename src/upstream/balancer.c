@@ -127,7 +127,6 @@ static int balancer_fill(struct balancer *b, const struct balancer_conf *conf)
     return 0;
 }
 
-/* Build the runs and the table of a pool. */
 static int balancer_build_pool(const struct balancer *b, struct balancer_pool *pool)
 {
     int rc;
@@ -263,7 +262,6 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place)
     return true;
 }
 
-/* Offer each place of the pool once, from ${start} on. */
 static bool balancer_scan(struct balancer_attempt *a, unsigned start)
 {
     unsigned from = a->pool->from, n = a->pool->n;

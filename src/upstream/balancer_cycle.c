@@ -10,14 +10,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Progress of one run. */
 struct balancer_cycle_head {
-    unsigned place; /* next place of the run */
+    unsigned place;
     uint32_t weight;
     int64_t credit;
 };
 
-/* Greatest common divisor of the weights. */
+/* Greatest common divisor. */
 static unsigned balancer_cycle_divisor(const struct balancer_pool *pool)
 {
     unsigned divisor = 0;

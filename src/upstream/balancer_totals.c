@@ -60,7 +60,6 @@ static bool balancer_enough(const struct balancer *b, unsigned n_fit, unsigned n
     return (uint64_t)n_fit * 100 >= (uint64_t)b->panic_threshold * n_present;
 }
 
-/* Count fit endpoints in the pools from ${pool} on. */
 static unsigned balancer_count_fit(const struct balancer *b, unsigned pool)
 {
     unsigned n = 0;

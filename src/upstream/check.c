@@ -132,7 +132,7 @@ static void check_on_active(struct handler *h)
     (void)h;
 }
 
-/* True when the expected bytes have come. See note: back. */
+/* See note: back. */
 static bool check_match(struct check *c, const uint8_t *data, size_t len)
 {
     const struct check_bytes *expect = &c->script->conf.expect;

@@ -5,7 +5,6 @@
  *                              \-- nothing to send or expect, or it failed --^
  *
  * The expected bytes may come anywhere in the answer, as with HAProxy's `tcp-check expect string`.
- * Only its first bytes are kept, for the log.
  *
  * How it ends, leaving nothing behind on either side:
  *   - Nothing to send or expect: a reset replaces the handshake's last acknowledgement, as in
@@ -79,8 +78,8 @@ struct check_script {
     struct check_conf conf;
     /*
      * note: back. back[m]: when expect[0..m] have matched and the next byte does not, the length of
-     * the longest shorter match (Knuth, Morris, Pratt). So answers are matched byte by byte, across
-     * reads, without keeping them.
+     * the longest shorter match (Knuth, Morris, Pratt). Answers are matched across reads without
+     * keeping them.
      */
     uint16_t back[CHECK_BYTES_MAX];
 };

@@ -1,12 +1,10 @@
 /*
- * upstream/checker: health checks of all upstreams, on one loop.
+ * upstream/checker: health checks of all upstreams, on one loop. They set ENDPOINT_DOWN and
+ * ENDPOINT_WARMING.
  *
  *   checker -- group (an upstream: what to send, expect, how often) -- target (one endpoint)
  *
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
- *
- * Checks run once for the process, not for each worker. Results are endpoint flags (ENDPOINT_DOWN,
- * ENDPOINT_WARMING).
  *
  * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns,
  * each with a limit (checker_turn.c). Intervals count from the start of a check; late checks are

@@ -1,10 +1,9 @@
 /*
- * upstream/checker_internal: shared by checker.c (groups, targets, life), checker_turn.c (which
- * check is next) and checker_run.c (checks, results).
+ * upstream/checker_internal: shared by checker.c, checker_turn.c and checker_run.c.
  *
- * note: turns. Each group has a queue of due targets and the same limit of checks under way
- * (checker.share). Groups below it with waiting targets take turns, one check each. So servers that
- * hold slots until they time out delay only their own group.
+ * note: turns. A group's due targets wait in its queue; checker.share limits its checks under way.
+ * Groups below the limit take turns, one check each, so that servers that hold slots until they
+ * time out delay only their own group.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
 #define UPSTREAM_CHECKER_INTERNAL_H
@@ -15,7 +14,7 @@
 
 struct checker_slot {
     struct check check;
-    struct list link; /* free list */
+    struct list link;
     struct checker *checker;
     struct checker_target *target; /* NULL: free, or target removed */
     bool as_sessions;              /* checks where sessions connect */
@@ -24,7 +23,7 @@ struct checker_slot {
 
 struct checker_target {
     struct timer timer;
-    struct list link;    /* of the group */
+    struct list link;
     struct list waiting; /* queue of the group */
     struct checker_group *group;
     struct checker_slot *slot; /* NULL: no check under way */
@@ -73,7 +72,7 @@ struct checker {
     struct timer retry;
     bool paused;           /* out of resources */
     int64_t episode_at_ns; /* start of the shortage; 0: none */
-    int64_t error_at_ns;   /* last error */
+    int64_t error_at_ns;
     unsigned episode_errors;
     struct log_limit log_limit;
     struct checker_slot slots[];

@@ -50,7 +50,6 @@ static void endpoint_tell(struct endpoint_group *g)
         g->changed(g);
 }
 
-/* Count and report a change of flags. */
 static bool endpoint_changed(struct endpoint *e, uint32_t before, uint32_t after)
 {
     if (before == after)

@@ -1,8 +1,6 @@
 /*
- * upstream/endpoint: one server to connect to: addresses, session count and flags.
- *
- * All workers read and count. Atomics are relaxed unless said otherwise: they order no other
- * memory.
+ * upstream/endpoint: one server to connect to: addresses, session count and flags, used by all
+ * workers. Atomics are relaxed unless said otherwise.
  */
 #ifndef UPSTREAM_ENDPOINT_H
 #define UPSTREAM_ENDPOINT_H

@@ -78,7 +78,6 @@ static int membership_build_balancer(struct membership *r, struct server_set *se
     return rc;
 }
 
-/* Build a set of the wanted servers. */
 static int membership_build_set(struct server_set **out, struct membership *r)
 {
     struct server_set *set;

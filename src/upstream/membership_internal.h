@@ -1,6 +1,6 @@
 /*
- * upstream/membership_internal: shared by membership.c (sets, changes) and membership_server.c (one
- * server). On the control loop, or while it does not run.
+ * upstream/membership_internal: shared by membership.c and membership_server.c. On the control
+ * loop, or while it does not run.
  */
 #ifndef UPSTREAM_MEMBERSHIP_INTERNAL_H
 #define UPSTREAM_MEMBERSHIP_INTERNAL_H

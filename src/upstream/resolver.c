@@ -27,7 +27,6 @@ static void resolver_look_up_in(struct resolver_name *name, int64_t delay_ns)
         promise_cancel(&name->answered); /* the executor has ended: no more lookups */
 }
 
-/* Random number in the range. */
 static int64_t resolver_draw(struct resolver_name *name, int64_t least_ns, int64_t most_ns)
 {
     uint64_t random = hash_mix(name->drawn++);

@@ -1,7 +1,4 @@
-/*
- * upstream/resolver_internal: shared by resolver.c (pauses, answers), resolver_lookup.c (a lookup)
- * and resolver_service.c (a service's hosts).
- */
+/* upstream/resolver_internal: shared by resolver.c, resolver_lookup.c and resolver_service.c. */
 #ifndef UPSTREAM_RESOLVER_INTERNAL_H
 #define UPSTREAM_RESOLVER_INTERNAL_H
 
@@ -33,7 +30,7 @@ struct resolver_found {
     struct resolver_service *service; /* NULL: a host name */
 };
 
-/* Name of a line. Its members belong to the one of its two tasks that is queued or running. */
+/* Members belong to the one of the two tasks that is queued or running. */
 struct resolver_name {
     struct timer lookup;
     struct task answer;

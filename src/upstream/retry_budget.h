@@ -2,8 +2,7 @@
  * upstream/retry_budget: limit retries to a share of sessions, against retry storms.
  *
  * Each session adds a fraction of a retry to the reserve (RETRY_BUDGET_RESERVE at most); a retry
- * takes one. With none left, RETRY_BUDGET_MIN_RATE a second are allowed. Atomics are relaxed: they
- * order no other memory.
+ * takes one. With none left, RETRY_BUDGET_MIN_RATE a second are allowed. All atomics are relaxed.
  */
 #ifndef UPSTREAM_RETRY_BUDGET_H
 #define UPSTREAM_RETRY_BUDGET_H

@@ -1,7 +1,4 @@
-/*
- * upstream/spare_internal: shared by spare.c (all loops), spare_pool.c (one loop), spare_list.c
- * (one server on one loop).
- */
+/* upstream/spare_internal: shared by spare.c, spare_pool.c and spare_list.c. */
 #ifndef UPSTREAM_SPARE_INTERNAL_H
 #define UPSTREAM_SPARE_INTERNAL_H
 

@@ -33,7 +33,7 @@
 struct spare_conn {
     struct list link;
     struct spare_list *part;
-    struct idle_watch idle_watch; /* when connected */
+    struct idle_watch idle_watch;
     struct connector connector;
     struct endpoint_addresses *addresses; /* connected to one of these */
     int64_t opened_at_ns;                 /* `opening`: start */
@@ -101,7 +101,7 @@ static void spare_run_end(struct task *t)
 static const struct task_type spare_end_type = {
     .name = "end of a spare connection", .run = spare_run_end, .drop = spare_run_end};
 
-/* Unlink ${c} and return its budget; callers may use it until the reap step. */
+/* Unlink ${c}, to be freed in the reap step: callers may still use it. */
 static void spare_leave(struct spare_conn *c)
 {
     struct spare_list *part = c->part;
@@ -227,7 +227,6 @@ static bool spare_may_open(struct spare_list *part)
     return false;
 }
 
-/* True when a connect began. */
 static bool spare_open(struct spare_list *part)
 {
     struct upstream *up = part->spare->up;
@@ -264,7 +263,7 @@ static void spare_speaks_first(struct spare *sp)
     spare_group_look(&sp->up->spares);
 }
 
-/* Close expired ones. Returns the next expiry. */
+/* Returns the next expiry. */
 static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now_ns)
 {
     int64_t next_ns = CLOCK_NEVER;
@@ -311,7 +310,7 @@ static void spare_make_way(struct spare_list *part)
     }
 }
 
-/* Open missing spares. Returns when to continue. */
+/* Returns when to continue. */
 static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
 {
     unsigned begun = 0;
@@ -330,7 +329,6 @@ static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
     return part->n < part->spare->share ? now_ns : CLOCK_NEVER;
 }
 
-/* Close all and forget pauses. */
 static void spare_list_clear(struct spare_list *part)
 {
     spare_close_all(part);

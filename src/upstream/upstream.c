@@ -225,7 +225,6 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
     return rc;
 }
 
-/* The first state that applies. */
 static const char *upstream_state_text(const struct upstream_server *server, uint32_t load)
 {
     if (server->conf->disabled)

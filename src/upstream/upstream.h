@@ -1,7 +1,5 @@
 /*
- * upstream/upstream: a named group of servers that proxies connect to.
- *
- * Built once, used by all workers; load words, flags, addresses and server set change atomically.
+ * upstream/upstream: a named group of servers that proxies connect to. Run-time changes are atomic.
  *
  *   upstream_pick -> the session connects, and stays -> upstream_leave, with its outcome
  */
@@ -80,7 +78,6 @@ struct upstream {
     _Atomic uint64_t late_checks;
 };
 
-/* Outcome of a session at a server. */
 enum upstream_outcome {
     UPSTREAM_WORKED,
     UPSTREAM_FAILED, /* no connection; or a reset before the first byte (ejection.resets) */

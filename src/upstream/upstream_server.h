@@ -17,7 +17,6 @@ struct checker_target;
 struct membership_slab;
 struct spare;
 
-/* Kinds of address. */
 enum upstream_names {
     UPSTREAM_LITERAL,   /* literal */
     UPSTREAM_NAME_EACH, /* host name: a server for each address */
