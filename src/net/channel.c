@@ -31,8 +31,11 @@ void channel_watch(struct channel *ch)
     ready_stop(channel_net(ch)->ev, &ch->io);
     ch->watched = want;
     if (want) {
+        hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
         ev_io_modify(&ch->io, want);
         ev_io_start(channel_net(ch)->ev, &ch->io);
+    } else if (!(ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))) {
+        channel_notice_reset(ch);
     }
 }
 
@@ -238,6 +241,7 @@ void channel_init(struct channel *ch, struct netloop *net, int fd)
     ev_io_init(&ch->io, channel_on_event, fd, 0);
     ch->io.data = net;
     ch->end.type = &channel_end_type;
+    hangup_watch_init(&ch->hangup, channel_on_hangup);
     ch->last_io_at_ns = loop_now_ns(net->loop);
     buffer_init(&ch->out);
 }

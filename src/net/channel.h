@@ -26,6 +26,7 @@
 #include "base/cache_line.h"
 #include "base/must.h"
 #include "engine/task.h"
+#include "net/hangup.h"
 #include "net/netloop.h"
 #include "net/pipeline.h"
 #include "net/sock.h"
@@ -77,6 +78,7 @@ struct channel {
     struct task end;
     const struct channel_linger_conf *linger_conf; /* borrowed */
     struct channel_linger *linger;                 /* NULL: channel_end() does not wait */
+    struct hangup_watch hangup;                    /* listens while `io` does not */
     int16_t error;                                 /* 0 or -errno */
 
     /* For both directions; its data is the netloop. */
@@ -167,7 +169,8 @@ void channel_send_eof(struct channel *ch);
 /*
  * channel_stop_reading(ch, why) / channel_read_on(ch, why) / channel_stopped(ch, why):
  * Add reasons to stop reading; remove them; is any set? Without reasons reading resumes. A stopped
- * channel notices neither end of file nor reset. Channels that discard input do not stop.
+ * channel notices no end of file, but a reset (net/hangup.h). Channels that discard input do not
+ * stop.
  *
  * Thread: loop of ${ch}
  */
@@ -267,13 +270,13 @@ void channel_end(struct channel *ch, unsigned how);
 void channel_abort(struct channel *ch, int error);
 
 /*
- * channel_probe(ch):
- * Check for a reset by the peer; `broken` or `closed` follow. Needed while ${ch} reads nothing:
- * libev reports errors only with reads or writes.
+ * channel_notice_reset(ch):
+ * Notice a reset before channel_start() too, and a unix peer that closes without having sent
+ * anything: `broken` or `closed` follow.
  *
  * Thread: loop of ${ch}
  */
-void channel_probe(struct channel *ch);
+void channel_notice_reset(struct channel *ch);
 
 /*
  * channel_peek(ch):

@@ -9,6 +9,7 @@ void channel_run_end(struct task *t)
 {
     struct channel *ch = CONTAINER_OF(t, struct channel, end);
 
+    hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     channel_drop_pending(ch);
     channel_linger_free(ch);
     if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* the peer has reset already */
@@ -147,13 +148,28 @@ void channel_abort(struct channel *ch, int error)
     channel_retire(ch, error);
 }
 
-void channel_probe(struct channel *ch)
+void channel_notice_reset(struct channel *ch)
 {
+    hangup_listen(&channel_net(ch)->hangup, &ch->hangup, ch->io.fd);
+}
+
+/* EPOLLHUP without an error: both halves have ended, or a unix peer has closed its socket. */
+static bool channel_peer_left_silently(const struct channel *ch)
+{
+    return ch->bytes_in == 0 && !(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED)) &&
+           !sock_has_unread(ch->io.fd);
+}
+
+void channel_on_hangup(struct hangup_watch *w)
+{
+    struct channel *ch = CONTAINER_OF(w, struct channel, hangup);
     int error;
 
     if (ch->flags & CHANNEL_ENDED)
         return;
     error = sock_error(ch->io.fd);
+    if (error == 0 && channel_peer_left_silently(ch))
+        error = -EPIPE;
     if (error < 0)
         channel_write_failed(ch, error); /* input may still be read */
 }

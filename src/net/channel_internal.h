@@ -80,6 +80,14 @@ void channel_linger_free(struct channel *ch);
 void channel_run_end(struct task *t);
 
 /*
+ * channel_on_hangup(w):
+ * epoll(7) reports EPOLLERR or EPOLLHUP for the channel whose `hangup` is ${w}.
+ *
+ * Thread: loop of the channel
+ */
+void channel_on_hangup(struct hangup_watch *w);
+
+/*
  * channel_reading(ch):
  * Should ${ch} be read?
  *

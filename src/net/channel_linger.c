@@ -86,11 +86,8 @@ static void channel_linger_run(struct task *t)
 {
     struct channel_linger *l =
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct channel_linger, timer);
-    struct channel *ch = l->channel;
 
-    channel_probe(ch); /* without input or pending output there is no other event */
-    if (!channel_ended(ch))
-        channel_linger_check(l);
+    channel_linger_check(l);
 }
 
 static void channel_linger_drop(struct task *t)

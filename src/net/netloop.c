@@ -7,14 +7,16 @@
 int netloop_create(struct netloop **out, struct loop *loop)
 {
     struct netloop *net = malloc(sizeof(*net));
+    int rc = -ENOMEM;
 
     if (!net)
-        return -ENOMEM;
+        return rc;
     net->scratch = malloc(NETLOOP_SCRATCH_BYTES);
-    if (!net->scratch) {
-        free(net);
-        return -ENOMEM;
-    }
+    if (!net->scratch)
+        goto err_free;
+    rc = hangup_open(&net->hangup, loop);
+    if (rc < 0)
+        goto err_free;
     net->loop = loop;
     net->ev = loop_ev(loop);
     net->descriptors = NULL;
@@ -22,12 +24,18 @@ int netloop_create(struct netloop **out, struct loop *loop)
     pipe_pool_init(&net->pipes);
     *out = net;
     return 0;
+
+err_free:
+    free(net->scratch);
+    free(net);
+    return rc;
 }
 
 void netloop_destroy(struct netloop *net)
 {
     if (!net)
         return;
+    hangup_close(&net->hangup);
     pipe_pool_close(&net->pipes);
     free(net->scratch);
     free(net);

@@ -9,6 +9,7 @@
 
 #include "base/must.h"
 #include "engine/loop.h"
+#include "net/hangup.h"
 #include "net/pipe_pool.h"
 
 /* Largest read; measured, more gains only what splice gains better. */
@@ -22,6 +23,7 @@ struct netloop {
     struct ev_loop *ev;
     uint8_t *scratch; /* valid until the loop's next read */
     struct pipe_pool pipes;
+    struct hangup hangup;                  /* of sockets that are not read */
     struct descriptor_budget *descriptors; /* NULL: not counted */
     struct memory_account *buffered;       /* NULL: not charged */
 };
@@ -32,7 +34,7 @@ struct netloop {
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${loop} is borrowed
- * Errors: 0; -ENOMEM
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
 
@@ -40,7 +42,7 @@ int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
  * netloop_destroy(net):
  * Free ${net} or NULL.
  *
- * Thread: loop, or any after it has ended
+ * Thread: any; the loop has ended
  */
 void netloop_destroy(struct netloop *net);
 

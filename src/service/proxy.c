@@ -291,6 +291,7 @@ static void proxy_start(struct session *s)
     struct proxy *p = proxy_of(s);
 
     s->connecting = true;
+    channel_notice_reset(&p->client);
     session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
     connector_init(&p->connector, s->owner->net, proxy_connected);
     p->give_up_at_ns = proxy_deadline_ns(p);

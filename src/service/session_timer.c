@@ -9,9 +9,6 @@
 #include "service/session_internal.h"
 #include "service/session_preface.h"
 
-/* Interval of checks for a reset, which has no event of its own. */
-#define SESSION_TIMER_PROBE_NS (1 * NS_PER_S)
-
 /* Updates of `ears` within their timeout; see note: last read. */
 #define SESSION_TIMER_LOOKS 4
 
@@ -19,7 +16,6 @@ enum session_due {
     SESSION_DUE_NOTHING,
     SESSION_DUE_OPENING,
     SESSION_DUE_QUIET,
-    SESSION_DUE_PROBE,
     SESSION_DUE_LIFETIME,
     SESSION_DUE_IDLE
 };
@@ -129,7 +125,6 @@ static struct session_deadline session_deadline(const struct session *s)
     struct session_deadline d = {.at_ns = CLOCK_NEVER, .due = SESSION_DUE_NOTHING};
     int64_t last_ns = session_last_io_at_ns(s);
     int64_t seen_ns = s->checked_at_ns > last_ns ? s->checked_at_ns : last_ns;
-    bool half_closed = session_half_closed(s);
 
     if (s->closing)
         return d; /* its channels have timers of their own */
@@ -143,10 +138,8 @@ static struct session_deadline session_deadline(const struct session *s)
     session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_leg_deadlines(s, i, &d);
-    if (half_closed) /* the first half-close has set the reason */
+    if (session_half_closed(s)) /* the first half-close has set the reason */
         session_sooner(&d, last_ns, s->service->half_close_timeout_ns, SESSION_DUE_IDLE);
-    if (half_closed || s->connecting)
-        session_sooner(&d, seen_ns, SESSION_TIMER_PROBE_NS, SESSION_DUE_PROBE);
     if (s->draining && s->service->ops->finished)
         session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);
     return d;
@@ -170,12 +163,6 @@ void session_timer_arm(struct session *s)
 
 /* ---- the timer fires ---- */
 
-static void session_probe(struct session *s)
-{
-    session_for_each_leg (leg, s)
-        channel_probe(leg);
-}
-
 static void session_act(struct session *s, const struct session_deadline *d)
 {
     if (d->due != SESSION_DUE_NOTHING)
@@ -183,7 +170,6 @@ static void session_act(struct session *s, const struct session_deadline *d)
     switch (d->due) {
     case SESSION_DUE_NOTHING: break;
     case SESSION_DUE_OPENING: session_preface_give_up(s); break;
-    case SESSION_DUE_PROBE: session_probe(s); break;
     case SESSION_DUE_LIFETIME: session_time_out(s, SESSION_LIFETIME, d->limit_ns); break;
     case SESSION_DUE_IDLE: session_time_out(s, SESSION_IDLE, d->limit_ns); break;
     case SESSION_DUE_QUIET:

@@ -184,7 +184,7 @@ START_TEST(a_reset_of_a_client_that_has_ended_is_noticed)
     connect_both();
     sockets_end(client);
     sockets_hear_end(server);
-    reset_now(&client); /* nobody reads from it any more: found by asking, once a second */
+    reset_now(&client); /* it is not read any more: net/hangup tells */
     UNTIL(sock_error(server) < 0);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }

@@ -585,9 +585,140 @@ START_TEST(a_client_that_is_gone_ends_the_attempt)
     open_deaf_server();
     conf.connect_timeout_ns = 30 * NS_PER_S;
     open_upstream(1);
-    sockets_reset(host_client(&host)); /* found by asking, once a second */
+    sockets_reset(host_client(&host));
     host_expect_end(&host, SESSION_CLIENT_RESET);
     close(filler);
+}
+END_TEST
+
+/* ---- while waiting for room ---- */
+
+#define WAITING 100
+
+static int holder, holder_server;
+
+/* A server that has as many connections as it may have. */
+static void open_full_server(void)
+{
+    open_server(0, ANSWERS);
+    servers[0].max_connections = 1;
+    conf.queue_length = 2 * WAITING;
+    conf.queue_timeout_ns = 60 * NS_PER_S;
+    open_upstream(1);
+    holder = host_client(&host);
+    holder_server = sockets_accept(fds[0]);
+}
+
+static void close_full_server(void)
+{
+    close(holder);
+    close(holder_server);
+}
+
+static int waiting_client(void)
+{
+    unsigned n = wait_queue_length(&upstream->waiting);
+    int client = host_client(&host);
+
+    UNTIL(wait_queue_length(&upstream->waiting) == n + 1);
+    return client;
+}
+
+/* How long it takes until the queue notices. */
+static int64_t reset_waiting_client_ns(void)
+{
+    int client = waiting_client();
+    int64_t reset_at_ns;
+
+    PAUSE_MS(100);
+    reset_at_ns = clock_now_ns();
+    sockets_reset(client);
+    UNTIL(wait_queue_length(&upstream->waiting) == 0);
+    return clock_now_ns() - reset_at_ns;
+}
+
+/* The fastest of several: the machine may be busy. */
+START_TEST(a_client_that_goes_while_it_waits_for_room_is_noticed_at_once)
+{
+    int64_t fastest_ns = INT64_MAX;
+
+    open_full_server();
+    for (int i = 0; i < 10; i++) {
+        int64_t took_ns = reset_waiting_client_ns();
+
+        fastest_ns = took_ns < fastest_ns ? took_ns : fastest_ns;
+    }
+    ck_assert_int_lt(fastest_ns, 250 * NS_PER_MS);
+    ck_assert_int_eq(atomic_load(&host.reason), SESSION_CLIENT_RESET);
+    close_full_server();
+}
+END_TEST
+
+START_TEST(only_clients_that_stay_get_the_room_that_they_wait_for)
+{
+    int clients[WAITING], last, server;
+
+    open_full_server();
+    for (unsigned i = 0; i < WAITING; i++)
+        clients[i] = waiting_client();
+    last = waiting_client();
+    for (unsigned i = 0; i < WAITING; i++)
+        sockets_reset(clients[i]);
+    UNTIL(wait_queue_length(&upstream->waiting) == 1);
+    ck_assert_int_eq(atomic_load(&host.reason), SESSION_CLIENT_RESET);
+    ck_assert_uint_eq(atomic_load(&host.ended), WAITING);
+    close_full_server();
+    server = sockets_accept(fds[0]); /* the first connection since is of the client that stayed */
+    sockets_say(last, "x");
+    sockets_hear(server, "x");
+    close(last);
+    close(server);
+}
+END_TEST
+
+/* It has sent nothing, so that nothing is left to deliver. */
+START_TEST(a_unix_client_that_closes_while_it_waits_is_noticed)
+{
+    int ours, theirs;
+
+    open_full_server();
+    sockets_unix(&ours, &theirs);
+    host_adopt(&host, ours);
+    UNTIL(wait_queue_length(&upstream->waiting) == 1);
+    close(theirs);
+    UNTIL(wait_queue_length(&upstream->waiting) == 0);
+    ck_assert_int_eq(atomic_load(&host.reason), SESSION_CLIENT_RESET);
+    close_full_server();
+}
+END_TEST
+
+/* 0: it has ended its half; 1: a unix client that has closed its socket. */
+START_TEST(what_a_client_has_sent_before_it_ended_is_delivered_when_there_is_room)
+{
+    int client, ours, server;
+
+    open_full_server();
+    if (_i == 0) {
+        client = waiting_client();
+    } else {
+        sockets_unix(&ours, &client);
+        host_adopt(&host, ours);
+        UNTIL(wait_queue_length(&upstream->waiting) == 1);
+    }
+    sockets_say(client, "last words");
+    if (_i == 0)
+        sockets_end(client);
+    else
+        close(client);
+    PAUSE_MS(5 * HANGUP_SETTLE_NS / NS_PER_MS);
+    ck_assert_uint_eq(wait_queue_length(&upstream->waiting), 1);
+    close_full_server();
+    server = sockets_accept(fds[0]);
+    sockets_hear(server, "last words");
+    sockets_hear_end(server);
+    close(server);
+    if (_i == 0)
+        close(client);
 }
 END_TEST
 
@@ -674,6 +805,11 @@ int main(void)
     tcase_add_test(tc, all_attempts_together_have_a_deadline);
     tcase_add_test(tc, before_that_deadline_servers_are_tried_as_ever);
     tcase_add_test(tc, a_client_that_is_gone_ends_the_attempt);
+    tcase_add_test(tc, a_client_that_goes_while_it_waits_for_room_is_noticed_at_once);
+    tcase_add_test(tc, only_clients_that_stay_get_the_room_that_they_wait_for);
+    tcase_add_test(tc, a_unix_client_that_closes_while_it_waits_is_noticed);
+    tcase_add_loop_test(tc, what_a_client_has_sent_before_it_ended_is_delivered_when_there_is_room,
+                        0, 2);
     tcase_add_test(tc, an_idle_timeout_ends_the_attempt);
     tcase_add_test(tc, an_abort_ends_the_attempt);
     tcase_add_test(tc, draining_lets_an_attempt_go_on);

@@ -1,0 +1,325 @@
+/* net/hangup: resets of sockets that are not read, and how many system calls they cost. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/hangup.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define WATCHES 200
+
+struct place {
+    struct hangup_watch watch;
+    atomic_uint events;
+    int ours, theirs;
+    bool leave_others; /* in its event */
+};
+
+static struct loop *loop;
+static struct hangup hangup;
+static struct place places[WATCHES];
+static unsigned before;
+
+static void do_leave_all(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < WATCHES; i++)
+        hangup_leave(&hangup, &places[i].watch);
+}
+
+static void on_hangup(struct hangup_watch *w)
+{
+    struct place *p = CONTAINER_OF(w, struct place, watch);
+
+    atomic_fetch_add(&p->events, 1);
+    if (p->leave_others)
+        do_leave_all(NULL);
+}
+
+static void do_listen(void *arg)
+{
+    struct place *p = arg;
+
+    hangup_listen(&hangup, &p->watch, p->ours);
+}
+
+static void do_leave(void *arg)
+{
+    struct place *p = arg;
+
+    hangup_leave(&hangup, &p->watch);
+}
+
+struct question {
+    const struct place *place;
+    bool answer;
+};
+
+static void do_ask(void *arg)
+{
+    struct question *q = arg;
+
+    q->answer = q->place->watch.registered;
+}
+
+static bool registered(const struct place *p)
+{
+    struct question q = {.place = p};
+
+    loop_runner_call(loop, do_ask, &q);
+    return q.answer;
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    loop = loop_runner_create();
+    ck_assert_int_eq(hangup_open(&hangup, loop), 0);
+    for (unsigned i = 0; i < WATCHES; i++) {
+        places[i] = (struct place){.ours = -1, .theirs = -1};
+        hangup_watch_init(&places[i].watch, on_hangup);
+    }
+}
+
+static void teardown(void)
+{
+    loop_runner_call(loop, do_leave_all, NULL);
+    fault_plan(FAULT_EPOLL_CTL, 0, 0, 0);
+    loop_runner_stop(loop);
+    hangup_close(&hangup);
+    loop_destroy(loop);
+    for (unsigned i = 0; i < WATCHES; i++) {
+        if (places[i].ours >= 0)
+            close(places[i].ours);
+        if (places[i].theirs >= 0)
+            close(places[i].theirs);
+    }
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+/* A socket that is paused, with a TCP peer, or a unix one. */
+static struct place *paused(unsigned i, bool unix_peer)
+{
+    struct place *p = &places[i];
+
+    if (unix_peer)
+        sockets_unix(&p->ours, &p->theirs);
+    else
+        sockets_tcp(&p->ours, &p->theirs);
+    loop_runner_call(loop, do_listen, p);
+    return p;
+}
+
+static struct place *registered_place(unsigned i, bool unix_peer)
+{
+    struct place *p = paused(i, unix_peer);
+
+    UNTIL(registered(p));
+    return p;
+}
+
+static void reset(struct place *p)
+{
+    sockets_reset(p->theirs);
+    p->theirs = -1;
+}
+
+/* 0: before it is registered; 1: after that. */
+START_TEST(a_reset_is_reported_once)
+{
+    struct place *p = _i == 0 ? paused(0, false) : registered_place(0, false);
+
+    reset(p);
+    UNTIL(atomic_load(&p->events) == 1);
+    loop_runner_turn(loop);
+    PAUSE_MS(3 * HANGUP_SETTLE_NS / NS_PER_MS);
+    ck_assert_uint_eq(atomic_load(&p->events), 1);
+}
+END_TEST
+
+START_TEST(bytes_and_an_end_of_file_are_not_reported)
+{
+    struct place *p = registered_place(0, _i), *last = registered_place(1, _i);
+
+    sockets_say(p->theirs, "hello");
+    sockets_end(p->theirs);
+    reset(last);
+    UNTIL(atomic_load(&last->events) == 1);
+    ck_assert_uint_eq(atomic_load(&p->events), 0);
+}
+END_TEST
+
+START_TEST(a_unix_peer_that_closes_its_socket_is_reported)
+{
+    struct place *p = registered_place(0, true);
+
+    close(p->theirs);
+    p->theirs = -1;
+    UNTIL(atomic_load(&p->events) == 1);
+}
+END_TEST
+
+START_TEST(a_short_pause_costs_no_system_call)
+{
+    unsigned calls;
+
+    sockets_tcp(&places[0].ours, &places[0].theirs);
+    registered_place(1, false); /* after it the loop registers nothing of its own */
+    loop_runner_turn(loop);
+    calls = fault_calls(FAULT_EPOLL_CTL);
+    for (unsigned i = 0; i < 1000; i++) {
+        int64_t began_at_ns = clock_now_ns();
+
+        loop_runner_call(loop, do_listen, &places[0]);
+        loop_runner_call(loop, do_leave, &places[0]);
+        if (clock_now_ns() - began_at_ns >= HANGUP_SETTLE_NS)
+            calls = fault_calls(FAULT_EPOLL_CTL); /* the machine was busy: that was no short one */
+        ck_assert_uint_eq(fault_calls(FAULT_EPOLL_CTL), calls);
+    }
+}
+END_TEST
+
+START_TEST(a_socket_whose_pause_has_ended_is_not_reported)
+{
+    struct place *p = registered_place(0, false), *last = registered_place(1, false);
+
+    loop_runner_call(loop, do_leave, p);
+    reset(p);
+    reset(last);
+    UNTIL(atomic_load(&last->events) == 1);
+    ck_assert_uint_eq(atomic_load(&p->events), 0);
+    loop_runner_call(loop, do_listen, p); /* paused again */
+    UNTIL(atomic_load(&p->events) == 1);
+}
+END_TEST
+
+static void do_reset_all(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < WATCHES; i++)
+        reset(&places[i]);
+}
+
+START_TEST(all_of_many_resets_are_reported)
+{
+    for (unsigned i = 0; i < WATCHES; i++)
+        paused(i, false);
+    for (unsigned i = 0; i < WATCHES; i++)
+        UNTIL(registered(&places[i]));
+    loop_runner_call(loop, do_reset_all, NULL);
+    for (unsigned i = 0; i < WATCHES; i++)
+        UNTIL(atomic_load(&places[i].events) == 1);
+}
+END_TEST
+
+START_TEST(one_event_may_end_the_pauses_of_the_others)
+{
+    unsigned events = 0;
+
+    for (unsigned i = 0; i < WATCHES; i++)
+        paused(i, false)->leave_others = true;
+    for (unsigned i = 0; i < WATCHES; i++)
+        UNTIL(registered(&places[i]));
+    loop_runner_call(loop, do_reset_all, NULL);
+    UNTIL(!registered(&places[WATCHES - 1]));
+    loop_runner_turn(loop);
+    for (unsigned i = 0; i < WATCHES; i++)
+        events += atomic_load(&places[i].events);
+    ck_assert_uint_eq(events, 1);
+}
+END_TEST
+
+static void do_rebuild(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(loop_rebuild(loop), 0);
+}
+
+START_TEST(a_new_epoll_instance_of_the_loop_loses_nothing)
+{
+    struct place *p = registered_place(0, false);
+
+    loop_runner_call(loop, do_rebuild, NULL);
+    reset(p);
+    UNTIL(atomic_load(&p->events) == 1);
+}
+END_TEST
+
+/*
+ * 0: sockets cannot be registered. 1: after a rebuild the loop can watch its wake-up descriptor,
+ * which comes first, but not the epoll instance.
+ */
+START_TEST(without_epoll_resets_are_found_by_polling)
+{
+    struct place *p = registered_place(0, false), *late;
+
+    if (_i == 0) {
+        loop_runner_call(loop, do_leave, p);
+        fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+        loop_runner_call(loop, do_listen, p);
+    } else {
+        fault_plan(FAULT_EPOLL_CTL, 1, FAULT_ALWAYS, ENOSPC);
+        loop_runner_call(loop, do_rebuild, NULL);
+    }
+    UNTIL(log_lines_with("cannot be watched for a reset") == 1);
+    late = paused(1, false);
+    ck_assert_uint_eq(atomic_load(&p->events), 0);
+    reset(p);
+    reset(late);
+    UNTIL(atomic_load(&p->events) > 0 && atomic_load(&late->events) > 0);
+    ck_assert_uint_eq(log_lines_with("cannot be watched for a reset"), 1);
+}
+END_TEST
+
+START_TEST(what_was_refused_is_registered_later)
+{
+    struct place *p;
+
+    registered_place(1, false);
+    fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+    p = paused(0, false);
+    UNTIL(log_lines_with("No space left on device") == 1);
+    fault_plan(FAULT_EPOLL_CTL, 0, 0, 0);
+    UNTIL(registered(p));
+    ck_assert_uint_eq(atomic_load(&p->events), 0);
+    reset(p);
+    UNTIL(atomic_load(&p->events) == 1);
+}
+END_TEST
+
+START_TEST(without_descriptors_there_is_none)
+{
+    struct hangup other;
+
+    fault_plan(FAULT_EPOLL_CREATE1, 0, 1, EMFILE);
+    ck_assert_int_eq(hangup_open(&other, loop), -EMFILE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net/hangup");
+    TCase *all = suite_group(suite, "hangup");
+
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_loop_test(all, a_reset_is_reported_once, 0, 2);
+    tcase_add_loop_test(all, bytes_and_an_end_of_file_are_not_reported, 0, 2);
+    tcase_add_test(all, a_unix_peer_that_closes_its_socket_is_reported);
+    tcase_add_test(all, a_short_pause_costs_no_system_call);
+    tcase_add_test(all, a_socket_whose_pause_has_ended_is_not_reported);
+    tcase_add_test(all, all_of_many_resets_are_reported);
+    tcase_add_test(all, one_event_may_end_the_pauses_of_the_others);
+    tcase_add_test(all, a_new_epoll_instance_of_the_loop_loses_nothing);
+    tcase_add_loop_test(all, without_epoll_resets_are_found_by_polling, 0, 2);
+    tcase_add_test(all, what_was_refused_is_registered_later);
+    tcase_add_test(all, without_descriptors_there_is_none);
+    return suite_run(suite);
+}
