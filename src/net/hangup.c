@@ -30,6 +30,33 @@ static void hangup_move_all(struct list *from, struct list *to)
         hangup_move(hangup_first(from), to);
 }
 
+/* Once for each pause. */
+static void hangup_report(struct hangup *h, struct hangup_watch *w)
+{
+    hangup_move(w, &h->reported);
+    w->event(w);
+}
+
+/* For the next step of a socket that settles; else for the next probe. */
+static void hangup_arm(struct hangup *h)
+{
+    bool settles = !list_empty(&h->fresh) || !list_empty(&h->settling);
+    int64_t after_ns = HANGUP_SETTLE_NS;
+
+    if (h->timer.state != TIMER_IDLE) {
+        if (!settles || h->timer_settles)
+            return;
+        loop_cancel(h->loop, &h->timer);
+    }
+    if (!settles) {
+        if (list_empty(&h->refused))
+            return;
+        after_ns = h->probe_at_ns - clock_now_ns();
+    }
+    h->timer_settles = settles;
+    loop_schedule(h->loop, &h->timer, after_ns > 0 ? after_ns : 0);
+}
+
 /* ---- registering ---- */
 
 static void hangup_refuse(struct hangup *h, struct hangup_watch *w, int error)
@@ -65,6 +92,7 @@ static void hangup_lose_instance(struct hangup *h)
         w->registered = false;
         hangup_refuse(h, w, ENOMEM);
     }
+    hangup_arm(h);
 }
 
 static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
@@ -85,19 +113,11 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
         struct hangup_watch *w = events[i].data.ptr;
 
         if (w->registered) /* the event before may have ended its pause */
-            w->event(w);
+            hangup_report(h, w);
     }
 }
 
 /* ---- the timer ---- */
-
-static void hangup_arm(struct hangup *h)
-{
-    if (h->timer.state != TIMER_IDLE ||
-        (list_empty(&h->fresh) && list_empty(&h->settling) && list_empty(&h->refused)))
-        return;
-    loop_schedule(h->loop, &h->timer, HANGUP_SETTLE_NS);
-}
 
 /* Try to register each refused socket again; poll it if that fails. Events change the list. */
 static void hangup_probe(struct hangup *h)
@@ -112,7 +132,7 @@ static void hangup_probe(struct hangup *h)
 
         hangup_register(h, w);
         if (!w->registered && poll(&p, 1, 0) > 0)
-            w->event(w);
+            hangup_report(h, w);
     }
 }
 
@@ -154,6 +174,7 @@ int hangup_open(struct hangup *h, struct loop *loop)
     list_init(&h->settling);
     list_init(&h->registered);
     list_init(&h->refused);
+    list_init(&h->reported);
     return 0;
 }
 

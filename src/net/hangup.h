@@ -49,10 +49,12 @@ struct hangup {
     struct list fresh; /* see note: settle time; so the next */
     struct list settling;
     struct list registered;
-    struct list refused; /* by epoll_ctl(2): polled each HANGUP_PROBE_NS */
-    struct timer timer;  /* runs while any list but `registered` has an entry */
-    int64_t probe_at_ns; /* when `refused` is polled next */
-    bool logged;         /* that epoll_ctl(2) has refused a socket */
+    struct list refused;  /* by epoll_ctl(2): polled each HANGUP_PROBE_NS */
+    struct list reported; /* nothing more to tell in this pause; some are registered */
+    struct timer timer;   /* runs while `fresh`, `settling` or `refused` has an entry */
+    bool timer_settles;   /* it is for the first two */
+    int64_t probe_at_ns;  /* when `refused` is polled next */
+    bool logged;          /* that epoll_ctl(2) has refused a socket */
 };
 
 /*

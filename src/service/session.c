@@ -208,10 +208,13 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     }
 }
 
-/* Has the peer acknowledged all bytes and our end of file? Then a reset loses nothing. */
+/*
+ * Has the peer acknowledged all bytes, and have we sent our end of file? Then a reset behind that
+ * loses none. Its acknowledgement may be on the way: the kernel counts it as a byte.
+ */
 static bool session_has_all(const struct channel *ch)
 {
-    return channel_write_ended(ch) && channel_unsent_bytes(ch) == 0;
+    return channel_write_ended(ch) && channel_unsent_bytes(ch) <= 1;
 }
 
 void session_leg_broken(struct session *s, struct channel *ch, int error)

@@ -270,12 +270,50 @@ START_TEST(without_epoll_resets_are_found_by_polling)
         loop_runner_call(loop, do_rebuild, NULL);
     }
     UNTIL(log_lines_with("cannot be watched for a reset") == 1);
-    late = paused(1, false);
     ck_assert_uint_eq(atomic_load(&p->events), 0);
     reset(p);
+    UNTIL(atomic_load(&p->events) == 1);
+    late = paused(1, false);
     reset(late);
-    UNTIL(atomic_load(&p->events) > 0 && atomic_load(&late->events) > 0);
+    UNTIL(atomic_load(&late->events) == 1);
     ck_assert_uint_eq(log_lines_with("cannot be watched for a reset"), 1);
+}
+END_TEST
+
+/* Each poll tries to register the sockets that have nothing to tell. */
+static void until_polled(unsigned times)
+{
+    unsigned calls = fault_calls(FAULT_EPOLL_CTL);
+
+    UNTIL(fault_calls(FAULT_EPOLL_CTL) >= calls + times);
+}
+
+START_TEST(polling_reports_a_reset_once)
+{
+    struct place *p, *other;
+
+    fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+    p = paused(0, false);
+    other = paused(1, false);
+    reset(p);
+    UNTIL(atomic_load(&p->events) > 0);
+    until_polled(2);
+    ck_assert_uint_eq(atomic_load(&p->events), 1);
+    ck_assert_uint_eq(atomic_load(&other->events), 0);
+}
+END_TEST
+
+START_TEST(the_loop_sleeps_between_polls)
+{
+    struct loop_stats first, last;
+
+    fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+    paused(0, false);
+    until_polled(2); /* when it settles, and the first poll */
+    loop_stats(loop, &first);
+    until_polled(2);
+    loop_stats(loop, &last);
+    ck_assert_uint_lt(last.turns - first.turns, HANGUP_PROBE_NS / HANGUP_SETTLE_NS / 2);
 }
 END_TEST
 
@@ -319,6 +357,8 @@ int main(void)
     tcase_add_test(all, one_event_may_end_the_pauses_of_the_others);
     tcase_add_test(all, a_new_epoll_instance_of_the_loop_loses_nothing);
     tcase_add_loop_test(all, without_epoll_resets_are_found_by_polling, 0, 2);
+    tcase_add_test(all, polling_reports_a_reset_once);
+    tcase_add_test(all, the_loop_sleeps_between_polls);
     tcase_add_test(all, what_was_refused_is_registered_later);
     tcase_add_test(all, without_descriptors_there_is_none);
     return suite_run(suite);
