@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-/* A slower interval makes the clock be read after each task. */
+/* After a longer interval the clock is read after each task. */
 #define BUDGET_SLOW_NS (50 * NS_PER_US)
 
 int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio)

@@ -88,7 +88,7 @@ int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
 /*
  * executor_schedule(e, t, delay_ns) / executor_cancel(e, t):
  * Run the idle ${t} once after ${delay_ns}, never early / make it idle, false if too late. A due
- * timer queues behind present tasks. Timers are not pending tasks; stopping drops them.
+ * timer queues behind queued tasks. Timers are not pending tasks; stopping drops them.
  *
  * Thread: any
  * Owns:   nothing; ${t} must live until run, dropped or cancelled

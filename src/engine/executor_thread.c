@@ -83,7 +83,7 @@ static void executor_thread_wait_for_call(struct executor *e, struct executor_th
 
 /* ---- the queue ---- */
 
-/* Due timers queue behind present tasks, so neither starves the other. */
+/* Due timers queue behind queued tasks, so neither starves the other. */
 static void executor_thread_fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
@@ -101,7 +101,7 @@ static struct task *executor_thread_take_due(struct executor *e)
     return &t->task;
 }
 
-/* The first place or NULL. Counts a task as begun, but not a strand's tasks. */
+/* Take the first place or NULL; a task has begun then, the tasks of a strand have not. */
 static struct task *executor_thread_take_place(struct executor *e)
 {
     struct task *t = executor_thread_take_due(e);

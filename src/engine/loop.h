@@ -4,11 +4,11 @@
  * A loop owns one struct ev_loop and all objects on it. One turn:
  *
  *   1. Poll, without blocking if tasks wait.
- *   2. Run I/O callbacks in order of arrival (engine/ready). Due timers queue behind present tasks.
+ *   2. Run I/O callbacks in order of arrival (engine/ready). Due timers queue behind queued tasks.
  *   3. Run the control queue: at most 1,024 tasks or task_quantum. It comes first, so that new
  *      connections never wait behind a backlog. If tasks wait then, poll again.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
- *   5. Run present tail tasks, within task_quantum.
+ *   5. Run the tail tasks queued by now, within task_quantum.
  *   6. Reap: free objects that ended in this turn. Objects are freed nowhere else.
  *   7. Shut down, if requested.
  *
@@ -119,7 +119,6 @@ int loop_submit_lazy(struct loop *loop, struct task *t) NODISCARD;
  *
  * Thread: any
  * Owns, Errors: as loop_submit()
- * Source: Netty AbstractScheduledEventExecutor.schedule()
  */
 int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
                       int64_t period_ns) NODISCARD;
@@ -211,7 +210,7 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
  * loop_join(loop) / loop_join_until(loop, at_ns):
  * Wait for the loop's end / until ${at_ns}; after loop_stop().
  *
- * Thread: no loop
+ * Thread: any but a loop
  * Errors: 0; -ETIMEDOUT (still runs: must not be destroyed)
  */
 void loop_join(struct loop *loop);
@@ -281,7 +280,7 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * Can the loop take another connection? Check first: a full control queue does not refuse.
+ * Check this before adding a connection: a full control queue does not refuse.
  *
  * Thread: any
  */

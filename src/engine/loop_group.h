@@ -69,7 +69,7 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
  * loop_group_join(g) / loop_group_join_until(g, at_ns):
  * Wait for all loops to end / until ${at_ns}.
  *
- * Thread: no loop
+ * Thread: any but a loop
  * Errors: 0; -ETIMEDOUT (see loop_state() of each)
  */
 void loop_group_join(struct loop_group *g);
@@ -77,7 +77,7 @@ int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*
  * loop_group_state(g):
- * Return the least advanced loop's state.
+ * Return the state of the loop furthest behind.
  *
  * Thread: any
  */
@@ -96,7 +96,7 @@ int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
  * loop_group_destroy(g):
  * Free the loops, ended or never started; NULL is allowed.
  *
- * Thread: no loop
+ * Thread: any but a loop
  */
 void loop_group_destroy(struct loop_group *g);
 

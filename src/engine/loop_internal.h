@@ -53,8 +53,8 @@ struct loop {
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
     struct queue lanes[LOOP_LANES];
     /*
-     * For each queue: submission time of its oldest task or slightly earlier. Written by the first
-     * submitter and the loop, ordered by the gate.
+     * For each queue: submission time of its oldest task or slightly earlier. Written by the loop
+     * and by a submitter that finds the queue empty; the gate orders them.
      */
     _Atomic int64_t oldest_at_ns[LOOP_LANES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;

@@ -36,7 +36,7 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
     return inside;
 }
 
-/* Returns the number inside before, after retries, or the error. */
+/* Retries if this thread may sleep. Returns the tasks inside before, or the error. */
 static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t error)
 {
     if (error == -EAGAIN)
@@ -193,7 +193,7 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
     return 0;
 }
 
-/* Enters the gate first: no loop ends during a withdrawal, and an ended one is not touched. */
+/* Enters the gate first, so that the loop cannot end meanwhile; an ended loop is not touched. */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {
     int64_t inside = gate_enter(&l->lanes[LOOP_CONTROL].gate, LOOP_NO_BOUND);

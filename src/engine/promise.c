@@ -24,7 +24,7 @@ static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
 
-/* Nesting of notifications, and those deferred to the outermost. */
+/* This thread's nesting depth of notifications, and those deferred to depth 0. */
 static _Thread_local struct {
     unsigned depth;
     struct task_list later; /* promise.notify */

@@ -105,7 +105,6 @@ void promise_close(struct promise *p);
  * Thread: any
  * Owns:   a listener or waiter may free ${p} before this returns
  * Units:  ${error} -errno
- * Source: Netty DefaultPromise.trySuccess(), tryFailure()
  */
 bool promise_succeed(struct promise *p, void *value);
 bool promise_fail(struct promise *p, int error);

@@ -15,7 +15,7 @@ void queue_take(struct queue *q)
     /* A load leaves the line with the producers. */
     if (q->first || !atomic_load_explicit(&q->newest, memory_order_relaxed))
         return;
-    /* Acquire: what producers wrote to their tasks. */
+    /* Acquire: see what producers wrote to their tasks. */
     t = atomic_exchange_explicit(&q->newest, NULL, memory_order_acquire);
     while (t) {
         struct task *before = atomic_load_explicit(&t->next, memory_order_relaxed);

@@ -15,11 +15,11 @@
 
 struct telemetry {
     _Atomic uint64_t turns;
-    _Atomic uint64_t turns_empty; /* nothing ran */
+    _Atomic uint64_t turns_empty;
     _Atomic uint64_t polls_blocking;
     _Atomic uint64_t io_events;
     _Atomic uint64_t tasks_run;
-    _Atomic uint64_t tasks_dropped; /* also by the thread that stops a loop without one */
+    _Atomic uint64_t tasks_dropped; /* also by the thread that ends a loop without thread */
     _Atomic uint64_t tasks_own;     /* submitted by the loop itself */
     _Atomic uint64_t rebuilds;
     _Atomic uint64_t stalls;

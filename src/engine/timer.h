@@ -41,8 +41,9 @@ struct timer {
         struct list due;
     } u;
     enum timer_state state;
-    atomic_int claim;                 /* see note: claim */
-    const struct task_type *own_type; /* while task.type is internal: the original; unless FREE */
+    atomic_int claim; /* see note: claim */
+    const struct task_type
+        *own_type; /* unless FREE: the caller's type, while task.type is internal */
 };
 
 /*

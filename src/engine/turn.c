@@ -223,7 +223,7 @@ static void turn_tasks(struct loop *l)
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
 }
 
-/* Step 5: only present tasks, so that one resubmitting itself runs once a turn. */
+/* Step 5: only tasks queued by now, so that one resubmitting itself runs once a turn. */
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->lanes[LOOP_TAIL]))

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* libev itself ends polls after about a minute. */
+/* libev itself ends a poll after about a minute: not early. */
 #define TURN_POLL_MAX_NS (59 * NS_PER_S)
 
-/* epoll counts in milliseconds. */
+/* Tolerance: epoll counts in milliseconds. */
 #define TURN_POLL_SLACK_NS (2 * NS_PER_MS)
 
 static void turn_poll_on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
@@ -71,7 +71,7 @@ void turn_poll_init(struct loop *l)
     l->timer_at_ns = CLOCK_NEVER;
 }
 
-/* Only armed earlier: an idle turn is cheaper than re-arming for each cancelled deadline. */
+/* Only moved to earlier: an idle turn costs less than re-arming after each cancelled deadline. */
 static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 {
     int64_t delay_ns;
@@ -115,7 +115,7 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
     if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
         wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
-    /* A broken descriptor must not end the wait again and again. */
+    /* A broken descriptor ends the wait at once: sleep without it. */
     if (!turn_has_work(l) && !turn_stop_is_news(l))
         turn_poll_nap(pace_until_ns);
 }

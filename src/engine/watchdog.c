@@ -85,7 +85,6 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     return false;
 }
 
-/* A higher stall threshold allows more time. */
 static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int64_t now_ns)
 {
     bool beating = atomic_load_explicit(&watch->beating, memory_order_acquire);
