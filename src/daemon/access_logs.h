@@ -52,7 +52,7 @@ void access_logs_log_stats(const struct access_logs *logs);
 
 /*
  * access_logs_finish(logs):
- * Write the queues, within two seconds in all; the rest is dropped and logged. Call once.
+ * Write all queues within two seconds; drop and log the rest. Call once.
  *
  * Thread: main, after the server has stopped
  * Errors: 0; -ETIMEDOUT (a thread hangs: close nothing)

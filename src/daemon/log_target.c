@@ -2,7 +2,7 @@
  * daemon/log_target: see log_target.h.
  *
  * syslog(3) and sd_journal_send(3) block with their daemon, allocate, and do not report that it is
- * missing. Both protocols are one datagram, sent here without blocking.
+ * missing. Both protocols are one datagram, sent here.
  */
 #include "daemon/log_target.h"
 
@@ -97,8 +97,8 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
 }
 
 /*
- * Length of the next piece to write: all to a file, else whole lines up to PIPE_BUF, so that other
- * writers cannot interrupt it.
+ * Length of the next piece to write: all to a file, else whole lines up to PIPE_BUF, which other
+ * writers cannot interrupt.
  */
 static size_t log_target_piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
@@ -193,9 +193,8 @@ static bool log_target_is_journal_stream(const struct stat *st)
 }
 
 /*
- * O_NONBLOCK belongs to the open file, which stderr shares with other processes: open a pipe or
- * terminal anew. (Another user's terminal refuses.) A file never blocks, and must keep the shared
- * position.
+ * O_NONBLOCK belongs to the open file, which stderr shares: open a pipe or terminal anew. (Another
+ * user's terminal refuses.) A file never blocks, and must keep the shared position.
  */
 static int log_target_open_stderr(struct log_target *lt)
 {
@@ -217,7 +216,7 @@ static int log_target_open_stderr(struct log_target *lt)
 }
 
 /*
- * Give a file that root creates to ${user}, who will reopen it; an existing file keeps its owner.
+ * Give a file that root creates to ${user}, who reopens it; an existing file keeps its owner.
  */
 static int log_target_open_file(int *out_fd, const char *path, const struct privileges *user)
 {

@@ -36,7 +36,7 @@ struct process {
 };
 
 /*
- * Keep descriptors 0 to 2 from being reused: stdout and stderr are written to.
+ * Occupy descriptors 0 to 2: no later one is taken for stdout or stderr.
  */
 static int open_standard_descriptors(void)
 {

@@ -12,8 +12,7 @@
 
 /*
  * notify_ready(format, ...) / notify_stopping(format, ...) / notify_status(format, ...):
- * Report readiness; report shutdown; only set the status line of `systemctl status`, as the others
- * do too.
+ * Report readiness; report shutdown; report neither. All set the line in `systemctl status`.
  *
  * Thread: main
  * Source: sd_notify(3): READY, MAINPID, STOPPING, STATUS

@@ -18,7 +18,7 @@
 #define CONTENT_BYTES 32
 
 /*
- * Retries if another reactord, ending, removes the file between open and lock.
+ * Retries if another reactord removes the file between open and lock.
  */
 #define ATTEMPTS 16
 

@@ -168,7 +168,7 @@ static void run_take_signals(struct run *run, const struct run_conf *conf)
 
 static void run_drain_finish(struct run *run, const struct run_conf *conf)
 {
-    unsigned cut; /* 0 */
+    unsigned cut; /* unused: no session is left */
 
     if (run_stop_server(run, conf, &cut))
         log_notice("stopped; all sessions have finished");

@@ -4,8 +4,8 @@
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- * In both states SIGUSR1 reopens the logs, SIGUSR2 logs statistics, SIGHUP a warning, and loops are
- * watched (daemon/watchdog_feeder).
+ * In both states SIGUSR1 reopens the logs, SIGUSR2 logs statistics, SIGHUP logs a warning, and the
+ * loops are watched (daemon/watchdog_feeder).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
@@ -48,8 +48,7 @@ struct server_events run_events(struct run *run);
 
 /*
  * run_until_stopped(run, conf, alone):
- * Run until the server has stopped. Unless ${alone}, other threads still run: free nothing and
- * exit.
+ * Run until the server has stopped. Unless ${alone}, other threads still run: free nothing, exit.
  *
  * Thread: main
  * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (poll(2) failed, or a loop hangs)

@@ -1,8 +1,8 @@
 /*
  * limits/acl: allow and deny rules of a listener.
  *
- * The first rule that contains the client decides, else `others`. Checked before a session is
- * created: a denied client costs no memory.
+ * The first rule that contains the client decides, else `others`. Checked before the session: a
+ * denied client costs no memory.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H
@@ -26,17 +26,16 @@ struct acl_conf {
 
 /*
  * acl_create(out, conf):
- * Compile ${conf}. ${out} is NULL, which acl_allows() takes, when all clients are allowed.
+ * Compile ${conf}, which is borrowed. ${out} is NULL when all clients are allowed.
  *
  * Thread: any
- * Owns:   ${conf} is borrowed
  * Errors: 0; -ENOMEM
  */
 int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;
 
 /*
  * acl_allows(a, listener, client):
- * Is ${client} allowed? Count denials; log one a second at info level.
+ * Is ${client} allowed? Count denials; log one a second at info level. NULL ${a}: allow all.
  *
  * Thread: any
  */

@@ -1,8 +1,8 @@
 /*
- * limits/admission: access control of a listener by client: ACL, then per-client limits.
+ * limits/admission: access control by client: ACL, then per-client limits.
  *
- * Asked once for each client: by the boss after accept, or by the worker once a trusted proxy has
- * named the client (session_admit()). Total limits are checked before accept: see server/listener.
+ * Asked once a client: by the boss after accept, or by the worker once a trusted proxy has named
+ * the client (session_admit()). Total limits are checked before accept: see server/listener.
  *
  *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
  *                   -> CLOSE, RESET: disconnect; nothing to leave
@@ -46,11 +46,10 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
 
 /*
  * admission_enter(ad, ticket, client, reason):
- * Decide whether to serve ${client}. ADMISSION_ADMIT fills the empty ${ticket}; else ${reason} says
- * why not.
+ * Decide whether to serve ${client}. ADMISSION_ADMIT fills the empty ${ticket}, for
+ * admission_leave(); else ${reason} says why not.
  *
  * Thread: any
- * Owns:   the caller ends ${ticket} with admission_leave()
  */
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason);
@@ -65,7 +64,7 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_log_stats(ad):
- * Log the counters of ACL and per-client limits, if configured.
+ * Log the counters of ACL and per-client limits.
  *
  * Thread: any
  */
@@ -73,9 +72,9 @@ void admission_log_stats(const struct admission *ad);
 
 /*
  * admission_destroy(ad):
- * Free it; no ticket is in use. NULL is allowed.
+ * Free it; NULL is allowed.
  *
- * Thread: main
+ * Thread: main, after the last admission_leave()
  */
 void admission_destroy(struct admission *ad);
 

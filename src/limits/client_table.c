@@ -94,7 +94,7 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
 }
 
 /*
- * Return a free entry, or evict the oldest; NULL: all clients have connections.
+ * Return a free entry, or evict the oldest; NULL: all are connected.
  */
 static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
 {
@@ -149,7 +149,7 @@ static enum client_table_answer client_table_ask(const struct quota_conf *each, 
 
 /* ---- without the lock ---- */
 
-/* Keep the first ${bits} of ${host}. */
+/* Zero all but the first ${bits} of ${host}. */
 static void client_table_cut(uint8_t *host, unsigned bits)
 {
     for (unsigned i = 0; i < 16; i++) {

@@ -1,16 +1,16 @@
 /*
  * limits/client_table: connections and connection rate of each client of a listener.
  *
- * A client is an IPv4 address or an IPv6 /64, since a host may use a whole /64; both prefix lengths
- * are options. A link-local address and its zone is one client. Unix sockets are not counted.
+ * A client is an IPv4 address, an IPv6 /64 (hosts may use a whole one), or a link-local address
+ * with its zone. Prefix lengths are options. Unix sockets are not counted.
  *
  * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
  * the entry is needed: the least recently used goes first, counted as forgotten if its rate had not
  * recovered. Clients with connections are never evicted. If all have connections, a new client is
- * admitted uncounted: refusing it would let anyone with many addresses lock out all others. That is
- * counted, too.
+ * admitted, counted as uncounted: refusing it would let anyone with many addresses lock out all
+ * others.
  *
- * The hash key is random for each table, against chosen collisions.
+ * The hash key is random, against chosen collisions.
  *
  * note: one lock. Boss threads enter, workers leave: two short locks a connection. Not atomics:
  * when a count leaves or reaches 0, count, hash chain and LRU list change together. Not shards: one
@@ -52,7 +52,7 @@ struct client_table_view {
 
 /*
  * client_table_create(out, conf):
- * Create an empty table; its memory is touched as clients come.
+ * Create an empty table. Clients touch its memory as they come.
  *
  * Thread: any
  * Owns:   ${conf} is copied
@@ -62,8 +62,8 @@ int client_table_create(struct client_table **out, const struct client_table_con
 
 /*
  * client_table_enter(t, a, now_ns, out, forgot):
- * Count a connection of the client at ${a}. CLIENT_TABLE_IN: ${out} is for client_table_leave(),
- * NULL if uncounted. ${forgot}: a client was evicted before its rate recovered.
+ * Count a connection of client ${a}. CLIENT_TABLE_IN: ${out} is for client_table_leave(), NULL if
+ * uncounted. ${forgot}: a client was evicted before its rate recovered.
  *
  * Thread: any
  */

@@ -73,8 +73,8 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
 }
 
 /*
- * Check both first: two sockets that each take one quota and fail at the other would wake each
- * other for ever.
+ * Check both first: two sockets that each take one quota and miss the other would wake each other
+ * for ever.
  */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
 {

@@ -1,10 +1,10 @@
 /*
- * limits/connection_limit: connection limits of process and listeners, and the waiting listen
- * sockets.
+ * limits/connection_limit: connection limits of process and listeners; listen sockets waiting for
+ * room.
  *
  * note: room. A socket without room publishes that it waits, then checks again; a leaving session
- * uncounts itself, then checks for waiters and submits their tasks to their boss loops. Both are
- * sequentially consistent, so one sees the other: no socket waits while there is room.
+ * uncounts itself, then submits the waiters' tasks to their boss loops. Both are sequentially
+ * consistent, so one sees the other: no socket waits while there is room.
  *
  *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
  *                         \--room after all--> NONE
@@ -45,7 +45,7 @@ struct connection_limit {
     struct connection_limit_waiter *waiters; /* fixed after start */
 };
 
-/* Retry interval, in case a boss's queue is full and refuses the wake-up. */
+/* Retry interval, in case a full boss queue refuses the wake-up. */
 #define ROOM_LOOK_NS INT64_C(1000000000)
 
 /*
@@ -69,8 +69,8 @@ void connection_limit_add(struct connection_limit *room, struct connection_limit
 
 /*
  * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):
- * Count a client in the process and in its listener's quota ${own}: 0, or the time until a retry
- * makes sense. The latter also wakes ${w} when a session leaves.
+ * Count a client in the process and in its listener's quota ${own}: 0, or the time until a retry.
+ * The latter also wakes ${w} when a session leaves.
  *
  * Thread: any; loop of ${w}
  * Units:  ns, at most ROOM_LOOK_NS
@@ -81,8 +81,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
- * Uncount a client; withdraw also returns the rate token, for a client that never came or was
- * refused for another reason.
+ * Uncount a client; withdraw also returns the rate token of a client that never came or was refused
+ * for another reason.
  *
  * Thread: any
  */
@@ -91,7 +91,7 @@ void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
 
 /*
  * connection_limit_close(room, option) / connection_limit_open(room):
- * Refuse all clients because of ${option}, a literal; admit them again.
+ * Refuse all clients because of ${option}, a literal; admit clients again.
  *
  * Thread: any
  */

@@ -21,8 +21,8 @@ struct span {
 #define MAX_DEPTH (8 * 16 + 1)
 
 /*
- * note: steps. A binary search of 200,000 starts misses the cache in nearly each of its 18 steps.
- * Every 16th start is therefore also kept in a dense array that stays cached.
+ * note: steps. A binary search of 200,000 starts misses the cache in nearly each of its 18 steps,
+ * so every 16th start is also kept in a dense array that stays cached.
  */
 #define STEP 16
 
@@ -104,12 +104,12 @@ static void prefix_table_intervals_put(struct intervals *v, number begin, uint32
 }
 
 /*
- * Spans around the current one; each has the lowest rule of itself and its ancestors.
+ * Spans around the current one, each with the lowest rule of itself and its ancestors.
  */
 struct walk {
     struct span open[MAX_DEPTH];
     unsigned depth;
-    struct intervals *out; /* NULL: not needed */
+    struct intervals *out;
 };
 
 static uint32_t prefix_table_walk_rule(const struct walk *w)
@@ -124,7 +124,6 @@ static void prefix_table_walk_close(struct walk *w, number end)
         prefix_table_intervals_put(w->out, end + 1, prefix_table_walk_rule(w));
 }
 
-/* ${by} may be NULL. */
 static void prefix_table_walk_spans(struct walk *w, const struct span *spans, size_t n,
                                     uint32_t *by)
 {

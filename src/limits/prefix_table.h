@@ -21,7 +21,7 @@ struct address;
 struct cidr;
 struct prefix_table;
 
-/* No match. Lists are shorter. */
+/* No match; above any index. */
 #define PREFIX_TABLE_NONE UINT32_MAX
 
 /*
@@ -43,8 +43,8 @@ uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a
 
 /*
  * prefix_table_covers(by, list, n):
- * Set ${by[i]} to the lowest prefix that covers all of ${list[i]}: i, or an earlier one that
- * shadows it. Coverage by several together is not detected.
+ * Set ${by[i]} to the lowest prefix that covers all of ${list[i]}: i, or an earlier one. Coverage
+ * by several together is not detected.
  *
  * Thread: any
  * Errors: 0; -ENOMEM

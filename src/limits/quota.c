@@ -24,7 +24,7 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns)
     return token_bucket_wait_ns(&q->bucket, &q->conf.rate, 1, now_ns);
 }
 
-/* Compare and exchange: a refused client never takes another's place, even briefly. */
+/* Compare and exchange: a refused client never takes another's place. */
 static bool quota_take_place(struct quota *q)
 {
     unsigned open = atomic_load(&q->open);

@@ -8,21 +8,21 @@
 #include "net/channel.h"
 
 /*
- * A bucket holds a tenth of a second: a loop late by less loses nothing, and ten seconds exceed the
- * rate by at most one percent.
+ * A tenth of a second: a loop late by less loses nothing, and ten seconds exceed the rate by at
+ * most one percent.
  */
 #define THROTTLE_BURST_PART 10
 
 /*
- * A grant is a twentieth of a connection's second, but much less of a shared rate, for many turns
- * within a second. At most one read.
+ * A grant is a twentieth of a connection's second, but much less of a shared rate, for many turns a
+ * second. At most one read.
  */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
 
 /*
- * Shorter sleeps cost more wake-ups than smoothness is worth; tokens accumulate meanwhile.
+ * Shorter sleeps cost more wake-ups than smoothness is worth.
  */
 #define THROTTLE_LEAST_NS (5 * NS_PER_MS)
 

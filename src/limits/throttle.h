@@ -2,13 +2,13 @@
  * limits/throttle: bandwidth limits of connections and listeners.
  *
  * Bytes are charged when read (channel_meter()), so splicing is limited too: unread bytes wait in
- * the socket, and TCP slows the sender. A reader reserves a grant from all its buckets and reads
- * until it is used up, or first sleeps on its timer until the grant is due. A drained socket gives
- * back the rest.
+ * the socket, and TCP slows the sender. A reader reserves a grant from all its buckets, sleeps on
+ * its timer until the grant is due, and reads until it is used up. A drained socket gives back the
+ * rest.
  *
  * note: turns. Connections of all workers share a listener's bucket without a lock: a reservation
- * advances its one number (limits/token_bucket), and the resulting wait is a place in a FIFO queue
- * across workers. Grants are small, so turns come often.
+ * advances its one number (limits/token_bucket), and the resulting wait is a place in a FIFO queue.
+ * Grants are small, so turns come often.
  */
 #ifndef LIMITS_THROTTLE_H
 #define LIMITS_THROTTLE_H
@@ -80,9 +80,9 @@ void throttle_took(struct throttle *t, size_t len, bool drained);
 
 /*
  * throttle_destroy(t):
- * Give back reserved bytes and free it, when the channel is closed; NULL is allowed.
+ * Give back reserved bytes and free it; NULL is allowed.
  *
- * Thread: loop of its channel
+ * Thread: loop of its channel, which is closed
  */
 void throttle_destroy(struct throttle *t);
 

@@ -30,7 +30,7 @@ struct token_bucket {
 
 /*
  * token_bucket_take(b, conf, n, now_ns):
- * Take ${n} tokens, or none and return false; always false for more than conf->burst.
+ * Take ${n} tokens, or none and return false; false if above conf->burst.
  *
  * Thread: any
  * Source: ITU-T I.371, Annex A (generic cell rate algorithm, virtual scheduling)
@@ -40,8 +40,8 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
 
 /*
  * token_bucket_reserve(b, conf, n, now_ns):
- * Take ${n} tokens, overdrawing if needed; return the time until they are due. Waiters are served
- * in order of reservation.
+ * Take ${n} tokens, overdrawing if needed; return the time until they are due. First come, first
+ * served.
  *
  * Thread: any
  */

@@ -28,7 +28,7 @@
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
 /*
- * Bytes of a write; writes of a run, few so that access_log_finish() waits briefly.
+ * Bytes of a write; writes of a run, so that access_log_finish() waits briefly.
  */
 #define ACCESS_LOG_BATCH_BYTES (64 * 1024)
 #define ACCESS_LOG_BATCHES     16
@@ -126,7 +126,6 @@ static bool access_log_has_room(const struct access_log *al)
     return place && len + al->torn <= sizeof(al->batch) - al->tail;
 }
 
-/* Move lines from the queue to the batch while they fit. */
 static void access_log_fill(struct access_log *al)
 {
     size_t freed = 0;
@@ -217,7 +216,7 @@ static void access_log_end_episode(struct access_log *al)
     atomic_store(&al->losing, false);
 }
 
-/* End the episode when calm. Losses meanwhile are reported with the next episode. */
+/* End the episode when calm. Losses meanwhile belong to the next episode. */
 static void access_log_watch(struct access_log *al, bool all_written)
 {
     uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);

@@ -3,9 +3,9 @@
  *
  *   any thread --access_log_put()--> bounded queue --writer thread, in batches--> sink
  *
- * A loop never blocks: it allocates a line, pushes it on a lock-free queue and schedules the writer
- * if needed, which runs 10 ms later. Lines that the sink does not take are retried; a sink may
- * block, but only its own log.
+ * A loop never blocks: it allocates a line, pushes it on a lock-free queue and schedules the
+ * writer, if needed, to run in 10 ms. The writer retries lines that the sink does not take. A sink
+ * that blocks holds up only its own log.
  *
  * Lines are dropped when the queue is full or the sink fails. Drops are counted, and logged at the
  * start of an episode and after a second without loss.
@@ -36,9 +36,9 @@ struct access_sink {
 };
 
 struct access_log_conf {
-    const char *name; /* for logs */
+    const char *name;
     struct access_sink sink;
-    unsigned pool;    /* number in the thread name `alog-POOL-1` */
+    unsigned pool;    /* of the thread `alog-POOL-1` */
     size_t max_bytes; /* of queued lines, at least 64 KiB */
 };
 
@@ -68,7 +68,7 @@ uint64_t access_log_number(struct access_log *al);
 
 /*
  * access_log_put(al, line, len):
- * Queue a copy of ${line}, which ends in a newline; without space it is dropped and counted.
+ * Queue a copy of ${line}, which ends in a newline; drop and count it without space.
  *
  * Thread: any
  */

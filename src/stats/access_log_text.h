@@ -1,5 +1,5 @@
 /*
- * stats/access_log_text: write escaped values and numbers into a line, without printf(3).
+ * stats/access_log_text: write escaped values and numbers, without printf(3).
  *
  *   ACCESS_LOG_TEXT_PLAIN  unquoted; blank, `"`, `\` and bytes other than printable ASCII are \xNN,
  *                          so no value can end a line or field; missing: `-`

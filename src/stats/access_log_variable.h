@@ -34,7 +34,7 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
 
 /*
  * access_log_variable_max_bytes(v):
- * Return the maximum bytes of a written value, in either style.
+ * Return the maximum of a written value, in either style.
  *
  * Thread: any
  */

@@ -21,9 +21,9 @@
  * with acquire. So they see the beginning and bytes of each end, and `open` is never negative.
  */
 struct counters {
-    _Atomic uint64_t began; /* at a listener by the boss */
+    _Atomic uint64_t began; /* written by the boss, at a listener */
     char apart[CACHE_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t bytes_in; /* from here on by workers */
+    _Atomic uint64_t bytes_in; /* from here on written by workers */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
 };

@@ -36,8 +36,7 @@ const char *session_reason_text(enum session_reason reason);
 
 /*
  * session_reason_word(word, reason):
- * Write it as one word, such as `client_fin`, to SESSION_REASON_WORD_BYTES at ${word}; return
- * ${word}.
+ * Write it as one word, such as `client_fin`, to SESSION_REASON_WORD_BYTES; return ${word}.
  *
  * Thread: any
  */
