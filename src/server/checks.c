@@ -26,7 +26,7 @@ struct checks {
     struct checker *checker;
     struct task open;
     struct promise decided; /* all servers with initial_state = checked had their first check */
-    struct checks_group groups[]; /* one per upstream */
+    struct checks_group groups[];
 };
 
 unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigned max)

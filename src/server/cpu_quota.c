@@ -84,7 +84,6 @@ static bool cpu_quota_find_line(struct hierarchy *h, const char *proc, const cha
 
 /* ---- limits ---- */
 
-/* Read up to two words; return their number. */
 static int cpu_quota_read_words(const char *dir, const char *name, char first[NUMBER_BYTES],
                                 char second[NUMBER_BYTES])
 {
@@ -101,7 +100,7 @@ static int cpu_quota_read_words(const char *dir, const char *name, char first[NU
     return n;
 }
 
-/* Read the limit of one group; false: none. */
+/* False: no limit. */
 static bool cpu_quota_read_limit(struct cpu_quota *out, const struct hierarchy *h, const char *dir)
 {
     char quota[NUMBER_BYTES], period[NUMBER_BYTES], rest[NUMBER_BYTES];

@@ -1,7 +1,8 @@
 /*
- * server/eviction: ends the sessions at a server that is down, at a limited rate.
+ * server/eviction: ends the sessions at a server that is down, at a limited rate: else all their
+ * clients would storm the remaining servers at once.
  *
- * Each worker ends its own sessions. All at once, their clients would storm the remaining servers.
+ * Each worker ends its own sessions.
  */
 #ifndef SERVER_EVICTION_H
 #define SERVER_EVICTION_H
@@ -18,7 +19,7 @@ struct worker;
 #define EVICTION_TICK_NS INT64_C(10000000)
 
 struct eviction_conf {
-    struct loop_group *loops; /* of the workers */
+    struct loop_group *loops;
     struct worker **workers;
     struct upstream_server *server;
     unsigned rate; /* sessions per second, all workers; 0: no limit */
@@ -29,7 +30,7 @@ struct eviction_conf {
  * End the sessions now at ${conf}->server, while it stays down. The eviction frees itself.
  *
  * Thread: control loop
- * Owns:   ${conf} is copied; what it points at is borrowed until the workers have ended
+ * Owns:   ${conf} is copied; its pointers are borrowed
  * Errors: 0; -ENOMEM
  */
 int eviction_begin(const struct eviction_conf *conf) NODISCARD;

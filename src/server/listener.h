@@ -34,7 +34,7 @@ struct upstream;
 struct listener_access_log_conf {
     const char *where; /* off, stderr, syslog, journal or an absolute path */
     const struct access_log_format *format;
-    int64_t interval_ns; /* see service/service.h */
+    int64_t interval_ns;
 };
 
 enum listener_service { LISTENER_ECHO, LISTENER_PROXY };
@@ -62,7 +62,7 @@ struct listener_conf {
     int64_t half_close_timeout_ns;
     int64_t first_byte_timeout_ns;
     int64_t max_lifetime_ns;
-    unsigned lifetime_jitter; /* percent */
+    unsigned lifetime_jitter;
     struct channel_linger_conf linger;
     struct quota_conf quota;
     struct client_table_conf clients; /* and the limits per client */
@@ -143,7 +143,7 @@ void listener_log_stats(const struct listener *ls);
  * listener_destroy(ls):
  * Free ${ls} and its sockets; NULL is allowed.
  *
- * Thread: main, when the boss loops have ended or were never started
+ * Thread: main, while no boss loop runs
  */
 void listener_destroy(struct listener *ls);
 

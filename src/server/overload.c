@@ -41,7 +41,10 @@ static int64_t overload_memory_in_use(void)
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
-/* Sampling may take 1 / OVERLOAD_LOOK_PART of a CPU, but clients arrive in less than a second. */
+/*
+ * At most 1 / OVERLOAD_LOOK_PART of a CPU samples; but at least once a second, as clients come
+ * fast.
+ */
 #define OVERLOAD_LOOK_PART   100
 #define OVERLOAD_LOOK_MAX_NS (1 * NS_PER_S)
 
@@ -55,14 +58,14 @@ struct overload_part {
     struct overload *overload;
     struct loop *loop;
     struct task task;
-    int64_t bytes;    /* share of the excess when submitted */
-    atomic_bool busy; /* its task is queued */
+    int64_t bytes; /* share of the excess when submitted */
+    atomic_bool busy;
 };
 
 struct overload {
     struct memory_account buffered;
     struct overload_conf conf;
-    int64_t high_bytes; /* of buffered bytes: end of an episode below the second */
+    int64_t high_bytes; /* of buffered bytes: begin and end of an episode */
     int64_t low_bytes;
     int64_t idle_memory_bytes; /* without clients; set by overload_start(), as the next two */
     int64_t high_memory_bytes;
@@ -169,7 +172,7 @@ static void overload_run_part(struct task *t)
 
 static void overload_drop_part(struct task *t)
 {
-    atomic_store(&CONTAINER_OF(t, struct overload_part, task)->busy, false); /* the worker ends */
+    atomic_store(&CONTAINER_OF(t, struct overload_part, task)->busy, false);
 }
 
 static const struct task_type overload_part_type = {
@@ -244,7 +247,7 @@ static void overload_run_tick(struct task *t)
 
 static void overload_drop_tick(struct task *t)
 {
-    (void)t; /* the control loop ends */
+    (void)t;
 }
 
 static const struct task_type overload_tick_type = {

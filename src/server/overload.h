@@ -77,7 +77,7 @@ void overload_log_stats(const struct overload *ov);
  * overload_destroy(ov):
  * Free ${ov}; NULL is allowed.
  *
- * Thread: main, after all loops have ended or were never started
+ * Thread: main, while no loop runs
  */
 void overload_destroy(struct overload *ov);
 

@@ -1,7 +1,6 @@
 /*
- * server/proxy_loop: detects proxy loops: is this address one of our own listeners?
- *
- * The configuration's own addresses are checked when it is read; this check is for resolved names.
+ * server/proxy_loop: detects proxy loops: is this address one of our own listeners? For resolved
+ * names; literal addresses are checked with the configuration.
  */
 #ifndef SERVER_PROXY_LOOP_H
 #define SERVER_PROXY_LOOP_H

@@ -49,7 +49,7 @@ struct server {
     const struct server_conf *conf;
     struct server_events events;
     struct threads threads;
-    struct worker **worker; /* one per worker loop */
+    struct worker **worker;
     struct upstream **upstreams;
     struct resolver *resolver;
     struct checks *checks;
@@ -232,7 +232,6 @@ static unsigned server_lookups(const struct server *sv)
     return names < threads ? names : threads;
 }
 
-/* See note: descriptors. */
 static void server_limit_descriptors(struct server *sv)
 {
     unsigned aside = descriptor_budget_open() + SERVER_SPARE_DESCRIPTORS +

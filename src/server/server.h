@@ -21,7 +21,7 @@ struct server;
 
 /* CPU affinity of a group's threads. */
 enum server_affinity {
-    SERVER_AFFINITY_OFF,  /* any */
+    SERVER_AFFINITY_OFF,
     SERVER_AFFINITY_AUTO, /* thread i on the i-th usable processor, cyclically */
     SERVER_AFFINITY_LIST  /* thread i on the i-th of the list, cyclically */
 };
@@ -113,8 +113,7 @@ int server_create(struct server **out, const struct server_conf *conf,
 
 /*
  * server_start(sv):
- * Resolve the servers' names (for 3 s at most), then accept. A loop's thread starts with its first
- * task.
+ * Resolve names (for 3 s at most), run first checks (3 s), then accept.
  *
  * Thread: main
  * Errors: 0; -EAGAIN (no thread could be started); as resolver_start(), checks_start(),

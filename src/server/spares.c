@@ -13,8 +13,8 @@
 #include "upstream/upstream.h"
 
 struct spares {
-    unsigned n;                 /* 0: no upstream keeps spares */
-    struct spare_pool *pools[]; /* one per worker */
+    unsigned n; /* 0: no upstream keeps spares */
+    struct spare_pool *pools[];
 };
 
 static bool spares_wanted(const struct server_conf *conf, const struct upstream *up)

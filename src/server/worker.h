@@ -86,8 +86,7 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
 
 /*
  * worker_stalled(w, victims, max) / worker_idlest(w, victims, max):
- * List sessions, longest without progress first: those with buffered bytes, or all. Return their
- * number.
+ * List sessions, longest without I/O first: those with buffered bytes, or all. Return their number.
  *
  * Thread: loop of ${w}
  * Owns:   ${victims} are valid until the end of the turn
@@ -99,7 +98,7 @@ unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max)
  * worker_destroy(w):
  * Free ${w}; NULL is allowed.
  *
- * Thread: main, when its loop has ended or was never started
+ * Thread: main, while its loop does not run
  */
 void worker_destroy(struct worker *w);
 

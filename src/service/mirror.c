@@ -25,8 +25,8 @@ enum mirror_state { MIRROR_NEW, MIRROR_CONNECTING, MIRROR_OPEN, MIRROR_ENDING, M
 struct mirror {
     alignas(
         CACHE_LINE_BYTES) struct channel ch; /* to the mirror; see note: layout in net/channel.h */
-    struct handler tail;                     /* tail of `ch` */
-    struct handler handler;                  /* in the client's pipeline */
+    struct handler tail;
+    struct handler handler;
     struct mirror_plan *plan;
     struct netloop *net;
     const struct channel_linger_conf *linger;
@@ -34,7 +34,7 @@ struct mirror {
     bool eof;
     bool client_gone;
     uint64_t key;
-    uint64_t offered;    /* bytes from the client */
+    uint64_t offered;
     struct buffer early; /* from the client, until connected */
     struct connector connector;
     struct upstream_server *at;

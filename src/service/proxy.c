@@ -361,8 +361,7 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
     if (s->connecting) {
         connector_cancel(&p->connector);
         proxy_release_addresses(p);
-        proxy_give_up_server(p, UPSTREAM_UNKNOWN,
-                             SESSION_SERVER_DOWN); /* no failure of the server */
+        proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN);
         proxy_connect(p);
     } else {
         session_abort(s, SESSION_SERVER_DOWN);

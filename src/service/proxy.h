@@ -1,8 +1,8 @@
 /*
  * service/proxy: relays between a client and a server of an upstream.
  *
- * The client is not read before a server is connected, so no byte is taken that might not be
- * delivered. If a server cannot be reached the next untried one follows, `retries` times at most.
+ * The client is read only after a server is connected, so its bytes are never lost. An unreachable
+ * server is followed by an untried one, `retries` times at most.
  */
 #ifndef SERVICE_PROXY_H
 #define SERVICE_PROXY_H

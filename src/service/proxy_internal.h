@@ -1,6 +1,6 @@
 /*
- * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c (pauses) and
- * proxy_attach.c (connecting, linking both sides). All runs on the loop of the session.
+ * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c and
+ * proxy_attach.c. All runs on the loop of the session.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -15,7 +15,7 @@
 struct proxy_pause;
 struct stale_retry;
 
-/* For the access log; 32 bits, over an hour, save memory. */
+/* For the access log, up to an hour. */
 struct proxy_times {
     uint32_t connect_us; /* of each, UINT32_MAX: none, or longer */
     uint32_t queue_us;
@@ -30,15 +30,15 @@ struct proxy {
     struct session session;
     struct connector connector;
     struct balancer_pick_state walk;
-    struct wait_ticket *ticket; /* while all servers are full */
+    struct wait_ticket *ticket;
     struct upstream_server *at; /* the server it was sent to; NULL: none */
     struct endpoint_addresses
-        *addresses;             /* of `at`, while connecting; with an access log, to the end */
-    struct proxy_pause *pause;  /* NULL: no pause yet */
-    int64_t give_up_at_ns;      /* trying servers */
-    int64_t retry_until_ns;     /* no pause ends later */
-    int64_t tried_at_ns;        /* sent to `at` */
-    enum session_reason reason; /* of the last failed server; SESSION_OPEN: none failed */
+        *addresses; /* of `at`, while connecting; with an access log, to the end */
+    struct proxy_pause *pause;
+    int64_t give_up_at_ns;  /* trying servers */
+    int64_t retry_until_ns; /* no pause ends later */
+    int64_t tried_at_ns;
+    enum session_reason reason; /* of the last failed server, else SESSION_OPEN */
     int64_t waits_since_ns;
     const struct upstream_server_conf *tried; /* last `at`; for the access log, as the next */
     struct proxy_times times;

@@ -1,6 +1,5 @@
 /*
- * service/proxy_retry: pauses and tries all servers again when none could be connected. See
- * proxy_internal.h.
+ * service/proxy_retry: pauses, then tries all servers again. See proxy_internal.h.
  *
  * Pauses begin short, for servers that restart, and double. Jitter spreads sessions that failed
  * together. Without budget (upstream/retry_budget) the session pauses again.

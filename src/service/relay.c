@@ -76,7 +76,7 @@ static void relay_closed(struct handler *h, int error)
     session_leg_closed(relay_of(h)->session, h->channel, error);
 }
 
-/* The relay before the first bytes differs in its read operation only. */
+/* The relay before the first bytes differs in its read only. */
 #define RELAY_OPS(how_to_read)                                                                   \
     {                                                                                            \
         .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst,    \
@@ -131,7 +131,7 @@ static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)
 {
     struct relay *r = relay_of(h);
 
-    h->ops = &relay_ops; /* no cost for later reads */
+    h->ops = &relay_ops;
     channel_splice_to(h->channel, r->to, r->session->service->splice);
     r->session->service->ops->first_byte(r->session);
     relay_read(h, data, len);

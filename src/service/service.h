@@ -24,7 +24,7 @@ struct throttle_plan;
 
 struct service {
     const struct service_ops *ops;
-    const char *listener;                /* name, for logs */
+    const char *listener;
     struct counters *counters;           /* mutable; NULL: not counted */
     struct admission *admission;         /* NULL: all clients are served */
     struct upstream *upstream;           /* proxy only */
@@ -38,14 +38,14 @@ struct service {
     int64_t access_log_interval_ns; /* between lines of an open connection; 0: only at its end */
 
     /* Timeouts; 0: none. */
-    int64_t idle_timeout_ns;          /* no bytes either way */
-    int64_t client_idle_timeout_ns;   /* no bytes from the client */
-    int64_t upstream_idle_timeout_ns; /* no bytes from the server */
-    int64_t half_close_timeout_ns;    /* no bytes, and one direction has ended */
-    int64_t first_byte_timeout_ns;    /* no bytes from the client since the start */
+    int64_t idle_timeout_ns; /* no bytes either way */
+    int64_t client_idle_timeout_ns;
+    int64_t upstream_idle_timeout_ns;
+    int64_t half_close_timeout_ns; /* no bytes, and one direction has ended */
+    int64_t first_byte_timeout_ns; /* no bytes from the client since the start */
     int64_t max_lifetime_ns;
-    struct channel_linger_conf linger; /* bounds of a graceful close */
-    unsigned lifetime_jitter;          /* percent of max_lifetime_ns, at most */
+    struct channel_linger_conf linger;
+    unsigned lifetime_jitter; /* percent of max_lifetime_ns, at most */
 };
 
 #endif

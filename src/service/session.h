@@ -58,7 +58,7 @@ struct session_owner {
 /* Operations of a service, on the session's loop unless noted. */
 struct service_ops {
     const char *name;
-    unsigned descriptors; /* per session */
+    unsigned descriptors;
     /*
      * Allocate a session; `client_fd` is not set yet. On the boss loop.
      * Errors: 0; -ENOMEM
@@ -86,15 +86,15 @@ struct service_ops {
 };
 
 struct session {
-    struct list link; /* in the owner's list */
+    struct list link;
     const struct service *service;
-    struct session_owner *owner;        /* NULL: not adopted */
+    struct session_owner *owner;
     void *handed_to;                    /* the worker, before adoption */
     struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not open yet */
     unsigned open_legs;
-    int client_fd;   /* -1 once the client's channel owns it */
-    bool preface;    /* a PROXY header is expected */
-    bool connecting; /* the second leg is being connected */
+    int client_fd; /* -1 once the client's channel owns it */
+    bool preface;  /* a PROXY header is expected */
+    bool connecting;
     bool draining;
     bool closing; /* graceful close: bounded by the channels only, see channel_end() */
     bool ending;  /* session_end() was called */
@@ -107,7 +107,7 @@ struct session {
     int64_t expires_at_ns;  /* with jitter; CLOCK_NEVER: none */
     int64_t listened_at_ns; /* last update of `ears` */
     struct session_ear ears[SESSION_LEGS];
-    int64_t checked_at_ns; /* last time the timer acted */
+    int64_t checked_at_ns;
     struct timer timer;
     struct task task; /* hand-off, then reaping */
     struct address peer;

@@ -1,6 +1,6 @@
 /*
- * service/session_access_log: a session's lines in the access log: one at its end, and with
- * access_log_interval_ns others before, with reason SESSION_OPEN.
+ * service/session_access_log: a session's lines in the access log: at its end, and each
+ * access_log_interval_ns with reason SESSION_OPEN.
  */
 #ifndef SERVICE_SESSION_ACCESS_LOG_H
 #define SERVICE_SESSION_ACCESS_LOG_H

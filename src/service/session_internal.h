@@ -1,6 +1,6 @@
 /*
  * service/session_internal: shared by session.c (life), session_closing.c (graceful close) and
- * session_timer.c (timeouts); private to them. All runs on the loop of the session.
+ * session_timer.c (timeouts). All runs on the loop of the session.
  */
 #ifndef SERVICE_SESSION_INTERNAL_H
 #define SERVICE_SESSION_INTERNAL_H
@@ -32,8 +32,8 @@ void session_timer_arm(struct session *s);
 
 /*
  * session_time_out(s, reason, limit_ns):
- * As session_close(), after a timeout of ${limit_ns}. If bytes still arrive or wait to be read, the
- * stream is cut: its receiver gets the bytes read, then a reset.
+ * As session_close(), after a timeout of ${limit_ns}. A stream with bytes arriving or unread is
+ * cut: its receiver gets the bytes read, then a reset.
  *
  * Thread: loop of ${s}
  * Units:  ns

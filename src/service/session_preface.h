@@ -1,12 +1,10 @@
 /*
- * service/session_preface: PROXY preface: reads the PROXY header that names the client, before the
- * session starts.
+ * service/session_preface: PROXY preface: reads the PROXY header before the session starts.
  *
  *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
- * Then the client named replaces the peer in logs, ACLs, limits and choice of a server. Bytes
- * behind the header wait in handlers/proxy_protocol until a server is connected. Without a header:
- * one flag, no memory.
+ * The client it names replaces the peer in logs, ACLs, limits and choice of a server. Bytes behind
+ * the header wait in handlers/proxy_protocol until a server is connected.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -43,7 +41,7 @@ void session_preface_read(struct session *s);
 
 /*
  * session_preface_timeout_ns(s) / session_preface_give_up(s):
- * For the timer while `preface` is set: time for the header; its expiry.
+ * Time for the header; its expiry. For the timer.
  *
  * Thread: loop of ${s}
  * Units:  ns

@@ -68,7 +68,7 @@ static void session_listen(struct session *s, int64_t now_ns)
 
 /* ---- deadlines ---- */
 
-/* A leg paused by its bandwidth has bytes waiting: it is not idle. */
+/* Paused by its bandwidth it has bytes waiting: not idle. */
 static int64_t session_last_io_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;
@@ -195,7 +195,7 @@ static void session_run_timer(struct task *t)
 
 static void session_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: the worker aborts its sessions */
+    (void)t; /* the worker aborts its sessions */
 }
 
 static const struct task_type session_timer_type = {
@@ -204,9 +204,9 @@ static const struct task_type session_timer_type = {
 /* ---- life ---- */
 
 /*
- * End of the lifetime: random in the last ${lifetime_jitter} percent, so that sessions that began
- * together do not end together. Fibonacci hashing spreads consecutive addresses evenly. Source:
- * Knuth, The Art of Computer Programming 3, 6.4.
+ * Random in the last ${lifetime_jitter} percent, so that sessions that began together do not end
+ * together. Fibonacci hashing spreads consecutive addresses evenly. Source: Knuth, The Art of
+ * Computer Programming 3, 6.4.
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {
