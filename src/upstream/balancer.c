@@ -352,7 +352,6 @@ static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *wal
     return rc;
 }
 
-/* Last resort: ejected endpoints, too. */
 static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *walk,
                                  struct endpoint **out)
 {

@@ -2,11 +2,8 @@
  * upstream/balancer: load balancing: pick an endpoint for a session and its retries.
  *
  * A balancer is immutable; a change of endpoints makes a new one. Picks read the endpoints' current
- * flags and counts, without lock, system call or allocation. Endpoints of weight 0 are left out:
- * never picked, no keys, not counted.
- *
- *   balancer_pick -> the kind's choice -> fit, not tried, not full? -> yes: entered
- *                              ^------ next choice ------- no
+ * flags and counts, without lock, system call or allocation. Endpoints of weight 0 are left out
+ * altogether.
  *
  * Levels: a higher one is used only when all fit endpoints below were tried; full is no reason.
  *   - When too few of the lowest level are fit (panic_threshold), higher levels share its sessions
@@ -72,11 +69,10 @@ struct balancer_pick_state {
  * Thread: any
  * Owns:   the endpoints are borrowed and must outlive ${out}
  * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS or BALANCER_MAX_WEIGHT, or a bad level); -ENOMEM
- * Source: nginx, ngx_http_upstream_round_robin; Thaler and Ravishankar, "Using name-based mappings
- *         to increase hit rates" (1998), and Schindelhauer and Schomaker, "Weighted distributed
- *         hash tables" (2005); Eisenbud et al., "Maglev" (NSDI 2016) 3.4; Mirrokni et al.,
- *         "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power of Two Choices"
- *         (2001)
+ * Source: nginx, ngx_http_upstream_round_robin; Thaler and Ravishankar (1998) and Schindelhauer and
+ *         Schomaker (2005), weighted rendezvous hashing; Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
+ *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power
+ *         of Two Choices" (2001)
  */
 int balancer_create(struct balancer **out, const struct balancer_conf *conf) NODISCARD;
 

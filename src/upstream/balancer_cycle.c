@@ -1,5 +1,5 @@
 /*
- * upstream/balancer_cycle: smooth weighted round robin from a precomputed cycle; see balancer.h.
+ * upstream/balancer_cycle: smooth weighted round robin from a precomputed cycle.
  *
  * nginx's rule: in each step every endpoint gains its weight; the one with most gets the turn and
  * pays the sum of weights. Equal weights take turns in list order, so only the heads of runs are

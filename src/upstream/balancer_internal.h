@@ -23,7 +23,7 @@
 #include "base/cache_line.h"
 #include "upstream/balancer.h"
 
-/* Random or cyclic draws before searching all places. */
+/* Draws before searching all places. */
 #define BALANCER_DRAWS 64
 
 #define BALANCER_NOWHERE UINT32_MAX

@@ -1,5 +1,5 @@
 /*
- * upstream/balancer_least: least connections by weight; see balancer.h.
+ * upstream/balancer_least: least connections by weight.
  *
  * The cost of a place is (sessions + 1) / weight; within a run, comparing sessions is enough. Flags
  * are bits above the count, so one comparison checks both: a thousand places in 0.4 us.

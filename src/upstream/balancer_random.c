@@ -1,6 +1,5 @@
 /*
- * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded; see
- * balancer.h.
+ * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded.
  *
  * The table is round robin's cycle, so a draw goes by weight; of two equal loads the first drawn is
  * taken.
@@ -32,7 +31,6 @@ static double balancer_random_weight(const struct balancer_attempt *a, uint32_t 
                : weight;
 }
 
-/* Has ${one} fewer sessions per weight than ${other}? */
 static bool balancer_random_less(const struct balancer_attempt *a, uint32_t one, uint32_t other)
 {
     double of_one = balancer_load(a->b, one) & ENDPOINT_COUNT_MASK;

@@ -1,6 +1,6 @@
 /*
  * upstream/balancer_rendezvous: weighted rendezvous hashing (highest random weight) with bounded
- * loads; see balancer.h.
+ * loads.
  *
  * A key gives each endpoint a pseudo-random cost, exponentially distributed with its weight as the
  * rate; the least cost owns the key. A cost depends on key and endpoint only: shares are exact, an
@@ -9,8 +9,7 @@
  *
  * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches
  * their owners: picks cost the same for any group size. A slot is computed at its first pick, so
- * changes of the group cost nothing at once. (The paper's permutations also move slots between
- * other endpoints.)
+ * changes of the group cost nothing at once. (The paper's permutations also move other slots.)
  *
  * note: slots. Owners depend only on the slot and on endpoints, which never change: threads that
  * race store the same owner, relaxed.
@@ -34,7 +33,7 @@
 /* Sessions that the load bound always allows. */
 #define BALANCER_LEAST_BOUND 8
 
-/* Searches repeated when other threads filled the owner. */
+/* Searches when other threads filled the owner. */
 #define BALANCER_RENDEZVOUS_ROUNDS 8
 
 int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool)
@@ -131,7 +130,6 @@ static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
     return owner;
 }
 
-/* Enter the owner among usable endpoints. */
 static bool balancer_rendezvous(struct balancer_attempt *a, uint64_t key)
 {
     for (int round = 0; round < BALANCER_RENDEZVOUS_ROUNDS; round++) {

@@ -164,7 +164,7 @@ static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
 
     check_note_answer(&c->result, data, len);
     if (c->script->conf.expect.len == 0)
-        return; /* sent before the server had everything */
+        return; /* ignore an early answer */
     if (check_match(c, data, len))
         check_decide(c, CHECK_PASSED);
     else if (c->result.answer_bytes >= CHECK_ANSWER_MAX_BYTES)
@@ -184,7 +184,7 @@ static void check_on_writable(struct handler *h)
     (void)h; /* never unwritable: too few bytes */
 }
 
-/* Until an expected answer ends, go on reading. */
+/* With an expected answer, go on reading: its end decides. */
 static void check_on_broken(struct handler *h, int error)
 {
     struct check *c = CONTAINER_OF(h, struct check, tail);

@@ -78,8 +78,7 @@ struct check_script {
     struct check_conf conf;
     /*
      * note: back. back[m]: when expect[0..m] have matched and the next byte does not, the length of
-     * the longest shorter match (Knuth, Morris, Pratt). Answers are matched across reads without
-     * keeping them.
+     * the longest shorter match. Answers are matched across reads without keeping them.
      */
     uint16_t back[CHECK_BYTES_MAX];
 };

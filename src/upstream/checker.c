@@ -1,4 +1,4 @@
-/* upstream/checker: groups, targets, life; see checker.h. */
+/* upstream/checker: groups, targets, life. */
 #include "upstream/checker.h"
 
 #include <errno.h>

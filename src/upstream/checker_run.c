@@ -1,4 +1,4 @@
-/* upstream/checker_run: make checks and process results, on the checker's loop. */
+/* upstream/checker_run: make checks and process results. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,7 +9,6 @@
 #define CHECKER_PAUSE_NS (100 * NS_PER_MS)
 #define CHECKER_CALM_NS  (1 * NS_PER_S)
 
-/* Interval of repeated warnings. */
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
 /* Late: begins later than both a part of the interval and a minimum after it was due. */
@@ -102,7 +101,6 @@ static void checker_end(struct checker_target *t)
     checker_over(t->group);
 }
 
-/* Delay that makes a check late. */
 static int64_t checker_patience_ns(const struct health_conf *conf)
 {
     int64_t part_ns = conf->interval_ns / CHECKER_LATE_PART;

@@ -1,7 +1,4 @@
-/*
- * upstream/checker_turn: fair shares of the check slots. See note: turns in checker_internal.h. On
- * the checker's loop, or after it has ended.
- */
+/* upstream/checker_turn: fair shares of the check slots. See note: turns in checker_internal.h. */
 #include "upstream/checker_internal.h"
 
 /*

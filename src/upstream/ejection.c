@@ -123,7 +123,6 @@ void ejection_sweep_begin(struct ejection_group *g)
     (void)atomic_exchange_explicit(&g->next_return_at_ns, CLOCK_NEVER, memory_order_acquire);
 }
 
-/* Return the claimed ${e}. */
 static void ejection_let_in(struct ejection_group *g, struct ejection *x, struct endpoint *e)
 {
     /* These sessions began before the ejection. */

@@ -115,7 +115,6 @@ static void endpoint_addresses_unseen(void *cookie)
     endpoint_release_addresses(cookie);
 }
 
-/* Prepare the release of ${at} after a grace period of ${readers}. */
 static int endpoint_prepare_grace(struct grace **out, struct loop_group *readers,
                                   struct endpoint_addresses *at)
 {

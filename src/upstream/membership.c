@@ -215,7 +215,6 @@ static int membership_plan(struct membership *r, unsigned line,
     return changed || r->is_stale;
 }
 
-/* Publish ${set} and begin the old one's grace period. */
 static void membership_publish(struct membership *r, struct server_set *set, struct grace *grace)
 {
     struct server_set *before = membership_now(r);

@@ -1,12 +1,11 @@
 /*
  * upstream/membership: the server set of an upstream, changed at run time by name resolution.
  *
- * A line is one server for good, or names one for each address or SRV record; those change while
- * sessions run. Readers load one atomic pointer to an immutable set with its own balancer; a change
- * publishes a new set.
- *
  *   line (configuration) -- places (its addresses now) -- servers
- *   set: all servers of all lines, and a balancer
+ *
+ * A line is one server for good, or names one for each address or SRV record; those change while
+ * sessions run. Readers load one atomic pointer to an immutable set of all servers and their
+ * balancer; a change publishes a new set.
  *
  * A server is identified by line and addresses. While these are found, or found again before it is
  * freed, it keeps sessions and state. Otherwise it is ENDPOINT_ABSENT and in no set. It is freed

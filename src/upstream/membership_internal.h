@@ -1,7 +1,4 @@
-/*
- * upstream/membership_internal: shared by membership.c and membership_server.c. On the control
- * loop, or while it does not run.
- */
+/* upstream/membership_internal: shared by membership.c and membership_server.c. */
 #ifndef UPSTREAM_MEMBERSHIP_INTERNAL_H
 #define UPSTREAM_MEMBERSHIP_INTERNAL_H
 

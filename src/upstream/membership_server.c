@@ -1,4 +1,4 @@
-/* upstream/membership_server: create and free servers. See membership_internal.h. */
+/* upstream/membership_server: create and free servers. */
 #include <errno.h>
 #include <stdalign.h>
 #include <stdlib.h>

@@ -34,7 +34,6 @@ static int64_t resolver_draw(struct resolver_name *name, int64_t least_ns, int64
     return least_ns + (int64_t)((unsigned __int128)(uint64_t)(most_ns - least_ns) * random >> 64);
 }
 
-/* Maximum pause after a failure. */
 static int64_t resolver_retry_ns(const struct resolver_name *name)
 {
     int64_t retry_ns = name->resolver->conf.retry_ns;

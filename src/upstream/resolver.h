@@ -1,12 +1,10 @@
 /*
  * upstream/resolver: resolve host names and SRV records periodically and update their servers.
  *
- *   lookup (executor) -> answer (control loop) -> lookup, after a pause
- *
- * Lookups block, so they run on the executor. The next one comes when the TTL expires, within
- * resolve_interval_min and resolve_interval; after a failure the last answer stays, and the pause
- * is resolve_interval or ${retry_ns}, whichever is shorter. Jitter keeps names apart. Sessions
- * never wait for a lookup.
+ * Lookups block, so they run on the executor; the control loop applies answers. The next lookup
+ * comes when the TTL expires, within resolve_interval_min and resolve_interval; after a failure the
+ * last answer stays, and the pause is resolve_interval or ${retry_ns}, whichever is shorter. Jitter
+ * keeps names apart. Sessions never wait for a lookup.
  *
  * A service takes a task for its SRV records and one for each host, so that other names get their
  * turn; hosts have ${service_ns} in total. A failed host keeps its last addresses; an unknown one

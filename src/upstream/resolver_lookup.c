@@ -1,4 +1,4 @@
-/* upstream/resolver_lookup: one lookup, on an executor thread. See resolver_internal.h. */
+/* upstream/resolver_lookup: one lookup, on an executor thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

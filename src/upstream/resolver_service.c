@@ -1,4 +1,4 @@
-/* upstream/resolver_service: SRV records and their hosts' addresses. See resolver_internal.h. */
+/* upstream/resolver_service: SRV records and their hosts' addresses. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void resolver_add_address(struct resolver_found *f, const struct address 
         f->list[resolver_insert(f, record)] = *a;
 }
 
-/* Record of ${target} in the last answer; -1: none. */
+/* Record in the last answer; -1: none. */
 static int resolver_last_record(const struct resolver_name *name, const char *target)
 {
     const struct resolver_service *last = name->last ? name->last->service : NULL;
@@ -84,7 +84,6 @@ static int resolver_last_record(const struct resolver_name *name, const char *ta
     return -1;
 }
 
-/* Record a failed host; it keeps its last addresses. */
 static void resolver_fail_record(struct resolver_name *name, unsigned record, int error)
 {
     struct resolver_service *s = name->found->service;

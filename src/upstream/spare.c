@@ -1,4 +1,4 @@
-/* upstream/spare: data shared by all loops. See spare.h. */
+/* upstream/spare: data shared by all loops. */
 #include "upstream/spare.h"
 
 #include <errno.h>

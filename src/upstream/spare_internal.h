@@ -56,9 +56,9 @@ struct spare_list {
 struct spare {
     struct upstream *up;
     struct upstream_server *server;
-    unsigned share;                        /* of each loop */
+    unsigned share;                        /* number for each loop */
     atomic_uint n;                         /* including `opening` */
-    atomic_bool speaks_first;              /* keep none any more */
+    atomic_bool speaks_first;              /* so none are kept */
     atomic_bool failing;                   /* a failure to open was logged */
     _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed */
     struct spare_list parts[];

@@ -1,4 +1,4 @@
-/* upstream/spare_list: spares of one server on one loop, where all of this runs. See spare.h. */
+/* upstream/spare_list: spares of one server on one loop. */
 #include "upstream/spare.h"
 
 #include <stdlib.h>
@@ -285,7 +285,6 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
     return next_ns;
 }
 
-/* Close spares to outdated addresses. */
 static void spare_close_moved(struct spare_list *part, struct list *l)
 {
     const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);

@@ -1,4 +1,4 @@
-/* upstream/spare_pool: all spares of one loop. See spare.h. */
+/* upstream/spare_pool: all spares of one loop. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -157,7 +157,6 @@ static void upstream_expect_return(struct upstream *up, int64_t out_ns)
     loop_schedule(loop, &r->timer, out_ns);
 }
 
-/* True if another server is fit. */
 static bool upstream_has_other(const struct upstream *up, const struct upstream_server *server)
 {
     const struct server_set *set = membership_now(&up->membership);

@@ -1,5 +1,5 @@
 /*
- * upstream/upstream: a named group of servers that proxies connect to. Run-time changes are atomic.
+ * upstream/upstream: a named group of servers that proxies connect to.
  *
  *   upstream_pick -> the session connects, and stays -> upstream_leave, with its outcome
  */

@@ -190,16 +190,12 @@ void wait_queue_leave(struct wait_ticket *t)
 
 /* ---- any thread ---- */
 
-/* True if the wait goes on: all are full, or none is usable and none was tried. */
 static bool wait_queue_goes_on(const struct wait_ticket *t)
 {
     return t->error == -EBUSY || (t->error == -ENOENT && t->walk->n_tried == 0);
 }
 
-/*
- * Dequeue the first waiter with a place or an error, or return NULL. Waiters with failed tries do
- * not block others.
- */
+/* Dequeue the first waiter with a place or an error; NULL: all wait on. */
 static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {
     struct wait_ticket *served = NULL;
