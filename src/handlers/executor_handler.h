@@ -6,13 +6,13 @@
  * Each read is one message. Messages of one client keep their order and never overlap, but no
  * thread is reserved. End of file waits for them. Reading pauses when too many bytes are pending or
  * the executor is full; nothing is dropped. Memory is bounded by EXECUTOR_HANDLER_BYTES plus one
- * read, split into a message per frame behind `frame`.
+ * read, which behind `frame` is one message per frame.
  *
  * The built-in work waits for `delay_ns`, to simulate a slow service. Other work goes into
  * executor_work().
  *
- * Source: Netty ChannelPipeline.addLast(group, handler); it pins a channel to one thread and loses
- *         messages when that thread's queue is full.
+ * Source: Netty ChannelPipeline.addLast(group, handler), which drops messages when its queue is
+ *         full.
  */
 #ifndef HANDLERS_EXECUTOR_HANDLER_H
 #define HANDLERS_EXECUTOR_HANDLER_H

@@ -30,10 +30,10 @@ struct fault_handler_conf {
     enum fault_drop_as drop_as;
     unsigned percent;         /* of connections selected */
     struct cidr_list clients; /* select only these; empty: all */
-    unsigned seed;            /* reproducible draws, by connection number; 0: random */
+    unsigned seed;            /* seed of the draws, per connection; 0: random */
 };
 
-/* Not for the option `pipeline`: always first. */
+/* Not allowed in the option `pipeline`; always comes first. */
 extern const struct handler_type fault_handler_type;
 
 /*

@@ -23,9 +23,8 @@
  * header (length negative or below the header), or up to the next length_end (not a number) or
  * delimiter (none within max_length).
  *
- * Source: RFC 6587, 3.4.1 (octet counting) and 3.4.2 (delimiters); Netty
- *         DelimiterBasedFrameDecoder; Netty LengthFieldBasedFrameDecoder, which misreads
- *         overflowing lengths and mishandles the bytes behind a bad frame.
+ * Source: RFC 6587, 3.4.1 and 3.4.2; Netty LengthFieldBasedFrameDecoder, which misreads overflowing
+ *         lengths.
  */
 #ifndef HANDLERS_FRAME_DECODER_H
 #define HANDLERS_FRAME_DECODER_H

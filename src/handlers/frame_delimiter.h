@@ -1,10 +1,11 @@
 /*
  * handlers/frame_delimiter: finds the first of several delimiters in a stream.
  *
- * The delimiter that ends first ends the frame; the longest there is removed. So "\n" with "\r\n"
- * handles both line ends, however reads are cut. Every byte is searched once, by memchr(3).
+ * The delimiter that ends first ends the frame; of several that end there, the longest is removed.
+ * So "\n" with "\r\n" handles both line ends, however reads are cut. Every byte is searched once,
+ * by memchr(3).
  *
- * Source: Netty DelimiterBasedFrameDecoder, which searches the frame again per read and delimiter.
+ * Source: Netty DelimiterBasedFrameDecoder.
  */
 #ifndef HANDLERS_FRAME_DELIMITER_H
 #define HANDLERS_FRAME_DELIMITER_H

@@ -5,8 +5,6 @@
  * A write counts when the kernel takes bytes: a client that does not read is idle. A client whose
  * reading is paused is not read-idle. After end of file, only writes are checked.
  *
- * Reads and writes cost a time stamp, no timer operation (note: looks in idle_handler.c).
- *
  * Source: Netty IdleStateHandler, with observeOutput.
  */
 #ifndef HANDLERS_IDLE_HANDLER_H

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "engine/ready.h"
 
-/* Retry interval without descriptors or memory. */
+/* Retry interval when out of resources. */
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
 /*

@@ -15,13 +15,13 @@
 
 struct acceptor;
 
-/* From acceptor_ops.admit: out of resources; pause as if accept(2) had failed. */
+/* Pause as if accept(2) had failed. */
 #define ACCEPTOR_LACK (-1)
 
 struct acceptor_ops {
     /*
-     * Accept a client? 0: yes, `accepted` or `nobody` follows. ACCEPTOR_LACK. Else pause for so
-     * many ns, or until acceptor_resume(). NULL: always.
+     * Accept a client? 0: yes; `accepted` or `nobody` follows. ACCEPTOR_LACK: out of resources.
+     * Else pause for so many ns, or until acceptor_resume(). NULL: always 0.
      */
     int64_t (*admit)(void *cookie);
     /* No client after `admit` allowed one; optional. */

@@ -41,7 +41,7 @@ struct channel_linger;
 
 /* How long an ending channel waits for its peer; 0: unbounded. */
 struct channel_linger_conf {
-    int64_t timeout_ns; /* with bytes unacknowledged and no progress */
+    int64_t timeout_ns; /* longest time without progress while bytes are unacknowledged */
     int64_t max_ns;     /* in total, with CHANNEL_END_BOUNDED */
 };
 

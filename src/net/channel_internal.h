@@ -117,8 +117,8 @@ bool channel_can_splice_into(const struct channel *ch);
 
 /*
  * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
- * For net/splice: keep ${p} as pending output; copy its bytes to memory and return it (out of
- * memory: abort); stop writing for good.
+ * For net/splice: keep ${p} as pending output; copy its bytes to memory and return it to the pool
+ * (out of memory: abort); end writing because of ${error}.
  *
  * Thread: loop of ${ch}
  * Owns:   the channel owns ${p}

@@ -100,7 +100,7 @@ static int dns_ask_all(struct dns_lookup *l, const char *domain)
     return found > 0 ? found : error;
 }
 
-/* Stop? Other failures may concern this domain alone. */
+/* Does ${rc} end the search? Other failures may concern this domain alone. */
 static bool dns_is_final(int rc)
 {
     return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;

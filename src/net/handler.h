@@ -22,7 +22,7 @@ struct handler_ops {
     void (*active)(struct handler *h);
     /* ${len} > 0; ${data} is valid until this returns. */
     void (*read)(struct handler *h, const uint8_t *data, size_t len);
-    /* A series of reads begins or ends: batch the writes. Optional, also for the tail. */
+    /* A series of reads begins or ends: a hint to batch writes. Always optional. */
     void (*burst)(struct handler *h, bool begins);
     /* End of file. Once. */
     void (*eof)(struct handler *h);
@@ -48,7 +48,8 @@ struct handler_ops {
     /* Bytes held, as charged to net/memory_account. */
     size_t (*held)(const struct handler *h);
     /*
-     * Memory is scarce: give up dispensable memory, freed at the end of the turn; returns its size.
+     * Memory is scarce: give up what is dispensable, freed at the end of the turn; returns its
+     * size.
      */
     size_t (*reclaim)(struct handler *h);
 };
@@ -64,7 +65,8 @@ struct handler {
  * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) / handler_eof(h) /
  * handler_failed(h, error) / handler_writable(h) / handler_broken(h, error) /
  * handler_closed(h, error):
- * Pass an inbound event to the first implementation at or behind ${h}: handlers pass ${h}->next.
+ * Pass an inbound event to ${h}, or else the next handler that implements it. Handlers call them
+ * with ${h}->next.
  *
  * Thread: loop of the channel
  */
@@ -79,7 +81,7 @@ void handler_closed(struct handler *h, int error);
 
 /*
  * handler_write(h, data, len) / handler_shutdown_write(h):
- * Pass output to the nearest implementation before ${h}, or to the socket.
+ * Pass output to the previous handler that implements it, or else to the socket.
  *
  * Thread: loop of the channel
  * Errors: as channel_write()

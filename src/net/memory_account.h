@@ -19,7 +19,7 @@ struct memory_account {
     _Atomic int64_t bytes;
     _Atomic int64_t pipe_bytes; /* of `bytes`: kernel memory of pipes */
     _Atomic int64_t max_bytes;  /* may change at any time */
-    void (*over)(void *cookie); /* begins an episode; on any loop, must not block */
+    void (*over)(void *cookie); /* called when an episode begins; on any loop, must not block */
     void *cookie;               /* set before start, as over */
     atomic_bool is_over;        /* in an episode */
 };
@@ -79,7 +79,7 @@ static inline void memory_account_clear(struct memory_account *b, struct buffer 
 
 /*
  * memory_account_charge_pipe(b, bytes):
- * Change the share in pipes. ${b} may be NULL.
+ * Add ${bytes}, possibly negative, to the part in pipes. ${b} may be NULL.
  *
  * Thread: any
  */
@@ -91,7 +91,7 @@ static inline void memory_account_charge_pipe(struct memory_account *b, int64_t 
 
 /*
  * memory_account_is_over(b):
- * In an episode? ${b} may be NULL.
+ * Is an episode under way? ${b} may be NULL.
  *
  * Thread: any
  */

@@ -19,7 +19,7 @@ bool name_service_is_dns(const char *host);
 
 /*
  * name_service_is_dns_line(line, files):
- * Does ${line} name DNS alone, apart from /etc/hosts? *${files}: /etc/hosts comes first.
+ * Does ${line} list DNS alone, or besides /etc/hosts? *${files}: /etc/hosts comes first.
  *
  * Thread: any
  */

@@ -12,7 +12,7 @@
 #include "net/hangup.h"
 #include "net/pipe_pool.h"
 
-/* Largest read; measured, more gains only what splice gains better. */
+/* Largest read. Measured: larger reads help only where splice helps more. */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
 
 struct memory_account;

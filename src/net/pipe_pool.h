@@ -33,7 +33,7 @@ struct pipe_pool {
     struct list free;
     struct list held; /* by blocked receivers */
     unsigned n_free;
-    bool has_own;                          /* see note: lent pipes */
+    bool has_own;
     struct descriptor_budget *descriptors; /* NULL: not counted */
 };
 

@@ -9,7 +9,7 @@
 #include "net/address.h"
 #include "net/sock_options.h"
 
-/* Of a unix socket file; zeroed: bind(2)'s. Clients need write permission. */
+/* Of a unix socket file; zeroed: as bind(2) creates it. Clients need write permission. */
 struct sock_file {
     bool set_mode, set_uid, set_gid;
     mode_t mode;
@@ -48,8 +48,8 @@ struct sock_connect_conf {
  * Thread: any
  * Owns:   the caller owns ${out_fd}; sock_unlink() removes the file
  * Errors: 0; -EADDRINUSE (also: live unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
- *         -ENOTSOCK (path is another file); -EPERM (may not set mode or owner); -errno of
- *         socket(2), bind(2), listen(2), chmod(2), chown(2)
+ *         -ENOTSOCK (path is another file); -EPERM (may not set mode or owner); -errno of the
+ *         system calls
  */
 int sock_listen(int *out_fd, const struct address *a,
                 const struct sock_listen_conf *conf) NODISCARD;
@@ -70,8 +70,7 @@ void sock_unlink(const struct address *a);
  * Thread: any
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
  * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix backlog full; no event follows); -EMFILE,
- *         -ENFILE; -EADDRNOTAVAIL (also: source not local); -errno of socket(2), setsockopt(2),
- *         bind(2), connect(2)
+ *         -ENFILE; -EADDRNOTAVAIL (also: source not local); -errno of the system calls
  */
 int sock_connect(int *out_fd, const struct address *a,
                  const struct sock_connect_conf *conf) NODISCARD;
