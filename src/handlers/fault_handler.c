@@ -105,8 +105,6 @@ static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
     return rc;
 }
 
-/* ---- keeping ---- */
-
 static struct memory_account *fault_buffered(const struct fault_handler *f)
 {
     return channel_net(f->handler.channel)->buffered;
@@ -141,7 +139,6 @@ static size_t fault_slice(const struct fault_handler *f, const struct fault_line
     return slice > 0 ? slice : 1;
 }
 
-/* Account for ${n} bytes sent. */
 static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
 {
     memory_account_consume(fault_buffered(f), &line->kept, n);
@@ -318,8 +315,6 @@ static const struct handler_ops fault_handler_ops = {.name = "fault",
                                                      .write = fault_write,
                                                      .shutdown_write = fault_shutdown_write,
                                                      .held = fault_held};
-
-/* ---- selection ---- */
 
 static void fault_add(void *state, struct channel *ch, struct handler_context *host,
                       const struct handler_step *step)

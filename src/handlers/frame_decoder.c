@@ -48,7 +48,6 @@ static bool frame_grow_piece(struct frame_decoder *d, size_t need, size_t whole)
     return true;
 }
 
-/* Copy from ${in} until the piece has ${whole} bytes. */
 static bool frame_fill_piece(struct frame_decoder *d, struct frame_decoder_bytes *in, size_t whole)
 {
     size_t n = whole - d->piece_bytes;
@@ -276,7 +275,7 @@ static enum frame_decoder_result frame_begin_delimiter(struct frame_decoder *d,
     return frame_refuse_to_end(d, conf, FRAME_DECODER_LONG);
 }
 
-/* Find frame_bytes. MORE: incomplete header, or discarding. */
+/* Find frame_bytes. MORE: the header is incomplete, or bytes are being discarded. */
 static enum frame_decoder_result frame_begin(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              struct frame_decoder_bytes *in)

@@ -100,7 +100,7 @@ struct frame_decoder {
  * MORE.
  *
  * Thread: owner of ${d}
- * Owns:   nothing; ${out} is valid until the next call or the end of ${in}
+ * Owns:   ${out} is valid until the next call or the end of ${in}
  * Errors: NEGATIVE; SHORT; LONG; BARE; NOT_NUMBER; NO_MEMORY
  */
 enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,

@@ -39,8 +39,6 @@ static struct frame_handler *frame_of(struct handler *h)
     return CONTAINER_OF(h, struct frame_handler, handler);
 }
 
-/* ---- bad frames ---- */
-
 static void frame_log_fault(struct frame_handler *f, const char *what)
 {
     const struct handler_context *host = f->host;
@@ -88,8 +86,6 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
     case FRAME_DECODER_NO_MEMORY: f->host->ops->abort(f->host, SESSION_ERROR); break;
     }
 }
-
-/* ---- the channel's events ---- */
 
 /* Account for a piece of ${before} bytes. */
 static void frame_count(const struct frame_handler *f, size_t before)
@@ -155,8 +151,6 @@ static const struct handler_ops frame_ops = {.name = "frame",
                                              .eof = frame_eof,
                                              .closed = frame_closed,
                                              .held = frame_held};
-
-/* ---- handler type ---- */
 
 static void frame_add(void *state, struct channel *ch, struct handler_context *host,
                       const struct handler_step *step)

@@ -52,8 +52,6 @@ static struct loop *idle_loop(const struct idle_handler *idle)
     return channel_net(idle->handler.channel)->loop;
 }
 
-/* ---- when ---- */
-
 static int64_t idle_limit_ns(const struct idle_handler *idle, enum idle_kind kind)
 {
     switch (kind) {
@@ -106,8 +104,6 @@ static void idle_arm(struct idle_handler *idle, int64_t now_ns)
     if (at_ns != CLOCK_NEVER)
         loop_schedule(idle_loop(idle), &idle->timer, at_ns - now_ns);
 }
-
-/* ---- the timer ---- */
 
 static void idle_look(struct idle_handler *idle, int64_t now_ns)
 {
@@ -167,8 +163,6 @@ static void idle_drop_timer(struct task *t)
 static const struct task_type idle_timer_type = {
     .name = "idle handler", .run = idle_run_timer, .drop = idle_drop_timer};
 
-/* ---- the channel's events ---- */
-
 static void idle_active(struct handler *h)
 {
     struct idle_handler *idle = idle_of(h);
@@ -215,8 +209,6 @@ static const struct handler_ops idle_ops = {.name = "idle",
                                             .eof = idle_eof,
                                             .closed = idle_closed,
                                             .write = idle_write};
-
-/* ---- handler type ---- */
 
 static void idle_add(void *state, struct channel *ch, struct handler_context *host,
                      const struct handler_step *step)

@@ -58,7 +58,7 @@ size_t pipeline_template_bytes(const struct pipeline_template *p);
  * Add the handlers to the pipeline of ${ch}, with their states in ${room}.
  *
  * Thread: loop of ${ch}
- * Owns:   nothing; ${room} (aligned for anything) and ${host} must live as long as ${ch}
+ * Owns:   ${room} (aligned for anything) and ${host} must live as long as ${ch}
  */
 void pipeline_template_add(const struct pipeline_template *p, void *room, struct channel *ch,
                            struct handler_context *host);

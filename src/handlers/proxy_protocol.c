@@ -20,8 +20,6 @@ static bool proxy_protocol_optional(const struct proxy_protocol *pp)
     return pp->gate->conf->mode == PROXY_PROTOCOL_OPTIONAL;
 }
 
-/* ---- trust ---- */
-
 static const char *proxy_protocol_error_text(int error)
 {
     switch (error) {
@@ -60,8 +58,6 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
     return PROXY_PROTOCOL_REFUSE;
 }
 
-/* ---- kept bytes ---- */
-
 static struct memory_account *proxy_protocol_buffered(const struct proxy_protocol *pp)
 {
     return channel_net(pp->handler.channel)->buffered;
@@ -76,8 +72,6 @@ static size_t proxy_protocol_held(const struct handler *h)
 {
     return CONTAINER_OF(h, const struct proxy_protocol, handler)->kept.cap;
 }
-
-/* ---- reading ---- */
 
 /* Copy the rest of the read, unless done() released it. */
 static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
@@ -209,8 +203,6 @@ void proxy_protocol_give_up(struct proxy_protocol *pp)
     if (!pp->is_decided && !channel_discards(pp->handler.channel))
         proxy_protocol_conclude(pp, -ETIMEDOUT);
 }
-
-/* ---- the release ---- */
 
 size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp)
 {

@@ -76,7 +76,7 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
  * Add ${pp} to the pipeline of ${ch} as first handler.
  *
  * Thread: loop of ${ch}
- * Owns:   nothing; ${pp} and ${gate} must live as long as ${ch}
+ * Owns:   ${pp} and ${gate} must live as long as ${ch}
  */
 void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
                         struct proxy_protocol_gate *gate,
@@ -87,7 +87,7 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
  * Timeout: call done() with -ETIMEDOUT, or 0 for an optional header not begun. No-op once decided
  *          or closed.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  */
 void proxy_protocol_give_up(struct proxy_protocol *pp);
 
@@ -95,7 +95,7 @@ void proxy_protocol_give_up(struct proxy_protocol *pp);
  * proxy_protocol_release(pp):
  * After done(pp, 0): leave the pipeline, forward `active` and kept bytes.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  */
 void proxy_protocol_release(struct proxy_protocol *pp);
 
@@ -103,7 +103,7 @@ void proxy_protocol_release(struct proxy_protocol *pp);
  * proxy_protocol_rest_bytes(pp):
  * After done(): bytes received behind the header.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  */
 size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp);
 

@@ -15,8 +15,8 @@
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
 /*
- * An episode ends when accept has not failed for this long: at the limit, descriptors become free
- * one by one.
+ * An episode ends after so long without an error. Otherwise each descriptor freed at the limit
+ * would end one.
  */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 

@@ -118,7 +118,7 @@ static bool address_is_label(const char *label, size_t len)
            label[len - 1] != '-';
 }
 
-/* Not an IPv4 address: the last label is no number (RFC 1123, section 2.1). */
+/* Not a mistyped IPv4 address: the last label is no number (RFC 1123, section 2.1). */
 static bool address_is_host_name(const char *host)
 {
     const char *label = host;

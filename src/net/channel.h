@@ -116,13 +116,13 @@ static inline struct netloop *channel_net(const struct channel *ch)
  * Take over the connected, non-blocking ${fd}.
  *
  * Thread: loop of ${net}
- * Owns:   the channel owns ${fd}; the caller owns ${ch} and keeps it until `closed`
+ * Owns:   the channel owns ${fd}; ${ch} must live until `closed`
  */
 void channel_init(struct channel *ch, struct netloop *net, int fd);
 
 /*
  * channel_start(ch):
- * Fire `active` and start reading. The pipeline must be complete.
+ * Fire `active` and start reading.
  *
  * Thread: loop of ${ch}
  */
@@ -169,8 +169,7 @@ void channel_send_eof(struct channel *ch);
 /*
  * channel_stop_reading(ch, why) / channel_read_on(ch, why) / channel_stopped(ch, why):
  * Add reasons to stop reading; remove them; is any set? Without reasons reading resumes. A stopped
- * channel notices no end of file, but a reset (net/hangup.h). Channels that discard input do not
- * stop.
+ * channel notices no end of file, only a reset (net/hangup.h). No-op while discarding.
  *
  * Thread: loop of ${ch}
  */

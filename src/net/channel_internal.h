@@ -75,7 +75,7 @@ void channel_linger_free(struct channel *ch);
  * channel_run_end(t):
  * Reap step of the channel with `end` ${t}.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  */
 void channel_run_end(struct task *t);
 

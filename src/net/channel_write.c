@@ -130,7 +130,6 @@ void channel_give_pipe(struct channel *ch, struct pipe *p)
     channel_note_pending(ch, 0);
 }
 
-/* Move the bytes of ${p} to ${to}. */
 static int channel_read_pipe(struct channel *ch, struct pipe *p, struct buffer *to)
 {
     uint8_t *scratch = channel_net(ch)->scratch;

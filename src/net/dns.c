@@ -19,7 +19,6 @@ struct dns_lookup {
     unsigned char *answer; /* NS_MAXMSG bytes */
 };
 
-/* Map a failed query to -errno. */
 static int dns_error(const struct dns_lookup *l)
 {
     switch (l->state.res_h_errno) {

@@ -68,7 +68,7 @@ struct handler {
  * Pass an inbound event to ${h}, or else the next handler that implements it. Handlers call them
  * with ${h}->next.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  */
 void handler_active(struct handler *h);
 void handler_read(struct handler *h, const uint8_t *data, size_t len);
@@ -83,7 +83,7 @@ void handler_closed(struct handler *h, int error);
  * handler_write(h, data, len) / handler_shutdown_write(h):
  * Pass output to the previous handler that implements it, or else to the socket.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  * Errors: as channel_write()
  */
 int handler_write(struct handler *h, const void *data, size_t len) NODISCARD;

@@ -30,7 +30,7 @@ void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
  * pipeline_set_tail(p, ops):
  * Replace the operations of the tail.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  */
 void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
 
@@ -38,7 +38,7 @@ void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
  * pipeline_add(p, h, ops):
  * Insert ${h} before the tail. It sees events from now on.
  *
- * Thread: loop of the channel, or before it is started
+ * Thread: the channel's loop, or before it is started
  * Owns:   ${h} must live until removed, or as long as the channel
  */
 void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_ops *ops);
@@ -48,7 +48,7 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
  * Remove ${h}, also within its own operations, where it can still pass events on. Without handlers,
  * bytes may be spliced again.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  * Owns:   ${h} must outlive the channel's current event
  */
 void pipeline_remove(struct pipeline *p, struct handler *h);
@@ -57,7 +57,7 @@ void pipeline_remove(struct pipeline *p, struct handler *h);
  * pipeline_held_bytes(p) / pipeline_reclaim(p):
  * Sum of the handlers' `held`; call their `reclaim`, and sum.
  *
- * Thread: loop of the channel
+ * Thread: the channel's loop
  */
 size_t pipeline_held_bytes(const struct pipeline *p);
 size_t pipeline_reclaim(struct pipeline *p);

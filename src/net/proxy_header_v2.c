@@ -17,8 +17,6 @@ struct tlv {
     const uint8_t *value;
 };
 
-/* ---- addresses ---- */
-
 static uint16_t proxy_header_v2_get_16(const uint8_t *at)
 {
     return (uint16_t)(at[0] << 8 | at[1]);
@@ -64,7 +62,7 @@ static void proxy_header_v2_read_addresses(struct proxy_header *h, uint8_t famil
     }
 }
 
-/* Of both addresses; -EPROTO: not a stream family. */
+/* Size of both addresses; -EPROTO: not a stream family. */
 static int proxy_header_v2_address_bytes(uint8_t family)
 {
     switch (family) {
@@ -75,8 +73,6 @@ static int proxy_header_v2_address_bytes(uint8_t family)
     default: return -EPROTO;
     }
 }
-
-/* ---- TLVs ---- */
 
 /* -ENODATA: no more. */
 static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
@@ -138,7 +134,7 @@ static int proxy_header_v2_take_tlv(struct proxy_header *h, const struct tlv *tl
     }
 }
 
-/* The checksum counts as zeros. */
+/* Computed with zeros in its own place. */
 static int proxy_header_v2_check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
 {
     static const uint8_t zeros[PROXY_HEADER_CRC32C_BYTES];
@@ -153,9 +149,7 @@ static int proxy_header_v2_check_crc32c(const uint8_t *data, size_t len, const u
                : -EPROTO;
 }
 
-/* ---- the header ---- */
-
-/* Of the whole header; -EAGAIN: unknown yet. */
+/* Length of the whole header; -EAGAIN: not known yet. */
 static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
 {
     bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;

@@ -63,7 +63,10 @@ static int sock_set_listen_options(int fd, const struct address *a,
     return rc;
 }
 
-/* Before listen(2), hence before clients. By descriptor: the path may be replaced meanwhile. */
+/*
+ * Called before listen(2), hence before clients connect. By descriptor: the path may be replaced
+ * meanwhile.
+ */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
     char self[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
@@ -95,7 +98,7 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 {
     int rc = 0;
 
-    /* Linux creates the file with the socket's mode less umask: never too much. */
+    /* Linux creates the file with the socket's mode less umask: never more than configured. */
     if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
         return -errno;
     if (bind(fd, &a->u.sa, a->len) < 0)

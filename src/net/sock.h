@@ -89,8 +89,7 @@ void sock_close_reset(int fd);
  * always do.
  *
  * Thread: any
- * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(): if negative, FIN_WAIT1 and FIN_WAIT2
- *         end at once
+ * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(), negative linger2
  */
 void sock_forget_at_close(int fd);
 
@@ -146,8 +145,8 @@ int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):
- * Is ${fd} connected to itself? Possible if ${target} is local, without listener, and the kernel
- * picks its port as source.
+ * Is ${fd} connected to itself? Happens if a local ${target} port has no listener and the kernel
+ * picks it as source.
  *
  * Thread: owner of ${fd}
  */

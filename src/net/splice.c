@@ -44,7 +44,6 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
     return n;
 }
 
-/* Empty ${p}, filled by ${ch}, into ${dst}. */
 static void splice_deliver(struct channel *ch, struct channel *dst, struct pipe *p)
 {
     ssize_t n = splice_pipe_out(dst, p);
