@@ -2,8 +2,7 @@
  * engine/executor: thread pool for blocking or slow work, such as DNS lookups.
  *
  * Threads start on demand and share one FIFO queue, so a slow task delays its own thread only.
- * Tasks own what they touch, and answer by a task for a loop. Tasks left at the end are dropped, on
- * the thread that stops or joins the executor or on one of its own.
+ * Tasks own what they touch, and answer by a task for a loop.
  *
  * note: pool. One lock guards the queue, but is never held while a task runs or is dropped:
  * submitting waits for no task.

@@ -84,9 +84,11 @@ struct promise {
 
 /*
  * promise_init(p, loop):
- * Initialize as pending; listeners run on ${loop} (NULL: anywhere), which must exist until then.
+ * Initialize as pending; listeners run on ${loop} (NULL: anywhere).
  *
  * Thread: any
+ * Owns:   ${loop} may end before ${p} completes, but be destroyed only after the listeners were
+ *         called
  */
 void promise_init(struct promise *p, struct loop *loop);
 
