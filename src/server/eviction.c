@@ -19,7 +19,7 @@ struct eviction_part {
 };
 
 struct eviction {
-    struct upstream_server *server; /* a reference */
+    struct upstream_server *server; /* holds a reference */
     int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;

@@ -53,7 +53,7 @@ struct listener {
     struct listener_socket sockets[];
 };
 
-/* ---- on the boss loop ---- */
+/* ---- boss loop ---- */
 
 /* Log interval at the limit. */
 #define LISTENER_FULL_LOG_NS (10 * NS_PER_S)
@@ -234,7 +234,7 @@ static void listener_drop_stop(struct task *t)
 static const struct task_type listener_stop_type = {
     .name = "listener stop", .run = listener_run_stop, .drop = listener_drop_stop};
 
-/* ---- on the main thread ---- */
+/* ---- main ---- */
 
 static int listener_open_socket(struct listener *ls, const struct address *a)
 {

@@ -114,7 +114,7 @@ static int64_t overload_excess(const struct overload *ov)
     return held > surplus ? held : surplus;
 }
 
-/* ---- on a worker ---- */
+/* ---- worker ---- */
 
 /* Is more memory in excess than all buffers would free? */
 static bool overload_is_of_idle(const struct overload *ov)
@@ -178,7 +178,7 @@ static void overload_drop_part(struct task *t)
 static const struct task_type overload_part_type = {
     .name = "close stalled sessions", .run = overload_run_part, .drop = overload_drop_part};
 
-/* ---- on the control loop ---- */
+/* ---- control loop ---- */
 
 static void overload_send_parts(struct overload *ov)
 {
@@ -286,7 +286,7 @@ static void overload_on_over(void *cookie)
     overload_begin(cookie);
 }
 
-/* ---- looking at memory, on the control loop ---- */
+/* ---- memory samples, control loop ---- */
 
 static unsigned overload_sessions(const struct overload *ov)
 {

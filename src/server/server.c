@@ -42,7 +42,7 @@
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
 
-/* This part of the descriptors is never lent. */
+/* One in so many descriptors is never lent. */
 #define SERVER_RESERVE_PART 16
 
 struct server {
@@ -402,7 +402,7 @@ unsigned server_sessions(const struct server *sv)
     return atomic_load_explicit(&sv->sessions, memory_order_relaxed);
 }
 
-/* End loops without a thread while their workers exist. */
+/* End loops that never had a thread, while their workers exist. */
 static void server_end_loops(struct server *sv)
 {
     if (sv->threads.boss)

@@ -76,7 +76,7 @@ static unsigned threads_default(unsigned n_allowed)
     return limit;
 }
 
-/* ---- beginning ---- */
+/* ---- creation ---- */
 
 static int threads_create_loops(struct threads *t, const struct server_conf *conf)
 {

@@ -99,7 +99,7 @@ static void mirror_abandon(struct mirror *m)
     mirror_give_up(m);
 }
 
-/* ---- towards the mirror ---- */
+/* ---- mirror's channel ---- */
 
 static void mirror_on_nothing(struct handler *h)
 {
@@ -201,7 +201,7 @@ static void mirror_connect(struct mirror *m)
                     up->conf->connect_timeout_ns, &up->conf->connect);
 }
 
-/* ---- in the client's pipeline: the service first, always ---- */
+/* ---- client's pipeline: the service first ---- */
 
 static struct mirror *mirror_of(struct handler *h)
 {

@@ -15,7 +15,7 @@
 struct proxy_pause;
 struct stale_retry;
 
-/* For the access log, up to an hour. */
+/* Durations for the access log, up to an hour. */
 struct proxy_times {
     uint32_t connect_us; /* of each, UINT32_MAX: none, or longer */
     uint32_t queue_us;

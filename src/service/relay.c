@@ -47,8 +47,8 @@ static void relay_failed(struct handler *h, int error)
 }
 
 /*
- * Our channel accepts bytes again: resume the channel whose relay writes to it. Relays cross
- * (echo's loops), so that is our ${to}.
+ * Our channel accepts bytes again: resume the one whose relay writes to it. Relays cross, so that
+ * is our ${to}.
  */
 static void relay_writable(struct handler *h)
 {

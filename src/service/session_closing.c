@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "service/session_internal.h"
 
-/* A stream without bytes for this time, or half of the timeout, is not cut by the session's end. */
+/* A timeout does not cut a stream silent for this time, or half of the timeout. */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
 /* From now on only the channels' linger bounds apply. */
@@ -33,7 +33,7 @@ void session_close(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
-/* Was the stream to this leg cut? It comes from the other leg; in an echo from the same. */
+/* Was the stream to this leg cut? Its source is the other leg; in an echo the same. */
 static bool session_stream_cut(const struct session *s, unsigned leg)
 {
     const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
@@ -68,7 +68,7 @@ void session_reset(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
 }
 
-/* ---- for who ends the idlest ---- */
+/* ---- for overload protection ---- */
 
 int64_t session_active_at_ns(const struct session *s)
 {

@@ -34,7 +34,7 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
  * session_handlers_add_plan(s, ch, room):
- * Add them after the preface; ${room} is their memory.
+ * Add the handlers after the preface; ${room} is their memory.
  *
  * Thread: loop of ${s}
  */

@@ -32,8 +32,8 @@ void session_timer_arm(struct session *s);
 
 /*
  * session_time_out(s, reason, limit_ns):
- * As session_close(), after a timeout of ${limit_ns}. A stream with bytes arriving or unread is
- * cut: its receiver gets the bytes read, then a reset.
+ * As session_close(), after a timeout of ${limit_ns}. If bytes still arrive or are unread, the
+ * stream is cut: its receiver gets the bytes read, then a reset.
  *
  * Thread: loop of ${s}
  * Units:  ns

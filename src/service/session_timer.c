@@ -9,7 +9,7 @@
 #include "service/session_internal.h"
 #include "service/session_preface.h"
 
-/* Updates of `ears` within their timeout; see note: last read. */
+/* Updates of `ears` per timeout; see note: last read. */
 #define SESSION_TIMER_LOOKS 4
 
 enum session_due {
@@ -26,7 +26,7 @@ struct session_deadline {
     enum session_due due;
 };
 
-/* ---- who has said something ---- */
+/* ---- last read ---- */
 
 /*
  * note: last read. The channel's byte count tells whether a leg was read, and the time stamp of its
@@ -68,7 +68,7 @@ static void session_listen(struct session *s, int64_t now_ns)
 
 /* ---- deadlines ---- */
 
-/* Paused by its bandwidth it has bytes waiting: not idle. */
+/* A leg paused by its bandwidth is not idle. */
 static int64_t session_last_io_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;

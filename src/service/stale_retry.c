@@ -53,7 +53,7 @@ static bool stale_retry_passed(struct stale_retry *t)
     return t->state == TRIAL_OVER;
 }
 
-/* ---- in the client's pipeline ---- */
+/* ---- client's pipeline ---- */
 
 static struct stale_retry *stale_retry_of_client(struct handler *h)
 {
@@ -84,7 +84,7 @@ static void stale_retry_client_eof(struct handler *h)
 static const struct handler_ops stale_retry_client_ops = {
     .name = "spare", .read = stale_retry_client_read, .eof = stale_retry_client_eof};
 
-/* ---- in the server's ---- */
+/* ---- server's pipeline ---- */
 
 static struct stale_retry *stale_retry_of_server(struct handler *h)
 {
