@@ -121,7 +121,7 @@ static int config_acl_read_lists(struct reading *r)
     return rc;
 }
 
-/* Is the last line for `all`, thus three rules? */
+/* Is the last line for `all`? It makes three rules. */
 static bool config_acl_ends_with_all(const struct acl_parser *t)
 {
     size_t last = t->n - 1;
@@ -176,7 +176,7 @@ static bool config_acl_is_there(const struct config_section *section, const char
     return config_section_refused(section, key) || config_acl_given(section, key);
 }
 
-/* Lists and a rules file exclude each other: no order. */
+/* `deny` and `allow` exclude access_rules: no order between them. */
 static void config_acl_check_section(const struct config_section *section,
                                      struct diagnostics *diagnostics)
 {

@@ -58,7 +58,7 @@ struct place {
 };
 
 /*
- * Find an address before ${i} of section ${last} in conflict with it.
+ * Find an earlier address in conflict with address ${i} of section ${last}.
  */
 static bool config_addresses_find_conflict(struct place *out, const struct config_memory *m,
                                            unsigned last, unsigned i)

@@ -188,7 +188,7 @@ static int config_build_set_defaults(const struct config_section *section, struc
     return 0;
 }
 
-/* Compare families by the part before the dot. */
+/* Compare a family by the part before the dot. */
 static void config_build_offer_key(struct diagnostics_suggestion *near, const struct option *o,
                                    const char *key)
 {

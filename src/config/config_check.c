@@ -95,7 +95,7 @@ static void config_check_service(const struct config_check *c, const struct conf
             section->source->name);
 }
 
-/* Limits that can never be reached. */
+/* Report limits that can never be reached. */
 static void config_check_limits(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
@@ -135,7 +135,7 @@ static void config_check_accept_proxy(const struct config_check *c,
 }
 
 /*
- * Return the next proxy listener after ${after} that ${server} leads to, or NULL. Host names are
+ * Return the next proxy listener after ${after} at an address of ${server}, or NULL. Host names are
  * checked once resolved.
  */
 static const struct listener_conf *config_check_reached(const struct config_check *c,
@@ -252,7 +252,7 @@ static void config_check_access_log(const struct config_check *c,
     }
 }
 
-/* Options for disabled checks. */
+/* Report options for disabled checks. */
 static void config_check_checks(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_checks_conf *conf =

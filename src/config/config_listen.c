@@ -44,7 +44,7 @@ static const struct {
     {"executor_delay", "executor"},
 };
 
-/* Options for handlers not in the pipeline. */
+/* Report options for handlers not in the pipeline. */
 static void config_listen_check_owners(const struct config_section *section,
                                        const struct pipeline_conf *conf,
                                        struct diagnostics *diagnostics)
@@ -80,7 +80,7 @@ static const struct {
     {"frame_strip_delimiter", BY(DELIMITER), "delimiter"},
 };
 
-/* Options for other kinds of framing. */
+/* Report options for other kinds of framing. */
 static void config_listen_check_frame_by(const struct config_section *section,
                                          enum frame_decoder_by by, struct diagnostics *diagnostics)
 {

@@ -16,7 +16,7 @@ struct problem {
     char *text;
 };
 
-/* Lines from ${line} are ${path} from ${path_line}. */
+/* Lines from ${line} on come from ${path}, from ${path_line} on. */
 struct source {
     unsigned line;
     char *path;

@@ -144,7 +144,7 @@ struct diagnostics_quote {
 const char *diagnostics_quote_text(struct diagnostics_quote *q, const char *text);
 const char *diagnostics_quote_bytes(struct diagnostics_quote *q, const char *text, size_t len);
 
-/* As REPORT_LINE. */
+/* diagnostics_quote_text() into a temporary of the enclosing block. */
 #define QUOTE_TEXT(text) diagnostics_quote_text(&(struct diagnostics_quote){{0}}, (text))
 
 /* ---- near misses ---- */

@@ -37,7 +37,7 @@ static bool ini_environment_parse_reference(struct reference *r, const char *tex
     return name + len == close;
 }
 
-/* Valid in a file, and without another reference? */
+/* Is the value valid in a file, without another reference? */
 static bool ini_environment_fits_in_a_file(const char *value)
 {
     for (const char *p = value; *p != '\0'; p++) {

@@ -22,7 +22,7 @@
 struct source {
     const struct source *parent; /* NULL: the first */
     const char *path;
-    dev_t dev; /* 0, with ino: unknown */
+    dev_t dev; /* dev and ino 0: unknown */
     ino_t ino;
     unsigned depth;
 };

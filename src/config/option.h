@@ -19,7 +19,7 @@ struct arena;
 struct option;
 struct option_value;
 
-/* In the order of a dump without a file. */
+/* In the order of a dump of defaults. */
 enum option_section {
     OPTION_REACTORD,
     OPTION_BOSS,

@@ -8,7 +8,7 @@
 
 #include "config/option.h"
 
-/* Maximum of a section, upstream or server name. */
+/* Maximum length of a section, upstream or server name. */
 #define OPTION_KIND_NAME_BYTES 32
 
 extern const struct option_kind option_kind_number;    /* unsigned, option.min to option.max */

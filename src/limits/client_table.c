@@ -31,7 +31,7 @@ struct client_table {
     struct hash_key key;
     struct lock lock;       /* guards all below; see note: one lock */
     struct client *clients; /* entry i is clients[i - 1] */
-    uint32_t n;             /* used so far */
+    uint32_t n;             /* entries used so far */
     uint32_t *chains;
     uint32_t chain_mask;
     uint32_t newest, oldest; /* of the LRU list */
