@@ -11,8 +11,6 @@
 #include "engine/loop.h"
 #include "engine/strand_internal.h"
 
-/* ---- life ---- */
-
 /* Makes timed waits use the clock of base/clock. */
 static void executor_init_condition(pthread_cond_t *cond)
 {
@@ -108,8 +106,6 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)
     else
         pthread_cond_timedwait(cond, &e->lock, &at);
 }
-
-/* ---- tasks ---- */
 
 /* See note: shares. */
 static bool executor_is_others_turn(const struct executor *e, const struct executor_waiter *w)
@@ -273,8 +269,6 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
         loop_schedule(loop, &w->timer, EXECUTOR_RETRY_NS);
 }
 
-/* ---- timers ---- */
-
 static void executor_add_timer(struct executor *e, struct timer *t)
 {
     timer_heap_add(&e->schedule, t);
@@ -312,8 +306,6 @@ bool executor_cancel(struct executor *e, struct timer *t)
     executor_unlock(e);
     return in_time;
 }
-
-/* ---- the end ---- */
 
 static void executor_take_timers(struct executor *e, struct task_list *out)
 {
@@ -381,8 +373,6 @@ int executor_join(struct executor *e, int64_t timeout_ns)
     executor_join_threads(e);
     return 0;
 }
-
-/* ---- statistics ---- */
 
 static int64_t executor_place_at_ns(struct task *place)
 {

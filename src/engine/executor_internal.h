@@ -1,5 +1,5 @@
 /*
- * engine/executor_internal: state shared by executor.c, executor_thread.c and strand.c, under the
+ * engine/executor_internal: shared by executor.c, executor_thread.c and strand.c; all under the
  * executor's lock.
  *
  * The queue holds places: tasks, and strands (note: place in strand.c).

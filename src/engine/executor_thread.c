@@ -1,4 +1,4 @@
-/* engine/executor_thread: the threads of an executor and how they are woken. */
+/* engine/executor_thread: the threads of an executor; see note: calling. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -12,8 +12,6 @@ bool executor_thread_is_current(const struct executor *e)
 {
     return executor_thread_self && executor_thread_self->executor == e;
 }
-
-/* ---- calling: see note: calling ---- */
 
 static void executor_thread_stop_idling(struct executor *e, struct executor_thread *th)
 {
@@ -80,8 +78,6 @@ static void executor_thread_wait_for_call(struct executor *e, struct executor_th
     executor_sleep(e, &me->wake, until_ns);
     executor_thread_stop_idling(e, me);
 }
-
-/* ---- the queue ---- */
 
 /* Due timers queue behind queued tasks, so neither starves the other. */
 static void executor_thread_fetch_due(struct executor *e)
@@ -160,8 +156,6 @@ void executor_thread_finish(struct executor *e)
         t->type->drop(t);
     executor_lock(e);
 }
-
-/* ---- the threads ---- */
 
 /* NULL: the thread must end. */
 static struct task *executor_thread_next_task(struct executor *e, struct executor_thread *me)

@@ -51,7 +51,7 @@ struct loop *loop_group_next(struct loop_group *g);
 
 /*
  * loop_group_availability(g):
- * Return the best availability of the loops.
+ * Return the loops' best availability.
  *
  * Thread: any
  */

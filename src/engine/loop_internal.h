@@ -1,5 +1,5 @@
 /*
- * engine/loop_internal: a loop's state, private to loop*.c, turn*.c and watchdog.c.
+ * engine/loop_internal: private to loop*.c, turn*.c and watchdog.c.
  */
 #ifndef ENGINE_LOOP_INTERNAL_H
 #define ENGINE_LOOP_INTERNAL_H

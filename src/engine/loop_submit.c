@@ -108,7 +108,7 @@ int loop_submit_lazy(struct loop *l, struct task *t)
     return 0;
 }
 
-/* ---- timers; see note: claim in timer.h ---- */
+/* Timers; see note: claim in timer.h. */
 
 static struct timer *loop_timer_of(struct task *t)
 {

@@ -1,8 +1,8 @@
 /*
  * engine/strand: serial queue: tasks that run one after the other on an executor.
  *
- * Keeps one connection's tasks in order without a thread of its own. A strand takes one place in
- * the executor's queue, and queues again after SERIAL_BATCH tasks. Each task counts towards the
+ * Keeps one connection's tasks in order without a thread of its own. It takes one place in the
+ * executor's queue, and queues again after SERIAL_BATCH tasks. Each task counts towards the
  * executor's bound.
  */
 #ifndef ENGINE_STRAND_H

@@ -1,8 +1,8 @@
 /*
  * engine/timer_heap: timers in a pairing heap, and a list of due ones.
  *
- * Timers are the nodes, so adding cannot fail; equal instants keep their order. Due timers have a
- * position among the owner's tasks. Fetching costs O(log n) each, so the owner limits it.
+ * Timers are the nodes, so adding cannot fail; equal instants keep their order. Fetching costs
+ * O(log n) per timer, so the owner limits it.
  */
 #ifndef ENGINE_TIMER_HEAP_H
 #define ENGINE_TIMER_HEAP_H

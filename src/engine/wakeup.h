@@ -6,7 +6,7 @@
  * sequentially consistent: at least one side sees the other. An exchange lets one producer make the
  * system call.
  *
- * `sleeps_until_ns` is WAKEUP_AWAKE or the sleep's end, to see whether a new deadline needs a
+ * `sleeps_until_ns`: WAKEUP_AWAKE or the sleep's end, to see whether a new deadline needs a
  * wake-up.
  */
 #ifndef ENGINE_WAKEUP_H

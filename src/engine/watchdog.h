@@ -1,9 +1,9 @@
 /*
  * engine/watchdog: detects stalled and sleeping loops.
  *
- * A stall is a turn longer than the threshold: loops publish its begin and what it runs. Also each
- * loop must run a control task, the beat, before the next is due: that finds a loop asleep with
- * tasks queued. Beats are at least a threshold apart.
+ * A turn longer than the threshold is a stall. Also each loop must run a control task, the beat,
+ * before the next is due: that finds a loop asleep with tasks queued. Beats are at least a
+ * threshold apart.
  */
 #ifndef ENGINE_WATCHDOG_H
 #define ENGINE_WATCHDOG_H
