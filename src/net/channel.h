@@ -270,7 +270,7 @@ void channel_abort(struct channel *ch, int error);
 
 /*
  * channel_notice_reset(ch):
- * Notice a reset before channel_start() too, and a unix peer that closes without having sent
+ * Report a reset even before channel_start(), and a unix peer that closes without having sent
  * anything: `broken` or `closed` follow.
  *
  * Thread: loop of ${ch}

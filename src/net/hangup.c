@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "engine/ready.h"
 
-/* Events of one call; the rest comes in the next turn. */
+/* Events per call; the rest follow next turn. */
 #define HANGUP_BATCH 64
 
 static struct hangup_watch *hangup_first(struct list *l)
@@ -37,7 +37,7 @@ static void hangup_report(struct hangup *h, struct hangup_watch *w)
     w->event(w);
 }
 
-/* For the next step of a socket that settles; else for the next probe. */
+/* Schedule the next step of settling sockets, else the next probe. */
 static void hangup_arm(struct hangup *h)
 {
     bool settles = !list_empty(&h->fresh) || !list_empty(&h->settling);
@@ -112,14 +112,14 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
     for (int i = 0; i < n; i++) {
         struct hangup_watch *w = events[i].data.ptr;
 
-        if (w->registered) /* the event before may have ended its pause */
+        if (w->registered) /* its pause may have ended by an event before */
             hangup_report(h, w);
     }
 }
 
 /* ---- the timer ---- */
 
-/* Try to register each refused socket again; poll it if that fails. Events change the list. */
+/* Retry to register each refused socket, else poll it. Events change the list. */
 static void hangup_probe(struct hangup *h)
 {
     struct list due;

@@ -1,17 +1,14 @@
 /*
- * net/hangup: notice resets of sockets that are not read: a second epoll instance for each loop.
+ * net/hangup: notices resets of sockets that are not read.
  *
- * libev reports EPOLLERR and EPOLLHUP only to a watcher of EV_READ or EV_WRITE, and a paused
- * channel has neither. epoll reports both for a descriptor that was registered for no event at all.
- * So paused sockets are registered in an epoll instance of their own, whose descriptor libev
- * watches for EV_READ.
+ * libev reports EPOLLERR and EPOLLHUP only to a watcher of EV_READ or EV_WRITE; a paused channel
+ * has neither. epoll(7) reports both even for a descriptor registered without events. So each loop
+ * has a second epoll instance for paused sockets, whose descriptor libev watches for EV_READ.
+ * EPOLLRDHUP is not requested: a half-closed peer may still wait for an answer.
  *
- * note: settle time. Most pauses are short: a connect on a fast network, a receiver that is slow
- * for a moment. A socket is registered when it has been paused for HANGUP_SETTLE_NS to twice that,
- * so that short pauses cost no system call. Until the next run of the timer it is on the list
- * `fresh`, then on the list `settling`.
- *
- * EPOLLRDHUP is not asked for: a peer that has ended its half may still wait for an answer.
+ * note: settle time. Most pauses are short. To save their system calls, a socket is registered
+ * after HANGUP_SETTLE_NS to twice that: it passes through the lists `fresh` and `settling`, one run
+ * of the timer each.
  */
 #ifndef NET_HANGUP_H
 #define NET_HANGUP_H
@@ -27,41 +24,41 @@
 /* See note: settle time. */
 #define HANGUP_SETTLE_NS (20 * NS_PER_MS)
 
-/* How often a socket that cannot be registered is polled. */
+/* Poll interval of sockets that cannot be registered. */
 #define HANGUP_PROBE_NS (1 * NS_PER_S)
 
 struct hangup_watch;
 
-/* EPOLLERR or EPOLLHUP, at most once for each hangup_listen(). On the loop. */
+/* EPOLLERR or EPOLLHUP, at most once per hangup_listen(). On the loop. */
 typedef void hangup_event(struct hangup_watch *w);
 
 struct hangup_watch {
-    struct list link; /* on one of the lists of struct hangup, while it listens */
+    struct list link; /* in a list of struct hangup, while listening */
     hangup_event *event;
     int fd;
-    bool registered; /* in the epoll instance */
+    bool registered;
 };
 
 struct hangup {
     struct loop *loop;
-    struct ev_io io;   /* of the epoll instance */
-    int fd;            /* of the epoll instance; -1: none */
-    struct list fresh; /* see note: settle time; so the next */
+    struct ev_io io;
+    int fd;            /* epoll instance; -1: none */
+    struct list fresh; /* see note: settle time; as the next */
     struct list settling;
     struct list registered;
-    struct list refused;  /* by epoll_ctl(2): polled each HANGUP_PROBE_NS */
-    struct list reported; /* nothing more to tell in this pause; some are registered */
-    struct timer timer;   /* runs while `fresh`, `settling` or `refused` has an entry */
-    bool timer_settles;   /* it is for the first two */
-    int64_t probe_at_ns;  /* when `refused` is polled next */
-    bool logged;          /* that epoll_ctl(2) has refused a socket */
+    struct list refused;  /* by epoll_ctl(2): polled every HANGUP_PROBE_NS */
+    struct list reported; /* in this pause; some are still registered */
+    struct timer timer;   /* runs while `fresh`, `settling` or `refused` has entries */
+    bool timer_settles;   /* for `fresh` and `settling` */
+    int64_t probe_at_ns;  /* next poll of `refused` */
+    bool logged;          /* epoll_ctl(2)'s refusal */
 };
 
 /*
  * hangup_open(h, loop) / hangup_close(h):
- * Open the epoll instance for ${loop}; close it.
+ * Create the epoll instance of ${loop}; close it after the loop has ended.
  *
- * Thread: any; the loop has ended when it is closed
+ * Thread: any
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
 int hangup_open(struct hangup *h, struct loop *loop) NODISCARD;
@@ -69,7 +66,7 @@ void hangup_close(struct hangup *h);
 
 /*
  * hangup_watch_init(w, event):
- * Prepare ${w}, which watches nothing.
+ * Initialize ${w}, not listening.
  *
  * Thread: owner of ${w}
  */
@@ -82,7 +79,7 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
 
 /*
  * hangup_listen(h, w, fd) / hangup_leave(h, w):
- * Report a reset of ${fd}; stop that, before ${fd} is closed. A second call changes nothing.
+ * Report a reset of ${fd}; stop, before ${fd} is closed. Both are idempotent.
  *
  * Thread: loop
  * Owns:   ${w} and ${fd} are borrowed until hangup_leave()
