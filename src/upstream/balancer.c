@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* Slow-start factor at the beginning. */
+/* Initial slow-start factor. */
 #define BALANCER_WARM_UP_FROM 0.1
 
 static bool balancer_scan(struct balancer_attempt *a, unsigned start);
@@ -301,7 +301,7 @@ static void balancer_recognize(const struct balancer *b, struct balancer_pick_st
     walk->generation = b->generation;
 }
 
-/* Pick a fit endpoint of a pool, in a panic a present one. 0, -EBUSY or -ENOENT. */
+/* Pick from one pool. 0, -EBUSY or -ENOENT. */
 static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk,
                             const struct balancer_totals *c, unsigned pool, struct endpoint **out)
 {

@@ -28,7 +28,7 @@
 #define BALANCER_MAX_WEIGHT    256
 #define BALANCER_MAX_ENDPOINTS 65535
 
-/* Maximum of endpoints tried for one session. */
+/* Endpoints tried for a session. */
 #define BALANCER_TRIES 16
 
 #define BALANCER_LEVELS 8
@@ -54,7 +54,6 @@ struct balancer_conf {
     uint32_t generation;          /* unique in the group */
 };
 
-/* Endpoints tried by one session. */
 struct balancer_pick_state {
     uint64_t key;
     uint32_t generation; /* balancer whose places are in `tried` */

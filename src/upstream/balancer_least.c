@@ -63,7 +63,7 @@ static bool balancer_least_is_left_out(const struct balancer_least *l, uint32_t 
     return false;
 }
 
-/* Cost of a session at ${place}; ${unit} is the cost of one session in its run. */
+/* ${unit}: cost of one session in its run. */
 static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned place, uint32_t active,
                                     uint64_t unit)
 {

@@ -105,7 +105,7 @@ static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct b
     return found;
 }
 
-/* Owner of ${key}; with ${a} only among places it may take. */
+/* Owner of ${key}; ${a} likewise. */
 static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
                                struct balancer_attempt *a)
 {
@@ -148,7 +148,6 @@ bool balancer_rendezvous_choose(struct balancer_attempt *a)
     return balancer_rendezvous(a, hash_mix(a->walk->key));
 }
 
-/* Owner of a slot, fit or not. */
 static uint32_t balancer_slot_owner(const struct balancer_pool *pool, uint32_t slot, uint64_t key)
 {
     _Atomic uint16_t *owner = &pool->owners[slot];

@@ -37,7 +37,7 @@ struct balancer_sum {
     unsigned n_steady; /* not warming up */
 };
 
-/* Sum up a pool without the endpoints that have a flag of ${unfit}. */
+/* Sum up a pool's endpoints without ${unfit} flags. */
 static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
 {
     unsigned from = b->pools[pool].from, to = from + b->pools[pool].n;

@@ -62,7 +62,6 @@ const char *check_outcome_text(enum check_outcome outcome)
     return check_outcomes[outcome].text;
 }
 
-/* Quote unescaped; the log escapes. */
 static void check_quote(char *out, const struct check_result *r)
 {
     size_t shown = r->answer_bytes < CHECK_SHOWN_BYTES ? r->answer_bytes : CHECK_SHOWN_BYTES;
@@ -106,7 +105,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     }
 }
 
-/* Report the outcome; the descriptor is closed. */
+/* The descriptor is closed. */
 static void check_finish(struct check *c)
 {
     c->result.duration_ns = clock_now_ns() - c->began_at_ns;

@@ -2,7 +2,7 @@
  * upstream/checker: health checks of all upstreams, on one loop. They set ENDPOINT_DOWN and
  * ENDPOINT_WARMING.
  *
- *   checker -- group (an upstream: what to send, expect, how often) -- target (one endpoint)
+ *   checker -- group (an upstream) -- target (an endpoint)
  *
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
@@ -86,7 +86,7 @@ struct checker_load {
 
 /*
  * checker_create(out, net, conf):
- * Create a checker without targets.
+ * Create a checker.
  *
  * Thread: loop of ${net}, or before it starts
  * Owns:   ${net} is borrowed
@@ -105,7 +105,7 @@ void checker_destroy(struct checker *k);
 
 /*
  * checker_group_open(out, k, conf):
- * Create a group without targets.
+ * Create a group.
  *
  * Thread: loop of ${k}
  * Owns:   the checker owns ${out}; ${conf} is copied, its text and bytes are borrowed
@@ -124,8 +124,8 @@ void checker_group_close(struct checker_group *g);
 
 /*
  * checker_add(out, g, conf):
- * Check an endpoint, first within an interval if it starts up, else at once. In the latter case the
- * caller has set ENDPOINT_DOWN.
+ * Check an endpoint: first within an interval if it starts up, else (the caller has set
+ * ENDPOINT_DOWN) at once.
  *
  * Thread: checker's loop
  * Owns:   the group owns ${out}; ${conf} is copied, endpoint and address are borrowed

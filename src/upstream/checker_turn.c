@@ -26,7 +26,7 @@ static unsigned checker_fair_share(const struct checker *k)
     return low;
 }
 
-/* Queue ${g} for a turn if it may make another check, else dequeue it. */
+/* Queue ${g} if it may make another check, else dequeue it. */
 static void checker_line_up(struct checker_group *g)
 {
     if (list_empty(&g->waiting) || g->under_way >= g->checker->share)
@@ -49,7 +49,7 @@ void checker_resize(struct checker_group *g, int n)
     g->checker->share = 0;
 }
 
-/* Insert by due time, from the end, where it nearly always belongs. */
+/* Insert by due time, from the end, usually its place. */
 void checker_wait(struct checker_target *t)
 {
     struct checker_group *g = t->group;

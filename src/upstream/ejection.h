@@ -46,7 +46,7 @@ struct ejection {
 
 /*
  * ejection_group_init(g, conf, n_endpoints):
- * Initialize; none is ejected.
+ * Initialize.
  *
  * Thread: before start
  * Owns:   ${conf} is borrowed

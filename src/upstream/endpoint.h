@@ -43,7 +43,6 @@ struct endpoint_addresses {
     struct address list[];
 };
 
-/* Shared by the endpoints of a group. */
 struct endpoint_group {
     _Atomic uint32_t load; /* sessions at all endpoints */
     char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];

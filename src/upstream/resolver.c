@@ -155,7 +155,7 @@ static int resolver_use_each(struct resolver_name *name)
     return membership_update(&name->upstream->membership, name->line, places, n);
 }
 
-/* Apply to a line that is one server, in every set. */
+/* Its server is in every set. */
 static int resolver_use_all(struct resolver_name *name)
 {
     const struct server_set *set = membership_now(&name->upstream->membership);
@@ -280,7 +280,6 @@ unsigned resolver_names(const struct resolver *r)
     return r->n_names;
 }
 
-/* -ENODATA: a required name is unknown. */
 static int resolver_wait(struct resolver_name *name, int64_t until_ns)
 {
     const struct upstream_server_conf *server = name->server;

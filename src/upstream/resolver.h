@@ -38,7 +38,7 @@ struct resolver_conf {
     uint64_t seed;      /* for jitter; unique to the process */
     /* resolve_host() or a test double. On an executor thread. */
     int (*lookup)(struct address *out, size_t max, const char *word, struct dns_terms *terms);
-    /* srv_resolve() or a test double. On an executor thread. */
+    /* srv_resolve(), likewise. */
     int (*lookup_service)(struct srv_record *out, size_t max, const char *name,
                           struct dns_terms *terms);
     /* Loop check: would a connection from ${up} to ${a} reach ${up}? On an executor thread. */

@@ -7,7 +7,6 @@
 #include "net/srv.h"
 #include "upstream/resolver.h"
 
-/* SRV records and the progress of host lookups. */
 struct resolver_service {
     unsigned n;
     unsigned begin;    /* first record to look up; wraps around */

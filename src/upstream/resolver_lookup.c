@@ -20,8 +20,7 @@ static int resolver_compare(const void *a, const void *b)
 }
 
 /*
- * Keep the ${max} smallest of ${n} distinct addresses, in their order: name servers rotate answers,
- * so the first ones would change each time.
+ * Keep the ${max} smallest of ${n} distinct addresses, in their order: name servers rotate answers.
  */
 static int resolver_choose(struct address *list, unsigned n, unsigned max)
 {

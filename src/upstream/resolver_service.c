@@ -116,7 +116,7 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
         resolver_add_address(f, &list[i], record);
 }
 
-/* Log one line for all hosts that begin to fail. */
+/* One line for all hosts that begin to fail. */
 static void resolver_log_hosts(const struct resolver_name *name)
 {
     const struct resolver_service *s = name->found->service;

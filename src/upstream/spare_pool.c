@@ -11,8 +11,8 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
     const struct upstream_server *server = sp->server;
 
     /*
-     * Hosts of a service may change level, so backups get none. Backup lines have spares only when
-     * all lines are backups.
+     * Hosts of a service may change level, so backups get none. Backup lines have spares when all
+     * lines are backups.
      */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
         return false;
@@ -34,7 +34,7 @@ static void spare_look_at_parts(struct spare_pool *pool)
     }
 }
 
-/* Part of ${sp} in ${pool}; begins it if needed. */
+/* Begins the part if needed. */
 static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
     struct spare_list *part = &sp->parts[pool->number];

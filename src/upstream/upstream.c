@@ -115,8 +115,6 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
     return rc;
 }
 
-/* ---- return of an ejected server ---- */
-
 /* For waiting sessions: without new picks nothing would end the ejection. */
 struct upstream_return {
     struct timer timer;
@@ -144,7 +142,7 @@ static void upstream_drop_return(struct task *t)
 static const struct task_type upstream_return_type = {
     .name = "return of a server", .run = upstream_run_return, .drop = upstream_drop_return};
 
-/* Schedule the return; without memory the next pick does it. */
+/* Without memory the next pick does it. */
 static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 {
     struct loop *loop = loop_current();

@@ -24,7 +24,7 @@ enum upstream_names {
     UPSTREAM_SERVICE    /* SRV records: a server or more each */
 };
 
-/* Line `server.ID = ADDRESS [weight=N] [max_connections=N] [backup] ...`. */
+/* Line `server.ID = ADDRESS [weight=N] ...`. */
 struct upstream_server_conf {
     const char *id;
     const char *address_text;

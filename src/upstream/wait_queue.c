@@ -78,7 +78,7 @@ static void wait_queue_free(struct wait_ticket *t)
     free(t);
 }
 
-/* Pass an unwanted place on to the next waiter. */
+/* The next waiter gets it. */
 static void wait_queue_pass_on(struct wait_ticket *t)
 {
     struct wait_queue *q = t->queue;
