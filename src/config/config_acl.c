@@ -66,9 +66,7 @@ static int config_acl_read_list(struct reading *r, const struct ini_entry *entry
     return 0;
 }
 
-/*
- * Report rules of ${entry}, or of its file, that never apply.
- */
+/* Report rules of ${entry}, or of its file, that never apply. */
 static int config_acl_check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
     char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];

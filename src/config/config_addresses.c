@@ -57,9 +57,7 @@ struct place {
     const struct address *address;
 };
 
-/*
- * Find an earlier address in conflict with address ${i} of section ${last}.
- */
+/* Find an earlier address in conflict with address ${i} of section ${last}. */
 static bool config_addresses_find_conflict(struct place *out, const struct config_memory *m,
                                            unsigned last, unsigned i)
 {

@@ -6,9 +6,7 @@
 
 #include "config/config_memory.h"
 
-/*
- * Needs no quotes; blanks only inside the value.
- */
+/* Needs no quotes; blanks only inside the value. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+- ";
 

@@ -95,9 +95,7 @@ static void config_listen_check_frame_by(const struct config_section *section,
     }
 }
 
-/*
- * Report a ${value} above the longest frame, at its line or that of frame_max_length.
- */
+/* Report a ${value} above the longest frame, at its line or that of frame_max_length. */
 static void config_listen_check_within(const struct config_section *section, const char *key,
                                        const char *what, unsigned value,
                                        struct diagnostics *diagnostics)

@@ -96,9 +96,7 @@ struct diagnostics_line {
 const char *diagnostics_line_text(struct diagnostics_line *out, const struct diagnostics *r,
                                   unsigned line);
 
-/*
- * diagnostics_line_text() into a temporary of the enclosing block.
- */
+/* diagnostics_line_text() into a temporary of the enclosing block. */
 #define REPORT_LINE(r, line) diagnostics_line_text(&(struct diagnostics_line){{0}}, (r), (line))
 
 /*

@@ -6,15 +6,11 @@
 
 #include <stddef.h>
 
-/*
- * foreign_word.where for section titles and words after a server's address.
- */
+/* foreign_word.where for section titles and words after a server's address. */
 #define FOREIGN_WORDS_SECTION "section"
 #define FOREIGN_WORDS_SERVER  "server"
 
-/*
- * ${where}: section kind for an option, option for a value, or FOREIGN_WORDS_*.
- */
+/* ${where}: section kind for an option, option for a value, or FOREIGN_WORDS_*. */
 struct foreign_word {
     const char *where;
     const char *word;

@@ -14,9 +14,7 @@
 
 struct diagnostics;
 
-/*
- * iniparser 4.1 stops at a line of 1023 bytes; shorter values fit as `key = "value"`.
- */
+/* iniparser 4.1 stops at a line of 1023 bytes; shorter values fit as `key = "value"`. */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  900

@@ -97,9 +97,7 @@ static struct ini_text ini_adapter_cutter_peek(const struct cutter *c)
     return (struct ini_text){begin, end ? (size_t)(end - begin) + 1 : left};
 }
 
-/*
- * First byte after blanks; '\n': empty.
- */
+/* First byte after blanks; '\n': empty. */
 static char ini_adapter_first_byte(const struct ini_text *line)
 {
     size_t i = 0;

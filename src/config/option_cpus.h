@@ -11,9 +11,7 @@
 /* Limit of cpu_set_t, CPU_SET(3). */
 #define OPTION_CPUS_MAX 1023
 
-/*
- * struct server_cpus: one of option.words, or comma-separated unique numbers and ranges
- */
+/* struct server_cpus: one of option.words, or comma-separated unique numbers and ranges */
 extern const struct option_kind option_cpus_affinity;
 
 #endif

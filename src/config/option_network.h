@@ -13,9 +13,7 @@
 /* addresses and n_addresses of a listener_conf */
 extern const struct option_kind option_network_addresses;
 
-/*
- * next server of an upstream_conf, which has room; host names are only checked for form
- */
+/* next server of an upstream_conf, which has room; host names are only checked for form */
 extern const struct option_kind option_network_server;
 
 #endif

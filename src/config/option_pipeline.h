@@ -6,9 +6,7 @@
 
 #include "config/option.h"
 
-/*
- * list and n of a struct pipeline_conf: comma-separated unique handlers
- */
+/* list and n of a struct pipeline_conf: comma-separated unique handlers */
 extern const struct option_kind option_pipeline;
 
 /* int64_t bytes, option.min to option.max, optional sign */

@@ -9,9 +9,7 @@
 /* struct sock_keepalive: `off`, or up to three items */
 extern const struct option_kind option_socket_keepalive;
 
-/*
- * sources of a struct sock_connect_conf; unchecked until connecting
- */
+/* sources of a struct sock_connect_conf; unchecked until connecting */
 extern const struct option_kind option_socket_source;
 
 #endif

@@ -20,9 +20,7 @@
 
 enum log_line_layout { LOG_LINE_PLAIN, LOG_LINE_PRIORITY, LOG_LINE_SYSLOG, LOG_LINE_JOURNAL };
 
-/*
- * pipe(7) writes this much atomically: threads' lines never mix.
- */
+/* pipe(7) writes this much atomically: threads' lines never mix. */
 #define LOG_LINE_MAX_BYTES PIPE_BUF
 
 struct log_line {

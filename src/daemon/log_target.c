@@ -69,9 +69,7 @@ static ssize_t log_target_line_send(const struct log_target *lt, const char *dat
     return write(lt->fd, data, len);
 }
 
-/*
- * End a line written in part, as on a full disk, so that the next is whole.
- */
+/* End a line written in part, as on a full disk, so that the next is whole. */
 static bool log_target_mend(struct log_target *lt)
 {
     if (log_target_line_send(lt, "\n", 1) != 1)
@@ -180,9 +178,7 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
         atomic_fetch_add_explicit(&lt->lost, lost, memory_order_relaxed);
 }
 
-/*
- * Is stderr the journal? See systemd.exec(5), JOURNAL_STREAM.
- */
+/* Is stderr the journal? See systemd.exec(5), JOURNAL_STREAM. */
 static bool log_target_is_journal_stream(const struct stat *st)
 {
     const char *value = getenv("JOURNAL_STREAM");
@@ -215,9 +211,7 @@ static int log_target_open_stderr(struct log_target *lt)
     return lt->fd < 0 ? -errno : 0;
 }
 
-/*
- * Give a file that root creates to ${user}, who reopens it; an existing file keeps its owner.
- */
+/* Give a file that root creates to ${user}, who reopens it; an existing file keeps its owner. */
 static int log_target_open_file(int *out_fd, const char *path, const struct privileges *user)
 {
     const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;

@@ -35,9 +35,7 @@ struct process {
     struct server *server;
 };
 
-/*
- * Occupy descriptors 0 to 2: no later one is taken for stdout or stderr.
- */
+/* Occupy descriptors 0 to 2: no later one is taken for stdout or stderr. */
 static int open_standard_descriptors(void)
 {
     int fd;
@@ -169,9 +167,7 @@ static unsigned count_addresses(const struct server_conf *conf)
     return n;
 }
 
-/*
- * Other threads run: free nothing, but remove the pid file.
- */
+/* Other threads run: free nothing, but remove the pid file. */
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
     log_write(code == EXIT_CODE_OK ? LOG_LEVEL_NOTICE : LOG_LEVEL_ERROR,

@@ -17,9 +17,7 @@
 /* pid, newline, NUL, space to detect more */
 #define CONTENT_BYTES 32
 
-/*
- * Retries if another reactord removes the file between open and lock.
- */
+/* Retries if another reactord removes the file between open and lock. */
 #define ATTEMPTS 16
 
 struct pid_file {

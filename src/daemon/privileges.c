@@ -16,9 +16,7 @@
 /* (uid_t)-1 means "keep" to setresuid(2). */
 #define ID_MAX (UINT32_MAX - 1)
 
-/*
- * Log errno of getpwnam(3) and the like; 0: no entry.
- */
+/* Log errno of getpwnam(3) and the like; 0: no entry. */
 static int privileges_lookup_failed(const char *what, const char *name, int error)
 {
     if (error == 0 || error == ENOENT || error == ESRCH) {

@@ -97,9 +97,7 @@ static void run_drain_begin(struct run *run, const struct run_conf *conf)
     server_drain(conf->server);
 }
 
-/*
- * False: a loop hangs, as the server has logged.
- */
+/* False: a loop hangs, as the server has logged. */
 static bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
     notify_extend(EXTEND_NS);

@@ -38,9 +38,7 @@ static bool safe_open_is_in_proc(int fd)
     return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/*
- * Can the user replace entries of ${w}->dir? ${*sticky}: only its own, unlink(2).
- */
+/* Can the user replace entries of ${w}->dir? ${*sticky}: only its own, unlink(2). */
 static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
 {
     uid_t uid = w->how->user->uid;
@@ -58,9 +56,7 @@ static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
     return writable && !*sticky;
 }
 
-/*
- * Sticky directory: may the user have made this entry, or link to it?
- */
+/* Sticky directory: may the user have made this entry, or link to it? */
 static bool safe_open_user_can_have_made(const struct stat *st)
 {
     return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);

@@ -93,9 +93,7 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
     *at = c->chain;
 }
 
-/*
- * Return a free entry, or evict the oldest; NULL: all are connected.
- */
+/* Return a free entry, or evict the oldest; NULL: all are connected. */
 static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
 {
     const struct token_bucket_conf *rate = &t->conf.each.rate;
@@ -112,9 +110,7 @@ static struct client *client_table_make_room(struct client_table *t, int64_t now
     return c;
 }
 
-/*
- * Find or add ${who}, off the LRU list; NULL: the table is full.
- */
+/* Find or add ${who} and take it off the LRU list; NULL: the table is full. */
 static struct client *client_table_get(struct client_table *t, const struct client_name *who,
                                        int64_t now_ns)
 {

@@ -89,9 +89,7 @@ static int prefix_table_spans_create(struct span **out, size_t *n_out, const str
     return 0;
 }
 
-/*
- * Start an interval at ${begin}, replacing one that starts there. Space: see intervals_create().
- */
+/* Start an interval at ${begin}, replacing one that starts there. Space: see intervals_create(). */
 static void prefix_table_intervals_put(struct intervals *v, number begin, uint32_t rule)
 {
     if (v->n > 0 && v->begin[v->n - 1] == begin)
@@ -103,9 +101,7 @@ static void prefix_table_intervals_put(struct intervals *v, number begin, uint32
     v->n++;
 }
 
-/*
- * Spans around the current one, each with the lowest rule of itself and its ancestors.
- */
+/* Spans around the current one, each with the lowest rule of itself and its ancestors. */
 struct walk {
     struct span open[MAX_DEPTH];
     unsigned depth;

@@ -21,9 +21,7 @@
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
 
-/*
- * Shorter sleeps cost more wake-ups than smoothness is worth.
- */
+/* Shorter sleeps cost more wake-ups than smoothness is worth. */
 #define THROTTLE_LEAST_NS (5 * NS_PER_MS)
 
 struct throttle {

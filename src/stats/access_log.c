@@ -17,9 +17,7 @@
 #include "engine/queue.h"
 #include "stats/access_log_format.h"
 
-/*
- * Delay of the writer: after the first line; after -EAGAIN; during losses.
- */
+/* Delay of the writer: after the first line; after -EAGAIN; during losses. */
 #define ACCESS_LOG_DELAY_NS (10 * NS_PER_MS)
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
 #define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
@@ -27,9 +25,7 @@
 /* An episode ends after this time without loss. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
-/*
- * Bytes of a write; writes of a run, so that access_log_finish() waits briefly.
- */
+/* Bytes of a write; writes of a run, so that access_log_finish() waits briefly. */
 #define ACCESS_LOG_BATCH_BYTES (64 * 1024)
 #define ACCESS_LOG_BATCHES     16
 
@@ -184,9 +180,7 @@ static void access_log_drop_batch(struct access_log *al, const char *why)
     access_log_lose(al, access_log_clear_batch(al), why);
 }
 
-/*
- * 0: all written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: enough for one run.
- */
+/* 0: all written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: enough for one run. */
 static int access_log_write(struct access_log *al)
 {
     for (unsigned i = 0; i < ACCESS_LOG_BATCHES; i++) {

@@ -58,7 +58,7 @@ static size_t access_log_text_utf8_len(const unsigned char *s, const unsigned ch
     return len;
 }
 
-/* Write a character that is not plain in JSON; return the bytes consumed. */
+/* Write a character that JSON escapes, or UTF-8; return the bytes consumed. */
 static size_t access_log_text_put_json_escape(struct access_log_text *t, const unsigned char *s,
                                               const unsigned char *end)
 {
