@@ -27,7 +27,7 @@
 #include "net/memory_account.h"
 #include "net/channel.h"
 
-/* Per client: small messages of one client must not fill the executor. */
+/* One client must not fill the executor with small messages. */
 #define EXECUTOR_MESSAGES 64
 
 struct executor_message {
@@ -305,7 +305,7 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
         handler_read(x->handler.next, m->data, m->len);
 }
 
-/* Deliver the pending end of file or failure. */
+/* Deliver pending end of file or failure. */
 static void executor_follow(struct executor_handler *x)
 {
     bool eof = x->eof;

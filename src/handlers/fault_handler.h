@@ -23,7 +23,7 @@ enum fault_drop_as { FAULT_DROP_RESET, FAULT_DROP_SILENCE };
 /* 0: off. */
 struct fault_handler_conf {
     int64_t delay_ns;     /* of the client's bytes */
-    int64_t jitter_ns;    /* random, added to delay_ns per read */
+    int64_t jitter_ns;    /* random, added per read */
     unsigned rate;        /* bytes a second, each direction */
     unsigned reset_after; /* bytes, both directions together */
     unsigned drop;        /* percent of selected connections not served */

@@ -50,7 +50,7 @@ struct handler_type {
     void (*log_stats)(const void *shared, const char *listener);
 };
 
-/* A handler of a listener, for all sessions. */
+/* A listener's handler, shared by all sessions. */
 struct handler_step {
     const struct handler_type *type;
     const struct pipeline_conf *conf;

@@ -93,8 +93,8 @@ bool address_equal(const struct address *a, const struct address *b);
 /*
  * address_covers(listen, target):
  * Would ${target} reach a socket on ${listen} of this host? True if equal, or if ${listen} is a
- * wildcard and ${target} loopback, or a wildcard, with the same family and port. Ignores interface
- * addresses.
+ * wildcard and ${target} loopback with the same family and port. A wildcard ${target} counts as
+ * loopback. Ignores interface addresses.
  *
  * Thread: any
  */

@@ -45,7 +45,6 @@ struct channel_linger_conf {
     int64_t max_ns;     /* in total, with CHANNEL_END_BOUNDED */
 };
 
-/* Reasons to stop reading. */
 enum channel_stop {
     CHANNEL_STOP_RECEIVER = 1 << 0,  /* slow receiver */
     CHANNEL_STOP_HANDLER = 1 << 1,   /* a handler is full */
@@ -198,8 +197,8 @@ bool channel_kept(const struct channel *ch);
 
 /*
  * channel_pace_writing(ch, wait) / channel_paced(ch):
- * For a rate-limiting handler: make ${ch} unwritable, until `writable`; is writing or reading
- * (CHANNEL_STOP_CLOCK) so delayed?
+ * For a rate-limiting handler: make ${ch} unwritable, until `writable`. Does a handler pace
+ * writing, or reading (CHANNEL_STOP_CLOCK)?
  *
  * Thread: loop of ${ch}
  */
@@ -208,7 +207,8 @@ bool channel_paced(const struct channel *ch);
 
 /*
  * channel_writable(ch):
- * False between the high and low water mark, with pending spliced bytes, or while paced.
+ * False from above the high until below the low water mark, with pending spliced bytes, or while
+ * paced.
  *
  * Thread: loop of ${ch}
  */
@@ -229,8 +229,9 @@ size_t channel_unsent_bytes(const struct channel *ch);
 
 /*
  * channel_discard(ch, quiet_ns) / channel_discards(ch) / channel_input_cut(ch):
- * Discard input from now on; does ${ch}, or has it ended? Was input lost: unread, held by a
- * handler, discarded, received in the last ${quiet_ns}, or reset before the peer's end of file?
+ * Discard input from now on. Is input discarded, or has ${ch} ended? Was input lost: unread, held
+ * by a handler, discarded, received in the last ${quiet_ns}, or reset before the peer's end of
+ * file?
  *
  * Thread: loop of ${ch}
  */
@@ -279,7 +280,7 @@ void channel_notice_reset(struct channel *ch);
 
 /*
  * channel_peek(ch):
- * sock_peek(), before sending what cannot be sent twice.
+ * sock_peek().
  *
  * Thread: loop of ${ch}
  */

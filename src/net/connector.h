@@ -2,7 +2,7 @@
  * net/connector: connects to a server that may have several addresses.
  *
  * Tries them in order under one deadline, each with an equal share of the remaining time; the first
- * to answer wins. Embedded in the session: does not allocate.
+ * to answer wins. Does not allocate.
  *
  * note: happy eyeballs. With IPv4 and IPv6 addresses the families alternate, the first address's
  * family first. The next attempt begins after conf->attempt_delay_ns, or when one fails: a broken
@@ -28,9 +28,9 @@
 struct connector;
 
 /*
- * Called once, on the loop, never inside connector_start(). ${fd} is connected and the callee's, or
- * -1 with ${error}: -ETIMEDOUT (deadline), else of the last address, if any had a route. May
- * restart ${c}.
+ * Called once, on the loop, never inside connector_start(). ${fd} is connected and the callee's; or
+ * it is -1, with -ETIMEDOUT (deadline) or the error of the last address, preferably one with a
+ * route. May restart ${c}.
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
@@ -50,7 +50,7 @@ struct connector_attempt {
     struct connector *connector;
     const struct address *address; /* NULL: FREE */
     int fd;                        /* -1: FREE or AGAIN */
-    int64_t until_ns;              /* then a waiting address may replace it */
+    int64_t until_ns;              /* end of its share; then a waiting address may replace it */
 };
 
 struct connector {

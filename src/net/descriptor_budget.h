@@ -92,7 +92,7 @@ static inline void descriptor_budget_return(struct descriptor_budget *d, unsigne
 
 /*
  * descriptor_budget_are_lent(d) / descriptor_budget_wanted_back(d):
- * Are any lent; recalled?
+ * Are any lent? Are they recalled?
  *
  * Thread: any
  */

@@ -26,7 +26,7 @@ struct pipe {
     size_t bytes;
     bool lent;              /* see note: lent pipes */
     struct channel *holder; /* blocked receiver or NULL */
-    struct list link;       /* in `free` or `held` */
+    struct list link;
 };
 
 struct pipe_pool {

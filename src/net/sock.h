@@ -126,7 +126,7 @@ enum sock_peek sock_peek(int fd);
 
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
- * Local resources exhausted; no local route or port? Neither is the peer's fault.
+ * Are resources exhausted? Is there no local route or port? Neither is the peer's fault.
  *
  * Thread: any
  */

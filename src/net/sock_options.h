@@ -1,8 +1,8 @@
 /*
  * net/sock_options: socket options of clients and servers.
  *
- * All zero: kernel defaults, one system call (note: inline). Accepted TCP sockets inherit them from
- * the listener. Unix sockets have only a send buffer and inherit nothing.
+ * All zero: kernel defaults, one system call (note: inline). Accepted TCP sockets inherit the
+ * listener's. Unix sockets have only a send buffer and inherit nothing.
  *
  * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in its place in the stream; otherwise
  * the receiver misses it. RFC 6093, section 6, requires it.
