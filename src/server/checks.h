@@ -57,7 +57,7 @@ int checks_start(struct checks *c, int64_t wait_ns) NODISCARD;
  * checks_destroy(c):
  * Free ${c}; NULL is allowed.
  *
- * Thread: main, after the control loop has ended or was never started
+ * Thread: main, while the control loop does not run
  */
 void checks_destroy(struct checks *c);
 

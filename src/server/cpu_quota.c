@@ -31,8 +31,6 @@ static bool cpu_quota_has_word(const char *list, const char *word)
     return false;
 }
 
-/* ---- groups and mounts ---- */
-
 /* A line of `cgroup`, as "4:cpu,cpuacct:/group" or "0::/group". */
 static bool cpu_quota_parse_group(struct hierarchy *h, char *line)
 {
@@ -81,8 +79,6 @@ static bool cpu_quota_find_line(struct hierarchy *h, const char *proc, const cha
     fclose(f);
     return found;
 }
-
-/* ---- limits ---- */
 
 static int cpu_quota_read_words(const char *dir, const char *name, char first[NUMBER_BYTES],
                                 char second[NUMBER_BYTES])

@@ -90,7 +90,7 @@ int eviction_begin(const struct eviction_conf *conf)
         part->worker = conf->workers[i];
         timer_init(&part->tick, &eviction_tick_type);
         /*
-         * Loops without a thread and ended loops have no sessions. Submit the first tick as a
+         * Loops without a thread have no sessions. Submit the first tick as a
          * control task: it overtakes queued tasks.
          */
         if (loop_state(part->loop) == LOOP_NOT_STARTED ||

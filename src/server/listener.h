@@ -133,7 +133,7 @@ unsigned listener_sockets(const struct listener *ls);
 
 /*
  * listener_log_stats(ls):
- * Log the counters of its sessions, as counters_log().
+ * As counters_log().
  *
  * Thread: any
  */

@@ -41,10 +41,7 @@ static int64_t overload_memory_in_use(void)
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
-/*
- * At most 1 / OVERLOAD_LOOK_PART of a CPU samples; but at least once a second, as clients come
- * fast.
- */
+/* Samples take 1 / OVERLOAD_LOOK_PART of a CPU at most, but one is due each second. */
 #define OVERLOAD_LOOK_PART   100
 #define OVERLOAD_LOOK_MAX_NS (1 * NS_PER_S)
 

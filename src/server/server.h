@@ -168,7 +168,7 @@ unsigned server_sessions(const struct server *sv);
 
 /*
  * server_destroy(sv):
- * Free ${sv}, which was stopped or never started. NULL is allowed.
+ * Free ${sv}, stopped or never started; NULL is allowed.
  *
  * Thread: main
  */

@@ -36,7 +36,7 @@ void spares_look(const struct spares *s);
  * spares_destroy(s):
  * Free ${s}; NULL is allowed.
  *
- * Thread: main, after the workers have ended or were never started
+ * Thread: main, while no worker runs
  */
 void spares_destroy(struct spares *s);
 

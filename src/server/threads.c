@@ -18,8 +18,6 @@
 #define THREADS_STOP_NS (5 * NS_PER_S)
 #define THREADS_JOIN_NS (1 * NS_PER_S)
 
-/* ---- processors ---- */
-
 /* List the CPUs this process may use, ascending, in ${out}[CPU_SETSIZE]; return their number. */
 static unsigned threads_allowed_cpus(unsigned *out)
 {
@@ -75,8 +73,6 @@ static unsigned threads_default(unsigned n_allowed)
              limit, n, (double)quota.quota_us / (double)quota.period_us);
     return limit;
 }
-
-/* ---- creation ---- */
 
 static int threads_create_loops(struct threads *t, const struct server_conf *conf)
 {
@@ -150,8 +146,6 @@ int threads_create(struct threads *t, const struct server_conf *conf)
     return rc;
 }
 
-/* ---- life ---- */
-
 struct loop *threads_control(const struct threads *t)
 {
     return loop_group_at(t->control, 0);
@@ -195,8 +189,6 @@ void threads_log_stats(struct threads *t)
     threads_log_group(t->control);
     threads_log_executor(t->executor);
 }
-
-/* ---- end ---- */
 
 static void threads_log_hung(const struct loop_group *g)
 {

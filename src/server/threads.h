@@ -73,7 +73,7 @@ void threads_log_stats(struct threads *t);
 
 /*
  * threads_destroy(t):
- * Free all; the threads have ended or were never started.
+ * Free all; no thread runs.
  *
  * Thread: main
  */

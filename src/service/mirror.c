@@ -47,8 +47,6 @@ static void mirror_count(_Atomic uint64_t *counter, uint64_t n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* ---- the end ---- */
-
 static void mirror_free_if_done(struct mirror *m)
 {
     if (!m->client_gone || m->state != MIRROR_OVER)
@@ -98,8 +96,6 @@ static void mirror_abandon(struct mirror *m)
     mirror_count(&m->plan->abandoned, 1);
     mirror_give_up(m);
 }
-
-/* ---- mirror's channel ---- */
 
 static void mirror_on_nothing(struct handler *h)
 {
@@ -201,8 +197,6 @@ static void mirror_connect(struct mirror *m)
                     up->conf->connect_timeout_ns, &up->conf->connect);
 }
 
-/* ---- client's pipeline: the service first ---- */
-
 static struct mirror *mirror_of(struct handler *h)
 {
     return CONTAINER_OF(h, struct mirror, handler);
@@ -298,8 +292,6 @@ void mirror_add(struct session *s, struct channel *ch)
     buffer_init(&m->early);
     pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);
 }
-
-/* ---- statistics ---- */
 
 static uint64_t mirror_get(const _Atomic uint64_t *counter)
 {

@@ -125,8 +125,6 @@ void relay_undo(struct relay *r, struct channel *from)
     channel_read_on(from, CHANNEL_STOP_BANDWIDTH | CHANNEL_STOP_RECEIVER);
 }
 
-/* ---- the first bytes ---- */
-
 static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)
 {
     struct relay *r = relay_of(h);

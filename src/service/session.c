@@ -18,8 +18,6 @@ void session_set_reason(struct session *s, enum session_reason reason)
         s->reason = reason;
 }
 
-/* ---- counting ---- */
-
 void session_count_at(struct session *s, enum session_counted where, struct counters *c)
 {
     MUST(!s->counted[where]);
@@ -43,8 +41,6 @@ static void session_count_end(struct session *s)
             counters_ended(s->counted[i], s->reason, client ? client->bytes_in : 0,
                            client ? client->bytes_out : 0);
 }
-
-/* ---- the end ---- */
 
 static void session_log_end(const struct session *s)
 {
@@ -87,8 +83,6 @@ static void session_end(struct session *s)
     s->task.type = &session_free_type;
     loop_reap(s->owner->net->loop, &s->task);
 }
-
-/* ---- life ---- */
 
 void session_init(struct session *s, const struct service *service)
 {

@@ -68,8 +68,6 @@ void session_reset(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
 }
 
-/* ---- for overload protection ---- */
-
 int64_t session_active_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;

@@ -26,8 +26,6 @@ struct session_deadline {
     enum session_due due;
 };
 
-/* ---- last read ---- */
-
 /*
  * note: last read. The channel's byte count tells whether a leg was read, and the time stamp of its
  * last I/O tells when: no cost per byte. Output to a slow receiver sets the stamp too, so with one
@@ -65,8 +63,6 @@ static void session_listen(struct session *s, int64_t now_ns)
     }
     s->listened_at_ns = now_ns;
 }
-
-/* ---- deadlines ---- */
 
 /* A leg paused by its bandwidth is not idle. */
 static int64_t session_last_io_at_ns(const struct session *s)
@@ -161,8 +157,6 @@ void session_timer_arm(struct session *s)
         loop_schedule(loop, &s->timer, at_ns - clock_now_ns());
 }
 
-/* ---- the timer fires ---- */
-
 static void session_act(struct session *s, const struct session_deadline *d)
 {
     if (d->due != SESSION_DUE_NOTHING)
@@ -200,8 +194,6 @@ static void session_drop_timer(struct task *t)
 
 static const struct task_type session_timer_type = {
     .name = "session timer", .run = session_run_timer, .drop = session_drop_timer};
-
-/* ---- life ---- */
 
 /*
  * Random in the last ${lifetime_jitter} percent, so that sessions that began together do not end

@@ -53,8 +53,6 @@ static bool stale_retry_passed(struct stale_retry *t)
     return t->state == TRIAL_OVER;
 }
 
-/* ---- client's pipeline ---- */
-
 static struct stale_retry *stale_retry_of_client(struct handler *h)
 {
     return CONTAINER_OF(h, struct stale_retry, client);
@@ -83,8 +81,6 @@ static void stale_retry_client_eof(struct handler *h)
 
 static const struct handler_ops stale_retry_client_ops = {
     .name = "spare", .read = stale_retry_client_read, .eof = stale_retry_client_eof};
-
-/* ---- server's pipeline ---- */
 
 static struct stale_retry *stale_retry_of_server(struct handler *h)
 {
@@ -137,8 +133,6 @@ static const struct handler_ops stale_retry_server_ops = {.name = "spare",
                                                           .eof = stale_retry_server_eof,
                                                           .broken = stale_retry_server_broken,
                                                           .closed = stale_retry_server_closed};
-
-/* ---- life ---- */
 
 int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf)
 {
