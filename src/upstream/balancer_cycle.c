@@ -16,7 +16,6 @@ struct balancer_cycle_head {
     int64_t credit;
 };
 
-/* Greatest common divisor. */
 static unsigned balancer_cycle_divisor(const struct balancer_pool *pool)
 {
     unsigned divisor = 0;

@@ -36,7 +36,7 @@
 /* Bytes of an answer kept for the log. */
 #define CHECK_SHOWN_BYTES 32
 
-/* For the longest text of check_describe() and NUL. */
+/* For the longest text of check_describe(). */
 #define CHECK_TEXT_BYTES 256
 
 enum check_outcome {

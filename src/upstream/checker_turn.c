@@ -49,7 +49,7 @@ void checker_resize(struct checker_group *g, int n)
     g->checker->share = 0;
 }
 
-/* Insert by due time, from the end, usually its place. */
+/* Insert by due time, usually at the end. */
 void checker_wait(struct checker_target *t)
 {
     struct checker_group *g = t->group;

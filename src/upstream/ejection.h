@@ -58,7 +58,7 @@ void ejection_group_init(struct ejection_group *g, const struct ejection_conf *c
  * ejection_group_resize(g, n_endpoints):
  * Set the number of endpoints.
  *
- * Thread: one
+ * Thread: one at a time
  */
 void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 

@@ -234,7 +234,7 @@ static void membership_publish(struct membership *r, struct server_set *set, str
         membership_set_unseen(before);
 }
 
-/* Reset returning servers before publishing: the set may have no others. */
+/* Clear flags of servers that return, before publishing: the set may have no others. */
 static void membership_welcome(struct membership *r)
 {
     list_for_each (node, &r->servers) {

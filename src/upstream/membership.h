@@ -3,8 +3,8 @@
  *
  *   line (configuration) -- places (its addresses now) -- servers
  *
- * A line is one server for good, or names one for each address or SRV record; those change while
- * sessions run. Readers load one atomic pointer to an immutable set of all servers and their
+ * A line is one server for good, or a name: a server for each address or SRV record, which change
+ * while sessions run. Readers load one atomic pointer to an immutable set of all servers and their
  * balancer; a change publishes a new set.
  *
  * A server is identified by line and addresses. While these are found, or found again before it is

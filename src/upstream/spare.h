@@ -110,8 +110,8 @@ int spare_pool_add(struct spare_pool *pool, struct upstream *up) NODISCARD;
 
 /*
  * spare_pool_look(pool):
- * Queue a look, which closes and opens spares as needed, in the control lane. Starts the loop's
- * thread; no-op when the loop has ended.
+ * Submit a control task that closes and opens spares as needed. Starts the loop's thread; no-op
+ * when the loop has ended.
  *
  * Thread: any
  */

@@ -297,7 +297,7 @@ static void spare_close_moved(struct spare_list *part, struct list *l)
     }
 }
 
-/* Keep within max_connections. */
+/* Close spares above max_connections. */
 static void spare_make_way(struct spare_list *part)
 {
     while (spare_crowded(part->spare, spare_now(part->spare)) && part->n > 0) {

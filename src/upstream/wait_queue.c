@@ -78,7 +78,7 @@ static void wait_queue_free(struct wait_ticket *t)
     free(t);
 }
 
-/* The next waiter gets it. */
+/* Give the place to the next waiter. */
 static void wait_queue_pass_on(struct wait_ticket *t)
 {
     struct wait_queue *q = t->queue;
