@@ -233,6 +233,45 @@ START_TEST(where_the_directory_is_closed_to_us_the_file_is_emptied)
 }
 END_TEST
 
+#define ROUNDS 3000
+
+/* Whoever has the file finds its own process id there, whatever others just removed. */
+static void have_and_leave(void)
+{
+    struct pid_file *pf;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        int rc = pid_file_create(&pf, path, NULL);
+
+        if (rc == -EBUSY || rc == -EAGAIN)
+            continue;
+        ck_assert_int_eq(rc, 0);
+        assert_holds_our_pid();
+        pid_file_remove(pf);
+    }
+}
+
+START_TEST(who_has_the_file_is_named_in_it_although_others_come_and_go)
+{
+    pid_t children[3];
+    int status;
+
+    for (size_t i = 0; i < ARRAY_LEN(children); i++) {
+        children[i] = fork();
+        ck_assert_int_ge(children[i], 0);
+        if (children[i] == 0) {
+            have_and_leave();
+            _exit(0);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(children); i++) {
+        ck_assert_int_eq(waitpid(children[i], &status, 0), children[i]);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    ck_assert(!exists(path));
+}
+END_TEST
+
 START_TEST(removing_no_file_is_allowed)
 {
     pid_file_remove(NULL);
@@ -259,6 +298,7 @@ int main(void)
     tcase_add_test(tc, a_directory_that_is_missing_is_an_error_with_the_path);
     tcase_add_test(tc, a_file_that_another_replaced_is_not_removed);
     tcase_add_test(tc, where_the_directory_is_closed_to_us_the_file_is_emptied);
+    tcase_add_test(tc, who_has_the_file_is_named_in_it_although_others_come_and_go);
     tcase_add_test(tc, removing_no_file_is_allowed);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

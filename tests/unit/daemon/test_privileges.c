@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/securebits.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -186,6 +187,18 @@ START_TEST(a_drop_that_is_not_permitted_is_an_error)
 }
 END_TEST
 
+/* Capabilities outlive the change of the user: capabilities(7). */
+START_TEST(a_drop_after_which_root_can_be_regained_is_an_error)
+{
+    struct privileges p;
+
+    if (geteuid() != 0 || prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
+        return;
+    ck_assert_int_eq(privileges_lookup(&p, "nobody", NULL), 0);
+    ck_assert_int_eq(privileges_drop(&p), -EPERM);
+}
+END_TEST
+
 START_TEST(a_number_without_an_entry_has_no_supplementary_groups)
 {
     const gid_t extra[] = {4, 27};
@@ -248,6 +261,7 @@ int main(void)
     tcase_add_test(tc, an_unknown_group_is_refused_by_name);
     tcase_add_test(tc, the_number_that_means_nobody_to_the_kernel_is_refused);
     tcase_add_test(tc, root_is_given_up_for_good);
+    tcase_add_test(tc, a_drop_after_which_root_can_be_regained_is_an_error);
     tcase_add_test(tc, a_number_without_an_entry_has_no_supplementary_groups);
     tcase_add_test(tc, groups_are_lent_and_given_back);
     tcase_add_test(tc, no_program_gains_privileges_any_more);

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,53 @@ START_TEST(links_of_root_are_followed)
 }
 END_TEST
 
+/* Each but the first names the one before it. */
+static const char *chain_of_links(unsigned n)
+{
+    static char last[128];
+    char target[128];
+    struct stat st;
+
+    snprintf(last, sizeof(last), "%s", at("mine/precious"));
+    for (unsigned i = 1; i <= n; i++) {
+        char name[32];
+
+        snprintf(target, sizeof(target), "%s", last);
+        snprintf(name, sizeof(name), "mine/link%u", i);
+        snprintf(last, sizeof(last), "%s", at(name));
+        if (lstat(last, &st) < 0)
+            ck_assert_int_eq(symlink(target, last), 0);
+    }
+    return last;
+}
+
+START_TEST(as_many_links_of_root_are_followed_as_the_kernel_follows)
+{
+    ck_assert_int_eq(try(chain_of_links(40), APPEND), 0);
+    ck_assert(as_root);
+    close(fd);
+    fd = -1;
+    ck_assert_int_eq(open(chain_of_links(41), O_WRONLY | O_CLOEXEC), -1);
+    ck_assert_int_eq(errno, ELOOP);
+    ck_assert_int_eq(try(chain_of_links(41), APPEND), -ELOOP);
+    assert_root();
+}
+END_TEST
+
+/* What a group may do does not matter to a user who is not in it: it is ours that is not asked. */
+START_TEST(the_groups_of_root_open_nothing_for_the_user)
+{
+    const gid_t extra = 12345;
+
+    ck_assert_int_eq(setgroups(1, &extra), 0);
+    make_dir("group", 0770, 0);
+    ck_assert_int_eq(chown(at("group"), 0, extra), 0);
+    ck_assert_int_eq(try(at("group/new"), APPEND), 0);
+    ck_assert(as_root); /* with ours the user could have created it */
+    ck_assert_uint_eq(owner(), 0);
+}
+END_TEST
+
 START_TEST(a_file_of_root_where_all_may_write_is_taken)
 {
     make_file("all/log");
@@ -287,6 +335,8 @@ int main(void)
     tcase_add_test(tc, a_link_on_the_way_is_refused);
     tcase_add_test(tc, a_directory_of_the_user_is_refused_although_it_may_not_write_there);
     tcase_add_test(tc, links_of_root_are_followed);
+    tcase_add_test(tc, as_many_links_of_root_are_followed_as_the_kernel_follows);
+    tcase_add_test(tc, the_groups_of_root_open_nothing_for_the_user);
     tcase_add_test(tc, a_file_of_root_where_all_may_write_is_taken);
     tcase_add_test(tc, an_open_file_is_opened_by_its_name_in_dev);
     tcase_add_test(tc, a_fifo_of_the_user_is_opened_as_the_user);

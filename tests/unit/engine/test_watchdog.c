@@ -4,6 +4,8 @@
  */
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/loop_internal.h"
@@ -18,6 +20,28 @@
 
 #define MS(n)     ((n)*NS_PER_MS)
 #define THRESHOLD MS(300)
+
+/* ---- the clock ---- */
+
+static _Atomic int64_t ahead_ns;
+
+/* In front of the C library's: what the program takes for the time. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, out);
+    int64_t ns = out->tv_nsec + atomic_load(&ahead_ns);
+
+    if (rc < 0 || clock != CLOCK_MONOTONIC)
+        return rc;
+    out->tv_sec += ns / NS_PER_S;
+    out->tv_nsec = ns % NS_PER_S;
+    return 0;
+}
+
+static void clock_ahead(int64_t ns)
+{
+    atomic_fetch_add(&ahead_ns, ns);
+}
 
 static struct watchdog *w;
 static struct loop *loop, *other, *third;
@@ -304,6 +328,50 @@ START_TEST(a_loop_that_stalls_before_it_has_named_anything_is_told)
 }
 END_TEST
 
+static uint64_t tasks_of(struct loop *l)
+{
+    struct loop_stats stats;
+
+    loop_stats(l, &stats);
+    return stats.tasks_run + stats.tasks_pending;
+}
+
+/* The first beat is sent, and run. */
+static void begin_beats(void)
+{
+    struct loop_stats stats;
+
+    loop_runner_call(loop, nothing, NULL);
+    ck_assert(watchdog_check(w));
+    UNTIL((loop_stats(loop, &stats), stats.tasks_run == 2));
+}
+
+START_TEST(the_next_beat_is_sent_when_it_is_due_and_not_before)
+{
+    begin_beats();
+    clock_ahead(WATCHDOG_BEAT_NS * 6 / 10);
+    (void)watchdog_check(w);
+    ck_assert_uint_eq(tasks_of(loop), 2);
+    clock_ahead(WATCHDOG_BEAT_NS * 6 / 10);
+    (void)watchdog_check(w);
+    UNTIL(tasks_of(loop) == 3);
+}
+END_TEST
+
+START_TEST(a_higher_threshold_makes_beats_as_seldom)
+{
+    teardown();
+    setup_with(10 * WATCHDOG_BEAT_NS);
+    begin_beats();
+    clock_ahead(6 * WATCHDOG_BEAT_NS);
+    (void)watchdog_check(w);
+    ck_assert_uint_eq(tasks_of(loop), 2);
+    clock_ahead(6 * WATCHDOG_BEAT_NS);
+    (void)watchdog_check(w);
+    UNTIL(tasks_of(loop) == 3);
+}
+END_TEST
+
 /*
  * As if the wake-up of ${l}, which sleeps, were lost: whoever comes believes that somebody else has
  * woken it.
@@ -377,6 +445,8 @@ int main(void)
     tcase_add_test(stall, destroying_none_is_allowed);
     tcase_add_checked_fixture(beat, setup, teardown);
     tcase_add_test(beat, a_beat_is_a_control_task_now_and_then);
+    tcase_add_test(beat, the_next_beat_is_sent_when_it_is_due_and_not_before);
+    tcase_add_test(beat, a_higher_threshold_makes_beats_as_seldom);
     tcase_add_test(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed);
     tcase_add_test(beat,
                    a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer);

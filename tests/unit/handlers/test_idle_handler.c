@@ -14,14 +14,12 @@
 
 static struct host host;
 static int client;
-static size_t heard_bytes;
 
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_INFO);
     host_open(&host, &echo_ops, NULL);
     client = -1;
-    heard_bytes = 0;
 }
 
 static void teardown(void)
@@ -117,87 +115,6 @@ START_TEST(one_that_is_not_read_is_not_the_one_who_is_silent)
 }
 END_TEST
 
-/* The session must not wait for the rest of a frame with what came before. */
-static void begin_with_frames(struct idle_handler_conf conf)
-{
-    host.pipeline.frame.decoder =
-        (struct frame_decoder_conf){.max_length = 70000, .length_width = 2, .fail_fast = true};
-    host.pipeline.idle = conf;
-    host_pipeline(&host, "idle", NULL);
-    host_pipeline(&host, "frame", NULL);
-    client = host_client(&host);
-}
-
-#define FRAME 60000
-
-/* Send frames of zeros until nothing is taken any more; how many bytes that were. */
-static size_t stuff_frames(void)
-{
-    static uint8_t frame[2 + FRAME] = {FRAME >> 8, FRAME & 0xff};
-    size_t total = 0;
-
-    for (int64_t taken_at_ns = clock_now_ns(); clock_now_ns() - taken_at_ns < LIMIT_NS;) {
-        size_t at = total % sizeof(frame);
-        ssize_t n = send(client, frame + at, sizeof(frame) - at, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n > 0) {
-            total += (size_t)n;
-            taken_at_ns = clock_now_ns();
-        } else {
-            PAUSE_MS(5);
-        }
-    }
-    for (size_t at = total % sizeof(frame); at > 0 && at < sizeof(frame);) {
-        static uint8_t heard[65536];
-        ssize_t n = send(client, frame + at, sizeof(frame) - at, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n > 0) {
-            at += (size_t)n;
-            total += (size_t)n;
-        }
-        if ((n = recv(client, heard, sizeof(heard), MSG_DONTWAIT)) > 0)
-            heard_bytes += (size_t)n;
-    }
-    return total;
-}
-
-START_TEST(bytes_that_go_late_are_written)
-{
-    static uint8_t data[20000];
-
-    begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
-    ck_assert_uint_gt(sockets_stuff(client, 0), 0);
-    for (int64_t from_ns = clock_now_ns(); clock_now_ns() - from_ns < 8 * LIMIT_NS;) {
-        (void)recv(client, data, sizeof(data), MSG_DONTWAIT);
-        PAUSE_MS(10);
-    }
-    ck_assert_uint_eq(log_lines_with("nothing was written"), 0);
-}
-END_TEST
-
-/* What was written late is noted once; then what is read does not count for it. */
-START_TEST(one_to_whom_nothing_goes_any_more_is_closed_although_it_is_read)
-{
-    static uint8_t data[65536];
-    size_t total;
-
-    begin_with_frames((struct idle_handler_conf){.write_ns = 2 * LIMIT_NS});
-    total = stuff_frames();
-    while (heard_bytes < total) {
-        ssize_t n = recv(client, data, sizeof(data), 0);
-
-        ck_assert_int_gt(n, 0);
-        heard_bytes += (size_t)n;
-    }
-    ck_assert_int_eq(send(client, "\xff\xff", 2, MSG_NOSIGNAL), 2);
-    for (int64_t from_ns = clock_now_ns(); recv(client, data, 1, MSG_DONTWAIT) < 0;) {
-        ck_assert_int_lt(clock_now_ns() - from_ns, UNTIL_LIMIT_NS);
-        ck_assert_int_eq(send(client, "x", 1, MSG_NOSIGNAL), 1);
-        PAUSE_MS(5);
-    }
-}
-END_TEST
-
 /* The first look is a good while before the client is idle. */
 START_TEST(while_bytes_wait_it_is_looked_at_before_the_time_is_over)
 {
@@ -274,8 +191,6 @@ int main(void)
     tcase_add_test(tc, one_to_whom_nothing_goes_is_closed);
     tcase_add_test(tc, one_that_takes_nothing_is_closed_although_bytes_wait_for_it);
     tcase_add_test(tc, one_that_is_not_read_is_not_the_one_who_is_silent);
-    tcase_add_test(tc, bytes_that_go_late_are_written);
-    tcase_add_test(tc, one_to_whom_nothing_goes_any_more_is_closed_although_it_is_read);
     tcase_add_test(tc, while_bytes_wait_it_is_looked_at_before_the_time_is_over);
     tcase_add_test(tc, an_idle_client_is_looked_at_once_in_each_time);
     tcase_add_test(tc, after_its_end_of_file_a_client_cannot_say_anything);

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -203,6 +204,23 @@ START_TEST(who_was_seen_the_longest_ago_is_forgotten)
 }
 END_TEST
 
+START_TEST(link_local_clients_are_forgotten_like_others)
+{
+    char text[64];
+
+    create(64, 1, 0);
+    for (unsigned i = 1; i <= 128; i++) {
+        struct address a;
+
+        snprintf(text, sizeof(text), "[fe80::%x%%1]:1", i);
+        a = ip(text);
+        client_table_leave(t, in(&a));
+        client_table_leave(t, in(&a));
+    }
+    read_table(64, 0);
+}
+END_TEST
+
 START_TEST(who_is_forgotten_before_its_rate_is_over_is_counted)
 {
     struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
@@ -359,6 +377,7 @@ int main(void)
     tcase_add_test(tc, link_local_clients_of_two_zones_are_two_also_in_one_bucket);
     tcase_add_test(tc, clients_of_unix_sockets_are_not_limited);
     tcase_add_test(tc, who_was_seen_the_longest_ago_is_forgotten);
+    tcase_add_test(tc, link_local_clients_are_forgotten_like_others);
     tcase_add_test(tc, who_is_forgotten_before_its_rate_is_over_is_counted);
     tcase_add_test(tc, a_table_is_full_when_all_its_places_are_taken_and_not_before);
     tcase_add_test(tc, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted);

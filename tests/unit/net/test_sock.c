@@ -206,6 +206,40 @@ START_TEST(a_unix_socket_is_given_to_its_user_and_group)
 }
 END_TEST
 
+/* The socket has the mode before there is a file: at no moment may more connect. */
+START_TEST(the_mode_of_a_unix_socket_is_set_before_there_is_a_file)
+{
+    struct sock_listen_conf with = conf;
+    struct stat st;
+    int fd;
+
+    sockets_path(&a, "sock");
+    with.file = (struct sock_file){.set_mode = true, .mode = 0640};
+    ck_assert_int_eq(sock_listen(&fd, &a, &with), 0);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0640);
+    close(fd);
+    sock_unlink(&a);
+}
+END_TEST
+
+START_TEST(a_unix_socket_that_cannot_be_given_away_is_not_left)
+{
+    struct sock_listen_conf with = conf;
+    struct stat st;
+    int fd;
+
+    if (geteuid() != 0)
+        return;
+    sockets_path(&a, "sock");
+    with.file = (struct sock_file){.set_uid = true, .uid = 0};
+    ck_assert_int_eq(seteuid(65534), 0);
+    ck_assert_int_eq(sock_listen(&fd, &a, &with), -EPERM);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(lstat(a.u.un.sun_path, &st), -1);
+}
+END_TEST
+
 START_TEST(a_unix_socket_left_by_the_dead_is_replaced)
 {
     int fd;
@@ -458,6 +492,8 @@ int main(void)
     tcase_add_test(tc, without_descriptors_nothing_is_made);
     tcase_add_test(tc, a_unix_socket_is_a_file_until_it_is_unlinked);
     tcase_add_test(tc, a_unix_socket_is_given_to_its_user_and_group);
+    tcase_add_test(tc, the_mode_of_a_unix_socket_is_set_before_there_is_a_file);
+    tcase_add_test(tc, a_unix_socket_that_cannot_be_given_away_is_not_left);
     tcase_add_test(tc, a_unix_socket_left_by_the_dead_is_replaced);
     tcase_add_test(tc, a_unix_socket_that_answers_is_in_use);
     tcase_add_test(tc, a_unix_socket_whose_backlog_is_full_is_in_use);
