@@ -103,8 +103,8 @@ bool address_covers(const struct address *listen, const struct address *target);
 /*
  * address_conflicts(a, b, reuseport):
  * Would bind(2) or listen(2) fail on ${b} after ${a}? A wildcard takes the port on all addresses of
- * its family, unless both use SO_REUSEPORT (${reuseport}). Equal addresses always conflict: they
- * would share clients.
+ * its family, unless both use SO_REUSEPORT. Equal addresses always conflict: they would share
+ * clients.
  *
  * Thread: any
  */
@@ -138,7 +138,7 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
 
 /*
  * address_port(a) / address_set_port(a, port) / address_is_unix(a):
- * Get or set the port, 0 for a unix socket; is it one?
+ * Port, 0 for a unix socket; set it; is ${a} one?
  *
  * Thread: any
  */

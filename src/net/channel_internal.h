@@ -8,14 +8,14 @@
 #include "net/channel.h"
 
 enum channel_flag {
-    CHANNEL_READ_ENDED = 1 << 0,   /* by the peer's end of file */
-    CHANNEL_DISCARD = 1 << 1,      /* input bypasses the pipeline */
-    CHANNEL_PENDING = 1 << 2,      /* output is pending */
+    CHANNEL_READ_ENDED = 1 << 0, /* by the peer's end of file */
+    CHANNEL_DISCARD = 1 << 1,    /* input bypasses the pipeline */
+    CHANNEL_PENDING = 1 << 2,
     CHANNEL_UNWRITABLE = 1 << 3,   /* above the high water mark */
     CHANNEL_EOF_WANTED = 1 << 4,   /* end of file follows pending output */
     CHANNEL_WRITE_ENDED = 1 << 5,  /* ours was sent */
     CHANNEL_WRITE_BROKEN = 1 << 6, /* writing failed; reading goes on */
-    CHANNEL_RESET = 1 << 7,        /* close with a reset */
+    CHANNEL_RESET = 1 << 7,
     CHANNEL_ENDED = 1 << 8,        /* closed in the reap step */
     CHANNEL_HANDLERS = 1 << 9,     /* besides the tail */
     CHANNEL_KEPT = 1 << 10,        /* a handler holds input */

@@ -37,7 +37,7 @@ typedef void connector_done(struct connector *c, int fd, int error);
 struct connector_conf {
     struct sock_connect_conf sock;
     int64_t
-        /* see note: happy eyeballs; 0: one at a time */
+        /* 0: one at a time; see note: happy eyeballs */
         attempt_delay_ns;
 };
 

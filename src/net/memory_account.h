@@ -21,7 +21,7 @@ struct memory_account {
     _Atomic int64_t max_bytes;  /* may change at any time */
     void (*over)(void *cookie); /* called when an episode begins; on any loop, must not block */
     void *cookie;               /* set before start, as over */
-    atomic_bool is_over;        /* in an episode */
+    atomic_bool is_over;
 };
 
 /*

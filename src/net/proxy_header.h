@@ -1,5 +1,5 @@
 /*
- * net/proxy_header: PROXY protocol header, encoder and decoder. The caller decides about trust.
+ * net/proxy_header: PROXY protocol header, encoder and decoder.
  *
  *   v1   PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n         at most 107 bytes
  *

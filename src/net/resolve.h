@@ -13,11 +13,11 @@
 
 /*
  * resolve_host(out, max, word, terms):
- * As address_parse_target(), plus host name lookup, which may block long. Up to ${max} different
- * addresses, IPv6 first if routed. getaddrinfo(3) ignores ${terms}->timeout_s.
+ * As address_parse_target(), plus lookup, which may block long. Up to ${max} different addresses,
+ * IPv6 first if routed. getaddrinfo(3) ignores ${terms}->timeout_s.
  *
  * Thread: any but a loop
- * Errors: number of addresses; as address_parse(), -ENOENT meaning no such name; -EAGAIN (timeout);
+ * Errors: number of addresses; as address_parse(), -ENOENT: no such name; -EAGAIN (timeout);
  *         -EREMOTEIO (server failure); -ENOMEM; other -errno
  */
 int resolve_host(struct address *out, size_t max, const char *word,

@@ -95,7 +95,7 @@ void sock_forget_at_close(int fd);
 
 /*
  * sock_has_unread(fd):
- * Is input waiting?
+ * Is there input?
  *
  * Thread: any
  */
