@@ -32,7 +32,7 @@ int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
  * Add a problem, one line without newline. Without memory only count it; diagnostics_write() then
  * returns -ENOMEM.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  * Units:  ${line} from 1, or REPORT_WHOLE_FILE
  */
 void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, ...)
@@ -42,7 +42,7 @@ void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, .
  * diagnostics_warn(r, line, format, ...):
  * Add a likely mistake as `warning: ...`, uncounted; dropped after REPORT_KEPT.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  */
 void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, ...)
     PRINTF_LIKE(3, 4);
@@ -58,7 +58,7 @@ struct diagnostics_place {
  * diagnostics_add_in(r, at, format, ...):
  * Add a problem of another file, sorted by our line.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  */
 void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *at,
                         const char *format, ...) PRINTF_LIKE(3, 4);
@@ -68,7 +68,7 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
  * Map lines from ${line} on to ${path} from ${path_line} on. Call in line order; other lines belong
  * to the report's file.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  * Owns:   ${path} is copied
  * Errors: 0; -ENOMEM
  */
@@ -79,7 +79,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
  * diagnostics_begins_source(r, line):
  * Is ${line} the first of a source?
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  */
 bool diagnostics_begins_source(const struct diagnostics *r, unsigned line);
 
@@ -91,7 +91,7 @@ struct diagnostics_line {
  * diagnostics_line_text(out, r, line):
  * Format `line 5`, or `line 5 of PATH` for another file; return ${out}->text.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  */
 const char *diagnostics_line_text(struct diagnostics_line *out, const struct diagnostics *r,
                                   unsigned line);
@@ -103,7 +103,7 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
  * diagnostics_count(r):
  * Return the number of problems.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  */
 unsigned diagnostics_count(const struct diagnostics *r);
 
@@ -111,7 +111,7 @@ unsigned diagnostics_count(const struct diagnostics *r);
  * diagnostics_write(r, out):
  * Write problems as `path:line: text`, by line, then by order of addition.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  * Errors: 0; -ENOMEM (a text was lost); -EIO
  */
 int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
@@ -120,7 +120,7 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
  * diagnostics_destroy(r):
  * Free it; NULL is allowed.
  *
- * Thread: the user of ${r}
+ * Thread: user of ${r}
  */
 void diagnostics_destroy(struct diagnostics *r);
 
@@ -160,7 +160,7 @@ struct diagnostics_suggestion {
  * diagnostics_suggest(s, word):
  * Start a search for near misses of ${word}, which is borrowed.
  *
- * Thread: the user of ${s}
+ * Thread: user of ${s}
  */
 void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
 
@@ -169,7 +169,7 @@ void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
  * Set s->best to ${known} if nearer than before: at most two typing errors (letter added, missing,
  * wrong, or two swapped), most letters right, case ignored.
  *
- * Thread: the user of ${s}
+ * Thread: user of ${s}
  * Owns:   ${known} is borrowed
  * Source: Damerau, "A technique for computer detection and correction of spelling errors" (1964),
  *         restricted form (optimal string alignment)

@@ -58,7 +58,7 @@ int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics
  * ini_find(section, key):
  * Return the entry of ${key}, or NULL.
  *
- * Thread: the user of the file
+ * Thread: user of the file
  */
 struct ini_entry *ini_find(const struct ini_section *section, const char *key);
 
@@ -66,7 +66,7 @@ struct ini_entry *ini_find(const struct ini_section *section, const char *key);
  * ini_free(ini):
  * Free it; NULL is allowed.
  *
- * Thread: the user of the file
+ * Thread: user of the file
  */
 void ini_free(struct ini *ini);
 

@@ -7,8 +7,8 @@
  *   journal   fields, with REACTORD_THREAD
  *
  * A line (daemon/log_line) is one non-blocking system call. Lines not taken at once (full disk or
- * pipe, no reader) are lost, and their count is logged later. log_target_put_lines() loses none:
- * the caller keeps the rest.
+ * pipe, no reader) are lost; their count is logged later. log_target_put_lines() loses none: the
+ * caller keeps the rest.
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H

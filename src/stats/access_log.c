@@ -38,9 +38,9 @@ struct access_line {
 };
 
 /*
- *   0      head                    tail       ACCESS_LOG_BATCH_BYTES
- *   | taken | whole lines (the first  | free |     0 <= head <= tail <= ACCESS_LOG_BATCH_BYTES
- *             may be a remainder)
+ *   0       head                         tail   ACCESS_LOG_BATCH_BYTES
+ *   | taken | whole lines, the first one  | free |   0 <= head <= tail <= ACCESS_LOG_BATCH_BYTES
+ *           | perhaps only its remainder  |
  */
 struct access_log {
     struct access_log_conf conf;
