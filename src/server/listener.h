@@ -65,7 +65,7 @@ struct listener_conf {
     unsigned lifetime_jitter;
     struct channel_linger_conf linger;
     struct quota_conf quota;
-    struct client_table_conf clients; /* and the limits per client */
+    struct client_table_conf clients; /* with the limits per client */
     enum quota_over over_limit;
     struct throttle_conf bandwidth;
 };

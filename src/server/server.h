@@ -23,7 +23,7 @@ struct server;
 enum server_affinity {
     SERVER_AFFINITY_OFF,
     SERVER_AFFINITY_AUTO, /* thread i on the i-th usable processor, cyclically */
-    SERVER_AFFINITY_LIST  /* thread i on the i-th of the list, cyclically */
+    SERVER_AFFINITY_LIST  /* the same with `list` */
 };
 
 struct server_cpus {

@@ -20,7 +20,7 @@ struct worker;
 struct worker_env {
     const atomic_bool *draining;
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
-    struct memory_account *buffered;       /* of all workers; NULL: not counted */
+    struct memory_account *buffered;       /* likewise */
     /* ${s} is freed next. On the worker's loop, or on any thread if never adopted. */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;

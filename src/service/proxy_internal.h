@@ -35,8 +35,8 @@ struct proxy {
     struct endpoint_addresses
         *addresses; /* of `at`, while connecting; with an access log, to the end */
     struct proxy_pause *pause;
-    int64_t give_up_at_ns;  /* trying servers */
-    int64_t retry_until_ns; /* no pause ends later */
+    int64_t give_up_at_ns;  /* deadline for trying servers */
+    int64_t retry_until_ns; /* deadline of pauses */
     int64_t tried_at_ns;
     enum session_reason reason; /* of the last failed server, else SESSION_OPEN */
     int64_t waits_since_ns;

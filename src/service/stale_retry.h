@@ -24,7 +24,7 @@ struct stale_retry_conf {
     struct session *session;
     struct channel *client;
     struct channel *server; /* the second leg: the spare */
-    /* The spare is closed: connect again. On the loop. */
+    /* The spare is closed: connect again. */
     void (*replace)(struct session *s);
 };
 
