@@ -126,7 +126,6 @@ int acl_parser_dead(unsigned **out, const struct acl_parser *t)
     return 0;
 }
 
-/* Split into up to LINE_WORDS words; return their number. */
 static unsigned acl_parser_split(char *text, char *words[LINE_WORDS])
 {
     unsigned n = 0;

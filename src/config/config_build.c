@@ -13,7 +13,6 @@
 
 #define TITLES_BYTES 128
 
-/* Append ${word}; ${list} is large enough. */
 static void config_build_list_word(char *list, size_t size, const char *word)
 {
     size_t len = strlen(list);
@@ -63,7 +62,6 @@ static void config_build_refuse_kind(const struct ini_section *source, const cha
         diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name, list);
 }
 
-/* Find kind and name of a section; report problems. */
 static bool config_build_classify(struct config_section *out, struct ini_section *source,
                                   struct diagnostics *diagnostics)
 {

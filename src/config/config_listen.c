@@ -80,7 +80,6 @@ static const struct {
     {"frame_strip_delimiter", BY(DELIMITER), "delimiter"},
 };
 
-/* Report options for other kinds of framing. */
 static void config_listen_check_frame_by(const struct config_section *section,
                                          enum frame_decoder_by by, struct diagnostics *diagnostics)
 {

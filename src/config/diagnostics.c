@@ -157,7 +157,6 @@ bool diagnostics_begins_source(const struct diagnostics *r, unsigned line)
     return source && source->line == line;
 }
 
-/* Map ${line} to its file and line there. */
 static void diagnostics_locate(struct diagnostics_place *place, const struct diagnostics *r,
                                unsigned line)
 {

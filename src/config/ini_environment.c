@@ -18,7 +18,6 @@ struct reference {
     const char *end; /* after the brace */
 };
 
-/* Parse the reference at ${text}. */
 static bool ini_environment_parse_reference(struct reference *r, const char *text)
 {
     const char *name = text + 2;

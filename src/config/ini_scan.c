@@ -241,7 +241,6 @@ const char *ini_scan_value(const char **out, char *text)
     return *text == '"' || *text == '\'' ? ini_scan_quoted(text, out) : ini_scan_plain(text, out);
 }
 
-/* Set the value of ${entry}, or report its problem. */
 static enum verdict ini_scan_value_of(struct scan *s, struct ini_entry *entry, char *value)
 {
     const char *problem;

@@ -117,7 +117,6 @@ static int option_network_set_server_weight(struct option_value *v,
     return 0;
 }
 
-/* `backup` or `disabled`. */
 static int option_network_set_server_flag(struct option_value *v, bool *flag, const char *word)
 {
     if (*flag)
@@ -126,7 +125,6 @@ static int option_network_set_server_flag(struct option_value *v, bool *flag, co
     return 0;
 }
 
-/* `resolve=each` or `resolve=one`. */
 static int option_network_set_server_names(struct option_value *v,
                                            struct upstream_server_conf *server, const char *word)
 {

@@ -12,7 +12,6 @@
 #include "server/server.h"
 #include "stats/access_log.h"
 
-/* Time to write the queues at shutdown. */
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)
 
 /* Lower numbers: boss, workers, executor, control loop. */

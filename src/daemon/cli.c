@@ -64,7 +64,6 @@ static void cli_ask_for(struct cli *cli, enum cli_action action)
         cli->action = action;
 }
 
-/* Report the error ${c} of getopt_long(3) for ${word}. */
 static void cli_print_refusal(int c, const char *word, FILE *errors)
 {
     char letter[] = {'-', (char)optopt, '\0'};

@@ -78,7 +78,6 @@ static size_t log_line_escape(char out[ESCAPE_BYTES], unsigned char c)
     return 4;
 }
 
-/* Append ${text}, cut if needed, and the newline. */
 static void log_line_end(struct log_line *line, const char *text)
 {
     static const char cut[] = "...\n";

@@ -28,10 +28,10 @@
 #define JOURNAL_PATH "/run/systemd/journal/socket"
 
 enum medium {
-    MEDIUM_FILE,     /* file, or reopened pipe or terminal, non-blocking */
-    MEDIUM_SHARED,   /* inherited descriptor with shared flags: poll first */
-    MEDIUM_STREAM,   /* stderr is a connected socket */
-    MEDIUM_DATAGRAM, /* lines are sent to ${peer} */
+    MEDIUM_FILE,   /* file, or reopened pipe or terminal, non-blocking */
+    MEDIUM_SHARED, /* inherited descriptor with shared flags: poll first */
+    MEDIUM_STREAM, /* stderr is a connected socket */
+    MEDIUM_DATAGRAM,
 };
 
 struct log_target {

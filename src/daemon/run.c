@@ -172,7 +172,6 @@ static void run_drain_finish(struct run *run, const struct run_conf *conf)
         log_notice("stopped; all sessions have finished");
 }
 
-/* End an overdue drain, or report to systemd. */
 static void run_drain_tick(struct run *run, const struct run_conf *conf)
 {
     int64_t now_ns = clock_now_ns();

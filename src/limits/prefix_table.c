@@ -11,7 +11,6 @@
 /* An address as an integer. */
 __extension__ typedef unsigned __int128 number;
 
-/* A prefix while building. */
 struct span {
     number first, last;
     uint32_t rule;

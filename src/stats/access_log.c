@@ -270,7 +270,6 @@ int access_log_create(struct access_log **out, const struct access_log_conf *con
     return 0;
 }
 
-/* Free all lines; return their number. */
 static uint64_t access_log_discard(struct access_log *al)
 {
     uint64_t n = access_log_clear_batch(al);

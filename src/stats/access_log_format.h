@@ -26,11 +26,11 @@ struct arena;
 struct access_log_format_problem {
     enum {
         ACCESS_LOG_FORMAT_NO_NAME, /* `$` without a name, or `{` without `}` */
-        ACCESS_LOG_FORMAT_UNKNOWN, /* unknown variable */
-        ACCESS_LOG_FORMAT_TWICE,   /* repeated JSON key */
+        ACCESS_LOG_FORMAT_UNKNOWN,
+        ACCESS_LOG_FORMAT_TWICE, /* repeated JSON key */
         /* no variable: all lines would be the same */
         ACCESS_LOG_FORMAT_CONSTANT,
-        ACCESS_LOG_FORMAT_LONG /* a line could exceed ACCESS_LOG_LINE_BYTES */
+        ACCESS_LOG_FORMAT_LONG
     } kind;
     const char *
         /* offending ${len} bytes */
