@@ -138,7 +138,7 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
 
 /*
  * address_port(a) / address_set_port(a, port) / address_is_unix(a):
- * Port, 0 for a unix socket; set it; is ${a} one?
+ * Get the port (unix: 0); set it; is ${a} a unix socket?
  *
  * Thread: any
  */

@@ -9,7 +9,7 @@
 
 enum channel_flag {
     CHANNEL_READ_ENDED = 1 << 0, /* by the peer's end of file */
-    CHANNEL_DISCARD = 1 << 1,    /* input bypasses the pipeline */
+    CHANNEL_DISCARD = 1 << 1,    /* input is discarded */
     CHANNEL_PENDING = 1 << 2,
     CHANNEL_UNWRITABLE = 1 << 3,   /* above the high water mark */
     CHANNEL_EOF_WANTED = 1 << 4,   /* end of file follows pending output */
@@ -108,7 +108,8 @@ void channel_set_handlers(struct channel *ch, bool any);
 
 /*
  * channel_can_splice_from(ch) / channel_can_splice_into(ch):
- * For net/splice: large reads and no handlers; nothing pending, no handlers and not ended?
+ * For net/splice: may input be spliced (large reads, no handlers)? May output (nothing pending, no
+ * handlers, writing not ended)?
  *
  * Thread: loop of ${ch}
  */
