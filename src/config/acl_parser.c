@@ -9,8 +9,8 @@
 
 #include "config/diagnostics.h"
 #include "config/read_file.h"
-#include "net/cidr.h"
 #include "limits/prefix_table.h"
+#include "net/cidr.h"
 
 #define BLANKS     " \t\r"
 #define LINE_WORDS 3 /* one or two are valid */

@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "config/config_memory.h"
-#include "config/ini.h"
 #include "config/diagnostics.h"
+#include "config/ini.h"
 
 static int config_create(struct config **out)
 {

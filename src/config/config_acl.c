@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "config/acl_parser.h"
 #include "config/config.h"
-#include "config/option_kind.h"
 #include "config/diagnostics.h"
+#include "config/option_kind.h"
 #include "net/cidr.h"
 #include "server/listener.h"
 

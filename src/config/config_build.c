@@ -7,9 +7,9 @@
 
 #include "base/arena.h"
 #include "config/config.h"
+#include "config/diagnostics.h"
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
-#include "config/diagnostics.h"
 
 #define TITLES_BYTES 128
 

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "config/diagnostics.h"
+#include "config/ini_adapter.h"
 #include "config/ini_environment.h"
 #include "config/ini_include.h"
 #include "config/ini_scan.h"
-#include "config/ini_adapter.h"
-#include "config/diagnostics.h"
 
 struct ini_memory {
     struct arena *arena;

@@ -11,9 +11,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "config/diagnostics.h"
 #include "config/ini.h"
 #include "config/ini_environment.h"
-#include "config/diagnostics.h"
 #include "config/read_file.h"
 
 #define BLANKS " \t"

@@ -9,8 +9,8 @@
 #include <strings.h>
 
 #include "base/arena.h"
-#include "config/ini.h"
 #include "config/diagnostics.h"
+#include "config/ini.h"
 
 #define BLANKS     " \t"
 #define COMMENT    "#;"

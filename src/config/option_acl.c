@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "config/acl_parser.h"
-#include "config/option_kind.h"
 #include "config/diagnostics.h"
+#include "config/option_kind.h"
 #include "net/cidr.h"
 
 _Static_assert(ACL_PARSER_PROBLEM_BYTES <= OPTION_PROBLEM_BYTES, "problems are handed on");

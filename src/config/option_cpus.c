@@ -8,8 +8,8 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "config/option_kind.h"
 #include "config/diagnostics.h"
+#include "config/option_kind.h"
 #include "server/server.h"
 
 #define BLANKS " \t"

@@ -2,14 +2,14 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "config/option_acl.h"
 #include "config/option_access_log.h"
+#include "config/option_acl.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_network.h"
-#include "config/option_rate.h"
 #include "config/option_pipeline.h"
 #include "config/option_proxy.h"
+#include "config/option_rate.h"
 #include "config/option_socket.h"
 #include "config/option_unix.h"
 #include "net/splice.h"
@@ -222,31 +222,31 @@ static const struct option listen_rows[] = {
      LISTEN(accept_proxy.timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
     {"splice", &option_kind_word, 0, "auto",
      "auto, on or off", "move bytes inside the kernel; auto: for large reads",
-     LISTEN(splice), 0, 0, splice_modes},
+     LISTEN(session.splice), 0, 0, splice_modes},
     {"idle_timeout", &option_kind_duration, 0, "1h",
      "0 to 365d", "close a connection on which nothing moved for so long; 0: never",
-     LISTEN(idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+     LISTEN(session.idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
     {"client_idle_timeout", &option_kind_duration, 0, "0",
      "0 to 365d", "close a connection whose client sent nothing for so long; 0: never",
-     LISTEN(client_idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+     LISTEN(session.client_idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
     {"half_close_timeout", &option_kind_duration, 0, "5m",
      "0 to 365d", "as idle_timeout, once one side has ended its half; 0: idle_timeout alone",
-     LISTEN(half_close_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+     LISTEN(session.half_close_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
     {"first_byte_timeout", &option_kind_duration, 0, "0",
      "0 to 365d", "close a connection whose client has never sent anything so long; 0: never",
-     LISTEN(first_byte_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+     LISTEN(session.first_byte_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
     {"max_lifetime", &option_kind_duration, 0, "0",
      "0 to 365d", "close a connection that is so old, whatever moves on it; 0: never",
-     LISTEN(max_lifetime_ns), 0, 365 * NS_PER_DAY, NULL},
+     LISTEN(session.max_lifetime_ns), 0, 365 * NS_PER_DAY, NULL},
     {"lifetime_jitter", &option_kind_percent, 0, "10",
      "0 to 90", "by how much max_lifetime is shortened at most, anew for each connection",
-     LISTEN(lifetime_jitter), 0, 90, NULL},
+     LISTEN(session.lifetime_jitter), 0, 90, NULL},
     {"linger_timeout", &option_kind_duration, 0, "30s",
      "0 to 365d", "reset a peer that acknowledges nothing for so long when its connection ends; 0: never",
-     LISTEN(linger.timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+     LISTEN(session.linger.timeout_ns), 0, 365 * NS_PER_DAY, NULL},
     {"linger_max", &option_kind_duration, 0, "60s",
      "0 to 365d", "longest end of a connection that a timeout, a drain or a limit ends, then reset; 0: no bound",
-     LISTEN(linger.max_ns), 0, 365 * NS_PER_DAY, NULL},
+     LISTEN(session.linger.max_ns), 0, 365 * NS_PER_DAY, NULL},
     {"fault_delay", &option_kind_duration, 0, "0",
      "0 to 60s", "test clients: hand on what they send so much later",
      LISTEN(pipeline.fault.delay_ns), 0, 60 * NS_PER_S, NULL},

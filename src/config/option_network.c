@@ -7,9 +7,9 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "config/diagnostics.h"
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
-#include "config/diagnostics.h"
 #include "net/address.h"
 #include "server/listener.h"
 #include "upstream/upstream.h"

@@ -6,9 +6,9 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "config/diagnostics.h"
 #include "config/option_bytes.h"
 #include "config/option_kind.h"
-#include "config/diagnostics.h"
 #include "handlers/pipeline_conf.h"
 #include "handlers/pipeline_template.h"
 

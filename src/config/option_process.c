@@ -8,8 +8,8 @@
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_rate.h"
-#include "engine/chooser.h"
 #include "engine/affinity.h"
+#include "engine/chooser.h"
 #include "server/server.h"
 
 static const struct option_word log_sinks[] = {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/option_kind.h"
 #include "config/diagnostics.h"
+#include "config/option_kind.h"
 #include "net/cidr.h"
 #include "net/proxy_header.h"
 

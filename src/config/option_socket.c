@@ -7,8 +7,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "config/option_kind.h"
 #include "config/diagnostics.h"
+#include "config/option_kind.h"
 #include "net/address.h"
 #include "net/sock.h"
 

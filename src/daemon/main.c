@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "config/config.h"
 #include "daemon/access_logs.h"
 #include "daemon/cli.h"
-#include "config/config.h"
 #include "daemon/exit_code.h"
 #include "daemon/log_target.h"
 #include "daemon/notify.h"

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/access_logs.h"
-#include "daemon/watchdog_feeder.h"
 #include "daemon/notify.h"
 #include "daemon/signals.h"
+#include "daemon/watchdog_feeder.h"
 
 /*
  * While draining, extend systemd's stop timeout by EXTEND_NS every TICK_NS: a drain may exceed

@@ -18,10 +18,10 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "engine/executor.h"
 #include "engine/affinity.h"
-#include "engine/timer_heap.h"
+#include "engine/executor.h"
 #include "engine/task_list.h"
+#include "engine/timer_heap.h"
 
 #define EXECUTOR_PENDING_MIN 16
 #define EXECUTOR_NAME_BYTES  16 /* the kernel's limit */

@@ -22,11 +22,11 @@
 #include <stdint.h>
 
 #include "base/must.h"
+#include "engine/affinity.h"
 #include "engine/budget.h"
 #include "engine/loop_stats.h"
-#include "engine/timer_heap.h"
-#include "engine/affinity.h"
 #include "engine/task.h"
+#include "engine/timer_heap.h"
 
 struct ev_loop;
 struct loop;

@@ -63,11 +63,11 @@ static void strand_on_no_loop(struct task *t)
     strand_leave(CONTAINER_OF(t, struct strand, waiter.timer.task));
 }
 
-static const struct task_type connection_limit_type = {
-    .name = "serial room", .run = strand_on_room, .drop = strand_on_no_loop};
+static const struct task_type strand_waiter_type = {
+    .name = "strand waiter", .run = strand_on_room, .drop = strand_on_no_loop};
 
 /* Never run: the executor takes the strand's tasks. */
-static const struct task_type place_type = {.name = "serial"};
+static const struct task_type place_type = {.name = "strand"};
 
 int strand_create(struct strand **out, const struct strand_conf *conf)
 {
@@ -79,7 +79,7 @@ int strand_create(struct strand **out, const struct strand_conf *conf)
     if (!s)
         return -ENOMEM;
     s->place.type = &place_type;
-    timer_init(&s->waiter.timer, &connection_limit_type);
+    timer_init(&s->waiter.timer, &strand_waiter_type);
     s->waiter.loop = conf->loop;
     s->conf = *conf;
     atomic_init(&s->users, 1);
@@ -146,7 +146,7 @@ struct task *strand_take(struct strand *s)
         strand_leave(s);
         return NULL;
     }
-    if (s->in_a_row == SERIAL_BATCH) {
+    if (s->in_a_row == STRAND_BATCH) {
         s->in_a_row = 0;
         executor_push(s->conf.executor, &s->place);
         return NULL;

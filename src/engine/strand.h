@@ -2,7 +2,7 @@
  * engine/strand: serial queue: tasks that run one after the other on an executor.
  *
  * Keeps one connection's tasks in order without a thread of its own. It takes one place in the
- * executor's queue, and queues again after SERIAL_BATCH tasks. Each task counts towards the
+ * executor's queue, and queues again after STRAND_BATCH tasks. Each task counts towards the
  * executor's bound.
  */
 #ifndef ENGINE_STRAND_H
@@ -11,7 +11,7 @@
 #include "engine/executor.h"
 
 /* Tasks per turn. (Netty's NonStickyEventExecutorGroup: 1,024, but these tasks are longer.) */
-#define SERIAL_BATCH 64
+#define STRAND_BATCH 64
 
 struct strand;
 

@@ -24,8 +24,8 @@
 #include "engine/strand.h"
 #include "engine/task_list.h"
 #include "handlers/pipeline_conf.h"
-#include "net/memory_account.h"
 #include "net/channel.h"
+#include "net/memory_account.h"
 
 /* One client must not fill the executor with small messages. */
 #define EXECUTOR_MESSAGES 64

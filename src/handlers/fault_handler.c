@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "handlers/pipeline_conf.h"
-#include "net/memory_account.h"
 #include "net/channel.h"
+#include "net/memory_account.h"
 
 /* Send interval under a rate. */
 #define FAULT_SLICE_NS (20 * NS_PER_MS)

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "handlers/pipeline_conf.h"
 #include "net/address.h"
-#include "net/memory_account.h"
 #include "net/channel.h"
+#include "net/memory_account.h"
 
 /* Per listener. */
 #define FRAME_LOG_INTERVAL_NS (1 * NS_PER_S)

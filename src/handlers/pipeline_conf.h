@@ -3,9 +3,9 @@
 #define HANDLERS_PIPELINE_CONF_H
 
 #include "handlers/executor_handler.h"
+#include "handlers/fault_handler.h"
 #include "handlers/frame_handler.h"
 #include "handlers/idle_handler.h"
-#include "handlers/fault_handler.h"
 
 struct handler_type;
 

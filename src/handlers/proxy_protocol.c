@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/memory_account.h"
 #include "net/channel.h"
+#include "net/memory_account.h"
 
 #define PROXY_PROTOCOL_LOG_INTERVAL_NS (1 * NS_PER_S)
 

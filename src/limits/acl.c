@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "limits/prefix_table.h"
 #include "net/address.h"
 #include "net/cidr.h"
-#include "limits/prefix_table.h"
 
 #define ACCESS_LOG_INTERVAL_NS (1 * NS_PER_S)
 

@@ -11,8 +11,8 @@
 #define LIMITS_ADMISSION_H
 
 #include "base/must.h"
-#include "net/address.h"
 #include "limits/client_table.h"
+#include "net/address.h"
 #include "stats/session_reason.h"
 
 struct acl_conf;

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/ready.h"
-#include "net/memory_account.h"
 #include "net/channel_internal.h"
+#include "net/memory_account.h"
 
 /* Full reads per event; then other channels get their turn. */
 #define CHANNEL_COPY_ROUNDS   4

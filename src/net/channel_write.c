@@ -4,8 +4,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "net/memory_account.h"
 #include "net/channel_internal.h"
+#include "net/memory_account.h"
 
 /* ---- memory ---- */
 

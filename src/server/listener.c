@@ -11,17 +11,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop_group.h"
-#include "net/acceptor.h"
 #include "handlers/pipeline_template.h"
 #include "handlers/proxy_protocol.h"
-#include "net/sock.h"
-#include "limits/connection_limit.h"
-#include "stats/counters.h"
 #include "limits/admission.h"
+#include "limits/connection_limit.h"
+#include "net/acceptor.h"
+#include "net/sock.h"
 #include "service/echo.h"
 #include "service/mirror.h"
 #include "service/proxy.h"
 #include "service/session_access_log.h"
+#include "stats/counters.h"
 
 /* A listen socket; reuseport sockets share an address. */
 struct listener_socket {
@@ -325,18 +325,11 @@ static void listener_init_service(struct listener *ls)
                                    .counters = &ls->counters,
                                    .admission = ls->admission,
                                    .upstream = ls->env.upstream,
-                                   .splice = conf->splice,
                                    .pipeline = ls->plan,
                                    .access_log = ls->env.access_log,
                                    .access_log_format = conf->access_log.format,
                                    .access_log_interval_ns = conf->access_log.interval_ns,
-                                   .idle_timeout_ns = conf->idle_timeout_ns,
-                                   .client_idle_timeout_ns = conf->client_idle_timeout_ns,
-                                   .half_close_timeout_ns = conf->half_close_timeout_ns,
-                                   .first_byte_timeout_ns = conf->first_byte_timeout_ns,
-                                   .max_lifetime_ns = conf->max_lifetime_ns,
-                                   .lifetime_jitter = conf->lifetime_jitter,
-                                   .linger = conf->linger};
+                                   .conf = &conf->session};
     if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
         ls->service.proxies = &ls->proxies;
     if (throttle_plan_init(&ls->throttle, &conf->bandwidth))

@@ -13,14 +13,14 @@
 #include "base/must.h"
 #include "handlers/pipeline_conf.h"
 #include "handlers/proxy_protocol.h"
+#include "limits/acl.h"
+#include "limits/admission.h"
+#include "limits/client_table.h"
+#include "limits/throttle.h"
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/sock.h"
-#include "net/splice.h"
-#include "limits/admission.h"
-#include "limits/throttle.h"
-#include "limits/acl.h"
-#include "limits/client_table.h"
+#include "service/service.h"
 
 struct executor;
 struct access_log_format;
@@ -56,14 +56,7 @@ struct listener_conf {
     struct sock_options socket;
     struct acl_conf access;
     enum admission_verdict on_deny;
-    enum splice_mode splice;
-    int64_t idle_timeout_ns; /* this and the next four: 0: none */
-    int64_t client_idle_timeout_ns;
-    int64_t half_close_timeout_ns;
-    int64_t first_byte_timeout_ns;
-    int64_t max_lifetime_ns;
-    unsigned lifetime_jitter;
-    struct channel_linger_conf linger;
+    struct session_conf session;
     struct quota_conf quota;
     struct client_table_conf clients; /* with the limits per client */
     enum quota_over over_limit;

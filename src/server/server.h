@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/must.h"
-#include "engine/chooser.h"
 #include "engine/affinity.h"
+#include "engine/chooser.h"
 #include "server/listener.h"
 #include "server/overload.h"
 #include "upstream/upstream.h"

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/memory_account.h"
 #include "net/connector.h"
 #include "net/descriptor_budget.h"
+#include "net/memory_account.h"
 #include "net/sock.h"
 #include "service/session.h"
 #include "stats/counters.h"
@@ -287,7 +287,7 @@ void mirror_add(struct session *s, struct channel *ch)
     memset(m, 0, sizeof(*m));
     m->plan = s->service->mirror;
     m->net = s->owner->net;
-    m->linger = &s->service->linger;
+    m->linger = &s->service->conf->linger;
     m->key = session_key(s);
     buffer_init(&m->early);
     pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);

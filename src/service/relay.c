@@ -113,7 +113,7 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
     } else {
         pipeline_init(&from->pipeline, from, &r->handler, &relay_ops);
     }
-    channel_splice_to(from, to, session->service->splice);
+    channel_splice_to(from, to, session->service->conf->splice);
     if (session->service->throttle && relay_throttle(r, from) < 0)
         channel_abort(from, -ENOMEM);
 }
@@ -130,7 +130,7 @@ static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)
     struct relay *r = relay_of(h);
 
     h->ops = &relay_ops;
-    channel_splice_to(h->channel, r->to, r->session->service->splice);
+    channel_splice_to(h->channel, r->to, r->session->service->conf->splice);
     r->session->service->ops->first_byte(r->session);
     relay_read(h, data, len);
 }

@@ -22,30 +22,33 @@ struct service_ops;
 struct mirror_plan;
 struct throttle_plan;
 
+/* What a listener says of its sessions. Timeouts of 0: none. */
+struct session_conf {
+    enum splice_mode splice;
+    int64_t idle_timeout_ns;        /* no bytes either way */
+    int64_t client_idle_timeout_ns; /* no bytes from the client */
+    int64_t half_close_timeout_ns;  /* no bytes, and one direction has ended */
+    int64_t first_byte_timeout_ns;  /* no bytes from the client since the start */
+    int64_t max_lifetime_ns;
+    unsigned lifetime_jitter;          /* percent of max_lifetime_ns, at most */
+    struct channel_linger_conf linger; /* bounds of a graceful close */
+};
+
 struct service {
     const struct service_ops *ops;
+    const struct session_conf *conf; /* the listener's, borrowed */
     const char *listener;
-    struct counters *counters;           /* mutable; NULL: not counted */
-    struct admission *admission;         /* NULL: all clients are served */
-    struct upstream *upstream;           /* proxy only */
-    struct mirror_plan *mirror;          /* NULL: none */
-    struct proxy_protocol_gate *proxies; /* that may send PROXY headers; NULL: none */
-    enum splice_mode splice;
+    struct counters *counters;                /* mutable; NULL: not counted */
+    struct admission *admission;              /* NULL: all clients are served */
+    struct upstream *upstream;                /* proxy only */
+    struct mirror_plan *mirror;               /* NULL: none */
+    struct proxy_protocol_gate *proxies;      /* that may send PROXY headers; NULL: none */
     struct throttle_plan *throttle;           /* bandwidths; NULL: no limit */
     const struct pipeline_template *pipeline; /* NULL: none */
     struct access_log *access_log;            /* NULL: none */
     const struct access_log_format *access_log_format;
-    int64_t access_log_interval_ns; /* between lines of an open connection; 0: only at its end */
-
-    /* Timeouts; 0: none. */
-    int64_t idle_timeout_ns; /* no bytes either way */
-    int64_t client_idle_timeout_ns;
-    int64_t upstream_idle_timeout_ns;
-    int64_t half_close_timeout_ns; /* no bytes, and one direction has ended */
-    int64_t first_byte_timeout_ns; /* no bytes from the client since the start */
-    int64_t max_lifetime_ns;
-    struct channel_linger_conf linger;
-    unsigned lifetime_jitter; /* percent of max_lifetime_ns, at most */
+    int64_t access_log_interval_ns;   /* between lines of an open connection; 0: only at its end */
+    int64_t upstream_idle_timeout_ns; /* no bytes from the server; 0: none */
 };
 
 #endif

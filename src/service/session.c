@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "net/sock.h"
-#include "stats/counters.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
+#include "stats/counters.h"
 
 void session_set_reason(struct session *s, enum session_reason reason)
 {
@@ -159,7 +159,7 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch)
     s->legs[leg] = ch;
     s->open_legs++;
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
-    ch->linger_conf = &s->service->linger;
+    ch->linger_conf = &s->service->conf->linger;
     if (leg > 0)
         session_timer_arm(s); /* the timeouts of both sides begin */
 }

@@ -7,8 +7,8 @@
 #include "engine/loop.h"
 #include "service/session.h"
 #include "service/session_preface.h"
-#include "stats/access_log_format.h"
 #include "stats/access_log.h"
+#include "stats/access_log_format.h"
 #include "stats/access_log_record.h"
 
 void session_access_log_begin(struct session *s)

@@ -36,7 +36,8 @@ struct session_deadline {
  */
 static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
 {
-    return leg == 0 ? s->service->client_idle_timeout_ns : s->service->upstream_idle_timeout_ns;
+    return leg == 0 ? s->service->conf->client_idle_timeout_ns
+                    : s->service->upstream_idle_timeout_ns;
 }
 
 static bool session_leg_held_up(const struct session *s, const struct channel *leg)
@@ -112,7 +113,8 @@ static void session_leg_deadlines(const struct session *s, unsigned i, struct se
     session_sooner(d, heard_at_ns, limit_ns, SESSION_DUE_IDLE);
     session_sooner(d, s->listened_at_ns, limit_ns / SESSION_TIMER_LOOKS, SESSION_DUE_NOTHING);
     if (i == 0 && leg->bytes_in == 0)
-        session_sooner(d, s->opened_at_ns, s->service->first_byte_timeout_ns, SESSION_DUE_IDLE);
+        session_sooner(d, s->opened_at_ns, s->service->conf->first_byte_timeout_ns,
+                       SESSION_DUE_IDLE);
 }
 
 /* The next deadline if no bytes move. */
@@ -131,11 +133,11 @@ static struct session_deadline session_deadline(const struct session *s)
         d = (struct session_deadline){.at_ns = s->expires_at_ns,
                                       .limit_ns = s->expires_at_ns - s->began_at_ns,
                                       .due = SESSION_DUE_LIFETIME};
-    session_sooner(&d, last_ns, s->service->idle_timeout_ns, SESSION_DUE_IDLE);
+    session_sooner(&d, last_ns, s->service->conf->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_leg_deadlines(s, i, &d);
     if (session_half_closed(s)) /* the first half-close has set the reason */
-        session_sooner(&d, last_ns, s->service->half_close_timeout_ns, SESSION_DUE_IDLE);
+        session_sooner(&d, last_ns, s->service->conf->half_close_timeout_ns, SESSION_DUE_IDLE);
     if (s->draining && s->service->ops->finished)
         session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);
     return d;
@@ -202,8 +204,8 @@ static const struct task_type session_timer_type = {
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {
-    int64_t max_ns = s->service->max_lifetime_ns;
-    double spread_ns = (double)max_ns / 100 * s->service->lifetime_jitter;
+    int64_t max_ns = s->service->conf->max_lifetime_ns;
+    double spread_ns = (double)max_ns / 100 * s->service->conf->lifetime_jitter;
     uint64_t hash = ((uint64_t)(uintptr_t)s / CACHE_LINE_BYTES + (uint64_t)s->began_at_ns) *
                     UINT64_C(0x9e3779b97f4a7c15);
 
@@ -219,7 +221,7 @@ void session_timer_init(struct session *s)
 void session_timer_start(struct session *s)
 {
     s->listened_at_ns = s->began_at_ns;
-    if (s->service->max_lifetime_ns > 0)
+    if (s->service->conf->max_lifetime_ns > 0)
         s->expires_at_ns = clock_add_ns(s->began_at_ns, session_draw_lifetime_ns(s));
 }
 

@@ -1,34 +1,34 @@
 /* upstream/balancer_totals: see note: totals in balancer_internal.h. */
 #include "upstream/balancer_internal.h"
 
-#define BALANCER_CENSUS_TAKEN   1u
-#define BALANCER_CENSUS_PANICS  2u
-#define BALANCER_CENSUS_WARM_UP 4u
-#define BALANCER_CENSUS_SHARES  8u
-#define BALANCER_CENSUS_FIRST   16u /* and above: the first pool */
+#define BALANCER_TOTALS_TAKEN   1u
+#define BALANCER_TOTALS_PANICS  2u
+#define BALANCER_TOTALS_WARM_UP 4u
+#define BALANCER_TOTALS_SHARES  8u
+#define BALANCER_TOTALS_FIRST   16u /* and above: the first pool */
 
 /* 32 bits of changes, 24 of weight (65,535 * 256 < 2^24), 8 of the above. */
-_Static_assert(BALANCER_CENSUS_FIRST *BALANCER_LEVELS <= 256, "a pool's number fits");
+_Static_assert(BALANCER_TOTALS_FIRST *BALANCER_LEVELS <= 256, "a pool's number fits");
 
 static uint64_t balancer_pack(const struct balancer_totals *c)
 {
-    unsigned flags = BALANCER_CENSUS_TAKEN;
+    unsigned flags = BALANCER_TOTALS_TAKEN;
 
-    flags |= c->panics ? BALANCER_CENSUS_PANICS : 0;
-    flags |= c->all_warm_up ? BALANCER_CENSUS_WARM_UP : 0;
-    flags |= c->shares ? BALANCER_CENSUS_SHARES : 0;
+    flags |= c->panics ? BALANCER_TOTALS_PANICS : 0;
+    flags |= c->all_warm_up ? BALANCER_TOTALS_WARM_UP : 0;
+    flags |= c->shares ? BALANCER_TOTALS_SHARES : 0;
     return (uint64_t)c->changes << 32 | (uint64_t)c->weight << 8 |
-           c->first * BALANCER_CENSUS_FIRST | flags;
+           c->first * BALANCER_TOTALS_FIRST | flags;
 }
 
 static struct balancer_totals balancer_unpack(uint64_t word)
 {
     return (struct balancer_totals){.changes = (uint32_t)(word >> 32),
                                     .weight = (uint32_t)word >> 8,
-                                    .first = (unsigned)(word & 0xff) / BALANCER_CENSUS_FIRST,
-                                    .panics = word & BALANCER_CENSUS_PANICS,
-                                    .all_warm_up = word & BALANCER_CENSUS_WARM_UP,
-                                    .shares = word & BALANCER_CENSUS_SHARES};
+                                    .first = (unsigned)(word & 0xff) / BALANCER_TOTALS_FIRST,
+                                    .panics = word & BALANCER_TOTALS_PANICS,
+                                    .all_warm_up = word & BALANCER_TOTALS_WARM_UP,
+                                    .shares = word & BALANCER_TOTALS_SHARES};
 }
 
 struct balancer_sum {
@@ -123,7 +123,7 @@ struct balancer_totals balancer_totals(const struct balancer *b)
     uint64_t known = atomic_load_explicit(&b->totals, memory_order_relaxed);
     uint32_t changes = atomic_load_explicit(&b->group->changes, memory_order_acquire);
 
-    if ((known & BALANCER_CENSUS_TAKEN) && known >> 32 == changes)
+    if ((known & BALANCER_TOTALS_TAKEN) && known >> 32 == changes)
         return balancer_unpack(known);
     return balancer_count(b, changes);
 }

@@ -9,10 +9,10 @@
 #include "upstream/upstream.h"
 
 /* Load words of a slab; one bit of `used` each. */
-#define ROSTER_SLAB_LOADS 64
+#define MEMBERSHIP_SLAB_LOADS 64
 
 struct membership_slab {
-    alignas(CACHE_LINE_BYTES) _Atomic uint32_t loads[ROSTER_SLAB_LOADS];
+    alignas(CACHE_LINE_BYTES) _Atomic uint32_t loads[MEMBERSHIP_SLAB_LOADS];
     struct list link;
     uint64_t used;
 };

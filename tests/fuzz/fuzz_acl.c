@@ -9,9 +9,9 @@
 #include "base/must.h"
 #include "config/acl_parser.h"
 #include "config/diagnostics.h"
+#include "limits/prefix_table.h"
 #include "net/address.h"
 #include "net/cidr.h"
-#include "limits/prefix_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -15,8 +15,8 @@
 
 #include "base/log.h"
 #include "engine/loop_group.h"
-#include "server/listener.h"
 #include "limits/connection_limit.h"
+#include "server/listener.h"
 #include "server/worker.h"
 #include "service/session.h"
 #include "stress/stress.h"
@@ -40,8 +40,8 @@ enum door { DOOR_ECHO, DOOR_COPY, DOOR_SPLICE, DOORS };
 static struct address addresses[DOORS], back_address;
 static struct listener_conf doors[DOORS] = {
     [DOOR_ECHO] = {.name = "echo", .service = LISTENER_ECHO},
-    [DOOR_COPY] = {.name = "copy", .service = LISTENER_PROXY, .splice = SPLICE_OFF},
-    [DOOR_SPLICE] = {.name = "splice", .service = LISTENER_PROXY, .splice = SPLICE_ON},
+    [DOOR_COPY] = {.name = "copy", .service = LISTENER_PROXY, .session.splice = SPLICE_OFF},
+    [DOOR_SPLICE] = {.name = "splice", .service = LISTENER_PROXY, .session.splice = SPLICE_ON},
 };
 static struct upstream_server_conf server_conf = {
     .id = "a", .address_text = "back", .addresses = &back_address, .n_addresses = 1, .weight = 1};

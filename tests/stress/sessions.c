@@ -205,7 +205,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < ARRAY_LEN(listeners); i++) {
         listeners[i].backlog = 128;
         listeners[i].reuseport = 1 + i;
-        listeners[i].splice = i ? SPLICE_ON : SPLICE_AUTO;
+        listeners[i].session.splice = i ? SPLICE_ON : SPLICE_AUTO;
     }
     before = count_entries("/proc/self/fd");
     run_round(0);

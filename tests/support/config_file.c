@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "config/config.h"
-#include "config/ini.h"
 #include "config/diagnostics.h"
+#include "config/ini.h"
 
 void config_file_load(struct config_file *f, const char *path)
 {

@@ -27,11 +27,10 @@ static void on_ended(struct session_owner *owner, struct session *s)
 
 void host_open(struct host *h, const struct service_ops *ops, struct upstream *upstream)
 {
-    *h = (struct host){.owner.ended = on_ended,
-                       .service = {.ops = ops,
-                                   .listener = "test",
-                                   .upstream = upstream,
-                                   .linger.timeout_ns = HOST_LINGER_NS}};
+    *h = (struct host){
+        .owner.ended = on_ended,
+        .service = {.ops = ops, .listener = "test", .upstream = upstream, .conf = &h->conf},
+        .conf = {.linger.timeout_ns = HOST_LINGER_NS}};
     list_init(&h->sessions);
     h->loop = loop_runner_create();
     ck_assert_int_eq(netloop_create(&h->owner.net, h->loop), 0);

@@ -17,7 +17,8 @@ struct executor;
 struct host {
     struct session_owner owner;
     struct loop *loop;
-    struct service service;        /* settings may be changed before the first client */
+    struct service service;
+    struct session_conf conf;      /* settings may be changed before the first client */
     struct pipeline_conf pipeline; /* its settings may be changed before host_pipeline() */
     struct pipeline_template *plan;
     struct list sessions;

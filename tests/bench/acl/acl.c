@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "common/die.h"
+#include "limits/prefix_table.h"
 #include "net/address.h"
 #include "net/cidr.h"
-#include "limits/prefix_table.h"
 
 enum { RUNS = 9, ADDRESSES = 65536, MAX_PREFIXES = 1000000 };
 

@@ -45,15 +45,15 @@ START_TEST(a_file_with_one_listener_is_enough)
     ck_assert_uint_eq(l->pipeline.n, 0);
     ck_assert_uint_eq(l->backlog, 4096);
     ck_assert_uint_eq(l->reuseport, 1);
-    ck_assert_int_eq(l->splice, SPLICE_AUTO);
-    ck_assert_int_eq(l->idle_timeout_ns, 3600 * NS_PER_S);
+    ck_assert_int_eq(l->session.splice, SPLICE_AUTO);
+    ck_assert_int_eq(l->session.idle_timeout_ns, 3600 * NS_PER_S);
     ck_assert_uint_eq(l->socket.keepalive.idle_s, 0);
     ck_assert(l->socket.nodelay);
-    ck_assert_int_eq(l->client_idle_timeout_ns, 0);
-    ck_assert_int_eq(l->half_close_timeout_ns, 300 * NS_PER_S);
-    ck_assert_int_eq(l->first_byte_timeout_ns, 0);
-    ck_assert_int_eq(l->max_lifetime_ns, 0);
-    ck_assert_uint_eq(l->lifetime_jitter, 10);
+    ck_assert_int_eq(l->session.client_idle_timeout_ns, 0);
+    ck_assert_int_eq(l->session.half_close_timeout_ns, 300 * NS_PER_S);
+    ck_assert_int_eq(l->session.first_byte_timeout_ns, 0);
+    ck_assert_int_eq(l->session.max_lifetime_ns, 0);
+    ck_assert_uint_eq(l->session.lifetime_jitter, 10);
 }
 END_TEST
 
@@ -124,12 +124,12 @@ START_TEST(what_the_file_says_is_there)
     ck_assert_uint_eq(file.config->server.listeners[0].n_addresses, 2);
     ck_assert_uint_eq(file.config->server.listeners[0].pipeline.n, 1);
     ck_assert_uint_eq(file.config->server.listeners[0].reuseport, 2);
-    ck_assert_int_eq(file.config->server.listeners[0].splice, SPLICE_ON);
-    ck_assert_int_eq(file.config->server.listeners[0].idle_timeout_ns, 0);
-    ck_assert_int_eq(file.config->server.listeners[0].client_idle_timeout_ns, NS_PER_S);
-    ck_assert_int_eq(file.config->server.listeners[0].first_byte_timeout_ns, 3 * NS_PER_S);
-    ck_assert_int_eq(file.config->server.listeners[0].max_lifetime_ns, 86400 * NS_PER_S);
-    ck_assert_uint_eq(file.config->server.listeners[0].lifetime_jitter, 90);
+    ck_assert_int_eq(file.config->server.listeners[0].session.splice, SPLICE_ON);
+    ck_assert_int_eq(file.config->server.listeners[0].session.idle_timeout_ns, 0);
+    ck_assert_int_eq(file.config->server.listeners[0].session.client_idle_timeout_ns, NS_PER_S);
+    ck_assert_int_eq(file.config->server.listeners[0].session.first_byte_timeout_ns, 3 * NS_PER_S);
+    ck_assert_int_eq(file.config->server.listeners[0].session.max_lifetime_ns, 86400 * NS_PER_S);
+    ck_assert_uint_eq(file.config->server.listeners[0].session.lifetime_jitter, 90);
 }
 END_TEST
 

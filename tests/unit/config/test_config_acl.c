@@ -10,11 +10,11 @@
 
 #include "config/acl_parser.h"
 #include "config/config.h"
+#include "limits/acl.h"
 #include "net/address.h"
 #include "support/config_file.h"
 #include "support/suite.h"
 #include "support/text_file.h"
-#include "limits/acl.h"
 
 static struct config_file file;
 static char dir[PATH_MAX];

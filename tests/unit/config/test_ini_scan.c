@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/ini.h"
 #include "config/diagnostics.h"
+#include "config/ini.h"
 #include "support/config_file.h"
 #include "support/text_file.h"
 

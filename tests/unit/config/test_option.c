@@ -10,8 +10,8 @@
 #include "base/parse.h"
 #include "config/config.h"
 #include "config/option.h"
-#include "handlers/handler_type.h"
 #include "config/option_kind.h"
+#include "handlers/handler_type.h"
 #include "support/names.h"
 
 /* Room for the struct of any section, so that a row can be tried without knowing which it has. */
@@ -230,9 +230,9 @@ START_TEST(a_value_goes_to_its_field)
     ck_assert_int_eq(try(OPTION_EXECUTOR, "max_pending_tasks", "17"), 0);
     ck_assert_uint_eq(conf.executor.max_pending_tasks, 17);
     ck_assert_int_eq(try(OPTION_LISTEN, "splice", "off"), 0);
-    ck_assert_int_eq(conf.listener.splice, SPLICE_OFF);
+    ck_assert_int_eq(conf.listener.session.splice, SPLICE_OFF);
     ck_assert_int_eq(try(OPTION_LISTEN, "half_close_timeout", "2m"), 0);
-    ck_assert_int_eq(conf.listener.half_close_timeout_ns, 120 * NS_PER_S);
+    ck_assert_int_eq(conf.listener.session.half_close_timeout_ns, 120 * NS_PER_S);
     ck_assert_int_eq(try(OPTION_UPSTREAM, "retries", "0"), 0);
     ck_assert_uint_eq(conf.upstream.retries, 0);
     ck_assert_int_eq(try(OPTION_REACTORD, "log", "/var/log/x"), 0);

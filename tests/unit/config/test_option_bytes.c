@@ -6,8 +6,8 @@
 #include "base/arena.h"
 #include "config/option.h"
 #include "config/option_bytes.h"
-#include "upstream/check.h"
 #include "support/suite.h"
+#include "upstream/check.h"
 
 static struct check_bytes field;
 static struct arena *arena;

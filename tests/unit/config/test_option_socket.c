@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "config/option.h"
 #include "server/listener.h"
-#include "upstream/upstream.h"
 #include "support/suite.h"
+#include "upstream/upstream.h"
 
 static struct listener_conf listener;
 static struct upstream_conf upstream;

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/access_logs.h"
 #include "config/config.h"
+#include "daemon/access_logs.h"
 #include "stats/access_log.h"
 #include "support/config_file.h"
 #include "support/log_lines.h"

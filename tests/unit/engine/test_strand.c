@@ -278,7 +278,7 @@ START_TEST(after_a_batch_a_strand_gives_way_and_goes_on_later)
     ck_assert_int_eq(executor_submit(e, &between.task), 0);
     tasks_block_end(&block);
     UNTIL(atomic_load(&n_run) == MAX_TASKS);
-    ck_assert_uint_eq(seen.run_at_turn, SERIAL_BATCH);
+    ck_assert_uint_eq(seen.run_at_turn, STRAND_BATCH);
     destroy(strand);
 }
 END_TEST

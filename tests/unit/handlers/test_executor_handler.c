@@ -338,7 +338,7 @@ START_TEST(a_timeout_while_bytes_are_out_resets)
 {
     int client;
 
-    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 100 * NS_PER_MS;
     client = begin("executor", NULL);
     block_all();
     sockets_say(client, "hello");

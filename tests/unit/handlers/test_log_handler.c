@@ -98,7 +98,7 @@ END_TEST
 START_TEST(a_long_stream_passes_the_handler_unchanged)
 {
     log_lines_capture(LOG_LEVEL_INFO);
-    host.service.splice = SPLICE_ON; /* which a handler rules out */
+    host.conf.splice = SPLICE_ON; /* which a handler rules out */
     for (int i = 0; i < 20; i++) {
         int client = host_client(&host);
 

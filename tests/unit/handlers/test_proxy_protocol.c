@@ -124,7 +124,7 @@ END_TEST
 
 START_TEST(a_long_stream_behind_it_is_whole_and_spliced)
 {
-    host.service.splice = SPLICE_ON;
+    host.conf.splice = SPLICE_ON;
     client = host_client(&host);
     sockets_say(client, LINE);
     for (unsigned i = 0; i < 64; i++) {
@@ -263,7 +263,7 @@ END_TEST
 
 START_TEST(the_first_byte_is_awaited_from_the_header_on)
 {
-    host.service.first_byte_timeout_ns = 100 * NS_PER_MS;
+    host.conf.first_byte_timeout_ns = 100 * NS_PER_MS;
     client = host_client(&host);
     usleep(200 * 1000);
     sockets_say(client, LINE);

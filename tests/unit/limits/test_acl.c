@@ -1,10 +1,10 @@
 /* limits/acl: the first rule that has a client decides, and who is turned away is counted. */
 #include <string.h>
 
+#include "limits/acl.h"
 #include "net/address.h"
 #include "net/cidr.h"
 #include "support/suite.h"
-#include "limits/acl.h"
 
 static struct cidr blocks[8];
 static bool allow[8];

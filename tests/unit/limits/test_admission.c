@@ -1,7 +1,7 @@
 /* limits/admission: what becomes of a client, and of its place. */
 #include "base/clock.h"
-#include "net/address.h"
 #include "limits/admission.h"
+#include "net/address.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
 #include "support/suite.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "net/address.h"
 #include "limits/client_table.h"
+#include "net/address.h"
 #include "support/suite.h"
 
 static struct client_table *t;

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "limits/prefix_table.h"
 #include "net/address.h"
 #include "net/cidr.h"
 #include "support/suite.h"
-#include "limits/prefix_table.h"
 
 #define MAX_BLOCKS 4096
 

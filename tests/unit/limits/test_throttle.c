@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/channel.h"
 #include "limits/throttle.h"
+#include "net/channel.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"

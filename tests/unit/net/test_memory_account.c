@@ -4,8 +4,8 @@
  */
 #include <unistd.h>
 
-#include "net/memory_account.h"
 #include "net/channel.h"
+#include "net/memory_account.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
 #include "support/sockets.h"

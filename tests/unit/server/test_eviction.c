@@ -21,6 +21,7 @@ static struct loop_group *group;
 static struct loop *control;
 static struct worker *worker;
 static struct service_ops ops;
+static const struct session_conf session_conf;
 static struct service service;
 static atomic_bool draining;
 static atomic_uint ended;
@@ -54,7 +55,7 @@ static void setup(void)
 
     ops = echo_ops;
     ops.evict = evict;
-    service = (struct service){.ops = &ops, .listener = "test"};
+    service = (struct service){.ops = &ops, .conf = &session_conf, .listener = "test"};
     server = (struct upstream_server){.endpoint = {.load = &load, .group = &endpoints}};
     atomic_store(&load, ENDPOINT_DOWN);
     ck_assert_int_eq(loop_group_create(&group, &conf), 0);

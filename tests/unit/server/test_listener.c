@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "engine/loop_group.h"
+#include "limits/connection_limit.h"
 #include "net/sock.h"
 #include "server/listener.h"
-#include "limits/connection_limit.h"
 #include "service/session.h"
 #include "support/fault.h"
 #include "support/log_lines.h"

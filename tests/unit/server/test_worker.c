@@ -18,6 +18,7 @@
 
 static struct loop *loop;
 static struct worker *worker;
+static const struct session_conf session_conf;
 static struct service service;
 static atomic_bool draining;
 static atomic_uint ended;
@@ -38,7 +39,7 @@ static void setup(void)
 
     log_lines_capture(LOG_LEVEL_INFO);
     before = process_descriptors();
-    service = (struct service){.ops = &echo_ops, .listener = "test"};
+    service = (struct service){.ops = &echo_ops, .conf = &session_conf, .listener = "test"};
     loop = loop_runner_create_with(budget, 65536);
     ck_assert_int_eq(worker_create(&worker, loop, &env), 0);
 }

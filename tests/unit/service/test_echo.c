@@ -89,7 +89,7 @@ static const enum splice_mode modes[] = {SPLICE_AUTO, SPLICE_ON, SPLICE_OFF};
 
 START_TEST(a_long_stream_comes_back_whole_in_every_splice_mode)
 {
-    host.service.splice = modes[_i];
+    host.conf.splice = modes[_i];
     exchange_long(host_client(&host));
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
@@ -99,7 +99,7 @@ START_TEST(a_long_stream_comes_back_whole_over_a_unix_socket)
 {
     int ours, client;
 
-    host.service.splice = modes[_i];
+    host.conf.splice = modes[_i];
     sockets_unix(&ours, &client);
     host_adopt(&host, ours);
     exchange_long(client);
@@ -112,7 +112,7 @@ START_TEST(a_client_that_does_not_listen_is_not_read_from_any_more)
     int client;
     size_t sent;
 
-    host.service.splice = modes[_i];
+    host.conf.splice = modes[_i];
     client = host_client(&host);
     sent = sockets_stuff(client, 0);
     ck_assert_uint_gt(sent, 0);
@@ -134,7 +134,7 @@ START_TEST(end_of_file_behind_a_backlog_loses_nothing)
     int client;
     size_t sent;
 
-    host.service.splice = modes[_i];
+    host.conf.splice = modes[_i];
     client = host_client(&host);
     sent = sockets_stuff(client, 0);
     sockets_end(client);
@@ -161,7 +161,7 @@ START_TEST(a_reset_in_the_middle_of_a_backlog_ends_the_session)
 {
     int client;
 
-    host.service.splice = modes[_i];
+    host.conf.splice = modes[_i];
     client = host_client(&host);
     sockets_stuff(client, 0);
     sockets_reset(client);
@@ -199,7 +199,7 @@ START_TEST(without_descriptors_for_a_pipe_it_copies)
 {
     int client, filler;
 
-    host.service.splice = SPLICE_ON;
+    host.conf.splice = SPLICE_ON;
     client = host_client(&host);
     filler = dup(client);
     process_allow_descriptors(0);

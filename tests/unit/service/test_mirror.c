@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/memory_account.h"
 #include "net/descriptor_budget.h"
+#include "net/memory_account.h"
 #include "service/echo.h"
 #include "service/mirror.h"
 #include "support/host.h"

@@ -214,7 +214,7 @@ START_TEST(long_streams_pass_both_ways_at_once_in_every_splice_mode)
 {
     struct stream there, back;
 
-    host.service.splice = modes[_i];
+    host.conf.splice = modes[_i];
     connect_both();
     stream_begin(&there, client);
     stream_begin(&back, server);
@@ -235,7 +235,7 @@ START_TEST(a_slow_side_stops_the_other_and_memory_stays_flat)
     int *slow, *fast;
     size_t sent;
 
-    host.service.splice = modes[_i % 3];
+    host.conf.splice = modes[_i % 3];
     connect_both();
     slow = _i < 3 ? &client : &server;
     fast = _i < 3 ? &server : &client;
@@ -252,7 +252,7 @@ END_TEST
 
 START_TEST(a_reset_while_the_other_side_is_slow_is_passed_on)
 {
-    host.service.splice = modes[_i];
+    host.conf.splice = modes[_i];
     connect_both();
     sockets_stuff(server, 0);
     reset_now(&client); /* which hears nothing */
@@ -308,7 +308,7 @@ START_TEST(a_log_handler_changes_no_byte)
     struct stream there;
 
     host_pipeline(&host, "log", NULL);
-    host.service.splice = SPLICE_ON;
+    host.conf.splice = SPLICE_ON;
     connect_both();
     stream_begin(&there, client);
     sockets_hear_pattern(server, 0, LONG_BYTES);
@@ -321,7 +321,7 @@ END_TEST
 
 START_TEST(an_idle_session_ends_on_both_sides)
 {
-    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 100 * NS_PER_MS;
     connect_both();
     sockets_hear_end(client);
     sockets_hear_end(server);
@@ -333,7 +333,7 @@ END_TEST
 
 START_TEST(activity_of_either_side_counts)
 {
-    host.service.idle_timeout_ns = 500 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 500 * NS_PER_MS;
     connect_both();
     for (int i = 0; i < 8; i++) {
         PAUSE_MS(100);
@@ -346,7 +346,7 @@ END_TEST
 
 START_TEST(a_half_closed_session_has_a_timeout_of_its_own)
 {
-    host.service.half_close_timeout_ns = 100 * NS_PER_MS;
+    host.conf.half_close_timeout_ns = 100 * NS_PER_MS;
     connect_both();
     PAUSE_MS(200); /* not while both sides are open */
     ck_assert_uint_eq(atomic_load(&host.ended), 0);

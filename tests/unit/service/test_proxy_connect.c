@@ -728,7 +728,7 @@ START_TEST(an_idle_timeout_ends_the_attempt)
 
     open_deaf_server();
     open_upstream(1);
-    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 100 * NS_PER_MS;
     client = host_client(&host);
     sockets_hear_end(client);
     close(client);

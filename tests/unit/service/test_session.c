@@ -3,8 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "stats/counters.h"
 #include "service/echo.h"
+#include "stats/counters.h"
 #include "support/host.h"
 #include "support/log_lines.h"
 #include "support/process.h"
@@ -183,7 +183,7 @@ START_TEST(an_idle_session_is_ended_in_good_order)
     int64_t began_at_ns;
     int client;
 
-    host.service.idle_timeout_ns = 150 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 150 * NS_PER_MS;
     client = host_client(&host);
     sockets_say(client, "x");
     sockets_hear(client, "x");
@@ -200,7 +200,7 @@ START_TEST(a_session_nobody_ever_spoke_in_is_idle_too)
 {
     int client;
 
-    host.service.idle_timeout_ns = 100 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 100 * NS_PER_MS;
     client = host_client(&host);
     sockets_hear_end(client);
     close(client);
@@ -212,7 +212,7 @@ START_TEST(a_busy_session_is_not_idle)
 {
     int client;
 
-    host.service.idle_timeout_ns = 500 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 500 * NS_PER_MS;
     client = host_client(&host);
     for (int i = 0; i < 8; i++) {
         PAUSE_MS(100);
@@ -278,7 +278,7 @@ START_TEST(closing_goes_on_as_long_as_the_client_takes_something)
 {
     int client;
 
-    host.service.idle_timeout_ns = 500 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 500 * NS_PER_MS;
     client = host_client(&host);
     say_more_than_is_read(client);
     /*
@@ -296,8 +296,8 @@ START_TEST(a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not)
 {
     int client;
 
-    host.service.idle_timeout_ns = 500 * NS_PER_MS;
-    host.service.linger.timeout_ns = NS_PER_S;
+    host.conf.idle_timeout_ns = 500 * NS_PER_MS;
+    host.conf.linger.timeout_ns = NS_PER_S;
     client = host_client(&host);
     sockets_stuff(client, 0);
     host_drain(&host);

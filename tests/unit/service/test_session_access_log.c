@@ -161,7 +161,7 @@ static void expect_times(enum splice_mode splice)
     int client, server;
 
     open_proxy("$connect_time $first_byte_time $duration $queue_time");
-    host.service.splice = splice;
+    host.conf.splice = splice;
     client = host_client(&host);
     server = sockets_accept(listening);
     PAUSE_MS(50);
@@ -244,7 +244,7 @@ START_TEST(the_interval_does_not_keep_a_session_from_being_idle)
 
     open_host(&echo_ops, "$reason");
     host.service.access_log_interval_ns = 50 * NS_PER_MS;
-    host.service.idle_timeout_ns = 220 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 220 * NS_PER_MS;
     client = host_client(&host);
     sockets_hear_end(client);
     close(client);

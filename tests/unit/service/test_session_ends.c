@@ -187,7 +187,7 @@ static uint64_t hear(int fd, int *how)
 
 static void open_session(const struct cell *c)
 {
-    host.service.splice = c->place == IN_PIPE ? SPLICE_ON : SPLICE_OFF;
+    host.conf.splice = c->place == IN_PIPE ? SPLICE_ON : SPLICE_OFF;
     if (c->place == IN_HANDLER) {
         executor = executor_runner_create(1, 64);
         host.pipeline.executor.delay_ns = 200 * NS_PER_MS;

@@ -172,7 +172,7 @@ START_TEST(a_client_that_says_nothing_more_ends_the_session)
 {
     int64_t at_ns;
 
-    host.service.client_idle_timeout_ns = 800 * NS_PER_MS;
+    host.conf.client_idle_timeout_ns = 800 * NS_PER_MS;
     connect_both();
     PAUSE_MS(300);
     at_ns = clock_now_ns();
@@ -186,8 +186,8 @@ START_TEST(what_the_server_says_is_no_word_of_the_client)
 {
     int64_t at_ns;
 
-    host.service.client_idle_timeout_ns = NS_PER_S;
-    host.service.idle_timeout_ns = 5 * NS_PER_S;
+    host.conf.client_idle_timeout_ns = NS_PER_S;
+    host.conf.idle_timeout_ns = 5 * NS_PER_S;
     at_ns = clock_now_ns();
     connect_both();
     for (int i = 0; i < 5; i++) {
@@ -217,7 +217,7 @@ END_TEST
 
 START_TEST(a_side_that_says_something_in_time_goes_on)
 {
-    host.service.client_idle_timeout_ns = 800 * NS_PER_MS;
+    host.conf.client_idle_timeout_ns = 800 * NS_PER_MS;
     host.service.upstream_idle_timeout_ns = NS_PER_S;
     connect_both();
     for (int i = 0; i < 12; i++) {
@@ -235,7 +235,7 @@ START_TEST(a_client_that_is_not_read_is_not_silent)
 {
     size_t sent;
 
-    host.service.client_idle_timeout_ns = 300 * NS_PER_MS;
+    host.conf.client_idle_timeout_ns = 300 * NS_PER_MS;
     connect_both();
     sent = sockets_stuff(client, 0); /* the server takes nothing */
     PAUSE_MS(1000);
@@ -250,7 +250,7 @@ END_TEST
 
 START_TEST(a_client_that_has_ended_its_half_need_not_speak)
 {
-    host.service.client_idle_timeout_ns = 150 * NS_PER_MS;
+    host.conf.client_idle_timeout_ns = 150 * NS_PER_MS;
     connect_both();
     sockets_end(client);
     sockets_hear_end(server);
@@ -280,7 +280,7 @@ START_TEST(a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most)
     pthread_t thread;
     int64_t at_ns;
 
-    host.service.client_idle_timeout_ns = 2 * NS_PER_S;
+    host.conf.client_idle_timeout_ns = 2 * NS_PER_S;
     connect_both();
     sockets_say(client, "x");
     sockets_hear(server, "x");
@@ -308,7 +308,7 @@ START_TEST(a_client_that_never_says_anything_ends_the_session)
 {
     int64_t at_ns;
 
-    host.service.first_byte_timeout_ns = 300 * NS_PER_MS;
+    host.conf.first_byte_timeout_ns = 300 * NS_PER_MS;
     at_ns = clock_now_ns();
     connect_both();
     sockets_say(server, "220 ready");
@@ -319,7 +319,7 @@ END_TEST
 
 START_TEST(one_byte_is_enough)
 {
-    host.service.first_byte_timeout_ns = 300 * NS_PER_MS;
+    host.conf.first_byte_timeout_ns = 300 * NS_PER_MS;
     connect_both();
     sockets_say(client, "x");
     PAUSE_MS(600);
@@ -333,8 +333,8 @@ START_TEST(nobody_is_late_as_long_as_there_is_no_server)
 {
     int64_t at_ns;
 
-    host.service.first_byte_timeout_ns = 300 * NS_PER_MS;
-    host.service.client_idle_timeout_ns = 300 * NS_PER_MS;
+    host.conf.first_byte_timeout_ns = 300 * NS_PER_MS;
+    host.conf.client_idle_timeout_ns = 300 * NS_PER_MS;
     host.service.upstream_idle_timeout_ns = 300 * NS_PER_MS;
     server_fd = -1;
     client = host_client(&host);
@@ -348,7 +348,7 @@ END_TEST
 
 START_TEST(what_a_client_said_before_there_was_a_server_counts)
 {
-    host.service.first_byte_timeout_ns = 200 * NS_PER_MS;
+    host.conf.first_byte_timeout_ns = 200 * NS_PER_MS;
     server_fd = -1;
     client = host_client(&host);
     sockets_say(client, "early");
@@ -366,7 +366,7 @@ START_TEST(a_session_ends_at_its_age_however_busy_and_loses_nothing)
 {
     int64_t at_ns;
 
-    host.service.max_lifetime_ns = NS_PER_S;
+    host.conf.max_lifetime_ns = NS_PER_S;
     at_ns = clock_now_ns();
     connect_both();
     while (since_ms(at_ns) < 400) {
@@ -386,7 +386,7 @@ START_TEST(its_age_ends_a_session_that_still_waits_for_its_server)
 {
     int64_t at_ns = clock_now_ns();
 
-    host.service.max_lifetime_ns = 200 * NS_PER_MS;
+    host.conf.max_lifetime_ns = 200 * NS_PER_MS;
     server_fd = -1;
     client = host_client(&host);
     sockets_hear_end(client);
@@ -402,8 +402,8 @@ START_TEST(lifetimes_are_spread_over_the_jitter_and_no_further)
     unsigned tenths[10] = {0};
     int clients[SESSIONS];
 
-    host.service.max_lifetime_ns = 1000 * NS_PER_S;
-    host.service.lifetime_jitter = 40;
+    host.conf.max_lifetime_ns = 1000 * NS_PER_S;
+    host.conf.lifetime_jitter = 40;
     server_fd = -1;
     for (unsigned i = 0; i < SESSIONS; i++)
         clients[i] = host_client(&host);
@@ -423,7 +423,7 @@ END_TEST
 
 START_TEST(without_jitter_a_lifetime_is_what_was_said)
 {
-    host.service.max_lifetime_ns = 1000 * NS_PER_S;
+    host.conf.max_lifetime_ns = 1000 * NS_PER_S;
     connect_both();
     ck_assert_int_eq(pairs[0]->session.expires_at_ns - pairs[0]->session.began_at_ns,
                      1000 * NS_PER_S);
@@ -436,10 +436,10 @@ START_TEST(bytes_leave_the_timer_alone)
 {
     int64_t at_ns;
 
-    host.service.idle_timeout_ns = 40 * NS_PER_S;
-    host.service.client_idle_timeout_ns = 80 * NS_PER_S;
-    host.service.first_byte_timeout_ns = 50 * NS_PER_S;
-    host.service.max_lifetime_ns = 100 * NS_PER_S;
+    host.conf.idle_timeout_ns = 40 * NS_PER_S;
+    host.conf.client_idle_timeout_ns = 80 * NS_PER_S;
+    host.conf.first_byte_timeout_ns = 50 * NS_PER_S;
+    host.conf.max_lifetime_ns = 100 * NS_PER_S;
     connect_both();
     at_ns = timer_at_ns();
     for (int i = 0; i < 100; i++) {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/must.h"
-#include "support/suite.h"
 #include "stats/session_id.h"
+#include "support/suite.h"
 
 #define THREADS 4
 #define IDS     10000

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "upstream/check.h"
 #include "support/fault.h"
 #include "support/loop_runner.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/check.h"
 
 #define LONG_NS  (10 * NS_PER_S)
 #define SHORT_NS (100 * NS_PER_MS)

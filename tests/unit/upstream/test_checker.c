@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "upstream/checker.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/checker.h"
 
 #define ENDPOINTS   1000
 #define INTERVAL_NS (20 * NS_PER_MS)

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "upstream/checker.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/checker.h"
 
 #define ENDPOINTS 300
 #define SLOTS     8

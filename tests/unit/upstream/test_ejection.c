@@ -6,9 +6,9 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "upstream/ejection.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/ejection.h"
 
 #define ENDPOINTS 8
 #define HOUR_NS   (3600 * NS_PER_S)

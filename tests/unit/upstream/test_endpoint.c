@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "upstream/endpoint.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "upstream/endpoint.h"
 
 static _Atomic uint32_t load;
 static struct endpoint_group group;

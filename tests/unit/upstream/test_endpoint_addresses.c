@@ -7,13 +7,13 @@
 #include <pthread.h>
 
 #include "engine/loop_group.h"
-#include "upstream/endpoint.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
+#include "upstream/endpoint.h"
 
 #define READERS 3
 #define MOST    8 /* addresses of an answer */

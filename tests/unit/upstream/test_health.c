@@ -2,8 +2,8 @@
  * upstream/health: which checks in a row change the state, and how long it is until the next one.
  */
 #include "base/clock.h"
-#include "upstream/health.h"
 #include "support/suite.h"
+#include "upstream/health.h"
 
 #define INTERVAL_NS (2 * NS_PER_S)
 

@@ -10,7 +10,6 @@
 
 #include "engine/executor.h"
 #include "net/srv.h"
-#include "upstream/resolver.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -19,6 +18,7 @@
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
+#include "upstream/resolver.h"
 
 #define NAMES 40
 #define LATER (1000 * NS_PER_S)

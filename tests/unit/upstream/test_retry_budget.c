@@ -3,8 +3,8 @@
  * allowed.
  */
 #include "base/clock.h"
-#include "upstream/retry_budget.h"
 #include "support/suite.h"
+#include "upstream/retry_budget.h"
 
 static struct retry_budget b;
 

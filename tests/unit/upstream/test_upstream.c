@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "upstream/upstream.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define SERVERS 4
 

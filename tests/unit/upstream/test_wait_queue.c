@@ -2,11 +2,11 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "upstream/wait_queue.h"
 #include "support/endpoints.h"
 #include "support/loop_runner.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/wait_queue.h"
 
 static struct loop *loop;
 static struct endpoints es;
