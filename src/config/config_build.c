@@ -21,7 +21,6 @@ static void config_build_list_word(char *list, size_t size, const char *word)
     MUST(more >= 0 && len + (size_t)more < size);
 }
 
-/* Join the keys of a section kind with commas; NULL: no memory. */
 static const char *config_build_list_keys(enum option_section section, struct arena *arena)
 {
     size_t size = 1;

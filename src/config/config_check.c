@@ -68,7 +68,6 @@ static void config_check_upstream_name(const struct config_check *c,
                         section->source->name, entry->key, name);
 }
 
-/* A proxy needs an existing upstream; an echo must have none. */
 static void config_check_service(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
@@ -111,7 +110,6 @@ static void config_check_limits(const struct config_check *c, const struct confi
             section->source->name);
 }
 
-/* accept_proxy and trusted_proxies need each other. */
 static void config_check_accept_proxy(const struct config_check *c,
                                       const struct config_section *section)
 {

@@ -118,7 +118,7 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
 
 /*
  * diagnostics_destroy(r):
- * Free it; NULL is allowed.
+ * Free it; takes NULL.
  *
  * Thread: user of ${r}
  */

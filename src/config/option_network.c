@@ -20,7 +20,6 @@
 /* not given */
 #define NO_WEIGHT UINT_MAX
 
-/* Refuse ${word} with ${rc} of address_parse(). */
 static int option_network_refuse_address(struct option_value *v, int rc, const char *word)
 {
     switch (rc) {

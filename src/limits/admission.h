@@ -72,7 +72,7 @@ void admission_log_stats(const struct admission *ad);
 
 /*
  * admission_destroy(ad):
- * Free it; NULL is allowed.
+ * Free it; takes NULL.
  *
  * Thread: main, after the last admission_leave()
  */

@@ -88,7 +88,7 @@ void client_table_read(struct client_table *t, struct client_table_view *out);
 
 /*
  * client_table_destroy(t):
- * Free it; NULL is allowed.
+ * Free it; takes NULL.
  *
  * Thread: any, as the last user
  */

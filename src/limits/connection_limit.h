@@ -28,7 +28,6 @@ enum connection_limit_waiter_state {
     CONNECTION_LIMIT_WOKEN
 };
 
-/* Embedded in a listen socket. */
 struct connection_limit_waiter {
     struct loop *loop;
     void (*again)(struct connection_limit_waiter *w); /* retry; on ${loop} */

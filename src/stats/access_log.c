@@ -164,7 +164,6 @@ static void access_log_taken(struct access_log *al, size_t len)
     al->head += len;
 }
 
-/* Empty the batch; return its number of lines. */
 static uint64_t access_log_clear_batch(struct access_log *al)
 {
     uint64_t n = access_log_lines_in(al->batch + al->head, al->tail - al->head) - al->mends;
