@@ -77,6 +77,7 @@ START_TEST(the_mirror_hears_what_the_client_says_and_its_end)
     ck_assert_uint_eq(atomic_load(&plan.connected), 1);
     UNTIL(atomic_load(&plan.bytes) == 5);
     ck_assert_uint_eq(atomic_load(&plan.lost), 0);
+    ck_assert_uint_eq(atomic_load(&plan.cut), 0);
 }
 END_TEST
 
@@ -89,6 +90,7 @@ START_TEST(a_client_that_breaks_its_connection_breaks_the_mirrors)
     sockets_reset(client);
     sockets_hear_reset(mirror);
     host_expect_end(&host, SESSION_CLIENT_RESET);
+    UNTIL(atomic_load(&plan.cut) == 1);
     close(mirror);
 }
 END_TEST
