@@ -53,7 +53,7 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
  * config_free(config):
- * Free it; takes NULL.
+ * Free it; NULL is allowed.
  *
  * Thread: before start or after stop
  */

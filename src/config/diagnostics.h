@@ -118,7 +118,7 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
 
 /*
  * diagnostics_destroy(r):
- * Free it; takes NULL.
+ * Free it; NULL is allowed.
  *
  * Thread: user of ${r}
  */

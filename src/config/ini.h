@@ -64,7 +64,7 @@ struct ini_entry *ini_find(const struct ini_section *section, const char *key);
 
 /*
  * ini_free(ini):
- * Free it; takes NULL.
+ * Free it; NULL is allowed.
  *
  * Thread: user of the file
  */

@@ -34,7 +34,7 @@ void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnos
 
 /*
  * ini_adapter_free(values):
- * Free it; takes NULL.
+ * Free it; NULL is allowed.
  *
  * Thread: any
  */

@@ -72,7 +72,7 @@ void admission_log_stats(const struct admission *ad);
 
 /*
  * admission_destroy(ad):
- * Free it; takes NULL.
+ * Free it; NULL is allowed.
  *
  * Thread: main, after the last admission_leave()
  */

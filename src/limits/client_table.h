@@ -88,7 +88,7 @@ void client_table_read(struct client_table *t, struct client_table_view *out);
 
 /*
  * client_table_destroy(t):
- * Free it; takes NULL.
+ * Free it; NULL is allowed.
  *
  * Thread: any, as the last user
  */

@@ -53,7 +53,7 @@ int prefix_table_covers(uint32_t *by, const struct cidr *list, size_t n) NODISCA
 
 /*
  * prefix_table_destroy(t):
- * Free it; takes NULL.
+ * Free it; NULL is allowed.
  *
  * Thread: any
  */
