@@ -107,7 +107,7 @@ struct log_held_back {
 const char *log_held_back_text(struct log_held_back *h, unsigned suppressed);
 
 /* As log_held_back_text(), with memory of the enclosing block. */
-#define LOG_HELD_BACK(suppressed) log_held_back_text(&(struct log_held_back){{0}}, (suppressed))
+#define LOG_SUPPRESSED(suppressed) log_held_back_text(&(struct log_held_back){{0}}, (suppressed))
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)

@@ -109,7 +109,7 @@ void acl_parser_free(struct acl_parser *t)
     *t = (struct acl_parser){.n = 0};
 }
 
-int acl_parser_dead(unsigned **out, const struct acl_parser *t)
+int acl_parser_shadowed(unsigned **out, const struct acl_parser *t)
 {
     uint32_t *by = malloc((t->n > 0 ? t->n : 1) * sizeof(*by));
 
@@ -220,7 +220,7 @@ int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, c
 
 int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file)
 {
-    struct whole_file whole;
+    struct file_content whole;
     int rc = read_file(&whole, file->path, ACL_PARSER_FILE_BYTES);
 
     if (rc == -ENOMEM)

@@ -94,7 +94,7 @@ int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, c
 int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NODISCARD;
 
 /*
- * acl_parser_dead(out, t):
+ * acl_parser_shadowed(out, t):
  * Find rules that never apply, since an earlier rule with the other verdict covers their block:
  * (*${out})[i] is that rule, else i.
  *
@@ -102,7 +102,7 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
  * Owns:   the caller frees *${out}
  * Errors: 0; -ENOMEM
  */
-int acl_parser_dead(unsigned **out, const struct acl_parser *t) NODISCARD;
+int acl_parser_shadowed(unsigned **out, const struct acl_parser *t) NODISCARD;
 
 /*
  * acl_parser_free(t):

@@ -28,7 +28,7 @@ struct reading {
 static const struct ini_entry *config_acl_given(const struct config_section *section,
                                                 const char *key)
 {
-    const struct ini_entry *entry = config_section_sound(section, key);
+    const struct ini_entry *entry = config_section_valid_entry(section, key);
 
     return entry && *entry->value != '\0' ? entry : NULL;
 }
@@ -72,7 +72,7 @@ static int config_acl_check_dead(struct reading *r, const struct ini_entry *entr
     char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];
     const struct acl_parser *t = &r->text;
     unsigned *by;
-    int rc = acl_parser_dead(&by, t);
+    int rc = acl_parser_shadowed(&by, t);
 
     if (rc < 0)
         return rc;
@@ -143,7 +143,7 @@ static int config_acl_read_rules(struct reading *r, const struct ini_entry *entr
 
     if (rc < 0 || diagnostics_count(r->diagnostics) > problems)
         return rc;
-    end.path_line = r->text.n > 0 ? r->text.line[r->text.n - 1] : REPORT_WHOLE_FILE;
+    end.path_line = r->text.n > 0 ? r->text.line[r->text.n - 1] : DIAGNOSTICS_WHOLE_FILE;
     if (!config_acl_ends_with_all(&r->text))
         diagnostics_add_in(
             r->diagnostics, &end,

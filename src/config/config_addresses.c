@@ -16,7 +16,7 @@ static void config_addresses_check_reuseport(const struct config_section *sectio
         if (!address_is_unix(&conf->addresses[i]))
             continue;
         diagnostics_add(
-            diagnostics, config_section_sound(section, "reuseport")->line,
+            diagnostics, config_section_valid_entry(section, "reuseport")->line,
             "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
             section->source->name,
             QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])));
@@ -94,19 +94,21 @@ static void config_addresses_check_conflicts(const struct config_memory *m, unsi
             continue;
         if (address_equal(taken.address, a))
             diagnostics_add(
-                diagnostics, config_section_sound(section, "address")->line,
+                diagnostics, config_section_valid_entry(section, "address")->line,
                 "[%s] address: %s is taken by %s, [%s] (each address once)", section->source->name,
                 QUOTE_TEXT(address_format(text, sizeof(text), a)),
-                REPORT_LINE(diagnostics, config_section_sound(taken.section, "address")->line),
+                DIAGNOSTICS_LINE(diagnostics,
+                                 config_section_valid_entry(taken.section, "address")->line),
                 taken.section->source->name);
         else
             diagnostics_add(
-                diagnostics, config_section_sound(section, "address")->line,
+                diagnostics, config_section_valid_entry(section, "address")->line,
                 "[%s] address: %s conflicts with %s of %s, [%s] (a port on all "
                 "addresses or on some, unless both listeners have reuseport)",
                 section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)),
                 QUOTE_TEXT(address_format(other, sizeof(other), taken.address)),
-                REPORT_LINE(diagnostics, config_section_sound(taken.section, "address")->line),
+                DIAGNOSTICS_LINE(diagnostics,
+                                 config_section_valid_entry(taken.section, "address")->line),
                 taken.section->source->name);
     }
 }

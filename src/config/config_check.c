@@ -71,13 +71,13 @@ static void config_check_upstream_name(const struct config_check *c,
 static void config_check_service(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
-    const struct ini_entry *service = config_section_sound(section, "service");
-    const struct ini_entry *upstream = config_section_sound(section, "upstream");
+    const struct ini_entry *service = config_section_valid_entry(section, "service");
+    const struct ini_entry *upstream = config_section_valid_entry(section, "upstream");
 
     if (conf->upstream)
         config_check_upstream_name(c, section, upstream, conf->upstream);
     if (conf->mirror)
-        config_check_upstream_name(c, section, config_section_sound(section, "mirror"),
+        config_check_upstream_name(c, section, config_section_valid_entry(section, "mirror"),
                                    conf->mirror);
     if (!service)
         return;
@@ -99,7 +99,8 @@ static void config_check_limits(const struct config_check *c, const struct confi
 {
     const struct listener_conf *conf = section->conf;
     const struct quota_conf *each = &conf->clients.each;
-    const struct ini_entry *most = config_section_sound(section, "max_connections_per_client");
+    const struct ini_entry *most =
+        config_section_valid_entry(section, "max_connections_per_client");
 
     if (most && conf->quota.max_connections > 0 &&
         each->max_connections > conf->quota.max_connections)
@@ -115,8 +116,8 @@ static void config_check_accept_proxy(const struct config_check *c,
 {
     const struct proxy_protocol_conf *conf =
         &((const struct listener_conf *)section->conf)->accept_proxy;
-    const struct ini_entry *mode = config_section_sound(section, "accept_proxy");
-    const struct ini_entry *trusted = config_section_sound(section, "trusted_proxies");
+    const struct ini_entry *mode = config_section_valid_entry(section, "accept_proxy");
+    const struct ini_entry *trusted = config_section_valid_entry(section, "trusted_proxies");
 
     if (mode && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
         !config_section_refused(section, "trusted_proxies"))
@@ -264,7 +265,8 @@ static void config_check_checks(const struct config_check *c, const struct confi
 
     for (size_t i = 0; conf->kind == UPSTREAM_CHECK_OFF && i < ARRAY_LEN(options); i++)
         if (options[i].is_set)
-            diagnostics_add(c->diagnostics, config_section_sound(section, options[i].key)->line,
+            diagnostics_add(c->diagnostics,
+                            config_section_valid_entry(section, options[i].key)->line,
                             "[%s] %s: there are no checks (with check = tcp)",
                             section->source->name, options[i].key);
 }
@@ -273,11 +275,13 @@ static void config_check_checks(const struct config_check *c, const struct confi
 static void config_check_send_proxy(const struct config_check *c,
                                     const struct config_section *section)
 {
-    const struct proxy_header_conf *conf = &((const struct upstream_conf *)section->conf)->greeting;
+    const struct proxy_header_conf *conf =
+        &((const struct upstream_conf *)section->conf)->send_proxy;
 
     if ((conf->crc32c || conf->unique_id) && conf->version != PROXY_HEADER_V2 &&
         !config_section_refused(section, "send_proxy"))
-        diagnostics_add(c->diagnostics, config_section_sound(section, "send_proxy_tlvs")->line,
+        diagnostics_add(c->diagnostics,
+                        config_section_valid_entry(section, "send_proxy_tlvs")->line,
                         "[%s] send_proxy_tlvs: no header is sent that could have them "
                         "(with send_proxy = v2)",
                         section->source->name);
@@ -287,7 +291,7 @@ static void config_check_ejection(const struct config_check *c,
                                   const struct config_section *section)
 {
     const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
-    const struct ini_entry *time = config_section_sound(section, "eject_time");
+    const struct ini_entry *time = config_section_valid_entry(section, "eject_time");
 
     if (time && conf->time_ns > conf->time_max_ns)
         diagnostics_add(c->diagnostics, time->line,
@@ -357,7 +361,7 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         }
     }
     if (config->server.n_listeners == 0 && !c.m->incomplete)
-        diagnostics_add(diagnostics, REPORT_WHOLE_FILE,
+        diagnostics_add(diagnostics, DIAGNOSTICS_WHOLE_FILE,
                         "there is nothing to listen on (at least one [listen NAME])");
     return 0;
 }

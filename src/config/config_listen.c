@@ -100,12 +100,12 @@ static void config_listen_check_within(const struct config_section *section, con
                                        struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
-    const struct ini_entry *entry = config_section_sound(section, key);
+    const struct ini_entry *entry = config_section_valid_entry(section, key);
 
     if (value <= conf->pipeline.frame.decoder.max_length)
         return;
     if (!entry)
-        entry = config_section_sound(section, "frame_max_length");
+        entry = config_section_valid_entry(section, "frame_max_length");
     if (entry)
         diagnostics_add(
             diagnostics, entry->line, "[%s] %s: %s does not fit into a frame (at most %u bytes)",
@@ -154,7 +154,7 @@ static void config_listen_check_idle(const struct config_section *section,
                                      const struct pipeline_conf *conf,
                                      struct diagnostics *diagnostics)
 {
-    const struct ini_entry *pipeline = config_section_sound(section, "pipeline");
+    const struct ini_entry *pipeline = config_section_valid_entry(section, "pipeline");
 
     if (pipeline && config_listen_has_handler(conf, "idle") && conf->idle.read_ns == 0 &&
         conf->idle.write_ns == 0 && conf->idle.all_ns == 0)
@@ -246,7 +246,7 @@ static void config_listen_check_mirror(const struct config *config,
         return;
     up = &config->server.upstreams[i];
     config_listen_check_servers(config, section, up, diagnostics);
-    if (up->greeting.version != PROXY_HEADER_NONE)
+    if (up->send_proxy.version != PROXY_HEADER_NONE)
         diagnostics_add(diagnostics, config_section_entry(section, "mirror")->line,
                         "[%s] mirror: [upstream %s] has send_proxy, and a mirror gets no header "
                         "(one without it)",

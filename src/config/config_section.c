@@ -8,7 +8,8 @@ const struct ini_entry *config_section_entry(const struct config_section *sectio
     return section->source ? ini_find(section->source, key) : NULL;
 }
 
-const struct ini_entry *config_section_sound(const struct config_section *section, const char *key)
+const struct ini_entry *config_section_valid_entry(const struct config_section *section,
+                                                   const char *key)
 {
     return config_section_refused(section, key) ? NULL : config_section_entry(section, key);
 }
@@ -23,7 +24,7 @@ bool config_section_refused(const struct config_section *section, const char *ke
 const struct ini_entry *config_section_changed(const struct config_section *section,
                                                const char *key)
 {
-    const struct ini_entry *entry = config_section_sound(section, key);
+    const struct ini_entry *entry = config_section_valid_entry(section, key);
 
     return entry && strcmp(entry->value, option_find(section->kind, key)->fallback) != 0 ? entry
                                                                                          : NULL;

@@ -25,12 +25,13 @@ struct config_section {
 const struct ini_entry *config_section_entry(const struct config_section *section, const char *key);
 
 /*
- * config_section_sound(section, key):
+ * config_section_valid_entry(section, key):
  * Return the line of ${key}; NULL: not in the file, or refused.
  *
  * Thread: before start
  */
-const struct ini_entry *config_section_sound(const struct config_section *section, const char *key);
+const struct ini_entry *config_section_valid_entry(const struct config_section *section,
+                                                   const char *key);
 
 /*
  * config_section_refused(section, key):
@@ -42,7 +43,7 @@ bool config_section_refused(const struct config_section *section, const char *ke
 
 /*
  * config_section_changed(section, key):
- * As config_section_sound(), but also NULL if the value is the default, as in a dump.
+ * As config_section_valid_entry(), but also NULL if the value is the default, as in a dump.
  *
  * Thread: before start
  */

@@ -28,10 +28,10 @@ struct diagnostics {
     unsigned n_sources;
     const char *path;
     unsigned count;
-    unsigned n_untold; /* problems beyond REPORT_KEPT */
-    unsigned n_kept;   /* problems and warnings */
+    unsigned n_omitted; /* problems beyond DIAGNOSTICS_KEPT */
+    unsigned n_kept;    /* problems and warnings */
     bool lost;
-    struct problem kept[REPORT_KEPT];
+    struct problem kept[DIAGNOSTICS_KEPT];
 };
 
 int diagnostics_create(struct diagnostics **out, const char *path)
@@ -72,10 +72,10 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
 /* False: the text cannot be kept. */
 static bool diagnostics_count_problem(struct diagnostics *r)
 {
-    bool is_kept = r->n_kept < REPORT_KEPT;
+    bool is_kept = r->n_kept < DIAGNOSTICS_KEPT;
 
     r->count++;
-    r->n_untold += !is_kept;
+    r->n_omitted += !is_kept;
     return is_kept;
 }
 
@@ -107,7 +107,7 @@ void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, 
     char *text, *warning = NULL;
     va_list args;
 
-    if (r->n_kept >= REPORT_KEPT)
+    if (r->n_kept >= DIAGNOSTICS_KEPT)
         return;
     va_start(args, format);
     text = text_of(format, args);
@@ -147,7 +147,7 @@ static const struct source *diagnostics_source_of(const struct diagnostics *r, u
         else
             high = middle;
     }
-    return line != REPORT_WHOLE_FILE && low > 0 ? &r->sources[low - 1] : NULL;
+    return line != DIAGNOSTICS_WHOLE_FILE && low > 0 ? &r->sources[low - 1] : NULL;
 }
 
 bool diagnostics_begins_source(const struct diagnostics *r, unsigned line)
@@ -207,8 +207,8 @@ int diagnostics_write(struct diagnostics *r, FILE *out)
             diagnostics_locate(&at, r, at.line);
         fprintf(out, "%s:%u: %s\n", at.path, at.path_line, p->text);
     }
-    if (r->n_untold > 0)
-        fprintf(out, "%s:%u: %u more problems\n", r->path, REPORT_WHOLE_FILE, r->n_untold);
+    if (r->n_omitted > 0)
+        fprintf(out, "%s:%u: %u more problems\n", r->path, DIAGNOSTICS_WHOLE_FILE, r->n_omitted);
     if (r->lost)
         return -ENOMEM;
     return fflush(out) != 0 || ferror(out) ? -EIO : 0;

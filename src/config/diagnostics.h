@@ -12,10 +12,10 @@
 
 struct diagnostics;
 
-#define REPORT_WHOLE_FILE 0
+#define DIAGNOSTICS_WHOLE_FILE 0
 
 /* More are only counted. */
-#define REPORT_KEPT 200
+#define DIAGNOSTICS_KEPT 200
 
 /*
  * diagnostics_create(out, path):
@@ -33,14 +33,14 @@ int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
  * returns -ENOMEM.
  *
  * Thread: user of ${r}
- * Units:  ${line} from 1, or REPORT_WHOLE_FILE
+ * Units:  ${line} from 1, or DIAGNOSTICS_WHOLE_FILE
  */
 void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
 /*
  * diagnostics_warn(r, line, format, ...):
- * Add a likely mistake as `warning: ...`, uncounted; dropped after REPORT_KEPT.
+ * Add a likely mistake as `warning: ...`, uncounted; dropped after DIAGNOSTICS_KEPT.
  *
  * Thread: user of ${r}
  */
@@ -97,7 +97,8 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
                                   unsigned line);
 
 /* diagnostics_line_text() into a temporary of the enclosing block. */
-#define REPORT_LINE(r, line) diagnostics_line_text(&(struct diagnostics_line){{0}}, (r), (line))
+#define DIAGNOSTICS_LINE(r, line) \
+    diagnostics_line_text(&(struct diagnostics_line){{0}}, (r), (line))
 
 /*
  * diagnostics_count(r):

@@ -80,7 +80,7 @@ static int ini_parse_text(struct ini *ini, struct ini_text *text, struct diagnos
         return rc;
     rc = ini_adapter_load(&ini->memory->values, text);
     if (rc < 0) {
-        diagnostics_add(diagnostics, REPORT_WHOLE_FILE,
+        diagnostics_add(diagnostics, DIAGNOSTICS_WHOLE_FILE,
                         "iniparser cannot read it through /proc/self/fd: %s", strerror(-rc));
         return rc;
     }

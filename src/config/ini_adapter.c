@@ -58,7 +58,7 @@ static int ini_adapter_write_all(int fd, const struct ini_text *text)
 }
 
 /* Silence iniparser: ini_scan reports problems. */
-static int __attribute__((format(printf, 1, 2))) say_nothing(const char *format, ...)
+static int __attribute__((format(printf, 1, 2))) ini_adapter_ignore_error(const char *format, ...)
 {
     (void)format;
     return 0;
@@ -78,7 +78,7 @@ static int ini_adapter_load_dictionary(dictionary **out, const struct ini_text *
         rc = ini_adapter_write_all(fd, body);
     if (rc == 0) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        iniparser_set_error_callback(say_nothing);
+        iniparser_set_error_callback(ini_adapter_ignore_error);
         *out = iniparser_load(path);
         iniparser_set_error_callback(NULL); /* its default */
         if (*out == NULL)
@@ -264,7 +264,7 @@ void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnos
         const struct ini_part *part = &values->parts[i];
 
         if ((size_t)part->dictionary->n != part->n_names)
-            diagnostics_add(diagnostics, REPORT_WHOLE_FILE,
+            diagnostics_add(diagnostics, DIAGNOSTICS_WHOLE_FILE,
                             "iniparser reads %d names up to line %u where there are %zu",
                             part->dictionary->n, part->last_line, part->n_names);
     }

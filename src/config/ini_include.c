@@ -150,7 +150,7 @@ static char *ini_include_value_of(char *line)
     return *line == '=' ? line + 1 : NULL;
 }
 
-static int ini_include_add_text(struct reader *r, const struct whole_file *file,
+static int ini_include_add_text(struct reader *r, const struct file_content *file,
                                 const struct source *source)
 {
     const char *next = file->bytes, *end = file->bytes + file->len;
@@ -201,7 +201,7 @@ static int ini_include_refuse(struct reader *r, const char *path, const struct s
     if (rc == -ENOMEM)
         return rc;
     if (!parent) {
-        diagnostics_add(r->diagnostics, REPORT_WHOLE_FILE, "%s", problem);
+        diagnostics_add(r->diagnostics, DIAGNOSTICS_WHOLE_FILE, "%s", problem);
         return rc;
     }
     diagnostics_add(r->diagnostics, r->line, KEY ": %s %s", QUOTE_TEXT(path), problem);
@@ -213,7 +213,7 @@ static int ini_include_add_file(struct reader *r, const char *path, const struct
     struct source source = {
         .parent = parent, .path = path, .depth = parent ? parent->depth + 1 : 0};
     size_t left = r->len < INI_FILE_BYTES ? INI_FILE_BYTES - r->len : 0;
-    struct whole_file file;
+    struct file_content file;
     struct stat st;
     int rc;
 

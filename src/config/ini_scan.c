@@ -158,7 +158,7 @@ static enum verdict ini_scan_open_section(struct scan *s, const char *name)
         return ini_scan_out_of_memory(s);
     if (*known != section) {
         diagnostics_add(s->diagnostics, s->line, "[%s] is a second time here (the first is on %s)",
-                        section->name, REPORT_LINE(s->diagnostics, (*known)->line));
+                        section->name, DIAGNOSTICS_LINE(s->diagnostics, (*known)->line));
         return ini_scan_refuse_section(s);
     }
     section->entries = s->entries + s->n_entries;
@@ -281,7 +281,7 @@ static enum verdict ini_scan_add_entry(struct scan *s, const char *key, char *va
     if (*known != entry) {
         diagnostics_add(s->diagnostics, s->line,
                         "[%s] %s: is a second time here (the first is on %s)", s->section->name,
-                        entry->key, REPORT_LINE(s->diagnostics, (*known)->line));
+                        entry->key, DIAGNOSTICS_LINE(s->diagnostics, (*known)->line));
         return DROP;
     }
     s->n_entries++;

@@ -46,7 +46,7 @@ static const struct option_word schedulings[] = {
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum log_level) == sizeof(unsigned), "enum log_level");
 _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind");
-_Static_assert(sizeof(enum affinity_scheduling) == sizeof(unsigned), "enum placement_scheduling");
+_Static_assert(sizeof(enum affinity_scheduling) == sizeof(unsigned), "enum affinity_scheduling");
 
 /* [reactord] covers process and server. */
 #define REACTORD(field) offsetof(struct config, process.field)

@@ -11,20 +11,20 @@
 
 #define FIRST_BYTES 65536
 
-static int read_file_refuse(struct whole_file *f, int rc, const char *what)
+static int read_file_refuse(struct file_content *f, int rc, const char *what)
 {
     snprintf(f->problem, sizeof(f->problem), "%s", what);
     return rc;
 }
 
-static int read_file_refuse_errno(struct whole_file *f, int rc, const char *what)
+static int read_file_refuse_errno(struct file_content *f, int rc, const char *what)
 {
     snprintf(f->problem, sizeof(f->problem), "%s: %s", what, strerror(-rc));
     return rc;
 }
 
 /* O_NONBLOCK: a FIFO must not block. */
-static int read_file_open_file(int *out, struct whole_file *f, const char *path)
+static int read_file_open_file(int *out, struct file_content *f, const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
@@ -47,7 +47,7 @@ static int read_file_open_file(int *out, struct whole_file *f, const char *path)
 }
 
 /* Ignore st_size: may be stale, and is 0 in /proc. */
-static int read_all(struct whole_file *f, int fd, size_t max_bytes)
+static int read_all(struct file_content *f, int fd, size_t max_bytes)
 {
     size_t room = 0;
 
@@ -73,12 +73,12 @@ static int read_all(struct whole_file *f, int fd, size_t max_bytes)
     }
 }
 
-int read_file(struct whole_file *f, const char *path, size_t max_bytes)
+int read_file(struct file_content *f, const char *path, size_t max_bytes)
 {
     int fd = -1;
     int rc;
 
-    *f = (struct whole_file){.bytes = NULL};
+    *f = (struct file_content){.bytes = NULL};
     rc = read_file_open_file(&fd, f, path);
     if (rc < 0)
         return rc;

@@ -8,12 +8,12 @@
 
 #include "base/must.h"
 
-#define WHOLE_FILE_PROBLEM_BYTES 128
+#define READ_FILE_PROBLEM_BYTES 128
 
-struct whole_file {
+struct file_content {
     char *bytes; /* not NUL-terminated */
     size_t len;
-    char problem[WHOLE_FILE_PROBLEM_BYTES]; /* as `cannot be opened: ...` */
+    char problem[READ_FILE_PROBLEM_BYTES]; /* as `cannot be opened: ...` */
 };
 
 /*
@@ -25,6 +25,6 @@ struct whole_file {
  * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG (over
  *         ${max_bytes}); -ENOMEM (the only one without ${f}->problem)
  */
-int read_file(struct whole_file *f, const char *path, size_t max_bytes) NODISCARD;
+int read_file(struct file_content *f, const char *path, size_t max_bytes) NODISCARD;
 
 #endif

@@ -106,7 +106,7 @@ static int process_open(struct process *p, const struct config *config, const ch
     struct server_events events;
     int rc;
 
-    privileges_forbid_gains();
+    privileges_set_no_new_privs();
     rc = privileges_lookup(&p->privileges, conf->user, conf->group);
     if (rc < 0)
         return rc;

@@ -170,7 +170,7 @@ void privileges_return_groups(struct privileges_groups *ours)
     free(ours);
 }
 
-void privileges_forbid_gains(void)
+void privileges_set_no_new_privs(void)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         log_warning("PR_SET_NO_NEW_PRIVS: %s", strerror(errno));

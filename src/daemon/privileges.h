@@ -43,13 +43,13 @@ int privileges_take_groups(struct privileges_groups **out, const struct privileg
 void privileges_return_groups(struct privileges_groups *ours);
 
 /*
- * privileges_forbid_gains():
+ * privileges_set_no_new_privs():
  * Forbid gaining privileges by execve(2), for children too. Failure (old kernel) is logged.
  *
  * Thread: main, before any other thread
  * Source: prctl(2), PR_SET_NO_NEW_PRIVS
  */
-void privileges_forbid_gains(void);
+void privileges_set_no_new_privs(void);
 
 /*
  * privileges_drop(p):

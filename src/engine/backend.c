@@ -25,7 +25,7 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
     if (strstr(what, "epoll_create")) {
         if (log_allowed(&limit, NS_PER_S, &suppressed))
             log_error("loop %s: no epoll instance: %s; trying again%s",
-                      polling ? polling->name : "?", strerror(error), LOG_HELD_BACK(suppressed));
+                      polling ? polling->name : "?", strerror(error), LOG_SUPPRESSED(suppressed));
         nanosleep(&pause, NULL);
     }
 }
@@ -97,7 +97,7 @@ static bool backend_cure(struct backend *b, const char *cause)
     bool is_news = !b->in_trouble;
     int rc = backend_rebuild(b);
 
-    b->cured_at_ns = b->bad_at_ns;
+    b->rebuilt_at_ns = b->bad_at_ns;
     b->in_trouble = true;
     b->early = 0;
     if (rc < 0 && is_news)
@@ -136,7 +136,7 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
     if (poll <= BACKEND_NEUTRAL || !backend_is_bad(b, poll))
         return false;
     b->bad_at_ns = clock_now_ns();
-    if (b->cured_at_ns == 0 || b->bad_at_ns - b->cured_at_ns >= BACKEND_CURE_NS)
+    if (b->rebuilt_at_ns == 0 || b->bad_at_ns - b->rebuilt_at_ns >= BACKEND_CURE_NS)
         return backend_cure(b, cause);
     if (!b->paced)
         log_error("loop %s: %s, and a new epoll instance does not help; the loop is slowed down",

@@ -34,8 +34,8 @@ struct backend {
     int nudge_fd;       /* watched eventfd: writing ends a poll */
     unsigned threshold; /* early polls in a row that trigger a rebuild; 0: never */
     unsigned early;
-    int error;           /* of the last poll; 0: none */
-    int64_t cured_at_ns; /* last rebuild attempt; 0: never */
+    int error;             /* of the last poll; 0: none */
+    int64_t rebuilt_at_ns; /* last rebuild attempt; 0: never */
     int64_t bad_at_ns;
     bool in_trouble; /* until polls were good for BACKEND_CURE_NS */
     bool paced;      /* the rebuild did not help */

@@ -71,7 +71,8 @@ static unsigned chooser_start(uint64_t tick, unsigned n)
     return (unsigned)((n & (n - 1)) == 0 ? tick & (n - 1) : tick % n);
 }
 
-enum loop_availability chooser_look(const struct chooser *c, struct loop *const *loops, unsigned n)
+enum loop_availability chooser_availability(const struct chooser *c, struct loop *const *loops,
+                                            unsigned n)
 {
     uint64_t tick = atomic_load_explicit(&c->next, memory_order_relaxed);
     enum loop_availability found;

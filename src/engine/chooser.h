@@ -40,11 +40,12 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n);
 
 /*
- * chooser_look(c, loops, n):
+ * chooser_availability(c, loops, n):
  * Return the best availability among the loops, without advancing round_robin.
  *
  * Thread: any
  */
-enum loop_availability chooser_look(const struct chooser *c, struct loop *const *loops, unsigned n);
+enum loop_availability chooser_availability(const struct chooser *c, struct loop *const *loops,
+                                            unsigned n);
 
 #endif

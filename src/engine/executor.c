@@ -198,7 +198,7 @@ void executor_leave(struct executor *e, struct executor_waiter *w)
     executor_give_back(e, w);
 }
 
-void executor_end_turn(struct executor *e, struct executor_waiter *w)
+void executor_return_share(struct executor *e, struct executor_waiter *w)
 {
     executor_lock(e);
     executor_leave(e, w);
@@ -215,7 +215,7 @@ void executor_push(struct executor *e, struct task *place)
 {
     task_list_append(&e->queue, place);
     e->n_queued++;
-    executor_thread_call(e);
+    executor_thread_wake(e);
 }
 
 int executor_submit(struct executor *e, struct task *t)
@@ -274,7 +274,7 @@ static void executor_add_timer(struct executor *e, struct timer *t)
     timer_heap_add(&e->schedule, t);
     if (e->timekeeper && e->schedule.root == t)
         pthread_cond_signal(&e->timekeeper->wake); /* it must wake earlier now */
-    executor_thread_call(e);
+    executor_thread_wake(e);
 }
 
 int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns)

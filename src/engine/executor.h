@@ -107,12 +107,12 @@ bool executor_cancel(struct executor *e, struct timer *t);
 void executor_await_room(struct executor *e, struct executor_waiter *w, struct loop *loop);
 
 /*
- * executor_end_turn(e, w):
+ * executor_return_share(e, w):
  * Return the unused share of ${w}, when it has no more tasks.
  *
  * Thread: loop of ${w}, or after its end
  */
-void executor_end_turn(struct executor *e, struct executor_waiter *w);
+void executor_return_share(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_stop(e, timeout_ns):

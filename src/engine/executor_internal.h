@@ -159,12 +159,12 @@ void executor_tell(struct executor *e, struct executor_waiter *w);
 int executor_thread_start(struct executor *e) NODISCARD;
 
 /*
- * executor_thread_call(e) / executor_thread_call_all(e):
+ * executor_thread_wake(e) / executor_thread_call_all(e):
  * Wake or start a thread if needed / wake all.
  *
  * Thread: any, locked
  */
-void executor_thread_call(struct executor *e);
+void executor_thread_wake(struct executor *e);
 void executor_thread_call_all(struct executor *e);
 
 /*

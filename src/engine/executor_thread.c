@@ -46,7 +46,7 @@ static void executor_thread_start_another(struct executor *e)
         e->start_error = EAGAIN;
 }
 
-void executor_thread_call(struct executor *e)
+void executor_thread_wake(struct executor *e)
 {
     uint64_t wanted = e->n_queued + e->schedule.n_due + (e->schedule.count > 0 && !e->timekeeper);
     unsigned coming = e->n_threads - e->n_ended - e->n_busy - e->n_idle;
@@ -180,7 +180,7 @@ static void executor_thread_run_task(struct executor *e, struct executor_thread 
     me->running = t->type->name;
     me->began_at_ns = clock_now_ns();
     e->n_busy++;
-    executor_thread_call(e);
+    executor_thread_wake(e);
     executor_unlock(e);
     t->type->run(t);
     executor_lock(e);

@@ -31,7 +31,7 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     timer_heap_init(&l->schedule);
     pthread_mutex_init(&l->start_lock, NULL);
     promise_init(&l->terminated, NULL);
-    for (unsigned i = 0; i < LOOP_LANES; i++) {
+    for (unsigned i = 0; i < LOOP_QUEUES; i++) {
         queue_init(&l->lanes[i]);
     }
     atomic_init(&l->state, LOOP_NOT_STARTED);
@@ -120,9 +120,9 @@ static void loop_drop_lane(struct loop *l, unsigned lane)
 void loop_refuse_and_drop(struct loop *l)
 {
     loop_set_state(l, LOOP_SHUTDOWN);
-    for (unsigned i = 0; i < LOOP_LANES; i++)
+    for (unsigned i = 0; i < LOOP_QUEUES; i++)
         gate_close(&l->lanes[i].gate);
-    for (unsigned i = 0; i < LOOP_LANES; i++)
+    for (unsigned i = 0; i < LOOP_QUEUES; i++)
         loop_drop_lane(l, i);
 }
 
@@ -238,7 +238,7 @@ int loop_rebuild(struct loop *l)
     return rc;
 }
 
-void loop_doing(struct loop *l, const char *what)
+void loop_set_activity(struct loop *l, const char *what)
 {
     TELEMETRY_SET(l->telemetry.doing, what);
 }

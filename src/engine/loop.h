@@ -50,7 +50,7 @@ enum loop_availability {
 };
 
 /* Queue of a task. */
-enum loop_lane {
+enum loop_queue {
     LOOP_CONTROL, /* step 3; unbounded, see loop_availability() */
     LOOP_TASKS,   /* step 4 */
     LOOP_TAIL     /* step 5; unbounded */
@@ -102,7 +102,7 @@ void loop_destroy(struct loop *loop);
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could start); -ESHUTDOWN
  * Source: Netty SingleThreadEventExecutor.execute(), which starts the thread last
  */
-int loop_submit(struct loop *loop, enum loop_lane lane, struct task *t) NODISCARD;
+int loop_submit(struct loop *loop, enum loop_queue lane, struct task *t) NODISCARD;
 
 /*
  * loop_submit_lazy(loop, t):
@@ -172,12 +172,12 @@ int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
 int loop_rebuild(struct loop *loop) NODISCARD;
 
 /*
- * loop_doing(loop, what):
+ * loop_set_activity(loop, what):
  * Name the current work for stall reports; ${what} must outlive the loop.
  *
  * Thread: loop
  */
-void loop_doing(struct loop *loop, const char *what);
+void loop_set_activity(struct loop *loop, const char *what);
 
 /*
  * loop_reap(loop, t):

@@ -62,7 +62,7 @@ struct loop *loop_group_next(struct loop_group *g)
 
 enum loop_availability loop_group_availability(const struct loop_group *g)
 {
-    return chooser_look(&g->chooser, g->loops, g->n_loops);
+    return chooser_availability(&g->chooser, g->loops, g->n_loops);
 }
 
 void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)

@@ -17,26 +17,26 @@
 #include "engine/telemetry.h"
 #include "engine/wakeup.h"
 
-#define LOOP_LANES      3
+#define LOOP_QUEUES     3
 #define LOOP_NAME_BYTES 16 /* the kernel's limit */
 
 struct loop {
     /* The loop's thread only. */
     struct backend backend;
-    int64_t now_ns;                       /* end of this turn's last poll */
-    int64_t turn_at_ns;                   /* end of its first */
-    int64_t clock_at_ns;                  /* last clock reading */
-    const struct task_type *type;         /* of the tasks since; NULL: none */
-    int64_t sleep_at_ns;                  /* begin of its poll */
-    int64_t sleep_until_ns;               /* deadline of the poll; 0: must not block */
-    int64_t io_ns;                        /* of this turn */
-    unsigned io_events;                   /* without wake-up and timer */
-    bool ran;                             /* something ran */
-    bool woken;                           /* the wake-up descriptor was readable */
-    bool wakeup_lost;                     /* libev could not watch it */
-    struct task_list reap;                /* of this turn */
-    uint64_t tasks_taken;                 /* from the task queue, in total */
-    int64_t last_stamp_at_ns[LOOP_LANES]; /* of the last timestamped task */
+    int64_t now_ns;                        /* end of this turn's last poll */
+    int64_t turn_at_ns;                    /* end of its first */
+    int64_t clock_at_ns;                   /* last clock reading */
+    const struct task_type *type;          /* of the tasks since; NULL: none */
+    int64_t sleep_at_ns;                   /* begin of its poll */
+    int64_t sleep_until_ns;                /* deadline of the poll; 0: must not block */
+    int64_t io_ns;                         /* of this turn */
+    unsigned io_events;                    /* without wake-up and timer */
+    bool ran;                              /* something ran */
+    bool woken;                            /* the wake-up descriptor was readable */
+    bool wakeup_lost;                      /* libev could not watch it */
+    struct task_list reap;                 /* of this turn */
+    uint64_t tasks_taken;                  /* from the task queue, in total */
+    int64_t last_stamp_at_ns[LOOP_QUEUES]; /* of the last timestamped task */
     struct timer_heap schedule;
     struct timer *periodic; /* running, to be scheduled again; NULL: none, or cancelled */
     struct ev_io wakeup_io;
@@ -51,12 +51,12 @@ struct loop {
 
     /* Shared. */
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
-    struct queue lanes[LOOP_LANES];
+    struct queue lanes[LOOP_QUEUES];
     /*
      * For each queue: submission time of its oldest task or slightly earlier. Written by the loop
      * and by a submitter that finds the queue empty; the gate orders them.
      */
-    _Atomic int64_t oldest_at_ns[LOOP_LANES];
+    _Atomic int64_t oldest_at_ns[LOOP_QUEUES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
     struct loop_backoff backoff;
     atomic_uint io_ratio; /* relaxed: independent number */
@@ -177,12 +177,12 @@ void turn_poll_judge(struct loop *loop);
 bool turn_stop_run(struct loop *loop);
 
 /*
- * turn_stop_is_news(loop):
+ * turn_stop_requested(loop):
  * Is shutdown requested, but not begun?
  *
  * Thread: loop
  */
-bool turn_stop_is_news(const struct loop *loop);
+bool turn_stop_requested(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):

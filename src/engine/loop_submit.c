@@ -16,13 +16,13 @@
 
 #define LOOP_NO_BOUND (UINT64_MAX >> 1)
 
-static uint64_t loop_submit_max(const struct loop *l, enum loop_lane lane)
+static uint64_t loop_submit_max(const struct loop *l, enum loop_queue lane)
 {
     return lane == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
 }
 
 /* Applies loop_backoff. */
-static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
+static int64_t loop_submit_patiently(struct loop *l, enum loop_queue lane)
 {
     const struct timespec delay = {.tv_sec = l->backoff.delay_ns / NS_PER_S,
                                    .tv_nsec = l->backoff.delay_ns % NS_PER_S};
@@ -37,7 +37,7 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_lane lane)
 }
 
 /* Retries if this thread may sleep. Returns the tasks inside before, or the error. */
-static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t error)
+static int64_t loop_submit_refused(struct loop *l, enum loop_queue lane, int64_t error)
 {
     if (error == -EAGAIN)
         wakeup_send(&l->wakeup); /* it may sleep on lazily submitted tasks */
@@ -49,7 +49,7 @@ static int64_t loop_submit_refused(struct loop *l, enum loop_lane lane, int64_t 
 }
 
 /* Queue a task that entered after ${inside} others. */
-LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_lane lane, struct task *t,
+LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_queue lane, struct task *t,
                                          int64_t inside)
 {
     t->queued_at_ns = inside % LOOP_STAMP_EACH == 0 ? clock_now_ns() : 0;
@@ -58,7 +58,7 @@ LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_lane lane, st
     queue_push(&l->lanes[lane], t);
 }
 
-LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_lane lane, struct task *t)
+LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_queue lane, struct task *t)
 {
     int64_t inside;
 
@@ -86,7 +86,7 @@ LOOP_SUBMIT_INLINE bool loop_submit_is_own(struct loop *l)
     return true;
 }
 
-int loop_submit(struct loop *l, enum loop_lane lane, struct task *t)
+int loop_submit(struct loop *l, enum loop_queue lane, struct task *t)
 {
     int rc = loop_submit_quietly(l, lane, t);
 

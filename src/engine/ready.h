@@ -21,13 +21,13 @@
 #define READY_TURN  (-1)
 
 /*
- * ready_is_turn(ev, w, revents):
+ * ready_in_order(ev, w, revents):
  * Ask first in each callback of ${w}: true if it must work now; if false, libev calls it again,
  * after watchers ready earlier.
  *
  * Thread: loop
  */
-static inline bool NODISCARD ready_is_turn(struct ev_loop *ev, struct ev_io *w, int revents)
+static inline bool NODISCARD ready_in_order(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     if (ev_priority(w) == READY_TURN) {
         ev_set_priority(w, READY_FIRST);
@@ -40,7 +40,7 @@ static inline bool NODISCARD ready_is_turn(struct ev_loop *ev, struct ev_io *w, 
 
 /*
  * ready_stop(ev, w):
- * Call ev_io_stop() for a watcher of ready_is_turn().
+ * Call ev_io_stop() for a watcher of ready_in_order().
  *
  * Thread: loop
  */

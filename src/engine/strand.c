@@ -54,7 +54,7 @@ static void strand_on_room(struct task *t)
     if (!s->gone)
         s->conf.room(s->conf.cookie);
     if (!s->gone && !s->refused)
-        executor_end_turn(s->conf.executor, &s->waiter);
+        executor_return_share(s->conf.executor, &s->waiter);
     strand_leave(s);
 }
 

@@ -67,7 +67,7 @@ static void turn_enter(struct loop *l, const struct task_type *type)
     TELEMETRY_SET(l->telemetry.doing, type->name);
 }
 
-static struct task *turn_take(struct loop *l, enum loop_lane lane)
+static struct task *turn_take(struct loop *l, enum loop_queue lane)
 {
     struct task *t = queue_pop(&l->lanes[lane]);
 
@@ -82,7 +82,7 @@ static struct task *turn_take(struct loop *l, enum loop_lane lane)
 }
 
 /* Publish the oldest task's age, count ${n} finished tasks out. */
-static void turn_leave(struct loop *l, enum loop_lane lane, uint64_t n)
+static void turn_leave(struct loop *l, enum loop_queue lane, uint64_t n)
 {
     const struct task *next;
 
@@ -105,7 +105,7 @@ static void turn_fetch_due(struct loop *l)
 }
 
 /* Steps 3 and 5: up to ${max} tasks of a queue, within the quantum. */
-static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
+static uint64_t turn_queue(struct loop *l, enum loop_queue lane, uint64_t max)
 {
     struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->quantum_ns};
     struct budget budget;
@@ -130,7 +130,7 @@ static uint64_t turn_lane(struct loop *l, enum loop_lane lane, uint64_t max)
 /* Step 3. New connections may have bytes: poll before step 4, which may take a quantum. */
 static void turn_control(struct loop *l)
 {
-    if (queue_empty(&l->lanes[LOOP_CONTROL]) || turn_lane(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
+    if (queue_empty(&l->lanes[LOOP_CONTROL]) || turn_queue(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
         return;
     l->last_task_at_ns = l->clock_at_ns;
     if (turn_has_work(l))
@@ -227,7 +227,7 @@ static void turn_tasks(struct loop *l)
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->lanes[LOOP_TAIL]))
-        (void)turn_lane(l, LOOP_TAIL, gate_count(&l->lanes[LOOP_TAIL].gate));
+        (void)turn_queue(l, LOOP_TAIL, gate_count(&l->lanes[LOOP_TAIL].gate));
 }
 
 /* Step 6, including objects reaped meanwhile. */

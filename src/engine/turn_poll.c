@@ -112,11 +112,11 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
     wakeup_prepare(&l->wakeup, until_ns);
     if (until_ns < pace_until_ns)
         pace_until_ns = until_ns;
-    if (!turn_has_work(l) && !turn_stop_is_news(l)) /* see note: wake-up */
+    if (!turn_has_work(l) && !turn_stop_requested(l)) /* see note: wake-up */
         wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
     /* A broken descriptor ends the wait at once: sleep without it. */
-    if (!turn_has_work(l) && !turn_stop_is_news(l))
+    if (!turn_has_work(l) && !turn_stop_requested(l))
         turn_poll_nap(pace_until_ns);
 }
 
@@ -124,7 +124,7 @@ static void turn_poll_sleep(struct loop *l, int64_t until_ns)
 {
     turn_poll_arm_timer(l, until_ns);
     wakeup_prepare(&l->wakeup, until_ns);
-    if (turn_has_work(l) || turn_stop_is_news(l)) { /* see note: wake-up */
+    if (turn_has_work(l) || turn_stop_requested(l)) { /* see note: wake-up */
         wakeup_done(&l->wakeup);
         backend_poll(&l->backend, false);
         return;

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "engine/loop_internal.h"
 
-bool turn_stop_is_news(const struct loop *l)
+bool turn_stop_requested(const struct loop *l)
 {
     return l->stop_began_at_ns == 0 && atomic_load(&l->state) >= LOOP_SHUTTING_DOWN;
 }
@@ -47,7 +47,7 @@ static void turn_stop_run_tasks(struct loop *l)
     struct task *t;
 
     while ((t = task_list_take(&l->at_stop))) {
-        loop_doing(l, t->type->name);
+        loop_set_activity(l, t->type->name);
         t->type->run(t);
     }
 }
@@ -57,7 +57,7 @@ static void turn_stop_log_timeout(struct loop *l)
     const struct task *first = NULL;
     uint64_t n = 0;
 
-    for (unsigned i = 0; i < LOOP_LANES; i++) {
+    for (unsigned i = 0; i < LOOP_QUEUES; i++) {
         queue_take(&l->lanes[i]);
         if (!first)
             first = queue_peek(&l->lanes[i]);

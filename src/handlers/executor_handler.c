@@ -32,14 +32,14 @@
 
 struct executor_message {
     struct task task;
-    struct executor_lane *lane;
+    struct executor_mailbox *lane;
     struct executor_message *next;
     bool dropped; /* the executor has stopped */
     size_t len;
     uint8_t data[];
 };
 
-struct executor_lane {
+struct executor_mailbox {
     struct loop *loop;
     struct executor_handler *handler; /* of the loop; NULL: closed */
     const struct executor_handler_conf *conf;
@@ -53,7 +53,7 @@ struct executor_handler {
     struct handler handler;
     struct handler_context *host;
     const struct handler_step *step;
-    struct executor_lane *lane; /* lane and strand are NULL until the first byte */
+    struct executor_mailbox *lane; /* lane and strand are NULL until the first byte */
     struct strand *strand;
     struct task_list refused; /* not yet taken by the strand */
     size_t bytes;             /* of all messages */
@@ -71,7 +71,7 @@ static size_t executor_message_bytes(const struct executor_message *m)
     return sizeof(*m) + m->len;
 }
 
-static void executor_handler_lane_join(struct executor_lane *lane)
+static void executor_handler_lane_join(struct executor_mailbox *lane)
 {
     atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
 }
@@ -83,7 +83,7 @@ static void executor_free(struct executor_message *m)
     free(m);
 }
 
-static void executor_handler_lane_leave(struct executor_lane *lane)
+static void executor_handler_lane_leave(struct executor_mailbox *lane)
 {
     struct executor_message *m, *next;
 
@@ -110,7 +110,7 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
 }
 
 /* The notice is dropped after the loop has ended. */
-static void executor_handler_lane_notify(struct executor_lane *lane)
+static void executor_handler_lane_notify(struct executor_mailbox *lane)
 {
     executor_handler_lane_join(lane);
     if (loop_submit(lane->loop, LOOP_TASKS, &lane->notice) < 0 &&
@@ -120,7 +120,7 @@ static void executor_handler_lane_notify(struct executor_lane *lane)
 
 static void executor_handler_lane_put(struct executor_message *m)
 {
-    struct executor_lane *lane = m->lane;
+    struct executor_mailbox *lane = m->lane;
     struct executor_message *newest = atomic_load_explicit(&lane->done, memory_order_relaxed);
 
     do
@@ -176,7 +176,7 @@ static void executor_submit_refused(struct executor_handler *x)
 static void executor_release_if_room(struct executor_handler *x)
 {
     if (!x->refused.first && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
-        channel_read_on(x->handler.channel, CHANNEL_STOP_HANDLER);
+        channel_resume_reading(x->handler.channel, CHANNEL_STOP_HANDLER);
 }
 
 static void executor_on_room(void *cookie)
@@ -200,7 +200,7 @@ static int executor_open(struct executor_handler *x)
                                .max_pending_tasks = EXECUTOR_MESSAGES,
                                .room = executor_on_room,
                                .cookie = x};
-    struct executor_lane *lane = calloc(1, sizeof(*lane));
+    struct executor_mailbox *lane = calloc(1, sizeof(*lane));
     int rc;
 
     if (!lane)
@@ -279,7 +279,7 @@ static void executor_failed(struct handler *h, int error)
 
 /* ---- executor to loop ---- */
 
-static struct executor_message *executor_handler_lane_take_done(struct executor_lane *lane)
+static struct executor_message *executor_handler_lane_take_done(struct executor_mailbox *lane)
 {
     struct executor_message *m = atomic_exchange_explicit(&lane->done, NULL, memory_order_acq_rel);
     struct executor_message *oldest = NULL;
@@ -332,7 +332,7 @@ static void executor_passed_on(struct executor_handler *x)
 
 static void executor_run_notice(struct task *t)
 {
-    struct executor_lane *lane = CONTAINER_OF(t, struct executor_lane, notice);
+    struct executor_mailbox *lane = CONTAINER_OF(t, struct executor_mailbox, notice);
     struct executor_handler *x = lane->handler;
     struct executor_message *m = executor_handler_lane_take_done(lane);
 
@@ -357,7 +357,7 @@ static void executor_run_notice(struct task *t)
 
 static void executor_drop_notice(struct task *t)
 {
-    executor_handler_lane_leave(CONTAINER_OF(t, struct executor_lane, notice));
+    executor_handler_lane_leave(CONTAINER_OF(t, struct executor_mailbox, notice));
 }
 
 static size_t executor_held(const struct handler *h)

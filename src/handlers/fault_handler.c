@@ -164,7 +164,7 @@ static void fault_run_in(struct task *t)
         return;
     if (f->in.eof)
         handler_eof(f->handler.next);
-    channel_read_on(f->handler.channel, CHANNEL_STOP_CLOCK);
+    channel_resume_reading(f->handler.channel, CHANNEL_STOP_CLOCK);
 }
 
 static void fault_run_out(struct task *t)

@@ -210,7 +210,7 @@ static enum frame_decoder_result frame_begin_length(struct frame_decoder *d,
     }
     result = frame_measure(conf, header_bytes, frame_length_field(conf, header), &bytes);
     if (result == FRAME_DECODER_FRAME && bytes < conf->strip)
-        result = FRAME_DECODER_BARE;
+        result = FRAME_DECODER_SHORTER_THAN_STRIP;
     d->strip_front = conf->strip;
     return frame_judge(d, conf, result, bytes);
 }

@@ -65,12 +65,12 @@ struct frame_decoder_conf {
 enum frame_decoder_result {
     FRAME_DECODER_MORE,
     FRAME_DECODER_FRAME,
-    FRAME_DECODER_NEGATIVE,   /* bad: length field below 0 (8 bytes only) */
-    FRAME_DECODER_SHORT,      /* bad: shorter than its header */
-    FRAME_DECODER_LONG,       /* bad: longer than max_length */
-    FRAME_DECODER_BARE,       /* bad: shorter than strip */
-    FRAME_DECODER_NOT_NUMBER, /* bad: text length not a number */
-    FRAME_DECODER_NO_MEMORY   /* the stream is lost */
+    FRAME_DECODER_NEGATIVE,           /* bad: length field below 0 (8 bytes only) */
+    FRAME_DECODER_SHORT,              /* bad: shorter than its header */
+    FRAME_DECODER_LONG,               /* bad: longer than max_length */
+    FRAME_DECODER_SHORTER_THAN_STRIP, /* bad: shorter than strip */
+    FRAME_DECODER_NOT_NUMBER,         /* bad: text length not a number */
+    FRAME_DECODER_NO_MEMORY           /* the stream is lost */
 };
 
 struct frame_decoder_bytes {

@@ -50,7 +50,7 @@ static void frame_log_fault(struct frame_handler *f, const char *what)
                     address_format(peer, sizeof(peer), host->peer), what,
                     f->conf->on_error == FRAME_HANDLER_SKIP ? "it is skipped"
                                                             : "the connection is reset",
-                    LOG_HELD_BACK(suppressed));
+                    LOG_SUPPRESSED(suppressed));
 }
 
 static void frame_fault(struct frame_handler *f, enum frame_fault fault, const char *what)
@@ -75,7 +75,7 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
     case FRAME_DECODER_SHORT:
         frame_fault(f, FRAME_CORRUPT, "a frame is shorter than its header");
         break;
-    case FRAME_DECODER_BARE:
+    case FRAME_DECODER_SHORTER_THAN_STRIP:
         frame_fault(f, FRAME_CORRUPT, "a frame is shorter than frame_strip");
         break;
     case FRAME_DECODER_NOT_NUMBER:

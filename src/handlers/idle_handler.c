@@ -125,7 +125,7 @@ static void idle_log(struct idle_handler *idle, enum idle_kind kind)
     if (log_allowed(&idle->shared->log_limits[kind], IDLE_LOG_INTERVAL_NS, &suppressed))
         log_info("listen %s: %s is idle: nothing was %s for %" PRId64 " ms%s", idle->host->listener,
                  address_format(peer, sizeof(peer), idle->host->peer), what[kind],
-                 idle_limit_ns(idle, kind) / NS_PER_MS, LOG_HELD_BACK(suppressed));
+                 idle_limit_ns(idle, kind) / NS_PER_MS, LOG_SUPPRESSED(suppressed));
 }
 
 static void idle_judge(struct idle_handler *idle, int64_t now_ns)

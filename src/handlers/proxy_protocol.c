@@ -42,7 +42,7 @@ void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct a
     if (log_allowed(&gate->log_limit, PROXY_PROTOCOL_LOG_INTERVAL_NS, &suppressed))
         log_warning("listen %s: %s %s, and is reset%s", gate->listener,
                     address_format(text, sizeof(text), peer), proxy_protocol_error_text(error),
-                    LOG_HELD_BACK(suppressed));
+                    LOG_SUPPRESSED(suppressed));
 }
 
 enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *gate,
@@ -223,7 +223,7 @@ void proxy_protocol_release(struct proxy_protocol *pp)
 
     MUST(pp->is_decided && h->ops == &proxy_protocol_ops);
     pipeline_remove(&ch->pipeline, h);
-    channel_read_on(ch, CHANNEL_STOP_HANDLER);
+    channel_resume_reading(ch, CHANNEL_STOP_HANDLER);
     handler_active(h->next);
     if (buffer_bytes(&pp->kept) > 0)
         proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));

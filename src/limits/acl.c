@@ -56,7 +56,7 @@ static void acl_access_log_denied(struct acl *a, const char *listener, const str
              rule == PREFIX_TABLE_NONE ? "it is not allowed" : "as is ",
              rule == PREFIX_TABLE_NONE ? ""
                                        : cidr_format(block, sizeof(block), &a->conf->blocks[rule]),
-             LOG_HELD_BACK(suppressed));
+             LOG_SUPPRESSED(suppressed));
 }
 
 bool acl_allows(struct acl *a, const char *listener, const struct address *client)

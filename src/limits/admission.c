@@ -57,7 +57,7 @@ static void admission_log_refused(struct admission *ad, const struct address *cl
                     address_format(text, sizeof(text), client),
                     answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client"
                                                     : "connection_rate_per_client",
-                    LOG_HELD_BACK(suppressed));
+                    LOG_SUPPRESSED(suppressed));
 }
 
 static void admission_log_uncounted(struct admission *ad)
@@ -66,7 +66,7 @@ static void admission_log_uncounted(struct admission *ad)
 
     if (log_allowed(&ad->uncounted, ADMISSION_LOG_NS, &suppressed))
         log_warning("listen %s: client_table_size clients are connected, others are not limited%s",
-                    ad->conf.listener, LOG_HELD_BACK(suppressed));
+                    ad->conf.listener, LOG_SUPPRESSED(suppressed));
 }
 
 static void admission_log_forgotten(struct admission *ad)
@@ -77,7 +77,7 @@ static void admission_log_forgotten(struct admission *ad)
         log_warning(
             "listen %s: more than client_table_size clients have come: one was forgotten "
             "before its connection_rate_per_client was over, and is new when it comes again%s",
-            ad->conf.listener, LOG_HELD_BACK(suppressed));
+            ad->conf.listener, LOG_SUPPRESSED(suppressed));
 }
 
 static bool admission_count(struct admission *ad, struct client **out, const struct address *client)

@@ -65,7 +65,7 @@ static void client_table_keep(struct client_table *t, struct client *c)
 }
 
 /* Add ${c} to the LRU list as the newest. */
-static void client_table_let_go(struct client_table *t, struct client *c)
+static void client_table_lru_add(struct client_table *t, struct client *c)
 {
     uint32_t place = client_table_place(t, c);
 
@@ -94,7 +94,7 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
 }
 
 /* Return a free entry, or evict the oldest; NULL: all are connected. */
-static struct client *client_table_make_room(struct client_table *t, int64_t now_ns)
+static struct client *client_table_evict(struct client_table *t, int64_t now_ns)
 {
     const struct token_bucket_conf *rate = &t->conf.each.rate;
     struct client *c;
@@ -125,7 +125,7 @@ static struct client *client_table_get(struct client_table *t, const struct clie
             client_table_keep(t, c);
         return c;
     }
-    c = client_table_make_room(t, now_ns);
+    c = client_table_evict(t, now_ns);
     if (!c)
         return NULL;
     *c = (struct client){.host = {who->host[0], who->host[1]}, .zone = who->zone, .chain = *head};
@@ -199,7 +199,7 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
         else
             t->counts.refused[answer]++;
         if (c->open == 0)
-            client_table_let_go(t, c);
+            client_table_lru_add(t, c);
     } else {
         t->counts.uncounted++;
     }
@@ -216,7 +216,7 @@ void client_table_leave(struct client_table *t, struct client *c)
     lock_take(&t->lock);
     MUST(c->open > 0);
     if (--c->open == 0)
-        client_table_let_go(t, c);
+        client_table_lru_add(t, c);
     lock_release(&t->lock);
 }
 

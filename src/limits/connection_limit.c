@@ -58,8 +58,9 @@ static void connection_limit_wake(struct connection_limit *room)
             continue;
         atomic_fetch_sub(&room->waiting, 1);
         if (loop_submit(w->loop, LOOP_CONTROL, &w->wake) < 0)
-            MUST(connection_limit_move(w, CONNECTION_LIMIT_WOKEN,
-                                       CONNECTION_LIMIT_NONE)); /* it retries after ROOM_LOOK_NS */
+            MUST(connection_limit_move(
+                w, CONNECTION_LIMIT_WOKEN,
+                CONNECTION_LIMIT_NONE)); /* it retries after CONNECTION_LIMIT_RETRY_NS */
     }
 }
 
@@ -98,7 +99,7 @@ static int64_t connection_limit_try(struct connection_limit *room, struct quota 
 
 static int64_t connection_limit_look_again_ns(int64_t wait_ns)
 {
-    return wait_ns < ROOM_LOOK_NS ? wait_ns : ROOM_LOOK_NS;
+    return wait_ns < CONNECTION_LIMIT_RETRY_NS ? wait_ns : CONNECTION_LIMIT_RETRY_NS;
 }
 
 int64_t connection_limit_enter(struct connection_limit *room, struct quota *own)

@@ -45,7 +45,7 @@ struct connection_limit {
 };
 
 /* Retry interval, in case a full boss queue refuses the wake-up. */
-#define ROOM_LOOK_NS INT64_C(1000000000)
+#define CONNECTION_LIMIT_RETRY_NS INT64_C(1000000000)
 
 /*
  * connection_limit_init(room, conf):
@@ -72,7 +72,7 @@ void connection_limit_add(struct connection_limit *room, struct connection_limit
  * The latter also wakes ${w} when a session leaves.
  *
  * Thread: any; loop of ${w}
- * Units:  ns, at most ROOM_LOOK_NS
+ * Units:  ns, at most CONNECTION_LIMIT_RETRY_NS
  */
 int64_t connection_limit_enter(struct connection_limit *room, struct quota *own) NODISCARD;
 int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quota *own,

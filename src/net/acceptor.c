@@ -22,7 +22,7 @@
 
 enum acceptor_pause {
     ACCEPTOR_ACCEPTS,
-    ACCEPTOR_PAUSED_BY_LACK,
+    ACCEPTOR_PAUSED_EXHAUSTED,
     ACCEPTOR_PAUSED_BY_OWNER /* by acceptor_ops.admit */
 };
 
@@ -47,7 +47,7 @@ struct acceptor {
 /*
  * Errors of the new connection, passed on by Linux: accept(2), "Error handling". All others pause.
  */
-static bool acceptor_may_go_on(int error)
+static bool acceptor_error_is_transient(int error)
 {
     switch (error) {
     case EINTR:
@@ -82,7 +82,7 @@ static void acceptor_exhausted(struct acceptor *ac, int error)
         log_warning("%s: cannot accept: %s; new clients wait", ac->name, strerror(error));
     }
     ac->episode_errors++;
-    acceptor_pause(ac, ACCEPTOR_PAUSED_BY_LACK, ACCEPTOR_PAUSE_NS);
+    acceptor_pause(ac, ACCEPTOR_PAUSED_EXHAUSTED, ACCEPTOR_PAUSE_NS);
 }
 
 static void acceptor_end_episode(struct acceptor *ac)
@@ -119,12 +119,12 @@ static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 
         if (ac->ops->admit)
             *wait_ns = ac->ops->admit(ac->cookie);
-        if (*wait_ns == ACCEPTOR_LACK)
+        if (*wait_ns == ACCEPTOR_EXHAUSTED)
             return EMFILE;
         if (*wait_ns > 0)
             return EAGAIN;
         error = acceptor_accept(ac);
-        if (error != 0 && !acceptor_may_go_on(error))
+        if (error != 0 && !acceptor_error_is_transient(error))
             return error;
     }
     return 0;
@@ -136,9 +136,9 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     int64_t wait_ns = 0;
     int error;
 
-    if (!ready_is_turn(ev, w, revents))
+    if (!ready_in_order(ev, w, revents))
         return;
-    loop_doing(ac->loop, "accept");
+    loop_set_activity(ac->loop, "accept");
     /* libev stopped the watcher: out of memory */
     error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch, &wait_ns);
     if (wait_ns > 0)

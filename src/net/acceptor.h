@@ -16,11 +16,11 @@
 struct acceptor;
 
 /* Pause as if accept(2) had failed. */
-#define ACCEPTOR_LACK (-1)
+#define ACCEPTOR_EXHAUSTED (-1)
 
 struct acceptor_ops {
     /*
-     * Accept a client? 0: yes; `accepted` or `nobody` follows. ACCEPTOR_LACK: out of resources.
+     * Accept a client? 0: yes; `accepted` or `nobody` follows. ACCEPTOR_EXHAUSTED: no resources.
      * Else pause for so many ns, or until acceptor_resume(). NULL: always 0.
      */
     int64_t (*admit)(void *cookie);

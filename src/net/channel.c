@@ -49,7 +49,7 @@ void channel_stop_reading(struct channel *ch, unsigned why)
     channel_watch(ch);
 }
 
-void channel_read_on(struct channel *ch, unsigned why)
+void channel_resume_reading(struct channel *ch, unsigned why)
 {
     unsigned before = ch->stopped;
 
@@ -161,7 +161,7 @@ static void channel_count_empty_read(struct channel *ch)
                     "nothing%s",
                     sock_peer(&peer, ch->io.fd) == 0 ? address_format(text, sizeof(text), &peer)
                                                      : "an unknown peer",
-                    ch->io.fd, CHANNEL_EMPTY_READS, LOG_HELD_BACK(suppressed));
+                    ch->io.fd, CHANNEL_EMPTY_READS, LOG_SUPPRESSED(suppressed));
     channel_abort(ch, -EIO);
 }
 
@@ -212,13 +212,13 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct channel *ch = CONTAINER_OF(w, struct channel, io);
 
-    if (!ready_is_turn(ev, w, revents))
+    if (!ready_in_order(ev, w, revents))
         return;
     if (revents & EV_ERROR) {
         channel_abort(ch, -ENOMEM); /* libev stopped the watcher */
         return;
     }
-    loop_doing(channel_net(ch)->loop, ch->pipeline.head->ops->name);
+    loop_set_activity(channel_net(ch)->loop, ch->pipeline.head->ops->name);
     if ((revents & EV_WRITE) && (ch->flags & CHANNEL_PENDING))
         channel_flush(ch);
     if ((revents & EV_READ) && (ch->watched & EV_READ))

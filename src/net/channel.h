@@ -166,14 +166,14 @@ int channel_send(struct channel *ch, const void *data, size_t len) NODISCARD;
 void channel_send_eof(struct channel *ch);
 
 /*
- * channel_stop_reading(ch, why) / channel_read_on(ch, why) / channel_stopped(ch, why):
+ * channel_stop_reading(ch, why) / channel_resume_reading(ch, why) / channel_stopped(ch, why):
  * Add reasons to stop reading; remove them; is any set? Without reasons reading resumes. A stopped
  * channel notices no end of file, only a reset (net/hangup.h). No-op while discarding.
  *
  * Thread: loop of ${ch}
  */
 void channel_stop_reading(struct channel *ch, unsigned why);
-void channel_read_on(struct channel *ch, unsigned why);
+void channel_resume_reading(struct channel *ch, unsigned why);
 bool channel_stopped(const struct channel *ch, unsigned why);
 
 /*

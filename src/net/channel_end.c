@@ -64,7 +64,7 @@ bool channel_kept(const struct channel *ch)
 }
 
 /* Would reading no more lose input? */
-static bool channel_is_fed(const struct channel *ch, int64_t quiet_ns)
+static bool channel_would_lose_input(const struct channel *ch, int64_t quiet_ns)
 {
     int64_t silent_ns = loop_now_ns(channel_net(ch)->loop) - ch->last_io_at_ns;
 
@@ -78,7 +78,7 @@ void channel_discard(struct channel *ch, int64_t quiet_ns)
     if (ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED))
         return;
     if ((ch->flags & CHANNEL_KEPT) || (ch->stopped & CHANNEL_STOP_CLOCK) ||
-        channel_is_fed(ch, quiet_ns))
+        channel_would_lose_input(ch, quiet_ns))
         ch->flags |= CHANNEL_INPUT_CUT;
     ch->flags |= CHANNEL_DISCARD;
     ch->stopped = 0;
@@ -103,7 +103,7 @@ static void channel_end_now(struct channel *ch)
         channel_abort(ch, 0);
         return;
     }
-    sock_forget_at_close(ch->io.fd);
+    sock_skip_time_wait(ch->io.fd);
     channel_retire(ch, 0);
 }
 

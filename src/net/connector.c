@@ -251,9 +251,9 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
     struct connector *c = at->connector;
     int fd = at->fd, error = 0;
 
-    if (!ready_is_turn(ev, w, revents))
+    if (!ready_in_order(ev, w, revents))
         return;
-    loop_doing(c->net->loop, "connect");
+    loop_set_activity(c->net->loop, "connect");
     if (revents & EV_ERROR)
         error = -ENOMEM; /* as in acceptor.c */
     else if (revents & EV_READ)

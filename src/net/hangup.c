@@ -101,9 +101,9 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
     struct epoll_event events[HANGUP_BATCH];
     int n;
 
-    if (!ready_is_turn(ev, io, revents))
+    if (!ready_in_order(ev, io, revents))
         return;
-    loop_doing(h->loop, "hangup");
+    loop_set_activity(h->loop, "hangup");
     if (revents & EV_ERROR) {
         hangup_lose_instance(h);
         return;

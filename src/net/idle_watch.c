@@ -10,9 +10,9 @@ static void idle_watch_on_readable(struct ev_loop *ev, struct ev_io *w, int reve
     struct idle_watch *s = CONTAINER_OF(w, struct idle_watch, io);
     enum sock_peek what;
 
-    if (!ready_is_turn(ev, w, revents))
+    if (!ready_in_order(ev, w, revents))
         return;
-    loop_doing(s->net->loop, "sentry");
+    loop_set_activity(s->net->loop, "idle watch");
     /* libev could not watch it: treat as closed. */
     what = revents & EV_ERROR ? SOCK_ENDED : sock_peek(s->fd);
     if (what != SOCK_SILENT)

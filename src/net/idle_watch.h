@@ -10,7 +10,7 @@
 
 struct idle_watch;
 
-/* SOCK_SPOKE or SOCK_ENDED. On the loop, each turn until taken, closed or rested. */
+/* SOCK_READABLE or SOCK_ENDED. On the loop, each turn until taken, closed or rested. */
 typedef void idle_watch_event(struct idle_watch *s, enum sock_peek what);
 
 struct idle_watch {

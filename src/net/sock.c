@@ -200,7 +200,7 @@ void sock_close_reset(int fd)
     close(fd);
 }
 
-void sock_forget_at_close(int fd)
+void sock_skip_time_wait(int fd)
 {
     int none = -1;
 
@@ -237,7 +237,7 @@ enum sock_peek sock_peek(int fd)
         return errno == EAGAIN ? SOCK_SILENT : SOCK_ENDED;
     if (n == 0 || (poll(&p, 1, 0) > 0 && p.revents))
         return SOCK_ENDED;
-    return SOCK_SPOKE;
+    return SOCK_READABLE;
 }
 
 bool sock_error_is_exhaustion(int error)

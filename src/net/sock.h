@@ -84,14 +84,14 @@ int sock_connect(int *out_fd, const struct address *a,
 void sock_close_reset(int fd);
 
 /*
- * sock_forget_at_close(fd):
+ * sock_skip_time_wait(fd):
  * Make close(2) send end of file and drop the socket, without FIN_WAIT or TIME_WAIT. Unix sockets
  * always do.
  *
  * Thread: any
  * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(), negative linger2
  */
-void sock_forget_at_close(int fd);
+void sock_skip_time_wait(int fd);
 
 /*
  * sock_has_unread(fd):
@@ -112,8 +112,8 @@ int sock_error(int fd);
 
 enum sock_peek {
     SOCK_SILENT,
-    SOCK_SPOKE, /* input, no end of file yet */
-    SOCK_ENDED  /* end of file or error, maybe after input */
+    SOCK_READABLE, /* input, no end of file yet */
+    SOCK_ENDED     /* end of file or error, maybe after input */
 };
 
 /*

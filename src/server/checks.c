@@ -98,7 +98,7 @@ static void checks_add(struct checks_group *g, struct upstream_server *server)
                   server->name, strerror(-rc));
 }
 
-static void checks_came(void *cookie, struct upstream_server *server)
+static void checks_added(void *cookie, struct upstream_server *server)
 {
     struct checks_group *g = cookie;
 
@@ -107,7 +107,7 @@ static void checks_came(void *cookie, struct upstream_server *server)
 }
 
 /* Clean flags, if it is added again. */
-static void checks_went(void *cookie, struct upstream_server *server)
+static void checks_removed(void *cookie, struct upstream_server *server)
 {
     (void)cookie;
     if (!server->target)
@@ -118,11 +118,11 @@ static void checks_went(void *cookie, struct upstream_server *server)
     (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_WARMING);
 }
 
-static void checks_moved(void *cookie, struct upstream_server *server)
+static void checks_address_changed(void *cookie, struct upstream_server *server)
 {
     (void)cookie;
     if (server->target)
-        checker_look(server->target);
+        checker_retry_now(server->target);
 }
 
 static void checks_decided(void *cookie)
@@ -157,7 +157,7 @@ static int checks_open_group(struct checks_group *g)
                                        .n_late = &g->upstream->late_checks};
     int rc;
 
-    group.check.greeting = conf->greeting;
+    group.check.send_proxy = conf->send_proxy;
     group.check.connect = conf->connect;
     group.check.connect.attempt_delay_ns = 0; /* a check has one descriptor */
     rc = checker_group_open(&g->group, g->checks->checker, &group);
@@ -205,8 +205,11 @@ static void checks_watch(struct checks *c)
         g->checks = c;
         g->upstream = c->conf.upstreams[i];
         if (checks_has(g))
-            g->upstream->membership.watch = (struct membership_watch){
-                .came = checks_came, .went = checks_went, .moved = checks_moved, .cookie = g};
+            g->upstream->membership.watch =
+                (struct membership_watch){.came = checks_added,
+                                          .went = checks_removed,
+                                          .moved = checks_address_changed,
+                                          .cookie = g};
     }
 }
 

@@ -65,7 +65,7 @@ static void listener_log_full(struct listener *ls, const char *then)
     if (log_allowed(&ls->full_limit, LISTENER_FULL_LOG_NS, &suppressed))
         log_warning("listen %s: %s is reached, %s%s", ls->conf->name,
                     connection_limit_full_of(ls->env.room, &ls->quota), then,
-                    LOG_HELD_BACK(suppressed));
+                    LOG_SUPPRESSED(suppressed));
 }
 
 /* Count a refused client, and close or reset it. */
@@ -138,7 +138,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
 
         if (log_allowed(&ls->log_limit, NS_PER_S, &suppressed))
             log_error("listen %s: no memory for a session, its client is reset%s", ls->conf->name,
-                      LOG_HELD_BACK(suppressed));
+                      LOG_SUPPRESSED(suppressed));
         admission_leave(&ticket);
         connection_limit_leave(ls->env.room, &ls->quota);
         sock_close_reset(fd);
@@ -173,7 +173,7 @@ static int64_t listener_admit(void *cookie)
     return wait_ns;
 }
 
-static void listener_nobody(void *cookie)
+static void listener_accept_empty(void *cookie)
 {
     struct listener_socket *sock = cookie;
     struct listener *ls = sock->listener;
@@ -188,7 +188,7 @@ static void listener_again(struct connection_limit_waiter *w)
 }
 
 static const struct acceptor_ops listener_acceptor_ops = {
-    .admit = listener_admit, .nobody = listener_nobody, .accepted = listener_accepted};
+    .admit = listener_admit, .nobody = listener_accept_empty, .accepted = listener_accepted};
 
 static void listener_run_start(struct task *t)
 {

@@ -193,7 +193,7 @@ static void overload_send_parts(struct overload *ov)
 }
 
 /* In this order: the next episode, possible from then on, closes the limit again. */
-static void overload_let_in(struct overload *ov)
+static void overload_reopen(struct overload *ov)
 {
     connection_limit_open(ov->room);
     atomic_store(&ov->buffered.is_over, false);
@@ -208,7 +208,7 @@ static void overload_end_episode(struct overload *ov)
                " connections were closed",
                seconds, closed - ov->closed_before);
     ov->closed_before = closed;
-    overload_let_in(ov);
+    overload_reopen(ov);
 }
 
 static void overload_start_ticks(struct overload *ov)
@@ -216,7 +216,7 @@ static void overload_start_ticks(struct overload *ov)
     if (atomic_exchange(&ov->ticking, true) || loop_submit_after(ov->control, &ov->tick, 0, 0) == 0)
         return;
     atomic_store(&ov->ticking, false);
-    overload_let_in(ov); /* without ticks the episode would never end: end it now */
+    overload_reopen(ov); /* without ticks the episode would never end: end it now */
 }
 
 static bool overload_has_passed(const struct overload *ov)

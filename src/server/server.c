@@ -21,7 +21,7 @@
 #include "server/spares.h"
 #include "server/threads.h"
 #include "server/worker.h"
-#include "server/worker_deal.h"
+#include "server/worker_assign.h"
 #include "service/session.h"
 #include "upstream/checker.h"
 #include "upstream/resolver.h"
@@ -82,13 +82,13 @@ static int64_t server_on_admit(void *cookie, unsigned descriptors)
     struct server *sv = cookie;
 
     if (descriptor_budget_wanted_back(&sv->descriptors)) {
-        spares_look(sv->spares);
+        spares_refill(sv->spares);
         for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
             worker_give_back_pipes(sv->worker[i]);
     }
     if (descriptor_budget_left(&sv->descriptors, descriptors))
-        return worker_deal_wait_ns(sv->threads.workers);
-    return descriptor_budget_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_LACK;
+        return worker_assign_wait_ns(sv->threads.workers);
+    return descriptor_budget_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_EXHAUSTED;
 }
 
 static void server_on_ended(void *cookie, struct session *s)
@@ -110,12 +110,12 @@ static void server_on_accepted(void *cookie, struct session *s)
     atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
     descriptor_budget_count(&sv->descriptors, s->service->ops->descriptors);
     atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
-    rc = worker_deal(sv->threads.workers, s);
+    rc = worker_assign(sv->threads.workers, s);
     if (rc == 0)
         return;
     if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))
         log_warning("listen %s: no worker takes the client, it is reset: %s%s",
-                    s->service->listener, strerror(-rc), LOG_HELD_BACK(suppressed));
+                    s->service->listener, strerror(-rc), LOG_SUPPRESSED(suppressed));
     server_on_ended(sv, s);
     session_refuse(s);
 }
@@ -335,7 +335,7 @@ int server_start(struct server *sv)
     rc = overload_start(sv->overload);
     if (rc < 0)
         return rc;
-    spares_look(sv->spares);
+    spares_refill(sv->spares);
     for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
         rc = listener_start(sv->listeners[i]);
         if (rc < 0) {

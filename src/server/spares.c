@@ -76,10 +76,10 @@ int spares_create(struct spares **out, const struct server_conf *conf,
     return 0;
 }
 
-void spares_look(const struct spares *s)
+void spares_refill(const struct spares *s)
 {
     for (unsigned i = 0; i < s->n; i++)
-        spare_pool_look(s->pools[i]);
+        spare_pool_refresh(s->pools[i]);
 }
 
 void spares_destroy(struct spares *s)

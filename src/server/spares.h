@@ -24,13 +24,13 @@ int spares_create(struct spares **out, const struct server_conf *conf,
                   struct worker *const *workers) NODISCARD;
 
 /*
- * spares_look(s):
+ * spares_refill(s):
  * Let every pool open missing connections, or close them if descriptors are short. Starts the
  * workers' threads.
  *
  * Thread: any
  */
-void spares_look(const struct spares *s);
+void spares_refill(const struct spares *s);
 
 /*
  * spares_destroy(s):

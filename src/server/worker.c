@@ -229,7 +229,7 @@ static unsigned worker_find(struct worker *w, struct worker_first *first)
 
 unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max)
 {
-    struct worker_first first = {.at_ns = session_moved_at_ns, .list = victims, .max = max};
+    struct worker_first first = {.at_ns = session_stalled_since_ns, .list = victims, .max = max};
 
     return worker_find(w, &first);
 }

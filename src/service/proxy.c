@@ -96,7 +96,7 @@ static void proxy_log_failure(const struct proxy *p, const char *why, const char
         return;
     log_warning("upstream %s: server %s (%s): cannot connect: %s; %s%s",
                 proxy_upstream(p)->conf->name, server->name, server->conf->address_text, why, then,
-                LOG_HELD_BACK(suppressed));
+                LOG_SUPPRESSED(suppressed));
 }
 
 static const char *proxy_none_text(const struct proxy *p, int error)
@@ -133,7 +133,7 @@ static void proxy_no_server(struct proxy *p, int error)
         return;
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         log_warning("upstream %s: %s, the client is reset%s", up->conf->name,
-                    proxy_none_text(p, error), LOG_HELD_BACK(suppressed));
+                    proxy_none_text(p, error), LOG_SUPPRESSED(suppressed));
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 

@@ -55,7 +55,7 @@ static const struct address *proxy_attach_header_destination(const struct sessio
 /* Send the PROXY header of `send_proxy`, before the first byte: client and destination. */
 static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
-    const struct proxy_header_conf *conf = &s->service->upstream->conf->greeting;
+    const struct proxy_header_conf *conf = &s->service->upstream->conf->send_proxy;
     uint8_t header[PROXY_HEADER_ENCODED_BYTES];
     char id[SESSION_ID_TEXT_BYTES];
     const struct address *destination;
@@ -103,7 +103,7 @@ static void proxy_replace(struct session *s)
 {
     struct proxy *p = proxy_of(s);
 
-    spare_replaced(p->at);
+    spare_count_stale(p->at);
     relay_undo(&p->to_server, &p->client);
     relay_undo(&p->to_client, &p->server);
     p->give_up_at_ns = proxy_deadline_ns(p);

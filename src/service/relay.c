@@ -52,7 +52,7 @@ static void relay_failed(struct handler *h, int error)
  */
 static void relay_writable(struct handler *h)
 {
-    channel_read_on(relay_of(h)->to, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(relay_of(h)->to, CHANNEL_STOP_RECEIVER);
 }
 
 static void relay_broken(struct handler *h, int error)
@@ -122,7 +122,7 @@ void relay_undo(struct relay *r, struct channel *from)
 {
     throttle_destroy(r->throttle);
     r->throttle = NULL;
-    channel_read_on(from, CHANNEL_STOP_BANDWIDTH | CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(from, CHANNEL_STOP_BANDWIDTH | CHANNEL_STOP_RECEIVER);
 }
 
 static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)

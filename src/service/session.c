@@ -224,7 +224,7 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
         channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
     else
         channel_end(other, CHANNEL_END_INPUT);
-    channel_read_on(ch, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(ch, CHANNEL_STOP_RECEIVER);
     session_timer_arm(s);
 }
 

@@ -43,9 +43,9 @@ enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERV
 #define SESSION_COUNTED 3
 
 /* See note: last read in service/session_timer.c. */
-struct session_ear {
+struct session_last_read {
     uint64_t bytes_in; /* of the channel, at the last update */
-    int64_t heard_at_ns;
+    int64_t last_read_at_ns;
 };
 
 /* A worker; ended() is called on its loop, before ${s} is freed. */
@@ -103,10 +103,10 @@ struct session {
     uint64_t number;              /* in the access log; 0: no log */
     const struct address *listen; /* our address; NULL: unknown */
     int64_t began_at_ns;
-    int64_t opened_at_ns;   /* when the last leg was opened */
-    int64_t expires_at_ns;  /* with jitter; CLOCK_NEVER: none */
-    int64_t listened_at_ns; /* last update of `ears` */
-    struct session_ear ears[SESSION_LEGS];
+    int64_t opened_at_ns;            /* when the last leg was opened */
+    int64_t expires_at_ns;           /* with jitter; CLOCK_NEVER: none */
+    int64_t last_read_updated_at_ns; /* last update of `ears` */
+    struct session_last_read ears[SESSION_LEGS];
     int64_t checked_at_ns;
     struct timer timer;
     struct task task; /* hand-off, then reaping */
@@ -238,7 +238,7 @@ void session_reset(struct session *s, enum session_reason reason);
 void session_abort(struct session *s, enum session_reason reason);
 
 /*
- * session_held_bytes(s) / session_moved_at_ns(s) / session_active_at_ns(s):
+ * session_held_bytes(s) / session_stalled_since_ns(s) / session_active_at_ns(s):
  * Buffered bytes; earliest last I/O of legs with buffered bytes, or CLOCK_NEVER; last I/O of any
  * leg.
  *
@@ -246,7 +246,7 @@ void session_abort(struct session *s, enum session_reason reason);
  * Units:  bytes; ns
  */
 size_t session_held_bytes(const struct session *s);
-int64_t session_moved_at_ns(const struct session *s);
+int64_t session_stalled_since_ns(const struct session *s);
 int64_t session_active_at_ns(const struct session *s);
 
 /*

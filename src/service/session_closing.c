@@ -96,7 +96,7 @@ size_t session_held_bytes(const struct session *s)
     return bytes;
 }
 
-int64_t session_moved_at_ns(const struct session *s)
+int64_t session_stalled_since_ns(const struct session *s)
 {
     int64_t at_ns = CLOCK_NEVER;
 

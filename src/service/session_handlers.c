@@ -57,10 +57,10 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room)
     if (s->preface)
         session_preface_add(s, ch, room, behind);
     else
-        session_handlers_add_plan(s, ch, behind);
+        session_handlers_add_template(s, ch, behind);
 }
 
-void session_handlers_add_plan(struct session *s, struct channel *ch, void *room)
+void session_handlers_add_template(struct session *s, struct channel *ch, void *room)
 {
     struct session_handlers *all = room;
 

@@ -33,11 +33,11 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
 void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
- * session_handlers_add_plan(s, ch, room):
+ * session_handlers_add_template(s, ch, room):
  * Add the handlers after the preface; ${room} is their memory.
  *
  * Thread: loop of ${s}
  */
-void session_handlers_add_plan(struct session *s, struct channel *ch, void *room);
+void session_handlers_add_template(struct session *s, struct channel *ch, void *room);
 
 #endif

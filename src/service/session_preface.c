@@ -9,7 +9,7 @@
 #include "service/session_handlers.h"
 #include "service/session_internal.h"
 
-struct session_opening {
+struct session_preface {
     alignas(max_align_t) struct proxy_protocol header;
     struct session *session;
     struct address proxy; /* the peer's address, if it named a client */
@@ -27,7 +27,7 @@ static void session_preface_failed(struct session *s, int error)
     session_abort(s, error == -ETIMEDOUT ? SESSION_IDLE : SESSION_ERROR);
 }
 
-static void session_preface_rename(struct session_opening *o)
+static void session_preface_rename(struct session_preface *o)
 {
     struct session *s = o->session;
     const struct address *client = &o->header.header.source;
@@ -44,7 +44,7 @@ static void session_preface_rename(struct session_opening *o)
 /* The header is not counted: the client's bytes and timeouts begin here. */
 static void session_preface_done(struct proxy_protocol *pp, int error)
 {
-    struct session_opening *o = CONTAINER_OF(pp, struct session_opening, header);
+    struct session_preface *o = CONTAINER_OF(pp, struct session_preface, header);
     struct session *s = o->session;
 
     s->preface = false;
@@ -58,19 +58,19 @@ static void session_preface_done(struct proxy_protocol *pp, int error)
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
     if (!session_admit(s, &s->peer))
         return;
-    session_handlers_add_plan(s, s->legs[0], o->handlers_room);
+    session_handlers_add_template(s, s->legs[0], o->handlers_room);
     s->service->ops->start(s);
     session_timer_arm(s);
 }
 
 size_t session_preface_bytes(const struct service *service)
 {
-    return service->proxies ? sizeof(struct session_opening) : 0;
+    return service->proxies ? sizeof(struct session_preface) : 0;
 }
 
 void session_preface_add(struct session *s, struct channel *ch, void *room, void *handlers_room)
 {
-    struct session_opening *o = room;
+    struct session_preface *o = room;
 
     o->session = s;
     o->handlers_room = handlers_room;
@@ -104,7 +104,7 @@ static bool session_preface_is_named(const struct session *s)
 const struct address *session_preface_proxy(const struct session *s)
 {
     return session_preface_is_named(s)
-               ? &CONTAINER_OF(s->proxied, struct session_opening, header)->proxy
+               ? &CONTAINER_OF(s->proxied, struct session_preface, header)->proxy
                : NULL;
 }
 

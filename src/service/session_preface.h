@@ -25,7 +25,7 @@ size_t session_preface_bytes(const struct service *service);
 /*
  * session_preface_add(s, ch, room, handlers_room):
  * Read the header into ${room}, then add the listener's handlers to ${ch}; ${handlers_room} is for
- * session_handlers_add_plan().
+ * session_handlers_add_template().
  *
  * Thread: loop of ${s}
  */

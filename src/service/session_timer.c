@@ -14,7 +14,7 @@
 
 enum session_due {
     SESSION_DUE_NOTHING,
-    SESSION_DUE_OPENING,
+    SESSION_DUE_PREFACE,
     SESSION_DUE_QUIET,
     SESSION_DUE_LIFETIME,
     SESSION_DUE_IDLE
@@ -40,7 +40,7 @@ static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
                     : s->service->upstream_idle_timeout_ns;
 }
 
-static bool session_leg_held_up(const struct session *s, const struct channel *leg)
+static bool session_leg_paused(const struct session *s, const struct channel *leg)
 {
     const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
 
@@ -48,21 +48,21 @@ static bool session_leg_held_up(const struct session *s, const struct channel *l
            !channel_writable(to);
 }
 
-static void session_listen(struct session *s, int64_t now_ns)
+static void session_update_last_read(struct session *s, int64_t now_ns)
 {
     for (unsigned i = 0; i < SESSION_LEGS; i++) {
         const struct channel *leg = s->legs[i];
-        struct session_ear *ear = &s->ears[i];
+        struct session_last_read *ear = &s->ears[i];
 
         if (!leg || session_ear_timeout_ns(s, i) == 0)
             continue;
         if (leg->bytes_in != ear->bytes_in)
-            ear->heard_at_ns = leg->last_io_at_ns;
-        if (session_leg_held_up(s, leg))
-            ear->heard_at_ns = now_ns;
+            ear->last_read_at_ns = leg->last_io_at_ns;
+        if (session_leg_paused(s, leg))
+            ear->last_read_at_ns = now_ns;
         ear->bytes_in = leg->bytes_in;
     }
-    s->listened_at_ns = now_ns;
+    s->last_read_updated_at_ns = now_ns;
 }
 
 /* A leg paused by its bandwidth is not idle. */
@@ -103,15 +103,16 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
 static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
 {
     const struct channel *leg = s->legs[i];
-    int64_t heard_at_ns = s->ears[i].heard_at_ns;
+    int64_t last_read_at_ns = s->ears[i].last_read_at_ns;
     int64_t limit_ns = session_ear_timeout_ns(s, i);
 
     if (!leg || s->preface || s->connecting || channel_ended(leg) || channel_read_ended(leg))
         return;
-    if (heard_at_ns < s->opened_at_ns)
-        heard_at_ns = s->opened_at_ns;
-    session_sooner(d, heard_at_ns, limit_ns, SESSION_DUE_IDLE);
-    session_sooner(d, s->listened_at_ns, limit_ns / SESSION_TIMER_LOOKS, SESSION_DUE_NOTHING);
+    if (last_read_at_ns < s->opened_at_ns)
+        last_read_at_ns = s->opened_at_ns;
+    session_sooner(d, last_read_at_ns, limit_ns, SESSION_DUE_IDLE);
+    session_sooner(d, s->last_read_updated_at_ns, limit_ns / SESSION_TIMER_LOOKS,
+                   SESSION_DUE_NOTHING);
     if (i == 0 && leg->bytes_in == 0)
         session_sooner(d, s->opened_at_ns, s->service->conf->first_byte_timeout_ns,
                        SESSION_DUE_IDLE);
@@ -128,7 +129,7 @@ static struct session_deadline session_deadline(const struct session *s)
         return d; /* its channels have timers of their own */
     d.at_ns = session_access_log_due_ns(s);
     if (s->preface)
-        session_sooner(&d, s->began_at_ns, session_preface_timeout_ns(s), SESSION_DUE_OPENING);
+        session_sooner(&d, s->began_at_ns, session_preface_timeout_ns(s), SESSION_DUE_PREFACE);
     if (s->expires_at_ns < d.at_ns)
         d = (struct session_deadline){.at_ns = s->expires_at_ns,
                                       .limit_ns = s->expires_at_ns - s->began_at_ns,
@@ -165,7 +166,7 @@ static void session_act(struct session *s, const struct session_deadline *d)
         s->checked_at_ns = clock_now_ns();
     switch (d->due) {
     case SESSION_DUE_NOTHING: break;
-    case SESSION_DUE_OPENING: session_preface_give_up(s); break;
+    case SESSION_DUE_PREFACE: session_preface_give_up(s); break;
     case SESSION_DUE_LIFETIME: session_time_out(s, SESSION_LIFETIME, d->limit_ns); break;
     case SESSION_DUE_IDLE: session_time_out(s, SESSION_IDLE, d->limit_ns); break;
     case SESSION_DUE_QUIET:
@@ -181,7 +182,7 @@ static void session_run_timer(struct task *t)
     int64_t now_ns = clock_now_ns();
     struct session_deadline d;
 
-    session_listen(s, now_ns);
+    session_update_last_read(s, now_ns);
     session_access_log_look(s, now_ns);
     d = session_deadline(s);
     if (d.at_ns <= now_ns)
@@ -220,7 +221,7 @@ void session_timer_init(struct session *s)
 
 void session_timer_start(struct session *s)
 {
-    s->listened_at_ns = s->began_at_ns;
+    s->last_read_updated_at_ns = s->began_at_ns;
     if (s->service->conf->max_lifetime_ns > 0)
         s->expires_at_ns = clock_add_ns(s->began_at_ns, session_draw_lifetime_ns(s));
 }

@@ -8,7 +8,7 @@
 #include "net/handler.h"
 #include "net/pipeline.h"
 
-enum stale_retry_state { TRIAL_ON, TRIAL_LOST, TRIAL_OVER };
+enum stale_retry_state { STALE_RETRY_ARMED, STALE_RETRY_LOST, STALE_RETRY_DONE };
 
 struct stale_retry {
     struct stale_retry_conf conf;
@@ -29,7 +29,7 @@ static bool stale_retry_may_replace(const struct stale_retry *t)
 
 static void stale_retry_end(struct stale_retry *t)
 {
-    t->state = TRIAL_OVER;
+    t->state = STALE_RETRY_DONE;
     pipeline_remove(&t->conf.client->pipeline, &t->client);
     pipeline_remove(&t->conf.server->pipeline, &t->server);
 }
@@ -37,7 +37,7 @@ static void stale_retry_end(struct stale_retry *t)
 /* The server has ended; replace() follows when its channel is closed. */
 static void stale_retry_lose(struct stale_retry *t)
 {
-    t->state = TRIAL_LOST;
+    t->state = STALE_RETRY_LOST;
     channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
     channel_abort(t->conf.server, 0);
 }
@@ -45,12 +45,12 @@ static void stale_retry_lose(struct stale_retry *t)
 /* First bytes or end of file. False: the spare connection is stale. */
 static bool stale_retry_passed(struct stale_retry *t)
 {
-    if (t->state == TRIAL_ON && channel_peek(t->conf.server) == SOCK_ENDED &&
+    if (t->state == STALE_RETRY_ARMED && channel_peek(t->conf.server) == SOCK_ENDED &&
         stale_retry_may_replace(t))
         stale_retry_lose(t);
-    else if (t->state == TRIAL_ON)
+    else if (t->state == STALE_RETRY_ARMED)
         stale_retry_end(t);
-    return t->state == TRIAL_OVER;
+    return t->state == STALE_RETRY_DONE;
 }
 
 static struct stale_retry *stale_retry_of_client(struct handler *h)
@@ -100,7 +100,7 @@ static void stale_retry_server_eof(struct handler *h)
 
     if (!stale_retry_may_replace(t))
         handler_eof(h->next);
-    else if (t->state == TRIAL_ON)
+    else if (t->state == STALE_RETRY_ARMED)
         stale_retry_lose(t);
 }
 
@@ -110,7 +110,7 @@ static void stale_retry_server_broken(struct handler *h, int error)
 
     if (!stale_retry_may_replace(t))
         handler_broken(h->next, error);
-    else if (t->state == TRIAL_ON)
+    else if (t->state == STALE_RETRY_ARMED)
         stale_retry_lose(t);
 }
 
@@ -122,7 +122,7 @@ static void stale_retry_server_closed(struct handler *h, int error)
         handler_closed(h->next, error);
         return;
     }
-    t->state = TRIAL_LOST;
+    t->state = STALE_RETRY_LOST;
     channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
     session_leg_lost(t->conf.session, 1);
     t->conf.replace(t->conf.session);
@@ -140,7 +140,7 @@ int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *
 
     if (!t)
         return -ENOMEM;
-    *t = (struct stale_retry){.conf = *conf, .state = TRIAL_ON};
+    *t = (struct stale_retry){.conf = *conf, .state = STALE_RETRY_ARMED};
     buffer_init(&t->held);
     *out = t;
     return 0;
@@ -162,16 +162,16 @@ void stale_retry_begin(struct stale_retry *t)
 
 bool stale_retry_lost(const struct stale_retry *t)
 {
-    return t && t->state == TRIAL_LOST;
+    return t && t->state == STALE_RETRY_LOST;
 }
 
 void stale_retry_replay(struct stale_retry *t)
 {
     struct channel *client = t->conf.client;
 
-    t->state = TRIAL_OVER;
+    t->state = STALE_RETRY_DONE;
     pipeline_remove(&client->pipeline, &t->client);
-    channel_read_on(client, CHANNEL_STOP_RETRY);
+    channel_resume_reading(client, CHANNEL_STOP_RETRY);
     if (buffer_bytes(&t->held) > 0)
         handler_read(t->client.next, buffer_front(&t->held), buffer_bytes(&t->held));
     buffer_clear(&t->held);

@@ -223,7 +223,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
 }
 
 /* Hashing kinds draw by the key: the same client gets the same result. */
-bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e)
+bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e)
 {
     uint64_t drawn = a->keyed ? hash_mix(a->walk->key + e->hash) : balancer_random();
 
@@ -240,7 +240,7 @@ bool balancer_takes(struct balancer_attempt *a, unsigned place)
         a->busy = true;
         return false;
     }
-    if ((load & ENDPOINT_WARMING) && !balancer_is_lucky(a, a->b->list[place])) {
+    if ((load & ENDPOINT_WARMING) && !balancer_warmup_draw(a, a->b->list[place])) {
         a->refused = true;
         return false;
     }
@@ -297,7 +297,7 @@ void balancer_begin(struct balancer_pick_state *walk, uint64_t key)
 static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *walk)
 {
     for (unsigned i = 0; walk->generation != b->generation && i < walk->n_tried; i++)
-        walk->tried[i] = BALANCER_NOBODY;
+        walk->tried[i] = BALANCER_NO_PLACE16;
     walk->generation = b->generation;
 }
 

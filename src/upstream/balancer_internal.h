@@ -26,9 +26,9 @@
 /* Draws before searching all places. */
 #define BALANCER_DRAWS 64
 
-#define BALANCER_NOWHERE UINT32_MAX
+#define BALANCER_NO_PLACE32 UINT32_MAX
 
-#define BALANCER_NOBODY UINT16_MAX
+#define BALANCER_NO_PLACE16 UINT16_MAX
 
 /* Places [from, to) of equal weight, in configuration order. */
 struct balancer_run {
@@ -174,12 +174,12 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place);
 double balancer_part(const struct balancer *b, struct endpoint *e);
 
 /*
- * balancer_is_lucky(a, e):
+ * balancer_warmup_draw(a, e):
  * Draw with probability balancer_part(); always true without ${a}->lottery.
  *
  * Thread: any
  */
-bool balancer_is_lucky(const struct balancer_attempt *a, struct endpoint *e);
+bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e);
 
 /*
  * balancer_random():

@@ -72,7 +72,7 @@ static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned pla
     uint64_t cost = (active + UINT64_C(1)) * unit;
 
     if (!(balancer_load(a->b, place) & ENDPOINT_WARMING) || !a->lottery ||
-        (active == 0 && balancer_is_lucky(a, e)))
+        (active == 0 && balancer_warmup_draw(a, e)))
         return cost;
     return (uint64_t)fmin((double)cost / balancer_part(a->b, e), 0x1p63);
 }
@@ -82,8 +82,8 @@ static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t un
 {
     uint64_t bound = (l->cost + unit - 1) / unit - 1; /* (active + 1) * unit < cost */
 
-    return l->place == BALANCER_NOWHERE || bound > ENDPOINT_COUNT_MASK ? ENDPOINT_COUNT_MASK
-                                                                       : (uint32_t)bound;
+    return l->place == BALANCER_NO_PLACE32 || bound > ENDPOINT_COUNT_MASK ? ENDPOINT_COUNT_MASK
+                                                                          : (uint32_t)bound;
 }
 
 static void balancer_least_look(struct balancer_least *l, const struct balancer_run *run,
@@ -101,7 +101,7 @@ static void balancer_least_look(struct balancer_least *l, const struct balancer_
             balancer_least_is_left_out(l, place))
             continue;
         cost = balancer_least_cost(l, place, active, unit);
-        if (l->place != BALANCER_NOWHERE && cost >= l->cost)
+        if (l->place != BALANCER_NO_PLACE32 && cost >= l->cost)
             continue;
         l->place = place;
         l->cost = cost;
@@ -109,13 +109,13 @@ static void balancer_least_look(struct balancer_least *l, const struct balancer_
     }
 }
 
-/* Place with least cost, of equals the first from ${start} on; or BALANCER_NOWHERE. */
+/* Place with least cost, of equals the first from ${start} on; or BALANCER_NO_PLACE32. */
 static uint32_t balancer_least_find(struct balancer_least *l, unsigned start)
 {
     const struct balancer_pool *pool = l->a->pool;
     unsigned first = 0;
 
-    l->place = BALANCER_NOWHERE;
+    l->place = BALANCER_NO_PLACE32;
     l->cost = 0;
     while (pool->runs[first].to <= start)
         first++;
@@ -139,7 +139,7 @@ bool balancer_least_choose(struct balancer_attempt *a)
     for (int round = 0; round < BALANCER_LEAST_ROUNDS && !taken; round++) {
         uint32_t place = balancer_least_find(&l, start);
 
-        if (place == BALANCER_NOWHERE)
+        if (place == BALANCER_NO_PLACE32)
             break;
         a->lottery = false; /* warm-up is part of its cost */
         taken = balancer_offer(a, place);

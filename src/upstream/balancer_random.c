@@ -7,17 +7,17 @@
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* Draw an open place that passes slow start; BALANCER_NOWHERE after BALANCER_DRAWS. */
+/* Draw an open place that passes slow start; BALANCER_NO_PLACE32 after BALANCER_DRAWS. */
 static uint32_t balancer_random_draw(const struct balancer_attempt *a)
 {
     for (int draw = 0; draw < BALANCER_DRAWS; draw++) {
         uint32_t place = a->pool->table[hash_reduce(balancer_random(), a->pool->table_len)];
 
         if (balancer_open(a, place) && (!(balancer_load(a->b, place) & ENDPOINT_WARMING) ||
-                                        balancer_is_lucky(a, a->b->list[place])))
+                                        balancer_warmup_draw(a, a->b->list[place])))
             return place;
     }
-    return BALANCER_NOWHERE;
+    return BALANCER_NO_PLACE32;
 }
 
 /* Weight, reduced during slow start. */
@@ -54,9 +54,9 @@ bool balancer_random_choose(struct balancer_attempt *a)
 {
     for (int round = 0; round < BALANCER_TRIES; round++) {
         uint32_t one = balancer_random_draw(a);
-        uint32_t other = one == BALANCER_NOWHERE ? one : balancer_random_draw(a);
+        uint32_t other = one == BALANCER_NO_PLACE32 ? one : balancer_random_draw(a);
 
-        if (other == BALANCER_NOWHERE)
+        if (other == BALANCER_NO_PLACE32)
             break;
         if (balancer_random_less(a, other, one)) {
             uint32_t busier = one;

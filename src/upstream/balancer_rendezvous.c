@@ -57,7 +57,7 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool)
 }
 
 /* Is ${place}, with one more session, within hash_balance_factor of its share by weight? */
-static bool balancer_bears(const struct balancer_attempt *a, unsigned place)
+static bool balancer_within_bound(const struct balancer_attempt *a, unsigned place)
 {
     uint64_t active, all, weight;
 
@@ -91,13 +91,14 @@ static double balancer_cost(uint64_t draw, unsigned weight)
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {
-    uint32_t found = BALANCER_NOWHERE;
+    uint32_t found = BALANCER_NO_PLACE32;
 
     *lowest = UINT64_MAX;
     for (unsigned place = run->from; place < run->to; place++) {
         uint64_t draw = balancer_draw(key, pool->hashes[place - pool->from]);
 
-        if (draw >= *lowest || (a && !(balancer_bears(a, place) && balancer_takes(a, place))))
+        if (draw >= *lowest ||
+            (a && !(balancer_within_bound(a, place) && balancer_takes(a, place))))
             continue;
         *lowest = draw;
         found = place;
@@ -109,7 +110,7 @@ static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct b
 static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
                                struct balancer_attempt *a)
 {
-    uint32_t owner = BALANCER_NOWHERE;
+    uint32_t owner = BALANCER_NO_PLACE32;
     double least = HUGE_VAL;
 
     for (unsigned i = 0; i < pool->n_runs; i++) {
@@ -119,7 +120,7 @@ static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
         double cost;
 
         /* -log(1 - x) >= x: most runs need no logarithm */
-        if (place == BALANCER_NOWHERE || (double)draw * 0x1p-64 / run->weight >= least)
+        if (place == BALANCER_NO_PLACE32 || (double)draw * 0x1p-64 / run->weight >= least)
             continue;
         cost = balancer_cost(draw, run->weight);
         if (cost < least) {
@@ -135,7 +136,7 @@ static bool balancer_rendezvous(struct balancer_attempt *a, uint64_t key)
     for (int round = 0; round < BALANCER_RENDEZVOUS_ROUNDS; round++) {
         uint32_t place = balancer_owner(a->pool, key, a);
 
-        if (place == BALANCER_NOWHERE)
+        if (place == BALANCER_NO_PLACE32)
             return false;
         if (balancer_offer(a, place))
             return true;
@@ -156,7 +157,7 @@ static uint32_t balancer_slot_owner(const struct balancer_pool *pool, uint32_t s
     if (place > 0)
         return place - 1;
     place = balancer_owner(pool, key, NULL);
-    if (place != BALANCER_NOWHERE)
+    if (place != BALANCER_NO_PLACE32)
         atomic_store_explicit(owner, (uint16_t)(place + 1), memory_order_relaxed);
     return place;
 }
@@ -169,7 +170,8 @@ bool balancer_maglev_choose(struct balancer_attempt *a)
     if (a->pool->owners) {
         uint32_t place = balancer_slot_owner(a->pool, slot, key);
 
-        if (place != BALANCER_NOWHERE && balancer_bears(a, place) && balancer_offer(a, place))
+        if (place != BALANCER_NO_PLACE32 && balancer_within_bound(a, place) &&
+            balancer_offer(a, place))
             return true;
     }
     return balancer_rendezvous(a, key);

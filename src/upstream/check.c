@@ -261,8 +261,8 @@ static void check_send(struct check *c)
     size_t len = 0;
     int rc = 0;
 
-    if (conf->greeting.version != PROXY_HEADER_NONE)
-        len = proxy_header_encode(bytes, &conf->greeting, NULL, NULL, NULL);
+    if (conf->send_proxy.version != PROXY_HEADER_NONE)
+        len = proxy_header_encode(bytes, &conf->send_proxy, NULL, NULL, NULL);
     if (conf->send.len > 0)
         memcpy(bytes + len, conf->send.data, conf->send.len);
     len += conf->send.len;

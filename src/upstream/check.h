@@ -66,7 +66,7 @@ struct check_bytes {
 };
 
 struct check_conf {
-    struct proxy_header_conf greeting; /* PROXY header, unless only the port is checked */
+    struct proxy_header_conf send_proxy; /* PROXY header, unless only the port is checked */
     struct check_bytes send;
     struct check_bytes expect;
     int64_t timeout_ns;            /* total for all addresses */

@@ -87,13 +87,13 @@ void checker_remove(struct checker_target *t)
     loop_cancel(k->net->loop, &t->timer);
     if (t->slot) {
         t->slot->target = NULL;
-        checker_over(t->group);
+        checker_end_one(t->group);
         check_cancel(&t->slot->check);
     }
     checker_free(t);
 }
 
-void checker_look(struct checker_target *t)
+void checker_retry_now(struct checker_target *t)
 {
     MUST(checker_is_current(t->group->checker));
     if (!t->has_no_address || !list_empty(&t->waiting)) /* already due */

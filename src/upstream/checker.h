@@ -143,12 +143,12 @@ int checker_add(struct checker_target **out, struct checker_group *g,
 void checker_remove(struct checker_target *t);
 
 /*
- * checker_look(t):
+ * checker_retry_now(t):
  * Repeat a check skipped for lack of an address. Call it when one may be known.
  *
  * Thread: checker's loop
  */
-void checker_look(struct checker_target *t);
+void checker_retry_now(struct checker_target *t);
 
 /*
  * checker_stats(t, out) / checker_load(k, out):

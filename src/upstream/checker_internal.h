@@ -125,13 +125,13 @@ void checker_wait(struct checker_target *t);
 void checker_unwait(struct checker_target *t);
 
 /*
- * checker_next(k) / checker_over(g):
+ * checker_next(k) / checker_end_one(g):
  * Dequeue the next target and count it under way, NULL if none may start; count one of ${g} as
  * over.
  *
  * Thread: checker's loop
  */
 struct checker_target *checker_next(struct checker *k);
-void checker_over(struct checker_group *g);
+void checker_end_one(struct checker_group *g);
 
 #endif

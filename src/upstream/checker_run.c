@@ -98,7 +98,7 @@ static unsigned checker_addresses(const struct checker_target *t, struct checker
 static void checker_end(struct checker_target *t)
 {
     t->slot = NULL;
-    checker_over(t->group);
+    checker_end_one(t->group);
 }
 
 static int64_t checker_patience_ns(const struct health_conf *conf)
@@ -124,7 +124,7 @@ static void checker_note_late(struct checker_target *t)
             "upstream %s: server %s: a check begins %.1f s late: %u checks of this upstream "
             "and %u of all are under way, %u wait%s",
             g->conf.name, t->conf.endpoint->name, (double)late_ns / NS_PER_S, g->under_way,
-            g->checker->under_way, g->checker->n_waiting, LOG_HELD_BACK(suppressed));
+            g->checker->under_way, g->checker->n_waiting, LOG_SUPPRESSED(suppressed));
 }
 
 static void checker_begin(struct checker_target *t, struct checker_slot *slot)
@@ -312,7 +312,7 @@ static void checker_undecided(struct checker_target *t, const struct check_resul
     if (log_allowed(&k->log_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
         log_warning("upstream %s: server %s: cannot be checked: %s; it stays as it is%s",
                     t->group->conf.name, t->conf.endpoint->name,
-                    check_outcome_text(result->outcome), LOG_HELD_BACK(suppressed));
+                    check_outcome_text(result->outcome), LOG_SUPPRESSED(suppressed));
 }
 
 static void checker_log_failure(const struct checker_target *t, const struct check_result *result)

@@ -92,7 +92,7 @@ struct checker_target *checker_next(struct checker *k)
     return t;
 }
 
-void checker_over(struct checker_group *g)
+void checker_end_one(struct checker_group *g)
 {
     g->under_way--;
     checker_line_up(g);

@@ -85,8 +85,8 @@ static int64_t ejection_time_ns(const struct ejection_conf *conf, unsigned times
 }
 
 /* Eject the claimed ${e}; returns for how long. */
-static int64_t ejection_let_out(struct ejection_group *g, struct ejection *x, struct endpoint *e,
-                                int64_t now_ns)
+static int64_t ejection_eject(struct ejection_group *g, struct ejection *x, struct endpoint *e,
+                              int64_t now_ns)
 {
     int64_t time_ns, returns_at_ns;
 
@@ -115,7 +115,7 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
         ejection_give_back(x, EJECTION_IN); /* the next failure may eject it */
         return 0;
     }
-    return ejection_let_out(g, x, e, now_ns);
+    return ejection_eject(g, x, e, now_ns);
 }
 
 void ejection_sweep_begin(struct ejection_group *g)
@@ -123,7 +123,7 @@ void ejection_sweep_begin(struct ejection_group *g)
     (void)atomic_exchange_explicit(&g->next_return_at_ns, CLOCK_NEVER, memory_order_acquire);
 }
 
-static void ejection_let_in(struct ejection_group *g, struct ejection *x, struct endpoint *e)
+static void ejection_return_now(struct ejection_group *g, struct ejection *x, struct endpoint *e)
 {
     /* These sessions began before the ejection. */
     atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
@@ -145,15 +145,15 @@ bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoi
         ejection_expect_return(g, returns_at_ns);
         return false;
     }
-    ejection_let_in(g, x, e);
+    ejection_return_now(g, x, e);
     return true;
 }
 
-bool ejection_forget(struct ejection_group *g, struct ejection *x, struct endpoint *e)
+bool ejection_cancel(struct ejection_group *g, struct ejection *x, struct endpoint *e)
 {
     if (!ejection_claim(x, EJECTION_OUT))
         return false;
     x->returns_at_ns = clock_now_ns();
-    ejection_let_in(g, x, e);
+    ejection_return_now(g, x, e);
     return true;
 }

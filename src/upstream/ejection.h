@@ -101,11 +101,11 @@ bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoi
                      int64_t now_ns);
 
 /*
- * ejection_forget(g, x, e):
+ * ejection_cancel(g, x, e):
  * End the ejection of ${e} early. True if it was ejected.
  *
  * Thread: any
  */
-bool ejection_forget(struct ejection_group *g, struct ejection *x, struct endpoint *e);
+bool ejection_cancel(struct ejection_group *g, struct ejection *x, struct endpoint *e);
 
 #endif

@@ -133,7 +133,7 @@ void membership_sweep(struct membership *r)
 
         /* a session that failed after the removal may have ejected it again */
         if (!server->is_listed)
-            ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
+            ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (!membership_is_unused(server))
             continue;
         list_remove(&server->link);
@@ -235,14 +235,14 @@ static void membership_publish(struct membership *r, struct server_set *set, str
 }
 
 /* Clear flags of servers that return, before publishing: the set may have no others. */
-static void membership_welcome(struct membership *r)
+static void membership_reset_returning(struct membership *r)
 {
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
         if (!server->is_wanted || server->is_listed)
             continue;
-        ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
+        ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (upstream_starts_down(r->upstream->conf) && !server->conf->disabled)
             /* before it can get sessions */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
@@ -265,7 +265,7 @@ static void membership_note_changes(struct membership *r)
         if (!went)
             continue;
         (void)endpoint_set_flag(&server->endpoint, ENDPOINT_ABSENT);
-        ejection_forget(&r->upstream->ejection, &server->ejection, &server->endpoint);
+        ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (r->watch.went)
             r->watch.went(r->watch.cookie, server);
     }
@@ -286,7 +286,7 @@ static int membership_change(struct membership *r)
         membership_free_set(set);
         return rc;
     }
-    membership_welcome(r);
+    membership_reset_returning(r);
     membership_publish(r, set, grace);
     membership_note_changes(r);
     return 0;
@@ -306,7 +306,7 @@ int membership_update(struct membership *r, unsigned line, const struct membersh
     if (rc < 0)
         return rc;
     upstream_serve(r->upstream);
-    spare_group_look(&r->upstream->spares);
+    spare_group_refresh(&r->upstream->spares);
     return 1;
 }
 

@@ -55,7 +55,7 @@ static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
 static int64_t resolver_pause_known(struct resolver_name *name)
 {
     const struct upstream_conf *conf = name->upstream->conf;
-    const struct resolver_found *f = name->found;
+    const struct resolver_found_addresses *f = name->found;
     int64_t interval_ns = conf->resolve_interval_ns, min_ns = conf->resolve_interval_min_ns;
     int64_t ttl_ns = f->ttl_ns > min_ns ? f->ttl_ns : min_ns, most_ns, least_ns;
 
@@ -129,7 +129,7 @@ static void resolver_log_failure(const struct resolver_name *name, int error)
  * How many addresses from ${i} on are one server: 2 for a host's only IPv4 and only IPv6 address,
  * else 1.
  */
-static unsigned resolver_place_len(const struct resolver_found *f, unsigned i)
+static unsigned resolver_place_len(const struct resolver_found_addresses *f, unsigned i)
 {
     unsigned n = 0;
 
@@ -143,7 +143,7 @@ static unsigned resolver_place_len(const struct resolver_found *f, unsigned i)
 
 static int resolver_use_each(struct resolver_name *name)
 {
-    const struct resolver_found *f = name->found;
+    const struct resolver_found_addresses *f = name->found;
     struct membership_place places[RESOLVER_ADDRESSES];
     unsigned n = 0;
 

@@ -19,7 +19,7 @@ struct resolver_service {
 };
 
 /* Answer to a lookup; for a service grouped by record. */
-struct resolver_found {
+struct resolver_found_addresses {
     unsigned n;
     int64_t ttl_ns;
     struct address list[RESOLVER_ADDRESSES];
@@ -39,13 +39,13 @@ struct resolver_name {
     const struct upstream_server_conf *server;
     unsigned line;
     bool known;
-    bool loops;                   /* addresses failed the loop check (logged) */
-    int error;                    /* of the last lookup */
-    int looked_up;                /* result to apply: 0 or -errno */
-    uint64_t drawn;               /* random state */
-    unsigned begin;               /* where the last lookup timed out */
-    struct resolver_found *found; /* of the current lookup */
-    struct resolver_found *last;  /* last answer of a service */
+    bool loops;                             /* addresses failed the loop check (logged) */
+    int error;                              /* of the last lookup */
+    int looked_up;                          /* result to apply: 0 or -errno */
+    uint64_t drawn;                         /* random state */
+    unsigned begin;                         /* where the last lookup timed out */
+    struct resolver_found_addresses *found; /* of the current lookup */
+    struct resolver_found_addresses *last;  /* last answer of a service */
 };
 
 struct resolver {
@@ -101,6 +101,6 @@ const char *resolver_error_text(int error);
  *
  * Thread: any
  */
-void resolver_free_found(struct resolver_found *found);
+void resolver_free_found(struct resolver_found_addresses *found);
 
 #endif

@@ -58,7 +58,7 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
     return n;
 }
 
-static void resolver_move(struct resolver_found *f, unsigned to, unsigned from)
+static void resolver_move(struct resolver_found_addresses *f, unsigned to, unsigned from)
 {
     f->list[to] = f->list[from];
     f->record[to] = f->record[from];
@@ -67,10 +67,10 @@ static void resolver_move(struct resolver_found *f, unsigned to, unsigned from)
 }
 
 /* Remove addresses that fail the loop check. 0, or -ELOOP when none is left. */
-static int resolver_drop_loops(struct resolver_name *name)
+static int resolver_filter_loops(struct resolver_name *name)
 {
     const struct resolver_conf *conf = &name->resolver->conf;
-    struct resolver_found *f = name->found;
+    struct resolver_found_addresses *f = name->found;
     char text[ADDRESS_TEXT_BYTES];
     bool told = name->loops;
     unsigned kept = 0;
@@ -94,7 +94,7 @@ static int resolver_drop_loops(struct resolver_name *name)
 
 static int resolver_look_up_host(struct resolver_name *name)
 {
-    struct resolver_found *f = name->found;
+    struct resolver_found_addresses *f = name->found;
     struct dns_terms terms = {.ttl_ns = CLOCK_NEVER};
     int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->server->address_text, &terms);
 
@@ -109,7 +109,7 @@ static int resolver_look_up_host(struct resolver_name *name)
 }
 
 /* Limit to the addresses of one endpoint. */
-static int resolver_keep_one(struct resolver_found *f)
+static int resolver_keep_one(struct resolver_found_addresses *f)
 {
     int n = resolver_choose(f->list, f->n, ENDPOINT_ADDRESSES);
 
@@ -117,7 +117,7 @@ static int resolver_keep_one(struct resolver_found *f)
     return n < 0 ? n : 0;
 }
 
-void resolver_free_found(struct resolver_found *found)
+void resolver_free_found(struct resolver_found_addresses *found)
 {
     if (found)
         free(found->service);
@@ -153,7 +153,7 @@ int resolver_look_up(struct resolver_name *name)
     else
         rc = resolver_look_up_host(name);
     if (rc == 0)
-        rc = resolver_drop_loops(name);
+        rc = resolver_filter_loops(name);
     if (rc == 0 && name->server->names == UPSTREAM_NAME_ONE)
         rc = resolver_keep_one(name->found);
     return rc;

@@ -32,7 +32,7 @@ static unsigned resolver_weight(const struct resolver_service *s, unsigned recor
 }
 
 /* Make room for an address of ${record}, in record order. */
-static unsigned resolver_insert(struct resolver_found *f, unsigned record)
+static unsigned resolver_insert(struct resolver_found_addresses *f, unsigned record)
 {
     unsigned at = f->n++;
 
@@ -44,7 +44,7 @@ static unsigned resolver_insert(struct resolver_found *f, unsigned record)
     return at;
 }
 
-static void resolver_remove(struct resolver_found *f, unsigned at)
+static void resolver_remove(struct resolver_found_addresses *f, unsigned at)
 {
     f->n--;
     for (; at < f->n; at++) {
@@ -57,7 +57,8 @@ static void resolver_remove(struct resolver_found *f, unsigned at)
  * Add an address once, for the first record (lowest priority number) that has it. In a full list it
  * replaces a later record's.
  */
-static void resolver_add_address(struct resolver_found *f, const struct address *a, unsigned record)
+static void resolver_add_address(struct resolver_found_addresses *f, const struct address *a,
+                                 unsigned record)
 {
     for (unsigned i = 0; i < f->n; i++) {
         if (!address_equal(&f->list[i], a))
@@ -87,7 +88,7 @@ static int resolver_last_record(const struct resolver_name *name, const char *ta
 static void resolver_fail_record(struct resolver_name *name, unsigned record, int error)
 {
     struct resolver_service *s = name->found->service;
-    const struct resolver_found *last = name->last;
+    const struct resolver_found_addresses *last = name->last;
     int was = resolver_last_record(name, s->records[record].target);
 
     s->errors[record] = error;
@@ -100,7 +101,7 @@ static void resolver_fail_record(struct resolver_name *name, unsigned record, in
 
 static void resolver_look_up_record(struct resolver_name *name, unsigned record)
 {
-    struct resolver_found *f = name->found;
+    struct resolver_found_addresses *f = name->found;
     struct dns_terms terms = {.timeout_s = RESOLVER_HOST_TIMEOUT_S, .ttl_ns = CLOCK_NEVER};
     struct address list[ENDPOINT_ADDRESSES];
     int n = resolver_ask(name, list, ARRAY_LEN(list), f->service->records[record].target, &terms);
@@ -141,7 +142,7 @@ static void resolver_log_hosts(const struct resolver_name *name)
 
 static int resolver_service_end(struct resolver_name *name)
 {
-    struct resolver_found *f = name->found;
+    struct resolver_found_addresses *f = name->found;
 
     if (f->n == 0)
         return f->service->error < 0 ? f->service->error : -ENOENT;

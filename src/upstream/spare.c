@@ -26,11 +26,11 @@ void spare_group_close(struct spare_group *g)
     *g = (struct spare_group){0};
 }
 
-void spare_group_look(const struct spare_group *g)
+void spare_group_refresh(const struct spare_group *g)
 {
     for (unsigned i = 0; i < g->n_loops; i++)
         if (g->pools[i])
-            spare_pool_look(g->pools[i]);
+            spare_pool_refresh(g->pools[i]);
 }
 
 /* No spares for backups, unless all servers are backups. */
@@ -70,7 +70,7 @@ void spare_destroy(struct spare *sp)
     free(sp);
 }
 
-void spare_replaced(struct upstream_server *server)
+void spare_count_stale(struct upstream_server *server)
 {
     spare_count(server->spare, SPARE_REPLACED);
 }

@@ -51,12 +51,12 @@ int spare_group_init(struct spare_group *g, const struct spare_conf *conf,
 void spare_group_close(struct spare_group *g);
 
 /*
- * spare_group_look(g):
+ * spare_group_refresh(g):
  * Have each pool look at its spares after a change of a server.
  *
  * Thread: any
  */
-void spare_group_look(const struct spare_group *g);
+void spare_group_refresh(const struct spare_group *g);
 
 /*
  * spare_create(out, up, server):
@@ -109,13 +109,13 @@ int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned num
 int spare_pool_add(struct spare_pool *pool, struct upstream *up) NODISCARD;
 
 /*
- * spare_pool_look(pool):
+ * spare_pool_refresh(pool):
  * Submit a control task that closes and opens spares as needed. Starts the loop's thread; no-op
  * when the loop has ended.
  *
  * Thread: any
  */
-void spare_pool_look(struct spare_pool *pool);
+void spare_pool_refresh(struct spare_pool *pool);
 
 /*
  * spare_pool_stop(pool):
@@ -146,11 +146,11 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
                struct endpoint_addresses **at, unsigned *which);
 
 /*
- * spare_replaced(server):
+ * spare_count_stale(server):
  * Count a taken spare found closed before its first byte.
  *
  * Thread: any
  */
-void spare_replaced(struct upstream_server *server);
+void spare_count_stale(struct upstream_server *server);
 
 #endif

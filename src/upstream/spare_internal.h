@@ -76,7 +76,7 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 }
 
 /*
- * spare_now(sp) / spare_crowded(sp, spares):
+ * spare_now(sp) / spare_over_limit(sp, spares):
  * Number of spares; true if ${spares} and sessions exceed max_connections.
  *
  * Thread: any
@@ -86,7 +86,7 @@ static inline unsigned spare_now(const struct spare *sp)
     return atomic_load_explicit(&sp->n, memory_order_relaxed);
 }
 
-static inline bool spare_crowded(const struct spare *sp, unsigned spares)
+static inline bool spare_over_limit(const struct spare *sp, unsigned spares)
 {
     const struct endpoint *e = &sp->server->endpoint;
 
@@ -111,12 +111,12 @@ void spare_list_begin(struct spare_list *part, struct spare_pool *pool);
 void spare_list_end(struct spare_list *part);
 
 /*
- * spare_list_look(part):
+ * spare_list_refresh(part):
  * Close unwanted and open missing spares; without any wanted, cancel the timer.
  *
  * Thread: loop of ${part}
  */
-void spare_list_look(struct spare_list *part);
+void spare_list_refresh(struct spare_list *part);
 
 /*
  * spare_list_take(part, at, which):

@@ -25,7 +25,7 @@
 #define SPARE_LAST_WORDS_NS (1 * NS_PER_S)
 
 /* Poll interval for descriptors, memory or free connections. */
-#define SPARE_LACK_NS (1 * NS_PER_S)
+#define SPARE_RETRY_NS (1 * NS_PER_S)
 
 /* Spares opened per look. */
 #define SPARE_BATCH 8
@@ -221,7 +221,7 @@ static bool spare_may_open(struct spare_list *part)
     struct descriptor_budget *d = spare_descriptors(part);
     unsigned others = atomic_fetch_add_explicit(&sp->n, 1, memory_order_relaxed);
 
-    if (!spare_crowded(sp, others + 1) && (!d || descriptor_budget_lend(d, 1)))
+    if (!spare_over_limit(sp, others + 1) && (!d || descriptor_budget_lend(d, 1)))
         return true;
     atomic_fetch_sub_explicit(&sp->n, 1, memory_order_relaxed);
     return false;
@@ -260,7 +260,7 @@ static void spare_speaks_first(struct spare *sp)
     log_warning("upstream %s: server %s (%s): speaks before its client does: no spare connections "
                 "are kept for it any more",
                 sp->up->conf->name, sp->server->name, sp->server->conf->address_text);
-    spare_group_look(&sp->up->spares);
+    spare_group_refresh(&sp->up->spares);
 }
 
 /* Returns the next expiry. */
@@ -300,7 +300,7 @@ static void spare_close_moved(struct spare_list *part, struct list *l)
 /* Close spares above max_connections. */
 static void spare_make_way(struct spare_list *part)
 {
-    while (spare_crowded(part->spare, spare_now(part->spare)) && part->n > 0) {
+    while (spare_over_limit(part->spare, spare_now(part->spare)) && part->n > 0) {
         struct list *l = !list_empty(&part->opening) ? &part->opening
                          : !list_empty(&part->idle)  ? &part->idle
                                                      : &part->spoken;
@@ -320,7 +320,7 @@ static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
         return part->not_before_ns;
     while (part->n < part->spare->share && begun < SPARE_BATCH) {
         if (!spare_open(part)) {
-            spare_not_before(part, now_ns + SPARE_LACK_NS);
+            spare_not_before(part, now_ns + SPARE_RETRY_NS);
             return part->not_before_ns;
         }
         begun++;
@@ -335,7 +335,7 @@ static void spare_list_clear(struct spare_list *part)
     part->not_before_ns = part->paused_until_ns = part->pause_ns = 0;
 }
 
-void spare_list_look(struct spare_list *part)
+void spare_list_refresh(struct spare_list *part)
 {
     const struct descriptor_budget *d = spare_descriptors(part);
     int64_t now_ns = clock_now_ns(), at_ns, next_ns;
@@ -360,7 +360,7 @@ void spare_list_look(struct spare_list *part)
 
 static void spare_run_timer(struct task *t)
 {
-    spare_list_look(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer));
+    spare_list_refresh(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer));
 }
 
 static void spare_drop_timer(struct task *t)

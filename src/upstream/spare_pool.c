@@ -30,7 +30,7 @@ static void spare_look_at_parts(struct spare_pool *pool)
         if (endpoint_load(&part->spare->server->endpoint) & ENDPOINT_ABSENT)
             spare_list_end(part);
         else
-            spare_list_look(part);
+            spare_list_refresh(part);
     }
 }
 
@@ -53,7 +53,7 @@ static void spare_begin_parts(struct spare_pool *pool, const struct upstream *up
 
         if (server->spare && !server->spare->parts[pool->number].pool &&
             (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
-            spare_list_look(spare_list_of(pool, server->spare));
+            spare_list_refresh(spare_list_of(pool, server->spare));
     }
 }
 
@@ -106,7 +106,7 @@ int spare_pool_add(struct spare_pool *pool, struct upstream *up)
     return 0;
 }
 
-void spare_pool_look(struct spare_pool *pool)
+void spare_pool_refresh(struct spare_pool *pool)
 {
     if (atomic_exchange(&pool->looking, true)) /* see note: looking */
         return;
@@ -143,7 +143,7 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
     if (!spare_pool_wants(pool, sp))
         return -1;
     fd = spare_list_take(spare_list_of(pool, sp), at, which);
-    if (fd < 0 && spare_crowded(sp, spare_now(sp)))
-        spare_group_look(&sp->up->spares); /* the session needs a place that a spare holds */
+    if (fd < 0 && spare_over_limit(sp, spare_now(sp)))
+        spare_group_refresh(&sp->up->spares); /* the session needs a place that a spare holds */
     return fd;
 }

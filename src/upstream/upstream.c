@@ -15,7 +15,7 @@
 
 static void upstream_changed(struct endpoint_group *g)
 {
-    spare_group_look(&CONTAINER_OF(g, struct upstream, group)->spares);
+    spare_group_refresh(&CONTAINER_OF(g, struct upstream, group)->spares);
 }
 
 static void upstream_log_unused(const struct upstream_conf *conf)
@@ -191,7 +191,7 @@ void upstream_connected(struct upstream *up, struct upstream_server *server)
 void upstream_passed(struct upstream *up, struct upstream_server *server)
 {
     if (up->conf->ejection.resets || !ejection_some_out(&up->ejection) ||
-        !ejection_forget(&up->ejection, &server->ejection, &server->endpoint))
+        !ejection_cancel(&up->ejection, &server->ejection, &server->endpoint))
         return;
     log_notice("upstream %s: server %s: is tried again: a check has passed", up->conf->name,
                server->name);

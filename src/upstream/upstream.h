@@ -48,11 +48,11 @@ struct upstream_conf {
     int64_t slow_start_ns;        /* 0: none */
     int64_t connect_timeout_ns;   /* total for all addresses of a server */
     struct connector_conf connect;
-    struct proxy_header_conf greeting; /* PROXY header sent to the server */
-    int64_t retry_timeout_ns;          /* total for all servers; 0: none */
-    unsigned retries;                  /* further servers to try */
-    unsigned retry_budget;             /* percent; 0: no delayed retries */
-    int64_t idle_timeout_ns;           /* read-idle of the server; 0: none */
+    struct proxy_header_conf send_proxy; /* PROXY header sent to the server */
+    int64_t retry_timeout_ns;            /* total for all servers; 0: none */
+    unsigned retries;                    /* further servers to try */
+    unsigned retry_budget;               /* percent; 0: no delayed retries */
+    int64_t idle_timeout_ns;             /* read-idle of the server; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* 0: no waiting */
     int64_t queue_timeout_ns;

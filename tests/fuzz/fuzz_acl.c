@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     MUST(diagnostics_create(&file.diagnostics, "t.ini") == 0);
     MUST(acl_parser_lines(&t, &file, (const char *)data, size) == 0);
-    MUST(acl_parser_dead(&dead, &t) == 0);
+    MUST(acl_parser_shadowed(&dead, &t) == 0);
     MUST(prefix_table_create(&table, t.blocks, t.n) == 0);
     for (size_t i = 0; i < t.n; i++) {
         MUST(dead[i] <= i && (dead[i] == i || t.allow[dead[i]] != t.allow[i]));

@@ -66,7 +66,7 @@ static int submit(struct counted *mine, unsigned i)
         if (mine[i - WITHDRAW].accepted)
             mine[i - WITHDRAW].withdrawn = loop_withdraw(loop, &mine[i - WITHDRAW].timer);
         return loop_submit(loop, LOOP_CONTROL, &t->task);
-    default: return loop_submit(loop, (enum loop_lane)(i % 3), &t->task);
+    default: return loop_submit(loop, (enum loop_queue)(i % 3), &t->task);
     }
 }
 

@@ -136,7 +136,7 @@ static inline bool frame_model_next(const struct frame_model *m, size_t *at,
     else if (frame > conf->max_length)
         e->result = FRAME_DECODER_LONG;
     else if (frame < (frame_model_number)strip)
-        e->result = FRAME_DECODER_BARE;
+        e->result = FRAME_DECODER_SHORTER_THAN_STRIP;
     bad = e->result != FRAME_DECODER_FRAME;
     if (e->result == FRAME_DECODER_NEGATIVE || e->result == FRAME_DECODER_SHORT)
         frame = (frame_model_number)header;

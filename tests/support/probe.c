@@ -146,7 +146,7 @@ static void stop(struct channel *ch)
 
 static void read_on(struct channel *ch)
 {
-    channel_read_on(ch, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(ch, CHANNEL_STOP_RECEIVER);
 }
 
 void probe_stop(struct probe *p)

@@ -68,7 +68,7 @@ void probe_do(struct probe *p, void (*operation)(struct channel *ch));
 
 /*
  * probe_stop(p) / probe_read_on(p):
- * channel_stop_reading(), channel_read_on(), for its receiver.
+ * channel_stop_reading(), channel_resume_reading(), for its receiver.
  *
  * Thread: the test's
  */

@@ -159,9 +159,9 @@ END_TEST
 
 START_TEST(suppressed_lines_are_mentioned_only_when_there_were_some)
 {
-    ck_assert_str_eq(LOG_HELD_BACK(0), "");
-    ck_assert_str_eq(LOG_HELD_BACK(1), " (1 more such line held back)");
-    ck_assert_str_eq(LOG_HELD_BACK(UINT_MAX), " (4294967295 more such lines held back)");
+    ck_assert_str_eq(LOG_SUPPRESSED(0), "");
+    ck_assert_str_eq(LOG_SUPPRESSED(1), " (1 more such line held back)");
+    ck_assert_str_eq(LOG_SUPPRESSED(UINT_MAX), " (4294967295 more such lines held back)");
 }
 END_TEST
 

@@ -299,7 +299,7 @@ START_TEST(of_very_many_problems_the_first_are_told)
     ck_assert_int_eq(load_many("word%u\n", 100000), 0);
     for (const char *p = file.problems; (p = strchr(p, '\n')) != NULL; p++)
         lines++;
-    ck_assert_uint_eq(lines, REPORT_KEPT + 1);
+    ck_assert_uint_eq(lines, DIAGNOSTICS_KEPT + 1);
     ck_assert_ptr_nonnull(strstr(file.problems, "t.ini:0: 99800 more problems\n"));
 }
 END_TEST

@@ -239,7 +239,7 @@ END_TEST
 START_TEST(no_program_gains_privileges_any_more)
 {
     ck_assert_int_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0);
-    privileges_forbid_gains();
+    privileges_set_no_new_privs();
     ck_assert_int_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 1);
 }
 END_TEST

@@ -59,7 +59,7 @@ static void ring(int fd)
 /* A second (BACKEND_CURE_NS) goes by. */
 static void let_time_pass(void)
 {
-    b.cured_at_ns -= BACKEND_CURE_NS;
+    b.rebuilt_at_ns -= BACKEND_CURE_NS;
     b.bad_at_ns -= BACKEND_CURE_NS;
 }
 

@@ -175,9 +175,9 @@ START_TEST(a_full_loop_is_passed_over_unless_all_are)
     fill(0, &blocks[0], tasks[0]);
     for (int i = 0; i < 300; i++)
         ck_assert_int_eq(pick(2), 1);
-    ck_assert_int_eq(chooser_look(&c, loops, 2), LOOP_AVAILABLE);
+    ck_assert_int_eq(chooser_availability(&c, loops, 2), LOOP_AVAILABLE);
     fill(1, &blocks[1], tasks[1]);
-    ck_assert_int_eq(chooser_look(&c, loops, 2), LOOP_FULL);
+    ck_assert_int_eq(chooser_availability(&c, loops, 2), LOOP_FULL);
     for (int i = 0; i < 300; i++)
         found[pick(2)] = true;
     ck_assert(found[0] && found[1]);

@@ -77,7 +77,7 @@ static void expect_tasks_run(void)
 
     for (int lane = LOOP_CONTROL; lane <= LOOP_TAIL; lane++) {
         tasks_counted_init(&t);
-        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)lane, &t.task), 0);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)lane, &t.task), 0);
         UNTIL(atomic_load(&t.run) == 1);
     }
 }

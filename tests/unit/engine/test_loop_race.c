@@ -48,7 +48,7 @@ static void *race(void *arg)
     while (atomic_load(&racing) < RACERS + 1)
         sched_yield();
     for (int i = 0; i < RACE_TASKS; i++)
-        r->result[i] = loop_submit(loop, (enum loop_lane)(i % 3), &r->tasks[i].task);
+        r->result[i] = loop_submit(loop, (enum loop_queue)(i % 3), &r->tasks[i].task);
     return NULL;
 }
 

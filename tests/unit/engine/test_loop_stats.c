@@ -55,7 +55,7 @@ static const struct task_type quick_type = {
     .name = "quick", .run = timely_run, .drop = timely_drop};
 static const struct task_type slow_type = {.name = "slow", .run = timely_run, .drop = timely_drop};
 
-static void submit(struct timely *t, const struct task_type *type, enum loop_lane lane, int64_t ns)
+static void submit(struct timely *t, const struct task_type *type, enum loop_queue lane, int64_t ns)
 {
     *t = (struct timely){.task.type = type, .ns = ns};
     ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
@@ -86,7 +86,7 @@ START_TEST(tasks_turns_and_polls_are_counted)
 
     for (int i = 0; i < 3; i++) {
         tasks_counted_init(&tasks[i]);
-        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)i, &tasks[i].task), 0);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)i, &tasks[i].task), 0);
         UNTIL(atomic_load(&tasks[i].run) == 1);
         observe_until_idle(loop);
     }
@@ -217,7 +217,7 @@ END_TEST
 
 START_TEST(the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
 {
-    static const enum loop_lane lanes[] = {LOOP_CONTROL, LOOP_TASKS, LOOP_TAIL};
+    static const enum loop_queue lanes[] = {LOOP_CONTROL, LOOP_TASKS, LOOP_TAIL};
     struct timely tasks[3];
     struct loop_stats s;
 
@@ -298,7 +298,7 @@ static void *keep_submitting(void *arg)
 
     tasks_counted_init(&t);
     for (unsigned n = 1; !atomic_load(&over); n++) {
-        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)(n % 3), &t.task), 0);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)(n % 3), &t.task), 0);
         while (atomic_load(&t.run) < n)
             ;
     }

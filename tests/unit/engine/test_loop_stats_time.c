@@ -64,7 +64,7 @@ static const struct task_type slow_type = {.name = "slow", .run = timely_run, .d
 static const struct task_type slower_type = {
     .name = "slower", .run = timely_run, .drop = timely_drop};
 
-static void submit(struct timely *t, const struct task_type *type, enum loop_lane lane, int64_t ns)
+static void submit(struct timely *t, const struct task_type *type, enum loop_queue lane, int64_t ns)
 {
     *t = (struct timely){.task.type = type, .ns = ns};
     ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
@@ -132,7 +132,7 @@ START_TEST(it_may_be_of_any_lane_a_timer_or_what_is_reaped)
     struct timely task;
 
     if (_i < LOOP_TAIL + 1)
-        submit(&task, &slow_type, (enum loop_lane)_i, MS(150));
+        submit(&task, &slow_type, (enum loop_queue)_i, MS(150));
     else
         loop_runner_call(loop, _i == LOOP_TAIL + 1 ? schedule_slow : reap_slow, NULL);
     UNTIL(observe_stats(loop).longest_ns >= MS(150));
@@ -165,7 +165,7 @@ static const char *said;
 static void block_here(struct bell *b)
 {
     if (said)
-        loop_doing(b->loop, said);
+        loop_set_activity(b->loop, said);
     sem_post(&entered);
     while (sem_wait(&released) < 0)
         ;
@@ -209,10 +209,10 @@ START_TEST(the_oldest_is_that_of_all_lanes)
         ;
     ck_assert_int_eq(observe_stats(loop).oldest_ns, 0); /* blocked, but not by a task */
     queued_at_ns = clock_now_ns();
-    submit(&tasks[0], &quick_type, (enum loop_lane)_i, 0);
+    submit(&tasks[0], &quick_type, (enum loop_queue)_i, 0);
     PAUSE_MS(20);
     for (int i = 1; i < 3; i++)
-        submit(&tasks[i], &quick_type, (enum loop_lane)((_i + i) % 3), 0);
+        submit(&tasks[i], &quick_type, (enum loop_queue)((_i + i) % 3), 0);
     age_ns = observe_stats(loop).oldest_ns;
     ck_assert_int_ge(age_ns, MS(20));
     ck_assert_int_le(age_ns, clock_now_ns() - queued_at_ns);

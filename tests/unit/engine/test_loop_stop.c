@@ -178,7 +178,7 @@ START_TEST(tasks_queued_before_the_stop_all_run)
     tasks_block_begin(&block, loop);
     for (int i = 0; i < 300; i++) {
         tasks_counted_init(&tasks[i]);
-        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)(i % 3), &tasks[i].task), 0);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)(i % 3), &tasks[i].task), 0);
     }
     loop_stop(loop, 0, MS(10000));
     ck_assert_int_eq(loop_state(loop), LOOP_SHUTTING_DOWN);
@@ -198,7 +198,7 @@ START_TEST(tasks_that_the_timeout_cuts_off_are_dropped_once)
     tasks_block_begin(&block, loop);
     for (int i = 0; i < 300; i++) {
         tasks_counted_init(&tasks[i]);
-        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)(i % 3), &tasks[i].task), 0);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)(i % 3), &tasks[i].task), 0);
     }
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
@@ -260,7 +260,7 @@ START_TEST(a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller)
     tasks_counted_init(&t);
     stop_ms(0, MS(1000));
     for (int lane = LOOP_CONTROL; lane <= LOOP_TAIL; lane++)
-        ck_assert_int_eq(loop_submit(loop, (enum loop_lane)lane, &t.task), -ESHUTDOWN);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)lane, &t.task), -ESHUTDOWN);
     ck_assert_int_eq(loop_submit_lazy(loop, &t.task), -ESHUTDOWN);
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     UNTIL(process_loops() == 0);

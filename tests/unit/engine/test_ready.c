@@ -18,7 +18,7 @@ static struct ev_io *to_stop, *to_start; /* by the first that is called */
 
 static void on_ready(struct ev_loop *l, struct ev_io *w, int revents)
 {
-    if (!ready_is_turn(l, w, revents))
+    if (!ready_in_order(l, w, revents))
         return;
     ck_assert_int_eq(revents, EV_READ);
     calls[n_calls++] = (char)('0' + (w - io));

@@ -28,7 +28,7 @@ static void setup_with(unsigned io_ratio, int64_t quantum_ns)
     trace = (struct tasks_trace){.len = 0};
 }
 
-static void submit_traced(struct tasks_traced *t, enum loop_lane lane)
+static void submit_traced(struct tasks_traced *t, enum loop_queue lane)
 {
     ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
 }
@@ -36,7 +36,7 @@ static void submit_traced(struct tasks_traced *t, enum loop_lane lane)
 /* Submits itself again for ever; dropped when the loop ends. */
 struct endless {
     struct task task;
-    enum loop_lane lane;
+    enum loop_queue lane;
     atomic_uint run;
     atomic_uint dropped;
 };
@@ -58,7 +58,7 @@ static void endless_drop(struct task *t)
 static const struct task_type endless_type = {
     .name = "endless", .run = endless_run, .drop = endless_drop};
 
-static void endless_begin(struct endless *e, enum loop_lane lane)
+static void endless_begin(struct endless *e, enum loop_queue lane)
 {
     *e = (struct endless){.task.type = &endless_type, .lane = lane};
     ck_assert_int_eq(loop_submit(loop, lane, &e->task), 0);

@@ -18,7 +18,7 @@
 /* As many tasks of 1 ms as a quantum has time for, the last of which may overrun it. */
 #define IN_QUANTUM (QUANTUM_MS + 1)
 
-static const enum loop_lane lanes[] = {LOOP_CONTROL, LOOP_TAIL};
+static const enum loop_queue lanes[] = {LOOP_CONTROL, LOOP_TAIL};
 
 static struct loop *loop;
 static struct tasks_block block;
@@ -31,7 +31,7 @@ static void setup_with(int64_t quantum_ns)
     loop = loop_runner_create_with(budget, 65536);
 }
 
-static void submit_all(enum loop_lane lane, unsigned n, int64_t ns)
+static void submit_all(enum loop_queue lane, unsigned n, int64_t ns)
 {
     for (unsigned i = 0; i < n; i++) {
         tasks_slow_init(&tasks[i], ns);

@@ -171,7 +171,7 @@ static sem_t released;
 static void hang(struct bell *b)
 {
     if (b->loop == other)
-        loop_doing(other, "counting sheep");
+        loop_set_activity(other, "counting sheep");
     while (sem_wait(&released) < 0)
         ;
 }

@@ -213,7 +213,7 @@ static const char *found(const struct frame_decoder_conf *conf, const char *stre
 {
     static const char letters[] = {
         [FRAME_DECODER_NEGATIVE] = 'N',   [FRAME_DECODER_SHORT] = 'S',
-        [FRAME_DECODER_LONG] = 'L',       [FRAME_DECODER_BARE] = 'B',
+        [FRAME_DECODER_LONG] = 'L',       [FRAME_DECODER_SHORTER_THAN_STRIP] = 'B',
         [FRAME_DECODER_NOT_NUMBER] = 'X', [FRAME_DECODER_NO_MEMORY] = 'M'};
     static char text[256];
     struct frame_decoder_bytes in = {(const uint8_t *)stream, len}, out;

@@ -287,7 +287,7 @@ static void setup_proxy(void)
 {
     setup();
     listening = sockets_listen(&address, 64);
-    up_conf.greeting = (struct proxy_header_conf){.version = PROXY_HEADER_NONE};
+    up_conf.send_proxy = (struct proxy_header_conf){.version = PROXY_HEADER_NONE};
     ck_assert_int_eq(upstream_create(&upstream, &up_conf, NULL), 0);
     host.service.ops = &proxy_ops;
     host.service.upstream = upstream;
@@ -321,7 +321,7 @@ END_TEST
 
 START_TEST(a_server_is_told_what_the_header_said)
 {
-    up_conf.greeting.version = PROXY_HEADER_V1;
+    up_conf.send_proxy.version = PROXY_HEADER_V1;
     client = host_client(&host);
     sockets_say(client, LINE "hello");
     sockets_end(client);
@@ -360,7 +360,7 @@ START_TEST(a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same)
     char line[128], to[ADDRESS_TEXT_BYTES];
     struct address ours;
 
-    up_conf.greeting.version = PROXY_HEADER_V1;
+    up_conf.send_proxy.version = PROXY_HEADER_V1;
     host.service.proxies = NULL;
     fault_plan(FAULT_SEND, 0, 3, EAGAIN); /* nobody else sends before */
     client = host_client(&host);
@@ -379,7 +379,7 @@ END_TEST
 
 START_TEST(a_server_that_does_not_take_the_header_ends_the_session)
 {
-    up_conf.greeting.version = PROXY_HEADER_V2;
+    up_conf.send_proxy.version = PROXY_HEADER_V2;
     host.service.proxies = NULL;
     fault_plan(FAULT_SEND, 0, FAULT_ALWAYS, _i == 0 ? EPIPE : ENOBUFS);
     client = host_client(&host);

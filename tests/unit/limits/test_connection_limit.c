@@ -61,9 +61,9 @@ START_TEST(who_finds_no_room_is_told_when_one_leaves)
 {
     ck_assert_int_eq(asked(0), 0);
     ck_assert_int_eq(asked(0), 0);
-    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
-    ck_assert_int_eq(asked(1), ROOM_LOOK_NS);
-    ck_assert_int_eq(asked(1), ROOM_LOOK_NS); /* again, as after a spurious look */
+    ck_assert_int_eq(asked(0), CONNECTION_LIMIT_RETRY_NS);
+    ck_assert_int_eq(asked(1), CONNECTION_LIMIT_RETRY_NS);
+    ck_assert_int_eq(asked(1), CONNECTION_LIMIT_RETRY_NS); /* again, as after a spurious look */
     ck_assert_str_eq(connection_limit_full_of(&room, &own), "max_connections");
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&told[0]), 0);
@@ -83,7 +83,7 @@ START_TEST(who_waits_for_the_process_is_told_by_a_client_of_another_listener)
     quota_init(&other, &(struct quota_conf){0});
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(connection_limit_enter(&room, &other), 0);
-    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    ck_assert_int_eq(asked(0), CONNECTION_LIMIT_RETRY_NS);
     ck_assert_str_eq(connection_limit_full_of(&room, &own), "max_connections of [reactord]");
     ck_assert_uint_eq(atomic_load(&own.open), 0); /* and it holds no place meanwhile */
     connection_limit_leave(&room, &other);
@@ -103,7 +103,7 @@ START_TEST(who_was_let_in_and_did_not_come_makes_room)
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(connection_limit_enter(&room, &own), 0);
     expect_open(2, 2);
-    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    ck_assert_int_eq(asked(0), CONNECTION_LIMIT_RETRY_NS);
     expect_open(2, 2); /* asking takes nothing */
     connection_limit_withdraw(&room, &own);
     UNTIL(atomic_load(&told[0]) == 1);
@@ -133,7 +133,7 @@ START_TEST(a_boss_that_has_ended_is_not_told)
 {
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(asked(0), 0);
-    ck_assert_int_eq(asked(0), ROOM_LOOK_NS);
+    ck_assert_int_eq(asked(0), CONNECTION_LIMIT_RETRY_NS);
     loop_runner_stop(loop);
     connection_limit_leave(&room, &own);
     ck_assert_int_eq(atomic_load(&waiters[0].state), CONNECTION_LIMIT_NONE);

@@ -51,7 +51,7 @@ static void on_accepted(void *cookie, int fd, const struct address *peer)
 
 static atomic_uint admitted; /* at most */
 
-static int64_t refusal = ACCEPTOR_LACK;
+static int64_t refusal = ACCEPTOR_EXHAUSTED;
 static atomic_uint nobody;
 
 static int64_t on_admit(void *cookie)

@@ -203,7 +203,7 @@ static void abort_itself(struct probe *p)
     ck_assert(strchr(p->events, PROBE_CLOSED) == NULL); /* not inside its own event */
     ck_assert_int_eq(channel_write(&p->channel, "x", 1), -EPIPE);
     channel_stop_reading(&p->channel, CHANNEL_STOP_RECEIVER);
-    channel_read_on(&p->channel, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(&p->channel, CHANNEL_STOP_RECEIVER);
     channel_shutdown_write(&p->channel);
     channel_end(&p->channel, CHANNEL_END_FLUSH);
 }
@@ -239,8 +239,8 @@ static void abort_rival(struct probe *p)
 static void resume_rivals(void *arg)
 {
     (void)arg;
-    channel_read_on(&rivals[0].channel, CHANNEL_STOP_RECEIVER);
-    channel_read_on(&rivals[1].channel, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(&rivals[0].channel, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(&rivals[1].channel, CHANNEL_STOP_RECEIVER);
 }
 
 START_TEST(a_channel_ended_by_another_of_its_turn_is_not_called_any_more)

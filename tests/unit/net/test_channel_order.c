@@ -106,7 +106,7 @@ END_TEST
 static void pause_c(void)
 {
     channel_stop_reading(&probes['c' - 'a'].channel, CHANNEL_STOP_RECEIVER);
-    channel_read_on(&probes['c' - 'a'].channel, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(&probes['c' - 'a'].channel, CHANNEL_STOP_RECEIVER);
 }
 
 START_TEST(one_that_an_earlier_one_stops_for_a_moment_comes_in_the_next_turn)

@@ -22,7 +22,7 @@ static unsigned before;
 
 static void on_event(struct idle_watch *s, enum sock_peek what)
 {
-    atomic_fetch_add(what == SOCK_SPOKE ? &spoke : &ended, 1);
+    atomic_fetch_add(what == SOCK_READABLE ? &spoke : &ended, 1);
     idle_watch_rest(s);
 }
 
@@ -102,7 +102,7 @@ START_TEST(what_a_peer_says_is_told_and_left_to_be_read)
 
     sockets_say(theirs, "hello");
     UNTIL(atomic_load(&spoke) == 1);
-    ck_assert_int_eq(peek(), SOCK_SPOKE);
+    ck_assert_int_eq(peek(), SOCK_READABLE);
     loop_runner_call(loop, do_take, &fd);
     ck_assert_int_eq(recv(fd, text, sizeof(text), 0), sizeof(text));
     ck_assert_mem_eq(text, "hello", sizeof(text));
@@ -151,7 +151,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("net/idle_watch");
-    TCase *all = suite_group(suite, "sentry");
+    TCase *all = suite_group(suite, "idle watch");
 
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, of_a_silent_peer_nothing_is_told);

@@ -143,7 +143,7 @@ static void on_room(void *cookie)
     o->kept = NULL;
     offload_submit(o, c);
     if (!o->kept)
-        channel_read_on(&o->channel, CHANNEL_STOP_RECEIVER);
+        channel_resume_reading(&o->channel, CHANNEL_STOP_RECEIVER);
 }
 
 static void on_active(struct handler *h)

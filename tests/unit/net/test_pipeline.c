@@ -327,7 +327,7 @@ static void hold(struct channel *ch)
 
 static void release(struct channel *ch)
 {
-    channel_read_on(ch, CHANNEL_STOP_HANDLER);
+    channel_resume_reading(ch, CHANNEL_STOP_HANDLER);
 }
 
 static bool is_read(const struct channel *ch)

@@ -40,7 +40,7 @@ static void pass_eof(struct probe *p)
 static void go_on(struct probe *p)
 {
     (void)p;
-    channel_read_on(&from.channel, CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(&from.channel, CHANNEL_STOP_RECEIVER);
 }
 
 static void open_pair(void (*sockets)(int *ours, int *theirs))

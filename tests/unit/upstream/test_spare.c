@@ -60,7 +60,7 @@ static void open_pool(void)
     net->descriptors = &descriptors;
     ck_assert_int_eq(spare_pool_create(&pool, net, 0), 0);
     ck_assert_int_eq(spare_pool_add(pool, upstream), 0);
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
 }
 
 static void do_stop(void *arg)
@@ -260,11 +260,11 @@ START_TEST(a_host_of_a_service_has_them_while_it_is_no_backup)
     open_pool();
     UNTIL(idle() == KEEP);
     atomic_store(&server->endpoint.level, 1);
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
     UNTIL(idle() == 0);
     ck_assert_int_eq(take(), -1);
     atomic_store(&server->endpoint.level, 0);
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
     UNTIL(idle() == KEEP);
 }
 END_TEST
@@ -274,11 +274,11 @@ START_TEST(a_server_without_a_weight_has_none)
     open_pool();
     UNTIL(idle() == KEEP);
     atomic_store(&server->endpoint.weight, 0);
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
     UNTIL(idle() == 0);
     ck_assert_int_eq(take(), -1);
     atomic_store(&server->endpoint.weight, 1);
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
     UNTIL(idle() == KEEP);
 }
 END_TEST
@@ -370,7 +370,7 @@ START_TEST(they_are_given_up_for_descriptors_and_none_is_opened_before_there_are
               !descriptor_budget_left(&descriptors, 10));
     descriptor_budget_count(&descriptors, 5);
     ck_assert(descriptor_budget_wanted_back(&descriptors));
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
     UNTIL(idle() == 0);
     ck_assert(
         !descriptor_budget_wanted_back(&descriptors)); /* there is nothing to be had any more */
@@ -389,7 +389,7 @@ START_TEST(they_make_way_for_sessions_where_a_server_may_have_so_many)
     UNTIL(counted(SPARE_OPENED) == KEEP);
     for (unsigned i = 0; i < KEEP + 1; i++)
         ck_assert_int_eq(endpoint_enter(&server->endpoint), 0);
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
     UNTIL(idle() == 0);
     for (unsigned i = 0; i < KEEP + 1; i++)
         endpoint_leave(&server->endpoint);
@@ -404,7 +404,7 @@ START_TEST(a_pool_that_was_stopped_gives_none_and_opens_none)
     UNTIL(counted(SPARE_OPENED) == KEEP);
     loop_runner_call(loop, do_stop, NULL);
     ck_assert_uint_eq(idle(), 0);
-    spare_pool_look(pool);
+    spare_pool_refresh(pool);
     ck_assert_int_eq(take(), -1);
     ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);
     ck_assert_uint_eq(counted(SPARE_MISSED), 0);

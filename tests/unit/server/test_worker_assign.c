@@ -1,5 +1,5 @@
 /*
- * server/worker_deal: which worker gets a client when some cannot be started, or have as many
+ * server/worker_assign: which worker gets a client when some cannot be started, or have as many
  * waiting as may wait.
  */
 #include <errno.h>
@@ -166,7 +166,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("server/worker_deal");
+    Suite *suite = suite_create("server/worker_assign");
     TCase *tc = suite_group(suite, "deal");
 
     tcase_add_loop_test(tc, every_client_is_served_by_the_one_worker_that_can_be_started, 0,

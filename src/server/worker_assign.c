@@ -1,5 +1,5 @@
-/* server/worker_deal: see worker_deal.h. */
-#include "server/worker_deal.h"
+/* server/worker_assign: see worker_assign.h. */
+#include "server/worker_assign.h"
 
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #define WORKER_DEAL_LOOK_NS (5 * NS_PER_MS)
 #define WORKER_DEAL_LOG_NS  (10 * NS_PER_S)
 
-int worker_deal(struct loop_group *workers, struct session *s)
+int worker_assign(struct loop_group *workers, struct session *s)
 {
     int rc = -ESHUTDOWN;
 
@@ -26,7 +26,7 @@ int worker_deal(struct loop_group *workers, struct session *s)
     return rc;
 }
 
-int64_t worker_deal_wait_ns(const struct loop_group *workers)
+int64_t worker_assign_wait_ns(const struct loop_group *workers)
 {
     static struct log_limit limit;
     unsigned suppressed;
@@ -35,6 +35,6 @@ int64_t worker_deal_wait_ns(const struct loop_group *workers)
         return 0;
     if (log_allowed(&limit, WORKER_DEAL_LOG_NS, &suppressed))
         log_warning("workers: max_pending_tasks is reached at each, new clients wait%s",
-                    LOG_HELD_BACK(suppressed));
+                    LOG_SUPPRESSED(suppressed));
     return WORKER_DEAL_LOOK_NS;
 }
