@@ -14,7 +14,6 @@ import sys
 SAMPLE = "conf/reactord.ini"
 MANUAL = "man/reactord.ini.5"
 REQUIRED = "(required)"
-RELOAD = "A change takes effect at the next start."
 
 Option = collections.namedtuple("Option", "section key default allowed help")
 
@@ -91,7 +90,7 @@ def check_manual(options):
         documented.append((section, key))
         default = {REQUIRED: "Required.", "": "Default: empty."}
         for wanted in (default.get(option.default, f"Default: {option.default}."),
-                       f"Allowed: {option.allowed}.", RELOAD):
+                       f"Allowed: {option.allowed}."):
             if wanted not in lines:
                 yield f"{MANUAL}:{number}: [{section}] {key} has no line '{wanted}'"
     yield from check_order(MANUAL, options, documented)
