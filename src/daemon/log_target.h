@@ -6,9 +6,9 @@
  *   syslog    facility daemon, local time
  *   journal   fields, with REACTORD_THREAD
  *
- * A line (daemon/log_line) is one non-blocking system call. Lines not taken at once (full disk or
- * pipe, no reader) are lost; their count is logged later. log_target_put_lines() loses none: the
- * caller keeps the rest.
+ * A line (daemon/log_line) is one non-blocking system call. Lines not taken (full disk or pipe, no
+ * reader) are lost, and counted in the log later. log_target_put_lines() loses none: the caller
+ * keeps the rest.
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H

@@ -6,10 +6,10 @@
  * -a -p` changes all alike).
  *
  * note: SCHED_BATCH. A waking thread preempts the running one: two context switches per client when
- * boss and worker share a processor. Under SCHED_BATCH it waits there until the other idles or the
- * scheduler ticks, and then finds many clients; on an idle processor it wakes as fast. That saves a
- * fifth of the processor time of short connections (tests/bench). A policy other than SCHED_OTHER
- * is the administrator's choice and stays.
+ * boss and worker share a processor. Under SCHED_BATCH it waits until the other idles or the
+ * scheduler ticks, and finds many clients; on an idle processor it wakes as fast. That saves a
+ * fifth of the processor time of short connections (tests/bench). Only SCHED_OTHER is replaced;
+ * others are the administrator's choice.
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H

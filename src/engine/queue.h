@@ -5,10 +5,10 @@
  *   first  -> task -> ... -> task        the consumer took all at once and reversed them
  *
  * FIFO. A push writes only its own task and `newest`, which the consumer touches once a batch. D.
- * Vyukov's queue links each task to its predecessor, and took twice as long.
+ * Vyukov's queue, which links predecessors, took twice as long.
  *
- * No ABA problem: taking exchanges for NULL, so a task pushed onto a reused `newest` still stands
- * in front of it.
+ * No ABA problem: taking exchanges for NULL, so a task pushed onto a reused `newest` is still in
+ * front.
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H

@@ -2,9 +2,8 @@
  * engine/wakeup: ends a loop's sleep by an eventfd, with at most one system call per sleep.
  *
  * note: wake-up. A producer pushes its task, then checks whether the loop sleeps; the loop
- * publishes its sleep, then checks for tasks. Both store and then load, so all four accesses are
- * sequentially consistent: at least one side sees the other. An exchange lets one producer make the
- * system call.
+ * publishes its sleep, then checks for tasks. All four accesses are sequentially consistent: at
+ * least one side sees the other. An exchange lets one producer make the system call.
  *
  * `sleeps_until_ns`: WAKEUP_AWAKE or the sleep's end, to see whether a new deadline needs a
  * wake-up.

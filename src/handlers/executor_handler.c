@@ -1,15 +1,14 @@
 /*
  * handlers/executor_handler: see executor_handler.h.
  *
- * note: lane. A session may end while its messages are on the executor, so state shared with other
- * threads lives in a reference-counted mailbox, the lane. The handler, each submitted message and
- * the pending notice hold a reference. Only the loop reads lane->handler.
+ * note: lane. A session may end before its messages on the executor, so shared state lives in a
+ * reference-counted mailbox, the lane. The handler, each submitted message and the pending notice
+ * hold a reference. Only the loop reads lane->handler.
  *
  * note: notice. Executor threads push finished messages to a list, newest first, by
  * compare-and-swap. The push onto an empty list also submits the notice to the loop, which takes
- * the whole list by one exchange. So one task at most is on the loop, and message order does not
- * depend on task order. If the loop's task queue is full, the notice goes to its unbounded control
- * queue.
+ * the whole list by one exchange. So the loop has at most one such task, and message order does not
+ * depend on task order. If the task queue is full, the control queue (unbounded) takes the notice.
  */
 #include "handlers/executor_handler.h"
 

@@ -17,10 +17,10 @@
 #define IDLE_LOOKS 4
 
 /*
- * note: looks. Each read and write stores a time stamp. Output that the kernel did not take at once
- * is sent later without this handler. So while output is pending, the timer polls the channel's
- * byte counter. If it grew, the channel's last I/O, possibly a read, counts as a write. A client
- * may therefore be found idle one poll late, but not early.
+ * note: looks. Each read and write stores a time stamp. Buffered output is sent later without this
+ * handler, so meanwhile the timer polls the channel's byte counter. If it grew, the channel's last
+ * I/O, possibly a read, counts as a write. A client may therefore be found idle one poll late, but
+ * not early.
  */
 
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };

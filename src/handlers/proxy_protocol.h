@@ -6,8 +6,8 @@
  *   add -> reading -> done(), reading is paused -> proxy_protocol_release() -> removed
  *             \-- proxy_protocol_give_up(): timeout --^
  *
- * Add other handlers before the release. Between done() and the release the session acts on the
- * header, for example picks a server. Bytes behind the header are delivered at the release.
+ * Between done() and the release the session acts on the header: picks a server, adds handlers. The
+ * release delivers bytes behind the header.
  *
  * Only configured peers are trusted: a header can claim any address.
  */

@@ -1,19 +1,19 @@
 /*
  * limits/client_table: connections and connection rate of each client of a listener.
  *
- * A client is an IPv4 address, by default an IPv6 /64 (hosts may use a whole one), or a link-local
- * address with its zone. Unix sockets are not counted.
+ * A client is an IPv4 address, an IPv6 /64 (default; a host may use all of it), or a link-local
+ * address with zone. Unix sockets are not counted.
  *
  * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
  * the entry is needed: the least recently used goes first, counted as forgotten if its rate had not
  * recovered. Clients with connections are never evicted. If all have connections, a new client is
- * admitted without limits: refusing it would let anyone with many addresses lock out all others.
+ * admitted without limits: else one with many addresses could lock out all others.
  *
  * The hash key is random, against chosen collisions.
  *
  * note: one lock. Boss threads enter, workers leave: two short locks a connection. Not atomics:
  * when a count leaves or reaches 0, count, hash chain and LRU list change together. Not shards: one
- * could be full, and evict, while others have free entries.
+ * could evict while others have free entries.
  */
 #ifndef LIMITS_CLIENT_TABLE_H
 #define LIMITS_CLIENT_TABLE_H

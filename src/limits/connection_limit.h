@@ -3,8 +3,8 @@
  * room.
  *
  * note: room. A socket without room publishes that it waits, then checks again; a leaving session
- * uncounts itself, then looks for waiters and submits their tasks to their boss loops. Both are
- * sequentially consistent, so one sees the other: no socket waits while there is room.
+ * uncounts itself, then submits waiters' tasks to their boss loops. Both are sequentially
+ * consistent, so one sees the other: no socket waits beside room.
  *
  *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
  *                         \--room after all--> NONE

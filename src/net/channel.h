@@ -1,11 +1,11 @@
 /*
  * net/channel: a connected stream socket on a loop.
  *
- * Reads pass through the loop's scratch buffer and the pipeline at once; writes go to the kernel at
- * once, and only the rest is buffered.
+ * Reads pass through the loop's scratch buffer and the pipeline; writes go to the kernel, and only
+ * the rest is buffered.
  *
  * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
- * CHANNEL_LOW_BYTES it fires `writable`. Writing still works, but the source should pause.
+ * CHANNEL_LOW_BYTES it fires `writable`. The source should pause, but may write.
  *
  *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> closed event -> free
  *                    any error, channel_abort() --------------^
@@ -129,7 +129,7 @@ void channel_start(struct channel *ch);
 
 /*
  * channel_write(ch, data, len):
- * Send ${data} through the pipeline; copy what the kernel does not take, and send it later.
+ * Send ${data} through the pipeline; buffer what the kernel does not take.
  *
  * Thread: loop of ${ch}
  * Errors: 0; -EPIPE (sending has ended or failed; nothing kept); -ENOMEM (nothing kept, ${ch} is
@@ -271,8 +271,8 @@ void channel_abort(struct channel *ch, int error);
 
 /*
  * channel_notice_reset(ch):
- * Report a reset even before channel_start(), and a unix peer that closes without having sent
- * anything: `broken` or `closed` follow.
+ * Report, even before channel_start(), a reset, and a unix peer that closes without sending:
+ * `broken` or `closed` follow.
  *
  * Thread: loop of ${ch}
  */

@@ -1,5 +1,5 @@
 /*
- * net/connector: connects to a server that may have several addresses.
+ * net/connector: connects to a server with one or more addresses.
  *
  * Tries them in order under one deadline, each with an equal share of the remaining time; the first
  * to answer wins. Does not allocate.
@@ -7,8 +7,8 @@
  * note: happy eyeballs. With IPv4 and IPv6 addresses the families alternate, the first address's
  * family first. The next attempt begins after conf->attempt_delay_ns, or when one fails: a broken
  * family costs a delay, not a share of the deadline. At most two attempts run, one per family. A
- * third waits until the older one's share is over, so that a distant server is not given up.
- * Without a descriptor for the second, the first continues alone.
+ * third waits for the end of the older one's share: a distant server is not given up. Without a
+ * descriptor for the second, the first continues alone.
  */
 #ifndef NET_CONNECTOR_H
 #define NET_CONNECTOR_H

@@ -6,9 +6,8 @@
  * has a second epoll instance for paused sockets, whose descriptor libev watches for EV_READ.
  * EPOLLRDHUP is not requested: a half-closed peer may still wait for an answer.
  *
- * note: settle time. Most pauses are short. To save their system calls, a socket is registered
- * after HANGUP_SETTLE_NS to twice that: it passes through the lists `fresh` and `settling`, one run
- * of the timer each.
+ * note: settle time. Most pauses are short: a socket is registered only after one to two
+ * HANGUP_SETTLE_NS, in the lists `fresh`, then `settling`, for a run of the timer each.
  */
 #ifndef NET_HANGUP_H
 #define NET_HANGUP_H

@@ -1,9 +1,8 @@
 /*
  * net/pipe_pool: a loop's pipes for splice(2).
  *
- * One pipe suffices while receivers keep up: it is filled and emptied within a turn. Otherwise it
- * stays with the blocked connection until empty, and the loop opens another. A few empty pipes are
- * kept.
+ * One pipe suffices while receivers keep up: it is filled and emptied within a turn. Otherwise the
+ * blocked connection keeps it until empty, and the loop opens another. A few empty ones are kept.
  *
  * note: lent pipes. The first pipe is the loop's own. Others borrow descriptors (note: lent in
  * net/descriptor_budget.h), since clients need them more. Without a pipe, bytes are copied.

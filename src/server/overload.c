@@ -6,8 +6,8 @@
  * then checks for a new episode: no second series of ticks, and no episode without one.
  *
  * note: looks. Between samples, growth of buffers counts as memory, and each sample limits their
- * growth to the room left. `surplus` is the last sample's excess less the bytes closed since, so
- * that no more are closed than needed.
+ * growth to the room left. `surplus` is the last sample's excess less the bytes closed since, to
+ * close no more than needed.
  */
 #include "server/overload.h"
 

@@ -10,9 +10,9 @@
  * three quarters begin an episode and five eighths end it, to close few idle connections. Between
  * samples buffers may grow only by the room left.
  *
- * Victims: connections with buffered bytes, longest without progress first; water marks make their
- * sizes alike. If buffers alone cannot free enough memory, the idlest of all connections. Optional
- * parts (a mirror) go first. Each worker picks among its own sessions; one token bucket paces all.
+ * Victims: connections with buffered bytes, longest without progress first (water marks make sizes
+ * alike). If that cannot free enough memory, the idlest of all connections. Optional parts (a
+ * mirror) go first. Each worker picks among its own sessions; one token bucket paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H

@@ -4,8 +4,8 @@
  *   client -> handlers -> [mirror] -> the service, as without it
  *                             \-> at most `buffer_bytes` -> a server of the mirror
  *
- * The client never waits for the mirror. A full buffer resets the mirror, as a stream with a gap is
- * useless. Without a server, memory or descriptors there is no copy. All cases are counted.
+ * The client never waits for the mirror. A full buffer resets the mirror: a stream with a gap is
+ * useless. Without a server, memory or descriptors there is no copy. All are counted.
  *
  * A mirror is freed when both its channel and the client's are closed. Buffered bytes are sent
  * after the client's end, within its listener's `linger` bounds; a cut stream ends in a reset.

@@ -1,9 +1,9 @@
 /*
  * service/stale_retry: replaces a spare connection that the server closed before its first use.
  *
- * Until bytes have moved on a spare connection, its end is not passed to the client: another
- * connection takes its place. The spare is checked once more before the client's first bytes. After
- * that there is no retry: the server may have read them.
+ * A spare connection that ends before any bytes is replaced, unnoticed by the client. It is checked
+ * once more before the client's first bytes. Later there is no retry: the server may have read
+ * them.
  *
  * One handler in each pipeline, right before the tail; both remove themselves.
  *

@@ -9,8 +9,8 @@
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
  * note: totals. The first pick after a flag change recomputes the totals and caches them in one
- * word with the change count. Threads may race: if older totals overwrite newer, their count does
- * not match, and the next pick recomputes.
+ * word with the change count. If older totals overwrite newer in a race, their count does not match
+ * and the next pick recomputes.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H

@@ -8,11 +8,11 @@
  * others by weight.
  *
  * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches
- * their owners: picks cost the same for any group size. A slot is computed at its first pick, so
- * changes of the group cost nothing at once. (The paper's permutations also move other slots.)
+ * their owners, each computed at its first pick: picks cost the same for any group size, changes of
+ * the group nothing at once. (The paper's permutations also move other slots.)
  *
- * note: slots. Owners depend only on the slot and on endpoints, which never change: threads that
- * race store the same owner, relaxed.
+ * note: slots. Owners depend only on slot and endpoints, which never change: racing threads store
+ * the same owner, relaxed.
  */
 #include "upstream/balancer_internal.h"
 

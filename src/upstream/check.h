@@ -4,11 +4,10 @@
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
  *                              \-- nothing to send or expect, or it failed --^
  *
- * The expected bytes may come anywhere in the answer, as with HAProxy's `tcp-check expect string`.
+ * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
- * How it ends, leaving nothing behind on either side:
- *   - Nothing to send or expect: a reset replaces the handshake's last acknowledgement, as in
- *     HAProxy; the server's accept(2) never returns the client.
+ * Its end leaves nothing on either side:
+ *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy): the server's accept(2) never returns it.
  *   - Otherwise: end of file, and the kernel drops the connection. The server reads a clean end (it
  *     would log a reset), and no TIME_WAIT stays here, unless both ends of file cross.
  */

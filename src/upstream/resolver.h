@@ -2,13 +2,12 @@
  * upstream/resolver: resolve host names and SRV records periodically and update their servers.
  *
  * Lookups block, so they run on the executor; the control loop applies answers. The next lookup
- * comes when the TTL expires, within resolve_interval_min and resolve_interval; after a failure the
- * last answer stays, and the pause is resolve_interval or ${retry_ns}, whichever is shorter. Jitter
- * keeps names apart. Sessions never wait for a lookup.
+ * comes when the TTL expires, within resolve_interval_min and resolve_interval; a failure keeps the
+ * last answer and waits for the shorter of resolve_interval and ${retry_ns}. Jitter keeps names
+ * apart. Sessions never wait for a lookup.
  *
- * A service takes a task for its SRV records and one for each host, so that other names get their
- * turn; hosts have ${service_ns} in total. A failed host keeps its last addresses; an unknown one
- * is left out.
+ * A service takes one task for its SRV records and one per host, so that names take turns; hosts
+ * have ${service_ns} in total. A failed host keeps its last addresses; an unknown one is left out.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H

@@ -1,6 +1,5 @@
 /*
- * upstream/spare: pool of pre-opened connections to servers, so that sessions need not wait for a
- * connect.
+ * upstream/spare: pool of pre-opened connections to servers.
  *
  *   spare_group   of an upstream: the pools with its spares
  *   spare         of a server: counters, and its part of each pool
