@@ -65,8 +65,8 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
 
 /*
  * diagnostics_add_source(r, line, path, path_line):
- * Map lines from ${line} on to ${path} from ${path_line} on. Call in line order; other lines belong
- * to the report's file.
+ * Map lines from ${line} on to ${path}, from ${path_line} on. Call in line order; earlier lines
+ * belong to the report's file.
  *
  * Thread: user of ${r}
  * Owns:   ${path} is copied

@@ -2,7 +2,7 @@
  * config/ini: INI file as sections, keys and values with line numbers.
  *
  * iniparser provides the values. It is lax (silent duplicates, a directory reads as empty, an
- * overlong line ends the file), so config/ini_scan reads the same bytes strictly first; differences
+ * overlong line ends the file), so config/ini_scan first reads the same bytes strictly; differences
  * are reported.
  */
 #ifndef CONFIG_INI_H

@@ -3,8 +3,8 @@
  *
  * The rows (option_process.c, option_listen.c, option_upstream.c) determine the syntax of the file,
  * the allowed values in errors, --dump-config and (by tests/lint) the sample file and manual page.
- * A new option needs a row and a field in its section's struct; a new kind of value, a function in
- * an option_*.c.
+ * A new option needs a row and a field in its section's struct; a new kind, a function in an
+ * option_*.c.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H

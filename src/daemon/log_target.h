@@ -43,8 +43,8 @@ const struct log_sink *log_target_sink(const struct log_target *lt);
 
 /*
  * log_target_put_lines(lt, lines, len):
- * Write whole lines as they are, without blocking: to a file all at once, to a pipe or terminal in
- * pieces, to syslog and the journal one message a line.
+ * Write whole lines as they are, without blocking: to a file at once, to a pipe or terminal in
+ * pieces, to syslog and journal one message a line.
  *
  * Thread: any; one at a time to keep the order
  * Errors: bytes written, > 0; -EAGAIN; -errno of write(2) or send(2)

@@ -23,7 +23,7 @@ struct privileges {
 /*
  * privileges_lookup(out, user, group):
  * Look up ${user} and ${group}, names or numbers. NULL ${user}: unchanged; NULL ${group}: the
- * user's primary group. Without root only the current ids are accepted.
+ * user's primary group. Without root: only the current ids.
  *
  * Thread: main
  * Errors: 0; -ENOENT (unknown, or a number without entry and group); -EPERM (not root); -errno of

@@ -4,8 +4,8 @@
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- * In both states SIGUSR1 reopens the logs, SIGUSR2 logs statistics, SIGHUP logs a warning, and the
- * loops are watched (daemon/watchdog_feeder).
+ * In both, SIGUSR1 reopens logs, SIGUSR2 logs statistics, SIGHUP logs a warning, and
+ * daemon/watchdog_feeder watches the loops.
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H

@@ -1,11 +1,10 @@
 /*
  * engine/executor: thread pool for blocking or slow work, such as DNS lookups.
  *
- * Threads start on demand and share one FIFO queue, so a slow task delays its own thread only.
- * Tasks own what they touch, and answer by a task for a loop.
+ * Threads start on demand and share one FIFO queue: a slow task delays only its own thread. Tasks
+ * own what they touch, and answer by a task for a loop.
  *
- * note: pool. One lock guards the queue, but is never held while a task runs or is dropped:
- * submitting waits for no task.
+ * note: pool. One lock guards the queue, never held while a task runs or is dropped.
  *
  * note: shares. Refused producers (strands) wait in order; each in turn gets an equal share of all
  * places. While others wait or have unused shares, a strand has only its own; after that it waits
@@ -98,8 +97,8 @@ bool executor_cancel(struct executor *e, struct timer *t);
 
 /*
  * executor_await_room(e, w, loop):
- * After -EAGAIN: run ${w} on ${loop} (control queue) when at most half of max_pending_tasks wait
- * and its turn has come, or when the executor stops; without a thread, after 10 ms.
+ * After -EAGAIN: run ${w} on ${loop} (control queue) on its turn, when at most half of
+ * max_pending_tasks wait, or when the executor stops; without a thread, after 10 ms.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor uses ${w} and ${loop} until ${w} was run or dropped

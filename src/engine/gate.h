@@ -2,7 +2,7 @@
  * engine/gate: counts tasks in and out, and can be closed.
  *
  * One word holds the count and a closed bit. Producers enter before they push; the consumer leaves
- * for them. Once closed with count zero, no push is under way and no task is lost.
+ * for them. Closed with count zero: no push is under way, no task is lost.
  */
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H

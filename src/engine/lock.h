@@ -1,8 +1,8 @@
 /*
  * engine/lock: mutex for rare, short sections of the layers above.
  *
- * No blocking call or callback inside. Per-byte and per-task work needs no lock: it uses atomics or
- * one loop's data.
+ * No blocking call or callback inside. Per-byte and per-task work uses atomics or one loop's data
+ * instead.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H

@@ -5,7 +5,8 @@
  *
  *   1. Poll, without blocking if tasks wait.
  *   2. Run I/O callbacks in order of arrival (engine/ready). Due timers queue behind queued tasks.
- *   3. Run the control queue: at most 1,024 tasks or task_quantum. First, so that new connections never wait behind a backlog. If tasks wait then, poll again.
+ *   3. Run the control queue: at most 1,024 tasks or task_quantum. First, so that new connections
+ *      never wait behind a backlog. If tasks wait then, poll again.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
  *   5. Run the tail tasks queued by now, within task_quantum.
  *   6. Reap: free objects that ended; the only place that frees.

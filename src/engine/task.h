@@ -1,8 +1,8 @@
 /*
  * engine/task: unit of work for a loop or executor, embedded in its object.
  *
- * An accepted task is run or dropped, exactly once, on its loop or executor, or on the thread that
- * ended that. drop() releases what run() would have used. run() may submit its task again.
+ * An accepted task is run or dropped, once, on its loop or executor, or on the thread that ended
+ * it. drop() releases what run() would have used. run() may submit its task again.
  */
 #ifndef ENGINE_TASK_H
 #define ENGINE_TASK_H

@@ -1,8 +1,8 @@
 /*
  * engine/telemetry: a loop's own counters; others read engine/loop_stats.
  *
- * One thread writes, so no read-modify-write is needed; any reads, relaxed: each number is exact,
- * but not all at one instant.
+ * One thread writes, without read-modify-write; any reads, relaxed: each number is exact, but not
+ * at one instant.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H

@@ -1,9 +1,8 @@
 /*
  * engine/watchdog: detects stalled and sleeping loops.
  *
- * A turn longer than the threshold is a stall. Also each loop must run a control task, the beat,
- * before the next is due: that finds a loop asleep with tasks queued. Beats are at least a
- * threshold apart.
+ * A turn longer than the threshold is a stall. Each loop must also run a control task, the beat,
+ * before the next is due, at least a threshold later: that finds a loop asleep with tasks queued.
  */
 #ifndef ENGINE_WATCHDOG_H
 #define ENGINE_WATCHDOG_H

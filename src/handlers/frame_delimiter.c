@@ -7,8 +7,8 @@
 #include "base/must.h"
 
 /*
- * Search each block for each last byte, so that a rare byte is not searched to the end of the input
- * for each frame. With a single last byte the block is the whole input.
+ * Search block by block for each last byte: a rare one is not searched to the end of the input per
+ * frame. With a single last byte the block is the whole input.
  */
 #define FRAME_DELIMITER_STEP_BYTES 256
 

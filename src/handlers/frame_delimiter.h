@@ -2,8 +2,8 @@
  * handlers/frame_delimiter: finds the first of several delimiters in a stream.
  *
  * The delimiter that ends first ends the frame; of several that end there, the longest is removed.
- * So "\n" with "\r\n" handles both line ends, however reads are cut. Every byte is searched once,
- * by memchr(3).
+ * So "\n" with "\r\n" handles both line ends, however reads are cut. Searches every byte once, by
+ * memchr(3).
  *
  * Source: Netty DelimiterBasedFrameDecoder.
  */

@@ -1,8 +1,8 @@
 /*
  * handlers/frame_handler: passes on whole frames, one per read.
  *
- * Bad frames, and one cut off by end of file, are counted and logged; frame_on_error then resets
- * the session, behind earlier frames, or skips the frame. Empty frames are not passed on.
+ * Bad frames, or one cut off by end of file, are counted and logged; frame_on_error then resets the
+ * session, behind earlier frames, or skips the frame. Empty frames are skipped.
  */
 #ifndef HANDLERS_FRAME_HANDLER_H
 #define HANDLERS_FRAME_HANDLER_H

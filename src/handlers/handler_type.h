@@ -1,8 +1,8 @@
 /*
  * handlers/handler_type: description of a handler, and its calls to the session.
  *
- * handlers/pipeline_template keeps handler states in the session's memory and adds the handlers to
- * the client's channel. Life cycle: net/handler.h.
+ * handlers/pipeline_template keeps states in the session's memory and adds handlers to the client's
+ * channel. Life cycle: net/handler.h.
  */
 #ifndef HANDLERS_HANDLER_TYPE_H
 #define HANDLERS_HANDLER_TYPE_H

@@ -1,8 +1,8 @@
 /*
  * limits/admission: access control by client: ACL, then per-client limits.
  *
- * Asked once a client: by the boss after accept, or by the worker once a trusted proxy has named
- * the client (session_admit()). Total limits come before accept: see server/listener.
+ * Asked once a client: by the boss after accept, or by the worker when a trusted proxy has named
+ * the client (session_admit()). Total limits come before accept (server/listener).
  *
  *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
  *                   -> CLOSE, RESET: disconnect; nothing to leave

@@ -20,8 +20,8 @@ struct span {
 #define MAX_DEPTH (8 * 16 + 1)
 
 /*
- * note: steps. A binary search of 200,000 starts misses the cache in nearly each of its 18 steps,
- * so every 16th start is also kept in a dense array that stays cached.
+ * note: steps. A binary search of 200,000 starts misses the cache in most of its 18 steps, so a
+ * dense array, which stays cached, repeats every 16th start.
  */
 #define STEP 16
 

@@ -1,8 +1,7 @@
 /*
  * net/acceptor: accepts clients from a listen socket, in bursts.
  *
- * Pauses, and logs the episode once, when descriptors or memory run out. Pauses silently when the
- * owner asks for it.
+ * Pauses when descriptors or memory run out, logged once, or silently when the owner asks.
  */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H

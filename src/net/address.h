@@ -102,8 +102,8 @@ bool address_covers(const struct address *listen, const struct address *target);
 
 /*
  * address_conflicts(a, b, reuseport):
- * Would bind(2) or listen(2) fail on ${b} after ${a}? A wildcard takes the port on all addresses of
- * its family, unless both use SO_REUSEPORT. Equal addresses always conflict: they would share
+ * Would bind(2) or listen(2) fail on ${b} after ${a}? A wildcard takes its family's port on all
+ * addresses, unless both use SO_REUSEPORT. Equal addresses always conflict: they would share
  * clients.
  *
  * Thread: any

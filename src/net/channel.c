@@ -129,10 +129,10 @@ static size_t channel_read_room(bool spliced, bool scarce)
 }
 
 /*
- * note: urgent data. splice(2) never passes the urgent byte of a TCP stream: it returns EAGAIN, or
- * 0 after end of file, although bytes are readable (tcp_read_sock(), Linux net/ipv4/tcp.c). recv(2)
- * passes it. So EAGAIN of splice(2) counts only after a read that moved bytes; otherwise, and at 0,
- * recv(2) decides.
+ * note: urgent data. splice(2) never passes a TCP urgent byte: it returns EAGAIN, or 0 after end of
+ * file, although bytes are readable (tcp_read_sock(), Linux net/ipv4/tcp.c). recv(2) does. So
+ * EAGAIN of splice(2) counts only after a read that moved bytes; otherwise, and at 0, recv(2)
+ * decides.
  */
 static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
 {

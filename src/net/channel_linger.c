@@ -1,8 +1,8 @@
 /*
  * net/channel_linger: timers of channel_end().
  *
- * Acknowledged bytes are those sent less those in the kernel (SIOCOUTQ). The kernel has no event
- * for that, so it is polled, more seldom without progress.
+ * Acknowledged bytes are those sent less those in the kernel (SIOCOUTQ). Polled, as the kernel has
+ * no event; more seldom without progress.
  */
 #include <errno.h>
 #include <stdlib.h>

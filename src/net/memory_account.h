@@ -1,9 +1,9 @@
 /*
- * net/memory_account: memory of buffered bytes, of all channels and handlers, and its limit.
+ * net/memory_account: memory of all channels' and handlers' buffered bytes, and its limit.
  *
  * Charged when buffers change size: never while receivers keep up. Exceeding the limit calls over()
- * and begins an episode, which the callee ends. During it channels read little at a time, and
- * nothing for a receiver with pending output.
+ * and begins an episode, which the callee ends. Meanwhile channels read little, and nothing for a
+ * receiver with pending output.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H

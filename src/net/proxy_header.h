@@ -48,8 +48,8 @@ struct proxy_header_conf {
 
 /*
  * proxy_header_decode(out, data, len):
- * Decode the header at the start of ${data}. Fails at the first invalid byte. Verifies a checksum.
- * Ignores the content of a LOCAL header.
+ * Decode the header at the start of ${data}; fail at the first invalid byte. Verifies a checksum;
+ * ignores a LOCAL header's content.
  *
  * Thread: any
  * Owns:   ${out} points into ${data}

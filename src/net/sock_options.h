@@ -4,8 +4,8 @@
  * All zero: kernel defaults, one system call (note: inline). Accepted TCP sockets inherit the
  * listener's. Unix sockets have only a send buffer and inherit nothing.
  *
- * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in its place in the stream; otherwise
- * the receiver misses it. RFC 6093, section 6, requires it.
+ * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in the stream, else the receiver misses
+ * it (required by RFC 6093, section 6).
  */
 #ifndef NET_SOCK_OPTIONS_H
 #define NET_SOCK_OPTIONS_H

@@ -1,6 +1,6 @@
 /*
- * server/eviction: ends the sessions at a server that is down, at a limited rate: else all their
- * clients would storm the remaining servers at once.
+ * server/eviction: ends the sessions at a server that is down, slowly: else their clients would
+ * storm the other servers.
  *
  * Each worker ends its own sessions.
  */

@@ -1,8 +1,8 @@
 /*
  * server/listener: a named set of listen addresses and their service.
  *
- * Each address has one acceptor on a boss loop (reuseport = N: N). Accepted clients become
- * sessions, passed to env->accepted().
+ * Each address has one acceptor on a boss loop (reuseport = N: N). env->accepted() gets the
+ * sessions.
  */
 #ifndef SERVER_LISTENER_H
 #define SERVER_LISTENER_H

@@ -35,7 +35,7 @@ struct mirror_plan {
 /*
  * mirror_add(s, ch):
  * Mirror the client of ${s}, behind the handlers that ${ch} has now. The server is chosen when
- * ${ch} becomes active. Without memory there is no mirror.
+ * ${ch} becomes active. No mirror without memory.
  *
  * Thread: loop of ${s}
  * Owns:   the mirror frees itself

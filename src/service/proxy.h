@@ -1,8 +1,8 @@
 /*
  * service/proxy: relays between a client and a server of an upstream.
  *
- * The client is read only after a server is connected, so its bytes are never lost. An unreachable
- * server is followed by an untried one, `retries` times at most.
+ * The client is read only after a server is connected, so its bytes are never lost. After an
+ * unreachable server an untried one follows, at most `retries` times.
  */
 #ifndef SERVICE_PROXY_H
 #define SERVICE_PROXY_H

@@ -1,8 +1,8 @@
 /*
  * service/proxy_retry: pauses, then tries all servers again. See proxy_internal.h.
  *
- * Pauses begin short, for servers that restart, and double. Jitter spreads sessions that failed
- * together. Without budget (upstream/retry_budget) the session pauses again.
+ * Pauses begin short, for servers that restart, and double. Jitter spreads sessions. Without budget
+ * (upstream/retry_budget) the session pauses again.
  */
 #include <stdlib.h>
 

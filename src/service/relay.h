@@ -22,8 +22,8 @@ struct relay {
 
 /*
  * relay_init(r, session, from, to):
- * Make ${r} the tail of ${from}'s pipeline, writing to ${to}; if it is the tail already, handlers
- * before it stay. Without memory for a throttle ${from} is aborted.
+ * Make ${r} the tail of ${from}'s pipeline, writing to ${to}; if it is already, handlers before it
+ * stay. Without memory for a throttle ${from} is aborted.
  *
  * Thread: loop of ${session}
  * Owns:   ${r} must live as long as ${from}

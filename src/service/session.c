@@ -203,8 +203,8 @@ static enum session_reason session_reason_of(const struct session *s, const stru
 }
 
 /*
- * Has the peer acknowledged all bytes, and have we sent our end of file? Then a reset behind that
- * loses none. Its acknowledgement may be on the way: the kernel counts it as a byte.
+ * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses none. Its
+ * acknowledgement may be on the way: the kernel counts it as a byte.
  */
 static bool session_has_all(const struct channel *ch)
 {

@@ -3,7 +3,7 @@
  *
  *   | struct echo or struct proxy | service/session_preface | session_handlers | handler states |
  *
- * Without handlers there is only the first part; without PROXY headers the second is missing.
+ * Without handlers, only the first part; without PROXY headers, no second.
  */
 #ifndef SERVICE_SESSION_HANDLERS_H
 #define SERVICE_SESSION_HANDLERS_H

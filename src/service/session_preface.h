@@ -1,10 +1,10 @@
 /*
- * service/session_preface: PROXY preface: reads the PROXY header before the session starts.
+ * service/session_preface: reads the PROXY header before the session starts.
  *
  *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
- * The client it names replaces the peer in logs, ACLs, limits and choice of a server. Bytes behind
- * the header wait in handlers/proxy_protocol until a server is connected.
+ * The named client replaces the peer in logs, ACLs, limits and server choice. Bytes behind the
+ * header wait in handlers/proxy_protocol until a server is connected.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H

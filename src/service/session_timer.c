@@ -2,7 +2,7 @@
  * service/session_timer: one timer for all timeouts of a session. See session.h.
  *
  * The deadline is computed when the timer fires, and on events that may bring it nearer. Bytes only
- * postpone it: the timer then fires early, and is armed again.
+ * postpone it: the timer fires early and is rearmed.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -199,9 +199,9 @@ static const struct task_type session_timer_type = {
     .name = "session timer", .run = session_run_timer, .drop = session_drop_timer};
 
 /*
- * Random in the last ${lifetime_jitter} percent, so that sessions that began together do not end
- * together. Fibonacci hashing spreads consecutive addresses evenly. Source: Knuth, The Art of
- * Computer Programming 3, 6.4.
+ * Random in the last ${lifetime_jitter} percent, so that sessions do not end together. Fibonacci
+ * hashing spreads consecutive addresses evenly. Source: Knuth, The Art of Computer Programming 3,
+ * 6.4.
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {

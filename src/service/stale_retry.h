@@ -1,9 +1,9 @@
 /*
  * service/stale_retry: replaces a spare connection that the server closed before its first use.
  *
- * A spare connection that ends before any bytes is replaced, unnoticed by the client. It is checked
- * once more before the client's first bytes. Later there is no retry: the server may have read
- * them.
+ * A spare connection that ends before any bytes have moved is replaced; the client notices nothing.
+ * It is checked once more before the client's first bytes. Later there is no retry: the server may
+ * have read them.
  *
  * One handler in each pipeline, right before the tail; both remove themselves.
  *

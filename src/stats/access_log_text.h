@@ -5,7 +5,7 @@
  *                          so no value can end a line or field; missing: `-`
  *   ACCESS_LOG_TEXT_JSON   JSON values; invalid UTF-8 becomes U+FFFD; missing: null
  *
- * The caller ensures space: see access_log_format.h.
+ * The caller ensures space (access_log_format.h).
  */
 #ifndef STATS_ACCESS_LOG_TEXT_H
 #define STATS_ACCESS_LOG_TEXT_H

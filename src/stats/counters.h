@@ -1,8 +1,8 @@
 /*
  * stats/counters: session counters of a listener, upstream or server.
  *
- * Embedded and zeroed. Written by any thread when a session begins and ends, never per byte; read
- * by any thread. Bytes are added at the session's end.
+ * Embedded and zeroed. Any thread writes, when a session begins and ends (bytes are added then),
+ * and reads.
  *
  *   began = open + sum of `ended`      (see note: sums)
  */

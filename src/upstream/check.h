@@ -7,7 +7,8 @@
  * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
  * Its end leaves nothing on either side:
- *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy): the server's accept(2) never returns it.
+ *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy): the
+ *     server's accept(2) never returns it.
  *   - Otherwise: end of file, and the kernel drops the connection. The server reads a clean end (it
  *     would log a reset), and no TIME_WAIT stays here, unless both ends of file cross.
  */

@@ -2,8 +2,8 @@
  * upstream/checker_internal: shared by checker.c, checker_turn.c and checker_run.c.
  *
  * note: turns. A group's due targets wait in its queue; checker.share limits its checks under way.
- * Groups below the limit take turns, one check each, so that servers that hold slots until they
- * time out delay only their own group.
+ * Groups below the limit take turns, one check each: servers that hold slots until timeout delay
+ * only their group.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
 #define UPSTREAM_CHECKER_INTERNAL_H

@@ -1,9 +1,8 @@
 /*
  * upstream/ejection: passive outlier detection: eject endpoints where sessions fail.
  *
- * Several failures in a row set ENDPOINT_EJECTED, for longer each time in succession. On return
- * failures count from zero. Only a part of a group is ejected: if most servers fail, the cause is
- * likely here.
+ * Several failures in a row set ENDPOINT_EJECTED, each time for longer. On return failures count
+ * from zero. Only a part of a group is ejected: if most fail, the cause is likely here.
  *
  * No timer: the next pick returns endpoints (for waiting sessions upstream/upstream does).
  */

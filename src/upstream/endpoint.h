@@ -36,7 +36,7 @@ struct endpoint_addresses {
     /*
      * note: users. References of the endpoint and of connecting sessions; the last one frees. A
      * session counts itself in after reading the pointer; a replaced list is released after a grace
-     * period (engine/grace), when no worker is between the two.
+     * period (engine/grace): no worker is in between.
      */
     atomic_uint users;
     unsigned n;
