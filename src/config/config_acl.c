@@ -190,7 +190,7 @@ static void config_acl_check_section(const struct config_section *section,
     if (conf->on_deny != ADMISSION_RESET && !rules && !config_acl_is_there(section, "deny") &&
         !config_acl_is_there(section, "allow"))
         diagnostics_add(diagnostics, config_section_entry(section, "on_deny")->line,
-                        "[%s] on_deny: nobody is denied (with allow, deny or access_rules)",
+                        "[%s] on_deny: no client is denied (with allow, deny or access_rules)",
                         section->source->name);
 }
 

@@ -206,11 +206,11 @@ static void config_check_refuse_loop(const struct config_check *c,
 
         if (!option_matches(o, entry->key) || strcmp(option_member(o, entry->key), server->id) != 0)
             continue;
-        diagnostics_add(
-            c->diagnostics, entry->line,
-            "[%s] %s: %s is where [listen %s] listens, so that a connection would go round "
-            "for ever (a server that does not lead back here)",
-            section->source->name, entry->key, QUOTE_TEXT(server->address_text), proxy->name);
+        diagnostics_add(c->diagnostics, entry->line,
+                        "[%s] %s: %s is where [listen %s] listens: a proxy loop "
+                        "(a server that does not lead back here)",
+                        section->source->name, entry->key, QUOTE_TEXT(server->address_text),
+                        proxy->name);
     }
 }
 

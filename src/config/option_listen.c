@@ -115,7 +115,7 @@ static const struct option listen_rows[] = {
      "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
      LISTEN(upstream), 0, 0, NULL},
     {"mirror", &option_kind_name, OPTION_EMPTY, "",
-     "the NAME of an [upstream NAME]", "who gets a copy of what clients send; empty: nobody",
+     "the NAME of an [upstream NAME]", "upstream that gets a copy of what clients send; empty: none",
      LISTEN(mirror), 0, 0, NULL},
     {"mirror_buffer", &option_kind_size, 0, "256k",
      "64k to 64m", "what may wait for the mirror of one connection, before that one ends",

@@ -143,7 +143,7 @@ static const struct option worker_rows[] = {
      WORKER(rebuild_threshold), 3, 1000000, NULL},
     {"stall_threshold", &option_kind_duration, OPTION_ZERO, "500ms",
      "0, or 10ms to 1h",
-     "a turn of a loop that takes longer is logged with what it is doing; 0: nobody looks",
+     "a turn of a loop that takes longer is logged with what it is doing; 0: off",
      WORKER(stall_threshold_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
     {"cpu_affinity", &option_cpus_affinity, 0, "off",
      "off, auto, or processor numbers such as 0-3,8",

@@ -40,7 +40,7 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 
     if (polling->blocking && ev_pending_count(ev) > 0 &&
         write(polling->nudge_fd, &one, sizeof(one)) < 0)
-        log_debug("loop %s: cannot be nudged: %s", polling->name, strerror(errno));
+        log_debug("loop %s: cannot end the poll: %s", polling->name, strerror(errno));
     errno = 0;
 }
 

@@ -71,7 +71,7 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     const char *doing = TELEMETRY_GET(t->doing);
 
     if (watch->stalled_at_ns > 0 && turn_at_ns != watch->stalled_at_ns) {
-        log_notice("loop %s: goes on; it stalled for about %.1f s", loop_name(watch->loop),
+        log_notice("loop %s: recovered after a stall of about %.1f s", loop_name(watch->loop),
                    (double)(now_ns - watch->stalled_at_ns) / (double)NS_PER_S);
         watch->stalled_at_ns = 0;
     }

@@ -28,7 +28,7 @@ static const char *proxy_protocol_error_text(int error)
     case -EPROTO: return "sent a PROXY header that is broken";
     case -EMSGSIZE: return "sent a PROXY header that is too long";
     case -ETIMEDOUT: return "sent no whole PROXY header in time";
-    case -ENOMEM: return "needs memory that there is not";
+    case -ENOMEM: return "cannot be served, out of memory";
     default: return strerror(-error);
     }
 }

@@ -51,12 +51,11 @@ static void acl_access_log_denied(struct acl *a, const char *listener, const str
     if (!log_wanted(LOG_LEVEL_INFO) ||
         !log_allowed(&a->log_limit, ACCESS_LOG_INTERVAL_NS, &suppressed))
         return;
-    log_info("listen %s: client %s is denied, %s%s%s", listener,
-             address_format(peer, sizeof(peer), client),
-             rule == PREFIX_TABLE_NONE ? "it is not allowed" : "as is ",
-             rule == PREFIX_TABLE_NONE ? ""
-                                       : cidr_format(block, sizeof(block), &a->conf->blocks[rule]),
-             LOG_SUPPRESSED(suppressed));
+    log_info(
+        "listen %s: client %s denied%s%s%s", listener, address_format(peer, sizeof(peer), client),
+        rule == PREFIX_TABLE_NONE ? ": no rule matched" : " by rule ",
+        rule == PREFIX_TABLE_NONE ? "" : cidr_format(block, sizeof(block), &a->conf->blocks[rule]),
+        LOG_SUPPRESSED(suppressed));
 }
 
 bool acl_allows(struct acl *a, const char *listener, const struct address *client)

@@ -74,10 +74,9 @@ static void admission_log_forgotten(struct admission *ad)
     unsigned suppressed;
 
     if (log_allowed(&ad->forgotten, ADMISSION_LOG_NS, &suppressed))
-        log_warning(
-            "listen %s: more than client_table_size clients have come: one was forgotten "
-            "before its connection_rate_per_client was over, and is new when it comes again%s",
-            ad->conf.listener, LOG_SUPPRESSED(suppressed));
+        log_warning("listen %s: client_table_size is too small: a client was forgotten before its "
+                    "connection_rate_per_client was over, and counts as new%s",
+                    ad->conf.listener, LOG_SUPPRESSED(suppressed));
 }
 
 static bool admission_count(struct admission *ad, struct client **out, const struct address *client)

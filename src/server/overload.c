@@ -265,13 +265,11 @@ static void overload_begin(struct overload *ov)
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     if (of_buffers)
         log_warning("overload: %" PRId64
-                    " bytes wait for clients and servers that do not take them, "
-                    "three quarters of max_buffered: no client is accepted%s",
+                    " bytes are buffered, three quarters of max_buffered: no client is accepted%s",
                     overload_bytes(ov), closing);
     else
         log_warning("overload: %" PRId64 " bytes of memory are in use, which is near max_memory, "
-                    "and %" PRId64 " of them wait for clients and servers that do not take them: "
-                    "no client is accepted%s",
+                    "%" PRId64 " of them buffered: no client is accepted%s",
                     overload_memory(ov), overload_bytes(ov),
                     *closing && overload_is_of_idle(ov) ? ", and idle connections are closed"
                                                         : closing);
@@ -389,7 +387,7 @@ int overload_start(struct overload *ov)
     room = limit - ov->idle_memory_bytes;
     if (room < limit / 2) {
         log_error("max_memory: %" PRId64 " bytes are in use before the first client, more than "
-                  "half of it: fewer workers take less",
+                  "half of it: reduce worker threads or raise max_memory",
                   ov->idle_memory_bytes);
         return -ERANGE;
     }

@@ -114,8 +114,8 @@ static void server_on_accepted(void *cookie, struct session *s)
     if (rc == 0)
         return;
     if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: no worker takes the client, it is reset: %s%s",
-                    s->service->listener, strerror(-rc), LOG_SUPPRESSED(suppressed));
+        log_warning("listen %s: client reset: no worker accepts it: %s%s", s->service->listener,
+                    strerror(-rc), LOG_SUPPRESSED(suppressed));
     server_on_ended(sv, s);
     session_refuse(s);
 }

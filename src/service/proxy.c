@@ -102,8 +102,8 @@ static void proxy_log_failure(const struct proxy *p, const char *why, const char
 static const char *proxy_none_text(const struct proxy *p, int error)
 {
     switch (error) {
-    case -EBUSY: return "every server has as many connections as it may have";
-    case -ENOBUFS: return "as many clients wait for a server as may";
+    case -EBUSY: return "all servers are at max_connections";
+    case -ENOBUFS: return "the queue is full (queue_length)";
     case -ETIMEDOUT: return "no server had room for another connection in time";
     case -ENOMEM: return "out of memory";
     default:

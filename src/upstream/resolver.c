@@ -104,13 +104,15 @@ static void resolver_log_known(struct resolver_name *name, bool moved)
 {
     const struct upstream_server_conf *server = name->server;
     bool in_time = promise_set_uncancellable(&name->answered) && name->error == 0;
-    const char *how = !name->known ? "known" : moved ? "somewhere else now" : "known again";
+    const char *how = !name->known ? "is known"
+                      : moved      ? "resolves to other addresses"
+                                   : "is known again";
     char text[ADDRESS_TEXT_BYTES], more[32] = "";
 
     if (name->found->n > 1)
         snprintf(more, sizeof(more), " and %u more", name->found->n - 1);
     log_write(in_time && !name->known ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
-              "upstream %s: server %s (%s): the name is %s: %s%s", name->upstream->conf->name,
+              "upstream %s: server %s (%s): the name %s: %s%s", name->upstream->conf->name,
               server->id, server->address_text, how,
               address_format(text, sizeof(text), &name->found->list[0]), more);
 }

@@ -83,8 +83,8 @@ static int resolver_filter_loops(struct resolver_name *name)
         }
         name->loops = true;
         if (!told)
-            log_error("upstream %s: server %s (%s): %s is where clients of this upstream come in, "
-                      "so that a connection would go round for ever; it is left out",
+            log_error("upstream %s: server %s (%s): proxy loop: %s is a listener of this "
+                      "upstream; the address is left out",
                       name->upstream->conf->name, name->server->id, name->server->address_text,
                       address_format(text, sizeof(text), &f->list[i]));
     }

@@ -86,7 +86,7 @@ static void upstream_sweep(struct upstream *up)
         struct upstream_server *server = set->servers[i];
 
         if (ejection_return(&up->ejection, &server->ejection, &server->endpoint, now_ns))
-            log_notice("upstream %s: server %s: is tried again", up->conf->name, server->name);
+            log_notice("upstream %s: server %s: ejection over", up->conf->name, server->name);
     }
     upstream_serve(up);
 }
@@ -176,7 +176,7 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
                              upstream_has_other(up, server));
     if (out_ns == 0)
         return;
-    log_warning("upstream %s: server %s: is left out for %g s: %u connections in a row failed",
+    log_warning("upstream %s: server %s: ejected for %g s: %u connections in a row failed",
                 up->conf->name, server->name, (double)out_ns / NS_PER_S,
                 up->conf->ejection.failures);
     upstream_expect_return(up, out_ns);
@@ -193,7 +193,7 @@ void upstream_passed(struct upstream *up, struct upstream_server *server)
     if (up->conf->ejection.resets || !ejection_some_out(&up->ejection) ||
         !ejection_cancel(&up->ejection, &server->ejection, &server->endpoint))
         return;
-    log_notice("upstream %s: server %s: is tried again: a check has passed", up->conf->name,
+    log_notice("upstream %s: server %s: ejection over: a check has passed", up->conf->name,
                server->name);
     upstream_serve(up);
 }

@@ -32,7 +32,7 @@ def moody(t, names, **scripts):
 
 def left_out(daemon, name, seconds="[0-9.]+"):
     """The log lines of that server being left out, for so long."""
-    return daemon.log_lines(f"warning.*upstream back: server {name}: is left out for {seconds} s: "
+    return daemon.log_lines(f"warning.*upstream back: server {name}: ejected for {seconds} s: "
                             f"{FAILURES} connections in a row failed")
 
 
@@ -73,7 +73,7 @@ def left_out_for_a_while(t, how):
             a.becomes("works")
             out = until_back(t, front, a) - out_at
             check(out >= 1, f"it had a client after {out:.3f} s")
-            check_equal(len(daemon.log_lines("notice.*upstream back: server a: is tried again")), 1,
+            check_equal(len(daemon.log_lines("notice.*upstream back: server a: ejection over")), 1,
                         "log lines about its return")
             check_equal({who(front) for _ in range(6)}, {"a", "b"}, "the servers afterwards")
             check_equal(len(left_out(daemon, "[ab]")), 1, "times that any was left out")
@@ -306,4 +306,4 @@ def check_passes(t):
                 fates.append(net.fate(front))
                 time.sleep(0.002)  # so that checks are made meanwhile
             check_equal(fates.count("reset"), 2, "clients that were reset")
-            check_equal(daemon.log_lines("is tried again: a check has passed"), [], "log lines")
+            check_equal(daemon.log_lines("ejection over: a check has passed"), [], "log lines")

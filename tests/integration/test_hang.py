@@ -50,7 +50,7 @@ def two_seconds(t, call, fault):
         check(re.search(rf"warning main: loop {WORKER}: stalls: its turn has lasted \d\.\d{{3}} s and "
                         r"is in: relay$", begin), begin)
         end, = daemon.log_lines("goes on")
-        check(re.search(rf"notice main: loop {WORKER}: goes on; it stalled for about [2-9]\.\d s$",
+        check(re.search(rf"notice main: loop {WORKER}: recovered after a stall of about [2-9]\.\d s$",
                         end), end)
         for client in (held, other):
             client.close()
@@ -67,7 +67,7 @@ def short_waits(t):
         for client in clients * 5:
             check_equal(net.exchange(client, b"slow"), b"slow", "the echo")
         check_equal(faults.struck(preload.SEND_HANGS), 10, "faults")
-        check(not daemon.log_lines("stalls|goes on|has not run"), "it is called a stall")
+        check(not daemon.log_lines("stalls|recovered|has not run"), "it is called a stall")
         for client in clients:
             client.close()
 

@@ -268,7 +268,7 @@ def a_worker_is_held(t):
             time.sleep(0.2)
             check_equal(daemon.fd_count(), before + 16, "descriptors while the worker is held")
             check_equal(len(crowd.served(10 * t.scale)), 200, "clients served afterwards")
-        lines = daemon.log_lines("max_pending_tasks is reached at each")
+        lines = daemon.log_lines("all have max_pending_tasks tasks queued")
         check_equal(len(lines), 1, f"lines about it: {lines}")
 
 

@@ -149,7 +149,7 @@ def clients_that_never_read(t, splice):
         check(min(turns) > 20, f"turns of those who read: {turns}")
         check(max(talkers.longest) < 2 * t.scale, f"a turn took {max(talkers.longest):.2f} s")
         t.eventually(lambda: held(t, daemon)[0] == 0, "all memory is given back")
-        begins = len(daemon.log_lines("overload: .* bytes wait"))
+        begins = len(daemon.log_lines("overload: .* bytes are buffered"))
         ends = len(daemon.log_lines("overload is over"))
         check(begins == ends and begins > 0, f"{begins} episodes begin, {ends} end")
 
@@ -175,7 +175,7 @@ def nobody_is_closed(t):
                     flood.__exit__()
                     flood.clients.clear()
                     check_equal(net.read_exactly(late, 5), b"hello", "the echo of the new client")
-        check_equal(len(daemon.log_lines("overload: .* bytes wait")), 1, "episodes")
+        check_equal(len(daemon.log_lines("overload: .* bytes are buffered")), 1, "episodes")
 
 
 @test(timeout=60)
@@ -186,7 +186,7 @@ def stopped_in_an_episode(t):
         with Flood(address, 400) as flood:
             def episode():
                 flood.go_on(lambda: None, 1)
-                return daemon.log_lines("overload: .* bytes wait")
+                return daemon.log_lines("overload: .* bytes are buffered")
             t.eventually(episode, "an episode")
             daemon.stop(signal.SIGINT)
 

@@ -399,7 +399,7 @@ def name_of_its_own_listener(t):
         servers.start("a", f"127.0.0.7:{port}")
         with t.daemon(config(front, {"a": f"both.test:{port}"})) as daemon:
             check_equal({who(front) for _ in range(6)}, {"a"}, "the servers that got clients")
-            found = daemon.log_lines(r"error.*back.*both.test.*round for ever")
+            found = daemon.log_lines(r"error.*back.*both.test.*proxy loop")
             check(len(found) == 1 and front in found[0], f"the log has {found}")
 
 

@@ -173,8 +173,8 @@ def queue_length(t, length):
             waiting = [wait_in_turn(t, daemon, front, stack) for _ in range(length)]
             for _ in range(5):
                 check_equal(net.fate(front), "reset", "the end of one too many")
-            why = "as many clients wait for a server as may" if length else \
-                "every server has as many connections as it may have"
+            why = r"the queue is full \(queue_length\)" if length else \
+                "all servers are at max_connections"
             found = daemon.log_lines(rf"warning.*upstream back: {why}, the client is reset")
             check_equal(len(found), 1, "log lines within a second")
             holder.close()
@@ -338,7 +338,7 @@ def server_returns(t, others):
         with t.daemon(bounded(front, {a.address: 5, b.address: 1}, options)) as daemon:
             began = time.monotonic()
             with open_session(front), contextlib.ExitStack() as stack:
-                check(daemon.log_lines("server s0: is left out for 1 s"), "it is not left out")
+                check(daemon.log_lines("server s0: ejected for 1 s"), "it is not left out")
                 a.becomes("works")
                 waiting = Task(who, front)
                 while others == "others come" and waiting.is_alive():

@@ -280,8 +280,7 @@ static const struct {
     {PROXY "[upstream u]\nserver.a = db.example.com:99999\n",
      "t.ini:6: [upstream u] server.a: the port of 'db.example.com:99999' is not 1 to 65535 "},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:8\n",
-     "t.ini:6: [upstream u] server.a: '127.0.0.1:8' is where [listen p] listens, so that a "
-     "connection would go round for ever "},
+     "t.ini:6: [upstream u] server.a: '127.0.0.1:8' is where [listen p] listens: a proxy loop "},
     {PROXY "[upstream u]\nserver.a = localhost:8\n",
      "t.ini:6: [upstream u] server.a: 'localhost:8' is where [listen p] listens"},
     {"[listen p]\naddress = *:8\nservice = proxy\nupstream = u\n"

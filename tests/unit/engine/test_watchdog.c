@@ -122,7 +122,7 @@ START_TEST(a_turn_that_lasts_too_long_is_told_once_with_its_task)
     ck_assert_uint_eq(log_lines_with(""), 1);
     tasks_block_end(&block);
     UNTIL(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("loop two: goes on; it stalled for about "), 1);
+    ck_assert_uint_eq(log_lines_with("loop two: recovered after a stall of about "), 1);
     ck_assert_uint_eq(bad_checks_in(50), 0);
     ck_assert_uint_eq(log_lines_with(""), 2);
 }

@@ -136,7 +136,7 @@ START_TEST(a_name_that_leads_to_its_own_listener_is_not_used)
     names_set("back.test", "127.0.0.2,127.0.0.1");
     lead_to(FRONT);
     start();
-    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 1);
+    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 1);
     ck_assert_uint_eq(log_lines_with("the name is known: 127.0.0.2:"), 1);
 }
 END_TEST

@@ -83,7 +83,7 @@ START_TEST(every_client_is_served_by_the_one_worker_that_can_be_started)
         exchange(clients[i]);
     }
     ck_assert_uint_eq(log_lines_with("its thread cannot be started: Resource temporarily"), 3);
-    ck_assert_uint_eq(log_lines_with("no worker takes the client"), 0);
+    ck_assert_uint_eq(log_lines_with("client reset: no worker accepts it"), 0);
     end_clients(CLIENTS);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
     end();

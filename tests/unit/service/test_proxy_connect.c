@@ -442,8 +442,8 @@ START_TEST(a_server_that_refuses_is_left_out)
     ck_assert_uint_eq(load_of(0), 0);
     expect_served_by(1);
     ck_assert_uint_eq(load_of(0), ENDPOINT_EJECTED);
-    ck_assert_uint_eq(
-        log_lines_with("upstream back: server a: is left out for 100 s: 2 connections"), 1);
+    ck_assert_uint_eq(log_lines_with("upstream back: server a: ejected for 100 s: 2 connections"),
+                      1);
     expect_served_by(1);
 }
 END_TEST

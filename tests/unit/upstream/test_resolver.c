@@ -394,13 +394,13 @@ START_TEST(with_an_interval_it_is_and_a_change_is_used_and_told)
     atomic_store(&shift, 5000);
     UNTIL(port_of(0, 0) == 6000);
     ck_assert_uint_eq(port_of(0, 1), 6001);
-    UNTIL(log_lines_with("upstream back: server s (0): the name is somewhere else now: "
+    UNTIL(log_lines_with("upstream back: server s (0): the name resolves to other addresses: "
                          "127.0.0.1:6000 and 1 more") == 1);
     pass_lookups(0, 3);
     ck_assert_uint_eq(log_lines_with("upstream"), 1);
     atomic_store(&answers[0], 1);
     UNTIL(known(0) == 1);
-    UNTIL(log_lines_with("somewhere else now: 127.0.0.1:6000") == 2);
+    UNTIL(log_lines_with("resolves to other addresses: 127.0.0.1:6000") == 2);
 }
 END_TEST
 
@@ -448,7 +448,7 @@ START_TEST(what_has_moved_while_it_could_not_be_looked_up_is_used)
     atomic_store(&shift, 5000);
     atomic_store(&answers[0], 1);
     UNTIL(port_of(0, 0) == 6000);
-    UNTIL(log_lines_with("the name is somewhere else now: 127.0.0.1:6000") == 1);
+    UNTIL(log_lines_with("the name resolves to other addresses: 127.0.0.1:6000") == 1);
 }
 END_TEST
 
@@ -657,7 +657,7 @@ START_TEST(which_of_too_many_addresses_are_used_does_not_change)
     loop_runner_call(control, count_servers, &n);
     ck_assert_uint_eq(n, _i ? 1 : RESOLVER_ADDRESSES);
     ck_assert_uint_eq(known(0), _i ? ENDPOINT_ADDRESSES : 1);
-    ck_assert_uint_eq(log_lines_with("somewhere else now"), 0);
+    ck_assert_uint_eq(log_lines_with("resolves to other addresses"), 0);
 }
 END_TEST
 
@@ -866,7 +866,7 @@ START_TEST(a_name_that_is_required_and_not_known_keeps_it_from_starting)
 }
 END_TEST
 
-/* ---- round for ever ---- */
+/* ---- proxy loops ---- */
 
 START_TEST(an_address_that_leads_back_is_left_out_and_told)
 {
@@ -889,7 +889,7 @@ START_TEST(when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
     start(1, UNTIL_LIMIT_NS);
     UNTIL(atomic_load(&lookups[0]) >= 5);
     ck_assert(!is_known(0));
-    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 1);
+    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 1);
     ck_assert_uint_eq(log_lines_with("none of its addresses can be used"), 1);
     atomic_store(&loop_port, 0);
     UNTIL(is_known(0));
@@ -903,13 +903,13 @@ START_TEST(what_leads_back_each_time_is_told_once)
     atomic_store(&loop_port, 1001);
     start(1, UNTIL_LIMIT_NS);
     pass_lookups(0, 4);
-    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 1);
+    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 1);
     atomic_store(&loop_port, 0);
     UNTIL(known(0) == 3);
     atomic_store(&loop_port, 1002);
-    UNTIL(log_lines_with("127.0.0.1:1002 is where clients of this upstream come in") == 1);
+    UNTIL(log_lines_with("127.0.0.1:1002 is a listener of this upstream") == 1);
     pass_lookups(0, 4);
-    ck_assert_uint_eq(log_lines_with("is where clients of this upstream come in"), 2);
+    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 2);
 }
 END_TEST
 
