@@ -171,7 +171,7 @@ static unsigned count_addresses(const struct server_conf *conf)
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
     log_write(code == EXIT_CODE_OK ? LOG_LEVEL_NOTICE : LOG_LEVEL_ERROR,
-              "exits without cleanup: a thread does not end");
+              "exits without cleanup: a thread hangs");
     pid_file_remove(p->pid_file);
     _exit(code);
 }

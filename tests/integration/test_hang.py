@@ -45,11 +45,11 @@ def two_seconds(t, call, fault):
         check(t.sanitized or time.monotonic() - began < 1.9, "the other worker waited, too")
         check_equal(net.read_exactly(held, 7), b"hold on", f"the echo after the {call}")
         check(time.monotonic() - began > 1.9, f"the {call} did not take 2 s")
-        t.eventually(lambda: daemon.log_lines("goes on"), "a line about its end")
+        t.eventually(lambda: daemon.log_lines("recovered"), "a line about its end")
         begin, = daemon.log_lines("stalls")
         check(re.search(rf"warning main: loop {WORKER}: stalls: its turn has lasted \d\.\d{{3}} s and "
                         r"is in: relay$", begin), begin)
-        end, = daemon.log_lines("goes on")
+        end, = daemon.log_lines("recovered")
         check(re.search(rf"notice main: loop {WORKER}: recovered after a stall of about [2-9]\.\d s$",
                         end), end)
         for client in (held, other):
