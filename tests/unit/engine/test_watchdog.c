@@ -145,7 +145,7 @@ START_TEST(every_stall_is_told)
         tasks_block_end(&block);
         UNTIL(watchdog_check(w));
         ck_assert_uint_eq(log_lines_with("loop one: stalls"), i);
-        ck_assert_uint_eq(log_lines_with("loop one: goes on"), i);
+        ck_assert_uint_eq(log_lines_with("loop one: recovered"), i);
     }
 }
 END_TEST
@@ -157,11 +157,11 @@ START_TEST(loops_that_stall_together_are_each_told)
     loop_runner_call(third, nothing, NULL);
     UNTIL((watchdog_check(w), log_lines_with("stalls") == 2));
     tasks_block_end(&block);
-    UNTIL((watchdog_check(w), log_lines_with("loop one: goes on") == 1));
+    UNTIL((watchdog_check(w), log_lines_with("loop one: recovered") == 1));
     ck_assert(!watchdog_check(w)); /* there is still the other one */
     tasks_block_end(&other_block);
     UNTIL(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("loop two: goes on"), 1);
+    ck_assert_uint_eq(log_lines_with("loop two: recovered"), 1);
     ck_assert_uint_eq(log_lines_with("loop three"), 0);
 }
 END_TEST

@@ -876,9 +876,9 @@ START_TEST(an_address_that_leads_back_is_left_out_and_told)
     ck_assert_uint_eq(known(0), 2);
     ck_assert_uint_eq(port_of(0, 0), 1000);
     ck_assert_uint_eq(port_of(0, 1), 1002);
-    ck_assert_uint_eq(log_lines_with("server s (0): 127.0.0.1:1001 is where clients of this "
-                                     "upstream come in"),
-                      1);
+    ck_assert_uint_eq(
+        log_lines_with("server s (0): proxy loop: 127.0.0.1:1001 is a listener of this upstream"),
+        1);
 }
 END_TEST
 
