@@ -1,8 +1,7 @@
 /*
  * base/hash: SipHash for bytes, SplitMix64 for integers.
  *
- * Hashes do not depend on process, machine or byte order: consistent hashing stays stable across
- * restarts and nodes.
+ * Hashes are the same in every process and on every machine: consistent hashing survives restarts.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H

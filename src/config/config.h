@@ -1,8 +1,8 @@
 /*
  * config/config: the configuration, read from an INI file.
  *
- * Each layer declares its struct; only this module fills them. config_load() returns a complete,
- * checked, immutable configuration.
+ * Each layer declares its struct; only this module fills them. config_load()'s result is complete,
+ * checked, immutable.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H

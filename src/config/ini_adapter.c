@@ -1,7 +1,7 @@
 /*
  * config/ini_adapter: see ini_adapter.h.
  *
- * iniparser only loads paths, so it reads a memfd. Only iniparser_getstring() is used: others crash
+ * iniparser loads only paths, so it reads a memfd. Only iniparser_getstring() is safe: others crash
  * on section names (CVE-2023-33461) and read "4x" as 4.
  */
 #include "config/ini_adapter.h"

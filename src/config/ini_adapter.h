@@ -1,8 +1,8 @@
 /*
  * config/ini_adapter: reads values with iniparser.
  *
- * Its lookup is linear: long files are split into parts of about a thousand lines; a split section
- * repeats its header.
+ * Its lookup is linear: long files are split every thousand lines or so, repeating the section
+ * header.
  */
 #ifndef CONFIG_INI_ADAPTER_H
 #define CONFIG_INI_ADAPTER_H

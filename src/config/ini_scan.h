@@ -1,8 +1,8 @@
 /*
  * config/ini_scan: strict scanner of INI lines.
  *
- * Refuses text that iniparser reads differently than people: continued lines, colons in names, a
- * `#` that does not look like a comment.
+ * Refuses text that iniparser misreads: continued lines, colons in names, a `#` that does not look
+ * like a comment.
  */
 #ifndef CONFIG_INI_SCAN_H
 #define CONFIG_INI_SCAN_H

@@ -1,8 +1,8 @@
 /*
  * daemon/log_target: see log_target.h.
  *
- * syslog(3) and sd_journal_send(3) block with their daemon, allocate, and do not report that it is
- * missing. Both protocols are one datagram, sent here.
+ * syslog(3) and sd_journal_send(3) block with their daemon, allocate, and do not report its
+ * absence. So we send the datagrams.
  */
 #include "daemon/log_target.h"
 

@@ -1,8 +1,8 @@
 /*
  * daemon/privileges: drop root.
  *
- * Names are looked up first; root is dropped after sockets, log and pid file are open, before the
- * first thread. Failures are logged.
+ * Look up names first; drop root after sockets, log and pid file are open, before the first thread.
+ * Failures are logged.
  */
 #ifndef DAEMON_PRIVILEGES_H
 #define DAEMON_PRIVILEGES_H
@@ -53,8 +53,8 @@ void privileges_set_no_new_privs(void);
 
 /*
  * privileges_drop(p):
- * Switch to ${p} for good: real, effective and saved ids, supplementary groups. Exit after an
- * error: ids may be mixed.
+ * Switch to ${p} for good: real, effective and saved ids, supplementary groups. After an error
+ * exit: ids may be mixed.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno of the failed call; -EPERM (root could be regained)

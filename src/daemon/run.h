@@ -48,7 +48,7 @@ struct server_events run_events(struct run *run);
 
 /*
  * run_until_stopped(run, conf, alone):
- * Run until the server has stopped. Unless ${alone}, other threads still run: free nothing, exit.
+ * Run until the server has stopped. Unless ${alone}, threads still run: free nothing, exit.
  *
  * Thread: main
  * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (poll(2) failed, or a loop hangs)

@@ -125,8 +125,7 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
 
 /*
  * loop_withdraw(loop, t):
- * Cancel a timer of loop_submit_after(). True: the loop drops it soon, without running it again;
- * false: too late.
+ * Cancel a timer of loop_submit_after(). True: dropped soon without another run; false: too late.
  *
  * Thread: any
  * Owns:   nothing; ${t} must outlive the call
@@ -146,8 +145,8 @@ void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, i
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle, without run or drop; no effect while loop_submit_after() is under way. A periodic
- * ${t} may cancel itself in its run, and then be freed at once.
+ * Make ${t} idle, without run or drop; no effect before loop_submit_after() arrives. A periodic
+ * ${t} may cancel itself in its run, and be freed at once.
  *
  * Thread: loop
  */
@@ -189,8 +188,8 @@ void loop_reap(struct loop *loop, struct task *t);
 
 /*
  * loop_at_stop(loop, t):
- * Run ${t} when shutdown begins, in order of addition; in this turn if it has begun. Dropped if the
- * loop never had a thread.
+ * Run ${t} when shutdown begins (this turn if it has), in order of addition. Dropped if the loop
+ * never had a thread.
  *
  * Thread: loop, or before start
  */

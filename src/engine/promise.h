@@ -4,15 +4,15 @@
  *   PENDING -------------------> SUCCEEDED | FAILED | CANCELLED
  *      \--> UNCANCELLABLE -----> SUCCEEDED | FAILED
  *
- * The first completion wins. Listeners are called once each, in order of addition, one after the
- * other. Where:
+ * The first completion wins. Listeners are called once each, one after another, in order of
+ * addition. Where:
  *
  *   with a loop     inside the completing or adding call, if on the loop's thread and nested less
  *                   than PROMISE_NESTED_MAX deep; else by a control task of the loop
  *   without a loop  on the completing or adding thread, or on one that still calls earlier ones;
  *                   also if the loop refuses the task. A dropped task calls on the dropping thread
  *
- * A promise is embedded in its object; note: last touch says when that may be freed.
+ * Embedded in an object; when that may be freed: note: last touch.
  */
 #ifndef ENGINE_PROMISE_H
 #define ENGINE_PROMISE_H

@@ -22,8 +22,8 @@
 
 /*
  * ready_in_order(ev, w, revents):
- * Ask first in each callback of ${w}: true if it must work now; if false, libev calls it again,
- * after watchers ready earlier.
+ * Call first in each callback of ${w}. True: work now; false: return, libev calls again after
+ * watchers ready earlier.
  *
  * Thread: loop
  */

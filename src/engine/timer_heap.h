@@ -42,8 +42,7 @@ void timer_heap_add(struct timer_heap *s, struct timer *t);
 
 /*
  * timer_heap_add_again(s, t, now_ns):
- * Add a periodic ${t} after its run; a late one behind timers due by ${now_ns}, so that it cannot
- * starve them.
+ * Add a periodic ${t} after its run; a late one behind timers due by ${now_ns}, not to starve them.
  *
  * Thread: owner
  */

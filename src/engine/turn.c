@@ -17,8 +17,8 @@
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Leave the gate in batches, for each time costs producers and loop a cache miss; at most a
- * sixteenth of the bound, since finished tasks keep others out.
+ * Leave the gate in batches, since each costs producers and loop a cache miss; at most a sixteenth
+ * of the bound: finished tasks keep others out.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -138,8 +138,8 @@ static void turn_control(struct loop *l)
 }
 
 /*
- * run() may free or hand on a one-shot timer, and a periodic one it cancels: do not touch them
- * later (see loop->periodic). A withdrawn timer is left to the task that drops it.
+ * run() may free or hand on a one-shot timer, or a cancelled periodic one: do not touch it later
+ * (see loop->periodic). A withdrawn timer is left to the task that drops it.
  */
 static void turn_run_timer(struct loop *l, struct timer *t)
 {

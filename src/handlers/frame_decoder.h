@@ -15,13 +15,12 @@
  *
  * FRAME_DECODER_DELIMITER: see frame_delimiter.h.
  *
- * A frame within the input is returned in place; only a partial frame is copied, into memory that
- * grows with its bytes, up to max_length. Between frames no memory is held. Every byte is searched
- * once.
+ * A frame within the input is returned in place; a partial frame is copied, into memory that grows
+ * with it, up to max_length. Between frames it holds none. Searches every byte once.
  *
  * A bad frame is reported once and discarded. If its end is unknown, the decoder discards the
- * header (length negative or below the header), or up to the next length_end (not a number) or
- * delimiter (none within max_length).
+ * header (length below the header), or up to the next length_end (not a number) or delimiter (none
+ * within max_length).
  *
  * Source: RFC 6587, 3.4.1 and 3.4.2; Netty LengthFieldBasedFrameDecoder, which misreads overflowing
  *         lengths.

@@ -4,7 +4,7 @@
 
 #include "handlers/handler_type.h"
 
-/* `log`: events, with the first bytes of reads and writes. */
+/* Handler `log`: logs events, with the first bytes of reads and writes. */
 extern const struct handler_type log_handler_type;
 
 #endif

@@ -63,8 +63,8 @@ struct proxy_protocol {
 
 /*
  * proxy_protocol_expect(gate, peer):
- * Decide to read a header from ${peer}, to pass it without one, or to refuse it (logged once a
- * second). A NULL ${gate} passes all.
+ * Read a header from ${peer}, pass it without one, or refuse it (logged once a second)? A NULL
+ * ${gate} passes all.
  *
  * Thread: any
  */

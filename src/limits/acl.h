@@ -1,8 +1,7 @@
 /*
  * limits/acl: allow and deny rules of a listener.
  *
- * The first rule that contains the client decides, else `others`. Checked before the session: a
- * denied client costs no memory.
+ * The first rule that contains the client decides, else `others`. Denied clients get no session.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H

@@ -80,8 +80,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
- * Uncount a client; withdraw also returns the rate token of a client that never came or was refused
- * for another reason.
+ * Uncount a client; withdraw also returns the rate token, if no client came or it was refused
+ * otherwise.
  *
  * Thread: any
  */

@@ -14,8 +14,8 @@
 #define THROTTLE_BURST_PART 10
 
 /*
- * A grant is a twentieth of a connection's second, but much less of a shared rate, for many turns a
- * second. At most one read.
+ * A grant is a twentieth of a connection's second, much less of a shared rate (many turns a
+ * second); at most one read.
  */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256

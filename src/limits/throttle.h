@@ -7,8 +7,8 @@
  * rest.
  *
  * note: turns. Connections of all workers share a listener's bucket without a lock: a reservation
- * advances its one number (limits/token_bucket), and the resulting wait is a place in a FIFO queue.
- * Grants are small, so turns come often.
+ * advances its one number (limits/token_bucket), and the wait is a place in a FIFO queue. Small
+ * grants: frequent turns.
  */
 #ifndef LIMITS_THROTTLE_H
 #define LIMITS_THROTTLE_H

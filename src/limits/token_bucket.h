@@ -2,8 +2,8 @@
  * limits/token_bucket: rate limit with a burst.
  *
  * A bucket holds up to `burst` tokens and gains `tokens` each `period_ns`, evenly. Its state is one
- * number: the instant when it will be full. Taking tokens moves it by the time they need to return.
- * No lock, no timer; an idle bucket is full and can be discarded.
+ * number: the instant when it will be full. Taking tokens moves it by the time of their return. No
+ * lock, no timer; idle buckets are full: discard them freely.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *

@@ -93,8 +93,8 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
 
 /*
  * connector_cancel(c):
- * Abort without done(). A server that has already accepted gets a reset, not end of file, which
- * would look like a silent client. No-op when idle.
+ * Abort without done(). A server that has accepted gets a reset: end of file would look like a
+ * silent client. No-op when idle.
  *
  * Thread: loop of ${c}
  */

@@ -65,8 +65,8 @@ struct handler {
  * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) / handler_eof(h) /
  * handler_failed(h, error) / handler_writable(h) / handler_broken(h, error) /
  * handler_closed(h, error):
- * Pass an inbound event to ${h}, or else the next handler that implements it. Handlers call them
- * with ${h}->next.
+ * Pass an inbound event to ${h}, or else the next handler that implements it. Handlers pass
+ * ${h}->next.
  *
  * Thread: the channel's loop
  */

@@ -78,7 +78,7 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
 
 /*
  * hangup_listen(h, w, fd) / hangup_leave(h, w):
- * Report a reset of ${fd}; stop, before ${fd} is closed. Both are idempotent.
+ * Report a reset of ${fd}; stop, before closing ${fd}. Idempotent.
  *
  * Thread: loop
  * Owns:   ${w} and ${fd} are borrowed until hangup_leave()

@@ -25,9 +25,9 @@ struct sock_listen_conf {
 };
 
 /*
- * note: source. bind(2) before connect(2) reserves a source port for all destinations: at most
- * 28,232 connections per address by default. IP_BIND_ADDRESS_NO_PORT defers the choice to
- * connect(2); then only the 4-tuple must be unique.
+ * note: source. bind(2) before connect(2) reserves a source port for all destinations: 28,232
+ * connections per address by default. IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2); then
+ * only the 4-tuple must be unique.
  *
  * note: unseen. A port probe. With the handshake's last ACK delayed (until data, or some 40 ms),
  * sock_close_reset() hides the connection from the server's accept(2). Not on unix sockets.
@@ -145,8 +145,8 @@ int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):
- * Is ${fd} connected to itself? Happens if a local ${target} port has no listener and the kernel
- * picks it as source.
+ * Is ${fd} connected to itself? Happens if the kernel picks a local ${target} port without listener
+ * as source.
  *
  * Thread: owner of ${fd}
  */

@@ -35,7 +35,7 @@ struct sock_options {
 
 /*
  * sock_options_set(fd, family, o):
- * Set the options of ${family}. Before connect(2) or listen(2): the receive buffer determines the
+ * Set the options of ${family}. Call before connect(2) or listen(2): the receive buffer sets the
  * window scale.
  *
  * Thread: owner of ${fd}

@@ -1,7 +1,7 @@
 /*
  * net/splice: moves bytes between sockets through a pipe, without copying to user space.
  *
- * Pays from about 4 KiB per read: on after two large reads in a row, off after two small moves
+ * Pays from 4 KiB per read: on after two large reads in a row, off after two small moves
  * (tests/bench/README.md). Never uses SPLICE_F_MORE, which delays the last segment by 200 ms.
  */
 #ifndef NET_SPLICE_H

@@ -106,7 +106,7 @@ static void checks_added(void *cookie, struct upstream_server *server)
         checks_add(g, server);
 }
 
-/* Clean flags, if it is added again. */
+/* Reset the flags: the server may be added again. */
 static void checks_removed(void *cookie, struct upstream_server *server)
 {
     (void)cookie;

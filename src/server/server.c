@@ -35,9 +35,9 @@
 
 /*
  * note: descriptors. A client is accepted only if its session's descriptors are available: at the
- * limit clients wait in the kernel's queue instead of being reset. Set aside are those open at
- * listen time, some for later (a log file), those of lookups and checks, and a pipe per worker.
- * Other pipes and spare connections borrow theirs (note: lent in net/descriptor_budget.h).
+ * limit clients wait in the kernel's queue instead of being reset. Set aside: those open at listen
+ * time, some for later (a log file), for lookups and checks, a pipe per worker. Other pipes and
+ * spare connections borrow theirs (note: lent in net/descriptor_budget.h).
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
@@ -64,7 +64,7 @@ struct server {
     struct log_limit refused_limit;
     /*
      * note: holds. Open sessions and listen sockets; at 0 the server is drained. Acquire and
-     * release: the last releaser, which calls drained(), sees the writes of the others.
+     * release: the last one, which calls drained(), sees others' writes.
      */
     atomic_uint holds;
 };

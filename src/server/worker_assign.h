@@ -21,8 +21,8 @@ int worker_assign(struct loop_group *workers, struct session *s) NODISCARD;
 
 /*
  * worker_assign_wait_ns(workers):
- * 0, or when every worker has max_pending_tasks queued the time until the next try; logged every 10
- * s at most.
+ * 0, or the time until the next try if all workers have max_pending_tasks queued (logged every 10 s
+ * at most).
  *
  * Thread: any
  * Units:  ns

@@ -83,7 +83,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 
 /*
  * proxy_pause(p) / proxy_end_pause(p):
- * Call proxy_try_again() after a pause; cancel the pause, if any.
+ * Call proxy_try_again() after a pause; cancel it.
  *
  * Thread: loop of ${p}
  * Errors: false (no server failed, retries off, no time or memory left)

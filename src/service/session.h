@@ -2,7 +2,7 @@
  * service/session: one client connection: its channels, timer and end.
  *
  * The boss creates a session for the accepted descriptor and hands it to a worker, where it lives
- * until its channels are closed. Its parts know their loop only through the owner's netloop.
+ * until its channels are closed. Its parts get their loop from the owner's netloop.
  *
  *   service_ops.create (boss) -> session_adopt (worker) -> ... all legs closed -> owner->ended
  *                             \-> session_refuse (any; the hand-off failed)

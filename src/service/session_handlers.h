@@ -14,8 +14,7 @@
 
 /*
  * session_handlers_alloc(service, bytes):
- * Allocate a session of ${bytes}, cache-line aligned, and its handlers' memory behind. Free it with
- * free().
+ * Allocate a cache-line aligned session of ${bytes}, then its handlers' memory, for free().
  *
  * Thread: any
  * Units:  bytes, a multiple of CACHE_LINE_BYTES
@@ -26,7 +25,7 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
 /*
  * session_handlers_add(s, ch, room):
  * Add the listener's handlers to the client's channel ${ch}; if `preface` is set, first the PROXY
- * header's reader alone. ${room} is the memory behind the first ${bytes}.
+ * header's reader alone. ${room}: the memory behind the session.
  *
  * Thread: loop of ${s}
  */

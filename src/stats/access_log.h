@@ -76,7 +76,7 @@ void access_log_put(struct access_log *al, const char *line, size_t len);
 
 /*
  * access_log_finish(al, until_ns):
- * End the thread and write the queue; drop, count and log the rest at ${until_ns}. Call once,
+ * End the thread and write the queue until ${until_ns}; drop, count and log the rest. Call once,
  * before access_log_destroy().
  *
  * Thread: main, after the last access_log_put()

@@ -1,9 +1,8 @@
 /*
  * upstream/balancer: load balancing: pick an endpoint for a session and its retries.
  *
- * A balancer is immutable; a change of endpoints makes a new one. Picks read the endpoints' current
- * flags and counts, without lock, system call or allocation. Endpoints of weight 0 are left out
- * altogether.
+ * Immutable; a change of endpoints makes a new one. Picks read the endpoints' current flags and
+ * counts, without lock, system call or allocation. Endpoints of weight 0 are left out.
  *
  * Levels: a higher one is used only when all fit endpoints below were tried; full is no reason.
  *   - When too few of the lowest level are fit (panic_threshold), higher levels share its sessions
@@ -14,7 +13,7 @@
  *
  * Slow start: an endpoint's share grows from a tenth to all. Kinds that compare loads reduce its
  * weight; others accept it with that probability, hashing kinds by the key, so that clients stay.
- * If only warming endpoints are left they count as normal.
+ * If only warming endpoints are left, they count fully.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H

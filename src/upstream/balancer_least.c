@@ -4,8 +4,8 @@
  * The cost of a place is (sessions + 1) / weight; within a run, comparing sessions is enough. Flags
  * are bits above the count, so one comparison checks both: a thousand places in 0.4 us.
  *
- * A warming endpoint counts with a part of its weight. When idle that would starve it beside idle
- * endpoints, so it draws whether it counts with all of it.
+ * A warming endpoint counts with a part of its weight. Among idle endpoints that would starve it,
+ * so a draw decides whether all of it counts.
  */
 #include "upstream/balancer_internal.h"
 

@@ -1,8 +1,7 @@
 /*
  * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded.
  *
- * The table is round robin's cycle, so a draw goes by weight; of two equal loads the first drawn is
- * taken.
+ * The table is round robin's cycle, so draws go by weight; of equal loads the first wins.
  */
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"

@@ -27,7 +27,7 @@
 #include "net/netloop.h"
 #include "net/proxy_header.h"
 
-/* Maximum to send and to expect. */
+/* Limit of sent and expected bytes. */
 #define CHECK_BYTES_MAX 512
 
 /* After so many bytes without a match the answer is wrong. */
@@ -78,7 +78,7 @@ struct check_script {
     struct check_conf conf;
     /*
      * note: back. back[m]: when expect[0..m] have matched and the next byte does not, the length of
-     * the longest shorter match. Answers are matched across reads without keeping them.
+     * the longest shorter match. Matches across reads without buffering.
      */
     uint16_t back[CHECK_BYTES_MAX];
 };

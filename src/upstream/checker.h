@@ -1,5 +1,5 @@
 /*
- * upstream/checker: health checks of all upstreams, on one loop. They set ENDPOINT_DOWN and
+ * upstream/checker: health checks of all upstreams, on one loop; set ENDPOINT_DOWN and
  * ENDPOINT_WARMING.
  *
  *   checker -- group (an upstream) -- target (an endpoint)
@@ -7,8 +7,8 @@
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
  * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns,
- * each with a limit (checker_turn.c). Intervals count from the start of a check; late checks are
- * counted and logged.
+ * each with a limit (checker_turn.c). Intervals run from start to start; late checks are counted
+ * and logged.
  *
  * Without descriptors or memory, checks pause and no server changes state.
  */
@@ -124,8 +124,8 @@ void checker_group_close(struct checker_group *g);
 
 /*
  * checker_add(out, g, conf):
- * Check an endpoint: first within an interval if it starts up, else (the caller has set
- * ENDPOINT_DOWN) at once.
+ * Check an endpoint: first within an interval if it starts up, else (ENDPOINT_DOWN set by the
+ * caller) at once.
  *
  * Thread: checker's loop
  * Owns:   the group owns ${out}; ${conf} is copied, endpoint and address are borrowed

@@ -40,7 +40,7 @@ static struct checker_slot *checker_take_slot(struct checker *k)
     return slot;
 }
 
-/* Last in, first out: keeps memory warm, or untouched. */
+/* Last in, first out: reuses cached memory. */
 static void checker_give_slot(struct checker *k, struct checker_slot *slot)
 {
     slot->target = NULL;

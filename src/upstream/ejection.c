@@ -2,9 +2,9 @@
  * upstream/ejection: see ejection.h.
  *
  * note: sweep. Ejecting stores OUT, then writes `next_return_at_ns` (release), even when not lower.
- * A sweep raises it (acquire), then reads the endpoints. Whichever write comes first, the sweep
- * sees OUT, or the lower value comes later and stays. A claimed endpoint may be skipped: its
- * claimer lowers the value afterwards.
+ * A sweep raises it (acquire), then reads the endpoints. Either the sweep sees OUT, or the lower
+ * value comes later and stays. A claimed endpoint may be skipped: its claimer lowers the value
+ * afterwards.
  */
 #include "upstream/ejection.h"
 

@@ -17,8 +17,8 @@
 
 struct ejection_conf {
     unsigned failures;   /* in a row; 0: never eject */
-    int64_t time_ns;     /* multiplied by the ejections in succession */
-    int64_t time_max_ns; /* maximum, and the time in service that resets their number */
+    int64_t time_ns;     /* times the number of successive ejections */
+    int64_t time_max_ns; /* maximum; after this time in service the number restarts */
     unsigned max_percent;
     bool resets; /* a reset before the first byte is a failure */
 };

@@ -63,10 +63,10 @@ struct endpoint {
     /*
      * note: flags. Changing a flag is a release, then incrementing `changes` is: a thread that sees
      * the new count sees the flag, and with ENDPOINT_WARMING its start time. So totals are computed
-     * once a change, not once a session.
+     * per change, not per session.
      *
-     * note: load. Flags and number of sessions, connecting ones included. A group's words lie side
-     * by side: searching a thousand reads 4 KiB, not a thousand cache lines.
+     * note: load. Flags and number of sessions, connecting ones included. A group's words are
+     * adjacent: searching a thousand reads 4 KiB, not a thousand cache lines.
      */
     _Atomic uint32_t *load;
     struct endpoint_group *group;

@@ -251,7 +251,7 @@ static void membership_reset_returning(struct membership *r)
     }
 }
 
-/* List exactly the wanted servers and call the watch. */
+/* Set `is_listed` from `is_wanted`, and report changes to the watch. */
 static void membership_note_changes(struct membership *r)
 {
     list_for_each (node, &r->servers) {

@@ -7,10 +7,9 @@
  * while sessions run. Readers load one atomic pointer to an immutable set of all servers and their
  * balancer; a change publishes a new set.
  *
- * A server is identified by line and addresses. While these are found, or found again before it is
- * freed, it keeps sessions and state. Otherwise it is ENDPOINT_ABSENT and in no set. It is freed
- * when it has no sessions or holds (membership_hold()) and no worker can see a set with it
- * (engine/grace).
+ * A server is identified by line and addresses. If these are found again before it is freed, it
+ * keeps sessions and state. Otherwise it is ENDPOINT_ABSENT and in no set. It is freed when it has
+ * no sessions or holds (membership_hold()) and no worker can see a set with it (engine/grace).
  */
 #ifndef UPSTREAM_MEMBERSHIP_H
 #define UPSTREAM_MEMBERSHIP_H

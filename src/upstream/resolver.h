@@ -24,7 +24,7 @@ struct executor;
 struct srv_record;
 struct resolver;
 
-/* Addresses used of a name or service. */
+/* Maximum addresses of a name. */
 #define RESOLVER_ADDRESSES 256
 
 struct resolver_conf {

@@ -32,8 +32,8 @@ struct spare_pool {
     uint64_t drawn; /* random state */
     bool stopped;
     /*
-     * note: looking. Set when a look is queued, cleared before it reads. Both are exchanges: a
-     * thread that finds it set knows that the look will see its change.
+     * note: looking. Set when a look is queued, cleared before it reads. Both are exchanges: if a
+     * thread finds it set, the look will see its change.
      */
     atomic_bool looking;
     struct task look;

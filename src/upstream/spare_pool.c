@@ -34,7 +34,7 @@ static void spare_look_at_parts(struct spare_pool *pool)
     }
 }
 
-/* Begins the part if needed. */
+/* Initializes the list at first use. */
 static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
     struct spare_list *part = &sp->parts[pool->number];

@@ -52,7 +52,7 @@ struct upstream_server {
     struct list link;
     unsigned line;
     bool is_listed;   /* in the set */
-    bool is_wanted;   /* in the next one */
+    bool is_wanted;   /* in the next set */
     atomic_uint held; /* see membership_hold() */
     struct membership_slab *slab;
     struct checker_target *target; /* of server/checks; NULL: not checked */

@@ -29,7 +29,7 @@ struct wait_ticket;
 /*
  * Ends a wait, once, on the loop that joined, never inside wait_queue_join(): ${e}, entered for the
  * session; or NULL and ${error}: -ETIMEDOUT, or -ENOENT as balancer_pick() if it has tried servers.
- * (If it has tried none it waits on, even when all are down.) The ticket is freed.
+ * (With none tried it waits on, even if all are down.) The ticket is freed.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
