@@ -14,9 +14,9 @@ struct privileges;
 
 /*
  * pid_file_create(out, path, user):
- * Lock ${path} and write our pid. A stale pid file is replaced; other content is left alone. Mode
- * 0600: any process that can open the file can lock it. Opened as ${user} if permitted, else as
- * root (daemon/safe_open); NULL: as the process's user.
+ * Lock ${path} and write our pid. Replaces a stale pid file, no other content. Mode 0600: any
+ * process that can open the file can lock it. Opened as ${user} if permitted, else as root
+ * (daemon/safe_open); NULL: as the process's user.
  *
  * Thread: main
  * Owns:   ${path} is copied

@@ -1,9 +1,9 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * Whichever thread submits first creates a loop's thread, which would inherit both. So each sets
- * its own: the policy noted when its loop was created, and the main thread's processors (`taskset
- * -a -p` changes all alike).
+ * The thread that submits first creates a loop's thread, which would inherit both. So each sets its
+ * own: the policy noted when its loop was created, and the main thread's processors (`taskset -a
+ * -p` changes all alike).
  *
  * note: SCHED_BATCH. A waking thread preempts the running one: two context switches per client when
  * boss and worker share a processor. Under SCHED_BATCH it waits until the other idles or the

@@ -2,7 +2,7 @@
  * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object.
  *
  * Once each loop has run a task submitted after the replacement, the old object can be freed,
- * unless a reader is counted in. Readers pay nothing; the replacing thread does not wait.
+ * unless a reader is counted in. Readers and the replacing thread never wait.
  *
  * note: grace. A reader loads the pointer and counts itself in within one task or handler; then it
  * may keep the object across turns.

@@ -30,7 +30,7 @@ struct loop_stats {
     int64_t task_ns;
     unsigned io_ratio;          /* configured percent */
     unsigned io_ratio_achieved; /* percent of I/O in io_ns + task_ns; 100 without tasks */
-    int64_t oldest_ns;          /* age of the oldest waiting task, at most */
+    int64_t oldest_ns;          /* upper bound of the oldest waiting task's age */
     int64_t longest_ns;         /* task, or tasks of one type between two clock readings */
     const char *longest_name;   /* NULL: none */
     int64_t turn_ns;            /* so far; 0: polling */

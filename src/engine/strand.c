@@ -3,7 +3,7 @@
  *
  * note: place. A strand with tasks has one place, in the executor's queue or taken by a thread.
  * That thread runs task after task, then gives the place up or queues it again. The executor's lock
- * covers this, so both bounds are checked together.
+ * covers this and both bounds.
  *
  * note: users. The owner, the place and the waiter each hold a reference while in use; the last one
  * frees the strand.

@@ -1,8 +1,8 @@
 /*
  * limits/prefix_table: first matching prefix of a list (net/cidr).
  *
- * Prefixes nest or are disjoint, so a list cuts the addresses into intervals with one answer each,
- * computed once. A lookup is a binary search over their starts:
+ * Prefixes nest or are disjoint: a list cuts the addresses into intervals with one answer each. A
+ * lookup is a binary search over their starts:
  *
  *   prefixes, in their order      0: 10.1.0.0/16    1: 10.0.0.0/8    2: 10.1.2.0/24
  *   intervals      0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0: none

@@ -148,8 +148,8 @@ void channel_uncork(struct channel *ch);
 
 /*
  * channel_shutdown_write(ch):
- * Send end of file through the pipeline, behind pending output. After the peer's, this ends the
- * channel.
+ * Send end of file through the pipeline, behind pending output. After the peer's end of file this
+ * ends the channel.
  *
  * Thread: loop of ${ch}
  */

@@ -1,10 +1,10 @@
 /*
  * net/hangup: notices resets of sockets that are not read.
  *
- * libev reports EPOLLERR and EPOLLHUP only to a watcher of EV_READ or EV_WRITE; a paused channel
- * has neither. epoll(7) reports both even for a descriptor registered without events. So each loop
- * has a second epoll instance for paused sockets, whose descriptor libev watches for EV_READ.
- * EPOLLRDHUP is not requested: a half-closed peer may still wait for an answer.
+ * libev reports EPOLLERR and EPOLLHUP only to watchers of EV_READ or EV_WRITE; a paused channel has
+ * neither. epoll(7) reports both even without registered events. So each loop has a second epoll
+ * instance for paused sockets, whose descriptor libev watches for EV_READ. EPOLLRDHUP is not
+ * requested: a half-closed peer may still wait for an answer.
  *
  * note: settle time. Most pauses are short: a socket is registered only after one to two
  * HANGUP_SETTLE_NS, in the lists `fresh`, then `settling`, for a run of the timer each.

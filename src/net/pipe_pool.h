@@ -1,7 +1,7 @@
 /*
  * net/pipe_pool: a loop's pipes for splice(2).
  *
- * One pipe suffices while receivers keep up: it is filled and emptied within a turn. Otherwise the
+ * While receivers keep up one pipe suffices, filled and emptied within a turn. Otherwise the
  * blocked connection keeps it until empty, and the loop opens another. A few empty ones are kept.
  *
  * note: lent pipes. The first pipe is the loop's own. Others borrow descriptors (note: lent in
@@ -74,8 +74,8 @@ void pipe_pool_trim(struct pipe_pool *pool);
 
 /*
  * pipe_pool_put(pool, p):
- * Return a pipe, kept if empty, else closed and its bytes lost. A lent pipe is closed when the
- * budget recalls.
+ * Return a pipe: kept if empty, else closed, its bytes lost. A lent one is closed when the budget
+ * recalls.
  *
  * Thread: owner of ${pool}
  */

@@ -4,7 +4,7 @@
  *
  * An episode begins at three quarters of max_buffered (net/memory_account), for bytes in flight,
  * and ends at half. Meanwhile no client is accepted (limits/connection_limit), channels read
- * little, and connections are closed at a limited pace. Begin and end are logged.
+ * little, and connections are closed slowly. Begin and end are logged.
  *
  * Memory in use (mallinfo2, plus pipes) is sampled. Of the limit less the usage without clients,
  * three quarters begin an episode and five eighths end it, to close few idle connections. Between

@@ -7,8 +7,8 @@
  * The client never waits for the mirror. A full buffer resets the mirror: a stream with a gap is
  * useless. Without a server, memory or descriptors there is no copy. All are counted.
  *
- * A mirror is freed when both its channel and the client's are closed. Buffered bytes are sent
- * after the client's end, within its listener's `linger` bounds; a cut stream ends in a reset.
+ * A mirror is freed when both its channel and the client's are closed. After the client's end,
+ * buffered bytes are sent within the listener's `linger`; a cut stream ends in a reset.
  */
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H

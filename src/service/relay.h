@@ -1,9 +1,9 @@
 /*
  * service/relay: pipeline tail that writes the bytes it reads to another channel.
  *
- * Echo is one relay to its own channel, a proxied session two that cross. It pauses the source
- * above the destination's high water mark, passes on end of file, splices large reads and applies
- * the listener's bandwidths (limits/throttle).
+ * Echo is one relay to its own channel, a proxied session two that cross. Pauses the source above
+ * the destination's high water mark, passes on end of file, splices large reads, applies bandwidths
+ * (limits/throttle).
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H

@@ -2,8 +2,8 @@
 #include "upstream/checker_internal.h"
 
 /*
- * Group limit: the largest at which the sum of min(targets, limit) fits the slots, so groups with
- * fewer targets never wait. At least 1: more groups than slots take turns.
+ * Group limit: the largest at which the sum of min(targets, limit) fits the slots, so smaller
+ * groups never wait. At least 1: more groups than slots take turns.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {

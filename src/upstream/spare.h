@@ -11,8 +11,8 @@
  *                  \--failed: pause      \--expired, ended, unfit, descriptors wanted--> closed
  *
  * Each loop keeps an equal share of a server's spares, at least one. The balancer does not count
- * them; they give way to sessions at max_connections. None are kept for a server that speaks first:
- * it would start a session on each.
+ * them; they give way to sessions at max_connections. A server that speaks first gets none: it
+ * would start a session on each.
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
