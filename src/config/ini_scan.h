@@ -43,7 +43,7 @@ int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostic
 
 /*
  * ini_scan_lines(ini, text, arena, diagnostics):
- * Fill ${ini} from ${text}. Report refused lines and blank them in ${text}, to match ${ini}.
+ * Fill ${ini} from ${text}. Report refused lines and blank them in ${text}.
  *
  * Thread: any
  * Owns:   ${arena} owns what ${ini} points at

@@ -53,7 +53,7 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
 
 /*
  * log_target_reopen(lt):
- * Reopen a file after rotation. Its descriptor keeps its number, so threads log without a lock.
+ * Reopen a file after rotation, with the same descriptor number: threads log without a lock.
  *
  * Thread: main
  * Errors: 0; -errno of open(2) (the old file stays in use)

@@ -1,6 +1,5 @@
 /*
- * handlers/frame_decoder: splits a stream into frames by binary length, decimal length, or
- * delimiters.
+ * handlers/frame_decoder: splits a stream into frames by length (binary or decimal) or delimiters.
  *
  * FRAME_DECODER_LENGTH:
  *   0      length_offset        + length_width                            frame length

@@ -5,9 +5,9 @@
  * address with zone. Unix sockets are not counted.
  *
  * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
- * the entry is needed: the least recently used goes first, counted as forgotten if its rate had not
- * recovered. Clients with connections are never evicted. If all have connections, a new client is
- * admitted without limits: else one with many addresses could lock out all others.
+ * evicted: least recently used first, counted as forgotten if its rate had not recovered. Clients
+ * with connections are never evicted. If all have connections, a new client is admitted without
+ * limits: else one with many addresses could lock out all others.
  *
  * The hash key is random, against chosen collisions.
  *

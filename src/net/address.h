@@ -92,9 +92,9 @@ bool address_equal(const struct address *a, const struct address *b);
 
 /*
  * address_covers(listen, target):
- * Would ${target} reach a socket on ${listen} of this host? True if equal, or if ${listen} is a
- * wildcard and ${target} loopback with the same family and port. A wildcard ${target} counts as
- * loopback. Ignores interface addresses.
+ * Would ${target} reach our socket on ${listen}? True if equal, or if ${listen} is a wildcard and
+ * ${target} loopback of the same family and port. A wildcard ${target} counts as loopback. Ignores
+ * interface addresses.
  *
  * Thread: any
  */

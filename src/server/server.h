@@ -123,8 +123,7 @@ int server_start(struct server *sv) NODISCARD;
 
 /*
  * server_drain(sv):
- * Close the listen sockets and let sessions finish; events->drained() follows. The second call does
- * nothing.
+ * Close the listen sockets and let sessions finish; events->drained() follows. Idempotent.
  *
  * Thread: main
  */
@@ -132,8 +131,8 @@ void server_drain(struct server *sv);
 
 /*
  * server_stop(sv, cut):
- * Reset the remaining ${cut} sessions and join all threads. A hanging thread is logged with its
- * task; ${sv} cannot be destroyed then.
+ * Reset the remaining ${cut} sessions and join all threads. Logs a hanging thread with its task;
+ * then do not destroy ${sv}.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (a loop hangs); -EBUSY (only an executor task hangs, such as a lookup)

@@ -86,7 +86,7 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
 
 /*
  * worker_stalled(w, victims, max) / worker_idlest(w, victims, max):
- * List sessions, longest without I/O first: those with buffered bytes, or all. Return their number.
+ * List sessions with buffered bytes / all sessions, longest without I/O first; return their number.
  *
  * Thread: loop of ${w}
  * Owns:   ${victims} are valid until the end of the turn

@@ -1,5 +1,5 @@
 /*
- * service/session_handlers: adds the listener's handlers to a session, in one allocation with it.
+ * service/session_handlers: adds the listener's handlers to a session, in one allocation.
  *
  *   | struct echo or struct proxy | service/session_preface | session_handlers | handler states |
  *

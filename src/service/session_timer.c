@@ -29,7 +29,7 @@ struct session_deadline {
 /*
  * note: last read. The channel's byte count tells whether a leg was read, its last I/O's time stamp
  * when: no cost per byte. Output to a slow receiver sets the stamp too, so with one a session may
- * end late by a quarter of the timeout, never early.
+ * end a quarter of the timeout late, never early.
  *
  * A leg paused by its receiver, a bandwidth or a handler may have bytes waiting: each update
  * restarts its timeout.

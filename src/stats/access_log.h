@@ -10,9 +10,9 @@
  * Lines are dropped when the queue is full or the sink fails. Drops are counted, and logged at the
  * first and after a second without loss.
  *
- * note: scheduled. A producer sets `scheduled` when it schedules the writer; the writer clears it
- * before it reads the queue. Both are exchanges: a producer sees it cleared and schedules again, or
- * this run sees its line.
+ * note: scheduled. A producer sets `scheduled` with the writer; the writer clears it before it
+ * reads the queue. Both are exchanges: a producer sees it cleared and schedules again, or this run
+ * sees its line.
  */
 #ifndef STATS_ACCESS_LOG_H
 #define STATS_ACCESS_LOG_H

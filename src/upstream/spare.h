@@ -134,8 +134,8 @@ void spare_pool_destroy(struct spare_pool *pool);
 
 /*
  * spare_take(pool, server, at, which):
- * Take the youngest usable spare; a timer opens its replacement. ${pool} may be NULL.
- * ${at}[${which}] is its address; both are unchanged on failure.
+ * Take the youngest usable spare; a timer opens another. ${pool} may be NULL. ${at}[${which}] is
+ * its address; unchanged on failure.
  *
  * Thread: loop of ${pool}
  * Owns:   the caller owns the descriptor, and releases ${at} (endpoint_release_addresses())
