@@ -602,7 +602,7 @@ def forgotten_too_early(t):
         check_equal(stats(daemon, "echo", "forgotten"), 600 - 128, "clients forgotten")
         lines = daemon.log_lines("was forgotten before its connection_rate_per_client")
         check_equal(len(lines), 1, "log lines")
-        check(lines[0].endswith("when it comes again"), f"the end of the log line: {lines[0]!r}")
+        check(lines[0].endswith("counts as new"), f"the end of the log line: {lines[0]!r}")
 
 
 @test(timeout=60)
