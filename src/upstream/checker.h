@@ -62,7 +62,7 @@ struct checker_group_conf {
 
 struct checker_target_conf {
     struct endpoint *endpoint;
-    const struct address *address; /* NULL: the endpoint's; port 0: the endpoint's port */
+    const struct address *address; /* NULL: the endpoint's; may lack a port: the endpoint's */
     unsigned port;                 /* 0: the address' */
 };
 
