@@ -213,7 +213,7 @@ def loop_that_hangs(t):
                 thread.wait_end(worker)
         check_equal(daemon.wait(), 4, "exit code")
         check(daemon.log_lines(r"error .*work-2-1"), "the log does not name the thread")
-        check(daemon.log_lines("error .*nothing is freed"), "the log does not say how it ended")
+        check(daemon.log_lines("error .*exits without cleanup"), "the log does not say how it ended")
         check(not os.path.exists(pid_file), "the pid file is still there")
         daemon.expect_no_report()
     finally:
