@@ -32,7 +32,7 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     pthread_mutex_init(&l->start_lock, NULL);
     promise_init(&l->terminated, NULL);
     for (unsigned i = 0; i < LOOP_QUEUES; i++) {
-        queue_init(&l->lanes[i]);
+        queue_init(&l->queues[i]);
     }
     atomic_init(&l->state, LOOP_NOT_STARTED);
     atomic_init(&l->load, 0);
@@ -100,19 +100,19 @@ static bool loop_move_state(struct loop *l, enum loop_state from, enum loop_stat
     return atomic_compare_exchange_strong(&l->state, &expected, (int)to);
 }
 
-static void loop_drop_lane(struct loop *l, unsigned lane)
+static void loop_drop_queue(struct loop *l, unsigned queue)
 {
-    while (gate_count(&l->lanes[lane].gate) > 0) {
+    while (gate_count(&l->queues[queue].gate) > 0) {
         struct task *t;
 
-        queue_take(&l->lanes[lane]);
-        t = queue_pop(&l->lanes[lane]);
+        queue_take(&l->queues[queue]);
+        t = queue_pop(&l->queues[queue]);
         if (!t) {
             sched_yield(); /* a producer is between gate and queue */
             continue;
         }
         t->type->drop(t);
-        gate_leave(&l->lanes[lane].gate, 1);
+        gate_leave(&l->queues[queue].gate, 1);
         atomic_fetch_add_explicit(&l->telemetry.tasks_dropped, 1, memory_order_relaxed);
     }
 }
@@ -121,9 +121,9 @@ void loop_refuse_and_drop(struct loop *l)
 {
     loop_set_state(l, LOOP_SHUTDOWN);
     for (unsigned i = 0; i < LOOP_QUEUES; i++)
-        gate_close(&l->lanes[i].gate);
+        gate_close(&l->queues[i].gate);
     for (unsigned i = 0; i < LOOP_QUEUES; i++)
-        loop_drop_lane(l, i);
+        loop_drop_queue(l, i);
 }
 
 static void loop_end(struct loop *l)
@@ -365,7 +365,7 @@ enum loop_availability loop_availability(const struct loop *l)
         return LOOP_NOT_AVAILABLE;
     if (state == LOOP_NOT_STARTED && loop_is_without_thread(l))
         return LOOP_NO_THREAD;
-    if (gate_count(&l->lanes[LOOP_CONTROL].gate) >= l->max_pending_tasks)
+    if (gate_count(&l->queues[LOOP_CONTROL].gate) >= l->max_pending_tasks)
         return LOOP_FULL;
     return LOOP_AVAILABLE;
 }

@@ -94,7 +94,7 @@ int loop_create(struct loop **out, const struct loop_conf *conf) NODISCARD;
 void loop_destroy(struct loop *loop);
 
 /*
- * loop_submit(loop, lane, t):
+ * loop_submit(loop, queue, t):
  * Queue ${t}; start the thread or end its sleep.
  *
  * Thread: any
@@ -102,7 +102,7 @@ void loop_destroy(struct loop *loop);
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could start); -ESHUTDOWN
  * Source: Netty SingleThreadEventExecutor.execute(), which starts the thread last
  */
-int loop_submit(struct loop *loop, enum loop_queue lane, struct task *t) NODISCARD;
+int loop_submit(struct loop *loop, enum loop_queue queue, struct task *t) NODISCARD;
 
 /*
  * loop_submit_lazy(loop, t):

@@ -51,7 +51,7 @@ struct loop {
 
     /* Shared. */
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
-    struct queue lanes[LOOP_QUEUES];
+    struct queue queues[LOOP_QUEUES];
     /*
      * For each queue: submission time of its oldest task or slightly earlier. Written by the loop
      * and by a submitter that finds the queue empty; the gate orders them.

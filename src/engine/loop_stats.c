@@ -19,7 +19,7 @@ static void loop_stats_tasks(const struct loop *l, int64_t now_ns, struct loop_s
     out->tasks_pending = 0;
     out->oldest_ns = 0;
     for (unsigned i = 0; i < LOOP_QUEUES; i++) {
-        uint64_t pending = gate_count(&l->lanes[i].gate);
+        uint64_t pending = gate_count(&l->queues[i].gate);
         int64_t age_ns = now_ns - TELEMETRY_GET(l->oldest_at_ns[i]);
 
         out->tasks_pending += pending;

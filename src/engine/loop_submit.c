@@ -16,13 +16,13 @@
 
 #define LOOP_NO_BOUND (UINT64_MAX >> 1)
 
-static uint64_t loop_submit_max(const struct loop *l, enum loop_queue lane)
+static uint64_t loop_submit_max(const struct loop *l, enum loop_queue queue)
 {
-    return lane == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
+    return queue == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
 }
 
 /* Applies loop_backoff. */
-static int64_t loop_submit_patiently(struct loop *l, enum loop_queue lane)
+static int64_t loop_submit_patiently(struct loop *l, enum loop_queue queue)
 {
     const struct timespec delay = {.tv_sec = l->backoff.delay_ns / NS_PER_S,
                                    .tv_nsec = l->backoff.delay_ns % NS_PER_S};
@@ -31,34 +31,34 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_queue lane)
     for (unsigned i = 0; i < l->backoff.retries && inside == -EAGAIN; i++) {
         wakeup_send(&l->wakeup);
         nanosleep(&delay, NULL);
-        inside = gate_enter(&l->lanes[lane].gate, loop_submit_max(l, lane));
+        inside = gate_enter(&l->queues[queue].gate, loop_submit_max(l, queue));
     }
     return inside;
 }
 
 /* Retries if this thread may sleep. Returns the tasks inside before, or the error. */
-static int64_t loop_submit_refused(struct loop *l, enum loop_queue lane, int64_t error)
+static int64_t loop_submit_refused(struct loop *l, enum loop_queue queue, int64_t error)
 {
     if (error == -EAGAIN)
         wakeup_send(&l->wakeup); /* it may sleep on lazily submitted tasks */
     if (error == -EAGAIN && !loop_current())
-        error = loop_submit_patiently(l, lane);
+        error = loop_submit_patiently(l, queue);
     if (error < 0)
         atomic_fetch_add_explicit(&l->tasks_rejected, 1, memory_order_relaxed);
     return error;
 }
 
 /* Queue a task that entered after ${inside} others. */
-LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_queue lane, struct task *t,
+LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_queue queue, struct task *t,
                                          int64_t inside)
 {
     t->queued_at_ns = inside % LOOP_STAMP_EACH == 0 ? clock_now_ns() : 0;
     if (inside == 0)
-        TELEMETRY_SET(l->oldest_at_ns[lane], t->queued_at_ns);
-    queue_push(&l->lanes[lane], t);
+        TELEMETRY_SET(l->oldest_at_ns[queue], t->queued_at_ns);
+    queue_push(&l->queues[queue], t);
 }
 
-LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_queue lane, struct task *t)
+LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_queue queue, struct task *t)
 {
     int64_t inside;
 
@@ -68,12 +68,12 @@ LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_queue lane,
         if (rc < 0)
             return rc;
     }
-    inside = gate_enter(&l->lanes[lane].gate, loop_submit_max(l, lane));
+    inside = gate_enter(&l->queues[queue].gate, loop_submit_max(l, queue));
     if (inside < 0)
-        inside = loop_submit_refused(l, lane, inside);
+        inside = loop_submit_refused(l, queue, inside);
     if (inside < 0)
         return (int)inside;
-    loop_submit_push(l, lane, t, inside);
+    loop_submit_push(l, queue, t, inside);
     return 0;
 }
 
@@ -86,9 +86,9 @@ LOOP_SUBMIT_INLINE bool loop_submit_is_own(struct loop *l)
     return true;
 }
 
-int loop_submit(struct loop *l, enum loop_queue lane, struct task *t)
+int loop_submit(struct loop *l, enum loop_queue queue, struct task *t)
 {
-    int rc = loop_submit_quietly(l, lane, t);
+    int rc = loop_submit_quietly(l, queue, t);
 
     if (rc == 0 && !loop_submit_is_own(l))
         wakeup_send(&l->wakeup);
@@ -196,7 +196,7 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
 /* Enters the gate first, so that the loop cannot end meanwhile; an ended loop is not touched. */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {
-    int64_t inside = gate_enter(&l->lanes[LOOP_CONTROL].gate, LOOP_NO_BOUND);
+    int64_t inside = gate_enter(&l->queues[LOOP_CONTROL].gate, LOOP_NO_BOUND);
     bool arrived, withdrawn;
 
     if (inside < 0)
@@ -207,7 +207,7 @@ bool loop_withdraw(struct loop *l, struct timer *t)
         t->task.type = &loop_withdrawal_type;
         loop_submit_push(l, LOOP_CONTROL, &t->task, inside);
     } else {
-        gate_leave(&l->lanes[LOOP_CONTROL].gate, 1);
+        gate_leave(&l->queues[LOOP_CONTROL].gate, 1);
     }
     return withdrawn || arrived;
 }

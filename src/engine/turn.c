@@ -25,14 +25,14 @@
 
 bool turn_has_work(const struct loop *l)
 {
-    return !queue_empty(&l->lanes[LOOP_CONTROL]) || !queue_empty(&l->lanes[LOOP_TASKS]) ||
-           !queue_empty(&l->lanes[LOOP_TAIL]) || l->schedule.n_due > 0 ||
+    return !queue_empty(&l->queues[LOOP_CONTROL]) || !queue_empty(&l->queues[LOOP_TASKS]) ||
+           !queue_empty(&l->queues[LOOP_TAIL]) || l->schedule.n_due > 0 ||
            timer_heap_next_at_ns(&l->schedule) <= l->clock_at_ns;
 }
 
 uint64_t turn_queued(const struct loop *l)
 {
-    return gate_count(&l->lanes[LOOP_TASKS].gate) + l->schedule.n_due;
+    return gate_count(&l->queues[LOOP_TASKS].gate) + l->schedule.n_due;
 }
 
 void turn_init(struct loop *l)
@@ -67,31 +67,31 @@ static void turn_enter(struct loop *l, const struct task_type *type)
     TELEMETRY_SET(l->telemetry.doing, type->name);
 }
 
-static struct task *turn_take(struct loop *l, enum loop_queue lane)
+static struct task *turn_take(struct loop *l, enum loop_queue queue)
 {
-    struct task *t = queue_pop(&l->lanes[lane]);
+    struct task *t = queue_pop(&l->queues[queue]);
 
     if (!t)
         return NULL;
     turn_enter(l, t->type);
     if (t->queued_at_ns > 0) {
-        l->last_stamp_at_ns[lane] = t->queued_at_ns;
+        l->last_stamp_at_ns[queue] = t->queued_at_ns;
         histogram_count(&l->telemetry.queue_wait, l->clock_at_ns - t->queued_at_ns);
     }
     return t;
 }
 
 /* Publish the oldest task's age, count ${n} finished tasks out. */
-static void turn_leave(struct loop *l, enum loop_queue lane, uint64_t n)
+static void turn_leave(struct loop *l, enum loop_queue queue, uint64_t n)
 {
     const struct task *next;
 
     if (n == 0)
         return;
-    next = queue_peek(&l->lanes[lane]);
-    TELEMETRY_SET(l->oldest_at_ns[lane],
-                  next && next->queued_at_ns > 0 ? next->queued_at_ns : l->last_stamp_at_ns[lane]);
-    gate_leave(&l->lanes[lane].gate, n);
+    next = queue_peek(&l->queues[queue]);
+    TELEMETRY_SET(l->oldest_at_ns[queue],
+                  next && next->queued_at_ns > 0 ? next->queued_at_ns : l->last_stamp_at_ns[queue]);
+    gate_leave(&l->queues[queue].gate, n);
 }
 
 /* Step 2, end. */
@@ -100,20 +100,20 @@ static void turn_fetch_due(struct loop *l)
     if (timer_heap_next_at_ns(&l->schedule) > l->now_ns)
         return;
     timer_heap_fetch_due(&l->schedule, l->now_ns,
-                         l->tasks_taken + gate_count(&l->lanes[LOOP_TASKS].gate),
+                         l->tasks_taken + gate_count(&l->queues[LOOP_TASKS].gate),
                          TIMER_HEAP_DUE_MAX);
 }
 
 /* Steps 3 and 5: up to ${max} tasks of a queue, within the quantum. */
-static uint64_t turn_queue(struct loop *l, enum loop_queue lane, uint64_t max)
+static uint64_t turn_queue(struct loop *l, enum loop_queue queue, uint64_t max)
 {
     struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->quantum_ns};
     struct budget budget;
     struct task *t;
 
-    queue_take(&l->lanes[lane]);
+    queue_take(&l->queues[queue]);
     budget_begin(&budget, &conf, 0, l->clock_at_ns, max);
-    while ((t = turn_take(l, lane))) {
+    while ((t = turn_take(l, queue))) {
         t->type->run(t);
         if (!budget_count(&budget))
             continue;
@@ -121,7 +121,7 @@ static uint64_t turn_queue(struct loop *l, enum loop_queue lane, uint64_t max)
         if (budget_spent(&budget, l->clock_at_ns))
             break;
     }
-    turn_leave(l, lane, budget.run);
+    turn_leave(l, queue, budget.run);
     turn_read_clock(l);
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
     return budget.run;
@@ -130,7 +130,7 @@ static uint64_t turn_queue(struct loop *l, enum loop_queue lane, uint64_t max)
 /* Step 3. New connections may have bytes: poll before step 4, which may take a quantum. */
 static void turn_control(struct loop *l)
 {
-    if (queue_empty(&l->lanes[LOOP_CONTROL]) || turn_queue(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
+    if (queue_empty(&l->queues[LOOP_CONTROL]) || turn_queue(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
         return;
     l->last_task_at_ns = l->clock_at_ns;
     if (turn_has_work(l))
@@ -164,7 +164,7 @@ static void turn_run_timer(struct loop *l, struct timer *t)
 }
 
 /* Step 4, one task or timer; false: none left. */
-static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_lane)
+static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_queue)
 {
     struct timer *due = timer_heap_first_due(&l->schedule);
     struct task *t;
@@ -176,12 +176,12 @@ static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t 
     t = turn_take(l, LOOP_TASKS);
     /* See note: newer tasks. */
     if (!t && (due || budget->run < BUDGET_BATCH || l->io_ns > 0)) {
-        queue_take(&l->lanes[LOOP_TASKS]);
+        queue_take(&l->queues[LOOP_TASKS]);
         t = turn_take(l, LOOP_TASKS);
     }
     if (t) {
         l->tasks_taken++;
-        (*from_lane)++;
+        (*from_queue)++;
         t->type->run(t);
         return true;
     }
@@ -195,19 +195,19 @@ static void turn_tasks(struct loop *l)
 {
     struct budget_conf conf = {.io_ratio = TELEMETRY_GET(l->io_ratio), .quantum_ns = l->quantum_ns};
     int64_t began_at_ns = l->clock_at_ns;
-    uint64_t from_lane = 0, leave_each = l->max_pending_tasks / TURN_LEAVE_PART;
+    uint64_t from_queue = 0, leave_each = l->max_pending_tasks / TURN_LEAVE_PART;
     struct budget budget;
 
-    if (queue_empty(&l->lanes[LOOP_TASKS]) && l->schedule.n_due == 0)
+    if (queue_empty(&l->queues[LOOP_TASKS]) && l->schedule.n_due == 0)
         return;
-    queue_take(&l->lanes[LOOP_TASKS]);
+    queue_take(&l->queues[LOOP_TASKS]);
     budget_begin(&budget, &conf, l->io_ns, began_at_ns, turn_queued(l));
     if (leave_each > TURN_LEAVE_EACH)
         leave_each = TURN_LEAVE_EACH;
-    while (turn_run_next(l, &budget, &from_lane)) {
-        if (from_lane >= leave_each) {
-            turn_leave(l, LOOP_TASKS, from_lane);
-            from_lane = 0;
+    while (turn_run_next(l, &budget, &from_queue)) {
+        if (from_queue >= leave_each) {
+            turn_leave(l, LOOP_TASKS, from_queue);
+            from_queue = 0;
         }
         if (!budget_count(&budget))
             continue;
@@ -215,7 +215,7 @@ static void turn_tasks(struct loop *l)
         if (budget_spent(&budget, l->clock_at_ns))
             break;
     }
-    turn_leave(l, LOOP_TASKS, from_lane);
+    turn_leave(l, LOOP_TASKS, from_queue);
     turn_read_clock(l);
     if (budget.run > 0)
         l->last_task_at_ns = l->clock_at_ns;
@@ -226,8 +226,8 @@ static void turn_tasks(struct loop *l)
 /* Step 5: only tasks queued by now, so that one resubmitting itself runs once a turn. */
 static void turn_tail(struct loop *l)
 {
-    if (!queue_empty(&l->lanes[LOOP_TAIL]))
-        (void)turn_queue(l, LOOP_TAIL, gate_count(&l->lanes[LOOP_TAIL].gate));
+    if (!queue_empty(&l->queues[LOOP_TAIL]))
+        (void)turn_queue(l, LOOP_TAIL, gate_count(&l->queues[LOOP_TAIL].gate));
 }
 
 /* Step 6, including objects reaped meanwhile. */

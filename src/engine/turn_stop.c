@@ -58,10 +58,10 @@ static void turn_stop_log_timeout(struct loop *l)
     uint64_t n = 0;
 
     for (unsigned i = 0; i < LOOP_QUEUES; i++) {
-        queue_take(&l->lanes[i]);
+        queue_take(&l->queues[i]);
         if (!first)
-            first = queue_peek(&l->lanes[i]);
-        n += gate_count(&l->lanes[i].gate);
+            first = queue_peek(&l->queues[i]);
+        n += gate_count(&l->queues[i].gate);
     }
     if (first)
         log_warning("loop %s: stop timed out after %.1f s; %llu tasks are dropped, the first: %s",

@@ -1,9 +1,9 @@
 /*
  * handlers/executor_handler: see executor_handler.h.
  *
- * note: lane. A session may end before its messages on the executor, so shared state lives in a
- * reference-counted mailbox, the lane. The handler, each submitted message and the pending notice
- * hold a reference. Only the loop reads lane->handler.
+ * note: mailbox. A session may end before its messages on the executor, so shared state lives in a
+ * reference-counted mailbox. The handler, each submitted message and the pending notice
+ * hold a reference. Only the loop reads mailbox->handler.
  *
  * note: notice. Executor threads push finished messages to a list, newest first, by
  * compare-and-swap. A push onto an empty list submits the notice to the loop, which takes the whole
@@ -31,7 +31,7 @@
 
 struct executor_message {
     struct task task;
-    struct executor_mailbox *lane;
+    struct executor_mailbox *mailbox;
     struct executor_message *next;
     bool dropped; /* the executor has stopped */
     size_t len;
@@ -45,14 +45,14 @@ struct executor_mailbox {
     struct memory_account *buffered;         /* NULL: not accounted */
     _Atomic(struct executor_message *) done; /* see note: notice */
     struct task notice;
-    atomic_uint users; /* see note: lane */
+    atomic_uint users; /* see note: mailbox */
 };
 
 struct executor_handler {
     struct handler handler;
     struct handler_context *host;
     const struct handler_step *step;
-    struct executor_mailbox *lane; /* lane and strand are NULL until the first byte */
+    struct executor_mailbox *mailbox; /* mailbox and strand are NULL until the first byte */
     struct strand *strand;
     struct task_list refused; /* not yet taken by the strand */
     size_t bytes;             /* of all messages */
@@ -70,29 +70,29 @@ static size_t executor_message_bytes(const struct executor_message *m)
     return sizeof(*m) + m->len;
 }
 
-static void executor_handler_lane_join(struct executor_mailbox *lane)
+static void executor_handler_lane_join(struct executor_mailbox *mailbox)
 {
-    atomic_fetch_add_explicit(&lane->users, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&mailbox->users, 1, memory_order_relaxed);
 }
 
-/* The caller holds a lane reference. */
+/* The caller holds a mailbox reference. */
 static void executor_free(struct executor_message *m)
 {
-    memory_account_charge(m->lane->buffered, executor_message_bytes(m), 0);
+    memory_account_charge(m->mailbox->buffered, executor_message_bytes(m), 0);
     free(m);
 }
 
-static void executor_handler_lane_leave(struct executor_mailbox *lane)
+static void executor_handler_lane_leave(struct executor_mailbox *mailbox)
 {
     struct executor_message *m, *next;
 
-    if (atomic_fetch_sub_explicit(&lane->users, 1, memory_order_acq_rel) > 1)
+    if (atomic_fetch_sub_explicit(&mailbox->users, 1, memory_order_acq_rel) > 1)
         return;
-    for (m = atomic_load_explicit(&lane->done, memory_order_relaxed); m; m = next) {
+    for (m = atomic_load_explicit(&mailbox->done, memory_order_relaxed); m; m = next) {
         next = m->next;
         executor_free(m);
     }
-    free(lane);
+    free(mailbox);
 }
 
 /* ---- on the executor ---- */
@@ -109,33 +109,33 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
 }
 
 /* The notice is dropped after the loop has ended. */
-static void executor_handler_lane_notify(struct executor_mailbox *lane)
+static void executor_handler_lane_notify(struct executor_mailbox *mailbox)
 {
-    executor_handler_lane_join(lane);
-    if (loop_submit(lane->loop, LOOP_TASKS, &lane->notice) < 0 &&
-        loop_submit(lane->loop, LOOP_CONTROL, &lane->notice) < 0)
-        executor_handler_lane_leave(lane);
+    executor_handler_lane_join(mailbox);
+    if (loop_submit(mailbox->loop, LOOP_TASKS, &mailbox->notice) < 0 &&
+        loop_submit(mailbox->loop, LOOP_CONTROL, &mailbox->notice) < 0)
+        executor_handler_lane_leave(mailbox);
 }
 
 static void executor_handler_lane_put(struct executor_message *m)
 {
-    struct executor_mailbox *lane = m->lane;
-    struct executor_message *newest = atomic_load_explicit(&lane->done, memory_order_relaxed);
+    struct executor_mailbox *mailbox = m->mailbox;
+    struct executor_message *newest = atomic_load_explicit(&mailbox->done, memory_order_relaxed);
 
     do
         m->next = newest;
-    while (!atomic_compare_exchange_weak_explicit(&lane->done, &newest, m, memory_order_acq_rel,
+    while (!atomic_compare_exchange_weak_explicit(&mailbox->done, &newest, m, memory_order_acq_rel,
                                                   memory_order_relaxed));
     if (!newest)
-        executor_handler_lane_notify(lane);
-    executor_handler_lane_leave(lane);
+        executor_handler_lane_notify(mailbox);
+    executor_handler_lane_leave(mailbox);
 }
 
 static void executor_run_message(struct task *t)
 {
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
 
-    executor_work(m->lane->conf, m->data, m->len);
+    executor_work(m->mailbox->conf, m->data, m->len);
     executor_handler_lane_put(m);
 }
 
@@ -160,10 +160,10 @@ static void executor_submit_refused(struct executor_handler *x)
         struct task *next = atomic_load_explicit(&t->next, memory_order_relaxed);
         int rc;
 
-        executor_handler_lane_join(x->lane);
+        executor_handler_lane_join(x->mailbox);
         rc = strand_submit(x->strand, t); /* may already have run and been freed */
         if (rc < 0) {
-            executor_handler_lane_leave(x->lane);
+            executor_handler_lane_leave(x->mailbox);
             if (rc == -ESHUTDOWN)
                 x->host->ops->abort(x->host, SESSION_DRAIN);
             return;
@@ -199,23 +199,23 @@ static int executor_open(struct executor_handler *x)
                                .max_pending_tasks = EXECUTOR_MESSAGES,
                                .room = executor_on_room,
                                .cookie = x};
-    struct executor_mailbox *lane = calloc(1, sizeof(*lane));
+    struct executor_mailbox *mailbox = calloc(1, sizeof(*mailbox));
     int rc;
 
-    if (!lane)
+    if (!mailbox)
         return -ENOMEM;
     rc = strand_create(&x->strand, &conf);
     if (rc < 0) {
-        free(lane);
+        free(mailbox);
         return rc;
     }
-    lane->loop = conf.loop;
-    lane->handler = x;
-    lane->conf = &x->step->conf->executor;
-    lane->buffered = channel_net(x->handler.channel)->buffered;
-    lane->notice.type = &executor_notice_type;
-    atomic_init(&lane->users, 1);
-    x->lane = lane;
+    mailbox->loop = conf.loop;
+    mailbox->handler = x;
+    mailbox->conf = &x->step->conf->executor;
+    mailbox->buffered = channel_net(x->handler.channel)->buffered;
+    mailbox->notice.type = &executor_notice_type;
+    atomic_init(&mailbox->users, 1);
+    x->mailbox = mailbox;
     return 0;
 }
 
@@ -225,10 +225,10 @@ static int executor_accept(struct executor_handler *x, const uint8_t *data, size
 
     if (!m)
         return -ENOMEM;
-    *m =
-        (struct executor_message){.task.type = &executor_message_type, .lane = x->lane, .len = len};
+    *m = (struct executor_message){
+        .task.type = &executor_message_type, .mailbox = x->mailbox, .len = len};
     memcpy(m->data, data, len);
-    memory_account_charge(m->lane->buffered, 0, executor_message_bytes(m));
+    memory_account_charge(m->mailbox->buffered, 0, executor_message_bytes(m));
     if (x->bytes == 0)
         channel_keep(x->handler.channel, true);
     x->bytes += executor_message_bytes(m);
@@ -241,7 +241,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
     struct executor_handler *x = executor_of(h);
     bool others_wait = x->refused.first;
 
-    if ((!x->lane && executor_open(x) < 0) || executor_accept(x, data, len) < 0) {
+    if ((!x->mailbox && executor_open(x) < 0) || executor_accept(x, data, len) < 0) {
         x->host->ops->abort(x->host, SESSION_ERROR);
         return;
     }
@@ -278,9 +278,10 @@ static void executor_failed(struct handler *h, int error)
 
 /* ---- executor to loop ---- */
 
-static struct executor_message *executor_handler_lane_take_done(struct executor_mailbox *lane)
+static struct executor_message *executor_handler_lane_take_done(struct executor_mailbox *mailbox)
 {
-    struct executor_message *m = atomic_exchange_explicit(&lane->done, NULL, memory_order_acq_rel);
+    struct executor_message *m =
+        atomic_exchange_explicit(&mailbox->done, NULL, memory_order_acq_rel);
     struct executor_message *oldest = NULL;
 
     while (m) {
@@ -331,9 +332,9 @@ static void executor_passed_on(struct executor_handler *x)
 
 static void executor_run_notice(struct task *t)
 {
-    struct executor_mailbox *lane = CONTAINER_OF(t, struct executor_mailbox, notice);
-    struct executor_handler *x = lane->handler;
-    struct executor_message *m = executor_handler_lane_take_done(lane);
+    struct executor_mailbox *mailbox = CONTAINER_OF(t, struct executor_mailbox, notice);
+    struct executor_handler *x = mailbox->handler;
+    struct executor_message *m = executor_handler_lane_take_done(mailbox);
 
     bool burst = x && m && m->next;
 
@@ -351,7 +352,7 @@ static void executor_run_notice(struct task *t)
         handler_burst(x->handler.next, false);
     if (x)
         executor_passed_on(x);
-    executor_handler_lane_leave(lane);
+    executor_handler_lane_leave(mailbox);
 }
 
 static void executor_drop_notice(struct task *t)
@@ -369,12 +370,12 @@ static void executor_closed(struct handler *h, int error)
     struct executor_handler *x = executor_of(h);
     struct task *t;
 
-    if (x->lane) {
-        x->lane->handler = NULL;
+    if (x->mailbox) {
+        x->mailbox->handler = NULL;
         strand_destroy(x->strand);
         while ((t = task_list_take(&x->refused)))
             executor_free(CONTAINER_OF(t, struct executor_message, task));
-        executor_handler_lane_leave(x->lane);
+        executor_handler_lane_leave(x->mailbox);
     }
     handler_closed(h->next, error);
 }

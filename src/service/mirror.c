@@ -174,14 +174,14 @@ static void mirror_connected(struct connector *c, int fd, int error)
 static void mirror_connect(struct mirror *m)
 {
     struct upstream *up = m->plan->upstream;
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
-    balancer_begin(&walk, m->key);
+    balancer_begin(&pick, m->key);
     if (m->net->descriptors && !descriptor_budget_take(m->net->descriptors)) {
         mirror_failed(m, -EMFILE);
         return;
     }
-    if (upstream_pick(up, &walk, &m->at) < 0) {
+    if (upstream_pick(up, &pick, &m->at) < 0) {
         m->at = NULL;
         if (m->net->descriptors)
             descriptor_budget_release(m->net->descriptors, 1);

@@ -64,7 +64,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->tries_before = 0;
     p->has_failed = false;
     p->reason = SESSION_OPEN;
-    p->walk.n_tried = 0;
+    p->pick.n_tried = 0;
     p->tried = NULL;
     p->times = (struct proxy_times){UINT32_MAX, UINT32_MAX, UINT32_MAX};
     *out = &p->session;
@@ -107,7 +107,7 @@ static const char *proxy_none_text(const struct proxy *p, int error)
     case -ETIMEDOUT: return "no server had room for another connection in time";
     case -ENOMEM: return "out of memory";
     default:
-        return p->walk.n_tried > 0 || p->has_failed ? "no server is left to try"
+        return p->pick.n_tried > 0 || p->has_failed ? "no server is left to try"
                                                     : "no server can be used";
     }
 }
@@ -141,7 +141,7 @@ static bool proxy_may_retry(const struct proxy *p)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
 
-    return p->walk.n_tried <= conf->retries &&
+    return p->pick.n_tried <= conf->retries &&
            (conf->retry_timeout_ns == 0 || proxy_time_left_ns(p, clock_now_ns()) > 0);
 }
 
@@ -200,7 +200,7 @@ static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
     struct upstream_server *server;
-    int rc = upstream_pick(up, &p->walk, &server);
+    int rc = upstream_pick(up, &p->pick, &server);
 
     if (rc == 0) {
         proxy_connect_to(p, server);
@@ -208,15 +208,15 @@ static void proxy_connect(struct proxy *p)
     }
     p->waits_since_ns = clock_now_ns();
     if (rc == -EBUSY && up->conf->queue_length > 0)
-        rc = wait_queue_join(&up->waiting, &p->ticket, &p->walk, proxy_waited, p);
+        rc = wait_queue_join(&up->waiting, &p->ticket, &p->pick, proxy_waited, p);
     if (rc < 0)
         proxy_no_server(p, rc);
 }
 
 void proxy_try_again(struct proxy *p)
 {
-    p->tries_before += p->walk.n_tried;
-    balancer_begin(&p->walk, p->walk.key);
+    p->tries_before += p->pick.n_tried;
+    balancer_begin(&p->pick, p->pick.key);
     proxy_connect(p);
 }
 
@@ -297,7 +297,7 @@ static void proxy_start(struct session *s)
     p->give_up_at_ns = proxy_deadline_ns(p);
     p->retry_until_ns = proxy_retry_until_ns(p);
     retry_budget_add(&proxy_upstream(p)->retry_budget);
-    balancer_begin(&p->walk, session_key(s));
+    balancer_begin(&p->pick, session_key(s));
     proxy_connect(p);
 }
 
@@ -348,7 +348,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
     r->queue_ns = proxy_ns_of(p->times.queue_us);
     r->connect_ns = proxy_ns_of(p->times.connect_us);
     r->first_byte_ns = proxy_ns_of(p->times.first_byte_us);
-    r->tries = p->tries_before + p->walk.n_tried;
+    r->tries = p->tries_before + p->pick.n_tried;
 }
 
 /* A session still connecting loses nothing: connect it to another server. */

@@ -29,7 +29,7 @@ struct proxy {
     struct relay to_client;
     struct session session;
     struct connector connector;
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
     struct wait_ticket *ticket;
     struct upstream_server *at; /* the server it was sent to; NULL: none */
     struct endpoint_addresses

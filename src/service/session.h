@@ -105,8 +105,8 @@ struct session {
     int64_t began_at_ns;
     int64_t opened_at_ns;            /* when the last leg was opened */
     int64_t expires_at_ns;           /* with jitter; CLOCK_NEVER: none */
-    int64_t last_read_updated_at_ns; /* last update of `ears` */
-    struct session_last_read ears[SESSION_LEGS];
+    int64_t last_read_updated_at_ns; /* last update of `last_reads` */
+    struct session_last_read last_reads[SESSION_LEGS];
     int64_t checked_at_ns;
     struct timer timer;
     struct task task; /* hand-off, then reaping */

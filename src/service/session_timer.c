@@ -9,7 +9,7 @@
 #include "service/session_internal.h"
 #include "service/session_preface.h"
 
-/* Updates of `ears` per timeout; see note: last read. */
+/* Updates of `last_reads` per timeout; see note: last read. */
 #define SESSION_TIMER_LOOKS 4
 
 enum session_due {
@@ -52,7 +52,7 @@ static void session_update_last_read(struct session *s, int64_t now_ns)
 {
     for (unsigned i = 0; i < SESSION_LEGS; i++) {
         const struct channel *leg = s->legs[i];
-        struct session_last_read *ear = &s->ears[i];
+        struct session_last_read *ear = &s->last_reads[i];
 
         if (!leg || session_ear_timeout_ns(s, i) == 0)
             continue;
@@ -103,7 +103,7 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
 static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
 {
     const struct channel *leg = s->legs[i];
-    int64_t last_read_at_ns = s->ears[i].last_read_at_ns;
+    int64_t last_read_at_ns = s->last_reads[i].last_read_at_ns;
     int64_t limit_ns = session_ear_timeout_ns(s, i);
 
     if (!leg || s->preface || s->connecting || channel_ended(leg) || channel_read_ended(leg))

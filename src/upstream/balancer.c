@@ -192,17 +192,17 @@ uint64_t balancer_random(void)
     return hash_mix(state++);
 }
 
-static bool balancer_was_tried(const struct balancer_pick_state *walk, unsigned place)
+static bool balancer_was_tried(const struct balancer_pick_state *pick, unsigned place)
 {
-    for (unsigned i = 0; i < walk->n_tried; i++)
-        if (walk->tried[i] == place)
+    for (unsigned i = 0; i < pick->n_tried; i++)
+        if (pick->tried[i] == place)
             return true;
     return false;
 }
 
 bool balancer_open(const struct balancer_attempt *a, unsigned place)
 {
-    return !(balancer_load(a->b, place) & a->unfit) && !balancer_was_tried(a->walk, place);
+    return !(balancer_load(a->b, place) & a->unfit) && !balancer_was_tried(a->pick, place);
 }
 
 double balancer_part(const struct balancer *b, struct endpoint *e)
@@ -225,7 +225,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
 /* Hashing kinds draw by the key: the same client gets the same result. */
 bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e)
 {
-    uint64_t drawn = a->keyed ? hash_mix(a->walk->key + e->hash) : balancer_random();
+    uint64_t drawn = a->keyed ? hash_mix(a->pick->key + e->hash) : balancer_random();
 
     return (double)(drawn >> 11) * 0x1p-53 < balancer_part(a->b, e) || !a->lottery;
 }
@@ -234,7 +234,7 @@ bool balancer_takes(struct balancer_attempt *a, unsigned place)
 {
     uint32_t load = balancer_load(a->b, place);
 
-    if ((load & a->unfit) || balancer_was_tried(a->walk, place))
+    if ((load & a->unfit) || balancer_was_tried(a->pick, place))
         return false;
     if ((load & ENDPOINT_COUNT_MASK) >= a->b->limits[place]) {
         a->busy = true;
@@ -257,7 +257,7 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place)
         a->busy = true;
         return false;
     }
-    a->walk->tried[a->walk->n_tried++] = (uint16_t)place;
+    a->pick->tried[a->pick->n_tried++] = (uint16_t)place;
     a->taken = e;
     return true;
 }
@@ -282,32 +282,32 @@ static bool balancer_attempt(struct balancer_attempt *a)
     a->lottery = false;
     if (a->refused && a->b->ops->choose(a))
         return true;
-    start = a->keyed ? hash_mix(a->walk->key) : balancer_turn(a->b);
+    start = a->keyed ? hash_mix(a->pick->key) : balancer_turn(a->b);
     return balancer_scan(a, a->pool->from + (unsigned)(start % a->pool->n));
 }
 
-void balancer_begin(struct balancer_pick_state *walk, uint64_t key)
+void balancer_begin(struct balancer_pick_state *pick, uint64_t key)
 {
-    walk->key = key;
-    walk->n_tried = 0;
-    walk->generation = 0;
+    pick->key = key;
+    pick->n_tried = 0;
+    pick->generation = 0;
 }
 
 /* Forget the places of another balancer. */
-static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *walk)
+static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *pick)
 {
-    for (unsigned i = 0; walk->generation != b->generation && i < walk->n_tried; i++)
-        walk->tried[i] = BALANCER_NO_PLACE16;
-    walk->generation = b->generation;
+    for (unsigned i = 0; pick->generation != b->generation && i < pick->n_tried; i++)
+        pick->tried[i] = BALANCER_NO_PLACE16;
+    pick->generation = b->generation;
 }
 
 /* Pick from one pool. 0, -EBUSY or -ENOENT. */
-static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk,
+static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *pick,
                             const struct balancer_totals *c, unsigned pool, struct endpoint **out)
 {
     struct balancer_attempt a = {.b = b,
                                  .pool = &b->pools[pool],
-                                 .walk = walk,
+                                 .pick = pick,
                                  .unfit = c->panics ? ENDPOINT_ABSENT : ENDPOINT_UNFIT,
                                  .weight = pool == c->first ? c->weight : 0,
                                  .keyed = b->ops->keyed,
@@ -321,38 +321,38 @@ static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *walk
 }
 
 /* Pick from the sharing pools, a drawn one first. ${last} gets the last one. */
-static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *walk,
+static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *pick,
                                 const struct balancer_totals *c, unsigned *last,
                                 struct endpoint **out)
 {
-    uint64_t random = b->ops->keyed ? hash_mix(~walk->key) : balancer_random();
+    uint64_t random = b->ops->keyed ? hash_mix(~pick->key) : balancer_random();
     unsigned drawn = balancer_draw_pool(b, c, random, last);
-    int rc = balancer_pick_in(b, walk, c, drawn, out);
+    int rc = balancer_pick_in(b, pick, c, drawn, out);
     bool busy = rc == -EBUSY;
 
     for (unsigned i = c->first; i <= *last && rc < 0; i++) {
-        rc = i == drawn ? rc : balancer_pick_in(b, walk, c, i, out);
+        rc = i == drawn ? rc : balancer_pick_in(b, pick, c, i, out);
         busy |= rc == -EBUSY;
     }
     return rc == 0 ? 0 : busy ? -EBUSY : -ENOENT;
 }
 
-static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *walk,
+static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *pick,
                              const struct balancer_totals *c, struct endpoint **out)
 {
     unsigned i = c->first;
     int rc = -ENOENT;
 
     if (c->shares) {
-        rc = balancer_pick_shared(b, walk, c, &i, out);
+        rc = balancer_pick_shared(b, pick, c, &i, out);
         i++;
     }
     for (; c->weight > 0 && i < b->n_pools && rc == -ENOENT; i++)
-        rc = balancer_pick_in(b, walk, c, i, out);
+        rc = balancer_pick_in(b, pick, c, i, out);
     return rc;
 }
 
-static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *walk,
+static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *pick,
                                  struct endpoint **out)
 {
     bool busy = false;
@@ -360,7 +360,7 @@ static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state 
     for (unsigned i = 0; i < b->n_pools; i++) {
         struct balancer_attempt a = {.b = b,
                                      .pool = &b->pools[i],
-                                     .walk = walk,
+                                     .pick = pick,
                                      .unfit = ENDPOINT_UNFIT & ~(uint32_t)ENDPOINT_EJECTED,
                                      .keyed = b->ops->keyed};
 
@@ -373,16 +373,16 @@ static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state 
     return busy ? -EBUSY : -ENOENT;
 }
 
-int balancer_pick(struct balancer *b, struct balancer_pick_state *walk, struct endpoint **out)
+int balancer_pick(struct balancer *b, struct balancer_pick_state *pick, struct endpoint **out)
 {
     struct balancer_totals c;
     int rc;
 
-    balancer_recognize(b, walk);
-    if (b->n == 0 || walk->n_tried >= BALANCER_TRIES)
+    balancer_recognize(b, pick);
+    if (b->n == 0 || pick->n_tried >= BALANCER_TRIES)
         return -ENOENT;
     c = balancer_totals(b);
     balancer_remember(b, &c);
-    rc = balancer_pick_fit(b, walk, &c, out);
-    return rc == -ENOENT ? balancer_pick_ejected(b, walk, out) : rc;
+    rc = balancer_pick_fit(b, pick, &c, out);
+    return rc == -ENOENT ? balancer_pick_ejected(b, pick, out) : rc;
 }

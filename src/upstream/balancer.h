@@ -88,7 +88,7 @@ void balancer_destroy(struct balancer *b);
  *
  * Thread: any
  */
-void balancer_begin(struct balancer_pick_state *walk, uint64_t key);
+void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
 
 /*
  * balancer_pick(b, walk, out):
@@ -99,7 +99,7 @@ void balancer_begin(struct balancer_pick_state *walk, uint64_t key);
  * Errors: 0; -EBUSY (usable untried endpoints are all full); -ENOENT (none is left, or
  *         BALANCER_TRIES were tried)
  */
-int balancer_pick(struct balancer *b, struct balancer_pick_state *walk,
+int balancer_pick(struct balancer *b, struct balancer_pick_state *pick,
                   struct endpoint **out) NODISCARD;
 
 /*

@@ -83,7 +83,7 @@ struct balancer_totals {
 struct balancer_attempt {
     struct balancer *b;
     const struct balancer_pool *pool;
-    struct balancer_pick_state *walk;
+    struct balancer_pick_state *pick;
     uint32_t unfit;  /* excluding flags */
     uint32_t weight; /* usable weight of the pool; 0: unknown */
     bool keyed;      /* the kind hashes the key */

@@ -134,8 +134,8 @@ bool balancer_least_choose(struct balancer_attempt *a)
     unsigned start = a->pool->from + (unsigned)(balancer_turn(a->b) % a->pool->n);
     bool lottery = a->lottery, taken = false;
 
-    for (unsigned i = 0; i < a->walk->n_tried; i++)
-        l.left_out[l.n_left_out++] = a->walk->tried[i];
+    for (unsigned i = 0; i < a->pick->n_tried; i++)
+        l.left_out[l.n_left_out++] = a->pick->tried[i];
     for (int round = 0; round < BALANCER_LEAST_ROUNDS && !taken; round++) {
         uint32_t place = balancer_least_find(&l, start);
 

@@ -146,7 +146,7 @@ static bool balancer_rendezvous(struct balancer_attempt *a, uint64_t key)
 
 bool balancer_rendezvous_choose(struct balancer_attempt *a)
 {
-    return balancer_rendezvous(a, hash_mix(a->walk->key));
+    return balancer_rendezvous(a, hash_mix(a->pick->key));
 }
 
 static uint32_t balancer_slot_owner(const struct balancer_pool *pool, uint32_t slot, uint64_t key)
@@ -164,7 +164,7 @@ static uint32_t balancer_slot_owner(const struct balancer_pool *pool, uint32_t s
 
 bool balancer_maglev_choose(struct balancer_attempt *a)
 {
-    uint32_t slot = hash_reduce(hash_mix(a->walk->key), BALANCER_SLOTS);
+    uint32_t slot = hash_reduce(hash_mix(a->pick->key), BALANCER_SLOTS);
     uint64_t key = hash_mix(slot);
 
     if (a->pool->owners) {

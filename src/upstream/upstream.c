@@ -99,7 +99,7 @@ static bool upstream_has_queue(const struct upstream *up)
     return n > 0 && n < up->conf->queue_length;
 }
 
-int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
+int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
                   struct upstream_server **out)
 {
     struct endpoint *e;
@@ -109,7 +109,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
         upstream_sweep(up);
     if (upstream_has_queue(up))
         return -EBUSY;
-    rc = balancer_pick(membership_now(&up->membership)->balancer, walk, &e);
+    rc = balancer_pick(membership_now(&up->membership)->balancer, pick, &e);
     if (rc == 0)
         *out = upstream_server_of(e);
     return rc;

@@ -115,7 +115,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  * Owns:   the caller calls upstream_leave()
  * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting
  */
-int upstream_pick(struct upstream *up, struct balancer_pick_state *walk,
+int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
                   struct upstream_server **out) NODISCARD;
 
 /*

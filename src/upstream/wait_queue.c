@@ -19,7 +19,7 @@ struct wait_ticket {
     bool is_left;
     struct wait_queue *queue;
     struct loop *loop;
-    struct balancer_pick_state *walk; /* unused after is_left */
+    struct balancer_pick_state *pick; /* unused after is_left */
     struct timer timeout;
     wait_queue_done *done;
     void *cookie;
@@ -151,7 +151,7 @@ static bool wait_queue_append(struct wait_queue *q, struct wait_ticket *t)
 }
 
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
-                    struct balancer_pick_state *walk, wait_queue_done *done, void *cookie)
+                    struct balancer_pick_state *pick, wait_queue_done *done, void *cookie)
 {
     struct wait_ticket *t;
 
@@ -164,7 +164,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
     list_init(&t->link);
     t->queue = q;
     t->loop = loop_current();
-    t->walk = walk;
+    t->pick = pick;
     timer_init(&t->timeout, &wait_queue_timeout_type);
     t->done = done;
     t->cookie = cookie;
@@ -192,7 +192,7 @@ void wait_queue_leave(struct wait_ticket *t)
 
 static bool wait_queue_goes_on(const struct wait_ticket *t)
 {
-    return t->error == -EBUSY || (t->error == -ENOENT && t->walk->n_tried == 0);
+    return t->error == -EBUSY || (t->error == -ENOENT && t->pick->n_tried == 0);
 }
 
 /* Dequeue the first waiter with a place or an error; NULL: all wait on. */
@@ -204,13 +204,13 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
     list_for_each (link, &q->tickets) {
         struct wait_ticket *t = LIST_ENTRY(link, struct wait_ticket, link);
 
-        t->error = balancer_pick(q->balancer, t->walk, &t->endpoint);
+        t->error = balancer_pick(q->balancer, t->pick, &t->endpoint);
         if (!wait_queue_goes_on(t)) {
             wait_queue_remove(q, t);
             served = t;
             break;
         }
-        if (t->walk->n_tried == 0)
+        if (t->pick->n_tried == 0)
             break; /* if it finds none, no later waiter does */
     }
     lock_release(&q->lock);

@@ -87,7 +87,7 @@ static inline unsigned wait_queue_length(const struct wait_queue *q)
  * Errors: 0; -ENOBUFS (queue full); -ENOMEM
  */
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
-                    struct balancer_pick_state *walk, wait_queue_done *done,
+                    struct balancer_pick_state *pick, wait_queue_done *done,
                     void *cookie) NODISCARD;
 
 /*

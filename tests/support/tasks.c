@@ -37,7 +37,7 @@ static void traced_run(struct task *t)
 
     tasks_trace_add(traced->trace, traced->letter);
     if (traced->then)
-        ck_assert_int_eq(loop_submit(loop_current(), traced->then_lane, &traced->then->task), 0);
+        ck_assert_int_eq(loop_submit(loop_current(), traced->then_queue, &traced->then->task), 0);
 }
 
 static void traced_drop(struct task *t)

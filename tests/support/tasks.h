@@ -31,7 +31,7 @@ struct tasks_traced {
     struct tasks_trace *trace;
     char letter;
     struct tasks_traced *then;
-    enum loop_queue then_lane;
+    enum loop_queue then_queue;
 };
 
 /* The same for a timer. */

@@ -71,12 +71,12 @@ static pthread_barrier_t start;
 
 static void pick(struct picker *p, struct endpoint **slot)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     if (*slot)
         endpoint_leave(*slot);
-    balancer_begin(&walk, hash_mix(p->key++));
-    if (balancer_pick(p->balancer, &walk, slot) < 0)
+    balancer_begin(&pick, hash_mix(p->key++));
+    if (balancer_pick(p->balancer, &pick, slot) < 0)
         die("nothing was picked");
 }
 

@@ -75,9 +75,9 @@ static void expect_tasks_run(void)
 {
     struct tasks_counted t;
 
-    for (int lane = LOOP_CONTROL; lane <= LOOP_TAIL; lane++) {
+    for (int queue = LOOP_CONTROL; queue <= LOOP_TAIL; queue++) {
         tasks_counted_init(&t);
-        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)lane, &t.task), 0);
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)queue, &t.task), 0);
         UNTIL(atomic_load(&t.run) == 1);
     }
 }

@@ -59,7 +59,7 @@ static void placing_init(struct placing *p)
     tasks_traced_init(&p->before[1], &trace, '2');
     tasks_traced_init(&p->after, &trace, '3');
     p->before[0].then = &p->after; /* comes in when the timer has its place */
-    p->before[0].then_lane = LOOP_TASKS;
+    p->before[0].then_queue = LOOP_TASKS;
     tasks_timer_init(&p->timer, &trace, 't');
 }
 

@@ -55,10 +55,11 @@ static const struct task_type quick_type = {
     .name = "quick", .run = timely_run, .drop = timely_drop};
 static const struct task_type slow_type = {.name = "slow", .run = timely_run, .drop = timely_drop};
 
-static void submit(struct timely *t, const struct task_type *type, enum loop_queue lane, int64_t ns)
+static void submit(struct timely *t, const struct task_type *type, enum loop_queue queue,
+                   int64_t ns)
 {
     *t = (struct timely){.task.type = type, .ns = ns};
-    ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
+    ck_assert_int_eq(loop_submit(loop, queue, &t->task), 0);
 }
 
 START_TEST(a_new_loop_has_counted_nothing)
@@ -217,7 +218,7 @@ END_TEST
 
 START_TEST(the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
 {
-    static const enum loop_queue lanes[] = {LOOP_CONTROL, LOOP_TASKS, LOOP_TAIL};
+    static const enum loop_queue queues[] = {LOOP_CONTROL, LOOP_TASKS, LOOP_TAIL};
     struct timely tasks[3];
     struct loop_stats s;
 
@@ -229,7 +230,7 @@ START_TEST(the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
         int64_t began_at_ns = clock_now_ns();
 
         tasks_block_begin(&block, loop);
-        submit(&tasks[i], &quick_type, lanes[i], 0);
+        submit(&tasks[i], &quick_type, queues[i], 0);
         s = observe_stats(loop);
         ck_assert_int_le(s.oldest_ns, clock_now_ns() - began_at_ns); /* not since an earlier one */
         PAUSE_MS(20);

@@ -64,10 +64,11 @@ static const struct task_type slow_type = {.name = "slow", .run = timely_run, .d
 static const struct task_type slower_type = {
     .name = "slower", .run = timely_run, .drop = timely_drop};
 
-static void submit(struct timely *t, const struct task_type *type, enum loop_queue lane, int64_t ns)
+static void submit(struct timely *t, const struct task_type *type, enum loop_queue queue,
+                   int64_t ns)
 {
     *t = (struct timely){.task.type = type, .ns = ns};
-    ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
+    ck_assert_int_eq(loop_submit(loop, queue, &t->task), 0);
 }
 
 /* ---- the longest ---- */

@@ -259,8 +259,8 @@ START_TEST(a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller)
         start();
     tasks_counted_init(&t);
     stop_ms(0, MS(1000));
-    for (int lane = LOOP_CONTROL; lane <= LOOP_TAIL; lane++)
-        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)lane, &t.task), -ESHUTDOWN);
+    for (int queue = LOOP_CONTROL; queue <= LOOP_TAIL; queue++)
+        ck_assert_int_eq(loop_submit(loop, (enum loop_queue)queue, &t.task), -ESHUTDOWN);
     ck_assert_int_eq(loop_submit_lazy(loop, &t.task), -ESHUTDOWN);
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     UNTIL(process_loops() == 0);

@@ -120,7 +120,7 @@ static void hold_up_when_due(struct timers_noted *t, int64_t period_ns)
     tasks_block_begin(&block, loop);
     begin(t, 0, period_ns);
     pthread_create(&submitter, NULL, begin_second_block, NULL);
-    UNTIL(gate_count(&loop->lanes[LOOP_TASKS].gate) == 3);
+    UNTIL(gate_count(&loop->queues[LOOP_TASKS].gate) == 3);
     tasks_block_end(&block);
     pthread_join(submitter, NULL);
     ck_assert_int_eq(t->timer.state, TIMER_DUE);
@@ -245,7 +245,7 @@ START_TEST(after_its_run_it_is_too_late)
     ck_assert(!withdraw(&t));
     loop_runner_stop(loop);
     ck_assert(!withdraw(&t));
-    ck_assert_uint_eq(gate_count(&loop->lanes[LOOP_CONTROL].gate), 0);
+    ck_assert_uint_eq(gate_count(&loop->queues[LOOP_CONTROL].gate), 0);
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }

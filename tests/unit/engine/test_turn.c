@@ -28,15 +28,15 @@ static void setup_with(unsigned io_ratio, int64_t quantum_ns)
     trace = (struct tasks_trace){.len = 0};
 }
 
-static void submit_traced(struct tasks_traced *t, enum loop_queue lane)
+static void submit_traced(struct tasks_traced *t, enum loop_queue queue)
 {
-    ck_assert_int_eq(loop_submit(loop, lane, &t->task), 0);
+    ck_assert_int_eq(loop_submit(loop, queue, &t->task), 0);
 }
 
 /* Submits itself again for ever; dropped when the loop ends. */
 struct endless {
     struct task task;
-    enum loop_queue lane;
+    enum loop_queue queue;
     atomic_uint run;
     atomic_uint dropped;
 };
@@ -46,7 +46,7 @@ static void endless_run(struct task *t)
     struct endless *e = CONTAINER_OF(t, struct endless, task);
 
     atomic_fetch_add(&e->run, 1);
-    if (loop_submit(loop_current(), e->lane, t) < 0)
+    if (loop_submit(loop_current(), e->queue, t) < 0)
         atomic_fetch_add(&e->dropped, 1);
 }
 
@@ -58,10 +58,10 @@ static void endless_drop(struct task *t)
 static const struct task_type endless_type = {
     .name = "endless", .run = endless_run, .drop = endless_drop};
 
-static void endless_begin(struct endless *e, enum loop_queue lane)
+static void endless_begin(struct endless *e, enum loop_queue queue)
 {
-    *e = (struct endless){.task.type = &endless_type, .lane = lane};
-    ck_assert_int_eq(loop_submit(loop, lane, &e->task), 0);
+    *e = (struct endless){.task.type = &endless_type, .queue = queue};
+    ck_assert_int_eq(loop_submit(loop, queue, &e->task), 0);
 }
 
 static void submit_slow(struct tasks_slow *s, unsigned n, int64_t ns)
@@ -104,9 +104,9 @@ START_TEST(a_turn_is_control_tasks_tail_reap)
     tasks_traced_init(&task, &trace, 't');
     tasks_traced_init(&tail, &trace, 'l');
     control.then = &task;
-    control.then_lane = LOOP_TASKS;
+    control.then_queue = LOOP_TASKS;
     task.then = &tail;
-    task.then_lane = LOOP_TAIL;
+    task.then_queue = LOOP_TAIL;
     submit_traced(&control, LOOP_CONTROL);
     loop_runner_destroy(loop);
     ck_assert_str_eq(trace.text, "ctl");

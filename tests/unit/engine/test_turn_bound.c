@@ -18,7 +18,7 @@
 /* As many tasks of 1 ms as a quantum has time for, the last of which may overrun it. */
 #define IN_QUANTUM (QUANTUM_MS + 1)
 
-static const enum loop_queue lanes[] = {LOOP_CONTROL, LOOP_TAIL};
+static const enum loop_queue queues[] = {LOOP_CONTROL, LOOP_TAIL};
 
 static struct loop *loop;
 static struct tasks_block block;
@@ -31,11 +31,11 @@ static void setup_with(int64_t quantum_ns)
     loop = loop_runner_create_with(budget, 65536);
 }
 
-static void submit_all(enum loop_queue lane, unsigned n, int64_t ns)
+static void submit_all(enum loop_queue queue, unsigned n, int64_t ns)
 {
     for (unsigned i = 0; i < n; i++) {
         tasks_slow_init(&tasks[i], ns);
-        ck_assert_int_eq(loop_submit(loop, lane, &tasks[i].task), 0);
+        ck_assert_int_eq(loop_submit(loop, queue, &tasks[i].task), 0);
     }
 }
 
@@ -52,7 +52,7 @@ START_TEST(slow_control_and_tail_tasks_end_their_step_with_the_quantum)
 {
     setup_with(QUANTUM_MS * NS_PER_MS);
     tasks_block_begin(&block, loop);
-    submit_all(lanes[_i], SLOW, NS_PER_MS);
+    submit_all(queues[_i], SLOW, NS_PER_MS);
     tasks_block_end(&block);
     UNTIL(atomic_load(&tasks[SLOW - 1].run) == 1);
     loop_runner_destroy(loop);
@@ -105,7 +105,7 @@ START_TEST(a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks)
 
     setup_with(QUANTUM_MS * NS_PER_MS);
     tasks_block_begin(&block, loop);
-    submit_all(lanes[_i], SLOW, NS_PER_MS);
+    submit_all(queues[_i], SLOW, NS_PER_MS);
     ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &w.task), 0);
     PAUSE_MS(2 * QUANTUM_MS); /* so that it does not run in the same turn */
     tasks_block_end(&block);
@@ -155,8 +155,8 @@ START_TEST(io_does_not_wait_for_slow_control_or_tail_tasks)
     ev_io_init(&w.io, witness_io, ours, EV_READ);
     loop_runner_call(loop, witness_start, &w);
     tasks_block_begin(&block, loop);
-    ck_assert_int_eq(loop_submit(loop, lanes[_i], &sender.task), 0);
-    submit_all(lanes[_i], SLOW, NS_PER_MS);
+    ck_assert_int_eq(loop_submit(loop, queues[_i], &sender.task), 0);
+    submit_all(queues[_i], SLOW, NS_PER_MS);
     tasks_block_end(&block);
     UNTIL(atomic_load(&w.over));
     UNTIL(n_run() == SLOW);
@@ -171,7 +171,7 @@ int main(void)
 {
     Suite *suite = suite_create("engine/turn_bound");
     TCase *tc = suite_group(suite, "bound");
-    int n = (int)ARRAY_LEN(lanes);
+    int n = (int)ARRAY_LEN(queues);
 
     tcase_add_loop_test(tc, slow_control_and_tail_tasks_end_their_step_with_the_quantum, 0, n);
     tcase_add_test(tc, so_many_quick_control_tasks_run_in_a_turn);

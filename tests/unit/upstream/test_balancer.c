@@ -51,14 +51,14 @@ END_TEST
 
 START_TEST(one_endpoint_is_the_only_choice)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_many(_i, 1);
     for (unsigned i = 0; i < 100; i++)
         ck_assert_int_eq(endpoints_touch(&es, b, i), 0);
-    balancer_begin(&walk, 7);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    balancer_begin(&pick, 7);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 END_TEST
 
@@ -87,17 +87,17 @@ static void open_some_zero(enum balancer_kind kind)
 
 START_TEST(an_endpoint_of_weight_0_is_never_picked)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_some_zero(_i);
     for (unsigned key = 0; key < 200; key++) {
-        balancer_begin(&walk, key);
+        balancer_begin(&pick, key);
         for (unsigned i = 0; i < 2; i++) {
-            int at = endpoints_next(&es, b, &walk);
+            int at = endpoints_next(&es, b, &pick);
 
             ck_assert(at == 1 || at == 3);
         }
-        ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+        ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     }
 }
 END_TEST
@@ -203,36 +203,36 @@ END_TEST
 
 START_TEST(a_session_tries_each_once_and_then_there_is_none)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_many(_i % KINDS, 10);
     for (unsigned key = 0; key < 50; key++) {
         bool tried[10] = {false};
 
-        balancer_begin(&walk, key);
+        balancer_begin(&pick, key);
         for (int i = 0; i < 10; i++) {
-            int at = endpoints_next(&es, b, &walk);
+            int at = endpoints_next(&es, b, &pick);
 
             ck_assert_int_ge(at, 0);
             ck_assert(!tried[at]);
             tried[at] = true;
             endpoint_leave(&es.all[at]);
         }
-        ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
-        ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+        ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
+        ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     }
 }
 END_TEST
 
 START_TEST(a_session_tries_sixteen_at_most)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_many(_i, 40);
-    balancer_begin(&walk, 3);
+    balancer_begin(&pick, 3);
     for (int i = 0; i < BALANCER_TRIES; i++)
-        ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+        ck_assert_int_ge(endpoints_next(&es, b, &pick), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     ck_assert_uint_eq(es.group.load, BALANCER_TRIES);
 }
 END_TEST
@@ -283,20 +283,20 @@ END_TEST
 
 START_TEST(busy_is_said_only_for_what_is_fit_and_was_not_tried)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     endpoints_open(&es, 2);
     es.all[0].max_connections = 1;
     es.all[1].max_connections = 1;
     b = endpoints_balancer(&es, _i);
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
-    balancer_begin(&walk, 5);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT); /* it was tried */
+    balancer_begin(&pick, 5);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT); /* it was tried */
     ck_assert_int_eq(endpoints_pick(&es, b, 5), -EBUSY);      /* another session has not tried it */
     endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoint_enter(&es.all[1]), 0);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -EBUSY);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -EBUSY);
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_pick(&es, b, 5), -ENOENT);
@@ -399,17 +399,17 @@ static void open_with_panic(enum balancer_kind kind, unsigned n, unsigned thresh
  */
 static void expect_walk(unsigned n)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
-    balancer_begin(&walk, 1);
+    balancer_begin(&pick, 1);
     for (unsigned i = 0; i < n; i++) {
-        int at = endpoints_next(&es, b, &walk);
+        int at = endpoints_next(&es, b, &pick);
 
         ck_assert_int_ge(at, 0);
         ck_assert(!(endpoint_load(&es.all[at]) & ENDPOINT_ABSENT));
         endpoint_leave(&es.all[at]);
     }
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 
 START_TEST(when_too_few_are_fit_marks_are_ignored)
@@ -486,17 +486,17 @@ END_TEST
 
 START_TEST(backups_come_last_for_one_that_tries_all)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_with_backups(_i, 0);
-    balancer_begin(&walk, 4);
+    balancer_begin(&pick, 4);
     for (int i = 0; i < 4; i++) {
-        int at = endpoints_next(&es, b, &walk);
+        int at = endpoints_next(&es, b, &pick);
 
         ck_assert_int_ge(at, 0);
         ck_assert_int_eq(at % 2, i / 2);
     }
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 END_TEST
 
@@ -565,18 +565,18 @@ END_TEST
 
 START_TEST(a_session_tries_all_that_share_and_then_the_others)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_one_of_four(_i, 4);
-    balancer_begin(&walk, 9);
+    balancer_begin(&pick, 9);
     for (unsigned i = 0; i < 5; i++) {
-        int at = endpoints_next(&es, b, &walk);
+        int at = endpoints_next(&es, b, &pick);
 
         ck_assert(at == 0 || at >= 4);
         ck_assert(i < 3 ? at < 6 : at >= 6);
         endpoint_leave(&es.all[at]);
     }
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 END_TEST
 
@@ -629,15 +629,15 @@ END_TEST
 START_TEST(each_level_is_the_backup_of_those_below_it)
 {
     static const unsigned levels[] = {5, 2, 7, 2, 0}, order[] = {4, 1, 1, 0, 2};
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     endpoints_open(&es, 5);
     for (unsigned i = 0; i < 5; i++)
         es.all[i].level = levels[i];
     b = endpoints_balancer(&es, _i);
-    balancer_begin(&walk, 4);
+    balancer_begin(&pick, 4);
     for (unsigned i = 0; i < 5; i++) {
-        int at = endpoints_next(&es, b, &walk);
+        int at = endpoints_next(&es, b, &pick);
 
         ck_assert_int_ge(at, 0);
         ck_assert_uint_eq(levels[at], levels[order[i]]);
@@ -655,7 +655,7 @@ END_TEST
 
 START_TEST(who_finds_no_other_is_sent_where_sessions_have_failed)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     endpoints_open(&es, 4);
     es.all[3].level = 1;
@@ -663,10 +663,10 @@ START_TEST(who_finds_no_other_is_sent_where_sessions_have_failed)
     endpoint_set_flag(&es.all[0], ENDPOINT_EJECTED);
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     endpoint_set_flag(&es.all[2], ENDPOINT_ABSENT | ENDPOINT_EJECTED);
-    balancer_begin(&walk, 1);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), 3);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    balancer_begin(&pick, 1);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), 3);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     endpoint_set_flag(&es.all[3], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_touch(&es, b, 1), 0);
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
@@ -676,16 +676,16 @@ END_TEST
 
 START_TEST(a_last_resort_that_is_full_is_waited_for)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     endpoints_open(&es, 2);
     es.all[0].max_connections = 1;
     b = endpoints_balancer(&es, _i);
     endpoint_set_flag(&es.all[0], ENDPOINT_EJECTED);
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
-    balancer_begin(&walk, 1);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), 0);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT); /* it was tried */
+    balancer_begin(&pick, 1);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT); /* it was tried */
     ck_assert_int_eq(endpoints_pick(&es, b, 2), -EBUSY);
     endpoint_leave(&es.all[0]);
     ck_assert_int_eq(endpoints_pick(&es, b, 2), 0);
@@ -697,23 +697,23 @@ END_TEST
 /* Places are of one balancer: the same number is somebody else in another. */
 START_TEST(what_was_tried_in_another_set_is_no_reason)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     endpoints_open(&es, 2);
     es.conf.generation = 1;
     b = endpoints_balancer(&es, _i);
-    balancer_begin(&walk, 1);
-    ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
-    ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    balancer_begin(&pick, 1);
+    ck_assert_int_ge(endpoints_next(&es, b, &pick), 0);
+    ck_assert_int_ge(endpoints_next(&es, b, &pick), 0);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     balancer_destroy(b);
     es.conf.generation = 2;
     b = endpoints_balancer(&es, _i);
-    for (unsigned i = walk.n_tried; i < BALANCER_TRIES; i++) {
-        ck_assert_int_ge(endpoints_next(&es, b, &walk), 0);
-        walk.generation = 0;
+    for (unsigned i = pick.n_tried; i < BALANCER_TRIES; i++) {
+        ck_assert_int_ge(endpoints_next(&es, b, &pick), 0);
+        pick.generation = 0;
     }
-    ck_assert_int_eq(endpoints_next(&es, b, &walk), -ENOENT);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     endpoints_leave_all(&es);
 }
 END_TEST
@@ -837,7 +837,7 @@ END_TEST
 
 START_TEST(one_that_warms_up_is_used_when_the_others_are_full_or_were_tried)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_warming(_i, 3, 0);
     balancer_destroy(b);
@@ -845,9 +845,9 @@ START_TEST(one_that_warms_up_is_used_when_the_others_are_full_or_were_tried)
     b = endpoints_balancer(&es, _i);
     ck_assert_int_eq(endpoint_enter(&es.all[1]), 0);
     for (unsigned key = 0; key < 50; key++) {
-        balancer_begin(&walk, key);
-        ck_assert_int_eq(endpoints_next(&es, b, &walk) + endpoints_next(&es, b, &walk), 0 + 2);
-        ck_assert_int_eq(endpoints_next(&es, b, &walk), -EBUSY);
+        balancer_begin(&pick, key);
+        ck_assert_int_eq(endpoints_next(&es, b, &pick) + endpoints_next(&es, b, &pick), 0 + 2);
+        ck_assert_int_eq(endpoints_next(&es, b, &pick), -EBUSY);
     }
 }
 END_TEST

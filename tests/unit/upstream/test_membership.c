@@ -109,11 +109,11 @@ static unsigned remembered(void)
 
 static struct upstream_server *pick(void)
 {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
     struct upstream_server *server = NULL;
 
-    balancer_begin(&walk, 0);
-    ck_assert_int_eq(upstream_pick(upstream, &walk, &server), 0);
+    balancer_begin(&pick, 0);
+    ck_assert_int_eq(upstream_pick(upstream, &pick, &server), 0);
     return server;
 }
 
@@ -367,12 +367,12 @@ static unsigned left_alone;
 static void look_for_one(struct endpoint_group *g)
 {
     const struct server_set *set = membership_now(&upstream->membership);
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
     struct endpoint *e;
 
     ck_assert_ptr_eq(g, &upstream->group);
-    balancer_begin(&walk, 0);
-    if (balancer_pick(set->balancer, &walk, &e) < 0)
+    balancer_begin(&pick, 0);
+    if (balancer_pick(set->balancer, &pick, &e) < 0)
         left_alone++;
     else
         endpoint_leave(e);

@@ -71,11 +71,11 @@ static uint32_t active_in_all(void)
 static struct upstream_server *pick(int error)
 {
     struct upstream_server *server;
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
     int rc;
 
-    balancer_begin(&walk, 1);
-    rc = upstream_pick(upstream, &walk, &server);
+    balancer_begin(&pick, 1);
+    rc = upstream_pick(upstream, &pick, &server);
     ck_assert_int_eq(rc, error);
     return rc == 0 ? server : NULL;
 }
@@ -200,16 +200,16 @@ END_TEST
 START_TEST(a_session_is_not_sent_to_the_same_server_twice)
 {
     struct upstream_server *server[3], *none;
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
 
     open_group(3);
-    balancer_begin(&walk, 1);
+    balancer_begin(&pick, 1);
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert_int_eq(upstream_pick(upstream, &walk, &server[i]), 0);
+        ck_assert_int_eq(upstream_pick(upstream, &pick, &server[i]), 0);
         for (unsigned j = 0; j < i; j++)
             ck_assert_ptr_ne(server[i], server[j]);
     }
-    ck_assert_int_eq(upstream_pick(upstream, &walk, &none), -ENOENT);
+    ck_assert_int_eq(upstream_pick(upstream, &pick, &none), -ENOENT);
     for (unsigned i = 0; i < 3; i++)
         upstream_leave(upstream, server[i], UPSTREAM_UNKNOWN);
 }
@@ -336,7 +336,7 @@ END_TEST
 /* ---- those who wait ---- */
 
 struct waiting {
-    struct balancer_pick_state walk;
+    struct balancer_pick_state pick;
     struct wait_ticket *ticket;
     struct endpoint *got;
     int error;
@@ -356,8 +356,8 @@ static void join(void *arg)
 {
     struct waiting *w = arg;
 
-    balancer_begin(&w->walk, 1);
-    ck_assert_int_eq(wait_queue_join(&upstream->waiting, &w->ticket, &w->walk, on_done, w), 0);
+    balancer_begin(&w->pick, 1);
+    ck_assert_int_eq(wait_queue_join(&upstream->waiting, &w->ticket, &w->pick, on_done, w), 0);
 }
 
 /* Server a is full; who waits gets server b as soon as it is known where that is. */
@@ -423,13 +423,13 @@ static void *storm(void *arg)
 
     for (unsigned n = 0; n < SESSIONS + AT_ONCE; n++) {
         struct upstream_server **place = &at[n % AT_ONCE];
-        struct balancer_pick_state walk;
+        struct balancer_pick_state pick;
 
         if (*place)
             upstream_leave(upstream, *place, (enum upstream_outcome)(rand_r(&seed) % 3));
         *place = NULL;
-        balancer_begin(&walk, (uint64_t)rand_r(&seed));
-        if (n < SESSIONS && upstream_pick(upstream, &walk, place) < 0)
+        balancer_begin(&pick, (uint64_t)rand_r(&seed));
+        if (n < SESSIONS && upstream_pick(upstream, &pick, place) < 0)
             *place = NULL;
         ck_assert_uint_le(active(0), 3);
     }

@@ -12,14 +12,14 @@ static struct loop *loop;
 static struct endpoints es;
 static struct balancer *b;
 static struct wait_queue queue;
-static struct balancer_pick_state walk;
+static struct balancer_pick_state pick;
 static struct wait_ticket *ticket;
 static _Atomic(struct endpoint *) given;
 static atomic_int ended; /* 1: with `given`; -errno */
 
 static void on_done(void *cookie, struct endpoint *e, int error)
 {
-    ck_assert_ptr_eq(cookie, &walk);
+    ck_assert_ptr_eq(cookie, &pick);
     atomic_store(&given, e);
     atomic_store(&ended, e ? 1 : error);
 }
@@ -30,7 +30,7 @@ static void setup(void)
     endpoints_open(&es, 2);
     es.all[0].max_connections = es.all[1].max_connections = 1;
     b = endpoints_balancer(&es, BALANCER_ROUND_ROBIN);
-    balancer_begin(&walk, 1);
+    balancer_begin(&pick, 1);
 }
 
 static void teardown(void)
@@ -44,7 +44,7 @@ static void teardown(void)
 static void do_join(void *arg)
 {
     (void)arg;
-    ck_assert_int_eq(wait_queue_join(&queue, &ticket, &walk, on_done, &walk), 0);
+    ck_assert_int_eq(wait_queue_join(&queue, &ticket, &pick, on_done, &pick), 0);
 }
 
 /* Both servers are full, and one session waits. */
@@ -92,9 +92,9 @@ END_TEST
 
 START_TEST(one_that_has_tried_a_server_is_told_that_none_is_left)
 {
-    walk.n_tried = 1;
-    walk.tried[0] = 0;
-    walk.generation = es.conf.generation;
+    pick.n_tried = 1;
+    pick.tried[0] = 0;
+    pick.generation = es.conf.generation;
     join(3600 * NS_PER_S);
     all_go_down();
     UNTIL(atomic_load(&ended) == -ENOENT);
