@@ -3,8 +3,9 @@
  *
  * The rows (option_process.c, option_listen.c, option_upstream.c) determine the syntax of the file,
  * the allowed values in errors, --dump-config and (by tests/lint) the sample file and manual page.
- * A new option needs a row and a field in its section's struct; a new kind, a function in an
- * option_*.c.
+ * A new option needs a row, a field in its section's struct (server/listener.h; of a session:
+ * service/service.h), and its place in sample and manual, in the order of the table. A new kind
+ * needs a function in an option_*.c.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H

@@ -1,4 +1,3 @@
-/* engine/affinity: see affinity.h. */
 #include "engine/affinity.h"
 
 #include <errno.h>

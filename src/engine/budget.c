@@ -1,4 +1,3 @@
-/* engine/budget: see budget.h. */
 #include "engine/budget.h"
 
 #include "base/clock.h"

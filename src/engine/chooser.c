@@ -1,4 +1,3 @@
-/* engine/chooser: see chooser.h. */
 #include "engine/chooser.h"
 
 #include <stddef.h>

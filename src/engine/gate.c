@@ -1,4 +1,3 @@
-/* engine/gate: see gate.h. */
 #include "engine/gate.h"
 
 void gate_init(struct gate *g)

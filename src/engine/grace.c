@@ -1,4 +1,3 @@
-/* engine/grace: see grace.h. */
 #include "engine/grace.h"
 
 #include <errno.h>

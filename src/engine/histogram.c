@@ -1,4 +1,3 @@
-/* engine/histogram: see histogram.h. */
 #include "engine/histogram.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* engine/loop_group: see loop_group.h. */
 #include "engine/loop_group.h"
 
 #include <errno.h>

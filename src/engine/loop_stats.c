@@ -1,4 +1,3 @@
-/* engine/loop_stats: see loop_stats.h. */
 #include "engine/loop_stats.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* engine/promise: see promise.h. */
 #include "engine/promise.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* engine/queue: see queue.h. */
 #include "engine/queue.h"
 
 void queue_init(struct queue *q)

@@ -1,4 +1,3 @@
-/* engine/timer_heap: see timer_heap.h. */
 #include "engine/timer_heap.h"
 
 #include "base/clock.h"

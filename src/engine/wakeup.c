@@ -1,4 +1,3 @@
-/* engine/wakeup: see wakeup.h. */
 #include "engine/wakeup.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* engine/watchdog: see watchdog.h. */
 #include "engine/watchdog.h"
 
 #include <errno.h>

@@ -2,7 +2,9 @@
  * handlers/handler_type: description of a handler, and its calls to the session.
  *
  * handlers/pipeline_template keeps states in the session's memory and adds handlers to the client's
- * channel. Life cycle: net/handler.h.
+ * channel. Life cycle: net/handler.h. A new handler needs a struct handler_type, a line in `types`
+ * (pipeline_template.c), its name in option `pipeline`, the sample and the manual; settings go to
+ * pipeline_conf.h, option_listen.c and `handler_options` (config_listen.c). Example: log_handler.c.
  */
 #ifndef HANDLERS_HANDLER_TYPE_H
 #define HANDLERS_HANDLER_TYPE_H

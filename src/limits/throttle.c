@@ -134,7 +134,7 @@ static void throttle_run_timer(struct task *t)
 {
     struct throttle *th = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct throttle, timer);
 
-    channel_resume_reading(th->channel, CHANNEL_STOP_BANDWIDTH);
+    channel_resume_reading(th->channel, CHANNEL_STOP_METER);
 }
 
 static void throttle_drop_timer(struct task *t)

@@ -85,7 +85,7 @@ static size_t channel_allowed(struct channel *ch, size_t max)
     size_t n = ch->pipeline.tail->ops->allow(ch->pipeline.tail, max);
 
     if (n == 0)
-        channel_stop_reading(ch, CHANNEL_STOP_BANDWIDTH);
+        channel_stop_reading(ch, CHANNEL_STOP_METER);
     return n;
 }
 

@@ -46,11 +46,11 @@ struct channel_linger_conf {
 };
 
 enum channel_stop {
-    CHANNEL_STOP_RECEIVER = 1 << 0,  /* slow receiver */
-    CHANNEL_STOP_HANDLER = 1 << 1,   /* a handler is full */
-    CHANNEL_STOP_BANDWIDTH = 1 << 2, /* see channel_meter() */
-    CHANNEL_STOP_CLOCK = 1 << 3,     /* a handler delays input, end of file included */
-    CHANNEL_STOP_RETRY = 1 << 4,     /* connecting to another server */
+    CHANNEL_STOP_RECEIVER = 1 << 0, /* slow receiver */
+    CHANNEL_STOP_HANDLER = 1 << 1,  /* a handler is full */
+    CHANNEL_STOP_METER = 1 << 2,    /* see channel_meter() */
+    CHANNEL_STOP_CLOCK = 1 << 3,    /* a handler delays input, end of file included */
+    CHANNEL_STOP_RETRY = 1 << 4,    /* connecting to another server */
     CHANNEL_STOP_ANY = 0xff,
 };
 
@@ -179,7 +179,7 @@ bool channel_stopped(const struct channel *ch, unsigned why);
 /*
  * channel_meter(ch):
  * Before each read ask the tail's `allow`, afterwards call its `took`. At 0, stop with
- * CHANNEL_STOP_BANDWIDTH. Discarded input is not metered.
+ * CHANNEL_STOP_METER. Discarded input is not metered.
  *
  * Thread: loop of ${ch}
  */

@@ -39,7 +39,10 @@ struct handler_ops {
     void (*closed)(struct handler *h, int error);
     /* Tail, if metered (channel_meter()): bytes of ${max} to read now; 0: none yet. */
     size_t (*allow)(struct handler *h, size_t max);
-    /* Tail, if metered: bytes read; ${drained}: no more now. */
+    /*
+     * Tail, if metered: bytes read, before `read` of them; spliced ones are sent already.
+     * ${drained}: no more now.
+     */
     void (*took)(struct handler *h, size_t len, bool drained);
     /* Output; pass on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);

@@ -60,6 +60,7 @@ static void relay_broken(struct handler *h, int error)
     session_leg_broken(relay_of(h)->session, h->channel, error);
 }
 
+/* The place for what bounds the bytes of a direction, spliced ones too. */
 static size_t relay_allow(struct handler *h, size_t max)
 {
     return throttle_allow(relay_of(h)->throttle, max);
@@ -122,7 +123,7 @@ void relay_undo(struct relay *r, struct channel *from)
 {
     throttle_destroy(r->throttle);
     r->throttle = NULL;
-    channel_resume_reading(from, CHANNEL_STOP_BANDWIDTH | CHANNEL_STOP_RECEIVER);
+    channel_resume_reading(from, CHANNEL_STOP_METER | CHANNEL_STOP_RECEIVER);
 }
 
 static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)

@@ -4,7 +4,7 @@
  *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
  * The named client replaces the peer in logs, ACLs, limits and server choice. Bytes behind the
- * header wait in handlers/proxy_protocol until a server is connected.
+ * header wait in handlers/proxy_protocol until a server is connected. They are not metered.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H

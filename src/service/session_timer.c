@@ -44,8 +44,7 @@ static bool session_leg_paused(const struct session *s, const struct channel *le
 {
     const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
 
-    return channel_stopped(leg, CHANNEL_STOP_BANDWIDTH) || channel_paced(leg) ||
-           !channel_writable(to);
+    return channel_stopped(leg, CHANNEL_STOP_METER) || channel_paced(leg) || !channel_writable(to);
 }
 
 static void session_update_last_read(struct session *s, int64_t now_ns)
@@ -71,7 +70,7 @@ static int64_t session_last_io_at_ns(const struct session *s)
     int64_t at_ns = s->began_at_ns;
 
     session_for_each_leg (leg, s) {
-        int64_t leg_at_ns = channel_stopped(leg, CHANNEL_STOP_BANDWIDTH)
+        int64_t leg_at_ns = channel_stopped(leg, CHANNEL_STOP_METER)
                                 ? loop_now_ns(s->owner->net->loop)
                                 : leg->last_io_at_ns;
 

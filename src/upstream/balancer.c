@@ -1,4 +1,3 @@
-/* upstream/balancer: see balancer.h. */
 #include "upstream/balancer.h"
 
 #include <errno.h>

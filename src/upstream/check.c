@@ -1,4 +1,3 @@
-/* upstream/check: see check.h. */
 #include "upstream/check.h"
 
 #include <errno.h>

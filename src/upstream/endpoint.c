@@ -1,4 +1,3 @@
-/* upstream/endpoint: see endpoint.h. */
 #include "upstream/endpoint.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* upstream/health: see health.h. */
 #include "upstream/health.h"
 
 #include "base/clock.h"

@@ -1,4 +1,3 @@
-/* upstream/membership: see membership.h. */
 #include "upstream/membership.h"
 
 #include <errno.h>

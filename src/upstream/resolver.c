@@ -1,4 +1,3 @@
-/* upstream/resolver: see resolver.h. */
 #include "upstream/resolver.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* upstream/retry_budget: see retry_budget.h. */
 #include "upstream/retry_budget.h"
 
 #include "base/clock.h"

@@ -1,4 +1,3 @@
-/* upstream/upstream: see upstream.h. */
 #include "upstream/upstream.h"
 
 #include <errno.h>

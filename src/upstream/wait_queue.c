@@ -1,4 +1,3 @@
-/* upstream/wait_queue: see wait_queue.h. */
 #include "upstream/wait_queue.h"
 
 #include <errno.h>
