@@ -55,10 +55,10 @@ static void config_listen_check_owners(const struct config_section *section,
         const struct ini_entry *entry = config_section_changed(section, handler_options[i].key);
 
         if (entry && !config_listen_has_handler(conf, handler_options[i].handler))
-            diagnostics_add(
-                diagnostics, entry->line,
-                "[%s] %s: there is no such handler (with pipeline = %s, or more of them)",
-                section->source->name, entry->key, handler_options[i].handler);
+            diagnostics_add(diagnostics, entry->line,
+                            "[%s] %s: needs the handler %s (pipeline = %s, or a list with it)",
+                            section->source->name, entry->key, handler_options[i].handler,
+                            handler_options[i].handler);
     }
 }
 

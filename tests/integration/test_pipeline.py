@@ -309,7 +309,7 @@ def drained_half_way(t):
     {"options": "pipeline = log, log", "says": r"pipeline: 'log' is there twice"},
     {"options": "pipeline = frmae", "says": r"'frmae' is not a handler; did you mean 'frame'\?"},
     {"options": "pipeline = idle", "says": r"pipeline: the handler idle has nothing to do"},
-    {"options": "frame_strip = 2", "says": r"frame_strip: there is no such handler"},
+    {"options": "frame_strip = 2", "says": r"frame_strip: needs the handler frame"},
     {"options": "pipeline = frame\nframe_max_length = 3",
      "says": r"frame_max_length: the length field does not fit"},
     {"options": "pipeline = frame\nframe_delimiter = \\0",
