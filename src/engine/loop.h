@@ -44,7 +44,7 @@ enum loop_state {
 /* Can the loop take another connection? Best first. */
 enum loop_availability {
     LOOP_AVAILABLE,
-    LOOP_FULL,         /* max_pending_tasks wait */
+    LOOP_FULL,         /* max_pending_tasks control tasks wait */
     LOOP_NO_THREAD,    /* its thread just failed to start */
     LOOP_NOT_AVAILABLE /* ended */
 };

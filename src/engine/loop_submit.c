@@ -142,7 +142,7 @@ static void loop_run_arrival(struct task *task)
         loop_drop_timer(l, t);
 }
 
-/* The loop ended first; loop_drop_lane() counts the drop. */
+/* The loop ended first; loop_drop_queue() counts the drop. */
 static void loop_drop_arrival(struct task *task)
 {
     loop_free_timer(loop_timer_of(task));

@@ -30,7 +30,7 @@ struct client_table;
 
 struct client_table_conf {
     unsigned max_clients; /* entries */
-    unsigned prefix_v4;   /* of an IPv4 address that identify a client, 1 to 32 */
+    unsigned prefix_v4;   /* bits of an IPv4 address that identify a client, 1 to 32 */
     unsigned prefix_v6;   /* of IPv6, 1 to 128 */
     struct quota_conf each;
 };

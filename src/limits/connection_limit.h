@@ -44,7 +44,7 @@ struct connection_limit {
     struct connection_limit_waiter *waiters; /* fixed after start */
 };
 
-/* Retry interval, in case a full boss queue refuses the wake-up. */
+/* Longest time until a retry, in case the wake-up is refused. */
 #define CONNECTION_LIMIT_RETRY_NS INT64_C(1000000000)
 
 /*

@@ -88,7 +88,10 @@ static int prefix_table_spans_create(struct span **out, size_t *n_out, const str
     return 0;
 }
 
-/* Start an interval at ${begin}, replacing one that starts there. Space: see intervals_create(). */
+/*
+ * Start an interval at ${begin}, replacing one that starts there. Space: see
+ * prefix_table_intervals_create().
+ */
 static void prefix_table_intervals_put(struct intervals *v, number begin, uint32_t rule)
 {
     if (v->n > 0 && v->begin[v->n - 1] == begin)

@@ -207,8 +207,8 @@ bool channel_paced(const struct channel *ch);
 
 /*
  * channel_writable(ch):
- * False from above the high until below the low water mark, with pending spliced bytes, or while
- * paced.
+ * False from above the high water mark (memory scarce: with any pending output) until below the low
+ * one, with pending spliced bytes, or while paced.
  *
  * Thread: loop of ${ch}
  */

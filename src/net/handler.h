@@ -31,7 +31,7 @@ struct handler_ops {
      * follow. Unhandled: the channel aborts. Once.
      */
     void (*failed)(struct handler *h, int error);
-    /* Pending output fell below the low water mark, after exceeding the high one. */
+    /* channel_writable() again: output fell below the low water mark, or pacing ended. */
     void (*writable)(struct handler *h);
     /* Writing failed; earlier input is still read. Once. */
     void (*broken)(struct handler *h, int error);

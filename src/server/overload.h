@@ -54,7 +54,7 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
  * logged.
  *
  * Thread: main, before the first client
- * Errors: 0; -ERANGE (half of the limit is in use already); as loop_submit_after()
+ * Errors: 0; -ERANGE (over half of the limit is in use already); as loop_submit_after()
  */
 int overload_start(struct overload *ov) NODISCARD;
 

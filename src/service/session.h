@@ -185,8 +185,9 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 void session_leg_lost(struct session *s, unsigned leg);
 
 /*
- * session_leg_half_closed(s, ch) / session_leg_broken(s, ch, error) / session_leg_closed(s, ch,
- * error): Pass on a channel's eof, broken or closed event.
+ * session_leg_half_closed(s, ch) / session_leg_broken(s, ch, error) /
+ * session_leg_closed(s, ch, error):
+ * Pass on a channel's eof, broken or closed event.
  *
  * Broken: discard bytes for ${ch}, deliver bytes from it, then end. Closed after an error: reset
  * the other leg behind the bytes read for it.
@@ -215,7 +216,8 @@ void session_set_reason(struct session *s, enum session_reason reason);
 
 /*
  * session_close(s, reason):
- * Close gracefully: send buffers, then end of file, within `linger`; discard input.
+ * Close gracefully: send buffers, then end of file, within `linger`; discard input. If a handler
+ * holds bytes: session_abort().
  *
  * Thread: loop of ${s}
  */

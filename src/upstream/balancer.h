@@ -83,7 +83,7 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf) NOD
 void balancer_destroy(struct balancer *b);
 
 /*
- * balancer_begin(walk, key):
+ * balancer_begin(pick, key):
  * Start a session's picks; ${key} hashes the client's address.
  *
  * Thread: any
@@ -91,8 +91,8 @@ void balancer_destroy(struct balancer *b);
 void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
 
 /*
- * balancer_pick(b, walk, out):
- * Enter an endpoint (endpoint_enter()) that ${walk} has not tried, and record it as tried.
+ * balancer_pick(b, pick, out):
+ * Enter an endpoint (endpoint_enter()) that ${pick} has not tried, and record it as tried.
  *
  * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session there ends

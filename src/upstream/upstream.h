@@ -108,8 +108,8 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
                     struct loop_group *workers) NODISCARD;
 
 /*
- * upstream_pick(up, walk, out):
- * Pick a server that ${walk} has not tried.
+ * upstream_pick(up, pick, out):
+ * Pick a server that ${pick} has not tried.
  *
  * Thread: a worker's loop, or the test's
  * Owns:   the caller calls upstream_leave()

@@ -79,11 +79,11 @@ static inline unsigned wait_queue_length(const struct wait_queue *q)
 }
 
 /*
- * wait_queue_join(q, out, walk, done, cookie):
- * Wait for an endpoint that ${walk} has not tried.
+ * wait_queue_join(q, out, pick, done, cookie):
+ * Wait for an endpoint that ${pick} has not tried.
  *
  * Thread: a loop
- * Owns:   until done() or wait_queue_leave(), ${walk} is borrowed, for any thread
+ * Owns:   until done() or wait_queue_leave(), ${pick} is borrowed, for any thread
  * Errors: 0; -ENOBUFS (queue full); -ENOMEM
  */
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,

@@ -1,5 +1,5 @@
 /*
- * Fuzz daemon/acl_parser and limits/prefix_table: any file is taken or refused with a reason, and
+ * Fuzz config/acl_parser and limits/prefix_table: any file is taken or refused with a reason, and
  * what is taken answers as going through its rules does.
  */
 #include <stdint.h>

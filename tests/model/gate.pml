@@ -142,7 +142,7 @@ inline turn()
 #define SOME_ARE_LEFT (count > 0)
 #endif
 
-/* loop_drop_lane() */
+/* loop_drop_queue() */
 inline drop_lane()
 {
     do

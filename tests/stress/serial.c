@@ -1,8 +1,8 @@
 /*
- * stress/serial: two loops submit to many serials on an executor of four threads, destroy them at
- * random and make new ones, until the executor is stopped under them. The tasks of a serial never
+ * stress/serial: two loops submit to many strands on an executor of four threads, destroy them at
+ * random and make new ones, until the executor is stopped under them. The tasks of a strand never
  * overlap and keep their order, each is run or dropped and only one of these, and room is told once
- * for each refusal, unless the serial is gone.
+ * for each refusal, unless the strand is gone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #define MAX_OF_SERIAL 12
 #define STEPS         20 /* in one task of a loop */
 
-/* What the tasks of one serial share. Only the serial's order guards `next` and `inside`. */
+/* What the tasks of one strand share. Only the strand's order guards `next` and `inside`. */
 struct record {
     unsigned next;
     unsigned inside;
@@ -215,7 +215,7 @@ static void wait_for_end(struct driver *d)
     atomic_store(&d->ended, false);
 }
 
-/* The serials are destroyed on their loop, or by us after it has ended. */
+/* The strands are destroyed on their loop, or by us after it has ended. */
 static void driver_stop(struct driver *d, bool on_loop)
 {
     static const struct task_type type = {.name = "end", .run = driver_end};

@@ -20,7 +20,7 @@ struct loop *loop_runner_create_with(struct budget_conf budget, unsigned max_pen
 
 /*
  * loop_runner_call(loop, function, arg):
- * Call ${function} on the loop, in its control lane, and wait until it has returned.
+ * Call ${function} on the loop, in its control queue, and wait until it has returned.
  *
  * Thread: any but the loop's
  * Errors: none (the test fails)

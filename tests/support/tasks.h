@@ -23,7 +23,7 @@ struct tasks_trace {
 };
 
 /*
- * Adds its letter to the trace, and then submits `then` to `then_lane` of the loop, if there is
+ * Adds its letter to the trace, and then submits `then` to `then_queue` of the loop, if there is
  * one.
  */
 struct tasks_traced {

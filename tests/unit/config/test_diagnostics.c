@@ -1,4 +1,4 @@
-/* config/suggest: a near miss is found, and nothing else. */
+/* diagnostics_suggest(): a near miss is found, and nothing else. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

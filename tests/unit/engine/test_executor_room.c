@@ -15,7 +15,7 @@
 
 #define PRODUCERS 6
 
-/* Submits to a serial of its own. */
+/* Submits to a strand of its own. */
 struct producer {
     struct loop *loop;
     struct strand *strand;
@@ -295,7 +295,7 @@ START_TEST(one_that_is_destroyed_leaves_no_share_behind)
 }
 END_TEST
 
-/* ---- a full serial ---- */
+/* ---- a full strand ---- */
 
 START_TEST(a_full_strand_is_told_when_half_of_it_is_free_and_not_before)
 {

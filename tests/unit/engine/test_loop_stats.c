@@ -264,7 +264,7 @@ START_TEST(one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
     struct timely tasks[140];
     struct loop_stats before;
 
-    tasks_block_begin(&block, loop); /* the first one in the lane */
+    tasks_block_begin(&block, loop); /* the first one in the queue */
     before = observe_stats(loop);
     for (int i = 0; i < 140; i++)
         submit(&tasks[i], &quick_type, LOOP_TASKS, 0);

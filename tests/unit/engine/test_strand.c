@@ -26,7 +26,7 @@
 
 #define MAX_TASKS 300
 
-/* What the tasks of one serial find. Not atomic: only their order keeps them apart. */
+/* What the tasks of one strand find. Not atomic: only their order keeps them apart. */
 struct record {
     unsigned next;
     unsigned inside;
@@ -42,7 +42,7 @@ struct numbered {
     bool slow;
 };
 
-/* Another one's view of how far a serial has got. */
+/* Another one's view of how far a strand has got. */
 struct between {
     struct task task;
     struct record *record;
@@ -251,7 +251,7 @@ START_TEST(a_slow_strand_holds_up_no_other)
 
     e = executor_runner_create(2, 10000);
     create(&strand, 10, NULL);
-    executor_runner_block(e, &block); /* as a serial's task would: one of two threads is gone */
+    executor_runner_block(e, &block); /* as a strand's task would: one of two threads is gone */
     for (unsigned i = 0; i < 8; i++) {
         create(&others[i], MAX_TASKS, NULL);
         for (unsigned j = 0; j < 20; j++) {
@@ -504,7 +504,7 @@ START_TEST(destroying_lets_what_runs_come_to_its_end)
 }
 END_TEST
 
-/* On the loop: make the room message come, and destroy the serial before the loop gets to it. */
+/* On the loop: make the room message come, and destroy the strand before the loop gets to it. */
 static void refuse_and_destroy(void *arg)
 {
     int rc;
@@ -583,7 +583,7 @@ START_TEST(a_strand_may_be_destroyed_in_its_room_call)
 END_TEST
 
 /*
- * The message finds no loop, on a thread of the executor; the serial is destroyed where there is
+ * The message finds no loop, on a thread of the executor; the strand is destroyed where there is
  * none either.
  */
 START_TEST(a_strand_outlives_its_loop)

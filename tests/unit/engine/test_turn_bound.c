@@ -123,7 +123,7 @@ static void witness_io(struct ev_loop *ev, struct ev_io *io, int revents)
     witness_see(CONTAINER_OF(io, struct witness, io));
 }
 
-/* The first of its lane: while it runs the witness becomes readable. */
+/* The first of its queue: while it runs the witness becomes readable. */
 struct sender {
     struct task task;
     int fd;

@@ -124,7 +124,7 @@ static void *say_frames(void *arg)
     return NULL;
 }
 
-/* A read holds thousands of frames, more than the serial and the executor take. */
+/* A read holds thousands of frames, more than the strand and the executor take. */
 START_TEST(as_many_frames_as_come_keep_their_order)
 {
     int client = begin("frame", "executor");

@@ -1,6 +1,6 @@
 /*
  * A channel whose reads are worked on by an executor, in order: engine/strand and net/channel
- * together. A full serial pauses the channel, so nothing is lost, and what waits stays bounded
+ * together. A full strand pauses the channel, so nothing is lost, and what waits stays bounded
  * however slow the work is.
  */
 #include <errno.h>
@@ -29,7 +29,7 @@ struct offload {
     bool echo;
     bool slow;
 
-    /* Only the order of the serial's tasks guards this. */
+    /* Only the order of the strand's tasks guards this. */
     size_t worked_on;
 
     atomic_size_t done; /* bytes */
@@ -44,7 +44,7 @@ struct offload {
     atomic_bool closed;
 };
 
-/* A copy of one read. First it is a task of the serial, then perhaps one of the loop. */
+/* A copy of one read. First it is a task of the strand, then perhaps one of the loop. */
 struct chunk {
     struct task task;
     struct offload *o;
