@@ -85,7 +85,7 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
 /*
  * proxy_protocol_give_up(pp):
  * Timeout: call done() with -ETIMEDOUT, or 0 for an optional header not begun. No-op once decided
- *          or closed.
+ * or closed.
  *
  * Thread: the channel's loop
  */
