@@ -99,7 +99,7 @@ struct frame_decoder {
  *
  * Thread: owner of ${d}
  * Owns:   ${out} is valid until the next call or the end of ${in}
- * Errors: NEGATIVE; SHORT; LONG; BARE; NOT_NUMBER; NO_MEMORY
+ * Errors: NEGATIVE; SHORT; LONG; SHORTER_THAN_STRIP; NOT_NUMBER; NO_MEMORY
  */
 enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,

@@ -11,7 +11,7 @@
 #include "net/address.h"
 #include "net/cidr.h"
 
-#define ACCESS_LOG_INTERVAL_NS (1 * NS_PER_S)
+#define ACL_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 struct acl {
     const struct acl_conf *conf;
@@ -42,14 +42,14 @@ int acl_create(struct acl **out, const struct acl_conf *conf)
 }
 
 /* ${rule}: PREFIX_TABLE_NONE: none matched. */
-static void acl_access_log_denied(struct acl *a, const char *listener, const struct address *client,
-                                  uint32_t rule)
+static void acl_log_denied(struct acl *a, const char *listener, const struct address *client,
+                           uint32_t rule)
 {
     char peer[ADDRESS_TEXT_BYTES], block[CIDR_TEXT_BYTES];
     unsigned suppressed;
 
     if (!log_wanted(LOG_LEVEL_INFO) ||
-        !log_allowed(&a->log_limit, ACCESS_LOG_INTERVAL_NS, &suppressed))
+        !log_allowed(&a->log_limit, ACL_LOG_INTERVAL_NS, &suppressed))
         return;
     log_info(
         "listen %s: client %s denied%s%s%s", listener, address_format(peer, sizeof(peer), client),
@@ -68,7 +68,7 @@ bool acl_allows(struct acl *a, const char *listener, const struct address *clien
     if (rule == PREFIX_TABLE_NONE ? !a->conf->deny_others : a->conf->allow[rule])
         return true;
     atomic_fetch_add_explicit(&a->denied, 1, memory_order_relaxed);
-    acl_access_log_denied(a, listener, client, rule);
+    acl_log_denied(a, listener, client, rule);
     return false;
 }
 

@@ -95,8 +95,8 @@ static size_t channel_allowed(struct channel *ch, size_t max)
  */
 static void channel_on_eof(struct channel *ch)
 {
-    if ((ch->flags & CHANNEL_WRITE_BROKEN) && ch->error == -ECONNRESET) {
-        channel_abort(ch, -ECONNRESET);
+    if ((ch->flags & CHANNEL_WRITE_BROKEN) && ch->error != -EPIPE) {
+        channel_abort(ch, ch->error);
         return;
     }
     ch->flags |= CHANNEL_READ_ENDED;

@@ -170,8 +170,10 @@ void channel_on_hangup(struct hangup_watch *w)
     error = sock_error(ch->io.fd);
     if (error == 0 && channel_peer_left_silently(ch))
         error = -EPIPE;
-    if (error < 0)
-        channel_write_failed(ch, error); /* input may still be read */
+    if (error < 0 && (ch->flags & CHANNEL_READ_ENDED))
+        channel_write_failed(ch, error);
+    else if (error < 0)
+        channel_write_broken(ch, error);
 }
 
 bool channel_ended(const struct channel *ch)

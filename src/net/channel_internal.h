@@ -117,6 +117,14 @@ bool channel_can_splice_from(const struct channel *ch);
 bool channel_can_splice_into(const struct channel *ch);
 
 /*
+ * channel_write_broken(ch, error):
+ * Stop writing because of ${error}; deliver unread input, then abort with ${error} unless -EPIPE.
+ *
+ * Thread: loop of ${ch}
+ */
+void channel_write_broken(struct channel *ch, int error);
+
+/*
  * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
  * For net/splice: keep ${p} as pending output; copy its bytes to memory and return it to the pool
  * (out of memory: abort); end writing because of ${error}.

@@ -79,13 +79,19 @@ void channel_pace_writing(struct channel *ch, bool wait)
 /* The tail decides what follows. */
 void channel_write_failed(struct channel *ch, int error)
 {
+    if (error == -EPIPE || error == -ECONNRESET) {
+        channel_write_broken(ch, error);
+    } else if (!(ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))) {
+        channel_drop_pending(ch);
+        channel_abort(ch, error);
+    }
+}
+
+void channel_write_broken(struct channel *ch, int error)
+{
     if (ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))
         return;
     channel_drop_pending(ch);
-    if (error != -EPIPE && error != -ECONNRESET) {
-        channel_abort(ch, error);
-        return;
-    }
     ch->flags |= CHANNEL_WRITE_BROKEN;
     ch->error = (int16_t)error;
     channel_watch(ch);

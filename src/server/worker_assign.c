@@ -9,8 +9,8 @@
 #include "server/worker.h"
 
 /* When all workers are full: pause of the boss, and interval of log lines. */
-#define WORKER_DEAL_LOOK_NS (5 * NS_PER_MS)
-#define WORKER_DEAL_LOG_NS  (10 * NS_PER_S)
+#define WORKER_ASSIGN_LOOK_NS (5 * NS_PER_MS)
+#define WORKER_DEAL_LOG_NS    (10 * NS_PER_S)
 
 int worker_assign(struct loop_group *workers, struct session *s)
 {
@@ -36,5 +36,5 @@ int64_t worker_assign_wait_ns(const struct loop_group *workers)
     if (log_allowed(&limit, WORKER_DEAL_LOG_NS, &suppressed))
         log_warning("workers: all have max_pending_tasks tasks queued, new clients wait%s",
                     LOG_SUPPRESSED(suppressed));
-    return WORKER_DEAL_LOOK_NS;
+    return WORKER_ASSIGN_LOOK_NS;
 }

@@ -155,7 +155,7 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
 }
 
 /* Without retry_timeout pauses last no longer than connect_timeout. */
-static int64_t proxy_retry_until_ns(const struct proxy *p)
+int64_t proxy_retry_until_ns(const struct proxy *p)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
 

@@ -107,6 +107,7 @@ static void proxy_replace(struct session *s)
     relay_undo(&p->to_server, &p->client);
     relay_undo(&p->to_client, &p->server);
     p->give_up_at_ns = proxy_deadline_ns(p);
+    p->retry_until_ns = proxy_retry_until_ns(p);
     proxy_release_addresses(p);
     proxy_dial(p);
 }

@@ -72,13 +72,14 @@ static inline struct upstream *proxy_upstream(const struct proxy *p)
 void proxy_release_addresses(struct proxy *p);
 
 /*
- * proxy_deadline_ns(p) / proxy_time_left_ns(p, now_ns):
- * Deadline for trying servers, from now; limit of the next connect.
+ * proxy_deadline_ns(p) / proxy_retry_until_ns(p) / proxy_time_left_ns(p, now_ns):
+ * Deadline for trying servers, and of pauses, from now; limit of the next connect.
  *
  * Thread: loop of ${p}
  * Units:  ns
  */
 int64_t proxy_deadline_ns(const struct proxy *p);
+int64_t proxy_retry_until_ns(const struct proxy *p);
 int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 
 /*

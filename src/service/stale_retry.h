@@ -7,9 +7,9 @@
  *
  * One handler in each pipeline, right before the tail; both remove themselves.
  *
- *   ON --bytes or end of file from the client, bytes from the server--> OVER
+ *   ARMED --bytes or end of file from the client, bytes from the server--> DONE
  *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->
- *    OVER
+ *    DONE
  */
 #ifndef SERVICE_STALE_RETRY_H
 #define SERVICE_STALE_RETRY_H

@@ -3,7 +3,10 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "support/fault.h"
@@ -55,6 +58,34 @@ static void expect_closed(int error, const char *events)
     ck_assert_str_eq(probe_events(&probe), events);
     ck_assert_int_eq(probe.error, error);
 }
+
+/* What the kernel says instead of ECONNRESET: a peer that is gone cannot be had on loopback. */
+static atomic_int error_said;
+
+int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict len)
+{
+    int rc = (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+
+    if (rc == 0 && level == SOL_SOCKET && name == SO_ERROR && *(int *)value == ECONNRESET &&
+        atomic_load(&error_said) != 0)
+        *(int *)value = atomic_load(&error_said);
+    return rc;
+}
+
+START_TEST(what_came_before_a_connection_timed_out_is_read_although_reading_was_paused)
+{
+    atomic_store(&error_said, ETIMEDOUT);
+    probe_stop(&probe);
+    sockets_say(peer, "the answer");
+    reset_peer();
+    probe_wait(&probe, PROBE_BROKEN);
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    probe_read_on(&probe);
+    expect_closed(-ETIMEDOUT, "abrc");
+    ck_assert_uint_eq(probe_read(&probe), 10);
+    atomic_store(&error_said, 0);
+}
+END_TEST
 
 /* ---- end of file ---- */
 
@@ -475,6 +506,8 @@ int main(void)
     TCase *broken = suite_group(suite, "broken");
 
     tcase_add_checked_fixture(orderly, setup, teardown);
+    tcase_add_test(orderly,
+                   what_came_before_a_connection_timed_out_is_read_although_reading_was_paused);
     tcase_add_test(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it);
     tcase_add_test(orderly, what_a_handler_keeps_does_not_outlive_an_abort);
     tcase_add_test(orderly, after_the_peers_end_of_file_we_can_still_send);

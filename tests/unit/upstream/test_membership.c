@@ -551,7 +551,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("upstream/membership");
-    TCase *tc = suite_group(suite, "roster");
+    TCase *tc = suite_group(suite, "membership");
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, at_first_there_is_what_needs_no_looking_up);

@@ -1,5 +1,5 @@
 /*
- * stress/serial: two loops submit to many strands on an executor of four threads, destroy them at
+ * stress/strand: two loops submit to many strands on an executor of four threads, destroy them at
  * random and make new ones, until the executor is stopped under them. The tasks of a strand never
  * overlap and keep their order, each is run or dropped and only one of these, and room is told once
  * for each refusal, unless the strand is gone.
@@ -13,10 +13,10 @@
 #include "stress/stress.h"
 
 #define LOOPS         2
-#define SERIALS       40 /* of each loop, at a time */
+#define STRANDS       40 /* of each loop, at a time */
 #define THREADS       4
 #define MAX_PENDING   200
-#define MAX_OF_SERIAL 12
+#define MAX_OF_STRAND 12
 #define STEPS         20 /* in one task of a loop */
 
 /* What the tasks of one strand share. Only the strand's order guards `next` and `inside`. */
@@ -44,8 +44,8 @@ struct driver {
     struct task task;
     struct loop *loop;
     uint64_t random;
-    struct strand *strands[SERIALS];
-    struct record *records[SERIALS];
+    struct strand *strands[STRANDS];
+    struct record *records[STRANDS];
     atomic_bool over;
     atomic_bool ended;
     uint64_t n_accepted, n_refused, n_episodes, n_rooms, n_destroyed;
@@ -111,7 +111,7 @@ static void make(struct driver *d, unsigned i)
 {
     struct strand_conf conf = {.executor = e,
                                .loop = d->loop,
-                               .max_pending_tasks = 1 + draw(d, MAX_OF_SERIAL),
+                               .max_pending_tasks = 1 + draw(d, MAX_OF_STRAND),
                                .room = on_room};
 
     conf.cookie = d->records[i] = calloc(1, sizeof(*d->records[i]));
@@ -159,7 +159,7 @@ static void driver_run(struct task *t)
     struct driver *d = CONTAINER_OF(t, struct driver, task);
 
     for (unsigned step = 0; step < STEPS; step++) {
-        unsigned i = draw(d, SERIALS), burst = draw(d, 6);
+        unsigned i = draw(d, STRANDS), burst = draw(d, 6);
 
         if (d->records[i]->refused && draw(d, 100) > 0)
             continue; /* mostly it waits until it is told */
@@ -181,7 +181,7 @@ static void driver_begin(struct task *t)
     static const struct task_type type = {.name = "driver", .run = driver_run};
     struct driver *d = CONTAINER_OF(t, struct driver, task);
 
-    for (unsigned i = 0; i < SERIALS; i++)
+    for (unsigned i = 0; i < STRANDS; i++)
         make(d, i);
     t->type = &type;
     driver_run(t);
@@ -191,7 +191,7 @@ static void driver_end(struct task *t)
 {
     struct driver *d = CONTAINER_OF(t, struct driver, task);
 
-    for (unsigned i = 0; i < SERIALS; i++)
+    for (unsigned i = 0; i < STRANDS; i++)
         unmake(d, i);
     atomic_store(&d->ended, true);
 }
@@ -290,7 +290,7 @@ int main(int argc, char **argv)
         }
     }
     STRESS_CHECK(run > 0 && dropped > 0 && rooms > 0);
-    printf("serial: %" PRIu64 " serials, %" PRIu64 " tasks run, %" PRIu64 " dropped, %" PRIu64
+    printf("strand: %" PRIu64 " serials, %" PRIu64 " tasks run, %" PRIu64 " dropped, %" PRIu64
            " refused, room told %" PRIu64 " times\n",
            strands, run, dropped, refused, rooms);
     return EXIT_SUCCESS;
