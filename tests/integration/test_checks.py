@@ -283,7 +283,7 @@ def deaf_upstreams(count, size, port):
     return "\n".join(lines) + "\n"
 
 
-@test(timeout=120)
+@test(timeout=120, plain_only=True)
 def slow_neighbours(t):
     """2,000 servers of other upstreams that do not answer do not keep a dead server from being found; checks
     of these begin late, which is counted and logged"""
