@@ -351,8 +351,8 @@ START_TEST(the_end_does_not_wait_for_ever_and_counts_what_it_left)
     atomic_store(&sink.error, -EAGAIN);
     for (unsigned i = 0; i < 7; i++)
         put("left\n");
-    ck_assert_int_eq(access_log_finish(al, clock_now_ns() + 100 * NS_PER_MS), 0);
-    ck_assert_int_ge(since_ms(from_ns), 100);
+    ck_assert_int_eq(access_log_finish(al, clock_now_ns() + NS_PER_S), 0);
+    ck_assert_int_ge(since_ms(from_ns), 1000);
     ck_assert_uint_eq(stats().dropped, 7);
     ck_assert_uint_eq(log_lines_with("access log x: 7 lines were dropped"), 1);
 }
