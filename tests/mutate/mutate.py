@@ -38,7 +38,7 @@ class Covering:
         self.coverage = Coverage(self._build("coverage"), directory, arguments.jobs)
         self.sanitized = None
         self.kills = {}  # how often each test has killed
-        self.unmutated = {}  # of themes and stress tests: did it pass unmutated
+        self.unmutated = {}  # by name of a test: did it pass unmutated
 
     def killer(self, mutant, source, mutation):
         """The name of the test that fails, or None: the mutant survives."""
@@ -73,28 +73,30 @@ class Covering:
         return sorted(tests, key=key)
 
     def _unit_tests(self, mutant, build, tests, environment):
+        """The first test that fails mutated but not unmutated. Failing means twice, or above the time limit."""
         slower = 4 if environment else 1
 
-        def starter(test):
-            def start():
-                program = mutant.link(build, test) or "/bin/false"
-                return sandbox.Process([program], slower * (10 + 4 * self.coverage.seconds(test)), TREE,
-                                       environment=environment, sanitized=bool(environment))
-            return start
-        return self._first_failure([(test, starter(test)) for test in tests])
+        def starter(test, program):
+            return lambda: sandbox.Process([program(test)], slower * (10 + 4 * self.coverage.seconds(test)), TREE,
+                                           environment=environment, sanitized=bool(environment))
 
-    def _first_failure(self, starts):
-        """The first that fails twice, or takes too long: what fails once may have failed by chance."""
-        while starts:
-            failed = sandbox.run_until_failure(starts, self.arguments.jobs)
-            if failed is None:
-                return None
-            name, outcome, start = failed
-            if outcome.result == sandbox.LATE or sandbox.run_until_failure([(name, start)], 1):
-                self.kills[name] = self.kills.get(name, 0) + 1
-                return f"{name}, {outcome.result}" if outcome.result == sandbox.LATE else name
-            starts = [entry for entry in starts if entry[0] != name]
+        waiting = [(test, starter(test, lambda test: mutant.link(build, test) or "/bin/false")) for test in tests]
+        while failed := sandbox.run_until_failure(waiting, self.arguments.jobs):
+            test, outcome, start = failed
+            if _is_failure(outcome, start) and self._passes_unmutated(
+                    f"{build.name} {test}", starter(test, lambda test: build.directory / test)):
+                self.kills[test] = self.kills.get(test, 0) + 1
+                return f"{test}, {outcome.result}" if outcome.result == sandbox.LATE else test
+            waiting = [entry for entry in waiting if entry[0] != test]
         return None
+
+    def _passes_unmutated(self, name, start):
+        if name not in self.unmutated:
+            failed = sandbox.run_until_failure([(name, start)], 1)
+            self.unmutated[name] = not (failed and _is_failure(failed[1], start))
+            if not self.unmutated[name]:
+                print(f"{name} fails unmutated, left out", flush=True)
+        return self.unmutated[name]
 
     def _stress(self, mutant):
         """Stress tests that have the object and pass unmutated."""
@@ -135,6 +137,11 @@ class Covering:
         # Tests change the mode of the program, so that other users can run it.
         outcome = sandbox.run(command(program), THEME_LIMIT_S, TREE, writable=program.parent)
         return outcome.result == sandbox.PASSED
+
+
+def _is_failure(outcome, start):
+    """True above the time limit, and when it fails again: what fails once may have failed by chance."""
+    return outcome.result == sandbox.LATE or sandbox.run_until_failure([("again", start)], 1) is not None
 
 
 def _nm(path, *options):

@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
-"""The operators on small sources, and the choice by seed."""
+"""The operators on small sources, the choice by seed, and which failures count."""
+import contextlib
+import io
+import types
 import unittest
+from pathlib import Path
+from unittest import mock
 
-from mutate import choose
+import sandbox
+from mutate import Covering, choose
 from operators import mutations_of
 from themes import themes_of
 
@@ -84,6 +90,34 @@ class Choice(unittest.TestCase):
     def test_the_longest_name_decides_which_themes_cover_a_source(self):
         self.assertEqual(themes_of("src/net/splice.c"), ["splice"])
         self.assertEqual(themes_of("src/net/handler.c"), ["echo", "proxy", "ends"])
+
+
+class Kills(unittest.TestCase):
+    """Programs that fail are those named "broken"."""
+
+    def killer(self, build, mutated):
+        class Process:
+            def __init__(self, command, *_, **__):
+                self.result = sandbox.FAILED if Path(command[0]).parent.name == "broken" else sandbox.PASSED
+
+            def poll(self):
+                return sandbox.Outcome(self.result, 0.0, "")
+
+        covering = Covering.__new__(Covering)
+        covering.arguments = types.SimpleNamespace(jobs=1)
+        covering.coverage = types.SimpleNamespace(seconds=lambda test: 0)
+        covering.kills, covering.unmutated = {}, {}
+        mutant = types.SimpleNamespace(link=lambda build, test: Path(mutated[test], test))
+        built = types.SimpleNamespace(name="sanitized", directory=Path(build))
+        with mock.patch("sandbox.Process", Process), contextlib.redirect_stdout(io.StringIO()) as told:
+            return covering._unit_tests(mutant, built, sorted(mutated), {}), told.getvalue()
+
+    def test_a_failure_kills(self):
+        self.assertEqual(self.killer("whole", {"a": "whole", "b": "broken"}), ("b", ""))
+        self.assertEqual(self.killer("whole", {"a": "whole", "b": "whole"}), (None, ""))
+
+    def test_a_test_that_fails_unmutated_is_left_out(self):
+        self.assertEqual(self.killer("broken", {"a": "broken"}), (None, "sanitized a fails unmutated, left out\n"))
 
 
 if __name__ == "__main__":

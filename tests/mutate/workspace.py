@@ -13,7 +13,9 @@ BUILDS = {
 
 
 class Build:
-    """One build of the unmutated tree: directory/NAME. Its tests are those of the layers from one upwards."""
+    """One build of the unmutated tree: directory/NAME. Its tests are those of the layer and above, and below those
+    that include its headers.
+    """
 
     def __init__(self, tree, directory, name, layer, jobs):
         self.tree, self.name = tree, name
@@ -23,7 +25,8 @@ class Build:
         self.commands = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
         layers = self.commands["layers"].split()
         above = layers[layers.index(layer):]
-        self.tests = [test for test in self._programs("tests/unit/*/test_*.c") if test.split("/")[2] in above]
+        self.tests = [test for test in self._programs("tests/unit/*/test_*.c")
+                      if test.split("/")[2] in above or f'#include "{layer}/' in (tree / f"{test}.c").read_text()]
         self.stress = self._programs("tests/stress/*.c") if name == "plain" else []
         programs = self.tests + self.stress + (["reactord"] if name == "plain" else [])
         self._run_make([f"-j{jobs}"] + [str(self.directory / program) for program in programs])
