@@ -28,7 +28,8 @@ static struct address addresses[2];
 static struct listener_conf conf;
 static struct connection_limit room;
 static atomic_uint accepted, stopped;
-static int holders[2]; /* of the addresses' ports */
+static atomic_bool preface; /* of the last accepted */
+static int holders[2];      /* of the addresses' ports */
 static unsigned before;
 
 static int64_t on_admit(void *cookie, unsigned descriptors)
@@ -42,6 +43,7 @@ static void on_accepted(void *cookie, struct session *s)
 {
     ck_assert_ptr_eq(cookie, &conf);
     ck_assert_str_eq(s->service->listener, "front");
+    atomic_store(&preface, s->preface);
     listener_left(s);
     session_refuse(s);
     atomic_fetch_add(&accepted, 1);
@@ -293,6 +295,31 @@ START_TEST(a_client_that_is_denied_leaves_its_place)
 }
 END_TEST
 
+/* ---- proxies ---- */
+
+/* 0: no header is accepted; 1: one is required, and the peer is no proxy; 2: it is one. */
+START_TEST(only_a_trusted_proxy_may_name_its_client)
+{
+    struct cidr trusted;
+    int client;
+
+    ck_assert_int_eq(cidr_parse(&trusted, _i == 2 ? "127.0.0.0/8" : "192.0.2.0/24"), 0);
+    conf.accept_proxy =
+        (struct proxy_protocol_conf){.mode = _i == 0 ? PROXY_PROTOCOL_OFF : PROXY_PROTOCOL_REQUIRED,
+                                     .trusted = {.list = &trusted, .n = 1}};
+    ck_assert_int_eq(create(), 0);
+    ck_assert_int_eq(listener_start(listener), 0);
+    client = sockets_connect(&addresses[0]);
+    sockets_hear_reset(client); /* all are: see on_accepted() */
+    listener_stop(listener);
+    UNTIL(atomic_load(&stopped) == 1);
+    ck_assert_uint_eq(atomic_load(&accepted), _i != 1);
+    ck_assert_int_eq(atomic_load(&preface), _i == 2);
+    ck_assert_uint_eq(log_lines_with("is not a trusted proxy"), _i == 1);
+    close(client);
+}
+END_TEST
+
 /* ---- unix sockets ---- */
 
 static bool exists(void)
@@ -370,6 +397,7 @@ int main(void)
     tcase_add_test(tc, what_a_boss_that_was_cut_off_left_open_is_only_closed);
     tcase_add_loop_test(tc, a_place_that_no_client_takes_is_free_again, 0, 2);
     tcase_add_loop_test(tc, a_client_that_is_denied_leaves_its_place, 0, 2);
+    tcase_add_loop_test(tc, only_a_trusted_proxy_may_name_its_client, 0, 3);
     tcase_add_test(tc, a_unix_socket_is_gone_when_the_listener_has_stopped);
     tcase_add_test(tc, a_unix_socket_of_a_successor_is_left_alone);
     tcase_add_test(tc, a_unix_socket_that_was_never_started_is_removed);

@@ -97,6 +97,19 @@ START_TEST(each_episode_ends_and_another_can_begin)
 }
 END_TEST
 
+START_TEST(without_a_limit_there_is_no_account)
+{
+    struct overload *none = overload;
+
+    ck_assert_int_eq(overload_create(&none, &(struct overload_conf){0}, &threads, &limit), 0);
+    ck_assert_ptr_null(none);
+    ck_assert_ptr_null(overload_buffered(none));
+    ck_assert_int_eq(overload_start(none), 0);
+    overload_log_stats(none);
+    overload_destroy(none);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("server/overload: buffers");
@@ -105,5 +118,6 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, above_three_quarters_no_client_is_accepted_until_a_half_is_left);
     tcase_add_test(tc, each_episode_ends_and_another_can_begin);
+    tcase_add_test(tc, without_a_limit_there_is_no_account);
     return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* server/threads: the loops that a configuration asks for, or the reason why not. */
 #include <errno.h>
+#include <sched.h>
 
 #include "base/clock.h"
 #include "engine/loop_group.h"
@@ -7,6 +8,8 @@
 #include "server/threads.h"
 #include "support/log_lines.h"
 #include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
 
 static struct server_conf conf;
 
@@ -45,6 +48,50 @@ START_TEST(a_processor_that_the_process_may_not_use_is_an_error)
 }
 END_TEST
 
+START_TEST(every_processor_that_the_process_may_use_may_be_named)
+{
+    unsigned named;
+    cpu_set_t set;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(set), &set), 0);
+    conf.worker.cpus =
+        (struct server_cpus){.affinity = SERVER_AFFINITY_LIST, .list = &named, .n = 1};
+    for (named = 0; named < CPU_SETSIZE; named++) {
+        struct threads threads;
+
+        if (!CPU_ISSET(named, &set))
+            continue;
+        ck_assert_int_eq(threads_create(&threads, &conf), 0);
+        threads_destroy(&threads);
+    }
+}
+END_TEST
+
+/* 0: the boss; 1 to 3: the workers; 4: control. */
+START_TEST(loop_that_stalls_is_seen_whichever_it_is)
+{
+    struct threads threads;
+    struct tasks_block block;
+    struct loop *loop;
+
+    conf.worker.stall_threshold_ns = 10 * NS_PER_MS;
+    ck_assert_int_eq(threads_create(&threads, &conf), 0);
+    loop = _i == 0   ? loop_group_at(threads.boss, 0)
+           : _i <= 3 ? loop_group_at(threads.workers, (unsigned)_i - 1)
+                     : threads_control(&threads);
+    ck_assert(threads_watch(&threads)); /* no loop has a thread */
+    tasks_block_begin(&block, loop);
+    UNTIL(!threads_watch(&threads));
+    ck_assert_uint_eq(log_lines_with("stalls: "), 1);
+    tasks_block_end(&block);
+    ck_assert_int_eq(threads_end_boss(&threads), 0);
+    ck_assert_int_eq(threads_end_workers(&threads), 0);
+    ck_assert_int_eq(threads_end_control(&threads), 0);
+    ck_assert_int_eq(threads_end_executor(&threads), 0);
+    threads_destroy(&threads);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("server/threads");
@@ -53,5 +100,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, there_are_as_many_loops_as_were_asked_for);
     tcase_add_loop_test(tc, a_processor_that_the_process_may_not_use_is_an_error, 0, 2);
+    tcase_add_test(tc, every_processor_that_the_process_may_use_may_be_named);
+    tcase_add_loop_test(tc, loop_that_stalls_is_seen_whichever_it_is, 0, 5);
     return suite_run(suite);
 }

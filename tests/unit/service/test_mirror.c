@@ -150,6 +150,107 @@ START_TEST(a_mirror_that_leaves_is_let_go_of_at_once)
 }
 END_TEST
 
+/* A client that has not yet read what it gets back, so that its session goes on after its end. */
+static int client_that_only_speaks(size_t len)
+{
+    int ours, client;
+
+    host.conf.linger.timeout_ns = UNTIL_LIMIT_NS;
+    sockets_unix(&ours, &client);
+    sockets_small(ours);
+    sockets_small(client);
+    host_adopt(&host, ours);
+    sockets_say_pattern(client, 0, len);
+    sockets_end(client);
+    return client;
+}
+
+static void expect_all_back(int client, size_t len)
+{
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
+    sockets_hear_pattern(client, 0, len);
+    sockets_hear_end(client);
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+
+/* The backlog is full: no connection is refused or answered until ${filler} was accepted. */
+static int stop_answering(void)
+{
+    ck_assert_int_eq(listen(listener, 0), 0);
+    return sockets_connect(&at);
+}
+
+START_TEST(the_mirror_hears_the_clients_end_before_the_session_has_ended)
+{
+    size_t len = 40000;
+    int client = client_that_only_speaks(len), mirror = sockets_accept(listener);
+
+    sockets_hear_pattern(mirror, 0, len);
+    sockets_hear_end(mirror);
+    expect_all_back(client, len);
+    close(mirror);
+}
+END_TEST
+
+START_TEST(a_mirror_that_is_connected_late_hears_all_that_was_said_before)
+{
+    size_t len = 40000;
+    int filler = stop_answering(), client = client_that_only_speaks(len), mirror;
+
+    PAUSE_MS(50);
+    close(sockets_accept(listener));
+    mirror = sockets_accept(listener);
+    sockets_hear_pattern(mirror, 0, len);
+    sockets_hear_end(mirror);
+    expect_all_back(client, len);
+    close(filler);
+    close(mirror);
+}
+END_TEST
+
+static void echo_much(int client, size_t len)
+{
+    static const char some[4096];
+    char back[sizeof(some)];
+
+    for (size_t done = 0; done < len; done += sizeof(some)) {
+        ck_assert_int_eq(send(client, some, sizeof(some), 0), sizeof(some));
+        ck_assert_int_eq(recv(client, back, sizeof(back), MSG_WAITALL), sizeof(back));
+    }
+}
+
+START_TEST(a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up)
+{
+    int filler = stop_answering(), client = host_client(&host);
+
+    echo_much(client, plan.buffer_bytes);
+    ck_assert_uint_eq(atomic_load(&plan.abandoned), 0);
+    ck_assert_uint_eq(atomic_load(&descriptors.used), 1);
+    echo_much(client, 1);
+    UNTIL(atomic_load(&plan.abandoned) == 1);
+    ck_assert_uint_eq(atomic_load(&descriptors.used), 0);
+    leave(client);
+    ck_assert_uint_eq(atomic_load(&plan.lost), plan.buffer_bytes + 4096);
+    close(filler);
+}
+END_TEST
+
+START_TEST(a_mirror_that_does_not_read_is_given_up_and_its_client_served)
+{
+    int client = host_client(&host), mirror = sockets_accept(listener);
+
+    while (atomic_load(&plan.abandoned) == 0)
+        echo_much(client, 1);
+    ck_assert_uint_eq(atomic_load(&plan.connected), 1);
+    UNTIL(atomic_load(&descriptors.used) == 0);
+    echo_once(client);
+    leave(client);
+    ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
+    close(mirror);
+}
+END_TEST
+
 static void reclaim(void *arg)
 {
     *(size_t *)arg = session_reclaim(LIST_ENTRY(host.sessions.next, struct session, link));
@@ -157,7 +258,6 @@ static void reclaim(void *arg)
 
 START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served)
 {
-    static const char some[4096];
     struct memory_account buffered = {.max_bytes = INT64_MAX};
     int client, mirror;
     size_t relieved;
@@ -169,12 +269,8 @@ START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_cl
     echo_once(client);
     loop_runner_call(host.loop, reclaim, &relieved);
     ck_assert_uint_eq(relieved, 0);
-    while (atomic_load(&buffered.bytes) < 1 << 20) {
-        char back[sizeof(some)];
-
-        ck_assert_int_eq(send(client, some, sizeof(some), 0), sizeof(some));
-        ck_assert_int_eq(recv(client, back, sizeof(back), MSG_WAITALL), sizeof(back));
-    }
+    while (atomic_load(&buffered.bytes) < 1 << 20)
+        echo_much(client, 1);
     loop_runner_call(host.loop, reclaim, &relieved);
     ck_assert_uint_ge(relieved, 1 << 20);
     UNTIL(atomic_load(&buffered.bytes) == 0);
@@ -215,6 +311,10 @@ int main(void)
     tcase_add_test(tc, without_a_descriptor_to_spare_a_client_is_served);
     tcase_add_test(tc, without_a_server_a_client_is_served);
     tcase_add_test(tc, a_mirror_that_leaves_is_let_go_of_at_once);
+    tcase_add_test(tc, the_mirror_hears_the_clients_end_before_the_session_has_ended);
+    tcase_add_test(tc, a_mirror_that_is_connected_late_hears_all_that_was_said_before);
+    tcase_add_test(tc, a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up);
+    tcase_add_test(tc, a_mirror_that_does_not_read_is_given_up_and_its_client_served);
     tcase_add_test(
         tc, where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served);
     tcase_add_test(tc, a_session_may_be_cut_with_its_mirror_at_any_moment);

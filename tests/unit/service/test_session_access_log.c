@@ -154,6 +154,29 @@ START_TEST(a_proxied_session_tells_of_its_server)
 }
 END_TEST
 
+START_TEST(a_client_that_goes_while_it_waits_has_its_time_in_the_queue)
+{
+    int holder, server, client;
+    double queue_s;
+
+    servers[1].max_connections = 1;
+    conf.queue_length = 1;
+    conf.queue_timeout_ns = 3600 * NS_PER_S;
+    open_proxy("$queue_time $reason");
+    holder = host_client(&host);
+    server = sockets_accept(listening);
+    client = host_client(&host);
+    UNTIL(wait_queue_length(&upstream->waiting) == 1);
+    PAUSE_MS(50);
+    sockets_reset(client);
+    UNTIL(lines() == 1);
+    ck_assert_int_eq(sscanf(text, "%lf client_reset\n", &queue_s), 1);
+    ck_assert(queue_s >= 0.05);
+    close(holder);
+    close(server);
+}
+END_TEST
+
 /* The server says something 50 ms after it was connected, and hangs up another 50 ms later. */
 static void expect_times(enum splice_mode splice)
 {
@@ -289,6 +312,7 @@ int main(void)
     tcase_add_checked_fixture(group, NULL, teardown);
     tcase_add_test(group, an_echo_session_has_one_line_when_it_has_ended);
     tcase_add_test(group, a_proxied_session_tells_of_its_server);
+    tcase_add_test(group, a_client_that_goes_while_it_waits_has_its_time_in_the_queue);
     tcase_add_loop_test(group, the_first_byte_has_its_time_however_bytes_move, SPLICE_AUTO,
                         SPLICE_OFF + 1);
     tcase_add_test(group, a_server_that_says_nothing_has_no_first_byte);

@@ -1,0 +1,385 @@
+/*
+ * server/checks: what a start waits for, and what follows when a server fails or passes a check.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/loop_group.h"
+#include "server/checks.h"
+#include "server/worker.h"
+#include "service/proxy.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+#include "upstream/upstream.h"
+
+#define SERVERS  2
+#define NEVER_NS (3600 * NS_PER_S)
+
+static struct loop *control;
+static struct loop_group *workers;
+static struct worker *worker;
+static struct checks *checks;
+static struct upstream *upstream;
+static struct upstream_conf conf;
+static struct upstream_server_conf servers[SERVERS];
+static struct address addresses[SERVERS];
+static int fds[SERVERS]; /* server 0 listens, server 1 refuses */
+static const struct session_conf session_conf;
+static struct service service;
+static atomic_bool draining;
+static atomic_uint ended;
+static unsigned before;
+
+static void on_ended(void *cookie, struct session *s)
+{
+    (void)cookie;
+    (void)s;
+    atomic_fetch_add(&ended, 1);
+}
+
+static void open_worker(void)
+{
+    struct loop_group_conf group = {
+        .name = "work",
+        .pool = 2,
+        .n_loops = 1,
+        .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
+    struct worker_env env = {.draining = &draining, .ended = on_ended};
+
+    ck_assert_int_eq(loop_group_create(&workers, &group), 0);
+    ck_assert_int_eq(worker_create(&worker, loop_group_at(workers, 0), &env), 0);
+}
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    before = process_descriptors();
+    fds[0] = sockets_listen(&addresses[0], 16);
+    fds[1] = sockets_bound(&addresses[1]);
+    for (unsigned i = 0; i < SERVERS; i++)
+        servers[i] = (struct upstream_server_conf){.id = i == 0 ? "a" : "b",
+                                                   .address_text = "there",
+                                                   .addresses = &addresses[i],
+                                                   .n_addresses = 1,
+                                                   .weight = 1};
+    conf = (struct upstream_conf){
+        .name = "back",
+        .servers = servers,
+        .n_servers = SERVERS,
+        .balance = BALANCER_FIRST,
+        .connect_timeout_ns = 5 * NS_PER_S,
+        .checks = {.kind = UPSTREAM_CHECK_TCP,
+                   .check = {.timeout_ns = UNTIL_LIMIT_NS},
+                   .health = {.rise = 1, .fall = 1, .interval_ns = 20 * NS_PER_MS}}};
+    control = loop_runner_create();
+    open_worker();
+}
+
+static void create(void)
+{
+    struct checks_conf checks_conf = {.control = control,
+                                      .upstreams = &upstream,
+                                      .n_upstreams = 1,
+                                      .max_under_way = 4,
+                                      .loops = workers,
+                                      .workers = &worker};
+
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    ck_assert_int_eq(checks_create(&checks, &checks_conf), 0);
+    service = (struct service){
+        .ops = &proxy_ops, .conf = &session_conf, .listener = "test", .upstream = upstream};
+}
+
+/* Without a warning: the first checks are decided, or none is waited for. */
+static void start(void)
+{
+    create();
+    ck_assert_int_eq(checks_start(checks, UNTIL_LIMIT_NS), 0);
+    ck_assert_uint_eq(log_lines_with("were not checked yet"), 0);
+}
+
+static void start_checked(void)
+{
+    conf.checks.health.initial = HEALTH_STARTS_CHECKED;
+    start();
+}
+
+static void teardown(void)
+{
+    loop_runner_stop(control);
+    loop_group_stop(workers, 0, NS_PER_S);
+    loop_group_join(workers);
+    checks_destroy(checks);
+    worker_destroy(worker);
+    upstream_destroy(upstream);
+    loop_runner_destroy(control);
+    loop_group_destroy(workers);
+    for (unsigned i = 0; i < SERVERS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static struct upstream_server *server_at(unsigned i)
+{
+    return membership_now(&upstream->membership)->servers[i];
+}
+
+static uint32_t flags_of(unsigned i)
+{
+    return endpoint_load(&server_at(i)->endpoint) & ~ENDPOINT_COUNT_MASK;
+}
+
+/* ---- start ---- */
+
+START_TEST(start_waits_for_no_server_that_starts_up)
+{
+    conf.checks.health.interval_ns = NEVER_NS;
+    start();
+    ck_assert_uint_eq(flags_of(0), 0);
+}
+END_TEST
+
+START_TEST(start_waits_for_the_first_check_of_each_server)
+{
+    conf.checks.health.interval_ns = NEVER_NS;
+    start_checked();
+    ck_assert_uint_eq(flags_of(0), 0);
+    ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN);
+}
+END_TEST
+
+START_TEST(first_checks_that_take_too_long_are_warned_of)
+{
+    int filler;
+
+    ck_assert_int_eq(listen(fds[0], 0), 0);
+    filler = sockets_connect(&addresses[0]); /* the backlog is full: no answer */
+    conf.checks.health.initial = HEALTH_STARTS_CHECKED;
+    create();
+    ck_assert_int_eq(checks_start(checks, 50 * NS_PER_MS), 0);
+    ck_assert_uint_eq(log_lines_with("were not checked yet"), 1);
+    close(filler);
+}
+END_TEST
+
+START_TEST(start_fails_without_a_control_thread)
+{
+    create();
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(checks_start(checks, UNTIL_LIMIT_NS), -EAGAIN);
+}
+END_TEST
+
+START_TEST(servers_that_cannot_be_checked_count_as_up)
+{
+    conf.checks.check.timeout_ns = 0;
+    start_checked();
+    ck_assert_uint_eq(log_lines_with("upstream back: its servers are not checked: Invalid"), 1);
+    ck_assert_uint_eq(flags_of(0), 0);
+    ck_assert_uint_eq(flags_of(1), 0);
+}
+END_TEST
+
+/* 0: the server is disabled; 1: its upstream has no checks. */
+START_TEST(server_without_checks_is_not_checked)
+{
+    if (_i == 0)
+        servers[1].disabled = true;
+    else
+        conf.checks.kind = UPSTREAM_CHECK_OFF;
+    start_checked();
+    loop_runner_turn(control);
+    ck_assert_ptr_null(server_at(1)->target);
+    ck_assert_int_eq(server_at(0)->target != NULL, _i == 0);
+    ck_assert_uint_eq(flags_of(1), 0);
+}
+END_TEST
+
+/* ---- changes ---- */
+
+START_TEST(server_that_fails_a_check_is_down_until_one_passes)
+{
+    start();
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    ck_assert_int_eq(listen(fds[1], 16), 0);
+    UNTIL(flags_of(1) == 0);
+    ck_assert_uint_eq(flags_of(0), 0);
+}
+END_TEST
+
+START_TEST(passed_check_ends_an_ejection)
+{
+    struct balancer_pick_state pick;
+    struct upstream_server *server;
+
+    conf.ejection = (struct ejection_conf){
+        .failures = 1, .time_ns = NEVER_NS, .time_max_ns = NEVER_NS, .max_percent = 100};
+    create();
+    balancer_begin(&pick, 0);
+    ck_assert_int_eq(upstream_pick(upstream, &pick, &server), 0);
+    upstream_leave(upstream, server, UPSTREAM_FAILED);
+    ck_assert_ptr_eq(server, server_at(0));
+    ck_assert_uint_eq(flags_of(0), ENDPOINT_EJECTED);
+    ck_assert_int_eq(checks_start(checks, UNTIL_LIMIT_NS), 0);
+    UNTIL(flags_of(0) == 0);
+    ck_assert_uint_eq(log_lines_with("server a: ejection over: a check has passed"), 1);
+}
+END_TEST
+
+/* A client of a session on the worker. */
+static int new_client(void)
+{
+    struct session *s;
+    int ours, theirs;
+
+    sockets_tcp(&ours, &theirs);
+    ck_assert_int_eq(proxy_ops.create(&s, &service), 0);
+    s->client_fd = ours;
+    sockets_loopback(&s->peer, 1);
+    ck_assert_int_eq(worker_hand_over(loop_group_at(workers, 0), s), 0);
+    return theirs;
+}
+
+/* 0: on_down = keep; 1: close */
+START_TEST(sessions_of_a_server_that_goes_down_are_kept_or_closed)
+{
+    int client, server;
+
+    conf.checks.on_down = _i == 0 ? UPSTREAM_DOWN_KEEP : UPSTREAM_DOWN_CLOSE;
+    start();
+    client = new_client();
+    server = sockets_accept(fds[0]);
+    sockets_say(client, "question");
+    sockets_hear(server, "question");
+    close(fds[0]);
+    fds[0] = -1;
+    UNTIL(flags_of(0) == ENDPOINT_DOWN);
+    if (_i == 0) {
+        sockets_say(server, "answer");
+        sockets_hear(client, "answer");
+    } else {
+        sockets_hear_reset(client);
+        UNTIL(atomic_load(&ended) == 1);
+    }
+    close(client);
+    close(server);
+}
+END_TEST
+
+START_TEST(server_that_comes_up_takes_the_clients_that_wait)
+{
+    int holder, held, client, server;
+
+    servers[0].max_connections = servers[1].max_connections = 1;
+    conf.queue_length = 1;
+    conf.queue_timeout_ns = NEVER_NS;
+    start();
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    holder = new_client();
+    held = sockets_accept(fds[0]);
+    client = new_client();
+    UNTIL(wait_queue_length(&upstream->waiting) == 1);
+    ck_assert_int_eq(listen(fds[1], 16), 0);
+    server = sockets_accept(fds[1]);
+    sockets_say(client, "question");
+    sockets_hear(server, "question");
+    close(holder);
+    close(held);
+    close(client);
+    close(server);
+}
+END_TEST
+
+/* ---- names ---- */
+
+static void do_lead_to(void *address)
+{
+    struct membership_place place = {.list = address, .n = 1, .weight = 1};
+
+    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
+}
+
+START_TEST(server_of_a_name_is_checked_while_the_name_leads_to_it)
+{
+    struct upstream_server *server;
+
+    servers[1].names = UPSTREAM_NAME_EACH;
+    start();
+    loop_runner_call(control, do_lead_to, &addresses[1]);
+    server = server_at(1);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    membership_hold(server);
+    loop_runner_call(control, do_lead_to, &addresses[0]);
+    ck_assert_ptr_ne(server_at(1), server);
+    ck_assert_ptr_null(server->target);
+    ck_assert_uint_eq(endpoint_load(&server->endpoint), ENDPOINT_ABSENT);
+    ck_assert_ptr_nonnull(server_at(1)->target);
+    membership_let_go(server);
+}
+END_TEST
+
+static void do_name(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(upstream_set_addresses(upstream, server_at(1), &addresses[0], 1), 1);
+}
+
+START_TEST(server_is_checked_as_soon_as_its_address_is_known)
+{
+    servers[1].names = UPSTREAM_NAME_ONE;
+    servers[1].n_addresses = 0;
+    conf.checks.health.initial = HEALTH_STARTS_CHECKED;
+    conf.checks.health.interval_ns = NEVER_NS;
+    create();
+    ck_assert_int_eq(checks_start(checks, 50 * NS_PER_MS), 0);
+    ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN | ENDPOINT_ABSENT);
+    loop_runner_call(control, do_name, NULL);
+    UNTIL(flags_of(1) == 0);
+}
+END_TEST
+
+/* ---- at a time ---- */
+
+START_TEST(no_more_checks_than_servers_run_at_a_time)
+{
+    create();
+    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 2);
+    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 1), 1);
+    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 0), 1);
+    servers[0].disabled = true;
+    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 1);
+    servers[1].names = UPSTREAM_NAME_EACH;
+    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), CHECKS_OF_A_NAME);
+    conf.checks.kind = UPSTREAM_CHECK_OFF;
+    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/checks");
+    TCase *tc = suite_group(suite, "checks");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, start_waits_for_no_server_that_starts_up);
+    tcase_add_test(tc, start_waits_for_the_first_check_of_each_server);
+    tcase_add_test(tc, first_checks_that_take_too_long_are_warned_of);
+    tcase_add_test(tc, start_fails_without_a_control_thread);
+    tcase_add_test(tc, servers_that_cannot_be_checked_count_as_up);
+    tcase_add_loop_test(tc, server_without_checks_is_not_checked, 0, 2);
+    tcase_add_test(tc, server_that_fails_a_check_is_down_until_one_passes);
+    tcase_add_test(tc, passed_check_ends_an_ejection);
+    tcase_add_loop_test(tc, sessions_of_a_server_that_goes_down_are_kept_or_closed, 0, 2);
+    tcase_add_test(tc, server_that_comes_up_takes_the_clients_that_wait);
+    tcase_add_test(tc, server_of_a_name_is_checked_while_the_name_leads_to_it);
+    tcase_add_test(tc, server_is_checked_as_soon_as_its_address_is_known);
+    tcase_add_test(tc, no_more_checks_than_servers_run_at_a_time);
+    return suite_run(suite);
+}

@@ -1,0 +1,175 @@
+/*
+ * server/spares: which upstreams have spare connections, that each worker keeps its share of them,
+ * and that its sessions use them.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/server.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define WORKERS 2
+
+static struct server *server;
+static struct address address, back, other;
+static struct listener_conf listener;
+static struct upstream_server_conf servers[] = {
+    {.id = "a", .address_text = "there", .addresses = &back, .n_addresses = 1, .weight = 1},
+    {.id = "b", .address_text = "there", .addresses = &other, .n_addresses = 1, .weight = 1}};
+static struct upstream_conf upstreams[2];
+static struct server_conf conf;
+static int holder, listening, other_listening, spares[WORKERS];
+static unsigned before;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    holder = sockets_bound(&address);
+    listening = sockets_listen(&back, 16);
+    other_listening = sockets_listen(&other, 16);
+    for (unsigned i = 0; i < 2; i++)
+        upstreams[i] =
+            (struct upstream_conf){.name = i == 0 ? "back" : "other",
+                                   .servers = &servers[i],
+                                   .n_servers = 1,
+                                   .connect_timeout_ns = 5 * NS_PER_S,
+                                   .spare = {.keep = WORKERS, .max_age_ns = 3600 * NS_PER_S}};
+    listener = (struct listener_conf){.name = "front",
+                                      .addresses = &address,
+                                      .n_addresses = 1,
+                                      .service = LISTENER_PROXY,
+                                      .upstream = "back",
+                                      .backlog = 16,
+                                      .reuseport = 1};
+    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
+                                .worker = {.threads = WORKERS,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = 5 * NS_PER_MS,
+                                           .max_pending_tasks = 65536},
+                                .executor = {.threads = 1, .max_pending_tasks = 16},
+                                .listeners = &listener,
+                                .n_listeners = 1,
+                                .upstreams = upstreams,
+                                .n_upstreams = 2};
+}
+
+static void start(void)
+{
+    struct server_events events = {.drained = NULL};
+
+    ck_assert_int_eq(server_create(&server, &conf, &events), 0);
+    ck_assert_int_eq(server_start(server), 0);
+}
+
+static void accept_spares(void)
+{
+    for (unsigned i = 0; i < WORKERS; i++)
+        spares[i] = sockets_accept(listening);
+}
+
+static void close_spares(void)
+{
+    for (unsigned i = 0; i < WORKERS; i++)
+        close(spares[i]);
+}
+
+static void teardown(void)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    server_destroy(server);
+    close(holder);
+    close(listening);
+    close(other_listening);
+    UNTIL(process_loops() == 0);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static bool has_client(int fd)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
+}
+
+START_TEST(each_worker_opens_its_share_to_the_upstream_that_a_listener_uses)
+{
+    start();
+    accept_spares();
+    UNTIL(process_loops() == 1 + WORKERS);
+    PAUSE_MS(50);
+    ck_assert(!has_client(listening));
+    ck_assert(!has_client(other_listening));
+    close_spares();
+}
+END_TEST
+
+/* 0: no upstream keeps any; 1: no listener uses the upstream. */
+START_TEST(spares_that_are_not_wanted_are_not_opened)
+{
+    if (_i == 0) {
+        upstreams[0].spare.keep = upstreams[1].spare.keep = 0;
+    } else {
+        listener.service = LISTENER_ECHO;
+        listener.upstream = NULL;
+    }
+    start();
+    PAUSE_MS(50);
+    ck_assert_uint_le(process_loops(), 1); /* no worker was started for them */
+    ck_assert(!has_client(listening));
+    ck_assert(!has_client(other_listening));
+}
+END_TEST
+
+START_TEST(sessions_of_each_worker_use_its_spares)
+{
+    int clients[WORKERS];
+
+    start();
+    accept_spares();
+    for (unsigned i = 0; i < WORKERS; i++) { /* one for each worker: they take turns */
+        clients[i] = sockets_connect(&address);
+        sockets_say(clients[i], "question");
+    }
+    for (unsigned i = 0; i < WORKERS; i++)
+        sockets_hear(spares[i], "question");
+    for (unsigned i = 0; i < WORKERS; i++)
+        close(clients[i]);
+    close_spares();
+}
+END_TEST
+
+START_TEST(draining_closes_the_spares)
+{
+    start();
+    accept_spares();
+    server_drain(server);
+    for (unsigned i = 0; i < WORKERS; i++) {
+        char byte;
+        ssize_t n = recv(spares[i], &byte, 1, 0);
+
+        ck_assert(n == 0 || (n < 0 && errno == ECONNRESET));
+    }
+    close_spares();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server/spares");
+    TCase *tc = suite_group(suite, "spares");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, each_worker_opens_its_share_to_the_upstream_that_a_listener_uses);
+    tcase_add_loop_test(tc, spares_that_are_not_wanted_are_not_opened, 0, 2);
+    tcase_add_test(tc, sessions_of_each_worker_use_its_spares);
+    tcase_add_test(tc, draining_closes_the_spares);
+    return suite_run(suite);
+}

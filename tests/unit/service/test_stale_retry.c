@@ -1,0 +1,251 @@
+/*
+ * service/stale_retry: a session whose spare connection the server has closed gets another one, and
+ * no byte is lost; unless the client is gone, the session ends, or the server has heard it.
+ */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/descriptor_budget.h"
+#include "service/proxy.h"
+#include "support/host.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+#include "upstream/spare_internal.h"
+
+static struct host host;
+static struct address address;
+/* At max_connections there is no spare beside a session: the next connection is the retry's. */
+static struct upstream_server_conf server_conf = {.id = "a",
+                                                  .address_text = "there",
+                                                  .addresses = &address,
+                                                  .n_addresses = 1,
+                                                  .weight = 1,
+                                                  .max_connections = 1};
+static struct upstream_conf conf = {.name = "back",
+                                    .servers = &server_conf,
+                                    .n_servers = 1,
+                                    .connect_timeout_ns = 5 * NS_PER_S,
+                                    .spare = {.keep = 1, .max_age_ns = 3600 * NS_PER_S}};
+static struct upstream *upstream;
+static struct descriptor_budget descriptors;
+static struct spare_pool *pool;
+static int listening, client, spare; /* the server's end of the spare connection */
+static unsigned before;
+
+static uint64_t counted(enum spare_count what)
+{
+    return atomic_load(&membership_now(&upstream->membership)->servers[0]->spare->counts[what]);
+}
+
+static void setup(void)
+{
+    before = process_descriptors();
+    listening = sockets_listen(&address, 16);
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    host_open(&host, &proxy_ops, upstream);
+    descriptors = (struct descriptor_budget){.max = 1000, .reserve = 10};
+    host.owner.net->descriptors = &descriptors;
+    ck_assert_int_eq(spare_pool_create(&pool, host.owner.net, 0), 0);
+    ck_assert_int_eq(spare_pool_add(pool, upstream), 0);
+    host.owner.spares = pool;
+    spare_pool_refresh(pool);
+    spare = sockets_accept(listening);
+    UNTIL(counted(SPARE_OPENED) == 1);
+}
+
+static void do_stop(void *arg)
+{
+    (void)arg;
+    spare_pool_stop(pool);
+}
+
+static void close_now(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void teardown(void)
+{
+    loop_runner_call(host.loop, do_stop, NULL);
+    host_close(&host);
+    spare_pool_destroy(pool);
+    upstream_destroy(upstream);
+    close_now(&listening);
+    close_now(&client);
+    close_now(&spare);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+/* Its session has the spare connection. */
+static void connect_client(void)
+{
+    client = host_client(&host);
+    ck_assert_uint_eq(counted(SPARE_USED), 1);
+}
+
+/* The session's other connection, which works. */
+static void expect_replaced(const char *question)
+{
+    int server = sockets_accept(listening);
+
+    sockets_hear(server, question);
+    sockets_say(server, "answer");
+    sockets_hear(client, "answer");
+    ck_assert_uint_eq(counted(SPARE_REPLACED), 1);
+    close(server);
+    sockets_hear_end(client);
+}
+
+START_TEST(session_uses_the_spare_connection)
+{
+    connect_client();
+    sockets_say(client, "question");
+    sockets_hear(spare, "question");
+    sockets_say(spare, "answer");
+    sockets_hear(client, "answer");
+}
+END_TEST
+
+enum how { ENDS, RESETS, SPEAKS_AND_ENDS, HOWS };
+
+static void close_spare(enum how how)
+{
+    if (how == SPEAKS_AND_ENDS)
+        sockets_say(spare, "idle for too long");
+    if (how == RESETS)
+        sockets_reset(spare);
+    else
+        close(spare);
+    spare = -1;
+}
+
+START_TEST(connection_that_the_server_closes_before_the_first_byte_is_replaced)
+{
+    struct tasks_block block;
+
+    connect_client();
+    tasks_block_begin(&block, host.loop); /* the server's bytes and its end are one event */
+    close_spare((enum how)_i);
+    tasks_block_end(&block);
+    UNTIL(counted(SPARE_REPLACED) == 1);
+    sockets_say(client, "question");
+    expect_replaced("question");
+}
+END_TEST
+
+/* 0 to 2: the client speaks first; 3 to 5: the server's end comes first. */
+START_TEST(bytes_of_a_client_that_crossed_the_servers_end_are_not_lost)
+{
+    struct tasks_block block;
+
+    connect_client();
+    tasks_block_begin(&block, host.loop);
+    if (_i >= HOWS)
+        close_spare((enum how)(_i - HOWS));
+    sockets_say(client, "question");
+    if (_i < HOWS)
+        close_spare((enum how)_i);
+    tasks_block_end(&block);
+    expect_replaced("question");
+}
+END_TEST
+
+START_TEST(end_of_a_client_that_crossed_the_servers_end_is_not_lost)
+{
+    struct tasks_block block;
+    int server;
+
+    connect_client();
+    tasks_block_begin(&block, host.loop);
+    if (_i == 1)
+        close_spare(ENDS);
+    sockets_say(client, "question");
+    sockets_end(client);
+    if (_i == 0)
+        close_spare(ENDS);
+    tasks_block_end(&block);
+    server = sockets_accept(listening);
+    sockets_hear(server, "question");
+    sockets_hear_end(server);
+    sockets_say(server, "answer");
+    sockets_hear(client, "answer");
+    close(server);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+END_TEST
+
+START_TEST(server_that_has_heard_the_client_is_not_replaced)
+{
+    connect_client();
+    sockets_say(client, "question");
+    sockets_hear(spare, "question");
+    close_spare((enum how)_i);
+    if (_i == SPEAKS_AND_ENDS)
+        sockets_hear(client, "idle for too long");
+    if (_i == RESETS)
+        sockets_hear_reset(client);
+    else
+        sockets_hear_end(client);
+    close_now(&client);
+    host_expect_end(&host, _i == RESETS ? SESSION_UPSTREAM_RESET : SESSION_UPSTREAM_FIN);
+    ck_assert_uint_eq(counted(SPARE_REPLACED), 0);
+}
+END_TEST
+
+START_TEST(session_that_we_or_its_client_end_gets_no_other_connection)
+{
+    enum session_reason reason = _i == 0   ? SESSION_CLIENT_RESET
+                                 : _i == 1 ? SESSION_DRAIN
+                                           : SESSION_IDLE;
+
+    host.conf.idle_timeout_ns = _i == 2 ? 50 * NS_PER_MS : 0;
+    connect_client();
+    if (reason == SESSION_CLIENT_RESET) {
+        sockets_reset(client);
+        client = -1;
+    } else if (reason == SESSION_DRAIN) {
+        host_abort(&host, reason);
+    } else {
+        sockets_hear_end(client);
+        sockets_hear_end(spare);
+        close_now(&client);
+        close_now(&spare);
+    }
+    host_expect_end(&host, reason);
+    ck_assert_uint_eq(counted(SPARE_REPLACED), 0);
+}
+END_TEST
+
+START_TEST(without_another_connection_the_client_is_reset)
+{
+    connect_client();
+    close_now(&listening);
+    close_spare(ENDS);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_CONNECT_REFUSED);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("service/stale_retry");
+    TCase *tc = suite_group(suite, "stale");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, session_uses_the_spare_connection);
+    tcase_add_loop_test(tc, connection_that_the_server_closes_before_the_first_byte_is_replaced, 0,
+                        HOWS);
+    tcase_add_loop_test(tc, bytes_of_a_client_that_crossed_the_servers_end_are_not_lost, 0,
+                        2 * HOWS);
+    tcase_add_loop_test(tc, end_of_a_client_that_crossed_the_servers_end_is_not_lost, 0, 2);
+    tcase_add_loop_test(tc, server_that_has_heard_the_client_is_not_replaced, 0, HOWS);
+    tcase_add_loop_test(tc, session_that_we_or_its_client_end_gets_no_other_connection, 0, 3);
+    tcase_add_test(tc, without_another_connection_the_client_is_reset);
+    return suite_run(suite);
+}
