@@ -4,8 +4,10 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/loop_runner.h"
+#include "support/process.h"
 #include "support/sockets.h"
 #include "support/until.h"
 
@@ -18,8 +20,13 @@ struct call {
     int number;
     void (*operation)(struct channel *ch);
     bool (*question)(const struct channel *ch);
+    size_t (*count)(const struct probe *p);
     size_t result;
 };
+
+struct probe probe;
+
+static unsigned descriptors_before;
 
 static struct probe *probe_of(struct handler *h)
 {
@@ -111,16 +118,17 @@ static void do_init(void *arg)
 {
     struct call *c = arg;
 
-    channel_init(&c->p->channel, c->p->net, c->number);
+    channel_init(&c->p->channel, c->p->net, c->p->fd);
     pipeline_init(&c->p->channel.pipeline, &c->p->channel, &c->p->tail, &probe_ops);
 }
 
-void probe_init(struct probe *p, struct netloop *net, int fd)
+void probe_init(struct probe *p, struct netloop *net, void (*connect)(int *ours, int *theirs))
 {
-    struct call c = {.p = p, .number = fd};
+    struct call c = {.p = p};
 
     memset(p, 0, sizeof(*p));
     p->net = net;
+    connect(&p->fd, &p->peer);
     buffer_init(&p->read);
     call(&c, do_init);
 }
@@ -139,9 +147,11 @@ void probe_do(struct probe *p, void (*operation)(struct channel *ch))
     call(&c, do_operation);
 }
 
-static void stop(struct channel *ch)
+static void do_stop(void *arg)
 {
-    channel_stop_reading(ch, CHANNEL_STOP_RECEIVER);
+    struct call *c = arg;
+
+    channel_stop_reading(&c->p->channel, (enum channel_stop)c->number);
 }
 
 static void read_on(struct channel *ch)
@@ -151,7 +161,14 @@ static void read_on(struct channel *ch)
 
 void probe_stop(struct probe *p)
 {
-    probe_do(p, stop);
+    probe_stop_for(p, CHANNEL_STOP_RECEIVER);
+}
+
+void probe_stop_for(struct probe *p, enum channel_stop why)
+{
+    struct call c = {.p = p, .number = (int)why};
+
+    call(&c, do_stop);
 }
 
 void probe_read_on(struct probe *p)
@@ -189,6 +206,34 @@ int probe_write_pattern(struct probe *p, size_t from, size_t len)
     rc = probe_write(p, data, len);
     free(data);
     return rc;
+}
+
+static void do_keep(void *arg)
+{
+    struct call *c = arg;
+
+    channel_keep(&c->p->channel, c->number != 0);
+}
+
+void probe_keep(struct probe *p, bool keep)
+{
+    struct call c = {.p = p, .number = keep};
+
+    call(&c, do_keep);
+}
+
+static void do_end(void *arg)
+{
+    struct call *c = arg;
+
+    channel_end(&c->p->channel, (unsigned)c->number);
+}
+
+void probe_end(struct probe *p, unsigned how)
+{
+    struct call c = {.p = p, .number = (int)how};
+
+    call(&c, do_end);
 }
 
 static void do_abort(void *arg)
@@ -234,64 +279,59 @@ const char *probe_events(struct probe *p)
     return p->seen;
 }
 
-static void do_read(void *arg)
+static void do_count(void *arg)
 {
     struct call *c = arg;
 
-    c->result = buffer_bytes(&c->p->read);
+    c->result = c->count(c->p);
+}
+
+static size_t counted(struct probe *p, size_t (*count)(const struct probe *p))
+{
+    struct call c = {.p = p, .count = count};
+
+    call(&c, do_count);
+    return c.result;
+}
+
+static size_t count_read(const struct probe *p)
+{
+    return buffer_bytes(&p->read);
+}
+
+static size_t count_in(const struct probe *p)
+{
+    return p->channel.bytes_in;
+}
+
+static size_t count_pending(const struct probe *p)
+{
+    return channel_pending_bytes(&p->channel);
+}
+
+static size_t count_unsent(const struct probe *p)
+{
+    return channel_unsent_bytes(&p->channel);
 }
 
 size_t probe_read(struct probe *p)
 {
-    struct call c = {.p = p};
-
-    call(&c, do_read);
-    return c.result;
-}
-
-static void do_in(void *arg)
-{
-    struct call *c = arg;
-
-    c->result = c->p->channel.bytes_in;
+    return counted(p, count_read);
 }
 
 size_t probe_in(struct probe *p)
 {
-    struct call c = {.p = p};
-
-    call(&c, do_in);
-    return c.result;
-}
-
-static void do_pending(void *arg)
-{
-    struct call *c = arg;
-
-    c->result = channel_pending_bytes(&c->p->channel);
+    return counted(p, count_in);
 }
 
 size_t probe_pending(struct probe *p)
 {
-    struct call c = {.p = p};
-
-    call(&c, do_pending);
-    return c.result;
-}
-
-static void do_unsent(void *arg)
-{
-    struct call *c = arg;
-
-    c->result = channel_unsent_bytes(&c->p->channel);
+    return counted(p, count_pending);
 }
 
 size_t probe_unsent(struct probe *p)
 {
-    struct call c = {.p = p};
-
-    call(&c, do_unsent);
-    return c.result;
+    return counted(p, count_unsent);
 }
 
 static void do_question(void *arg)
@@ -319,9 +359,61 @@ void probe_wait(struct probe *p, char event)
     UNTIL(probe_saw(p, event));
 }
 
+void probe_expect_closed(struct probe *p, int error, const char *events)
+{
+    probe_wait(p, PROBE_CLOSED);
+    ck_assert_str_eq(probe_events(p), events);
+    ck_assert_int_eq(p->error, error);
+}
+
+void probe_reset_peer(struct probe *p)
+{
+    sockets_reset(p->peer);
+    p->peer = -1;
+}
+
 void probe_close(struct probe *p)
 {
     probe_abort(p, 0);
     probe_wait(p, PROBE_CLOSED);
     buffer_clear(&p->read);
+    if (p->peer >= 0)
+        close(p->peer);
+    p->peer = -1;
+}
+
+/* ---- fixtures ---- */
+
+void probe_connect(void)
+{
+    struct netloop *net = probe_net(loop_runner_create());
+
+    descriptors_before = process_descriptors();
+    probe_init(&probe, net, sockets_tcp);
+}
+
+void probe_connect_and_start(void)
+{
+    probe_connect();
+    probe_start(&probe);
+}
+
+void probe_start_over(void (*connect)(int *ours, int *theirs))
+{
+    struct netloop *net = probe.net;
+
+    probe_close(&probe);
+    probe_init(&probe, net, connect);
+    probe_start(&probe);
+}
+
+void probe_disconnect(void)
+{
+    struct netloop *net = probe.net;
+    struct loop *loop = net->loop;
+
+    probe_close(&probe);
+    ck_assert_uint_eq(process_descriptors(), descriptors_before);
+    loop_runner_destroy(loop);
+    netloop_destroy(net);
 }

@@ -29,6 +29,8 @@ struct probe {
     struct buffer read; /* all bytes that were read */
     char events[PROBE_EVENTS];
     unsigned n_reads;
+    int fd;     /* the channel's */
+    int peer;   /* the test's end of the connection; -1: closed */
     int broken; /* error of the broken event */
     int error;  /* of the closed event */
     void (*on_read)(struct probe *p);
@@ -36,6 +38,30 @@ struct probe {
     void (*on_writable)(struct probe *p);
     char seen[PROBE_EVENTS];
 };
+
+/* The channel of the fixtures below. */
+extern struct probe probe;
+
+/*
+ * probe_connect() / probe_connect_and_start() / probe_disconnect():
+ * Checked fixtures: make `probe` one end of a TCP connection, on a loop of its own; start it too;
+ * close it and end the loop, and see that no descriptor is left.
+ *
+ * Thread: the test's
+ * Errors: the test fails
+ */
+void probe_connect(void);
+void probe_connect_and_start(void);
+void probe_disconnect(void);
+
+/*
+ * probe_start_over(connect):
+ * Close `probe` and make it one end of what ${connect} connects; start it.
+ *
+ * Thread: the test's
+ * Errors: the test fails
+ */
+void probe_start_over(void (*connect)(int *ours, int *theirs));
 
 /*
  * probe_net(loop):
@@ -48,14 +74,15 @@ struct probe {
 struct netloop *probe_net(struct loop *loop);
 
 /*
- * probe_init(p, net, fd) / probe_start(p):
- * Make a channel of ${fd}; start it.
+ * probe_init(p, net, connect) / probe_start(p):
+ * Make a channel of one end of a connection, the other end of which is `peer`; start it.
+ * ${connect} is sockets_tcp() or sockets_unix().
  *
  * Thread: the test's
- * Owns:   the channel has ${fd}
- * Errors: none (the test fails)
+ * Owns:   probe_close() frees it and closes both ends
+ * Errors: the test fails
  */
-void probe_init(struct probe *p, struct netloop *net, int fd);
+void probe_init(struct probe *p, struct netloop *net, void (*connect)(int *ours, int *theirs));
 void probe_start(struct probe *p);
 
 /*
@@ -67,13 +94,14 @@ void probe_start(struct probe *p);
 void probe_do(struct probe *p, void (*operation)(struct channel *ch));
 
 /*
- * probe_stop(p) / probe_read_on(p):
- * channel_stop_reading(), channel_resume_reading(), for its receiver.
+ * probe_stop(p) / probe_read_on(p) / probe_stop_for(p, why):
+ * channel_stop_reading() and channel_resume_reading() for its receiver; stop for ${why}.
  *
  * Thread: the test's
  */
 void probe_stop(struct probe *p);
 void probe_read_on(struct probe *p);
+void probe_stop_for(struct probe *p, enum channel_stop why);
 
 /*
  * probe_write(p, data, len) / probe_write_pattern(p, from, len):
@@ -86,11 +114,13 @@ int probe_write(struct probe *p, const void *data, size_t len) NODISCARD;
 int probe_write_pattern(struct probe *p, size_t from, size_t len) NODISCARD;
 
 /*
- * probe_abort(p, error) / probe_splice(p, to, mode):
- * channel_abort(), channel_splice_to().
+ * probe_abort(p, error) / probe_end(p, how) / probe_keep(p, keep) / probe_splice(p, to, mode):
+ * channel_abort(), channel_end(), channel_keep(), channel_splice_to().
  *
  * Thread: the test's
  */
+void probe_end(struct probe *p, unsigned how);
+void probe_keep(struct probe *p, bool keep);
 void probe_abort(struct probe *p, int error);
 void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode);
 
@@ -126,11 +156,28 @@ bool probe_saw(struct probe *p, char event);
 void probe_wait(struct probe *p, char event);
 
 /*
- * probe_close(p):
- * Abort the channel if it lives, wait for its end and free what was read.
+ * probe_expect_closed(p, error, events):
+ * Wait until it is closed, and see the error and the letters of all its events.
  *
  * Thread: the test's
- * Errors: none (the test fails)
+ * Errors: the test fails
+ */
+void probe_expect_closed(struct probe *p, int error, const char *events);
+
+/*
+ * probe_reset_peer(p):
+ * Reset the connection from the test's end.
+ *
+ * Thread: the test's
+ */
+void probe_reset_peer(struct probe *p);
+
+/*
+ * probe_close(p):
+ * Abort the channel if it lives, wait for its end, free what was read and close the test's end.
+ *
+ * Thread: the test's
+ * Errors: the test fails
  */
 void probe_close(struct probe *p);
 

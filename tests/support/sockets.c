@@ -58,6 +58,13 @@ void sockets_small(int fd)
     ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
 }
 
+void sockets_unix_small(int *ours, int *theirs)
+{
+    sockets_unix(ours, theirs);
+    sockets_small(*ours);
+    sockets_small(*theirs);
+}
+
 void sockets_loopback(struct address *out, unsigned port)
 {
     memset(out, 0, sizeof(*out));

@@ -25,6 +25,17 @@ void sockets_tcp(int *ours, int *theirs);
 void sockets_unix(int *ours, int *theirs);
 
 /*
+ * sockets_unix_small(ours, theirs):
+ * As sockets_unix(); the kernel keeps only a few kilobytes. (With a tiny TCP window it would wait
+ * for its timers.)
+ *
+ * Thread: the test's
+ * Owns:   the caller owns both
+ * Errors: the test fails
+ */
+void sockets_unix_small(int *ours, int *theirs);
+
+/*
  * sockets_small(fd):
  * Let the kernel keep only a few kilobytes in each direction of ${fd}.
  *

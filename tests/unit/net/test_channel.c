@@ -1,41 +1,11 @@
 /* net/channel: reading, writing, water marks. How it ends is in test_channel_end.c. */
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "support/fault.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
-#include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
-
-static struct loop *loop;
-static struct netloop *net;
-static struct probe probe;
-static int ours, peer;
-static unsigned before;
-
-static void setup(void)
-{
-    loop = loop_runner_create();
-    net = probe_net(loop);
-    before = process_descriptors();
-    sockets_tcp(&ours, &peer);
-    probe_init(&probe, net, ours);
-}
-
-static void teardown(void)
-{
-    probe_close(&probe);
-    if (peer >= 0)
-        close(peer);
-    ck_assert_uint_eq(process_descriptors(), before);
-    loop_runner_destroy(loop);
-    netloop_destroy(net);
-}
 
 /* The probe's bytes are those of the pattern from 0 on. */
 static void check_read(void *arg)
@@ -54,7 +24,7 @@ static void check_read(void *arg)
 
 START_TEST(nothing_is_read_before_the_start)
 {
-    sockets_say(peer, "early");
+    sockets_say(probe.peer, "early");
     PAUSE_MS(30);
     ck_assert_str_eq(probe_events(&probe), "");
     probe_start(&probe);
@@ -67,7 +37,7 @@ END_TEST
 START_TEST(a_short_message_is_one_read)
 {
     probe_start(&probe);
-    sockets_say(peer, "ten bytes.");
+    sockets_say(probe.peer, "ten bytes.");
     UNTIL(probe_read(&probe) == 10);
     ck_assert_uint_eq(probe.n_reads, 1);
     ck_assert_uint_eq(probe.channel.bytes_in, 10);
@@ -77,9 +47,9 @@ END_TEST
 START_TEST(a_long_stream_arrives_complete_and_in_order)
 {
     probe_start(&probe);
-    sockets_say_pattern(peer, 0, 5000000);
+    sockets_say_pattern(probe.peer, 0, 5000000);
     UNTIL(probe_read(&probe) == 5000000);
-    loop_runner_call(loop, check_read, NULL);
+    loop_runner_call(probe.net->loop, check_read, NULL);
 }
 END_TEST
 
@@ -89,7 +59,7 @@ START_TEST(a_write_goes_out_at_once_and_nothing_is_kept)
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
     ck_assert_uint_eq(probe_pending(&probe), 0);
     ck_assert_ptr_null(probe.channel.out.data);
-    sockets_hear(peer, "hello");
+    sockets_hear(probe.peer, "hello");
     ck_assert_uint_eq(probe.channel.bytes_out, 5);
 }
 END_TEST
@@ -99,7 +69,7 @@ START_TEST(writing_nothing_is_allowed)
     probe_start(&probe);
     ck_assert_int_eq(probe_write(&probe, "", 0), 0);
     ck_assert_uint_eq(probe_pending(&probe), 0);
-    sockets_hear_nothing(peer);
+    sockets_hear_nothing(probe.peer);
 }
 END_TEST
 
@@ -126,10 +96,10 @@ START_TEST(what_is_written_under_a_cork_is_sent_together_and_then_the_end)
     unsigned sends;
 
     probe_start(&probe);
-    loop_runner_call(loop, write_corked, &sends);
+    loop_runner_call(probe.net->loop, write_corked, &sends);
     ck_assert_uint_eq(sends, 1);
-    sockets_hear(peer, "together");
-    sockets_hear_end(peer);
+    sockets_hear(probe.peer, "together");
+    sockets_hear_end(probe.peer);
 }
 END_TEST
 
@@ -141,7 +111,7 @@ START_TEST(what_the_kernel_does_not_take_is_kept_and_sent_later)
     ck_assert_int_eq(probe_write_pattern(&probe, 0, len), 0);
     ck_assert_uint_gt(probe_pending(&probe), 0);
     ck_assert_int_eq(probe_write_pattern(&probe, len, 1000), 0);
-    sockets_hear_pattern(peer, 0, len + 1000);
+    sockets_hear_pattern(probe.peer, 0, len + 1000);
     UNTIL(probe_pending(&probe) == 0);
     ck_assert_uint_eq(probe.channel.bytes_out, len + 1000);
     ck_assert_ptr_null(probe.channel.out.data); /* an idle channel owns no buffer */
@@ -154,27 +124,12 @@ START_TEST(an_idle_channel_is_not_called_for_room_to_write)
 
     probe_start(&probe);
     ck_assert_int_eq(probe_write(&probe, "x", 1), 0);
-    was = loop_runner_stats(loop);
+    was = loop_runner_stats(probe.net->loop);
     PAUSE_MS(100);
-    is = loop_runner_stats(loop);
+    is = loop_runner_stats(probe.net->loop);
     ck_assert_uint_le(is.turns - was.turns, 3);
 }
 END_TEST
-
-/*
- * Start over with sockets that take only a few kilobytes. Unix sockets, since a tiny TCP window
- * makes the kernel wait for its timers.
- */
-static void start_small(void)
-{
-    probe_close(&probe);
-    close(peer);
-    sockets_unix(&ours, &peer);
-    sockets_small(ours);
-    sockets_small(peer);
-    probe_init(&probe, net, ours);
-    probe_start(&probe);
-}
 
 /* Fill the kernel's buffers, so that from here on every byte is kept. */
 static size_t fill_kernel(void)
@@ -192,7 +147,7 @@ START_TEST(above_the_high_water_mark_a_channel_is_unwritable)
 {
     size_t sent;
 
-    start_small();
+    probe_start_over(sockets_unix_small);
     sent = fill_kernel();
     while (probe_pending(&probe) + 1000 <= CHANNEL_HIGH_BYTES) {
         ck_assert_int_eq(probe_write_pattern(&probe, sent, 1000), 0);
@@ -222,7 +177,7 @@ START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
 {
     size_t sent, heard = 0;
 
-    start_small();
+    probe_start_over(sockets_unix_small);
     probe.on_writable = count_writable;
     sent = fill_kernel();
     ck_assert_int_eq(probe_write_pattern(&probe, sent, 2 * CHANNEL_HIGH_BYTES), 0);
@@ -232,7 +187,7 @@ START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
         size_t n = sent - heard < 512 ? sent - heard : 512;
 
         ck_assert(probe_pending(&probe) < CHANNEL_LOW_BYTES || !probe_is(&probe, channel_writable));
-        sockets_hear_pattern(peer, heard, n);
+        sockets_hear_pattern(probe.peer, heard, n);
         heard += n;
     }
     UNTIL(probe_pending(&probe) == 0);
@@ -246,9 +201,9 @@ START_TEST(bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone)
 {
     size_t sent;
 
-    start_small();
+    probe_start_over(sockets_unix_small);
     sent = fill_kernel();
-    sockets_hear_pattern(peer, 0, sent);
+    sockets_hear_pattern(probe.peer, 0, sent);
     UNTIL(probe_pending(&probe) == 0);
     ck_assert_str_eq(probe_events(&probe), "a");
 }
@@ -259,8 +214,8 @@ START_TEST(a_paused_channel_reads_nothing_until_it_is_resumed)
     probe_start(&probe);
     probe_stop(&probe);
     probe_stop(&probe);
-    sockets_say(peer, "hello");
-    sockets_end(peer);
+    sockets_say(probe.peer, "hello");
+    sockets_end(probe.peer);
     PAUSE_MS(50);
     ck_assert_str_eq(probe_events(&probe), "a");
     probe_read_on(&probe);
@@ -279,7 +234,7 @@ static void pause_itself(struct probe *p)
 START_TEST(a_pause_in_a_read_ends_the_burst)
 {
     probe.on_read = pause_itself;
-    sockets_say_pattern(peer, 0, 1000000);
+    sockets_say_pattern(probe.peer, 0, 1000000);
     probe_start(&probe);
     probe_wait(&probe, PROBE_READ);
     PAUSE_MS(50);
@@ -292,10 +247,10 @@ START_TEST(a_paused_channel_still_sends)
 {
     size_t sent;
 
-    start_small();
+    probe_start_over(sockets_unix_small);
     probe_stop(&probe);
     sent = fill_kernel();
-    sockets_hear_pattern(peer, 0, sent);
+    sockets_hear_pattern(probe.peer, 0, sent);
     UNTIL(probe_pending(&probe) == 0);
 }
 END_TEST
@@ -309,14 +264,15 @@ START_TEST(writing_comes_before_reading_in_one_event)
     for (; probe_is(&probe, channel_writable); sent += 60000)
         ck_assert_int_eq(probe_write_pattern(&probe, sent, 60000), 0);
     on_the_way = sent - probe_pending(&probe);
-    tasks_block_begin(&block, loop); /* both come while it looks away: a byte, and room to send */
-    sockets_say(peer, "x");
-    sockets_hear_pattern(peer, 0, on_the_way);
+    /* Both come while the loop is blocked: a byte, and room to send. */
+    tasks_block_begin(&block, probe.net->loop);
+    sockets_say(probe.peer, "x");
+    sockets_hear_pattern(probe.peer, 0, on_the_way);
     PAUSE_MS(20);
     tasks_block_end(&block);
     probe_wait(&probe, PROBE_READ);
     ck_assert_str_eq(probe_events(&probe), "awr");
-    sockets_hear_pattern(peer, on_the_way, sent - on_the_way);
+    sockets_hear_pattern(probe.peer, on_the_way, sent - on_the_way);
 }
 END_TEST
 
@@ -326,10 +282,10 @@ START_TEST(a_full_duplex_exchange_loses_nothing)
 
     probe_start(&probe);
     ck_assert_int_eq(probe_write_pattern(&probe, 0, len), 0);
-    sockets_say_pattern(peer, 0, len);
-    sockets_hear_pattern(peer, 0, len);
+    sockets_say_pattern(probe.peer, 0, len);
+    sockets_hear_pattern(probe.peer, 0, len);
     UNTIL(probe_read(&probe) == len);
-    loop_runner_call(loop, check_read, NULL);
+    loop_runner_call(probe.net->loop, check_read, NULL);
 }
 END_TEST
 
@@ -337,19 +293,16 @@ END_TEST
 START_TEST(a_burst_is_bounded)
 {
     struct probe other;
-    int fd, other_peer;
 
-    sockets_tcp(&fd, &other_peer);
-    probe_init(&other, net, fd);
+    probe_init(&other, probe.net, sockets_tcp);
     probe_start(&other);
-    sockets_say_pattern(peer, 0, 2000000);
+    sockets_say_pattern(probe.peer, 0, 2000000);
     probe_start(&probe);
-    sockets_say(other_peer, "x");
+    sockets_say(other.peer, "x");
     probe_wait(&other, PROBE_READ);
     UNTIL(probe_read(&probe) == 2000000);
     ck_assert_uint_ge(probe.n_reads, 2000000 / NETLOOP_SCRATCH_BYTES);
     probe_close(&other);
-    close(other_peer);
 }
 END_TEST
 
@@ -360,7 +313,7 @@ START_TEST(activity_is_noted)
     probe_start(&probe);
     PAUSE_MS(20);
     began_at_ns = clock_now_ns();
-    sockets_say(peer, "x");
+    sockets_say(probe.peer, "x");
     UNTIL(probe_read(&probe) == 1);
     ck_assert_int_ge(probe.channel.last_io_at_ns, began_at_ns - NS_PER_MS);
     ck_assert_int_le(probe.channel.last_io_at_ns, clock_now_ns());
@@ -370,23 +323,20 @@ END_TEST
 START_TEST(a_unix_socket_does_as_well)
 {
     struct probe other;
-    int fd, other_peer;
 
-    sockets_unix(&fd, &other_peer);
-    probe_init(&other, net, fd);
+    probe_init(&other, probe.net, sockets_unix);
     probe_start(&other);
-    sockets_say(other_peer, "hello");
+    sockets_say(other.peer, "hello");
     UNTIL(probe_read(&other) == 5);
     ck_assert_int_eq(probe_write_pattern(&other, 0, 1000000), 0);
-    sockets_hear_pattern(other_peer, 0, 1000000);
-    sockets_end(other_peer);
+    sockets_hear_pattern(other.peer, 0, 1000000);
+    sockets_end(other.peer);
     probe_wait(&other, PROBE_EOF);
     probe_do(&other, channel_shutdown_write);
-    sockets_hear_end(other_peer);
+    sockets_hear_end(other.peer);
     probe_wait(&other, PROBE_CLOSED);
     ck_assert_int_eq(other.error, 0);
     probe_close(&other);
-    close(other_peer);
 }
 END_TEST
 
@@ -395,7 +345,7 @@ int main(void)
     Suite *suite = suite_create("net/channel");
     TCase *tc = suite_group(suite, "channel");
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, probe_connect, probe_disconnect);
     tcase_add_test(tc, nothing_is_read_before_the_start);
     tcase_add_test(tc, a_short_message_is_one_read);
     tcase_add_test(tc, a_long_stream_arrives_complete_and_in_order);

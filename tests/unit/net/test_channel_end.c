@@ -12,52 +12,11 @@
 #include "support/fault.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
-#include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
 
 #define LONG_BYTES (8u << 20) /* more than the kernel takes */
-
-static struct loop *loop;
-static struct netloop *net;
-static struct probe probe;
-static int ours, peer;
-static unsigned before;
-
-static void setup(void)
-{
-    loop = loop_runner_create();
-    net = probe_net(loop);
-    before = process_descriptors();
-    sockets_tcp(&ours, &peer);
-    probe_init(&probe, net, ours);
-    probe_start(&probe);
-}
-
-static void teardown(void)
-{
-    probe_close(&probe);
-    if (peer >= 0)
-        close(peer);
-    ck_assert_uint_eq(process_descriptors(), before);
-    loop_runner_destroy(loop);
-    netloop_destroy(net);
-}
-
-/* Reset by the test; teardown must not close it again. */
-static void reset_peer(void)
-{
-    sockets_reset(peer);
-    peer = -1;
-}
-
-static void expect_closed(int error, const char *events)
-{
-    probe_wait(&probe, PROBE_CLOSED);
-    ck_assert_str_eq(probe_events(&probe), events);
-    ck_assert_int_eq(probe.error, error);
-}
 
 /* What the kernel says instead of ECONNRESET: a peer that is gone cannot be had on loopback. */
 static atomic_int error_said;
@@ -76,12 +35,12 @@ START_TEST(what_came_before_a_connection_timed_out_is_read_although_reading_was_
 {
     atomic_store(&error_said, ETIMEDOUT);
     probe_stop(&probe);
-    sockets_say(peer, "the answer");
-    reset_peer();
+    sockets_say(probe.peer, "the answer");
+    probe_reset_peer(&probe);
     probe_wait(&probe, PROBE_BROKEN);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
     probe_read_on(&probe);
-    expect_closed(-ETIMEDOUT, "abrc");
+    probe_expect_closed(&probe, -ETIMEDOUT, "abrc");
     ck_assert_uint_eq(probe_read(&probe), 10);
     atomic_store(&error_said, 0);
 }
@@ -89,67 +48,57 @@ END_TEST
 
 /* ---- end of file ---- */
 
-static void keep(struct channel *ch)
-{
-    channel_keep(ch, true);
-}
-
-static void let_go(struct channel *ch)
-{
-    channel_keep(ch, false);
-}
-
 START_TEST(while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
 {
-    probe_do(&probe, keep);
-    sockets_end(peer);
+    probe_keep(&probe, true);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
     probe_do(&probe, channel_shutdown_write);
-    sockets_hear_end(peer);
+    sockets_hear_end(probe.peer);
     ck_assert(probe_is(&probe, channel_kept));
     ck_assert(!probe_is(&probe, channel_ended));
-    probe_do(&probe, let_go);
-    expect_closed(0, "aec");
+    probe_keep(&probe, false);
+    probe_expect_closed(&probe, 0, "aec");
 }
 END_TEST
 
 START_TEST(what_a_handler_keeps_does_not_outlive_an_abort)
 {
-    probe_do(&probe, keep);
+    probe_keep(&probe, true);
     probe_abort(&probe, -ECONNABORTED);
-    expect_closed(-ECONNABORTED, "ac");
-    sockets_hear_reset(peer);
+    probe_expect_closed(&probe, -ECONNABORTED, "ac");
+    sockets_hear_reset(probe.peer);
 }
 END_TEST
 
 START_TEST(after_the_peers_end_of_file_we_can_still_send)
 {
-    sockets_say(peer, "last words");
-    sockets_end(peer);
+    sockets_say(probe.peer, "last words");
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
     ck_assert_str_eq(probe_events(&probe), "are"); /* the data came first */
     ck_assert_uint_eq(probe_read(&probe), 10);
     ck_assert(probe_is(&probe, channel_read_ended));
     ck_assert(!probe_is(&probe, channel_ended));
     ck_assert_int_eq(probe_write(&probe, "answer", 6), 0);
-    sockets_hear(peer, "answer");
+    sockets_hear(probe.peer, "answer");
     probe_do(&probe, channel_shutdown_write);
-    sockets_hear_end(peer);
-    expect_closed(0, "arec");
+    sockets_hear_end(probe.peer);
+    probe_expect_closed(&probe, 0, "arec");
 }
 END_TEST
 
 START_TEST(after_our_end_of_file_the_peer_can_still_send)
 {
     probe_do(&probe, channel_shutdown_write);
-    sockets_hear_end(peer);
+    sockets_hear_end(probe.peer);
     ck_assert(probe_is(&probe, channel_write_ended));
     ck_assert(!probe_is(&probe, channel_ended));
-    sockets_say(peer, "still here");
+    sockets_say(probe.peer, "still here");
     UNTIL(probe_read(&probe) == 10);
-    close(peer);
-    peer = -1;
-    expect_closed(0, "arec");
+    close(probe.peer);
+    probe.peer = -1;
+    probe_expect_closed(&probe, 0, "arec");
 }
 END_TEST
 
@@ -157,11 +106,11 @@ START_TEST(the_peers_end_of_file_does_not_make_the_loop_spin)
 {
     struct loop_stats was, is;
 
-    sockets_end(peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
-    was = loop_runner_stats(loop);
+    was = loop_runner_stats(probe.net->loop);
     PAUSE_MS(100);
-    is = loop_runner_stats(loop);
+    is = loop_runner_stats(probe.net->loop);
     ck_assert_uint_le(is.turns - was.turns, 3);
     ck_assert_str_eq(probe_events(&probe), "ae");
 }
@@ -174,8 +123,8 @@ START_TEST(our_end_of_file_follows_what_waits)
     probe_do(&probe, channel_shutdown_write);
     ck_assert(!probe_is(&probe, channel_write_ended));
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
-    sockets_hear_pattern(peer, 0, LONG_BYTES);
-    sockets_hear_end(peer);
+    sockets_hear_pattern(probe.peer, 0, LONG_BYTES);
+    sockets_hear_end(probe.peer);
     ck_assert(probe_is(&probe, channel_write_ended));
 }
 END_TEST
@@ -184,11 +133,11 @@ START_TEST(the_peers_end_of_file_does_not_cut_off_what_waits)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, channel_shutdown_write);
-    sockets_end(peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
-    sockets_hear_pattern(peer, 0, LONG_BYTES);
-    sockets_hear_end(peer);
+    sockets_hear_pattern(probe.peer, 0, LONG_BYTES);
+    sockets_hear_end(probe.peer);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
@@ -199,7 +148,7 @@ START_TEST(our_end_of_file_is_sent_once)
     probe_do(&probe, channel_shutdown_write);
     probe_do(&probe, channel_shutdown_write);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
-    sockets_hear_end(peer);
+    sockets_hear_end(probe.peer);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
 }
 END_TEST
@@ -210,9 +159,9 @@ START_TEST(abort_is_a_reset_and_loses_what_waits)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_abort(&probe, -ECANCELED);
-    expect_closed(-ECANCELED, "ac");
+    probe_expect_closed(&probe, -ECANCELED, "ac");
     ck_assert_ptr_null(probe.channel.out.data);
-    while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
+    while (recv(probe.peer, (char[60000]){0}, 60000, 0) > 0)
         ;
     ck_assert_int_eq(errno, ECONNRESET);
 }
@@ -222,8 +171,8 @@ START_TEST(only_the_first_abort_counts)
 {
     probe_abort(&probe, -ECANCELED);
     probe_abort(&probe, -EIO);
-    expect_closed(-ECANCELED, "ac");
-    sockets_hear_reset(peer);
+    probe_expect_closed(&probe, -ECANCELED, "ac");
+    sockets_hear_reset(probe.peer);
 }
 END_TEST
 
@@ -242,9 +191,9 @@ static void abort_itself(struct probe *p)
 START_TEST(an_ended_channel_takes_every_call_and_does_nothing)
 {
     probe.on_read = abort_itself;
-    sockets_say(peer, "x");
-    expect_closed(-ECANCELED, "arc");
-    sockets_hear_reset(peer);
+    sockets_say(probe.peer, "x");
+    probe_expect_closed(&probe, -ECANCELED, "arc");
+    sockets_hear_reset(probe.peer);
 }
 END_TEST
 
@@ -252,9 +201,9 @@ START_TEST(an_abort_in_a_read_ends_the_burst)
 {
     probe_stop(&probe);
     probe.on_read = abort_itself;
-    sockets_say_pattern(peer, 0, 1000000);
+    sockets_say_pattern(probe.peer, 0, 1000000);
     probe_read_on(&probe);
-    expect_closed(-ECANCELED, "arc");
+    probe_expect_closed(&probe, -ECANCELED, "arc");
     ck_assert_uint_eq(probe.n_reads, 1);
 }
 END_TEST
@@ -276,24 +225,19 @@ static void resume_rivals(void *arg)
 
 START_TEST(a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
 {
-    int fds[2], peers[2];
-
     for (int i = 0; i < 2; i++) {
-        sockets_tcp(&fds[i], &peers[i]);
-        probe_init(&rivals[i], net, fds[i]);
+        probe_init(&rivals[i], probe.net, sockets_tcp);
         rivals[i].on_read = abort_rival;
         probe_start(&rivals[i]);
         probe_stop(&rivals[i]);
-        sockets_say(peers[i], "x");
+        sockets_say(rivals[i].peer, "x");
     }
     PAUSE_MS(20);
-    loop_runner_call(loop, resume_rivals, NULL);
+    loop_runner_call(probe.net->loop, resume_rivals, NULL);
     UNTIL(probe_saw(&rivals[0], PROBE_CLOSED) || probe_saw(&rivals[1], PROBE_CLOSED));
     ck_assert_uint_eq(probe_read(&rivals[0]) + probe_read(&rivals[1]), 1);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         probe_close(&rivals[i]);
-        close(peers[i]);
-    }
 }
 END_TEST
 
@@ -301,15 +245,15 @@ END_TEST
 
 START_TEST(a_reset_is_told_as_one)
 {
-    reset_peer();
-    expect_closed(-ECONNRESET, "ac");
+    probe_reset_peer(&probe);
+    probe_expect_closed(&probe, -ECONNRESET, "ac");
 }
 END_TEST
 
 START_TEST(writing_to_one_who_is_gone_raises_no_signal_and_is_told)
 {
     probe_stop(&probe);
-    reset_peer();
+    probe_reset_peer(&probe);
     PAUSE_MS(20);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
@@ -326,14 +270,14 @@ START_TEST(a_write_that_fails_does_not_lose_the_peers_last_bytes)
 {
     fault_plan(FAULT_SEND, 2, 1, EPIPE); /* two pass: what the test itself sends */
     probe_stop(&probe);
-    sockets_say(peer, "last ");
-    sockets_say(peer, "words");
+    sockets_say(probe.peer, "last ");
+    sockets_say(probe.peer, "words");
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
-    sockets_end(peer);
+    sockets_end(probe.peer);
     probe_read_on(&probe);
-    expect_closed(0, "abrec");
+    probe_expect_closed(&probe, 0, "abrec");
     ck_assert_int_eq(probe.broken, -EPIPE);
     ck_assert_uint_eq(probe_read(&probe), 10);
 }
@@ -341,11 +285,11 @@ END_TEST
 
 START_TEST(a_write_that_fails_after_the_peers_end_of_file_ends_the_channel)
 {
-    sockets_end(peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
     fault_plan(FAULT_SEND, 0, 1, ECONNRESET);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
-    expect_closed(0, "aebc");
+    probe_expect_closed(&probe, 0, "aebc");
     ck_assert_int_eq(probe.broken, -ECONNRESET);
 }
 END_TEST
@@ -354,8 +298,8 @@ START_TEST(a_write_for_which_the_kernel_has_no_memory_ends_the_channel)
 {
     fault_plan(FAULT_SEND, 0, 1, ENOBUFS);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
-    expect_closed(-ENOBUFS, "ac");
-    sockets_hear_reset(peer);
+    probe_expect_closed(&probe, -ENOBUFS, "ac");
+    sockets_hear_reset(probe.peer);
 }
 END_TEST
 
@@ -365,7 +309,7 @@ static void hear_until(char event)
     static uint8_t data[60000];
 
     while (!probe_saw(&probe, event))
-        (void)recv(peer, data, sizeof(data), MSG_DONTWAIT);
+        (void)recv(probe.peer, data, sizeof(data), MSG_DONTWAIT);
 }
 
 START_TEST(an_error_while_sending_what_waits_is_told_too)
@@ -394,20 +338,20 @@ START_TEST(an_interrupted_send_is_done_again)
     fault_plan(FAULT_SEND, 0, 3, EINTR);
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
     ck_assert_uint_eq(probe_pending(&probe), 0);
-    sockets_hear(peer, "hello");
+    sockets_hear(probe.peer, "hello");
 }
 END_TEST
 
 static bool ours_is_reset(void)
 {
-    return poll(&(struct pollfd){.fd = ours}, 1, 0) > 0;
+    return poll(&(struct pollfd){.fd = probe.fd}, 1, 0) > 0;
 }
 
 START_TEST(an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_came_before)
 {
     probe_stop(&probe);
-    sockets_say(peer, "last words");
-    reset_peer();
+    sockets_say(probe.peer, "last words");
+    probe_reset_peer(&probe);
     UNTIL(ours_is_reset());
     probe_do(&probe, channel_shutdown_write);
     ck_assert_str_eq(probe_events(&probe), "ab");
@@ -418,84 +362,66 @@ START_TEST(an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_cam
 }
 END_TEST
 
-static void stop_by_clock(struct channel *ch)
-{
-    channel_stop_reading(ch, CHANNEL_STOP_CLOCK);
-}
-
 START_TEST(while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
 {
-    sockets_end(peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
-    probe_do(&probe, stop_by_clock);
+    probe_stop_for(&probe, CHANNEL_STOP_CLOCK);
     probe_do(&probe, channel_shutdown_write);
-    sockets_hear_end(peer);
+    sockets_hear_end(probe.peer);
     ck_assert(!probe_is(&probe, channel_ended));
 }
 END_TEST
 
 START_TEST(while_a_clock_stops_it_a_broken_write_does_not_end_it)
 {
-    sockets_end(peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
-    probe_do(&probe, stop_by_clock);
+    probe_stop_for(&probe, CHANNEL_STOP_CLOCK);
     fault_plan(FAULT_SEND, 0, 1, EPIPE);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert(!probe_is(&probe, channel_ended));
 }
 END_TEST
 
-static void end_now(struct channel *ch)
-{
-    channel_end(ch, CHANNEL_END_NOW);
-}
-
 START_TEST(ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_what_was_written)
 {
     probe_stop(&probe);
-    sockets_say(peer, "x");
-    UNTIL(sock_has_unread(ours));
+    sockets_say(probe.peer, "x");
+    UNTIL(sock_has_unread(probe.fd));
     ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
-    probe_do(&probe, end_now);
-    expect_closed(0, "ac");
-    sockets_hear(peer, "bye");
-    sockets_hear_end(peer);
+    probe_end(&probe, CHANNEL_END_NOW);
+    probe_expect_closed(&probe, 0, "ac");
+    sockets_hear(probe.peer, "bye");
+    sockets_hear_end(probe.peer);
 }
 END_TEST
 
 START_TEST(an_abort_cuts_the_peers_stream_unless_it_has_ended)
 {
     struct probe done;
-    int fd, done_peer;
 
-    sockets_tcp(&fd, &done_peer);
-    probe_init(&done, net, fd);
+    probe_init(&done, probe.net, sockets_tcp);
     probe_start(&done);
-    sockets_end(done_peer);
+    sockets_end(done.peer);
     probe_wait(&done, PROBE_EOF);
     probe_abort(&done, -ECANCELED);
     probe_abort(&probe, -ECANCELED);
     probe_wait(&done, PROBE_CLOSED);
-    expect_closed(-ECANCELED, "ac");
+    probe_expect_closed(&probe, -ECANCELED, "ac");
     ck_assert(!probe_is(&done, channel_input_cut));
     ck_assert(probe_is(&probe, channel_input_cut));
     probe_close(&done);
-    close(done_peer);
 }
 END_TEST
-
-static void end_flush(struct channel *ch)
-{
-    channel_end(ch, CHANNEL_END_FLUSH);
-}
 
 START_TEST(closing_a_channel_whose_sending_is_broken_waits_for_nothing)
 {
     fault_plan(FAULT_SEND, 0, 1, EPIPE);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert_str_eq(probe_events(&probe), "ab");
-    probe_do(&probe, end_flush);
-    expect_closed(0, "abc");
+    probe_end(&probe, CHANNEL_END_FLUSH);
+    probe_expect_closed(&probe, 0, "abc");
 }
 END_TEST
 
@@ -505,7 +431,7 @@ int main(void)
     TCase *orderly = suite_group(suite, "orderly");
     TCase *broken = suite_group(suite, "broken");
 
-    tcase_add_checked_fixture(orderly, setup, teardown);
+    tcase_add_checked_fixture(orderly, probe_connect_and_start, probe_disconnect);
     tcase_add_test(orderly,
                    what_came_before_a_connection_timed_out_is_read_although_reading_was_paused);
     tcase_add_test(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it);
@@ -516,7 +442,7 @@ int main(void)
     tcase_add_test(orderly, our_end_of_file_follows_what_waits);
     tcase_add_test(orderly, the_peers_end_of_file_does_not_cut_off_what_waits);
     tcase_add_test(orderly, our_end_of_file_is_sent_once);
-    tcase_add_checked_fixture(broken, setup, teardown);
+    tcase_add_checked_fixture(broken, probe_connect_and_start, probe_disconnect);
     tcase_add_test(broken, abort_is_a_reset_and_loses_what_waits);
     tcase_add_test(broken, only_the_first_abort_counts);
     tcase_add_test(broken, an_ended_channel_takes_every_call_and_does_nothing);

@@ -2,43 +2,15 @@
  * net/channel_linger: how long a channel that ends waits for its peer, and what the peer sees then.
  */
 #include <errno.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
-#include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
 
 #define LONG_BYTES (8u << 20) /* more than the kernel takes */
-
-static struct loop *loop;
-static struct netloop *net;
-static struct probe probe;
-static int ours, peer;
-static unsigned before;
-
-static void setup(void)
-{
-    loop = loop_runner_create();
-    net = probe_net(loop);
-    before = process_descriptors();
-    sockets_tcp(&ours, &peer);
-    probe_init(&probe, net, ours);
-    probe_start(&probe);
-}
-
-static void teardown(void)
-{
-    probe_close(&probe);
-    if (peer >= 0)
-        close(peer);
-    ck_assert_uint_eq(process_descriptors(), before);
-    loop_runner_destroy(loop);
-    netloop_destroy(net);
-}
 
 static struct channel_linger_conf linger, linger_other;
 
@@ -64,19 +36,7 @@ static void end_reset_within(struct channel *ch)
 /* The peer's kernel takes no more than that before the peer reads. */
 static void few_on_the_way(void)
 {
-    ck_assert_int_eq(setsockopt(peer, SOL_SOCKET, SO_RCVBUF, &(int){65536}, sizeof(int)), 0);
-}
-
-static void expect_closed(int error, const char *events)
-{
-    probe_wait(&probe, PROBE_CLOSED);
-    ck_assert_str_eq(probe_events(&probe), events);
-    ck_assert_int_eq(probe.error, error);
-}
-
-static void end_reset(struct channel *ch)
-{
-    channel_end(ch, CHANNEL_END_RESET);
+    ck_assert_int_eq(setsockopt(probe.peer, SOL_SOCKET, SO_RCVBUF, &(int){65536}, sizeof(int)), 0);
 }
 
 START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
@@ -84,17 +44,17 @@ START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
     linger.timeout_ns = 100 * NS_PER_MS;
     ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
     probe_do(&probe, end_soon);
-    sockets_hear(peer, "bye");
-    sockets_hear_end(peer);
-    expect_closed(0, "ac");
-    sockets_hear_end(peer); /* still, and not a reset */
+    sockets_hear(probe.peer, "bye");
+    sockets_hear_end(probe.peer);
+    probe_expect_closed(&probe, 0, "ac");
+    sockets_hear_end(probe.peer); /* still, and not a reset */
 }
 END_TEST
 
 /* Take all that the kernel still has for the peer; a reset must be behind it. */
 static void hear_cut(void)
 {
-    while (recv(peer, (char[60000]){0}, 60000, 0) > 0)
+    while (recv(probe.peer, (char[60000]){0}, 60000, 0) > 0)
         ;
     ck_assert_int_eq(errno, ECONNRESET);
 }
@@ -104,7 +64,7 @@ START_TEST(a_peer_that_acknowledges_nothing_is_reset)
     linger.timeout_ns = 100 * NS_PER_MS;
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, end_soon);
-    expect_closed(-ETIMEDOUT, "ac");
+    probe_expect_closed(&probe, -ETIMEDOUT, "ac");
     hear_cut();
 }
 END_TEST
@@ -115,7 +75,7 @@ START_TEST(a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, end_soon);
     while (!probe_saw(&probe, PROBE_CLOSED)) {
-        ck_assert_int_gt(recv(peer, (char[3000]){0}, 3000, MSG_DONTWAIT), 0);
+        ck_assert_int_gt(recv(probe.peer, (char[3000]){0}, 3000, MSG_DONTWAIT), 0);
         PAUSE_MS(10);
     }
     hear_cut();
@@ -134,7 +94,7 @@ static size_t fill_kernel_to_the_end(void)
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, channel_shutdown_write);
     for (; !probe_is(&probe, channel_write_ended); heard += 10000)
-        sockets_hear_pattern(peer, heard, 10000);
+        sockets_hear_pattern(probe.peer, heard, 10000);
     ck_assert_uint_gt(probe_unsent(&probe), 0);
     return heard;
 }
@@ -161,13 +121,13 @@ START_TEST(what_the_peer_acknowledges_begins_its_time_anew)
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, end_soon);
     for (; clock_now_ns() - began_at_ns < 3 * NS_PER_S; heard += 50000) {
-        sockets_hear_pattern(peer, heard, 50000);
+        sockets_hear_pattern(probe.peer, heard, 50000);
         PAUSE_MS(50);
     }
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
-    sockets_hear_pattern(peer, heard, LONG_BYTES - heard);
-    sockets_hear_end(peer);
-    sockets_end(peer);
+    sockets_hear_pattern(probe.peer, heard, LONG_BYTES - heard);
+    sockets_hear_end(probe.peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
@@ -177,11 +137,9 @@ END_TEST
 START_TEST(each_channel_waits_as_long_as_it_is_told)
 {
     struct probe patient;
-    int fd, patient_peer;
     int64_t began_at_ns, took_ms;
 
-    sockets_tcp(&fd, &patient_peer);
-    probe_init(&patient, net, fd);
+    probe_init(&patient, probe.net, sockets_tcp);
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     ck_assert_int_eq(probe_write_pattern(&patient, 0, LONG_BYTES), 0);
     linger = (struct channel_linger_conf){.timeout_ns = 100 * NS_PER_MS};
@@ -194,17 +152,14 @@ START_TEST(each_channel_waits_as_long_as_it_is_told)
     PAUSE_MS(took_ms);
     ck_assert(!probe_saw(&patient, PROBE_CLOSED));
     probe_close(&patient);
-    close(patient_peer);
 }
 END_TEST
 
 START_TEST(for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_are)
 {
     struct probe other;
-    int fd, other_peer;
 
-    sockets_tcp(&fd, &other_peer);
-    probe_init(&other, net, fd);
+    probe_init(&other, probe.net, sockets_tcp);
     linger = (struct channel_linger_conf){0};
     linger_other = (struct channel_linger_conf){.timeout_ns = 3600 * NS_PER_S};
     probe_do(&probe, end_soon);
@@ -214,7 +169,6 @@ START_TEST(for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_a
     ck_assert_int_eq(probe.error, 0);
     ck_assert_int_eq(other.error, 0);
     probe_close(&other);
-    close(other_peer);
 }
 END_TEST
 
@@ -224,8 +178,8 @@ START_TEST(the_total_bound_is_not_for_an_end_without_one)
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, end_other);
     PAUSE_MS(500);
-    sockets_hear_pattern(peer, 0, LONG_BYTES);
-    sockets_hear_end(peer);
+    sockets_hear_pattern(probe.peer, 0, LONG_BYTES);
+    sockets_hear_end(probe.peer);
 }
 END_TEST
 
@@ -249,9 +203,9 @@ START_TEST(a_peer_without_progress_is_looked_at_more_and_more_seldom)
     linger = (struct channel_linger_conf){0};
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, end_soon);
-    tasks = loop_runner_stats(loop).tasks_run;
+    tasks = loop_runner_stats(probe.net->loop).tasks_run;
     PAUSE_MS(2000);
-    ck_assert_uint_le(loop_runner_stats(loop).tasks_run - tasks, 30);
+    ck_assert_uint_le(loop_runner_stats(probe.net->loop).tasks_run - tasks, 30);
 }
 END_TEST
 
@@ -261,9 +215,9 @@ START_TEST(without_bounds_a_peer_may_take_as_long_as_it_likes)
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, end_soon);
     PAUSE_MS(500);
-    sockets_hear_pattern(peer, 0, LONG_BYTES);
-    sockets_hear_end(peer);
-    sockets_end(peer);
+    sockets_hear_pattern(probe.peer, 0, LONG_BYTES);
+    sockets_hear_end(probe.peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
@@ -273,11 +227,11 @@ START_TEST(a_reset_waits_for_the_kernel_also_when_both_directions_have_ended)
 {
     size_t heard = fill_kernel_to_the_end();
 
-    probe_do(&probe, end_reset);
-    sockets_end(peer);
+    probe_end(&probe, CHANNEL_END_RESET);
+    sockets_end(probe.peer);
     UNTIL(probe_is(&probe, channel_read_ended));
     ck_assert(!probe_is(&probe, channel_ended));
-    sockets_hear_pattern(peer, heard, LONG_BYTES - heard);
+    sockets_hear_pattern(probe.peer, heard, LONG_BYTES - heard);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
@@ -287,20 +241,17 @@ END_TEST
 START_TEST(a_reset_that_is_delivered_does_not_wait_like_an_end_of_file)
 {
     struct probe other;
-    int fd, other_peer;
 
     linger = (struct channel_linger_conf){0};
-    sockets_tcp(&fd, &other_peer);
-    probe_init(&other, net, fd);
+    probe_init(&other, probe.net, sockets_tcp);
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, end_reset_within);
-    sockets_hear_pattern(peer, 0, LONG_BYTES);
+    sockets_hear_pattern(probe.peer, 0, LONG_BYTES);
     linger_other.timeout_ns = 3 * NS_PER_S;
     probe_do(&other, end_other);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert(!probe_saw(&other, PROBE_CLOSED));
     probe_close(&other);
-    close(other_peer);
 }
 END_TEST
 
@@ -309,7 +260,7 @@ int main(void)
     Suite *suite = suite_create("net/channel_linger");
     TCase *tc = suite_group(suite, "linger");
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, probe_connect_and_start, probe_disconnect);
     tcase_add_test(tc, a_silent_peer_that_has_got_all_is_left_without_a_reset);
     tcase_add_test(tc, a_peer_that_acknowledges_nothing_is_reset);
     tcase_add_test(tc, a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end);

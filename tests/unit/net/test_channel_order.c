@@ -1,20 +1,17 @@
 /* net/channel: channels of one loop are served in the order in which their peers spoke. */
 #include <string.h>
-#include <unistd.h>
 
 #include "support/loop_runner.h"
 #include "support/probe.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
-#include "support/until.h"
 
 #define CHANNELS 20
 
 static struct loop *loop;
 static struct netloop *net;
 static struct probe probes[CHANNELS];
-static int theirs[CHANNELS];
 static char order[1000]; /* a letter for each read */
 static unsigned n_reads;
 static void (*first_does)(void); /* within its read */
@@ -34,10 +31,7 @@ static void setup(void)
     loop = loop_runner_create();
     net = probe_net(loop);
     for (unsigned i = 0; i < CHANNELS; i++) {
-        int ours;
-
-        sockets_tcp(&ours, &theirs[i]);
-        probe_init(&probes[i], net, ours);
+        probe_init(&probes[i], net, sockets_tcp);
         probes[i].on_read = on_read;
         probe_start(&probes[i]);
     }
@@ -46,10 +40,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    for (unsigned i = 0; i < CHANNELS; i++) {
+    for (unsigned i = 0; i < CHANNELS; i++)
         probe_close(&probes[i]);
-        close(theirs[i]);
-    }
     loop_runner_stop(loop);
     netloop_destroy(net);
     loop_destroy(loop);
@@ -60,7 +52,7 @@ static void teardown(void)
 static void do_speak(void *letters)
 {
     for (const char *c = letters; *c; c++)
-        sockets_say(theirs[*c - 'a'], "x");
+        sockets_say(probes[*c - 'a'].peer, "x");
     memset(order, 0, sizeof(order));
     n_reads = 0;
 }

@@ -6,7 +6,6 @@
 
 #include "net/channel.h"
 #include "net/memory_account.h"
-#include "support/loop_runner.h"
 #include "support/probe.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -14,41 +13,29 @@
 
 #define MUCH (8 << 20) /* more than the kernel takes */
 
-static struct loop *loop;
-static struct netloop *net;
-static struct probe probe;
 static struct memory_account buffered;
 static atomic_uint told;
-static int ours, peer;
 static uint8_t bytes[MUCH];
 
 static void on_over(void *cookie)
 {
     ck_assert_ptr_eq(cookie, &told);
-    ck_assert(loop_is_current(loop));
+    ck_assert(loop_is_current(probe.net->loop));
     atomic_fetch_add(&told, 1);
 }
 
 static void setup(void)
 {
-    loop = loop_runner_create();
-    net = probe_net(loop);
     buffered = (struct memory_account){.max_bytes = 1 << 20, .over = on_over, .cookie = &told};
-    net->buffered = &buffered;
-    sockets_unix(&ours, &peer);
-    sockets_small(ours);
-    sockets_small(peer);
-    probe_init(&probe, net, ours);
-    probe_start(&probe);
+    probe_connect();
+    probe.net->buffered = &buffered;
+    probe_start_over(sockets_unix_small);
 }
 
 static void teardown(void)
 {
-    probe_close(&probe);
-    close(peer);
-    UNTIL(atomic_load(&buffered.bytes) == 0);
-    loop_runner_destroy(loop);
-    netloop_destroy(net);
+    probe_disconnect();
+    ck_assert_int_eq(atomic_load(&buffered.bytes), 0);
 }
 
 START_TEST(what_is_kept_counts_until_it_is_sent)
@@ -58,7 +45,7 @@ START_TEST(what_is_kept_counts_until_it_is_sent)
     ck_assert_int_eq(probe_write(&probe, bytes, MUCH), 0);
     ck_assert_int_ge(atomic_load(&buffered.bytes), (int64_t)probe_pending(&probe));
     while (probe_pending(&probe) > 0)
-        ck_assert_int_gt(read(peer, bytes, sizeof(bytes)), 0);
+        ck_assert_int_gt(read(probe.peer, bytes, sizeof(bytes)), 0);
     UNTIL(atomic_load(&buffered.bytes) == 0);
 }
 END_TEST
@@ -94,7 +81,7 @@ START_TEST(in_an_episode_nothing_is_fed_that_waits_and_little_is_read)
         ck_assert_int_eq(probe_write(&probe, bytes, 512), 0);
     ck_assert_uint_lt(probe_pending(&probe), CHANNEL_LOW_BYTES);
     ck_assert(!probe_is(&probe, channel_writable));
-    sockets_say_pattern(peer, 0, 40960);
+    sockets_say_pattern(probe.peer, 0, 40960);
     UNTIL(probe_read(&probe) == 40960);
     ck_assert_uint_ge(probe.n_reads, 10);
 }

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/loop_runner.h"
 #include "support/probe.h"
@@ -13,10 +12,6 @@
 #include "support/tasks.h"
 #include "support/until.h"
 
-static struct loop *loop;
-static struct netloop *net;
-static struct probe probe;
-static int peer;
 static struct tasks_trace trace;
 
 /*
@@ -124,21 +119,8 @@ static void add_four(void *arg)
 
 static void setup(void)
 {
-    int ours;
-
-    loop = loop_runner_create();
-    net = probe_net(loop);
-    sockets_tcp(&ours, &peer);
-    probe_init(&probe, net, ours);
-    loop_runner_call(loop, add_four, NULL);
-}
-
-static void teardown(void)
-{
-    probe_close(&probe);
-    loop_runner_destroy(loop);
-    netloop_destroy(net);
-    close(peer);
+    probe_connect();
+    loop_runner_call(probe.net->loop, add_four, NULL);
 }
 
 static void copy_trace(void *arg)
@@ -152,7 +134,7 @@ static const char *letters(void)
 {
     static char text[sizeof(trace.text)];
 
-    loop_runner_call(loop, copy_trace, text);
+    loop_runner_call(probe.net->loop, copy_trace, text);
     return text;
 }
 
@@ -160,10 +142,10 @@ START_TEST(inbound_events_go_from_head_to_tail_past_those_who_do_not_care)
 {
     probe_start(&probe);
     ck_assert_str_eq(letters(), "ac");
-    sockets_say(peer, "x");
+    sockets_say(probe.peer, "x");
     probe_wait(&probe, PROBE_READ);
     ck_assert_str_eq(letters(), "ac");
-    sockets_end(peer);
+    sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
     ck_assert_str_eq(letters(), "ac");
     probe_abort(&probe, 0);
@@ -179,10 +161,10 @@ START_TEST(outbound_operations_go_from_the_tail_to_the_head)
     letters();
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
     ck_assert_str_eq(letters(), "CB");
-    sockets_hear(peer, "hello");
+    sockets_hear(probe.peer, "hello");
     probe_do(&probe, channel_shutdown_write);
     ck_assert_str_eq(letters(), "CB");
-    sockets_hear_end(peer);
+    sockets_hear_end(probe.peer);
 }
 END_TEST
 
@@ -203,13 +185,13 @@ START_TEST(an_operation_of_a_handler_begins_before_it)
 
     probe_start(&probe);
     letters();
-    loop_runner_call(loop, write_from_c, &rc);
+    loop_runner_call(probe.net->loop, write_from_c, &rc);
     ck_assert_int_eq(rc, 0);
     ck_assert_str_eq(letters(), "B");
-    loop_runner_call(loop, end_from_a, NULL);
+    loop_runner_call(probe.net->loop, end_from_a, NULL);
     ck_assert_str_eq(letters(), ""); /* nobody is before it but the socket */
-    sockets_hear(peer, "x");
-    sockets_hear_end(peer);
+    sockets_hear(probe.peer, "x");
+    sockets_hear_end(probe.peer);
 }
 END_TEST
 
@@ -220,19 +202,19 @@ static void remove_handler(void *arg)
 
 START_TEST(a_removed_handler_gets_nothing_more)
 {
-    loop_runner_call(loop, remove_handler, &c.handler);
+    loop_runner_call(probe.net->loop, remove_handler, &c.handler);
     probe_start(&probe);
     ck_assert_str_eq(letters(), "a");
-    loop_runner_call(loop, remove_handler, &a.handler);
+    loop_runner_call(probe.net->loop, remove_handler, &a.handler);
     ck_assert_int_eq(probe_write(&probe, "x", 1), 0);
     ck_assert_str_eq(letters(), "B");
-    loop_runner_call(loop, remove_handler, &d.handler);
-    loop_runner_call(loop, remove_handler, &b.handler);
+    loop_runner_call(probe.net->loop, remove_handler, &d.handler);
+    loop_runner_call(probe.net->loop, remove_handler, &b.handler);
     ck_assert_int_eq(probe_write(&probe, "y", 1), 0);
-    sockets_say(peer, "z");
+    sockets_say(probe.peer, "z");
     probe_wait(&probe, PROBE_READ);
     ck_assert_str_eq(letters(), "");
-    sockets_hear(peer, "xy");
+    sockets_hear(probe.peer, "xy");
 }
 END_TEST
 
@@ -241,11 +223,11 @@ START_TEST(a_handler_may_remove_itself_and_still_pass_its_event_on)
     a.leave_on_read = c.leave_on_read = true;
     probe_start(&probe);
     letters();
-    sockets_say(peer, "x");
+    sockets_say(probe.peer, "x");
     probe_wait(&probe, PROBE_READ);
     ck_assert_str_eq(letters(), "ac");
     ck_assert_uint_eq(probe_read(&probe), 1);
-    sockets_say(peer, "y");
+    sockets_say(probe.peer, "y");
     UNTIL(probe_read(&probe) == 2);
     ck_assert_str_eq(letters(), "");
 }
@@ -256,7 +238,7 @@ START_TEST(one_that_left_during_an_event_gets_no_more_of_it)
     a.twice = a.leave_on_read = c.leave_on_read = true;
     probe_start(&probe);
     letters();
-    sockets_say(peer, "x");
+    sockets_say(probe.peer, "x");
     UNTIL(probe_read(&probe) == 2);
     ck_assert_str_eq(letters(), "ac");
 }
@@ -267,7 +249,7 @@ START_TEST(one_that_another_removes_is_passed_over_at_once)
     a.removes = &c;
     probe_start(&probe);
     letters();
-    sockets_say(peer, "x");
+    sockets_say(probe.peer, "x");
     probe_wait(&probe, PROBE_READ);
     ck_assert_str_eq(letters(), "a");
     ck_assert_int_eq(probe_write(&probe, "y", 1), 0);
@@ -299,10 +281,10 @@ static void add_minder(void *arg)
 START_TEST(a_failure_that_nobody_minds_ends_the_channel)
 {
     probe_start(&probe);
-    loop_runner_call(loop, fail_behind_a, NULL);
+    loop_runner_call(probe.net->loop, fail_behind_a, NULL);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, -EPROTO);
-    sockets_hear_reset(peer);
+    sockets_hear_reset(probe.peer);
 }
 END_TEST
 
@@ -310,9 +292,9 @@ START_TEST(a_failure_goes_to_the_next_who_minds)
 {
     struct handler h;
 
-    loop_runner_call(loop, add_minder, &h);
+    loop_runner_call(probe.net->loop, add_minder, &h);
     probe_start(&probe);
-    loop_runner_call(loop, fail_behind_a, NULL);
+    loop_runner_call(probe.net->loop, fail_behind_a, NULL);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(failed, -EPROTO);
     ck_assert_int_eq(probe.error, 0);
@@ -345,7 +327,7 @@ START_TEST(a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it)
     probe_start(&probe);
     probe_do(&probe, hold);
     probe_stop(&probe);
-    sockets_say(peer, "x");
+    sockets_say(probe.peer, "x");
     probe_do(&probe, release);
     PAUSE_MS(50);
     ck_assert_uint_eq(probe_read(&probe), 0);
@@ -371,7 +353,7 @@ START_TEST(water_marks_reach_the_tail_through_the_handlers)
     while (!probe_saw(&probe, PROBE_WRITABLE)) {
         uint8_t data[60000];
 
-        ck_assert_int_gt(recv(peer, data, sizeof(data), 0), 0);
+        ck_assert_int_gt(recv(probe.peer, data, sizeof(data), 0), 0);
     }
     ck_assert_str_eq(letters(), "ac");
 }
@@ -382,7 +364,7 @@ int main(void)
     Suite *suite = suite_create("net/pipeline");
     TCase *tc = suite_group(suite, "pipeline");
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, setup, probe_disconnect);
     tcase_add_test(tc, inbound_events_go_from_head_to_tail_past_those_who_do_not_care);
     tcase_add_test(tc, outbound_operations_go_from_the_tail_to_the_head);
     tcase_add_test(tc, an_operation_of_a_handler_begins_before_it);

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include "net/descriptor_budget.h"
 #include "support/fault.h"
@@ -19,7 +19,6 @@
 static struct loop *loop;
 static struct netloop *net;
 static struct probe from, to; /* all that `from` reads goes to `to` */
-static int source, sink;      /* the test's ends */
 static unsigned before;
 
 /* What a relay does. */
@@ -45,12 +44,8 @@ static void go_on(struct probe *p)
 
 static void open_pair(void (*sockets)(int *ours, int *theirs))
 {
-    int ours;
-
-    sockets(&ours, &source);
-    probe_init(&from, net, ours);
-    sockets(&ours, &sink);
-    probe_init(&to, net, ours);
+    probe_init(&from, net, sockets);
+    probe_init(&to, net, sockets);
     from.on_read = copy;
     from.on_eof = pass_eof;
     to.on_writable = go_on;
@@ -67,8 +62,6 @@ static void close_pair(void)
 {
     probe_close(&from);
     probe_close(&to);
-    close(source);
-    close(sink);
 }
 
 static void setup(void)
@@ -95,8 +88,8 @@ static unsigned splices(void)
 
 static void pass(size_t at, size_t len)
 {
-    sockets_say_pattern(source, at, len);
-    sockets_hear_pattern(sink, at, len);
+    sockets_say_pattern(from.peer, at, len);
+    sockets_hear_pattern(to.peer, at, len);
 }
 
 /* ---- the choice ---- */
@@ -195,8 +188,8 @@ END_TEST
 
 static void *say_long(void *arg)
 {
-    sockets_say_pattern(source, 0, LONG_BYTES);
-    sockets_end(source);
+    sockets_say_pattern(from.peer, 0, LONG_BYTES);
+    sockets_end(from.peer);
     return arg;
 }
 
@@ -206,8 +199,8 @@ static void pass_long(void)
 
     pthread_create(&speaker, NULL, say_long, NULL);
     PAUSE_MS(100); /* until everything is full */
-    sockets_hear_pattern(sink, 0, LONG_BYTES);
-    sockets_hear_end(sink);
+    sockets_hear_pattern(to.peer, 0, LONG_BYTES);
+    sockets_hear_end(to.peer);
     pthread_join(speaker, NULL);
 }
 
@@ -227,7 +220,7 @@ static size_t block_with_pipe(void)
 
     start(SPLICE_ON);
     do
-        sent += sockets_stuff(source, sent);
+        sent += sockets_stuff(from.peer, sent);
     while (probe_is(&to, channel_writable));
     ck_assert_uint_gt(probe_pending(&to), 0);
     return sent;
@@ -239,7 +232,7 @@ START_TEST(a_blocked_receiver_keeps_its_pipe_until_it_is_empty)
 
     ck_assert_ptr_nonnull(to.channel.pipe);
     ck_assert_uint_le(probe_pending(&to), SPLICE_MAX_BYTES);
-    sockets_hear_pattern(sink, 0, sent);
+    sockets_hear_pattern(to.peer, 0, sent);
     UNTIL(probe_pending(&to) == 0);
     ck_assert_ptr_null(to.channel.pipe);
     ck_assert(probe_saw(&to, PROBE_WRITABLE));
@@ -271,21 +264,16 @@ END_TEST
 START_TEST(other_pairs_take_another_pipe_meanwhile)
 {
     static struct probe other_from, other_to;
-    int other_source, other_sink, ours;
 
     block_with_pipe();
-    sockets_tcp(&ours, &other_source);
-    probe_init(&other_from, net, ours);
-    sockets_tcp(&ours, &other_sink);
-    probe_init(&other_to, net, ours);
+    probe_init(&other_from, net, sockets_tcp);
+    probe_init(&other_to, net, sockets_tcp);
     probe_splice(&other_from, &other_to, SPLICE_ON);
     probe_start(&other_from);
-    sockets_say_pattern(other_source, 0, 50000);
-    sockets_hear_pattern(other_sink, 0, 50000);
+    sockets_say_pattern(other_from.peer, 0, 50000);
+    sockets_hear_pattern(other_to.peer, 0, 50000);
     probe_close(&other_from);
     probe_close(&other_to);
-    close(other_source);
-    close(other_sink);
 }
 END_TEST
 
@@ -303,9 +291,9 @@ START_TEST(what_is_written_meanwhile_goes_behind_what_is_in_the_pipe)
 
     loop_runner_call(loop, write_to, NULL);
     ck_assert_int_eq(write_behind, 0);
-    sockets_hear_pattern(sink, 0, in_source);
-    sockets_hear(sink, "behind");
-    sockets_hear_pattern(sink, in_source, sent - in_source);
+    sockets_hear_pattern(to.peer, 0, in_source);
+    sockets_hear(to.peer, "behind");
+    sockets_hear_pattern(to.peer, in_source, sent - in_source);
 }
 END_TEST
 
@@ -315,8 +303,8 @@ START_TEST(copied_bytes_that_wait_are_not_overtaken)
 
     start(SPLICE_ON);
     ck_assert_int_eq(probe_write_pattern(&to, 0, copied), 0);
-    sockets_say_pattern(source, copied, 50000);
-    sockets_hear_pattern(sink, 0, copied + 50000);
+    sockets_say_pattern(from.peer, copied, 50000);
+    sockets_hear_pattern(to.peer, 0, copied + 50000);
 }
 END_TEST
 
@@ -332,21 +320,15 @@ END_TEST
 
 /* ---- falling back ---- */
 
-START_TEST(a_source_that_cannot_be_spliced_is_copied)
+/* The first splice(2) reads from the source, the second writes to the receiver. */
+START_TEST(a_source_or_receiver_that_cannot_be_spliced_is_tried_once_and_nothing_is_lost)
 {
-    fault_plan(FAULT_SPLICE, 0, FAULT_ALWAYS, _i ? EINVAL : EOPNOTSUPP);
-    start(SPLICE_ON);
-    pass_long();
-    ck_assert_uint_eq(splices(), 1); /* it was tried once */
-}
-END_TEST
+    unsigned works = (unsigned)_i / 2;
 
-START_TEST(a_receiver_that_cannot_be_spliced_to_is_copied_to_and_nothing_is_lost)
-{
-    fault_plan(FAULT_SPLICE, 1, FAULT_ALWAYS, _i ? EINVAL : EOPNOTSUPP);
+    fault_plan(FAULT_SPLICE, works, FAULT_ALWAYS, _i % 2 ? EINVAL : EOPNOTSUPP);
     start(SPLICE_ON);
     pass_long();
-    ck_assert_uint_eq(splices(), 2);
+    ck_assert_uint_eq(splices(), works + 1);
 }
 END_TEST
 
@@ -418,9 +400,9 @@ START_TEST(a_pipe_that_is_given_back_leaves_its_bytes_in_their_place)
     loop_runner_call(loop, give_back, &now);
     ck_assert(!now.has_pipe);
     ck_assert_uint_eq(now.held, now.room);
-    sockets_hear_pattern(sink, 0, in_source);
-    sockets_hear(sink, "behind");
-    sockets_hear_pattern(sink, in_source, sent - in_source);
+    sockets_hear_pattern(to.peer, 0, in_source);
+    sockets_hear(to.peer, "behind");
+    sockets_hear_pattern(to.peer, in_source, sent - in_source);
     probe_wait(&to, PROBE_WRITABLE);
     pass(sent, 1000);
     probe_events(&from);
@@ -453,7 +435,7 @@ static void start_with_urgent(int inline_byte)
 
 static void say_urgent(void)
 {
-    ck_assert_int_eq(send(source, "!", 1, MSG_OOB), 1);
+    ck_assert_int_eq(send(from.peer, "!", 1, MSG_OOB), 1);
 }
 
 START_TEST(an_end_right_behind_urgent_data_cuts_nothing_off)
@@ -461,12 +443,12 @@ START_TEST(an_end_right_behind_urgent_data_cuts_nothing_off)
     start_with_urgent(_i);
     pass(0, URGENT_BEFORE);
     say_urgent();
-    sockets_say_pattern(source, URGENT_BEFORE, URGENT_BEHIND);
-    sockets_end(source);
+    sockets_say_pattern(from.peer, URGENT_BEFORE, URGENT_BEHIND);
+    sockets_end(from.peer);
     if (_i)
-        sockets_hear(sink, "!");
-    sockets_hear_pattern(sink, URGENT_BEFORE, URGENT_BEHIND);
-    sockets_hear_end(sink);
+        sockets_hear(to.peer, "!");
+    sockets_hear_pattern(to.peer, URGENT_BEFORE, URGENT_BEHIND);
+    sockets_hear_end(to.peer);
     ck_assert_uint_eq(to.channel.bytes_out, URGENT_BEFORE + URGENT_BEHIND + (size_t)_i);
 }
 END_TEST
@@ -476,10 +458,10 @@ START_TEST(bytes_behind_urgent_data_arrive)
     start_with_urgent(_i);
     for (size_t at = 0; at < 3 * URGENT_BEHIND; at += URGENT_BEHIND) {
         say_urgent();
-        sockets_say_pattern(source, at, URGENT_BEHIND);
+        sockets_say_pattern(from.peer, at, URGENT_BEHIND);
         if (_i)
-            sockets_hear(sink, "!");
-        sockets_hear_pattern(sink, at, URGENT_BEHIND);
+            sockets_hear(to.peer, "!");
+        sockets_hear_pattern(to.peer, at, URGENT_BEHIND);
     }
 }
 END_TEST
@@ -492,7 +474,7 @@ START_TEST(urgent_data_alone_keeps_no_loop_busy)
     pass(0, URGENT_BEFORE);
     say_urgent();
     if (_i)
-        sockets_hear(sink, "!");
+        sockets_hear(to.peer, "!");
     PAUSE_MS(20);
     calls = splices();
     PAUSE_MS(200);
@@ -507,13 +489,13 @@ START_TEST(a_readable_descriptor_that_yields_nothing_is_named_and_closed)
     fault_plan(FAULT_SPLICE, 0, FAULT_ALWAYS, EAGAIN);
     fault_plan(FAULT_RECV, 0, FAULT_ALWAYS, EAGAIN);
     start(modes[_i]);
-    sockets_say(source, "never read");
+    sockets_say(from.peer, "never read");
     probe_wait(&from, PROBE_CLOSED);
     ck_assert_int_eq(from.error, -EIO);
     ck_assert_uint_eq(log_lines_with("reads in a row gave nothing"), 1);
     ck_assert_uint_eq(log_lines_with("connection with 127.0.0.1:"), 1);
     fault_plan(FAULT_RECV, 0, 0, 0);
-    sockets_hear_reset(source);
+    sockets_hear_reset(from.peer);
 }
 END_TEST
 
@@ -523,12 +505,12 @@ START_TEST(a_few_reads_of_nothing_close_nothing)
     for (size_t at = 0; at < 100; at += 10) {
         fault_plan(FAULT_SPLICE, 0, 100, EAGAIN);
         fault_plan(FAULT_RECV, 0, 100, EAGAIN);
-        sockets_say_pattern(source, at, 10);
+        sockets_say_pattern(from.peer, at, 10);
         UNTIL(probe_in(&from) == at + 10);
     }
     fault_plan(FAULT_SPLICE, 0, 0, 0);
     fault_plan(FAULT_RECV, 0, 0, 0);
-    sockets_hear_pattern(sink, 0, 100);
+    sockets_hear_pattern(to.peer, 0, 100);
 }
 END_TEST
 
@@ -538,8 +520,8 @@ START_TEST(end_of_file_is_seen_through_a_splice)
 {
     start(SPLICE_ON);
     pass(0, 50000);
-    sockets_end(source);
-    sockets_hear_end(sink);
+    sockets_end(from.peer);
+    sockets_hear_end(to.peer);
     ck_assert_str_eq(probe_events(&from), "ae");
 }
 END_TEST
@@ -548,10 +530,9 @@ START_TEST(a_reset_of_the_source_is_told_to_the_source)
 {
     start(SPLICE_ON);
     pass(0, 50000);
-    sockets_reset(source);
+    probe_reset_peer(&from);
     probe_wait(&from, PROBE_CLOSED);
     ck_assert_int_eq(from.error, -ECONNRESET);
-    source = dup(sink); /* for teardown to close */
 }
 END_TEST
 
@@ -559,13 +540,12 @@ START_TEST(a_receiver_that_is_gone_is_told_to_the_receiver)
 {
     start(SPLICE_ON);
     pass(0, 1000);
-    sockets_reset(sink);
+    probe_reset_peer(&to);
     probe_wait(&to, PROBE_CLOSED);
     ck_assert_int_eq(to.error, -ECONNRESET);
-    sockets_say_pattern(source, 0, 50000);
+    sockets_say_pattern(from.peer, 0, 50000);
     UNTIL(probe_read(&from) == 0 && probe_saw(&from, PROBE_READ)); /* copied again, to nobody */
     ck_assert(!probe_saw(&from, PROBE_CLOSED));
-    sink = dup(source);
 }
 END_TEST
 
@@ -573,7 +553,7 @@ START_TEST(a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free
 {
     fault_plan(FAULT_SPLICE, 1, 1, EPIPE);
     start(SPLICE_ON);
-    sockets_say_pattern(source, 0, 1000);
+    sockets_say_pattern(from.peer, 0, 1000);
     probe_wait(&to, PROBE_BROKEN);
     ck_assert_int_eq(to.broken, -EPIPE);
     ck_assert_ptr_null(to.channel.pipe);
@@ -602,9 +582,8 @@ int main(void)
     tcase_add_test(bytes, what_is_written_meanwhile_goes_behind_what_is_in_the_pipe);
     tcase_add_test(bytes, copied_bytes_that_wait_are_not_overtaken);
     tcase_add_test(bytes, an_aborted_receiver_gives_its_pipe_up);
-    tcase_add_loop_test(bytes, a_source_that_cannot_be_spliced_is_copied, 0, 2);
     tcase_add_loop_test(
-        bytes, a_receiver_that_cannot_be_spliced_to_is_copied_to_and_nothing_is_lost, 0, 2);
+        bytes, a_source_or_receiver_that_cannot_be_spliced_is_tried_once_and_nothing_is_lost, 0, 4);
     tcase_add_test(bytes, without_descriptors_for_a_pipe_it_is_copied);
     tcase_add_test(bytes, when_descriptors_are_back_it_is_spliced_again);
     tcase_add_test(bytes, a_pipe_that_is_given_back_leaves_its_bytes_in_their_place);
