@@ -28,34 +28,11 @@ void executor_runner_destroy(struct executor *e)
     executor_destroy(e);
 }
 
-static void wait_for(sem_t *sem)
-{
-    while (sem_wait(sem) < 0)
-        ; /* a signal came first */
-}
-
-static void block_run(struct task *t)
-{
-    struct tasks_block *b = CONTAINER_OF(t, struct tasks_block, task);
-
-    sem_post(&b->entered);
-    wait_for(&b->released);
-}
-
-static void block_drop(struct task *t)
-{
-    sem_post(&CONTAINER_OF(t, struct tasks_block, task)->entered);
-}
-
 void executor_runner_block(struct executor *e, struct tasks_block *b)
 {
-    static const struct task_type type = {.name = "block", .run = block_run, .drop = block_drop};
-
-    b->task.type = &type;
-    sem_init(&b->entered, 0, 0);
-    sem_init(&b->released, 0, 0);
+    tasks_block_init(b);
     ck_assert_int_eq(executor_submit(e, &b->task), 0);
-    wait_for(&b->entered);
+    tasks_block_wait(b);
 }
 
 struct executor_stats executor_runner_stats(struct executor *e)

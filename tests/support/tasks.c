@@ -25,6 +25,49 @@ void tasks_counted_init(struct tasks_counted *t)
     atomic_init(&t->dropped, 0);
 }
 
+void tasks_counted_init_all(struct tasks_counted *t, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        tasks_counted_init(&t[i]);
+}
+
+unsigned tasks_counted_run(const struct tasks_counted *t, unsigned n)
+{
+    unsigned run = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        run += atomic_load(&t[i].run);
+    return run;
+}
+
+unsigned tasks_counted_dropped(const struct tasks_counted *t, unsigned n)
+{
+    unsigned dropped = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        dropped += atomic_load(&t[i].dropped);
+    return dropped;
+}
+
+void tasks_never_dropped(struct task *t)
+{
+    ck_abort_msg("dropped: %s", t->type->name);
+}
+
+static void meeting_run(struct task *t)
+{
+    pthread_barrier_wait(CONTAINER_OF(t, struct tasks_meeting, timer.task)->barrier);
+}
+
+void tasks_meeting_init(struct tasks_meeting *m, pthread_barrier_t *barrier)
+{
+    static const struct task_type type = {
+        .name = "meeting", .run = meeting_run, .drop = tasks_never_dropped};
+
+    timer_init(&m->timer, &type);
+    m->barrier = barrier;
+}
+
 void tasks_trace_add(struct tasks_trace *trace, char letter)
 {
     ck_assert_uint_lt(trace->len + 1, sizeof(trace->text));
@@ -137,15 +180,25 @@ static void block_drop(struct task *t)
     sem_post(&CONTAINER_OF(t, struct tasks_block, task)->entered);
 }
 
-void tasks_block_begin(struct tasks_block *b, struct loop *loop)
+void tasks_block_init(struct tasks_block *b)
 {
     static const struct task_type type = {.name = "block", .run = block_run, .drop = block_drop};
 
     b->task.type = &type;
     sem_init(&b->entered, 0, 0);
     sem_init(&b->released, 0, 0);
-    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &b->task), 0);
+}
+
+void tasks_block_wait(struct tasks_block *b)
+{
     wait_for(&b->entered);
+}
+
+void tasks_block_begin(struct tasks_block *b, struct loop *loop)
+{
+    tasks_block_init(b);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &b->task), 0);
+    tasks_block_wait(b);
 }
 
 void tasks_block_end(struct tasks_block *b)

@@ -4,6 +4,7 @@
 #ifndef SUPPORT_TASKS_H
 #define SUPPORT_TASKS_H
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
@@ -49,7 +50,13 @@ struct tasks_slow {
     atomic_uint run;
 };
 
-/* Keeps a loop busy until it is told to go on. */
+/* Is run until as many tasks as the barrier counts are running. */
+struct tasks_meeting {
+    struct timer timer;
+    pthread_barrier_t *barrier;
+};
+
+/* Keeps a loop or a thread busy until it is told to go on. */
 struct tasks_block {
     struct task task;
     sem_t entered;
@@ -65,6 +72,26 @@ struct tasks_block {
 void tasks_counted_init(struct tasks_counted *t);
 void tasks_traced_init(struct tasks_traced *t, struct tasks_trace *trace, char letter);
 void tasks_timer_init(struct tasks_timer *t, struct tasks_trace *trace, char letter);
+
+/*
+ * tasks_counted_init_all(t, n) / tasks_counted_run(t, n) / tasks_counted_dropped(t, n):
+ * Make ${n} fresh ones; how often they were run, or dropped, all together.
+ *
+ * Thread: the test's; counting: any
+ */
+void tasks_counted_init_all(struct tasks_counted *t, unsigned n);
+unsigned tasks_counted_run(const struct tasks_counted *t, unsigned n);
+unsigned tasks_counted_dropped(const struct tasks_counted *t, unsigned n);
+
+/*
+ * tasks_meeting_init(m, barrier) / tasks_never_dropped(t):
+ * A fresh one, as a task (m->timer.task) or a timer; the drop of a task type that must not be
+ * dropped: the test fails.
+ *
+ * Thread: the test's
+ */
+void tasks_meeting_init(struct tasks_meeting *m, pthread_barrier_t *barrier);
+void tasks_never_dropped(struct task *t);
 
 /*
  * tasks_slow_init(t, ns) / tasks_slow_most(t, n):
@@ -91,9 +118,18 @@ void tasks_trace_add(struct tasks_trace *trace, char letter);
  * Keep ${loop} inside a task from when begin returns until end is called.
  *
  * Thread: any but the loop's
- * Errors: none (the test fails)
+ * Errors: the test fails
  */
 void tasks_block_begin(struct tasks_block *b, struct loop *loop);
 void tasks_block_end(struct tasks_block *b);
+
+/*
+ * tasks_block_init(b) / tasks_block_wait(b):
+ * For what is no loop: a fresh one to submit; wait until it is run, or dropped.
+ *
+ * Thread: the test's
+ */
+void tasks_block_init(struct tasks_block *b);
+void tasks_block_wait(struct tasks_block *b);
 
 #endif

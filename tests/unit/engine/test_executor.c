@@ -18,12 +18,6 @@
 
 #define MANY 40
 
-/* Two of them end only when both have begun. */
-struct meeting {
-    struct task task;
-    pthread_barrier_t *barrier;
-};
-
 /* Notes what its thread is called and where it may run. */
 struct noted {
     struct task task;
@@ -55,22 +49,7 @@ static int n_told;
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
-    for (int i = 0; i < MANY; i++)
-        tasks_counted_init(&tasks[i]);
-}
-
-static unsigned run_of(int n)
-{
-    unsigned run = 0;
-
-    for (int i = 0; i < n; i++)
-        run += atomic_load(&tasks[i].run);
-    return run;
-}
-
-static void meeting_run(struct task *t)
-{
-    pthread_barrier_wait(CONTAINER_OF(t, struct meeting, task)->barrier);
+    tasks_counted_init_all(tasks, MANY);
 }
 
 static void noted_run(struct task *t)
@@ -89,14 +68,8 @@ static void continued_run(struct task *t)
     c->result = executor_submit_more(c->e, c->then);
 }
 
-static void never(struct task *t)
-{
-    ck_abort_msg("dropped: %s", t->type->name);
-}
-
-static const struct task_type meeting_type = {"meeting", meeting_run, never};
-static const struct task_type noted_type = {"noted", noted_run, never};
-static const struct task_type continued_type = {"continued", continued_run, never};
+static const struct task_type noted_type = {"noted", noted_run, tasks_never_dropped};
+static const struct task_type continued_type = {"continued", continued_run, tasks_never_dropped};
 
 /* ---- threads ---- */
 
@@ -118,7 +91,7 @@ START_TEST(an_idle_thread_is_used_again)
     }
     ck_assert_uint_eq(executor_runner_stats(e).threads, 1);
     executor_runner_destroy(e);
-    ck_assert_uint_eq(run_of(MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
 }
 END_TEST
 
@@ -138,7 +111,7 @@ START_TEST(another_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
     for (unsigned i = 0; i < 3; i++)
         tasks_block_end(&blocks[i]);
     executor_runner_destroy(e);
-    ck_assert_uint_eq(run_of(MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
 }
 END_TEST
 
@@ -146,14 +119,15 @@ END_TEST
 START_TEST(two_tasks_that_come_at_once_do_not_wait_for_each_other)
 {
     pthread_barrier_t barrier;
-    struct meeting a = {.task.type = &meeting_type, .barrier = &barrier};
-    struct meeting b = {.task.type = &meeting_type, .barrier = &barrier};
+    struct tasks_meeting a, b;
 
     pthread_barrier_init(&barrier, NULL, 2);
+    tasks_meeting_init(&a, &barrier);
+    tasks_meeting_init(&b, &barrier);
     e = executor_runner_create(2, 100);
     for (unsigned i = 0; i < 300; i++) {
-        ck_assert_int_eq(executor_submit(e, &a.task), 0);
-        ck_assert_int_eq(executor_submit(e, &b.task), 0);
+        ck_assert_int_eq(executor_submit(e, &a.timer.task), 0);
+        ck_assert_int_eq(executor_submit(e, &b.timer.task), 0);
         UNTIL(executor_runner_stats(e).tasks_run == 2 * (i + 1));
     }
     executor_runner_destroy(e);
@@ -250,7 +224,7 @@ START_TEST(a_second_thread_that_cannot_be_started_is_logged_once_and_tried_again
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
     PAUSE_MS(12);
     executor_runner_block(e, &second); /* the first is still busy */
-    ck_assert_uint_eq(run_of(3), 3);
+    ck_assert_uint_eq(tasks_counted_run(tasks, 3), 3);
     tasks_block_end(&second);
     tasks_block_end(&block);
     executor_runner_destroy(e);
@@ -302,7 +276,7 @@ START_TEST(a_slow_task_holds_up_its_own_thread_only)
     executor_runner_block(e, &block);
     for (int i = 0; i < MANY; i++)
         ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
-    UNTIL(run_of(MANY) == MANY);
+    UNTIL(tasks_counted_run(tasks, MANY) == MANY);
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
@@ -319,7 +293,7 @@ START_TEST(a_full_executor_refuses_and_the_task_stays_the_callers)
     ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 20);
     tasks_block_end(&block);
     executor_runner_destroy(e);
-    ck_assert_uint_eq(run_of(20), 20);
+    ck_assert_uint_eq(tasks_counted_run(tasks, 20), 20);
     ck_assert_uint_eq(atomic_load(&tasks[20].run) + atomic_load(&tasks[20].dropped), 0);
 }
 END_TEST
@@ -349,7 +323,7 @@ START_TEST(a_task_that_continues_one_is_not_refused_and_goes_to_the_end)
     tasks_block_end(&block);
     executor_runner_destroy(e);
     ck_assert_int_eq(c.result, 0);
-    ck_assert_uint_eq(run_of(15), 15);
+    ck_assert_uint_eq(tasks_counted_run(tasks, 15), 15);
     ck_assert_uint_eq(atomic_load(&tasks[MANY - 1].run), 1);
 }
 END_TEST
@@ -433,7 +407,7 @@ static void step_run(struct task *t)
 
 START_TEST(there_is_room_when_no_more_than_half_wait)
 {
-    static const struct task_type type = {"step", step_run, never};
+    static const struct task_type type = {"step", step_run, tasks_never_dropped};
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
     struct task step[17];
@@ -565,7 +539,7 @@ static void nap_run(struct task *t)
 
 START_TEST(of_several_that_run_the_longest_is_named)
 {
-    static const struct task_type type = {"nap", nap_run, never};
+    static const struct task_type type = {"nap", nap_run, tasks_never_dropped};
     struct task nap = {.type = &type};
 
     e = executor_runner_create(2, 16);

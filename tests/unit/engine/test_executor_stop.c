@@ -11,13 +11,12 @@
 #include "support/executor_runner.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
+#include "support/race.h"
 #include "support/suite.h"
 #include "support/until.h"
 
 #define MANY 40
 
-#define RACERS     3
-#define RACE_TASKS 40
 #define RACE_LINES 8
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -25,12 +24,6 @@
 #else
 #define RACES 800
 #endif
-
-struct racer {
-    pthread_t thread;
-    struct tasks_counted tasks[RACE_TASKS];
-    int result[RACE_TASKS];
-};
 
 /* Continues itself until it is told that it is enough, or is refused. */
 struct continuing {
@@ -43,32 +36,11 @@ struct continuing {
 static struct executor *e;
 static struct tasks_block block;
 static struct tasks_counted tasks[MANY];
-static struct racer racers[RACERS];
-static atomic_uint racing;
 
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_WARNING);
-    for (int i = 0; i < MANY; i++)
-        tasks_counted_init(&tasks[i]);
-}
-
-static unsigned run_of(int n)
-{
-    unsigned run = 0;
-
-    for (int i = 0; i < n; i++)
-        run += atomic_load(&tasks[i].run);
-    return run;
-}
-
-static unsigned dropped_of(int n)
-{
-    unsigned dropped = 0;
-
-    for (int i = 0; i < n; i++)
-        dropped += atomic_load(&tasks[i].dropped);
-    return dropped;
+    tasks_counted_init_all(tasks, MANY);
 }
 
 static void submit_many(void)
@@ -86,8 +58,8 @@ START_TEST(what_is_queued_is_run_within_the_time)
     ck_assert_int_eq(executor_submit(e, &tasks[0].task), -ESHUTDOWN);
     tasks_block_end(&block);
     ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
-    ck_assert_uint_eq(run_of(MANY), MANY);
-    ck_assert_uint_eq(dropped_of(MANY), 0);
+    ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_dropped(tasks, MANY), 0);
     ck_assert_uint_eq(executor_runner_stats(e).tasks_rejected, 1);
     executor_destroy(e);
 }
@@ -99,12 +71,12 @@ START_TEST(with_no_time_what_is_queued_is_dropped_before_the_stop_returns)
     executor_runner_block(e, &block);
     submit_many();
     executor_stop(e, 0);
-    ck_assert_uint_eq(dropped_of(MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_dropped(tasks, MANY), MANY);
     ck_assert_uint_eq(executor_runner_stats(e).tasks_dropped, MANY);
     ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
     tasks_block_end(&block);
     ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
-    ck_assert_uint_eq(run_of(MANY), 0);
+    ck_assert_uint_eq(tasks_counted_run(tasks, MANY), 0);
     executor_destroy(e);
 }
 END_TEST
@@ -119,7 +91,7 @@ START_TEST(when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
     executor_stop(e, 20 * NS_PER_MS);
     ck_assert_int_eq(executor_join(e, 60 * NS_PER_MS), -ETIMEDOUT);
     ck_assert_int_ge(clock_now_ns() - began_at_ns, 60 * NS_PER_MS);
-    ck_assert_uint_eq(dropped_of(MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_dropped(tasks, MANY), MANY);
     ck_assert_str_eq(executor_runner_stats(e).running_name, "block");
     ck_assert_int_eq(executor_join(e, 0), -ETIMEDOUT);
     tasks_block_end(&block);
@@ -136,7 +108,7 @@ START_TEST(so_does_a_join_that_does_not_wait)
     executor_stop(e, NS_PER_MS);
     PAUSE_MS(2);
     ck_assert_int_eq(executor_join(e, 0), -ETIMEDOUT);
-    ck_assert_uint_eq(dropped_of(MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_dropped(tasks, MANY), MANY);
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
@@ -150,8 +122,8 @@ START_TEST(when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest)
     executor_stop(e, NS_PER_MS);
     PAUSE_MS(5);
     tasks_block_end(&block);
-    UNTIL(dropped_of(MANY) == MANY);
-    ck_assert_uint_eq(run_of(MANY), 0);
+    UNTIL(tasks_counted_dropped(tasks, MANY) == MANY);
+    ck_assert_uint_eq(tasks_counted_run(tasks, MANY), 0);
     executor_runner_destroy(e);
 }
 END_TEST
@@ -165,7 +137,7 @@ START_TEST(idle_threads_end_at_once)
     executor_stop(e, 3600 * NS_PER_S);
     ck_assert_int_eq(executor_join(e, CLOCK_NEVER), 0);
     ck_assert_int_lt(since_ms(began_at_ns), 20000);
-    ck_assert_uint_eq(run_of(MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
     executor_destroy(e);
 }
 END_TEST
@@ -177,10 +149,10 @@ START_TEST(the_first_stop_decides)
     submit_many();
     executor_stop(e, UNTIL_LIMIT_NS);
     executor_stop(e, 0);
-    ck_assert_uint_eq(dropped_of(MANY), 0);
+    ck_assert_uint_eq(tasks_counted_dropped(tasks, MANY), 0);
     tasks_block_end(&block);
     executor_runner_destroy(e);
-    ck_assert_uint_eq(run_of(MANY), MANY);
+    ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
 }
 END_TEST
 
@@ -193,11 +165,6 @@ START_TEST(an_executor_without_threads_ends_at_once)
     executor_destroy(e);
 }
 END_TEST
-
-static void never(struct task *t)
-{
-    ck_abort_msg("dropped: %s", t->type->name);
-}
 
 static void continuing_run(struct task *t)
 {
@@ -212,7 +179,7 @@ static void continuing_run(struct task *t)
         atomic_store(&c->refused, rc);
 }
 
-static const struct task_type continuing_type = {"continuing", continuing_run, never};
+static const struct task_type continuing_type = {"continuing", continuing_run, tasks_never_dropped};
 
 START_TEST(a_task_may_continue_itself_while_what_is_queued_is_run)
 {
@@ -241,7 +208,7 @@ static void late_run(struct task *t)
 
 START_TEST(a_task_that_continues_when_the_time_is_over_is_refused)
 {
-    static const struct task_type type = {"late", late_run, never};
+    static const struct task_type type = {"late", late_run, tasks_never_dropped};
     struct continuing c = {.task.type = &type};
 
     e = executor_runner_create(1, 100);
@@ -275,79 +242,38 @@ END_TEST
 
 /* ---- races ---- */
 
-static void *race(void *arg)
+static int submit_racing(unsigned number, struct task *t)
 {
-    struct racer *r = arg;
-
-    atomic_fetch_add(&racing, 1);
-    while (atomic_load(&racing) < RACERS + 1)
-        sched_yield();
-    for (int i = 0; i < RACE_TASKS; i++)
-        r->result[i] = executor_submit(e, &r->tasks[i].task);
-    return NULL;
-}
-
-static void race_begin(void)
-{
-    atomic_store(&racing, 0);
-    for (int i = 0; i < RACERS; i++) {
-        for (int j = 0; j < RACE_TASKS; j++)
-            tasks_counted_init(&racers[i].tasks[j]);
-        pthread_create(&racers[i].thread, NULL, race, &racers[i]);
-    }
-    while (atomic_load(&racing) < RACERS)
-        sched_yield();
-    atomic_fetch_add(&racing, 1);
-}
-
-static void race_check(void)
-{
-    uint64_t run = 0, dropped = 0, refused = 0;
-    struct executor_stats stats = executor_runner_stats(e);
-
-    for (int i = 0; i < RACERS; i++)
-        for (int j = 0; j < RACE_TASKS; j++) {
-            struct tasks_counted *t = &racers[i].tasks[j];
-            int rc = racers[i].result[j];
-
-            ck_assert(rc == 0 || rc == -ESHUTDOWN || rc == -EAGAIN);
-            ck_assert_uint_eq(atomic_load(&t->run) + atomic_load(&t->dropped), rc == 0);
-            run += atomic_load(&t->run);
-            dropped += atomic_load(&t->dropped);
-            refused += rc != 0;
-        }
-    ck_assert_uint_eq(stats.tasks_run, run);
-    ck_assert_uint_eq(stats.tasks_dropped, dropped);
-    ck_assert_uint_eq(stats.tasks_rejected, refused);
-    ck_assert_uint_eq(stats.tasks_pending, 0);
+    (void)number;
+    return executor_submit(e, t);
 }
 
 static void race_once(unsigned round)
 {
+    struct race_outcome all;
+    struct executor_stats stats;
+
     e = executor_runner_create(1 + round % 3, 50);
-    race_begin();
-    for (unsigned spin = 0; spin < round % 400 * 25; spin++)
-        atomic_load(&racing); /* another moment in each round */
+    race_begin(submit_racing);
+    race_spin(round);
     executor_stop(e, round % 4 ? (round % 4 - 1) * 10 * NS_PER_US : NS_PER_S);
-    for (int i = 0; i < RACERS; i++)
-        pthread_join(racers[i].thread, NULL);
+    race_join();
     ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
-    race_check();
+    all = race_check();
+    stats = executor_runner_stats(e);
+    ck_assert_uint_eq(stats.tasks_run, all.run);
+    ck_assert_uint_eq(stats.tasks_dropped, all.dropped);
+    ck_assert_uint_eq(stats.tasks_rejected, all.refused);
+    ck_assert_uint_eq(stats.tasks_pending, 0);
     executor_destroy(e);
 }
 
+/* With all threads that it needs, or when some cannot be started. */
 START_TEST(each_task_that_races_with_a_stop_is_run_or_dropped_or_refused)
 {
-    for (unsigned round = 0; round < RACES; round++)
-        race_once(round);
-}
-END_TEST
-
-START_TEST(so_it_is_when_threads_cannot_always_be_started)
-{
     for (unsigned round = 0; round < RACES; round++) {
-        /* The racers' own threads come first. */
-        fault_plan(FAULT_PTHREAD_CREATE, RACERS, 1 + round % 3, EAGAIN);
+        if (_i == 1) /* the race's own threads come first */
+            fault_plan(FAULT_PTHREAD_CREATE, RACE_THREADS, 1 + round % 3, EAGAIN);
         race_once(round);
     }
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
@@ -414,8 +340,7 @@ int main(void)
     tcase_add_test(stop, a_task_that_continues_when_the_time_is_over_is_refused);
     tcase_add_test_raise_signal(stop, a_task_must_not_stop_its_executor, SIGABRT);
     tcase_add_checked_fixture(races, setup, NULL);
-    tcase_add_test(races, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused);
-    tcase_add_test(races, so_it_is_when_threads_cannot_always_be_started);
+    tcase_add_loop_test(races, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 0, 2);
     tcase_add_test(races, each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled);
     return suite_run(suite);
 }

@@ -20,12 +20,6 @@ struct stamped {
     atomic_uint dropped;
 };
 
-/* Ends when as many as the barrier says run at the same time. */
-struct meeting {
-    struct timer timer;
-    pthread_barrier_t *barrier;
-};
-
 /* Submits itself again and again, so that the queue is never empty, until it is told to stop. */
 struct restless {
     struct task task;
@@ -70,16 +64,6 @@ static void stamped_init(struct stamped *s)
     atomic_init(&s->dropped, 0);
 }
 
-static void never(struct task *t)
-{
-    ck_abort_msg("dropped: %s", t->type->name);
-}
-
-static void meeting_run(struct task *t)
-{
-    pthread_barrier_wait(CONTAINER_OF(t, struct meeting, timer.task)->barrier);
-}
-
 static void restless_run(struct task *t)
 {
     struct restless *r = CONTAINER_OF(t, struct restless, task);
@@ -117,9 +101,8 @@ static void canceller_run(struct task *t)
     c->in_time = executor_cancel(e, c->timer);
 }
 
-static const struct task_type canceller_type = {"canceller", canceller_run, never};
-static const struct task_type meeting_type = {"meeting", meeting_run, never};
-static const struct task_type restless_type = {"restless", restless_run, never};
+static const struct task_type canceller_type = {"canceller", canceller_run, tasks_never_dropped};
+static const struct task_type restless_type = {"restless", restless_run, tasks_never_dropped};
 
 static void add_traced(struct tasks_timer *t, char letter, int64_t delay_ns)
 {
@@ -267,14 +250,13 @@ END_TEST
 
 START_TEST(timers_that_are_due_together_run_on_all_threads)
 {
-    struct meeting meetings[4];
+    struct tasks_meeting meetings[4];
     pthread_barrier_t barrier;
 
     pthread_barrier_init(&barrier, NULL, 4);
     e = executor_runner_create(4, 100);
     for (int i = 0; i < 4; i++) {
-        timer_init(&meetings[i].timer, &meeting_type);
-        meetings[i].barrier = &barrier;
+        tasks_meeting_init(&meetings[i], &barrier);
         ck_assert_int_eq(executor_schedule(e, &meetings[i].timer, 10 * NS_PER_MS), 0);
     }
     UNTIL(executor_runner_stats(e).tasks_run == 4);

@@ -10,14 +10,12 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/race.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
 
 static struct loop *loop;
-
-#define RACERS     4
-#define RACE_TASKS 50
 
 #ifdef __SANITIZE_THREAD__
 #define RACES 200
@@ -25,86 +23,31 @@ static struct loop *loop;
 #define RACES 1000
 #endif
 
-struct racer {
-    pthread_t thread;
-    struct tasks_counted tasks[RACE_TASKS];
-    int result[RACE_TASKS];
-};
-
-static struct racer racers[RACERS];
-static atomic_uint racing;
-
 /* The timeout of a stop that cuts tasks off is worth a warning; here it is what is wanted. */
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_WARNING);
 }
 
-static void *race(void *arg)
+static int submit_racing(unsigned number, struct task *t)
 {
-    struct racer *r = arg;
-
-    atomic_fetch_add(&racing, 1);
-    while (atomic_load(&racing) < RACERS + 1)
-        sched_yield();
-    for (int i = 0; i < RACE_TASKS; i++)
-        r->result[i] = loop_submit(loop, (enum loop_queue)(i % 3), &r->tasks[i].task);
-    return NULL;
+    return loop_submit(loop, (enum loop_queue)(number % 3), t);
 }
 
-static void race_begin(void)
-{
-    atomic_store(&racing, 0);
-    for (int i = 0; i < RACERS; i++) {
-        for (int j = 0; j < RACE_TASKS; j++)
-            tasks_counted_init(&racers[i].tasks[j]);
-        pthread_create(&racers[i].thread, NULL, race, &racers[i]);
-    }
-    while (atomic_load(&racing) < RACERS)
-        sched_yield();
-    atomic_fetch_add(&racing, 1);
-}
-
-static void race_check(void)
-{
-    for (int i = 0; i < RACERS; i++)
-        for (int j = 0; j < RACE_TASKS; j++) {
-            unsigned run = atomic_load(&racers[i].tasks[j].run);
-            unsigned dropped = atomic_load(&racers[i].tasks[j].dropped);
-            int rc = racers[i].result[j];
-
-            ck_assert(rc == 0 || rc == -ESHUTDOWN || rc == -EAGAIN);
-            ck_assert_uint_eq(run + dropped, rc == 0);
-        }
-}
-
-static void race_once(unsigned round)
-{
-    loop = loop_runner_create();
-    race_begin();
-    for (unsigned spin = 0; spin < round % 400 * 25; spin++)
-        atomic_load(&racing); /* another moment in each round */
-    loop_stop(loop, 0, round % 2 ? 0 : NS_PER_S);
-    for (int i = 0; i < RACERS; i++)
-        pthread_join(racers[i].thread, NULL);
-    loop_join(loop);
-    race_check();
-    loop_destroy(loop);
-}
-
+/* With its thread, or when that cannot be started at first. */
 START_TEST(each_task_that_races_with_a_stop_is_run_or_dropped_or_refused)
 {
-    for (unsigned round = 0; round < RACES; round++)
-        race_once(round);
-}
-END_TEST
-
-START_TEST(so_it_is_when_every_other_thread_cannot_be_started)
-{
     for (unsigned round = 0; round < RACES; round++) {
-        /* The racers' own threads come first. */
-        fault_plan(FAULT_PTHREAD_CREATE, RACERS, 1 + round % 3, EAGAIN);
-        race_once(round);
+        if (_i == 1) /* the race's own threads come first */
+            fault_plan(FAULT_PTHREAD_CREATE, RACE_THREADS, 1 + round % 3, EAGAIN);
+        loop = loop_runner_create();
+        race_begin(submit_racing);
+        race_spin(round);
+        loop_stop(loop, 0, round % 2 ? 0 : NS_PER_S);
+        race_join();
+        loop_join(loop);
+        race_check();
+        loop_destroy(loop);
     }
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
 }
@@ -147,15 +90,11 @@ START_TEST(a_start_that_fails_is_told_to_those_whose_tasks_nobody_has)
 {
     for (unsigned round = 0; round < RACES; round++) {
         loop = loop_runner_create();
-        fault_plan(FAULT_PTHREAD_CREATE, RACERS, 1 + round % 3, EAGAIN);
-        race_begin();
-        for (int i = 0; i < RACERS; i++)
-            pthread_join(racers[i].thread, NULL);
+        fault_plan(FAULT_PTHREAD_CREATE, RACE_THREADS, 1 + round % 3, EAGAIN);
+        race_begin(submit_racing);
+        race_join();
         loop_runner_destroy(loop); /* runs all that was accepted; what stayed behind is dropped */
-        race_check();
-        for (int i = 0; i < RACERS; i++)
-            for (int j = 0; j < RACE_TASKS; j++)
-                ck_assert_uint_eq(atomic_load(&racers[i].tasks[j].dropped), 0);
+        ck_assert_uint_eq(race_check().dropped, 0);
     }
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
 }
@@ -167,8 +106,7 @@ int main(void)
     TCase *tc = suite_group(suite, "race");
 
     tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused);
-    tcase_add_test(tc, so_it_is_when_every_other_thread_cannot_be_started);
+    tcase_add_loop_test(tc, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 0, 2);
     tcase_add_test(tc, waiting_for_a_loop_that_another_thread_has_just_started_does_wait);
     tcase_add_test(tc, a_start_that_fails_is_told_to_those_whose_tasks_nobody_has);
     return suite_run(suite);

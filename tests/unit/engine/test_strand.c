@@ -48,11 +48,6 @@ struct between {
     struct record *record;
 };
 
-struct meeting {
-    struct task task;
-    pthread_barrier_t *barrier;
-};
-
 static struct loop *loop;
 static struct executor *e;
 static struct strand *strand;
@@ -110,11 +105,6 @@ static void numbered_init(struct numbered *n, struct record *record, unsigned nu
                            .dropped = &n_dropped};
 }
 
-static void never(struct task *t)
-{
-    ck_abort_msg("dropped: %s", t->type->name);
-}
-
 static void between_run(struct task *t)
 {
     struct record *record = CONTAINER_OF(t, struct between, task)->record;
@@ -122,13 +112,7 @@ static void between_run(struct task *t)
     record->run_at_turn = record->next;
 }
 
-static void meeting_run(struct task *t)
-{
-    pthread_barrier_wait(CONTAINER_OF(t, struct meeting, task)->barrier);
-}
-
-static const struct task_type between_type = {"between", between_run, never};
-static const struct task_type meeting_type = {"meeting", meeting_run, never};
+static const struct task_type between_type = {"between", between_run, tasks_never_dropped};
 
 /* ---- doing things on the loop ---- */
 
@@ -229,14 +213,16 @@ START_TEST(two_strands_run_at_the_same_time_on_two_threads)
 {
     struct strand *other;
     pthread_barrier_t barrier;
-    struct meeting a = {.task.type = &meeting_type, .barrier = &barrier}, b = a;
+    struct tasks_meeting a, b;
 
     pthread_barrier_init(&barrier, NULL, 2);
+    tasks_meeting_init(&a, &barrier);
+    tasks_meeting_init(&b, &barrier);
     e = executor_runner_create(2, 100);
     create(&strand, 10, NULL);
     create(&other, 10, NULL);
-    ck_assert_int_eq(submit(strand, &a.task), 0);
-    ck_assert_int_eq(submit(other, &b.task), 0);
+    ck_assert_int_eq(submit(strand, &a.timer.task), 0);
+    ck_assert_int_eq(submit(other, &b.timer.task), 0);
     UNTIL(executor_runner_stats(e).tasks_run == 2);
     destroy(strand);
     destroy(other);
@@ -443,12 +429,13 @@ START_TEST(the_executor_names_the_task_and_tells_how_long_those_behind_it_wait)
 {
     struct executor_stats stats;
     pthread_barrier_t barrier;
-    struct meeting meeting = {.task.type = &meeting_type, .barrier = &barrier};
+    struct tasks_meeting meeting;
 
     pthread_barrier_init(&barrier, NULL, 2);
+    tasks_meeting_init(&meeting, &barrier);
     e = executor_runner_create(1, 100);
     create(&strand, 10, NULL);
-    ck_assert_int_eq(submit(strand, &meeting.task), 0);
+    ck_assert_int_eq(submit(strand, &meeting.timer.task), 0);
     submit_numbered(0, 1);
     PAUSE_MS(20);
     UNTIL(executor_runner_stats(e).running_name);
@@ -488,12 +475,13 @@ END_TEST
 START_TEST(destroying_lets_what_runs_come_to_its_end)
 {
     pthread_barrier_t barrier;
-    struct meeting meeting = {.task.type = &meeting_type, .barrier = &barrier};
+    struct tasks_meeting meeting;
 
     pthread_barrier_init(&barrier, NULL, 2);
+    tasks_meeting_init(&meeting, &barrier);
     e = executor_runner_create(1, 100);
     create(&strand, 20, count_room);
-    ck_assert_int_eq(submit(strand, &meeting.task), 0);
+    ck_assert_int_eq(submit(strand, &meeting.timer.task), 0);
     UNTIL(executor_runner_stats(e).running_name);
     submit_numbered(0, 10);
     destroy(strand);
@@ -621,13 +609,14 @@ START_TEST(with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_drop
     struct strand *other;
     struct record record = {0};
     pthread_barrier_t barrier;
-    struct meeting meeting = {.task.type = &meeting_type, .barrier = &barrier};
+    struct tasks_meeting meeting;
 
     pthread_barrier_init(&barrier, NULL, 2);
+    tasks_meeting_init(&meeting, &barrier);
     e = executor_runner_create(1, 1000);
     create(&strand, 100, NULL);
     create(&other, 100, NULL);
-    ck_assert_int_eq(submit(strand, &meeting.task), 0);
+    ck_assert_int_eq(submit(strand, &meeting.timer.task), 0);
     UNTIL(executor_runner_stats(e).running_name);
     submit_numbered(0, 10);
     for (unsigned i = 0; i < 5; i++) {
