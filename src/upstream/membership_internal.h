@@ -13,7 +13,7 @@
  */
 static inline bool membership_is_one(const struct upstream_server_conf *conf)
 {
-    return conf->names == UPSTREAM_LITERAL || conf->names == UPSTREAM_NAME_ONE;
+    return conf->names == UPSTREAM_LITERAL || conf->names == UPSTREAM_NAME_ONE || conf->disabled;
 }
 
 /*

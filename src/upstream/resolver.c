@@ -231,7 +231,7 @@ static const struct task_type resolver_answer_type = {.name = "use the addresses
 
 static bool resolver_is_asked(const struct upstream_server_conf *server)
 {
-    return server->names != UPSTREAM_LITERAL;
+    return server->names != UPSTREAM_LITERAL && !server->disabled;
 }
 
 static unsigned resolver_count(const struct resolver_conf *conf)
@@ -291,7 +291,7 @@ static int resolver_wait(struct resolver_name *name, int64_t until_ns)
         log_warning("upstream %s: server %s (%s): the name is still being looked up; clients that "
                     "come before it is known get other servers",
                     name->upstream->conf->name, server->id, server->address_text);
-    if (error == 0 || server->disabled || !name->upstream->conf->resolve_required)
+    if (error == 0 || !name->upstream->conf->resolve_required)
         return 0;
     log_error("upstream %s: server %s (%s): the name is not known, and resolve_required is set",
               name->upstream->conf->name, server->id, server->address_text);

@@ -47,7 +47,7 @@ struct resolver_conf {
 
 /*
  * resolver_create(out, conf):
- * Collect the lines to resolve.
+ * Collect the lines to resolve: names of servers that are not disabled.
  *
  * Thread: before start
  * Owns:   ${conf} is copied, what it points at is borrowed

@@ -36,7 +36,7 @@ struct upstream_server_conf {
     const struct address *check_address; /* NULL: the server's */
     unsigned check_port;                 /* 0: the address' port */
     bool backup;
-    bool disabled; /* no sessions, no health checks */
+    bool disabled; /* no sessions, no health checks, no lookups */
 };
 
 struct upstream_server {

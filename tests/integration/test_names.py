@@ -384,6 +384,23 @@ def required_names(t):
               f"the log is {done.err}")
 
 
+@test(each={"name": ("far.test:7", "far.test:7 resolve=one", "_far._tcp.test")})
+def disabled_name(t, name):
+    """{name}: the name of a server that is disabled is not looked up, so that the start does not
+    wait for it; the statistics have the server"""
+    front = t.address()
+    with SilentNameServer() as name_server, Counted(t.address()) as near:
+        own_names(t, "dns", servers=SLOW_RESOLVER)
+        with t.daemon(config(front, {"near": near.address, "far": name + " disabled"},
+                             "resolve_required = yes")) as daemon:
+            with net.connect(front) as client:
+                check_equal(net.exchange(client, b"x"), b"x", "the echo")
+            check_equal([line.split()[2] for line in daemon.statistics("server back/far state")],
+                        ["state=disabled"], "the state of the server")
+            check(not daemon.log_lines("still being looked up"), "the start waited for it")
+        check(not name_server.asked(), "the name server was asked")
+
+
 @test()
 def known_while_clients_wait(t):
     """a client that waits because the other servers are full gets a server as soon as its name is

@@ -224,18 +224,29 @@ START_TEST(a_weight_may_become_0_and_more_again)
 }
 END_TEST
 
-START_TEST(the_servers_of_a_line_without_sessions_get_none_whatever_their_names_say)
+START_TEST(the_servers_of_a_line_without_weight_get_no_sessions_whatever_their_names_say)
 {
     struct address at;
     struct membership_place place = {.list = &at, .n = 1, .weight = 7};
 
-    lines[1].weight = _i == 0 ? 0 : 1;
-    lines[1].disabled = _i == 1;
+    lines[1].weight = 0;
     open_group();
     sockets_loopback(&at, 1001);
     ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
     ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 0);
     ck_assert_ptr_nonnull(find("one@127.0.0.1:1001"));
+    for (unsigned i = 0; i < 20; i++)
+        ck_assert_uint_eq(pick()->line, 0);
+}
+END_TEST
+
+/* 0: a host name; 1: a service. */
+START_TEST(a_disabled_name_is_one_server_without_an_address)
+{
+    lines[1].names = _i == 0 ? UPSTREAM_NAME_EACH : UPSTREAM_SERVICE;
+    lines[1].disabled = true;
+    open_group();
+    ck_assert_uint_eq(endpoint_load(&find("one")->endpoint), ENDPOINT_ABSENT);
     for (unsigned i = 0; i < 20; i++)
         ck_assert_uint_eq(pick()->line, 0);
 }
@@ -560,8 +571,9 @@ int main(void)
     tcase_add_test(tc, the_same_in_another_order_is_nothing_new);
     tcase_add_test(tc, weights_and_levels_follow);
     tcase_add_test(tc, a_weight_may_become_0_and_more_again);
-    tcase_add_loop_test(
-        tc, the_servers_of_a_line_without_sessions_get_none_whatever_their_names_say, 0, 2);
+    tcase_add_test(tc,
+                   the_servers_of_a_line_without_weight_get_no_sessions_whatever_their_names_say);
+    tcase_add_loop_test(tc, a_disabled_name_is_one_server_without_an_address, 0, 2);
     tcase_add_test(tc, one_that_is_a_backup_now_may_have_spares_later);
     tcase_add_test(tc, a_backup_line_has_backups_only);
     tcase_add_test(tc, one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_has);

@@ -220,6 +220,24 @@ START_TEST(what_is_no_name_is_not_looked_up)
 }
 END_TEST
 
+START_TEST(a_disabled_name_is_not_looked_up)
+{
+    upstream_conf.resolve_required = true;
+    for (unsigned i = 0; i < 3; i++)
+        server_confs[i].disabled = true;
+    server_confs[0].names = UPSTREAM_NAME_EACH;
+    server_confs[2].names = UPSTREAM_SERVICE;
+    for (unsigned i = 0; i < 3; i++)
+        atomic_store(&answers[i], -ENOENT);
+    start(4, UNTIL_LIMIT_NS);
+    ck_assert_uint_eq(resolver_names(resolver), 1);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(atomic_load(&lookups[i]), 0);
+    ck_assert_uint_eq(port_of(3, 0), 1300);
+    ck_assert_uint_eq(log_lines_with("cannot look up the name"), 0);
+}
+END_TEST
+
 START_TEST(without_names_no_thread_is_started)
 {
     struct address literal;
@@ -1030,6 +1048,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, names_are_known_when_the_start_returns);
     tcase_add_test(tc, what_is_no_name_is_not_looked_up);
+    tcase_add_test(tc, a_disabled_name_is_not_looked_up);
     tcase_add_test(tc, without_names_no_thread_is_started);
     tcase_add_test(tc, names_are_looked_up_at_the_same_time);
     tcase_add_test(tc, more_names_than_may_be_pending_are_all_looked_up);
