@@ -55,6 +55,23 @@ static inline void list_append(struct list *l, struct list *node)
 }
 
 /*
+ * list_append_all(l, from):
+ * Append the nodes of ${from} in their order; ${from} is empty then.
+ *
+ * Thread: owner of both
+ */
+static inline void list_append_all(struct list *l, struct list *from)
+{
+    if (list_empty(from))
+        return;
+    from->next->prev = l->prev;
+    from->prev->next = l;
+    l->prev->next = from->next;
+    l->prev = from->prev;
+    list_init(from);
+}
+
+/*
  * list_remove(node):
  * Unlink ${node}, if it is linked.
  *

@@ -24,49 +24,53 @@ static void hangup_move(struct hangup_watch *w, struct list *to)
     list_append(to, &w->link);
 }
 
-static void hangup_move_all(struct list *from, struct list *to)
+/* When the timer is needed; CLOCK_NEVER: not at all. */
+static int64_t hangup_next_at_ns(const struct hangup *h)
 {
-    while (!list_empty(from))
-        hangup_move(hangup_first(from), to);
+    int64_t at_ns = CLOCK_NEVER;
+
+    if (!list_empty(&h->due))
+        return 0;
+    if (!list_empty(&h->fresh) || !list_empty(&h->settling))
+        at_ns = h->settled_at_ns;
+    if ((!list_empty(&h->polled) || !ev_is_active(&h->io)) && h->probe_at_ns < at_ns)
+        at_ns = h->probe_at_ns;
+    return at_ns;
 }
 
-/* Once for each pause. */
-static void hangup_report(struct hangup *h, struct hangup_watch *w)
-{
-    hangup_move(w, &h->reported);
-    w->event(w);
-}
-
-/* Schedule the next step of settling sockets, else the next probe. */
 static void hangup_arm(struct hangup *h)
 {
-    bool settles = !list_empty(&h->fresh) || !list_empty(&h->settling);
-    int64_t after_ns = HANGUP_SETTLE_NS;
+    int64_t at_ns = hangup_next_at_ns(h), after_ns;
 
     if (h->timer.state != TIMER_IDLE) {
-        if (!settles || h->timer_settles)
+        if (at_ns >= h->timer_at_ns)
             return;
         loop_cancel(h->loop, &h->timer);
     }
-    if (!settles) {
-        if (list_empty(&h->refused))
-            return;
-        after_ns = h->probe_at_ns - clock_now_ns();
-    }
-    h->timer_settles = settles;
+    if (at_ns == CLOCK_NEVER)
+        return;
+    h->timer_at_ns = at_ns;
+    after_ns = at_ns - clock_now_ns();
     loop_schedule(h->loop, &h->timer, after_ns > 0 ? after_ns : 0);
+}
+
+static void hangup_report(struct hangup *h, struct hangup_watch *w, bool is_error)
+{
+    w->hung_up = true;
+    hangup_move(w, is_error ? &h->reported : &h->polled);
+    hangup_arm(h);
+    w->event(w);
 }
 
 /* ---- registering ---- */
 
-static void hangup_refuse(struct hangup *h, struct hangup_watch *w, int error)
+static void hangup_log_refusal(struct hangup *h, int error)
 {
     if (!h->logged)
         log_warning("loop %s: a paused connection cannot be watched for a reset: %s; such "
                     "connections are polled once a second",
                     loop_name(h->loop), strerror(error));
     h->logged = true;
-    hangup_move(w, &h->refused);
 }
 
 static void hangup_register(struct hangup *h, struct hangup_watch *w)
@@ -74,27 +78,25 @@ static void hangup_register(struct hangup *h, struct hangup_watch *w)
     struct epoll_event none = {.events = EPOLLONESHOT, .data.ptr = w};
 
     if (epoll_ctl(h->fd, EPOLL_CTL_ADD, w->fd, &none) < 0) {
-        hangup_refuse(h, w, errno);
+        hangup_log_refusal(h, errno);
+        hangup_move(w, &h->polled);
         return;
     }
     w->registered = true;
     hangup_move(w, &h->registered);
 }
 
-/* libev cannot watch the epoll instance. */
-static void hangup_lose_instance(struct hangup *h)
+/* The set makes libev call epoll_ctl(2) again, also in the turn in which that failed. */
+static void hangup_watch_instance(struct hangup *h)
 {
-    close(h->fd);
-    h->fd = -1;
-    while (!list_empty(&h->registered)) {
-        struct hangup_watch *w = hangup_first(&h->registered);
-
-        w->registered = false;
-        hangup_refuse(h, w, ENOMEM);
-    }
-    hangup_arm(h);
+    ev_io_set(&h->io, h->fd, EV_READ);
+    ev_io_start(loop_ev(h->loop), &h->io);
 }
 
+/*
+ * libev stops a watcher that it cannot watch, with EV_ERROR: take the events that there are. A full
+ * batch may have been cut: try again now, else at the next probe.
+ */
 static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
 {
     struct hangup *h = CONTAINER_OF(io, struct hangup, io);
@@ -104,35 +106,61 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
     if (!ready_in_order(ev, io, revents))
         return;
     loop_set_activity(h->loop, "hangup");
-    if (revents & EV_ERROR) {
-        hangup_lose_instance(h);
-        return;
-    }
     n = epoll_wait(h->fd, events, HANGUP_BATCH, 0);
     for (int i = 0; i < n; i++) {
         struct hangup_watch *w = events[i].data.ptr;
 
         if (w->registered) /* its pause may have ended by an event before */
-            hangup_report(h, w);
+            hangup_report(h, w, events[i].events & EPOLLERR);
     }
+    if (!(revents & EV_ERROR))
+        return;
+    hangup_log_refusal(h, ENOMEM);
+    if (n == HANGUP_BATCH)
+        hangup_watch_instance(h);
+    hangup_arm(h);
 }
 
 /* ---- the timer ---- */
 
-/* Retry to register each refused socket, else poll it. Events change the list. */
-static void hangup_probe(struct hangup *h)
+static void hangup_settle(struct hangup *h, int64_t now_ns, unsigned *left)
 {
-    struct list due;
+    for (; *left > 0 && !list_empty(&h->settling); --*left)
+        hangup_register(h, hangup_first(&h->settling));
+    if (!list_empty(&h->settling))
+        return;
+    list_append_all(&h->settling, &h->fresh);
+    h->settled_at_ns = clock_add_ns(now_ns, HANGUP_SETTLE_NS);
+}
 
-    list_init(&due);
-    hangup_move_all(&h->refused, &due);
-    while (!list_empty(&due)) {
-        struct hangup_watch *w = hangup_first(&due);
-        struct pollfd p = {.fd = w->fd};
+static void hangup_poll(struct hangup *h, struct hangup_watch *w)
+{
+    struct pollfd p = {.fd = w->fd};
+    bool is_error;
 
+    if (!w->hung_up)
         hangup_register(h, w);
-        if (!w->registered && poll(&p, 1, 0) > 0)
-            hangup_report(h, w);
+    if ((w->registered && !w->hung_up) || poll(&p, 1, 0) <= 0)
+        return;
+    is_error = p.revents & POLLERR;
+    if (is_error || !w->hung_up)
+        hangup_report(h, w, is_error);
+}
+
+/* Poll up to ${left} sockets. Events change the lists. */
+static void hangup_probe(struct hangup *h, int64_t now_ns, unsigned left)
+{
+    if (now_ns >= h->probe_at_ns) {
+        h->probe_at_ns = clock_add_ns(now_ns, HANGUP_PROBE_NS);
+        list_append_all(&h->due, &h->polled);
+        if (!ev_is_active(&h->io))
+            hangup_watch_instance(h);
+    }
+    for (; left > 0 && !list_empty(&h->due); left--) {
+        struct hangup_watch *w = hangup_first(&h->due);
+
+        hangup_move(w, &h->polled);
+        hangup_poll(h, w);
     }
 }
 
@@ -140,16 +168,11 @@ static void hangup_run_timer(struct task *t)
 {
     struct hangup *h = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct hangup, timer);
     int64_t now_ns = clock_now_ns();
+    unsigned left = HANGUP_RUN;
 
-    if (!ev_is_active(&h->io) && h->fd >= 0)
-        ev_io_start(loop_ev(h->loop), &h->io);
-    while (!list_empty(&h->settling))
-        hangup_register(h, hangup_first(&h->settling));
-    hangup_move_all(&h->fresh, &h->settling);
-    if (now_ns >= h->probe_at_ns) {
-        h->probe_at_ns = clock_add_ns(now_ns, HANGUP_PROBE_NS);
-        hangup_probe(h);
-    }
+    if (now_ns >= h->settled_at_ns)
+        hangup_settle(h, now_ns, &left);
+    hangup_probe(h, now_ns, left);
     hangup_arm(h);
 }
 
@@ -173,7 +196,8 @@ int hangup_open(struct hangup *h, struct loop *loop)
     list_init(&h->fresh);
     list_init(&h->settling);
     list_init(&h->registered);
-    list_init(&h->refused);
+    list_init(&h->polled);
+    list_init(&h->due);
     list_init(&h->reported);
     return 0;
 }
@@ -190,6 +214,8 @@ void hangup_listen(struct hangup *h, struct hangup_watch *w, int fd)
     if (!list_empty(&w->link))
         return;
     w->fd = fd;
+    if (list_empty(&h->fresh) && list_empty(&h->settling))
+        h->settled_at_ns = clock_add_ns(clock_now_ns(), HANGUP_SETTLE_NS);
     list_append(&h->fresh, &w->link);
     hangup_arm(h);
 }
@@ -199,5 +225,6 @@ void hangup_leave(struct hangup *h, struct hangup_watch *w)
     if (w->registered)
         (void)epoll_ctl(h->fd, EPOLL_CTL_DEL, w->fd, NULL);
     w->registered = false;
+    w->hung_up = false;
     list_remove(&w->link);
 }

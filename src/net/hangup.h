@@ -7,7 +7,11 @@
  * requested: a half-closed peer may still wait for an answer.
  *
  * note: settle time. Most pauses are short: a socket is registered only after one to two
- * HANGUP_SETTLE_NS, in the lists `fresh`, then `settling`, for a run of the timer each.
+ * HANGUP_SETTLE_NS, in the lists `fresh`, then `settling`.
+ *
+ * note: polled. A socket is polled every HANGUP_PROBE_NS when epoll_ctl(2) refused it, or after
+ * EPOLLHUP without an error, as when both halves have ended: that stays, so epoll would report it
+ * without end, and a reset may still follow.
  */
 #ifndef NET_HANGUP_H
 #define NET_HANGUP_H
@@ -23,12 +27,15 @@
 /* See note: settle time. */
 #define HANGUP_SETTLE_NS (20 * NS_PER_MS)
 
-/* Poll interval of sockets that cannot be registered. */
+/* See note: polled. */
 #define HANGUP_PROBE_NS (1 * NS_PER_S)
+
+/* Sockets registered or polled per run of the timer; the rest follow next turn. */
+#define HANGUP_RUN 256
 
 struct hangup_watch;
 
-/* EPOLLERR or EPOLLHUP, at most once per hangup_listen(). On the loop. */
+/* EPOLLERR, or EPOLLHUP before it, at most once each per hangup_listen(). On the loop. */
 typedef void hangup_event(struct hangup_watch *w);
 
 struct hangup_watch {
@@ -36,6 +43,7 @@ struct hangup_watch {
     hangup_event *event;
     int fd;
     bool registered;
+    bool hung_up; /* EPOLLHUP is reported */
 };
 
 struct hangup {
@@ -45,12 +53,14 @@ struct hangup {
     struct list fresh; /* see note: settle time; as the next */
     struct list settling;
     struct list registered;
-    struct list refused;  /* by epoll_ctl(2): polled every HANGUP_PROBE_NS */
-    struct list reported; /* in this pause; some are still registered */
-    struct timer timer;   /* runs while `fresh`, `settling` or `refused` has entries */
-    bool timer_settles;   /* for `fresh` and `settling` */
-    int64_t probe_at_ns;  /* next poll of `refused` */
-    bool logged;          /* epoll_ctl(2)'s refusal */
+    struct list polled;    /* see note: polled; as the next */
+    struct list due;       /* still to poll in this round */
+    struct list reported;  /* EPOLLERR, in this pause; some are still registered */
+    struct timer timer;    /* runs unless all are registered or reported */
+    int64_t timer_at_ns;   /* of the timer, unless idle */
+    int64_t settled_at_ns; /* when `settling` is registered */
+    int64_t probe_at_ns;   /* next round; watches the epoll instance again if libev could not */
+    bool logged;           /* epoll_ctl(2)'s refusal */
 };
 
 /*
@@ -74,6 +84,7 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
     list_init(&w->link);
     w->event = event;
     w->registered = false;
+    w->hung_up = false;
 }
 
 /*

@@ -58,6 +58,24 @@ START_TEST(nodes_keep_the_order_they_were_appended_in)
 }
 END_TEST
 
+START_TEST(the_nodes_of_another_list_come_behind_the_others)
+{
+    struct list others;
+
+    list_init(&others);
+    list_append_all(&items, &others);
+    ck_assert_int_eq(read_forward(), 123);
+    list_remove(&one.link);
+    list_append_all(&others, &items);
+    ck_assert(list_empty(&items));
+    list_append(&items, &one.link);
+    list_append_all(&items, &others);
+    ck_assert(list_empty(&others));
+    ck_assert_int_eq(read_forward(), 123);
+    ck_assert_int_eq(read_backward(), 321);
+}
+END_TEST
+
 START_TEST(a_removed_node_leaves_its_neighbours_linked)
 {
     list_remove(&two.link);
@@ -118,6 +136,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_new_list_is_empty);
     tcase_add_test(tc, nodes_keep_the_order_they_were_appended_in);
+    tcase_add_test(tc, the_nodes_of_another_list_come_behind_the_others);
     tcase_add_test(tc, a_removed_node_leaves_its_neighbours_linked);
     tcase_add_test(tc, a_removed_node_is_on_no_list);
     tcase_add_test(tc, removing_twice_is_harmless);

@@ -14,6 +14,7 @@
 #include "support/until.h"
 
 #define WATCHES 200
+#define CROWD   600 /* more than two runs of the timer take */
 
 struct place {
     struct hangup_watch watch;
@@ -333,6 +334,206 @@ START_TEST(what_was_refused_is_registered_later)
 }
 END_TEST
 
+static void do_ask_watched(void *arg)
+{
+    *(bool *)arg = ev_is_active(&hangup.io);
+}
+
+/* Does libev watch the epoll instance? */
+static bool watched(void)
+{
+    bool answer;
+
+    loop_runner_call(loop, do_ask_watched, &answer);
+    return answer;
+}
+
+static void do_ask_idle(void *arg)
+{
+    *(bool *)arg = hangup.timer.state == TIMER_IDLE;
+}
+
+static bool timer_idle(void)
+{
+    bool answer;
+
+    loop_runner_call(loop, do_ask_idle, &answer);
+    return answer;
+}
+
+START_TEST(an_instance_that_could_not_be_watched_is_watched_later)
+{
+    struct place *p = registered_place(0, false);
+
+    fault_plan(FAULT_EPOLL_CTL, 1, FAULT_ALWAYS, ENOSPC); /* as above, 1 */
+    loop_runner_call(loop, do_rebuild, NULL);
+    UNTIL(log_lines_with("cannot be watched for a reset") == 1);
+    UNTIL(!watched());
+    fault_plan(FAULT_EPOLL_CTL, 0, 0, 0);
+    UNTIL(watched());
+    UNTIL(registered(p));
+    UNTIL(timer_idle()); /* no polls any more */
+    ck_assert(watched());
+    reset(p);
+    UNTIL(atomic_load(&p->events) == 1);
+}
+END_TEST
+
+START_TEST(all_of_many_resets_are_found_by_polling)
+{
+    for (unsigned i = 0; i < WATCHES; i++)
+        paused(i, false);
+    for (unsigned i = 0; i < WATCHES; i++)
+        UNTIL(registered(&places[i]));
+    fault_plan(FAULT_EPOLL_CTL, 1, FAULT_ALWAYS, ENOSPC);
+    loop_runner_call(loop, do_rebuild, NULL);
+    UNTIL(log_lines_with("cannot be watched for a reset") == 1);
+    loop_runner_call(loop, do_reset_all, NULL);
+    for (unsigned i = 0; i < WATCHES; i++)
+        UNTIL(atomic_load(&places[i].events) == 1);
+}
+END_TEST
+
+/*
+ * A unix peer that shuts both halves down is a hang-up without an error; that it closes its socket
+ * with bytes unread is an error. 0: registered; 1: polled.
+ */
+START_TEST(a_reset_behind_a_hangup_is_reported_too)
+{
+    struct place *p = &places[0];
+
+    if (_i == 1)
+        fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+    sockets_unix(&p->ours, &p->theirs);
+    sockets_say(p->ours, "unread");
+    loop_runner_call(loop, do_listen, p);
+    if (_i == 0)
+        UNTIL(registered(p));
+    ck_assert_int_eq(shutdown(p->theirs, SHUT_RDWR), 0);
+    UNTIL(atomic_load(&p->events) == 1);
+    loop_runner_turn(loop);
+    ck_assert_uint_eq(atomic_load(&p->events), 1);
+    close(p->theirs);
+    p->theirs = -1;
+    UNTIL(atomic_load(&p->events) == 2);
+    loop_runner_call(loop, do_leave, p);
+    loop_runner_call(loop, do_listen, p); /* another pause */
+    UNTIL(atomic_load(&p->events) == 3);
+}
+END_TEST
+
+START_TEST(a_hangup_without_an_error_is_reported_once)
+{
+    struct place *p = registered_place(0, true), *late;
+
+    close(p->theirs);
+    p->theirs = -1;
+    UNTIL(atomic_load(&p->events) == 1);
+    fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+    late = paused(1, false);
+    until_polled(3);
+    ck_assert_uint_eq(atomic_load(&p->events), 1);
+    ck_assert_uint_eq(atomic_load(&late->events), 0);
+}
+END_TEST
+
+/* ---- many at once ---- */
+
+static struct hangup_watch crowd[CROWD];
+static int crowd_fds[CROWD];
+
+static void do_listen_crowd(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < CROWD; i++)
+        hangup_listen(&hangup, &crowd[i], crowd_fds[i]);
+}
+
+static void do_leave_crowd(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < CROWD; i++)
+        hangup_leave(&hangup, &crowd[i]);
+}
+
+static void do_count_crowd(void *arg)
+{
+    unsigned *n = arg;
+
+    *n = 0;
+    for (unsigned i = 0; i < CROWD; i++)
+        *n += crowd[i].registered;
+}
+
+static unsigned crowd_registered(void)
+{
+    unsigned n;
+
+    loop_runner_call(loop, do_count_crowd, &n);
+    return n;
+}
+
+/* Runs once a turn and notes how many calls of epoll_ctl() came between two runs. */
+static struct turn_meter {
+    struct task task;
+    unsigned last;
+    atomic_uint most;
+    atomic_bool ends, ended;
+} meter;
+
+static void meter_drop(struct task *t)
+{
+    (void)t;
+    atomic_store(&meter.ended, true);
+}
+
+static void meter_run(struct task *t)
+{
+    unsigned now = fault_calls(FAULT_EPOLL_CTL);
+
+    if (now - meter.last > atomic_load(&meter.most))
+        atomic_store(&meter.most, now - meter.last);
+    meter.last = now;
+    if (atomic_load(&meter.ends) || loop_submit(loop, LOOP_TASKS, t) < 0)
+        meter_drop(t);
+}
+
+static const struct task_type meter_type = {
+    .name = "turn meter", .run = meter_run, .drop = meter_drop};
+
+/* 0: sockets are registered; 1: they cannot be, and are polled. */
+START_TEST(a_turn_does_not_register_or_poll_all_of_many)
+{
+    unsigned calls;
+
+    sockets_tcp(&places[0].ours, &places[0].theirs);
+    for (unsigned i = 0; i < CROWD; i++) {
+        hangup_watch_init(&crowd[i], on_hangup);
+        /* two sockets: the kernel limits how often nested instances watch one */
+        crowd_fds[i] = dup(i % 2 ? places[0].ours : places[0].theirs);
+        ck_assert_int_ge(crowd_fds[i], 0);
+    }
+    meter.task.type = &meter_type;
+    meter.last = calls = fault_calls(FAULT_EPOLL_CTL);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &meter.task), 0);
+    if (_i == 1)
+        fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+    loop_runner_call(loop, do_listen_crowd, NULL);
+    if (_i == 0)
+        UNTIL(crowd_registered() == CROWD);
+    else
+        UNTIL(fault_calls(FAULT_EPOLL_CTL) - calls >= 3 * CROWD);
+    atomic_store(&meter.ends, true);
+    UNTIL(atomic_load(&meter.ended));
+    ck_assert_uint_ge(atomic_load(&meter.most), HANGUP_RUN / 2);
+    ck_assert_uint_le(atomic_load(&meter.most), HANGUP_RUN + 16);
+    fault_plan(FAULT_EPOLL_CTL, 0, 0, 0);
+    loop_runner_call(loop, do_leave_crowd, NULL);
+    for (unsigned i = 0; i < CROWD; i++)
+        close(crowd_fds[i]);
+}
+END_TEST
+
 START_TEST(without_descriptors_there_is_none)
 {
     struct hangup other;
@@ -360,6 +561,11 @@ int main(void)
     tcase_add_test(all, polling_reports_a_reset_once);
     tcase_add_test(all, the_loop_sleeps_between_polls);
     tcase_add_test(all, what_was_refused_is_registered_later);
+    tcase_add_test(all, an_instance_that_could_not_be_watched_is_watched_later);
+    tcase_add_test(all, all_of_many_resets_are_found_by_polling);
+    tcase_add_loop_test(all, a_reset_behind_a_hangup_is_reported_too, 0, 2);
+    tcase_add_test(all, a_hangup_without_an_error_is_reported_once);
+    tcase_add_loop_test(all, a_turn_does_not_register_or_poll_all_of_many, 0, 2);
     tcase_add_test(all, without_descriptors_there_is_none);
     return suite_run(suite);
 }
