@@ -24,28 +24,42 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
         list->last[list->last_n++] = bytes[len - 1];
 }
 
-/* Position of any last byte in ${data}, or NULL. */
-static const uint8_t *frame_delimiter_next_last(const struct frame_delimiter_list *list,
-                                                const uint8_t *data, size_t len)
+struct frame_delimiter_search {
+    const struct frame_delimiter_list *list;
+    const uint8_t *data;
+    size_t len;
+    size_t next[FRAME_DELIMITER_MAX]; /* per last byte: none between the last match and here */
+};
+
+/* Position of the first last byte in ${from} to ${end}, or ${end}. */
+static size_t frame_delimiter_next_in_block(struct frame_delimiter_search *s, size_t from,
+                                            size_t end)
 {
-    size_t step = list->last_n == 1 ? len : FRAME_DELIMITER_STEP_BYTES;
-    const uint8_t *first = NULL;
+    for (unsigned i = 0; i < s->list->last_n; i++) {
+        size_t begin = s->next[i] > from ? s->next[i] : from;
 
-    while (len > 0 && !first) {
-        size_t n = step < len ? step : len, within = n;
+        if (begin < end) {
+            const uint8_t *at = memchr(s->data + begin, s->list->last[i], end - begin);
 
-        for (unsigned i = 0; i < list->last_n; i++) {
-            const uint8_t *at = memchr(data, list->last[i], within);
-
-            if (at) {
-                first = at;
-                within = (size_t)(at - data);
-            }
+            if (at)
+                end = (size_t)(at - s->data);
+            s->next[i] = end;
         }
-        data += n;
-        len -= n;
     }
-    return first;
+    return end;
+}
+
+/* Position of any last byte from ${from} on, or ${s}->len. */
+static size_t frame_delimiter_next_last(struct frame_delimiter_search *s, size_t from)
+{
+    size_t step = s->list->last_n == 1 ? s->len : FRAME_DELIMITER_STEP_BYTES;
+    size_t at = from, end = from;
+
+    while (at == end && end < s->len) {
+        end = s->len - end < step ? s->len : end + step;
+        at = frame_delimiter_next_in_block(s, at, end);
+    }
+    return at;
 }
 
 /* ${before_end}: end of the bytes before ${data}. */
@@ -63,15 +77,16 @@ struct frame_delimiter_match frame_delimiter_find(const struct frame_delimiter_l
                                                   const uint8_t *before, size_t before_len,
                                                   const uint8_t *data, size_t len)
 {
+    struct frame_delimiter_search search = {.list = list, .data = data, .len = len};
     const uint8_t *before_end = before_len > 0 ? before + before_len : NULL;
     struct frame_delimiter_match match = {.end = 0};
 
-    for (size_t at = 0; at < len; at = match.end) {
-        const uint8_t *last = frame_delimiter_next_last(list, data + at, len - at);
+    for (;;) {
+        size_t at = frame_delimiter_next_last(&search, match.end);
 
-        if (!last)
+        if (at == len)
             break;
-        match.end = (size_t)(last - data) + 1;
+        match.end = at + 1;
         for (unsigned i = 0; i < list->n; i++) {
             const struct frame_delimiter *d = &list->list[i];
 
