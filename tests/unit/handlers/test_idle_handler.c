@@ -1,11 +1,16 @@
 /* handlers/idle_handler: who is idle, never too early, and what is done then. */
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/channel.h"
 #include "service/echo.h"
+#include "service/proxy.h"
+#include "service/session_internal.h"
 #include "support/host.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/observe.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -36,14 +41,45 @@ static void begin(struct idle_handler_conf conf)
     client = host_client(&host);
 }
 
-/* Say something so often, for so long. */
-static void chatter(int64_t every_ms, int64_t for_ns)
+static bool exchange(void)
 {
-    for (int64_t until_ns = clock_now_ns() + for_ns; clock_now_ns() < until_ns;) {
-        sockets_say(client, "x");
-        sockets_hear(client, "x");
-        PAUSE_MS(every_ms);
+    char byte;
+
+    return send(client, "x", 1, MSG_NOSIGNAL) == 1 && recv(client, &byte, 1, 0) == 1;
+}
+
+/*
+ * Exchange bytes for a while, then be silent; the end must not come within ${limit_ns} of the last
+ * byte, however long the test itself was held up.
+ */
+static void talk_until_idle(struct idle_handler_conf conf, int64_t limit_ns)
+{
+    int64_t began_at_ns = clock_now_ns(), talked_at_ns = began_at_ns, now_ns = began_at_ns;
+
+    begin(conf);
+    for (; now_ns < began_at_ns + 2 * limit_ns && exchange(); now_ns = clock_now_ns()) {
+        talked_at_ns = now_ns;
+        PAUSE_MS(20);
     }
+    sockets_hear_end(client);
+    ck_assert_int_ge(clock_now_ns() - talked_at_ns, limit_ns);
+    sockets_end(client);
+    host_expect_end(&host, SESSION_IDLE);
+}
+
+/* More of its echo waits for the client than it may. */
+static void stuff(void)
+{
+    size_t sent = 0;
+
+    do
+        sent += sockets_stuff(client, sent);
+    while (host_pending(&host) <= CHANNEL_HIGH_BYTES);
+}
+
+static struct channel *leg(void)
+{
+    return LIST_FIRST(&host.sessions, struct session, link)->legs[0];
 }
 
 /* A timer is for when nothing happens. */
@@ -52,9 +88,9 @@ START_TEST(what_happens_moves_no_timer)
     uint64_t tasks;
 
     begin((struct idle_handler_conf){.read_ns = 3600 * NS_PER_S, .all_ns = 3600 * NS_PER_S});
-    chatter(0, LIMIT_NS);
     tasks = loop_runner_stats(host.loop).tasks_run;
-    chatter(0, LIMIT_NS);
+    for (int i = 0; i < 1000; i++)
+        ck_assert(exchange());
     ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 3);
 }
 END_TEST
@@ -73,22 +109,19 @@ END_TEST
 
 START_TEST(each_read_begins_the_time_anew)
 {
-    int64_t quiet_from_ns;
-
-    begin((struct idle_handler_conf){.read_ns = 3 * LIMIT_NS});
-    chatter(20, 6 * LIMIT_NS);
-    quiet_from_ns = clock_now_ns();
-    sockets_hear_end(client);
-    ck_assert_int_ge(clock_now_ns() - quiet_from_ns, 2 * LIMIT_NS); /* the last one was before */
+    talk_until_idle((struct idle_handler_conf){.read_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
 END_TEST
 
-START_TEST(one_to_whom_nothing_goes_is_closed)
+START_TEST(each_write_begins_the_time_anew)
 {
-    begin((struct idle_handler_conf){.write_ns = 3 * LIMIT_NS});
-    chatter(20, 6 * LIMIT_NS); /* an echo */
-    ck_assert_uint_eq(atomic_load(&host.ended), 0);
-    sockets_hear_end(client);
+    talk_until_idle((struct idle_handler_conf){.write_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
+}
+END_TEST
+
+START_TEST(either_way_counts_for_all)
+{
+    talk_until_idle((struct idle_handler_conf){.all_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
 END_TEST
 
@@ -104,59 +137,95 @@ END_TEST
 START_TEST(one_that_is_not_read_is_not_the_one_who_is_silent)
 {
     uint64_t turns;
+    unsigned lines;
 
     begin((struct idle_handler_conf){.read_ns = LIMIT_NS, .action = IDLE_HANDLER_LOG});
-    ck_assert_uint_gt(sockets_stuff(client, 0), 0);
+    stuff();
+    lines = log_lines_with("is idle"); /* before it was stuffed */
     turns = loop_runner_stats(host.loop).turns;
     PAUSE_MS(3 * LIMIT_NS / NS_PER_MS);
-    ck_assert_uint_eq(log_lines_with("is idle"), 0);
+    ck_assert_uint_eq(log_lines_with("is idle"), lines);
     ck_assert_uint_le(loop_runner_stats(host.loop).turns - turns,
                       50); /* nor is it asked on and on */
 }
 END_TEST
 
-/* The first look is a good while before the client is idle. */
-START_TEST(while_bytes_wait_it_is_looked_at_before_the_time_is_over)
+static void stop_reading(void *arg)
 {
-    struct loop_stats was, is;
+    (void)arg;
+    channel_stop_reading(leg(), CHANNEL_STOP_HANDLER);
+}
 
-    begin((struct idle_handler_conf){.write_ns = 30 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
-    ck_assert_uint_gt(sockets_stuff(client, 0), 0);
-    loop_stats(host.loop, &was);
-    UNTIL((loop_stats(host.loop, &is), is.tasks_run > was.tasks_run));
-    ck_assert_uint_eq(log_lines_with("is idle"), 0);
+static void read_in_an_hour(void *arg)
+{
+    (void)arg;
+    leg()->last_io_at_ns = loop_now_ns(host.loop) + 3600 * NS_PER_S;
+}
+
+static void expect_another_line(void)
+{
+    unsigned lines = log_lines_with("is idle");
+
+    UNTIL(log_lines_with("is idle") > lines);
+}
+
+START_TEST(bytes_sent_later_count_as_a_write)
+{
+    const int64_t limit_ns = 5 * LIMIT_NS;
+    static uint8_t taken[65536];
+    int64_t taken_at_ns;
+
+    begin((struct idle_handler_conf){.write_ns = limit_ns, .action = IDLE_HANDLER_LOG});
+    stuff();
+    loop_runner_call(host.loop, stop_reading, NULL);
+    PAUSE_MS(limit_ns / NS_PER_MS / 4);
+    taken_at_ns = clock_now_ns();
+    UNTIL(recv(client, taken, sizeof(taken), MSG_DONTWAIT) < 0 && host_pending(&host) == 0);
+    expect_another_line();
+    ck_assert_int_ge(clock_now_ns() - taken_at_ns, limit_ns);
+    /* Counted once: what is read since then is none. */
+    loop_runner_call(host.loop, read_in_an_hour, NULL);
+    expect_another_line();
+}
+END_TEST
+
+START_TEST(what_is_read_after_a_write_is_none)
+{
+    begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
+    ck_assert(exchange());
+    loop_runner_call(host.loop, read_in_an_hour, NULL);
+    expect_another_line();
+}
+END_TEST
+
+static uint64_t looks_between_two_lines(void)
+{
+    uint64_t tasks;
+
+    expect_another_line();
+    tasks = observe_stats(host.loop).tasks_run;
+    expect_another_line();
+    return observe_stats(host.loop).tasks_run - tasks;
+}
+
+/* As often as IDLE_LOOKS says, if the machine lets it. */
+START_TEST(while_bytes_wait_the_client_is_looked_at_several_times_before_it_is_idle)
+{
+    begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
+    stuff();
+    UNTIL(looks_between_two_lines() >= 3);
 }
 END_TEST
 
 /* At most one line a second: five looks, here. */
 START_TEST(an_idle_client_is_looked_at_once_in_each_time)
 {
-    uint64_t tasks;
+    int64_t from_ns = clock_now_ns();
+    uint64_t looks;
 
     begin((struct idle_handler_conf){.write_ns = LIMIT_NS, .action = IDLE_HANDLER_LOG});
-    UNTIL(log_lines_with("is idle") == 1);
-    tasks = loop_runner_stats(host.loop).tasks_run;
-    UNTIL(log_lines_with("is idle") == 2);
-    ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 10);
-}
-END_TEST
-
-START_TEST(after_its_end_of_file_a_client_cannot_say_anything)
-{
-    begin((struct idle_handler_conf){.read_ns = LIMIT_NS, .action = IDLE_HANDLER_LOG});
-    sockets_end(client);
-    sockets_hear_end(client);
-    host_expect_end(&host, SESSION_CLIENT_FIN);
-    ck_assert_uint_eq(log_lines_with("idle"), 0);
-}
-END_TEST
-
-START_TEST(either_way_counts_for_all)
-{
-    begin((struct idle_handler_conf){.all_ns = 3 * LIMIT_NS});
-    chatter(20, 6 * LIMIT_NS);
-    ck_assert_uint_eq(atomic_load(&host.ended), 0);
-    sockets_hear_end(client);
+    looks = looks_between_two_lines();
+    ck_assert_int_le((int64_t)looks, (clock_now_ns() - from_ns) / LIMIT_NS + 1);
 }
 END_TEST
 
@@ -179,23 +248,70 @@ START_TEST(what_is_found_for_reads_does_not_put_all_off)
 }
 END_TEST
 
+static struct address address;
+static struct upstream_server_conf server_conf = {
+    .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
+static struct upstream_conf conf = {
+    .name = "back", .servers = &server_conf, .n_servers = 1, .connect_timeout_ns = 5 * NS_PER_S};
+static struct upstream *upstream;
+static int listening, server;
+
+static void setup_proxy(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    listening = sockets_listen(&address, 64);
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    host_open(&host, &proxy_ops, upstream);
+}
+
+static void teardown_proxy(void)
+{
+    close(server);
+    teardown();
+    upstream_destroy(upstream);
+    close(listening);
+}
+
+START_TEST(after_its_end_of_file_a_client_cannot_say_anything)
+{
+    uint64_t tasks;
+    unsigned lines;
+
+    begin((struct idle_handler_conf){.read_ns = LIMIT_NS, .action = IDLE_HANDLER_LOG});
+    server = sockets_accept(listening);
+    sockets_end(client);
+    sockets_hear_end(server);
+    lines = log_lines_with("is idle"); /* before it ended */
+    tasks = loop_runner_stats(host.loop).tasks_run;
+    PAUSE_MS(10 * LIMIT_NS / NS_PER_MS);
+    ck_assert_uint_eq(log_lines_with("is idle"), lines);
+    ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 5);
+    sockets_say(server, "x");
+    sockets_hear(client, "x");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("handlers/idle_handler");
     TCase *tc = suite_group(suite, "idle handler");
+    TCase *proxy = suite_group(suite, "idle client of a proxy");
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_that_says_nothing_is_closed_and_not_too_early);
     tcase_add_test(tc, each_read_begins_the_time_anew);
+    tcase_add_test(tc, each_write_begins_the_time_anew);
+    tcase_add_test(tc, either_way_counts_for_all);
     tcase_add_test(tc, what_happens_moves_no_timer);
-    tcase_add_test(tc, one_to_whom_nothing_goes_is_closed);
     tcase_add_test(tc, one_that_takes_nothing_is_closed_although_bytes_wait_for_it);
     tcase_add_test(tc, one_that_is_not_read_is_not_the_one_who_is_silent);
-    tcase_add_test(tc, while_bytes_wait_it_is_looked_at_before_the_time_is_over);
+    tcase_add_test(tc, bytes_sent_later_count_as_a_write);
+    tcase_add_test(tc, what_is_read_after_a_write_is_none);
+    tcase_add_test(tc, while_bytes_wait_the_client_is_looked_at_several_times_before_it_is_idle);
     tcase_add_test(tc, an_idle_client_is_looked_at_once_in_each_time);
-    tcase_add_test(tc, after_its_end_of_file_a_client_cannot_say_anything);
-    tcase_add_test(tc, either_way_counts_for_all);
     tcase_add_test(tc, it_may_only_be_said_again_and_again);
     tcase_add_test(tc, what_is_found_for_reads_does_not_put_all_off);
+    tcase_add_checked_fixture(proxy, setup_proxy, teardown_proxy);
+    tcase_add_test(proxy, after_its_end_of_file_a_client_cannot_say_anything);
     return suite_run(suite);
 }
