@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -161,6 +163,64 @@ START_TEST(a_symbolic_link_of_the_user_is_refused)
     ck_assert_int_eq(symlink(at("mine/new"), at(links[_i])), 0);
     assert_refused(at(links[_i]));
     ck_assert_int_ne(access(at("mine/new"), F_OK), 0);
+}
+END_TEST
+
+/* What the user does between the look at `all/log` and its open(2). */
+static void (*meanwhile)(const char *at, const char *precious);
+
+/* In front of the C library's. */
+int openat(int at_fd, const char *name, int flags, ...)
+{
+    void (*act)(const char *, const char *) = flags & O_PATH ? NULL : meanwhile;
+    va_list args;
+    mode_t mode;
+
+    va_start(args, flags);
+    mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    if (act) {
+        meanwhile = NULL;
+        act(at("all/log"), at("mine/precious"));
+    }
+    return (int)syscall(SYS_openat, at_fd, name, flags, mode);
+}
+
+static void link_symbolically(const char *path, const char *precious)
+{
+    ck_assert_int_eq(symlink(precious, path), 0);
+}
+
+static void link_hard(const char *path, const char *precious)
+{
+    ck_assert_int_eq(link(precious, path), 0);
+}
+
+static void replace_by_link(const char *path, const char *precious)
+{
+    ck_assert_int_eq(unlink(path), 0); /* root rotates it */
+    ck_assert_int_eq(symlink(precious, path), 0);
+}
+
+static const struct {
+    void (*meanwhile)(const char *at, const char *precious);
+    bool there;
+    int error;
+} races[] = {{link_symbolically, false, -EEXIST},
+             {link_hard, false, -EEXIST},
+             {replace_by_link, true, -ELOOP}};
+
+START_TEST(a_link_that_the_user_makes_after_the_look_is_refused)
+{
+    if (races[_i].there)
+        make_file("all/log");
+    make_dir("closed", 0700, 0);
+    ck_assert_int_eq(symlink(at("all/log"), at("closed/log")), 0); /* only root may follow it */
+    meanwhile = races[_i].meanwhile;
+    ck_assert_int_eq(try(at("closed/log"), APPEND), races[_i].error);
+    ck_assert(as_root);
+    ck_assert_ptr_null(meanwhile);
+    assert_root();
 }
 END_TEST
 
@@ -333,6 +393,8 @@ int main(void)
     tcase_add_test(tc, a_file_in_the_directory_of_the_user_is_opened_as_the_user);
     tcase_add_test(tc, a_file_in_the_directory_of_root_is_opened_as_root);
     tcase_add_loop_test(tc, a_symbolic_link_of_the_user_is_refused, 0, ARRAY_LEN(links));
+    tcase_add_loop_test(tc, a_link_that_the_user_makes_after_the_look_is_refused, 0,
+                        ARRAY_LEN(races));
     tcase_add_loop_test(tc, a_hard_link_of_the_user_is_refused, 0, ARRAY_LEN(links));
     tcase_add_test(tc, a_link_on_the_way_is_refused);
     tcase_add_test(tc, a_directory_of_the_user_is_refused_although_it_may_not_write_there);

@@ -39,6 +39,12 @@ static void few_on_the_way(void)
     ck_assert_int_eq(setsockopt(probe.peer, SOL_SOCKET, SO_RCVBUF, &(int){65536}, sizeof(int)), 0);
 }
 
+static void end_input(struct channel *ch)
+{
+    ch->linger_conf = &linger_other;
+    channel_end(ch, CHANNEL_END_INPUT);
+}
+
 START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
 {
     linger.timeout_ns = 100 * NS_PER_MS;
@@ -183,6 +189,18 @@ START_TEST(the_total_bound_is_not_for_an_end_without_one)
 }
 END_TEST
 
+/* Nothing waits for its acknowledgement, but our end of file is not sent. */
+START_TEST(an_end_whose_end_of_file_is_never_sent_is_a_reset)
+{
+    linger_other = (struct channel_linger_conf){.timeout_ns = 100 * NS_PER_MS};
+    ck_assert_int_eq(probe_write(&probe, "part", 4), 0);
+    sockets_hear(probe.peer, "part");
+    probe_do(&probe, end_input);
+    probe_expect_closed(&probe, -ETIMEDOUT, "ac");
+    sockets_hear_reset(probe.peer);
+}
+END_TEST
+
 START_TEST(the_total_bound_begins_once)
 {
     linger = (struct channel_linger_conf){.max_ns = 1 * NS_PER_S};
@@ -269,6 +287,7 @@ int main(void)
     tcase_add_test(tc, each_channel_waits_as_long_as_it_is_told);
     tcase_add_test(tc, for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_are);
     tcase_add_test(tc, the_total_bound_is_not_for_an_end_without_one);
+    tcase_add_test(tc, an_end_whose_end_of_file_is_never_sent_is_a_reset);
     tcase_add_test(tc, the_total_bound_begins_once);
     tcase_add_test(tc, a_peer_without_progress_is_looked_at_more_and_more_seldom);
     tcase_add_test(tc, without_bounds_a_peer_may_take_as_long_as_it_likes);
