@@ -342,7 +342,12 @@ enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
 
 bool frame_decoder_is_between(const struct frame_decoder *d)
 {
-    return (d->piece_bytes == 0 || d->is_out) && d->discard_bytes == 0 && !d->discards_to_end;
+    return !frame_decoder_has_part(d) && d->discard_bytes == 0 && !d->discards_to_end;
+}
+
+bool frame_decoder_has_part(const struct frame_decoder *d)
+{
+    return d->piece_bytes > 0 && !d->is_out;
 }
 
 void frame_decoder_clear(struct frame_decoder *d)

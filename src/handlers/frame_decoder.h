@@ -107,12 +107,13 @@ enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
                                              struct frame_decoder_bytes *out) NODISCARD;
 
 /*
- * frame_decoder_is_between(d):
- * Is the stream at a frame boundary?
+ * frame_decoder_is_between(d) / frame_decoder_has_part(d):
+ * Is the stream at a frame boundary? Is a partial frame held?
  *
  * Thread: owner of ${d}
  */
 bool frame_decoder_is_between(const struct frame_decoder *d);
+bool frame_decoder_has_part(const struct frame_decoder *d);
 
 /*
  * frame_decoder_clear(d):

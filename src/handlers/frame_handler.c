@@ -32,6 +32,7 @@ struct frame_handler {
     struct frame_shared *shared;
     struct frame_decoder decoder;
     bool failed; /* discard what follows */
+    bool keeps;  /* a partial frame; see channel_keep() */
 };
 
 static struct frame_handler *frame_of(struct handler *h)
@@ -53,9 +54,14 @@ static void frame_log_fault(struct frame_handler *f, const char *what)
                     LOG_SUPPRESSED(suppressed));
 }
 
-static void frame_fault(struct frame_handler *f, enum frame_fault fault, const char *what)
+static void frame_count_fault(struct frame_handler *f, enum frame_fault fault)
 {
     atomic_fetch_add_explicit(&f->shared->faults[fault], 1, memory_order_relaxed);
+}
+
+static void frame_fault(struct frame_handler *f, enum frame_fault fault, const char *what)
+{
+    frame_count_fault(f, fault);
     frame_log_fault(f, what);
     if (f->conf->on_error == FRAME_HANDLER_SKIP)
         return;
@@ -93,6 +99,15 @@ static void frame_count(const struct frame_handler *f, size_t before)
     memory_account_charge(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
 }
 
+/* The session must not end as if a partial frame had not come. */
+static void frame_keep(struct frame_handler *f)
+{
+    bool keeps = frame_decoder_has_part(&f->decoder);
+
+    if (keeps != f->keeps)
+        channel_keep(f->handler.channel, f->keeps = keeps);
+}
+
 static size_t frame_held(const struct handler *h)
 {
     return CONTAINER_OF(h, const struct frame_handler, handler)->decoder.piece_room;
@@ -119,6 +134,7 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
     if (burst)
         handler_burst(h->next, false);
     frame_count(f, before);
+    frame_keep(f);
 }
 
 static void frame_clear(struct frame_handler *f)
@@ -129,20 +145,30 @@ static void frame_clear(struct frame_handler *f)
     frame_count(f, before);
 }
 
+static bool frame_is_within(const struct frame_handler *f)
+{
+    return !f->failed && !frame_decoder_is_between(&f->decoder);
+}
+
 static void frame_eof(struct handler *h)
 {
     struct frame_handler *f = frame_of(h);
 
-    if (!f->failed && !frame_decoder_is_between(&f->decoder))
+    if (frame_is_within(f))
         frame_fault(f, FRAME_CUT_OFF, "the client has ended within a frame");
     frame_clear(f);
     if (!f->failed)
         handler_eof(h->next);
+    frame_keep(f);
 }
 
 static void frame_closed(struct handler *h, int error)
 {
-    frame_clear(frame_of(h));
+    struct frame_handler *f = frame_of(h);
+
+    if (frame_is_within(f))
+        frame_count_fault(f, FRAME_CUT_OFF);
+    frame_clear(f);
     handler_closed(h->next, error);
 }
 

@@ -2,7 +2,8 @@
  * handlers/frame_handler: passes on whole frames, one per read.
  *
  * Bad frames, or one cut off by end of file, are counted and logged; frame_on_error then resets the
- * session, behind earlier frames, or skips the frame. Empty frames are skipped.
+ * session, behind earlier frames, or skips the frame. Empty frames are skipped. A timeout within a
+ * frame resets the session. Every frame cut off by the end of a session is counted.
  */
 #ifndef HANDLERS_FRAME_HANDLER_H
 #define HANDLERS_FRAME_HANDLER_H

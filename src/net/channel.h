@@ -79,6 +79,7 @@ struct channel {
     struct channel_linger *linger;                 /* NULL: channel_end() does not wait */
     struct hangup_watch hangup;                    /* listens while `io` does not */
     int16_t error;                                 /* 0 or -errno */
+    uint8_t kept;                                  /* handlers that hold input */
 
     /* For both directions; its data is the netloop. */
     alignas(CACHE_LINE_BYTES) struct ev_io io;
@@ -187,8 +188,8 @@ void channel_meter(struct channel *ch);
 
 /*
  * channel_keep(ch, keep) / channel_kept(ch):
- * Set, clear or test: a handler holds input or an end of file. Until it is cleared, the end of both
- * directions does not end ${ch}.
+ * Count a handler that holds input or an end of file, or one that no longer does; is there any,
+ * unless ${ch} discards input? While there is, the end of both directions does not end ${ch}.
  *
  * Thread: loop of ${ch}
  */

@@ -33,13 +33,12 @@ void channel_retire(struct channel *ch, int error)
 /* A channel to be reset is closed by its linger timer. */
 static bool channel_done(const struct channel *ch)
 {
+    bool input_done = (ch->flags & CHANNEL_READ_ENDED) && !channel_kept(ch) &&
+                      !(ch->stopped & CHANNEL_STOP_CLOCK);
+
     if (ch->flags & CHANNEL_WRITE_BROKEN)
-        return ch->flags & CHANNEL_DISCARD ||
-               ((ch->flags & (CHANNEL_READ_ENDED | CHANNEL_KEPT)) == CHANNEL_READ_ENDED &&
-                !(ch->stopped & CHANNEL_STOP_CLOCK));
-    return (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED | CHANNEL_KEPT |
-                         CHANNEL_RESET)) == (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED) &&
-           !(ch->stopped & CHANNEL_STOP_CLOCK);
+        return input_done || (ch->flags & CHANNEL_DISCARD);
+    return input_done && (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED;
 }
 
 void channel_retire_if_done(struct channel *ch)
@@ -51,16 +50,17 @@ void channel_retire_if_done(struct channel *ch)
 void channel_keep(struct channel *ch, bool keep)
 {
     if (keep) {
-        ch->flags |= CHANNEL_KEPT;
+        ch->kept++;
         return;
     }
-    ch->flags &= ~CHANNEL_KEPT;
+    MUST(ch->kept > 0);
+    ch->kept--;
     channel_retire_if_done(ch);
 }
 
 bool channel_kept(const struct channel *ch)
 {
-    return ch->flags & CHANNEL_KEPT;
+    return ch->kept > 0 && !(ch->flags & CHANNEL_DISCARD);
 }
 
 /* Would reading no more lose input? */
@@ -77,7 +77,7 @@ void channel_discard(struct channel *ch, int64_t quiet_ns)
 {
     if (ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED))
         return;
-    if ((ch->flags & CHANNEL_KEPT) || (ch->stopped & CHANNEL_STOP_CLOCK) ||
+    if (ch->kept > 0 || (ch->stopped & CHANNEL_STOP_CLOCK) ||
         channel_would_lose_input(ch, quiet_ns))
         ch->flags |= CHANNEL_INPUT_CUT;
     ch->flags |= CHANNEL_DISCARD;

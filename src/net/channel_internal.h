@@ -18,10 +18,9 @@ enum channel_flag {
     CHANNEL_RESET = 1 << 7,
     CHANNEL_ENDED = 1 << 8,        /* closed in the reap step */
     CHANNEL_HANDLERS = 1 << 9,     /* besides the tail */
-    CHANNEL_KEPT = 1 << 10,        /* a handler holds input */
-    CHANNEL_METERED = 1 << 11,     /* the tail limits reads */
-    CHANNEL_WRITE_PACED = 1 << 12, /* a handler delays output */
-    CHANNEL_INPUT_CUT = 1 << 13,   /* see channel_input_cut() */
+    CHANNEL_METERED = 1 << 10,     /* the tail limits reads */
+    CHANNEL_WRITE_PACED = 1 << 11, /* a handler delays output */
+    CHANNEL_INPUT_CUT = 1 << 12,   /* see channel_input_cut() */
 };
 
 #define CHANNEL_NO_WRITE                                                               \

@@ -216,7 +216,7 @@ def idle(t, action):
             began = time.monotonic()
             s.sendall(b"\0\0\0\5hel")
             if action == "close":
-                check_equal(net.ending(s), "fin", "the end")
+                check_equal(net.ending(s), "reset", "the end")
                 check(time.monotonic() - began >= 0.39, "it was too early")
             else:
                 t.eventually(lambda: daemon.log_lines(r"info .*listen echo: .* is idle: nothing was "
@@ -225,6 +225,24 @@ def idle(t, action):
                 check_equal(net.read_exactly(s, 9), b"\0\0\0\5hello", "the echo")
         if action == "close":
             expect(t, daemon, "listen echo", idle=1)
+
+
+@test(each={"option": ["idle_timeout = 1s", "max_lifetime = 1s\nlifetime_jitter = 0"],
+            "on_error": ["close", "skip"]})
+def timeout_in_frame(t, option, on_error):
+    """a timeout within a frame resets both sides, and counts the frame as cut off: {option}, {on_error}"""
+    front, back = t.address(), t.address()
+    options = framed(f"{option}\nframe_on_error = {on_error}")
+    with net.listen(back) as listener, t.daemon(proxy(front, back, options)) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            client.sendall(frame(b"good") + frame(b"x" * 90)[:80])
+            check_equal(net.read_exactly(server, 6), frame(b"good"), "what came before")
+            check_equal(net.ending(client), "reset", "the client's end")
+            check_equal(net.ending(server), "reset", "the server's end")
+        reason = "idle" if option.startswith("idle") else "lifetime"
+        expect(t, daemon, "listen front", **{reason: 1})
+        check_equal(daemon.counts("frame front "),
+                    {"too_long": 0, "corrupt": 0, "cut_off": 1}, "counts")
 
 
 def ordered(address, n):

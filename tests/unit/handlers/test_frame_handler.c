@@ -4,9 +4,12 @@
 
 #include "handlers/pipeline_template.h"
 #include "service/echo.h"
+#include "service/session_internal.h"
+#include "support/executor_runner.h"
 #include "support/fault.h"
 #include "support/host.h"
 #include "support/log_lines.h"
+#include "support/loop_runner.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -327,6 +330,103 @@ START_TEST(a_client_that_goes_within_a_frame_leaves_no_memory)
     sockets_reset(client);
     client = -1;
     host_expect_end(&host, SESSION_CLIENT_RESET);
+    pipeline_template_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with("cut_off=1"), 1);
+}
+END_TEST
+
+/* ---- a timeout ---- */
+
+static void do_held(void *arg)
+{
+    *(size_t *)arg = session_held_bytes(LIST_FIRST(&host.sessions, struct session, link));
+}
+
+static size_t held(void)
+{
+    size_t bytes;
+
+    loop_runner_call(host.loop, do_held, &bytes);
+    return bytes;
+}
+
+static void time_out(void *arg)
+{
+    (void)arg;
+    session_time_out(LIST_FIRST(&host.sessions, struct session, link), SESSION_IDLE, 0);
+}
+
+static void expect_cut_off(const char *counted)
+{
+    loop_runner_call(host.loop, time_out, NULL);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_IDLE);
+    pipeline_template_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with(counted), 1);
+}
+
+static const enum frame_handler_on_error either[] = {FRAME_HANDLER_CLOSE, FRAME_HANDLER_SKIP};
+
+START_TEST(a_timeout_within_a_frame_resets)
+{
+    begin(either[_i]);
+    SAY("\0\1a\0\5hel");
+    HEAR("\0\1a");
+    UNTIL(held() > 0);
+    expect_cut_off("too_long=0 corrupt=0 cut_off=1");
+}
+END_TEST
+
+START_TEST(a_timeout_between_frames_is_an_end)
+{
+    begin(FRAME_HANDLER_CLOSE);
+    SAY("\0\5hel");
+    UNTIL(held() > 0);
+    SAY("lo");
+    HEAR("\0\5hello");
+    loop_runner_call(host.loop, time_out, NULL);
+    sockets_hear_end(client);
+    sockets_end(client);
+    host_expect_end(&host, SESSION_IDLE);
+    pipeline_template_log_stats(host.plan, "test");
+    ck_assert_uint_eq(log_lines_with("cut_off=0"), 1);
+}
+END_TEST
+
+/* Each of two handlers may be the one that still holds bytes. */
+START_TEST(a_timeout_while_another_handler_holds_bytes_resets)
+{
+    struct executor *executor = executor_runner_create(1, 64);
+    struct tasks_block block;
+
+    host_pipeline(&host, "frame", NULL);
+    host_pipeline(&host, "executor", executor);
+    client = host_client(&host);
+    executor_runner_block(executor, &block);
+    SAY("\0\5hel");
+    UNTIL(held() > 0);
+    SAY("lo");                           /* the frame goes on */
+    UNTIL(held() > sizeof("\0\5hello")); /* more than the frame: a message of the executor */
+    expect_cut_off("cut_off=0");
+    tasks_block_end(&block);
+    executor_runner_end(executor);
+    executor_runner_destroy(executor);
+}
+END_TEST
+
+START_TEST(a_timeout_resets_after_another_handler_held_bytes)
+{
+    struct executor *executor = executor_runner_create(1, 64);
+
+    host_pipeline(&host, "executor", executor);
+    host_pipeline(&host, "frame", executor);
+    client = host_client(&host);
+    SAY("\0\1a\0\5hel");
+    HEAR("\0\1a");
+    UNTIL(held() > 0);
+    expect_cut_off("cut_off=1");
+    executor_runner_end(executor);
+    executor_runner_destroy(executor);
 }
 END_TEST
 
@@ -355,5 +455,9 @@ int main(void)
     tcase_add_test(tc, an_end_within_a_text_length_resets);
     tcase_add_test(tc, lines_about_bad_frames_are_held_back);
     tcase_add_test(tc, a_client_that_goes_within_a_frame_leaves_no_memory);
+    tcase_add_loop_test(tc, a_timeout_within_a_frame_resets, 0, ARRAY_LEN(either));
+    tcase_add_test(tc, a_timeout_between_frames_is_an_end);
+    tcase_add_test(tc, a_timeout_while_another_handler_holds_bytes_resets);
+    tcase_add_test(tc, a_timeout_resets_after_another_handler_held_bytes);
     return suite_run(suite);
 }

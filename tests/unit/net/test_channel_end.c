@@ -62,6 +62,37 @@ START_TEST(while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
 }
 END_TEST
 
+START_TEST(one_handler_does_not_let_go_for_another)
+{
+    probe_keep(&probe, true);
+    probe_keep(&probe, true);
+    sockets_end(probe.peer);
+    probe_wait(&probe, PROBE_EOF);
+    probe_do(&probe, channel_shutdown_write);
+    probe_keep(&probe, false);
+    ck_assert(probe_is(&probe, channel_kept));
+    ck_assert(!probe_is(&probe, channel_ended));
+    probe_keep(&probe, false);
+    probe_expect_closed(&probe, 0, "aec");
+}
+END_TEST
+
+static void discard_and_end(struct channel *ch)
+{
+    channel_discard(ch, 0);
+    channel_shutdown_write(ch);
+}
+
+START_TEST(what_a_handler_keeps_does_not_matter_when_input_is_discarded)
+{
+    probe_keep(&probe, true);
+    probe_do(&probe, discard_and_end);
+    ck_assert(!probe_is(&probe, channel_kept));
+    sockets_end(probe.peer);
+    probe_expect_closed(&probe, 0, "ac");
+}
+END_TEST
+
 START_TEST(what_a_handler_keeps_does_not_outlive_an_abort)
 {
     probe_keep(&probe, true);
@@ -435,6 +466,8 @@ int main(void)
     tcase_add_test(orderly,
                    what_came_before_a_connection_timed_out_is_read_although_reading_was_paused);
     tcase_add_test(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it);
+    tcase_add_test(orderly, one_handler_does_not_let_go_for_another);
+    tcase_add_test(orderly, what_a_handler_keeps_does_not_matter_when_input_is_discarded);
     tcase_add_test(orderly, what_a_handler_keeps_does_not_outlive_an_abort);
     tcase_add_test(orderly, after_the_peers_end_of_file_we_can_still_send);
     tcase_add_test(orderly, after_our_end_of_file_the_peer_can_still_send);
