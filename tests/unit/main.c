@@ -1,0 +1,7 @@
+/* unit/main: what each unit test runs. */
+#include "support/suite.h"
+
+int main(void)
+{
+    return suite_run();
+}
