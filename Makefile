@@ -137,6 +137,7 @@ $(BUILD)/tests/%.o: tests/%.c $(FLAGS)
 link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) \
             $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
 
+$(UNIT_TESTS): $(BUILD)/tests/unit/main.o
 $(UNIT_TESTS) $(STRESS_TESTS): %: %.o $(SUPPORT) $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test)
 

@@ -16,7 +16,7 @@ def text_of(folder, pattern):
 def main():
     tests = text_of("tests", "*.c") + text_of("tests", "*.py")
     sources = text_of("src", "*.[ch]")
-    names = set(re.findall(r"START_TEST\((\w+)\)", tests))
+    names = set(re.findall(r"TEST\w*\(\w+,\s*(\w+)[,)]", tests))
     files = {str(path.relative_to(folder)) for folder in ("tests", "tests/unit", "src")
              for path in pathlib.Path(folder).rglob("*") if path.is_file()}
     files |= {path.split("/")[-1] for path in files}

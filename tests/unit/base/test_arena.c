@@ -1,10 +1,9 @@
 /* base/arena: many pieces, one end. */
-#include <check.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "support/suite.h"
 
 static struct arena *arena;
 
@@ -18,7 +17,9 @@ static void teardown(void)
     arena_destroy(arena);
 }
 
-START_TEST(a_piece_is_zeroed_and_aligned)
+GROUP(pieces, setup, teardown);
+
+TEST(pieces, a_piece_is_zeroed_and_aligned)
 {
     for (size_t n = 0; n < 100; n++) {
         const char *piece = arena_alloc(arena, n, 3);
@@ -29,44 +30,21 @@ START_TEST(a_piece_is_zeroed_and_aligned)
             ck_assert_int_eq(piece[i], 0);
     }
 }
-END_TEST
 
-START_TEST(a_piece_too_large_to_be_counted_is_refused)
+TEST(pieces, a_piece_too_large_to_be_counted_is_refused)
 {
     ck_assert_ptr_null(arena_alloc(arena, SIZE_MAX / 2, 3));
     ck_assert_ptr_null(arena_alloc(arena, SIZE_MAX, 1));
     ck_assert_ptr_null(arena_text(arena, "", SIZE_MAX));
 }
-END_TEST
 
-START_TEST(a_text_is_copied_with_its_end)
+TEST(pieces, a_text_is_copied_with_its_end)
 {
     ck_assert_str_eq(arena_text(arena, "abcdef", 3), "abc");
     ck_assert_str_eq(arena_text(arena, "", 0), "");
 }
-END_TEST
 
-START_TEST(no_arena_can_be_destroyed)
+TEST(pieces, no_arena_can_be_destroyed)
 {
     arena_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("base/arena");
-    TCase *tc = tcase_create("pieces");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_piece_is_zeroed_and_aligned);
-    tcase_add_test(tc, a_piece_too_large_to_be_counted_is_refused);
-    tcase_add_test(tc, a_text_is_copied_with_its_end);
-    tcase_add_test(tc, no_arena_can_be_destroyed);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

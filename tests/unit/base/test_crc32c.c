@@ -18,7 +18,9 @@ static const struct {
     {32, 0x1f, -1, 0x113fdb5c},
 };
 
-START_TEST(runs_of_bytes_have_the_published_checksums)
+GROUP(checksum, NULL, NULL);
+
+TEST_EACH(checksum, runs_of_bytes_have_the_published_checksums, ARRAY_LEN(runs))
 {
     uint8_t data[32];
 
@@ -26,38 +28,22 @@ START_TEST(runs_of_bytes_have_the_published_checksums)
         data[i] = (uint8_t)(runs[_i].first + (int)i * runs[_i].step);
     ck_assert_uint_eq(crc32c_add(0, data, runs[_i].len), runs[_i].crc);
 }
-END_TEST
 
-START_TEST(the_digits_have_the_check_value)
+TEST(checksum, the_digits_have_the_check_value)
 {
     ck_assert_uint_eq(crc32c_add(0, "123456789", 9), 0xe3069283);
 }
-END_TEST
 
-START_TEST(nothing_has_zero_and_changes_nothing)
+TEST(checksum, nothing_has_zero_and_changes_nothing)
 {
     ck_assert_uint_eq(crc32c_add(0, "", 0), 0);
     ck_assert_uint_eq(crc32c_add(0xe3069283, "", 0), 0xe3069283);
 }
-END_TEST
 
-START_TEST(parts_come_to_the_same_as_the_whole)
+TEST(checksum, parts_come_to_the_same_as_the_whole)
 {
     const char *text = "123456789";
 
     for (size_t cut = 0; cut <= 9; cut++)
         ck_assert_uint_eq(crc32c_add(crc32c_add(0, text, cut), text + cut, 9 - cut), 0xe3069283);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("base/crc32c");
-    TCase *tc = suite_group(suite, "checksum");
-
-    tcase_add_loop_test(tc, runs_of_bytes_have_the_published_checksums, 0, ARRAY_LEN(runs));
-    tcase_add_test(tc, the_digits_have_the_check_value);
-    tcase_add_test(tc, nothing_has_zero_and_changes_nothing);
-    tcase_add_test(tc, parts_come_to_the_same_as_the_whole);
-    return suite_run(suite);
 }

@@ -26,13 +26,14 @@ static const struct {
     {63, UINT64_C(0x958a324ceb064572)},
 };
 
-START_TEST(it_is_siphash_2_4)
+GROUP(hash, setup, NULL);
+
+TEST_EACH(hash, it_is_siphash_2_4, (int)(sizeof(vectors) / sizeof(vectors[0])))
 {
     ck_assert_uint_eq(hash_bytes(&counting_key, counting, vectors[_i].len), vectors[_i].hash);
 }
-END_TEST
 
-START_TEST(where_the_data_lie_does_not_matter)
+TEST(hash, where_the_data_lie_does_not_matter)
 {
     unsigned char room[sizeof(counting) + 8];
     uint64_t expected = hash_bytes(&counting_key, counting, 20);
@@ -43,23 +44,20 @@ START_TEST(where_the_data_lie_does_not_matter)
         ck_assert_uint_eq(hash_bytes(&counting_key, room + shift, 20), expected);
     }
 }
-END_TEST
 
-START_TEST(another_key_is_another_hash)
+TEST(hash, another_key_is_another_hash)
 {
     struct hash_key other = counting_key;
 
     other.k1 ^= 1;
     ck_assert_uint_ne(hash_bytes(&counting_key, counting, 9), hash_bytes(&other, counting, 9));
 }
-END_TEST
 
-START_TEST(the_stable_hash_is_the_same_for_ever)
+TEST(hash, the_stable_hash_is_the_same_for_ever)
 {
     ck_assert_uint_eq(hash_stable("", 0), UINT64_C(0x75c31dac90b83099));
     ck_assert_uint_eq(hash_stable("10.1.2.3:80", 11), UINT64_C(0x610a9143a5ab53be));
 }
-END_TEST
 
 static int by_value(const void *a, const void *b)
 {
@@ -68,7 +66,7 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-START_TEST(the_mixer_gives_no_value_twice)
+TEST(hash, the_mixer_gives_no_value_twice)
 {
     enum { N = 100000 };
     uint64_t *mixed = malloc(N * sizeof(*mixed));
@@ -80,9 +78,8 @@ START_TEST(the_mixer_gives_no_value_twice)
         ck_assert_uint_ne(mixed[i - 1], mixed[i]);
     free(mixed);
 }
-END_TEST
 
-START_TEST(one_bit_that_changes_changes_about_half_of_them)
+TEST(hash, one_bit_that_changes_changes_about_half_of_them)
 {
     for (unsigned bit = 0; bit < 64; bit++) {
         unsigned changed = 0;
@@ -94,9 +91,8 @@ START_TEST(one_bit_that_changes_changes_about_half_of_them)
         ck_assert_uint_lt(changed, 33000);
     }
 }
-END_TEST
 
-START_TEST(reducing_stays_below_and_shares_evenly)
+TEST(hash, reducing_stays_below_and_shares_evenly)
 {
     unsigned count[7] = {0};
 
@@ -113,21 +109,4 @@ START_TEST(reducing_stays_below_and_shares_evenly)
     ck_assert_uint_eq(hash_reduce(UINT64_MAX, 65535), 65534);
     ck_assert_uint_eq(hash_reduce(UINT64_MAX, 1), 0);
     ck_assert_uint_eq(hash_reduce(0, 9), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("base/hash");
-    TCase *tc = suite_group(suite, "hash");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_loop_test(tc, it_is_siphash_2_4, 0, (int)(sizeof(vectors) / sizeof(vectors[0])));
-    tcase_add_test(tc, where_the_data_lie_does_not_matter);
-    tcase_add_test(tc, another_key_is_another_hash);
-    tcase_add_test(tc, the_stable_hash_is_the_same_for_ever);
-    tcase_add_test(tc, the_mixer_gives_no_value_twice);
-    tcase_add_test(tc, one_bit_that_changes_changes_about_half_of_them);
-    tcase_add_test(tc, reducing_stays_below_and_shares_evenly);
-    return suite_run(suite);
 }

@@ -1,14 +1,13 @@
 /* base/log: which lines reach the sink, and what they look like there. */
-#include <check.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "support/suite.h"
 
 /* A sink that keeps the last line. */
 static struct {
@@ -34,16 +33,17 @@ static void setup(void)
     log_set_sink(&keeper);
 }
 
-START_TEST(a_line_reaches_the_sink_formatted)
+GROUP(log, setup, NULL);
+
+TEST(log, a_line_reaches_the_sink_formatted)
 {
     log_warning("%s: %d left", "echo", 3);
     ck_assert_int_eq(seen.lines, 1);
     ck_assert_int_eq(seen.level, LOG_LEVEL_WARNING);
     ck_assert_str_eq(seen.text, "echo: 3 left");
 }
-END_TEST
 
-START_TEST(info_is_wanted_and_debug_is_not_unless_asked_for)
+TEST(log, info_is_wanted_and_debug_is_not_unless_asked_for)
 {
     log_info("written");
     log_debug("left out");
@@ -53,9 +53,8 @@ START_TEST(info_is_wanted_and_debug_is_not_unless_asked_for)
     ck_assert_int_eq(seen.lines, 2);
     ck_assert_int_eq(seen.level, LOG_LEVEL_DEBUG);
 }
-END_TEST
 
-START_TEST(an_error_is_written_at_every_level)
+TEST(log, an_error_is_written_at_every_level)
 {
     log_set_level(LOG_LEVEL_ERROR);
     ck_assert(log_wanted(LOG_LEVEL_ERROR));
@@ -64,9 +63,8 @@ START_TEST(an_error_is_written_at_every_level)
     log_error("written");
     ck_assert_int_eq(seen.lines, 1);
 }
-END_TEST
 
-START_TEST(the_longest_line_is_kept_whole)
+TEST(log, the_longest_line_is_kept_whole)
 {
     char longest[LOG_LINE_BYTES];
 
@@ -75,9 +73,8 @@ START_TEST(the_longest_line_is_kept_whole)
     log_info("%s", longest);
     ck_assert_str_eq(seen.text, longest);
 }
-END_TEST
 
-START_TEST(a_longer_line_is_cut_and_ends_in_dots)
+TEST(log, a_longer_line_is_cut_and_ends_in_dots)
 {
     char too_long[LOG_LINE_BYTES + 1];
 
@@ -87,18 +84,16 @@ START_TEST(a_longer_line_is_cut_and_ends_in_dots)
     ck_assert_uint_eq(strlen(seen.text), LOG_LINE_BYTES - 1);
     ck_assert_str_eq(seen.text + LOG_LINE_BYTES - 1 - 4, "x...");
 }
-END_TEST
 
-START_TEST(errno_survives_a_line)
+TEST(log, errno_survives_a_line)
 {
     errno = ENOENT;
     log_info("text");
     ck_assert_int_eq(seen.lines, 1);
     ck_assert_int_eq(errno, ENOENT);
 }
-END_TEST
 
-START_TEST(every_level_has_a_name_that_is_parsed_back)
+TEST(log, every_level_has_a_name_that_is_parsed_back)
 {
     for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++) {
         enum log_level level = LOG_LEVEL_ERROR;
@@ -107,9 +102,8 @@ START_TEST(every_level_has_a_name_that_is_parsed_back)
         ck_assert_int_eq(level, i);
     }
 }
-END_TEST
 
-START_TEST(an_unknown_level_is_refused_and_changes_nothing)
+TEST(log, an_unknown_level_is_refused_and_changes_nothing)
 {
     static const char *const words[] = {"", "warn", "Error", "info ", "4"};
 
@@ -120,9 +114,8 @@ START_TEST(an_unknown_level_is_refused_and_changes_nothing)
         ck_assert_int_eq(level, LOG_LEVEL_NOTICE);
     }
 }
-END_TEST
 
-START_TEST(without_a_sink_lines_go_to_stderr)
+TEST(log, without_a_sink_lines_go_to_stderr)
 {
     char line[128];
     int pipe_fds[2];
@@ -137,9 +130,8 @@ START_TEST(without_a_sink_lines_go_to_stderr)
     line[n] = '\0';
     ck_assert_str_eq(line, "reactord: error: user nobdy: there is no such user\n");
 }
-END_TEST
 
-START_TEST(a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_back)
+TEST(log, a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_back)
 {
     struct log_limit limit = {0};
     unsigned suppressed = 99;
@@ -155,15 +147,13 @@ START_TEST(a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_ba
     ck_assert(log_allowed(&limit, 50 * NS_PER_MS, &suppressed));
     ck_assert_uint_eq(suppressed, 0);
 }
-END_TEST
 
-START_TEST(suppressed_lines_are_mentioned_only_when_there_were_some)
+TEST(log, suppressed_lines_are_mentioned_only_when_there_were_some)
 {
     ck_assert_str_eq(LOG_SUPPRESSED(0), "");
     ck_assert_str_eq(LOG_SUPPRESSED(1), " (1 more such line held back)");
     ck_assert_str_eq(LOG_SUPPRESSED(UINT_MAX), " (4294967295 more such lines held back)");
 }
-END_TEST
 
 #define THREADS 4
 #define ASKED   10000
@@ -184,7 +174,7 @@ static void *ask(void *arg)
     return NULL;
 }
 
-START_TEST(of_many_threads_one_gets_the_line_and_the_others_are_all_counted)
+TEST(log, of_many_threads_one_gets_the_line_and_the_others_are_all_counted)
 {
     pthread_t threads[THREADS];
 
@@ -198,33 +188,4 @@ START_TEST(of_many_threads_one_gets_the_line_and_the_others_are_all_counted)
      */
     ck_assert_uint_eq(atomic_load(&told) + atomic_load(&shared_limit.suppressed),
                       THREADS * ASKED - 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("base/log");
-    TCase *tc = tcase_create("log");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, a_line_reaches_the_sink_formatted);
-    tcase_add_test(tc, info_is_wanted_and_debug_is_not_unless_asked_for);
-    tcase_add_test(tc, an_error_is_written_at_every_level);
-    tcase_add_test(tc, the_longest_line_is_kept_whole);
-    tcase_add_test(tc, a_longer_line_is_cut_and_ends_in_dots);
-    tcase_add_test(tc, errno_survives_a_line);
-    tcase_add_test(tc, every_level_has_a_name_that_is_parsed_back);
-    tcase_add_test(tc, an_unknown_level_is_refused_and_changes_nothing);
-    tcase_add_test(tc, without_a_sink_lines_go_to_stderr);
-    tcase_add_test(tc, a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_back);
-    tcase_add_test(tc, suppressed_lines_are_mentioned_only_when_there_were_some);
-    tcase_add_test(tc, of_many_threads_one_gets_the_line_and_the_others_are_all_counted);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,17 +1,18 @@
 /* base/parse: a word is taken whole or not at all. */
-#include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "support/suite.h"
 
 static const char *const no_numbers[] = {
     "",    " ",  "-1",  "+1",  " 1",    "1 ",  "1x",  "x1",   "0x10",
     "010", "00", "1.5", "1e3", "1,000", "\t1", "1\n", "\xb2", "--",
 };
 
-START_TEST(what_is_no_number_is_refused)
+GROUP(words, NULL, NULL);
+
+TEST_EACH(words, what_is_no_number_is_refused, ARRAY_LEN(no_numbers))
 {
     uint64_t n = 77;
     int64_t ns = 77;
@@ -25,9 +26,8 @@ START_TEST(what_is_no_number_is_refused)
     ck_assert_int_eq(ns, 77);
     ck_assert_uint_eq(percent, 77);
 }
-END_TEST
 
-START_TEST(a_number_is_taken_up_to_its_maximum)
+TEST(words, a_number_is_taken_up_to_its_maximum)
 {
     uint64_t n = 77;
 
@@ -40,9 +40,8 @@ START_TEST(a_number_is_taken_up_to_its_maximum)
     ck_assert_int_eq(parse_uint(&n, "18446744073709551615", UINT64_MAX), 0);
     ck_assert_uint_eq(n, UINT64_MAX);
 }
-END_TEST
 
-START_TEST(a_number_that_overflows_is_out_of_range)
+TEST(words, a_number_that_overflows_is_out_of_range)
 {
     uint64_t n = 77;
     int64_t ns = 77;
@@ -59,16 +58,14 @@ START_TEST(a_number_that_overflows_is_out_of_range)
     ck_assert_int_eq(ns, 77);
     ck_assert_uint_eq(percent, 77);
 }
-END_TEST
 
-START_TEST(a_number_too_large_with_a_wrong_unit_is_no_number)
+TEST(words, a_number_too_large_with_a_wrong_unit_is_no_number)
 {
     uint64_t n;
 
     ck_assert_int_eq(parse_uint(&n, "99999999999999999999999x", 10), -EINVAL);
     ck_assert_int_eq(parse_size(&n, "99999999999999999999999x", 10), -EINVAL);
 }
-END_TEST
 
 static const struct {
     const char *word;
@@ -78,16 +75,15 @@ static const struct {
     {"64K", 65536}, {"2m", 2 << 20}, {"2M", 2 << 20}, {"1g", 1 << 30}, {"3G", UINT64_C(3) << 30},
 };
 
-START_TEST(a_size_has_a_unit_or_none)
+TEST_EACH(words, a_size_has_a_unit_or_none, ARRAY_LEN(sizes))
 {
     uint64_t bytes = 77;
 
     ck_assert_int_eq(parse_size(&bytes, sizes[_i].word, UINT64_MAX), 0);
     ck_assert_uint_eq(bytes, sizes[_i].bytes);
 }
-END_TEST
 
-START_TEST(the_maximum_of_a_size_is_in_bytes)
+TEST(words, the_maximum_of_a_size_is_in_bytes)
 {
     uint64_t bytes = 77;
 
@@ -97,7 +93,6 @@ START_TEST(the_maximum_of_a_size_is_in_bytes)
     ck_assert_int_eq(parse_size(&bytes, "k", 1 << 20), -EINVAL);
     ck_assert_uint_eq(bytes, 1024);
 }
-END_TEST
 
 static const struct {
     const char *word;
@@ -114,16 +109,15 @@ static const struct {
     {"365d", 365 * 86400 * NS_PER_S},
 };
 
-START_TEST(a_duration_has_a_unit_unless_it_is_zero)
+TEST_EACH(words, a_duration_has_a_unit_unless_it_is_zero, ARRAY_LEN(durations))
 {
     int64_t ns = 77;
 
     ck_assert_int_eq(parse_duration(&ns, durations[_i].word, INT64_MAX), 0);
     ck_assert_int_eq(ns, durations[_i].ns);
 }
-END_TEST
 
-START_TEST(a_duration_without_a_unit_is_refused)
+TEST(words, a_duration_without_a_unit_is_refused)
 {
     int64_t ns = 77;
 
@@ -135,9 +129,8 @@ START_TEST(a_duration_without_a_unit_is_refused)
     ck_assert_int_eq(parse_duration(&ns, "2s", NS_PER_S), -ERANGE);
     ck_assert_int_eq(ns, 77);
 }
-END_TEST
 
-START_TEST(a_percentage_may_have_its_sign)
+TEST(words, a_percentage_may_have_its_sign)
 {
     unsigned percent = 77;
 
@@ -152,9 +145,8 @@ START_TEST(a_percentage_may_have_its_sign)
     ck_assert_int_eq(parse_percent(&percent, "%"), -EINVAL);
     ck_assert_uint_eq(percent, 100);
 }
-END_TEST
 
-START_TEST(a_truth_is_one_of_eight_words)
+TEST(words, a_truth_is_one_of_eight_words)
 {
     static const char *const yes[] = {"yes", "on", "true", "1", "YES", "On"};
     static const char *const no[] = {"no", "off", "false", "0", "No", "OFF"};
@@ -173,29 +165,4 @@ START_TEST(a_truth_is_one_of_eight_words)
         ck_assert_int_eq(parse_bool(&value, no[i]), 0);
         ck_assert(!value);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("base/parse");
-    TCase *tc = tcase_create("words");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_loop_test(tc, what_is_no_number_is_refused, 0, ARRAY_LEN(no_numbers));
-    tcase_add_test(tc, a_number_is_taken_up_to_its_maximum);
-    tcase_add_test(tc, a_number_that_overflows_is_out_of_range);
-    tcase_add_test(tc, a_number_too_large_with_a_wrong_unit_is_no_number);
-    tcase_add_loop_test(tc, a_size_has_a_unit_or_none, 0, ARRAY_LEN(sizes));
-    tcase_add_test(tc, the_maximum_of_a_size_is_in_bytes);
-    tcase_add_loop_test(tc, a_duration_has_a_unit_unless_it_is_zero, 0, ARRAY_LEN(durations));
-    tcase_add_test(tc, a_duration_without_a_unit_is_refused);
-    tcase_add_test(tc, a_percentage_may_have_its_sign);
-    tcase_add_test(tc, a_truth_is_one_of_eight_words);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

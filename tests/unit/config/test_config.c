@@ -1,5 +1,4 @@
 /* config/config: a file becomes the structs of the layers, and can be written again. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "config/option.h"
 #include "support/config_file.h"
 #include "support/text_file.h"
+#include "support/suite.h"
 
 static struct config_file file;
 
@@ -30,7 +30,9 @@ static void teardown(void)
 #define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
 #define SERVER "[upstream u]\nserver.a = 127.0.0.1:9\n"
 
-START_TEST(a_file_with_one_listener_is_enough)
+GROUP(files, text_file_enter, teardown);
+
+TEST(files, a_file_with_one_listener_is_enough)
 {
     const struct listener_conf *l;
 
@@ -55,9 +57,8 @@ START_TEST(a_file_with_one_listener_is_enough)
     ck_assert_int_eq(l->session.max_lifetime_ns, 0);
     ck_assert_uint_eq(l->session.lifetime_jitter, 10);
 }
-END_TEST
 
-START_TEST(what_the_file_does_not_say_is_the_default)
+TEST(files, what_the_file_does_not_say_is_the_default)
 {
     ck_assert_int_eq(load(ECHO), 0);
     ck_assert_ptr_null(file.config->process.user);
@@ -81,9 +82,8 @@ START_TEST(what_the_file_does_not_say_is_the_default)
     ck_assert_uint_eq(file.config->server.executor.threads, 4);
     ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, 16384);
 }
-END_TEST
 
-START_TEST(what_the_file_says_is_there)
+TEST(files, what_the_file_says_is_there)
 {
     ck_assert_int_eq(
         load("[reactord]\nuser = nobody\ngroup = 65534\npid_file = /run/r.pid\n"
@@ -131,9 +131,8 @@ START_TEST(what_the_file_says_is_there)
     ck_assert_int_eq(file.config->server.listeners[0].session.max_lifetime_ns, 86400 * NS_PER_S);
     ck_assert_uint_eq(file.config->server.listeners[0].session.lifetime_jitter, 90);
 }
-END_TEST
 
-START_TEST(a_proxy_has_its_upstream_and_the_upstream_its_servers)
+TEST(files, a_proxy_has_its_upstream_and_the_upstream_its_servers)
 {
     const struct upstream_conf *u;
 
@@ -163,7 +162,6 @@ START_TEST(a_proxy_has_its_upstream_and_the_upstream_its_servers)
     ck_assert_uint_eq(u->connect.sock.source_ipv4.len, 0);
     ck_assert_uint_eq(file.config->server.upstreams[1].retries, 3);
 }
-END_TEST
 
 /* What config_dump() writes, as a text the caller frees. */
 static char *dump(void)
@@ -218,7 +216,7 @@ static const char *expect_option(const char *text, const struct option *o, const
     return text;
 }
 
-START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
+TEST(files, a_dump_has_every_option_in_the_order_of_the_table)
 {
     static const struct set sets[] = {
         {OPTION_LISTEN, "address", {"address = 127.0.0.1:7"}},
@@ -255,7 +253,6 @@ START_TEST(a_dump_has_every_option_in_the_order_of_the_table)
     ck_assert_str_eq(at, "");
     free(text);
 }
-END_TEST
 
 /* Load ${text}, then what its dump says; the second dump must be the first. */
 static void dump_and_load(const char *text)
@@ -288,13 +285,12 @@ static const char *const dumped[] = {
     ECHO "upstream = \"\"\n[reactord]\nuser = # nobody\n",
 };
 
-START_TEST(a_dump_is_read_back_as_the_same)
+TEST_EACH(files, a_dump_is_read_back_as_the_same, ARRAY_LEN(dumped))
 {
     dump_and_load(dumped[_i]);
 }
-END_TEST
 
-START_TEST(the_longest_value_is_read_back_as_the_same)
+TEST(files, the_longest_value_is_read_back_as_the_same)
 {
     char text[2048] = "[listen e]\nservice=echo\naddress=";
     size_t start = strlen(text);
@@ -305,9 +301,8 @@ START_TEST(the_longest_value_is_read_back_as_the_same)
     ck_assert_uint_ge(strlen(text + start), 880);
     dump_and_load(text);
 }
-END_TEST
 
-START_TEST(a_dump_that_cannot_be_written_says_so)
+TEST(files, a_dump_that_cannot_be_written_says_so)
 {
     FILE *full = fopen("/dev/full", "w");
 
@@ -315,28 +310,4 @@ START_TEST(a_dump_that_cannot_be_written_says_so)
     ck_assert_int_eq(load(ECHO), 0);
     ck_assert_int_eq(config_dump(file.config, full), -EIO);
     fclose(full);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/config");
-    TCase *tc = tcase_create("files");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_checked_fixture(tc, text_file_enter, teardown);
-    tcase_add_test(tc, a_file_with_one_listener_is_enough);
-    tcase_add_test(tc, what_the_file_does_not_say_is_the_default);
-    tcase_add_test(tc, what_the_file_says_is_there);
-    tcase_add_test(tc, a_proxy_has_its_upstream_and_the_upstream_its_servers);
-    tcase_add_test(tc, a_dump_has_every_option_in_the_order_of_the_table);
-    tcase_add_loop_test(tc, a_dump_is_read_back_as_the_same, 0, ARRAY_LEN(dumped));
-    tcase_add_test(tc, the_longest_value_is_read_back_as_the_same);
-    tcase_add_test(tc, a_dump_that_cannot_be_written_says_so);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -71,32 +71,31 @@ static void expect(const char *words, bool allowed)
     acl_destroy(rules);
 }
 
-START_TEST(without_options_everybody_comes_in)
+GROUP(rules, setup, teardown);
+
+TEST(rules, without_options_everybody_comes_in)
 {
     load("");
     expect("10.0.0.1:1 [::1]:1 /run/x", true);
     load("allow =\ndeny =\naccess_rules =");
     expect("10.0.0.1:1 [::1]:1 /run/x", true);
 }
-END_TEST
 
-START_TEST(deny_alone_keeps_out_who_is_in_it)
+TEST(rules, deny_alone_keeps_out_who_is_in_it)
 {
     load("deny = 10.0.0.0/8, unix");
     expect("10.0.0.1:1 /run/x", false);
     expect("11.0.0.1:1 [::1]:1", true);
 }
-END_TEST
 
-START_TEST(allow_alone_keeps_out_who_is_not_in_it)
+TEST(rules, allow_alone_keeps_out_who_is_not_in_it)
 {
     load("allow = 10.0.0.0/8 ,2001:db8::/32");
     expect("10.0.0.1:1 [2001:db8::1]:1 [::ffff:10.1.1.1]:1", true);
     expect("11.0.0.1:1 [::1]:1 /run/x", false);
 }
-END_TEST
 
-START_TEST(deny_comes_before_allow_wherever_they_stand)
+TEST(rules, deny_comes_before_allow_wherever_they_stand)
 {
     static const char *const both[] = {"allow = 10.0.0.0/8\ndeny = 10.0.0.5",
                                        "deny = 10.0.0.5\nallow = 10.0.0.0/8"};
@@ -107,9 +106,8 @@ START_TEST(deny_comes_before_allow_wherever_they_stand)
         expect("10.0.0.5:1 11.0.0.1:1", false);
     }
 }
-END_TEST
 
-START_TEST(a_list_goes_on_in_files)
+TEST(rules, a_list_goes_on_in_files)
 {
     write_list("bad", "# nobody from here\n10.0.0.5 # but why\n\n  2001:db8::/32\t\r\n11.0.0.0/8");
     write_list("good", "10.0.0.5\n10.0.0.0/24\n");
@@ -117,17 +115,15 @@ START_TEST(a_list_goes_on_in_files)
     expect("10.0.0.6:1 10.0.1.1:1 12.0.0.2:1", true);
     expect("10.0.0.5:1 [2001:db8::1]:1 11.0.0.1:1 10.0.2.1:1 12.0.0.1:1", false);
 }
-END_TEST
 
-START_TEST(an_empty_file_of_those_who_may_lets_nobody_in)
+TEST(rules, an_empty_file_of_those_who_may_lets_nobody_in)
 {
     write_list("none", "# none\n");
     load("allow = file:%s/none");
     expect("10.0.0.6:1 [::1]:1 /run/x", false);
 }
-END_TEST
 
-START_TEST(a_rules_file_has_an_order)
+TEST(rules, a_rules_file_has_an_order)
 {
     write_list("rules", "allow 10.0.0.5\ndeny\t10.0.0.0/8 # the rest\nallow all\n");
     load("access_rules = %s/rules");
@@ -138,7 +134,6 @@ START_TEST(a_rules_file_has_an_order)
     expect("10.0.0.5:1", true);
     expect("11.0.0.1:1 [::1]:1 /run/x", false);
 }
-END_TEST
 
 /* Options, and the beginning of the only line that is then told. */
 static const struct {
@@ -166,20 +161,18 @@ static const struct {
      "t.ini:5: [listen e] allow: '10.1.0.0/16' never applies: '10.0.0.0/8' is denied ("},
 };
 
-START_TEST(a_problem_of_an_option_is_told_by_its_line)
+TEST_EACH(rules, a_problem_of_an_option_is_told_by_its_line, ARRAY_LEN(broken))
 {
     ck_assert_int_eq(load(broken[_i].options), -EINVAL);
     ck_assert_msg(strstr(file.problems, broken[_i].problem), "%s", file.problems);
 }
-END_TEST
 
-START_TEST(the_lists_of_files_need_not_agree)
+TEST(rules, the_lists_of_files_need_not_agree)
 {
     write_list("bad", "10.0.0.0/8");
     ck_assert_int_eq(load("deny = file:%s/bad\nallow = 10.1.0.0/16"), 0);
     ck_assert_int_eq(load("allow = file:%s/bad\ndeny = 0.0.0.0/0"), 0);
 }
-END_TEST
 
 /*
  * Each of ${lines}, with newlines between, is in what was told, in this order, behind the
@@ -201,7 +194,7 @@ static void expect_problems(const char *lines)
     ck_assert_str_eq(at, "");
 }
 
-START_TEST(all_problems_of_a_list_are_told_at_their_lines)
+TEST(rules, all_problems_of_a_list_are_told_at_their_lines)
 {
     write_list("bad", "10.0.0.0/8\n10.0.0.1/8\nallow 10.0.0.1\n# fine\nnowhere\n1.1.1.1 2.2.2.2\n"
                       "deny 10.0.0.1 x\n");
@@ -213,9 +206,8 @@ START_TEST(all_problems_of_a_list_are_told_at_their_lines)
         "bad:6: '1.1.1.1 2.2.2.2' is more than one block (\n"
         "bad:7: 'deny 10.0.0.1 x' is for a file of access_rules (\n");
 }
-END_TEST
 
-START_TEST(all_problems_of_a_rules_file_are_told_at_their_lines)
+TEST(rules, all_problems_of_a_rules_file_are_told_at_their_lines)
 {
     write_list("rules",
                "10.0.0.0/8\npermit 10.0.0.1\nallow\nallow 1.1.1.1 deny\ndeny 1.1.1.1/40\n");
@@ -226,9 +218,8 @@ START_TEST(all_problems_of_a_rules_file_are_told_at_their_lines)
                     "rules:4: 'allow 1.1.1.1 deny' is not a rule (\n"
                     "rules:5: the prefix of '1.1.1.1/40' is longer than the address (\n");
 }
-END_TEST
 
-START_TEST(a_rule_that_never_applies_is_told_with_the_one_before_it)
+TEST(rules, a_rule_that_never_applies_is_told_with_the_one_before_it)
 {
     write_list("rules", "allow 10.0.0.0/8\nallow 10.1.0.0/16\ndeny 10.0.0.5\ndeny all\nallow ::1\n"
                         "deny all\n");
@@ -236,9 +227,8 @@ START_TEST(a_rule_that_never_applies_is_told_with_the_one_before_it)
     expect_problems("rules:3: 'deny 10.0.0.5/32' never applies: line 1 has 'allow 10.0.0.0/8' (\n"
                     "rules:5: 'allow ::1/128' never applies: line 4 has 'deny ::/0' (\n");
 }
-END_TEST
 
-START_TEST(the_last_rule_is_for_everybody)
+TEST(rules, the_last_rule_is_for_everybody)
 {
     write_list("rules", "allow 10.0.0.0/8\ndeny 0.0.0.0/0\n# the end\n");
     load("access_rules = %s/rules");
@@ -248,10 +238,9 @@ START_TEST(the_last_rule_is_for_everybody)
     load("access_rules = %s/rules");
     expect_problems("rules:0: the last rule is not for everybody (\n");
 }
-END_TEST
 
 /* Each `all` is three rules, and these are two short of the limit. */
-START_TEST(too_many_rules_are_told_at_the_option_that_adds_them)
+TEST(rules, too_many_rules_are_told_at_the_option_that_adds_them)
 {
     static char text[ACL_PARSER_RULES / 3 * 4];
 
@@ -262,9 +251,8 @@ START_TEST(too_many_rules_are_told_at_the_option_that_adds_them)
     ck_assert_int_eq(load("deny = file:%s/all\nallow = 10.0.0.0/8, 11.0.0.0/8"), -EINVAL);
     ck_assert_str_eq(file.problems, "t.ini:5: [listen e] allow: too many rules, at most 2000000\n");
 }
-END_TEST
 
-START_TEST(bytes_that_are_no_text_are_told)
+TEST(rules, bytes_that_are_no_text_are_told)
 {
     static const char bytes[] = "10.0.0.0/8\n10.0.0.\0001\n\xff\n";
     char longer[2000];
@@ -277,9 +265,8 @@ START_TEST(bytes_that_are_no_text_are_told)
     load("deny = file:%s/bad");
     expect_problems("bad:1: '1111111111\n");
 }
-END_TEST
 
-START_TEST(the_dump_of_rules_is_a_configuration_again)
+TEST(rules, the_dump_of_rules_is_a_configuration_again)
 {
     write_list("list", "10.0.0.5\n");
     ck_assert_int_eq(load("deny = file:%s/list, 10.1.0.0/16\nallow = 10.0.0.0/8\non_deny = close"),
@@ -296,30 +283,4 @@ START_TEST(the_dump_of_rules_is_a_configuration_again)
     config_file_load(&file, "again.ini");
     expect("10.0.0.6:1", true);
     expect("10.0.0.5:1 10.1.0.1:1", false);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/config_acl");
-    TCase *tc = suite_group(suite, "rules");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, without_options_everybody_comes_in);
-    tcase_add_test(tc, deny_alone_keeps_out_who_is_in_it);
-    tcase_add_test(tc, allow_alone_keeps_out_who_is_not_in_it);
-    tcase_add_test(tc, deny_comes_before_allow_wherever_they_stand);
-    tcase_add_test(tc, a_list_goes_on_in_files);
-    tcase_add_test(tc, an_empty_file_of_those_who_may_lets_nobody_in);
-    tcase_add_test(tc, a_rules_file_has_an_order);
-    tcase_add_loop_test(tc, a_problem_of_an_option_is_told_by_its_line, 0, ARRAY_LEN(broken));
-    tcase_add_test(tc, the_lists_of_files_need_not_agree);
-    tcase_add_test(tc, all_problems_of_a_list_are_told_at_their_lines);
-    tcase_add_test(tc, all_problems_of_a_rules_file_are_told_at_their_lines);
-    tcase_add_test(tc, a_rule_that_never_applies_is_told_with_the_one_before_it);
-    tcase_add_test(tc, the_last_rule_is_for_everybody);
-    tcase_add_test(tc, too_many_rules_are_told_at_the_option_that_adds_them);
-    tcase_add_test(tc, bytes_that_are_no_text_are_told);
-    tcase_add_test(tc, the_dump_of_rules_is_a_configuration_again);
-    return suite_run(suite);
 }

@@ -1,13 +1,12 @@
 /* config/config_check: every problem of a file is told, once and by its line. */
-#include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/config.h"
 #include "support/config_file.h"
 #include "support/names.h"
 #include "support/text_file.h"
+#include "support/suite.h"
 
 static struct config_file file;
 
@@ -300,23 +299,23 @@ static const struct {
     {ECHO "\x01\x02", "t.ini:4: byte \\x01: this is not a text file"},
 };
 
-START_TEST(a_problem_is_told_by_its_line)
+GROUP(files, text_file_enter, teardown);
+
+TEST_EACH(files, a_problem_is_told_by_its_line, ARRAY_LEN(broken))
 {
     ck_assert_int_eq(load(broken[_i].text), -EINVAL);
     ck_assert_msg(strncmp(file.problems, broken[_i].problem, strlen(broken[_i].problem)) == 0, "%s",
                   file.problems);
 }
-END_TEST
 
-START_TEST(a_problem_is_told_once)
+TEST_EACH(files, a_problem_is_told_once, ARRAY_LEN(broken))
 {
     ck_assert_int_eq(load(broken[_i].text), -EINVAL);
     ck_assert_msg(strchr(file.problems, '\n') == file.problems + strlen(file.problems) - 1, "%s",
                   file.problems);
 }
-END_TEST
 
-START_TEST(a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
+TEST(files, a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
 {
     ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b disabled\n"),
                      0);
@@ -325,16 +324,14 @@ START_TEST(a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
         "t.ini:5: warning: [upstream u] no server gets connections: all are disabled or "
         "have weight=0; clients are reset\n");
 }
-END_TEST
 
-START_TEST(one_server_with_a_weight_is_enough)
+TEST(files, one_server_with_a_weight_is_enough)
 {
     ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b backup\n"), 0);
     ck_assert_str_eq(file.problems, "");
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_read_is_told)
+TEST(files, a_file_that_cannot_be_read_is_told)
 {
     config_file_load(&file, "/");
     ck_assert_int_eq(file.rc, -EISDIR);
@@ -344,9 +341,8 @@ START_TEST(a_file_that_cannot_be_read_is_told)
     ck_assert_int_eq(file.rc, -ENOENT);
     ck_assert_str_eq(file.problems, "nosuch.ini:0: cannot be opened: No such file or directory\n");
 }
-END_TEST
 
-START_TEST(all_problems_of_a_file_are_told_in_its_order)
+TEST(files, all_problems_of_a_file_are_told_in_its_order)
 {
     ck_assert_int_eq(load("[listen a]\n"
                           "address = 127.0.0.1:7, nowhere\n"
@@ -384,9 +380,8 @@ START_TEST(all_problems_of_a_file_are_told_in_its_order)
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
         "comment, or the value in quotes)\n");
 }
-END_TEST
 
-START_TEST(a_loop_over_several_proxies_is_told_at_each_of_its_servers)
+TEST(files, a_loop_over_several_proxies_is_told_at_each_of_its_servers)
 {
     ck_assert_int_eq(load("[listen a]\naddress = 127.0.0.1:1\nservice = proxy\nupstream = to_b\n"
                           "[listen b]\naddress = 127.0.0.1:2\nservice = proxy\nupstream = to_a\n"
@@ -401,9 +396,8 @@ START_TEST(a_loop_over_several_proxies_is_told_at_each_of_its_servers)
     ck_assert_ptr_nonnull(strstr(file.problems, "\nt.ini:17: [upstream to_a] server.a: "));
     ck_assert_ptr_null(strstr(file.problems, "to_c"));
 }
-END_TEST
 
-START_TEST(a_proxy_to_an_echo_of_our_own_is_no_loop)
+TEST(files, a_proxy_to_an_echo_of_our_own_is_no_loop)
 {
     ck_assert_int_eq(load(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:7\n"), 0);
     config_file_free(&file);
@@ -412,37 +406,11 @@ START_TEST(a_proxy_to_an_echo_of_our_own_is_no_loop)
                           "[upstream to_b]\nserver.b = @b\n" SERVER),
                      0);
 }
-END_TEST
 
-START_TEST(a_host_name_is_taken_and_nobody_is_asked_for_it)
+TEST(files, a_host_name_is_taken_and_nobody_is_asked_for_it)
 {
     ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = p.example.com:8\nserver.b = b:9 backup\n"
                                 "server.c = localhost:9\n"),
                      0);
     ck_assert_uint_eq(names_asked(), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/config_check");
-    TCase *tc = tcase_create("files");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_checked_fixture(tc, text_file_enter, teardown);
-    tcase_add_loop_test(tc, a_problem_is_told_by_its_line, 0, ARRAY_LEN(broken));
-    tcase_add_loop_test(tc, a_problem_is_told_once, 0, ARRAY_LEN(broken));
-    tcase_add_test(tc, a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of);
-    tcase_add_test(tc, one_server_with_a_weight_is_enough);
-    tcase_add_test(tc, a_file_that_cannot_be_read_is_told);
-    tcase_add_test(tc, all_problems_of_a_file_are_told_in_its_order);
-    tcase_add_test(tc, a_loop_over_several_proxies_is_told_at_each_of_its_servers);
-    tcase_add_test(tc, a_proxy_to_an_echo_of_our_own_is_no_loop);
-    tcase_add_test(tc, a_host_name_is_taken_and_nobody_is_asked_for_it);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,11 +1,10 @@
 /* diagnostics_suggest(): a near miss is found, and nothing else. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/diagnostics.h"
 
 #include "base/must.h"
+#include "support/suite.h"
 
 static const char *const known[] = {"threads", "accept_batch", "log", "log_level", "user", "p2c"};
 
@@ -42,14 +41,15 @@ static const struct {
     {"workers", "nothing"},
 };
 
-START_TEST(a_near_miss_is_found)
+GROUP(words, NULL, NULL);
+
+TEST_EACH(words, a_near_miss_is_found, ARRAY_LEN(cases))
 {
     ck_assert_msg(strcmp(nearest(cases[_i].word), cases[_i].best) == 0, "%s gives %s",
                   cases[_i].word, nearest(cases[_i].word));
 }
-END_TEST
 
-START_TEST(the_nearest_wins_over_the_near)
+TEST(words, the_nearest_wins_over_the_near)
 {
     struct diagnostics_suggestion s;
 
@@ -61,9 +61,8 @@ START_TEST(the_nearest_wins_over_the_near)
     ck_assert_str_eq(s.best, "server");
     ck_assert_uint_eq(s.distance, 0);
 }
-END_TEST
 
-START_TEST(of_two_as_near_the_first_wins)
+TEST(words, of_two_as_near_the_first_wins)
 {
     struct diagnostics_suggestion s;
 
@@ -72,9 +71,8 @@ START_TEST(of_two_as_near_the_first_wins)
     diagnostics_offer(&s, "served");
     ck_assert_str_eq(s.best, "server");
 }
-END_TEST
 
-START_TEST(a_word_of_any_length_is_harmless)
+TEST(words, a_word_of_any_length_is_harmless)
 {
     char word[300];
     struct diagnostics_suggestion s;
@@ -87,23 +85,4 @@ START_TEST(a_word_of_any_length_is_harmless)
         ck_assert(n == 0 || n > SUGGEST_WORD_BYTES ? s.best == NULL : s.best == word);
         diagnostics_offer(&s, "aaaa");
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/diagnostics");
-    TCase *tc = tcase_create("words");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_loop_test(tc, a_near_miss_is_found, 0, ARRAY_LEN(cases));
-    tcase_add_test(tc, the_nearest_wins_over_the_near);
-    tcase_add_test(tc, of_two_as_near_the_first_wins);
-    tcase_add_test(tc, a_word_of_any_length_is_harmless);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

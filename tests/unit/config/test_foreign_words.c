@@ -47,7 +47,14 @@ static bool is_title(const char *text)
     return false;
 }
 
-START_TEST(each_leads_to_a_word_of_ours_and_is_none_itself)
+static void setup(void)
+{
+    words = foreign_words_table(&n_words);
+}
+
+GROUP(words, setup, NULL);
+
+TEST(words, each_leads_to_a_word_of_ours_and_is_none_itself)
 {
     const char *server_words = option_find(OPTION_UPSTREAM, "server.ID")->allowed;
 
@@ -72,34 +79,19 @@ START_TEST(each_leads_to_a_word_of_ours_and_is_none_itself)
         ck_assert_msg(known, "%s: %s is %s", w->where, w->word, w->here);
     }
 }
-END_TEST
 
-START_TEST(no_word_is_there_twice)
+TEST(words, no_word_is_there_twice)
 {
     for (size_t i = 0; i < n_words; i++)
         ck_assert_ptr_eq(foreign_words_find(words[i].where, words[i].word, strlen(words[i].word)),
                          words[i].here);
 }
-END_TEST
 
-START_TEST(a_word_is_found_in_any_case_and_as_a_whole)
+TEST(words, a_word_is_found_in_any_case_and_as_a_whole)
 {
     ck_assert_str_eq(foreign_words_find("balance", "LeastConn", 9), "least_connections");
     ck_assert_str_eq(foreign_words_find(FOREIGN_WORDS_SERVER, "maxconn=5", 7), "max_connections=N");
     ck_assert_ptr_null(foreign_words_find("balance", "leastcon", 8));
     ck_assert_ptr_null(foreign_words_find("balance", "leastconns", 10));
     ck_assert_ptr_null(foreign_words_find("check", "leastconn", 9));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/foreign_words");
-    TCase *tc = suite_group(suite, "words");
-
-    words = foreign_words_table(&n_words);
-    tcase_add_test(tc, each_leads_to_a_word_of_ours_and_is_none_itself);
-    tcase_add_test(tc, no_word_is_there_twice);
-    tcase_add_test(tc, a_word_is_found_in_any_case_and_as_a_whole);
-    return suite_run(suite);
 }

@@ -58,7 +58,9 @@ static const char *value(const char *section, const char *key)
 
 /* ---- files ---- */
 
-START_TEST(a_file_is_read_where_it_is_included)
+GROUP(files_and_variables, setup, teardown);
+
+TEST(files_and_variables, a_file_is_read_where_it_is_included)
 {
     write_text("a.ini", "[a]\nx = 1"); /* without a newline */
     scan("# comment\ninclude = a.ini # and another\n\n[b]\nx = 2\n");
@@ -68,9 +70,8 @@ START_TEST(a_file_is_read_where_it_is_included)
     ck_assert_uint_eq(file.ini->n_sections, 2);
     ck_assert_str_eq(file.ini->sections[0].name, "a");
 }
-END_TEST
 
-START_TEST(of_a_directory_all_ini_files_are_read_in_the_order_of_their_names)
+TEST(files_and_variables, of_a_directory_all_ini_files_are_read_in_the_order_of_their_names)
 {
     ck_assert_int_eq(mkdir("d", 0700), 0);
     write_text("d/20.ini", "[c]\nx = 20\n");
@@ -86,9 +87,8 @@ START_TEST(of_a_directory_all_ini_files_are_read_in_the_order_of_their_names)
     ck_assert_int_eq(remove("d/20.ini") + remove("d/10.ini") + remove("d/.hidden.ini"), 0);
     ck_assert_int_eq(remove("d/10.ini.bak"), 0);
 }
-END_TEST
 
-START_TEST(a_path_is_relative_to_the_file_that_has_it)
+TEST(files_and_variables, a_path_is_relative_to_the_file_that_has_it)
 {
     ck_assert_int_eq(mkdir("d", 0700), 0);
     write_text("d/a.ini", "include = b.ini\n");
@@ -98,9 +98,8 @@ START_TEST(a_path_is_relative_to_the_file_that_has_it)
     ck_assert_str_eq(value("b", "x"), "1");
     ck_assert_int_eq(remove("d/a.ini") + remove("d/b.ini"), 0);
 }
-END_TEST
 
-START_TEST(problems_name_the_file_and_its_line)
+TEST(files_and_variables, problems_name_the_file_and_its_line)
 {
     write_text("a.ini", "[a]\nx 1\n");
     write_text("b.ini", "\ny = 1\n[a]\nx = 2\n");
@@ -113,9 +112,8 @@ START_TEST(problems_name_the_file_and_its_line)
                      "t.ini:7: [t] x: is a second time here (the first is on line 6)\n"
                      "t.ini:8: [a] is a second time here (the first is on line 1 of a.ini)\n");
 }
-END_TEST
 
-START_TEST(a_problem_right_before_an_include_is_one_of_the_file_that_includes)
+TEST(files_and_variables, a_problem_right_before_an_include_is_one_of_the_file_that_includes)
 {
     write_text("a.ini", "[a]\nx = 1\n");
     scan("y = 1\nz = 1\ninclude = a.ini\n");
@@ -123,9 +121,8 @@ START_TEST(a_problem_right_before_an_include_is_one_of_the_file_that_includes)
                      "t.ini:1: 'y' is in no section (a line [KIND] or [KIND NAME] first)\n"
                      "t.ini:2: 'z' is in no section (a line [KIND] or [KIND NAME] first)\n");
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_included_is_told_where_it_is_asked_for)
+TEST(files_and_variables, a_file_that_cannot_be_included_is_told_where_it_is_asked_for)
 {
     write_text("bad.ini", "[a]\r\n");
     ck_assert_int_eq(mkdir("d", 0700), 0);
@@ -141,9 +138,8 @@ START_TEST(a_file_that_cannot_be_included_is_told_where_it_is_asked_for)
         "t.ini:7: include: comes before the first section of a file\n");
     ck_assert_str_eq(value("a", "x"), "1");
 }
-END_TEST
 
-START_TEST(a_file_that_includes_itself_is_refused)
+TEST(files_and_variables, a_file_that_includes_itself_is_refused)
 {
     write_text("a.ini", "include = b.ini\n[a]\n");
     write_text("b.ini", "include = a.ini\n[b]\n");
@@ -152,9 +148,8 @@ START_TEST(a_file_that_includes_itself_is_refused)
                                     "b.ini:1: include: 'a.ini' is included by itself\n");
     ck_assert_uint_eq(file.ini->n_sections, 2);
 }
-END_TEST
 
-START_TEST(the_depth_is_bounded)
+TEST(files_and_variables, the_depth_is_bounded)
 {
     char name[16], text[64];
 
@@ -168,9 +163,8 @@ START_TEST(the_depth_is_bounded)
     ck_assert_str_eq(file.problems,
                      "7.ini:1: include: files include each other too deeply (at most 8)\n");
 }
-END_TEST
 
-START_TEST(the_number_of_files_is_bounded)
+TEST(files_and_variables, the_number_of_files_is_bounded)
 {
     char text[(INI_INCLUDE_FILES + 1) * sizeof("include = a.ini\n")] = "";
     size_t len = 0;
@@ -181,7 +175,6 @@ START_TEST(the_number_of_files_is_bounded)
     scan(text);
     ck_assert_str_eq(file.problems, "t.ini:1000: include: 'a.ini' is one file too many\n");
 }
-END_TEST
 
 /* ---- variables ---- */
 
@@ -213,7 +206,7 @@ static const struct {
      -EINVAL},
 };
 
-START_TEST(a_variable_is_replaced_or_refused)
+TEST_EACH(files_and_variables, a_variable_is_replaced_or_refused, ARRAY_LEN(values))
 {
     struct ini_environment out;
     char longest[INI_VALUE_BYTES + 1];
@@ -228,9 +221,8 @@ START_TEST(a_variable_is_replaced_or_refused)
     ck_assert_int_eq(ini_environment_expand(&out, "${LONG}"), 0);
     ck_assert_str_eq(out.text, longest);
 }
-END_TEST
 
-START_TEST(variables_are_replaced_in_values_and_paths_alone)
+TEST(files_and_variables, variables_are_replaced_in_values_and_paths_alone)
 {
     write_text("127.0.0.1.ini", "[a]\nx = \"${HOST}:7\"\n");
     scan("include = ${HOST}.ini\n# ${NONE}\n[b]\nx = 1 ; ${NONE}\ny = ${NONE}\n");
@@ -239,7 +231,6 @@ START_TEST(variables_are_replaced_in_values_and_paths_alone)
     ck_assert_str_eq(value("a", "x"), "127.0.0.1:7");
     ck_assert_str_eq(value("b", "x"), "1");
 }
-END_TEST
 
 /* Write a file of ${n} bytes of comments, between ${begin} and ${end}. */
 static void write_comments(const char *name, const char *begin, size_t n, const char *end)
@@ -254,7 +245,7 @@ static void write_comments(const char *name, const char *begin, size_t n, const 
     ck_assert_int_eq(fclose(out), 0);
 }
 
-START_TEST(a_path_is_written_as_any_value)
+TEST(files_and_variables, a_path_is_written_as_any_value)
 {
     write_text("a b.ini", "[a]\nx = 1\n");
     scan("include = 'a b.ini' ; a comment\ninclude = 'a b.ini\ninclude = \"a\" b\n");
@@ -263,9 +254,8 @@ START_TEST(a_path_is_written_as_any_value)
                                     "t.ini:3: include: there is something behind the closing quote "
                                     "(only a comment may be)\n");
 }
-END_TEST
 
-START_TEST(the_size_of_all_files_together_is_bounded)
+TEST(files_and_variables, the_size_of_all_files_together_is_bounded)
 {
     write_comments("a.ini", "", INI_FILE_BYTES / 2, "");
     write_text("b.ini", "[b]\nx = 1\n");
@@ -274,27 +264,4 @@ START_TEST(the_size_of_all_files_together_is_bounded)
     ck_assert_ptr_nonnull(strstr(file.problems, "include: 'b.ini' is too large (all files together "
                                                 "at most 32 MiB)\n"));
     ck_assert_str_eq(value("b", "x"), "(no section)");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/ini_include");
-    TCase *tc = suite_group(suite, "files and variables");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_file_is_read_where_it_is_included);
-    tcase_add_test(tc, of_a_directory_all_ini_files_are_read_in_the_order_of_their_names);
-    tcase_add_test(tc, a_path_is_relative_to_the_file_that_has_it);
-    tcase_add_test(tc, problems_name_the_file_and_its_line);
-    tcase_add_test(tc, a_problem_right_before_an_include_is_one_of_the_file_that_includes);
-    tcase_add_test(tc, a_file_that_cannot_be_included_is_told_where_it_is_asked_for);
-    tcase_add_test(tc, a_file_that_includes_itself_is_refused);
-    tcase_add_test(tc, the_depth_is_bounded);
-    tcase_add_test(tc, the_number_of_files_is_bounded);
-    tcase_add_test(tc, a_path_is_written_as_any_value);
-    tcase_add_test(tc, the_size_of_all_files_together_is_bounded);
-    tcase_add_loop_test(tc, a_variable_is_replaced_or_refused, 0, ARRAY_LEN(values));
-    tcase_add_test(tc, variables_are_replaced_in_values_and_paths_alone);
-    return suite_run(suite);
 }

@@ -1,5 +1,4 @@
 /* config/ini_scan: what a line can be, what is refused, and that iniparser agrees with the rest. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "config/ini.h"
 #include "support/config_file.h"
 #include "support/text_file.h"
+#include "support/suite.h"
 
 static struct config_file file;
 
@@ -36,7 +36,9 @@ static const char *value(const char *written)
     return file.ini->sections[0].entries[0].value;
 }
 
-START_TEST(sections_and_keys_come_in_the_order_of_the_file)
+GROUP(lines, text_file_enter, teardown);
+
+TEST(lines, sections_and_keys_come_in_the_order_of_the_file)
 {
     static const char text[] = "# comment\n\n[B]\nZ=1\n  a\t=\t2  \n;[c]\n[A x]\n z.Y-_9 = 3";
 
@@ -56,15 +58,13 @@ START_TEST(sections_and_keys_come_in_the_order_of_the_file)
     ck_assert_ptr_eq(ini_find(&file.ini->sections[0], "a"), &file.ini->sections[0].entries[1]);
     ck_assert_ptr_null(ini_find(&file.ini->sections[0], "z.y-_9"));
 }
-END_TEST
 
-START_TEST(an_empty_file_has_no_sections)
+TEST(lines, an_empty_file_has_no_sections)
 {
     ck_assert_int_eq(load("", 0), 0);
     ck_assert_uint_eq(file.ini->n_sections, 0);
     ck_assert_str_eq(file.problems, "");
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -96,11 +96,10 @@ static const struct {
     {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 };
 
-START_TEST(a_value_is_what_is_written)
+TEST_EACH(lines, a_value_is_what_is_written, ARRAY_LEN(values))
 {
     ck_assert_str_eq(value(values[_i].text), values[_i].value);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -149,7 +148,7 @@ static const struct {
     {"[ s ]", "[s] is a second time here (the first is on line 1)"},
 };
 
-START_TEST(a_broken_line_is_told_and_the_lines_around_it_are_read)
+TEST_EACH(lines, a_broken_line_is_told_and_the_lines_around_it_are_read, ARRAY_LEN(broken))
 {
     char text[256], expected[512];
 
@@ -161,9 +160,8 @@ START_TEST(a_broken_line_is_told_and_the_lines_around_it_are_read)
     ck_assert_uint_eq(file.ini->n_sections, 2);
     ck_assert_str_eq(file.ini->sections[1].entries[0].value, "v");
 }
-END_TEST
 
-START_TEST(a_duplicate_key_names_both_lines_and_the_first_counts)
+TEST(lines, a_duplicate_key_names_both_lines_and_the_first_counts)
 {
     static const char text[] = "[s]\nk = 1\n[t]\nk = 2\nx = 3\nK = 4\n";
 
@@ -172,9 +170,8 @@ START_TEST(a_duplicate_key_names_both_lines_and_the_first_counts)
                      "t.ini:6: [t] k: is a second time here (the first is on line 4)\n");
     ck_assert_str_eq(ini_find(&file.ini->sections[1], "k")->value, "2");
 }
-END_TEST
 
-START_TEST(a_key_with_a_broken_value_is_there_but_refused)
+TEST(lines, a_key_with_a_broken_value_is_there_but_refused)
 {
     static const char text[] = "[s]\nk = \"1\n";
 
@@ -182,9 +179,8 @@ START_TEST(a_key_with_a_broken_value_is_there_but_refused)
     ck_assert_uint_eq(file.ini->sections[0].n_entries, 1);
     ck_assert(file.ini->sections[0].entries[0].refused);
 }
-END_TEST
 
-START_TEST(a_key_before_any_section_is_told)
+TEST(lines, a_key_before_any_section_is_told)
 {
     static const char text[] = "\nk = 1\n[s]\n";
 
@@ -192,9 +188,8 @@ START_TEST(a_key_before_any_section_is_told)
     ck_assert_str_eq(file.problems,
                      "t.ini:2: 'k' is in no section (a line [KIND] or [KIND NAME] first)\n");
 }
-END_TEST
 
-START_TEST(keys_of_a_refused_section_are_not_told_on_their_own)
+TEST(lines, keys_of_a_refused_section_are_not_told_on_their_own)
 {
     static const char text[] = "[s]\n[a\nk = 1\nk = 2\nword\n[t]\nk = 3\n";
 
@@ -206,7 +201,6 @@ START_TEST(keys_of_a_refused_section_are_not_told_on_their_own)
     ck_assert_uint_eq(file.ini->sections[0].n_entries, 0);
     ck_assert_str_eq(file.ini->sections[1].entries[0].value, "3");
 }
-END_TEST
 
 /* [s], a line of ${len} characters that begins with ${head}, and one more line. */
 static int load_long(const char *head, size_t len)
@@ -225,7 +219,7 @@ static int load_long(const char *head, size_t len)
     return rc;
 }
 
-START_TEST(a_line_has_at_most_1000_characters)
+TEST(lines, a_line_has_at_most_1000_characters)
 {
     ck_assert_int_eq(load_long("# ", 1000), 0);
     ck_assert_str_eq(file.problems, "");
@@ -234,17 +228,15 @@ START_TEST(a_line_has_at_most_1000_characters)
     ck_assert_str_eq(file.problems, "t.ini:2: the line has 1001 characters (at most 1000)\n");
     ck_assert_str_eq(file.ini->sections[0].entries[0].key, "z");
 }
-END_TEST
 
-START_TEST(a_line_of_a_megabyte_is_one_short_problem)
+TEST(lines, a_line_of_a_megabyte_is_one_short_problem)
 {
     ck_assert_int_eq(load_long("k = ", 1 << 20), 0);
     ck_assert_str_eq(file.problems, "t.ini:2: the line has 1048576 characters (at most 1000)\n");
     ck_assert_str_eq(file.ini->sections[0].entries[0].key, "z");
 }
-END_TEST
 
-START_TEST(a_value_has_at_most_900_characters)
+TEST(lines, a_value_has_at_most_900_characters)
 {
     ck_assert_int_eq(load_long("k = ", 904), 0);
     ck_assert_str_eq(file.problems, "");
@@ -253,7 +245,6 @@ START_TEST(a_value_has_at_most_900_characters)
     ck_assert_str_eq(file.problems,
                      "t.ini:2: [s] k: the value is too long (at most 900 characters)\n");
 }
-END_TEST
 
 /* ${n} lines of ${format}, which takes the number of the line, after a section. */
 static int load_many(const char *format, unsigned n)
@@ -269,30 +260,27 @@ static int load_many(const char *format, unsigned n)
     return file.rc;
 }
 
-START_TEST(too_many_entries_are_refused)
+TEST(lines, too_many_entries_are_refused)
 {
     ck_assert_int_eq(load_many("k%u=\n", INI_MAX_ENTRIES + 1), -EINVAL);
     ck_assert_str_eq(file.problems,
                      "t.ini:524290: too many lines 'key = value' (at most 524288)\n");
 }
-END_TEST
 
-START_TEST(too_many_sections_are_refused)
+TEST(lines, too_many_sections_are_refused)
 {
     ck_assert_int_eq(load_many("[s%u]\n", INI_MAX_SECTIONS), -EINVAL);
     ck_assert_str_eq(file.problems, "t.ini:8193: too many sections (at most 8192)\n");
 }
-END_TEST
 
-START_TEST(many_entries_are_read)
+TEST(lines, many_entries_are_read)
 {
     ck_assert_int_eq(load_many("k%u=v\n", 5000), 0);
     ck_assert_str_eq(file.problems, "");
     ck_assert_uint_eq(file.ini->sections[0].n_entries, 5000);
 }
-END_TEST
 
-START_TEST(of_very_many_problems_the_first_are_told)
+TEST(lines, of_very_many_problems_the_first_are_told)
 {
     unsigned lines = 0;
 
@@ -302,7 +290,6 @@ START_TEST(of_very_many_problems_the_first_are_told)
     ck_assert_uint_eq(lines, DIAGNOSTICS_KEPT + 1);
     ck_assert_ptr_nonnull(strstr(file.problems, "t.ini:0: 99800 more problems\n"));
 }
-END_TEST
 
 #define BYTES(s) s, sizeof(s) - 1
 
@@ -328,42 +315,8 @@ static const struct {
     {BYTES("[s]\nk = a\vb\n"), "t.ini:2: byte \\x0b: this is not a text file\n"},
 };
 
-START_TEST(what_is_no_text_is_refused_as_a_whole)
+TEST_EACH(lines, what_is_no_text_is_refused_as_a_whole, ARRAY_LEN(no_texts))
 {
     ck_assert_int_eq(load(no_texts[_i].bytes, no_texts[_i].len), -EINVAL);
     ck_assert_str_eq(file.problems, no_texts[_i].problem);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/ini_scan");
-    TCase *tc = tcase_create("lines");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_checked_fixture(tc, text_file_enter, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, sections_and_keys_come_in_the_order_of_the_file);
-    tcase_add_test(tc, an_empty_file_has_no_sections);
-    tcase_add_loop_test(tc, a_value_is_what_is_written, 0, ARRAY_LEN(values));
-    tcase_add_loop_test(tc, a_broken_line_is_told_and_the_lines_around_it_are_read, 0,
-                        ARRAY_LEN(broken));
-    tcase_add_test(tc, a_duplicate_key_names_both_lines_and_the_first_counts);
-    tcase_add_test(tc, a_key_with_a_broken_value_is_there_but_refused);
-    tcase_add_test(tc, a_key_before_any_section_is_told);
-    tcase_add_test(tc, keys_of_a_refused_section_are_not_told_on_their_own);
-    tcase_add_test(tc, a_line_has_at_most_1000_characters);
-    tcase_add_test(tc, a_line_of_a_megabyte_is_one_short_problem);
-    tcase_add_test(tc, a_value_has_at_most_900_characters);
-    tcase_add_test(tc, too_many_entries_are_refused);
-    tcase_add_test(tc, too_many_sections_are_refused);
-    tcase_add_test(tc, many_entries_are_read);
-    tcase_add_test(tc, of_very_many_problems_the_first_are_told);
-    tcase_add_loop_test(tc, what_is_no_text_is_refused_as_a_whole, 0, ARRAY_LEN(no_texts));
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

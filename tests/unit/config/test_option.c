@@ -1,8 +1,6 @@
 /* config/option: the table agrees with itself, and each kind takes what it says it takes. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -13,6 +11,7 @@
 #include "config/option_kind.h"
 #include "handlers/handler_type.h"
 #include "support/names.h"
+#include "support/suite.h"
 
 /* Room for the struct of any section, so that a row can be tried without knowing which it has. */
 static union {
@@ -71,7 +70,9 @@ static int try(enum option_section section, const char *key, const char *text)
     return option_set(o, &v);
 }
 
-START_TEST(each_option_is_found_by_its_key_so_that_none_is_there_twice)
+GROUP(table, setup, teardown);
+
+TEST(table, each_option_is_found_by_its_key_so_that_none_is_there_twice)
 {
     for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
         unsigned n;
@@ -84,9 +85,8 @@ START_TEST(each_option_is_found_by_its_key_so_that_none_is_there_twice)
     ck_assert_ptr_null(option_find(OPTION_BOSS, ""));
     ck_assert_ptr_null(option_find(OPTION_UPSTREAM, "server"));
 }
-END_TEST
 
-START_TEST(a_family_has_many_keys)
+TEST(table, a_family_has_many_keys)
 {
     const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
 
@@ -94,9 +94,8 @@ START_TEST(a_family_has_many_keys)
     ck_assert_ptr_eq(option_find(OPTION_UPSTREAM, "server."), o);
     ck_assert_str_eq(option_member(o, "server.a.b"), "a.b");
 }
-END_TEST
 
-START_TEST(each_option_has_its_texts)
+TEST(table, each_option_has_its_texts)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         const struct option *o = row(i);
@@ -111,9 +110,8 @@ START_TEST(each_option_has_its_texts)
                           o->key);
     }
 }
-END_TEST
 
-START_TEST(each_default_is_allowed)
+TEST(table, each_default_is_allowed)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         const struct option *o = row(i);
@@ -125,9 +123,8 @@ START_TEST(each_default_is_allowed)
         ck_assert_msg(option_set(o, &v) == 0, "%s: %s", o->key, v.problem);
     }
 }
-END_TEST
 
-START_TEST(an_empty_value_is_refused_unless_it_is_the_default)
+TEST(table, an_empty_value_is_refused_unless_it_is_the_default)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         const struct option *o = row(i);
@@ -137,7 +134,6 @@ START_TEST(an_empty_value_is_refused_unless_it_is_the_default)
         ck_assert_msg(rc == (o->flags & OPTION_EMPTY ? 0 : -EINVAL), "%s", o->key);
     }
 }
-END_TEST
 
 /* One end of `LEAST to MOST` or `0, or LEAST to MOST`, as the kind of ${o} reads it. */
 static int64_t bound(const struct option *o, const char *text)
@@ -160,7 +156,7 @@ static bool is_number(const struct option *o)
            o->kind == &option_kind_duration || o->kind == &option_kind_size;
 }
 
-START_TEST(the_range_that_is_shown_is_the_range_that_holds)
+TEST(table, the_range_that_is_shown_is_the_range_that_holds)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         bool zero = (row(i)->flags & OPTION_ZERO) != 0;
@@ -179,9 +175,8 @@ START_TEST(the_range_that_is_shown_is_the_range_that_holds)
         ck_assert_msg(option_set(row(i), &v) == 0, "%s", row(i)->key);
     }
 }
-END_TEST
 
-START_TEST(a_zero_besides_the_range_is_allowed_and_nothing_between)
+TEST(table, a_zero_besides_the_range_is_allowed_and_nothing_between)
 {
     ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "0"), 0);
     ck_assert_uint_eq(conf.worker.rebuild_threshold, 0);
@@ -197,10 +192,9 @@ START_TEST(a_zero_besides_the_range_is_allowed_and_nothing_between)
     ck_assert_int_eq(conf.worker.stall_threshold_ns, 10 * NS_PER_MS);
     ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "61m"), -EINVAL);
 }
-END_TEST
 
 /* Every word that can be set is in option.allowed, which is what a person gets to see. */
-START_TEST(each_word_is_shown_and_allowed)
+TEST(table, each_word_is_shown_and_allowed)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         for (const struct option_word *w = row(i)->words; w != NULL && w->word != NULL; w++) {
@@ -211,9 +205,8 @@ START_TEST(each_word_is_shown_and_allowed)
         }
     }
 }
-END_TEST
 
-START_TEST(a_value_goes_to_its_field)
+TEST(table, a_value_goes_to_its_field)
 {
     ck_assert_int_eq(try(OPTION_BOSS, "threads", "7"), 0);
     ck_assert_uint_eq(conf.boss.threads, 7);
@@ -240,9 +233,8 @@ START_TEST(a_value_goes_to_its_field)
     ck_assert_int_eq(try(OPTION_REACTORD, "log_level", "debug"), 0);
     ck_assert_int_eq(conf.config.process.log_level, LOG_LEVEL_DEBUG);
 }
-END_TEST
 
-START_TEST(the_name_of_an_upstream_is_kept_in_lower_case)
+TEST(table, the_name_of_an_upstream_is_kept_in_lower_case)
 {
     ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "Back.End-1"), 0);
     ck_assert_str_eq(conf.listener.upstream, "back.end-1");
@@ -251,9 +243,8 @@ START_TEST(the_name_of_an_upstream_is_kept_in_lower_case)
     ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a2345678901234567890123456789012"), 0);
     ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a23456789012345678901234567890123"), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_list_of_addresses_has_commas_and_any_blanks)
+TEST(table, a_list_of_addresses_has_commas_and_any_blanks)
 {
     ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7,[::1]:7 \t, /run/x"), 0);
     ck_assert_uint_eq(conf.listener.n_addresses, 3);
@@ -267,9 +258,8 @@ START_TEST(a_list_of_addresses_has_commas_and_any_blanks)
     ck_assert_int_eq(try(OPTION_LISTEN, "address", "localhost:7"), -EINVAL);
     ck_assert_uint_eq(conf.listener.n_addresses, 0);
 }
-END_TEST
 
-START_TEST(a_listener_has_at_most_64_addresses)
+TEST(table, a_listener_has_at_most_64_addresses)
 {
     char list[1024] = "127.0.0.1:1";
 
@@ -280,9 +270,8 @@ START_TEST(a_listener_has_at_most_64_addresses)
     ck_assert_int_eq(try(OPTION_LISTEN, "address", list), 0);
     ck_assert_uint_eq(conf.listener.n_addresses, 64);
 }
-END_TEST
 
-START_TEST(a_pipeline_is_a_list_of_handlers)
+TEST(table, a_pipeline_is_a_list_of_handlers)
 {
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log"), 0);
     ck_assert_uint_eq(conf.listener.pipeline.n, 1);
@@ -294,9 +283,8 @@ START_TEST(a_pipeline_is_a_list_of_handlers)
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "gzip"), -EINVAL);
     ck_assert_uint_eq(conf.listener.pipeline.n, 0);
 }
-END_TEST
 
-START_TEST(a_pipeline_keeps_its_order)
+TEST(table, a_pipeline_keeps_its_order)
 {
     ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "executor ,frame,\tlog, idle"), 0);
     ck_assert_uint_eq(conf.listener.pipeline.n, 4);
@@ -304,9 +292,8 @@ START_TEST(a_pipeline_keeps_its_order)
     ck_assert_str_eq(conf.listener.pipeline.list[1]->name, "frame");
     ck_assert_str_eq(conf.listener.pipeline.list[3]->name, "idle");
 }
-END_TEST
 
-START_TEST(an_adjustment_may_be_below_zero)
+TEST(table, an_adjustment_may_be_below_zero)
 {
     const int64_t *bytes = &conf.listener.pipeline.frame.decoder.length_adjustment;
 
@@ -320,9 +307,8 @@ START_TEST(an_adjustment_may_be_below_zero)
     ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-"), -EINVAL);
     ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "- 4"), -EINVAL);
 }
-END_TEST
 
-START_TEST(delimiters_are_text_with_escapes)
+TEST(table, delimiters_are_text_with_escapes)
 {
     const struct frame_delimiter_list *found = &conf.listener.pipeline.frame.decoder.delimiters;
 
@@ -341,9 +327,8 @@ START_TEST(delimiters_are_text_with_escapes)
     ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_end", "\\x20"), 0);
     ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ' ');
 }
-END_TEST
 
-START_TEST(a_server_has_an_address_and_perhaps_words)
+TEST(table, a_server_has_an_address_and_perhaps_words)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7"), 0);
     ck_assert_uint_eq(conf.upstream.n_servers, 1);
@@ -358,9 +343,8 @@ START_TEST(a_server_has_an_address_and_perhaps_words)
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.c", "localhost:7"), 0);
     ck_assert_uint_eq(servers[0].n_addresses, 2);
 }
-END_TEST
 
-START_TEST(a_server_may_be_without_sessions)
+TEST(table, a_server_may_be_without_sessions)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7 weight=0"), 0);
     ck_assert_uint_eq(servers[0].weight, 0);
@@ -374,9 +358,8 @@ START_TEST(a_server_may_be_without_sessions)
     ck_assert_uint_eq(servers[0].weight, 1);
     ck_assert(servers[0].disabled);
 }
-END_TEST
 
-START_TEST(a_host_name_of_a_server_is_taken_without_asking_for_it)
+TEST(table, a_host_name_of_a_server_is_taken_without_asking_for_it)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "db.example.com:5432 weight=2"), 0);
     ck_assert_str_eq(servers[0].address_text, "db.example.com:5432");
@@ -384,7 +367,6 @@ START_TEST(a_host_name_of_a_server_is_taken_without_asking_for_it)
     ck_assert_uint_eq(servers[0].weight, 2);
     ck_assert_uint_eq(names_asked(), 0);
 }
-END_TEST
 
 static const char *const bad_servers[] = {
     "127.0.0.1",
@@ -408,22 +390,20 @@ static const char *const bad_servers[] = {
     " ",
 };
 
-START_TEST(a_bad_server_is_refused_and_not_added)
+TEST_EACH(table, a_bad_server_is_refused_and_not_added, ARRAY_LEN(bad_servers))
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", bad_servers[_i]), -EINVAL);
     ck_assert_uint_eq(conf.upstream.n_servers, 0);
 }
-END_TEST
 
-START_TEST(a_server_needs_an_id)
+TEST(table, a_server_needs_an_id)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.", "127.0.0.1:7"), -EINVAL);
     ck_assert_int_eq(
         try(OPTION_UPSTREAM, "server.a23456789012345678901234567890123", "127.0.0.1:7"), -EINVAL);
 }
-END_TEST
 
-START_TEST(an_account_is_a_word)
+TEST(table, an_account_is_a_word)
 {
     ck_assert_int_eq(try(OPTION_REACTORD, "user", "www-data"), 0);
     ck_assert_int_eq(try(OPTION_REACTORD, "user", "65534"), 0);
@@ -431,57 +411,12 @@ START_TEST(an_account_is_a_word)
     ck_assert_int_eq(try(OPTION_REACTORD, "user", "a b"), -EINVAL);
     ck_assert_int_eq(try(OPTION_REACTORD, "user", "a:b"), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_path_is_absolute_and_of_a_file)
+TEST(table, a_path_is_absolute_and_of_a_file)
 {
     ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "/run/x.pid"), 0);
     ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "run/x.pid"), -EINVAL);
     ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "/run/"), -EINVAL);
     ck_assert_int_eq(try(OPTION_REACTORD, "log", "/"), -EINVAL);
     ck_assert_int_eq(try(OPTION_REACTORD, "log", "Stderr"), -EINVAL);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-    tcase_add_test(tc, each_option_is_found_by_its_key_so_that_none_is_there_twice);
-    tcase_add_test(tc, a_family_has_many_keys);
-    tcase_add_test(tc, each_option_has_its_texts);
-    tcase_add_test(tc, each_default_is_allowed);
-    tcase_add_test(tc, an_empty_value_is_refused_unless_it_is_the_default);
-    tcase_add_test(tc, the_range_that_is_shown_is_the_range_that_holds);
-    tcase_add_test(tc, a_zero_besides_the_range_is_allowed_and_nothing_between);
-    tcase_add_test(tc, each_word_is_shown_and_allowed);
-    tcase_add_test(tc, a_value_goes_to_its_field);
-    tcase_add_test(tc, the_name_of_an_upstream_is_kept_in_lower_case);
-    tcase_add_test(tc, a_list_of_addresses_has_commas_and_any_blanks);
-    tcase_add_test(tc, a_listener_has_at_most_64_addresses);
-    tcase_add_test(tc, a_pipeline_is_a_list_of_handlers);
-    tcase_add_test(tc, a_pipeline_keeps_its_order);
-    tcase_add_test(tc, an_adjustment_may_be_below_zero);
-    tcase_add_test(tc, delimiters_are_text_with_escapes);
-    tcase_add_test(tc, a_server_has_an_address_and_perhaps_words);
-    tcase_add_test(tc, a_server_may_be_without_sessions);
-    tcase_add_test(tc, a_host_name_of_a_server_is_taken_without_asking_for_it);
-    tcase_add_loop_test(tc, a_bad_server_is_refused_and_not_added, 0, ARRAY_LEN(bad_servers));
-    tcase_add_test(tc, a_server_needs_an_id);
-    tcase_add_test(tc, an_account_is_a_word);
-    tcase_add_test(tc, a_path_is_absolute_and_of_a_file);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("config/option");
-    TCase *tc = tcase_create("table");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    add_tests(tc);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -40,15 +40,16 @@ static void expect(const char *text, const char *bytes, size_t len)
     ck_assert_mem_eq(field.data, bytes, len);
 }
 
-START_TEST(text_is_itself)
+GROUP(bytes, setup, teardown);
+
+TEST(bytes, text_is_itself)
 {
     expect("PING", "PING", 4);
     expect("a b;#'\"", "a b;#'\"", 7);
     expect("\xc3\xa9", "\xc3\xa9", 2);
 }
-END_TEST
 
-START_TEST(an_escape_is_one_byte)
+TEST(bytes, an_escape_is_one_byte)
 {
     expect("PING\\r\\n", "PING\r\n", 6);
     expect("\\t\\\\n", "\t\\n", 3);
@@ -62,23 +63,20 @@ START_TEST(an_escape_is_one_byte)
            5);
     expect("\\x20\\x5c\\x3b", " \\;", 3);
 }
-END_TEST
 
-START_TEST(nothing_is_no_bytes)
+TEST(bytes, nothing_is_no_bytes)
 {
     ck_assert_int_eq(try(""), 0);
     ck_assert_uint_eq(field.len, 0);
 }
-END_TEST
 
-START_TEST(the_limit_counts_bytes_and_not_characters)
+TEST(bytes, the_limit_counts_bytes_and_not_characters)
 {
     expect("\\x01\\x02\\x03\\x04\\x05\\x06\\x07\\x08", "\1\2\3\4\5\6\7\10", 8);
     expect("12345678", "12345678", 8);
     ck_assert_int_eq(try("123456789"), -EINVAL);
     ck_assert_str_eq(v.problem, "it stands for 9 bytes");
 }
-END_TEST
 
 #define ESCAPES " is no escape (\\r, \\n, \\t, \\0, \\\\ and \\xNN are)"
 
@@ -99,25 +97,10 @@ static const struct {
     {"\\101", "'\\1'" ESCAPES},
 };
 
-START_TEST(what_is_no_escape_is_refused_and_nothing_is_set)
+TEST_EACH(bytes, what_is_no_escape_is_refused_and_nothing_is_set, ARRAY_LEN(bad))
 {
     ck_assert_int_eq(try(bad[_i].text), -EINVAL);
     ck_assert_str_eq(v.problem, bad[_i].problem);
     ck_assert_ptr_null(field.data);
     ck_assert_uint_eq(field.len, 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/option_bytes");
-    TCase *tc = suite_group(suite, "bytes");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, text_is_itself);
-    tcase_add_test(tc, an_escape_is_one_byte);
-    tcase_add_test(tc, nothing_is_no_bytes);
-    tcase_add_test(tc, the_limit_counts_bytes_and_not_characters);
-    tcase_add_loop_test(tc, what_is_no_escape_is_refused_and_nothing_is_set, 0, ARRAY_LEN(bad));
-    return suite_run(suite);
 }

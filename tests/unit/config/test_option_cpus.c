@@ -43,7 +43,9 @@ static void expect_list(const char *text, const unsigned *cpus, unsigned n)
         ck_assert_uint_eq(conf.cpus.list[i], cpus[i]);
 }
 
-START_TEST(the_words_have_no_list)
+GROUP(lists, setup, teardown);
+
+TEST(lists, the_words_have_no_list)
 {
     ck_assert_int_eq(try("off"), 0);
     ck_assert_int_eq(conf.cpus.affinity, SERVER_AFFINITY_OFF);
@@ -52,9 +54,8 @@ START_TEST(the_words_have_no_list)
     ck_assert_ptr_null(conf.cpus.list);
     ck_assert_uint_eq(conf.cpus.n, 0);
 }
-END_TEST
 
-START_TEST(a_list_has_numbers_and_ranges_in_its_own_order)
+TEST(lists, a_list_has_numbers_and_ranges_in_its_own_order)
 {
     expect_list("0", (unsigned[]){0}, 1);
     expect_list("1023", (unsigned[]){1023}, 1);
@@ -63,17 +64,15 @@ START_TEST(a_list_has_numbers_and_ranges_in_its_own_order)
     expect_list("5-5", (unsigned[]){5}, 1);
     expect_list(" 1\t, 0 ", (unsigned[]){1, 0}, 2);
 }
-END_TEST
 
-START_TEST(a_list_may_have_every_processor)
+TEST(lists, a_list_may_have_every_processor)
 {
     ck_assert_int_eq(try("0-1023"), 0);
     ck_assert_uint_eq(conf.cpus.n, OPTION_CPUS_MAX + 1);
     ck_assert_uint_eq(conf.cpus.list[OPTION_CPUS_MAX], OPTION_CPUS_MAX);
 }
-END_TEST
 
-START_TEST(a_word_in_the_place_of_a_list_takes_it_away)
+TEST(lists, a_word_in_the_place_of_a_list_takes_it_away)
 {
     const struct option *o = option_find(OPTION_WORKER, "cpu_affinity");
 
@@ -83,7 +82,6 @@ START_TEST(a_word_in_the_place_of_a_list_takes_it_away)
     ck_assert_int_eq(conf.cpus.affinity, SERVER_AFFINITY_OFF);
     ck_assert_ptr_null(conf.cpus.list);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -115,26 +113,10 @@ static const struct {
     {"0/2", "'0/2' is not the number of a processor"},
 };
 
-START_TEST(a_bad_list_is_refused_with_its_reason_and_nothing_is_set)
+TEST_EACH(lists, a_bad_list_is_refused_with_its_reason_and_nothing_is_set, ARRAY_LEN(bad))
 {
     ck_assert_int_eq(try(bad[_i].text), -EINVAL);
     ck_assert_str_eq(v.problem, bad[_i].problem);
     ck_assert_int_eq(conf.cpus.affinity, SERVER_AFFINITY_OFF);
     ck_assert_ptr_null(conf.cpus.list);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/option_cpus");
-    TCase *tc = suite_group(suite, "lists");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_words_have_no_list);
-    tcase_add_test(tc, a_list_has_numbers_and_ranges_in_its_own_order);
-    tcase_add_test(tc, a_list_may_have_every_processor);
-    tcase_add_test(tc, a_word_in_the_place_of_a_list_takes_it_away);
-    tcase_add_loop_test(tc, a_bad_list_is_refused_with_its_reason_and_nothing_is_set, 0,
-                        ARRAY_LEN(bad));
-    return suite_run(suite);
 }

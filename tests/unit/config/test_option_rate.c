@@ -47,7 +47,9 @@ static const struct {
     {"1/h  burst=1000000", {1, 3600 * NS_PER_S, 1000000}},
 };
 
-START_TEST(a_rate_has_a_number_a_time_and_a_burst)
+GROUP(option_rate, setup, teardown);
+
+TEST_EACH(option_rate, a_rate_has_a_number_a_time_and_a_burst, ARRAY_LEN(good))
 {
     const struct token_bucket_conf *rate = &listener.quota.rate;
 
@@ -56,7 +58,6 @@ START_TEST(a_rate_has_a_number_a_time_and_a_burst)
     ck_assert_int_eq(rate->period_ns, good[_i].rate.period_ns);
     ck_assert_uint_eq(rate->burst, good[_i].rate.burst);
 }
-END_TEST
 
 static const struct {
     const char *text, *why;
@@ -79,22 +80,10 @@ static const struct {
     {"0 burst=5", "'0' does not say in which time"},
 };
 
-START_TEST(what_is_no_rate_is_refused)
+TEST_EACH(option_rate, what_is_no_rate_is_refused, ARRAY_LEN(bad))
 {
     listener.quota.rate = (struct token_bucket_conf){77, 1, 1};
     ck_assert_int_eq(try(bad[_i].text), -EINVAL);
     ck_assert_str_eq(v.problem, bad[_i].why);
     ck_assert_uint_eq(listener.quota.rate.tokens, 77);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/option_rate");
-    TCase *tc = suite_group(suite, "option_rate");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_rate_has_a_number_a_time_and_a_burst, 0, (int)ARRAY_LEN(good));
-    tcase_add_loop_test(tc, what_is_no_rate_is_refused, 0, (int)ARRAY_LEN(bad));
-    return suite_run(suite);
 }

@@ -56,7 +56,9 @@ static void keepalive_is(unsigned idle_s, unsigned interval_s, unsigned count)
     ck_assert_uint_eq(k->count, count);
 }
 
-START_TEST(keepalive_is_off_or_up_to_three_items)
+GROUP(socket, setup, teardown);
+
+TEST(socket, keepalive_is_off_or_up_to_three_items)
 {
     ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "60s, 10s ,6"), 0);
     keepalive_is(60, 10, 6);
@@ -69,9 +71,8 @@ START_TEST(keepalive_is_off_or_up_to_three_items)
     ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "off"), 0);
     keepalive_is(0, 0, 0);
 }
-END_TEST
 
-START_TEST(a_bad_keepalive_is_refused_and_changes_nothing)
+TEST(socket, a_bad_keepalive_is_refused_and_changes_nothing)
 {
     ck_assert_int_eq(try(OPTION_LISTEN, "keepalive", "7s,7s,7"), 0);
     refused(OPTION_LISTEN, "keepalive", "60", "not a number with a unit");
@@ -90,9 +91,8 @@ START_TEST(a_bad_keepalive_is_refused_and_changes_nothing)
     refused(OPTION_LISTEN, "keepalive", "off,10s", "not a number with a unit");
     keepalive_is(7, 7, 7);
 }
-END_TEST
 
-START_TEST(listeners_and_upstreams_have_the_same_options)
+TEST(socket, listeners_and_upstreams_have_the_same_options)
 {
     static const char *const keys[] = {"keepalive", "user_timeout", "nodelay", "send_buffer",
                                        "receive_buffer"};
@@ -115,9 +115,8 @@ START_TEST(listeners_and_upstreams_have_the_same_options)
     ck_assert_uint_eq(listener.socket.send_buffer_bytes, 65536);
     ck_assert_uint_eq(listener.socket.receive_buffer_bytes, 1U << 30);
 }
-END_TEST
 
-START_TEST(a_bad_size_or_yes_or_no_is_refused)
+TEST(socket, a_bad_size_or_yes_or_no_is_refused)
 {
     refused(OPTION_LISTEN, "nodelay", "maybe", "neither");
     refused(OPTION_LISTEN, "send_buffer", "many", "not a number of bytes");
@@ -125,9 +124,8 @@ START_TEST(a_bad_size_or_yes_or_no_is_refused)
     refused(OPTION_LISTEN, "send_buffer", "4095", "out of range");
     refused(OPTION_LISTEN, "receive_buffer", "2g", "out of range");
 }
-END_TEST
 
-START_TEST(the_delay_of_happy_eyeballs_is_none_or_what_the_rfc_allows)
+TEST(socket, the_delay_of_happy_eyeballs_is_none_or_what_the_rfc_allows)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "happy_eyeballs_delay", "0"), 0);
     ck_assert_int_eq(upstream.connect.attempt_delay_ns, 0);
@@ -136,7 +134,6 @@ START_TEST(the_delay_of_happy_eyeballs_is_none_or_what_the_rfc_allows)
     refused(OPTION_UPSTREAM, "happy_eyeballs_delay", "9ms", "out of range");
     refused(OPTION_UPSTREAM, "happy_eyeballs_delay", "3s", "out of range");
 }
-END_TEST
 
 static void source_is(const struct address *source, const char *text)
 {
@@ -145,7 +142,7 @@ static void source_is(const struct address *source, const char *text)
     ck_assert_str_eq(address_format(is, sizeof(is), source), text);
 }
 
-START_TEST(a_source_is_one_address_of_a_family_or_one_of_each)
+TEST(socket, a_source_is_one_address_of_a_family_or_one_of_each)
 {
     const struct sock_connect_conf *conf = &upstream.connect.sock;
 
@@ -162,9 +159,8 @@ START_TEST(a_source_is_one_address_of_a_family_or_one_of_each)
     source_is(&conf->source_ipv4, "127.0.0.2:0");
     ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", ""), 0);
 }
-END_TEST
 
-START_TEST(a_bad_source_is_refused_and_changes_nothing)
+TEST(socket, a_bad_source_is_refused_and_changes_nothing)
 {
     static const struct {
         const char *text, *why;
@@ -194,21 +190,4 @@ START_TEST(a_bad_source_is_refused_and_changes_nothing)
     longest[sizeof(longest) - 1] = '\0';
     refused(OPTION_UPSTREAM, "source_address", longest, "not the address of a host");
     source_is(&upstream.connect.sock.source_ipv4, "127.0.0.9:0");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("config/option_socket");
-    TCase *tc = suite_group(suite, "socket");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, keepalive_is_off_or_up_to_three_items);
-    tcase_add_test(tc, a_bad_keepalive_is_refused_and_changes_nothing);
-    tcase_add_test(tc, listeners_and_upstreams_have_the_same_options);
-    tcase_add_test(tc, a_bad_size_or_yes_or_no_is_refused);
-    tcase_add_test(tc, the_delay_of_happy_eyeballs_is_none_or_what_the_rfc_allows);
-    tcase_add_test(tc, a_source_is_one_address_of_a_family_or_one_of_each);
-    tcase_add_test(tc, a_bad_source_is_refused_and_changes_nothing);
-    return suite_run(suite);
 }

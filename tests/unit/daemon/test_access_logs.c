@@ -65,7 +65,9 @@ static void expect_file(const char *path, const char *wanted)
     ck_assert_str_eq(text, wanted);
 }
 
-START_TEST(listeners_that_name_the_same_share_it)
+GROUP(life, setup, teardown);
+
+TEST(life, listeners_that_name_the_same_share_it)
 {
     listeners[0].access_log.where = first;
     listeners[2].access_log.where = second;
@@ -77,18 +79,16 @@ START_TEST(listeners_that_name_the_same_share_it)
     ck_assert_ptr_null(access_logs_find(logs, "off"));
     ck_assert_uint_eq(process_descriptors(), before + 2);
 }
-END_TEST
 
-START_TEST(a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
+TEST(life, a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
 {
     listeners[0].access_log.where = first;
     listeners[1].access_log.where = "/nonexistent/x.log";
     ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES, NULL), -ENOENT);
     ck_assert_uint_eq(log_lines_with("access log /nonexistent/x.log: No such file"), 1);
 }
-END_TEST
 
-START_TEST(a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
+TEST(life, a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
 {
     struct access_log *al;
     struct stat st;
@@ -107,9 +107,8 @@ START_TEST(a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
     access_logs_log_stats(logs);
     ck_assert_uint_eq(log_lines_with("lines=2 dropped=0 waiting_bytes=0"), 1);
 }
-END_TEST
 
-START_TEST(no_logs_are_reopened_and_told_of_as_well)
+TEST(life, no_logs_are_reopened_and_told_of_as_well)
 {
     access_logs_reopen(NULL);
     access_logs_log_stats(NULL);
@@ -117,7 +116,6 @@ START_TEST(no_logs_are_reopened_and_told_of_as_well)
     access_logs_reopen(logs);
     ck_assert_int_eq(access_logs_finish(logs), 0);
 }
-END_TEST
 
 /* ---- formats ---- */
 
@@ -153,7 +151,9 @@ static const struct {
      "[listen e] access_log: 'jornal' is not known; did you mean 'journal'? (off, "},
 };
 
-START_TEST(formats_are_taken_or_refused_with_a_hint)
+GROUP(options, setup, teardown);
+
+TEST_EACH(options, formats_are_taken_or_refused_with_a_hint, ARRAY_LEN(formats))
 {
     struct config_file file = {.rc = 0};
     char path[80];
@@ -174,21 +174,4 @@ START_TEST(formats_are_taken_or_refused_with_a_hint)
         ck_assert_msg(file.rc == 0, "%s", file.problems);
     }
     config_file_free(&file);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/access_logs");
-    TCase *life = suite_group(suite, "life");
-    TCase *options = suite_group(suite, "options");
-
-    tcase_add_checked_fixture(life, setup, teardown);
-    tcase_add_test(life, listeners_that_name_the_same_share_it);
-    tcase_add_test(life, a_log_that_cannot_be_opened_is_named_and_nothing_stays_open);
-    tcase_add_test(life, a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing);
-    tcase_add_test(life, no_logs_are_reopened_and_told_of_as_well);
-    tcase_add_checked_fixture(options, setup, teardown);
-    tcase_add_loop_test(options, formats_are_taken_or_refused_with_a_hint, 0, ARRAY_LEN(formats));
-    return suite_run(suite);
 }

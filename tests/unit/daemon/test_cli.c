@@ -1,10 +1,10 @@
 /* daemon/cli: which command lines are understood, and what is said of the others. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/cli.h"
+#include "support/suite.h"
 
 static struct cli cli;
 static char words[256]; /* cli.config_path points into it */
@@ -50,104 +50,90 @@ static void assert_refused(const char *line, const char *why)
     ck_assert_str_eq(said, expected);
 }
 
-START_TEST(no_arguments_run_with_the_default_configuration)
+GROUP(cli, NULL, teardown);
+
+TEST(cli, no_arguments_run_with_the_default_configuration)
 {
     assert_understood("", CLI_RUN, REACTORD_CONFIG);
 }
-END_TEST
 
-START_TEST(a_configuration_can_be_named_by_the_short_option)
+TEST(cli, a_configuration_can_be_named_by_the_short_option)
 {
     assert_understood("-c my.ini", CLI_RUN, "my.ini");
 }
-END_TEST
 
-START_TEST(a_configuration_can_be_named_by_the_long_option)
+TEST(cli, a_configuration_can_be_named_by_the_long_option)
 {
     assert_understood("--config=my.ini", CLI_RUN, "my.ini");
 }
-END_TEST
 
-START_TEST(short_options_can_share_a_dash)
+TEST(cli, short_options_can_share_a_dash)
 {
     assert_understood("-tcmy.ini", CLI_TEST, "my.ini");
 }
-END_TEST
 
-START_TEST(a_test_can_be_asked_for)
+TEST(cli, a_test_can_be_asked_for)
 {
     assert_understood("--test", CLI_TEST, REACTORD_CONFIG);
 }
-END_TEST
 
-START_TEST(a_dump_is_more_than_a_test)
+TEST(cli, a_dump_is_more_than_a_test)
 {
     assert_understood("--dump-config -t", CLI_DUMP_CONFIG, REACTORD_CONFIG);
 }
-END_TEST
 
-START_TEST(help_goes_before_everything_else)
+TEST(cli, help_goes_before_everything_else)
 {
     assert_understood("-h -V -t", CLI_HELP, REACTORD_CONFIG);
 }
-END_TEST
 
-START_TEST(the_version_goes_before_what_needs_a_configuration)
+TEST(cli, the_version_goes_before_what_needs_a_configuration)
 {
     assert_understood("-tV", CLI_VERSION, REACTORD_CONFIG);
 }
-END_TEST
 
-START_TEST(an_unknown_short_option_is_named)
+TEST(cli, an_unknown_short_option_is_named)
 {
     assert_refused("-x", "unknown option '-x'");
 }
-END_TEST
 
-START_TEST(an_unknown_option_in_a_cluster_is_named_alone)
+TEST(cli, an_unknown_option_in_a_cluster_is_named_alone)
 {
     assert_refused("--test -tx", "unknown option '-x'");
 }
-END_TEST
 
-START_TEST(an_unknown_long_option_is_named_whole)
+TEST(cli, an_unknown_long_option_is_named_whole)
 {
     assert_refused("-t --verbose=9", "unknown option '--verbose=9'");
 }
-END_TEST
 
-START_TEST(a_missing_value_is_said_of_the_short_option)
+TEST(cli, a_missing_value_is_said_of_the_short_option)
 {
     assert_refused("-t -c", "option '-c' needs a value");
 }
-END_TEST
 
-START_TEST(a_missing_value_is_said_of_the_long_option)
+TEST(cli, a_missing_value_is_said_of_the_long_option)
 {
     assert_refused("--config", "option '--config' needs a value");
 }
-END_TEST
 
-START_TEST(a_value_that_is_not_wanted_is_refused)
+TEST(cli, a_value_that_is_not_wanted_is_refused)
 {
     assert_refused("--test=yes", "option '--test=yes' takes no value");
 }
-END_TEST
 
-START_TEST(a_stray_argument_is_refused)
+TEST(cli, a_stray_argument_is_refused)
 {
     assert_refused("-t my.ini", "unexpected argument 'my.ini'");
 }
-END_TEST
 
-START_TEST(a_refused_command_line_changes_nothing)
+TEST(cli, a_refused_command_line_changes_nothing)
 {
     cli = (struct cli){.action = CLI_RUN, .config_path = "kept"};
     ck_assert_int_eq(parse("-c other.ini -x"), -EINVAL);
     ck_assert_int_eq(cli.action, CLI_RUN);
     ck_assert_str_eq(cli.config_path, "kept");
 }
-END_TEST
 
 /* What ${print} writes; the caller frees it. */
 static char *output_of(void (*print)(FILE *out))
@@ -162,7 +148,7 @@ static char *output_of(void (*print)(FILE *out))
     return text;
 }
 
-START_TEST(help_fits_one_screen_and_names_every_option)
+TEST(cli, help_fits_one_screen_and_names_every_option)
 {
     static const char *const options[] = {"-c, --config", "-t, --test", "--dump-config",
                                           "-V, --version", "-h, --help"};
@@ -178,9 +164,8 @@ START_TEST(help_fits_one_screen_and_names_every_option)
     ck_assert_int_le(lines, 40);
     free(text);
 }
-END_TEST
 
-START_TEST(the_version_comes_first_in_its_text_and_the_event_library_is_named)
+TEST(cli, the_version_comes_first_in_its_text_and_the_event_library_is_named)
 {
     char *text = output_of(cli_print_version);
 
@@ -188,44 +173,4 @@ START_TEST(the_version_comes_first_in_its_text_and_the_event_library_is_named)
     ck_assert_ptr_nonnull(strstr(text, "libev "));
     ck_assert_ptr_nonnull(strstr(text, "glibc "));
     free(text);
-}
-END_TEST
-
-static void add_refusals(TCase *tc)
-{
-    tcase_add_test(tc, an_unknown_short_option_is_named);
-    tcase_add_test(tc, an_unknown_option_in_a_cluster_is_named_alone);
-    tcase_add_test(tc, an_unknown_long_option_is_named_whole);
-    tcase_add_test(tc, a_missing_value_is_said_of_the_short_option);
-    tcase_add_test(tc, a_missing_value_is_said_of_the_long_option);
-    tcase_add_test(tc, a_value_that_is_not_wanted_is_refused);
-    tcase_add_test(tc, a_stray_argument_is_refused);
-    tcase_add_test(tc, a_refused_command_line_changes_nothing);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/cli");
-    TCase *tc = tcase_create("cli");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_test(tc, no_arguments_run_with_the_default_configuration);
-    tcase_add_test(tc, a_configuration_can_be_named_by_the_short_option);
-    tcase_add_test(tc, a_configuration_can_be_named_by_the_long_option);
-    tcase_add_test(tc, short_options_can_share_a_dash);
-    tcase_add_test(tc, a_test_can_be_asked_for);
-    tcase_add_test(tc, a_dump_is_more_than_a_test);
-    tcase_add_test(tc, help_goes_before_everything_else);
-    tcase_add_test(tc, the_version_goes_before_what_needs_a_configuration);
-    add_refusals(tc);
-    tcase_add_test(tc, help_fits_one_screen_and_names_every_option);
-    tcase_add_test(tc, the_version_comes_first_in_its_text_and_the_event_library_is_named);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,5 +1,4 @@
 /* daemon/log_line: what a line looks like, and that no text changes that. */
-#include <check.h>
 #include <pthread.h>
 #include <regex.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/log_line.h"
+#include "support/suite.h"
 
 /* The line as a string, in a static buffer. */
 static const char *build(enum log_line_layout layout, enum log_level level, const char *text)
@@ -32,7 +32,9 @@ static void assert_matches(const char *text, const char *pattern)
     regfree(&regex);
 }
 
-START_TEST(a_plain_line_tells_time_process_level_and_thread)
+GROUP(log_line, NULL, NULL);
+
+TEST(log_line, a_plain_line_tells_time_process_level_and_thread)
 {
     char pattern[160];
 
@@ -42,9 +44,8 @@ START_TEST(a_plain_line_tells_time_process_level_and_thread)
              (long)getpid());
     assert_matches(build(LOG_LINE_PLAIN, LOG_LEVEL_WARNING, "front: 7 clients"), pattern);
 }
-END_TEST
 
-START_TEST(a_plain_line_is_in_universal_time)
+TEST(log_line, a_plain_line_is_in_universal_time)
 {
     time_t before_s, after_s;
     const char *line;
@@ -59,9 +60,8 @@ START_TEST(a_plain_line_is_in_universal_time)
     ck_assert_int_ge(timegm(&tm), before_s);
     ck_assert_int_le(timegm(&tm), after_s + 1); /* time(2) lags behind the fine clock by a tick */
 }
-END_TEST
 
-START_TEST(the_time_of_a_line_moves_on)
+TEST(log_line, the_time_of_a_line_moves_on)
 {
     char first[64];
 
@@ -69,9 +69,8 @@ START_TEST(the_time_of_a_line_moves_on)
     usleep(1100 * 1000);
     ck_assert_int_ne(strncmp(first, build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"), 19), 0);
 }
-END_TEST
 
-START_TEST(a_line_of_priority_leaves_time_and_process_to_the_reader)
+TEST(log_line, a_line_of_priority_leaves_time_and_process_to_the_reader)
 {
     ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_ERROR, "text"), "<3>main: text\n");
     ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_WARNING, "text"), "<4>main: text\n");
@@ -79,9 +78,8 @@ START_TEST(a_line_of_priority_leaves_time_and_process_to_the_reader)
     ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_INFO, "text"), "<6>main: text\n");
     ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_DEBUG, "text"), "<7>main: text\n");
 }
-END_TEST
 
-START_TEST(a_syslog_line_is_what_the_libc_would_send)
+TEST(log_line, a_syslog_line_is_what_the_libc_would_send)
 {
     char pattern[160];
 
@@ -91,17 +89,15 @@ START_TEST(a_syslog_line_is_what_the_libc_would_send)
              (long)getpid());
     assert_matches(build(LOG_LINE_SYSLOG, LOG_LEVEL_NOTICE, "text"), pattern);
 }
-END_TEST
 
-START_TEST(a_journal_line_is_a_field_a_line)
+TEST(log_line, a_journal_line_is_a_field_a_line)
 {
     ck_assert_str_eq(build(LOG_LINE_JOURNAL, LOG_LEVEL_INFO, "text"),
                      "PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=reactord\n"
                      "REACTORD_THREAD=main\nMESSAGE=text\n");
 }
-END_TEST
 
-START_TEST(layouts_do_not_share_a_time)
+TEST(log_line, layouts_do_not_share_a_time)
 {
     char plain[64];
 
@@ -109,7 +105,6 @@ START_TEST(layouts_do_not_share_a_time)
     (void)build(LOG_LINE_SYSLOG, LOG_LEVEL_INFO, "text");
     ck_assert_int_eq(strncmp(plain, build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"), 11), 0);
 }
-END_TEST
 
 static char worker_line[64];
 
@@ -121,7 +116,7 @@ static void *build_as_worker(void *arg)
     return NULL;
 }
 
-START_TEST(a_line_names_the_thread_that_wrote_it)
+TEST(log_line, a_line_names_the_thread_that_wrote_it)
 {
     pthread_t thread;
 
@@ -129,9 +124,8 @@ START_TEST(a_line_names_the_thread_that_wrote_it)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_str_eq(worker_line, "<6>work-2-1: text\n");
 }
-END_TEST
 
-START_TEST(no_text_can_forge_a_line)
+TEST(log_line, no_text_can_forge_a_line)
 {
     static const enum log_line_layout layouts[] = {LOG_LINE_PRIORITY, LOG_LINE_JOURNAL};
 
@@ -142,9 +136,8 @@ START_TEST(no_text_can_forge_a_line)
         ck_assert_str_eq(strstr(line, "a\\n"), "a\\nb\\r\\tc\\\\d\\x1b[31m\\x01\\x7f\\xc2\\x9b\n");
     }
 }
-END_TEST
 
-START_TEST(a_line_with_much_to_escape_is_cut_to_what_a_pipe_takes_whole)
+TEST(log_line, a_line_with_much_to_escape_is_cut_to_what_a_pipe_takes_whole)
 {
     char text[LOG_LINE_BYTES];
     const char *line;
@@ -156,9 +149,8 @@ START_TEST(a_line_with_much_to_escape_is_cut_to_what_a_pipe_takes_whole)
     ck_assert_uint_ge(strlen(line), PIPE_BUF - 8);
     ck_assert_str_eq(line + strlen(line) - 8, "\\x01...\n");
 }
-END_TEST
 
-START_TEST(an_ordinary_line_is_never_cut)
+TEST(log_line, an_ordinary_line_is_never_cut)
 {
     char text[LOG_LINE_BYTES];
     const char *line;
@@ -167,31 +159,4 @@ START_TEST(an_ordinary_line_is_never_cut)
     text[sizeof(text) - 1] = '\0';
     line = build(LOG_LINE_JOURNAL, LOG_LEVEL_WARNING, text);
     ck_assert_ptr_nonnull(strstr(line, text));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/log_line");
-    TCase *tc = tcase_create("log_line");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tc, a_plain_line_tells_time_process_level_and_thread);
-    tcase_add_test(tc, a_plain_line_is_in_universal_time);
-    tcase_add_test(tc, the_time_of_a_line_moves_on);
-    tcase_add_test(tc, a_line_of_priority_leaves_time_and_process_to_the_reader);
-    tcase_add_test(tc, a_syslog_line_is_what_the_libc_would_send);
-    tcase_add_test(tc, a_journal_line_is_a_field_a_line);
-    tcase_add_test(tc, layouts_do_not_share_a_time);
-    tcase_add_test(tc, a_line_names_the_thread_that_wrote_it);
-    tcase_add_test(tc, no_text_can_forge_a_line);
-    tcase_add_test(tc, a_line_with_much_to_escape_is_cut_to_what_a_pipe_takes_whole);
-    tcase_add_test(tc, an_ordinary_line_is_never_cut);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,5 +1,4 @@
 /* daemon/log_target: that lines arrive where they should, and what happens when they cannot. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,6 +15,7 @@
 #include "base/log.h"
 #include "daemon/log_target.h"
 #include "daemon/privileges.h"
+#include "support/suite.h"
 
 #define STAMP "^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
 
@@ -86,7 +86,9 @@ static int pipe_at_stderr(void)
     return fds[0];
 }
 
-START_TEST(a_new_file_is_closed_to_others)
+GROUP(file, setup, teardown);
+
+TEST(file, a_new_file_is_closed_to_others)
 {
     struct stat st;
 
@@ -95,9 +97,8 @@ START_TEST(a_new_file_is_closed_to_others)
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0640);
 }
-END_TEST
 
-START_TEST(lines_are_added_to_a_file_that_is_there)
+TEST(file, lines_are_added_to_a_file_that_is_there)
 {
     open_target(path);
     log_info("first");
@@ -106,7 +107,6 @@ START_TEST(lines_are_added_to_a_file_that_is_there)
     log_info("second");
     assert_matches(file_text(path), "main: first\n.*main: second\n$");
 }
-END_TEST
 
 #define THREADS 4
 #define LINES   500
@@ -118,7 +118,7 @@ static void *log_many(void *arg)
     return NULL;
 }
 
-START_TEST(lines_of_many_threads_never_mix)
+TEST(file, lines_of_many_threads_never_mix)
 {
     static char text[THREADS * LINES * 256];
     pthread_t threads[THREADS];
@@ -143,9 +143,8 @@ START_TEST(lines_of_many_threads_never_mix)
     }
     ck_assert_int_eq(lines, THREADS * LINES);
 }
-END_TEST
 
-START_TEST(after_a_rotation_reopening_starts_a_new_file)
+TEST(file, after_a_rotation_reopening_starts_a_new_file)
 {
     open_target(path);
     log_info("old");
@@ -156,9 +155,8 @@ START_TEST(after_a_rotation_reopening_starts_a_new_file)
     assert_matches(file_text(rotated), "main: old\n.*main: still old\n$");
     assert_matches(file_text(path), STAMP "reactord\\[[0-9]+\\] info main: new\n$");
 }
-END_TEST
 
-START_TEST(a_reopening_that_fails_keeps_the_old_file)
+TEST(file, a_reopening_that_fails_keeps_the_old_file)
 {
     open_target(path);
     ck_assert_int_eq(rename(path, rotated), 0);
@@ -168,7 +166,6 @@ START_TEST(a_reopening_that_fails_keeps_the_old_file)
     log_info("text");
     assert_matches(file_text(rotated), "main: text\n$");
 }
-END_TEST
 
 static atomic_bool rotation_over;
 
@@ -183,7 +180,7 @@ static void *log_until_rotated(void *arg)
     return NULL;
 }
 
-START_TEST(no_line_is_lost_while_other_threads_log_and_the_file_is_reopened)
+TEST(file, no_line_is_lost_while_other_threads_log_and_the_file_is_reopened)
 {
     unsigned written = 0, found = 0;
     pthread_t thread;
@@ -204,11 +201,10 @@ START_TEST(no_line_is_lost_while_other_threads_log_and_the_file_is_reopened)
     fclose(file);
     ck_assert_uint_eq(found, written);
 }
-END_TEST
 
 static const struct privileges nobody = {.change = true, .uid = 65534, .gid = 65534};
 
-START_TEST(a_file_we_created_is_given_to_the_user_we_become)
+TEST(file, a_file_we_created_is_given_to_the_user_we_become)
 {
     struct stat st;
 
@@ -219,9 +215,8 @@ START_TEST(a_file_we_created_is_given_to_the_user_we_become)
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_uid, 65534);
 }
-END_TEST
 
-START_TEST(a_file_that_was_there_keeps_its_owner)
+TEST(file, a_file_that_was_there_keeps_its_owner)
 {
     struct stat st;
 
@@ -233,9 +228,8 @@ START_TEST(a_file_that_was_there_keeps_its_owner)
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_uid, 0);
 }
-END_TEST
 
-START_TEST(a_link_of_the_user_is_refused_at_reopening_too)
+TEST(file, a_link_of_the_user_is_refused_at_reopening_too)
 {
     char precious[80];
     struct stat st;
@@ -256,35 +250,33 @@ START_TEST(a_link_of_the_user_is_refused_at_reopening_too)
     ck_assert_int_eq(st.st_size, 0);
     unlink(precious);
 }
-END_TEST
 
-START_TEST(a_path_that_cannot_be_opened_is_an_error)
+TEST(file, a_path_that_cannot_be_opened_is_an_error)
 {
     struct log_target *none;
 
     ck_assert_int_eq(log_target_open(&none, "/nonexistent/reactord.log", NULL), -ENOENT);
     ck_assert_int_eq(log_target_open(&none, dir, NULL), -EISDIR);
 }
-END_TEST
 
-START_TEST(a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for)
+TEST(file, a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for)
 {
     struct log_target *none;
 
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_eq(log_target_open(&none, path, NULL), -ENXIO);
 }
-END_TEST
 
-START_TEST(a_full_disk_loses_the_line_and_nothing_else)
+TEST(file, a_full_disk_loses_the_line_and_nothing_else)
 {
     open_target("/dev/full");
     log_info("lost");
     log_info("lost");
 }
-END_TEST
 
-START_TEST(a_reader_that_is_gone_loses_the_line_and_nothing_else)
+GROUP(stderr, setup, teardown);
+
+TEST(stderr, a_reader_that_is_gone_loses_the_line_and_nothing_else)
 {
     int reader = pipe_at_stderr();
 
@@ -292,9 +284,8 @@ START_TEST(a_reader_that_is_gone_loses_the_line_and_nothing_else)
     close(reader);
     log_info("lost");
 }
-END_TEST
 
-START_TEST(a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
+TEST(stderr, a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
 {
     int reader = pipe_at_stderr();
 
@@ -307,9 +298,8 @@ START_TEST(a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
     assert_matches(text_of(reader),
                    "info main: through again\n.* warning main: log: [0-9]+ lines were dropped\n$");
 }
-END_TEST
 
-START_TEST(whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)
+TEST(stderr, whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)
 {
     static char lines[3 * PIPE_BUF];
     int reader = pipe_at_stderr();
@@ -330,16 +320,14 @@ START_TEST(whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)
     close(reader);
     ck_assert_int_eq(log_target_put_lines(target, lines, 8), -EPIPE);
 }
-END_TEST
 
-START_TEST(whole_lines_for_a_full_disk_come_back_with_its_error)
+TEST(stderr, whole_lines_for_a_full_disk_come_back_with_its_error)
 {
     open_target("/dev/full");
     ck_assert_int_eq(log_target_put_lines(target, "text\n", 5), -ENOSPC);
 }
-END_TEST
 
-START_TEST(whole_lines_go_to_a_file_at_once)
+TEST(stderr, whole_lines_go_to_a_file_at_once)
 {
     static char lines[32 * 1024];
 
@@ -347,9 +335,8 @@ START_TEST(whole_lines_go_to_a_file_at_once)
     open_target(path);
     ck_assert_int_eq(log_target_put_lines(target, lines, sizeof(lines)), sizeof(lines));
 }
-END_TEST
 
-START_TEST(stderr_keeps_its_flags_for_those_who_share_it)
+TEST(stderr, stderr_keeps_its_flags_for_those_who_share_it)
 {
     int reader = pipe_at_stderr();
 
@@ -359,10 +346,9 @@ START_TEST(stderr_keeps_its_flags_for_those_who_share_it)
     ck_assert_int_eq(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0);
     close(reader);
 }
-END_TEST
 
 /* Regression: it was opened anew to append, and the others then wrote over what we had written. */
-START_TEST(a_file_at_stderr_is_written_at_the_place_where_others_write)
+TEST(stderr, a_file_at_stderr_is_written_at_the_place_where_others_write)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
@@ -374,9 +360,8 @@ START_TEST(a_file_at_stderr_is_written_at_the_place_where_others_write)
     dprintf(STDERR_FILENO, "after\n");
     assert_matches(file_text(path), "^before\n2.* info main: text\nafter\n$");
 }
-END_TEST
 
-START_TEST(stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
+TEST(stderr, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
 {
     int fds[2];
     char stream[64];
@@ -395,9 +380,8 @@ START_TEST(stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
     ck_assert_str_eq(text_of(fds[0]), "<6>main: text\n");
     close(fds[0]);
 }
-END_TEST
 
-START_TEST(stderr_that_leads_elsewhere_than_the_journal_gets_the_time)
+TEST(stderr, stderr_that_leads_elsewhere_than_the_journal_gets_the_time)
 {
     int reader = pipe_at_stderr();
 
@@ -407,9 +391,8 @@ START_TEST(stderr_that_leads_elsewhere_than_the_journal_gets_the_time)
     assert_matches(text_of(reader), STAMP);
     close(reader);
 }
-END_TEST
 
-START_TEST(a_full_socket_at_stderr_is_not_waited_for)
+TEST(stderr, a_full_socket_at_stderr_is_not_waited_for)
 {
     int fds[2];
 
@@ -420,55 +403,4 @@ START_TEST(a_full_socket_at_stderr_is_not_waited_for)
     for (int i = 0; i < 10000; i++)
         log_info("line %d of ten thousand", i);
     close(fds[0]);
-}
-END_TEST
-
-static void add_file_tests(TCase *tc)
-{
-    tcase_add_test(tc, a_new_file_is_closed_to_others);
-    tcase_add_test(tc, lines_are_added_to_a_file_that_is_there);
-    tcase_add_test(tc, lines_of_many_threads_never_mix);
-    tcase_add_test(tc, after_a_rotation_reopening_starts_a_new_file);
-    tcase_add_test(tc, a_reopening_that_fails_keeps_the_old_file);
-    tcase_add_test(tc, no_line_is_lost_while_other_threads_log_and_the_file_is_reopened);
-    tcase_add_test(tc, a_file_we_created_is_given_to_the_user_we_become);
-    tcase_add_test(tc, a_file_that_was_there_keeps_its_owner);
-    tcase_add_test(tc, a_link_of_the_user_is_refused_at_reopening_too);
-    tcase_add_test(tc, a_path_that_cannot_be_opened_is_an_error);
-    tcase_add_test(tc, a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for);
-    tcase_add_test(tc, a_full_disk_loses_the_line_and_nothing_else);
-}
-
-static void add_stderr_tests(TCase *tc)
-{
-    tcase_add_test(tc, a_reader_that_is_gone_loses_the_line_and_nothing_else);
-    tcase_add_test(tc, a_full_pipe_loses_lines_and_the_next_one_tells_how_many);
-    tcase_add_test(tc, whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room);
-    tcase_add_test(tc, whole_lines_for_a_full_disk_come_back_with_its_error);
-    tcase_add_test(tc, whole_lines_go_to_a_file_at_once);
-    tcase_add_test(tc, stderr_keeps_its_flags_for_those_who_share_it);
-    tcase_add_test(tc, a_file_at_stderr_is_written_at_the_place_where_others_write);
-    tcase_add_test(tc, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time);
-    tcase_add_test(tc, stderr_that_leads_elsewhere_than_the_journal_gets_the_time);
-    tcase_add_test(tc, a_full_socket_at_stderr_is_not_waited_for);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/log_target");
-    TCase *file = tcase_create("file"), *to_stderr = tcase_create("stderr");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(file, setup, teardown);
-    tcase_add_checked_fixture(to_stderr, setup, teardown);
-    add_file_tests(file);
-    add_stderr_tests(to_stderr);
-    suite_add_tcase(suite, file);
-    suite_add_tcase(suite, to_stderr);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

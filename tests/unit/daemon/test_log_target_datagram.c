@@ -2,11 +2,9 @@
  * daemon/log_target: lines to syslog and the journal. The test poses as their daemon, in a mount
  * namespace of its own; where that is not permitted the cases do nothing.
  */
-#include <check.h>
 #include <errno.h>
 #include <regex.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -16,6 +14,7 @@
 
 #include "base/log.h"
 #include "daemon/log_target.h"
+#include "support/suite.h"
 
 static struct log_target *target;
 
@@ -76,7 +75,9 @@ static int pose_as_log_daemon(const char *socket_path, const char *dir_path,
     return fd;
 }
 
-START_TEST(the_journal_gets_each_line_as_a_datagram_of_fields)
+GROUP(datagram, NULL, teardown);
+
+TEST(datagram, the_journal_gets_each_line_as_a_datagram_of_fields)
 {
     int fd = pose_as_log_daemon("/run/systemd/journal/socket", "/run/systemd/journal", "/run");
 
@@ -86,9 +87,8 @@ START_TEST(the_journal_gets_each_line_as_a_datagram_of_fields)
     log_warning("text");
     assert_matches(text_of(fd), "^PRIORITY=4\n.*\nMESSAGE=text\n$");
 }
-END_TEST
 
-START_TEST(syslog_gets_each_line_as_a_datagram)
+TEST(datagram, syslog_gets_each_line_as_a_datagram)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
 
@@ -100,9 +100,8 @@ START_TEST(syslog_gets_each_line_as_a_datagram)
     assert_matches(text_of(fd), "^<29>.* main: text$");
     assert_matches(text_of(fd), "^<29>.* main: more$");
 }
-END_TEST
 
-START_TEST(whole_lines_become_messages_of_their_own_and_are_left_as_they_are)
+TEST(datagram, whole_lines_become_messages_of_their_own_and_are_left_as_they_are)
 {
     static const char lines[] = "{\"a\":\"\\u0001\"}\nsecond\n";
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
@@ -114,9 +113,8 @@ START_TEST(whole_lines_become_messages_of_their_own_and_are_left_as_they_are)
     assert_matches(text_of(fd), "^<30>.* reactord\\[[0-9]+\\]: \\{\"a\":\"\\\\u0001\"\\}$");
     assert_matches(text_of(fd), "^<30>.*: second$");
 }
-END_TEST
 
-START_TEST(whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
+TEST(datagram, whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
 {
     char lines[100 * 8 + 1] = "";
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
@@ -136,9 +134,8 @@ START_TEST(whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
     for (; taken > 0; taken--)
         assert_matches(text_of(fd), ": line 77$");
 }
-END_TEST
 
-START_TEST(whole_lines_of_the_journal_are_fields_too)
+TEST(datagram, whole_lines_of_the_journal_are_fields_too)
 {
     int fd = pose_as_log_daemon("/run/systemd/journal/socket", "/run/systemd/journal", "/run");
 
@@ -148,9 +145,8 @@ START_TEST(whole_lines_of_the_journal_are_fields_too)
     ck_assert_int_eq(log_target_put_lines(target, "text\n", 5), 5);
     assert_matches(text_of(fd), "^PRIORITY=6\n.*\nMESSAGE=text\n$");
 }
-END_TEST
 
-START_TEST(a_log_daemon_that_was_restarted_is_found_again)
+TEST(datagram, a_log_daemon_that_was_restarted_is_found_again)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
@@ -167,9 +163,8 @@ START_TEST(a_log_daemon_that_was_restarted_is_found_again)
     assert_matches(text_of(fd), "main: found$");
     assert_matches(text_of(fd), "main: log: 1 lines were dropped$");
 }
-END_TEST
 
-START_TEST(a_log_daemon_that_does_not_read_is_not_waited_for)
+TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
 
@@ -179,9 +174,8 @@ START_TEST(a_log_daemon_that_does_not_read_is_not_waited_for)
     for (int i = 0; i < 10000; i++)
         log_info("line %d of ten thousand", i);
 }
-END_TEST
 
-START_TEST(a_log_daemon_that_is_not_there_is_an_error)
+TEST(datagram, a_log_daemon_that_is_not_there_is_an_error)
 {
     struct log_target *none;
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
@@ -190,29 +184,4 @@ START_TEST(a_log_daemon_that_is_not_there_is_an_error)
         return;
     unlink("/dev/log");
     ck_assert_int_eq(log_target_open(&none, "syslog", NULL), -ENOENT);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/log_target (syslog and journal)");
-    TCase *tc = tcase_create("datagram");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_test(tc, the_journal_gets_each_line_as_a_datagram_of_fields);
-    tcase_add_test(tc, syslog_gets_each_line_as_a_datagram);
-    tcase_add_test(tc, whole_lines_become_messages_of_their_own_and_are_left_as_they_are);
-    tcase_add_test(tc, whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller);
-    tcase_add_test(tc, whole_lines_of_the_journal_are_fields_too);
-    tcase_add_test(tc, a_log_daemon_that_was_restarted_is_found_again);
-    tcase_add_test(tc, a_log_daemon_that_does_not_read_is_not_waited_for);
-    tcase_add_test(tc, a_log_daemon_that_is_not_there_is_an_error);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -11,7 +11,9 @@
 #include "support/manager.h"
 #include "support/suite.h"
 
-START_TEST(ready_is_told_with_the_process_and_a_status)
+GROUP(notify, manager_open, manager_close);
+
+TEST(notify, ready_is_told_with_the_process_and_a_status)
 {
     char expected[128];
 
@@ -20,30 +22,26 @@ START_TEST(ready_is_told_with_the_process_and_a_status)
              "READY=1\nMAINPID=%ld\nSTATUS=Accepting, listen addresses: 3\n", (long)getpid());
     ck_assert_str_eq(manager_received(), expected);
 }
-END_TEST
 
-START_TEST(stopping_is_told_with_a_status)
+TEST(notify, stopping_is_told_with_a_status)
 {
     notify_stopping("Draining, sessions left: %u", 2u);
     ck_assert_str_eq(manager_received(), "STOPPING=1\nSTATUS=Draining, sessions left: 2\n");
 }
-END_TEST
 
-START_TEST(a_status_alone_changes_no_state)
+TEST(notify, a_status_alone_changes_no_state)
 {
     notify_status("Draining, sessions left: %u", 1u);
     ck_assert_str_eq(manager_received(), "STATUS=Draining, sessions left: 1\n");
 }
-END_TEST
 
-START_TEST(an_extension_is_told_in_microseconds)
+TEST(notify, an_extension_is_told_in_microseconds)
 {
     notify_extend(20 * NS_PER_S);
     ck_assert_str_eq(manager_received(), "EXTEND_TIMEOUT_USEC=20000000\n");
 }
-END_TEST
 
-START_TEST(a_status_that_is_too_long_is_cut)
+TEST(notify, a_status_that_is_too_long_is_cut)
 {
     char status[1024];
     const char *message;
@@ -55,9 +53,8 @@ START_TEST(a_status_that_is_too_long_is_cut)
     ck_assert_uint_gt(strlen(message), 200);
     ck_assert_str_eq(message + strlen(message) - 2, "x\n");
 }
-END_TEST
 
-START_TEST(the_watchdog_is_fed_twice_in_its_period)
+TEST(notify, the_watchdog_is_fed_twice_in_its_period)
 {
     char pid[32];
 
@@ -69,9 +66,8 @@ START_TEST(the_watchdog_is_fed_twice_in_its_period)
     notify_watchdog();
     ck_assert_str_eq(manager_received(), "WATCHDOG=1");
 }
-END_TEST
 
-START_TEST(a_watchdog_of_nobody_or_of_another_process_is_never_fed)
+TEST(notify, a_watchdog_of_nobody_or_of_another_process_is_never_fed)
 {
     char pid[32];
 
@@ -80,27 +76,25 @@ START_TEST(a_watchdog_of_nobody_or_of_another_process_is_never_fed)
     manager_watch("30000000", pid);
     ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
 }
-END_TEST
 
 static const char *const bad_periods[] = {"", "0", "-1", "30s", "18446744073709551615"};
 
-START_TEST(a_period_that_is_no_number_of_microseconds_is_told_and_never_fed)
+TEST_EACH(notify, a_period_that_is_no_number_of_microseconds_is_told_and_never_fed,
+          ARRAY_LEN(bad_periods))
 {
     log_lines_capture(LOG_LEVEL_WARNING);
     manager_watch(bad_periods[_i], NULL);
     ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
     ck_assert_uint_eq(log_lines_with("systemd's watchdog is not fed: WATCHDOG_USEC "), 1);
 }
-END_TEST
 
-START_TEST(a_period_beyond_the_clock_is_never)
+TEST(notify, a_period_beyond_the_clock_is_never)
 {
     manager_watch("18446744073709551614", NULL);
     ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
 }
-END_TEST
 
-START_TEST(without_a_service_manager_nothing_is_sent)
+TEST(notify, without_a_service_manager_nothing_is_sent)
 {
     ck_assert_int_eq(unsetenv("NOTIFY_SOCKET"), 0);
     notify_ready("ready");
@@ -110,33 +104,10 @@ START_TEST(without_a_service_manager_nothing_is_sent)
     notify_watchdog();
     ck_assert_str_eq(manager_received(), "");
 }
-END_TEST
 
-START_TEST(a_service_manager_that_is_gone_is_no_error)
+TEST(notify, a_service_manager_that_is_gone_is_no_error)
 {
     manager_close();
     notify_ready("ready");
     notify_status("status");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/notify");
-    TCase *tc = suite_group(suite, "notify");
-
-    tcase_add_checked_fixture(tc, manager_open, manager_close);
-    tcase_add_test(tc, ready_is_told_with_the_process_and_a_status);
-    tcase_add_test(tc, stopping_is_told_with_a_status);
-    tcase_add_test(tc, a_status_alone_changes_no_state);
-    tcase_add_test(tc, an_extension_is_told_in_microseconds);
-    tcase_add_test(tc, a_status_that_is_too_long_is_cut);
-    tcase_add_test(tc, the_watchdog_is_fed_twice_in_its_period);
-    tcase_add_test(tc, a_watchdog_of_nobody_or_of_another_process_is_never_fed);
-    tcase_add_loop_test(tc, a_period_that_is_no_number_of_microseconds_is_told_and_never_fed, 0,
-                        ARRAY_LEN(bad_periods));
-    tcase_add_test(tc, a_period_beyond_the_clock_is_never);
-    tcase_add_test(tc, without_a_service_manager_nothing_is_sent);
-    tcase_add_test(tc, a_service_manager_that_is_gone_is_no_error);
-    return suite_run(suite);
 }

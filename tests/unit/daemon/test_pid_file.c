@@ -1,5 +1,4 @@
 /* daemon/pid_file: who may have the file, and what stays of it. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "base/log.h"
 #include "daemon/pid_file.h"
+#include "support/suite.h"
 
 static char dir[] = "/tmp/reactord-test-pid-XXXXXX";
 static char path[64], other[64];
@@ -75,7 +75,9 @@ static bool exists(const char *name)
     return access(name, F_OK) == 0;
 }
 
-START_TEST(the_file_holds_our_process_id_while_it_is_ours)
+GROUP(pid_file, setup, teardown);
+
+TEST(pid_file, the_file_holds_our_process_id_while_it_is_ours)
 {
     struct pid_file *pf;
     struct stat st;
@@ -87,9 +89,8 @@ START_TEST(the_file_holds_our_process_id_while_it_is_ours)
     pid_file_remove(pf);
     ck_assert(!exists(path));
 }
-END_TEST
 
-START_TEST(a_second_daemon_is_told_who_runs)
+TEST(pid_file, a_second_daemon_is_told_who_runs)
 {
     struct pid_file *pf, *second;
     char expected[128];
@@ -102,9 +103,8 @@ START_TEST(a_second_daemon_is_told_who_runs)
     assert_holds_our_pid();
     pid_file_remove(pf);
 }
-END_TEST
 
-START_TEST(a_file_left_by_a_crash_is_taken_over)
+TEST(pid_file, a_file_left_by_a_crash_is_taken_over)
 {
     struct pid_file *pf;
 
@@ -113,9 +113,8 @@ START_TEST(a_file_left_by_a_crash_is_taken_over)
     assert_holds_our_pid();
     pid_file_remove(pf);
 }
-END_TEST
 
-START_TEST(no_other_user_can_lock_the_file_afterwards)
+TEST(pid_file, no_other_user_can_lock_the_file_afterwards)
 {
     struct pid_file *pf;
     struct stat st;
@@ -127,9 +126,8 @@ START_TEST(no_other_user_can_lock_the_file_afterwards)
     ck_assert_uint_eq(st.st_mode & 07777, 0600);
     pid_file_remove(pf);
 }
-END_TEST
 
-START_TEST(the_lock_ends_with_the_process_that_held_it)
+TEST(pid_file, the_lock_ends_with_the_process_that_held_it)
 {
     struct pid_file *pf;
     pid_t child = fork();
@@ -145,9 +143,8 @@ START_TEST(the_lock_ends_with_the_process_that_held_it)
     assert_holds_our_pid();
     pid_file_remove(pf);
 }
-END_TEST
 
-START_TEST(an_empty_file_is_taken_over)
+TEST(pid_file, an_empty_file_is_taken_over)
 {
     struct pid_file *pf;
 
@@ -156,9 +153,8 @@ START_TEST(an_empty_file_is_taken_over)
     assert_holds_our_pid();
     pid_file_remove(pf);
 }
-END_TEST
 
-START_TEST(a_file_that_is_no_pid_file_is_left_alone)
+TEST(pid_file, a_file_that_is_no_pid_file_is_left_alone)
 {
     static const char *const contents[] = {
         "[reactord]\nuser = nobody\n",
@@ -176,9 +172,8 @@ START_TEST(a_file_that_is_no_pid_file_is_left_alone)
         assert_content(path, contents[i]);
     }
 }
-END_TEST
 
-START_TEST(a_symbolic_link_is_not_followed)
+TEST(pid_file, a_symbolic_link_is_not_followed)
 {
     struct pid_file *pf;
 
@@ -187,27 +182,24 @@ START_TEST(a_symbolic_link_is_not_followed)
     ck_assert_int_eq(pid_file_create(&pf, path, NULL), -ELOOP);
     assert_content(other, "");
 }
-END_TEST
 
-START_TEST(a_fifo_is_refused_without_waiting)
+TEST(pid_file, a_fifo_is_refused_without_waiting)
 {
     struct pid_file *pf;
 
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_eq(pid_file_create(&pf, path, NULL), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_directory_that_is_missing_is_an_error_with_the_path)
+TEST(pid_file, a_directory_that_is_missing_is_an_error_with_the_path)
 {
     struct pid_file *pf;
 
     ck_assert_int_eq(pid_file_create(&pf, "/nonexistent/reactord.pid", NULL), -ENOENT);
     ck_assert_str_eq(logged, "pid file /nonexistent/reactord.pid: No such file or directory");
 }
-END_TEST
 
-START_TEST(a_file_that_another_replaced_is_not_removed)
+TEST(pid_file, a_file_that_another_replaced_is_not_removed)
 {
     struct pid_file *pf;
 
@@ -217,9 +209,8 @@ START_TEST(a_file_that_another_replaced_is_not_removed)
     pid_file_remove(pf);
     assert_content(path, "1\n");
 }
-END_TEST
 
-START_TEST(where_the_directory_is_closed_to_us_the_file_is_emptied)
+TEST(pid_file, where_the_directory_is_closed_to_us_the_file_is_emptied)
 {
     struct pid_file *pf;
 
@@ -231,7 +222,6 @@ START_TEST(where_the_directory_is_closed_to_us_the_file_is_emptied)
     ck_assert_int_eq(seteuid(0), 0);
     assert_content(path, "");
 }
-END_TEST
 
 #define ROUNDS 3000
 
@@ -251,7 +241,7 @@ static void have_and_leave(void)
     }
 }
 
-START_TEST(who_has_the_file_is_named_in_it_although_others_come_and_go)
+TEST(pid_file, who_has_the_file_is_named_in_it_although_others_come_and_go)
 {
     pid_t children[3];
     int status;
@@ -270,40 +260,8 @@ START_TEST(who_has_the_file_is_named_in_it_although_others_come_and_go)
     }
     ck_assert(!exists(path));
 }
-END_TEST
 
-START_TEST(removing_no_file_is_allowed)
+TEST(pid_file, removing_no_file_is_allowed)
 {
     pid_file_remove(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/pid_file");
-    TCase *tc = tcase_create("pid_file");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_file_holds_our_process_id_while_it_is_ours);
-    tcase_add_test(tc, a_second_daemon_is_told_who_runs);
-    tcase_add_test(tc, a_file_left_by_a_crash_is_taken_over);
-    tcase_add_test(tc, no_other_user_can_lock_the_file_afterwards);
-    tcase_add_test(tc, the_lock_ends_with_the_process_that_held_it);
-    tcase_add_test(tc, an_empty_file_is_taken_over);
-    tcase_add_test(tc, a_file_that_is_no_pid_file_is_left_alone);
-    tcase_add_test(tc, a_symbolic_link_is_not_followed);
-    tcase_add_test(tc, a_fifo_is_refused_without_waiting);
-    tcase_add_test(tc, a_directory_that_is_missing_is_an_error_with_the_path);
-    tcase_add_test(tc, a_file_that_another_replaced_is_not_removed);
-    tcase_add_test(tc, where_the_directory_is_closed_to_us_the_file_is_emptied);
-    tcase_add_test(tc, who_has_the_file_is_named_in_it_although_others_come_and_go);
-    tcase_add_test(tc, removing_no_file_is_allowed);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

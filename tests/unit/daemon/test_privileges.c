@@ -2,12 +2,10 @@
  * daemon/privileges: who reactord becomes. Each case runs in a process of its own, so one that
  * gives root up does not take it from the next; without root those that need it do nothing.
  */
-#include <check.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <linux/securebits.h>
 #include <sys/prctl.h>
@@ -15,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/privileges.h"
+#include "support/suite.h"
 
 #define UNKNOWN_ID "4200000001" /* no user database has this entry */
 
@@ -34,7 +33,9 @@ static void setup(void)
     log_set_sink(&keeper);
 }
 
-START_TEST(without_user_and_group_nothing_changes)
+GROUP(privileges, setup, NULL);
+
+TEST(privileges, without_user_and_group_nothing_changes)
 {
     struct privileges p;
 
@@ -44,9 +45,8 @@ START_TEST(without_user_and_group_nothing_changes)
     ck_assert_uint_eq(p.gid, getegid());
     ck_assert_int_eq(privileges_drop(&p), 0);
 }
-END_TEST
 
-START_TEST(a_name_brings_its_primary_group)
+TEST(privileges, a_name_brings_its_primary_group)
 {
     const struct passwd *nobody = getpwnam("nobody");
     struct privileges p;
@@ -60,9 +60,8 @@ START_TEST(a_name_brings_its_primary_group)
     ck_assert_uint_eq(p.gid, nobody->pw_gid);
     ck_assert_str_eq(p.login, "nobody");
 }
-END_TEST
 
-START_TEST(a_number_that_has_an_entry_is_that_user)
+TEST(privileges, a_number_that_has_an_entry_is_that_user)
 {
     struct privileges p;
 
@@ -72,9 +71,8 @@ START_TEST(a_number_that_has_an_entry_is_that_user)
     ck_assert_str_eq(p.login, "nobody");
     ck_assert_uint_eq(p.gid, getpwnam("nobody")->pw_gid);
 }
-END_TEST
 
-START_TEST(a_number_without_an_entry_needs_a_group)
+TEST(privileges, a_number_without_an_entry_needs_a_group)
 {
     struct privileges p;
 
@@ -87,9 +85,8 @@ START_TEST(a_number_without_an_entry_needs_a_group)
     ck_assert_uint_eq(p.gid, 12345);
     ck_assert_str_eq(p.login, "");
 }
-END_TEST
 
-START_TEST(a_group_goes_before_the_primary_group)
+TEST(privileges, a_group_goes_before_the_primary_group)
 {
     struct privileges p;
 
@@ -98,33 +95,29 @@ START_TEST(a_group_goes_before_the_primary_group)
     ck_assert_int_eq(privileges_lookup(&p, "nobody", "daemon"), 0);
     ck_assert_uint_eq(p.gid, getgrnam("daemon")->gr_gid);
 }
-END_TEST
 
-START_TEST(an_unknown_user_is_refused_by_name)
+TEST(privileges, an_unknown_user_is_refused_by_name)
 {
     struct privileges p;
 
     ck_assert_int_eq(privileges_lookup(&p, "no-such-user", NULL), -ENOENT);
     ck_assert_str_eq(logged, "user no-such-user: there is no such user");
 }
-END_TEST
 
-START_TEST(an_unknown_group_is_refused_by_name)
+TEST(privileges, an_unknown_group_is_refused_by_name)
 {
     struct privileges p;
 
     ck_assert_int_eq(privileges_lookup(&p, NULL, "no-such-group"), -ENOENT);
     ck_assert_str_eq(logged, "group no-such-group: there is no such group");
 }
-END_TEST
 
-START_TEST(the_number_that_means_nobody_to_the_kernel_is_refused)
+TEST(privileges, the_number_that_means_nobody_to_the_kernel_is_refused)
 {
     struct privileges p;
 
     ck_assert_int_eq(privileges_lookup(&p, "4294967295", "0"), -ENOENT);
 }
-END_TEST
 
 /* Become nobody, with a supplementary group that must not survive. */
 static void become_nobody(void)
@@ -137,7 +130,7 @@ static void become_nobody(void)
     ck_assert_int_eq(privileges_drop(&p), 0);
 }
 
-START_TEST(root_is_given_up_for_good)
+TEST(privileges, root_is_given_up_for_good)
 {
     const struct passwd *nobody = getpwnam("nobody");
     uid_t ruid, euid, suid;
@@ -159,9 +152,8 @@ START_TEST(root_is_given_up_for_good)
     ck_assert_int_eq(setgid(0), -1);
     ck_assert_int_ne(access("/etc/shadow", R_OK), 0);
 }
-END_TEST
 
-START_TEST(who_is_not_root_may_ask_for_itself_only)
+TEST(privileges, who_is_not_root_may_ask_for_itself_only)
 {
     struct privileges p;
 
@@ -173,9 +165,8 @@ START_TEST(who_is_not_root_may_ask_for_itself_only)
     ck_assert_int_eq(privileges_lookup(&p, "daemon", NULL), -EPERM);
     ck_assert_int_eq(privileges_lookup(&p, NULL, "daemon"), -EPERM);
 }
-END_TEST
 
-START_TEST(a_drop_that_is_not_permitted_is_an_error)
+TEST(privileges, a_drop_that_is_not_permitted_is_an_error)
 {
     struct privileges p;
 
@@ -185,7 +176,6 @@ START_TEST(a_drop_that_is_not_permitted_is_an_error)
     become_nobody();
     ck_assert_int_eq(privileges_drop(&p), -EPERM);
 }
-END_TEST
 
 /*
  * Capabilities outlive the change of the user: capabilities(7). The bit is of one thread, and libc
@@ -197,7 +187,7 @@ END_TEST
 #define ANOTHER_THREAD false
 #endif
 
-START_TEST(a_drop_after_which_root_can_be_regained_is_an_error)
+TEST(privileges, a_drop_after_which_root_can_be_regained_is_an_error)
 {
     struct privileges p;
 
@@ -207,9 +197,8 @@ START_TEST(a_drop_after_which_root_can_be_regained_is_an_error)
     ck_assert_int_eq(privileges_lookup(&p, "nobody", NULL), 0);
     ck_assert_int_eq(privileges_drop(&p), -EPERM);
 }
-END_TEST
 
-START_TEST(a_number_without_an_entry_has_no_supplementary_groups)
+TEST(privileges, a_number_without_an_entry_has_no_supplementary_groups)
 {
     const gid_t extra[] = {4, 27};
     struct privileges p;
@@ -223,9 +212,8 @@ START_TEST(a_number_without_an_entry_has_no_supplementary_groups)
     ck_assert_int_eq(getgroups(ARRAY_LEN(groups), groups), 1);
     ck_assert_uint_eq(groups[0], p.gid);
 }
-END_TEST
 
-START_TEST(groups_are_lent_and_given_back)
+TEST(privileges, groups_are_lent_and_given_back)
 {
     const gid_t extra[] = {4, 27};
     struct privileges_groups *ours;
@@ -244,43 +232,10 @@ START_TEST(groups_are_lent_and_given_back)
     ck_assert_uint_eq(groups[0] + groups[1], 4 + 27);
     ck_assert_uint_eq(getegid(), 0);
 }
-END_TEST
 
-START_TEST(no_program_gains_privileges_any_more)
+TEST(privileges, no_program_gains_privileges_any_more)
 {
     ck_assert_int_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0);
     privileges_set_no_new_privs();
     ck_assert_int_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/privileges");
-    TCase *tc = tcase_create("privileges");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, without_user_and_group_nothing_changes);
-    tcase_add_test(tc, a_name_brings_its_primary_group);
-    tcase_add_test(tc, a_number_that_has_an_entry_is_that_user);
-    tcase_add_test(tc, a_number_without_an_entry_needs_a_group);
-    tcase_add_test(tc, a_group_goes_before_the_primary_group);
-    tcase_add_test(tc, an_unknown_user_is_refused_by_name);
-    tcase_add_test(tc, an_unknown_group_is_refused_by_name);
-    tcase_add_test(tc, the_number_that_means_nobody_to_the_kernel_is_refused);
-    tcase_add_test(tc, root_is_given_up_for_good);
-    tcase_add_test(tc, a_drop_after_which_root_can_be_regained_is_an_error);
-    tcase_add_test(tc, a_number_without_an_entry_has_no_supplementary_groups);
-    tcase_add_test(tc, groups_are_lent_and_given_back);
-    tcase_add_test(tc, no_program_gains_privileges_any_more);
-    tcase_add_test(tc, who_is_not_root_may_ask_for_itself_only);
-    tcase_add_test(tc, a_drop_that_is_not_permitted_is_an_error);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

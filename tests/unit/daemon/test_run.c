@@ -136,7 +136,9 @@ static bool told(const char *line)
 
 static const int draining_signals[] = {SIGTERM, SIGQUIT};
 
-START_TEST(a_drain_ends_with_the_last_session)
+GROUP(signals, setup, teardown);
+
+TEST_EACH(signals, a_drain_ends_with_the_last_session, ARRAY_LEN(draining_signals))
 {
     server.on_drain = last_session_ends;
     send_signal(draining_signals[_i]);
@@ -147,9 +149,8 @@ START_TEST(a_drain_ends_with_the_last_session)
     ck_assert_uint_eq(log_lines_with("stopped; all sessions have finished"), 1);
     ck_assert(told("STOPPING=1\nSTATUS=Draining, sessions left: 7\n"));
 }
-END_TEST
 
-START_TEST(a_second_sigterm_does_not_wait)
+TEST_EACH(signals, a_second_sigterm_does_not_wait, ARRAY_LEN(draining_signals))
 {
     server.on_drain = terminate;
     send_signal(draining_signals[_i]);
@@ -158,9 +159,8 @@ START_TEST(a_second_sigterm_does_not_wait)
     ck_assert_uint_eq(server.stops, 1);
     ck_assert_uint_eq(log_lines_with("stopped at once; sessions cut: 7"), 1);
 }
-END_TEST
 
-START_TEST(sigint_does_not_drain)
+TEST(signals, sigint_does_not_drain)
 {
     send_signal(SIGINT);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
@@ -168,9 +168,8 @@ START_TEST(sigint_does_not_drain)
     ck_assert_uint_eq(server.stops, 1);
     ck_assert_uint_eq(log_lines_with("stopped at once; sessions cut: 7"), 1);
 }
-END_TEST
 
-START_TEST(drain_timeout_is_never_early)
+TEST(signals, drain_timeout_is_never_early)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -181,7 +180,6 @@ START_TEST(drain_timeout_is_never_early)
     ck_assert_uint_eq(server.stops, 1);
     ck_assert_uint_eq(log_lines_with("drain_timeout is over; sessions cut: 7"), 1);
 }
-END_TEST
 
 /* Three looks, a signal that drains, three looks, a second SIGQUIT, three more, and the end. */
 static void step_with_watch(void)
@@ -194,7 +192,7 @@ static void step_with_watch(void)
     }
 }
 
-START_TEST(the_loops_are_watched_while_running_and_while_draining)
+TEST(signals, the_loops_are_watched_while_running_and_while_draining)
 {
     server.on_watch = step_with_watch;
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
@@ -202,9 +200,8 @@ START_TEST(the_loops_are_watched_while_running_and_while_draining)
     ck_assert_uint_eq(server.drains, 1);
     ck_assert_uint_eq(log_lines_with("SIGQUIT from pid "), 2);
 }
-END_TEST
 
-START_TEST(while_nothing_is_due_the_process_sleeps)
+TEST(signals, while_nothing_is_due_the_process_sleeps)
 {
     server.watch_interval_ns = CLOCK_NEVER;
     server.on_drain = last_session_ends;
@@ -212,16 +209,14 @@ START_TEST(while_nothing_is_due_the_process_sleeps)
     ck_assert_int_eq(server.first_wait_ms, -1);
     ck_assert_uint_eq(server.watches, 0);
 }
-END_TEST
 
-START_TEST(the_service_manager_is_fed_with_the_looks)
+TEST(signals, the_service_manager_is_fed_with_the_looks)
 {
     manager_watch("1000000", NULL);
     server.on_watch = step_with_watch;
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert(told("WATCHDOG=1"));
 }
-END_TEST
 
 static void ask_for_statistics(void)
 {
@@ -235,23 +230,21 @@ static void ask_for_statistics(void)
     }
 }
 
-START_TEST(statistics_are_written_while_running_and_while_draining)
+TEST(signals, statistics_are_written_while_running_and_while_draining)
 {
     server.on_watch = ask_for_statistics;
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.stats, 3);
     ck_assert_uint_eq(log_lines_with("SIGUSR2 from pid "), 3);
 }
-END_TEST
 
-START_TEST(sighup_is_answered_with_a_warning)
+TEST(signals, sighup_is_answered_with_a_warning)
 {
     send_signal(SIGHUP);
     send_signal(SIGINT);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(log_lines_with("cannot be reloaded"), 1);
 }
-END_TEST
 
 /* How it comes to server_stop(): at once, after the last session, after drain_timeout. */
 static const struct {
@@ -275,15 +268,14 @@ static enum exit_code stop_in_way(int i, int stop_rc)
     return run_until_stopped(run, &conf, &alone);
 }
 
-START_TEST(when_all_threads_have_ended_the_caller_may_free_all)
+TEST_EACH(signals, when_all_threads_have_ended_the_caller_may_free_all, ARRAY_LEN(ways))
 {
     alone = false;
     ck_assert_int_eq(stop_in_way(_i, 0), EXIT_CODE_OK);
     ck_assert(alone);
 }
-END_TEST
 
-START_TEST(a_loop_that_hangs_is_a_failure_and_told_to_the_caller)
+TEST_EACH(signals, a_loop_that_hangs_is_a_failure_and_told_to_the_caller, ARRAY_LEN(ways))
 {
     alone = true;
     ck_assert_int_eq(stop_in_way(_i, -ETIMEDOUT), EXIT_CODE_FAILED);
@@ -292,9 +284,8 @@ START_TEST(a_loop_that_hangs_is_a_failure_and_told_to_the_caller)
     ck_assert_uint_eq(log_lines_with("stopped"), 0);
     ck_assert_uint_eq(log_lines_with("cut"), 0);
 }
-END_TEST
 
-START_TEST(slow_work_that_goes_on_is_no_failure_but_told_to_the_caller)
+TEST_EACH(signals, slow_work_that_goes_on_is_no_failure_but_told_to_the_caller, ARRAY_LEN(ways))
 {
     alone = true;
     ck_assert_int_eq(stop_in_way(_i, -EBUSY), EXIT_CODE_OK);
@@ -302,37 +293,10 @@ START_TEST(slow_work_that_goes_on_is_no_failure_but_told_to_the_caller)
     ck_assert_uint_eq(server.stops, 1);
     ck_assert_uint_eq(log_lines_with(ways[_i].line), 1);
 }
-END_TEST
 
-START_TEST(time_to_stop_is_asked_for_before_a_thread_can_hang)
+TEST(signals, time_to_stop_is_asked_for_before_a_thread_can_hang)
 {
     send_signal(SIGINT);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert(told("EXTEND_TIMEOUT_USEC="));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/run");
-    TCase *tc = suite_group(suite, "signals");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_drain_ends_with_the_last_session, 0, ARRAY_LEN(draining_signals));
-    tcase_add_loop_test(tc, a_second_sigterm_does_not_wait, 0, ARRAY_LEN(draining_signals));
-    tcase_add_test(tc, sigint_does_not_drain);
-    tcase_add_test(tc, drain_timeout_is_never_early);
-    tcase_add_test(tc, the_loops_are_watched_while_running_and_while_draining);
-    tcase_add_test(tc, while_nothing_is_due_the_process_sleeps);
-    tcase_add_test(tc, the_service_manager_is_fed_with_the_looks);
-    tcase_add_test(tc, statistics_are_written_while_running_and_while_draining);
-    tcase_add_test(tc, sighup_is_answered_with_a_warning);
-    tcase_add_loop_test(tc, when_all_threads_have_ended_the_caller_may_free_all, 0,
-                        ARRAY_LEN(ways));
-    tcase_add_loop_test(tc, a_loop_that_hangs_is_a_failure_and_told_to_the_caller, 0,
-                        ARRAY_LEN(ways));
-    tcase_add_loop_test(tc, slow_work_that_goes_on_is_no_failure_but_told_to_the_caller, 0,
-                        ARRAY_LEN(ways));
-    tcase_add_test(tc, time_to_stop_is_asked_for_before_a_thread_can_hang);
-    return suite_run(suite);
 }

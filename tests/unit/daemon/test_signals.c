@@ -2,7 +2,6 @@
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +29,9 @@ static void teardown(void)
     close(fd);
 }
 
-START_TEST(a_signal_is_read_with_its_sender)
+GROUP(signals, setup, teardown);
+
+TEST_EACH(signals, a_signal_is_read_with_its_sender, ARRAY_LEN(answered))
 {
     struct signal_notice notice;
 
@@ -41,15 +42,13 @@ START_TEST(a_signal_is_read_with_its_sender)
     ck_assert_uint_eq(notice.uid, getuid());
     ck_assert_int_eq(signals_read(fd, &notice), -EAGAIN);
 }
-END_TEST
 
-START_TEST(a_signal_has_its_name)
+TEST_EACH(signals, a_signal_has_its_name, ARRAY_LEN(answered))
 {
     ck_assert_str_eq(signals_name(answered[_i].number), answered[_i].name);
 }
-END_TEST
 
-START_TEST(a_signal_that_came_twice_may_be_read_once)
+TEST(signals, a_signal_that_came_twice_may_be_read_once)
 {
     struct signal_notice notice;
 
@@ -62,9 +61,8 @@ START_TEST(a_signal_that_came_twice_may_be_read_once)
     ck_assert_int_eq(notice.number, SIGTERM);
     ck_assert_int_eq(signals_read(fd, &notice), -EAGAIN);
 }
-END_TEST
 
-START_TEST(a_broken_pipe_is_an_errno)
+TEST(signals, a_broken_pipe_is_an_errno)
 {
     int ends[2];
 
@@ -74,9 +72,8 @@ START_TEST(a_broken_pipe_is_an_errno)
     ck_assert_int_eq(errno, EPIPE);
     close(ends[1]);
 }
-END_TEST
 
-START_TEST(a_signal_without_an_answer_keeps_its_action)
+TEST(signals, a_signal_without_an_answer_keeps_its_action)
 {
     int status;
     pid_t pid = fork();
@@ -88,19 +85,4 @@ START_TEST(a_signal_without_an_answer_keeps_its_action)
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGVTALRM);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/signals");
-    TCase *tc = suite_group(suite, "signals");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_signal_is_read_with_its_sender, 0, ARRAY_LEN(answered));
-    tcase_add_loop_test(tc, a_signal_has_its_name, 0, ARRAY_LEN(answered));
-    tcase_add_test(tc, a_signal_that_came_twice_may_be_read_once);
-    tcase_add_test(tc, a_broken_pipe_is_an_errno);
-    tcase_add_test(tc, a_signal_without_an_answer_keeps_its_action);
-    return suite_run(suite);
 }

@@ -68,7 +68,9 @@ static int64_t looked_at_ns(void)
     return watchdog_feeder_due_at_ns(&watchdog_feeder) - watch_interval_ns;
 }
 
-START_TEST(when_nobody_asks_nothing_is_due)
+GROUP(looks, setup, manager_close);
+
+TEST(looks, when_nobody_asks_nothing_is_due)
 {
     watchdog_feeder_start(&watchdog_feeder, NULL);
     ck_assert_int_eq(watchdog_feeder_due_at_ns(&watchdog_feeder), CLOCK_NEVER);
@@ -76,9 +78,8 @@ START_TEST(when_nobody_asks_nothing_is_due)
     ck_assert_uint_eq(watched, 0);
     ck_assert_str_eq(manager_received(), "");
 }
-END_TEST
 
-START_TEST(the_loops_are_looked_at_without_a_service_manager_that_waits)
+TEST(looks, the_loops_are_looked_at_without_a_service_manager_that_waits)
 {
     watch_interval_ns = 5 * NS_PER_MS;
     watchdog_feeder_start(&watchdog_feeder, NULL);
@@ -91,9 +92,8 @@ START_TEST(the_loops_are_looked_at_without_a_service_manager_that_waits)
                          before_ns + watch_interval_ns);
     }
 }
-END_TEST
 
-START_TEST(a_look_that_is_not_due_does_nothing)
+TEST(looks, a_look_that_is_not_due_does_nothing)
 {
     watch_interval_ns = 3600 * NS_PER_S;
     manager_watch("7200000000", NULL);
@@ -103,9 +103,8 @@ START_TEST(a_look_that_is_not_due_does_nothing)
     ck_assert_uint_eq(watched, 1);
     ck_assert_str_eq(manager_received(), "");
 }
-END_TEST
 
-START_TEST(without_looks_of_the_server_it_is_fed_twice_in_the_period)
+TEST(looks, without_looks_of_the_server_it_is_fed_twice_in_the_period)
 {
     manager_watch("40000", NULL);
     watchdog_feeder_start(&watchdog_feeder, NULL);
@@ -118,13 +117,12 @@ START_TEST(without_looks_of_the_server_it_is_fed_twice_in_the_period)
                          clock_now_ns() + 20 * NS_PER_MS);
     }
 }
-END_TEST
 
 /*
  * Half of the period are 100 ms and a look is each 15 ms, so from 85 ms on the next look would be
  * too late.
  */
-START_TEST(it_is_fed_with_the_last_look_before_half_of_the_period_is_over)
+TEST(looks, it_is_fed_with_the_last_look_before_half_of_the_period_is_over)
 {
     int64_t fed_at_ns;
 
@@ -144,9 +142,8 @@ START_TEST(it_is_fed_with_the_last_look_before_half_of_the_period_is_over)
         feeds += fed;
     }
 }
-END_TEST
 
-START_TEST(it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
+TEST(looks, it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
 {
     watch_interval_ns = 5 * NS_PER_MS;
     manager_watch("20000", NULL);
@@ -163,9 +160,8 @@ START_TEST(it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
         ck_assert_uint_eq(log_lines_with(RESUMED), episode);
     }
 }
-END_TEST
 
-START_TEST(a_stall_that_is_over_before_it_has_to_be_fed_is_not_told)
+TEST(looks, a_stall_that_is_over_before_it_has_to_be_fed_is_not_told)
 {
     watch_interval_ns = NS_PER_MS;
     manager_watch("7200000000", NULL);
@@ -176,21 +172,4 @@ START_TEST(a_stall_that_is_over_before_it_has_to_be_fed_is_not_told)
         ck_assert(!look());
     ck_assert_uint_eq(watched, 6);
     ck_assert_uint_eq(log_lines_with(WITHHELD), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("daemon/watchdog_feeder");
-    TCase *tc = suite_group(suite, "looks");
-
-    tcase_add_checked_fixture(tc, setup, manager_close);
-    tcase_add_test(tc, when_nobody_asks_nothing_is_due);
-    tcase_add_test(tc, the_loops_are_looked_at_without_a_service_manager_that_waits);
-    tcase_add_test(tc, a_look_that_is_not_due_does_nothing);
-    tcase_add_test(tc, without_looks_of_the_server_it_is_fed_twice_in_the_period);
-    tcase_add_test(tc, it_is_fed_with_the_last_look_before_half_of_the_period_is_over);
-    tcase_add_test(tc, it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns);
-    tcase_add_test(tc, a_stall_that_is_over_before_it_has_to_be_fed_is_not_told);
-    return suite_run(suite);
 }

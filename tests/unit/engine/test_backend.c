@@ -80,7 +80,9 @@ static unsigned judge_times(unsigned n, enum backend_poll poll)
 
 /* ---- the poll ---- */
 
-START_TEST(what_the_library_polls_with_can_be_made_to_fail_here)
+GROUP(poll, setup, teardown);
+
+TEST(poll, what_the_library_polls_with_can_be_made_to_fail_here)
 {
     unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
 
@@ -89,11 +91,10 @@ START_TEST(what_the_library_polls_with_can_be_made_to_fail_here)
     ck_assert_uint_ge(fault_calls(FAULT_EPOLL_CREATE1), 1);
     ck_assert_uint_ge(fault_calls(FAULT_EPOLL_CTL), 1);
 }
-END_TEST
 
 static const int poll_errors[] = {EBADF, EINVAL, EFAULT, ENOMEM, EINTR};
 
-START_TEST(the_error_of_a_poll_is_told_and_forgotten_with_the_next)
+TEST_EACH(poll, the_error_of_a_poll_is_told_and_forgotten_with_the_next, ARRAY_LEN(poll_errors))
 {
     backend_poll(&b, false);
     ck_assert_int_eq(b.error, 0);
@@ -106,9 +107,8 @@ START_TEST(the_error_of_a_poll_is_told_and_forgotten_with_the_next)
     backend_poll(&b, false);
     ck_assert_int_eq(b.error, 0);
 }
-END_TEST
 
-START_TEST(an_error_of_a_callback_is_none_of_the_poll)
+TEST(poll, an_error_of_a_callback_is_none_of_the_poll)
 {
     ev_io_start(b.ev, &other);
     ring(other_fd);
@@ -118,18 +118,16 @@ START_TEST(an_error_of_a_callback_is_none_of_the_poll)
     ck_assert_uint_eq(n_ready, 1);
     ck_assert_int_eq(b.error, 0);
 }
-END_TEST
 
-START_TEST(the_first_poll_does_not_block)
+TEST(poll, the_first_poll_does_not_block)
 {
     int64_t began_at_ns = clock_now_ns();
 
     backend_poll(&b, true);
     ck_assert_int_lt(since_ms(began_at_ns), 20000); /* libev would sleep for a minute */
 }
-END_TEST
 
-START_TEST(a_descriptor_that_cannot_be_watched_ends_the_poll_and_is_told)
+TEST_EACH(poll, a_descriptor_that_cannot_be_watched_ends_the_poll_and_is_told, 2)
 {
     int64_t began_at_ns;
 
@@ -148,9 +146,8 @@ START_TEST(a_descriptor_that_cannot_be_watched_ends_the_poll_and_is_told)
     backend_poll(&b, true);
     ck_assert_uint_eq(n_ready, 1);
 }
-END_TEST
 
-START_TEST(without_descriptors_there_is_none)
+TEST(poll, without_descriptors_there_is_none)
 {
     unsigned before = process_descriptors();
     struct backend none;
@@ -162,11 +159,12 @@ START_TEST(without_descriptors_there_is_none)
     fault_plan(FAULT_EPOLL_CREATE1, 0, 1, ENOMEM);
     ck_assert_int_eq(backend_open(&none, "none", nudge_fd, 0), -ENOMEM);
 }
-END_TEST
 
 /* ---- rebuilding ---- */
 
-START_TEST(a_rebuilt_one_does_not_block_at_first_and_hears_what_it_heard_before)
+GROUP(rebuild, setup, teardown);
+
+TEST(rebuild, a_rebuilt_one_does_not_block_at_first_and_hears_what_it_heard_before)
 {
     unsigned before = process_descriptors();
     int64_t began_at_ns;
@@ -185,11 +183,10 @@ START_TEST(a_rebuilt_one_does_not_block_at_first_and_hears_what_it_heard_before)
     ck_assert_int_lt(since_ms(began_at_ns), 20000);
     ck_assert_uint_eq(process_descriptors(), before);
 }
-END_TEST
 
 static const int create_errors[] = {EMFILE, ENFILE, ENOMEM};
 
-START_TEST(when_no_instance_can_be_had_the_old_one_stays)
+TEST_EACH(rebuild, when_no_instance_can_be_had_the_old_one_stays, ARRAY_LEN(create_errors))
 {
     ev_io_start(b.ev, &other);
     backend_poll(&b, true);
@@ -199,9 +196,8 @@ START_TEST(when_no_instance_can_be_had_the_old_one_stays)
     backend_poll(&b, true);
     ck_assert_uint_eq(n_ready, 1);
 }
-END_TEST
 
-START_TEST(without_descriptors_the_old_one_stays)
+TEST(rebuild, without_descriptors_the_old_one_stays)
 {
     ev_io_start(b.ev, &other);
     backend_poll(&b, true);
@@ -212,10 +208,9 @@ START_TEST(without_descriptors_the_old_one_stays)
     process_allow_any_descriptors();
     ck_assert_uint_eq(n_ready, 1);
 }
-END_TEST
 
 /* Somebody else took the descriptor that was free a moment ago. */
-START_TEST(when_the_library_cannot_have_one_it_tries_until_it_can_and_says_so_once)
+TEST(rebuild, when_the_library_cannot_have_one_it_tries_until_it_can_and_says_so_once)
 {
     ev_io_start(b.ev, &other);
     backend_poll(&b, true);
@@ -227,28 +222,27 @@ START_TEST(when_the_library_cannot_have_one_it_tries_until_it_can_and_says_so_on
     ck_assert_int_eq(b.error, 0);
     ck_assert_uint_eq(log_lines_with("loop test: no epoll instance: Too many open files"), 1);
 }
-END_TEST
 
 /* ---- judging ---- */
 
-START_TEST(good_and_neutral_polls_change_nothing)
+GROUP(judge, setup, teardown);
+
+TEST(judge, good_and_neutral_polls_change_nothing)
 {
     ck_assert_uint_eq(judge_times(10000, BACKEND_GOOD), 0);
     ck_assert_uint_eq(judge_times(10000, BACKEND_NEUTRAL), 0);
     ck_assert(!b.in_trouble && !b.paced);
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(early_polls_in_a_row_are_too_many_when_the_threshold_is_reached)
+TEST(judge, early_polls_in_a_row_are_too_many_when_the_threshold_is_reached)
 {
     ck_assert_uint_eq(judge_times(THRESHOLD - 1, BACKEND_EARLY), 0);
     ck_assert(judge(BACKEND_EARLY));
     ck_assert_uint_eq(log_lines_with("something is wrong; its epoll instance is rebuilt"), 1);
 }
-END_TEST
 
-START_TEST(a_poll_of_another_kind_begins_a_new_row)
+TEST(judge, a_poll_of_another_kind_begins_a_new_row)
 {
     for (int i = 0; i < 10; i++) {
         ck_assert_uint_eq(judge_times(THRESHOLD - 1, BACKEND_EARLY), 0);
@@ -256,9 +250,8 @@ START_TEST(a_poll_of_another_kind_begins_a_new_row)
     }
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(there_is_one_rebuild_for_each_row)
+TEST(judge, there_is_one_rebuild_for_each_row)
 {
     for (int i = 0; i < 5; i++) {
         ck_assert_uint_eq(judge_times(THRESHOLD, BACKEND_EARLY), 1);
@@ -266,25 +259,22 @@ START_TEST(there_is_one_rebuild_for_each_row)
     }
     ck_assert_uint_eq(log_lines_with(""), 1); /* one episode */
 }
-END_TEST
 
-START_TEST(a_threshold_of_zero_minds_no_number_of_early_polls)
+TEST(judge, a_threshold_of_zero_minds_no_number_of_early_polls)
 {
     b.threshold = 0;
     ck_assert_uint_eq(judge_times(100000, BACKEND_EARLY), 0);
     ck_assert(!b.in_trouble && !b.paced);
 }
-END_TEST
 
-START_TEST(a_failed_poll_is_too_many_with_any_threshold)
+TEST_EACH(judge, a_failed_poll_is_too_many_with_any_threshold, 2)
 {
     b.threshold = _i ? THRESHOLD : 0;
     ck_assert(judge(BACKEND_FAILED));
     ck_assert_uint_eq(log_lines_with("something is wrong; its epoll instance is rebuilt"), 1);
 }
-END_TEST
 
-START_TEST(what_a_new_instance_does_not_cure_is_paced)
+TEST(judge, what_a_new_instance_does_not_cure_is_paced)
 {
     ck_assert(judge(BACKEND_FAILED));
     ck_assert(!b.paced);
@@ -293,18 +283,16 @@ START_TEST(what_a_new_instance_does_not_cure_is_paced)
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 0);
     ck_assert_uint_eq(log_lines_with("does not help; the loop is slowed down"), 1);
 }
-END_TEST
 
-START_TEST(so_it_is_with_a_second_row_of_early_polls)
+TEST(judge, so_it_is_with_a_second_row_of_early_polls)
 {
     ck_assert_uint_eq(judge_times(2 * THRESHOLD - 1, BACKEND_EARLY), 1);
     ck_assert(!b.paced);
     ck_assert(!judge(BACKEND_EARLY));
     ck_assert(b.paced);
 }
-END_TEST
 
-START_TEST(the_cure_is_tried_again_once_a_second_in_silence)
+TEST(judge, the_cure_is_tried_again_once_a_second_in_silence)
 {
     judge_times(2, BACKEND_FAILED);
     ck_assert(b.paced);
@@ -315,18 +303,16 @@ START_TEST(the_cure_is_tried_again_once_a_second_in_silence)
     }
     ck_assert_uint_eq(log_lines_with(""), 2); /* rebuilt; does not help */
 }
-END_TEST
 
-START_TEST(some_good_polls_between_bad_ones_are_no_recovery)
+TEST(judge, some_good_polls_between_bad_ones_are_no_recovery)
 {
     judge_times(2, BACKEND_FAILED);
     judge_times(1000, BACKEND_GOOD);
     ck_assert(b.paced && b.in_trouble);
     ck_assert_uint_eq(log_lines_with("polls work again"), 0);
 }
-END_TEST
 
-START_TEST(a_second_of_good_polls_is_one_and_is_told)
+TEST(judge, a_second_of_good_polls_is_one_and_is_told)
 {
     judge_times(2, BACKEND_FAILED);
     let_time_pass();
@@ -335,9 +321,8 @@ START_TEST(a_second_of_good_polls_is_one_and_is_told)
     judge_times(10, BACKEND_GOOD);
     ck_assert_uint_eq(log_lines_with("loop test: polls work again"), 1);
 }
-END_TEST
 
-START_TEST(what_was_never_slowed_down_recovers_in_silence)
+TEST(judge, what_was_never_slowed_down_recovers_in_silence)
 {
     ck_assert(judge(BACKEND_FAILED));
     let_time_pass();
@@ -345,9 +330,8 @@ START_TEST(what_was_never_slowed_down_recovers_in_silence)
     ck_assert(!b.in_trouble);
     ck_assert_uint_eq(log_lines_with(""), 1);
 }
-END_TEST
 
-START_TEST(a_new_episode_is_told_anew)
+TEST(judge, a_new_episode_is_told_anew)
 {
     for (unsigned i = 1; i <= 3; i++) {
         judge_times(2, BACKEND_FAILED);
@@ -358,9 +342,8 @@ START_TEST(a_new_episode_is_told_anew)
         ck_assert_uint_eq(log_lines_with("polls work again"), i);
     }
 }
-END_TEST
 
-START_TEST(a_cure_for_which_there_is_no_descriptor_is_told_once_and_tried_again)
+TEST(judge, a_cure_for_which_there_is_no_descriptor_is_told_once_and_tried_again)
 {
     fault_plan(FAULT_EPOLL_CREATE1, 0, FAULT_ALWAYS, EMFILE);
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 0);
@@ -370,45 +353,4 @@ START_TEST(a_cure_for_which_there_is_no_descriptor_is_told_once_and_tried_again)
     fault_plan(FAULT_EPOLL_CREATE1, 0, 0, 0);
     let_time_pass();
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/backend");
-    TCase *poll = suite_group(suite, "poll");
-    TCase *rebuild = suite_group(suite, "rebuild");
-    TCase *judging = suite_group(suite, "judge");
-
-    tcase_add_checked_fixture(poll, setup, teardown);
-    tcase_add_test(poll, what_the_library_polls_with_can_be_made_to_fail_here);
-    tcase_add_loop_test(poll, the_error_of_a_poll_is_told_and_forgotten_with_the_next, 0,
-                        (int)ARRAY_LEN(poll_errors));
-    tcase_add_test(poll, an_error_of_a_callback_is_none_of_the_poll);
-    tcase_add_test(poll, the_first_poll_does_not_block);
-    tcase_add_loop_test(poll, a_descriptor_that_cannot_be_watched_ends_the_poll_and_is_told, 0, 2);
-    tcase_add_test(poll, without_descriptors_there_is_none);
-    tcase_add_checked_fixture(rebuild, setup, teardown);
-    tcase_add_test(rebuild, a_rebuilt_one_does_not_block_at_first_and_hears_what_it_heard_before);
-    tcase_add_loop_test(rebuild, when_no_instance_can_be_had_the_old_one_stays, 0,
-                        (int)ARRAY_LEN(create_errors));
-    tcase_add_test(rebuild, without_descriptors_the_old_one_stays);
-    tcase_add_test(rebuild,
-                   when_the_library_cannot_have_one_it_tries_until_it_can_and_says_so_once);
-    tcase_add_checked_fixture(judging, setup, teardown);
-    tcase_add_test(judging, good_and_neutral_polls_change_nothing);
-    tcase_add_test(judging, early_polls_in_a_row_are_too_many_when_the_threshold_is_reached);
-    tcase_add_test(judging, a_poll_of_another_kind_begins_a_new_row);
-    tcase_add_test(judging, there_is_one_rebuild_for_each_row);
-    tcase_add_test(judging, a_threshold_of_zero_minds_no_number_of_early_polls);
-    tcase_add_loop_test(judging, a_failed_poll_is_too_many_with_any_threshold, 0, 2);
-    tcase_add_test(judging, what_a_new_instance_does_not_cure_is_paced);
-    tcase_add_test(judging, so_it_is_with_a_second_row_of_early_polls);
-    tcase_add_test(judging, the_cure_is_tried_again_once_a_second_in_silence);
-    tcase_add_test(judging, some_good_polls_between_bad_ones_are_no_recovery);
-    tcase_add_test(judging, a_second_of_good_polls_is_one_and_is_told);
-    tcase_add_test(judging, what_was_never_slowed_down_recovers_in_silence);
-    tcase_add_test(judging, a_new_episode_is_told_anew);
-    tcase_add_test(judging, a_cure_for_which_there_is_no_descriptor_is_told_once_and_tried_again);
-    return suite_run(suite);
 }

@@ -60,87 +60,78 @@ static const struct share shares[] = {
     {100, INT64_MAX, 0},
 };
 
-START_TEST(the_share_of_tasks_follows_io_time_and_ratio)
+GROUP(budget, NULL, NULL);
+
+TEST_EACH(budget, the_share_of_tasks_follows_io_time_and_ratio, ARRAY_LEN(shares))
 {
     const struct share *s = &shares[_i];
 
     ck_assert_int_eq(budget_share_ns(s->io_ns, s->io_ratio), s->share_ns);
 }
-END_TEST
 
-START_TEST(without_io_a_turn_runs_one_batch)
+TEST(budget, without_io_a_turn_runs_one_batch)
 {
     begin(50, 0, 100000);
     ck_assert_uint_eq(run_tasks(10 * NS_PER_US, 100000), BUDGET_BATCH);
 }
-END_TEST
 
-START_TEST(without_io_quick_tasks_run_for_a_slice)
+TEST(budget, without_io_quick_tasks_run_for_a_slice)
 {
     begin(50, 0, 100000); /* 1000 tasks of 100 ns; the clock is seen each 64th */
     ck_assert_uint_eq(run_tasks(100, 100000), 16 * BUDGET_BATCH);
 }
-END_TEST
 
-START_TEST(a_share_smaller_than_a_batch_is_a_batch)
+TEST(budget, a_share_smaller_than_a_batch_is_a_batch)
 {
     begin(99, 100 * NS_PER_US, 100000); /* 1 us */
     ck_assert_uint_eq(run_tasks(1 * NS_PER_US, 100000), BUDGET_BATCH);
 }
-END_TEST
 
-START_TEST(quick_tasks_run_as_long_as_the_share_lasts)
+TEST(budget, quick_tasks_run_as_long_as_the_share_lasts)
 {
     begin(50, 1 * NS_PER_MS, 100000); /* 1000 tasks of 1 us; the clock is seen each 64th */
     ck_assert_uint_eq(run_tasks(1 * NS_PER_US, 100000), 16 * BUDGET_BATCH);
 }
-END_TEST
 
-START_TEST(the_quantum_ends_even_a_large_share)
+TEST(budget, the_quantum_ends_even_a_large_share)
 {
     begin(1, 1 * NS_PER_S, 100000);
     ck_assert_uint_eq(run_tasks(1 * NS_PER_MS, 100000), 10);
 }
-END_TEST
 
-START_TEST(the_quantum_ends_even_a_batch)
+TEST(budget, the_quantum_ends_even_a_batch)
 {
     begin(50, 0, 100000);
     ck_assert_uint_eq(run_tasks(2 * NS_PER_MS, 100000), 5);
 }
-END_TEST
 
-START_TEST(a_task_longer_than_the_quantum_is_the_only_one)
+TEST(budget, a_task_longer_than_the_quantum_is_the_only_one)
 {
     begin(50, 1 * NS_PER_S, 100000);
     ck_assert_uint_eq(run_tasks(1 * NS_PER_S, 100000), 1);
 }
-END_TEST
 
-START_TEST(slow_tasks_overshoot_the_share_by_one_task_only)
+TEST(budget, slow_tasks_overshoot_the_share_by_one_task_only)
 {
     begin(50, 7 * NS_PER_MS, 100000); /* 70 tasks of 0.1 ms */
     ck_assert_uint_eq(run_tasks(100 * NS_PER_US, 100000), 70);
 }
-END_TEST
 
-START_TEST(the_clock_is_asked_seldom_while_tasks_are_quick)
+TEST(budget, the_clock_is_asked_seldom_while_tasks_are_quick)
 {
     begin(1, 1 * NS_PER_S, 100000);
     run_tasks(10, 64 * 100);
     ck_assert_uint_le(checks, 100 + 7); /* each batch, and the first one's doubling steps */
 }
-END_TEST
 
-START_TEST(the_clock_is_asked_for_each_task_once_they_are_slow)
+TEST(budget, the_clock_is_asked_for_each_task_once_they_are_slow)
 {
     begin(1, 1 * NS_PER_S, 100000);
     ck_assert_uint_eq(run_tasks(200 * NS_PER_US, 40), 40);
     ck_assert_uint_eq(checks, 40);
 }
-END_TEST
 
-START_TEST(at_ratio_100_what_was_queued_runs_and_no_more)
+TEST(budget, at_ratio_100_what_was_queued_runs_and_no_more)
 {
     begin(100, 0, 1000);
     ck_assert_uint_eq(run_tasks(10, 100000), 1000);
@@ -149,17 +140,15 @@ START_TEST(at_ratio_100_what_was_queued_runs_and_no_more)
     begin(100, 0, 1);
     ck_assert_uint_eq(run_tasks(10, 100000), 1);
 }
-END_TEST
 
-START_TEST(at_ratio_100_the_quantum_still_holds)
+TEST(budget, at_ratio_100_the_quantum_still_holds)
 {
     begin(100, 0, 1000);
     ck_assert_uint_eq(run_tasks(1 * NS_PER_MS, 100000), 10);
 }
-END_TEST
 
 /* The header's words: after the 1st, 2nd, 4th ... task up to every 64th while tasks are quick. */
-START_TEST(the_clock_is_first_asked_at_powers_of_two)
+TEST(budget, the_clock_is_first_asked_at_powers_of_two)
 {
     uint64_t asked[10];
     unsigned n = 0;
@@ -175,28 +164,4 @@ START_TEST(the_clock_is_first_asked_at_powers_of_two)
         ck_assert_uint_eq(asked[i], UINT64_C(1) << i);
     ck_assert_uint_eq(asked[7], 128);
     ck_assert_uint_eq(asked[8], 192);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/budget");
-    TCase *tc = suite_group(suite, "budget");
-
-    tcase_add_loop_test(tc, the_share_of_tasks_follows_io_time_and_ratio, 0,
-                        (int)ARRAY_LEN(shares));
-    tcase_add_test(tc, without_io_a_turn_runs_one_batch);
-    tcase_add_test(tc, without_io_quick_tasks_run_for_a_slice);
-    tcase_add_test(tc, a_share_smaller_than_a_batch_is_a_batch);
-    tcase_add_test(tc, quick_tasks_run_as_long_as_the_share_lasts);
-    tcase_add_test(tc, the_quantum_ends_even_a_large_share);
-    tcase_add_test(tc, the_quantum_ends_even_a_batch);
-    tcase_add_test(tc, a_task_longer_than_the_quantum_is_the_only_one);
-    tcase_add_test(tc, slow_tasks_overshoot_the_share_by_one_task_only);
-    tcase_add_test(tc, the_clock_is_asked_seldom_while_tasks_are_quick);
-    tcase_add_test(tc, the_clock_is_asked_for_each_task_once_they_are_slow);
-    tcase_add_test(tc, at_ratio_100_what_was_queued_runs_and_no_more);
-    tcase_add_test(tc, at_ratio_100_the_quantum_still_holds);
-    tcase_add_test(tc, the_clock_is_first_asked_at_powers_of_two);
-    return suite_run(suite);
 }

@@ -41,16 +41,17 @@ static int pick(unsigned n)
 
 static const unsigned sizes[] = {1, 2, 3, 4, 5, 8};
 
-START_TEST(round_robin_begins_at_the_first_and_visits_all_in_order)
+GROUP(chooser, setup, teardown);
+
+TEST_EACH(chooser, round_robin_begins_at_the_first_and_visits_all_in_order, ARRAY_LEN(sizes))
 {
     unsigned n = sizes[_i];
 
     for (unsigned i = 0; i < 3 * n; i++)
         ck_assert_int_eq(pick(n), (int)(i % n));
 }
-END_TEST
 
-START_TEST(round_robin_neither_skips_nor_repeats_where_32_bits_end)
+TEST(chooser, round_robin_neither_skips_nor_repeats_where_32_bits_end)
 {
     int last;
 
@@ -63,9 +64,8 @@ START_TEST(round_robin_neither_skips_nor_repeats_where_32_bits_end)
         last = next;
     }
 }
-END_TEST
 
-START_TEST(round_robin_over_a_power_of_two_survives_the_end_of_its_counter)
+TEST(chooser, round_robin_over_a_power_of_two_survives_the_end_of_its_counter)
 {
     int last;
 
@@ -78,18 +78,16 @@ START_TEST(round_robin_over_a_power_of_two_survives_the_end_of_its_counter)
         last = next;
     }
 }
-END_TEST
 
-START_TEST(a_loop_that_has_ended_is_passed_over)
+TEST_EACH(chooser, a_loop_that_has_ended_is_passed_over, CHOOSER_P2C + 1)
 {
     chooser_init(&c, (enum chooser_kind)_i);
     loop_stop(loops[1], 0, 0);
     for (int i = 0; i < 300; i++)
         ck_assert_int_ne(pick(3), 1);
 }
-END_TEST
 
-START_TEST(when_all_have_ended_there_is_none)
+TEST_EACH(chooser, when_all_have_ended_there_is_none, CHOOSER_P2C + 1)
 {
     chooser_init(&c, (enum chooser_kind)_i);
     for (int i = 0; i < 3; i++)
@@ -97,7 +95,6 @@ START_TEST(when_all_have_ended_there_is_none)
     ck_assert_int_eq(pick(3), -1);
     ck_assert_int_eq(pick(1), -1);
 }
-END_TEST
 
 static void fail_to_start(int i, struct tasks_counted *t)
 {
@@ -106,7 +103,7 @@ static void fail_to_start(int i, struct tasks_counted *t)
     ck_assert_int_eq(loop_submit(loops[i], LOOP_TASKS, &t->task), -EAGAIN);
 }
 
-START_TEST(a_loop_without_a_thread_is_passed_over_for_a_while)
+TEST_EACH(chooser, a_loop_without_a_thread_is_passed_over_for_a_while, CHOOSER_P2C + 1)
 {
     struct tasks_counted t;
     bool found = false;
@@ -131,9 +128,8 @@ START_TEST(a_loop_without_a_thread_is_passed_over_for_a_while)
     ck_assert_uint_eq(log_lines_with("loop test: its thread cannot be started: Resource"), 1);
     ck_assert_uint_eq(log_lines_with("loop test: its thread is started; this failed for"), 1);
 }
-END_TEST
 
-START_TEST(a_loop_without_a_thread_is_better_than_none)
+TEST_EACH(chooser, a_loop_without_a_thread_is_better_than_none, CHOOSER_P2C + 1)
 {
     struct tasks_counted t[3];
 
@@ -144,7 +140,6 @@ START_TEST(a_loop_without_a_thread_is_better_than_none)
     for (int i = 0; i < 30; i++)
         ck_assert_int_ge(pick(3), 0);
 }
-END_TEST
 
 /* Submit control tasks to loop ${i} until it is full. */
 static void fill(int i, struct tasks_block *block, struct tasks_counted *tasks)
@@ -160,7 +155,7 @@ static void fill(int i, struct tasks_block *block, struct tasks_counted *tasks)
     ck_assert_int_eq(loop_availability(loops[i]), LOOP_FULL);
 }
 
-START_TEST(a_full_loop_is_passed_over_unless_all_are)
+TEST_EACH(chooser, a_full_loop_is_passed_over_unless_all_are, CHOOSER_P2C + 1)
 {
     static struct tasks_counted tasks[2][LOOP_PENDING_MIN];
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS};
@@ -184,17 +179,15 @@ START_TEST(a_full_loop_is_passed_over_unless_all_are)
     for (int i = 0; i < 2; i++)
         tasks_block_end(&blocks[i]);
 }
-END_TEST
 
-START_TEST(one_loop_is_always_the_choice)
+TEST_EACH(chooser, one_loop_is_always_the_choice, CHOOSER_P2C + 1)
 {
     chooser_init(&c, (enum chooser_kind)_i);
     for (int i = 0; i < 10; i++)
         ck_assert_int_eq(pick(1), 0);
 }
-END_TEST
 
-START_TEST(least_connections_fills_the_emptiest)
+TEST(chooser, least_connections_fills_the_emptiest)
 {
     chooser_init(&c, CHOOSER_LEAST_CONNECTIONS);
     for (int i = 0; i < 4; i++)
@@ -205,9 +198,8 @@ START_TEST(least_connections_fills_the_emptiest)
         loop_load_add(loops[2], 1);
     }
 }
-END_TEST
 
-START_TEST(least_connections_shares_evenly_among_equals)
+TEST(chooser, least_connections_shares_evenly_among_equals)
 {
     unsigned picked[4] = {0};
 
@@ -217,9 +209,8 @@ START_TEST(least_connections_shares_evenly_among_equals)
     for (int i = 0; i < 4; i++)
         ck_assert_uint_eq(picked[i], 100);
 }
-END_TEST
 
-START_TEST(two_choices_refill_a_loop_that_was_emptied)
+TEST(chooser, two_choices_refill_a_loop_that_was_emptied)
 {
     unsigned spread;
 
@@ -231,9 +222,8 @@ START_TEST(two_choices_refill_a_loop_that_was_emptied)
     spread = loop_load(loops[0]);
     ck_assert_uint_gt(spread, 90); /* blind it would have 75, and the others 175 */
 }
-END_TEST
 
-START_TEST(two_choices_keep_loads_close)
+TEST(chooser, two_choices_keep_loads_close)
 {
     unsigned least = 1000000, most = 0;
 
@@ -247,28 +237,4 @@ START_TEST(two_choices_keep_loads_close)
         most = load > most ? load : most;
     }
     ck_assert_uint_le(most - least, 20);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/chooser");
-    TCase *tc = suite_group(suite, "chooser");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, round_robin_begins_at_the_first_and_visits_all_in_order, 0,
-                        (int)ARRAY_LEN(sizes));
-    tcase_add_test(tc, round_robin_neither_skips_nor_repeats_where_32_bits_end);
-    tcase_add_test(tc, round_robin_over_a_power_of_two_survives_the_end_of_its_counter);
-    tcase_add_loop_test(tc, a_loop_that_has_ended_is_passed_over, 0, CHOOSER_P2C + 1);
-    tcase_add_loop_test(tc, when_all_have_ended_there_is_none, 0, CHOOSER_P2C + 1);
-    tcase_add_loop_test(tc, a_loop_without_a_thread_is_passed_over_for_a_while, 0, CHOOSER_P2C + 1);
-    tcase_add_loop_test(tc, a_loop_without_a_thread_is_better_than_none, 0, CHOOSER_P2C + 1);
-    tcase_add_loop_test(tc, a_full_loop_is_passed_over_unless_all_are, 0, CHOOSER_P2C + 1);
-    tcase_add_loop_test(tc, one_loop_is_always_the_choice, 0, CHOOSER_P2C + 1);
-    tcase_add_test(tc, least_connections_fills_the_emptiest);
-    tcase_add_test(tc, least_connections_shares_evenly_among_equals);
-    tcase_add_test(tc, two_choices_refill_a_loop_that_was_emptied);
-    tcase_add_test(tc, two_choices_keep_loads_close);
-    return suite_run(suite);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -73,16 +72,17 @@ static const struct task_type continued_type = {"continued", continued_run, task
 
 /* ---- threads ---- */
 
-START_TEST(an_executor_that_was_never_used_has_no_thread)
+GROUP(threads, setup, NULL);
+
+TEST(threads, an_executor_that_was_never_used_has_no_thread)
 {
     e = executor_runner_create(4, 100);
     ck_assert_uint_eq(executor_runner_stats(e).threads, 0);
     executor_destroy(e);
     executor_destroy(NULL);
 }
-END_TEST
 
-START_TEST(an_idle_thread_is_used_again)
+TEST(threads, an_idle_thread_is_used_again)
 {
     e = executor_runner_create(4, 100);
     for (unsigned i = 0; i < MANY; i++) {
@@ -93,9 +93,8 @@ START_TEST(an_idle_thread_is_used_again)
     executor_runner_destroy(e);
     ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
 }
-END_TEST
 
-START_TEST(another_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
+TEST(threads, another_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
 {
     struct tasks_block blocks[3];
 
@@ -113,10 +112,9 @@ START_TEST(another_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
     executor_runner_destroy(e);
     ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
 }
-END_TEST
 
 /* The second must not be left to the thread that was woken for the first. */
-START_TEST(two_tasks_that_come_at_once_do_not_wait_for_each_other)
+TEST(threads, two_tasks_that_come_at_once_do_not_wait_for_each_other)
 {
     pthread_barrier_t barrier;
     struct tasks_meeting a, b;
@@ -132,9 +130,8 @@ START_TEST(two_tasks_that_come_at_once_do_not_wait_for_each_other)
     }
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(threads_are_called_by_executor_pool_and_number)
+TEST(threads, threads_are_called_by_executor_pool_and_number)
 {
     struct noted notes[2] = {{.task.type = &noted_type}, {.task.type = &noted_type}};
     struct executor_conf conf = {.name = "resolver", .pool = 7, .threads = 2};
@@ -150,9 +147,8 @@ START_TEST(threads_are_called_by_executor_pool_and_number)
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(a_long_name_is_cut_and_the_number_is_kept)
+TEST(threads, a_long_name_is_cut_and_the_number_is_kept)
 {
     struct noted note = {.task.type = &noted_type};
     struct executor_conf conf = {.name = "name-of-20-characters", .pool = 12, .threads = 1};
@@ -162,7 +158,6 @@ START_TEST(a_long_name_is_cut_and_the_number_is_kept)
     executor_runner_destroy(e);
     ck_assert_str_eq(note.name, "name-of-20-12-1");
 }
-END_TEST
 
 static void *submit_bound_to_one(void *arg)
 {
@@ -179,7 +174,7 @@ static void *submit_bound_to_one(void *arg)
     return NULL;
 }
 
-START_TEST(a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it)
+TEST(threads, a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it)
 {
     struct noted note = {.task.type = &noted_type};
     pthread_t bound;
@@ -192,9 +187,8 @@ START_TEST(a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it)
     executor_runner_destroy(e);
     ck_assert(CPU_EQUAL(&note.cpus, &mine));
 }
-END_TEST
 
-START_TEST(a_task_that_no_thread_could_be_started_for_stays_the_callers)
+TEST(threads, a_task_that_no_thread_could_be_started_for_stays_the_callers)
 {
     e = executor_runner_create(2, 100);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
@@ -206,9 +200,8 @@ START_TEST(a_task_that_no_thread_could_be_started_for_stays_the_callers)
     ck_assert_uint_eq(executor_runner_stats(e).tasks_rejected, 1);
     executor_destroy(e);
 }
-END_TEST
 
-START_TEST(a_second_thread_that_cannot_be_started_is_logged_once_and_tried_again_later)
+TEST(threads, a_second_thread_that_cannot_be_started_is_logged_once_and_tried_again_later)
 {
     struct tasks_block second;
 
@@ -229,9 +222,8 @@ START_TEST(a_second_thread_that_cannot_be_started_is_logged_once_and_tried_again
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(failing_to_start_a_second_thread_is_not_repeated_all_the_time)
+TEST(threads, failing_to_start_a_second_thread_is_not_repeated_all_the_time)
 {
     unsigned before;
     int64_t began_at_ns;
@@ -249,11 +241,12 @@ START_TEST(failing_to_start_a_second_thread_is_not_repeated_all_the_time)
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
-END_TEST
 
 /* ---- order and bound ---- */
 
-START_TEST(tasks_begin_in_the_order_they_were_submitted)
+GROUP(order_and_bound, setup, NULL);
+
+TEST(order_and_bound, tasks_begin_in_the_order_they_were_submitted)
 {
     struct tasks_trace trace = {0};
     struct tasks_traced traced[26];
@@ -268,9 +261,8 @@ START_TEST(tasks_begin_in_the_order_they_were_submitted)
     executor_runner_destroy(e);
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
 }
-END_TEST
 
-START_TEST(a_slow_task_holds_up_its_own_thread_only)
+TEST(order_and_bound, a_slow_task_holds_up_its_own_thread_only)
 {
     e = executor_runner_create(2, 100);
     executor_runner_block(e, &block);
@@ -280,9 +272,8 @@ START_TEST(a_slow_task_holds_up_its_own_thread_only)
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(a_full_executor_refuses_and_the_task_stays_the_callers)
+TEST(order_and_bound, a_full_executor_refuses_and_the_task_stays_the_callers)
 {
     e = executor_runner_create(1, 20);
     executor_runner_block(e, &block);
@@ -296,9 +287,8 @@ START_TEST(a_full_executor_refuses_and_the_task_stays_the_callers)
     ck_assert_uint_eq(tasks_counted_run(tasks, 20), 20);
     ck_assert_uint_eq(atomic_load(&tasks[20].run) + atomic_load(&tasks[20].dropped), 0);
 }
-END_TEST
 
-START_TEST(sixteen_is_the_smallest_bound)
+TEST(order_and_bound, sixteen_is_the_smallest_bound)
 {
     e = executor_runner_create(1, 1);
     executor_runner_block(e, &block);
@@ -308,9 +298,8 @@ START_TEST(sixteen_is_the_smallest_bound)
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(a_task_that_continues_one_is_not_refused_and_goes_to_the_end)
+TEST(order_and_bound, a_task_that_continues_one_is_not_refused_and_goes_to_the_end)
 {
     struct continued c = {.task.type = &continued_type, .then = &tasks[MANY - 1].task};
 
@@ -326,7 +315,6 @@ START_TEST(a_task_that_continues_one_is_not_refused_and_goes_to_the_end)
     ck_assert_uint_eq(tasks_counted_run(tasks, 15), 15);
     ck_assert_uint_eq(atomic_load(&tasks[MANY - 1].run), 1);
 }
-END_TEST
 
 /* ---- room ---- */
 
@@ -375,7 +363,9 @@ static void fill(unsigned n)
     ck_assert_int_eq(executor_submit(e, &tasks[n].task), -EAGAIN);
 }
 
-START_TEST(those_who_wait_for_room_are_told_in_order_and_once)
+GROUP(room, setup, NULL);
+
+TEST(room, those_who_wait_for_room_are_told_in_order_and_once)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting[3] = {{.run_as = 0}};
@@ -393,7 +383,6 @@ START_TEST(those_who_wait_for_room_are_told_in_order_and_once)
     executor_runner_destroy(e);
     loop_runner_destroy(loop);
 }
-END_TEST
 
 /* Ends when it is told to; for tasks that are to be let through one by one. */
 static sem_t steps;
@@ -405,7 +394,7 @@ static void step_run(struct task *t)
         ;
 }
 
-START_TEST(there_is_room_when_no_more_than_half_wait)
+TEST(room, there_is_room_when_no_more_than_half_wait)
 {
     static const struct task_type type = {"step", step_run, tasks_never_dropped};
     struct loop *loop = loop_runner_create();
@@ -433,9 +422,8 @@ START_TEST(there_is_room_when_no_more_than_half_wait)
     executor_runner_destroy(e);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(who_asks_when_there_is_room_is_told_at_once)
+TEST(room, who_asks_when_there_is_room_is_told_at_once)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -448,9 +436,8 @@ START_TEST(who_asks_when_there_is_room_is_told_at_once)
     executor_runner_destroy(e);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(a_stop_ends_the_wait_for_room)
+TEST(room, a_stop_ends_the_wait_for_room)
 {
     struct loop *loop = loop_runner_create();
     struct waiting before = {.run_as = 0}, after = {.run_as = 0};
@@ -466,9 +453,8 @@ START_TEST(a_stop_ends_the_wait_for_room)
     executor_runner_destroy(e);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(who_waits_on_a_loop_that_has_ended_is_dropped)
+TEST(room, who_waits_on_a_loop_that_has_ended_is_dropped)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -484,9 +470,8 @@ START_TEST(who_waits_on_a_loop_that_has_ended_is_dropped)
     executor_runner_destroy(e);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(who_waits_because_there_is_no_thread_tries_again_without_spinning)
+TEST(room, who_waits_because_there_is_no_thread_tries_again_without_spinning)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -499,11 +484,12 @@ START_TEST(who_waits_because_there_is_no_thread_tries_again_without_spinning)
     executor_runner_destroy(e);
     loop_runner_destroy(loop);
 }
-END_TEST
 
 /* ---- what it tells ---- */
 
-START_TEST(the_counters_tell_what_runs_and_what_waits)
+GROUP(stats, setup, NULL);
+
+TEST(stats, the_counters_tell_what_runs_and_what_waits)
 {
     struct executor_stats stats;
 
@@ -529,7 +515,6 @@ START_TEST(the_counters_tell_what_runs_and_what_waits)
     ck_assert_int_ge(stats.longest_ns, 20 * NS_PER_MS);
     executor_destroy(e);
 }
-END_TEST
 
 static void nap_run(struct task *t)
 {
@@ -537,7 +522,7 @@ static void nap_run(struct task *t)
     PAUSE_MS(30);
 }
 
-START_TEST(of_several_that_run_the_longest_is_named)
+TEST(stats, of_several_that_run_the_longest_is_named)
 {
     static const struct task_type type = {"nap", nap_run, tasks_never_dropped};
     struct task nap = {.type = &type};
@@ -550,44 +535,4 @@ START_TEST(of_several_that_run_the_longest_is_named)
     ck_assert_str_eq(executor_runner_stats(e).running_name, "block");
     tasks_block_end(&block);
     executor_runner_destroy(e);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/executor");
-    TCase *threads = suite_group(suite, "threads");
-    TCase *order = suite_group(suite, "order and bound");
-    TCase *room = suite_group(suite, "room");
-    TCase *stats = suite_group(suite, "stats");
-
-    tcase_add_checked_fixture(threads, setup, NULL);
-    tcase_add_test(threads, an_executor_that_was_never_used_has_no_thread);
-    tcase_add_test(threads, an_idle_thread_is_used_again);
-    tcase_add_test(threads, another_thread_starts_only_when_all_are_busy_and_up_to_the_limit);
-    tcase_add_test(threads, two_tasks_that_come_at_once_do_not_wait_for_each_other);
-    tcase_add_test(threads, threads_are_called_by_executor_pool_and_number);
-    tcase_add_test(threads, a_long_name_is_cut_and_the_number_is_kept);
-    tcase_add_test(threads, a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it);
-    tcase_add_test(threads, a_task_that_no_thread_could_be_started_for_stays_the_callers);
-    tcase_add_test(threads,
-                   a_second_thread_that_cannot_be_started_is_logged_once_and_tried_again_later);
-    tcase_add_test(threads, failing_to_start_a_second_thread_is_not_repeated_all_the_time);
-    tcase_add_checked_fixture(order, setup, NULL);
-    tcase_add_test(order, tasks_begin_in_the_order_they_were_submitted);
-    tcase_add_test(order, a_slow_task_holds_up_its_own_thread_only);
-    tcase_add_test(order, a_full_executor_refuses_and_the_task_stays_the_callers);
-    tcase_add_test(order, sixteen_is_the_smallest_bound);
-    tcase_add_test(order, a_task_that_continues_one_is_not_refused_and_goes_to_the_end);
-    tcase_add_checked_fixture(room, setup, NULL);
-    tcase_add_test(room, those_who_wait_for_room_are_told_in_order_and_once);
-    tcase_add_test(room, there_is_room_when_no_more_than_half_wait);
-    tcase_add_test(room, who_asks_when_there_is_room_is_told_at_once);
-    tcase_add_test(room, a_stop_ends_the_wait_for_room);
-    tcase_add_test(room, who_waits_on_a_loop_that_has_ended_is_dropped);
-    tcase_add_test(room, who_waits_because_there_is_no_thread_tries_again_without_spinning);
-    tcase_add_checked_fixture(stats, setup, NULL);
-    tcase_add_test(stats, the_counters_tell_what_runs_and_what_waits);
-    tcase_add_test(stats, of_several_that_run_the_longest_is_named);
-    return suite_run(suite);
 }

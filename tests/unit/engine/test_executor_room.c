@@ -208,7 +208,9 @@ static void end(void)
 
 static const unsigned places[] = {16, 128};
 
-START_TEST(producers_that_each_could_take_half_of_the_executor_share_it)
+GROUP(room, setup, NULL);
+
+TEST_EACH(room, producers_that_each_could_take_half_of_the_executor_share_it, ARRAY_LEN(places))
 {
     unsigned least = UINT32_MAX, most = 0;
 
@@ -232,9 +234,8 @@ START_TEST(producers_that_each_could_take_half_of_the_executor_share_it)
     ck_assert_msg(most <= 2 * least, "%u to %u", least, most);
     end();
 }
-END_TEST
 
-START_TEST(a_refused_producer_goes_before_later_ones_and_before_served_ones)
+TEST(room, a_refused_producer_goes_before_later_ones_and_before_served_ones)
 {
     begin_full();
     want(&producers[1], 1);
@@ -248,10 +249,9 @@ START_TEST(a_refused_producer_goes_before_later_ones_and_before_served_ones)
     step_until(&producers[2], 1);
     end();
 }
-END_TEST
 
 /* Sixteen places for three: the first to be told has wanted all of them. */
-START_TEST(a_share_is_all_that_one_gets_while_others_wait)
+TEST(room, a_share_is_all_that_one_gets_while_others_wait)
 {
     begin_full();
     producers[0].wants = 100;
@@ -262,9 +262,8 @@ START_TEST(a_share_is_all_that_one_gets_while_others_wait)
     ck_assert_uint_le(producers[0].accepted, 17 + 5 + 5);
     end();
 }
-END_TEST
 
-START_TEST(what_is_left_of_a_share_is_for_the_others)
+TEST(room, what_is_left_of_a_share_is_for_the_others)
 {
     begin_full();
     producers[0].wants = 100;
@@ -275,9 +274,8 @@ START_TEST(what_is_left_of_a_share_is_for_the_others)
     ck_assert_uint_eq(pending(), 16);
     end();
 }
-END_TEST
 
-START_TEST(one_that_is_destroyed_leaves_no_share_behind)
+TEST(room, one_that_is_destroyed_leaves_no_share_behind)
 {
     begin_full();
     want(&producers[1], 100);
@@ -293,11 +291,10 @@ START_TEST(one_that_is_destroyed_leaves_no_share_behind)
     ck_assert_uint_eq(producers[2].accepted, 1); /* no other producer has a turn */
     end();
 }
-END_TEST
 
 /* ---- a full strand ---- */
 
-START_TEST(a_full_strand_is_told_when_half_of_it_is_free_and_not_before)
+TEST(room, a_full_strand_is_told_when_half_of_it_is_free_and_not_before)
 {
     e = executor_runner_create(1, 1000);
     create(&producers[0], loops[0]);
@@ -314,11 +311,10 @@ START_TEST(a_full_strand_is_told_when_half_of_it_is_free_and_not_before)
     ck_assert_uint_eq(producers[0].turns, 1);
     end();
 }
-END_TEST
 
 /* ---- loops that hang ---- */
 
-START_TEST(a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_has_it)
+TEST(room, a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_has_it)
 {
     unsigned last;
 
@@ -339,23 +335,4 @@ START_TEST(a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_h
     tasks_block_end(&block);
     UNTIL(accepted(&producers[0]) == 2); /* no step was needed */
     end();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/executor_room");
-    TCase *room = suite_group(suite, "room");
-
-    tcase_add_checked_fixture(room, setup, NULL);
-    tcase_add_loop_test(room, producers_that_each_could_take_half_of_the_executor_share_it, 0,
-                        ARRAY_LEN(places));
-    tcase_add_test(room, a_refused_producer_goes_before_later_ones_and_before_served_ones);
-    tcase_add_test(room, a_share_is_all_that_one_gets_while_others_wait);
-    tcase_add_test(room, what_is_left_of_a_share_is_for_the_others);
-    tcase_add_test(room, a_full_strand_is_told_when_half_of_it_is_free_and_not_before);
-    tcase_add_test(room, one_that_is_destroyed_leaves_no_share_behind);
-    tcase_add_test(room,
-                   a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_has_it);
-    return suite_run(suite);
 }

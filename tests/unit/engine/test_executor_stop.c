@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "support/executor_runner.h"
 #include "support/fault.h"
@@ -49,7 +48,9 @@ static void submit_many(void)
         ck_assert_int_eq(executor_submit(e, &tasks[i].task), 0);
 }
 
-START_TEST(what_is_queued_is_run_within_the_time)
+GROUP(stop, setup, NULL);
+
+TEST(stop, what_is_queued_is_run_within_the_time)
 {
     e = executor_runner_create(2, 100);
     executor_runner_block(e, &block);
@@ -63,9 +64,8 @@ START_TEST(what_is_queued_is_run_within_the_time)
     ck_assert_uint_eq(executor_runner_stats(e).tasks_rejected, 1);
     executor_destroy(e);
 }
-END_TEST
 
-START_TEST(with_no_time_what_is_queued_is_dropped_before_the_stop_returns)
+TEST(stop, with_no_time_what_is_queued_is_dropped_before_the_stop_returns)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -79,9 +79,8 @@ START_TEST(with_no_time_what_is_queued_is_dropped_before_the_stop_returns)
     ck_assert_uint_eq(tasks_counted_run(tasks, MANY), 0);
     executor_destroy(e);
 }
-END_TEST
 
-START_TEST(when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
+TEST(stop, when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -98,9 +97,8 @@ START_TEST(when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
     ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0); /* it is allowed again */
     executor_destroy(e);
 }
-END_TEST
 
-START_TEST(so_does_a_join_that_does_not_wait)
+TEST(stop, so_does_a_join_that_does_not_wait)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -112,9 +110,8 @@ START_TEST(so_does_a_join_that_does_not_wait)
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest)
+TEST(stop, when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -126,9 +123,8 @@ START_TEST(when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest)
     ck_assert_uint_eq(tasks_counted_run(tasks, MANY), 0);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(idle_threads_end_at_once)
+TEST(stop, idle_threads_end_at_once)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -140,9 +136,8 @@ START_TEST(idle_threads_end_at_once)
     ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
     executor_destroy(e);
 }
-END_TEST
 
-START_TEST(the_first_stop_decides)
+TEST(stop, the_first_stop_decides)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -154,9 +149,8 @@ START_TEST(the_first_stop_decides)
     executor_runner_destroy(e);
     ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
 }
-END_TEST
 
-START_TEST(an_executor_without_threads_ends_at_once)
+TEST(stop, an_executor_without_threads_ends_at_once)
 {
     e = executor_runner_create(1, 100);
     executor_stop(e, NS_PER_S);
@@ -164,7 +158,6 @@ START_TEST(an_executor_without_threads_ends_at_once)
     ck_assert_int_eq(executor_submit(e, &tasks[0].task), -ESHUTDOWN);
     executor_destroy(e);
 }
-END_TEST
 
 static void continuing_run(struct task *t)
 {
@@ -181,7 +174,7 @@ static void continuing_run(struct task *t)
 
 static const struct task_type continuing_type = {"continuing", continuing_run, tasks_never_dropped};
 
-START_TEST(a_task_may_continue_itself_while_what_is_queued_is_run)
+TEST(stop, a_task_may_continue_itself_while_what_is_queued_is_run)
 {
     struct continuing c = {.task.type = &continuing_type};
     unsigned before;
@@ -196,7 +189,6 @@ START_TEST(a_task_may_continue_itself_while_what_is_queued_is_run)
     ck_assert_int_eq(atomic_load(&c.refused), 0);
     executor_destroy(e);
 }
-END_TEST
 
 /* Waits for the stop, and then wants to continue. */
 static void late_run(struct task *t)
@@ -206,7 +198,7 @@ static void late_run(struct task *t)
     continuing_run(t);
 }
 
-START_TEST(a_task_that_continues_when_the_time_is_over_is_refused)
+TEST(stop, a_task_that_continues_when_the_time_is_over_is_refused)
 {
     static const struct task_type type = {"late", late_run, tasks_never_dropped};
     struct continuing c = {.task.type = &type};
@@ -221,7 +213,6 @@ START_TEST(a_task_that_continues_when_the_time_is_over_is_refused)
     ck_assert_uint_eq(atomic_load(&tasks[0].dropped), 1);
     executor_destroy(e);
 }
-END_TEST
 
 static void stop_from_task(struct task *t)
 {
@@ -229,7 +220,7 @@ static void stop_from_task(struct task *t)
     executor_stop(e, 0);
 }
 
-START_TEST(a_task_must_not_stop_its_executor)
+TEST_ABORTS(stop, a_task_must_not_stop_its_executor)
 {
     static const struct task_type type = {"stop", stop_from_task, stop_from_task};
     struct task t = {.type = &type};
@@ -238,7 +229,6 @@ START_TEST(a_task_must_not_stop_its_executor)
     ck_assert_int_eq(executor_submit(e, &t), 0);
     PAUSE_MS(10000);
 }
-END_TEST
 
 /* ---- races ---- */
 
@@ -268,8 +258,10 @@ static void race_once(unsigned round)
     executor_destroy(e);
 }
 
+GROUP(races, setup, NULL);
+
 /* With all threads that it needs, or when some cannot be started. */
-START_TEST(each_task_that_races_with_a_stop_is_run_or_dropped_or_refused)
+TEST_EACH(races, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 2)
 {
     for (unsigned round = 0; round < RACES; round++) {
         if (_i == 1) /* the race's own threads come first */
@@ -278,7 +270,6 @@ START_TEST(each_task_that_races_with_a_stop_is_run_or_dropped_or_refused)
     }
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
 }
-END_TEST
 
 static atomic_uint timers_run, timers_dropped;
 
@@ -296,7 +287,7 @@ static void line_drop(struct task *t)
 
 static const struct task_type line_type = {"timer", line_run, line_drop};
 
-START_TEST(each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled)
+TEST(races, each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled)
 {
     for (unsigned round = 0; round < RACES; round++) {
         struct timer timers[RACE_LINES];
@@ -318,29 +309,4 @@ START_TEST(each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled)
                           RACE_LINES);
         executor_destroy(e);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/executor stop");
-    TCase *stop = suite_group(suite, "stop");
-    TCase *races = suite_group(suite, "races");
-
-    tcase_add_checked_fixture(stop, setup, NULL);
-    tcase_add_test(stop, what_is_queued_is_run_within_the_time);
-    tcase_add_test(stop, with_no_time_what_is_queued_is_dropped_before_the_stop_returns);
-    tcase_add_test(stop, when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs);
-    tcase_add_test(stop, so_does_a_join_that_does_not_wait);
-    tcase_add_test(stop, when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest);
-    tcase_add_test(stop, idle_threads_end_at_once);
-    tcase_add_test(stop, the_first_stop_decides);
-    tcase_add_test(stop, an_executor_without_threads_ends_at_once);
-    tcase_add_test(stop, a_task_may_continue_itself_while_what_is_queued_is_run);
-    tcase_add_test(stop, a_task_that_continues_when_the_time_is_over_is_refused);
-    tcase_add_test_raise_signal(stop, a_task_must_not_stop_its_executor, SIGABRT);
-    tcase_add_checked_fixture(races, setup, NULL);
-    tcase_add_loop_test(races, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 0, 2);
-    tcase_add_test(races, each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled);
-    return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "support/executor_runner.h"
 #include "support/fault.h"
@@ -110,7 +109,9 @@ static void add_traced(struct tasks_timer *t, char letter, int64_t delay_ns)
     ck_assert_int_eq(executor_schedule(e, &t->timer, delay_ns), 0);
 }
 
-START_TEST(a_timer_never_runs_early)
+GROUP(when, NULL, NULL);
+
+TEST(when, a_timer_never_runs_early)
 {
     struct stamped timers[MANY];
     int64_t due_at_ns[MANY];
@@ -128,9 +129,8 @@ START_TEST(a_timer_never_runs_early)
         ck_assert_int_ge(atomic_load(&timers[i].run_at_ns), due_at_ns[i]);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(timers_run_in_the_order_of_their_instants)
+TEST(when, timers_run_in_the_order_of_their_instants)
 {
     const int64_t delays_ms[5] = {20, -1, 5, 0, 30}; /* a negative one counts as 0 */
     struct tasks_timer timers[5];
@@ -147,9 +147,8 @@ START_TEST(timers_run_in_the_order_of_their_instants)
         ck_assert_int_le(timers[trace.text[i - 1] - '0'].timer.at_ns,
                          timers[trace.text[i] - '0'].timer.at_ns);
 }
-END_TEST
 
-START_TEST(a_due_timer_takes_its_place_behind_what_is_queued_and_before_what_comes_later)
+TEST(when, a_due_timer_takes_its_place_behind_what_is_queued_and_before_what_comes_later)
 {
     struct tasks_traced first[3], later;
     struct tasks_timer timer;
@@ -171,10 +170,9 @@ START_TEST(a_due_timer_takes_its_place_behind_what_is_queued_and_before_what_com
     executor_runner_destroy(e);
     ck_assert_str_eq(trace.text, "abctz");
 }
-END_TEST
 
 /* Regression of Netty #1614: with the queue never empty, timers were never looked at. */
-START_TEST(a_timer_runs_although_the_queue_is_never_empty)
+TEST(when, a_timer_runs_although_the_queue_is_never_empty)
 {
     struct restless restless[2] = {{.task.type = &restless_type}, {.task.type = &restless_type}};
     struct stamped timer;
@@ -192,9 +190,8 @@ START_TEST(a_timer_runs_although_the_queue_is_never_empty)
         atomic_store(&restless[i].over, true);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(timers_that_are_always_due_do_not_starve_the_queue)
+TEST(when, timers_that_are_always_due_do_not_starve_the_queue)
 {
     struct tireless timers[2];
     struct tasks_counted tasks[MANY];
@@ -213,9 +210,8 @@ START_TEST(timers_that_are_always_due_do_not_starve_the_queue)
         atomic_store(&timers[i].over, true);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(an_earlier_timer_shortens_the_sleep)
+TEST(when, an_earlier_timer_shortens_the_sleep)
 {
     struct stamped late, early;
     int64_t began_at_ns = clock_now_ns();
@@ -231,9 +227,8 @@ START_TEST(an_earlier_timer_shortens_the_sleep)
     executor_runner_destroy(e);
     ck_assert_uint_eq(atomic_load(&late.dropped), 1);
 }
-END_TEST
 
-START_TEST(a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task)
+TEST(when, a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task)
 {
     struct stamped timer;
 
@@ -246,9 +241,8 @@ START_TEST(a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task)
     tasks_block_end(&block);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(timers_that_are_due_together_run_on_all_threads)
+TEST(when, timers_that_are_due_together_run_on_all_threads)
 {
     struct tasks_meeting meetings[4];
     pthread_barrier_t barrier;
@@ -262,9 +256,8 @@ START_TEST(timers_that_are_due_together_run_on_all_threads)
     UNTIL(executor_runner_stats(e).tasks_run == 4);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(for_ever_is_an_ordinary_delay)
+TEST(when, for_ever_is_an_ordinary_delay)
 {
     struct stamped timer;
 
@@ -277,9 +270,8 @@ START_TEST(for_ever_is_an_ordinary_delay)
     executor_runner_destroy(e);
     ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
 }
-END_TEST
 
-START_TEST(timers_do_not_count_as_pending)
+TEST(when, timers_do_not_count_as_pending)
 {
     struct stamped timers[MANY];
 
@@ -295,9 +287,10 @@ START_TEST(timers_do_not_count_as_pending)
     ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(a_cancelled_timer_is_neither_run_nor_dropped)
+GROUP(cancel_and_end, NULL, NULL);
+
+TEST(cancel_and_end, a_cancelled_timer_is_neither_run_nor_dropped)
 {
     struct stamped timer;
 
@@ -311,9 +304,8 @@ START_TEST(a_cancelled_timer_is_neither_run_nor_dropped)
     ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
     ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
 }
-END_TEST
 
-START_TEST(a_timer_that_is_due_and_queued_can_still_be_cancelled)
+TEST(cancel_and_end, a_timer_that_is_due_and_queued_can_still_be_cancelled)
 {
     struct tasks_timer cancelled, other;
     struct canceller c = {.task.type = &canceller_type, .timer = &cancelled.timer};
@@ -329,9 +321,8 @@ START_TEST(a_timer_that_is_due_and_queued_can_still_be_cancelled)
     ck_assert_str_eq(trace.text, "o");
     ck_assert(c.was_due && c.in_time);
 }
-END_TEST
 
-START_TEST(a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again)
+TEST(cancel_and_end, a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again)
 {
     struct stamped timer;
 
@@ -345,9 +336,8 @@ START_TEST(a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again)
     }
     executor_runner_destroy(e);
 }
-END_TEST
 
-START_TEST(a_timer_without_a_thread_stays_the_callers)
+TEST(cancel_and_end, a_timer_without_a_thread_stays_the_callers)
 {
     struct stamped timer;
 
@@ -362,9 +352,8 @@ START_TEST(a_timer_without_a_thread_stays_the_callers)
     ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
     executor_destroy(e);
 }
-END_TEST
 
-START_TEST(timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
+TEST(cancel_and_end, timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
 {
     struct stamped timers[MANY];
 
@@ -379,30 +368,4 @@ START_TEST(timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
     executor_runner_end(e);
     ck_assert_uint_eq(executor_runner_stats(e).tasks_dropped, MANY);
     executor_destroy(e);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/executor timers");
-    TCase *order = suite_group(suite, "when");
-    TCase *cancel = suite_group(suite, "cancel and end");
-
-    tcase_add_test(order, a_timer_never_runs_early);
-    tcase_add_test(order, timers_run_in_the_order_of_their_instants);
-    tcase_add_test(order,
-                   a_due_timer_takes_its_place_behind_what_is_queued_and_before_what_comes_later);
-    tcase_add_test(order, a_timer_runs_although_the_queue_is_never_empty);
-    tcase_add_test(order, timers_that_are_always_due_do_not_starve_the_queue);
-    tcase_add_test(order, an_earlier_timer_shortens_the_sleep);
-    tcase_add_test(order, a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task);
-    tcase_add_test(order, timers_that_are_due_together_run_on_all_threads);
-    tcase_add_test(order, for_ever_is_an_ordinary_delay);
-    tcase_add_test(order, timers_do_not_count_as_pending);
-    tcase_add_test(cancel, a_cancelled_timer_is_neither_run_nor_dropped);
-    tcase_add_test(cancel, a_timer_that_is_due_and_queued_can_still_be_cancelled);
-    tcase_add_test(cancel, a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again);
-    tcase_add_test(cancel, a_timer_without_a_thread_stays_the_callers);
-    tcase_add_test(cancel, timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops);
-    return suite_run(suite);
 }

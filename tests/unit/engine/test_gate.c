@@ -16,7 +16,9 @@ static void setup(void)
     gate_init(&g);
 }
 
-START_TEST(those_inside_are_counted)
+GROUP(gate, setup, NULL);
+
+TEST(gate, those_inside_are_counted)
 {
     ck_assert_uint_eq(gate_count(&g), 0);
     ck_assert_int_eq(gate_enter(&g, 10), 0);
@@ -27,9 +29,8 @@ START_TEST(those_inside_are_counted)
     gate_leave(&g, 2);
     ck_assert_uint_eq(gate_count(&g), 0);
 }
-END_TEST
 
-START_TEST(a_full_gate_says_try_again)
+TEST(gate, a_full_gate_says_try_again)
 {
     for (int i = 0; i < 3; i++)
         ck_assert_int_ge(gate_enter(&g, 3), 0);
@@ -38,18 +39,16 @@ START_TEST(a_full_gate_says_try_again)
     gate_leave(&g, 1);
     ck_assert_int_ge(gate_enter(&g, 3), 0);
 }
-END_TEST
 
-START_TEST(each_caller_has_its_own_bound)
+TEST(gate, each_caller_has_its_own_bound)
 {
     ck_assert_int_ge(gate_enter(&g, 1), 0);
     ck_assert_int_eq(gate_enter(&g, 1), -EAGAIN);
     ck_assert_int_ge(gate_enter(&g, NO_BOUND), 0);
     ck_assert_uint_eq(gate_count(&g), 2);
 }
-END_TEST
 
-START_TEST(a_closed_gate_lets_out_and_nobody_in)
+TEST(gate, a_closed_gate_lets_out_and_nobody_in)
 {
     ck_assert_int_ge(gate_enter(&g, 10), 0);
     gate_close(&g);
@@ -60,15 +59,13 @@ START_TEST(a_closed_gate_lets_out_and_nobody_in)
     ck_assert_uint_eq(gate_count(&g), 0);
     ck_assert_int_eq(gate_enter(&g, 10), -ESHUTDOWN);
 }
-END_TEST
 
-START_TEST(a_gate_that_is_full_and_closed_is_closed)
+TEST(gate, a_gate_that_is_full_and_closed_is_closed)
 {
     ck_assert_int_ge(gate_enter(&g, 1), 0);
     gate_close(&g);
     ck_assert_int_eq(gate_enter(&g, 1), -ESHUTDOWN);
 }
-END_TEST
 
 static atomic_uint accepted;
 
@@ -90,13 +87,12 @@ static void *enter_many(void *arg)
     return arg;
 }
 
-START_TEST(racing_producers_get_exactly_as_many_places_as_there_are)
+TEST(gate, racing_producers_get_exactly_as_many_places_as_there_are)
 {
     on_all_threads(enter_many);
     ck_assert_uint_eq(atomic_load(&accepted), 100);
     ck_assert_uint_eq(gate_count(&g), 100);
 }
-END_TEST
 
 static atomic_uint given[100];
 
@@ -111,15 +107,14 @@ static void *note_places(void *arg)
     return arg;
 }
 
-START_TEST(no_two_producers_are_told_the_same_number)
+TEST(gate, no_two_producers_are_told_the_same_number)
 {
     on_all_threads(note_places);
     for (unsigned i = 0; i < ARRAY_LEN(given); i++)
         ck_assert_uint_eq(atomic_load(&given[i]), 1);
 }
-END_TEST
 
-START_TEST(who_enters_an_empty_gate_is_told_so_each_time)
+TEST(gate, who_enters_an_empty_gate_is_told_so_each_time)
 {
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(gate_enter(&g, 5), 0);
@@ -127,14 +122,12 @@ START_TEST(who_enters_an_empty_gate_is_told_so_each_time)
         gate_leave(&g, 2);
     }
 }
-END_TEST
 
-START_TEST(a_bound_of_nobody_lets_nobody_in)
+TEST(gate, a_bound_of_nobody_lets_nobody_in)
 {
     ck_assert_int_eq(gate_enter(&g, 0), -EAGAIN);
     ck_assert_uint_eq(gate_count(&g), 0);
 }
-END_TEST
 
 /* Enter, do something, leave; until the gate is closed. */
 static void *enter_until_closed(void *arg)
@@ -146,7 +139,7 @@ static void *enter_until_closed(void *arg)
     return arg;
 }
 
-START_TEST(once_closed_and_empty_nobody_is_inside_ever_again)
+TEST(gate, once_closed_and_empty_nobody_is_inside_ever_again)
 {
     pthread_t threads[THREADS];
     unsigned final;
@@ -163,24 +156,4 @@ START_TEST(once_closed_and_empty_nobody_is_inside_ever_again)
         pthread_join(threads[i], NULL);
     ck_assert_uint_eq(atomic_load(&accepted), final);
     ck_assert_uint_eq(gate_count(&g), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/gate");
-    TCase *tc = suite_group(suite, "gate");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, those_inside_are_counted);
-    tcase_add_test(tc, a_full_gate_says_try_again);
-    tcase_add_test(tc, each_caller_has_its_own_bound);
-    tcase_add_test(tc, a_closed_gate_lets_out_and_nobody_in);
-    tcase_add_test(tc, a_gate_that_is_full_and_closed_is_closed);
-    tcase_add_test(tc, racing_producers_get_exactly_as_many_places_as_there_are);
-    tcase_add_test(tc, no_two_producers_are_told_the_same_number);
-    tcase_add_test(tc, who_enters_an_empty_gate_is_told_so_each_time);
-    tcase_add_test(tc, a_bound_of_nobody_lets_nobody_in);
-    tcase_add_test(tc, once_closed_and_empty_nobody_is_inside_ever_again);
-    return suite_run(suite);
 }

@@ -83,7 +83,9 @@ static void begin(void)
 
 /* ---- who is waited for ---- */
 
-START_TEST(it_is_over_once_when_every_loop_has_come_round)
+GROUP(grace, setup, teardown);
+
+TEST(grace, it_is_over_once_when_every_loop_has_come_round)
 {
     start_all();
     begin();
@@ -91,9 +93,8 @@ START_TEST(it_is_over_once_when_every_loop_has_come_round)
     start_all();
     ck_assert_uint_eq(atomic_load(&over), 1);
 }
-END_TEST
 
-START_TEST(it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_round)
+TEST_EACH(grace, it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_round, LOOPS)
 {
     unsigned held = (unsigned)_i;
     struct tasks_block block;
@@ -110,9 +111,8 @@ START_TEST(it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_round)
     UNTIL(atomic_load(&over) == 1);
     ck_assert_ptr_eq(atomic_load(&over_on), loop_group_at(group, held)); /* the last tells */
 }
-END_TEST
 
-START_TEST(without_threads_it_is_over_at_once_and_none_is_started)
+TEST(grace, without_threads_it_is_over_at_once_and_none_is_started)
 {
     begin();
     ck_assert_uint_eq(atomic_load(&over), 1);
@@ -121,9 +121,8 @@ START_TEST(without_threads_it_is_over_at_once_and_none_is_started)
         ck_assert_int_eq(loop_state(loop_group_at(group, i)), LOOP_NOT_STARTED);
     ck_assert_uint_eq(process_loops(), 0);
 }
-END_TEST
 
-START_TEST(a_loop_without_a_thread_is_not_waited_for)
+TEST(grace, a_loop_without_a_thread_is_not_waited_for)
 {
     come_round(1);
     begin();
@@ -131,9 +130,8 @@ START_TEST(a_loop_without_a_thread_is_not_waited_for)
     ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
     ck_assert_int_eq(loop_state(loop_group_at(group, 2)), LOOP_NOT_STARTED);
 }
-END_TEST
 
-START_TEST(loops_that_have_ended_are_not_waited_for)
+TEST(grace, loops_that_have_ended_are_not_waited_for)
 {
     start_all();
     end_loop(0);
@@ -145,10 +143,9 @@ START_TEST(loops_that_have_ended_are_not_waited_for)
     ck_assert_uint_eq(atomic_load(&over), 2);
     ck_assert_ptr_null(atomic_load(&over_on));
 }
-END_TEST
 
 /* With its timeout over, the loop drops the visit instead of running it. */
-START_TEST(a_loop_that_ends_before_it_comes_round_counts_as_come_round)
+TEST(grace, a_loop_that_ends_before_it_comes_round_counts_as_come_round)
 {
     struct tasks_block block;
 
@@ -162,7 +159,6 @@ START_TEST(a_loop_that_ends_before_it_comes_round_counts_as_come_round)
     loop_join(loop_group_at(group, 1));
     UNTIL(atomic_load(&over) == 1);
 }
-END_TEST
 
 static sem_t dropping, dropped;
 
@@ -191,7 +187,7 @@ static void submit_slow(struct task *t)
 }
 
 /* What runs in drop() may have read the old pointer, and use it until it returns. */
-START_TEST(a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_there)
+TEST(grace, a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_there)
 {
     static const struct task_type at_stop_type = {.name = "at stop", .run = submit_slow};
     struct task at_stop = {.type = &at_stop_type};
@@ -211,7 +207,6 @@ START_TEST(a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_t
     loop_join(loop);
     ck_assert_uint_eq(atomic_load(&over), 1);
 }
-END_TEST
 
 static void begin_here(void *arg)
 {
@@ -220,15 +215,14 @@ static void begin_here(void *arg)
     ck_assert_uint_eq(atomic_load(&over), 0);
 }
 
-START_TEST(begun_on_one_of_the_loops_it_is_not_over_before_that_task_ends)
+TEST(grace, begun_on_one_of_the_loops_it_is_not_over_before_that_task_ends)
 {
     come_round(0);
     loop_runner_call(loop_group_at(group, 0), begin_here, NULL);
     UNTIL(atomic_load(&over) == 1);
 }
-END_TEST
 
-START_TEST(what_never_begins_is_freed_and_not_over)
+TEST(grace, what_never_begins_is_freed_and_not_over)
 {
     struct grace *grace;
 
@@ -237,7 +231,6 @@ START_TEST(what_never_begins_is_freed_and_not_over)
     grace_destroy(NULL);
     ck_assert_uint_eq(atomic_load(&over), 0);
 }
-END_TEST
 
 /* ---- many at once ---- */
 
@@ -272,7 +265,7 @@ static void callers_join(pthread_t *callers)
         pthread_join(callers[i], NULL);
 }
 
-START_TEST(each_of_many_at_once_is_over_once)
+TEST(grace, each_of_many_at_once_is_over_once)
 {
     pthread_t callers[CALLERS];
 
@@ -285,9 +278,8 @@ START_TEST(each_of_many_at_once_is_over_once)
     for (unsigned i = 0; i < CALLERS; i++)
         ck_assert_uint_eq(atomic_load(&overs[i]), CALLS);
 }
-END_TEST
 
-START_TEST(when_a_group_starts_and_ends_in_the_middle_all_are_over_once)
+TEST(grace, when_a_group_starts_and_ends_in_the_middle_all_are_over_once)
 {
     pthread_t callers[CALLERS];
 
@@ -305,7 +297,6 @@ START_TEST(when_a_group_starts_and_ends_in_the_middle_all_are_over_once)
         setup();
     }
 }
-END_TEST
 
 /* ---- what it is for ---- */
 
@@ -385,7 +376,7 @@ static void *replace_boxes(void *arg)
 }
 
 /* The loops get their threads, and with them their readers, while the writers are at it. */
-START_TEST(readers_never_see_what_was_freed_and_all_that_was_replaced_is)
+TEST(grace, readers_never_see_what_was_freed_and_all_that_was_replaced_is)
 {
     struct task readers[LOOPS];
     pthread_t writers[WRITERS];
@@ -407,27 +398,4 @@ START_TEST(readers_never_see_what_was_freed_and_all_that_was_replaced_is)
     ck_assert_uint_gt(atomic_load(&reads), LOOPS);
     for (unsigned w = 0; w < WRITERS; w++)
         free(atomic_load(&boxes[w]));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/grace");
-    TCase *tc = suite_group(suite, "grace");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, it_is_over_once_when_every_loop_has_come_round);
-    tcase_add_loop_test(tc, it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_round, 0,
-                        LOOPS);
-    tcase_add_test(tc, without_threads_it_is_over_at_once_and_none_is_started);
-    tcase_add_test(tc, a_loop_without_a_thread_is_not_waited_for);
-    tcase_add_test(tc, loops_that_have_ended_are_not_waited_for);
-    tcase_add_test(tc, a_loop_that_ends_before_it_comes_round_counts_as_come_round);
-    tcase_add_test(tc, a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_there);
-    tcase_add_test(tc, begun_on_one_of_the_loops_it_is_not_over_before_that_task_ends);
-    tcase_add_test(tc, what_never_begins_is_freed_and_not_over);
-    tcase_add_test(tc, each_of_many_at_once_is_over_once);
-    tcase_add_test(tc, when_a_group_starts_and_ends_in_the_middle_all_are_over_once);
-    tcase_add_test(tc, readers_never_see_what_was_freed_and_all_that_was_replaced_is);
-    return suite_run(suite);
 }

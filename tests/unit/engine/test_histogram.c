@@ -49,13 +49,14 @@ static const struct placed places[] = {
     {INT64_MAX, LAST},
 };
 
-START_TEST(a_duration_has_its_bucket)
+GROUP(histogram, setup, NULL);
+
+TEST_EACH(histogram, a_duration_has_its_bucket, ARRAY_LEN(places))
 {
     ck_assert_uint_eq(histogram_bucket(places[_i].ns), places[_i].bucket);
 }
-END_TEST
 
-START_TEST(a_bucket_begins_where_the_one_before_it_ends)
+TEST(histogram, a_bucket_begins_where_the_one_before_it_ends)
 {
     for (unsigned i = 0; i < LAST; i++) {
         ck_assert_uint_eq(histogram_bucket(histogram_limit_ns(i) - 1), i);
@@ -64,24 +65,21 @@ START_TEST(a_bucket_begins_where_the_one_before_it_ends)
     ck_assert_int_eq(histogram_limit_ns(0), NS_PER_US);
     ck_assert_int_eq(histogram_limit_ns(LAST), CLOCK_NEVER);
 }
-END_TEST
 
-START_TEST(a_bucket_that_is_not_there_is_a_bug)
+TEST_ABORTS(histogram, a_bucket_that_is_not_there_is_a_bug)
 {
     histogram_limit_ns(HISTOGRAM_BUCKETS);
 }
-END_TEST
 
-START_TEST(a_new_one_has_counted_nothing)
+TEST(histogram, a_new_one_has_counted_nothing)
 {
     histogram_read(&h, &v);
     ck_assert_uint_eq(v.count, 0);
     ck_assert_int_eq(histogram_quantile_ns(&v, 1), 0);
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), 0);
 }
-END_TEST
 
-START_TEST(what_was_counted_is_read)
+TEST(histogram, what_was_counted_is_read)
 {
     count(500, 3);
     count(NS_PER_MS, 2);
@@ -92,9 +90,8 @@ START_TEST(what_was_counted_is_read)
     ck_assert_uint_eq(v.bucket[10], 2);
     ck_assert_uint_eq(v.bucket[LAST], 4);
 }
-END_TEST
 
-START_TEST(of_three_values_the_median_is_the_second)
+TEST(histogram, of_three_values_the_median_is_the_second)
 {
     count(500, 1);
     count(3 * NS_PER_US, 1);
@@ -106,26 +103,23 @@ START_TEST(of_three_values_the_median_is_the_second)
     ck_assert_int_eq(histogram_quantile_ns(&v, 667), 1024 * NS_PER_US);
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), 1024 * NS_PER_US);
 }
-END_TEST
 
-START_TEST(one_slow_one_in_a_thousand_is_the_last_permille)
+TEST(histogram, one_slow_one_in_a_thousand_is_the_last_permille)
 {
     count(500, 999);
     count(NS_PER_S, 1);
     ck_assert_int_eq(histogram_quantile_ns(&v, 999), 1 * NS_PER_US);
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), histogram_limit_ns(20));
 }
-END_TEST
 
-START_TEST(what_has_no_limit_has_a_quantile_without_end)
+TEST(histogram, what_has_no_limit_has_a_quantile_without_end)
 {
     count(60 * NS_PER_S, 1);
     ck_assert_int_eq(histogram_quantile_ns(&v, 1), CLOCK_NEVER);
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), CLOCK_NEVER);
 }
-END_TEST
 
-START_TEST(counts_near_the_end_of_the_numbers_do_not_overflow)
+TEST(histogram, counts_near_the_end_of_the_numbers_do_not_overflow)
 {
     v = (struct histogram_view){.bucket = {[3] = UINT64_MAX / 2, [5] = UINT64_MAX / 2}};
     v.count = v.bucket[3] + v.bucket[5];
@@ -133,16 +127,14 @@ START_TEST(counts_near_the_end_of_the_numbers_do_not_overflow)
     ck_assert_int_eq(histogram_quantile_ns(&v, 501), histogram_limit_ns(5));
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), histogram_limit_ns(5));
 }
-END_TEST
 
 static const unsigned no_permilles[] = {0, 1001};
 
-START_TEST(a_permille_outside_its_range_is_a_bug)
+TEST_EACH_ABORTS(histogram, a_permille_outside_its_range_is_a_bug, ARRAY_LEN(no_permilles))
 {
     count(500, 1);
     histogram_quantile_ns(&v, no_permilles[_i]);
 }
-END_TEST
 
 static void *count_many(void *arg)
 {
@@ -151,7 +143,7 @@ static void *count_many(void *arg)
     return arg;
 }
 
-START_TEST(who_reads_while_it_counts_never_sees_a_number_fall)
+TEST(histogram, who_reads_while_it_counts_never_sees_a_number_fall)
 {
     struct histogram_view last = {.count = 0};
     pthread_t counter;
@@ -166,26 +158,4 @@ START_TEST(who_reads_while_it_counts_never_sees_a_number_fall)
     pthread_join(counter, NULL);
     ck_assert_uint_eq(v.count, COUNT);
     ck_assert_uint_eq(v.bucket[2], COUNT / 2);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/histogram");
-    TCase *tc = suite_group(suite, "histogram");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_loop_test(tc, a_duration_has_its_bucket, 0, (int)ARRAY_LEN(places));
-    tcase_add_test(tc, a_bucket_begins_where_the_one_before_it_ends);
-    tcase_add_test_raise_signal(tc, a_bucket_that_is_not_there_is_a_bug, SIGABRT);
-    tcase_add_test(tc, a_new_one_has_counted_nothing);
-    tcase_add_test(tc, what_was_counted_is_read);
-    tcase_add_test(tc, of_three_values_the_median_is_the_second);
-    tcase_add_test(tc, one_slow_one_in_a_thousand_is_the_last_permille);
-    tcase_add_test(tc, what_has_no_limit_has_a_quantile_without_end);
-    tcase_add_test(tc, counts_near_the_end_of_the_numbers_do_not_overflow);
-    tcase_add_loop_test_raise_signal(tc, a_permille_outside_its_range_is_a_bug, SIGABRT, 0,
-                                     (int)ARRAY_LEN(no_permilles));
-    tcase_add_test(tc, who_reads_while_it_counts_never_sees_a_number_fall);
-    return suite_run(suite);
 }

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -39,7 +38,9 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-START_TEST(a_new_loop_has_no_thread)
+GROUP(loop, setup, teardown);
+
+TEST(loop, a_new_loop_has_no_thread)
 {
     UNTIL(process_loops() == 0);
     ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
@@ -47,9 +48,8 @@ START_TEST(a_new_loop_has_no_thread)
     ck_assert_ptr_null(loop_current());
     ck_assert(!loop_is_current(loop));
 }
-END_TEST
 
-START_TEST(the_first_task_starts_the_only_thread)
+TEST(loop, the_first_task_starts_the_only_thread)
 {
     struct tasks_counted tasks[10];
 
@@ -62,7 +62,6 @@ START_TEST(the_first_task_starts_the_only_thread)
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 1);
     ck_assert_int_eq(loop_state(loop), LOOP_STARTED);
 }
-END_TEST
 
 static void look_at_thread(void *arg)
 {
@@ -71,7 +70,7 @@ static void look_at_thread(void *arg)
     ck_assert_ptr_eq(loop_current(), loop);
 }
 
-START_TEST(the_thread_has_the_loops_name_and_knows_its_loop)
+TEST(loop, the_thread_has_the_loops_name_and_knows_its_loop)
 {
     char name[16] = "";
 
@@ -79,9 +78,8 @@ START_TEST(the_thread_has_the_loops_name_and_knows_its_loop)
     ck_assert_str_eq(name, "test");
     ck_assert(!loop_is_current(loop));
 }
-END_TEST
 
-START_TEST(a_name_longer_than_a_thread_can_have_is_cut)
+TEST(loop, a_name_longer_than_a_thread_can_have_is_cut)
 {
     struct loop_conf conf = {.name = "a-name-of-twenty-six-letters",
                              .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
@@ -92,7 +90,6 @@ START_TEST(a_name_longer_than_a_thread_can_have_is_cut)
     ck_assert_str_eq(loop_name(named), "a-name-of-twent");
     loop_destroy(named);
 }
-END_TEST
 
 static void note_affinity(void *arg)
 {
@@ -111,7 +108,7 @@ static struct loop *create_pinned(unsigned cpu)
     return pinned;
 }
 
-START_TEST(a_pinned_loop_stays_on_its_processor_and_others_go_anywhere)
+TEST(loop, a_pinned_loop_stays_on_its_processor_and_others_go_anywhere)
 {
     struct loop *pinned;
     cpu_set_t ours, set;
@@ -128,11 +125,11 @@ START_TEST(a_pinned_loop_stays_on_its_processor_and_others_go_anywhere)
     ck_assert(CPU_EQUAL(&set, &ours));
     loop_runner_destroy(pinned);
 }
-END_TEST
 
 static const unsigned no_cpus[] = {CPU_SETSIZE - 1, CPU_SETSIZE, 0xffffffffu};
 
-START_TEST(a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere)
+TEST_EACH(loop, a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere,
+          ARRAY_LEN(no_cpus))
 {
     struct loop *pinned = create_pinned(no_cpus[_i]);
     cpu_set_t ours, set;
@@ -144,7 +141,6 @@ START_TEST(a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere)
     ck_assert_uint_eq(log_lines_with("thread pinned: cannot stay on processor"), 1);
     loop_runner_destroy(pinned);
 }
-END_TEST
 
 static void note_policy(void *arg)
 {
@@ -166,13 +162,12 @@ static int policy_of(enum affinity_scheduling scheduling)
     return policy;
 }
 
-START_TEST(a_loop_has_the_scheduling_that_it_was_told)
+TEST(loop, a_loop_has_the_scheduling_that_it_was_told)
 {
     ck_assert_int_eq(policy_of(AFFINITY_INHERIT), SCHED_OTHER);
     ck_assert_int_eq(policy_of(AFFINITY_BATCH), SCHED_BATCH);
     ck_assert_int_eq(sched_getscheduler(0), SCHED_OTHER);
 }
-END_TEST
 
 static void *start_bound_and_batch(void *arg)
 {
@@ -195,7 +190,7 @@ static void *start_loop(void *arg)
 }
 
 /* As `taskset -a -p` does while some loops have no thread yet. */
-START_TEST(a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_they_are_then)
+TEST(loop, a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_they_are_then)
 {
     cpu_set_t before, one, set;
     pthread_t starter;
@@ -215,9 +210,8 @@ START_TEST(a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_the
     ck_assert(CPU_EQUAL(&set, &one));
     loop_runner_destroy(first);
 }
-END_TEST
 
-START_TEST(a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it)
+TEST(loop, a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it)
 {
     cpu_set_t ours, set;
     pthread_t bound;
@@ -230,18 +224,16 @@ START_TEST(a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it
     ck_assert(CPU_EQUAL(&set, &ours));
     ck_assert_int_eq(policy, SCHED_OTHER);
 }
-END_TEST
 
-START_TEST(a_policy_that_the_process_was_given_is_kept)
+TEST(loop, a_policy_that_the_process_was_given_is_kept)
 {
     struct sched_param none = {.sched_priority = 0};
 
     ck_assert_int_eq(sched_setscheduler(0, SCHED_IDLE, &none), 0);
     ck_assert_int_eq(policy_of(AFFINITY_BATCH), SCHED_IDLE);
 }
-END_TEST
 
-START_TEST(tasks_of_one_thread_run_once_and_in_their_order)
+TEST(loop, tasks_of_one_thread_run_once_and_in_their_order)
 {
     struct tasks_trace trace = {.len = 0};
     struct tasks_traced tasks[26];
@@ -254,9 +246,8 @@ START_TEST(tasks_of_one_thread_run_once_and_in_their_order)
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
     setup();
 }
-END_TEST
 
-START_TEST(a_sleeping_loop_is_woken_by_one_system_call)
+TEST(loop, a_sleeping_loop_is_woken_by_one_system_call)
 {
     struct tasks_counted t;
     struct loop_stats before, after;
@@ -269,9 +260,8 @@ START_TEST(a_sleeping_loop_is_woken_by_one_system_call)
     loop_stats(loop, &after);
     ck_assert_uint_eq(after.wakeups_sent, before.wakeups_sent + 1);
 }
-END_TEST
 
-START_TEST(a_busy_loop_costs_no_system_call)
+TEST(loop, a_busy_loop_costs_no_system_call)
 {
     struct tasks_counted tasks[1000];
     struct loop_stats before, after;
@@ -287,7 +277,6 @@ START_TEST(a_busy_loop_costs_no_system_call)
     ck_assert_uint_eq(after.wakeups_sent, before.wakeups_sent);
     UNTIL(atomic_load(&tasks[999].run) == 1);
 }
-END_TEST
 
 /*
  * What a task that submits another one sees of the loop at the time, and what that other one sees.
@@ -316,7 +305,7 @@ static void relay_first(struct task *t)
     ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &r->second), 0);
 }
 
-START_TEST(a_task_submitted_by_a_task_runs_before_the_loop_sleeps)
+TEST(loop, a_task_submitted_by_a_task_runs_before_the_loop_sleeps)
 {
     static const struct task_type type = {.name = "first", .run = relay_first};
     struct relay r = {.first.type = &type};
@@ -326,9 +315,8 @@ START_TEST(a_task_submitted_by_a_task_runs_before_the_loop_sleeps)
     ck_assert_uint_eq(r.at_second.polls_blocking, r.at_first.polls_blocking);
     ck_assert_uint_eq(r.at_second.wakeups_sent, r.at_first.wakeups_sent);
 }
-END_TEST
 
-START_TEST(a_lazy_task_waits_for_the_next_turn_and_wakes_nobody)
+TEST(loop, a_lazy_task_waits_for_the_next_turn_and_wakes_nobody)
 {
     struct tasks_trace trace = {.len = 0};
     struct tasks_traced lazy, normal;
@@ -349,9 +337,8 @@ START_TEST(a_lazy_task_waits_for_the_next_turn_and_wakes_nobody)
     ck_assert_str_eq(trace.text, "ln");
     setup();
 }
-END_TEST
 
-START_TEST(a_lazy_task_starts_a_loop_that_has_no_thread)
+TEST(loop, a_lazy_task_starts_a_loop_that_has_no_thread)
 {
     struct tasks_counted t;
 
@@ -359,9 +346,8 @@ START_TEST(a_lazy_task_starts_a_loop_that_has_no_thread)
     ck_assert_int_eq(loop_submit_lazy(loop, &t.task), 0);
     UNTIL(atomic_load(&t.run) == 1);
 }
-END_TEST
 
-START_TEST(waiting_tasks_are_counted)
+TEST(loop, waiting_tasks_are_counted)
 {
     struct tasks_counted tasks[5];
     struct loop_stats stats;
@@ -379,9 +365,8 @@ START_TEST(waiting_tasks_are_counted)
     ck_assert_uint_eq(stats.tasks_run, 6);
     ck_assert_uint_eq(stats.tasks_dropped, 0);
 }
-END_TEST
 
-START_TEST(the_load_is_what_was_added)
+TEST(loop, the_load_is_what_was_added)
 {
     struct loop_stats stats;
 
@@ -391,26 +376,23 @@ START_TEST(the_load_is_what_was_added)
     loop_stats(loop, &stats);
     ck_assert_uint_eq(stats.connections, 2);
 }
-END_TEST
 
-START_TEST(a_cookie_is_kept)
+TEST(loop, a_cookie_is_kept)
 {
     ck_assert_ptr_null(loop_cookie(loop));
     loop_set_cookie(loop, &block);
     ck_assert_ptr_eq(loop_cookie(loop), &block);
 }
-END_TEST
 
-START_TEST(the_event_library_is_named)
+TEST(loop, the_event_library_is_named)
 {
     char text[64];
 
     loop_backend_text(text, sizeof(text));
     ck_assert_msg(strncmp(text, "libev 4.", 8) == 0 && strstr(text, "(epoll)"), "%s", text);
 }
-END_TEST
 
-START_TEST(a_thread_that_cannot_be_started_leaves_the_task_with_its_caller)
+TEST(loop, a_thread_that_cannot_be_started_leaves_the_task_with_its_caller)
 {
     struct tasks_counted t;
 
@@ -425,9 +407,8 @@ START_TEST(a_thread_that_cannot_be_started_leaves_the_task_with_its_caller)
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
-END_TEST
 
-START_TEST(a_loop_whose_thread_could_not_be_started_can_be_stopped)
+TEST(loop, a_loop_whose_thread_could_not_be_started_can_be_stopped)
 {
     struct tasks_counted t;
 
@@ -438,9 +419,8 @@ START_TEST(a_loop_whose_thread_could_not_be_started_can_be_stopped)
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
     ck_assert_int_eq(submit(&t), -ESHUTDOWN);
 }
-END_TEST
 
-START_TEST(a_loop_without_descriptors_is_not_made_and_leaks_none)
+TEST_EACH(loop, a_loop_without_descriptors_is_not_made_and_leaks_none, 2)
 {
     struct loop_conf conf = {.name = "none", .max_pending_tasks = 16};
     unsigned before = process_descriptors();
@@ -451,9 +431,8 @@ START_TEST(a_loop_without_descriptors_is_not_made_and_leaks_none)
     process_allow_any_descriptors();
     ck_assert_uint_eq(process_descriptors(), before);
 }
-END_TEST
 
-START_TEST(a_destroyed_loop_gives_its_descriptors_back)
+TEST_EACH(loop, a_destroyed_loop_gives_its_descriptors_back, 2)
 {
     unsigned before = process_descriptors();
     struct loop *other = loop_runner_create();
@@ -463,60 +442,20 @@ START_TEST(a_destroyed_loop_gives_its_descriptors_back)
     loop_runner_destroy(other);
     ck_assert_uint_eq(process_descriptors(), before);
 }
-END_TEST
 
-START_TEST(scheduling_from_another_thread_is_a_bug)
+TEST_ABORTS(loop, scheduling_from_another_thread_is_a_bug)
 {
     struct timer t;
 
     loop_schedule(loop, &t, 0);
 }
-END_TEST
 
 static void join_it(void *arg)
 {
     loop_join(arg);
 }
 
-START_TEST(waiting_for_a_loop_on_a_loop_is_a_bug)
+TEST_ABORTS(loop, waiting_for_a_loop_on_a_loop_is_a_bug)
 {
     loop_runner_call(loop, join_it, loop);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop");
-    TCase *tc = suite_group(suite, "loop");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_loop_has_no_thread);
-    tcase_add_test(tc, the_first_task_starts_the_only_thread);
-    tcase_add_test(tc, the_thread_has_the_loops_name_and_knows_its_loop);
-    tcase_add_test(tc, a_name_longer_than_a_thread_can_have_is_cut);
-    tcase_add_test(tc, a_pinned_loop_stays_on_its_processor_and_others_go_anywhere);
-    tcase_add_loop_test(tc, a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhere, 0,
-                        (int)ARRAY_LEN(no_cpus));
-    tcase_add_test(tc, a_loop_has_the_scheduling_that_it_was_told);
-    tcase_add_test(tc,
-                   a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_they_are_then);
-    tcase_add_test(tc, a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it);
-    tcase_add_test(tc, a_policy_that_the_process_was_given_is_kept);
-    tcase_add_test(tc, tasks_of_one_thread_run_once_and_in_their_order);
-    tcase_add_test(tc, a_sleeping_loop_is_woken_by_one_system_call);
-    tcase_add_test(tc, a_busy_loop_costs_no_system_call);
-    tcase_add_test(tc, a_task_submitted_by_a_task_runs_before_the_loop_sleeps);
-    tcase_add_test(tc, a_lazy_task_waits_for_the_next_turn_and_wakes_nobody);
-    tcase_add_test(tc, a_lazy_task_starts_a_loop_that_has_no_thread);
-    tcase_add_test(tc, waiting_tasks_are_counted);
-    tcase_add_test(tc, the_load_is_what_was_added);
-    tcase_add_test(tc, a_cookie_is_kept);
-    tcase_add_test(tc, the_event_library_is_named);
-    tcase_add_test(tc, a_thread_that_cannot_be_started_leaves_the_task_with_its_caller);
-    tcase_add_test(tc, a_loop_whose_thread_could_not_be_started_can_be_stopped);
-    tcase_add_loop_test(tc, a_loop_without_descriptors_is_not_made_and_leaks_none, 0, 2);
-    tcase_add_loop_test(tc, a_destroyed_loop_gives_its_descriptors_back, 0, 2);
-    tcase_add_test_raise_signal(tc, scheduling_from_another_thread_is_a_bug, SIGABRT);
-    tcase_add_test_raise_signal(tc, waiting_for_a_loop_on_a_loop_is_a_bug, SIGABRT);
-    return suite_run(suite);
 }

@@ -1,6 +1,4 @@
 /* engine/loop, the tasks that run when it begins to stop. */
-#include <stdlib.h>
-
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/suite.h"
@@ -24,7 +22,9 @@ static void teardown(void)
     loop_destroy(loop);
 }
 
-START_TEST(at_stop_tasks_run_once_in_their_order_before_the_end)
+GROUP(at_stop, setup, teardown);
+
+TEST(at_stop, at_stop_tasks_run_once_in_their_order_before_the_end)
 {
     struct tasks_traced first, second;
 
@@ -38,9 +38,8 @@ START_TEST(at_stop_tasks_run_once_in_their_order_before_the_end)
     loop_join(loop);
     ck_assert_str_eq(trace.text, "12");
 }
-END_TEST
 
-START_TEST(at_stop_tasks_of_a_loop_that_never_ran_are_dropped)
+TEST(at_stop, at_stop_tasks_of_a_loop_that_never_ran_are_dropped)
 {
     struct tasks_traced first, second;
 
@@ -51,7 +50,6 @@ START_TEST(at_stop_tasks_of_a_loop_that_never_ran_are_dropped)
     loop_stop(loop, 0, 0);
     ck_assert_str_eq(trace.text, "!1!2");
 }
-END_TEST
 
 struct adding {
     struct task task;
@@ -64,7 +62,7 @@ static void add_another(struct task *t)
     loop_at_stop(loop, &CONTAINER_OF(t, struct adding, task)->added.task);
 }
 
-START_TEST(an_at_stop_task_may_add_another)
+TEST(at_stop, an_at_stop_task_may_add_another)
 {
     static const struct task_type type = {.name = "adding", .run = add_another};
     struct adding adding = {.task.type = &type};
@@ -76,7 +74,6 @@ START_TEST(an_at_stop_task_may_add_another)
     loop_join(loop);
     ck_assert_str_eq(trace.text, "ab");
 }
-END_TEST
 
 static void add_to_stop(void *arg)
 {
@@ -87,7 +84,7 @@ static void add_to_stop(void *arg)
     ck_assert_uint_eq(atomic_load(&t->run), 0); /* not inside the call */
 }
 
-START_TEST(an_at_stop_task_that_comes_while_the_loop_shuts_down_runs_at_once)
+TEST(at_stop, an_at_stop_task_that_comes_while_the_loop_shuts_down_runs_at_once)
 {
     struct tasks_counted t;
 
@@ -100,18 +97,4 @@ START_TEST(an_at_stop_task_that_comes_while_the_loop_shuts_down_runs_at_once)
     loop_join(loop);
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_at_stop");
-    TCase *tc = suite_group(suite, "at stop");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, at_stop_tasks_run_once_in_their_order_before_the_end);
-    tcase_add_test(tc, at_stop_tasks_of_a_loop_that_never_ran_are_dropped);
-    tcase_add_test(tc, an_at_stop_task_may_add_another);
-    tcase_add_test(tc, an_at_stop_task_that_comes_while_the_loop_shuts_down_runs_at_once);
-    return suite_run(suite);
 }

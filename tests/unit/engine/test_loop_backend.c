@@ -118,7 +118,9 @@ static unsigned polls_meanwhile(void)
 
 /* ---- polls that fail ---- */
 
-START_TEST(after_a_failed_poll_it_is_rebuilt_and_works_on)
+GROUP(fail, setup, teardown);
+
+TEST(fail, after_a_failed_poll_it_is_rebuilt_and_works_on)
 {
     struct bell bell;
 
@@ -134,7 +136,6 @@ START_TEST(after_a_failed_poll_it_is_rebuilt_and_works_on)
         1);
     ck_assert_uint_eq(log_lines_with(""), 1);
 }
-END_TEST
 
 /* Polls that fail, or end without an event at once, for ever. */
 static const int endless_errors[] = {EBADF, EINVAL, ENOMEM, 0};
@@ -148,7 +149,8 @@ static double seconds_of_processor(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-START_TEST(when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers)
+TEST_EACH(fail, when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers,
+          ARRAY_LEN(endless_errors))
 {
     double used;
 
@@ -167,9 +169,9 @@ START_TEST(when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers)
     ck_assert_uint_ge(observe_stats(loop).rebuilds, 1);
     ck_assert_uint_le(observe_stats(loop).rebuilds, 40); /* one each second */
 }
-END_TEST
 
-START_TEST(it_recovers_when_polls_work_again_and_says_each_thing_once)
+TEST_EACH(fail, it_recovers_when_polls_work_again_and_says_each_thing_once,
+          ARRAY_LEN(endless_errors))
 {
     struct bell bell;
 
@@ -186,10 +188,9 @@ START_TEST(it_recovers_when_polls_work_again_and_says_each_thing_once)
     expect_all_well(&bell);
     bell_close(&bell);
 }
-END_TEST
 
 /* A loop without I/O: its polls end with its timers, or with tasks. */
-START_TEST(it_recovers_by_timers_and_by_tasks_too)
+TEST_EACH(fail, it_recovers_by_timers_and_by_tasks_too, 2)
 {
     struct timers_noted every;
     struct tasks_counted t;
@@ -212,7 +213,6 @@ START_TEST(it_recovers_by_timers_and_by_tasks_too)
     ck_assert_uint_eq(log_lines_with("polls work again"), 1);
     loop_runner_stop(loop);
 }
-END_TEST
 
 static void break_wakeup(void *arg)
 {
@@ -223,7 +223,7 @@ static void break_wakeup(void *arg)
 }
 
 /* Somebody has closed the wake-up descriptor, and its number is now a pipe that has ended. */
-START_TEST(a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
+TEST(fail, a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
 {
     int ends[2];
 
@@ -237,9 +237,8 @@ START_TEST(a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
     expect_timers_run();
     close(ends[0]);
 }
-END_TEST
 
-START_TEST(it_can_be_stopped_while_no_poll_works)
+TEST_EACH(fail, it_can_be_stopped_while_no_poll_works, ARRAY_LEN(endless_errors))
 {
     struct timers_noted t;
     int64_t began_at_ns;
@@ -254,11 +253,12 @@ START_TEST(it_can_be_stopped_while_no_poll_works)
     ck_assert_int_lt(since_ms(began_at_ns), 9000);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
-END_TEST
 
 /* ---- polls that end too early ---- */
 
-START_TEST(early_polls_in_a_row_have_it_rebuilt_once)
+GROUP(early, setup, teardown);
+
+TEST(early, early_polls_in_a_row_have_it_rebuilt_once)
 {
     struct bell bell;
 
@@ -280,9 +280,8 @@ START_TEST(early_polls_in_a_row_have_it_rebuilt_once)
     expect_all_well(&bell);
     bell_close(&bell);
 }
-END_TEST
 
-START_TEST(one_less_is_nothing)
+TEST(early, one_less_is_nothing)
 {
     unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
 
@@ -293,9 +292,8 @@ START_TEST(one_less_is_nothing)
     ck_assert_uint_eq(log_lines_with(""), 0);
     expect_tasks_run();
 }
-END_TEST
 
-START_TEST(a_threshold_of_zero_minds_none)
+TEST(early, a_threshold_of_zero_minds_none)
 {
     unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
 
@@ -307,9 +305,8 @@ START_TEST(a_threshold_of_zero_minds_none)
     ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(a_threshold_of_zero_still_minds_failures)
+TEST(early, a_threshold_of_zero_still_minds_failures)
 {
     teardown();
     setup_with(0);
@@ -317,9 +314,8 @@ START_TEST(a_threshold_of_zero_still_minds_failures)
     UNTIL(observe_stats(loop).rebuilds == 1);
     expect_tasks_run();
 }
-END_TEST
 
-START_TEST(tasks_and_timers_that_end_polls_are_no_trouble)
+TEST(early, tasks_and_timers_that_end_polls_are_no_trouble)
 {
     struct tasks_counted t;
     struct timers_noted every;
@@ -337,7 +333,6 @@ START_TEST(tasks_and_timers_that_end_polls_are_no_trouble)
     ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
 static atomic_uint n_signals;
 static pthread_t its_thread;
@@ -360,7 +355,7 @@ static void note_thread(void *arg)
 #define SIGNALS 10000
 #endif
 
-START_TEST(signals_that_end_polls_are_no_trouble)
+TEST(early, signals_that_end_polls_are_no_trouble)
 {
     struct sigaction action = {.sa_handler = on_signal};
 
@@ -379,31 +374,4 @@ START_TEST(signals_that_end_polls_are_no_trouble)
                       SIGNALS / 10); /* some end a poll, some come between two */
     ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
     ck_assert_uint_eq(log_lines_with(""), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_backend");
-    TCase *fail = suite_group(suite, "fail");
-    TCase *early = suite_group(suite, "early");
-    int n_endless = (int)ARRAY_LEN(endless_errors);
-
-    tcase_add_checked_fixture(fail, setup, teardown);
-    tcase_add_test(fail, after_a_failed_poll_it_is_rebuilt_and_works_on);
-    tcase_add_loop_test(fail, when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers, 0,
-                        n_endless);
-    tcase_add_loop_test(fail, it_recovers_when_polls_work_again_and_says_each_thing_once, 0,
-                        n_endless);
-    tcase_add_loop_test(fail, it_recovers_by_timers_and_by_tasks_too, 0, 2);
-    tcase_add_test(fail, a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin);
-    tcase_add_loop_test(fail, it_can_be_stopped_while_no_poll_works, 0, n_endless);
-    tcase_add_checked_fixture(early, setup, teardown);
-    tcase_add_test(early, early_polls_in_a_row_have_it_rebuilt_once);
-    tcase_add_test(early, one_less_is_nothing);
-    tcase_add_test(early, a_threshold_of_zero_minds_none);
-    tcase_add_test(early, a_threshold_of_zero_still_minds_failures);
-    tcase_add_test(early, tasks_and_timers_that_end_polls_are_no_trouble);
-    tcase_add_test(early, signals_that_end_polls_are_no_trouble);
-    return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -80,7 +79,9 @@ static uint64_t rejected(void)
     return stats.tasks_rejected;
 }
 
-START_TEST(a_full_loop_refuses_and_leaves_the_task_with_its_caller)
+GROUP(bound, NULL, NULL);
+
+TEST(bound, a_full_loop_refuses_and_leaves_the_task_with_its_caller)
 {
     struct tasks_counted tasks[40];
     unsigned accepted = 0;
@@ -102,11 +103,10 @@ START_TEST(a_full_loop_refuses_and_leaves_the_task_with_its_caller)
         ck_assert_uint_eq(atomic_load(&tasks[i].dropped), 0);
     }
 }
-END_TEST
 
 static const unsigned small_bounds[] = {0, 1, 2, FULL - 1, FULL};
 
-START_TEST(a_bound_below_16_counts_as_16)
+TEST_EACH(bound, a_bound_below_16_counts_as_16, ARRAY_LEN(small_bounds))
 {
     setup(small_bounds[_i]);
     tasks_block_begin(&block, loop);
@@ -115,9 +115,8 @@ START_TEST(a_bound_below_16_counts_as_16)
     loop_runner_destroy(loop);
     expect_filling_run_once(FULL - 1);
 }
-END_TEST
 
-START_TEST(a_loop_that_was_full_accepts_again)
+TEST(bound, a_loop_that_was_full_accepts_again)
 {
     setup(FULL);
     tasks_block_begin(&block, loop);
@@ -129,9 +128,8 @@ START_TEST(a_loop_that_was_full_accepts_again)
     UNTIL(atomic_load(&one.run) == 1);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(the_bound_is_not_for_the_control_and_tail_lanes)
+TEST(bound, the_bound_is_not_for_the_control_and_tail_lanes)
 {
     struct tasks_counted tasks[100];
 
@@ -147,9 +145,8 @@ START_TEST(the_bound_is_not_for_the_control_and_tail_lanes)
         UNTIL(atomic_load(&tasks[i].run) == 1);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(hand_overs_are_bounded_and_other_control_tasks_get_in_behind_them)
+TEST(bound, hand_overs_are_bounded_and_other_control_tasks_get_in_behind_them)
 {
     struct tasks_counted tasks[2 * FULL];
 
@@ -169,9 +166,8 @@ START_TEST(hand_overs_are_bounded_and_other_control_tasks_get_in_behind_them)
     ck_assert_int_eq(loop_availability(loop), LOOP_NOT_AVAILABLE);
     loop_destroy(loop);
 }
-END_TEST
 
-START_TEST(each_refusal_is_counted_and_nothing_else_is)
+TEST(bound, each_refusal_is_counted_and_nothing_else_is)
 {
     setup(FULL);
     tasks_block_begin(&block, loop);
@@ -188,7 +184,6 @@ START_TEST(each_refusal_is_counted_and_nothing_else_is)
     ck_assert_uint_eq(rejected(), 4);
     loop_destroy(loop);
 }
-END_TEST
 
 /* Submits itself again and again, and is then the only one that waits. */
 struct chain {
@@ -205,7 +200,7 @@ static void chain_run(struct task *t)
         atomic_store(&c->over, true);
 }
 
-START_TEST(what_has_run_takes_no_place_of_those_that_wait)
+TEST(bound, what_has_run_takes_no_place_of_those_that_wait)
 {
     static const struct task_type type = {.name = "chain", .run = chain_run};
     struct chain chain = {.task.type = &type, .left = 10000};
@@ -217,7 +212,6 @@ START_TEST(what_has_run_takes_no_place_of_those_that_wait)
     loop_runner_destroy(loop);
     ck_assert_uint_eq(chain.left, 0);
 }
-END_TEST
 
 /* ---- backoff ---- */
 
@@ -258,7 +252,9 @@ static int submission_end(void)
     return submission.rc;
 }
 
-START_TEST(who_may_sleep_tries_again_and_gets_in)
+GROUP(backoff, NULL, NULL);
+
+TEST_EACH(backoff, who_may_sleep_tries_again_and_gets_in, 3)
 {
     setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = 2 * NS_PER_MS});
     tasks_block_begin(&block, loop);
@@ -280,9 +276,8 @@ START_TEST(who_may_sleep_tries_again_and_gets_in)
         ck_assert_uint_gt(submission.trace.len, 0); /* run, or dropped if the stop came first */
     loop_destroy(loop);
 }
-END_TEST
 
-START_TEST(when_the_tries_are_used_up_the_submitter_is_told)
+TEST_EACH(backoff, when_the_tries_are_used_up_the_submitter_is_told, 3)
 {
     int64_t began_at_ns;
 
@@ -301,9 +296,8 @@ START_TEST(when_the_tries_are_used_up_the_submitter_is_told)
     ck_assert_uint_eq(submission.trace.len, 0);
     loop_destroy(loop);
 }
-END_TEST
 
-START_TEST(each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
+TEST(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
 {
     struct loop_stats before, after;
 
@@ -323,9 +317,8 @@ START_TEST(each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
     expect_filling_run_once(FULL);
     ck_assert_uint_eq(atomic_load(&one.run), 1);
 }
-END_TEST
 
-START_TEST(a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane)
+TEST(backoff, a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane)
 {
     setup(FULL);
     observe_until_asleep(loop);
@@ -339,7 +332,6 @@ START_TEST(a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane)
     loop_runner_destroy(loop);
     expect_filling_run_once(FULL);
 }
-END_TEST
 
 /* Fill `loop` from a thread that is a loop; how long that took. */
 static void fill_from_a_loop(void *arg)
@@ -352,7 +344,7 @@ static void fill_from_a_loop(void *arg)
 
 static const struct loop_backoff patient = {.retries = 1, .delay_ns = 40 * NS_PER_S};
 
-START_TEST(the_loop_itself_is_refused_at_once)
+TEST(backoff, the_loop_itself_is_refused_at_once)
 {
     int64_t took_ms = -1;
 
@@ -363,9 +355,8 @@ START_TEST(the_loop_itself_is_refused_at_once)
     loop_runner_destroy(loop);
     expect_filling_run_once(FULL);
 }
-END_TEST
 
-START_TEST(another_loop_is_refused_at_once)
+TEST(backoff, another_loop_is_refused_at_once)
 {
     struct loop *other = create(FULL, patient);
     int64_t took_ms = -1;
@@ -380,9 +371,8 @@ START_TEST(another_loop_is_refused_at_once)
     loop_runner_destroy(other);
     expect_filling_run_once(FULL - 1);
 }
-END_TEST
 
-START_TEST(who_still_tries_when_the_loop_ends_is_told_so)
+TEST(backoff, who_still_tries_when_the_loop_ends_is_told_so)
 {
     setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = NS_PER_MS});
     tasks_block_begin(&block, loop);
@@ -400,7 +390,6 @@ START_TEST(who_still_tries_when_the_loop_ends_is_told_so)
     ck_assert_uint_eq(atomic_load(&one.run) + atomic_load(&one.dropped), submission.rc == 0);
     loop_destroy(loop);
 }
-END_TEST
 
 #define THREADS 4
 #define EACH    500
@@ -419,7 +408,7 @@ static void *submit_crowd(void *arg)
     return NULL;
 }
 
-START_TEST(a_crowd_gets_through_a_narrow_loop_and_nobody_is_lost)
+TEST(backoff, a_crowd_gets_through_a_narrow_loop_and_nobody_is_lost)
 {
     pthread_t threads[THREADS];
     void *refused;
@@ -437,29 +426,4 @@ START_TEST(a_crowd_gets_through_a_narrow_loop_and_nobody_is_lost)
         for (int j = 0; j < EACH; j++)
             ck_assert_uint_eq(atomic_load(&crowd[i][j].run), 1);
     loop_destroy(loop);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_bound");
-    TCase *bound = suite_group(suite, "bound");
-    TCase *backoff = suite_group(suite, "backoff");
-
-    tcase_add_test(bound, a_full_loop_refuses_and_leaves_the_task_with_its_caller);
-    tcase_add_loop_test(bound, a_bound_below_16_counts_as_16, 0, (int)ARRAY_LEN(small_bounds));
-    tcase_add_test(bound, a_loop_that_was_full_accepts_again);
-    tcase_add_test(bound, the_bound_is_not_for_the_control_and_tail_lanes);
-    tcase_add_test(bound, hand_overs_are_bounded_and_other_control_tasks_get_in_behind_them);
-    tcase_add_test(bound, each_refusal_is_counted_and_nothing_else_is);
-    tcase_add_test(bound, what_has_run_takes_no_place_of_those_that_wait);
-    tcase_add_loop_test(backoff, who_may_sleep_tries_again_and_gets_in, 0, 3);
-    tcase_add_loop_test(backoff, when_the_tries_are_used_up_the_submitter_is_told, 0, 3);
-    tcase_add_test(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane);
-    tcase_add_test(backoff, a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane);
-    tcase_add_test(backoff, the_loop_itself_is_refused_at_once);
-    tcase_add_test(backoff, another_loop_is_refused_at_once);
-    tcase_add_test(backoff, who_still_tries_when_the_loop_ends_is_told_so);
-    tcase_add_test(backoff, a_crowd_gets_through_a_narrow_loop_and_nobody_is_lost);
-    return suite_run(suite);
 }

@@ -100,7 +100,9 @@ static int64_t cost_of_each(unsigned n)
     return (last_cpu_ns - first_cpu_ns) / n;
 }
 
-START_TEST(a_due_timer_costs_the_same_among_many_as_among_few)
+GROUP(due, NULL, NULL);
+
+TEST(due, a_due_timer_costs_the_same_among_many_as_among_few)
 {
     int64_t few_ns = cost_of_each(FEW), many_ns = cost_of_each(MANY);
 
@@ -110,7 +112,6 @@ START_TEST(a_due_timer_costs_the_same_among_many_as_among_few)
      */
     ck_assert_int_lt(many_ns, 25 * (few_ns + 10));
 }
-END_TEST
 
 static void expect_equal_runs(void *arg)
 {
@@ -138,7 +139,7 @@ static void schedule_late(void *arg)
     loop_schedule(loop, arg, NS_PER_MS);
 }
 
-START_TEST(timers_that_are_always_due_take_turns)
+TEST(due, timers_that_are_always_due_take_turns)
 {
     struct timer late;
 
@@ -154,7 +155,6 @@ START_TEST(timers_that_are_always_due_take_turns)
     UNTIL(atomic_load(&over)); /* none that becomes due later is kept waiting by them */
     crowd_end();
 }
-END_TEST
 
 static void submit_task(struct task *t)
 {
@@ -184,7 +184,7 @@ static void schedule_crowd_and_task(void *arg)
     schedule_crowd(NULL);
 }
 
-START_TEST(a_task_does_not_wait_until_a_crowd_of_timers_has_run)
+TEST(due, a_task_does_not_wait_until_a_crowd_of_timers_has_run)
 {
     struct timer submitter;
 
@@ -194,9 +194,8 @@ START_TEST(a_task_does_not_wait_until_a_crowd_of_timers_has_run)
     ck_assert_uint_lt(run_before_task, MANY / 20);
     crowd_end();
 }
-END_TEST
 
-START_TEST(a_stop_drops_those_of_a_crowd_that_have_not_run)
+TEST(due, a_stop_drops_those_of_a_crowd_that_have_not_run)
 {
     struct loop_stats stats;
 
@@ -207,17 +206,4 @@ START_TEST(a_stop_drops_those_of_a_crowd_that_have_not_run)
         ck_assert_uint_eq(crowd[i].run + crowd[i].dropped, 1);
     ck_assert_uint_eq(stats.tasks_dropped, MANY - n_run);
     crowd_end();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_due");
-    TCase *tc = suite_group(suite, "due");
-
-    tcase_add_test(tc, a_due_timer_costs_the_same_among_many_as_among_few);
-    tcase_add_test(tc, timers_that_are_always_due_take_turns);
-    tcase_add_test(tc, a_task_does_not_wait_until_a_crowd_of_timers_has_run);
-    tcase_add_test(tc, a_stop_drops_those_of_a_crowd_that_have_not_run);
-    return suite_run(suite);
 }

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "engine/loop_group.h"
@@ -31,7 +30,9 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-START_TEST(a_new_group_has_its_loops_and_no_thread)
+GROUP(loop_group, NULL, NULL);
+
+TEST(loop_group, a_new_group_has_its_loops_and_no_thread)
 {
     unsigned before = process_descriptors();
 
@@ -42,9 +43,8 @@ START_TEST(a_new_group_has_its_loops_and_no_thread)
     loop_group_destroy(group);
     ck_assert_uint_eq(process_descriptors(), before);
 }
-END_TEST
 
-START_TEST(loops_are_named_by_group_pool_and_number)
+TEST(loop_group, loops_are_named_by_group_pool_and_number)
 {
     ck_assert_int_eq(create(3), 0);
     ck_assert_str_eq(loop_name(loop_group_at(group, 0)), "work-2-1");
@@ -52,9 +52,8 @@ START_TEST(loops_are_named_by_group_pool_and_number)
     ck_assert_str_eq(loop_name(loop_group_at(group, 2)), "work-2-3");
     loop_group_destroy(group);
 }
-END_TEST
 
-START_TEST(each_loop_starts_with_its_own_first_task)
+TEST(loop_group, each_loop_starts_with_its_own_first_task)
 {
     ck_assert_int_eq(create(4), 0);
     for (unsigned i = 0; i < 3; i++) {
@@ -70,9 +69,8 @@ START_TEST(each_loop_starts_with_its_own_first_task)
     UNTIL(process_loops() == 0);
     loop_group_destroy(group);
 }
-END_TEST
 
-START_TEST(stopping_ends_started_and_unstarted_loops_alike)
+TEST(loop_group, stopping_ends_started_and_unstarted_loops_alike)
 {
     ck_assert_int_eq(create(3), 0);
     loop_runner_call(loop_group_at(group, 1), nothing, NULL);
@@ -83,9 +81,8 @@ START_TEST(stopping_ends_started_and_unstarted_loops_alike)
     ck_assert_ptr_null(loop_group_next(group));
     loop_group_destroy(group);
 }
-END_TEST
 
-START_TEST(when_one_loop_cannot_be_made_none_is)
+TEST_EACH(loop_group, when_one_loop_cannot_be_made_none_is, 20)
 {
     unsigned before = process_descriptors();
 
@@ -95,9 +92,8 @@ START_TEST(when_one_loop_cannot_be_made_none_is)
     ck_assert_uint_eq(process_descriptors(), before);
     UNTIL(process_loops() == 0);
 }
-END_TEST
 
-START_TEST(the_state_of_a_group_is_that_of_the_loop_furthest_behind)
+TEST(loop_group, the_state_of_a_group_is_that_of_the_loop_furthest_behind)
 {
     ck_assert_int_eq(create(3), 0);
     ck_assert_int_eq(loop_group_state(group), LOOP_NOT_STARTED);
@@ -116,9 +112,8 @@ START_TEST(the_state_of_a_group_is_that_of_the_loop_furthest_behind)
     ck_assert_int_eq(loop_group_state(group), LOOP_TERMINATED);
     loop_group_destroy(group);
 }
-END_TEST
 
-START_TEST(waiting_for_a_group_has_one_deadline_for_all_loops)
+TEST(loop_group, waiting_for_a_group_has_one_deadline_for_all_loops)
 {
     int64_t began_at_ns;
 
@@ -139,7 +134,6 @@ START_TEST(waiting_for_a_group_has_one_deadline_for_all_loops)
     ck_assert_int_eq(loop_group_join_until(group, 0), 0);
     loop_group_destroy(group);
 }
-END_TEST
 
 static unsigned ratio_of(unsigned i)
 {
@@ -149,7 +143,7 @@ static unsigned ratio_of(unsigned i)
     return stats.io_ratio;
 }
 
-START_TEST(the_io_ratio_of_a_group_is_that_of_each_loop)
+TEST(loop_group, the_io_ratio_of_a_group_is_that_of_each_loop)
 {
     ck_assert_int_eq(create(3), 0);
     ck_assert_int_eq(loop_group_set_io_ratio(group, 80), 0);
@@ -159,7 +153,6 @@ START_TEST(the_io_ratio_of_a_group_is_that_of_each_loop)
         ck_assert_uint_eq(ratio_of(i), 80);
     loop_group_destroy(group);
 }
-END_TEST
 
 static void note_affinity(void *arg)
 {
@@ -178,7 +171,7 @@ static void two_cpus(unsigned cpus[2])
         ;
 }
 
-START_TEST(loops_take_turns_on_the_processors_they_are_given)
+TEST(loop_group, loops_take_turns_on_the_processors_they_are_given)
 {
     unsigned cpus[2];
     struct loop_group_conf conf = {
@@ -201,35 +194,13 @@ START_TEST(loops_take_turns_on_the_processors_they_are_given)
     loop_group_join(group);
     loop_group_destroy(group);
 }
-END_TEST
 
-START_TEST(a_group_without_loops_is_a_bug)
+TEST_ABORTS(loop_group, a_group_without_loops_is_a_bug)
 {
     (void)!create(0);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+TEST(loop_group, destroying_none_is_allowed)
 {
     loop_group_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_group");
-    TCase *tc = suite_group(suite, "loop group");
-
-    tcase_add_test(tc, a_new_group_has_its_loops_and_no_thread);
-    tcase_add_test(tc, loops_are_named_by_group_pool_and_number);
-    tcase_add_test(tc, each_loop_starts_with_its_own_first_task);
-    tcase_add_test(tc, stopping_ends_started_and_unstarted_loops_alike);
-    tcase_add_loop_test(tc, when_one_loop_cannot_be_made_none_is, 0, 20);
-    tcase_add_test(tc, the_state_of_a_group_is_that_of_the_loop_furthest_behind);
-    tcase_add_test(tc, waiting_for_a_group_has_one_deadline_for_all_loops);
-    tcase_add_test(tc, the_io_ratio_of_a_group_is_that_of_each_loop);
-    tcase_add_test(tc, loops_take_turns_on_the_processors_they_are_given);
-    tcase_add_test_raise_signal(tc, a_group_without_loops_is_a_bug, SIGABRT);
-    tcase_add_test(tc, destroying_none_is_allowed);
-    return suite_run(suite);
 }

@@ -76,7 +76,9 @@ static bool all_ran(void)
     return len == 4;
 }
 
-START_TEST(a_due_timer_takes_its_place_behind_the_tasks_already_queued)
+GROUP(place, setup, teardown);
+
+TEST(place, a_due_timer_takes_its_place_behind_the_tasks_already_queued)
 {
     struct placing p;
 
@@ -85,9 +87,8 @@ START_TEST(a_due_timer_takes_its_place_behind_the_tasks_already_queued)
     UNTIL(all_ran());
     ck_assert_str_eq(trace.text, "12t3");
 }
-END_TEST
 
-START_TEST(it_does_not_overtake_those_that_wait_behind_many_others_either)
+TEST(place, it_does_not_overtake_those_that_wait_behind_many_others_either)
 {
     static struct tasks_counted others[OTHERS];
     struct tasks_block block;
@@ -103,16 +104,4 @@ START_TEST(it_does_not_overtake_those_that_wait_behind_many_others_either)
     tasks_block_end(&block);
     UNTIL(all_ran());
     ck_assert_str_eq(trace.text, "12t3");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_place");
-    TCase *tc = suite_group(suite, "place");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_due_timer_takes_its_place_behind_the_tasks_already_queued);
-    tcase_add_test(tc, it_does_not_overtake_those_that_wait_behind_many_others_either);
-    return suite_run(suite);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -34,8 +33,10 @@ static int submit_racing(unsigned number, struct task *t)
     return loop_submit(loop, (enum loop_queue)(number % 3), t);
 }
 
+GROUP(race, setup, NULL);
+
 /* With its thread, or when that cannot be started at first. */
-START_TEST(each_task_that_races_with_a_stop_is_run_or_dropped_or_refused)
+TEST_EACH(race, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 2)
 {
     for (unsigned round = 0; round < RACES; round++) {
         if (_i == 1) /* the race's own threads come first */
@@ -51,7 +52,6 @@ START_TEST(each_task_that_races_with_a_stop_is_run_or_dropped_or_refused)
     }
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
 }
-END_TEST
 
 static void *submit_one(void *arg)
 {
@@ -65,7 +65,7 @@ static void *submit_one(void *arg)
  * Whoever started the loop's thread is perhaps still on its way back from that when another thread
  * waits.
  */
-START_TEST(waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
+TEST(race, waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
 {
     for (unsigned round = 0; round < RACES; round++) {
         struct tasks_counted t;
@@ -84,9 +84,8 @@ START_TEST(waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
         loop_destroy(loop);
     }
 }
-END_TEST
 
-START_TEST(a_start_that_fails_is_told_to_those_whose_tasks_nobody_has)
+TEST(race, a_start_that_fails_is_told_to_those_whose_tasks_nobody_has)
 {
     for (unsigned round = 0; round < RACES; round++) {
         loop = loop_runner_create();
@@ -97,17 +96,4 @@ START_TEST(a_start_that_fails_is_told_to_those_whose_tasks_nobody_has)
         ck_assert_uint_eq(race_check().dropped, 0);
     }
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_race");
-    TCase *tc = suite_group(suite, "race");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_loop_test(tc, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 0, 2);
-    tcase_add_test(tc, waiting_for_a_loop_that_another_thread_has_just_started_does_wait);
-    tcase_add_test(tc, a_start_that_fails_is_told_to_those_whose_tasks_nobody_has);
-    return suite_run(suite);
 }

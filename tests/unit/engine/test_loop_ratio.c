@@ -1,7 +1,6 @@
 /* engine/loop, loop_set_io_ratio(): the shares of I/O and tasks follow it while the loop runs. */
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "support/bell.h"
 #include "support/loop_runner.h"
@@ -87,7 +86,9 @@ static double share_of_io(void)
            (double)(now.io_ns - before.io_ns + now.task_ns - before.task_ns);
 }
 
-START_TEST(the_shares_follow_the_ratio_while_the_loop_runs)
+GROUP(ratio, setup, teardown);
+
+TEST(ratio, the_shares_follow_the_ratio_while_the_loop_runs)
 {
     static const unsigned ratios[] = {20, 80, 50, 20};
     struct task endless;
@@ -103,10 +104,9 @@ START_TEST(the_shares_follow_the_ratio_while_the_loop_runs)
     }
     end_load();
 }
-END_TEST
 
 /* With a budget of what is queued there is one task a turn, since only one is queued. */
-START_TEST(at_100_a_turn_runs_what_is_queued_from_then_on)
+TEST(ratio, at_100_a_turn_runs_what_is_queued_from_then_on)
 {
     struct loop_stats before, now;
     struct task endless;
@@ -120,26 +120,23 @@ START_TEST(at_100_a_turn_runs_what_is_queued_from_then_on)
     end_load();
     ck_assert_uint_le(now.tasks_run - before.tasks_run, now.turns - before.turns + 3);
 }
-END_TEST
 
 static const unsigned no_ratios[] = {0, 101, 1000, 0xffffffffu};
 
-START_TEST(what_is_no_percentage_is_refused_and_changes_nothing)
+TEST_EACH(ratio, what_is_no_percentage_is_refused_and_changes_nothing, ARRAY_LEN(no_ratios))
 {
     ck_assert_int_eq(loop_set_io_ratio(loop, 33), 0);
     ck_assert_int_eq(loop_set_io_ratio(loop, no_ratios[_i]), -EINVAL);
     ck_assert_uint_eq(observe_stats(loop).io_ratio, 33);
 }
-END_TEST
 
-START_TEST(one_and_a_hundred_are_percentages)
+TEST(ratio, one_and_a_hundred_are_percentages)
 {
     ck_assert_int_eq(loop_set_io_ratio(loop, 1), 0);
     ck_assert_uint_eq(observe_stats(loop).io_ratio, 1);
     ck_assert_int_eq(loop_set_io_ratio(loop, 100), 0);
     ck_assert_uint_eq(observe_stats(loop).io_ratio, 100);
 }
-END_TEST
 
 static void *turn_the_knob(void *arg)
 {
@@ -152,7 +149,7 @@ static void *turn_the_knob(void *arg)
     return arg;
 }
 
-START_TEST(any_thread_may_change_it_at_any_time)
+TEST(ratio, any_thread_may_change_it_at_any_time)
 {
     struct loop_stats before, now;
     struct task endless;
@@ -166,20 +163,4 @@ START_TEST(any_thread_may_change_it_at_any_time)
     ck_assert_uint_le(now.io_ratio, 100);
     end_load();
     pthread_join(turner, NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_ratio");
-    TCase *tc = suite_group(suite, "ratio");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_shares_follow_the_ratio_while_the_loop_runs);
-    tcase_add_test(tc, at_100_a_turn_runs_what_is_queued_from_then_on);
-    tcase_add_loop_test(tc, what_is_no_percentage_is_refused_and_changes_nothing, 0,
-                        (int)ARRAY_LEN(no_ratios));
-    tcase_add_test(tc, one_and_a_hundred_are_percentages);
-    tcase_add_test(tc, any_thread_may_change_it_at_any_time);
-    return suite_run(suite);
 }

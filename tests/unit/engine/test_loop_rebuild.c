@@ -3,7 +3,6 @@
  * from the old.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "support/bell.h"
@@ -69,7 +68,9 @@ static void expect_all_well(struct bell *b)
 
 /* ---- descriptors that cannot be watched ---- */
 
-START_TEST(who_cannot_be_watched_is_told_at_once)
+GROUP(watch, setup, teardown);
+
+TEST_EACH(watch, who_cannot_be_watched_is_told_at_once, 2)
 {
     int64_t began_at_ns = clock_now_ns();
     struct bell deaf, bell;
@@ -88,7 +89,6 @@ START_TEST(who_cannot_be_watched_is_told_at_once)
     bell_close(&bell);
     ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
 }
-END_TEST
 
 static void rebuild(void *arg)
 {
@@ -117,7 +117,8 @@ static void lose_wakeup(unsigned times, bool at_start)
 
 static const unsigned times_lost[] = {1, 2, 50};
 
-START_TEST(a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can)
+TEST_EACH(watch, a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can,
+          2 * (int)ARRAY_LEN(times_lost))
 {
     unsigned calls = fault_calls(FAULT_EPOLL_CTL), times = times_lost[_i / 2];
 
@@ -129,10 +130,9 @@ START_TEST(a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can)
     }
     ck_assert_uint_le(fault_calls(FAULT_EPOLL_CTL) - calls, times + 2);
 }
-END_TEST
 
 /* In 300 ms a loop that spins polls 50,000 times. */
-START_TEST(as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_loop_does_not_spin)
+TEST_EACH(watch, as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_loop_does_not_spin, 2)
 {
     struct bell bell;
     unsigned polls;
@@ -150,9 +150,8 @@ START_TEST(as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_loop_doe
     expect_all_well(&bell);
     bell_close(&bell);
 }
-END_TEST
 
-START_TEST(many_ready_descriptors_are_all_heard_in_few_turns)
+TEST(watch, many_ready_descriptors_are_all_heard_in_few_turns)
 {
     static struct bell bells[500]; /* the library asks for 64 at first */
     struct tasks_block block;
@@ -172,11 +171,12 @@ START_TEST(many_ready_descriptors_are_all_heard_in_few_turns)
     for (size_t i = 0; i < ARRAY_LEN(bells); i++)
         bell_close(&bells[i]);
 }
-END_TEST
 
 /* ---- rebuilding ---- */
 
-START_TEST(a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
+GROUP(rebuild, setup, teardown);
+
+TEST(rebuild, a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
 {
     struct timers_noted timer, far;
     struct bell bells[10];
@@ -205,9 +205,8 @@ START_TEST(a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
     loop_runner_stop(loop);
     ck_assert_uint_eq(atomic_load(&far.dropped), 1);
 }
-END_TEST
 
-START_TEST(many_rebuilds_leak_no_descriptor)
+TEST(rebuild, many_rebuilds_leak_no_descriptor)
 {
     struct bell bell;
     unsigned before;
@@ -222,9 +221,8 @@ START_TEST(many_rebuilds_leak_no_descriptor)
     ck_assert_uint_eq(observe_stats(loop).rebuilds, 300);
     bell_close(&bell);
 }
-END_TEST
 
-START_TEST(a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance)
+TEST(rebuild, a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance)
 {
     struct bell bell;
 
@@ -241,9 +239,8 @@ START_TEST(a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance)
     expect_all_well(&bell);
     bell_close(&bell);
 }
-END_TEST
 
-START_TEST(a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for)
+TEST(rebuild, a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for)
 {
     struct bell bell;
 
@@ -254,7 +251,6 @@ START_TEST(a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for)
     ck_assert_uint_eq(log_lines_with("loop test: no epoll instance"), 1);
     bell_close(&bell);
 }
-END_TEST
 
 static void rebuild_and_lose_wakeup(struct bell *b)
 {
@@ -267,7 +263,7 @@ static void rebuild_and_lose_wakeup(struct bell *b)
  * The poll during which it is called has not yet ended, and was not the one to register everything
  * anew.
  */
-START_TEST(a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched)
+TEST(rebuild, a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched)
 {
     struct bell bell;
 
@@ -282,7 +278,6 @@ START_TEST(a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched)
     expect_all_well(&bell);
     bell_close(&bell);
 }
-END_TEST
 
 /* Sends back what comes. */
 static int echo_fd;
@@ -327,7 +322,7 @@ static void echo_end(void *arg)
     close(echo_fd);
 }
 
-START_TEST(rebuilding_under_load_loses_no_byte)
+TEST(rebuild, rebuilding_under_load_loses_no_byte)
 {
     int peer;
 
@@ -340,29 +335,4 @@ START_TEST(rebuilding_under_load_loses_no_byte)
     UNTIL(observe_stats(loop).rebuilds > 100);
     loop_runner_call(loop, echo_end, NULL);
     close(peer);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_rebuild");
-    TCase *watch = suite_group(suite, "watch");
-    TCase *again = suite_group(suite, "rebuild");
-
-    tcase_add_checked_fixture(watch, setup, teardown);
-    tcase_add_loop_test(watch, who_cannot_be_watched_is_told_at_once, 0, 2);
-    tcase_add_loop_test(watch, a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can, 0,
-                        2 * (int)ARRAY_LEN(times_lost));
-    tcase_add_loop_test(
-        watch, as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_loop_does_not_spin, 0,
-        2);
-    tcase_add_test(watch, many_ready_descriptors_are_all_heard_in_few_turns);
-    tcase_add_checked_fixture(again, setup, teardown);
-    tcase_add_test(again, a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready);
-    tcase_add_test(again, many_rebuilds_leak_no_descriptor);
-    tcase_add_test(again, a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance);
-    tcase_add_test(again, a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for);
-    tcase_add_test(again, a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched);
-    tcase_add_test(again, rebuilding_under_load_loses_no_byte);
-    return suite_run(suite);
 }

@@ -43,7 +43,9 @@ static void begin(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
     after(t, delay_ns, period_ns);
 }
 
-START_TEST(a_timer_from_another_thread_is_never_early)
+GROUP(time, setup, teardown);
+
+TEST(time, a_timer_from_another_thread_is_never_early)
 {
     struct timers_noted timers[100];
     int64_t earliest_at_ns[100];
@@ -62,9 +64,8 @@ START_TEST(a_timer_from_another_thread_is_never_early)
         ck_assert_int_lt(timers[i].began_at_ns[0], earliest_at_ns[i] + 5 * NS_PER_S);
     }
 }
-END_TEST
 
-START_TEST(its_instant_counts_from_the_call_however_late_the_loop_hears_of_it)
+TEST(time, its_instant_counts_from_the_call_however_late_the_loop_hears_of_it)
 {
     struct timers_noted t;
     int64_t before_at_ns, after_at_ns;
@@ -79,9 +80,8 @@ START_TEST(its_instant_counts_from_the_call_however_late_the_loop_hears_of_it)
     ck_assert_int_ge(t.planned_at_ns[0], before_at_ns + MS(10));
     ck_assert_int_le(t.planned_at_ns[0], after_at_ns + MS(10));
 }
-END_TEST
 
-START_TEST(a_negative_delay_is_none_and_order_is_kept)
+TEST(time, a_negative_delay_is_none_and_order_is_kept)
 {
     struct tasks_timer timers[26];
     struct timers_noted last;
@@ -95,9 +95,8 @@ START_TEST(a_negative_delay_is_none_and_order_is_kept)
     loop_runner_stop(loop);
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
 }
-END_TEST
 
-START_TEST(instants_and_not_the_order_of_submitting_decide)
+TEST(time, instants_and_not_the_order_of_submitting_decide)
 {
     struct tasks_timer timers[3];
     struct timers_noted last;
@@ -115,9 +114,8 @@ START_TEST(instants_and_not_the_order_of_submitting_decide)
     loop_runner_stop(loop);
     ck_assert_str_eq(trace.text, "cba");
 }
-END_TEST
 
-START_TEST(the_first_timer_starts_the_thread)
+TEST(time, the_first_timer_starts_the_thread)
 {
     struct timers_noted t;
 
@@ -126,9 +124,8 @@ START_TEST(the_first_timer_starts_the_thread)
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 1);
 }
-END_TEST
 
-START_TEST(a_loop_that_wakes_up_earlier_anyway_is_not_woken)
+TEST(time, a_loop_that_wakes_up_earlier_anyway_is_not_woken)
 {
     struct timers_noted sooner, later[10];
     struct loop_stats before, now;
@@ -144,9 +141,8 @@ START_TEST(a_loop_that_wakes_up_earlier_anyway_is_not_woken)
     ck_assert_uint_eq(now.tasks_pending, 10);
     loop_runner_stop(loop);
 }
-END_TEST
 
-START_TEST(a_loop_that_would_sleep_too_long_is_woken_once)
+TEST(time, a_loop_that_would_sleep_too_long_is_woken_once)
 {
     struct timers_noted later, sooner;
     struct loop_stats before, now;
@@ -160,9 +156,8 @@ START_TEST(a_loop_that_would_sleep_too_long_is_woken_once)
     ck_assert_uint_eq(atomic_load(&later.run), 0);
     loop_runner_stop(loop);
 }
-END_TEST
 
-START_TEST(a_loop_that_sleeps_without_end_is_woken_for_an_instant_but_not_for_never)
+TEST(time, a_loop_that_sleeps_without_end_is_woken_for_an_instant_but_not_for_never)
 {
     struct loop_stats before = observe_until_asleep(loop), now;
     struct timers_noted never, one_day;
@@ -176,9 +171,8 @@ START_TEST(a_loop_that_sleeps_without_end_is_woken_for_an_instant_but_not_for_ne
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent + 1);
     loop_runner_stop(loop);
 }
-END_TEST
 
-START_TEST(a_loop_that_is_awake_is_not_woken)
+TEST(time, a_loop_that_is_awake_is_not_woken)
 {
     struct loop_stats before, now;
     struct timers_noted t;
@@ -191,14 +185,13 @@ START_TEST(a_loop_that_is_awake_is_not_woken)
     tasks_block_end(&block);
     UNTIL(atomic_load(&t.run) == 1);
 }
-END_TEST
 
 static void submit_here(void *arg)
 {
     after(arg, MS(5), 0);
 }
 
-START_TEST(a_loop_gives_itself_a_timer_and_wakes_nobody)
+TEST(time, a_loop_gives_itself_a_timer_and_wakes_nobody)
 {
     struct loop_stats before, now;
     struct timers_noted t;
@@ -210,9 +203,8 @@ START_TEST(a_loop_gives_itself_a_timer_and_wakes_nobody)
     loop_stats(loop, &now);
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent + 1); /* the call's */
 }
-END_TEST
 
-START_TEST(another_loop_may_give_it_one)
+TEST(time, another_loop_may_give_it_one)
 {
     struct loop *other = loop_runner_create();
     struct timers_noted t;
@@ -222,9 +214,8 @@ START_TEST(another_loop_may_give_it_one)
     UNTIL(atomic_load(&t.run) == 1);
     loop_runner_destroy(other);
 }
-END_TEST
 
-START_TEST(what_has_run_once_may_be_submitted_again)
+TEST(time, what_has_run_once_may_be_submitted_again)
 {
     struct timers_noted t;
 
@@ -238,9 +229,8 @@ START_TEST(what_has_run_once_may_be_submitted_again)
     ck_assert_uint_eq(atomic_load(&t.run), 51);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
-END_TEST
 
-START_TEST(a_fixed_rate_keeps_to_its_instants_and_catches_up)
+TEST(time, a_fixed_rate_keeps_to_its_instants_and_catches_up)
 {
     struct timers_noted t;
 
@@ -256,9 +246,8 @@ START_TEST(a_fixed_rate_keeps_to_its_instants_and_catches_up)
     PAUSE_MS(40);
     ck_assert_uint_eq(atomic_load(&t.run), TIMERS_NOTES);
 }
-END_TEST
 
-START_TEST(a_fixed_delay_counts_from_the_end_of_a_run)
+TEST(time, a_fixed_delay_counts_from_the_end_of_a_run)
 {
     struct timers_noted t;
 
@@ -271,12 +260,11 @@ START_TEST(a_fixed_delay_counts_from_the_end_of_a_run)
     for (int i = 2; i < 4; i++)
         ck_assert_int_ge(t.began_at_ns[i] - t.began_at_ns[i - 1], MS(10));
 }
-END_TEST
 
 static const int64_t endless[][2] = {
     {CLOCK_NEVER, 0}, {CLOCK_NEVER, CLOCK_NEVER}, {CLOCK_NEVER - 1, -CLOCK_NEVER}};
 
-START_TEST(a_delay_without_end_neither_runs_nor_keeps_others_from_it)
+TEST_EACH(time, a_delay_without_end_neither_runs_nor_keeps_others_from_it, ARRAY_LEN(endless))
 {
     struct timers_noted never, soon;
 
@@ -287,9 +275,8 @@ START_TEST(a_delay_without_end_neither_runs_nor_keeps_others_from_it)
     ck_assert_uint_eq(atomic_load(&never.run), 0);
     ck_assert_uint_eq(atomic_load(&never.dropped), 1);
 }
-END_TEST
 
-START_TEST(a_period_without_end_is_one_run)
+TEST_EACH(time, a_period_without_end_is_one_run, 2)
 {
     struct timers_noted t;
 
@@ -300,7 +287,6 @@ START_TEST(a_period_without_end_is_one_run)
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
-END_TEST
 
 /* A periodic one that in its first run cancels itself and goes on with another period. */
 static struct timers_noted changing;
@@ -320,7 +306,7 @@ static void change_drop(struct task *t)
     (void)t;
 }
 
-START_TEST(a_periodic_one_may_be_submitted_anew_in_its_own_run)
+TEST(time, a_periodic_one_may_be_submitted_anew_in_its_own_run)
 {
     static const struct task_type type = {
         .name = "changing", .run = change_run, .drop = change_drop};
@@ -331,32 +317,4 @@ START_TEST(a_periodic_one_may_be_submitted_anew_in_its_own_run)
     UNTIL(atomic_load(&n_changed) > 5);
     ck_assert(loop_withdraw(loop, &changing.timer));
     UNTIL(loop_runner_stats(loop).tasks_dropped == 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_remote");
-    TCase *time = suite_group(suite, "time");
-
-    tcase_add_checked_fixture(time, setup, teardown);
-    tcase_add_test(time, a_timer_from_another_thread_is_never_early);
-    tcase_add_test(time, its_instant_counts_from_the_call_however_late_the_loop_hears_of_it);
-    tcase_add_test(time, a_negative_delay_is_none_and_order_is_kept);
-    tcase_add_test(time, instants_and_not_the_order_of_submitting_decide);
-    tcase_add_test(time, the_first_timer_starts_the_thread);
-    tcase_add_test(time, a_loop_that_wakes_up_earlier_anyway_is_not_woken);
-    tcase_add_test(time, a_loop_that_would_sleep_too_long_is_woken_once);
-    tcase_add_test(time, a_loop_that_sleeps_without_end_is_woken_for_an_instant_but_not_for_never);
-    tcase_add_test(time, a_loop_that_is_awake_is_not_woken);
-    tcase_add_test(time, a_loop_gives_itself_a_timer_and_wakes_nobody);
-    tcase_add_test(time, another_loop_may_give_it_one);
-    tcase_add_test(time, what_has_run_once_may_be_submitted_again);
-    tcase_add_test(time, a_fixed_rate_keeps_to_its_instants_and_catches_up);
-    tcase_add_test(time, a_fixed_delay_counts_from_the_end_of_a_run);
-    tcase_add_loop_test(time, a_delay_without_end_neither_runs_nor_keeps_others_from_it, 0,
-                        (int)ARRAY_LEN(endless));
-    tcase_add_loop_test(time, a_period_without_end_is_one_run, 0, 2);
-    tcase_add_test(time, a_periodic_one_may_be_submitted_anew_in_its_own_run);
-    return suite_run(suite);
 }

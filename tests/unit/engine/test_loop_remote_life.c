@@ -44,7 +44,9 @@ static void begin(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
     after(t, delay_ns, period_ns);
 }
 
-START_TEST(a_full_loop_refuses_and_leaves_the_timer_with_its_caller)
+GROUP(life, setup, teardown);
+
+TEST(life, a_full_loop_refuses_and_leaves_the_timer_with_its_caller)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = MS(100)};
     struct tasks_counted filling[LOOP_PENDING_MIN];
@@ -65,9 +67,8 @@ START_TEST(a_full_loop_refuses_and_leaves_the_timer_with_its_caller)
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
-END_TEST
 
-START_TEST(a_loop_that_has_ended_refuses_and_another_may_have_the_timer)
+TEST_EACH(life, a_loop_that_has_ended_refuses_and_another_may_have_the_timer, 2)
 {
     struct timers_noted t;
 
@@ -83,9 +84,8 @@ START_TEST(a_loop_that_has_ended_refuses_and_another_may_have_the_timer)
     after(&t, 0, 0);
     UNTIL(atomic_load(&t.run) == 1);
 }
-END_TEST
 
-START_TEST(a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller)
+TEST(life, a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller)
 {
     struct timers_noted t;
 
@@ -97,9 +97,8 @@ START_TEST(a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller)
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
-END_TEST
 
-START_TEST(submitting_what_waits_is_a_bug)
+TEST_ABORTS(life, submitting_what_waits_is_a_bug)
 {
     struct timers_noted t;
 
@@ -107,11 +106,10 @@ START_TEST(submitting_what_waits_is_a_bug)
     begin(&t, 0, 0);
     after(&t, 0, 0);
 }
-END_TEST
 
 /* ---- the end ---- */
 
-START_TEST(stopping_drops_timers_that_wait_and_timers_that_are_on_their_way)
+TEST_EACH(life, stopping_drops_timers_that_wait_and_timers_that_are_on_their_way, 2)
 {
     struct timers_noted waiting[2], coming[3];
 
@@ -133,9 +131,8 @@ START_TEST(stopping_drops_timers_that_wait_and_timers_that_are_on_their_way)
         ck_assert_uint_eq(atomic_load(&waiting[i].dropped), 1);
     }
 }
-END_TEST
 
-START_TEST(a_timer_submitted_in_the_quiet_period_is_accepted_and_dropped)
+TEST(life, a_timer_submitted_in_the_quiet_period_is_accepted_and_dropped)
 {
     struct timers_noted t;
 
@@ -146,7 +143,6 @@ START_TEST(a_timer_submitted_in_the_quiet_period_is_accepted_and_dropped)
     ck_assert_uint_eq(atomic_load(&t.run), 0);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
-END_TEST
 
 /* ---- many ---- */
 
@@ -165,7 +161,7 @@ static void *submit_crowd(void *arg)
     return NULL;
 }
 
-START_TEST(the_timers_of_many_threads_each_run_once_and_not_early)
+TEST(life, the_timers_of_many_threads_each_run_once_and_not_early)
 {
     pthread_t threads[THREADS];
 
@@ -184,22 +180,4 @@ START_TEST(the_timers_of_many_threads_each_run_once_and_not_early)
             ck_assert_uint_eq(atomic_load(&t->run) + atomic_load(&t->dropped), 1);
             ck_assert_int_ge(t->began_at_ns[0], t->planned_at_ns[0]);
         }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_remote_life");
-    TCase *life = suite_group(suite, "life");
-
-    tcase_add_checked_fixture(life, setup, teardown);
-    tcase_add_test(life, a_full_loop_refuses_and_leaves_the_timer_with_its_caller);
-    tcase_add_loop_test(life, a_loop_that_has_ended_refuses_and_another_may_have_the_timer, 0, 2);
-    tcase_add_test(life, a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller);
-    tcase_add_test_raise_signal(life, submitting_what_waits_is_a_bug, SIGABRT);
-    tcase_add_loop_test(life, stopping_drops_timers_that_wait_and_timers_that_are_on_their_way, 0,
-                        2);
-    tcase_add_test(life, a_timer_submitted_in_the_quiet_period_is_accepted_and_dropped);
-    tcase_add_test(life, the_timers_of_many_threads_each_run_once_and_not_early);
-    return suite_run(suite);
 }

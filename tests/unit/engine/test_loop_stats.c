@@ -3,7 +3,6 @@
  * thread.
  */
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "support/bell.h"
 #include "support/loop_runner.h"
@@ -62,7 +61,9 @@ static void submit(struct timely *t, const struct task_type *type, enum loop_que
     ck_assert_int_eq(loop_submit(loop, queue, &t->task), 0);
 }
 
-START_TEST(a_new_loop_has_counted_nothing)
+GROUP(counts, setup, teardown);
+
+TEST(counts, a_new_loop_has_counted_nothing)
 {
     struct loop_stats s = observe_stats(loop);
 
@@ -78,9 +79,8 @@ START_TEST(a_new_loop_has_counted_nothing)
     ck_assert_uint_eq(s.io_ratio_achieved, 100);
     ck_assert_uint_eq(s.turn.count + s.queue_wait.count, 0);
 }
-END_TEST
 
-START_TEST(tasks_turns_and_polls_are_counted)
+TEST(counts, tasks_turns_and_polls_are_counted)
 {
     struct tasks_counted tasks[3];
     struct loop_stats s;
@@ -99,9 +99,8 @@ START_TEST(tasks_turns_and_polls_are_counted)
     ck_assert_uint_eq(s.io_events, 0); /* waking up is none */
     ck_assert_uint_eq(s.turn.count, s.turns);
 }
-END_TEST
 
-START_TEST(ready_descriptors_are_counted)
+TEST(counts, ready_descriptors_are_counted)
 {
     struct bell bells[5];
 
@@ -117,7 +116,6 @@ START_TEST(ready_descriptors_are_counted)
         bell_close(&bells[i]);
     ck_assert_uint_eq(observe_stats(loop).io_events, 5);
 }
-END_TEST
 
 static void submit_own(void *arg)
 {
@@ -127,7 +125,7 @@ static void submit_own(void *arg)
         submit(&own[i], &quick_type, LOOP_TASKS, 0);
 }
 
-START_TEST(a_wakeup_that_a_task_did_not_need_is_saved)
+TEST(counts, a_wakeup_that_a_task_did_not_need_is_saved)
 {
     struct timely tasks[100], own[10];
     struct loop_stats before, s;
@@ -149,9 +147,8 @@ START_TEST(a_wakeup_that_a_task_did_not_need_is_saved)
     ck_assert_uint_eq(s.wakeups_sent + s.wakeups_saved, /* the call, one way or the other */
                       before.wakeups_sent + before.wakeups_saved + 101);
 }
-END_TEST
 
-START_TEST(a_lazy_task_wants_no_wakeup_and_saves_none)
+TEST(counts, a_lazy_task_wants_no_wakeup_and_saves_none)
 {
     struct timely tasks[10];
     struct loop_stats before;
@@ -167,7 +164,6 @@ START_TEST(a_lazy_task_wants_no_wakeup_and_saves_none)
     observe_until_idle(loop);
     ck_assert_uint_eq(observe_stats(loop).wakeups_saved, before.wakeups_saved);
 }
-END_TEST
 
 static void every_ms(void *arg)
 {
@@ -178,7 +174,7 @@ static void every_ms(void *arg)
     loop_schedule_every(loop, arg, 0, NS_PER_MS);
 }
 
-START_TEST(a_timer_of_the_loop_needs_no_wakeup_and_saves_none)
+TEST(counts, a_timer_of_the_loop_needs_no_wakeup_and_saves_none)
 {
     struct loop_stats before, s;
     struct timer every;
@@ -189,10 +185,9 @@ START_TEST(a_timer_of_the_loop_needs_no_wakeup_and_saves_none)
     ck_assert_uint_le(s.wakeups_saved, before.wakeups_saved + 1); /* the call, run after `before` */
     loop_runner_stop(loop);
 }
-END_TEST
 
 /* Reads them while turns begin and end. */
-START_TEST(a_turn_has_never_lasted_less_than_no_time)
+TEST(counts, a_turn_has_never_lasted_less_than_no_time)
 {
     struct tasks_counted t;
 
@@ -203,20 +198,20 @@ START_TEST(a_turn_has_never_lasted_less_than_no_time)
             ck_assert_int_ge(observe_stats(loop).turn_ns, 0);
     }
 }
-END_TEST
 
-START_TEST(a_loop_that_has_ended_is_in_no_turn)
+TEST(counts, a_loop_that_has_ended_is_in_no_turn)
 {
     loop_runner_stats(loop);
     loop_runner_stop(loop);
     PAUSE_MS(20);
     ck_assert_int_eq(observe_stats(loop).turn_ns, 0);
 }
-END_TEST
 
 /* ---- ages ---- */
 
-START_TEST(the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
+GROUP(times, setup, teardown);
+
+TEST(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
 {
     static const enum loop_queue queues[] = {LOOP_CONTROL, LOOP_TASKS, LOOP_TAIL};
     struct timely tasks[3];
@@ -240,9 +235,8 @@ START_TEST(the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
         ck_assert_int_eq(observe_stats(loop).oldest_ns, 0);
     }
 }
-END_TEST
 
-START_TEST(who_waited_long_shows_in_the_queue_wait)
+TEST(times, who_waited_long_shows_in_the_queue_wait)
 {
     struct timely task;
     struct loop_stats before, s;
@@ -257,9 +251,8 @@ START_TEST(who_waited_long_shows_in_the_queue_wait)
     ck_assert_uint_eq(s.queue_wait.count, before.queue_wait.count + 1);
     ck_assert_int_gt(histogram_quantile_ns(&s.queue_wait, 1000), MS(40));
 }
-END_TEST
 
-START_TEST(one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
+TEST(times, one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
 {
     struct timely tasks[140];
     struct loop_stats before;
@@ -273,9 +266,8 @@ START_TEST(one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
     ck_assert_uint_eq(before.queue_wait.count, 1);
     ck_assert_uint_eq(observe_stats(loop).queue_wait.count, 3); /* and the 65th and the 129th */
 }
-END_TEST
 
-START_TEST(a_long_turn_shows_in_the_turns)
+TEST(times, a_long_turn_shows_in_the_turns)
 {
     struct timely task;
     struct loop_stats s;
@@ -287,7 +279,6 @@ START_TEST(a_long_turn_shows_in_the_turns)
     ck_assert_int_gt(histogram_quantile_ns(&s.turn, 1000), MS(30));
     ck_assert_int_ge(s.task_ns, MS(30));
 }
-END_TEST
 
 /* ---- read by others ---- */
 
@@ -306,7 +297,7 @@ static void *keep_submitting(void *arg)
     return arg;
 }
 
-START_TEST(counters_read_by_another_thread_never_fall)
+TEST(counts, counters_read_by_another_thread_never_fall)
 {
     struct loop_stats s, last = observe_stats(loop);
     pthread_t submitter;
@@ -325,29 +316,4 @@ START_TEST(counters_read_by_another_thread_never_fall)
     }
     atomic_store(&over, true);
     pthread_join(submitter, NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_stats");
-    TCase *counts = suite_group(suite, "counts");
-    TCase *times = suite_group(suite, "times");
-
-    tcase_add_checked_fixture(counts, setup, teardown);
-    tcase_add_test(counts, a_new_loop_has_counted_nothing);
-    tcase_add_test(counts, tasks_turns_and_polls_are_counted);
-    tcase_add_test(counts, ready_descriptors_are_counted);
-    tcase_add_test(counts, a_wakeup_that_a_task_did_not_need_is_saved);
-    tcase_add_test(counts, a_lazy_task_wants_no_wakeup_and_saves_none);
-    tcase_add_test(counts, counters_read_by_another_thread_never_fall);
-    tcase_add_test(counts, a_timer_of_the_loop_needs_no_wakeup_and_saves_none);
-    tcase_add_test(counts, a_turn_has_never_lasted_less_than_no_time);
-    tcase_add_test(counts, a_loop_that_has_ended_is_in_no_turn);
-    tcase_add_checked_fixture(times, setup, teardown);
-    tcase_add_test(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked);
-    tcase_add_test(times, who_waited_long_shows_in_the_queue_wait);
-    tcase_add_test(times, one_in_64_carries_the_time_and_whoever_finds_the_lane_empty);
-    tcase_add_test(times, a_long_turn_shows_in_the_turns);
-    return suite_run(suite);
 }

@@ -1,6 +1,5 @@
 /* engine/loop_stats, the lines it writes to the log. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -83,7 +82,9 @@ static void expect(unsigned i, const char *text)
                   "no %s in: %s", text, lines[i]);
 }
 
-START_TEST(the_log_of_a_new_loop_is_all_zeroes)
+GROUP(log, setup, teardown);
+
+TEST(log, the_log_of_a_new_loop_is_all_zeroes)
 {
     log_it();
     expect(0, "state=not_started");
@@ -100,9 +101,8 @@ START_TEST(the_log_of_a_new_loop_is_all_zeroes)
     ck_assert_str_eq(lines[2], "stats test turn count=0");
     ck_assert_str_eq(lines[3], "stats test queue_wait count=0");
 }
-END_TEST
 
-START_TEST(the_log_says_what_a_blocked_loop_is_at)
+TEST(log, the_log_says_what_a_blocked_loop_is_at)
 {
     struct task tasks[3];
     struct loop_stats s;
@@ -130,9 +130,8 @@ START_TEST(the_log_says_what_a_blocked_loop_is_at)
     expect(3, "queue_wait count=2");
     observe_until_idle(loop);
 }
-END_TEST
 
-START_TEST(the_log_shows_the_buckets_that_are_not_empty)
+TEST(log, the_log_shows_the_buckets_that_are_not_empty)
 {
     struct loop_stats s;
     struct task task;
@@ -151,17 +150,4 @@ START_TEST(the_log_shows_the_buckets_that_are_not_empty)
         shown += (uint64_t)count;
     }
     ck_assert_uint_eq(shown, s.turn.count);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_stats_log");
-    TCase *log = suite_group(suite, "log");
-
-    tcase_add_checked_fixture(log, setup, teardown);
-    tcase_add_test(log, the_log_of_a_new_loop_is_all_zeroes);
-    tcase_add_test(log, the_log_says_what_a_blocked_loop_is_at);
-    tcase_add_test(log, the_log_shows_the_buckets_that_are_not_empty);
-    return suite_run(suite);
 }

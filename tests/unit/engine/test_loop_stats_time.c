@@ -1,6 +1,5 @@
 /* engine/loop_stats: what took longest, what a loop is at, and how it shares its time. */
 #include <semaphore.h>
-#include <stdlib.h>
 
 #include "support/bell.h"
 #include "support/loop_runner.h"
@@ -73,7 +72,9 @@ static void submit(struct timely *t, const struct task_type *type, enum loop_que
 
 /* ---- the longest ---- */
 
-START_TEST(the_longest_task_is_named)
+GROUP(times, setup, teardown);
+
+TEST(times, the_longest_task_is_named)
 {
     struct timely tasks[21];
 
@@ -83,9 +84,8 @@ START_TEST(the_longest_task_is_named)
     ck_assert_str_eq(observe_stats(loop).longest_name, "slow");
     ck_assert_int_ge(observe_stats(loop).longest_ns, MS(150));
 }
-END_TEST
 
-START_TEST(a_longer_one_takes_its_place_and_a_shorter_one_does_not)
+TEST(times, a_longer_one_takes_its_place_and_a_shorter_one_does_not)
 {
     struct timely tasks[3];
     int64_t longest_ns;
@@ -101,7 +101,6 @@ START_TEST(a_longer_one_takes_its_place_and_a_shorter_one_does_not)
     ck_assert_str_eq(observe_stats(loop).longest_name, "slower");
     ck_assert_int_eq(observe_stats(loop).longest_ns, longest_ns);
 }
-END_TEST
 
 static struct timer slow_timer;
 static struct timely slow_reaped = {.task.type = &slow_type, .ns = MS(150)};
@@ -128,7 +127,7 @@ static void reap_slow(void *arg)
     loop_reap(loop, &slow_reaped.task);
 }
 
-START_TEST(it_may_be_of_any_lane_a_timer_or_what_is_reaped)
+TEST_EACH(times, it_may_be_of_any_lane_a_timer_or_what_is_reaped, LOOP_TAIL + 3)
 {
     struct timely task;
 
@@ -140,11 +139,10 @@ START_TEST(it_may_be_of_any_lane_a_timer_or_what_is_reaped)
     observe_until_idle(loop);
     ck_assert_str_eq(observe_stats(loop).longest_name, _i == LOOP_TAIL + 1 ? "slow timer" : "slow");
 }
-END_TEST
 
 /* ---- what it is at ---- */
 
-START_TEST(who_looks_at_a_loop_inside_a_task_sees_for_how_long_and_in_which)
+TEST(times, who_looks_at_a_loop_inside_a_task_sees_for_how_long_and_in_which)
 {
     struct loop_stats first, second;
 
@@ -158,7 +156,6 @@ START_TEST(who_looks_at_a_loop_inside_a_task_sees_for_how_long_and_in_which)
     ck_assert_int_ge(second.turn_ns, first.turn_ns + MS(20));
     observe_until_idle(loop);
 }
-END_TEST
 
 static sem_t entered, released;
 static const char *said;
@@ -172,7 +169,7 @@ static void block_here(struct bell *b)
         ;
 }
 
-START_TEST(inside_a_callback_it_is_io_or_what_the_callback_says)
+TEST_EACH(times, inside_a_callback_it_is_io_or_what_the_callback_says, 2)
 {
     struct loop_stats first, second;
     struct bell bell;
@@ -194,9 +191,8 @@ START_TEST(inside_a_callback_it_is_io_or_what_the_callback_says)
     ck_assert_int_ge(observe_stats(loop).io_ns, MS(20));
     bell_close(&bell);
 }
-END_TEST
 
-START_TEST(the_oldest_is_that_of_all_lanes)
+TEST_EACH(times, the_oldest_is_that_of_all_lanes, 3)
 {
     struct timely tasks[3];
     struct bell bell;
@@ -222,9 +218,8 @@ START_TEST(the_oldest_is_that_of_all_lanes)
     ck_assert_int_eq(observe_stats(loop).oldest_ns, 0);
     bell_close(&bell);
 }
-END_TEST
 
-START_TEST(a_turn_beyond_the_threshold_is_a_stall)
+TEST_EACH(times, a_turn_beyond_the_threshold_is_a_stall, 2)
 {
     struct timely tasks[2];
 
@@ -237,7 +232,6 @@ START_TEST(a_turn_beyond_the_threshold_is_a_stall)
     observe_until_idle(loop);
     ck_assert_uint_eq(observe_stats(loop).stalls, _i ? 1 : 0);
 }
-END_TEST
 
 /* ---- the shares ---- */
 
@@ -247,7 +241,7 @@ static void take_20_ms(struct bell *b)
     take(MS(20));
 }
 
-START_TEST(the_ratio_achieved_is_that_of_the_times)
+TEST(times, the_ratio_achieved_is_that_of_the_times)
 {
     struct loop_stats s;
     struct timely task;
@@ -271,32 +265,12 @@ START_TEST(the_ratio_achieved_is_that_of_the_times)
     ck_assert_double_ge(s.io_ratio_achieved, share - 1);
     bell_close(&bell);
 }
-END_TEST
 
-START_TEST(the_time_of_a_poll_is_counted_as_such)
+TEST(times, the_time_of_a_poll_is_counted_as_such)
 {
     loop_runner_stats(loop);
     observe_until_idle(loop);
     PAUSE_MS(50);
     loop_runner_stats(loop); /* ends it */
     UNTIL(observe_stats(loop).poll_ns >= MS(50));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_stats_time");
-    TCase *times = suite_group(suite, "times");
-
-    tcase_add_checked_fixture(times, setup, teardown);
-    tcase_add_loop_test(times, the_oldest_is_that_of_all_lanes, 0, 3);
-    tcase_add_test(times, the_longest_task_is_named);
-    tcase_add_test(times, a_longer_one_takes_its_place_and_a_shorter_one_does_not);
-    tcase_add_loop_test(times, it_may_be_of_any_lane_a_timer_or_what_is_reaped, 0, LOOP_TAIL + 3);
-    tcase_add_test(times, who_looks_at_a_loop_inside_a_task_sees_for_how_long_and_in_which);
-    tcase_add_loop_test(times, inside_a_callback_it_is_io_or_what_the_callback_says, 0, 2);
-    tcase_add_loop_test(times, a_turn_beyond_the_threshold_is_a_stall, 0, 2);
-    tcase_add_test(times, the_ratio_achieved_is_that_of_the_times);
-    tcase_add_test(times, the_time_of_a_poll_is_counted_as_such);
-    return suite_run(suite);
 }

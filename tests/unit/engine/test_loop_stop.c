@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -49,31 +48,30 @@ static void start(void)
     loop_runner_stats(loop);
 }
 
-START_TEST(a_loop_without_a_thread_ends_at_once_and_starts_none)
+GROUP(stop, setup, teardown);
+
+TEST(stop, a_loop_without_a_thread_ends_at_once_and_starts_none)
 {
     loop_stop(loop, MS(1000), MS(2000));
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 0);
     loop_join(loop);
 }
-END_TEST
 
-START_TEST(without_a_quiet_period_a_loop_ends_at_once)
+TEST(stop, without_a_quiet_period_a_loop_ends_at_once)
 {
     start();
     ck_assert_int_lt(stop_ms(0, MS(5000)), 2000);
 }
-END_TEST
 
-START_TEST(the_quiet_period_counts_from_the_last_task)
+TEST(stop, the_quiet_period_counts_from_the_last_task)
 {
     start();
     PAUSE_MS(1500);
     ck_assert_int_lt(stop_ms(MS(1450), MS(5000)), 1400);
 }
-END_TEST
 
-START_TEST(a_loop_that_just_worked_waits_out_the_quiet_period)
+TEST(stop, a_loop_that_just_worked_waits_out_the_quiet_period)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -81,7 +79,6 @@ START_TEST(a_loop_that_just_worked_waits_out_the_quiet_period)
     ck_assert_int_lt(stop_ms(MS(200), MS(5000)), 4500);
     ck_assert_int_ge(since_ms(began_at_ns), 200);
 }
-END_TEST
 
 /* Submit a task each 20 ms until ${ms} have passed or one is refused; how many were accepted. */
 static struct tasks_counted steady[200];
@@ -111,7 +108,7 @@ static void expect_all_run(unsigned n)
     }
 }
 
-START_TEST(a_task_in_the_quiet_period_makes_it_longer)
+TEST(stop, a_task_in_the_quiet_period_makes_it_longer)
 {
     unsigned n;
 
@@ -123,9 +120,8 @@ START_TEST(a_task_in_the_quiet_period_makes_it_longer)
     ck_assert_int_ge(since_ms(last_submitted_at_ns), 400);
     expect_all_run(n);
 }
-END_TEST
 
-START_TEST(tasks_without_end_are_ended_by_the_timeout)
+TEST(stop, tasks_without_end_are_ended_by_the_timeout)
 {
     int64_t began_at_ns = clock_now_ns();
     unsigned n;
@@ -141,7 +137,6 @@ START_TEST(tasks_without_end_are_ended_by_the_timeout)
     ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &steady[n].task), -ESHUTDOWN);
     ck_assert_uint_eq(atomic_load(&steady[n].run) + atomic_load(&steady[n].dropped), 0);
 }
-END_TEST
 
 static atomic_uint endless_ends;
 
@@ -157,7 +152,7 @@ static void endless_drop(struct task *t)
     atomic_fetch_add(&endless_ends, 1);
 }
 
-START_TEST(a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout)
+TEST(stop, a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout)
 {
     static const struct task_type type = {
         .name = "endless", .run = endless_run, .drop = endless_drop};
@@ -169,9 +164,8 @@ START_TEST(a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout)
     ck_assert_uint_eq(atomic_load(&endless_ends), 3);
     ck_assert_uint_eq(log_lines_with("loop test: stop timed out"), 1);
 }
-END_TEST
 
-START_TEST(tasks_queued_before_the_stop_all_run)
+TEST(stop, tasks_queued_before_the_stop_all_run)
 {
     struct tasks_counted tasks[300];
 
@@ -187,9 +181,8 @@ START_TEST(tasks_queued_before_the_stop_all_run)
     for (int i = 0; i < 300; i++)
         ck_assert_uint_eq(atomic_load(&tasks[i].run), 1);
 }
-END_TEST
 
-START_TEST(tasks_that_the_timeout_cuts_off_are_dropped_once)
+TEST(stop, tasks_that_the_timeout_cuts_off_are_dropped_once)
 {
     struct tasks_counted tasks[300];
     struct loop_stats stats;
@@ -214,9 +207,8 @@ START_TEST(tasks_that_the_timeout_cuts_off_are_dropped_once)
     ck_assert_uint_eq(stats.tasks_run, run + 1);
     ck_assert_uint_eq(stats.tasks_pending, 0);
 }
-END_TEST
 
-START_TEST(a_second_stop_does_not_make_it_faster)
+TEST(stop, a_second_stop_does_not_make_it_faster)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -226,16 +218,14 @@ START_TEST(a_second_stop_does_not_make_it_faster)
     loop_join(loop);
     ck_assert_int_ge(since_ms(began_at_ns), 300); /* the quiet time counts from the last task */
 }
-END_TEST
 
-START_TEST(a_loop_that_has_ended_can_be_stopped_again)
+TEST(stop, a_loop_that_has_ended_can_be_stopped_again)
 {
     start();
     stop_ms(0, MS(1000));
     loop_stop(loop, 0, 0);
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
 }
-END_TEST
 
 static void stop_itself(void *arg)
 {
@@ -243,15 +233,14 @@ static void stop_itself(void *arg)
     loop_stop(loop, 0, MS(1000));
 }
 
-START_TEST(a_loop_can_stop_itself)
+TEST(stop, a_loop_can_stop_itself)
 {
     loop_runner_call(loop, stop_itself, NULL);
     loop_join(loop);
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
 }
-END_TEST
 
-START_TEST(a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller)
+TEST_EACH(stop, a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller, 2)
 {
     struct tasks_counted t;
 
@@ -265,7 +254,6 @@ START_TEST(a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller)
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     UNTIL(process_loops() == 0);
 }
-END_TEST
 
 static void *watch_states(void *arg)
 {
@@ -280,7 +268,7 @@ static void *watch_states(void *arg)
     return NULL;
 }
 
-START_TEST(states_only_move_forward)
+TEST(stop, states_only_move_forward)
 {
     pthread_t watcher;
     void *bad;
@@ -292,7 +280,6 @@ START_TEST(states_only_move_forward)
     pthread_join(watcher, &bad);
     ck_assert_ptr_null(bad);
 }
-END_TEST
 
 /* Dropped at the very end, reaped then, and adding once more. */
 struct last {
@@ -325,7 +312,7 @@ static void last_drop(struct task *t)
     loop_reap(loop, &last.reaped);
 }
 
-START_TEST(what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dropped_too)
+TEST_EACH(stop, what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dropped_too, 3)
 {
     static const struct task_type dropped_type = {
         .name = "dropped", .run = last_run, .drop = last_drop};
@@ -348,9 +335,8 @@ START_TEST(what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dropped_
     ck_assert_uint_eq(atomic_load(&last.at_stop.run), last.adds_at_stop);
     ck_assert_str_eq(trace.text, last.adds_timer ? "!t" : "");
 }
-END_TEST
 
-START_TEST(a_timeout_counts_the_tasks_of_all_lanes)
+TEST(stop, a_timeout_counts_the_tasks_of_all_lanes)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 1};
     struct tasks_counted tasks[30];
@@ -367,9 +353,8 @@ START_TEST(a_timeout_counts_the_tasks_of_all_lanes)
     loop_join(loop);
     ck_assert_uint_eq(log_lines_with(" 30 tasks are dropped, the first: counted"), 1);
 }
-END_TEST
 
-START_TEST(waiting_for_a_loop_that_hangs_has_an_end)
+TEST(stop, waiting_for_a_loop_that_hangs_has_an_end)
 {
     int64_t at_ns;
 
@@ -385,9 +370,8 @@ START_TEST(waiting_for_a_loop_that_hangs_has_an_end)
     ck_assert_int_eq(loop_join_until(loop, clock_now_ns() + MS(20000)), 0);
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
 }
-END_TEST
 
-START_TEST(waiting_for_what_has_ended_does_not_wait)
+TEST_EACH(stop, waiting_for_what_has_ended_does_not_wait, 2)
 {
     if (_i)
         start();
@@ -395,9 +379,8 @@ START_TEST(waiting_for_what_has_ended_does_not_wait)
     ck_assert_int_eq(loop_join_until(loop, 0), 0);
     ck_assert_int_eq(loop_join_until(loop, CLOCK_NEVER), 0);
 }
-END_TEST
 
-START_TEST(a_timeout_names_the_first_task_it_drops)
+TEST(stop, a_timeout_names_the_first_task_it_drops)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 1};
     struct tasks_counted tasks[37];
@@ -419,54 +402,18 @@ START_TEST(a_timeout_names_the_first_task_it_drops)
     ck_assert_uint_eq(log_lines_with("loop test: stop timed out after "), 1);
     ck_assert_uint_eq(log_lines_with(" 38 tasks are dropped, the first: traced"), 1);
 }
-END_TEST
 
 static const int64_t no_times[][2] = {{2, 1}, {-1, 0}, {-1, 5}, {0, -1}};
 
-START_TEST(a_quiet_period_that_is_negative_or_longer_than_the_timeout_is_a_bug)
+TEST_EACH_ABORTS(stop, a_quiet_period_that_is_negative_or_longer_than_the_timeout_is_a_bug,
+                 ARRAY_LEN(no_times))
 {
     loop_stop(loop, no_times[_i][0], no_times[_i][1]);
 }
-END_TEST
 
-START_TEST(a_stop_that_drops_nothing_says_nothing)
+TEST(stop, a_stop_that_drops_nothing_says_nothing)
 {
     start();
     stop_ms(0, 0);
     ck_assert_uint_eq(log_lines_with(""), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_stop");
-    TCase *tc = suite_group(suite, "stop");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_loop_without_a_thread_ends_at_once_and_starts_none);
-    tcase_add_test(tc, without_a_quiet_period_a_loop_ends_at_once);
-    tcase_add_test(tc, the_quiet_period_counts_from_the_last_task);
-    tcase_add_test(tc, a_loop_that_just_worked_waits_out_the_quiet_period);
-    tcase_add_test(tc, a_task_in_the_quiet_period_makes_it_longer);
-    tcase_add_test(tc, tasks_without_end_are_ended_by_the_timeout);
-    tcase_add_test(tc, a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout);
-    tcase_add_test(tc, tasks_queued_before_the_stop_all_run);
-    tcase_add_test(tc, tasks_that_the_timeout_cuts_off_are_dropped_once);
-    tcase_add_test(tc, a_second_stop_does_not_make_it_faster);
-    tcase_add_test(tc, a_loop_that_has_ended_can_be_stopped_again);
-    tcase_add_test(tc, a_loop_can_stop_itself);
-    tcase_add_loop_test(tc, a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller, 0,
-                        2);
-    tcase_add_test(tc, states_only_move_forward);
-    tcase_add_loop_test(
-        tc, what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dropped_too, 0, 3);
-    tcase_add_test(tc, a_timeout_counts_the_tasks_of_all_lanes);
-    tcase_add_test(tc, waiting_for_a_loop_that_hangs_has_an_end);
-    tcase_add_loop_test(tc, waiting_for_what_has_ended_does_not_wait, 0, 2);
-    tcase_add_test(tc, a_timeout_names_the_first_task_it_drops);
-    tcase_add_loop_test_raise_signal(
-        tc, a_quiet_period_that_is_negative_or_longer_than_the_timeout_is_a_bug, SIGABRT, 0,
-        (int)ARRAY_LEN(no_times));
-    tcase_add_test(tc, a_stop_that_drops_nothing_says_nothing);
-    return suite_run(suite);
 }

@@ -71,7 +71,9 @@ static void timer_heap_probe(void *arg)
     loop_schedule_every(loop, &p->timer, p->delay_ns, p->period_ns); /* a period of 0: once */
 }
 
-START_TEST(a_timer_is_never_early_and_hardly_late)
+GROUP(timer, setup, teardown);
+
+TEST(timer, a_timer_is_never_early_and_hardly_late)
 {
     struct probe probes[100];
 
@@ -88,7 +90,6 @@ START_TEST(a_timer_is_never_early_and_hardly_late)
         ck_assert_int_lt(probes[i].began_at_ns[0], at_ns + NS_PER_S);
     }
 }
-END_TEST
 
 static void schedule_letters(void *arg)
 {
@@ -112,7 +113,7 @@ static bool traced(unsigned n)
     return len == n;
 }
 
-START_TEST(a_negative_delay_is_none_and_order_is_kept)
+TEST(timer, a_negative_delay_is_none_and_order_is_kept)
 {
     struct tasks_timer timers[26];
 
@@ -124,7 +125,6 @@ START_TEST(a_negative_delay_is_none_and_order_is_kept)
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
     setup();
 }
-END_TEST
 
 static void read_stats(void *arg)
 {
@@ -132,7 +132,7 @@ static void read_stats(void *arg)
 }
 
 /* What is due counts as queued, so at ratio 100 too. */
-START_TEST(timers_due_together_run_in_one_turn_at_any_ratio)
+TEST_EACH(timer, timers_due_together_run_in_one_turn_at_any_ratio, 2)
 {
     struct budget_conf budget = {.io_ratio = _i ? 100 : 50, .quantum_ns = NS_PER_S};
     struct tasks_timer timers[26];
@@ -149,7 +149,6 @@ START_TEST(timers_due_together_run_in_one_turn_at_any_ratio)
     loop_runner_call(loop, read_stats, &after);
     ck_assert_uint_le(after.turns - before.turns, 12); /* the calls, the wake-ups, the timers */
 }
-END_TEST
 
 static void cancel_probe(void *arg)
 {
@@ -159,7 +158,7 @@ static void cancel_probe(void *arg)
     loop_cancel(loop, &p->timer);
 }
 
-START_TEST(a_delay_without_end_can_be_had_and_cancelled)
+TEST(timer, a_delay_without_end_can_be_had_and_cancelled)
 {
     struct probe p, soon;
 
@@ -172,9 +171,8 @@ START_TEST(a_delay_without_end_can_be_had_and_cancelled)
     loop_runner_stop(loop);
     ck_assert_uint_eq(atomic_load(&p.run) + atomic_load(&p.dropped), 0);
 }
-END_TEST
 
-START_TEST(a_cancelled_timer_neither_runs_nor_is_dropped_and_may_be_used_again)
+TEST(timer, a_cancelled_timer_neither_runs_nor_is_dropped_and_may_be_used_again)
 {
     struct probe p;
 
@@ -187,7 +185,6 @@ START_TEST(a_cancelled_timer_neither_runs_nor_is_dropped_and_may_be_used_again)
     UNTIL(atomic_load(&p.run) == 1);
     ck_assert_uint_eq(atomic_load(&p.dropped), 0);
 }
-END_TEST
 
 /* Two that are due in the same turn; the first to run cancels the other. */
 struct rivals {
@@ -216,14 +213,13 @@ static void schedule_rivals(void *arg)
     }
 }
 
-START_TEST(a_timer_that_is_due_can_still_be_cancelled)
+TEST(timer, a_timer_that_is_due_can_still_be_cancelled)
 {
     loop_runner_call(loop, schedule_rivals, NULL);
     UNTIL(atomic_load(&rivals.run) > 0);
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&rivals.run), 1);
 }
-END_TEST
 
 static atomic_uint freed;
 
@@ -243,15 +239,14 @@ static void schedule_allocated(void *arg)
     loop_schedule(loop, t, NS_PER_MS);
 }
 
-START_TEST(a_timer_may_free_itself)
+TEST(timer, a_timer_may_free_itself)
 {
     for (int i = 0; i < 10; i++)
         loop_runner_call(loop, schedule_allocated, NULL);
     UNTIL(atomic_load(&freed) == 10);
 }
-END_TEST
 
-START_TEST(a_fixed_rate_catches_up_after_a_stall)
+TEST(timer, a_fixed_rate_catches_up_after_a_stall)
 {
     struct probe p;
 
@@ -264,9 +259,8 @@ START_TEST(a_fixed_rate_catches_up_after_a_stall)
         ck_assert_int_ge(p.began_at_ns[i], p.planned_at_ns[i]);
     }
 }
-END_TEST
 
-START_TEST(a_fixed_delay_counts_from_the_end_of_a_run)
+TEST(timer, a_fixed_delay_counts_from_the_end_of_a_run)
 {
     struct probe p;
 
@@ -279,9 +273,8 @@ START_TEST(a_fixed_delay_counts_from_the_end_of_a_run)
     for (int i = 1; i < 4; i++)
         ck_assert_int_ge(p.began_at_ns[i] - p.began_at_ns[i - 1], 15 * NS_PER_MS);
 }
-END_TEST
 
-START_TEST(a_periodic_timer_can_cancel_itself)
+TEST(timer, a_periodic_timer_can_cancel_itself)
 {
     struct probe p;
 
@@ -294,7 +287,6 @@ START_TEST(a_periodic_timer_can_cancel_itself)
     ck_assert_uint_eq(atomic_load(&p.run), 3);
     ck_assert_uint_eq(atomic_load(&p.dropped), 0);
 }
-END_TEST
 
 static atomic_bool flood_over;
 
@@ -309,7 +301,7 @@ static void no_drop(struct task *t)
     (void)t;
 }
 
-START_TEST(tasks_without_end_do_not_keep_a_timer_waiting)
+TEST(timer, tasks_without_end_do_not_keep_a_timer_waiting)
 {
     static const struct task_type type = {.name = "flood", .run = flood_run, .drop = no_drop};
     static struct task flood[100];
@@ -325,7 +317,6 @@ START_TEST(tasks_without_end_do_not_keep_a_timer_waiting)
     ck_assert_int_lt(p.began_at_ns[0] - p.planned_at_ns[0], NS_PER_S);
     atomic_store(&flood_over, true);
 }
-END_TEST
 
 static void schedule_always_due(void *arg)
 {
@@ -337,7 +328,7 @@ static void cancel_always_due(void *arg)
     loop_cancel(loop, arg);
 }
 
-START_TEST(a_timer_that_is_always_due_does_not_keep_tasks_waiting)
+TEST(timer, a_timer_that_is_always_due_does_not_keep_tasks_waiting)
 {
     static const struct task_type type = {.name = "always due", .run = no_drop, .drop = no_drop};
     struct tasks_counted t;
@@ -350,9 +341,8 @@ START_TEST(a_timer_that_is_always_due_does_not_keep_tasks_waiting)
     UNTIL(atomic_load(&t.run) == 1);
     loop_runner_call(loop, cancel_always_due, &always);
 }
-END_TEST
 
-START_TEST(stopping_drops_every_timer_that_waits)
+TEST(timer, stopping_drops_every_timer_that_waits)
 {
     struct probe once, every;
 
@@ -365,9 +355,8 @@ START_TEST(stopping_drops_every_timer_that_waits)
     ck_assert_uint_eq(atomic_load(&every.dropped), 1);
     ck_assert_uint_eq(atomic_load(&once.run) + atomic_load(&every.run), 0);
 }
-END_TEST
 
-START_TEST(a_timer_scheduled_in_the_quiet_period_is_dropped_too)
+TEST(timer, a_timer_scheduled_in_the_quiet_period_is_dropped_too)
 {
     struct probe p;
 
@@ -379,28 +368,4 @@ START_TEST(a_timer_scheduled_in_the_quiet_period_is_dropped_too)
     loop_join(loop);
     ck_assert_uint_eq(atomic_load(&p.dropped), 1);
     ck_assert_uint_eq(atomic_load(&p.run), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_timer");
-    TCase *tc = suite_group(suite, "timer");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_timer_is_never_early_and_hardly_late);
-    tcase_add_test(tc, a_negative_delay_is_none_and_order_is_kept);
-    tcase_add_loop_test(tc, timers_due_together_run_in_one_turn_at_any_ratio, 0, 2);
-    tcase_add_test(tc, a_delay_without_end_can_be_had_and_cancelled);
-    tcase_add_test(tc, a_cancelled_timer_neither_runs_nor_is_dropped_and_may_be_used_again);
-    tcase_add_test(tc, a_timer_that_is_due_can_still_be_cancelled);
-    tcase_add_test(tc, a_timer_may_free_itself);
-    tcase_add_test(tc, a_fixed_rate_catches_up_after_a_stall);
-    tcase_add_test(tc, a_fixed_delay_counts_from_the_end_of_a_run);
-    tcase_add_test(tc, a_periodic_timer_can_cancel_itself);
-    tcase_add_test(tc, tasks_without_end_do_not_keep_a_timer_waiting);
-    tcase_add_test(tc, a_timer_that_is_always_due_does_not_keep_tasks_waiting);
-    tcase_add_test(tc, stopping_drops_every_timer_that_waits);
-    tcase_add_test(tc, a_timer_scheduled_in_the_quiet_period_is_dropped_too);
-    return suite_run(suite);
 }

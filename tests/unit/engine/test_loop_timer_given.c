@@ -108,8 +108,10 @@ static void run_and_overlap(struct task *t)
     sem_post(&done);
 }
 
+GROUP(given, setup, teardown);
+
 /* The first run returns while the second one is under way on the other loop. */
-START_TEST(one_that_is_given_away_does_not_run_here_again)
+TEST_EACH(given, one_that_is_given_away_does_not_run_here_again, 2)
 {
     static const struct task_type type = {"overlaps", run_and_overlap, never_dropped};
     struct given g = {.cancels = true};
@@ -125,7 +127,6 @@ START_TEST(one_that_is_given_away_does_not_run_here_again)
     ck_assert_uint_eq(g.runs[0], 1);
     ck_assert_uint_eq(g.runs[1], 1);
 }
-END_TEST
 
 static void run_and_give(struct task *t)
 {
@@ -143,7 +144,7 @@ static void run_and_give(struct task *t)
 }
 
 /* Begun on the loop or from outside; in the third case the first gift is not cancelled before. */
-START_TEST(two_loops_give_one_to_each_other)
+TEST_EACH(given, two_loops_give_one_to_each_other, 3)
 {
     static const struct task_type type = {"given", run_and_give, never_dropped};
     struct given g = {.cancels = _i < 2};
@@ -154,7 +155,6 @@ START_TEST(two_loops_give_one_to_each_other)
     loop_runner_stop(loops[1]);
     ck_assert_uint_eq(g.gifts, GIFTS);
 }
-END_TEST
 
 /* ---- given to a thread ---- */
 
@@ -178,7 +178,7 @@ static void run_and_leave(struct task *t)
     wait_for(&freed);
 }
 
-START_TEST(one_that_has_cancelled_itself_may_be_freed_by_another_thread_at_once)
+TEST_EACH(given, one_that_has_cancelled_itself_may_be_freed_by_another_thread_at_once, 2)
 {
     static const struct task_type type = {"leaves", run_and_leave, never_dropped};
     pthread_t thread;
@@ -191,7 +191,6 @@ START_TEST(one_that_has_cancelled_itself_may_be_freed_by_another_thread_at_once)
     pthread_join(thread, NULL);
     loop_runner_turn(loops[0]);
 }
-END_TEST
 
 static void run_and_free(struct task *t)
 {
@@ -200,7 +199,7 @@ static void run_and_free(struct task *t)
     sem_post(&done);
 }
 
-START_TEST(one_that_has_cancelled_itself_may_free_itself)
+TEST_EACH(given, one_that_has_cancelled_itself_may_free_itself, 2)
 {
     static const struct task_type type = {"frees itself", run_and_free, never_dropped};
     struct given *g = calloc(1, sizeof(*g));
@@ -210,7 +209,6 @@ START_TEST(one_that_has_cancelled_itself_may_free_itself)
     wait_for(&done);
     loop_runner_turn(loops[0]);
 }
-END_TEST
 
 /* ---- scheduled anew ---- */
 
@@ -234,7 +232,7 @@ static void cancel(void *arg)
     loop_cancel(loops[0], &g->timer);
 }
 
-START_TEST(one_that_is_scheduled_anew_in_its_run_keeps_the_new_instant)
+TEST_EACH(given, one_that_is_scheduled_anew_in_its_run_keeps_the_new_instant, 2)
 {
     static const struct task_type type = {"slows down", run_and_slow_down, never_dropped};
     struct given g = {.gifts = 0};
@@ -245,20 +243,4 @@ START_TEST(one_that_is_scheduled_anew_in_its_run_keeps_the_new_instant)
     loop_runner_call(loops[0], cancel, &g);
     loop_runner_stop(loops[0]);
     ck_assert_uint_eq(g.runs[0], 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_timer_given");
-    TCase *given = suite_group(suite, "given");
-
-    tcase_add_checked_fixture(given, setup, teardown);
-    tcase_add_loop_test(given, one_that_is_given_away_does_not_run_here_again, 0, 2);
-    tcase_add_loop_test(given, two_loops_give_one_to_each_other, 0, 3);
-    tcase_add_loop_test(given, one_that_has_cancelled_itself_may_be_freed_by_another_thread_at_once,
-                        0, 2);
-    tcase_add_loop_test(given, one_that_has_cancelled_itself_may_free_itself, 0, 2);
-    tcase_add_loop_test(given, one_that_is_scheduled_anew_in_its_run_keeps_the_new_instant, 0, 2);
-    return suite_run(suite);
 }

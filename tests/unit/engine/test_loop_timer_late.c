@@ -29,8 +29,10 @@ static void schedule(void *arg)
     loop_schedule(loop, arg, 3 * NS_PER_MS);
 }
 
+GROUP(late, setup, teardown);
+
 /* A busy machine delays some of them, and a loop that counts wrongly delays all. */
-START_TEST(of_many_timers_one_is_late_by_two_milliseconds_at_most)
+TEST(late, of_many_timers_one_is_late_by_two_milliseconds_at_most)
 {
     int64_t least_ns = CLOCK_NEVER;
 
@@ -50,10 +52,9 @@ START_TEST(of_many_timers_one_is_late_by_two_milliseconds_at_most)
     }
     ck_assert_int_le(least_ns, 2 * NS_PER_MS);
 }
-END_TEST
 
 /* libev itself would look up once a minute. */
-START_TEST(a_sleeping_loop_is_woken_by_its_stop)
+TEST(late, a_sleeping_loop_is_woken_by_its_stop)
 {
     struct loop_thread thread;
 
@@ -62,14 +63,13 @@ START_TEST(a_sleeping_loop_is_woken_by_its_stop)
     loop_stop(loop, 0, 0);
     ck_assert_int_eq(loop_join_until(loop, clock_now_ns() + UNTIL_LIMIT_NS), 0);
 }
-END_TEST
 
 static void note_time(void *arg)
 {
     *(int64_t *)arg = clock_now_ns();
 }
 
-START_TEST(a_control_task_in_the_quiet_period_makes_it_longer)
+TEST(late, a_control_task_in_the_quiet_period_makes_it_longer)
 {
     int64_t quiet_ns = 3 * NS_PER_S, ran_at_ns;
 
@@ -79,17 +79,4 @@ START_TEST(a_control_task_in_the_quiet_period_makes_it_longer)
     loop_runner_call(loop, note_time, &ran_at_ns);
     loop_join(loop);
     ck_assert_int_ge(clock_now_ns(), ran_at_ns + quiet_ns);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_timer_late");
-    TCase *late = suite_group(suite, "late");
-
-    tcase_add_checked_fixture(late, setup, teardown);
-    tcase_add_test(late, of_many_timers_one_is_late_by_two_milliseconds_at_most);
-    tcase_add_test(late, a_sleeping_loop_is_woken_by_its_stop);
-    tcase_add_test(late, a_control_task_in_the_quiet_period_makes_it_longer);
-    return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * both and never neither.
  */
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "engine/loop_internal.h"
 #include "support/log_lines.h"
@@ -70,7 +69,9 @@ static void expect_dropped(struct timers_noted *t, unsigned run)
 /* Periods: once, fixed rate, fixed delay. */
 static const int64_t periods[] = {0, MS(1), -MS(1)};
 
-START_TEST(one_that_is_still_coming_is_dropped_when_it_arrives)
+GROUP(withdraw, setup, teardown);
+
+TEST_EACH(withdraw, one_that_is_still_coming_is_dropped_when_it_arrives, 3)
 {
     struct timers_noted t;
 
@@ -82,9 +83,8 @@ START_TEST(one_that_is_still_coming_is_dropped_when_it_arrives)
     tasks_block_end(&block);
     expect_dropped(&t, 0);
 }
-END_TEST
 
-START_TEST(one_that_waits_is_dropped_in_the_next_turn_and_wakes_nobody)
+TEST_EACH(withdraw, one_that_waits_is_dropped_in_the_next_turn_and_wakes_nobody, 3)
 {
     struct loop_stats before, now;
     struct timers_noted t;
@@ -100,7 +100,6 @@ START_TEST(one_that_waits_is_dropped_in_the_next_turn_and_wakes_nobody)
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
     expect_dropped(&t, 0);
 }
-END_TEST
 
 static void *begin_second_block(void *arg)
 {
@@ -126,7 +125,7 @@ static void hold_up_when_due(struct timers_noted *t, int64_t period_ns)
     ck_assert_int_eq(t->timer.state, TIMER_DUE);
 }
 
-START_TEST(one_that_is_due_and_has_not_begun_is_dropped)
+TEST_EACH(withdraw, one_that_is_due_and_has_not_begun_is_dropped, 3)
 {
     struct timers_noted t;
 
@@ -136,7 +135,6 @@ START_TEST(one_that_is_due_and_has_not_begun_is_dropped)
     tasks_block_end(&second_block);
     expect_dropped(&t, 0);
 }
-END_TEST
 
 /* A timer that withdraws the one that is due behind it. */
 struct withdrawing {
@@ -165,7 +163,7 @@ static void submit_withdrawing(void *arg)
     begin(&w->next, 0, 0);
 }
 
-START_TEST(one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run)
+TEST(withdraw, one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run)
 {
     static const struct task_type type = {
         .name = "withdrawing", .run = withdrawing_run, .drop = withdrawing_drop};
@@ -179,9 +177,8 @@ START_TEST(one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run)
     ck_assert(w.withdrawn);
     expect_dropped(&w.next, 0);
 }
-END_TEST
 
-START_TEST(one_that_runs_only_once_cannot_be_withdrawn_while_it_does)
+TEST(withdraw, one_that_runs_only_once_cannot_be_withdrawn_while_it_does)
 {
     struct timers_block t;
 
@@ -196,9 +193,8 @@ START_TEST(one_that_runs_only_once_cannot_be_withdrawn_while_it_does)
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
-END_TEST
 
-START_TEST(a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_end_and_not_again)
+TEST_EACH(withdraw, a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_end_and_not_again, 2)
 {
     struct timers_block t;
 
@@ -216,9 +212,8 @@ START_TEST(a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_end_and_no
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
-END_TEST
 
-START_TEST(a_periodic_one_stops)
+TEST_EACH(withdraw, a_periodic_one_stops, 2)
 {
     struct timers_noted t;
     unsigned run;
@@ -232,9 +227,8 @@ START_TEST(a_periodic_one_stops)
     PAUSE_MS(20);
     expect_dropped(&t, run);
 }
-END_TEST
 
-START_TEST(after_its_run_it_is_too_late)
+TEST(withdraw, after_its_run_it_is_too_late)
 {
     struct timers_noted t;
 
@@ -249,14 +243,13 @@ START_TEST(after_its_run_it_is_too_late)
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
-END_TEST
 
 static void cancel(void *arg)
 {
     loop_cancel(loop, arg);
 }
 
-START_TEST(what_the_loop_has_cancelled_can_only_be_submitted_again)
+TEST(withdraw, what_the_loop_has_cancelled_can_only_be_submitted_again)
 {
     struct timers_noted t;
 
@@ -268,7 +261,6 @@ START_TEST(what_the_loop_has_cancelled_can_only_be_submitted_again)
     begin(&t, 0, 0);
     UNTIL(atomic_load(&t.run) == 1);
 }
-END_TEST
 
 static void withdraw_and_cancel(void *arg)
 {
@@ -280,7 +272,7 @@ static void withdraw_and_cancel(void *arg)
     ck_assert_int_eq(atomic_load(&t->timer.claim), TIMER_WITHDRAWN); /* until it is dropped */
 }
 
-START_TEST(a_withdrawn_one_is_dropped_even_if_the_loop_cancels_it)
+TEST_EACH(withdraw, a_withdrawn_one_is_dropped_even_if_the_loop_cancels_it, 3)
 {
     struct timers_noted t;
 
@@ -289,9 +281,8 @@ START_TEST(a_withdrawn_one_is_dropped_even_if_the_loop_cancels_it)
     loop_runner_call(loop, withdraw_and_cancel, &t);
     expect_dropped(&t, 0);
 }
-END_TEST
 
-START_TEST(what_was_dropped_may_be_submitted_again)
+TEST(withdraw, what_was_dropped_may_be_submitted_again)
 {
     struct timers_noted t;
 
@@ -306,11 +297,10 @@ START_TEST(what_was_dropped_may_be_submitted_again)
         UNTIL(atomic_load(&t.run) == 1);
     }
 }
-END_TEST
 
 /* ---- the end of the loop ---- */
 
-START_TEST(what_the_end_of_the_loop_dropped_cannot_be_withdrawn)
+TEST_EACH(withdraw, what_the_end_of_the_loop_dropped_cannot_be_withdrawn, 3)
 {
     struct timers_noted t;
 
@@ -321,9 +311,8 @@ START_TEST(what_the_end_of_the_loop_dropped_cannot_be_withdrawn)
     ck_assert_uint_eq(atomic_load(&t.run), 0);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
-END_TEST
 
-START_TEST(what_was_withdrawn_before_the_end_is_dropped_once)
+TEST_EACH(withdraw, what_was_withdrawn_before_the_end_is_dropped_once, 2)
 {
     struct timers_noted waiting[3], coming[3];
 
@@ -345,11 +334,10 @@ START_TEST(what_was_withdrawn_before_the_end_is_dropped_once)
         ck_assert_uint_eq(atomic_load(&coming[i].dropped), 1);
     }
 }
-END_TEST
 
 /* ---- many ---- */
 
-START_TEST(many_that_are_withdrawn_leave_nothing_behind)
+TEST(withdraw, many_that_are_withdrawn_leave_nothing_behind)
 {
     static struct timers_noted timers[20000];
     struct loop_stats stats;
@@ -370,29 +358,4 @@ START_TEST(many_that_are_withdrawn_leave_nothing_behind)
     ck_assert_uint_eq(loop->schedule.count, 0);
     for (size_t i = 0; i < ARRAY_LEN(timers); i++)
         ck_assert_uint_eq(atomic_load(&timers[i].run), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_withdraw");
-    TCase *tc = suite_group(suite, "withdraw");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, one_that_is_still_coming_is_dropped_when_it_arrives, 0, 3);
-    tcase_add_loop_test(tc, one_that_waits_is_dropped_in_the_next_turn_and_wakes_nobody, 0, 3);
-    tcase_add_loop_test(tc, one_that_is_due_and_has_not_begun_is_dropped, 0, 3);
-    tcase_add_test(tc, one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run);
-    tcase_add_test(tc, one_that_runs_only_once_cannot_be_withdrawn_while_it_does);
-    tcase_add_loop_test(
-        tc, a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_end_and_not_again, 0, 2);
-    tcase_add_loop_test(tc, a_periodic_one_stops, 0, 2);
-    tcase_add_test(tc, after_its_run_it_is_too_late);
-    tcase_add_test(tc, what_the_loop_has_cancelled_can_only_be_submitted_again);
-    tcase_add_loop_test(tc, a_withdrawn_one_is_dropped_even_if_the_loop_cancels_it, 0, 3);
-    tcase_add_test(tc, what_was_dropped_may_be_submitted_again);
-    tcase_add_loop_test(tc, what_the_end_of_the_loop_dropped_cannot_be_withdrawn, 0, 3);
-    tcase_add_loop_test(tc, what_was_withdrawn_before_the_end_is_dropped_once, 0, 2);
-    tcase_add_test(tc, many_that_are_withdrawn_leave_nothing_behind);
-    return suite_run(suite);
 }

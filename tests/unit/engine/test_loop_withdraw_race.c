@@ -85,7 +85,9 @@ static unsigned race_end_of(const struct timers_noted *t)
     return atomic_load(&t->run) + atomic_load(&t->dropped);
 }
 
-START_TEST(a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_said)
+GROUP(race, setup, teardown);
+
+TEST(race, a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_said)
 {
     pthread_barrier_init(&start, NULL, CALLERS + 1);
     for (unsigned round = 0; round < RACES; round++) {
@@ -107,9 +109,8 @@ START_TEST(a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_
         }
     }
 }
-END_TEST
 
-START_TEST(so_it_is_when_the_loop_ends_meanwhile)
+TEST(race, so_it_is_when_the_loop_ends_meanwhile)
 {
     pthread_barrier_init(&start, NULL, CALLERS + 1);
     for (unsigned round = 0; round < RACES; round++) {
@@ -130,7 +131,6 @@ START_TEST(so_it_is_when_the_loop_ends_meanwhile)
         setup();
     }
 }
-END_TEST
 
 /*
  * ---- each instruction ----
@@ -189,7 +189,7 @@ static void withdraw_in_steps(void *arg)
 }
 
 /* 0: it is on its way to the loop; 1: it waits there. */
-START_TEST(two_withdrawals_succeed_once_wherever_one_interrupts_the_other)
+TEST_EACH(race, two_withdrawals_succeed_once_wherever_one_interrupts_the_other, 2)
 {
     unsigned n = 0;
 
@@ -216,7 +216,6 @@ START_TEST(two_withdrawals_succeed_once_wherever_one_interrupts_the_other)
     } while (was_early);
     ck_assert_uint_gt(n, 20);
 }
-END_TEST
 
 static void first_run(struct task *t)
 {
@@ -244,7 +243,7 @@ static void submit_both(void *arg)
 /*
  * The steps begin in the run of the first timer, which is due together with it, and end in its own.
  */
-START_TEST(a_timer_is_run_or_withdrawn_wherever_the_withdrawal_interrupts_the_loop)
+TEST(race, a_timer_is_run_or_withdrawn_wherever_the_withdrawal_interrupts_the_loop)
 {
     unsigned n = 0, n_dropped = 0;
 
@@ -260,31 +259,5 @@ START_TEST(a_timer_is_run_or_withdrawn_wherever_the_withdrawal_interrupts_the_lo
     } while (early_said);
     ck_assert_uint_gt(n_dropped, 20);
 }
-END_TEST
-
-static void add_steps(TCase *race)
-{
-    tcase_add_loop_test(race, two_withdrawals_succeed_once_wherever_one_interrupts_the_other, 0, 2);
-    tcase_add_test(race, a_timer_is_run_or_withdrawn_wherever_the_withdrawal_interrupts_the_loop);
-}
-
-#else
-
-static void add_steps(TCase *race)
-{
-    (void)race;
-}
 
 #endif
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/loop_withdraw_race");
-    TCase *race = suite_group(suite, "race");
-
-    tcase_add_checked_fixture(race, setup, teardown);
-    tcase_add_test(race, a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_said);
-    tcase_add_test(race, so_it_is_when_the_loop_ends_meanwhile);
-    add_steps(race);
-    return suite_run(suite);
-}

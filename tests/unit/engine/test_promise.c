@@ -110,7 +110,9 @@ static void expect_outcome(enum promise_state state, bool is_first)
         ck_assert_ptr_null(promise_value(&promise));
 }
 
-START_TEST(the_first_completion_wins_and_cancelling_only_what_is_pending)
+GROUP(outcome, setup, teardown);
+
+TEST_EACH(outcome, the_first_completion_wins_and_cancelling_only_what_is_pending, ARRAY_LEN(rows))
 {
     const struct row *row = &rows[_i];
 
@@ -121,35 +123,30 @@ START_TEST(the_first_completion_wins_and_cancelling_only_what_is_pending)
     if (done(row->to))
         expect_outcome(row->to, done(row->from));
 }
-END_TEST
 
-START_TEST(a_success_without_a_value_is_one)
+TEST(outcome, a_success_without_a_value_is_one)
 {
     ck_assert(promise_succeed(&promise, NULL));
     ck_assert_int_eq(promise_state(&promise), PROMISE_SUCCEEDED);
     ck_assert_int_eq(promise_error(&promise), 0);
     ck_assert_ptr_null(promise_value(&promise));
 }
-END_TEST
 
-START_TEST(asking_a_pending_promise_for_its_error_is_a_bug)
+TEST_ABORTS(outcome, asking_a_pending_promise_for_its_error_is_a_bug)
 {
     (void)promise_error(&promise);
 }
-END_TEST
 
-START_TEST(asking_a_pending_promise_for_its_value_is_a_bug)
+TEST_ABORTS(outcome, asking_a_pending_promise_for_its_value_is_a_bug)
 {
     (void)promise_set_uncancellable(&promise);
     (void)promise_value(&promise);
 }
-END_TEST
 
-START_TEST(failing_without_an_error_is_a_bug)
+TEST_ABORTS(outcome, failing_without_an_error_is_a_bug)
 {
     (void)promise_fail(&promise, 0);
 }
-END_TEST
 
 /*
  * ---- races: all threads make their call in each round, and the test looks at what came of it ----
@@ -228,11 +225,10 @@ static void check_one_winner(void)
     }
 }
 
-START_TEST(of_eight_threads_that_complete_it_one_wins_and_the_outcome_is_its_own)
+TEST(outcome, of_eight_threads_that_complete_it_one_wins_and_the_outcome_is_its_own)
 {
     race_rounds(RACERS, complete_somehow, check_one_winner);
 }
-END_TEST
 
 static bool cancel_or_forbid(const struct racer *r)
 {
@@ -246,11 +242,10 @@ static void check_either(void)
                      racers[0].answer ? PROMISE_CANCELLED : PROMISE_UNCANCELLABLE);
 }
 
-START_TEST(either_it_is_cancelled_or_it_cannot_be_any_more)
+TEST(outcome, either_it_is_cancelled_or_it_cannot_be_any_more)
 {
     race_rounds(2, cancel_or_forbid, check_either);
 }
-END_TEST
 
 /* Racer 0 completes, the others look on. */
 static bool complete_or_look(const struct racer *r)
@@ -268,15 +263,16 @@ static void check_all_saw_it(void)
         ck_assert(racers[i].answer);
 }
 
-START_TEST(who_sees_that_it_is_complete_sees_the_outcome)
+TEST(outcome, who_sees_that_it_is_complete_sees_the_outcome)
 {
     race_rounds(PAIRS, complete_or_look, check_all_saw_it);
 }
-END_TEST
 
 /* ---- waiting: where nothing limits it, the time limit of the case ends what hangs ---- */
 
-START_TEST(a_timeout_is_never_early)
+GROUP(await, setup, teardown);
+
+TEST(await, a_timeout_is_never_early)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -284,9 +280,8 @@ START_TEST(a_timeout_is_never_early)
     ck_assert_int_ge(clock_now_ns() - began_at_ns, 50 * NS_PER_MS);
     ck_assert_int_eq(promise_state(&promise), PROMISE_PENDING);
 }
-END_TEST
 
-START_TEST(without_time_to_wait_it_only_looks)
+TEST(await, without_time_to_wait_it_only_looks)
 {
     static const int64_t none[] = {0, -1, -NS_PER_S, INT64_MIN};
     int64_t began_at_ns = clock_now_ns();
@@ -298,14 +293,13 @@ START_TEST(without_time_to_wait_it_only_looks)
         ck_assert_int_eq(promise_await(&promise, none[i]), 0);
     ck_assert_int_lt(since_ms(began_at_ns), UNTIL_LIMIT_NS / NS_PER_MS);
 }
-END_TEST
 
-START_TEST(what_is_complete_is_not_waited_for_whatever_the_outcome)
+TEST_RANGE(await, what_is_complete_is_not_waited_for_whatever_the_outcome, PROMISE_SUCCEEDED,
+           PROMISE_CANCELLED + 1)
 {
     bring_to((enum promise_state)_i);
     ck_assert_int_eq(promise_await(&promise, CLOCK_NEVER), 0);
 }
-END_TEST
 
 static void *succeed_soon(void *arg)
 {
@@ -314,7 +308,7 @@ static void *succeed_soon(void *arg)
     return NULL;
 }
 
-START_TEST(a_time_to_wait_beyond_the_end_of_the_clock_is_for_ever)
+TEST_EACH(await, a_time_to_wait_beyond_the_end_of_the_clock_is_for_ever, 3)
 {
     static const int64_t for_ever[] = {CLOCK_NEVER, CLOCK_NEVER - 1, CLOCK_NEVER / 2};
     pthread_t thread;
@@ -324,7 +318,6 @@ START_TEST(a_time_to_wait_beyond_the_end_of_the_clock_is_for_ever)
     ck_assert_ptr_eq(promise_value(&promise), &first_value);
     pthread_join(thread, NULL);
 }
-END_TEST
 
 static void *await(void *arg)
 {
@@ -332,7 +325,7 @@ static void *await(void *arg)
     return NULL;
 }
 
-START_TEST(all_who_wait_are_woken)
+TEST(await, all_who_wait_are_woken)
 {
     pthread_t threads[RACERS];
 
@@ -343,7 +336,6 @@ START_TEST(all_who_wait_are_woken)
     for (unsigned i = 0; i < RACERS; i++)
         pthread_join(threads[i], NULL);
 }
-END_TEST
 
 static struct promise signals[SIGNALS];
 
@@ -363,7 +355,7 @@ static void *await_signals(void *arg)
     return NULL;
 }
 
-START_TEST(none_of_4096_that_complete_while_they_are_waited_for_hangs)
+TEST(await, none_of_4096_that_complete_while_they_are_waited_for_hangs)
 {
     pthread_t completers[PAIRS], awaiters[PAIRS];
 
@@ -380,7 +372,6 @@ START_TEST(none_of_4096_that_complete_while_they_are_waited_for_hangs)
     for (unsigned i = 0; i < SIGNALS; i++)
         promise_close(&signals[i]);
 }
-END_TEST
 
 /* ---- waiting on a loop ---- */
 
@@ -398,7 +389,7 @@ static void expect_complete(void *arg)
         ck_assert_int_eq(promise_await(arg, timeouts[i]), 0);
 }
 
-START_TEST(no_loop_waits_neither_the_promises_own_nor_another)
+TEST(await, no_loop_waits_neither_the_promises_own_nor_another)
 {
     struct loop *own = loop_runner_create(), *other = loop_runner_create();
     struct promise p;
@@ -416,7 +407,6 @@ START_TEST(no_loop_waits_neither_the_promises_own_nor_another)
     loop_runner_destroy(own);
     loop_runner_destroy(other);
 }
-END_TEST
 
 /* ---- who waits may end its life ---- */
 
@@ -434,7 +424,7 @@ static void *complete_what_comes(void *arg)
     return NULL;
 }
 
-START_TEST(who_has_waited_may_free_it_at_once)
+TEST(await, who_has_waited_may_free_it_at_once)
 {
     pthread_t thread;
 
@@ -453,35 +443,4 @@ START_TEST(who_has_waited_may_free_it_at_once)
         free(p);
     }
     pthread_join(thread, NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/promise");
-    TCase *tc = suite_group(suite, "outcome");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, the_first_completion_wins_and_cancelling_only_what_is_pending, 0,
-                        (int)ARRAY_LEN(rows));
-    tcase_add_test(tc, a_success_without_a_value_is_one);
-    tcase_add_test_raise_signal(tc, asking_a_pending_promise_for_its_error_is_a_bug, SIGABRT);
-    tcase_add_test_raise_signal(tc, asking_a_pending_promise_for_its_value_is_a_bug, SIGABRT);
-    tcase_add_test_raise_signal(tc, failing_without_an_error_is_a_bug, SIGABRT);
-    tcase_add_test(tc, of_eight_threads_that_complete_it_one_wins_and_the_outcome_is_its_own);
-    tcase_add_test(tc, either_it_is_cancelled_or_it_cannot_be_any_more);
-    tcase_add_test(tc, who_sees_that_it_is_complete_sees_the_outcome);
-
-    tc = suite_group(suite, "await");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_timeout_is_never_early);
-    tcase_add_test(tc, without_time_to_wait_it_only_looks);
-    tcase_add_loop_test(tc, what_is_complete_is_not_waited_for_whatever_the_outcome,
-                        PROMISE_SUCCEEDED, PROMISE_CANCELLED + 1);
-    tcase_add_loop_test(tc, a_time_to_wait_beyond_the_end_of_the_clock_is_for_ever, 0, 3);
-    tcase_add_test(tc, all_who_wait_are_woken);
-    tcase_add_test(tc, none_of_4096_that_complete_while_they_are_waited_for_hangs);
-    tcase_add_test(tc, no_loop_waits_neither_the_promises_own_nor_another);
-    tcase_add_test(tc, who_has_waited_may_free_it_at_once);
-    return suite_run(suite);
 }

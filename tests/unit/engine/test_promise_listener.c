@@ -140,7 +140,9 @@ static void listen_for(void *arg)
 
 /* ---- order ---- */
 
-START_TEST(listeners_are_told_in_the_order_they_were_added)
+GROUP(order, setup, teardown);
+
+TEST_EACH(order, listeners_are_told_in_the_order_they_were_added, PLACES)
 {
     struct noting n[26];
 
@@ -154,9 +156,8 @@ START_TEST(listeners_are_told_in_the_order_they_were_added)
     settle((enum place)_i);
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
 }
-END_TEST
 
-START_TEST(a_listener_that_comes_late_is_told_as_well)
+TEST_EACH(order, a_listener_that_comes_late_is_told_as_well, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -169,7 +170,6 @@ START_TEST(a_listener_that_comes_late_is_told_as_well)
     settle((enum place)_i);
     ck_assert_str_eq(trace.text, "abc");
 }
-END_TEST
 
 struct late {
     struct task task;
@@ -190,7 +190,7 @@ static void late_drop(struct task *t)
 /*
  * The loop gets to the one that adds before the one that tells, and still adds behind the others.
  */
-START_TEST(a_late_listener_waits_for_the_earlier_ones_even_if_it_is_added_on_the_loop)
+TEST(order, a_late_listener_waits_for_the_earlier_ones_even_if_it_is_added_on_the_loop)
 {
     static const struct task_type type = {.name = "late", .run = late_run, .drop = late_drop};
     struct late late = {.task.type = &type, .listener = &c};
@@ -207,9 +207,8 @@ START_TEST(a_late_listener_waits_for_the_earlier_ones_even_if_it_is_added_on_the
     settle(FROM_OUTSIDE);
     ck_assert_str_eq(trace.text, ".abc");
 }
-END_TEST
 
-START_TEST(a_listener_that_a_listener_adds_is_told_when_that_one_has_returned)
+TEST_EACH(order, a_listener_that_a_listener_adds_is_told_when_that_one_has_returned, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -221,7 +220,6 @@ START_TEST(a_listener_that_a_listener_adds_is_told_when_that_one_has_returned)
     settle((enum place)_i);
     ck_assert_str_eq(trace.text, "aAbcCd");
 }
-END_TEST
 
 static struct promise other;
 
@@ -239,7 +237,7 @@ static void note_and_listen(struct promise_listener *l, struct promise *p)
     tasks_trace_add(&trace, '!');
 }
 
-START_TEST(so_it_is_when_it_adds_it_by_way_of_another_promise)
+TEST_EACH(order, so_it_is_when_it_adds_it_by_way_of_another_promise, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -253,7 +251,6 @@ START_TEST(so_it_is_when_it_adds_it_by_way_of_another_promise)
     ck_assert_str_eq(trace.text, "ab!.c");
     promise_close(&other);
 }
-END_TEST
 
 static void *listen_for_b(void *arg)
 {
@@ -271,7 +268,7 @@ static void note_while_another_adds(struct promise_listener *l, struct promise *
     tasks_trace_add(&trace, '.');
 }
 
-START_TEST(so_it_is_when_another_thread_adds_it_meanwhile)
+TEST_EACH(order, so_it_is_when_another_thread_adds_it_meanwhile, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -281,7 +278,6 @@ START_TEST(so_it_is_when_another_thread_adds_it_meanwhile)
     settle((enum place)_i);
     ck_assert_str_eq(trace.text, "a.b");
 }
-END_TEST
 
 static void succeed_with_four(void *arg)
 {
@@ -299,11 +295,10 @@ static void succeed_with_four(void *arg)
     (void)arg;
 }
 
-START_TEST(four_listeners_one_added_by_another_are_in_order_each_time)
+TEST(order, four_listeners_one_added_by_another_are_in_order_each_time)
 {
     loop_runner_call(loop, succeed_with_four, NULL);
 }
-END_TEST
 
 struct completing {
     struct task task;
@@ -319,7 +314,7 @@ static const struct task_type completing_type = {
     .name = "completing", .run = completing_run, .drop = late_drop};
 
 /* Which of them are late is another matter in each round. */
-START_TEST(they_are_in_order_when_it_completes_while_they_are_added)
+TEST(order, they_are_in_order_when_it_completes_while_they_are_added)
 {
     struct completing completing = {.task.type = &completing_type, .promise = &other};
     sem_t told;
@@ -344,7 +339,6 @@ START_TEST(they_are_in_order_when_it_completes_while_they_are_added)
     }
     sem_destroy(&told);
 }
-END_TEST
 
 /* ---- where ---- */
 
@@ -358,7 +352,9 @@ static void note_where(struct promise_listener *l, struct promise *p)
     told_by = pthread_self();
 }
 
-START_TEST(it_is_told_on_the_loop_whoever_completes_it)
+GROUP(where, setup, teardown);
+
+TEST_RANGE(where, it_is_told_on_the_loop_whoever_completes_it, ON_ITS_LOOP, FROM_OUTSIDE + 1)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -369,9 +365,8 @@ START_TEST(it_is_told_on_the_loop_whoever_completes_it)
     ck_assert_str_eq(trace.text, "a");
     ck_assert_ptr_eq(told_on, loop);
 }
-END_TEST
 
-START_TEST(without_a_loop_that_goes_on_it_is_told_inside_the_call)
+TEST_RANGE(where, without_a_loop_that_goes_on_it_is_told_inside_the_call, WITHOUT_LOOP, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -384,7 +379,6 @@ START_TEST(without_a_loop_that_goes_on_it_is_told_inside_the_call)
     ck_assert_str_eq(trace.text, "ab.");
     ck_assert(pthread_equal(told_by, pthread_self()));
 }
-END_TEST
 
 static void succeed_and_listen(void *arg)
 {
@@ -394,7 +388,7 @@ static void succeed_and_listen(void *arg)
     listen_for(arg);
 }
 
-START_TEST(on_its_loop_it_is_told_inside_the_call_without_a_task)
+TEST(where, on_its_loop_it_is_told_inside_the_call_without_a_task)
 {
     struct loop_stats stats;
 
@@ -405,17 +399,15 @@ START_TEST(on_its_loop_it_is_told_inside_the_call_without_a_task)
     loop_stats(loop, &stats);
     ck_assert_uint_eq(stats.tasks_run, 1); /* the call */
 }
-END_TEST
 
-START_TEST(with_nobody_to_tell_there_is_no_task)
+TEST(where, with_nobody_to_tell_there_is_no_task)
 {
     ck_assert(promise_cancel(&promise));
     ck_assert(!promise_succeed(&promise, NULL));
     ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
 }
-END_TEST
 
-START_TEST(a_loop_that_cannot_start_its_thread_loses_no_listener)
+TEST(where, a_loop_that_cannot_start_its_thread_loses_no_listener)
 {
     noting_reset();
     a.listener.done = note_where;
@@ -426,9 +418,8 @@ START_TEST(a_loop_that_cannot_start_its_thread_loses_no_listener)
     ck_assert(pthread_equal(told_by, pthread_self()));
     ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
 }
-END_TEST
 
-START_TEST(a_loop_that_drops_the_task_loses_no_listener)
+TEST(where, a_loop_that_drops_the_task_loses_no_listener)
 {
     struct tasks_block block;
     struct loop_stats stats;
@@ -445,7 +436,6 @@ START_TEST(a_loop_that_drops_the_task_loses_no_listener)
     loop_stats(loop, &stats);
     ck_assert_uint_eq(stats.tasks_dropped, 1);
 }
-END_TEST
 
 /* ---- how deep: promises that complete each other ---- */
 
@@ -496,7 +486,9 @@ static void chain_free(unsigned n)
     sem_destroy(&chain_told);
 }
 
-START_TEST(a_hundred_thousand_that_complete_each_other_do_not_need_the_stack)
+GROUP(depth, setup, teardown);
+
+TEST_EACH(depth, a_hundred_thousand_that_complete_each_other_do_not_need_the_stack, PLACES)
 {
     go_to((enum place)_i);
     chain_create(CHAIN);
@@ -508,7 +500,6 @@ START_TEST(a_hundred_thousand_that_complete_each_other_do_not_need_the_stack)
     ck_assert_uint_eq(deepest, PROMISE_NESTED_MAX);
     chain_free(CHAIN);
 }
-END_TEST
 
 static void succeed_and_count(void *arg)
 {
@@ -516,7 +507,7 @@ static void succeed_and_count(void *arg)
     *(unsigned *)arg = told;
 }
 
-START_TEST(eight_deep_it_is_told_inside_the_call_and_the_ninth_by_a_task)
+TEST(depth, eight_deep_it_is_told_inside_the_call_and_the_ninth_by_a_task)
 {
     unsigned told_inside = 0;
 
@@ -528,9 +519,8 @@ START_TEST(eight_deep_it_is_told_inside_the_call_and_the_ninth_by_a_task)
     ck_assert_uint_eq(told, 2 * PROMISE_NESTED_MAX + 1);
     chain_free(2 * PROMISE_NESTED_MAX + 1);
 }
-END_TEST
 
-START_TEST(without_a_loop_all_are_told_inside_the_first_call)
+TEST_RANGE(depth, without_a_loop_all_are_told_inside_the_first_call, WITHOUT_LOOP, PLACES)
 {
     unsigned told_inside = 0;
 
@@ -540,7 +530,6 @@ START_TEST(without_a_loop_all_are_told_inside_the_first_call)
     ck_assert_uint_eq(told_inside, 2 * PROMISE_NESTED_MAX + 1);
     chain_free(2 * PROMISE_NESTED_MAX + 1);
 }
-END_TEST
 
 /* ---- who may free what ---- */
 
@@ -550,7 +539,9 @@ static void free_noting(struct promise_listener *l, struct promise *p)
     free(CONTAINER_OF(l, struct noting, listener));
 }
 
-START_TEST(a_listener_may_free_what_it_is_embedded_in)
+GROUP(life, setup, teardown);
+
+TEST_EACH(life, a_listener_may_free_what_it_is_embedded_in, PLACES)
 {
     go_to((enum place)_i);
     for (int i = 0; i < 5; i++) {
@@ -564,7 +555,6 @@ START_TEST(a_listener_may_free_what_it_is_embedded_in)
     settle((enum place)_i);
     ck_assert_str_eq(trace.text, "abcde");
 }
-END_TEST
 
 /* A promise with its listeners in one allocation. */
 struct operation {
@@ -597,7 +587,7 @@ static struct operation *operation_create(void)
     return op;
 }
 
-START_TEST(the_last_listener_may_free_the_promise)
+TEST_EACH(life, the_last_listener_may_free_the_promise, PLACES)
 {
     struct operation *op;
 
@@ -608,9 +598,8 @@ START_TEST(the_last_listener_may_free_the_promise)
     settle((enum place)_i);
     ck_assert_str_eq(trace.text, "abc");
 }
-END_TEST
 
-START_TEST(the_last_listener_may_free_the_promise_though_a_listener_has_added_it)
+TEST_EACH(life, the_last_listener_may_free_the_promise_though_a_listener_has_added_it, PLACES)
 {
     struct operation *op;
 
@@ -621,7 +610,6 @@ START_TEST(the_last_listener_may_free_the_promise_though_a_listener_has_added_it
     settle((enum place)_i);
     ck_assert_str_eq(trace.text, "abBc");
 }
-END_TEST
 
 static void begin_anew(struct promise_listener *l, struct promise *p)
 {
@@ -642,7 +630,7 @@ static void begin_anew(struct promise_listener *l, struct promise *p)
 }
 
 /* Who has told it must not take the new promise at the same address for the old one. */
-START_TEST(the_last_listener_may_begin_the_promise_anew)
+TEST_EACH(life, the_last_listener_may_begin_the_promise_anew, PLACES)
 {
     struct operation *op = calloc(1, sizeof(*op));
 
@@ -660,7 +648,6 @@ START_TEST(the_last_listener_may_begin_the_promise_anew)
     ck_assert_uint_le(deepest, PROMISE_NESTED_MAX);
     sem_destroy(&chain_told);
 }
-END_TEST
 
 struct passing {
     struct promise promise;
@@ -674,7 +661,8 @@ static void pass_on(struct promise_listener *l, struct promise *p)
     sem_post(CONTAINER_OF(l, struct passing, listener)->told);
 }
 
-START_TEST(the_last_listener_may_pass_the_promise_on_to_a_thread_that_frees_it_at_once)
+TEST_RANGE(life, the_last_listener_may_pass_the_promise_on_to_a_thread_that_frees_it_at_once,
+           FROM_OUTSIDE, PLACES)
 {
     sem_t sem;
 
@@ -698,61 +686,10 @@ START_TEST(the_last_listener_may_pass_the_promise_on_to_a_thread_that_frees_it_a
     }
     sem_destroy(&sem);
 }
-END_TEST
 
-START_TEST(closing_it_while_a_listener_waits_is_a_bug)
+TEST_ABORTS(life, closing_it_while_a_listener_waits_is_a_bug)
 {
     noting_reset();
     promise_listen(&promise, &a.listener);
     promise_close(&promise);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/promise_listener");
-    TCase *tc = suite_group(suite, "order");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, listeners_are_told_in_the_order_they_were_added, 0, PLACES);
-    tcase_add_loop_test(tc, a_listener_that_comes_late_is_told_as_well, 0, PLACES);
-    tcase_add_test(tc, a_late_listener_waits_for_the_earlier_ones_even_if_it_is_added_on_the_loop);
-    tcase_add_loop_test(tc, a_listener_that_a_listener_adds_is_told_when_that_one_has_returned, 0,
-                        PLACES);
-    tcase_add_loop_test(tc, so_it_is_when_it_adds_it_by_way_of_another_promise, 0, PLACES);
-    tcase_add_loop_test(tc, so_it_is_when_another_thread_adds_it_meanwhile, 0, PLACES);
-    tcase_add_test(tc, four_listeners_one_added_by_another_are_in_order_each_time);
-    tcase_add_test(tc, they_are_in_order_when_it_completes_while_they_are_added);
-
-    tc = suite_group(suite, "where");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, it_is_told_on_the_loop_whoever_completes_it, ON_ITS_LOOP,
-                        FROM_OUTSIDE + 1);
-    tcase_add_loop_test(tc, without_a_loop_that_goes_on_it_is_told_inside_the_call, WITHOUT_LOOP,
-                        PLACES);
-    tcase_add_test(tc, on_its_loop_it_is_told_inside_the_call_without_a_task);
-    tcase_add_test(tc, with_nobody_to_tell_there_is_no_task);
-    tcase_add_test(tc, a_loop_that_cannot_start_its_thread_loses_no_listener);
-    tcase_add_test(tc, a_loop_that_drops_the_task_loses_no_listener);
-
-    tc = suite_group(suite, "depth");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_hundred_thousand_that_complete_each_other_do_not_need_the_stack, 0,
-                        PLACES);
-    tcase_add_test(tc, eight_deep_it_is_told_inside_the_call_and_the_ninth_by_a_task);
-    tcase_add_loop_test(tc, without_a_loop_all_are_told_inside_the_first_call, WITHOUT_LOOP,
-                        PLACES);
-
-    tc = suite_group(suite, "life");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_listener_may_free_what_it_is_embedded_in, 0, PLACES);
-    tcase_add_loop_test(tc, the_last_listener_may_free_the_promise, 0, PLACES);
-    tcase_add_loop_test(tc, the_last_listener_may_free_the_promise_though_a_listener_has_added_it,
-                        0, PLACES);
-    tcase_add_loop_test(tc, the_last_listener_may_begin_the_promise_anew, 0, PLACES);
-    tcase_add_loop_test(tc,
-                        the_last_listener_may_pass_the_promise_on_to_a_thread_that_frees_it_at_once,
-                        FROM_OUTSIDE, PLACES);
-    tcase_add_test_raise_signal(tc, closing_it_while_a_listener_waits_is_a_bug, SIGABRT);
-    return suite_run(suite);
 }

@@ -28,15 +28,16 @@ static struct task *next_task(void)
     return queue_pop(&q);
 }
 
-START_TEST(a_new_queue_is_empty)
+GROUP(queue, setup, NULL);
+
+TEST(queue, a_new_queue_is_empty)
 {
     ck_assert(queue_empty(&q));
     ck_assert_ptr_null(next_task());
     ck_assert_ptr_null(next_task());
 }
-END_TEST
 
-START_TEST(tasks_come_out_in_the_order_they_went_in)
+TEST(queue, tasks_come_out_in_the_order_they_went_in)
 {
     queue_push(&q, &one);
     queue_push(&q, &two);
@@ -46,9 +47,8 @@ START_TEST(tasks_come_out_in_the_order_they_went_in)
     ck_assert_ptr_eq(next_task(), &three);
     ck_assert_ptr_null(next_task());
 }
-END_TEST
 
-START_TEST(a_queue_is_empty_exactly_when_every_task_was_popped)
+TEST(queue, a_queue_is_empty_exactly_when_every_task_was_popped)
 {
     for (int i = 0; i < 3; i++) {
         queue_push(&q, &one);
@@ -60,9 +60,8 @@ START_TEST(a_queue_is_empty_exactly_when_every_task_was_popped)
         ck_assert(queue_empty(&q));
     }
 }
-END_TEST
 
-START_TEST(a_popped_task_can_be_pushed_again_at_once)
+TEST(queue, a_popped_task_can_be_pushed_again_at_once)
 {
     queue_push(&q, &one);
     for (int i = 0; i < 1000; i++) {
@@ -72,9 +71,8 @@ START_TEST(a_popped_task_can_be_pushed_again_at_once)
     ck_assert_ptr_eq(next_task(), &one);
     ck_assert(queue_empty(&q));
 }
-END_TEST
 
-START_TEST(what_is_pushed_later_waits_until_it_is_taken)
+TEST(queue, what_is_pushed_later_waits_until_it_is_taken)
 {
     queue_push(&q, &one);
     queue_take(&q);
@@ -86,9 +84,8 @@ START_TEST(what_is_pushed_later_waits_until_it_is_taken)
     ck_assert_ptr_eq(next_task(), &two);
     ck_assert(queue_empty(&q));
 }
-END_TEST
 
-START_TEST(peeking_shows_the_next_task_and_takes_none)
+TEST(queue, peeking_shows_the_next_task_and_takes_none)
 {
     ck_assert_ptr_null(queue_peek(&q));
     queue_push(&q, &one);
@@ -103,7 +100,6 @@ START_TEST(peeking_shows_the_next_task_and_takes_none)
     ck_assert_ptr_null(queue_peek(&q));
     ck_assert(queue_empty(&q));
 }
-END_TEST
 
 struct numbered {
     struct task task;
@@ -139,7 +135,7 @@ static unsigned consume_all(void)
     return misplaced;
 }
 
-START_TEST(eight_producers_lose_nothing_and_each_keeps_its_order)
+TEST(queue, eight_producers_lose_nothing_and_each_keeps_its_order)
 {
     struct numbered *tasks = calloc(PRODUCERS * TASKS_EACH, sizeof(*tasks));
     pthread_t threads[PRODUCERS];
@@ -156,21 +152,4 @@ START_TEST(eight_producers_lose_nothing_and_each_keeps_its_order)
     ck_assert(queue_empty(&q));
     ck_assert_ptr_null(next_task());
     free(tasks);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/queue");
-    TCase *tc = suite_group(suite, "queue");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, a_new_queue_is_empty);
-    tcase_add_test(tc, tasks_come_out_in_the_order_they_went_in);
-    tcase_add_test(tc, a_queue_is_empty_exactly_when_every_task_was_popped);
-    tcase_add_test(tc, a_popped_task_can_be_pushed_again_at_once);
-    tcase_add_test(tc, what_is_pushed_later_waits_until_it_is_taken);
-    tcase_add_test(tc, peeking_shows_the_next_task_and_takes_none);
-    tcase_add_test(tc, eight_producers_lose_nothing_and_each_keeps_its_order);
-    return suite_run(suite);
 }

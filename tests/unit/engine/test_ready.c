@@ -1,7 +1,6 @@
 /*
  * engine/ready: the order in which callbacks run, and what is forgotten when a watcher is stopped.
  */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "engine/ready.h"
@@ -78,7 +77,9 @@ static void expect(const char *which)
         ck_assert_int_eq(read(fds[*which - '0'][0], &byte, 1), 1);
 }
 
-START_TEST(callbacks_run_in_the_order_of_events)
+GROUP(order, setup, teardown);
+
+TEST(order, callbacks_run_in_the_order_of_events)
 {
     make_ready("3170952");
     expect("3170952");
@@ -87,18 +88,16 @@ START_TEST(callbacks_run_in_the_order_of_events)
     expect("0123456789");
     expect("");
 }
-END_TEST
 
-START_TEST(one_that_is_stopped_before_its_turn_is_not_called)
+TEST(order, one_that_is_stopped_before_its_turn_is_not_called)
 {
     make_ready("12345");
     to_stop = &io[3];
     expect("1245");
     expect("");
 }
-END_TEST
 
-START_TEST(one_that_is_stopped_and_started_keeps_to_the_order_later)
+TEST(order, one_that_is_stopped_and_started_keeps_to_the_order_later)
 {
     make_ready("12345");
     to_stop = to_start = &io[3];
@@ -109,9 +108,8 @@ START_TEST(one_that_is_stopped_and_started_keeps_to_the_order_later)
     make_ready("6314");
     expect("6314");
 }
-END_TEST
 
-START_TEST(one_that_stops_itself_is_called_once)
+TEST(order, one_that_stops_itself_is_called_once)
 {
     make_ready("123");
     to_stop = &io[1];
@@ -123,9 +121,8 @@ START_TEST(one_that_stops_itself_is_called_once)
     ev_run(ev, EVRUN_NOWAIT); /* it is registered again */
     ck_assert_int_eq(ev_priority(&io[1]), READY_FIRST);
 }
-END_TEST
 
-START_TEST(one_that_cannot_be_watched_is_told_in_its_turn)
+TEST(order, one_that_cannot_be_watched_is_told_in_its_turn)
 {
     ev_feed_event(ev, &io[2], EV_READ);
     ev_feed_event(ev, &io[2], EV_READ); /* twice is once */
@@ -136,19 +133,4 @@ START_TEST(one_that_cannot_be_watched_is_told_in_its_turn)
     ck_assert_int_eq(calls[0], '2');
     ck_assert_int_eq(calls[1], '1');
     ck_assert_uint_eq(ev_pending_count(ev), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/ready");
-    TCase *tc = suite_group(suite, "order");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, callbacks_run_in_the_order_of_events);
-    tcase_add_test(tc, one_that_is_stopped_before_its_turn_is_not_called);
-    tcase_add_test(tc, one_that_is_stopped_and_started_keeps_to_the_order_later);
-    tcase_add_test(tc, one_that_stops_itself_is_called_once);
-    tcase_add_test(tc, one_that_cannot_be_watched_is_told_in_its_turn);
-    return suite_run(suite);
 }

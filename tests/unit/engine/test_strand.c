@@ -195,7 +195,9 @@ static void fill_executor(void)
 
 /* ---- order ---- */
 
-START_TEST(tasks_keep_their_order_and_never_overlap_on_many_threads)
+GROUP(order, setup, teardown);
+
+TEST(order, tasks_keep_their_order_and_never_overlap_on_many_threads)
 {
     e = executor_runner_create(4, 10000);
     create(&strand, MAX_TASKS, NULL);
@@ -207,9 +209,8 @@ START_TEST(tasks_keep_their_order_and_never_overlap_on_many_threads)
     UNTIL(atomic_load(&n_run) == MAX_TASKS);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(two_strands_run_at_the_same_time_on_two_threads)
+TEST(order, two_strands_run_at_the_same_time_on_two_threads)
 {
     struct strand *other;
     pthread_barrier_t barrier;
@@ -227,10 +228,9 @@ START_TEST(two_strands_run_at_the_same_time_on_two_threads)
     destroy(strand);
     destroy(other);
 }
-END_TEST
 
 /* Netty pins a channel to one thread of the group, and who shares it waits. */
-START_TEST(a_slow_strand_holds_up_no_other)
+TEST(order, a_slow_strand_holds_up_no_other)
 {
     struct strand *others[8];
     struct record logs[8] = {0};
@@ -251,9 +251,8 @@ START_TEST(a_slow_strand_holds_up_no_other)
         destroy(others[i]);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(after_a_batch_a_strand_gives_way_and_goes_on_later)
+TEST(order, after_a_batch_a_strand_gives_way_and_goes_on_later)
 {
     struct between between = {.task.type = &between_type, .record = &seen};
 
@@ -267,7 +266,6 @@ START_TEST(after_a_batch_a_strand_gives_way_and_goes_on_later)
     ck_assert_uint_eq(seen.run_at_turn, STRAND_BATCH);
     destroy(strand);
 }
-END_TEST
 
 static void read_strand(void *arg)
 {
@@ -285,7 +283,9 @@ static unsigned rooms(void)
 
 /* ---- bounds ---- */
 
-START_TEST(a_full_strand_refuses_and_tells_once_when_half_of_it_is_free)
+GROUP(bounds, setup, teardown);
+
+TEST(bounds, a_full_strand_refuses_and_tells_once_when_half_of_it_is_free)
 {
     e = executor_runner_create(1, 10000);
     executor_runner_block(e, &block);
@@ -303,9 +303,8 @@ START_TEST(a_full_strand_refuses_and_tells_once_when_half_of_it_is_free)
     ck_assert_uint_eq(rooms(), 1);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(the_executors_bound_holds_for_the_tasks_of_all_strands_together)
+TEST(bounds, the_executors_bound_holds_for_the_tasks_of_all_strands_together)
 {
     struct tasks_counted plain;
 
@@ -329,9 +328,8 @@ START_TEST(the_executors_bound_holds_for_the_tasks_of_all_strands_together)
     ck_assert_uint_eq(rooms(), 1);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(a_strand_that_found_the_executor_full_is_not_kept_from_it_when_it_has_no_task_itself)
+TEST(bounds, a_strand_that_found_the_executor_full_is_not_kept_from_it_when_it_has_no_task_itself)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -345,9 +343,8 @@ START_TEST(a_strand_that_found_the_executor_full_is_not_kept_from_it_when_it_has
     UNTIL(atomic_load(&n_run) == 1);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(when_no_thread_could_be_started_it_is_room_too_that_is_waited_for)
+TEST(bounds, when_no_thread_could_be_started_it_is_room_too_that_is_waited_for)
 {
     e = executor_runner_create(1, 16);
     create(&strand, 1, count_room);
@@ -359,7 +356,6 @@ START_TEST(when_no_thread_could_be_started_it_is_room_too_that_is_waited_for)
     UNTIL(atomic_load(&n_run) == 1);
     destroy(strand);
 }
-END_TEST
 
 /* A producer that goes on whenever it may. */
 static struct numbered *messages;
@@ -411,21 +407,19 @@ static void pump_all(unsigned max, unsigned max_of_executor)
     free(messages);
 }
 
-START_TEST(of_many_messages_through_a_small_strand_none_is_lost_and_each_refusal_is_told_once)
+TEST(bounds, of_many_messages_through_a_small_strand_none_is_lost_and_each_refusal_is_told_once)
 {
     pump_all(32, 10000);
 }
-END_TEST
 
-START_TEST(so_it_is_through_a_small_executor)
+TEST(bounds, so_it_is_through_a_small_executor)
 {
     pump_all(10000, 32);
 }
-END_TEST
 
 /* ---- what the executor tells of it ---- */
 
-START_TEST(the_executor_names_the_task_and_tells_how_long_those_behind_it_wait)
+TEST(order, the_executor_names_the_task_and_tells_how_long_those_behind_it_wait)
 {
     struct executor_stats stats;
     pthread_barrier_t barrier;
@@ -449,11 +443,12 @@ START_TEST(the_executor_names_the_task_and_tells_how_long_those_behind_it_wait)
     ck_assert_str_eq(executor_runner_stats(e).longest_name, "meeting");
     destroy(strand);
 }
-END_TEST
 
 /* ---- its end ---- */
 
-START_TEST(destroying_drops_what_has_not_begun)
+GROUP(end, setup, teardown);
+
+TEST(end, destroying_drops_what_has_not_begun)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -470,9 +465,8 @@ START_TEST(destroying_drops_what_has_not_begun)
     ck_assert_uint_eq(atomic_load(&n_run), 0);
     ck_assert_uint_eq(executor_runner_stats(e).tasks_run, 1);
 }
-END_TEST
 
-START_TEST(destroying_lets_what_runs_come_to_its_end)
+TEST(end, destroying_lets_what_runs_come_to_its_end)
 {
     pthread_barrier_t barrier;
     struct tasks_meeting meeting;
@@ -490,7 +484,6 @@ START_TEST(destroying_lets_what_runs_come_to_its_end)
     UNTIL(executor_runner_stats(e).tasks_run == 1);
     ck_assert_uint_eq(atomic_load(&n_run), 0);
 }
-END_TEST
 
 /* On the loop: make the room message come, and destroy the strand before the loop gets to it. */
 static void refuse_and_destroy(void *arg)
@@ -508,7 +501,7 @@ static void refuse_and_destroy(void *arg)
     strand_destroy(strand);
 }
 
-START_TEST(after_destroying_there_is_no_room_message_even_if_it_was_on_its_way)
+TEST(end, after_destroying_there_is_no_room_message_even_if_it_was_on_its_way)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -519,9 +512,8 @@ START_TEST(after_destroying_there_is_no_room_message_even_if_it_was_on_its_way)
     ck_assert_uint_eq(rooms(), 0);
     ck_assert_uint_eq(atomic_load(&n_run) + atomic_load(&n_dropped), 1);
 }
-END_TEST
 
-START_TEST(after_destroying_there_is_no_room_message_even_if_it_comes_later)
+TEST(end, after_destroying_there_is_no_room_message_even_if_it_comes_later)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -535,9 +527,8 @@ START_TEST(after_destroying_there_is_no_room_message_even_if_it_comes_later)
     PAUSE_MS(10);
     ck_assert_uint_eq(rooms(), 0);
 }
-END_TEST
 
-START_TEST(after_destroying_there_is_no_room_message_even_if_there_was_no_thread)
+TEST(end, after_destroying_there_is_no_room_message_even_if_there_was_no_thread)
 {
     e = executor_runner_create(1, 16);
     create(&strand, 1, count_room);
@@ -548,7 +539,6 @@ START_TEST(after_destroying_there_is_no_room_message_even_if_there_was_no_thread
     PAUSE_MS(20);
     ck_assert_uint_eq(rooms(), 0);
 }
-END_TEST
 
 static void destroy_in_room(void *cookie)
 {
@@ -556,7 +546,7 @@ static void destroy_in_room(void *cookie)
     strand_destroy(strand);
 }
 
-START_TEST(a_strand_may_be_destroyed_in_its_room_call)
+TEST(end, a_strand_may_be_destroyed_in_its_room_call)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -568,13 +558,12 @@ START_TEST(a_strand_may_be_destroyed_in_its_room_call)
     UNTIL(rooms() == 1);
     UNTIL(atomic_load(&n_run) + atomic_load(&n_dropped) == 2);
 }
-END_TEST
 
 /*
  * The message finds no loop, on a thread of the executor; the strand is destroyed where there is
  * none either.
  */
-START_TEST(a_strand_outlives_its_loop)
+TEST(end, a_strand_outlives_its_loop)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -588,9 +577,8 @@ START_TEST(a_strand_outlives_its_loop)
     strand_destroy(strand);
     ck_assert_uint_eq(atomic_load(&n_rooms), 0);
 }
-END_TEST
 
-START_TEST(a_stopped_executor_runs_what_the_strand_has_within_the_time)
+TEST(end, a_stopped_executor_runs_what_the_strand_has_within_the_time)
 {
     e = executor_runner_create(2, 1000);
     executor_runner_block(e, &block);
@@ -602,9 +590,8 @@ START_TEST(a_stopped_executor_runs_what_the_strand_has_within_the_time)
     ck_assert_uint_eq(atomic_load(&n_run), MAX_TASKS);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_dropped)
+TEST(end, with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_dropped)
 {
     struct strand *other;
     struct record record = {0};
@@ -632,9 +619,8 @@ START_TEST(with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_drop
     destroy(strand);
     destroy(other);
 }
-END_TEST
 
-START_TEST(who_waits_for_room_is_told_that_the_executor_stops)
+TEST(end, who_waits_for_room_is_told_that_the_executor_stops)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -649,9 +635,8 @@ START_TEST(who_waits_for_room_is_told_that_the_executor_stops)
     tasks_block_end(&block);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(who_waits_for_a_full_strand_is_told_when_its_tasks_are_dropped)
+TEST(end, who_waits_for_a_full_strand_is_told_when_its_tasks_are_dropped)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -664,16 +649,14 @@ START_TEST(who_waits_for_a_full_strand_is_told_when_its_tasks_are_dropped)
     tasks_block_end(&block);
     destroy(strand);
 }
-END_TEST
 
-START_TEST(submitting_from_elsewhere_is_a_bug)
+TEST_ABORTS(end, submitting_from_elsewhere_is_a_bug)
 {
     e = executor_runner_create(1, 100);
     create(&strand, 2, count_room);
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(strand_submit(strand, &tasks[0].task), 0);
 }
-END_TEST
 
 /* ---- races ---- */
 
@@ -739,7 +722,9 @@ static void check_race(const struct race *r)
     atomic_store(&n_dropped, 0);
 }
 
-START_TEST(strands_that_are_destroyed_while_they_run_lose_no_task)
+GROUP(races, setup, teardown);
+
+TEST(races, strands_that_are_destroyed_while_they_run_lose_no_task)
 {
     e = executor_runner_create(3, 10000);
     for (unsigned round = 0; round < RACES; round++) {
@@ -752,9 +737,8 @@ START_TEST(strands_that_are_destroyed_while_they_run_lose_no_task)
         check_race(&r);
     }
 }
-END_TEST
 
-START_TEST(strands_whose_executor_stops_while_they_run_lose_no_task)
+TEST(races, strands_whose_executor_stops_while_they_run_lose_no_task)
 {
     e = NULL;
     for (unsigned round = 0; round < RACES; round++) {
@@ -774,9 +758,8 @@ START_TEST(strands_whose_executor_stops_while_they_run_lose_no_task)
     }
     e = executor_runner_create(1, 16); /* for the teardown */
 }
-END_TEST
 
-START_TEST(strands_whose_loop_ends_while_they_run_lose_no_task)
+TEST(races, strands_whose_loop_ends_while_they_run_lose_no_task)
 {
     e = executor_runner_create(2, 10000);
     loop_runner_destroy(loop);
@@ -796,49 +779,4 @@ START_TEST(strands_whose_loop_ends_while_they_run_lose_no_task)
         e = executor_runner_create(2, 10000);
     }
     loop = loop_runner_create();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/strand");
-    TCase *order = suite_group(suite, "order");
-    TCase *bounds = suite_group(suite, "bounds");
-    TCase *end = suite_group(suite, "end");
-    TCase *races = suite_group(suite, "races");
-
-    tcase_add_checked_fixture(order, setup, teardown);
-    tcase_add_test(order, tasks_keep_their_order_and_never_overlap_on_many_threads);
-    tcase_add_test(order, two_strands_run_at_the_same_time_on_two_threads);
-    tcase_add_test(order, a_slow_strand_holds_up_no_other);
-    tcase_add_test(order, after_a_batch_a_strand_gives_way_and_goes_on_later);
-    tcase_add_test(order, the_executor_names_the_task_and_tells_how_long_those_behind_it_wait);
-    tcase_add_checked_fixture(bounds, setup, teardown);
-    tcase_add_test(bounds, a_full_strand_refuses_and_tells_once_when_half_of_it_is_free);
-    tcase_add_test(bounds, the_executors_bound_holds_for_the_tasks_of_all_strands_together);
-    tcase_add_test(
-        bounds,
-        a_strand_that_found_the_executor_full_is_not_kept_from_it_when_it_has_no_task_itself);
-    tcase_add_test(bounds, when_no_thread_could_be_started_it_is_room_too_that_is_waited_for);
-    tcase_add_test(
-        bounds, of_many_messages_through_a_small_strand_none_is_lost_and_each_refusal_is_told_once);
-    tcase_add_test(bounds, so_it_is_through_a_small_executor);
-    tcase_add_checked_fixture(end, setup, teardown);
-    tcase_add_test(end, destroying_drops_what_has_not_begun);
-    tcase_add_test(end, destroying_lets_what_runs_come_to_its_end);
-    tcase_add_test(end, after_destroying_there_is_no_room_message_even_if_it_was_on_its_way);
-    tcase_add_test(end, after_destroying_there_is_no_room_message_even_if_it_comes_later);
-    tcase_add_test(end, after_destroying_there_is_no_room_message_even_if_there_was_no_thread);
-    tcase_add_test(end, a_strand_may_be_destroyed_in_its_room_call);
-    tcase_add_test(end, a_strand_outlives_its_loop);
-    tcase_add_test(end, a_stopped_executor_runs_what_the_strand_has_within_the_time);
-    tcase_add_test(end, with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_dropped);
-    tcase_add_test(end, who_waits_for_room_is_told_that_the_executor_stops);
-    tcase_add_test(end, who_waits_for_a_full_strand_is_told_when_its_tasks_are_dropped);
-    tcase_add_test_raise_signal(end, submitting_from_elsewhere_is_a_bug, SIGABRT);
-    tcase_add_checked_fixture(races, setup, teardown);
-    tcase_add_test(races, strands_that_are_destroyed_while_they_run_lose_no_task);
-    tcase_add_test(races, strands_whose_executor_stops_while_they_run_lose_no_task);
-    tcase_add_test(races, strands_whose_loop_ends_while_they_run_lose_no_task);
-    return suite_run(suite);
 }

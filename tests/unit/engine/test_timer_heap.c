@@ -30,14 +30,15 @@ static void expect_next(int i)
     ck_assert_int_eq(timers[i].state, TIMER_IDLE);
 }
 
-START_TEST(an_empty_schedule_has_nothing_ever)
+GROUP(schedule, setup, NULL);
+
+TEST(schedule, an_empty_schedule_has_nothing_ever)
 {
     ck_assert_int_eq(timer_heap_next_at_ns(&s), CLOCK_NEVER);
     ck_assert_ptr_null(timer_heap_take_due(&s, CLOCK_NEVER));
 }
-END_TEST
 
-START_TEST(instants_come_out_in_their_order)
+TEST(schedule, instants_come_out_in_their_order)
 {
     add(0, 30);
     add(1, 10);
@@ -49,18 +50,16 @@ START_TEST(instants_come_out_in_their_order)
     expect_next(0);
     ck_assert_uint_eq(s.count, 0);
 }
-END_TEST
 
-START_TEST(equal_instants_come_out_in_the_order_they_were_scheduled)
+TEST(schedule, equal_instants_come_out_in_the_order_they_were_scheduled)
 {
     for (int i = 0; i < 100; i++)
         add(i, 7);
     for (int i = 0; i < 100; i++)
         expect_next(i);
 }
-END_TEST
 
-START_TEST(what_is_scheduled_again_goes_behind_its_equals)
+TEST(schedule, what_is_scheduled_again_goes_behind_its_equals)
 {
     add(0, 7);
     add(1, 7);
@@ -69,18 +68,16 @@ START_TEST(what_is_scheduled_again_goes_behind_its_equals)
     expect_next(1);
     expect_next(0);
 }
-END_TEST
 
-START_TEST(an_instant_is_due_when_it_is_reached_and_not_before)
+TEST(schedule, an_instant_is_due_when_it_is_reached_and_not_before)
 {
     add(0, 100);
     ck_assert_ptr_null(timer_heap_take_due(&s, 99));
     ck_assert_ptr_eq(timer_heap_take_due(&s, 100), &timers[0]);
     ck_assert_ptr_null(timer_heap_take_due(&s, 100));
 }
-END_TEST
 
-START_TEST(an_instant_that_never_comes_waits)
+TEST(schedule, an_instant_that_never_comes_waits)
 {
     add(0, CLOCK_NEVER);
     ck_assert_int_eq(timer_heap_next_at_ns(&s), CLOCK_NEVER);
@@ -88,9 +85,8 @@ START_TEST(an_instant_that_never_comes_waits)
     timer_heap_remove(&s, &timers[0]);
     ck_assert_ptr_null(timer_heap_take_due(&s, CLOCK_NEVER));
 }
-END_TEST
 
-START_TEST(removing_what_is_idle_does_nothing)
+TEST(schedule, removing_what_is_idle_does_nothing)
 {
     add(0, 1);
     timer_heap_remove(&s, &timers[1]);
@@ -98,14 +94,12 @@ START_TEST(removing_what_is_idle_does_nothing)
     ck_assert_uint_eq(s.count, 1);
     expect_next(0);
 }
-END_TEST
 
-START_TEST(scheduling_what_waits_is_a_bug)
+TEST_ABORTS(schedule, scheduling_what_waits_is_a_bug)
 {
     add(0, 1);
     add(0, 2);
 }
-END_TEST
 
 /* The earliest of those that wait, by looking at all of them. */
 static struct timer *model_first(void)
@@ -122,7 +116,7 @@ static struct timer *model_first(void)
     return first;
 }
 
-START_TEST(any_mix_of_adding_removing_and_taking_keeps_the_order)
+TEST(schedule, any_mix_of_adding_removing_and_taking_keeps_the_order)
 {
     unsigned waiting = 0;
 
@@ -147,9 +141,8 @@ START_TEST(any_mix_of_adding_removing_and_taking_keeps_the_order)
         ck_assert_ptr_eq(timer_heap_take_due(&s, CLOCK_NEVER), first);
     ck_assert_uint_eq(s.count, 0);
 }
-END_TEST
 
-START_TEST(a_million_that_were_added_and_removed_leave_nothing)
+TEST(schedule, a_million_that_were_added_and_removed_leave_nothing)
 {
     for (int round = 0; round < 1000000 / MANY; round++) {
         for (int i = 0; i < MANY; i++)
@@ -160,25 +153,22 @@ START_TEST(a_million_that_were_added_and_removed_leave_nothing)
         ck_assert_ptr_null(s.root);
     }
 }
-END_TEST
 
-START_TEST(a_fixed_rate_counts_from_the_last_instant)
+TEST(schedule, a_fixed_rate_counts_from_the_last_instant)
 {
     struct timer t = {.at_ns = 1000, .period_ns = 100};
 
     ck_assert_int_eq(timer_next_at_ns(&t, 5000), 1100);
 }
-END_TEST
 
-START_TEST(a_fixed_delay_counts_from_now)
+TEST(schedule, a_fixed_delay_counts_from_now)
 {
     struct timer t = {.at_ns = 1000, .period_ns = -100};
 
     ck_assert_int_eq(timer_next_at_ns(&t, 5000), 5100);
 }
-END_TEST
 
-START_TEST(a_period_without_end_does_not_overflow)
+TEST(schedule, a_period_without_end_does_not_overflow)
 {
     struct timer rate = {.at_ns = 1000, .period_ns = INT64_MAX};
     struct timer delay = {.at_ns = 1000, .period_ns = -INT64_MAX};
@@ -186,9 +176,8 @@ START_TEST(a_period_without_end_does_not_overflow)
     ck_assert_int_eq(timer_next_at_ns(&rate, 5000), CLOCK_NEVER);
     ck_assert_int_eq(timer_next_at_ns(&delay, 5000), CLOCK_NEVER);
 }
-END_TEST
 
-START_TEST(one_that_is_late_comes_behind_those_that_were_due_by_then)
+TEST(schedule, one_that_is_late_comes_behind_those_that_were_due_by_then)
 {
     add(0, 150);
     add(1, 200);
@@ -205,9 +194,8 @@ START_TEST(one_that_is_late_comes_behind_those_that_were_due_by_then)
     expect_next(2);
     expect_next(4);
 }
-END_TEST
 
-START_TEST(only_so_many_are_in_the_list_at_a_time)
+TEST(schedule, only_so_many_are_in_the_list_at_a_time)
 {
     ck_assert_ptr_null(timer_heap_first_due(&s));
     for (int i = 0; i < 10; i++)
@@ -228,29 +216,4 @@ START_TEST(only_so_many_are_in_the_list_at_a_time)
     }
     ck_assert_ptr_null(timer_heap_first_due(&s));
     ck_assert_int_eq(timer_heap_next_at_ns(&s), 5);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/timer_heap");
-    TCase *tc = suite_group(suite, "schedule");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, an_empty_schedule_has_nothing_ever);
-    tcase_add_test(tc, instants_come_out_in_their_order);
-    tcase_add_test(tc, equal_instants_come_out_in_the_order_they_were_scheduled);
-    tcase_add_test(tc, what_is_scheduled_again_goes_behind_its_equals);
-    tcase_add_test(tc, an_instant_is_due_when_it_is_reached_and_not_before);
-    tcase_add_test(tc, an_instant_that_never_comes_waits);
-    tcase_add_test(tc, removing_what_is_idle_does_nothing);
-    tcase_add_test_raise_signal(tc, scheduling_what_waits_is_a_bug, SIGABRT);
-    tcase_add_test(tc, any_mix_of_adding_removing_and_taking_keeps_the_order);
-    tcase_add_test(tc, a_million_that_were_added_and_removed_leave_nothing);
-    tcase_add_test(tc, a_fixed_rate_counts_from_the_last_instant);
-    tcase_add_test(tc, a_fixed_delay_counts_from_now);
-    tcase_add_test(tc, a_period_without_end_does_not_overflow);
-    tcase_add_test(tc, one_that_is_late_comes_behind_those_that_were_due_by_then);
-    tcase_add_test(tc, only_so_many_are_in_the_list_at_a_time);
-    return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * another.
  */
 #include <ev.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "support/log_lines.h"
@@ -72,7 +71,9 @@ static void submit_slow(struct tasks_slow *s, unsigned n, int64_t ns)
     }
 }
 
-START_TEST(control_tasks_come_before_tasks_and_tail_tasks_after_them)
+GROUP(order, NULL, NULL);
+
+TEST(order, control_tasks_come_before_tasks_and_tail_tasks_after_them)
 {
     struct tasks_traced tail, task[2], control[2];
 
@@ -93,9 +94,8 @@ START_TEST(control_tasks_come_before_tasks_and_tail_tasks_after_them)
     loop_runner_destroy(loop);
     ck_assert_str_eq(trace.text, "tab12"); /* the tail belongs to the turn that was under way */
 }
-END_TEST
 
-START_TEST(a_turn_is_control_tasks_tail_reap)
+TEST(order, a_turn_is_control_tasks_tail_reap)
 {
     struct tasks_traced control, task, tail;
 
@@ -111,9 +111,8 @@ START_TEST(a_turn_is_control_tasks_tail_reap)
     loop_runner_destroy(loop);
     ck_assert_str_eq(trace.text, "ctl");
 }
-END_TEST
 
-START_TEST(a_control_task_does_not_wait_behind_a_backlog)
+TEST(order, a_control_task_does_not_wait_behind_a_backlog)
 {
     static struct tasks_slow slow[1000];
     struct tasks_counted control;
@@ -129,9 +128,8 @@ START_TEST(a_control_task_does_not_wait_behind_a_backlog)
     ck_assert_int_lt(since_ms(began_at_ns), 500); /* a quantum is 5 ms, the backlog 1000 ms */
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(a_task_is_not_kept_waiting_by_endless_control_or_tail_tasks)
+TEST(order, a_task_is_not_kept_waiting_by_endless_control_or_tail_tasks)
 {
     struct endless control, tail;
     struct tasks_counted t;
@@ -147,9 +145,8 @@ START_TEST(a_task_is_not_kept_waiting_by_endless_control_or_tail_tasks)
     ck_assert_uint_eq(atomic_load(&control.dropped), 1);
     ck_assert_uint_eq(atomic_load(&tail.dropped), 1);
 }
-END_TEST
 
-START_TEST(a_tail_task_that_submits_itself_runs_once_a_turn)
+TEST(order, a_tail_task_that_submits_itself_runs_once_a_turn)
 {
     struct loop_stats stats;
     struct endless tail;
@@ -164,9 +161,8 @@ START_TEST(a_tail_task_that_submits_itself_runs_once_a_turn)
     ck_assert_uint_ge(atomic_load(&tail.run) + 3, stats.turns);
     loop_destroy(loop);
 }
-END_TEST
 
-START_TEST(without_io_a_turn_runs_a_batch_of_64)
+TEST(order, without_io_a_turn_runs_a_batch_of_64)
 {
     static struct tasks_slow tasks[1000];
     uint64_t first = UINT64_MAX, last = 0;
@@ -182,9 +178,8 @@ START_TEST(without_io_a_turn_runs_a_batch_of_64)
     }
     ck_assert_uint_eq(last - first + 1, 16); /* 1001 tasks in batches of 64 */
 }
-END_TEST
 
-START_TEST(at_ratio_100_a_turn_runs_what_was_queued)
+TEST(order, at_ratio_100_a_turn_runs_what_was_queued)
 {
     static struct tasks_slow tasks[1000];
 
@@ -196,7 +191,6 @@ START_TEST(at_ratio_100_a_turn_runs_what_was_queued)
     for (int i = 1; i < 1000; i++)
         ck_assert_uint_eq(tasks[i].turn, tasks[0].turn);
 }
-END_TEST
 
 /* ---- I/O ---- */
 
@@ -248,7 +242,9 @@ static void echo_begin(struct echo *e, int64_t work_ns)
 
 static const unsigned ratios[] = {1, 50, 99, 100};
 
-START_TEST(a_task_that_submits_itself_does_not_keep_io_waiting)
+GROUP(io, NULL, NULL);
+
+TEST_EACH(io, a_task_that_submits_itself_does_not_keep_io_waiting, ARRAY_LEN(ratios))
 {
     struct endless endless;
     struct echo echo;
@@ -268,7 +264,6 @@ START_TEST(a_task_that_submits_itself_does_not_keep_io_waiting)
     loop_runner_destroy(loop);
     ck_assert_uint_eq(atomic_load(&endless.dropped), 1);
 }
-END_TEST
 
 /* A connection whose first bytes are there before it is adopted. */
 struct newcomer {
@@ -302,7 +297,7 @@ static void newcomer_drop(struct task *t)
 static const struct task_type newcomer_type = {
     .name = "newcomer", .run = newcomer_adopt, .drop = newcomer_drop};
 
-START_TEST(what_is_adopted_is_heard_before_the_tasks_that_wait)
+TEST(io, what_is_adopted_is_heard_before_the_tasks_that_wait)
 {
     struct newcomer newcomer = {.task.type = &newcomer_type};
     int ours;
@@ -319,9 +314,8 @@ START_TEST(what_is_adopted_is_heard_before_the_tasks_that_wait)
     close(ours);
     close(newcomer.peer);
 }
-END_TEST
 
-START_TEST(the_time_a_poll_waits_is_not_io_time)
+TEST(io, the_time_a_poll_waits_is_not_io_time)
 {
     struct loop_stats stats;
     struct echo echo;
@@ -336,7 +330,6 @@ START_TEST(the_time_a_poll_waits_is_not_io_time)
     loop_runner_call(loop, echo_stop, &echo);
     loop_runner_destroy(loop);
 }
-END_TEST
 
 /* A turn with 50 ms of I/O and 4000 tasks of 100 us: how many of them run in one turn at most. */
 static unsigned most_in_a_turn(struct echo *echo)
@@ -359,7 +352,7 @@ static unsigned most_in_a_turn(struct echo *echo)
     return most;
 }
 
-START_TEST(tasks_get_as_much_time_as_io_took_at_ratio_50)
+TEST(io, tasks_get_as_much_time_as_io_took_at_ratio_50)
 {
     struct echo echo;
 
@@ -373,9 +366,8 @@ START_TEST(tasks_get_as_much_time_as_io_took_at_ratio_50)
     loop_runner_call(loop, echo_stop, &echo);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(an_idle_loop_does_not_turn)
+TEST(io, an_idle_loop_does_not_turn)
 {
     struct loop_stats before, after;
 
@@ -387,7 +379,6 @@ START_TEST(an_idle_loop_does_not_turn)
     ck_assert_uint_eq(after.turns, before.turns);
     loop_runner_destroy(loop);
 }
-END_TEST
 
 /* ---- reaping ---- */
 
@@ -420,7 +411,7 @@ static void begin_reaping(void *arg)
     submit_traced(&r->first, LOOP_TASKS);
 }
 
-START_TEST(what_ended_is_reaped_last_and_what_that_reaps_too)
+TEST(order, what_ended_is_reaped_last_and_what_that_reaps_too)
 {
     struct reaper r;
 
@@ -428,28 +419,4 @@ START_TEST(what_ended_is_reaped_last_and_what_that_reaps_too)
     loop_runner_call(loop, begin_reaping, &r);
     loop_runner_destroy(loop);
     ck_assert_str_eq(trace.text, "1trsi");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/turn");
-    TCase *order = suite_group(suite, "order");
-    TCase *io = suite_group(suite, "io");
-
-    tcase_add_test(order, control_tasks_come_before_tasks_and_tail_tasks_after_them);
-    tcase_add_test(order, a_turn_is_control_tasks_tail_reap);
-    tcase_add_test(order, a_control_task_does_not_wait_behind_a_backlog);
-    tcase_add_test(order, a_task_is_not_kept_waiting_by_endless_control_or_tail_tasks);
-    tcase_add_test(order, a_tail_task_that_submits_itself_runs_once_a_turn);
-    tcase_add_test(order, without_io_a_turn_runs_a_batch_of_64);
-    tcase_add_test(order, at_ratio_100_a_turn_runs_what_was_queued);
-    tcase_add_test(order, what_ended_is_reaped_last_and_what_that_reaps_too);
-    tcase_add_loop_test(io, a_task_that_submits_itself_does_not_keep_io_waiting, 0,
-                        (int)ARRAY_LEN(ratios));
-    tcase_add_test(io, what_is_adopted_is_heard_before_the_tasks_that_wait);
-    tcase_add_test(io, the_time_a_poll_waits_is_not_io_time);
-    tcase_add_test(io, tasks_get_as_much_time_as_io_took_at_ratio_50);
-    tcase_add_test(io, an_idle_loop_does_not_turn);
-    return suite_run(suite);
 }

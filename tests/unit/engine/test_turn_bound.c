@@ -48,7 +48,9 @@ static unsigned n_run(void)
     return n;
 }
 
-START_TEST(slow_control_and_tail_tasks_end_their_step_with_the_quantum)
+GROUP(bound, NULL, NULL);
+
+TEST_EACH(bound, slow_control_and_tail_tasks_end_their_step_with_the_quantum, ARRAY_LEN(queues))
 {
     setup_with(QUANTUM_MS * NS_PER_MS);
     tasks_block_begin(&block, loop);
@@ -58,9 +60,8 @@ START_TEST(slow_control_and_tail_tasks_end_their_step_with_the_quantum)
     loop_runner_destroy(loop);
     ck_assert_uint_le(tasks_slow_most(tasks, SLOW), IN_QUANTUM);
 }
-END_TEST
 
-START_TEST(so_many_quick_control_tasks_run_in_a_turn)
+TEST(bound, so_many_quick_control_tasks_run_in_a_turn)
 {
     setup_with(10 * NS_PER_S);
     tasks_block_begin(&block, loop);
@@ -70,7 +71,6 @@ START_TEST(so_many_quick_control_tasks_run_in_a_turn)
     loop_runner_destroy(loop);
     ck_assert_uint_eq(tasks_slow_most(tasks, MANY), 1024);
 }
-END_TEST
 
 /* Notes how many of the others have run. */
 struct witness {
@@ -99,7 +99,7 @@ static void witness_drop(struct task *t)
 static const struct task_type witness_type = {
     .name = "witness", .run = witness_run, .drop = witness_drop};
 
-START_TEST(a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks)
+TEST_EACH(bound, a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks, ARRAY_LEN(queues))
 {
     struct witness w = {.task.type = &witness_type};
 
@@ -114,7 +114,6 @@ START_TEST(a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks)
     loop_runner_destroy(loop);
     ck_assert_uint_le(w.before, 2 * IN_QUANTUM);
 }
-END_TEST
 
 static void witness_io(struct ev_loop *ev, struct ev_io *io, int revents)
 {
@@ -144,7 +143,7 @@ static void witness_start(void *arg)
     ev_io_start(loop_ev(loop), &w->io);
 }
 
-START_TEST(io_does_not_wait_for_slow_control_or_tail_tasks)
+TEST_EACH(bound, io_does_not_wait_for_slow_control_or_tail_tasks, ARRAY_LEN(queues))
 {
     struct sender sender = {.task.type = &sender_type};
     struct witness w = {.over = false};
@@ -164,18 +163,4 @@ START_TEST(io_does_not_wait_for_slow_control_or_tail_tasks)
     ck_assert_uint_le(w.before, 2 * IN_QUANTUM);
     close(ours);
     close(sender.fd);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/turn_bound");
-    TCase *tc = suite_group(suite, "bound");
-    int n = (int)ARRAY_LEN(queues);
-
-    tcase_add_loop_test(tc, slow_control_and_tail_tasks_end_their_step_with_the_quantum, 0, n);
-    tcase_add_test(tc, so_many_quick_control_tasks_run_in_a_turn);
-    tcase_add_loop_test(tc, a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks, 0, n);
-    tcase_add_loop_test(tc, io_does_not_wait_for_slow_control_or_tail_tasks, 0, n);
-    return suite_run(suite);
 }

@@ -29,15 +29,16 @@ static bool readable(void)
     return poll(&p, 1, 0) == 1;
 }
 
-START_TEST(an_awake_loop_costs_no_system_call)
+GROUP(wakeup, setup, teardown);
+
+TEST(wakeup, an_awake_loop_costs_no_system_call)
 {
     wakeup_send(&w);
     ck_assert_uint_eq(atomic_load(&w.sent), 0);
     ck_assert(!readable());
 }
-END_TEST
 
-START_TEST(a_sleeping_loop_costs_one_however_many_ask)
+TEST(wakeup, a_sleeping_loop_costs_one_however_many_ask)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     for (int i = 0; i < 100; i++)
@@ -45,19 +46,17 @@ START_TEST(a_sleeping_loop_costs_one_however_many_ask)
     ck_assert_uint_eq(atomic_load(&w.sent), 1);
     ck_assert(readable());
 }
-END_TEST
 
 /* Each has looked before the first one wrote. */
-START_TEST(producers_that_saw_it_asleep_together_pay_once)
+TEST(wakeup, producers_that_saw_it_asleep_together_pay_once)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     for (int i = 0; i < 3; i++)
         wakeup_end_sleep(&w);
     ck_assert_uint_eq(atomic_load(&w.sent), 1);
 }
-END_TEST
 
-START_TEST(every_sleep_can_be_ended)
+TEST(wakeup, every_sleep_can_be_ended)
 {
     for (unsigned i = 1; i <= 5; i++) {
         wakeup_prepare(&w, CLOCK_NEVER);
@@ -69,33 +68,29 @@ START_TEST(every_sleep_can_be_ended)
         ck_assert_uint_eq(atomic_load(&w.sent), i);
     }
 }
-END_TEST
 
-START_TEST(a_sleep_with_a_deadline_is_ended_too)
+TEST(wakeup, a_sleep_with_a_deadline_is_ended_too)
 {
     wakeup_prepare(&w, 0);
     wakeup_send(&w);
     ck_assert(readable());
 }
-END_TEST
 
-START_TEST(a_loop_that_woke_by_itself_costs_nothing)
+TEST(wakeup, a_loop_that_woke_by_itself_costs_nothing)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     wakeup_done(&w);
     wakeup_send(&w);
     ck_assert_uint_eq(atomic_load(&w.sent), 0);
 }
-END_TEST
 
-START_TEST(clearing_what_was_not_sent_does_not_block)
+TEST(wakeup, clearing_what_was_not_sent_does_not_block)
 {
     wakeup_clear(&w);
     ck_assert(!readable());
 }
-END_TEST
 
-START_TEST(a_loop_that_wakes_up_in_time_by_itself_costs_nothing)
+TEST(wakeup, a_loop_that_wakes_up_in_time_by_itself_costs_nothing)
 {
     wakeup_prepare(&w, 1000);
     wakeup_send_before(&w, 1000);
@@ -106,9 +101,8 @@ START_TEST(a_loop_that_wakes_up_in_time_by_itself_costs_nothing)
     wakeup_send(&w); /* it still counts as asleep */
     ck_assert_uint_eq(atomic_load(&w.sent), 1);
 }
-END_TEST
 
-START_TEST(a_sleep_that_lasts_too_long_is_ended_once)
+TEST(wakeup, a_sleep_that_lasts_too_long_is_ended_once)
 {
     wakeup_prepare(&w, 1000);
     wakeup_send_before(&w, 999);
@@ -116,9 +110,8 @@ START_TEST(a_sleep_that_lasts_too_long_is_ended_once)
     ck_assert_uint_eq(atomic_load(&w.sent), 1);
     ck_assert(readable());
 }
-END_TEST
 
-START_TEST(a_sleep_without_end_is_too_long_for_every_instant_but_never)
+TEST(wakeup, a_sleep_without_end_is_too_long_for_every_instant_but_never)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     wakeup_send_before(&w, CLOCK_NEVER);
@@ -126,18 +119,16 @@ START_TEST(a_sleep_without_end_is_too_long_for_every_instant_but_never)
     wakeup_send_before(&w, CLOCK_NEVER - 1);
     ck_assert_uint_eq(atomic_load(&w.sent), 1);
 }
-END_TEST
 
-START_TEST(an_awake_loop_is_not_woken_for_an_instant)
+TEST(wakeup, an_awake_loop_is_not_woken_for_an_instant)
 {
     wakeup_send_before(&w, 0);
     wakeup_send_before(&w, clock_now_ns());
     ck_assert_uint_eq(atomic_load(&w.sent), 0);
     ck_assert(!readable());
 }
-END_TEST
 
-START_TEST(waiting_lasts_until_its_instant_and_no_shorter)
+TEST(wakeup, waiting_lasts_until_its_instant_and_no_shorter)
 {
     int64_t at_ns = clock_now_ns() + 30 * NS_PER_MS;
 
@@ -145,9 +136,8 @@ START_TEST(waiting_lasts_until_its_instant_and_no_shorter)
     ck_assert_int_ge(clock_now_ns(), at_ns);
     ck_assert_int_lt(since_ms(at_ns), 5000);
 }
-END_TEST
 
-START_TEST(waiting_for_an_instant_that_is_past_does_not_wait)
+TEST(wakeup, waiting_for_an_instant_that_is_past_does_not_wait)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -157,9 +147,8 @@ START_TEST(waiting_for_an_instant_that_is_past_does_not_wait)
     }
     ck_assert_int_lt(since_ms(began_at_ns), 5000);
 }
-END_TEST
 
-START_TEST(waiting_ends_with_what_was_sent_before)
+TEST(wakeup, waiting_ends_with_what_was_sent_before)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -169,7 +158,6 @@ START_TEST(waiting_ends_with_what_was_sent_before)
     ck_assert_int_lt(since_ms(began_at_ns), 5000);
     ck_assert(!readable()); /* and the next wait lasts again */
 }
-END_TEST
 
 static void *send_later(void *arg)
 {
@@ -178,7 +166,7 @@ static void *send_later(void *arg)
     return arg;
 }
 
-START_TEST(waiting_ends_when_another_thread_sends)
+TEST(wakeup, waiting_ends_when_another_thread_sends)
 {
     int64_t began_at_ns = clock_now_ns();
     pthread_t sender;
@@ -190,7 +178,6 @@ START_TEST(waiting_ends_when_another_thread_sends)
     pthread_join(sender, NULL);
     ck_assert(!readable());
 }
-END_TEST
 
 static void *send_one(void *arg)
 {
@@ -198,7 +185,7 @@ static void *send_one(void *arg)
     return arg;
 }
 
-START_TEST(of_many_threads_one_pays)
+TEST(wakeup, of_many_threads_one_pays)
 {
     pthread_t threads[10];
 
@@ -212,25 +199,22 @@ START_TEST(of_many_threads_one_pays)
         wakeup_clear(&w);
     }
 }
-END_TEST
 
-START_TEST(the_descriptor_is_not_inherited_and_does_not_block)
+TEST(wakeup, the_descriptor_is_not_inherited_and_does_not_block)
 {
     ck_assert_int_ne(fcntl(w.fd, F_GETFD) & FD_CLOEXEC, 0);
     ck_assert_int_ne(fcntl(w.fd, F_GETFL) & O_NONBLOCK, 0);
 }
-END_TEST
 
-START_TEST(without_descriptors_opening_fails)
+TEST(wakeup, without_descriptors_opening_fails)
 {
     struct wakeup other;
 
     process_allow_descriptors(0);
     ck_assert_int_eq(wakeup_open(&other), -EMFILE);
 }
-END_TEST
 
-START_TEST(closing_gives_the_descriptor_back)
+TEST(wakeup, closing_gives_the_descriptor_back)
 {
     unsigned before = process_descriptors();
     struct wakeup other;
@@ -238,33 +222,4 @@ START_TEST(closing_gives_the_descriptor_back)
     ck_assert_int_eq(wakeup_open(&other), 0);
     wakeup_close(&other);
     ck_assert_uint_eq(process_descriptors(), before);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/wakeup");
-    TCase *tc = suite_group(suite, "wakeup");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_awake_loop_costs_no_system_call);
-    tcase_add_test(tc, a_sleeping_loop_costs_one_however_many_ask);
-    tcase_add_test(tc, producers_that_saw_it_asleep_together_pay_once);
-    tcase_add_test(tc, every_sleep_can_be_ended);
-    tcase_add_test(tc, a_sleep_with_a_deadline_is_ended_too);
-    tcase_add_test(tc, a_loop_that_woke_by_itself_costs_nothing);
-    tcase_add_test(tc, clearing_what_was_not_sent_does_not_block);
-    tcase_add_test(tc, a_loop_that_wakes_up_in_time_by_itself_costs_nothing);
-    tcase_add_test(tc, a_sleep_that_lasts_too_long_is_ended_once);
-    tcase_add_test(tc, a_sleep_without_end_is_too_long_for_every_instant_but_never);
-    tcase_add_test(tc, an_awake_loop_is_not_woken_for_an_instant);
-    tcase_add_test(tc, waiting_lasts_until_its_instant_and_no_shorter);
-    tcase_add_test(tc, waiting_for_an_instant_that_is_past_does_not_wait);
-    tcase_add_test(tc, waiting_ends_with_what_was_sent_before);
-    tcase_add_test(tc, waiting_ends_when_another_thread_sends);
-    tcase_add_test(tc, of_many_threads_one_pays);
-    tcase_add_test(tc, the_descriptor_is_not_inherited_and_does_not_block);
-    tcase_add_test(tc, without_descriptors_opening_fails);
-    tcase_add_test(tc, closing_gives_the_descriptor_back);
-    return suite_run(suite);
 }

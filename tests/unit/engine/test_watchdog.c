@@ -3,7 +3,6 @@
  * once and by name.
  */
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,7 +99,9 @@ static unsigned bad_checks_in(int64_t ms)
     return bad;
 }
 
-START_TEST(loops_that_turn_have_not_started_or_have_ended_are_fine)
+GROUP(stall, setup, teardown);
+
+TEST(stall, loops_that_turn_have_not_started_or_have_ended_are_fine)
 {
     loop_runner_call(loop, nothing, NULL);
     loop_runner_call(other, nothing, NULL);
@@ -110,9 +111,8 @@ START_TEST(loops_that_turn_have_not_started_or_have_ended_are_fine)
     ck_assert_int_eq(loop_state(third), LOOP_NOT_STARTED); /* it has started none */
     ck_assert_uint_le(process_loops(), 1);
 }
-END_TEST
 
-START_TEST(a_turn_that_lasts_too_long_is_told_once_with_its_task)
+TEST(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task)
 {
     tasks_block_begin(&block, other);
     UNTIL(!watchdog_check(w));
@@ -126,18 +126,16 @@ START_TEST(a_turn_that_lasts_too_long_is_told_once_with_its_task)
     ck_assert_uint_eq(bad_checks_in(50), 0);
     ck_assert_uint_eq(log_lines_with(""), 2);
 }
-END_TEST
 
-START_TEST(a_turn_below_the_threshold_is_not_told)
+TEST(stall, a_turn_below_the_threshold_is_not_told)
 {
     tasks_block_begin(&block, loop);
     if (watchdog_check(w)) /* on a machine so busy that it is not, there is nothing to see */
         ck_assert_uint_eq(log_lines_with(""), 0);
     tasks_block_end(&block);
 }
-END_TEST
 
-START_TEST(every_stall_is_told)
+TEST(stall, every_stall_is_told)
 {
     for (unsigned i = 1; i <= 2; i++) {
         tasks_block_begin(&block, loop);
@@ -148,9 +146,8 @@ START_TEST(every_stall_is_told)
         ck_assert_uint_eq(log_lines_with("loop one: recovered"), i);
     }
 }
-END_TEST
 
-START_TEST(loops_that_stall_together_are_each_told)
+TEST(stall, loops_that_stall_together_are_each_told)
 {
     tasks_block_begin(&block, loop);
     tasks_block_begin(&other_block, other);
@@ -164,7 +161,6 @@ START_TEST(loops_that_stall_together_are_each_told)
     ck_assert_uint_eq(log_lines_with("loop two: recovered"), 1);
     ck_assert_uint_eq(log_lines_with("loop three"), 0);
 }
-END_TEST
 
 static sem_t released;
 
@@ -176,7 +172,7 @@ static void hang(struct bell *b)
         ;
 }
 
-START_TEST(a_callback_is_named_io_or_as_it_says)
+TEST_EACH(stall, a_callback_is_named_io_or_as_it_says, 2)
 {
     struct bell bell;
 
@@ -189,7 +185,6 @@ START_TEST(a_callback_is_named_io_or_as_it_says)
     ck_assert_uint_eq(log_lines_with(_i ? "is in: counting sheep" : "is in: I/O"), 1);
     bell_close(&bell);
 }
-END_TEST
 
 /* Takes its time, but not the processor's. */
 static void nap_run(struct task *t)
@@ -203,7 +198,7 @@ static void nap_drop(struct task *t)
     (void)t;
 }
 
-START_TEST(many_turns_below_the_threshold_are_no_stall)
+TEST(stall, many_turns_below_the_threshold_are_no_stall)
 {
     static const struct task_type type = {.name = "nap", .run = nap_run, .drop = nap_drop};
     struct task naps[45]; /* 900 ms */
@@ -220,9 +215,8 @@ START_TEST(many_turns_below_the_threshold_are_no_stall)
         THRESHOLD) /* on a very busy machine one was not */
         ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(without_a_threshold_nothing_stalls)
+TEST(stall, without_a_threshold_nothing_stalls)
 {
     teardown();
     setup_with(0);
@@ -231,9 +225,8 @@ START_TEST(without_a_threshold_nothing_stalls)
     tasks_block_end(&block);
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(a_loop_that_ends_after_a_stall_is_fine)
+TEST(stall, a_loop_that_ends_after_a_stall_is_fine)
 {
     tasks_block_begin(&block, loop);
     UNTIL(!watchdog_check(w));
@@ -243,7 +236,6 @@ START_TEST(a_loop_that_ends_after_a_stall_is_fine)
     loop_join(loop);
     ck_assert(watchdog_check(w));
 }
-END_TEST
 
 struct interval {
     int64_t threshold_ns, interval_ns;
@@ -256,29 +248,28 @@ static const struct interval intervals[] = {
     {MS(60000), WATCHDOG_LOOK_MAX_NS},
 };
 
-START_TEST(it_looks_twice_in_a_threshold_and_twice_a_second)
+TEST_EACH(stall, it_looks_twice_in_a_threshold_and_twice_a_second, ARRAY_LEN(intervals))
 {
     teardown();
     setup_with(intervals[_i].threshold_ns);
     ck_assert_int_eq(watchdog_interval_ns(w), intervals[_i].interval_ns);
 }
-END_TEST
 
-START_TEST(adding_more_than_there_is_room_for_is_a_bug)
+TEST_ABORTS(stall, adding_more_than_there_is_room_for_is_a_bug)
 {
     watchdog_add(w, loop);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+TEST(stall, destroying_none_is_allowed)
 {
     watchdog_destroy(NULL);
 }
-END_TEST
 
 /* ---- beats ---- */
 
-START_TEST(a_beat_is_a_control_task_now_and_then)
+GROUP(beat, setup, teardown);
+
+TEST(beat, a_beat_is_a_control_task_now_and_then)
 {
     struct loop_stats stats;
 
@@ -289,9 +280,8 @@ START_TEST(a_beat_is_a_control_task_now_and_then)
     loop_stats(loop, &stats);
     ck_assert_uint_eq(stats.tasks_run + stats.tasks_pending, 2); /* the next is due in 5 s */
 }
-END_TEST
 
-START_TEST(a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
+TEST(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
 {
     tasks_block_begin(&block, loop);
     ck_assert(watchdog_check(w)); /* sends it */
@@ -301,9 +291,8 @@ START_TEST(a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
     ck_assert(watchdog_check(w));
     ck_assert_uint_eq(log_lines_with("has not run"), 0);
 }
-END_TEST
 
-START_TEST(a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer)
+TEST(beat, a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer)
 {
     struct loop_stats stats;
 
@@ -314,9 +303,8 @@ START_TEST(a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period
     loop_stats(loop, &stats);
     ck_assert_uint_eq(stats.tasks_run, 1);
 }
-END_TEST
 
-START_TEST(a_loop_that_stalls_before_it_has_named_anything_is_told)
+TEST(beat, a_loop_that_stalls_before_it_has_named_anything_is_told)
 {
     loop_runner_call(loop, nothing, NULL);
     PAUSE_MS(50); /* it sleeps */
@@ -326,7 +314,6 @@ START_TEST(a_loop_that_stalls_before_it_has_named_anything_is_told)
     ck_assert_uint_eq(log_lines_with("loop one: stalls"), 1);
     ck_assert_uint_eq(log_lines_with("(null)"), 0);
 }
-END_TEST
 
 static uint64_t tasks_of(struct loop *l)
 {
@@ -346,7 +333,7 @@ static void begin_beats(void)
     UNTIL((loop_stats(loop, &stats), stats.tasks_run == 2));
 }
 
-START_TEST(the_next_beat_is_sent_when_it_is_due_and_not_before)
+TEST(beat, the_next_beat_is_sent_when_it_is_due_and_not_before)
 {
     begin_beats();
     clock_ahead(WATCHDOG_BEAT_NS * 6 / 10);
@@ -356,9 +343,8 @@ START_TEST(the_next_beat_is_sent_when_it_is_due_and_not_before)
     (void)watchdog_check(w);
     UNTIL(tasks_of(loop) == 3);
 }
-END_TEST
 
-START_TEST(a_higher_threshold_makes_beats_as_seldom)
+TEST(beat, a_higher_threshold_makes_beats_as_seldom)
 {
     teardown();
     setup_with(10 * WATCHDOG_BEAT_NS);
@@ -370,7 +356,6 @@ START_TEST(a_higher_threshold_makes_beats_as_seldom)
     (void)watchdog_check(w);
     UNTIL(tasks_of(loop) == 3);
 }
-END_TEST
 
 /*
  * As if the wake-up of ${l}, which sleeps, were lost: whoever comes believes that somebody else has
@@ -385,7 +370,7 @@ static void make_deaf(struct loop *l)
     atomic_store(&l->wakeup.sleeps_until_ns, WAKEUP_AWAKE);
 }
 
-START_TEST(a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
+TEST(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
 {
     uint64_t one = 1;
 
@@ -408,9 +393,8 @@ START_TEST(a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
     ck_assert_uint_eq(log_lines_with("loop two: runs tasks again"), 1);
     ck_assert_uint_eq(log_lines_with("loop three"), 0);
 }
-END_TEST
 
-START_TEST(a_loop_whose_turns_may_last_longer_may_miss_its_beat_as_long)
+TEST(beat, a_loop_whose_turns_may_last_longer_may_miss_its_beat_as_long)
 {
     teardown();
     setup_with(3600 * NS_PER_S);
@@ -420,38 +404,4 @@ START_TEST(a_loop_whose_turns_may_last_longer_may_miss_its_beat_as_long)
     ck_assert(watchdog_check(w));
     ck_assert_uint_eq(log_lines_with(""), 0);
     tasks_block_end(&block);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("engine/watchdog");
-    TCase *stall = suite_group(suite, "stall");
-    TCase *beat = suite_group(suite, "beat");
-
-    tcase_add_checked_fixture(stall, setup, teardown);
-    tcase_add_test(stall, loops_that_turn_have_not_started_or_have_ended_are_fine);
-    tcase_add_test(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task);
-    tcase_add_test(stall, a_turn_below_the_threshold_is_not_told);
-    tcase_add_test(stall, every_stall_is_told);
-    tcase_add_test(stall, loops_that_stall_together_are_each_told);
-    tcase_add_loop_test(stall, a_callback_is_named_io_or_as_it_says, 0, 2);
-    tcase_add_test(stall, many_turns_below_the_threshold_are_no_stall);
-    tcase_add_test(stall, without_a_threshold_nothing_stalls);
-    tcase_add_test(stall, a_loop_that_ends_after_a_stall_is_fine);
-    tcase_add_loop_test(stall, it_looks_twice_in_a_threshold_and_twice_a_second, 0,
-                        (int)ARRAY_LEN(intervals));
-    tcase_add_test_raise_signal(stall, adding_more_than_there_is_room_for_is_a_bug, SIGABRT);
-    tcase_add_test(stall, destroying_none_is_allowed);
-    tcase_add_checked_fixture(beat, setup, teardown);
-    tcase_add_test(beat, a_beat_is_a_control_task_now_and_then);
-    tcase_add_test(beat, the_next_beat_is_sent_when_it_is_due_and_not_before);
-    tcase_add_test(beat, a_higher_threshold_makes_beats_as_seldom);
-    tcase_add_test(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed);
-    tcase_add_test(beat,
-                   a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer);
-    tcase_add_test(beat, a_loop_that_stalls_before_it_has_named_anything_is_told);
-    tcase_add_test(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once);
-    tcase_add_test(beat, a_loop_whose_turns_may_last_longer_may_miss_its_beat_as_long);
-    return suite_run(suite);
 }

@@ -90,11 +90,13 @@ static void *converse(void *arg)
     return NULL;
 }
 
+GROUP(executor_handler, setup, teardown);
+
 /*
  * Eight clients on four threads and 64 places: each is refused now and then, and none loses or
  * doubles a byte.
  */
-START_TEST(each_of_many_streams_keeps_its_order)
+TEST(executor_handler, each_of_many_streams_keeps_its_order)
 {
     struct talk talks[8];
 
@@ -108,7 +110,6 @@ START_TEST(each_of_many_streams_keeps_its_order)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     ck_assert_uint_le(executor_runner_stats(e).threads, THREADS);
 }
-END_TEST
 
 #define FRAMES 20000
 
@@ -125,7 +126,7 @@ static void *say_frames(void *arg)
 }
 
 /* A read holds thousands of frames, more than the strand and the executor take. */
-START_TEST(as_many_frames_as_come_keep_their_order)
+TEST(executor_handler, as_many_frames_as_come_keep_their_order)
 {
     int client = begin("frame", "executor");
     pthread_t sender;
@@ -141,9 +142,8 @@ START_TEST(as_many_frames_as_come_keep_their_order)
     pthread_join(sender, NULL);
     close(client);
 }
-END_TEST
 
-START_TEST(what_a_slow_executor_does_not_take_waits_in_the_socket)
+TEST(executor_handler, what_a_slow_executor_does_not_take_waits_in_the_socket)
 {
     int client = begin("executor", NULL);
     size_t said;
@@ -157,7 +157,6 @@ START_TEST(what_a_slow_executor_does_not_take_waits_in_the_socket)
     sockets_hear_pattern(client, 0, said);
     close(client);
 }
-END_TEST
 
 struct look {
     size_t held;
@@ -200,7 +199,7 @@ static void *say_long_frames(void *arg)
 }
 
 /* At the bound one read is under way, and the decoder keeps the part of a frame behind it. */
-START_TEST(never_more_than_the_bound_and_one_read_is_held)
+TEST(executor_handler, never_more_than_the_bound_and_one_read_is_held)
 {
     static uint8_t frame[2 + LONG_FRAME];
     pthread_t sender;
@@ -216,12 +215,11 @@ START_TEST(never_more_than_the_bound_and_one_read_is_held)
     pthread_join(sender, NULL);
     close(client);
 }
-END_TEST
 
 #define SHORT_FRAMES 200
 
 /* So many small messages that the strand takes a part of them, far below the bound of bytes. */
-START_TEST(while_messages_are_refused_the_client_is_not_read)
+TEST(executor_handler, while_messages_are_refused_the_client_is_not_read)
 {
     static uint8_t frames[SHORT_FRAMES][3];
     struct look l;
@@ -242,9 +240,8 @@ START_TEST(while_messages_are_refused_the_client_is_not_read)
     UNTIL(!look().stopped);
     close(client);
 }
-END_TEST
 
-START_TEST(the_end_of_file_overtakes_nothing)
+TEST(executor_handler, the_end_of_file_overtakes_nothing)
 {
     int client = begin("executor", NULL);
 
@@ -259,9 +256,8 @@ START_TEST(the_end_of_file_overtakes_nothing)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(a_bad_frame_overtakes_none_before_it)
+TEST(executor_handler, a_bad_frame_overtakes_none_before_it)
 {
     static const char bad[] = {0, 1, 'a', 0, 2, 'b', 'c', 0, 9};
     int client;
@@ -282,9 +278,8 @@ START_TEST(a_bad_frame_overtakes_none_before_it)
     host_expect_end(&host, SESSION_LIMIT);
     close(client);
 }
-END_TEST
 
-START_TEST(a_client_that_goes_while_its_bytes_are_out_is_not_waited_for)
+TEST(executor_handler, a_client_that_goes_while_its_bytes_are_out_is_not_waited_for)
 {
     int client = begin("executor", NULL);
 
@@ -296,9 +291,8 @@ START_TEST(a_client_that_goes_while_its_bytes_are_out_is_not_waited_for)
     ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 0);
     unblock_all();
 }
-END_TEST
 
-START_TEST(a_session_that_is_aborted_during_the_work_leaves_nothing)
+TEST(executor_handler, a_session_that_is_aborted_during_the_work_leaves_nothing)
 {
     int client;
 
@@ -311,10 +305,9 @@ START_TEST(a_session_that_is_aborted_during_the_work_leaves_nothing)
     sockets_hear_reset(client);
     close(client);
 }
-END_TEST
 
 /* Nothing moves for longer than a drained echo may be quiet. */
-START_TEST(a_drained_echo_waits_for_what_is_out)
+TEST(executor_handler, a_drained_echo_waits_for_what_is_out)
 {
     int client = begin("executor", NULL);
 
@@ -331,10 +324,9 @@ START_TEST(a_drained_echo_waits_for_what_is_out)
     host_expect_end(&host, SESSION_DRAIN);
     close(client);
 }
-END_TEST
 
 /* In good order would look as if nothing had been lost. */
-START_TEST(a_timeout_while_bytes_are_out_resets)
+TEST(executor_handler, a_timeout_while_bytes_are_out_resets)
 {
     int client;
 
@@ -347,9 +339,8 @@ START_TEST(a_timeout_while_bytes_are_out_resets)
     unblock_all();
     close(client);
 }
-END_TEST
 
-START_TEST(a_slow_client_holds_up_no_other)
+TEST(executor_handler, a_slow_client_holds_up_no_other)
 {
     int slow, quick;
 
@@ -368,9 +359,8 @@ START_TEST(a_slow_client_holds_up_no_other)
     close(slow);
     close(quick);
 }
-END_TEST
 
-START_TEST(an_executor_that_stops_resets_whose_bytes_it_has)
+TEST(executor_handler, an_executor_that_stops_resets_whose_bytes_it_has)
 {
     int client = begin("executor", NULL);
 
@@ -382,27 +372,4 @@ START_TEST(an_executor_that_stops_resets_whose_bytes_it_has)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_DRAIN);
     close(client);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/executor_handler");
-    TCase *tc = suite_group(suite, "executor handler");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, each_of_many_streams_keeps_its_order);
-    tcase_add_test(tc, as_many_frames_as_come_keep_their_order);
-    tcase_add_test(tc, what_a_slow_executor_does_not_take_waits_in_the_socket);
-    tcase_add_test(tc, never_more_than_the_bound_and_one_read_is_held);
-    tcase_add_test(tc, while_messages_are_refused_the_client_is_not_read);
-    tcase_add_test(tc, the_end_of_file_overtakes_nothing);
-    tcase_add_test(tc, a_bad_frame_overtakes_none_before_it);
-    tcase_add_test(tc, a_client_that_goes_while_its_bytes_are_out_is_not_waited_for);
-    tcase_add_test(tc, a_session_that_is_aborted_during_the_work_leaves_nothing);
-    tcase_add_test(tc, a_drained_echo_waits_for_what_is_out);
-    tcase_add_test(tc, a_timeout_while_bytes_are_out_resets);
-    tcase_add_test(tc, a_slow_client_holds_up_no_other);
-    tcase_add_test(tc, an_executor_that_stops_resets_whose_bytes_it_has);
-    return suite_run(suite);
 }

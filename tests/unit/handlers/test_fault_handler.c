@@ -39,7 +39,9 @@ static int disturbed(void)
     return host_client(&host);
 }
 
-START_TEST(without_a_fault_none_is_wanted)
+GROUP(echo, setup, teardown);
+
+TEST(echo, without_a_fault_none_is_wanted)
 {
     ck_assert(!fault_handler_wanted(fault));
     fault->percent = 1;
@@ -50,9 +52,8 @@ START_TEST(without_a_fault_none_is_wanted)
     ck_assert(fault_handler_wanted(fault));
     ck_assert(pipeline_template_wanted(&host.pipeline));
 }
-END_TEST
 
-START_TEST(a_delay_is_never_shorter_and_keeps_the_order)
+TEST(echo, a_delay_is_never_shorter_and_keeps_the_order)
 {
     int64_t began_ns;
     int client;
@@ -71,9 +72,8 @@ START_TEST(a_delay_is_never_shorter_and_keeps_the_order)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(what_is_said_before_the_end_is_heard_after_the_delay)
+TEST(echo, what_is_said_before_the_end_is_heard_after_the_delay)
 {
     int client;
 
@@ -87,7 +87,6 @@ START_TEST(what_is_said_before_the_end_is_heard_after_the_delay)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
 #define RATE_BYTES (1 << 20)
 
@@ -99,7 +98,7 @@ static void echo_pieces(int client, size_t bytes, size_t piece)
     }
 }
 
-START_TEST(a_rate_is_not_exceeded_and_loses_nothing)
+TEST(echo, a_rate_is_not_exceeded_and_loses_nothing)
 {
     int64_t began_ns, least_ns;
     int client;
@@ -116,9 +115,8 @@ START_TEST(a_rate_is_not_exceeded_and_loses_nothing)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(with_a_rate_little_is_kept_however_much_is_said)
+TEST(echo, with_a_rate_little_is_kept_however_much_is_said)
 {
     int client;
 
@@ -130,9 +128,8 @@ START_TEST(with_a_rate_little_is_kept_however_much_is_said)
     host_expect_end(&host, SESSION_DRAIN);
     close(client);
 }
-END_TEST
 
-START_TEST(what_is_kept_for_the_client_is_sent_before_the_end)
+TEST(echo, what_is_kept_for_the_client_is_sent_before_the_end)
 {
     int client;
 
@@ -145,9 +142,8 @@ START_TEST(what_is_kept_for_the_client_is_sent_before_the_end)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(a_connection_is_cut_at_the_byte)
+TEST(echo, a_connection_is_cut_at_the_byte)
 {
     int client;
 
@@ -160,9 +156,8 @@ START_TEST(a_connection_is_cut_at_the_byte)
     host_expect_end(&host, SESSION_LIMIT);
     close(client);
 }
-END_TEST
 
-START_TEST(the_client_gets_the_bytes_before_the_cut)
+TEST(echo, the_client_gets_the_bytes_before_the_cut)
 {
     int client;
 
@@ -174,9 +169,8 @@ START_TEST(the_client_gets_the_bytes_before_the_cut)
     host_expect_end(&host, SESSION_LIMIT);
     close(client);
 }
-END_TEST
 
-START_TEST(who_is_dropped_is_reset)
+TEST(echo, who_is_dropped_is_reset)
 {
     int client;
 
@@ -186,9 +180,8 @@ START_TEST(who_is_dropped_is_reset)
     host_expect_end(&host, SESSION_LIMIT);
     close(client);
 }
-END_TEST
 
-START_TEST(who_is_dropped_in_silence_hears_nothing_until_it_ends)
+TEST(echo, who_is_dropped_in_silence_hears_nothing_until_it_ends)
 {
     int client;
 
@@ -202,9 +195,8 @@ START_TEST(who_is_dropped_in_silence_hears_nothing_until_it_ends)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(other_clients_are_spared)
+TEST(echo, other_clients_are_spared)
 {
     struct cidr blocks[2];
     int client;
@@ -219,7 +211,6 @@ START_TEST(other_clients_are_spared)
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
 #define DRAWS 200
 
@@ -246,7 +237,7 @@ static unsigned draw_drops(unsigned seed, uint64_t *which)
     return dropped;
 }
 
-START_TEST(a_share_is_drawn_and_the_same_for_the_same_seed)
+TEST(echo, a_share_is_drawn_and_the_same_for_the_same_seed)
 {
     uint64_t first, again, other;
     unsigned dropped = draw_drops(7, &first);
@@ -263,9 +254,8 @@ START_TEST(a_share_is_drawn_and_the_same_for_the_same_seed)
     draw_drops(8, &other);
     ck_assert_uint_ne(other, first);
 }
-END_TEST
 
-START_TEST(what_was_done_is_counted)
+TEST(echo, what_was_done_is_counted)
 {
     int client;
 
@@ -279,9 +269,8 @@ START_TEST(what_was_done_is_counted)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("stats listen test faults=1 fault_drops=0 fault_resets=1"), 1);
 }
-END_TEST
 
-START_TEST(a_session_may_end_while_bytes_are_kept)
+TEST(echo, a_session_may_end_while_bytes_are_kept)
 {
     int client;
 
@@ -294,28 +283,4 @@ START_TEST(a_session_may_end_while_bytes_are_kept)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_DRAIN);
     close(client);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/fault_handler");
-    TCase *tc = suite_group(suite, "echo");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, without_a_fault_none_is_wanted);
-    tcase_add_test(tc, a_delay_is_never_shorter_and_keeps_the_order);
-    tcase_add_test(tc, what_is_said_before_the_end_is_heard_after_the_delay);
-    tcase_add_test(tc, a_rate_is_not_exceeded_and_loses_nothing);
-    tcase_add_test(tc, with_a_rate_little_is_kept_however_much_is_said);
-    tcase_add_test(tc, what_is_kept_for_the_client_is_sent_before_the_end);
-    tcase_add_test(tc, a_connection_is_cut_at_the_byte);
-    tcase_add_test(tc, the_client_gets_the_bytes_before_the_cut);
-    tcase_add_test(tc, who_is_dropped_is_reset);
-    tcase_add_test(tc, who_is_dropped_in_silence_hears_nothing_until_it_ends);
-    tcase_add_test(tc, other_clients_are_spared);
-    tcase_add_test(tc, a_share_is_drawn_and_the_same_for_the_same_seed);
-    tcase_add_test(tc, what_was_done_is_counted);
-    tcase_add_test(tc, a_session_may_end_while_bytes_are_kept);
-    return suite_run(suite);
 }

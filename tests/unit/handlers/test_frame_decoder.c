@@ -185,7 +185,16 @@ static struct frame_model model(const struct vector *v)
         .conf = v->conf, .stream = (const uint8_t *)v->stream, .len = v->len};
 }
 
-START_TEST(a_stream_is_the_same_frames_at_every_split)
+static struct frame_decoder d;
+
+static void teardown(void)
+{
+    frame_decoder_clear(&d);
+}
+
+GROUP(frame_decoder, NULL, teardown);
+
+TEST_EACH(frame_decoder, a_stream_is_the_same_frames_at_every_split, ARRAY_LEN(vectors))
 {
     struct frame_model m = model(&vectors[_i]);
 
@@ -202,11 +211,8 @@ START_TEST(a_stream_is_the_same_frames_at_every_split)
         }
     }
 }
-END_TEST
 
 /* ---- by hand, so that the model is not believed alone ---- */
-
-static struct frame_decoder d;
 
 /* What it finds: a frame as it is, in <>, and bad ones as letters. */
 static const char *found(const struct frame_decoder_conf *conf, const char *stream, size_t len)
@@ -232,12 +238,7 @@ static const char *found(const struct frame_decoder_conf *conf, const char *stre
     return text;
 }
 
-static void teardown(void)
-{
-    frame_decoder_clear(&d);
-}
-
-START_TEST(a_frame_that_lies_in_the_input_is_not_copied)
+TEST(frame_decoder, a_frame_that_lies_in_the_input_is_not_copied)
 {
     static const struct frame_decoder_conf conf = {.max_length = 64, .length_width = 1};
     static const uint8_t stream[] = "\3abc\1d";
@@ -249,9 +250,8 @@ START_TEST(a_frame_that_lies_in_the_input_is_not_copied)
     ck_assert_ptr_eq(out.data, stream + 4);
     ck_assert_ptr_null(d.piece);
 }
-END_TEST
 
-START_TEST(only_the_part_of_a_frame_takes_memory_and_only_what_has_come)
+TEST(frame_decoder, only_the_part_of_a_frame_takes_memory_and_only_what_has_come)
 {
     static const struct frame_decoder_conf conf = {
         .max_length = 64 << 20, .length_width = 4, .strip = 4};
@@ -265,9 +265,8 @@ START_TEST(only_the_part_of_a_frame_takes_memory_and_only_what_has_come)
     ck_assert_str_eq(found(&conf, STREAM("a")), "<a>");
     ck_assert_ptr_null(d.piece);
 }
-END_TEST
 
-START_TEST(after_a_short_frame_the_next_one_is_found)
+TEST(frame_decoder, after_a_short_frame_the_next_one_is_found)
 {
     static const struct frame_decoder_conf conf = {
         .max_length = 64, .length_width = 1, .strip = 3, .fail_fast = true};
@@ -275,17 +274,15 @@ START_TEST(after_a_short_frame_the_next_one_is_found)
     ck_assert_str_eq(found(&conf, STREAM("\1a\4abcd\0\3efg")), "B<cd>B<g>");
     ck_assert(frame_decoder_is_between(&d));
 }
-END_TEST
 
-START_TEST(what_is_behind_a_bad_frame_does_not_wait_for_the_next_read)
+TEST(frame_decoder, what_is_behind_a_bad_frame_does_not_wait_for_the_next_read)
 {
     static const struct frame_decoder_conf late = {.max_length = 4, .length_width = 1, .strip = 1};
 
     ck_assert_str_eq(found(&late, STREAM("\1a\5abcde\2bc\4abcd\0")), "<a>L<bc>L<>");
 }
-END_TEST
 
-START_TEST(a_long_frame_is_told_at_once_or_with_its_last_byte)
+TEST(frame_decoder, a_long_frame_is_told_at_once_or_with_its_last_byte)
 {
     static const struct frame_decoder_conf fast = {.max_length = 4,
                                                    .length_width = 1,
@@ -300,7 +297,6 @@ START_TEST(a_long_frame_is_told_at_once_or_with_its_last_byte)
     ck_assert_str_eq(found(&late, STREAM("g")), "L");
     ck_assert_str_eq(found(&late, STREAM("\1h")), "<h>");
 }
-END_TEST
 
 #define BY_HAND(conf, stream, wanted)                          \
     do {                                                       \
@@ -308,7 +304,7 @@ END_TEST
         frame_decoder_clear(&d);                               \
     } while (0)
 
-START_TEST(text_lengths_by_hand)
+TEST(frame_decoder, text_lengths_by_hand)
 {
     static const struct frame_decoder_conf whole = {TEXT, .max_length = 20, .fail_fast = true},
                                            stripped = {TEXT, .max_length = 20,
@@ -337,9 +333,8 @@ START_TEST(text_lengths_by_hand)
     BY_HAND(&stripped, "1xyz", ""); /* told when its end has come */
     BY_HAND(&stripped, "1xyz 1 a", "X<a>");
 }
-END_TEST
 
-START_TEST(delimiters_by_hand)
+TEST(frame_decoder, delimiters_by_hand)
 {
     static const struct frame_decoder_conf
         lines = {DELIMITED, .max_length = 8, .delimiters = LINES, .fail_fast = true},
@@ -371,9 +366,8 @@ START_TEST(delimiters_by_hand)
     ck_assert_str_eq(found(&lines, STREAM("\n")), "");
     ck_assert(frame_decoder_is_between(&d));
 }
-END_TEST
 
-START_TEST(lines_that_lie_in_the_input_are_not_copied)
+TEST(frame_decoder, lines_that_lie_in_the_input_are_not_copied)
 {
     static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 64, .delimiters = LINES,
                                                    .strip_delimiter = true};
@@ -388,9 +382,8 @@ START_TEST(lines_that_lie_in_the_input_are_not_copied)
     ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
     ck_assert_ptr_null(d.piece);
 }
-END_TEST
 
-START_TEST(an_input_without_delimiters_takes_no_more_than_the_longest_frame)
+TEST(frame_decoder, an_input_without_delimiters_takes_no_more_than_the_longest_frame)
 {
     static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 1000,
                                                    .delimiters = LINES};
@@ -404,7 +397,6 @@ START_TEST(an_input_without_delimiters_takes_no_more_than_the_longest_frame)
         ck_assert(!frame_decoder_is_between(&d));
     }
 }
-END_TEST
 
 /* The CPU time of a frame of ${len} bytes that come one by one, the least of three. */
 static int64_t bytewise_ns(const struct frame_decoder_conf *conf, size_t len)
@@ -427,7 +419,7 @@ static int64_t bytewise_ns(const struct frame_decoder_conf *conf, size_t len)
     return least;
 }
 
-START_TEST(a_frame_that_comes_byte_by_byte_is_searched_once)
+TEST(frame_decoder, a_frame_that_comes_byte_by_byte_is_searched_once)
 {
     static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 1 << 20,
                                                    .delimiters = LINES};
@@ -435,7 +427,6 @@ START_TEST(a_frame_that_comes_byte_by_byte_is_searched_once)
     /* 16 times as much: 16 if linear, 256 if quadratic. */
     ck_assert_int_lt(bytewise_ns(&conf, 1 << 18), 64 * bytewise_ns(&conf, 1 << 14));
 }
-END_TEST
 
 /* The CPU time of ${len} bytes of empty lines in one input, the least of three. */
 static int64_t empty_lines_ns(const struct frame_decoder_conf *conf, size_t len)
@@ -460,7 +451,7 @@ static int64_t empty_lines_ns(const struct frame_decoder_conf *conf, size_t len)
     return least;
 }
 
-START_TEST(a_delimiter_that_never_comes_is_not_searched_for_again_in_each_frame)
+TEST(frame_decoder, a_delimiter_that_never_comes_is_not_searched_for_again_in_each_frame)
 {
     static const struct frame_decoder_conf conf = {
         DELIMITED, .max_length = 1 << 20,
@@ -468,36 +459,12 @@ START_TEST(a_delimiter_that_never_comes_is_not_searched_for_again_in_each_frame)
 
     ck_assert_int_lt(empty_lines_ns(&conf, 1 << 18), 64 * empty_lines_ns(&conf, 1 << 14));
 }
-END_TEST
 
-START_TEST(a_length_that_overflows_is_too_long_and_not_negative)
+TEST(frame_decoder, a_length_that_overflows_is_too_long_and_not_negative)
 {
     static const struct frame_decoder_conf conf = {
         .max_length = 64, .length_width = 8, .length_adjustment = 64 << 20, .fail_fast = true};
 
     ck_assert_str_eq(found(&conf, STREAM("\177\377\377\377\377\377\377\377a")), "L");
     ck_assert_uint_eq(d.discard_bytes, (uint64_t)INT64_MAX + (64 << 20) + 8 - 9);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/frame_decoder");
-    TCase *tc = suite_group(suite, "frame decoder");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_loop_test(tc, a_stream_is_the_same_frames_at_every_split, 0, ARRAY_LEN(vectors));
-    tcase_add_test(tc, a_frame_that_lies_in_the_input_is_not_copied);
-    tcase_add_test(tc, only_the_part_of_a_frame_takes_memory_and_only_what_has_come);
-    tcase_add_test(tc, after_a_short_frame_the_next_one_is_found);
-    tcase_add_test(tc, what_is_behind_a_bad_frame_does_not_wait_for_the_next_read);
-    tcase_add_test(tc, a_long_frame_is_told_at_once_or_with_its_last_byte);
-    tcase_add_test(tc, text_lengths_by_hand);
-    tcase_add_test(tc, delimiters_by_hand);
-    tcase_add_test(tc, lines_that_lie_in_the_input_are_not_copied);
-    tcase_add_test(tc, an_input_without_delimiters_takes_no_more_than_the_longest_frame);
-    tcase_add_test(tc, a_frame_that_comes_byte_by_byte_is_searched_once);
-    tcase_add_test(tc, a_delimiter_that_never_comes_is_not_searched_for_again_in_each_frame);
-    tcase_add_test(tc, a_length_that_overflows_is_too_long_and_not_negative);
-    return suite_run(suite);
 }

@@ -60,7 +60,9 @@ static void hear(const char *data, size_t len)
 #define SAY(text)  say((text), sizeof(text) - 1)
 #define HEAR(text) hear((text), sizeof(text) - 1)
 
-START_TEST(a_frame_goes_on_when_its_last_byte_has_come)
+GROUP(frame_handler, setup, teardown);
+
+TEST(frame_handler, a_frame_goes_on_when_its_last_byte_has_come)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\5hel");
@@ -76,9 +78,8 @@ START_TEST(a_frame_goes_on_when_its_last_byte_has_come)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     ck_assert_uint_eq(log_lines_with("frame"), 0);
 }
-END_TEST
 
-START_TEST(small_frames_of_one_read_are_sent_together)
+TEST(frame_handler, small_frames_of_one_read_are_sent_together)
 {
     char frames[3 * 300];
     unsigned sends;
@@ -93,9 +94,8 @@ START_TEST(small_frames_of_one_read_are_sent_together)
     hear(frames, sizeof(frames));
     ck_assert_uint_le(fault_calls(FAULT_SEND) - sends, 10); /* the test's own is one of them */
 }
-END_TEST
 
-START_TEST(an_end_in_the_read_of_small_frames_follows_them)
+TEST(frame_handler, an_end_in_the_read_of_small_frames_follows_them)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\1a\0\1b\0\1c");
@@ -104,9 +104,8 @@ START_TEST(an_end_in_the_read_of_small_frames_follows_them)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(an_empty_frame_is_no_read_and_no_end)
+TEST(frame_handler, an_empty_frame_is_no_read_and_no_end)
 {
     host.pipeline.frame.decoder.strip = 2;
     begin(FRAME_HANDLER_CLOSE);
@@ -115,9 +114,8 @@ START_TEST(an_empty_frame_is_no_read_and_no_end)
     sockets_end(client);
     sockets_hear_end(client);
 }
-END_TEST
 
-START_TEST(a_frame_that_is_too_long_resets_behind_those_before)
+TEST(frame_handler, a_frame_that_is_too_long_resets_behind_those_before)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\2ab\377\377");
@@ -128,9 +126,8 @@ START_TEST(a_frame_that_is_too_long_resets_behind_those_before)
                                      "frame_max_length; the connection is reset"),
                       1);
 }
-END_TEST
 
-START_TEST(a_frame_that_cannot_be_resets_as_an_error)
+TEST(frame_handler, a_frame_that_cannot_be_resets_as_an_error)
 {
     host.pipeline.frame.decoder.length_adjustment = -3;
     begin(FRAME_HANDLER_CLOSE);
@@ -140,9 +137,8 @@ START_TEST(a_frame_that_cannot_be_resets_as_an_error)
     host_expect_end(&host, SESSION_ERROR);
     ck_assert_uint_eq(log_lines_with("a frame is shorter than its header"), 1);
 }
-END_TEST
 
-START_TEST(late_means_when_all_of_it_has_come)
+TEST(frame_handler, late_means_when_all_of_it_has_come)
 {
     static const char frame[1003] = "\3\351"; /* 1001 behind the field */
 
@@ -155,9 +151,8 @@ START_TEST(late_means_when_all_of_it_has_come)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_LIMIT);
 }
-END_TEST
 
-START_TEST(a_skipped_frame_is_left_out_and_nothing_else)
+TEST(frame_handler, a_skipped_frame_is_left_out_and_nothing_else)
 {
     static const char frame[1003] = "\3\351";
 
@@ -173,9 +168,8 @@ START_TEST(a_skipped_frame_is_left_out_and_nothing_else)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("stats frame test too_long=1 corrupt=0 cut_off=0"), 1);
 }
-END_TEST
 
-START_TEST(an_end_within_a_frame_resets)
+TEST(frame_handler, an_end_within_a_frame_resets)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\1a\0\5hel");
@@ -185,9 +179,8 @@ START_TEST(an_end_within_a_frame_resets)
     host_expect_end(&host, SESSION_ERROR);
     ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
 }
-END_TEST
 
-START_TEST(an_end_within_a_frame_that_is_skipped_is_an_end)
+TEST(frame_handler, an_end_within_a_frame_that_is_skipped_is_an_end)
 {
     begin(FRAME_HANDLER_SKIP);
     SAY("\0\1a\0\5hel");
@@ -198,7 +191,6 @@ START_TEST(an_end_within_a_frame_that_is_skipped_is_an_end)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
 }
-END_TEST
 
 static void set_lines(void)
 {
@@ -213,7 +205,7 @@ static void set_text_lengths(void)
     host.pipeline.frame.decoder.length_end = ' ';
 }
 
-START_TEST(a_line_goes_on_when_its_delimiter_has_come)
+TEST(frame_handler, a_line_goes_on_when_its_delimiter_has_come)
 {
     set_lines();
     begin(FRAME_HANDLER_CLOSE);
@@ -227,9 +219,8 @@ START_TEST(a_line_goes_on_when_its_delimiter_has_come)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(a_line_that_is_too_long_resets_behind_those_before)
+TEST(frame_handler, a_line_that_is_too_long_resets_behind_those_before)
 {
     set_lines();
     begin(FRAME_HANDLER_CLOSE);
@@ -238,9 +229,8 @@ START_TEST(a_line_that_is_too_long_resets_behind_those_before)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_LIMIT);
 }
-END_TEST
 
-START_TEST(a_line_that_is_too_long_is_skipped_to_its_delimiter)
+TEST(frame_handler, a_line_that_is_too_long_is_skipped_to_its_delimiter)
 {
     set_lines();
     begin(FRAME_HANDLER_SKIP);
@@ -254,9 +244,8 @@ START_TEST(a_line_that_is_too_long_is_skipped_to_its_delimiter)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=1 corrupt=0 cut_off=0"), 1);
 }
-END_TEST
 
-START_TEST(a_last_line_without_its_delimiter_resets)
+TEST(frame_handler, a_last_line_without_its_delimiter_resets)
 {
     set_lines();
     begin(FRAME_HANDLER_CLOSE);
@@ -267,9 +256,8 @@ START_TEST(a_last_line_without_its_delimiter_resets)
     host_expect_end(&host, SESSION_ERROR);
     ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
 }
-END_TEST
 
-START_TEST(a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
+TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
 {
     set_lines();
     begin(FRAME_HANDLER_SKIP);
@@ -281,9 +269,8 @@ START_TEST(a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
 }
-END_TEST
 
-START_TEST(a_text_length_that_is_no_number_resets_as_an_error)
+TEST(frame_handler, a_text_length_that_is_no_number_resets_as_an_error)
 {
     set_text_lengths();
     begin(FRAME_HANDLER_CLOSE);
@@ -293,9 +280,8 @@ START_TEST(a_text_length_that_is_no_number_resets_as_an_error)
     host_expect_end(&host, SESSION_ERROR);
     ck_assert_uint_eq(log_lines_with("the length of a frame is not a number; the connection"), 1);
 }
-END_TEST
 
-START_TEST(an_end_within_a_text_length_resets)
+TEST(frame_handler, an_end_within_a_text_length_resets)
 {
     set_text_lengths();
     begin(FRAME_HANDLER_CLOSE);
@@ -306,9 +292,8 @@ START_TEST(an_end_within_a_text_length_resets)
     host_expect_end(&host, SESSION_ERROR);
     ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
 }
-END_TEST
 
-START_TEST(lines_about_bad_frames_are_held_back)
+TEST(frame_handler, lines_about_bad_frames_are_held_back)
 {
     begin(FRAME_HANDLER_SKIP);
     host.pipeline.frame.decoder.max_length = 3;
@@ -320,9 +305,8 @@ START_TEST(lines_about_bad_frames_are_held_back)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=100"), 1);
 }
-END_TEST
 
-START_TEST(a_client_that_goes_within_a_frame_leaves_no_memory)
+TEST(frame_handler, a_client_that_goes_within_a_frame_leaves_no_memory)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\100hel");
@@ -333,7 +317,6 @@ START_TEST(a_client_that_goes_within_a_frame_leaves_no_memory)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("cut_off=1"), 1);
 }
-END_TEST
 
 /* ---- a timeout ---- */
 
@@ -367,7 +350,7 @@ static void expect_cut_off(const char *counted)
 
 static const enum frame_handler_on_error either[] = {FRAME_HANDLER_CLOSE, FRAME_HANDLER_SKIP};
 
-START_TEST(a_timeout_within_a_frame_resets)
+TEST_EACH(frame_handler, a_timeout_within_a_frame_resets, ARRAY_LEN(either))
 {
     begin(either[_i]);
     SAY("\0\1a\0\5hel");
@@ -375,9 +358,8 @@ START_TEST(a_timeout_within_a_frame_resets)
     UNTIL(held() > 0);
     expect_cut_off("too_long=0 corrupt=0 cut_off=1");
 }
-END_TEST
 
-START_TEST(a_timeout_between_frames_is_an_end)
+TEST(frame_handler, a_timeout_between_frames_is_an_end)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\5hel");
@@ -391,10 +373,9 @@ START_TEST(a_timeout_between_frames_is_an_end)
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("cut_off=0"), 1);
 }
-END_TEST
 
 /* Each of two handlers may be the one that still holds bytes. */
-START_TEST(a_timeout_while_another_handler_holds_bytes_resets)
+TEST(frame_handler, a_timeout_while_another_handler_holds_bytes_resets)
 {
     struct executor *executor = executor_runner_create(1, 64);
     struct tasks_block block;
@@ -412,9 +393,8 @@ START_TEST(a_timeout_while_another_handler_holds_bytes_resets)
     executor_runner_end(executor);
     executor_runner_destroy(executor);
 }
-END_TEST
 
-START_TEST(a_timeout_resets_after_another_handler_held_bytes)
+TEST(frame_handler, a_timeout_resets_after_another_handler_held_bytes)
 {
     struct executor *executor = executor_runner_create(1, 64);
 
@@ -427,37 +407,4 @@ START_TEST(a_timeout_resets_after_another_handler_held_bytes)
     expect_cut_off("cut_off=1");
     executor_runner_end(executor);
     executor_runner_destroy(executor);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/frame_handler");
-    TCase *tc = suite_group(suite, "frame handler");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_frame_goes_on_when_its_last_byte_has_come);
-    tcase_add_test(tc, small_frames_of_one_read_are_sent_together);
-    tcase_add_test(tc, an_end_in_the_read_of_small_frames_follows_them);
-    tcase_add_test(tc, an_empty_frame_is_no_read_and_no_end);
-    tcase_add_test(tc, a_frame_that_is_too_long_resets_behind_those_before);
-    tcase_add_test(tc, a_frame_that_cannot_be_resets_as_an_error);
-    tcase_add_test(tc, late_means_when_all_of_it_has_come);
-    tcase_add_test(tc, a_skipped_frame_is_left_out_and_nothing_else);
-    tcase_add_test(tc, an_end_within_a_frame_resets);
-    tcase_add_test(tc, an_end_within_a_frame_that_is_skipped_is_an_end);
-    tcase_add_test(tc, a_line_goes_on_when_its_delimiter_has_come);
-    tcase_add_test(tc, a_line_that_is_too_long_resets_behind_those_before);
-    tcase_add_test(tc, a_line_that_is_too_long_is_skipped_to_its_delimiter);
-    tcase_add_test(tc, a_last_line_without_its_delimiter_resets);
-    tcase_add_test(tc, a_last_line_without_its_delimiter_that_is_skipped_is_an_end);
-    tcase_add_test(tc, a_text_length_that_is_no_number_resets_as_an_error);
-    tcase_add_test(tc, an_end_within_a_text_length_resets);
-    tcase_add_test(tc, lines_about_bad_frames_are_held_back);
-    tcase_add_test(tc, a_client_that_goes_within_a_frame_leaves_no_memory);
-    tcase_add_loop_test(tc, a_timeout_within_a_frame_resets, 0, ARRAY_LEN(either));
-    tcase_add_test(tc, a_timeout_between_frames_is_an_end);
-    tcase_add_test(tc, a_timeout_while_another_handler_holds_bytes_resets);
-    tcase_add_test(tc, a_timeout_resets_after_another_handler_held_bytes);
-    return suite_run(suite);
 }

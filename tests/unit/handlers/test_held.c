@@ -106,7 +106,9 @@ static void ask_held(void *arg)
     *(size_t *)arg = session_held_bytes(LIST_ENTRY(host.sessions.next, struct session, link));
 }
 
-START_TEST(what_is_kept_is_known_and_given_back_when_the_session_is_cut)
+GROUP(held, setup, teardown);
+
+TEST_EACH(held, what_is_kept_is_known_and_given_back_when_the_session_is_cut, KEEPERS)
 {
     int client = begin(_i, 3600 * NS_PER_S);
     size_t held;
@@ -119,9 +121,8 @@ START_TEST(what_is_kept_is_known_and_given_back_when_the_session_is_cut)
     UNTIL(atomic_load(&buffered.bytes) == 0);
     close(client);
 }
-END_TEST
 
-START_TEST(what_is_kept_counts_until_it_goes_on)
+TEST_EACH(held, what_is_kept_counts_until_it_goes_on, KEEPERS)
 {
     int client = begin(_i, 10 * NS_PER_MS);
 
@@ -130,17 +131,4 @@ START_TEST(what_is_kept_counts_until_it_goes_on)
     sockets_hear(client, texts[_i].echo);
     UNTIL(atomic_load(&buffered.bytes) == 0);
     close(client);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/held");
-    TCase *tc = suite_group(suite, "held");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, what_is_kept_is_known_and_given_back_when_the_session_is_cut, 0,
-                        KEEPERS);
-    tcase_add_loop_test(tc, what_is_kept_counts_until_it_goes_on, 0, KEEPERS);
-    return suite_run(suite);
 }

@@ -82,8 +82,10 @@ static struct channel *leg(void)
     return LIST_FIRST(&host.sessions, struct session, link)->legs[0];
 }
 
+GROUP(idle_handler, setup, teardown);
+
 /* A timer is for when nothing happens. */
-START_TEST(what_happens_moves_no_timer)
+TEST(idle_handler, what_happens_moves_no_timer)
 {
     uint64_t tasks;
 
@@ -93,9 +95,8 @@ START_TEST(what_happens_moves_no_timer)
         ck_assert(exchange());
     ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 3);
 }
-END_TEST
 
-START_TEST(one_that_says_nothing_is_closed_and_not_too_early)
+TEST(idle_handler, one_that_says_nothing_is_closed_and_not_too_early)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -105,36 +106,31 @@ START_TEST(one_that_says_nothing_is_closed_and_not_too_early)
     sockets_end(client);
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(each_read_begins_the_time_anew)
+TEST(idle_handler, each_read_begins_the_time_anew)
 {
     talk_until_idle((struct idle_handler_conf){.read_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
-END_TEST
 
-START_TEST(each_write_begins_the_time_anew)
+TEST(idle_handler, each_write_begins_the_time_anew)
 {
     talk_until_idle((struct idle_handler_conf){.write_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
-END_TEST
 
-START_TEST(either_way_counts_for_all)
+TEST(idle_handler, either_way_counts_for_all)
 {
     talk_until_idle((struct idle_handler_conf){.all_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
-END_TEST
 
-START_TEST(one_that_takes_nothing_is_closed_although_bytes_wait_for_it)
+TEST(idle_handler, one_that_takes_nothing_is_closed_although_bytes_wait_for_it)
 {
     begin((struct idle_handler_conf){.write_ns = LIMIT_NS});
     ck_assert_uint_gt(sockets_stuff(client, 0), 0); /* and none of its echo is read */
     UNTIL(atomic_load(&host.ended) == 1); /* which is closed in good order, and then cut */
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(one_that_is_not_read_is_not_the_one_who_is_silent)
+TEST(idle_handler, one_that_is_not_read_is_not_the_one_who_is_silent)
 {
     uint64_t turns;
     unsigned lines;
@@ -148,7 +144,6 @@ START_TEST(one_that_is_not_read_is_not_the_one_who_is_silent)
     ck_assert_uint_le(loop_runner_stats(host.loop).turns - turns,
                       50); /* nor is it asked on and on */
 }
-END_TEST
 
 static void stop_reading(void *arg)
 {
@@ -169,7 +164,7 @@ static void expect_another_line(void)
     UNTIL(log_lines_with("is idle") > lines);
 }
 
-START_TEST(bytes_sent_later_count_as_a_write)
+TEST(idle_handler, bytes_sent_later_count_as_a_write)
 {
     const int64_t limit_ns = 5 * LIMIT_NS;
     static uint8_t taken[65536];
@@ -187,16 +182,14 @@ START_TEST(bytes_sent_later_count_as_a_write)
     loop_runner_call(host.loop, read_in_an_hour, NULL);
     expect_another_line();
 }
-END_TEST
 
-START_TEST(what_is_read_after_a_write_is_none)
+TEST(idle_handler, what_is_read_after_a_write_is_none)
 {
     begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
     ck_assert(exchange());
     loop_runner_call(host.loop, read_in_an_hour, NULL);
     expect_another_line();
 }
-END_TEST
 
 static uint64_t looks_between_two_lines(void)
 {
@@ -209,16 +202,15 @@ static uint64_t looks_between_two_lines(void)
 }
 
 /* As often as IDLE_LOOKS says, if the machine lets it. */
-START_TEST(while_bytes_wait_the_client_is_looked_at_several_times_before_it_is_idle)
+TEST(idle_handler, while_bytes_wait_the_client_is_looked_at_several_times_before_it_is_idle)
 {
     begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
     stuff();
     UNTIL(looks_between_two_lines() >= 3);
 }
-END_TEST
 
 /* At most one line a second: five looks, here. */
-START_TEST(an_idle_client_is_looked_at_once_in_each_time)
+TEST(idle_handler, an_idle_client_is_looked_at_once_in_each_time)
 {
     int64_t from_ns = clock_now_ns();
     uint64_t looks;
@@ -227,9 +219,8 @@ START_TEST(an_idle_client_is_looked_at_once_in_each_time)
     looks = looks_between_two_lines();
     ck_assert_int_le((int64_t)looks, (clock_now_ns() - from_ns) / LIMIT_NS + 1);
 }
-END_TEST
 
-START_TEST(it_may_only_be_said_again_and_again)
+TEST(idle_handler, it_may_only_be_said_again_and_again)
 {
     begin((struct idle_handler_conf){
         .read_ns = LIMIT_NS, .all_ns = 2 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
@@ -238,15 +229,13 @@ START_TEST(it_may_only_be_said_again_and_again)
     sockets_say(client, "x");
     sockets_hear(client, "x");
 }
-END_TEST
 
-START_TEST(what_is_found_for_reads_does_not_put_all_off)
+TEST(idle_handler, what_is_found_for_reads_does_not_put_all_off)
 {
     begin((struct idle_handler_conf){
         .read_ns = LIMIT_NS, .all_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
     UNTIL(log_lines_with("nothing was read or written for 1000 ms") == 1);
 }
-END_TEST
 
 static struct address address;
 static struct upstream_server_conf server_conf = {
@@ -272,7 +261,9 @@ static void teardown_proxy(void)
     close(listening);
 }
 
-START_TEST(after_its_end_of_file_a_client_cannot_say_anything)
+GROUP(idle_client_of_a_proxy, setup_proxy, teardown_proxy);
+
+TEST(idle_client_of_a_proxy, after_its_end_of_file_a_client_cannot_say_anything)
 {
     uint64_t tasks;
     unsigned lines;
@@ -288,30 +279,4 @@ START_TEST(after_its_end_of_file_a_client_cannot_say_anything)
     ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 5);
     sockets_say(server, "x");
     sockets_hear(client, "x");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/idle_handler");
-    TCase *tc = suite_group(suite, "idle handler");
-    TCase *proxy = suite_group(suite, "idle client of a proxy");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, one_that_says_nothing_is_closed_and_not_too_early);
-    tcase_add_test(tc, each_read_begins_the_time_anew);
-    tcase_add_test(tc, each_write_begins_the_time_anew);
-    tcase_add_test(tc, either_way_counts_for_all);
-    tcase_add_test(tc, what_happens_moves_no_timer);
-    tcase_add_test(tc, one_that_takes_nothing_is_closed_although_bytes_wait_for_it);
-    tcase_add_test(tc, one_that_is_not_read_is_not_the_one_who_is_silent);
-    tcase_add_test(tc, bytes_sent_later_count_as_a_write);
-    tcase_add_test(tc, what_is_read_after_a_write_is_none);
-    tcase_add_test(tc, while_bytes_wait_the_client_is_looked_at_several_times_before_it_is_idle);
-    tcase_add_test(tc, an_idle_client_is_looked_at_once_in_each_time);
-    tcase_add_test(tc, it_may_only_be_said_again_and_again);
-    tcase_add_test(tc, what_is_found_for_reads_does_not_put_all_off);
-    tcase_add_checked_fixture(proxy, setup_proxy, teardown_proxy);
-    tcase_add_test(proxy, after_its_end_of_file_a_client_cannot_say_anything);
-    return suite_run(suite);
 }

@@ -33,7 +33,9 @@ static void echo_once(const char *text)
     close(client);
 }
 
-START_TEST(each_event_of_an_echo_is_a_line)
+GROUP(log_handler, setup, teardown);
+
+TEST(log_handler, each_event_of_an_echo_is_a_line)
 {
     log_lines_capture(LOG_LEVEL_DEBUG);
     echo_once("hello");
@@ -45,9 +47,8 @@ START_TEST(each_event_of_an_echo_is_a_line)
     ck_assert_uint_eq(log_lines_with("closed: no error"), 1);
     ck_assert_uint_eq(log_lines_with("ended: client fin, 5 bytes in, 5 bytes out"), 1);
 }
-END_TEST
 
-START_TEST(bytes_are_shown_as_hex_and_text)
+TEST(log_handler, bytes_are_shown_as_hex_and_text)
 {
     log_lines_capture(LOG_LEVEL_DEBUG);
     echo_once("line 1\nabcdefghijkl"); /* 19: a row of 16 and one of 3 */
@@ -57,9 +58,8 @@ START_TEST(bytes_are_shown_as_hex_and_text)
     ck_assert_uint_eq(log_lines_with("  0010  6a 6b 6c "), 2);
     ck_assert_uint_eq(log_lines_with("|jkl|"), 2);
 }
-END_TEST
 
-START_TEST(of_a_long_read_only_the_beginning_is_shown)
+TEST(log_handler, of_a_long_read_only_the_beginning_is_shown)
 {
     int client;
 
@@ -73,9 +73,8 @@ START_TEST(of_a_long_read_only_the_beginning_is_shown)
     ck_assert_uint_ge(log_lines_with("  00f0  "), 2);
     ck_assert_uint_eq(log_lines_with("  0100  "), 0);
 }
-END_TEST
 
-START_TEST(a_reset_is_named)
+TEST(log_handler, a_reset_is_named)
 {
     int client;
 
@@ -85,17 +84,15 @@ START_TEST(a_reset_is_named)
     host_expect_end(&host, SESSION_CLIENT_RESET);
     ck_assert_uint_eq(log_lines_with("closed: Connection reset by peer"), 1);
 }
-END_TEST
 
-START_TEST(above_debug_nothing_is_written)
+TEST(log_handler, above_debug_nothing_is_written)
 {
     log_lines_capture(LOG_LEVEL_INFO);
     echo_once("hello");
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(a_long_stream_passes_the_handler_unchanged)
+TEST(log_handler, a_long_stream_passes_the_handler_unchanged)
 {
     log_lines_capture(LOG_LEVEL_INFO);
     host.conf.splice = SPLICE_ON; /* which a handler rules out */
@@ -109,20 +106,4 @@ START_TEST(a_long_stream_passes_the_handler_unchanged)
         close(client);
     }
     host_expect_end(&host, SESSION_CLIENT_FIN);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/log_handler");
-    TCase *tc = suite_group(suite, "log handler");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, each_event_of_an_echo_is_a_line);
-    tcase_add_test(tc, bytes_are_shown_as_hex_and_text);
-    tcase_add_test(tc, of_a_long_read_only_the_beginning_is_shown);
-    tcase_add_test(tc, a_reset_is_named);
-    tcase_add_test(tc, above_debug_nothing_is_written);
-    tcase_add_test(tc, a_long_stream_passes_the_handler_unchanged);
-    return suite_run(suite);
 }

@@ -44,7 +44,9 @@ static const struct handler_type sharing = {.name = "sharing",
                                             .shared_bytes = sizeof(unsigned),
                                             .add = letter_add};
 
-START_TEST(each_kind_is_found_by_its_name_and_has_one_of_its_own)
+GROUP(pipeline_plan, NULL, NULL);
+
+TEST(pipeline_plan, each_kind_is_found_by_its_name_and_has_one_of_its_own)
 {
     const struct handler_type *type;
 
@@ -54,9 +56,8 @@ START_TEST(each_kind_is_found_by_its_name_and_has_one_of_its_own)
     ck_assert_ptr_null(pipeline_template_find("gzip"));
     ck_assert_ptr_null(pipeline_template_find(""));
 }
-END_TEST
 
-START_TEST(a_plan_without_handlers_takes_no_room)
+TEST(pipeline_plan, a_plan_without_handlers_takes_no_room)
 {
     const struct pipeline_conf conf = {.n = 0};
     struct pipeline_template *p;
@@ -66,14 +67,13 @@ START_TEST(a_plan_without_handlers_takes_no_room)
     pipeline_template_destroy(p);
     pipeline_template_destroy(NULL);
 }
-END_TEST
 
 static const struct letter *letter_of(const struct handler *h)
 {
     return CONTAINER_OF(h, struct letter, handler);
 }
 
-START_TEST(handlers_stand_in_their_order_with_states_of_their_own)
+TEST(pipeline_plan, handlers_stand_in_their_order_with_states_of_their_own)
 {
     const struct pipeline_conf conf = {.list = {&sharing, &shy}, .n = 2};
     struct handler_context host = {.listener = "test"};
@@ -99,16 +99,4 @@ START_TEST(handlers_stand_in_their_order_with_states_of_their_own)
     ck_assert_uint_eq(*(unsigned *)first->step->shared, 0);
     free(room);
     pipeline_template_destroy(p);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/pipeline_template");
-    TCase *tc = suite_group(suite, "pipeline plan");
-
-    tcase_add_test(tc, each_kind_is_found_by_its_name_and_has_one_of_its_own);
-    tcase_add_test(tc, a_plan_without_handlers_takes_no_room);
-    tcase_add_test(tc, handlers_stand_in_their_order_with_states_of_their_own);
-    return suite_run(suite);
 }

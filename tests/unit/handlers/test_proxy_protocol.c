@@ -65,11 +65,14 @@ static const struct {
     {BYTES(MARK "\x20\0\0\0"), "127.0.0.1:12345"},
 };
 
+GROUP(an_echo, setup, teardown);
+
 /*
  * One session for each place where the header can be cut, and one for each where what follows
  * begins.
  */
-START_TEST(wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole)
+TEST_EACH(an_echo, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole,
+          ARRAY_LEN(headers))
 {
     char end[128];
 
@@ -93,9 +96,8 @@ START_TEST(wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole)
     }
     client = -1;
 }
-END_TEST
 
-START_TEST(no_handler_sees_the_proxy_for_the_client)
+TEST(an_echo, no_handler_sees_the_proxy_for_the_client)
 {
     host_pipeline(&host, "log", NULL);
     client = host_client(&host);
@@ -108,9 +110,8 @@ START_TEST(no_handler_sees_the_proxy_for_the_client)
     ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 is the client of the proxy 127.0.0.1:12345"),
                       1);
 }
-END_TEST
 
-START_TEST(without_a_header_no_other_handler_comes)
+TEST(an_echo, without_a_header_no_other_handler_comes)
 {
     host_pipeline(&host, "log", NULL);
     client = host_client(&host);
@@ -120,9 +121,8 @@ START_TEST(without_a_header_no_other_handler_comes)
     ck_assert_uint_eq(log_lines_with(" closed: "), 0);
     ck_assert_uint_eq(log_lines_with(" active"), 0);
 }
-END_TEST
 
-START_TEST(a_long_stream_behind_it_is_whole_and_spliced)
+TEST(an_echo, a_long_stream_behind_it_is_whole_and_spliced)
 {
     host.conf.splice = SPLICE_ON;
     client = host_client(&host);
@@ -133,9 +133,8 @@ START_TEST(a_long_stream_behind_it_is_whole_and_spliced)
     }
     ck_assert_uint_gt(fault_calls(FAULT_SPLICE), 0);
 }
-END_TEST
 
-START_TEST(what_is_no_header_resets_the_client_and_is_an_error)
+TEST(an_echo, what_is_no_header_resets_the_client_and_is_an_error)
 {
     client = host_client(&host);
     sockets_say(client, "GET / HTTP/1.0\r\n\r\n");
@@ -143,9 +142,8 @@ START_TEST(what_is_no_header_resets_the_client_and_is_an_error)
     host_expect_end(&host, SESSION_ERROR);
     ck_assert_uint_eq(log_lines_with("127.0.0.1:12345 sent no PROXY header, and is reset"), 1);
 }
-END_TEST
 
-START_TEST(half_a_header_and_an_end_is_an_error)
+TEST(an_echo, half_a_header_and_an_end_is_an_error)
 {
     client = host_client(&host);
     sockets_say(client, "PROXY TCP4 ");
@@ -153,9 +151,8 @@ START_TEST(half_a_header_and_an_end_is_an_error)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_ERROR);
 }
-END_TEST
 
-START_TEST(who_ends_without_a_word_is_nobody_to_warn_of)
+TEST(an_echo, who_ends_without_a_word_is_nobody_to_warn_of)
 {
     client = host_client(&host);
     sockets_end(client);
@@ -163,9 +160,8 @@ START_TEST(who_ends_without_a_word_is_nobody_to_warn_of)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     ck_assert_uint_eq(log_lines_with("PROXY header"), 0);
 }
-END_TEST
 
-START_TEST(a_header_that_does_not_come_in_time_resets_the_client)
+TEST(an_echo, a_header_that_does_not_come_in_time_resets_the_client)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -176,7 +172,6 @@ START_TEST(a_header_that_does_not_come_in_time_resets_the_client)
     ck_assert_int_ge(clock_now_ns() - began_at_ns, 100 * NS_PER_MS);
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
 static const struct {
     const char *said, *peer;
@@ -187,7 +182,7 @@ static const struct {
     {"\r\n", "127.0.0.1:12345", true},
 };
 
-START_TEST(if_it_is_optional_what_is_none_is_the_clients)
+TEST_EACH(an_echo, if_it_is_optional_what_is_none_is_the_clients, ARRAY_LEN(optional))
 {
     const char *echo =
         strncmp(optional[_i].said, LINE, strlen(LINE)) == 0 ? "x" : optional[_i].said;
@@ -207,9 +202,8 @@ START_TEST(if_it_is_optional_what_is_none_is_the_clients)
              strlen(echo) + 4);
     ck_assert_uint_eq(log_lines_with(end), 1);
 }
-END_TEST
 
-START_TEST(if_it_is_optional_an_end_makes_up_for_time)
+TEST(an_echo, if_it_is_optional_an_end_makes_up_for_time)
 {
     conf.mode = PROXY_PROTOCOL_OPTIONAL;
     client = host_client(&host);
@@ -219,9 +213,8 @@ START_TEST(if_it_is_optional_an_end_makes_up_for_time)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(if_it_is_optional_one_that_has_begun_must_be_whole)
+TEST(an_echo, if_it_is_optional_one_that_has_begun_must_be_whole)
 {
     conf.mode = PROXY_PROTOCOL_OPTIONAL;
     client = host_client(&host);
@@ -229,9 +222,8 @@ START_TEST(if_it_is_optional_one_that_has_begun_must_be_whole)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_ERROR);
 }
-END_TEST
 
-START_TEST(who_is_not_trusted_is_refused_or_sends_data)
+TEST(an_echo, who_is_not_trusted_is_refused_or_sends_data)
 {
     struct address peer;
 
@@ -247,9 +239,8 @@ START_TEST(who_is_not_trusted_is_refused_or_sends_data)
     sockets_say(client, LINE);
     sockets_hear(client, LINE);
 }
-END_TEST
 
-START_TEST(a_session_can_be_ended_while_the_header_is_awaited)
+TEST_EACH(an_echo, a_session_can_be_ended_while_the_header_is_awaited, 2)
 {
     client = host_client(&host);
     sockets_say(client, "PROXY ");
@@ -259,9 +250,8 @@ START_TEST(a_session_can_be_ended_while_the_header_is_awaited)
         host_abort(&host, SESSION_DRAIN);
     host_expect_end(&host, SESSION_DRAIN);
 }
-END_TEST
 
-START_TEST(the_first_byte_is_awaited_from_the_header_on)
+TEST(an_echo, the_first_byte_is_awaited_from_the_header_on)
 {
     host.conf.first_byte_timeout_ns = 100 * NS_PER_MS;
     client = host_client(&host);
@@ -271,7 +261,6 @@ START_TEST(the_first_byte_is_awaited_from_the_header_on)
     host_expect_end(&host, SESSION_IDLE);
     ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 ended: idle, 0 bytes in"), 1);
 }
-END_TEST
 
 /* ---- in front of a proxy, which looks for a server only then ---- */
 
@@ -306,7 +295,9 @@ static void teardown_proxy(void)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
-START_TEST(no_server_is_looked_for_before_the_header)
+GROUP(a_proxy, setup_proxy, teardown_proxy);
+
+TEST(a_proxy, no_server_is_looked_for_before_the_header)
 {
     client = host_client(&host);
     sockets_say(client, "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r");
@@ -317,9 +308,8 @@ START_TEST(no_server_is_looked_for_before_the_header)
     sockets_hear(server, "hello");
     ck_assert_uint_eq(atomic_load(&upstream->counters.began), 1);
 }
-END_TEST
 
-START_TEST(a_server_is_told_what_the_header_said)
+TEST(a_proxy, a_server_is_told_what_the_header_said)
 {
     up_conf.send_proxy.version = PROXY_HEADER_V1;
     client = host_client(&host);
@@ -331,9 +321,8 @@ START_TEST(a_server_is_told_what_the_header_said)
     sockets_say(server, "bye");
     sockets_hear(client, "bye");
 }
-END_TEST
 
-START_TEST(what_came_with_the_header_waits_for_the_server)
+TEST(a_proxy, what_came_with_the_header_waits_for_the_server)
 {
     char bytes[60000];
 
@@ -353,9 +342,8 @@ START_TEST(what_came_with_the_header_waits_for_the_server)
     }
     sockets_hear(server, "end");
 }
-END_TEST
 
-START_TEST(a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same)
+TEST(a_proxy, a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same)
 {
     char line[128], to[ADDRESS_TEXT_BYTES];
     struct address ours;
@@ -375,9 +363,8 @@ START_TEST(a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same)
     sockets_hear(server, "hello");
     ck_assert_uint_ge(fault_calls(FAULT_SEND), 4);
 }
-END_TEST
 
-START_TEST(a_server_that_does_not_take_the_header_ends_the_session)
+TEST_EACH(a_proxy, a_server_that_does_not_take_the_header_ends_the_session, 2)
 {
     up_conf.send_proxy.version = PROXY_HEADER_V2;
     host.service.proxies = NULL;
@@ -390,9 +377,8 @@ START_TEST(a_server_that_does_not_take_the_header_ends_the_session)
     ck_assert_int_eq(atomic_load(&host.reason), _i == 0 ? SESSION_UPSTREAM_RESET : SESSION_ERROR);
     fault_plan(FAULT_SEND, 0, 0, 0);
 }
-END_TEST
 
-START_TEST(if_there_is_no_server_the_clients_bytes_were_its_own)
+TEST(a_proxy, if_there_is_no_server_the_clients_bytes_were_its_own)
 {
     close(listening);
     listening = sockets_bound(&address);
@@ -401,37 +387,4 @@ START_TEST(if_there_is_no_server_the_clients_bytes_were_its_own)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_CONNECT_REFUSED);
     ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 ended: connect refused, 5 bytes in"), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("handlers/proxy_protocol");
-    TCase *tc = suite_group(suite, "an echo");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole, 0,
-                        ARRAY_LEN(headers));
-    tcase_add_test(tc, no_handler_sees_the_proxy_for_the_client);
-    tcase_add_test(tc, without_a_header_no_other_handler_comes);
-    tcase_add_test(tc, a_long_stream_behind_it_is_whole_and_spliced);
-    tcase_add_test(tc, what_is_no_header_resets_the_client_and_is_an_error);
-    tcase_add_test(tc, half_a_header_and_an_end_is_an_error);
-    tcase_add_test(tc, who_ends_without_a_word_is_nobody_to_warn_of);
-    tcase_add_test(tc, a_header_that_does_not_come_in_time_resets_the_client);
-    tcase_add_loop_test(tc, if_it_is_optional_what_is_none_is_the_clients, 0, ARRAY_LEN(optional));
-    tcase_add_test(tc, if_it_is_optional_an_end_makes_up_for_time);
-    tcase_add_test(tc, if_it_is_optional_one_that_has_begun_must_be_whole);
-    tcase_add_test(tc, who_is_not_trusted_is_refused_or_sends_data);
-    tcase_add_loop_test(tc, a_session_can_be_ended_while_the_header_is_awaited, 0, 2);
-    tcase_add_test(tc, the_first_byte_is_awaited_from_the_header_on);
-    tc = suite_group(suite, "a proxy");
-    tcase_add_checked_fixture(tc, setup_proxy, teardown_proxy);
-    tcase_add_test(tc, no_server_is_looked_for_before_the_header);
-    tcase_add_test(tc, a_server_is_told_what_the_header_said);
-    tcase_add_test(tc, what_came_with_the_header_waits_for_the_server);
-    tcase_add_test(tc, a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same);
-    tcase_add_loop_test(tc, a_server_that_does_not_take_the_header_ends_the_session, 0, 2);
-    tcase_add_test(tc, if_there_is_no_server_the_clients_bytes_were_its_own);
-    return suite_run(suite);
 }

@@ -41,16 +41,17 @@ static bool allows(const char *word)
     return acl_allows(rules, "test", &a[0]);
 }
 
-START_TEST(without_rules_there_is_nothing_to_ask)
+GROUP(rules, setup, teardown);
+
+TEST(rules, without_rules_there_is_nothing_to_ask)
 {
     make();
     ck_assert_ptr_null(rules);
     ck_assert(allows("10.0.0.1:1"));
     ck_assert_uint_eq(acl_denied(rules), 0);
 }
-END_TEST
 
-START_TEST(an_empty_list_of_those_who_may_lets_nobody_in)
+TEST(rules, an_empty_list_of_those_who_may_lets_nobody_in)
 {
     conf.deny_others = true;
     make();
@@ -59,9 +60,8 @@ START_TEST(an_empty_list_of_those_who_may_lets_nobody_in)
     ck_assert(!allows("/run/x"));
     ck_assert_uint_eq(acl_denied(rules), 3);
 }
-END_TEST
 
-START_TEST(the_first_rule_decides)
+TEST(rules, the_first_rule_decides)
 {
     rule(true, "10.0.0.5");
     rule(false, "10.0.0.0/8");
@@ -77,27 +77,12 @@ START_TEST(the_first_rule_decides)
     ck_assert(allows("/run/x"));
     ck_assert_uint_eq(acl_denied(rules), 3);
 }
-END_TEST
 
-START_TEST(unix_clients_have_a_rule_of_their_own)
+TEST(rules, unix_clients_have_a_rule_of_their_own)
 {
     rule(false, "unix");
     make();
     ck_assert(!allows("/run/x"));
     ck_assert(!allows("@x"));
     ck_assert(allows("10.0.0.1:1"));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/acl");
-    TCase *tc = suite_group(suite, "rules");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, without_rules_there_is_nothing_to_ask);
-    tcase_add_test(tc, an_empty_list_of_those_who_may_lets_nobody_in);
-    tcase_add_test(tc, the_first_rule_decides);
-    tcase_add_test(tc, unix_clients_have_a_rule_of_their_own);
-    return suite_run(suite);
 }

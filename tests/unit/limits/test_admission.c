@@ -42,7 +42,9 @@ static enum admission_verdict enter(struct admission_ticket *ticket)
     return admission_enter(ad, ticket, &client, &reason);
 }
 
-START_TEST(without_rules_and_limits_everybody_is_let_in)
+GROUP(admission, setup, teardown);
+
+TEST(admission, without_rules_and_limits_everybody_is_let_in)
 {
     conf.clients.each.max_connections = 0;
     create();
@@ -54,9 +56,8 @@ START_TEST(without_rules_and_limits_everybody_is_let_in)
     admission_log_stats(ad);
     ck_assert_uint_eq(log_lines_with("stats"), 0);
 }
-END_TEST
 
-START_TEST(a_place_is_given_back_once_however_often_it_is_left)
+TEST(admission, a_place_is_given_back_once_however_often_it_is_left)
 {
     create();
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
@@ -68,7 +69,6 @@ START_TEST(a_place_is_given_back_once_however_often_it_is_left)
     ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
     ck_assert_int_eq(enter(&first), ADMISSION_RESET);
 }
-END_TEST
 
 static const struct {
     enum quota_over over;
@@ -77,7 +77,7 @@ static const struct {
                 {QUOTA_OVER_CLOSE, ADMISSION_CLOSE},
                 {QUOTA_OVER_RESET, ADMISSION_RESET}};
 
-START_TEST(who_is_above_its_limit_is_sent_away_as_configured)
+TEST_EACH(admission, who_is_above_its_limit_is_sent_away_as_configured, ARRAY_LEN(verdicts))
 {
     conf.over = verdicts[_i].over;
     create();
@@ -96,26 +96,10 @@ START_TEST(who_is_above_its_limit_is_sent_away_as_configured)
                                      "forgotten=0"),
                       1);
 }
-END_TEST
 
-START_TEST(entering_with_a_place_is_a_bug)
+TEST_ABORTS(admission, entering_with_a_place_is_a_bug)
 {
     create();
     (void)enter(&first);
     (void)enter(&first);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/admission");
-    TCase *tc = suite_group(suite, "admission");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, without_rules_and_limits_everybody_is_let_in);
-    tcase_add_test(tc, a_place_is_given_back_once_however_often_it_is_left);
-    tcase_add_loop_test(tc, who_is_above_its_limit_is_sent_away_as_configured, 0,
-                        (int)ARRAY_LEN(verdicts));
-    tcase_add_test_raise_signal(tc, entering_with_a_place_is_a_bug, 6);
-    return suite_run(suite);
 }

@@ -82,7 +82,9 @@ static void read_table(uint64_t clients, uint64_t uncounted)
     ck_assert_uint_eq(v.uncounted, uncounted);
 }
 
-START_TEST(a_client_has_as_many_connections_as_it_may)
+GROUP(client_table, setup, teardown);
+
+TEST(client_table, a_client_has_as_many_connections_as_it_may)
 {
     struct address a = ip("192.0.2.1:1"), other = ip("192.0.2.2:1");
     struct client *first, *none;
@@ -99,9 +101,8 @@ START_TEST(a_client_has_as_many_connections_as_it_may)
     read_table(2, 0);
     ck_assert_uint_eq(v.refused[CLIENT_TABLE_TOO_MANY], 2);
 }
-END_TEST
 
-START_TEST(a_client_that_comes_too_fast_is_refused_though_it_has_gone)
+TEST(client_table, a_client_that_comes_too_fast_is_refused_though_it_has_gone)
 {
     struct address a = ip("192.0.2.1:1");
     struct client *none;
@@ -116,7 +117,6 @@ START_TEST(a_client_that_comes_too_fast_is_refused_though_it_has_gone)
     client_table_read(t, &v);
     ck_assert_uint_eq(v.refused[CLIENT_TABLE_TOO_FAST], 2);
 }
-END_TEST
 
 /* Two addresses with these prefixes: are they one client? */
 static const struct {
@@ -146,7 +146,7 @@ static const struct {
     {"[fe80::2%1]:1", "[fe80::2%1]:2", 32, 64, true},
 };
 
-START_TEST(a_client_is_a_prefix_of_its_address)
+TEST_EACH(client_table, a_client_is_a_prefix_of_its_address, ARRAY_LEN(pairs))
 {
     struct address one = ip(pairs[_i].one), other = ip(pairs[_i].other);
     struct client *c;
@@ -157,10 +157,9 @@ START_TEST(a_client_is_a_prefix_of_its_address)
     (void)in(&one);
     ck_assert_int_eq(enter(&other, &c), pairs[_i].same ? CLIENT_TABLE_TOO_MANY : CLIENT_TABLE_IN);
 }
-END_TEST
 
 /* All clients have the same bucket of the hash table: only the comparison tells them apart. */
-START_TEST(link_local_clients_of_two_zones_are_two_also_in_one_bucket)
+TEST(client_table, link_local_clients_of_two_zones_are_two_also_in_one_bucket)
 {
     struct address one = ip("[fe80::2%1]:1"), other = ip("[fe80::2%2]:1");
     struct client *c;
@@ -171,9 +170,8 @@ START_TEST(link_local_clients_of_two_zones_are_two_also_in_one_bucket)
     ck_assert_ptr_null(c); /* not counted: there is one place */
     ck_assert_int_eq(enter(&one, &c), CLIENT_TABLE_TOO_MANY);
 }
-END_TEST
 
-START_TEST(clients_of_unix_sockets_are_not_limited)
+TEST(client_table, clients_of_unix_sockets_are_not_limited)
 {
     struct address a = ip("@x");
     struct client *c;
@@ -186,9 +184,8 @@ START_TEST(clients_of_unix_sockets_are_not_limited)
     }
     read_table(0, 0);
 }
-END_TEST
 
-START_TEST(who_was_seen_the_longest_ago_is_forgotten)
+TEST(client_table, who_was_seen_the_longest_ago_is_forgotten)
 {
     struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
     struct client *none;
@@ -202,9 +199,8 @@ START_TEST(who_was_seen_the_longest_ago_is_forgotten)
     client_table_leave(t, in(&a[1])); /* new: it was forgotten */
     read_table(2, 0);
 }
-END_TEST
 
-START_TEST(link_local_clients_are_forgotten_like_others)
+TEST(client_table, link_local_clients_are_forgotten_like_others)
 {
     char text[64];
 
@@ -219,9 +215,8 @@ START_TEST(link_local_clients_are_forgotten_like_others)
     }
     read_table(64, 0);
 }
-END_TEST
 
-START_TEST(who_is_forgotten_before_its_rate_is_over_is_counted)
+TEST(client_table, who_is_forgotten_before_its_rate_is_over_is_counted)
 {
     struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
     struct client *c;
@@ -242,11 +237,10 @@ START_TEST(who_is_forgotten_before_its_rate_is_over_is_counted)
     client_table_read(t, &v);
     ck_assert_uint_eq(v.forgotten, 1);
 }
-END_TEST
 
 #define FULL 1024
 
-START_TEST(a_table_is_full_when_all_its_places_are_taken_and_not_before)
+TEST(client_table, a_table_is_full_when_all_its_places_are_taken_and_not_before)
 {
     struct client *c;
 
@@ -263,9 +257,8 @@ START_TEST(a_table_is_full_when_all_its_places_are_taken_and_not_before)
         ck_assert_int_eq(enter(&a, &c), CLIENT_TABLE_TOO_MANY);
     }
 }
-END_TEST
 
-START_TEST(who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted)
+TEST(client_table, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted)
 {
     struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
     struct client *first, *c;
@@ -284,12 +277,11 @@ START_TEST(who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted)
     ck_assert_int_eq(enter(&a[2], &c), CLIENT_TABLE_TOO_MANY);
     client_table_leave(t, NULL);
 }
-END_TEST
 
 #define MANY   1000000
 #define PLACES 65536
 
-START_TEST(a_million_addresses_need_no_more_than_the_places_there_are)
+TEST(client_table, a_million_addresses_need_no_more_than_the_places_there_are)
 {
     size_t before, used;
 
@@ -305,7 +297,6 @@ START_TEST(a_million_addresses_need_no_more_than_the_places_there_are)
     ck_assert_uint_le(mallinfo2().uordblks + mallinfo2().hblkhd - before, used);
     read_table(PLACES, 0);
 }
-END_TEST
 
 #define THREADS 4
 #define ROUNDS  20000
@@ -331,7 +322,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-START_TEST(threads_that_come_and_go_leave_nobody_behind)
+TEST(client_table, threads_that_come_and_go_leave_nobody_behind)
 {
     pthread_t threads[THREADS];
 
@@ -352,9 +343,8 @@ START_TEST(threads_that_come_and_go_leave_nobody_behind)
             client_table_leave(t, c[j]);
     }
 }
-END_TEST
 
-START_TEST(a_table_of_one_place_works)
+TEST(client_table, a_table_of_one_place_works)
 {
     struct address a = ip("192.0.2.1:1"), other = ip("192.0.2.2:1");
 
@@ -362,27 +352,4 @@ START_TEST(a_table_of_one_place_works)
     for (int i = 0; i < 10; i++)
         client_table_leave(t, in(i % 2 ? &a : &other));
     read_table(1, 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/client_table");
-    TCase *tc = suite_group(suite, "client_table");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_client_has_as_many_connections_as_it_may);
-    tcase_add_test(tc, a_client_that_comes_too_fast_is_refused_though_it_has_gone);
-    tcase_add_loop_test(tc, a_client_is_a_prefix_of_its_address, 0, (int)ARRAY_LEN(pairs));
-    tcase_add_test(tc, link_local_clients_of_two_zones_are_two_also_in_one_bucket);
-    tcase_add_test(tc, clients_of_unix_sockets_are_not_limited);
-    tcase_add_test(tc, who_was_seen_the_longest_ago_is_forgotten);
-    tcase_add_test(tc, link_local_clients_are_forgotten_like_others);
-    tcase_add_test(tc, who_is_forgotten_before_its_rate_is_over_is_counted);
-    tcase_add_test(tc, a_table_is_full_when_all_its_places_are_taken_and_not_before);
-    tcase_add_test(tc, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted);
-    tcase_add_test(tc, a_million_addresses_need_no_more_than_the_places_there_are);
-    tcase_add_test(tc, threads_that_come_and_go_leave_nobody_behind);
-    tcase_add_test(tc, a_table_of_one_place_works);
-    return suite_run(suite);
 }

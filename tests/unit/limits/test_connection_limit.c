@@ -57,7 +57,9 @@ static int64_t asked(int waiter)
     return a.wait_ns;
 }
 
-START_TEST(who_finds_no_room_is_told_when_one_leaves)
+GROUP(room, setup, teardown);
+
+TEST(room, who_finds_no_room_is_told_when_one_leaves)
 {
     ck_assert_int_eq(asked(0), 0);
     ck_assert_int_eq(asked(0), 0);
@@ -74,9 +76,8 @@ START_TEST(who_finds_no_room_is_told_when_one_leaves)
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&told[0]), 1); /* it did not ask again */
 }
-END_TEST
 
-START_TEST(who_waits_for_the_process_is_told_by_a_client_of_another_listener)
+TEST(room, who_waits_for_the_process_is_told_by_a_client_of_another_listener)
 {
     struct quota other;
 
@@ -90,7 +91,6 @@ START_TEST(who_waits_for_the_process_is_told_by_a_client_of_another_listener)
     UNTIL(atomic_load(&told[0]) == 1);
     ck_assert_int_eq(asked(0), 0);
 }
-END_TEST
 
 static void expect_open(unsigned process, unsigned listener)
 {
@@ -98,7 +98,7 @@ static void expect_open(unsigned process, unsigned listener)
     ck_assert_uint_eq(atomic_load(&own.open), listener);
 }
 
-START_TEST(who_was_let_in_and_did_not_come_makes_room)
+TEST(room, who_was_let_in_and_did_not_come_makes_room)
 {
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(connection_limit_enter(&room, &own), 0);
@@ -111,9 +111,8 @@ START_TEST(who_was_let_in_and_did_not_come_makes_room)
     connection_limit_leave(&room, &own);
     expect_open(0, 0);
 }
-END_TEST
 
-START_TEST(who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave)
+TEST(room, who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave)
 {
     int64_t wait_ns;
 
@@ -127,9 +126,8 @@ START_TEST(who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave)
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&told[0]), 0);
 }
-END_TEST
 
-START_TEST(a_boss_that_has_ended_is_not_told)
+TEST(room, a_boss_that_has_ended_is_not_told)
 {
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(asked(0), 0);
@@ -141,7 +139,6 @@ START_TEST(a_boss_that_has_ended_is_not_told)
     loop_destroy(loop);
     loop = loop_runner_create();
 }
-END_TEST
 
 /* ---- note: room, with threads ---- */
 
@@ -180,7 +177,7 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-START_TEST(no_wake_up_is_lost_when_bosses_and_workers_race)
+TEST(room, no_wake_up_is_lost_when_bosses_and_workers_race)
 {
     struct loop *second = loop_runner_create();
     atomic_uint left = ROUNDS;
@@ -197,7 +194,6 @@ START_TEST(no_wake_up_is_lost_when_bosses_and_workers_race)
         pthread_join(threads[i], NULL);
     loop_runner_destroy(second);
 }
-END_TEST
 
 static struct quota listeners[2];
 
@@ -212,7 +208,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-START_TEST(a_place_of_the_process_that_another_listener_takes_first_costs_none_of_the_own)
+TEST(room, a_place_of_the_process_that_another_listener_takes_first_costs_none_of_the_own)
 {
     pthread_t threads[2];
 
@@ -226,22 +222,4 @@ START_TEST(a_place_of_the_process_that_another_listener_takes_first_costs_none_o
     ck_assert_uint_eq(atomic_load(&room.quota.open), 0);
     ck_assert_uint_eq(atomic_load(&listeners[0].open), 0);
     ck_assert_uint_eq(atomic_load(&listeners[1].open), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/connection_limit");
-    TCase *tc = suite_group(suite, "room");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, who_finds_no_room_is_told_when_one_leaves);
-    tcase_add_test(tc, who_waits_for_the_process_is_told_by_a_client_of_another_listener);
-    tcase_add_test(tc, who_was_let_in_and_did_not_come_makes_room);
-    tcase_add_test(tc, who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave);
-    tcase_add_test(tc, a_boss_that_has_ended_is_not_told);
-    tcase_add_test(tc,
-                   a_place_of_the_process_that_another_listener_takes_first_costs_none_of_the_own);
-    tcase_add_test(tc, no_wake_up_is_lost_when_bosses_and_workers_race);
-    return suite_run(suite);
 }

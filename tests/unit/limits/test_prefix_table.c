@@ -1,7 +1,6 @@
 /* limits/prefix_table: it answers as going through the list does, whatever nests in what. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -133,7 +132,9 @@ static struct cidr draw_block(uint8_t len, unsigned spread)
     return cut;
 }
 
-START_TEST(an_empty_table_has_nobody)
+GROUP(find, setup, teardown);
+
+TEST(find, an_empty_table_has_nobody)
 {
     make();
     ck_assert_uint_eq(find("0.0.0.0"), PREFIX_TABLE_NONE);
@@ -141,9 +142,8 @@ START_TEST(an_empty_table_has_nobody)
     ck_assert_uint_eq(find("::"), PREFIX_TABLE_NONE);
     ck_assert_uint_eq(find("unix"), PREFIX_TABLE_NONE);
 }
-END_TEST
 
-START_TEST(the_first_that_covers_an_address_wins_and_not_the_longest)
+TEST(find, the_first_that_covers_an_address_wins_and_not_the_longest)
 {
     add("10.1.0.0/16");
     add("10.0.0.0/8");
@@ -156,9 +156,8 @@ START_TEST(the_first_that_covers_an_address_wins_and_not_the_longest)
     ck_assert_uint_eq(find("9.255.255.255"), 4);
     ck_assert_uint_eq(find("::1"), PREFIX_TABLE_NONE);
 }
-END_TEST
 
-START_TEST(families_do_not_meet)
+TEST(find, families_do_not_meet)
 {
     add("::/0");
     add("0.0.0.0/0");
@@ -170,9 +169,8 @@ START_TEST(families_do_not_meet)
     ck_assert_uint_eq(find("1.2.3.4"), 1);
     ck_assert_uint_eq(find("unix"), 2);
 }
-END_TEST
 
-START_TEST(the_ends_of_all_addresses_are_reached)
+TEST(find, the_ends_of_all_addresses_are_reached)
 {
     add("255.255.255.255");
     add("0.0.0.0");
@@ -182,7 +180,6 @@ START_TEST(the_ends_of_all_addresses_are_reached)
     add("ffff::/16");
     agrees_everywhere();
 }
-END_TEST
 
 static void add_nested(bool inner_first, uint8_t len, uint8_t fill)
 {
@@ -197,7 +194,7 @@ static void add_nested(bool inner_first, uint8_t len, uint8_t fill)
     }
 }
 
-START_TEST(as_deep_as_blocks_can_nest)
+TEST(find, as_deep_as_blocks_can_nest)
 {
     static const uint8_t fills[] = {0x00, 0xff, 0x55, 0xaa};
 
@@ -212,9 +209,8 @@ START_TEST(as_deep_as_blocks_can_nest)
         agrees_everywhere();
     }
 }
-END_TEST
 
-START_TEST(equal_blocks_are_the_first_of_them)
+TEST(find, equal_blocks_are_the_first_of_them)
 {
     for (unsigned i = 0; i < 1000; i++)
         add(i % 3 == 0 ? "10.0.0.0/8" : "10.0.0.0/9");
@@ -222,10 +218,9 @@ START_TEST(equal_blocks_are_the_first_of_them)
     ck_assert_uint_eq(find("10.0.0.1"), 0);
     ck_assert_uint_eq(find("10.200.0.1"), 0);
 }
-END_TEST
 
 /* Spread 2 nests nearly everything, 256 hardly anything. */
-START_TEST(drawn_lists_agree_with_going_through_them)
+TEST(find, drawn_lists_agree_with_going_through_them)
 {
     static const unsigned spreads[] = {2, 4, 16, 256};
 
@@ -239,7 +234,6 @@ START_TEST(drawn_lists_agree_with_going_through_them)
         agrees_everywhere();
     }
 }
-END_TEST
 
 static bool covers(const struct cidr *outer, const struct cidr *inner)
 {
@@ -253,7 +247,7 @@ static bool covers(const struct cidr *outer, const struct cidr *inner)
     return cidr_has(outer, &a);
 }
 
-START_TEST(what_covers_a_block_is_found_for_each)
+TEST(find, what_covers_a_block_is_found_for_each)
 {
     for (unsigned round = 0; round < 20; round++) {
         state = (uint64_t)round << 32;
@@ -270,22 +264,4 @@ START_TEST(what_covers_a_block_is_found_for_each)
             ck_assert_uint_eq(by[i], first);
         }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/prefix_table");
-    TCase *tc = suite_group(suite, "find");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_empty_table_has_nobody);
-    tcase_add_test(tc, the_first_that_covers_an_address_wins_and_not_the_longest);
-    tcase_add_test(tc, families_do_not_meet);
-    tcase_add_test(tc, the_ends_of_all_addresses_are_reached);
-    tcase_add_test(tc, as_deep_as_blocks_can_nest);
-    tcase_add_test(tc, equal_blocks_are_the_first_of_them);
-    tcase_add_test(tc, drawn_lists_agree_with_going_through_them);
-    tcase_add_test(tc, what_covers_a_block_is_found_for_each);
-    return suite_run(suite);
 }

@@ -14,7 +14,9 @@ static void limit(unsigned connections, unsigned tokens)
                                         .rate = {tokens, NS_PER_S, tokens ? tokens : 1}});
 }
 
-START_TEST(the_last_place_is_given_once_and_again_when_one_has_left)
+GROUP(quota, NULL, NULL);
+
+TEST(quota, the_last_place_is_given_once_and_again_when_one_has_left)
 {
     limit(2, 0);
     ck_assert(quota_is_limited(&q));
@@ -26,9 +28,8 @@ START_TEST(the_last_place_is_given_once_and_again_when_one_has_left)
     quota_leave(&q);
     ck_assert(quota_enter(&q, now_ns));
 }
-END_TEST
 
-START_TEST(who_leaves_frees_a_place_and_no_token)
+TEST(quota, who_leaves_frees_a_place_and_no_token)
 {
     limit(5, 1);
     ck_assert(quota_enter(&q, now_ns));
@@ -36,9 +37,8 @@ START_TEST(who_leaves_frees_a_place_and_no_token)
     ck_assert(!quota_enter(&q, now_ns));
     ck_assert_int_eq(quota_wait_ns(&q, now_ns), NS_PER_S);
 }
-END_TEST
 
-START_TEST(who_did_not_come_costs_nothing)
+TEST(quota, who_did_not_come_costs_nothing)
 {
     limit(1, 1);
     for (int i = 0; i < 3; i++) {
@@ -46,9 +46,8 @@ START_TEST(who_did_not_come_costs_nothing)
         quota_withdraw(&q);
     }
 }
-END_TEST
 
-START_TEST(who_finds_no_place_takes_no_token)
+TEST(quota, who_finds_no_place_takes_no_token)
 {
     limit(1, 2);
     ck_assert(quota_enter(&q, now_ns));
@@ -56,9 +55,8 @@ START_TEST(who_finds_no_place_takes_no_token)
     quota_leave(&q);
     ck_assert(quota_enter(&q, now_ns));
 }
-END_TEST
 
-START_TEST(without_limits_everybody_comes_and_goes)
+TEST(quota, without_limits_everybody_comes_and_goes)
 {
     limit(0, 0);
     ck_assert(!quota_is_limited(&q));
@@ -68,7 +66,6 @@ START_TEST(without_limits_everybody_comes_and_goes)
     for (int i = 0; i < 1000; i++)
         quota_leave(&q);
 }
-END_TEST
 
 #define THREADS 4
 #define ROUNDS  50000
@@ -93,7 +90,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-START_TEST(threads_are_never_more_than_there_are_places)
+TEST(quota, threads_are_never_more_than_there_are_places)
 {
     pthread_t threads[THREADS];
 
@@ -104,19 +101,4 @@ START_TEST(threads_are_never_more_than_there_are_places)
         pthread_join(threads[i], NULL);
     ck_assert_uint_le(atomic_load(&most), PLACES);
     ck_assert_uint_eq(atomic_load(&q.open), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/quota");
-    TCase *tc = suite_group(suite, "quota");
-
-    tcase_add_test(tc, the_last_place_is_given_once_and_again_when_one_has_left);
-    tcase_add_test(tc, who_leaves_frees_a_place_and_no_token);
-    tcase_add_test(tc, who_did_not_come_costs_nothing);
-    tcase_add_test(tc, who_finds_no_place_takes_no_token);
-    tcase_add_test(tc, without_limits_everybody_comes_and_goes);
-    tcase_add_test(tc, threads_are_never_more_than_there_are_places);
-    return suite_run(suite);
 }

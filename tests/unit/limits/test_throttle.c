@@ -87,34 +87,33 @@ static void take_little(void *arg)
     }
 }
 
-START_TEST(nothing_is_limited_and_nothing_is_made_without_a_bandwidth)
+GROUP(throttle, setup, teardown);
+
+TEST(throttle, nothing_is_limited_and_nothing_is_made_without_a_bandwidth)
 {
     ck_assert(!throttle_plan_init(&plan, &(struct throttle_conf){0}));
     ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.each_out = 5000}));
     call(make);
     ck_assert_ptr_null(throttle);
 }
-END_TEST
 
-START_TEST(a_tenth_of_a_second_is_there_at_once_and_then_nothing)
+TEST(throttle, a_tenth_of_a_second_is_there_at_once_and_then_nothing)
 {
     begin(1000000, 0);
     call(take_all);
     ck_assert_uint_ge(asked, 100000);
     ck_assert_uint_le(asked, 100000 + 50000); /* and what came meanwhile, on a slow machine */
 }
-END_TEST
 
-START_TEST(what_was_not_read_is_given_back)
+TEST(throttle, what_was_not_read_is_given_back)
 {
     begin(100000, 0);
     call(take_little); /* would be 5000000 bytes, were it not */
     call(take_all);
     ck_assert_uint_ge(asked, 5000);
 }
-END_TEST
 
-START_TEST(a_grant_is_small_when_it_is_shared)
+TEST(throttle, a_grant_is_small_when_it_is_shared)
 {
     begin(0, 256000);
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 1000);
@@ -125,9 +124,8 @@ START_TEST(a_grant_is_small_when_it_is_shared)
     throttle_plan_init(&plan, &(struct throttle_conf){.all_in = 1024});
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 4);
 }
-END_TEST
 
-START_TEST(who_ends_while_it_waits_leaves_its_turn_to_others)
+TEST(throttle, who_ends_while_it_waits_leaves_its_turn_to_others)
 {
     int64_t full_at_ns;
 
@@ -136,19 +134,4 @@ START_TEST(who_ends_while_it_waits_leaves_its_turn_to_others)
     full_at_ns = plan.limits[0].bucket.full_at_ns;
     call(forget);
     ck_assert_int_lt(plan.limits[0].bucket.full_at_ns, full_at_ns);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/throttle");
-    TCase *tc = suite_group(suite, "throttle");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, nothing_is_limited_and_nothing_is_made_without_a_bandwidth);
-    tcase_add_test(tc, a_tenth_of_a_second_is_there_at_once_and_then_nothing);
-    tcase_add_test(tc, what_was_not_read_is_given_back);
-    tcase_add_test(tc, a_grant_is_small_when_it_is_shared);
-    tcase_add_test(tc, who_ends_while_it_waits_leaves_its_turn_to_others);
-    return suite_run(suite);
 }

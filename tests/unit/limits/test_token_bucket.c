@@ -33,7 +33,9 @@ static unsigned taken(const struct token_bucket_conf *conf, int64_t ns, int64_t 
 static const struct token_bucket_conf rates[] = {
     {500, NS_PER_S, 50}, {1, NS_PER_S, 1}, {10, 60 * NS_PER_S, 3}, {1000000, NS_PER_S, 100000}};
 
-START_TEST(a_rate_holds_within_five_percent)
+GROUP(token_bucket, setup, NULL);
+
+TEST_EACH(token_bucket, a_rate_holds_within_five_percent, ARRAY_LEN(rates))
 {
     const struct token_bucket_conf *conf = &rates[_i];
     int64_t long_ns = 1000 * conf->period_ns / (int64_t)conf->tokens;
@@ -42,18 +44,16 @@ START_TEST(a_rate_holds_within_five_percent)
     ck_assert_uint_ge(n, 970);
     ck_assert_uint_le(n, 1001 + (unsigned)conf->burst);
 }
-END_TEST
 
-START_TEST(five_hundred_a_second_are_five_thousand_in_ten)
+TEST(token_bucket, five_hundred_a_second_are_five_thousand_in_ten)
 {
     unsigned n = taken(&rates[0], 10 * NS_PER_S, 700 * NS_PER_US);
 
     ck_assert_uint_ge(n, 4995);
     ck_assert_uint_le(n, 5050);
 }
-END_TEST
 
-START_TEST(after_a_rest_a_burst_comes_at_once_and_no_more)
+TEST(token_bucket, after_a_rest_a_burst_comes_at_once_and_no_more)
 {
     unsigned n = 0;
 
@@ -64,9 +64,8 @@ START_TEST(after_a_rest_a_burst_comes_at_once_and_no_more)
     ck_assert_uint_eq(n, 50);
     ck_assert_int_eq(token_bucket_wait_ns(&b, &rates[0], 1, now_ns), 2 * NS_PER_MS);
 }
-END_TEST
 
-START_TEST(who_waits_as_long_as_it_says_gets_it_and_not_earlier)
+TEST(token_bucket, who_waits_as_long_as_it_says_gets_it_and_not_earlier)
 {
     const struct token_bucket_conf conf = {3, NS_PER_S, 2}; /* a third of a second: no whole ns */
     int64_t wait_ns;
@@ -76,16 +75,14 @@ START_TEST(who_waits_as_long_as_it_says_gets_it_and_not_earlier)
     ck_assert(!token_bucket_take(&b, &conf, 1, now_ns + wait_ns - 1));
     ck_assert(token_bucket_take(&b, &conf, 1, now_ns + wait_ns));
 }
-END_TEST
 
-START_TEST(more_than_the_burst_is_never_had)
+TEST(token_bucket, more_than_the_burst_is_never_had)
 {
     ck_assert(!token_bucket_take(&b, &rates[0], 51, now_ns));
     ck_assert(token_bucket_take(&b, &rates[0], 50, now_ns));
 }
-END_TEST
 
-START_TEST(what_is_reserved_comes_in_the_order_of_reserving)
+TEST(token_bucket, what_is_reserved_comes_in_the_order_of_reserving)
 {
     ck_assert_int_eq(token_bucket_reserve(&b, &rates[0], 50, now_ns), 0);
     ck_assert_int_eq(token_bucket_reserve(&b, &rates[0], 500, now_ns), NS_PER_S);
@@ -94,9 +91,8 @@ START_TEST(what_is_reserved_comes_in_the_order_of_reserving)
     ck_assert(!token_bucket_take(&b, &rates[0], 1, now_ns + 2 * NS_PER_S));
     ck_assert(token_bucket_take(&b, &rates[0], 1, now_ns + 2002 * NS_PER_MS));
 }
-END_TEST
 
-START_TEST(what_is_given_back_is_there_again)
+TEST(token_bucket, what_is_given_back_is_there_again)
 {
     ck_assert(token_bucket_take(&b, &rates[1], 1, now_ns));
     ck_assert(!token_bucket_take(&b, &rates[1], 1, now_ns));
@@ -104,9 +100,8 @@ START_TEST(what_is_given_back_is_there_again)
     ck_assert(token_bucket_take(&b, &rates[1], 1, now_ns));
     ck_assert(!token_bucket_take(&b, &rates[1], 1, now_ns));
 }
-END_TEST
 
-START_TEST(without_a_rate_there_is_no_limit)
+TEST(token_bucket, without_a_rate_there_is_no_limit)
 {
     const struct token_bucket_conf none = {0, NS_PER_S, 1};
 
@@ -115,9 +110,8 @@ START_TEST(without_a_rate_there_is_no_limit)
     ck_assert_int_eq(token_bucket_reserve(&b, &none, UINT64_MAX, now_ns), 0);
     ck_assert_int_eq(token_bucket_wait_ns(&b, &none, 1, now_ns), 0);
 }
-END_TEST
 
-START_TEST(what_takes_for_ever_is_never_had_and_harms_nobody)
+TEST(token_bucket, what_takes_for_ever_is_never_had_and_harms_nobody)
 {
     const struct token_bucket_conf slow = {1, 3600 * NS_PER_S, 1000000};
 
@@ -126,7 +120,6 @@ START_TEST(what_takes_for_ever_is_never_had_and_harms_nobody)
     ck_assert_int_gt(token_bucket_reserve(&b, &slow, UINT64_MAX, now_ns), 3600 * NS_PER_S);
     ck_assert(!token_bucket_take(&b, &slow, 1, now_ns));
 }
-END_TEST
 
 #define THREADS 4
 #define BURST   10000
@@ -142,7 +135,7 @@ static void *take_all(void *arg)
     return NULL;
 }
 
-START_TEST(threads_together_take_what_there_is_and_no_more)
+TEST(token_bucket, threads_together_take_what_there_is_and_no_more)
 {
     pthread_t threads[THREADS];
     unsigned n[THREADS] = {0}, sum = 0;
@@ -154,24 +147,4 @@ START_TEST(threads_together_take_what_there_is_and_no_more)
         sum += n[i];
     }
     ck_assert_uint_eq(sum, BURST);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("limits/token_bucket");
-    TCase *tc = suite_group(suite, "token_bucket");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_loop_test(tc, a_rate_holds_within_five_percent, 0, (int)ARRAY_LEN(rates));
-    tcase_add_test(tc, five_hundred_a_second_are_five_thousand_in_ten);
-    tcase_add_test(tc, after_a_rest_a_burst_comes_at_once_and_no_more);
-    tcase_add_test(tc, who_waits_as_long_as_it_says_gets_it_and_not_earlier);
-    tcase_add_test(tc, more_than_the_burst_is_never_had);
-    tcase_add_test(tc, what_is_reserved_comes_in_the_order_of_reserving);
-    tcase_add_test(tc, what_is_given_back_is_there_again);
-    tcase_add_test(tc, without_a_rate_there_is_no_limit);
-    tcase_add_test(tc, what_takes_for_ever_is_never_had_and_harms_nobody);
-    tcase_add_test(tc, threads_together_take_what_there_is_and_no_more);
-    return suite_run(suite);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "net/acceptor.h"
@@ -110,7 +109,9 @@ static void go(void)
     loop_runner_call(loop, start, NULL);
 }
 
-START_TEST(a_client_arrives_with_its_address)
+GROUP(acceptor, setup, teardown);
+
+TEST(acceptor, a_client_arrives_with_its_address)
 {
     struct address own = {.len = sizeof(own.u)};
     int client;
@@ -125,9 +126,8 @@ START_TEST(a_client_arrives_with_its_address)
     sockets_say(client, "hello");
     close(client);
 }
-END_TEST
 
-START_TEST(a_crowd_is_accepted_in_bursts)
+TEST(acceptor, a_crowd_is_accepted_in_bursts)
 {
     int clients[100];
 
@@ -141,9 +141,8 @@ START_TEST(a_crowd_is_accepted_in_bursts)
     for (int i = 0; i < 100; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(nobody_is_accepted_before_the_start)
+TEST(acceptor, nobody_is_accepted_before_the_start)
 {
     int client = sockets_connect(&a);
 
@@ -154,14 +153,13 @@ START_TEST(nobody_is_accepted_before_the_start)
     UNTIL(atomic_load(&arrived) == 1);
     close(client);
 }
-END_TEST
 
 /* Errors that belong to the connection that was to be accepted, accept(2) names them. */
 static const int passing[] = {EINTR,        ECONNABORTED, EPROTO,     EPERM,
                               ENETDOWN,     ENOPROTOOPT,  EHOSTDOWN,  ENONET,
                               EHOSTUNREACH, EOPNOTSUPP,   ENETUNREACH};
 
-START_TEST(the_error_of_one_client_does_not_keep_the_next_waiting)
+TEST_EACH(acceptor, the_error_of_one_client_does_not_keep_the_next_waiting, ARRAY_LEN(passing))
 {
     int client;
 
@@ -172,12 +170,11 @@ START_TEST(the_error_of_one_client_does_not_keep_the_next_waiting)
     ck_assert_uint_eq(log_lines_with("listen test"), 0);
     close(client);
 }
-END_TEST
 
 /* What is not known counts as a lack of something, too: it must not spin. */
 static const int lacking[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EIO};
 
-START_TEST(a_lack_of_resources_pauses_and_is_logged_once)
+TEST_EACH(acceptor, a_lack_of_resources_pauses_and_is_logged_once, ARRAY_LEN(lacking))
 {
     int64_t began_at_ns = clock_now_ns();
     int client;
@@ -194,7 +191,6 @@ START_TEST(a_lack_of_resources_pauses_and_is_logged_once)
     ck_assert_uint_eq(log_lines_with("cannot accept"), 1);
     close(client);
 }
-END_TEST
 
 static void fail_once_and_connect(unsigned n)
 {
@@ -206,7 +202,7 @@ static void fail_once_and_connect(unsigned n)
     close(client);
 }
 
-START_TEST(failures_that_follow_each_other_closely_are_one_episode)
+TEST(acceptor, failures_that_follow_each_other_closely_are_one_episode)
 {
     go();
     for (unsigned n = 1; n <= 5; n++)
@@ -218,9 +214,8 @@ START_TEST(failures_that_follow_each_other_closely_are_one_episode)
     fail_once_and_connect(6);
     ck_assert_uint_eq(log_lines_with("cannot accept"), 2);
 }
-END_TEST
 
-START_TEST(when_descriptors_really_run_out_clients_wait_and_are_served_later)
+TEST(acceptor, when_descriptors_really_run_out_clients_wait_and_are_served_later)
 {
     int clients[10];
 
@@ -239,9 +234,8 @@ START_TEST(when_descriptors_really_run_out_clients_wait_and_are_served_later)
     for (int i = 0; i < 10; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(those_who_are_not_admitted_wait_as_if_descriptors_had_run_out)
+TEST(acceptor, those_who_are_not_admitted_wait_as_if_descriptors_had_run_out)
 {
     int clients[5];
     unsigned calls;
@@ -260,9 +254,8 @@ START_TEST(those_who_are_not_admitted_wait_as_if_descriptors_had_run_out)
     for (int i = 0; i < 5; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(those_whom_the_owner_wants_later_wait_as_long_and_nothing_is_said)
+TEST(acceptor, those_whom_the_owner_wants_later_wait_as_long_and_nothing_is_said)
 {
     int64_t began_at_ns;
     int clients[3];
@@ -286,7 +279,6 @@ START_TEST(those_whom_the_owner_wants_later_wait_as_long_and_nothing_is_said)
     for (int i = 0; i < 3; i++)
         close(clients[i]);
 }
-END_TEST
 
 static void resume(void *arg)
 {
@@ -294,7 +286,7 @@ static void resume(void *arg)
     acceptor_resume(acceptor);
 }
 
-START_TEST(a_pause_of_the_owner_is_ended_by_it)
+TEST(acceptor, a_pause_of_the_owner_is_ended_by_it)
 {
     int clients[2];
 
@@ -314,9 +306,8 @@ START_TEST(a_pause_of_the_owner_is_ended_by_it)
     for (int i = 0; i < 2; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(the_owner_cannot_end_a_pause_for_lack_of_descriptors)
+TEST(acceptor, the_owner_cannot_end_a_pause_for_lack_of_descriptors)
 {
     int client;
     unsigned calls;
@@ -331,9 +322,8 @@ START_TEST(the_owner_cannot_end_a_pause_for_lack_of_descriptors)
     ck_assert_uint_le(fault_calls(FAULT_ACCEPT4), calls + 2);
     close(client);
 }
-END_TEST
 
-START_TEST(every_place_that_nobody_took_is_told)
+TEST(acceptor, every_place_that_nobody_took_is_told)
 {
     int client;
 
@@ -342,7 +332,6 @@ START_TEST(every_place_that_nobody_took_is_told)
     UNTIL(atomic_load(&arrived) == 1 && atomic_load(&nobody) == 1); /* EAGAIN ends the burst */
     close(client);
 }
-END_TEST
 
 static void drain(void *arg)
 {
@@ -350,7 +339,7 @@ static void drain(void *arg)
     acceptor_drain(acceptor);
 }
 
-START_TEST(draining_accepts_all_whom_the_kernel_has_queued)
+TEST(acceptor, draining_accepts_all_whom_the_kernel_has_queued)
 {
     int clients[50];
 
@@ -366,9 +355,8 @@ START_TEST(draining_accepts_all_whom_the_kernel_has_queued)
     for (int i = 0; i < 50; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere)
+TEST(acceptor, an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere)
 {
     int client;
 
@@ -383,9 +371,8 @@ START_TEST(an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere)
     close(client);
     loop = loop_runner_create();
 }
-END_TEST
 
-START_TEST(an_acceptor_can_be_stopped_by_its_own_client)
+TEST(acceptor, an_acceptor_can_be_stopped_by_its_own_client)
 {
     int clients[5];
 
@@ -401,9 +388,8 @@ START_TEST(an_acceptor_can_be_stopped_by_its_own_client)
     for (int i = 0; i < 5; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(an_acceptor_can_be_stopped_in_its_pause)
+TEST(acceptor, an_acceptor_can_be_stopped_in_its_pause)
 {
     int client;
     unsigned calls;
@@ -418,54 +404,20 @@ START_TEST(an_acceptor_can_be_stopped_in_its_pause)
     ck_assert_uint_eq(fault_calls(FAULT_ACCEPT4), calls);
     close(client);
 }
-END_TEST
 
-START_TEST(an_acceptor_that_was_stopped_before_does_not_start)
+TEST(acceptor, an_acceptor_that_was_stopped_before_does_not_start)
 {
     acceptor_stop(acceptor);
     go();
     ck_assert_uint_eq(atomic_load(&arrived), 0);
 }
-END_TEST
 
-START_TEST(destroying_what_was_not_stopped_is_a_bug)
+TEST_ABORTS(acceptor, destroying_what_was_not_stopped_is_a_bug)
 {
     acceptor_destroy(acceptor);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+TEST(acceptor, destroying_none_is_allowed)
 {
     acceptor_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/acceptor");
-    TCase *tc = suite_group(suite, "acceptor");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_client_arrives_with_its_address);
-    tcase_add_test(tc, a_crowd_is_accepted_in_bursts);
-    tcase_add_test(tc, nobody_is_accepted_before_the_start);
-    tcase_add_loop_test(tc, the_error_of_one_client_does_not_keep_the_next_waiting, 0,
-                        (int)ARRAY_LEN(passing));
-    tcase_add_loop_test(tc, a_lack_of_resources_pauses_and_is_logged_once, 0,
-                        (int)ARRAY_LEN(lacking));
-    tcase_add_test(tc, failures_that_follow_each_other_closely_are_one_episode);
-    tcase_add_test(tc, when_descriptors_really_run_out_clients_wait_and_are_served_later);
-    tcase_add_test(tc, those_who_are_not_admitted_wait_as_if_descriptors_had_run_out);
-    tcase_add_test(tc, those_whom_the_owner_wants_later_wait_as_long_and_nothing_is_said);
-    tcase_add_test(tc, a_pause_of_the_owner_is_ended_by_it);
-    tcase_add_test(tc, the_owner_cannot_end_a_pause_for_lack_of_descriptors);
-    tcase_add_test(tc, every_place_that_nobody_took_is_told);
-    tcase_add_test(tc, draining_accepts_all_whom_the_kernel_has_queued);
-    tcase_add_test(tc, an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere);
-    tcase_add_test(tc, an_acceptor_can_be_stopped_by_its_own_client);
-    tcase_add_test(tc, an_acceptor_can_be_stopped_in_its_pause);
-    tcase_add_test(tc, an_acceptor_that_was_stopped_before_does_not_start);
-    tcase_add_test(tc, destroying_none_is_allowed);
-    tcase_add_test_raise_signal(tc, destroying_what_was_not_stopped_is_a_bug, SIGABRT);
-    return suite_run(suite);
 }

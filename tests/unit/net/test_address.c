@@ -1,5 +1,4 @@
 /* net/address: what can be written, what cannot, and what reaches what. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "net/address.h"
 #include "net/sock.h"
+#include "support/suite.h"
 
 static struct address parsed(const char *word)
 {
@@ -38,7 +38,9 @@ static const struct {
     {"@a b", NULL},
 };
 
-START_TEST(an_address_is_written_as_it_was_read)
+GROUP(words, NULL, NULL);
+
+TEST_EACH(words, an_address_is_written_as_it_was_read, ARRAY_LEN(good))
 {
     struct address a = parsed(good[_i].word), again;
     char text[ADDRESS_TEXT_BYTES];
@@ -49,7 +51,6 @@ START_TEST(an_address_is_written_as_it_was_read)
     ck_assert(address_equal(&a, &again));
     ck_assert_int_eq(a.len, again.len);
 }
-END_TEST
 
 static const struct {
     const char *word;
@@ -116,16 +117,15 @@ static const struct {
     {"4u.example:7", -ENOENT},
 };
 
-START_TEST(what_is_no_address_is_refused)
+TEST_EACH(words, what_is_no_address_is_refused, ARRAY_LEN(bad))
 {
     struct address a[2];
 
     ck_assert_msg(address_parse(a, 2, bad[_i].word) == bad[_i].rc, "%s gives %d", bad[_i].word,
                   address_parse(a, 2, bad[_i].word));
 }
-END_TEST
 
-START_TEST(a_star_is_two_addresses)
+TEST(words, a_star_is_two_addresses)
 {
     struct address a[2];
     char text[ADDRESS_TEXT_BYTES];
@@ -134,7 +134,6 @@ START_TEST(a_star_is_two_addresses)
     ck_assert_str_eq(address_format(text, sizeof(text), &a[0]), "0.0.0.0:7");
     ck_assert_str_eq(address_format(text, sizeof(text), &a[1]), "[::]:7");
 }
-END_TEST
 
 /* ${n} characters in all, then the text comes back whole. */
 static int unix_of_length(char first, size_t n)
@@ -152,7 +151,7 @@ static int unix_of_length(char first, size_t n)
     return rc;
 }
 
-START_TEST(a_unix_path_has_at_most_107_characters)
+TEST(words, a_unix_path_has_at_most_107_characters)
 {
     ck_assert_int_eq(unix_of_length('/', 107), 1);
     ck_assert_int_eq(unix_of_length('@', 107), 1);
@@ -160,7 +159,6 @@ START_TEST(a_unix_path_has_at_most_107_characters)
     ck_assert_int_eq(unix_of_length('@', 108), -ENAMETOOLONG);
     ck_assert_int_eq(unix_of_length('/', 200), -ENAMETOOLONG);
 }
-END_TEST
 
 /*
  * A host name of ${n} characters in labels of ${label} each, the last one perhaps shorter, then
@@ -177,7 +175,7 @@ static int name_of_length(size_t n, size_t label, const char *end)
     return address_parse(a, 2, word);
 }
 
-START_TEST(a_host_name_has_at_most_253_characters)
+TEST(words, a_host_name_has_at_most_253_characters)
 {
     ck_assert_int_eq(name_of_length(253, 63, ":7"), -ENOENT);
     ck_assert_int_eq(name_of_length(253, 63, ".:7"), -ENOENT);
@@ -185,17 +183,15 @@ START_TEST(a_host_name_has_at_most_253_characters)
     ck_assert_int_eq(name_of_length(254, 63, ".:7"), -EINVAL);
     ck_assert_int_eq(name_of_length(255, 50, ":7"), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_label_has_at_most_63_characters)
+TEST(words, a_label_has_at_most_63_characters)
 {
     ck_assert_int_eq(name_of_length(63, 63, ":7"), -ENOENT);
     ck_assert_int_eq(name_of_length(64, 64, ":7"), -EINVAL);
     ck_assert_int_eq(name_of_length(100, 64, ":7"), -EINVAL);
 }
-END_TEST
 
-START_TEST(localhost_is_known_without_asking)
+TEST(words, localhost_is_known_without_asking)
 {
     static const char *const words[] = {"localhost:7", "LocalHost:7"};
     struct address a[2];
@@ -210,9 +206,8 @@ START_TEST(localhost_is_known_without_asking)
     ck_assert_int_eq(address_parse_target(a, 2, "localhosts:7"), -ENOENT);
     ck_assert_int_eq(address_parse_target(a, 2, "/localhost:7"), 1);
 }
-END_TEST
 
-START_TEST(the_kernel_gives_back_a_name_that_equals_it)
+TEST(words, the_kernel_gives_back_a_name_that_equals_it)
 {
     char text[ADDRESS_TEXT_BYTES];
     struct address a = parsed("@reactord-test-address"), got = {.len = sizeof(got.u)};
@@ -228,9 +223,8 @@ START_TEST(the_kernel_gives_back_a_name_that_equals_it)
     ck_assert_str_eq(address_format(text, sizeof(text), &got), "unix:");
     close(fd);
 }
-END_TEST
 
-START_TEST(equal_is_family_host_port_and_path)
+TEST(words, equal_is_family_host_port_and_path)
 {
     static const char *const words[] = {
         "127.0.0.1:7", "127.0.0.1:8", "127.0.0.2:7", "[::1]:7",        "[::1]:8",     "[::2]:7",
@@ -245,7 +239,6 @@ START_TEST(equal_is_family_host_port_and_path)
         }
     }
 }
-END_TEST
 
 static const struct {
     const char *listen;
@@ -279,7 +272,7 @@ static const struct {
     {"[fe80::1%lo]:7", "[fe80::1%lo]:7", true},
 };
 
-START_TEST(a_listen_socket_covers_what_reaches_it)
+TEST_EACH(words, a_listen_socket_covers_what_reaches_it, ARRAY_LEN(coverings))
 {
     struct address listen = parsed(coverings[_i].listen);
     struct address target = parsed(coverings[_i].target);
@@ -287,7 +280,6 @@ START_TEST(a_listen_socket_covers_what_reaches_it)
     ck_assert_msg(address_covers(&listen, &target) == coverings[_i].covers, "%s and %s",
                   coverings[_i].listen, coverings[_i].target);
 }
-END_TEST
 
 /* A port that was free a moment ago, on all addresses. */
 static uint16_t free_port(void)
@@ -324,7 +316,7 @@ static const char *const listened[] = {"0.0.0.0:1",   "127.0.0.1:1", "127.0.0.2:
                                        "127.0.0.1:2", "[::1]:2"};
 
 /* But for the same address: two that share it would share its clients. */
-START_TEST(two_addresses_conflict_when_the_kernel_says_so)
+TEST_EACH(words, two_addresses_conflict_when_the_kernel_says_so, 4)
 {
     uint16_t ports[] = {free_port(), free_port()};
     bool reuseport[2] = {(_i & 1) != 0, (_i & 2) != 0};
@@ -342,9 +334,8 @@ START_TEST(two_addresses_conflict_when_the_kernel_says_so)
         }
     }
 }
-END_TEST
 
-START_TEST(a_relative_path_is_shown_as_unix)
+TEST(words, a_relative_path_is_shown_as_unix)
 {
     static const char *const paths[] = {"10.0.0.1:1234", "@a", "x"};
     struct address a = parsed("/a");
@@ -360,9 +351,8 @@ START_TEST(a_relative_path_is_shown_as_unix)
     a.len = sizeof(a.u.un);
     ck_assert_uint_eq(strlen(address_format(text, sizeof(text), &a)), 5 + sizeof(a.u.un.sun_path));
 }
-END_TEST
 
-START_TEST(a_unix_socket_is_known_as_one)
+TEST(words, a_unix_socket_is_known_as_one)
 {
     struct address path = parsed("/a"), name = parsed("@a"), ip = parsed("[::1]:7");
 
@@ -370,9 +360,8 @@ START_TEST(a_unix_socket_is_known_as_one)
     ck_assert(address_is_unix(&name));
     ck_assert(!address_is_unix(&ip));
 }
-END_TEST
 
-START_TEST(a_unix_socket_has_a_path_if_it_has_a_name)
+TEST(words, a_unix_socket_has_a_path_if_it_has_a_name)
 {
     struct address path = parsed("/a"), ip = parsed("[::1]:7");
     struct address unnamed = {.len = sizeof(sa_family_t), .u.sa.sa_family = AF_UNIX};
@@ -385,9 +374,8 @@ START_TEST(a_unix_socket_has_a_path_if_it_has_a_name)
     ck_assert_ptr_null(address_path(&ip, &len));
     ck_assert_ptr_null(address_path(&unnamed, &len));
 }
-END_TEST
 
-START_TEST(a_port_is_read_and_set_where_there_is_one)
+TEST(words, a_port_is_read_and_set_where_there_is_one)
 {
     struct address ipv4 = parsed("127.0.0.1:7"), ipv6 = parsed("[fe80::1%1]:65535");
     struct address path = parsed("/a"), before = path, unnamed = {.len = sizeof(sa_family_t)};
@@ -406,34 +394,4 @@ START_TEST(a_port_is_read_and_set_where_there_is_one)
     ck_assert_uint_eq(ipv6.u.in6.sin6_scope_id, 1);
     address_set_port(&path, 7);
     ck_assert_mem_eq(&path, &before, sizeof(path));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/address");
-    TCase *tc = tcase_create("words");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_loop_test(tc, an_address_is_written_as_it_was_read, 0, ARRAY_LEN(good));
-    tcase_add_loop_test(tc, what_is_no_address_is_refused, 0, ARRAY_LEN(bad));
-    tcase_add_test(tc, a_star_is_two_addresses);
-    tcase_add_test(tc, a_unix_path_has_at_most_107_characters);
-    tcase_add_test(tc, a_host_name_has_at_most_253_characters);
-    tcase_add_test(tc, a_label_has_at_most_63_characters);
-    tcase_add_test(tc, localhost_is_known_without_asking);
-    tcase_add_test(tc, the_kernel_gives_back_a_name_that_equals_it);
-    tcase_add_test(tc, equal_is_family_host_port_and_path);
-    tcase_add_loop_test(tc, a_listen_socket_covers_what_reaches_it, 0, ARRAY_LEN(coverings));
-    tcase_add_loop_test(tc, two_addresses_conflict_when_the_kernel_says_so, 0, 4);
-    tcase_add_test(tc, a_relative_path_is_shown_as_unix);
-    tcase_add_test(tc, a_unix_socket_is_known_as_one);
-    tcase_add_test(tc, a_unix_socket_has_a_path_if_it_has_a_name);
-    tcase_add_test(tc, a_port_is_read_and_set_where_there_is_one);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

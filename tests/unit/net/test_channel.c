@@ -22,7 +22,9 @@ static void check_read(void *arg)
     }
 }
 
-START_TEST(nothing_is_read_before_the_start)
+GROUP(channel, probe_connect, probe_disconnect);
+
+TEST(channel, nothing_is_read_before_the_start)
 {
     sockets_say(probe.peer, "early");
     PAUSE_MS(30);
@@ -32,9 +34,8 @@ START_TEST(nothing_is_read_before_the_start)
     ck_assert_str_eq(probe_events(&probe), "ar");
     ck_assert_uint_eq(probe_read(&probe), 5);
 }
-END_TEST
 
-START_TEST(a_short_message_is_one_read)
+TEST(channel, a_short_message_is_one_read)
 {
     probe_start(&probe);
     sockets_say(probe.peer, "ten bytes.");
@@ -42,18 +43,16 @@ START_TEST(a_short_message_is_one_read)
     ck_assert_uint_eq(probe.n_reads, 1);
     ck_assert_uint_eq(probe.channel.bytes_in, 10);
 }
-END_TEST
 
-START_TEST(a_long_stream_arrives_complete_and_in_order)
+TEST(channel, a_long_stream_arrives_complete_and_in_order)
 {
     probe_start(&probe);
     sockets_say_pattern(probe.peer, 0, 5000000);
     UNTIL(probe_read(&probe) == 5000000);
     loop_runner_call(probe.net->loop, check_read, NULL);
 }
-END_TEST
 
-START_TEST(a_write_goes_out_at_once_and_nothing_is_kept)
+TEST(channel, a_write_goes_out_at_once_and_nothing_is_kept)
 {
     probe_start(&probe);
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
@@ -62,16 +61,14 @@ START_TEST(a_write_goes_out_at_once_and_nothing_is_kept)
     sockets_hear(probe.peer, "hello");
     ck_assert_uint_eq(probe.channel.bytes_out, 5);
 }
-END_TEST
 
-START_TEST(writing_nothing_is_allowed)
+TEST(channel, writing_nothing_is_allowed)
 {
     probe_start(&probe);
     ck_assert_int_eq(probe_write(&probe, "", 0), 0);
     ck_assert_uint_eq(probe_pending(&probe), 0);
     sockets_hear_nothing(probe.peer);
 }
-END_TEST
 
 static void write_corked(void *arg)
 {
@@ -91,7 +88,7 @@ static void write_corked(void *arg)
     channel_uncork(ch);
 }
 
-START_TEST(what_is_written_under_a_cork_is_sent_together_and_then_the_end)
+TEST(channel, what_is_written_under_a_cork_is_sent_together_and_then_the_end)
 {
     unsigned sends;
 
@@ -101,9 +98,8 @@ START_TEST(what_is_written_under_a_cork_is_sent_together_and_then_the_end)
     sockets_hear(probe.peer, "together");
     sockets_hear_end(probe.peer);
 }
-END_TEST
 
-START_TEST(what_the_kernel_does_not_take_is_kept_and_sent_later)
+TEST(channel, what_the_kernel_does_not_take_is_kept_and_sent_later)
 {
     const size_t len = 8 << 20;
 
@@ -116,9 +112,8 @@ START_TEST(what_the_kernel_does_not_take_is_kept_and_sent_later)
     ck_assert_uint_eq(probe.channel.bytes_out, len + 1000);
     ck_assert_ptr_null(probe.channel.out.data); /* an idle channel owns no buffer */
 }
-END_TEST
 
-START_TEST(an_idle_channel_is_not_called_for_room_to_write)
+TEST(channel, an_idle_channel_is_not_called_for_room_to_write)
 {
     struct loop_stats was, is;
 
@@ -129,7 +124,6 @@ START_TEST(an_idle_channel_is_not_called_for_room_to_write)
     is = loop_runner_stats(probe.net->loop);
     ck_assert_uint_le(is.turns - was.turns, 3);
 }
-END_TEST
 
 /* Fill the kernel's buffers, so that from here on every byte is kept. */
 static size_t fill_kernel(void)
@@ -143,7 +137,7 @@ static size_t fill_kernel(void)
     return sent;
 }
 
-START_TEST(above_the_high_water_mark_a_channel_is_unwritable)
+TEST(channel, above_the_high_water_mark_a_channel_is_unwritable)
 {
     size_t sent;
 
@@ -163,7 +157,6 @@ START_TEST(above_the_high_water_mark_a_channel_is_unwritable)
     ck_assert_int_eq(probe_write(&probe, "x", 1), 0); /* still taken */
     ck_assert(!probe_saw(&probe, PROBE_WRITABLE));
 }
-END_TEST
 
 static unsigned times_writable;
 
@@ -173,7 +166,7 @@ static void count_writable(struct probe *p)
     times_writable++;
 }
 
-START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
+TEST(channel, below_the_low_water_mark_it_is_writable_again_and_says_so_once)
 {
     size_t sent, heard = 0;
 
@@ -195,9 +188,8 @@ START_TEST(below_the_low_water_mark_it_is_writable_again_and_says_so_once)
     ck_assert_str_eq(probe_events(&probe), "aw");
     ck_assert_uint_eq(times_writable, 1);
 }
-END_TEST
 
-START_TEST(bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone)
+TEST(channel, bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone)
 {
     size_t sent;
 
@@ -207,9 +199,8 @@ START_TEST(bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone)
     UNTIL(probe_pending(&probe) == 0);
     ck_assert_str_eq(probe_events(&probe), "a");
 }
-END_TEST
 
-START_TEST(a_paused_channel_reads_nothing_until_it_is_resumed)
+TEST(channel, a_paused_channel_reads_nothing_until_it_is_resumed)
 {
     probe_start(&probe);
     probe_stop(&probe);
@@ -224,14 +215,13 @@ START_TEST(a_paused_channel_reads_nothing_until_it_is_resumed)
     ck_assert_str_eq(probe_events(&probe), "are");
     ck_assert_uint_eq(probe_read(&probe), 5);
 }
-END_TEST
 
 static void pause_itself(struct probe *p)
 {
     channel_stop_reading(&p->channel, CHANNEL_STOP_RECEIVER);
 }
 
-START_TEST(a_pause_in_a_read_ends_the_burst)
+TEST(channel, a_pause_in_a_read_ends_the_burst)
 {
     probe.on_read = pause_itself;
     sockets_say_pattern(probe.peer, 0, 1000000);
@@ -241,9 +231,8 @@ START_TEST(a_pause_in_a_read_ends_the_burst)
     ck_assert_uint_le(probe_read(&probe), NETLOOP_SCRATCH_BYTES);
     ck_assert_uint_eq(probe.n_reads, 1);
 }
-END_TEST
 
-START_TEST(a_paused_channel_still_sends)
+TEST(channel, a_paused_channel_still_sends)
 {
     size_t sent;
 
@@ -253,9 +242,8 @@ START_TEST(a_paused_channel_still_sends)
     sockets_hear_pattern(probe.peer, 0, sent);
     UNTIL(probe_pending(&probe) == 0);
 }
-END_TEST
 
-START_TEST(writing_comes_before_reading_in_one_event)
+TEST(channel, writing_comes_before_reading_in_one_event)
 {
     struct tasks_block block;
     size_t sent = 0, on_the_way;
@@ -274,9 +262,8 @@ START_TEST(writing_comes_before_reading_in_one_event)
     ck_assert_str_eq(probe_events(&probe), "awr");
     sockets_hear_pattern(probe.peer, on_the_way, sent - on_the_way);
 }
-END_TEST
 
-START_TEST(a_full_duplex_exchange_loses_nothing)
+TEST(channel, a_full_duplex_exchange_loses_nothing)
 {
     const size_t len = 3000000;
 
@@ -287,10 +274,9 @@ START_TEST(a_full_duplex_exchange_loses_nothing)
     UNTIL(probe_read(&probe) == len);
     loop_runner_call(probe.net->loop, check_read, NULL);
 }
-END_TEST
 
 /* A full reader must not keep the others of its loop waiting: it gets a few reads an event. */
-START_TEST(a_burst_is_bounded)
+TEST(channel, a_burst_is_bounded)
 {
     struct probe other;
 
@@ -304,9 +290,8 @@ START_TEST(a_burst_is_bounded)
     ck_assert_uint_ge(probe.n_reads, 2000000 / NETLOOP_SCRATCH_BYTES);
     probe_close(&other);
 }
-END_TEST
 
-START_TEST(activity_is_noted)
+TEST(channel, activity_is_noted)
 {
     int64_t began_at_ns;
 
@@ -318,9 +303,8 @@ START_TEST(activity_is_noted)
     ck_assert_int_ge(probe.channel.last_io_at_ns, began_at_ns - NS_PER_MS);
     ck_assert_int_le(probe.channel.last_io_at_ns, clock_now_ns());
 }
-END_TEST
 
-START_TEST(a_unix_socket_does_as_well)
+TEST(channel, a_unix_socket_does_as_well)
 {
     struct probe other;
 
@@ -337,33 +321,4 @@ START_TEST(a_unix_socket_does_as_well)
     probe_wait(&other, PROBE_CLOSED);
     ck_assert_int_eq(other.error, 0);
     probe_close(&other);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/channel");
-    TCase *tc = suite_group(suite, "channel");
-
-    tcase_add_checked_fixture(tc, probe_connect, probe_disconnect);
-    tcase_add_test(tc, nothing_is_read_before_the_start);
-    tcase_add_test(tc, a_short_message_is_one_read);
-    tcase_add_test(tc, a_long_stream_arrives_complete_and_in_order);
-    tcase_add_test(tc, a_write_goes_out_at_once_and_nothing_is_kept);
-    tcase_add_test(tc, writing_nothing_is_allowed);
-    tcase_add_test(tc, what_is_written_under_a_cork_is_sent_together_and_then_the_end);
-    tcase_add_test(tc, what_the_kernel_does_not_take_is_kept_and_sent_later);
-    tcase_add_test(tc, an_idle_channel_is_not_called_for_room_to_write);
-    tcase_add_test(tc, above_the_high_water_mark_a_channel_is_unwritable);
-    tcase_add_test(tc, below_the_low_water_mark_it_is_writable_again_and_says_so_once);
-    tcase_add_test(tc, bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone);
-    tcase_add_test(tc, a_paused_channel_reads_nothing_until_it_is_resumed);
-    tcase_add_test(tc, a_pause_in_a_read_ends_the_burst);
-    tcase_add_test(tc, a_paused_channel_still_sends);
-    tcase_add_test(tc, writing_comes_before_reading_in_one_event);
-    tcase_add_test(tc, a_full_duplex_exchange_loses_nothing);
-    tcase_add_test(tc, a_burst_is_bounded);
-    tcase_add_test(tc, activity_is_noted);
-    tcase_add_test(tc, a_unix_socket_does_as_well);
-    return suite_run(suite);
 }

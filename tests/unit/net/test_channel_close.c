@@ -19,7 +19,9 @@ static void discard(struct channel *ch)
 
 /* ---- close ---- */
 
-START_TEST(close_sends_what_waits_and_discards_what_comes)
+GROUP(close, probe_connect_and_start, probe_disconnect);
+
+TEST(close, close_sends_what_waits_and_discards_what_comes)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_end(&probe, CHANNEL_END_FLUSH);
@@ -35,9 +37,8 @@ START_TEST(close_sends_what_waits_and_discards_what_comes)
     ck_assert(!probe_saw(&probe, PROBE_READ));
     ck_assert(!probe_saw(&probe, PROBE_EOF));
 }
-END_TEST
 
-START_TEST(close_reads_on_even_if_the_channel_was_paused)
+TEST(close, close_reads_on_even_if_the_channel_was_paused)
 {
     probe_stop(&probe);
     probe_end(&probe, CHANNEL_END_FLUSH);
@@ -47,9 +48,8 @@ START_TEST(close_reads_on_even_if_the_channel_was_paused)
     sockets_end(probe.peer);
     probe_expect_closed(&probe, 0, "ac");
 }
-END_TEST
 
-START_TEST(close_after_the_peers_end_of_file_ends_at_once)
+TEST(close, close_after_the_peers_end_of_file_ends_at_once)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
@@ -57,9 +57,8 @@ START_TEST(close_after_the_peers_end_of_file_ends_at_once)
     sockets_hear_end(probe.peer);
     probe_expect_closed(&probe, 0, "aec");
 }
-END_TEST
 
-START_TEST(close_after_our_end_of_file_waits_for_the_peers)
+TEST(close, close_after_our_end_of_file_waits_for_the_peers)
 {
     probe_do(&probe, channel_shutdown_write);
     probe_end(&probe, CHANNEL_END_FLUSH);
@@ -68,9 +67,8 @@ START_TEST(close_after_our_end_of_file_waits_for_the_peers)
     sockets_end(probe.peer);
     probe_expect_closed(&probe, 0, "ac");
 }
-END_TEST
 
-START_TEST(close_before_the_start_lingers_too)
+TEST(close, close_before_the_start_lingers_too)
 {
     struct probe early;
 
@@ -83,19 +81,17 @@ START_TEST(close_before_the_start_lingers_too)
     ck_assert_str_eq(probe_events(&early), "c");
     probe_close(&early);
 }
-END_TEST
 
-START_TEST(a_reset_while_closing_is_told)
+TEST(close, a_reset_while_closing_is_told)
 {
     probe_end(&probe, CHANNEL_END_FLUSH);
     probe_reset_peer(&probe);
     probe_expect_closed(&probe, -ECONNRESET, "ac");
 }
-END_TEST
 
 /* ---- discard ---- */
 
-START_TEST(discarded_input_is_read_and_thrown_away)
+TEST(close, discarded_input_is_read_and_thrown_away)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "early");
@@ -106,9 +102,8 @@ START_TEST(discarded_input_is_read_and_thrown_away)
     UNTIL(probe_in(&probe) == 5 + LONG_BYTES);
     ck_assert_str_eq(probe_events(&probe), "a");
 }
-END_TEST
 
-START_TEST(what_the_peer_has_not_acknowledged_is_counted)
+TEST(close, what_the_peer_has_not_acknowledged_is_counted)
 {
     ck_assert_uint_eq(probe_unsent(&probe), 0);
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -117,20 +112,18 @@ START_TEST(what_the_peer_has_not_acknowledged_is_counted)
     sockets_hear_pattern(probe.peer, 0, LONG_BYTES);
     UNTIL(probe_unsent(&probe) == 0);
 }
-END_TEST
 
 /* ---- reset ---- */
 
-START_TEST(a_reset_with_nothing_on_the_way_is_at_once)
+TEST(close, a_reset_with_nothing_on_the_way_is_at_once)
 {
     UNTIL(probe_unsent(&probe) == 0);
     probe_end(&probe, CHANNEL_END_RESET);
     probe_expect_closed(&probe, 0, "ac");
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
-START_TEST(a_reset_comes_behind_what_was_written)
+TEST(close, a_reset_comes_behind_what_was_written)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_end(&probe, CHANNEL_END_RESET);
@@ -142,9 +135,8 @@ START_TEST(a_reset_comes_behind_what_was_written)
     probe_expect_closed(&probe, 0, strchr(probe_events(&probe), PROBE_WRITABLE) ? "awc" : "ac");
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
-START_TEST(a_reset_after_our_end_of_file_still_is_one)
+TEST(close, a_reset_after_our_end_of_file_still_is_one)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, channel_shutdown_write);
@@ -153,7 +145,6 @@ START_TEST(a_reset_after_our_end_of_file_still_is_one)
     sockets_hear_reset(probe.peer);
     probe_wait(&probe, PROBE_CLOSED);
 }
-END_TEST
 
 /* ---- input that is cut ---- */
 
@@ -162,34 +153,31 @@ static void end_of_a_busy_stream(struct channel *ch)
     channel_discard(ch, CLOCK_NEVER);
 }
 
-START_TEST(input_is_cut_when_bytes_are_unread)
+TEST(close, input_is_cut_when_bytes_are_unread)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "x");
     probe_do(&probe, discard);
     ck_assert(probe_is(&probe, channel_input_cut));
 }
-END_TEST
 
-START_TEST(input_is_cut_when_bytes_just_came)
+TEST(close, input_is_cut_when_bytes_just_came)
 {
     sockets_say(probe.peer, "x");
     UNTIL(probe_read(&probe) == 1);
     probe_do(&probe, end_of_a_busy_stream);
     ck_assert(probe_is(&probe, channel_input_cut));
 }
-END_TEST
 
-START_TEST(input_is_cut_when_bytes_are_discarded)
+TEST(close, input_is_cut_when_bytes_are_discarded)
 {
     probe_do(&probe, discard);
     ck_assert(!probe_is(&probe, channel_input_cut));
     sockets_say(probe.peer, "x");
     UNTIL(probe_is(&probe, channel_input_cut));
 }
-END_TEST
 
-START_TEST(quiet_input_is_not_cut_nor_is_one_that_has_ended)
+TEST(close, quiet_input_is_not_cut_nor_is_one_that_has_ended)
 {
     struct probe quiet;
 
@@ -206,9 +194,8 @@ START_TEST(quiet_input_is_not_cut_nor_is_one_that_has_ended)
     probe_do(&probe, end_of_a_busy_stream);
     ck_assert(!probe_is(&probe, channel_input_cut));
 }
-END_TEST
 
-START_TEST(input_is_cut_when_a_handler_keeps_some_or_a_clock_stopped_it)
+TEST_EACH(close, input_is_cut_when_a_handler_keeps_some_or_a_clock_stopped_it, 2)
 {
     if (_i == 0)
         probe_keep(&probe, true);
@@ -217,16 +204,14 @@ START_TEST(input_is_cut_when_a_handler_keeps_some_or_a_clock_stopped_it)
     probe_do(&probe, discard);
     ck_assert(probe_is(&probe, channel_input_cut));
 }
-END_TEST
 
-START_TEST(input_of_which_nothing_ever_came_is_not_cut)
+TEST(close, input_of_which_nothing_ever_came_is_not_cut)
 {
     probe_do(&probe, end_of_a_busy_stream);
     ck_assert(!probe_is(&probe, channel_input_cut));
 }
-END_TEST
 
-START_TEST(a_reset_cuts_quiet_input_but_not_one_that_has_ended)
+TEST(close, a_reset_cuts_quiet_input_but_not_one_that_has_ended)
 {
     struct probe done;
 
@@ -240,20 +225,18 @@ START_TEST(a_reset_cuts_quiet_input_but_not_one_that_has_ended)
     ck_assert(probe_is(&probe, channel_input_cut));
     probe_close(&done);
 }
-END_TEST
 
-START_TEST(a_reset_that_waits_cuts_quiet_input)
+TEST(close, a_reset_that_waits_cuts_quiet_input)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_end(&probe, CHANNEL_END_RESET);
     ck_assert(!probe_is(&probe, channel_ended));
     ck_assert(probe_is(&probe, channel_input_cut));
 }
-END_TEST
 
 /* ---- a reset of a channel that is not read ---- */
 
-START_TEST(a_reset_after_the_end_of_file_is_noticed)
+TEST(close, a_reset_after_the_end_of_file_is_noticed)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
@@ -264,9 +247,8 @@ START_TEST(a_reset_after_the_end_of_file_is_noticed)
     probe_expect_closed(&probe, 0, "aebc"); /* it had ended: all that it sent was read */
     ck_assert_int_eq(probe.broken, -EPIPE);
 }
-END_TEST
 
-START_TEST(a_reset_of_a_paused_channel_loses_nothing_that_came_before)
+TEST(close, a_reset_of_a_paused_channel_loses_nothing_that_came_before)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "last words");
@@ -278,9 +260,8 @@ START_TEST(a_reset_of_a_paused_channel_loses_nothing_that_came_before)
     ck_assert_uint_eq(probe_read(&probe), 10);
     ck_assert_int_eq(probe.error, -ECONNRESET);
 }
-END_TEST
 
-START_TEST(a_reset_of_a_channel_that_was_not_started_is_noticed)
+TEST_EACH(close, a_reset_of_a_channel_that_was_not_started_is_noticed, 2)
 {
     struct probe early;
 
@@ -292,36 +273,4 @@ START_TEST(a_reset_of_a_channel_that_was_not_started_is_noticed)
     probe_wait(&early, PROBE_CLOSED);
     ck_assert_int_eq(early.error, -ECONNRESET);
     probe_close(&early);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/channel_close");
-    TCase *tc = suite_group(suite, "close");
-
-    tcase_add_checked_fixture(tc, probe_connect_and_start, probe_disconnect);
-    tcase_add_test(tc, close_sends_what_waits_and_discards_what_comes);
-    tcase_add_test(tc, close_reads_on_even_if_the_channel_was_paused);
-    tcase_add_test(tc, close_after_the_peers_end_of_file_ends_at_once);
-    tcase_add_test(tc, close_after_our_end_of_file_waits_for_the_peers);
-    tcase_add_test(tc, close_before_the_start_lingers_too);
-    tcase_add_test(tc, a_reset_while_closing_is_told);
-    tcase_add_test(tc, discarded_input_is_read_and_thrown_away);
-    tcase_add_test(tc, what_the_peer_has_not_acknowledged_is_counted);
-    tcase_add_test(tc, a_reset_with_nothing_on_the_way_is_at_once);
-    tcase_add_test(tc, a_reset_comes_behind_what_was_written);
-    tcase_add_test(tc, a_reset_after_our_end_of_file_still_is_one);
-    tcase_add_loop_test(tc, input_is_cut_when_a_handler_keeps_some_or_a_clock_stopped_it, 0, 2);
-    tcase_add_test(tc, input_of_which_nothing_ever_came_is_not_cut);
-    tcase_add_test(tc, a_reset_cuts_quiet_input_but_not_one_that_has_ended);
-    tcase_add_test(tc, a_reset_that_waits_cuts_quiet_input);
-    tcase_add_test(tc, input_is_cut_when_bytes_are_unread);
-    tcase_add_test(tc, input_is_cut_when_bytes_just_came);
-    tcase_add_test(tc, input_is_cut_when_bytes_are_discarded);
-    tcase_add_test(tc, quiet_input_is_not_cut_nor_is_one_that_has_ended);
-    tcase_add_test(tc, a_reset_after_the_end_of_file_is_noticed);
-    tcase_add_test(tc, a_reset_of_a_paused_channel_loses_nothing_that_came_before);
-    tcase_add_loop_test(tc, a_reset_of_a_channel_that_was_not_started_is_noticed, 0, 2);
-    return suite_run(suite);
 }

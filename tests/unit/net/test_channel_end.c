@@ -31,7 +31,9 @@ int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *res
     return rc;
 }
 
-START_TEST(what_came_before_a_connection_timed_out_is_read_although_reading_was_paused)
+GROUP(orderly, probe_connect_and_start, probe_disconnect);
+
+TEST(orderly, what_came_before_a_connection_timed_out_is_read_although_reading_was_paused)
 {
     atomic_store(&error_said, ETIMEDOUT);
     probe_stop(&probe);
@@ -44,11 +46,10 @@ START_TEST(what_came_before_a_connection_timed_out_is_read_although_reading_was_
     ck_assert_uint_eq(probe_read(&probe), 10);
     atomic_store(&error_said, 0);
 }
-END_TEST
 
 /* ---- end of file ---- */
 
-START_TEST(while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
+TEST(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
 {
     probe_keep(&probe, true);
     sockets_end(probe.peer);
@@ -60,9 +61,8 @@ START_TEST(while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
     probe_keep(&probe, false);
     probe_expect_closed(&probe, 0, "aec");
 }
-END_TEST
 
-START_TEST(one_handler_does_not_let_go_for_another)
+TEST(orderly, one_handler_does_not_let_go_for_another)
 {
     probe_keep(&probe, true);
     probe_keep(&probe, true);
@@ -75,7 +75,6 @@ START_TEST(one_handler_does_not_let_go_for_another)
     probe_keep(&probe, false);
     probe_expect_closed(&probe, 0, "aec");
 }
-END_TEST
 
 static void discard_and_end(struct channel *ch)
 {
@@ -83,7 +82,7 @@ static void discard_and_end(struct channel *ch)
     channel_shutdown_write(ch);
 }
 
-START_TEST(what_a_handler_keeps_does_not_matter_when_input_is_discarded)
+TEST(orderly, what_a_handler_keeps_does_not_matter_when_input_is_discarded)
 {
     probe_keep(&probe, true);
     probe_do(&probe, discard_and_end);
@@ -91,18 +90,16 @@ START_TEST(what_a_handler_keeps_does_not_matter_when_input_is_discarded)
     sockets_end(probe.peer);
     probe_expect_closed(&probe, 0, "ac");
 }
-END_TEST
 
-START_TEST(what_a_handler_keeps_does_not_outlive_an_abort)
+TEST(orderly, what_a_handler_keeps_does_not_outlive_an_abort)
 {
     probe_keep(&probe, true);
     probe_abort(&probe, -ECONNABORTED);
     probe_expect_closed(&probe, -ECONNABORTED, "ac");
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
-START_TEST(after_the_peers_end_of_file_we_can_still_send)
+TEST(orderly, after_the_peers_end_of_file_we_can_still_send)
 {
     sockets_say(probe.peer, "last words");
     sockets_end(probe.peer);
@@ -117,9 +114,8 @@ START_TEST(after_the_peers_end_of_file_we_can_still_send)
     sockets_hear_end(probe.peer);
     probe_expect_closed(&probe, 0, "arec");
 }
-END_TEST
 
-START_TEST(after_our_end_of_file_the_peer_can_still_send)
+TEST(orderly, after_our_end_of_file_the_peer_can_still_send)
 {
     probe_do(&probe, channel_shutdown_write);
     sockets_hear_end(probe.peer);
@@ -131,9 +127,8 @@ START_TEST(after_our_end_of_file_the_peer_can_still_send)
     probe.peer = -1;
     probe_expect_closed(&probe, 0, "arec");
 }
-END_TEST
 
-START_TEST(the_peers_end_of_file_does_not_make_the_loop_spin)
+TEST(orderly, the_peers_end_of_file_does_not_make_the_loop_spin)
 {
     struct loop_stats was, is;
 
@@ -145,9 +140,8 @@ START_TEST(the_peers_end_of_file_does_not_make_the_loop_spin)
     ck_assert_uint_le(is.turns - was.turns, 3);
     ck_assert_str_eq(probe_events(&probe), "ae");
 }
-END_TEST
 
-START_TEST(our_end_of_file_follows_what_waits)
+TEST(orderly, our_end_of_file_follows_what_waits)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     ck_assert_uint_gt(probe_pending(&probe), 0);
@@ -158,9 +152,8 @@ START_TEST(our_end_of_file_follows_what_waits)
     sockets_hear_end(probe.peer);
     ck_assert(probe_is(&probe, channel_write_ended));
 }
-END_TEST
 
-START_TEST(the_peers_end_of_file_does_not_cut_off_what_waits)
+TEST(orderly, the_peers_end_of_file_does_not_cut_off_what_waits)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, channel_shutdown_write);
@@ -172,9 +165,8 @@ START_TEST(the_peers_end_of_file_does_not_cut_off_what_waits)
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
-END_TEST
 
-START_TEST(our_end_of_file_is_sent_once)
+TEST(orderly, our_end_of_file_is_sent_once)
 {
     probe_do(&probe, channel_shutdown_write);
     probe_do(&probe, channel_shutdown_write);
@@ -182,11 +174,12 @@ START_TEST(our_end_of_file_is_sent_once)
     sockets_hear_end(probe.peer);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
 }
-END_TEST
 
 /* ---- abort ---- */
 
-START_TEST(abort_is_a_reset_and_loses_what_waits)
+GROUP(broken, probe_connect_and_start, probe_disconnect);
+
+TEST(broken, abort_is_a_reset_and_loses_what_waits)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_abort(&probe, -ECANCELED);
@@ -196,16 +189,14 @@ START_TEST(abort_is_a_reset_and_loses_what_waits)
         ;
     ck_assert_int_eq(errno, ECONNRESET);
 }
-END_TEST
 
-START_TEST(only_the_first_abort_counts)
+TEST(broken, only_the_first_abort_counts)
 {
     probe_abort(&probe, -ECANCELED);
     probe_abort(&probe, -EIO);
     probe_expect_closed(&probe, -ECANCELED, "ac");
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
 static void abort_itself(struct probe *p)
 {
@@ -219,16 +210,15 @@ static void abort_itself(struct probe *p)
     channel_end(&p->channel, CHANNEL_END_FLUSH);
 }
 
-START_TEST(an_ended_channel_takes_every_call_and_does_nothing)
+TEST(broken, an_ended_channel_takes_every_call_and_does_nothing)
 {
     probe.on_read = abort_itself;
     sockets_say(probe.peer, "x");
     probe_expect_closed(&probe, -ECANCELED, "arc");
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
-START_TEST(an_abort_in_a_read_ends_the_burst)
+TEST(broken, an_abort_in_a_read_ends_the_burst)
 {
     probe_stop(&probe);
     probe.on_read = abort_itself;
@@ -237,7 +227,6 @@ START_TEST(an_abort_in_a_read_ends_the_burst)
     probe_expect_closed(&probe, -ECANCELED, "arc");
     ck_assert_uint_eq(probe.n_reads, 1);
 }
-END_TEST
 
 /* Two channels that are ready in the same turn; the first one that reads aborts the other. */
 static struct probe rivals[2];
@@ -254,7 +243,7 @@ static void resume_rivals(void *arg)
     channel_resume_reading(&rivals[1].channel, CHANNEL_STOP_RECEIVER);
 }
 
-START_TEST(a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
+TEST(broken, a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
 {
     for (int i = 0; i < 2; i++) {
         probe_init(&rivals[i], probe.net, sockets_tcp);
@@ -270,18 +259,16 @@ START_TEST(a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
     for (int i = 0; i < 2; i++)
         probe_close(&rivals[i]);
 }
-END_TEST
 
 /* ---- errors ---- */
 
-START_TEST(a_reset_is_told_as_one)
+TEST(broken, a_reset_is_told_as_one)
 {
     probe_reset_peer(&probe);
     probe_expect_closed(&probe, -ECONNRESET, "ac");
 }
-END_TEST
 
-START_TEST(writing_to_one_who_is_gone_raises_no_signal_and_is_told)
+TEST(broken, writing_to_one_who_is_gone_raises_no_signal_and_is_told)
 {
     probe_stop(&probe);
     probe_reset_peer(&probe);
@@ -294,10 +281,9 @@ START_TEST(writing_to_one_who_is_gone_raises_no_signal_and_is_told)
     ck_assert_str_eq(strchr(probe_events(&probe), PROBE_BROKEN) + 1,
                      strrchr(probe_events(&probe), PROBE_BROKEN) + 1);
 }
-END_TEST
 
 /* The peer takes nothing more; what it sent before is on its way to us. */
-START_TEST(a_write_that_fails_does_not_lose_the_peers_last_bytes)
+TEST(broken, a_write_that_fails_does_not_lose_the_peers_last_bytes)
 {
     fault_plan(FAULT_SEND, 2, 1, EPIPE); /* two pass: what the test itself sends */
     probe_stop(&probe);
@@ -312,9 +298,8 @@ START_TEST(a_write_that_fails_does_not_lose_the_peers_last_bytes)
     ck_assert_int_eq(probe.broken, -EPIPE);
     ck_assert_uint_eq(probe_read(&probe), 10);
 }
-END_TEST
 
-START_TEST(a_write_that_fails_after_the_peers_end_of_file_ends_the_channel)
+TEST(broken, a_write_that_fails_after_the_peers_end_of_file_ends_the_channel)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
@@ -323,16 +308,14 @@ START_TEST(a_write_that_fails_after_the_peers_end_of_file_ends_the_channel)
     probe_expect_closed(&probe, 0, "aebc");
     ck_assert_int_eq(probe.broken, -ECONNRESET);
 }
-END_TEST
 
-START_TEST(a_write_for_which_the_kernel_has_no_memory_ends_the_channel)
+TEST(broken, a_write_for_which_the_kernel_has_no_memory_ends_the_channel)
 {
     fault_plan(FAULT_SEND, 0, 1, ENOBUFS);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     probe_expect_closed(&probe, -ENOBUFS, "ac");
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
 /* Receive, so that there is room to send again, until ${event}. */
 static void hear_until(char event)
@@ -343,16 +326,15 @@ static void hear_until(char event)
         (void)recv(probe.peer, data, sizeof(data), MSG_DONTWAIT);
 }
 
-START_TEST(an_error_while_sending_what_waits_is_told_too)
+TEST(broken, an_error_while_sending_what_waits_is_told_too)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     fault_plan(FAULT_SEND, 0, 1, ENOBUFS);
     hear_until(PROBE_CLOSED);
     ck_assert_int_eq(probe.error, -ENOBUFS);
 }
-END_TEST
 
-START_TEST(when_sending_breaks_a_waiting_writer_is_let_go)
+TEST(broken, when_sending_breaks_a_waiting_writer_is_let_go)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     ck_assert(!probe_is(&probe, channel_writable));
@@ -362,23 +344,21 @@ START_TEST(when_sending_breaks_a_waiting_writer_is_let_go)
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
 }
-END_TEST
 
-START_TEST(an_interrupted_send_is_done_again)
+TEST(broken, an_interrupted_send_is_done_again)
 {
     fault_plan(FAULT_SEND, 0, 3, EINTR);
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
     ck_assert_uint_eq(probe_pending(&probe), 0);
     sockets_hear(probe.peer, "hello");
 }
-END_TEST
 
 static bool ours_is_reset(void)
 {
     return poll(&(struct pollfd){.fd = probe.fd}, 1, 0) > 0;
 }
 
-START_TEST(an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_came_before)
+TEST(broken, an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_came_before)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "last words");
@@ -391,9 +371,8 @@ START_TEST(an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_cam
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_uint_eq(probe_read(&probe), 10);
 }
-END_TEST
 
-START_TEST(while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
+TEST(broken, while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
@@ -402,9 +381,8 @@ START_TEST(while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
     sockets_hear_end(probe.peer);
     ck_assert(!probe_is(&probe, channel_ended));
 }
-END_TEST
 
-START_TEST(while_a_clock_stops_it_a_broken_write_does_not_end_it)
+TEST(broken, while_a_clock_stops_it_a_broken_write_does_not_end_it)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
@@ -413,9 +391,8 @@ START_TEST(while_a_clock_stops_it_a_broken_write_does_not_end_it)
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert(!probe_is(&probe, channel_ended));
 }
-END_TEST
 
-START_TEST(ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_what_was_written)
+TEST(broken, ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_what_was_written)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "x");
@@ -426,9 +403,8 @@ START_TEST(ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_wha
     sockets_hear(probe.peer, "bye");
     sockets_hear_end(probe.peer);
 }
-END_TEST
 
-START_TEST(an_abort_cuts_the_peers_stream_unless_it_has_ended)
+TEST(broken, an_abort_cuts_the_peers_stream_unless_it_has_ended)
 {
     struct probe done;
 
@@ -444,58 +420,12 @@ START_TEST(an_abort_cuts_the_peers_stream_unless_it_has_ended)
     ck_assert(probe_is(&probe, channel_input_cut));
     probe_close(&done);
 }
-END_TEST
 
-START_TEST(closing_a_channel_whose_sending_is_broken_waits_for_nothing)
+TEST(broken, closing_a_channel_whose_sending_is_broken_waits_for_nothing)
 {
     fault_plan(FAULT_SEND, 0, 1, EPIPE);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert_str_eq(probe_events(&probe), "ab");
     probe_end(&probe, CHANNEL_END_FLUSH);
     probe_expect_closed(&probe, 0, "abc");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/channel_end");
-    TCase *orderly = suite_group(suite, "orderly");
-    TCase *broken = suite_group(suite, "broken");
-
-    tcase_add_checked_fixture(orderly, probe_connect_and_start, probe_disconnect);
-    tcase_add_test(orderly,
-                   what_came_before_a_connection_timed_out_is_read_although_reading_was_paused);
-    tcase_add_test(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it);
-    tcase_add_test(orderly, one_handler_does_not_let_go_for_another);
-    tcase_add_test(orderly, what_a_handler_keeps_does_not_matter_when_input_is_discarded);
-    tcase_add_test(orderly, what_a_handler_keeps_does_not_outlive_an_abort);
-    tcase_add_test(orderly, after_the_peers_end_of_file_we_can_still_send);
-    tcase_add_test(orderly, after_our_end_of_file_the_peer_can_still_send);
-    tcase_add_test(orderly, the_peers_end_of_file_does_not_make_the_loop_spin);
-    tcase_add_test(orderly, our_end_of_file_follows_what_waits);
-    tcase_add_test(orderly, the_peers_end_of_file_does_not_cut_off_what_waits);
-    tcase_add_test(orderly, our_end_of_file_is_sent_once);
-    tcase_add_checked_fixture(broken, probe_connect_and_start, probe_disconnect);
-    tcase_add_test(broken, abort_is_a_reset_and_loses_what_waits);
-    tcase_add_test(broken, only_the_first_abort_counts);
-    tcase_add_test(broken, an_ended_channel_takes_every_call_and_does_nothing);
-    tcase_add_test(broken, an_abort_in_a_read_ends_the_burst);
-    tcase_add_test(broken, a_channel_ended_by_another_of_its_turn_is_not_called_any_more);
-    tcase_add_test(broken, a_reset_is_told_as_one);
-    tcase_add_test(broken, writing_to_one_who_is_gone_raises_no_signal_and_is_told);
-    tcase_add_test(broken, a_write_that_fails_does_not_lose_the_peers_last_bytes);
-    tcase_add_test(broken, a_write_that_fails_after_the_peers_end_of_file_ends_the_channel);
-    tcase_add_test(broken, a_write_for_which_the_kernel_has_no_memory_ends_the_channel);
-    tcase_add_test(broken, an_error_while_sending_what_waits_is_told_too);
-    tcase_add_test(broken, when_sending_breaks_a_waiting_writer_is_let_go);
-    tcase_add_test(broken, an_interrupted_send_is_done_again);
-    tcase_add_test(broken,
-                   an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_came_before);
-    tcase_add_test(broken, while_a_clock_stops_it_both_ends_of_file_do_not_end_it);
-    tcase_add_test(broken, while_a_clock_stops_it_a_broken_write_does_not_end_it);
-    tcase_add_test(
-        broken, ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_what_was_written);
-    tcase_add_test(broken, an_abort_cuts_the_peers_stream_unless_it_has_ended);
-    tcase_add_test(broken, closing_a_channel_whose_sending_is_broken_waits_for_nothing);
-    return suite_run(suite);
 }

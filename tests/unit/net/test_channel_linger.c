@@ -45,7 +45,9 @@ static void end_input(struct channel *ch)
     channel_end(ch, CHANNEL_END_INPUT);
 }
 
-START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
+GROUP(linger, probe_connect_and_start, probe_disconnect);
+
+TEST(linger, a_silent_peer_that_has_got_all_is_left_without_a_reset)
 {
     linger.timeout_ns = 100 * NS_PER_MS;
     ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
@@ -55,7 +57,6 @@ START_TEST(a_silent_peer_that_has_got_all_is_left_without_a_reset)
     probe_expect_closed(&probe, 0, "ac");
     sockets_hear_end(probe.peer); /* still, and not a reset */
 }
-END_TEST
 
 /* Take all that the kernel still has for the peer; a reset must be behind it. */
 static void hear_cut(void)
@@ -65,7 +66,7 @@ static void hear_cut(void)
     ck_assert_int_eq(errno, ECONNRESET);
 }
 
-START_TEST(a_peer_that_acknowledges_nothing_is_reset)
+TEST(linger, a_peer_that_acknowledges_nothing_is_reset)
 {
     linger.timeout_ns = 100 * NS_PER_MS;
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -73,9 +74,8 @@ START_TEST(a_peer_that_acknowledges_nothing_is_reset)
     probe_expect_closed(&probe, -ETIMEDOUT, "ac");
     hear_cut();
 }
-END_TEST
 
-START_TEST(a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end)
+TEST(linger, a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end)
 {
     linger.max_ns = 500 * NS_PER_MS;
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -86,7 +86,6 @@ START_TEST(a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end
     }
     hear_cut();
 }
-END_TEST
 
 /*
  * All, and end of file, is written; the peer, which has taken as many bytes as are returned, has
@@ -105,7 +104,7 @@ static size_t fill_kernel_to_the_end(void)
     return heard;
 }
 
-START_TEST(a_peer_that_has_not_acknowledged_what_is_before_the_end_of_file_is_reset)
+TEST(linger, a_peer_that_has_not_acknowledged_what_is_before_the_end_of_file_is_reset)
 {
     (void)fill_kernel_to_the_end();
     linger = (struct channel_linger_conf){.timeout_ns = 100 * NS_PER_MS};
@@ -114,10 +113,9 @@ START_TEST(a_peer_that_has_not_acknowledged_what_is_before_the_end_of_file_is_re
     ck_assert_int_eq(probe.error, -ETIMEDOUT);
     hear_cut();
 }
-END_TEST
 
 /* The whole takes longer than the peer may be without progress. */
-START_TEST(what_the_peer_acknowledges_begins_its_time_anew)
+TEST(linger, what_the_peer_acknowledges_begins_its_time_anew)
 {
     int64_t began_at_ns = clock_now_ns();
     size_t heard = 0;
@@ -137,10 +135,9 @@ START_TEST(what_the_peer_acknowledges_begins_its_time_anew)
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
-END_TEST
 
 /* As long as the short one took is waited again. */
-START_TEST(each_channel_waits_as_long_as_it_is_told)
+TEST(linger, each_channel_waits_as_long_as_it_is_told)
 {
     struct probe patient;
     int64_t began_at_ns, took_ms;
@@ -159,9 +156,8 @@ START_TEST(each_channel_waits_as_long_as_it_is_told)
     ck_assert(!probe_saw(&patient, PROBE_CLOSED));
     probe_close(&patient);
 }
-END_TEST
 
-START_TEST(for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_are)
+TEST(linger, for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_are)
 {
     struct probe other;
 
@@ -176,9 +172,8 @@ START_TEST(for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_a
     ck_assert_int_eq(other.error, 0);
     probe_close(&other);
 }
-END_TEST
 
-START_TEST(the_total_bound_is_not_for_an_end_without_one)
+TEST(linger, the_total_bound_is_not_for_an_end_without_one)
 {
     linger_other = (struct channel_linger_conf){.max_ns = 50 * NS_PER_MS};
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -187,10 +182,9 @@ START_TEST(the_total_bound_is_not_for_an_end_without_one)
     sockets_hear_pattern(probe.peer, 0, LONG_BYTES);
     sockets_hear_end(probe.peer);
 }
-END_TEST
 
 /* Nothing waits for its acknowledgement, but our end of file is not sent. */
-START_TEST(an_end_whose_end_of_file_is_never_sent_is_a_reset)
+TEST(linger, an_end_whose_end_of_file_is_never_sent_is_a_reset)
 {
     linger_other = (struct channel_linger_conf){.timeout_ns = 100 * NS_PER_MS};
     ck_assert_int_eq(probe_write(&probe, "part", 4), 0);
@@ -199,9 +193,8 @@ START_TEST(an_end_whose_end_of_file_is_never_sent_is_a_reset)
     probe_expect_closed(&probe, -ETIMEDOUT, "ac");
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
-START_TEST(the_total_bound_begins_once)
+TEST(linger, the_total_bound_begins_once)
 {
     linger = (struct channel_linger_conf){.max_ns = 1 * NS_PER_S};
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -212,9 +205,8 @@ START_TEST(the_total_bound_begins_once)
     }
     ck_assert_int_eq(probe.error, -ETIMEDOUT);
 }
-END_TEST
 
-START_TEST(a_peer_without_progress_is_looked_at_more_and_more_seldom)
+TEST(linger, a_peer_without_progress_is_looked_at_more_and_more_seldom)
 {
     uint64_t tasks;
 
@@ -225,9 +217,8 @@ START_TEST(a_peer_without_progress_is_looked_at_more_and_more_seldom)
     PAUSE_MS(2000);
     ck_assert_uint_le(loop_runner_stats(probe.net->loop).tasks_run - tasks, 30);
 }
-END_TEST
 
-START_TEST(without_bounds_a_peer_may_take_as_long_as_it_likes)
+TEST(linger, without_bounds_a_peer_may_take_as_long_as_it_likes)
 {
     linger = (struct channel_linger_conf){0};
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -239,9 +230,8 @@ START_TEST(without_bounds_a_peer_may_take_as_long_as_it_likes)
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
-END_TEST
 
-START_TEST(a_reset_waits_for_the_kernel_also_when_both_directions_have_ended)
+TEST(linger, a_reset_waits_for_the_kernel_also_when_both_directions_have_ended)
 {
     size_t heard = fill_kernel_to_the_end();
 
@@ -253,10 +243,9 @@ START_TEST(a_reset_waits_for_the_kernel_also_when_both_directions_have_ended)
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
 }
-END_TEST
 
 /* The other's time begins when the peer of this one has got all. */
-START_TEST(a_reset_that_is_delivered_does_not_wait_like_an_end_of_file)
+TEST(linger, a_reset_that_is_delivered_does_not_wait_like_an_end_of_file)
 {
     struct probe other;
 
@@ -270,28 +259,4 @@ START_TEST(a_reset_that_is_delivered_does_not_wait_like_an_end_of_file)
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert(!probe_saw(&other, PROBE_CLOSED));
     probe_close(&other);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/channel_linger");
-    TCase *tc = suite_group(suite, "linger");
-
-    tcase_add_checked_fixture(tc, probe_connect_and_start, probe_disconnect);
-    tcase_add_test(tc, a_silent_peer_that_has_got_all_is_left_without_a_reset);
-    tcase_add_test(tc, a_peer_that_acknowledges_nothing_is_reset);
-    tcase_add_test(tc, a_peer_that_acknowledges_a_little_again_and_again_is_reset_in_the_end);
-    tcase_add_test(tc, a_peer_that_has_not_acknowledged_what_is_before_the_end_of_file_is_reset);
-    tcase_add_test(tc, what_the_peer_acknowledges_begins_its_time_anew);
-    tcase_add_test(tc, each_channel_waits_as_long_as_it_is_told);
-    tcase_add_test(tc, for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_are);
-    tcase_add_test(tc, the_total_bound_is_not_for_an_end_without_one);
-    tcase_add_test(tc, an_end_whose_end_of_file_is_never_sent_is_a_reset);
-    tcase_add_test(tc, the_total_bound_begins_once);
-    tcase_add_test(tc, a_peer_without_progress_is_looked_at_more_and_more_seldom);
-    tcase_add_test(tc, without_bounds_a_peer_may_take_as_long_as_it_likes);
-    tcase_add_test(tc, a_reset_waits_for_the_kernel_also_when_both_directions_have_ended);
-    tcase_add_test(tc, a_reset_that_is_delivered_does_not_wait_like_an_end_of_file);
-    return suite_run(suite);
 }

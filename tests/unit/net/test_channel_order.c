@@ -72,19 +72,20 @@ static const char *speak(char *letters, unsigned n)
 
 static char forwards[] = "abcdefghijklmnopqrst", mixed[] = "tcaqbnfrdmelgskhjpio";
 
-START_TEST(who_spoke_first_is_served_first)
+GROUP(order, setup, teardown);
+
+TEST(order, who_spoke_first_is_served_first)
 {
     ck_assert_str_eq(speak(forwards, 1), forwards);
     ck_assert_str_eq(speak(mixed, 1), mixed);
 }
-END_TEST
 
 static void abort_c(void)
 {
     channel_abort(&probes['c' - 'a'].channel, 0);
 }
 
-START_TEST(one_that_an_earlier_one_closes_is_not_served)
+TEST(order, one_that_an_earlier_one_closes_is_not_served)
 {
     char rest[] = "dab";
 
@@ -93,7 +94,6 @@ START_TEST(one_that_an_earlier_one_closes_is_not_served)
     probe_wait(&probes['c' - 'a'], PROBE_CLOSED);
     ck_assert_str_eq(speak(rest, 1), rest);
 }
-END_TEST
 
 static void pause_c(void)
 {
@@ -101,24 +101,11 @@ static void pause_c(void)
     channel_resume_reading(&probes['c' - 'a'].channel, CHANNEL_STOP_RECEIVER);
 }
 
-START_TEST(one_that_an_earlier_one_stops_for_a_moment_comes_in_the_next_turn)
+TEST(order, one_that_an_earlier_one_stops_for_a_moment_comes_in_the_next_turn)
 {
     char again[] = "cab";
 
     first_does = pause_c;
     ck_assert_str_eq(speak(mixed, 2), "taqbnfrdmelgskhjpioc");
     ck_assert_str_eq(speak(again, 1), again);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/channel order");
-    TCase *tc = suite_group(suite, "order");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, who_spoke_first_is_served_first);
-    tcase_add_test(tc, one_that_an_earlier_one_closes_is_not_served);
-    tcase_add_test(tc, one_that_an_earlier_one_stops_for_a_moment_comes_in_the_next_turn);
-    return suite_run(suite);
 }

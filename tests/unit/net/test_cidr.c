@@ -46,7 +46,9 @@ static const struct {
     {"unix", "unix"},
 };
 
-START_TEST(a_block_is_written_as_it_was_read)
+GROUP(words, NULL, NULL);
+
+TEST_EACH(words, a_block_is_written_as_it_was_read, ARRAY_LEN(good))
 {
     struct cidr c = block(good[_i].word), again;
     char text[CIDR_TEXT_BYTES];
@@ -55,7 +57,6 @@ START_TEST(a_block_is_written_as_it_was_read)
     again = block(text);
     ck_assert_mem_eq(&c, &again, sizeof(c));
 }
-END_TEST
 
 static const struct {
     const char *word;
@@ -90,7 +91,7 @@ static const struct {
     {"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/0", -EINVAL},
 };
 
-START_TEST(what_is_no_block_is_refused)
+TEST_EACH(words, what_is_no_block_is_refused, ARRAY_LEN(bad))
 {
     struct cidr c;
 
@@ -99,7 +100,6 @@ START_TEST(what_is_no_block_is_refused)
     for (size_t i = 0; i < sizeof(c); i++)
         ck_assert_uint_eq(((unsigned char *)&c)[i], 0x55);
 }
-END_TEST
 
 static const struct {
     const char *word;
@@ -115,7 +115,7 @@ static const struct {
     {"::ffff:10.0.0.0/95", "::fffe:0:0/95"},
 };
 
-START_TEST(bits_behind_the_prefix_are_told_with_the_block_that_was_meant)
+TEST_EACH(words, bits_behind_the_prefix_are_told_with_the_block_that_was_meant, ARRAY_LEN(loose))
 {
     struct cidr c;
     char text[CIDR_TEXT_BYTES];
@@ -123,7 +123,6 @@ START_TEST(bits_behind_the_prefix_are_told_with_the_block_that_was_meant)
     ck_assert_int_eq(cidr_parse(&c, loose[_i].word), -EDOM);
     ck_assert_str_eq(cidr_format(text, sizeof(text), &c), loose[_i].meant);
 }
-END_TEST
 
 static const struct {
     const char *block;
@@ -159,7 +158,9 @@ static const struct {
     {"unix", "[::1]:1", false},
 };
 
-START_TEST(a_block_has_the_hosts_that_share_its_prefix)
+GROUP(members, NULL, NULL);
+
+TEST_EACH(members, a_block_has_the_hosts_that_share_its_prefix, ARRAY_LEN(members))
 {
     struct cidr c = block(members[_i].block);
     struct address a = host(members[_i].host);
@@ -167,10 +168,9 @@ START_TEST(a_block_has_the_hosts_that_share_its_prefix)
     ck_assert_msg(cidr_has(&c, &a) == members[_i].in, "%s in %s", members[_i].host,
                   members[_i].block);
 }
-END_TEST
 
 /* As accept(2) gives it on a socket of both families, and not as address_parse() writes it. */
-START_TEST(an_address_that_is_mapped_is_the_one_it_maps)
+TEST(members, an_address_that_is_mapped_is_the_one_it_maps)
 {
     struct cidr in4 = block("10.0.0.0/8"), in6 = block("::/0");
     struct address a = host("[::1]:7");
@@ -179,9 +179,8 @@ START_TEST(an_address_that_is_mapped_is_the_one_it_maps)
     ck_assert(cidr_has(&in4, &a));
     ck_assert(!cidr_has(&in6, &a));
 }
-END_TEST
 
-START_TEST(an_unnamed_unix_peer_is_one_as_well)
+TEST(members, an_unnamed_unix_peer_is_one_as_well)
 {
     struct cidr c = block("unix"), in4 = block("0.0.0.0/0");
     struct address a = {.len = sizeof(sa_family_t), .u.sa.sa_family = AF_UNIX};
@@ -189,9 +188,8 @@ START_TEST(an_unnamed_unix_peer_is_one_as_well)
     ck_assert(cidr_has(&c, &a));
     ck_assert(!cidr_has(&in4, &a));
 }
-END_TEST
 
-START_TEST(a_list_has_whom_any_of_its_blocks_has)
+TEST(members, a_list_has_whom_any_of_its_blocks_has)
 {
     struct cidr list[] = {block("10.0.0.0/8"), block("::1"), block("unix")};
     struct address a = host("127.0.0.1:1"), b = host("[::1]:1"), c = host("@x");
@@ -202,13 +200,12 @@ START_TEST(a_list_has_whom_any_of_its_blocks_has)
     ck_assert(!cidr_any_has(list, 2, &c));
     ck_assert(!cidr_any_has(NULL, 0, &b));
 }
-END_TEST
 
 /*
  * Every prefix length, and a bit flipped at every place: outside exactly if it is one of the
  * prefix.
  */
-START_TEST(each_bit_of_the_prefix_counts_and_none_behind_it)
+TEST_EACH(members, each_bit_of_the_prefix_counts_and_none_behind_it, 2)
 {
     struct address a = host(_i == 0 ? "0.0.0.0:1" : "[2000::]:1");
     uint8_t *bytes = _i == 0 ? (uint8_t *)&a.u.in.sin_addr : a.u.in6.sin6_addr.s6_addr;
@@ -228,23 +225,4 @@ START_TEST(each_bit_of_the_prefix_counts_and_none_behind_it)
             bytes[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
         }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/cidr");
-    TCase *tc = suite_group(suite, "words");
-
-    tcase_add_loop_test(tc, a_block_is_written_as_it_was_read, 0, ARRAY_LEN(good));
-    tcase_add_loop_test(tc, what_is_no_block_is_refused, 0, ARRAY_LEN(bad));
-    tcase_add_loop_test(tc, bits_behind_the_prefix_are_told_with_the_block_that_was_meant, 0,
-                        ARRAY_LEN(loose));
-    tc = suite_group(suite, "members");
-    tcase_add_loop_test(tc, a_block_has_the_hosts_that_share_its_prefix, 0, ARRAY_LEN(members));
-    tcase_add_test(tc, an_address_that_is_mapped_is_the_one_it_maps);
-    tcase_add_test(tc, an_unnamed_unix_peer_is_one_as_well);
-    tcase_add_test(tc, a_list_has_whom_any_of_its_blocks_has);
-    tcase_add_loop_test(tc, each_bit_of_the_prefix_counts_and_none_behind_it, 0, 2);
-    return suite_run(suite);
 }

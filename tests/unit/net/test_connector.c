@@ -106,7 +106,9 @@ static void expect_connected(int listening)
     close(listening);
 }
 
-START_TEST(a_server_that_answers_is_connected_to)
+GROUP(connector, setup, teardown);
+
+TEST(connector, a_server_that_answers_is_connected_to)
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -116,9 +118,8 @@ START_TEST(a_server_that_answers_is_connected_to)
     PAUSE_MS(30);
     ck_assert_uint_eq(atomic_load(&outcomes), 1);
 }
-END_TEST
 
-START_TEST(a_refusal_is_the_outcome_when_there_is_no_other_address)
+TEST(connector, a_refusal_is_the_outcome_when_there_is_no_other_address)
 {
     int bound = sockets_bound(&addresses[0]);
 
@@ -128,9 +129,8 @@ START_TEST(a_refusal_is_the_outcome_when_there_is_no_other_address)
     ck_assert_int_eq(outcome_fd, -1);
     close(bound);
 }
-END_TEST
 
-START_TEST(an_address_that_fails_at_once_is_told_later)
+TEST(connector, an_address_that_fails_at_once_is_told_later)
 {
     sockets_path(&addresses[0], "none");
     connect_now();
@@ -138,9 +138,8 @@ START_TEST(an_address_that_fails_at_once_is_told_later)
     ck_assert_int_eq(outcome_error, -ENOENT);
     ck_assert_int_eq(outcome_fd, -1);
 }
-END_TEST
 
-START_TEST(a_unix_server_that_accepts_at_once_is_told_later)
+TEST(connector, a_unix_server_that_accepts_at_once_is_told_later)
 {
     struct address *a = &addresses[0];
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -153,9 +152,8 @@ START_TEST(a_unix_server_that_accepts_at_once_is_told_later)
     expect_connected(fd);
     unlink(a->u.un.sun_path);
 }
-END_TEST
 
-START_TEST(the_addresses_are_tried_in_order)
+TEST(connector, the_addresses_are_tried_in_order)
 {
     int refused = sockets_bound(&addresses[0]), answering;
 
@@ -167,9 +165,8 @@ START_TEST(the_addresses_are_tried_in_order)
     expect_connected(answering);
     close(refused);
 }
-END_TEST
 
-START_TEST(the_error_of_the_last_address_is_the_outcome)
+TEST(connector, the_error_of_the_last_address_is_the_outcome)
 {
     int refused = sockets_bound(&addresses[0]);
 
@@ -180,9 +177,8 @@ START_TEST(the_error_of_the_last_address_is_the_outcome)
     ck_assert_int_eq(outcome_error, -ENOENT);
     close(refused);
 }
-END_TEST
 
-START_TEST(an_address_there_is_no_way_to_does_not_hide_why_the_other_failed)
+TEST(connector, an_address_there_is_no_way_to_does_not_hide_why_the_other_failed)
 {
     int refused;
 
@@ -201,7 +197,6 @@ START_TEST(an_address_there_is_no_way_to_does_not_hide_why_the_other_failed)
     await(3);
     ck_assert_int_eq(outcome_error, -ENETUNREACH);
 }
-END_TEST
 
 /*
  * A listener whose backlog is full: the kernel drops further handshakes, so that connecting hangs.
@@ -214,7 +209,7 @@ static int listen_deaf(struct address *a, int *filler)
     return fd;
 }
 
-START_TEST(a_server_that_does_not_answer_times_out)
+TEST(connector, a_server_that_does_not_answer_times_out)
 {
     int filler, deaf = listen_deaf(&addresses[0], &filler);
     int64_t began_at_ns = clock_now_ns();
@@ -229,9 +224,8 @@ START_TEST(a_server_that_does_not_answer_times_out)
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(one_deadline_holds_for_all_addresses)
+TEST(connector, one_deadline_holds_for_all_addresses)
 {
     int filler, deaf = listen_deaf(&addresses[0], &filler);
     int64_t began_at_ns = clock_now_ns();
@@ -247,9 +241,8 @@ START_TEST(one_deadline_holds_for_all_addresses)
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(an_address_that_does_not_answer_leaves_time_for_the_next)
+TEST(connector, an_address_that_does_not_answer_leaves_time_for_the_next)
 {
     int filler, deaf = listen_deaf(&addresses[0], &filler);
     int listening = sockets_listen(&addresses[1], 5);
@@ -262,9 +255,8 @@ START_TEST(an_address_that_does_not_answer_leaves_time_for_the_next)
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(a_timeout_without_end_is_none)
+TEST(connector, a_timeout_without_end_is_none)
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -273,7 +265,6 @@ START_TEST(a_timeout_without_end_is_none)
     await(1);
     expect_connected(listening);
 }
-END_TEST
 
 static int listen_unix_full(struct address *a, int *filler)
 {
@@ -286,7 +277,7 @@ static int listen_unix_full(struct address *a, int *filler)
     return fd;
 }
 
-START_TEST(a_full_unix_backlog_is_waited_for)
+TEST(connector, a_full_unix_backlog_is_waited_for)
 {
     int filler, fd = listen_unix_full(&addresses[0], &filler), server;
 
@@ -300,9 +291,8 @@ START_TEST(a_full_unix_backlog_is_waited_for)
     close(filler);
     unlink(addresses[0].u.un.sun_path);
 }
-END_TEST
 
-START_TEST(a_unix_backlog_that_stays_full_times_out)
+TEST(connector, a_unix_backlog_that_stays_full_times_out)
 {
     int filler, fd = listen_unix_full(&addresses[0], &filler);
 
@@ -314,9 +304,8 @@ START_TEST(a_unix_backlog_that_stays_full_times_out)
     close(fd);
     unlink(addresses[0].u.un.sun_path);
 }
-END_TEST
 
-START_TEST(a_cancelled_connector_says_nothing_and_closes_its_socket)
+TEST(connector, a_cancelled_connector_says_nothing_and_closes_its_socket)
 {
     int filler, deaf = listen_deaf(&addresses[0], &filler);
     unsigned idle = process_descriptors();
@@ -331,7 +320,6 @@ START_TEST(a_cancelled_connector_says_nothing_and_closes_its_socket)
     close(filler);
     close(deaf);
 }
-END_TEST
 
 static void begin_and_cancel(void *arg)
 {
@@ -339,7 +327,7 @@ static void begin_and_cancel(void *arg)
     cancel(arg);
 }
 
-START_TEST(a_cancelled_connection_that_the_server_has_already_is_reset)
+TEST(connector, a_cancelled_connection_that_the_server_has_already_is_reset)
 {
     int server, listening = sockets_listen(&addresses[0], 5);
 
@@ -350,18 +338,16 @@ START_TEST(a_cancelled_connection_that_the_server_has_already_is_reset)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(an_outcome_that_is_known_but_not_told_can_be_cancelled)
+TEST(connector, an_outcome_that_is_known_but_not_told_can_be_cancelled)
 {
     sockets_path(&addresses[0], "none");
     loop_runner_call(loop, begin_and_cancel, NULL);
     PAUSE_MS(30);
     ck_assert_uint_eq(atomic_load(&outcomes), 0);
 }
-END_TEST
 
-START_TEST(it_can_be_started_again_from_its_outcome)
+TEST(connector, it_can_be_started_again_from_its_outcome)
 {
     int refused = sockets_bound(&addresses[0]), answering = sockets_listen(&addresses[1], 5);
 
@@ -371,7 +357,6 @@ START_TEST(it_can_be_started_again_from_its_outcome)
     expect_connected(answering);
     close(refused);
 }
-END_TEST
 
 static atomic_bool bind_first;
 
@@ -387,7 +372,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
     return next(fd, addr, len);
 }
 
-START_TEST(a_connection_to_itself_is_a_refusal)
+TEST(connector, a_connection_to_itself_is_a_refusal)
 {
     int bound = sockets_bound(&addresses[0]);
 
@@ -398,9 +383,8 @@ START_TEST(a_connection_to_itself_is_a_refusal)
     ck_assert_int_eq(outcome_error, -ECONNREFUSED);
     ck_assert_int_eq(outcome_fd, -1);
 }
-END_TEST
 
-START_TEST(without_descriptors_the_outcome_says_so)
+TEST(connector, without_descriptors_the_outcome_says_so)
 {
     sockets_loopback(&addresses[0], 9);
     process_allow_descriptors(0);
@@ -408,33 +392,4 @@ START_TEST(without_descriptors_the_outcome_says_so)
     await(1);
     ck_assert_int_eq(outcome_error, -EMFILE);
     process_allow_any_descriptors();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/connector");
-    TCase *tc = suite_group(suite, "connector");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_server_that_answers_is_connected_to);
-    tcase_add_test(tc, a_refusal_is_the_outcome_when_there_is_no_other_address);
-    tcase_add_test(tc, an_address_that_fails_at_once_is_told_later);
-    tcase_add_test(tc, a_unix_server_that_accepts_at_once_is_told_later);
-    tcase_add_test(tc, the_addresses_are_tried_in_order);
-    tcase_add_test(tc, the_error_of_the_last_address_is_the_outcome);
-    tcase_add_test(tc, an_address_there_is_no_way_to_does_not_hide_why_the_other_failed);
-    tcase_add_test(tc, a_server_that_does_not_answer_times_out);
-    tcase_add_test(tc, one_deadline_holds_for_all_addresses);
-    tcase_add_test(tc, an_address_that_does_not_answer_leaves_time_for_the_next);
-    tcase_add_test(tc, a_timeout_without_end_is_none);
-    tcase_add_test(tc, a_full_unix_backlog_is_waited_for);
-    tcase_add_test(tc, a_unix_backlog_that_stays_full_times_out);
-    tcase_add_test(tc, a_cancelled_connector_says_nothing_and_closes_its_socket);
-    tcase_add_test(tc, a_cancelled_connection_that_the_server_has_already_is_reset);
-    tcase_add_test(tc, an_outcome_that_is_known_but_not_told_can_be_cancelled);
-    tcase_add_test(tc, it_can_be_started_again_from_its_outcome);
-    tcase_add_test(tc, a_connection_to_itself_is_a_refusal);
-    tcase_add_test(tc, without_descriptors_the_outcome_says_so);
-    return suite_run(suite);
 }

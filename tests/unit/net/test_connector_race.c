@@ -190,7 +190,9 @@ static void expect_after_ms(int64_t least, int64_t most)
 
 static const int families[2][2] = {{AF_INET6, AF_INET}, {AF_INET, AF_INET6}};
 
-START_TEST(the_other_family_answers_after_the_delay_when_the_first_does_not)
+GROUP(race, setup, teardown);
+
+TEST_EACH(race, the_other_family_answers_after_the_delay_when_the_first_does_not, 2)
 {
     struct deaf deaf = deaf_server(&addresses[0], families[_i][0]);
     int listening = answering(&addresses[1], families[_i][1]);
@@ -201,9 +203,8 @@ START_TEST(the_other_family_answers_after_the_delay_when_the_first_does_not)
     expect_connected(listening);
     deaf_close(&deaf);
 }
-END_TEST
 
-START_TEST(what_answers_within_the_delay_is_tried_alone)
+TEST_EACH(race, what_answers_within_the_delay_is_tried_alone, 2)
 {
     int listening = answering(&addresses[0], families[_i][0]);
     int other = answering(&addresses[1], families[_i][1]);
@@ -215,9 +216,8 @@ START_TEST(what_answers_within_the_delay_is_tried_alone)
     expect_connected(listening);
     close(other);
 }
-END_TEST
 
-START_TEST(a_refusal_is_not_followed_by_the_delay)
+TEST(race, a_refusal_is_not_followed_by_the_delay)
 {
     int refused = bound(&addresses[0], AF_INET6), listening = answering(&addresses[1], AF_INET);
 
@@ -228,9 +228,8 @@ START_TEST(a_refusal_is_not_followed_by_the_delay)
     expect_connected(listening);
     close(refused);
 }
-END_TEST
 
-START_TEST(an_address_there_is_no_way_to_is_not_followed_by_the_delay)
+TEST(race, an_address_there_is_no_way_to_is_not_followed_by_the_delay)
 {
     int listening = answering(&addresses[1], AF_INET6);
 
@@ -242,9 +241,8 @@ START_TEST(an_address_there_is_no_way_to_is_not_followed_by_the_delay)
     expect_after_ms(0, 4000);
     expect_connected(listening);
 }
-END_TEST
 
-START_TEST(the_first_may_answer_after_the_second_was_tried)
+TEST(race, the_first_may_answer_after_the_second_was_tried)
 {
     struct deaf first = deaf_server(&addresses[0], AF_INET6);
     struct deaf second = deaf_server(&addresses[1], AF_INET);
@@ -258,7 +256,6 @@ START_TEST(the_first_may_answer_after_the_second_was_tried)
     close(first.filler);
     deaf_close(&second);
 }
-END_TEST
 
 /* ${n} addresses with these families, and the order in which they are tried. */
 static const struct {
@@ -274,7 +271,7 @@ static const struct {
     {3, {AF_INET, AF_INET, AF_INET}, {0, 1, 2}},
 };
 
-START_TEST(the_families_take_turns)
+TEST_EACH(race, the_families_take_turns, ARRAY_LEN(orders))
 {
     int refused[5];
 
@@ -290,9 +287,8 @@ START_TEST(the_families_take_turns)
         close(refused[i]);
     }
 }
-END_TEST
 
-START_TEST(two_are_under_way_at_most_under_one_deadline)
+TEST(race, two_are_under_way_at_most_under_one_deadline)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6),
                 four = deaf_server(&addresses[1], AF_INET);
@@ -312,9 +308,8 @@ START_TEST(two_are_under_way_at_most_under_one_deadline)
     deaf_close(&six);
     deaf_close(&four);
 }
-END_TEST
 
-START_TEST(a_third_has_its_turn_when_the_share_of_the_first_is_over)
+TEST(race, a_third_has_its_turn_when_the_share_of_the_first_is_over)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6),
                 four = deaf_server(&addresses[1], AF_INET);
@@ -330,9 +325,8 @@ START_TEST(a_third_has_its_turn_when_the_share_of_the_first_is_over)
     deaf_close(&six);
     deaf_close(&four);
 }
-END_TEST
 
-START_TEST(a_third_has_its_turn_at_once_when_the_second_is_refused)
+TEST(race, a_third_has_its_turn_at_once_when_the_second_is_refused)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6);
     int refused = bound(&addresses[1], AF_INET), listening = answering(&addresses[2], AF_INET6);
@@ -345,9 +339,8 @@ START_TEST(a_third_has_its_turn_at_once_when_the_second_is_refused)
     close(refused);
     deaf_close(&six);
 }
-END_TEST
 
-START_TEST(without_a_second_descriptor_the_first_goes_on_alone)
+TEST(race, without_a_second_descriptor_the_first_goes_on_alone)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6);
     int listening = answering(&addresses[1], AF_INET);
@@ -363,9 +356,8 @@ START_TEST(without_a_second_descriptor_the_first_goes_on_alone)
     expect_connected(listening);
     deaf_close(&six);
 }
-END_TEST
 
-START_TEST(without_a_second_descriptor_the_first_may_still_answer)
+TEST(race, without_a_second_descriptor_the_first_may_still_answer)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6);
     int other = answering(&addresses[1], AF_INET), filled;
@@ -383,9 +375,8 @@ START_TEST(without_a_second_descriptor_the_first_may_still_answer)
     close(six.filler);
     close(other);
 }
-END_TEST
 
-START_TEST(one_after_the_other_when_the_delay_is_none_or_the_family_one)
+TEST_EACH(race, one_after_the_other_when_the_delay_is_none_or_the_family_one, 2)
 {
     struct deaf deaf = deaf_server(&addresses[0], AF_INET);
     int listening = answering(&addresses[1], _i == 0 ? AF_INET6 : AF_INET);
@@ -399,9 +390,8 @@ START_TEST(one_after_the_other_when_the_delay_is_none_or_the_family_one)
     expect_connected(listening);
     deaf_close(&deaf);
 }
-END_TEST
 
-START_TEST(a_cancelled_connector_closes_both)
+TEST(race, a_cancelled_connector_closes_both)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6),
                 four = deaf_server(&addresses[1], AF_INET);
@@ -416,27 +406,4 @@ START_TEST(a_cancelled_connector_closes_both)
     ck_assert_uint_eq(atomic_load(&outcomes), 0);
     deaf_close(&six);
     deaf_close(&four);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/connector race");
-    TCase *tc = suite_group(suite, "race");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, the_other_family_answers_after_the_delay_when_the_first_does_not, 0, 2);
-    tcase_add_loop_test(tc, what_answers_within_the_delay_is_tried_alone, 0, 2);
-    tcase_add_test(tc, a_refusal_is_not_followed_by_the_delay);
-    tcase_add_test(tc, an_address_there_is_no_way_to_is_not_followed_by_the_delay);
-    tcase_add_test(tc, the_first_may_answer_after_the_second_was_tried);
-    tcase_add_loop_test(tc, the_families_take_turns, 0, ARRAY_LEN(orders));
-    tcase_add_test(tc, two_are_under_way_at_most_under_one_deadline);
-    tcase_add_test(tc, a_third_has_its_turn_when_the_share_of_the_first_is_over);
-    tcase_add_test(tc, a_third_has_its_turn_at_once_when_the_second_is_refused);
-    tcase_add_test(tc, without_a_second_descriptor_the_first_goes_on_alone);
-    tcase_add_test(tc, without_a_second_descriptor_the_first_may_still_answer);
-    tcase_add_loop_test(tc, one_after_the_other_when_the_delay_is_none_or_the_family_one, 0, 2);
-    tcase_add_test(tc, a_cancelled_connector_closes_both);
-    return suite_run(suite);
 }

@@ -163,7 +163,9 @@ static void setup(void)
     setenv("RES_OPTIONS", "ndots:1", 1);
 }
 
-START_TEST(all_types_are_asked_for_and_the_shortest_ttl_is_known)
+GROUP(dns, setup, NULL);
+
+TEST(dns, all_types_are_asked_for_and_the_shortest_ttl_is_known)
 {
     struct zone_entry *e = zone_add("name.test", ns_t_a);
 
@@ -176,9 +178,8 @@ START_TEST(all_types_are_asked_for_and_the_shortest_ttl_is_known)
     ck_assert_str_eq(asked, "name.test/1 name.test/28 ");
     ck_assert_int_eq(terms.ttl_ns, 20 * NS_PER_S);
 }
-END_TEST
 
-START_TEST(search_domains_come_after_the_name_or_before_by_its_dots)
+TEST(dns, search_domains_come_after_the_name_or_before_by_its_dots)
 {
     put_address(zone_add("host.two.test", ns_t_a), 7);
     ck_assert_int_eq(search("host"), 1);
@@ -189,10 +190,9 @@ START_TEST(search_domains_come_after_the_name_or_before_by_its_dots)
     ck_assert_int_eq(search("a.host"), 1);
     ck_assert_str_eq(asked, "a.host/1 a.host/28 a.host.one.test/1 a.host.one.test/28 ");
 }
-END_TEST
 
 /* libc reads the options once. */
-START_TEST(the_number_of_dots_is_an_option)
+TEST(dns, the_number_of_dots_is_an_option)
 {
     setenv("RES_OPTIONS", "ndots:2", 1);
     put_address(zone_add("a.host.one.test", ns_t_a), 8);
@@ -201,34 +201,30 @@ START_TEST(the_number_of_dots_is_an_option)
     ck_assert_int_eq(search("b.host"), -ENOENT);
     ck_assert_ptr_nonnull(strstr(asked, "b.host.two.test/28 b.host/1 b.host/28 "));
 }
-END_TEST
 
-START_TEST(a_silent_name_server_is_asked_once)
+TEST(dns, a_silent_name_server_is_asked_once)
 {
     zone_fail("name.test", ns_t_a, TRY_AGAIN, ns_r_noerror);
     ck_assert_int_eq(search("name.test"), -EAGAIN);
     ck_assert_str_eq(asked, "name.test/1 ");
 }
-END_TEST
 
-START_TEST(a_domain_that_fails_keeps_no_other_from_being_asked)
+TEST(dns, a_domain_that_fails_keeps_no_other_from_being_asked)
 {
     zone_fail("host.one.test", ns_t_a, TRY_AGAIN, ns_r_servfail);
     ck_assert_int_eq(search("host"), -EREMOTEIO);
     put_address(zone_add("host.two.test", ns_t_a), 7);
     ck_assert_int_eq(search("host"), 1);
 }
-END_TEST
 
-START_TEST(one_type_that_is_found_is_enough)
+TEST_EACH(dns, one_type_that_is_found_is_enough, 2)
 {
     put_address(zone_add("name.test", ns_t_a), 1);
     zone_fail("name.test", ns_t_aaaa, TRY_AGAIN, _i ? ns_r_servfail : ns_r_noerror);
     ck_assert_int_eq(search("name.test"), 1);
 }
-END_TEST
 
-START_TEST(what_cannot_be_read_is_an_error_and_no_record)
+TEST(dns, what_cannot_be_read_is_an_error_and_no_record)
 {
     struct zone_entry *e = zone_add("name.test", ns_t_a);
 
@@ -238,9 +234,8 @@ START_TEST(what_cannot_be_read_is_an_error_and_no_record)
     ck_assert_int_eq(search("name.test"), -EREMOTEIO);
     ck_assert_str_eq(found, "");
 }
-END_TEST
 
-START_TEST(a_time_limit_is_one_attempt_of_that_length)
+TEST(dns, a_time_limit_is_one_attempt_of_that_length)
 {
     put_address(zone_add("name.test", ns_t_a), 1);
     setenv("RES_OPTIONS", "timeout:7 attempts:3", 1);
@@ -252,11 +247,10 @@ START_TEST(a_time_limit_is_one_attempt_of_that_length)
     ck_assert_int_eq(last_retry, 1);
     ck_assert_int_eq(last_retrans, 1);
 }
-END_TEST
 
 /* ---- services ---- */
 
-START_TEST(odd_records_of_a_service_are_left_out_alone)
+TEST(dns, odd_records_of_a_service_are_left_out_alone)
 {
     struct srv_record out[8];
     struct zone_entry *e = zone_add("name.test", ns_t_srv);
@@ -278,41 +272,19 @@ START_TEST(odd_records_of_a_service_are_left_out_alone)
     ck_assert_int_eq(srv_resolve(out, 1, "name.test", &terms), 1);
     ck_assert_str_eq(out[0].target, "a.test:80");
 }
-END_TEST
 
-START_TEST(a_service_of_odd_records_alone_is_none)
+TEST(dns, a_service_of_odd_records_alone_is_none)
 {
     struct srv_record out[8];
 
     PUT_SRV(zone_add("name.test", ns_t_srv), 80, 1, "");
     ck_assert_int_eq(srv_resolve(out, 8, "name.test", &terms), -ENOENT);
 }
-END_TEST
 
-START_TEST(without_a_resolver_state_there_is_no_answer)
+GROUP(none, NULL, NULL);
+
+TEST(none, without_a_resolver_state_there_is_no_answer)
 {
     ck_assert_int_eq(search("name.test"), -ENOSYS);
     ck_assert_str_eq(asked, "");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/dns");
-    TCase *tc = suite_group(suite, "dns");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, all_types_are_asked_for_and_the_shortest_ttl_is_known);
-    tcase_add_test(tc, search_domains_come_after_the_name_or_before_by_its_dots);
-    tcase_add_test(tc, the_number_of_dots_is_an_option);
-    tcase_add_test(tc, a_silent_name_server_is_asked_once);
-    tcase_add_test(tc, a_domain_that_fails_keeps_no_other_from_being_asked);
-    tcase_add_loop_test(tc, one_type_that_is_found_is_enough, 0, 2);
-    tcase_add_test(tc, what_cannot_be_read_is_an_error_and_no_record);
-    tcase_add_test(tc, a_time_limit_is_one_attempt_of_that_length);
-    tcase_add_test(tc, odd_records_of_a_service_are_left_out_alone);
-    tcase_add_test(tc, a_service_of_odd_records_alone_is_none);
-    tc = suite_group(suite, "none");
-    tcase_add_test(tc, without_a_resolver_state_there_is_no_answer);
-    return suite_run(suite);
 }

@@ -133,8 +133,10 @@ static void reset(struct place *p)
     p->theirs = -1;
 }
 
+GROUP(hangup, setup, teardown);
+
 /* 0: before it is registered; 1: after that. */
-START_TEST(a_reset_is_reported_once)
+TEST_EACH(hangup, a_reset_is_reported_once, 2)
 {
     struct place *p = _i == 0 ? paused(0, false) : registered_place(0, false);
 
@@ -144,9 +146,8 @@ START_TEST(a_reset_is_reported_once)
     PAUSE_MS(3 * HANGUP_SETTLE_NS / NS_PER_MS);
     ck_assert_uint_eq(atomic_load(&p->events), 1);
 }
-END_TEST
 
-START_TEST(bytes_and_an_end_of_file_are_not_reported)
+TEST_EACH(hangup, bytes_and_an_end_of_file_are_not_reported, 2)
 {
     struct place *p = registered_place(0, _i), *last = registered_place(1, _i);
 
@@ -156,9 +157,8 @@ START_TEST(bytes_and_an_end_of_file_are_not_reported)
     UNTIL(atomic_load(&last->events) == 1);
     ck_assert_uint_eq(atomic_load(&p->events), 0);
 }
-END_TEST
 
-START_TEST(a_unix_peer_that_closes_its_socket_is_reported)
+TEST(hangup, a_unix_peer_that_closes_its_socket_is_reported)
 {
     struct place *p = registered_place(0, true);
 
@@ -166,9 +166,8 @@ START_TEST(a_unix_peer_that_closes_its_socket_is_reported)
     p->theirs = -1;
     UNTIL(atomic_load(&p->events) == 1);
 }
-END_TEST
 
-START_TEST(a_short_pause_costs_no_system_call)
+TEST(hangup, a_short_pause_costs_no_system_call)
 {
     unsigned calls;
 
@@ -186,9 +185,8 @@ START_TEST(a_short_pause_costs_no_system_call)
         ck_assert_uint_eq(fault_calls(FAULT_EPOLL_CTL), calls);
     }
 }
-END_TEST
 
-START_TEST(a_socket_whose_pause_has_ended_is_not_reported)
+TEST(hangup, a_socket_whose_pause_has_ended_is_not_reported)
 {
     struct place *p = registered_place(0, false), *last = registered_place(1, false);
 
@@ -200,7 +198,6 @@ START_TEST(a_socket_whose_pause_has_ended_is_not_reported)
     loop_runner_call(loop, do_listen, p); /* paused again */
     UNTIL(atomic_load(&p->events) == 1);
 }
-END_TEST
 
 static void do_reset_all(void *arg)
 {
@@ -209,7 +206,7 @@ static void do_reset_all(void *arg)
         reset(&places[i]);
 }
 
-START_TEST(all_of_many_resets_are_reported)
+TEST(hangup, all_of_many_resets_are_reported)
 {
     for (unsigned i = 0; i < WATCHES; i++)
         paused(i, false);
@@ -219,9 +216,8 @@ START_TEST(all_of_many_resets_are_reported)
     for (unsigned i = 0; i < WATCHES; i++)
         UNTIL(atomic_load(&places[i].events) == 1);
 }
-END_TEST
 
-START_TEST(one_event_may_end_the_pauses_of_the_others)
+TEST(hangup, one_event_may_end_the_pauses_of_the_others)
 {
     unsigned events = 0;
 
@@ -236,7 +232,6 @@ START_TEST(one_event_may_end_the_pauses_of_the_others)
         events += atomic_load(&places[i].events);
     ck_assert_uint_eq(events, 1);
 }
-END_TEST
 
 static void do_rebuild(void *arg)
 {
@@ -244,7 +239,7 @@ static void do_rebuild(void *arg)
     ck_assert_int_eq(loop_rebuild(loop), 0);
 }
 
-START_TEST(a_new_epoll_instance_of_the_loop_loses_nothing)
+TEST(hangup, a_new_epoll_instance_of_the_loop_loses_nothing)
 {
     struct place *p = registered_place(0, false);
 
@@ -252,13 +247,12 @@ START_TEST(a_new_epoll_instance_of_the_loop_loses_nothing)
     reset(p);
     UNTIL(atomic_load(&p->events) == 1);
 }
-END_TEST
 
 /*
  * 0: sockets cannot be registered. 1: after a rebuild the loop can watch its wake-up descriptor,
  * which comes first, but not the epoll instance.
  */
-START_TEST(without_epoll_resets_are_found_by_polling)
+TEST_EACH(hangup, without_epoll_resets_are_found_by_polling, 2)
 {
     struct place *p = registered_place(0, false), *late;
 
@@ -279,7 +273,6 @@ START_TEST(without_epoll_resets_are_found_by_polling)
     UNTIL(atomic_load(&late->events) == 1);
     ck_assert_uint_eq(log_lines_with("cannot be watched for a reset"), 1);
 }
-END_TEST
 
 /* Each poll tries to register the sockets that have nothing to tell. */
 static void until_polled(unsigned times)
@@ -289,7 +282,7 @@ static void until_polled(unsigned times)
     UNTIL(fault_calls(FAULT_EPOLL_CTL) >= calls + times);
 }
 
-START_TEST(polling_reports_a_reset_once)
+TEST(hangup, polling_reports_a_reset_once)
 {
     struct place *p, *other;
 
@@ -302,9 +295,8 @@ START_TEST(polling_reports_a_reset_once)
     ck_assert_uint_eq(atomic_load(&p->events), 1);
     ck_assert_uint_eq(atomic_load(&other->events), 0);
 }
-END_TEST
 
-START_TEST(the_loop_sleeps_between_polls)
+TEST(hangup, the_loop_sleeps_between_polls)
 {
     struct loop_stats first, last;
 
@@ -316,9 +308,8 @@ START_TEST(the_loop_sleeps_between_polls)
     loop_stats(loop, &last);
     ck_assert_uint_lt(last.turns - first.turns, HANGUP_PROBE_NS / HANGUP_SETTLE_NS / 2);
 }
-END_TEST
 
-START_TEST(what_was_refused_is_registered_later)
+TEST(hangup, what_was_refused_is_registered_later)
 {
     struct place *p;
 
@@ -332,7 +323,6 @@ START_TEST(what_was_refused_is_registered_later)
     reset(p);
     UNTIL(atomic_load(&p->events) == 1);
 }
-END_TEST
 
 static void do_ask_watched(void *arg)
 {
@@ -361,7 +351,7 @@ static bool timer_idle(void)
     return answer;
 }
 
-START_TEST(an_instance_that_could_not_be_watched_is_watched_later)
+TEST(hangup, an_instance_that_could_not_be_watched_is_watched_later)
 {
     struct place *p = registered_place(0, false);
 
@@ -377,9 +367,8 @@ START_TEST(an_instance_that_could_not_be_watched_is_watched_later)
     reset(p);
     UNTIL(atomic_load(&p->events) == 1);
 }
-END_TEST
 
-START_TEST(all_of_many_resets_are_found_by_polling)
+TEST(hangup, all_of_many_resets_are_found_by_polling)
 {
     for (unsigned i = 0; i < WATCHES; i++)
         paused(i, false);
@@ -392,13 +381,12 @@ START_TEST(all_of_many_resets_are_found_by_polling)
     for (unsigned i = 0; i < WATCHES; i++)
         UNTIL(atomic_load(&places[i].events) == 1);
 }
-END_TEST
 
 /*
  * A unix peer that shuts both halves down is a hang-up without an error; that it closes its socket
  * with bytes unread is an error. 0: registered; 1: polled.
  */
-START_TEST(a_reset_behind_a_hangup_is_reported_too)
+TEST_EACH(hangup, a_reset_behind_a_hangup_is_reported_too, 2)
 {
     struct place *p = &places[0];
 
@@ -420,9 +408,8 @@ START_TEST(a_reset_behind_a_hangup_is_reported_too)
     loop_runner_call(loop, do_listen, p); /* another pause */
     UNTIL(atomic_load(&p->events) == 3);
 }
-END_TEST
 
-START_TEST(a_hangup_without_an_error_is_reported_once)
+TEST(hangup, a_hangup_without_an_error_is_reported_once)
 {
     struct place *p = registered_place(0, true), *late;
 
@@ -435,7 +422,6 @@ START_TEST(a_hangup_without_an_error_is_reported_once)
     ck_assert_uint_eq(atomic_load(&p->events), 1);
     ck_assert_uint_eq(atomic_load(&late->events), 0);
 }
-END_TEST
 
 /* ---- many at once ---- */
 
@@ -502,7 +488,7 @@ static const struct task_type meter_type = {
     .name = "turn meter", .run = meter_run, .drop = meter_drop};
 
 /* 0: sockets are registered; 1: they cannot be, and are polled. */
-START_TEST(a_turn_does_not_register_or_poll_all_of_many)
+TEST_EACH(hangup, a_turn_does_not_register_or_poll_all_of_many, 2)
 {
     unsigned calls;
 
@@ -532,40 +518,11 @@ START_TEST(a_turn_does_not_register_or_poll_all_of_many)
     for (unsigned i = 0; i < CROWD; i++)
         close(crowd_fds[i]);
 }
-END_TEST
 
-START_TEST(without_descriptors_there_is_none)
+TEST(hangup, without_descriptors_there_is_none)
 {
     struct hangup other;
 
     fault_plan(FAULT_EPOLL_CREATE1, 0, 1, EMFILE);
     ck_assert_int_eq(hangup_open(&other, loop), -EMFILE);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/hangup");
-    TCase *all = suite_group(suite, "hangup");
-
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_loop_test(all, a_reset_is_reported_once, 0, 2);
-    tcase_add_loop_test(all, bytes_and_an_end_of_file_are_not_reported, 0, 2);
-    tcase_add_test(all, a_unix_peer_that_closes_its_socket_is_reported);
-    tcase_add_test(all, a_short_pause_costs_no_system_call);
-    tcase_add_test(all, a_socket_whose_pause_has_ended_is_not_reported);
-    tcase_add_test(all, all_of_many_resets_are_reported);
-    tcase_add_test(all, one_event_may_end_the_pauses_of_the_others);
-    tcase_add_test(all, a_new_epoll_instance_of_the_loop_loses_nothing);
-    tcase_add_loop_test(all, without_epoll_resets_are_found_by_polling, 0, 2);
-    tcase_add_test(all, polling_reports_a_reset_once);
-    tcase_add_test(all, the_loop_sleeps_between_polls);
-    tcase_add_test(all, what_was_refused_is_registered_later);
-    tcase_add_test(all, an_instance_that_could_not_be_watched_is_watched_later);
-    tcase_add_test(all, all_of_many_resets_are_found_by_polling);
-    tcase_add_loop_test(all, a_reset_behind_a_hangup_is_reported_too, 0, 2);
-    tcase_add_test(all, a_hangup_without_an_error_is_reported_once);
-    tcase_add_loop_test(all, a_turn_does_not_register_or_poll_all_of_many, 0, 2);
-    tcase_add_test(all, without_descriptors_there_is_none);
-    return suite_run(suite);
 }

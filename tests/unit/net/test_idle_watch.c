@@ -87,15 +87,16 @@ static void do_close_taken(void *arg)
     close(*(int *)arg);
 }
 
-START_TEST(of_a_silent_peer_nothing_is_told)
+GROUP(idle_watch, setup, teardown);
+
+TEST(idle_watch, of_a_silent_peer_nothing_is_told)
 {
     PAUSE_MS(30);
     ck_assert_uint_eq(atomic_load(&spoke) + atomic_load(&ended), 0);
     ck_assert_int_eq(peek(), SOCK_SILENT);
 }
-END_TEST
 
-START_TEST(what_a_peer_says_is_told_and_left_to_be_read)
+TEST(idle_watch, what_a_peer_says_is_told_and_left_to_be_read)
 {
     char text[5];
     int fd;
@@ -109,9 +110,8 @@ START_TEST(what_a_peer_says_is_told_and_left_to_be_read)
     ck_assert_uint_eq(atomic_load(&spoke), 1);
     loop_runner_call(loop, do_close_taken, &fd);
 }
-END_TEST
 
-START_TEST(an_end_is_told_also_with_words_before_it)
+TEST_EACH(idle_watch, an_end_is_told_also_with_words_before_it, 3)
 {
     if (_i == 1)
         sockets_say(theirs, "bye");
@@ -124,9 +124,8 @@ START_TEST(an_end_is_told_also_with_words_before_it)
     if (_i == 2)
         theirs = -1;
 }
-END_TEST
 
-START_TEST(a_socket_that_was_taken_is_the_callers)
+TEST(idle_watch, a_socket_that_was_taken_is_the_callers)
 {
     int fd;
 
@@ -139,25 +138,9 @@ START_TEST(a_socket_that_was_taken_is_the_callers)
     loop_runner_call(loop, do_take, &fd);
     ck_assert_int_eq(fd, -1);
 }
-END_TEST
 
-START_TEST(a_peer_sees_a_clean_end_when_it_is_closed)
+TEST(idle_watch, a_peer_sees_a_clean_end_when_it_is_closed)
 {
     loop_runner_call(loop, do_close, NULL);
     sockets_hear_end(theirs);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/idle_watch");
-    TCase *all = suite_group(suite, "idle watch");
-
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_test(all, of_a_silent_peer_nothing_is_told);
-    tcase_add_test(all, what_a_peer_says_is_told_and_left_to_be_read);
-    tcase_add_loop_test(all, an_end_is_told_also_with_words_before_it, 0, 3);
-    tcase_add_test(all, a_socket_that_was_taken_is_the_callers);
-    tcase_add_test(all, a_peer_sees_a_clean_end_when_it_is_closed);
-    return suite_run(suite);
 }

@@ -38,7 +38,9 @@ static void teardown(void)
     ck_assert_int_eq(atomic_load(&buffered.bytes), 0);
 }
 
-START_TEST(what_is_kept_counts_until_it_is_sent)
+GROUP(buffered, setup, teardown);
+
+TEST(buffered, what_is_kept_counts_until_it_is_sent)
 {
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
     ck_assert_int_eq(atomic_load(&buffered.bytes), 0);
@@ -48,18 +50,16 @@ START_TEST(what_is_kept_counts_until_it_is_sent)
         ck_assert_int_gt(read(probe.peer, bytes, sizeof(bytes)), 0);
     UNTIL(atomic_load(&buffered.bytes) == 0);
 }
-END_TEST
 
-START_TEST(what_is_thrown_away_does_not_count_any_more)
+TEST(buffered, what_is_thrown_away_does_not_count_any_more)
 {
     ck_assert_int_eq(probe_write(&probe, bytes, MUCH), 0);
     ck_assert_int_gt(atomic_load(&buffered.bytes), 0);
     probe_abort(&probe, 0);
     UNTIL(atomic_load(&buffered.bytes) == 0);
 }
-END_TEST
 
-START_TEST(too_much_is_told_once_an_episode)
+TEST(buffered, too_much_is_told_once_an_episode)
 {
     ck_assert(!memory_account_is_over(&buffered));
     ck_assert_int_eq(probe_write(&probe, bytes, 512 * 1024), 0);
@@ -72,9 +72,8 @@ START_TEST(too_much_is_told_once_an_episode)
     ck_assert_int_eq(probe_write(&probe, bytes, MUCH), 0);
     ck_assert_uint_eq(atomic_load(&told), 2);
 }
-END_TEST
 
-START_TEST(in_an_episode_nothing_is_fed_that_waits_and_little_is_read)
+TEST(buffered, in_an_episode_nothing_is_fed_that_waits_and_little_is_read)
 {
     atomic_store(&buffered.is_over, true);
     while (probe_pending(&probe) == 0)
@@ -84,18 +83,4 @@ START_TEST(in_an_episode_nothing_is_fed_that_waits_and_little_is_read)
     sockets_say_pattern(probe.peer, 0, 40960);
     UNTIL(probe_read(&probe) == 40960);
     ck_assert_uint_ge(probe.n_reads, 10);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/memory_account");
-    TCase *tc = suite_group(suite, "buffered");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_is_kept_counts_until_it_is_sent);
-    tcase_add_test(tc, what_is_thrown_away_does_not_count_any_more);
-    tcase_add_test(tc, too_much_is_told_once_an_episode);
-    tcase_add_test(tc, in_an_episode_nothing_is_fed_that_waits_and_little_is_read);
-    return suite_run(suite);
 }

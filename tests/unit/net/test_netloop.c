@@ -4,7 +4,9 @@
 #include "support/process.h"
 #include "support/suite.h"
 
-START_TEST(it_has_the_loop_room_for_a_read_and_no_pipe_yet)
+GROUP(netloop, NULL, NULL);
+
+TEST(netloop, it_has_the_loop_room_for_a_read_and_no_pipe_yet)
 {
     struct loop *loop = loop_runner_create();
     unsigned before = process_descriptors();
@@ -19,9 +21,8 @@ START_TEST(it_has_the_loop_room_for_a_read_and_no_pipe_yet)
     ck_assert_uint_eq(process_descriptors(), before);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(destroying_it_closes_the_pipes_it_keeps)
+TEST(netloop, destroying_it_closes_the_pipes_it_keeps)
 {
     struct loop *loop = loop_runner_create();
     unsigned before = process_descriptors();
@@ -35,21 +36,8 @@ START_TEST(destroying_it_closes_the_pipes_it_keeps)
     ck_assert_uint_eq(process_descriptors(), before);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+TEST(netloop, destroying_none_is_allowed)
 {
     netloop_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/netloop");
-    TCase *tc = suite_group(suite, "netloop");
-
-    tcase_add_test(tc, it_has_the_loop_room_for_a_read_and_no_pipe_yet);
-    tcase_add_test(tc, destroying_it_closes_the_pipes_it_keeps);
-    tcase_add_test(tc, destroying_none_is_allowed);
-    return suite_run(suite);
 }

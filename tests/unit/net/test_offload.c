@@ -256,7 +256,9 @@ static void *say(void *arg)
     return NULL;
 }
 
-START_TEST(what_is_too_much_for_a_slow_executor_waits_in_the_socket_and_arrives_in_order)
+GROUP(offload, setup, teardown);
+
+TEST(offload, what_is_too_much_for_a_slow_executor_waits_in_the_socket_and_arrives_in_order)
 {
     sockets_say_pattern(peer, 0, STREAM_BYTES);
     sockets_end(peer);
@@ -267,7 +269,6 @@ START_TEST(what_is_too_much_for_a_slow_executor_waits_in_the_socket_and_arrives_
     ck_assert_uint_le(atomic_load(&offload.most), MAX_CHUNKS + 1); /* and the one that runs */
     ck_assert_uint_eq(atomic_load(&offload.run), atomic_load(&offload.accepted));
 }
-END_TEST
 
 static void do_echo(void *arg)
 {
@@ -278,7 +279,7 @@ static void do_echo(void *arg)
  * Netty's rule: what a handler on another thread sends goes back to the loop as a task, and keeps
  * its order.
  */
-START_TEST(an_echo_through_the_executor_keeps_the_order)
+TEST(offload, an_echo_through_the_executor_keeps_the_order)
 {
     size_t bytes = STREAM_BYTES / 4;
     bool echo = true;
@@ -289,9 +290,8 @@ START_TEST(an_echo_through_the_executor_keeps_the_order)
     sockets_hear_pattern(peer, 0, bytes);
     pthread_join(sender, NULL);
 }
-END_TEST
 
-START_TEST(a_channel_that_ends_in_between_drops_what_has_not_begun)
+TEST(offload, a_channel_that_ends_in_between_drops_what_has_not_begun)
 {
     executor_runner_block(e, &block[0]);
     executor_runner_block(e, &block[1]);
@@ -304,9 +304,8 @@ START_TEST(a_channel_that_ends_in_between_drops_what_has_not_begun)
     tasks_block_end(&block[0]);
     tasks_block_end(&block[1]);
 }
-END_TEST
 
-START_TEST(a_channel_that_ends_while_a_chunk_is_worked_on_loses_none)
+TEST(offload, a_channel_that_ends_while_a_chunk_is_worked_on_loses_none)
 {
     sockets_say_pattern(peer, 0, STREAM_BYTES / 16);
     loop_runner_call(loop, do_abort, NULL);
@@ -315,19 +314,4 @@ START_TEST(a_channel_that_ends_while_a_chunk_is_worked_on_loses_none)
           atomic_load(&offload.accepted));
     ck_assert_uint_gt(atomic_load(&offload.run), 0);
     ck_assert_uint_eq(atomic_load(&offload.queued), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/channel with engine/strand");
-    TCase *tc = suite_group(suite, "offload");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc,
-                   what_is_too_much_for_a_slow_executor_waits_in_the_socket_and_arrives_in_order);
-    tcase_add_test(tc, an_echo_through_the_executor_keeps_the_order);
-    tcase_add_test(tc, a_channel_that_ends_in_between_drops_what_has_not_begun);
-    tcase_add_test(tc, a_channel_that_ends_while_a_chunk_is_worked_on_loses_none);
-    return suite_run(suite);
 }

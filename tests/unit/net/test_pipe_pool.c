@@ -32,13 +32,14 @@ static struct pipe *get(void)
     return p;
 }
 
-START_TEST(a_new_pool_owns_nothing)
+GROUP(pipe_pool, setup, teardown);
+
+TEST(pipe_pool, a_new_pool_owns_nothing)
 {
     ck_assert_uint_eq(process_descriptors(), before);
 }
-END_TEST
 
-START_TEST(an_empty_pipe_is_kept_and_given_out_again)
+TEST(pipe_pool, an_empty_pipe_is_kept_and_given_out_again)
 {
     struct pipe *p = get();
 
@@ -47,9 +48,8 @@ START_TEST(an_empty_pipe_is_kept_and_given_out_again)
     ck_assert_ptr_eq(get(), p);
     pipe_pool_put(&pool, p);
 }
-END_TEST
 
-START_TEST(a_pipe_passes_bytes_and_does_not_block)
+TEST(pipe_pool, a_pipe_passes_bytes_and_does_not_block)
 {
     struct pipe *p = get();
     char byte;
@@ -64,9 +64,8 @@ START_TEST(a_pipe_passes_bytes_and_does_not_block)
     ck_assert_int_ne(fcntl(p->write_fd, F_GETFD) & FD_CLOEXEC, 0);
     pipe_pool_put(&pool, p);
 }
-END_TEST
 
-START_TEST(a_pipe_that_holds_bytes_is_closed)
+TEST(pipe_pool, a_pipe_that_holds_bytes_is_closed)
 {
     struct pipe *p = get();
 
@@ -74,9 +73,8 @@ START_TEST(a_pipe_that_holds_bytes_is_closed)
     pipe_pool_put(&pool, p);
     ck_assert_uint_eq(process_descriptors(), before);
 }
-END_TEST
 
-START_TEST(only_a_few_are_kept)
+TEST(pipe_pool, only_a_few_are_kept)
 {
     struct pipe *pipes[50];
 
@@ -88,9 +86,8 @@ START_TEST(only_a_few_are_kept)
     ck_assert_uint_le(process_descriptors(), before + 2 * 8);
     ck_assert_uint_gt(process_descriptors(), before);
 }
-END_TEST
 
-START_TEST(without_descriptors_there_is_no_pipe_and_none_is_lost)
+TEST_EACH(pipe_pool, without_descriptors_there_is_no_pipe_and_none_is_lost, 2)
 {
     struct pipe *p;
 
@@ -99,9 +96,8 @@ START_TEST(without_descriptors_there_is_no_pipe_and_none_is_lost)
     process_allow_any_descriptors();
     ck_assert_uint_eq(process_descriptors(), before);
 }
-END_TEST
 
-START_TEST(a_kept_pipe_needs_no_descriptor)
+TEST(pipe_pool, a_kept_pipe_needs_no_descriptor)
 {
     struct pipe *p = get();
 
@@ -111,7 +107,6 @@ START_TEST(a_kept_pipe_needs_no_descriptor)
     process_allow_any_descriptors();
     pipe_pool_put(&pool, p);
 }
-END_TEST
 
 /* ---- lent ---- */
 
@@ -126,7 +121,7 @@ static void lend_of_100(unsigned used, struct pipe **own)
     *own = get();
 }
 
-START_TEST(the_first_pipe_of_a_loop_is_not_lent_and_all_others_are)
+TEST(pipe_pool, the_first_pipe_of_a_loop_is_not_lent_and_all_others_are)
 {
     struct pipe *own, *lent;
 
@@ -146,9 +141,8 @@ START_TEST(the_first_pipe_of_a_loop_is_not_lent_and_all_others_are)
     ck_assert_uint_eq(descriptors.used, 0);
     pipe_pool_put(&pool, own);
 }
-END_TEST
 
-START_TEST(a_pipe_that_leaves_too_few_for_clients_is_refused)
+TEST(pipe_pool, a_pipe_that_leaves_too_few_for_clients_is_refused)
 {
     struct pipe *own, *lent, *more;
 
@@ -161,9 +155,8 @@ START_TEST(a_pipe_that_leaves_too_few_for_clients_is_refused)
     pipe_pool_put(&pool, lent);
     pipe_pool_put(&pool, own);
 }
-END_TEST
 
-START_TEST(a_pipe_that_cannot_be_opened_is_not_lent)
+TEST(pipe_pool, a_pipe_that_cannot_be_opened_is_not_lent)
 {
     struct pipe *own, *lent;
 
@@ -175,9 +168,8 @@ START_TEST(a_pipe_that_cannot_be_opened_is_not_lent)
     ck_assert_uint_eq(descriptors.lent, 0);
     pipe_pool_put(&pool, own);
 }
-END_TEST
 
-START_TEST(a_lent_pipe_is_not_kept_while_its_descriptors_are_wanted_back)
+TEST(pipe_pool, a_lent_pipe_is_not_kept_while_its_descriptors_are_wanted_back)
 {
     struct pipe *own, *lent[2];
 
@@ -197,9 +189,8 @@ START_TEST(a_lent_pipe_is_not_kept_while_its_descriptors_are_wanted_back)
     ck_assert_ptr_eq(get(), own);
     pipe_pool_put(&pool, own);
 }
-END_TEST
 
-START_TEST(lent_pipes_that_are_held_are_found)
+TEST(pipe_pool, lent_pipes_that_are_held_are_found)
 {
     struct pipe *own, *lent;
 
@@ -212,26 +203,4 @@ START_TEST(lent_pipes_that_are_held_are_found)
     pipe_pool_put(&pool, lent);
     ck_assert_ptr_null(pipe_pool_first_lent(&pool));
     pipe_pool_put(&pool, own);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/pipe_pool");
-    TCase *tc = suite_group(suite, "pipe pool");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_pool_owns_nothing);
-    tcase_add_test(tc, an_empty_pipe_is_kept_and_given_out_again);
-    tcase_add_test(tc, a_pipe_passes_bytes_and_does_not_block);
-    tcase_add_test(tc, a_pipe_that_holds_bytes_is_closed);
-    tcase_add_test(tc, only_a_few_are_kept);
-    tcase_add_loop_test(tc, without_descriptors_there_is_no_pipe_and_none_is_lost, 0, 2);
-    tcase_add_test(tc, a_kept_pipe_needs_no_descriptor);
-    tcase_add_test(tc, the_first_pipe_of_a_loop_is_not_lent_and_all_others_are);
-    tcase_add_test(tc, a_pipe_that_leaves_too_few_for_clients_is_refused);
-    tcase_add_test(tc, a_pipe_that_cannot_be_opened_is_not_lent);
-    tcase_add_test(tc, a_lent_pipe_is_not_kept_while_its_descriptors_are_wanted_back);
-    tcase_add_test(tc, lent_pipes_that_are_held_are_found);
-    return suite_run(suite);
 }

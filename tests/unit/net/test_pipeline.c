@@ -138,7 +138,9 @@ static const char *letters(void)
     return text;
 }
 
-START_TEST(inbound_events_go_from_head_to_tail_past_those_who_do_not_care)
+GROUP(pipeline, setup, probe_disconnect);
+
+TEST(pipeline, inbound_events_go_from_head_to_tail_past_those_who_do_not_care)
 {
     probe_start(&probe);
     ck_assert_str_eq(letters(), "ac");
@@ -153,9 +155,8 @@ START_TEST(inbound_events_go_from_head_to_tail_past_those_who_do_not_care)
     ck_assert_str_eq(letters(), "ac");
     ck_assert_str_eq(probe_events(&probe), "arec");
 }
-END_TEST
 
-START_TEST(outbound_operations_go_from_the_tail_to_the_head)
+TEST(pipeline, outbound_operations_go_from_the_tail_to_the_head)
 {
     probe_start(&probe);
     letters();
@@ -166,7 +167,6 @@ START_TEST(outbound_operations_go_from_the_tail_to_the_head)
     ck_assert_str_eq(letters(), "CB");
     sockets_hear_end(probe.peer);
 }
-END_TEST
 
 static void write_from_c(void *arg)
 {
@@ -179,7 +179,7 @@ static void end_from_a(void *arg)
     handler_shutdown_write(&a.handler);
 }
 
-START_TEST(an_operation_of_a_handler_begins_before_it)
+TEST(pipeline, an_operation_of_a_handler_begins_before_it)
 {
     int rc;
 
@@ -193,14 +193,13 @@ START_TEST(an_operation_of_a_handler_begins_before_it)
     sockets_hear(probe.peer, "x");
     sockets_hear_end(probe.peer);
 }
-END_TEST
 
 static void remove_handler(void *arg)
 {
     pipeline_remove(&probe.channel.pipeline, arg);
 }
 
-START_TEST(a_removed_handler_gets_nothing_more)
+TEST(pipeline, a_removed_handler_gets_nothing_more)
 {
     loop_runner_call(probe.net->loop, remove_handler, &c.handler);
     probe_start(&probe);
@@ -216,9 +215,8 @@ START_TEST(a_removed_handler_gets_nothing_more)
     ck_assert_str_eq(letters(), "");
     sockets_hear(probe.peer, "xy");
 }
-END_TEST
 
-START_TEST(a_handler_may_remove_itself_and_still_pass_its_event_on)
+TEST(pipeline, a_handler_may_remove_itself_and_still_pass_its_event_on)
 {
     a.leave_on_read = c.leave_on_read = true;
     probe_start(&probe);
@@ -231,9 +229,8 @@ START_TEST(a_handler_may_remove_itself_and_still_pass_its_event_on)
     UNTIL(probe_read(&probe) == 2);
     ck_assert_str_eq(letters(), "");
 }
-END_TEST
 
-START_TEST(one_that_left_during_an_event_gets_no_more_of_it)
+TEST(pipeline, one_that_left_during_an_event_gets_no_more_of_it)
 {
     a.twice = a.leave_on_read = c.leave_on_read = true;
     probe_start(&probe);
@@ -242,9 +239,8 @@ START_TEST(one_that_left_during_an_event_gets_no_more_of_it)
     UNTIL(probe_read(&probe) == 2);
     ck_assert_str_eq(letters(), "ac");
 }
-END_TEST
 
-START_TEST(one_that_another_removes_is_passed_over_at_once)
+TEST(pipeline, one_that_another_removes_is_passed_over_at_once)
 {
     a.removes = &c;
     probe_start(&probe);
@@ -255,7 +251,6 @@ START_TEST(one_that_another_removes_is_passed_over_at_once)
     ck_assert_int_eq(probe_write(&probe, "y", 1), 0);
     ck_assert_str_eq(letters(), "B");
 }
-END_TEST
 
 static int failed;
 
@@ -278,7 +273,7 @@ static void add_minder(void *arg)
     pipeline_add(&probe.channel.pipeline, arg, &minder);
 }
 
-START_TEST(a_failure_that_nobody_minds_ends_the_channel)
+TEST(pipeline, a_failure_that_nobody_minds_ends_the_channel)
 {
     probe_start(&probe);
     loop_runner_call(probe.net->loop, fail_behind_a, NULL);
@@ -286,9 +281,8 @@ START_TEST(a_failure_that_nobody_minds_ends_the_channel)
     ck_assert_int_eq(probe.error, -EPROTO);
     sockets_hear_reset(probe.peer);
 }
-END_TEST
 
-START_TEST(a_failure_goes_to_the_next_who_minds)
+TEST(pipeline, a_failure_goes_to_the_next_who_minds)
 {
     struct handler h;
 
@@ -299,7 +293,6 @@ START_TEST(a_failure_goes_to_the_next_who_minds)
     ck_assert_int_eq(failed, -EPROTO);
     ck_assert_int_eq(probe.error, 0);
 }
-END_TEST
 
 /* The tail may pause as well, and neither goes on for the other. */
 static void hold(struct channel *ch)
@@ -322,7 +315,7 @@ static void discard(struct channel *ch)
     channel_discard(ch, 0);
 }
 
-START_TEST(a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it)
+TEST(pipeline, a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it)
 {
     probe_start(&probe);
     probe_do(&probe, hold);
@@ -342,9 +335,8 @@ START_TEST(a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it)
     probe_do(&probe, discard); /* such a channel is not stopped */
     ck_assert(probe_is(&probe, is_read));
 }
-END_TEST
 
-START_TEST(water_marks_reach_the_tail_through_the_handlers)
+TEST(pipeline, water_marks_reach_the_tail_through_the_handlers)
 {
     probe_start(&probe);
     while (probe_is(&probe, channel_writable))
@@ -356,25 +348,4 @@ START_TEST(water_marks_reach_the_tail_through_the_handlers)
         ck_assert_int_gt(recv(probe.peer, data, sizeof(data), 0), 0);
     }
     ck_assert_str_eq(letters(), "ac");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/pipeline");
-    TCase *tc = suite_group(suite, "pipeline");
-
-    tcase_add_checked_fixture(tc, setup, probe_disconnect);
-    tcase_add_test(tc, inbound_events_go_from_head_to_tail_past_those_who_do_not_care);
-    tcase_add_test(tc, outbound_operations_go_from_the_tail_to_the_head);
-    tcase_add_test(tc, an_operation_of_a_handler_begins_before_it);
-    tcase_add_test(tc, a_removed_handler_gets_nothing_more);
-    tcase_add_test(tc, a_handler_may_remove_itself_and_still_pass_its_event_on);
-    tcase_add_test(tc, one_that_left_during_an_event_gets_no_more_of_it);
-    tcase_add_test(tc, one_that_another_removes_is_passed_over_at_once);
-    tcase_add_test(tc, a_failure_that_nobody_minds_ends_the_channel);
-    tcase_add_test(tc, a_failure_goes_to_the_next_who_minds);
-    tcase_add_test(tc, a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it);
-    tcase_add_test(tc, water_marks_reach_the_tail_through_the_handlers);
-    return suite_run(suite);
 }

@@ -61,7 +61,9 @@ static void expect_address(const struct address *a, const char *text)
     ck_assert_str_eq(address_format(got, sizeof(got), a), text);
 }
 
-START_TEST(a_header_is_read_and_its_end_found)
+GROUP(reading, NULL, NULL);
+
+TEST_EACH(reading, a_header_is_read_and_its_end_found, ARRAY_LEN(good))
 {
     struct proxy_header h;
     uint8_t data[256];
@@ -76,9 +78,8 @@ START_TEST(a_header_is_read_and_its_end_found)
     expect_address(&h.source, good[_i].source);
     expect_address(&h.destination, good[_i].destination);
 }
-END_TEST
 
-START_TEST(wherever_it_is_split_the_rest_is_waited_for)
+TEST_EACH(reading, wherever_it_is_split_the_rest_is_waited_for, ARRAY_LEN(good))
 {
     struct proxy_header h;
 
@@ -94,7 +95,6 @@ START_TEST(wherever_it_is_split_the_rest_is_waited_for)
     for (size_t i = 0; i < sizeof(h); i++)
         ck_assert_uint_eq(((uint8_t *)&h)[i], 0x55);
 }
-END_TEST
 
 /* Each is wrong from its last byte on, and not before. */
 static const struct {
@@ -176,7 +176,7 @@ static const struct {
     {BYTES(MARK "\x21\x11\0\x15" HOSTS "\x20\0\x06\1\0\0\0\0\x21"), -EPROTO},
 };
 
-START_TEST(what_is_no_header_is_refused_with_its_first_wrong_byte)
+TEST_EACH(reading, what_is_no_header_is_refused_with_its_first_wrong_byte, ARRAY_LEN(bad))
 {
     struct proxy_header h;
     const uint8_t *data = (const uint8_t *)bad[_i].data;
@@ -187,7 +187,6 @@ START_TEST(what_is_no_header_is_refused_with_its_first_wrong_byte)
     for (size_t i = 0; i < sizeof(h); i++)
         ck_assert_uint_eq(((uint8_t *)&h)[i], 0x55);
 }
-END_TEST
 
 /* ---- unix sockets ---- */
 
@@ -201,7 +200,7 @@ static int decode_unix(struct proxy_header *h, const char *source, size_t len)
     return proxy_header_decode(h, data, sizeof(data));
 }
 
-START_TEST(unix_addresses_are_paths_names_or_nothing)
+TEST(reading, unix_addresses_are_paths_names_or_nothing)
 {
     struct proxy_header h;
     char full[108];
@@ -220,7 +219,6 @@ START_TEST(unix_addresses_are_paths_names_or_nothing)
     ck_assert_uint_eq(h.source.len, sizeof(struct sockaddr_un));
     expect_address(&h.destination, "/run/x.sock");
 }
-END_TEST
 
 /* ---- checksums, and what else is behind the addresses ---- */
 
@@ -245,7 +243,9 @@ static const struct proxy_header_conf v1 = {.version = PROXY_HEADER_V1};
 static const struct proxy_header_conf v2 = {.version = PROXY_HEADER_V2};
 static const struct proxy_header_conf v2_all = {PROXY_HEADER_V2, true, true};
 
-START_TEST(the_unique_id_is_handed_out)
+GROUP(TLVs, NULL, NULL);
+
+TEST(TLVs, the_unique_id_is_handed_out)
 {
     uint8_t data[PROXY_HEADER_ENCODED_BYTES];
     struct proxy_header h;
@@ -256,9 +256,8 @@ START_TEST(the_unique_id_is_handed_out)
     ck_assert_mem_eq(h.unique_id, id, strlen(id));
     ck_assert(h.unique_id > data && h.unique_id < data + len);
 }
-END_TEST
 
-START_TEST(a_unique_id_has_128_bytes_at_most)
+TEST(TLVs, a_unique_id_has_128_bytes_at_most)
 {
     uint8_t data[16 + 12 + 3 + 129] = MARK "\x21\x11\0\x8f" HOSTS "\5\0\x80";
     struct proxy_header h;
@@ -269,7 +268,6 @@ START_TEST(a_unique_id_has_128_bytes_at_most)
     data[30]++;
     ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data)), -EPROTO);
 }
-END_TEST
 
 /*
  * A byte that hides the checksum: LOCAL and UNSPEC have none, nor has what ends before it, or
@@ -281,7 +279,7 @@ static bool hides(size_t at, unsigned value, size_t len)
            (at == 15 && value == len - 16 - 7) || at == len - 7;
 }
 
-START_TEST(with_a_checksum_no_changed_byte_passes_but_what_hides_it)
+TEST_EACH(TLVs, with_a_checksum_no_changed_byte_passes_but_what_hides_it, 2)
 {
     static const struct proxy_header_conf v2_crc32c = {PROXY_HEADER_V2, true, false};
     uint8_t data[PROXY_HEADER_ENCODED_BYTES];
@@ -301,10 +299,9 @@ START_TEST(with_a_checksum_no_changed_byte_passes_but_what_hides_it)
         data[at] = was;
     }
 }
-END_TEST
 
 /* Without one: what passes is another header, which is written with the changed byte. */
-START_TEST(without_a_checksum_what_passes_is_what_was_meant)
+TEST_EACH(TLVs, without_a_checksum_what_passes_is_what_was_meant, 2)
 {
     uint8_t data[PROXY_HEADER_ENCODED_BYTES], again[PROXY_HEADER_ENCODED_BYTES];
     const struct proxy_header_conf *conf = _i == 0 ? &v1 : &v2;
@@ -325,10 +322,9 @@ START_TEST(without_a_checksum_what_passes_is_what_was_meant)
         data[at] = was;
     }
 }
-END_TEST
 
 /* The first or the second one is right, so that only their number can be wrong. */
-START_TEST(a_second_checksum_is_one_too_many)
+TEST_EACH(TLVs, a_second_checksum_is_one_too_many, 2)
 {
     uint8_t data[] = MARK "\x21\x11\0\x1a" HOSTS "\3\0\4\0\0\0\0\3\0\4\0\0\0\0";
     size_t value = _i == 0 ? 31 : 38;
@@ -347,9 +343,8 @@ START_TEST(a_second_checksum_is_one_too_many)
         data[value + i] = (uint8_t)(crc >> (24 - 8 * i));
     ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data) - 1), sizeof(data) - 1);
 }
-END_TEST
 
-START_TEST(the_longest_header_that_is_taken_is_taken)
+TEST(TLVs, the_longest_header_that_is_taken_is_taken)
 {
     static uint8_t data[PROXY_HEADER_MAX_BYTES] = MARK "\x21\x11\x0f\xf0" HOSTS "\4\x0f\xe1";
     struct proxy_header h;
@@ -357,11 +352,12 @@ START_TEST(the_longest_header_that_is_taken_is_taken)
     ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data) - 1), -EAGAIN);
     ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data)), sizeof(data));
 }
-END_TEST
 
 /* ---- writing ---- */
 
-START_TEST(version_1_is_written_as_the_specification_has_it)
+GROUP(writing, NULL, NULL);
+
+TEST(writing, version_1_is_written_as_the_specification_has_it)
 {
     static const struct {
         const char *from, *to, *line;
@@ -383,9 +379,8 @@ START_TEST(version_1_is_written_as_the_specification_has_it)
         ck_assert_mem_eq(out, rows[i].line, len);
     }
 }
-END_TEST
 
-START_TEST(version_2_is_written_as_the_specification_has_it)
+TEST(writing, version_2_is_written_as_the_specification_has_it)
 {
     uint8_t out[PROXY_HEADER_ENCODED_BYTES];
 
@@ -399,9 +394,8 @@ START_TEST(version_2_is_written_as_the_specification_has_it)
     ck_assert_mem_eq(out + 28, "\5\0\x20", 3);
     ck_assert_mem_eq(out + 63, "\3\0\4", 3);
 }
-END_TEST
 
-START_TEST(who_stands_for_itself_has_no_addresses)
+TEST(writing, who_stands_for_itself_has_no_addresses)
 {
     uint8_t out[PROXY_HEADER_ENCODED_BYTES];
     struct proxy_header h;
@@ -414,9 +408,8 @@ START_TEST(who_stands_for_itself_has_no_addresses)
     ck_assert_int_eq(proxy_header_decode(&h, out, len), len);
     ck_assert(h.local);
 }
-END_TEST
 
-START_TEST(what_is_written_is_read_as_the_same)
+TEST(writing, what_is_written_is_read_as_the_same)
 {
     static const char *const texts[] = {"192.0.2.1:1", "0.0.0.0:65535", "[::1]:7",
                                         "[2001:db8::1]:65535"};
@@ -433,30 +426,4 @@ START_TEST(what_is_written_is_read_as_the_same)
         ck_assert(!h.local && address_equal(&h.source, &from));
         ck_assert(address_equal(&h.destination, &to));
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/proxy_header");
-    TCase *tc = suite_group(suite, "reading");
-
-    tcase_add_loop_test(tc, a_header_is_read_and_its_end_found, 0, ARRAY_LEN(good));
-    tcase_add_loop_test(tc, wherever_it_is_split_the_rest_is_waited_for, 0, ARRAY_LEN(good));
-    tcase_add_loop_test(tc, what_is_no_header_is_refused_with_its_first_wrong_byte, 0,
-                        ARRAY_LEN(bad));
-    tcase_add_test(tc, unix_addresses_are_paths_names_or_nothing);
-    tc = suite_group(suite, "TLVs");
-    tcase_add_test(tc, the_unique_id_is_handed_out);
-    tcase_add_test(tc, a_unique_id_has_128_bytes_at_most);
-    tcase_add_loop_test(tc, with_a_checksum_no_changed_byte_passes_but_what_hides_it, 0, 2);
-    tcase_add_loop_test(tc, without_a_checksum_what_passes_is_what_was_meant, 0, 2);
-    tcase_add_loop_test(tc, a_second_checksum_is_one_too_many, 0, 2);
-    tcase_add_test(tc, the_longest_header_that_is_taken_is_taken);
-    tc = suite_group(suite, "writing");
-    tcase_add_test(tc, version_1_is_written_as_the_specification_has_it);
-    tcase_add_test(tc, version_2_is_written_as_the_specification_has_it);
-    tcase_add_test(tc, who_stands_for_itself_has_no_addresses);
-    tcase_add_test(tc, what_is_written_is_read_as_the_same);
-    return suite_run(suite);
 }

@@ -17,7 +17,9 @@ static int resolve(struct address *out, size_t max, const char *word)
     return rc;
 }
 
-START_TEST(a_name_is_resolved_to_its_addresses)
+GROUP(resolve, NULL, NULL);
+
+TEST(resolve, a_name_is_resolved_to_its_addresses)
 {
     struct address a[16];
     char text[ADDRESS_TEXT_BYTES];
@@ -36,9 +38,8 @@ START_TEST(a_name_is_resolved_to_its_addresses)
     ck_assert_int_eq(resolve(a, 2, "db.test:7"), 2);
     ck_assert_uint_eq(names_asked(), 5);
 }
-END_TEST
 
-START_TEST(one_link_local_address_in_two_zones_is_two_addresses)
+TEST(resolve, one_link_local_address_in_two_zones_is_two_addresses)
 {
     struct address a[4];
 
@@ -47,9 +48,8 @@ START_TEST(one_link_local_address_in_two_zones_is_two_addresses)
     ck_assert_uint_eq(a[0].u.in6.sin6_scope_id, 1);
     ck_assert_uint_eq(a[1].u.in6.sin6_scope_id, 2);
 }
-END_TEST
 
-START_TEST(a_literal_is_resolved_as_it_is_parsed)
+TEST(resolve, a_literal_is_resolved_as_it_is_parsed)
 {
     struct address a[2], b[2];
 
@@ -62,7 +62,6 @@ START_TEST(a_literal_is_resolved_as_it_is_parsed)
     ck_assert_int_eq(resolve(a, 2, "db.test:0"), -ERANGE);
     ck_assert_uint_eq(names_asked(), 0);
 }
-END_TEST
 
 static const struct {
     const char *line;
@@ -79,23 +78,10 @@ static const struct {
     {"", false, false},
 };
 
-START_TEST(dns_is_asked_where_no_other_source_is_named)
+TEST_EACH(resolve, dns_is_asked_where_no_other_source_is_named, ARRAY_LEN(lines))
 {
     bool files;
 
     ck_assert_int_eq(name_service_is_dns_line(lines[_i].line, &files), lines[_i].dns);
     ck_assert_int_eq(files, lines[_i].files);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/resolve");
-    TCase *tc = suite_group(suite, "resolve");
-
-    tcase_add_test(tc, a_name_is_resolved_to_its_addresses);
-    tcase_add_test(tc, one_link_local_address_in_two_zones_is_two_addresses);
-    tcase_add_test(tc, a_literal_is_resolved_as_it_is_parsed);
-    tcase_add_loop_test(tc, dns_is_asked_where_no_other_source_is_named, 0, ARRAY_LEN(lines));
-    return suite_run(suite);
 }

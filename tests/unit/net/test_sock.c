@@ -58,7 +58,9 @@ static void parse(const char *word)
     a = both[0];
 }
 
-START_TEST(a_listener_does_not_block_and_is_not_inherited)
+GROUP(sock, setup, teardown);
+
+TEST(sock, a_listener_does_not_block_and_is_not_inherited)
 {
     int fd = listen_loopback();
 
@@ -69,9 +71,8 @@ START_TEST(a_listener_does_not_block_and_is_not_inherited)
     ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_REUSEPORT), 0);
     close(fd);
 }
-END_TEST
 
-START_TEST(an_accepted_socket_inherits_the_options)
+TEST(sock, an_accepted_socket_inherits_the_options)
 {
     struct sock_listen_conf with = {.backlog = 16, .options = {.nodelay = true}};
     int fd, client, server;
@@ -85,9 +86,8 @@ START_TEST(an_accepted_socket_inherits_the_options)
     close(client);
     close(fd);
 }
-END_TEST
 
-START_TEST(an_ipv6_listener_leaves_the_ipv4_port_free)
+TEST(sock, an_ipv6_listener_leaves_the_ipv4_port_free)
 {
     int six, four;
     unsigned port;
@@ -102,18 +102,16 @@ START_TEST(an_ipv6_listener_leaves_the_ipv4_port_free)
     close(four);
     close(six);
 }
-END_TEST
 
-START_TEST(a_port_in_use_is_told)
+TEST(sock, a_port_in_use_is_told)
 {
     int fd = listen_loopback();
 
     expect_listen(-EADDRINUSE);
     close(fd);
 }
-END_TEST
 
-START_TEST(a_port_whose_last_connection_just_ended_can_be_had)
+TEST(sock, a_port_whose_last_connection_just_ended_can_be_had)
 {
     int fd = listen_loopback(), client = sockets_connect(&a), server = accept(fd, NULL, NULL);
 
@@ -124,9 +122,8 @@ START_TEST(a_port_whose_last_connection_just_ended_can_be_had)
     ck_assert_int_eq(sock_listen(&fd, &a, &conf), 0);
     close(fd);
 }
-END_TEST
 
-START_TEST(reuseport_lets_several_share_a_port)
+TEST(sock, reuseport_lets_several_share_a_port)
 {
     struct sock_listen_conf share = {.backlog = 16, .reuseport = true};
     int first, second;
@@ -137,16 +134,14 @@ START_TEST(reuseport_lets_several_share_a_port)
     close(second);
     close(first);
 }
-END_TEST
 
-START_TEST(an_address_of_another_host_is_told)
+TEST(sock, an_address_of_another_host_is_told)
 {
     parse("192.0.2.1:7");
     expect_listen(-EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(without_descriptors_nothing_is_made)
+TEST(sock, without_descriptors_nothing_is_made)
 {
     int fd;
 
@@ -156,11 +151,10 @@ START_TEST(without_descriptors_nothing_is_made)
     ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -EMFILE);
     process_allow_any_descriptors();
 }
-END_TEST
 
 /* ---- unix sockets ---- */
 
-START_TEST(a_unix_socket_is_a_file_until_it_is_unlinked)
+TEST(sock, a_unix_socket_is_a_file_until_it_is_unlinked)
 {
     int fd;
     struct stat st;
@@ -175,10 +169,9 @@ START_TEST(a_unix_socket_is_a_file_until_it_is_unlinked)
     ck_assert_int_eq(lstat(a.u.un.sun_path, &st), -1);
     sock_unlink(&a);
 }
-END_TEST
 
 /* With any umask. */
-START_TEST(a_unix_socket_is_given_to_its_user_and_group)
+TEST(sock, a_unix_socket_is_given_to_its_user_and_group)
 {
     static const mode_t umasks[] = {0, 022, 077, 0777};
     struct sock_listen_conf with = conf;
@@ -204,10 +197,9 @@ START_TEST(a_unix_socket_is_given_to_its_user_and_group)
     }
     umask(usual);
 }
-END_TEST
 
 /* The socket has the mode before there is a file: at no moment may more connect. */
-START_TEST(the_mode_of_a_unix_socket_is_set_before_there_is_a_file)
+TEST(sock, the_mode_of_a_unix_socket_is_set_before_there_is_a_file)
 {
     struct sock_listen_conf with = conf;
     struct stat st;
@@ -221,9 +213,8 @@ START_TEST(the_mode_of_a_unix_socket_is_set_before_there_is_a_file)
     close(fd);
     sock_unlink(&a);
 }
-END_TEST
 
-START_TEST(a_unix_socket_that_cannot_be_given_away_is_not_left)
+TEST(sock, a_unix_socket_that_cannot_be_given_away_is_not_left)
 {
     struct sock_listen_conf with = conf;
     struct stat st;
@@ -238,9 +229,8 @@ START_TEST(a_unix_socket_that_cannot_be_given_away_is_not_left)
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_int_eq(lstat(a.u.un.sun_path, &st), -1);
 }
-END_TEST
 
-START_TEST(a_unix_socket_left_by_the_dead_is_replaced)
+TEST(sock, a_unix_socket_left_by_the_dead_is_replaced)
 {
     int fd;
 
@@ -252,9 +242,8 @@ START_TEST(a_unix_socket_left_by_the_dead_is_replaced)
     close(fd);
     sock_unlink(&a);
 }
-END_TEST
 
-START_TEST(a_unix_socket_that_answers_is_in_use)
+TEST(sock, a_unix_socket_that_answers_is_in_use)
 {
     int fd;
 
@@ -265,9 +254,8 @@ START_TEST(a_unix_socket_that_answers_is_in_use)
     close(fd);
     sock_unlink(&a);
 }
-END_TEST
 
-START_TEST(a_unix_socket_whose_backlog_is_full_is_in_use)
+TEST(sock, a_unix_socket_whose_backlog_is_full_is_in_use)
 {
     struct sock_listen_conf narrow = {.backlog = 0};
     int fd, client;
@@ -280,9 +268,8 @@ START_TEST(a_unix_socket_whose_backlog_is_full_is_in_use)
     close(fd);
     sock_unlink(&a);
 }
-END_TEST
 
-START_TEST(a_path_that_is_something_else_is_left_alone)
+TEST(sock, a_path_that_is_something_else_is_left_alone)
 {
     FILE *file;
     struct stat st;
@@ -295,16 +282,14 @@ START_TEST(a_path_that_is_something_else_is_left_alone)
     ck_assert(S_ISREG(st.st_mode));
     ck_assert_int_eq(unlink(a.u.un.sun_path), 0);
 }
-END_TEST
 
-START_TEST(a_path_below_what_is_missing_is_told)
+TEST(sock, a_path_below_what_is_missing_is_told)
 {
     sockets_path(&a, "none/sock");
     expect_listen(-ENOENT);
 }
-END_TEST
 
-START_TEST(an_abstract_name_needs_no_file)
+TEST(sock, an_abstract_name_needs_no_file)
 {
     int fd;
 
@@ -315,7 +300,6 @@ START_TEST(an_abstract_name_needs_no_file)
     sock_unlink(&a);
     close(fd);
 }
-END_TEST
 
 /* ---- connecting ---- */
 
@@ -332,7 +316,7 @@ static int connect_and_wait(void)
     return fd;
 }
 
-START_TEST(a_connection_is_made)
+TEST(sock, a_connection_is_made)
 {
     int listening = listen_loopback(), fd;
 
@@ -346,9 +330,8 @@ START_TEST(a_connection_is_made)
     close(fd);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_refused_connection_is_told_once)
+TEST(sock, a_refused_connection_is_told_once)
 {
     int bound = sockets_bound(&a), fd = connect_and_wait();
 
@@ -357,18 +340,16 @@ START_TEST(a_refused_connection_is_told_once)
     close(fd);
     close(bound);
 }
-END_TEST
 
-START_TEST(an_unreachable_unix_socket_is_told_at_once)
+TEST(sock, an_unreachable_unix_socket_is_told_at_once)
 {
     int fd;
 
     sockets_path(&a, "none");
     ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -ENOENT);
 }
-END_TEST
 
-START_TEST(a_full_unix_backlog_says_try_again)
+TEST(sock, a_full_unix_backlog_says_try_again)
 {
     struct sock_listen_conf narrow = {.backlog = 0};
     int listening, first, second;
@@ -381,7 +362,6 @@ START_TEST(a_full_unix_backlog_says_try_again)
     close(listening);
     sock_unlink(&a);
 }
-END_TEST
 
 /*
  * Connect to ${a}, where ${listening} listens, and see that it came from ${source}, from a port it
@@ -403,7 +383,7 @@ static void expect_source(int listening, const struct address *source)
     close(listening);
 }
 
-START_TEST(a_connection_comes_from_the_source_of_its_family)
+TEST(sock, a_connection_comes_from_the_source_of_its_family)
 {
     int listening;
 
@@ -416,9 +396,8 @@ START_TEST(a_connection_comes_from_the_source_of_its_family)
     expect_source(listening, &connecting.source_ipv6);
     expect_source(listen_loopback(), &connecting.source_ipv4);
 }
-END_TEST
 
-START_TEST(a_source_does_not_matter_to_other_families)
+TEST(sock, a_source_does_not_matter_to_other_families)
 {
     int listening, fd;
 
@@ -438,9 +417,8 @@ START_TEST(a_source_does_not_matter_to_other_families)
     close(listening);
     sock_unlink(&a);
 }
-END_TEST
 
-START_TEST(a_source_of_another_host_is_told)
+TEST(sock, a_source_of_another_host_is_told)
 {
     int fd;
 
@@ -450,9 +428,8 @@ START_TEST(a_source_of_another_host_is_told)
     sockets_loopback(&a, 7);
     ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(a_socket_connected_to_itself_is_found_out)
+TEST(sock, a_socket_connected_to_itself_is_found_out)
 {
     int fd = sockets_bound(&a);
 
@@ -460,9 +437,8 @@ START_TEST(a_socket_connected_to_itself_is_found_out)
     ck_assert(sock_is_self_connected(fd, &a));
     close(fd);
 }
-END_TEST
 
-START_TEST(a_unix_socket_is_never_connected_to_itself)
+TEST(sock, a_unix_socket_is_never_connected_to_itself)
 {
     int fd, client;
 
@@ -473,41 +449,4 @@ START_TEST(a_unix_socket_is_never_connected_to_itself)
     close(client);
     close(fd);
     sock_unlink(&a);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/sock");
-    TCase *tc = suite_group(suite, "sock");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_listener_does_not_block_and_is_not_inherited);
-    tcase_add_test(tc, an_accepted_socket_inherits_the_options);
-    tcase_add_test(tc, an_ipv6_listener_leaves_the_ipv4_port_free);
-    tcase_add_test(tc, a_port_in_use_is_told);
-    tcase_add_test(tc, a_port_whose_last_connection_just_ended_can_be_had);
-    tcase_add_test(tc, reuseport_lets_several_share_a_port);
-    tcase_add_test(tc, an_address_of_another_host_is_told);
-    tcase_add_test(tc, without_descriptors_nothing_is_made);
-    tcase_add_test(tc, a_unix_socket_is_a_file_until_it_is_unlinked);
-    tcase_add_test(tc, a_unix_socket_is_given_to_its_user_and_group);
-    tcase_add_test(tc, the_mode_of_a_unix_socket_is_set_before_there_is_a_file);
-    tcase_add_test(tc, a_unix_socket_that_cannot_be_given_away_is_not_left);
-    tcase_add_test(tc, a_unix_socket_left_by_the_dead_is_replaced);
-    tcase_add_test(tc, a_unix_socket_that_answers_is_in_use);
-    tcase_add_test(tc, a_unix_socket_whose_backlog_is_full_is_in_use);
-    tcase_add_test(tc, a_path_that_is_something_else_is_left_alone);
-    tcase_add_test(tc, a_path_below_what_is_missing_is_told);
-    tcase_add_test(tc, an_abstract_name_needs_no_file);
-    tcase_add_test(tc, a_connection_is_made);
-    tcase_add_test(tc, a_refused_connection_is_told_once);
-    tcase_add_test(tc, an_unreachable_unix_socket_is_told_at_once);
-    tcase_add_test(tc, a_full_unix_backlog_says_try_again);
-    tcase_add_test(tc, a_connection_comes_from_the_source_of_its_family);
-    tcase_add_test(tc, a_source_does_not_matter_to_other_families);
-    tcase_add_test(tc, a_source_of_another_host_is_told);
-    tcase_add_test(tc, a_socket_connected_to_itself_is_found_out);
-    tcase_add_test(tc, a_unix_socket_is_never_connected_to_itself);
-    return suite_run(suite);
 }

@@ -85,8 +85,10 @@ static void loopback6(void)
     a.u.in6.sin6_addr = in6addr_loopback;
 }
 
+GROUP(sock_options, setup, teardown);
+
 /* So that accepting costs no system call for any of them. */
-START_TEST(an_accepted_tcp_socket_has_all_from_its_listener)
+TEST_EACH(sock_options, an_accepted_tcp_socket_has_all_from_its_listener, 2)
 {
     int fd, client, server;
 
@@ -102,9 +104,8 @@ START_TEST(an_accepted_tcp_socket_has_all_from_its_listener)
     close(client);
     close(fd);
 }
-END_TEST
 
-START_TEST(a_socket_that_connects_has_all_before_it_does)
+TEST(sock_options, a_socket_that_connects_has_all_before_it_does)
 {
     int listening = sockets_listen(&a, 5), fd = connect_with(&all);
 
@@ -112,7 +113,6 @@ START_TEST(a_socket_that_connects_has_all_before_it_does)
     close(fd);
     close(listening);
 }
-END_TEST
 
 /*
  * Bytes of receive window that one step of the window field of ${fd} stands for, as its peer was
@@ -127,7 +127,7 @@ static unsigned window_step(int fd)
     return 1U << info.tcpi_rcv_wscale;
 }
 
-START_TEST(a_small_receive_buffer_comes_before_the_window_scale)
+TEST(sock_options, a_small_receive_buffer_comes_before_the_window_scale)
 {
     static const struct sock_options small = {.receive_buffer_bytes = 4096};
     int fd, client, server;
@@ -142,9 +142,8 @@ START_TEST(a_small_receive_buffer_comes_before_the_window_scale)
     close(client);
     close(fd);
 }
-END_TEST
 
-START_TEST(no_options_leave_a_socket_as_it_is)
+TEST(sock_options, no_options_leave_a_socket_as_it_is)
 {
     static const struct sock_options none;
     int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
@@ -154,9 +153,8 @@ START_TEST(no_options_leave_a_socket_as_it_is)
     close(untouched);
     close(fd);
 }
-END_TEST
 
-START_TEST(what_keepalive_leaves_out_is_the_kernels)
+TEST(sock_options, what_keepalive_leaves_out_is_the_kernels)
 {
     static const struct sock_options silence = {.keepalive = {.idle_s = 7}};
     int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
@@ -171,9 +169,8 @@ START_TEST(what_keepalive_leaves_out_is_the_kernels)
     close(untouched);
     close(fd);
 }
-END_TEST
 
-START_TEST(the_limits_of_keepalive_are_the_kernels)
+TEST(sock_options, the_limits_of_keepalive_are_the_kernels)
 {
     static const struct sock_options most = {.keepalive = {SOCK_OPTIONS_KEEPALIVE_SECONDS,
                                                            SOCK_OPTIONS_KEEPALIVE_SECONDS,
@@ -189,9 +186,8 @@ START_TEST(the_limits_of_keepalive_are_the_kernels)
     ck_assert_int_eq(sock_options_set(fd, AF_INET, &more), -EINVAL);
     close(fd);
 }
-END_TEST
 
-START_TEST(a_user_timeout_is_never_rounded_to_none)
+TEST(sock_options, a_user_timeout_is_never_rounded_to_none)
 {
     struct sock_options little = {.user_timeout_ns = 1};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -203,9 +199,8 @@ START_TEST(a_user_timeout_is_never_rounded_to_none)
     ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 2);
     close(fd);
 }
-END_TEST
 
-START_TEST(a_unix_socket_takes_the_send_buffer_and_minds_no_other)
+TEST(sock_options, a_unix_socket_takes_the_send_buffer_and_minds_no_other)
 {
     int fd, client;
 
@@ -218,9 +213,8 @@ START_TEST(a_unix_socket_takes_the_send_buffer_and_minds_no_other)
     close(fd);
     sock_unlink(&a);
 }
-END_TEST
 
-START_TEST(an_accepted_unix_socket_is_given_what_it_did_not_inherit)
+TEST(sock_options, an_accepted_unix_socket_is_given_what_it_did_not_inherit)
 {
     int fd, client, server, inherited;
 
@@ -237,9 +231,8 @@ START_TEST(an_accepted_unix_socket_is_given_what_it_did_not_inherit)
     close(fd);
     sock_unlink(&a);
 }
-END_TEST
 
-START_TEST(an_accepted_tcp_socket_is_left_alone)
+TEST(sock_options, an_accepted_tcp_socket_is_left_alone)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -247,24 +240,4 @@ START_TEST(an_accepted_tcp_socket_is_left_alone)
     expect_same(fd, untouched);
     close(untouched);
     close(fd);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/sock_options");
-    TCase *tc = suite_group(suite, "sock_options");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, an_accepted_tcp_socket_has_all_from_its_listener, 0, 2);
-    tcase_add_test(tc, a_socket_that_connects_has_all_before_it_does);
-    tcase_add_test(tc, a_small_receive_buffer_comes_before_the_window_scale);
-    tcase_add_test(tc, no_options_leave_a_socket_as_it_is);
-    tcase_add_test(tc, what_keepalive_leaves_out_is_the_kernels);
-    tcase_add_test(tc, the_limits_of_keepalive_are_the_kernels);
-    tcase_add_test(tc, a_user_timeout_is_never_rounded_to_none);
-    tcase_add_test(tc, a_unix_socket_takes_the_send_buffer_and_minds_no_other);
-    tcase_add_test(tc, an_accepted_unix_socket_is_given_what_it_did_not_inherit);
-    tcase_add_test(tc, an_accepted_tcp_socket_is_left_alone);
-    return suite_run(suite);
 }

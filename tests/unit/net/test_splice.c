@@ -94,15 +94,16 @@ static void pass(size_t at, size_t len)
 
 /* ---- the choice ---- */
 
-START_TEST(mode_off_never_splices)
+GROUP(choice, setup, teardown);
+
+TEST(choice, mode_off_never_splices)
 {
     start(SPLICE_OFF);
     pass(0, 100000);
     ck_assert_uint_eq(splices(), 0);
 }
-END_TEST
 
-START_TEST(mode_on_splices_from_the_first_byte)
+TEST(choice, mode_on_splices_from_the_first_byte)
 {
     start(SPLICE_ON);
     pass(0, 10);
@@ -112,18 +113,16 @@ START_TEST(mode_on_splices_from_the_first_byte)
     ck_assert_uint_eq(from.channel.bytes_in, 100010);
     ck_assert_uint_eq(to.channel.bytes_out, 100010);
 }
-END_TEST
 
-START_TEST(mode_auto_copies_small_messages)
+TEST(choice, mode_auto_copies_small_messages)
 {
     start(SPLICE_AUTO);
     for (size_t i = 0; i < 50; i++)
         pass(i * 1000, 1000);
     ck_assert_uint_eq(splices(), 0);
 }
-END_TEST
 
-START_TEST(mode_auto_splices_after_two_large_reads_and_copies_after_two_small_ones)
+TEST(choice, mode_auto_splices_after_two_large_reads_and_copies_after_two_small_ones)
 {
     size_t at = 0;
     unsigned calls;
@@ -144,7 +143,6 @@ START_TEST(mode_auto_splices_after_two_large_reads_and_copies_after_two_small_on
         pass(at, 100);
     ck_assert_uint_eq(splices(), calls);
 }
-END_TEST
 
 static struct handler onlooker;
 static const struct handler_ops onlooker_ops = {.name = "onlooker"};
@@ -159,7 +157,7 @@ static void remove_onlooker(void *arg)
     pipeline_remove(arg, &onlooker);
 }
 
-START_TEST(a_handler_in_either_pipeline_prevents_it)
+TEST_EACH(choice, a_handler_in_either_pipeline_prevents_it, 2)
 {
     struct pipeline *p = _i ? &from.channel.pipeline : &to.channel.pipeline;
 
@@ -171,9 +169,8 @@ START_TEST(a_handler_in_either_pipeline_prevents_it)
     pass(100000, 100000);
     ck_assert_uint_gt(splices(), 0);
 }
-END_TEST
 
-START_TEST(unix_sockets_are_spliced_too)
+TEST(choice, unix_sockets_are_spliced_too)
 {
     close_pair();
     open_pair(sockets_unix);
@@ -182,7 +179,6 @@ START_TEST(unix_sockets_are_spliced_too)
     ck_assert_uint_gt(splices(), 0);
     ck_assert_str_eq(probe_events(&from), "a");
 }
-END_TEST
 
 /* ---- nothing is lost ---- */
 
@@ -206,12 +202,13 @@ static void pass_long(void)
 
 static const enum splice_mode modes[] = {SPLICE_AUTO, SPLICE_ON, SPLICE_OFF};
 
-START_TEST(a_slow_receiver_gets_every_byte_in_order)
+GROUP(bytes, setup, teardown);
+
+TEST_EACH(bytes, a_slow_receiver_gets_every_byte_in_order, ARRAY_LEN(modes))
 {
     start(modes[_i]);
     pass_long();
 }
-END_TEST
 
 /* Block the receiver until a pipe holds what it did not take. */
 static size_t block_with_pipe(void)
@@ -226,7 +223,7 @@ static size_t block_with_pipe(void)
     return sent;
 }
 
-START_TEST(a_blocked_receiver_keeps_its_pipe_until_it_is_empty)
+TEST(bytes, a_blocked_receiver_keeps_its_pipe_until_it_is_empty)
 {
     size_t sent = block_with_pipe();
 
@@ -238,7 +235,6 @@ START_TEST(a_blocked_receiver_keeps_its_pipe_until_it_is_empty)
     ck_assert(probe_saw(&to, PROBE_WRITABLE));
     pass(sent, 1000);
 }
-END_TEST
 
 static atomic_bool early; /* told to be writable while it has a pipe */
 
@@ -249,7 +245,7 @@ static void go_on_without_pipe(struct probe *p)
     go_on(p);
 }
 
-START_TEST(a_receiver_with_a_pipe_is_not_writable_however_little_is_in_it)
+TEST(bytes, a_receiver_with_a_pipe_is_not_writable_however_little_is_in_it)
 {
     atomic_store(&early, false);
     to.on_writable = go_on_without_pipe;
@@ -259,9 +255,8 @@ START_TEST(a_receiver_with_a_pipe_is_not_writable_however_little_is_in_it)
     probe_wait(&to, PROBE_WRITABLE);
     ck_assert(!atomic_load(&early));
 }
-END_TEST
 
-START_TEST(other_pairs_take_another_pipe_meanwhile)
+TEST(bytes, other_pairs_take_another_pipe_meanwhile)
 {
     static struct probe other_from, other_to;
 
@@ -275,7 +270,6 @@ START_TEST(other_pairs_take_another_pipe_meanwhile)
     probe_close(&other_from);
     probe_close(&other_to);
 }
-END_TEST
 
 static int write_behind;
 
@@ -285,7 +279,7 @@ static void write_to(void *arg)
     write_behind = channel_write(&to.channel, "behind", 6);
 }
 
-START_TEST(what_is_written_meanwhile_goes_behind_what_is_in_the_pipe)
+TEST(bytes, what_is_written_meanwhile_goes_behind_what_is_in_the_pipe)
 {
     size_t sent = block_with_pipe(), in_source = from.channel.bytes_in;
 
@@ -295,9 +289,8 @@ START_TEST(what_is_written_meanwhile_goes_behind_what_is_in_the_pipe)
     sockets_hear(to.peer, "behind");
     sockets_hear_pattern(to.peer, in_source, sent - in_source);
 }
-END_TEST
 
-START_TEST(copied_bytes_that_wait_are_not_overtaken)
+TEST(bytes, copied_bytes_that_wait_are_not_overtaken)
 {
     const size_t copied = 3u << 20; /* some of it waits to be sent */
 
@@ -306,9 +299,8 @@ START_TEST(copied_bytes_that_wait_are_not_overtaken)
     sockets_say_pattern(from.peer, copied, 50000);
     sockets_hear_pattern(to.peer, 0, copied + 50000);
 }
-END_TEST
 
-START_TEST(an_aborted_receiver_gives_its_pipe_up)
+TEST(bytes, an_aborted_receiver_gives_its_pipe_up)
 {
     block_with_pipe();
     probe_abort(&to, 0);
@@ -316,12 +308,11 @@ START_TEST(an_aborted_receiver_gives_its_pipe_up)
     ck_assert_ptr_null(to.channel.pipe);
     probe_abort(&from, 0);
 }
-END_TEST
 
 /* ---- falling back ---- */
 
 /* The first splice(2) reads from the source, the second writes to the receiver. */
-START_TEST(a_source_or_receiver_that_cannot_be_spliced_is_tried_once_and_nothing_is_lost)
+TEST_EACH(bytes, a_source_or_receiver_that_cannot_be_spliced_is_tried_once_and_nothing_is_lost, 4)
 {
     unsigned works = (unsigned)_i / 2;
 
@@ -330,9 +321,8 @@ START_TEST(a_source_or_receiver_that_cannot_be_spliced_is_tried_once_and_nothing
     pass_long();
     ck_assert_uint_eq(splices(), works + 1);
 }
-END_TEST
 
-START_TEST(without_descriptors_for_a_pipe_it_is_copied)
+TEST(bytes, without_descriptors_for_a_pipe_it_is_copied)
 {
     start(SPLICE_ON);
     process_allow_descriptors(0);
@@ -340,9 +330,8 @@ START_TEST(without_descriptors_for_a_pipe_it_is_copied)
     ck_assert_uint_eq(splices(), 0);
     process_allow_any_descriptors();
 }
-END_TEST
 
-START_TEST(when_descriptors_are_back_it_is_spliced_again)
+TEST(bytes, when_descriptors_are_back_it_is_spliced_again)
 {
     static struct descriptor_budget descriptors = {.max = 10};
     struct pipe *own;
@@ -361,7 +350,6 @@ START_TEST(when_descriptors_are_back_it_is_spliced_again)
     pipe_pool_trim(&net->pipes);
     ck_assert_uint_eq(descriptors.used, 0);
 }
-END_TEST
 
 /*
  * What the channels say when the pipe is given back; the loop changes it as soon as the sink is
@@ -387,7 +375,7 @@ static void note_bytes_in(void *arg)
     *(size_t *)arg = from.channel.bytes_in;
 }
 
-START_TEST(a_pipe_that_is_given_back_leaves_its_bytes_in_their_place)
+TEST(bytes, a_pipe_that_is_given_back_leaves_its_bytes_in_their_place)
 {
     struct pipe *own;
     struct given_back now;
@@ -408,16 +396,14 @@ START_TEST(a_pipe_that_is_given_back_leaves_its_bytes_in_their_place)
     probe_events(&from);
     pipe_pool_put(&net->pipes, own);
 }
-END_TEST
 
-START_TEST(an_interrupted_splice_is_done_again)
+TEST(bytes, an_interrupted_splice_is_done_again)
 {
     fault_plan(FAULT_SPLICE, 0, 2, EINTR);
     start(SPLICE_ON);
     pass(0, 50000);
     ck_assert_str_eq(probe_events(&from), "a");
 }
-END_TEST
 
 /* ---- urgent data, where splice(2) stops for good ---- */
 
@@ -438,7 +424,7 @@ static void say_urgent(void)
     ck_assert_int_eq(send(from.peer, "!", 1, MSG_OOB), 1);
 }
 
-START_TEST(an_end_right_behind_urgent_data_cuts_nothing_off)
+TEST_EACH(bytes, an_end_right_behind_urgent_data_cuts_nothing_off, 2)
 {
     start_with_urgent(_i);
     pass(0, URGENT_BEFORE);
@@ -451,9 +437,8 @@ START_TEST(an_end_right_behind_urgent_data_cuts_nothing_off)
     sockets_hear_end(to.peer);
     ck_assert_uint_eq(to.channel.bytes_out, URGENT_BEFORE + URGENT_BEHIND + (size_t)_i);
 }
-END_TEST
 
-START_TEST(bytes_behind_urgent_data_arrive)
+TEST_EACH(bytes, bytes_behind_urgent_data_arrive, 2)
 {
     start_with_urgent(_i);
     for (size_t at = 0; at < 3 * URGENT_BEHIND; at += URGENT_BEHIND) {
@@ -464,9 +449,8 @@ START_TEST(bytes_behind_urgent_data_arrive)
         sockets_hear_pattern(to.peer, at, URGENT_BEHIND);
     }
 }
-END_TEST
 
-START_TEST(urgent_data_alone_keeps_no_loop_busy)
+TEST_EACH(bytes, urgent_data_alone_keeps_no_loop_busy, 2)
 {
     unsigned calls;
 
@@ -481,9 +465,8 @@ START_TEST(urgent_data_alone_keeps_no_loop_busy)
     ck_assert_uint_le(splices(), calls + 2); /* without an end it were hundreds */
     pass(0, URGENT_BEHIND);
 }
-END_TEST
 
-START_TEST(a_readable_descriptor_that_yields_nothing_is_named_and_closed)
+TEST_EACH(bytes, a_readable_descriptor_that_yields_nothing_is_named_and_closed, ARRAY_LEN(modes))
 {
     log_lines_capture(LOG_LEVEL_WARNING);
     fault_plan(FAULT_SPLICE, 0, FAULT_ALWAYS, EAGAIN);
@@ -497,9 +480,8 @@ START_TEST(a_readable_descriptor_that_yields_nothing_is_named_and_closed)
     fault_plan(FAULT_RECV, 0, 0, 0);
     sockets_hear_reset(from.peer);
 }
-END_TEST
 
-START_TEST(a_few_reads_of_nothing_close_nothing)
+TEST_EACH(bytes, a_few_reads_of_nothing_close_nothing, ARRAY_LEN(modes))
 {
     start(modes[_i]);
     for (size_t at = 0; at < 100; at += 10) {
@@ -512,11 +494,10 @@ START_TEST(a_few_reads_of_nothing_close_nothing)
     fault_plan(FAULT_RECV, 0, 0, 0);
     sockets_hear_pattern(to.peer, 0, 100);
 }
-END_TEST
 
 /* ---- ends ---- */
 
-START_TEST(end_of_file_is_seen_through_a_splice)
+TEST(bytes, end_of_file_is_seen_through_a_splice)
 {
     start(SPLICE_ON);
     pass(0, 50000);
@@ -524,9 +505,8 @@ START_TEST(end_of_file_is_seen_through_a_splice)
     sockets_hear_end(to.peer);
     ck_assert_str_eq(probe_events(&from), "ae");
 }
-END_TEST
 
-START_TEST(a_reset_of_the_source_is_told_to_the_source)
+TEST(bytes, a_reset_of_the_source_is_told_to_the_source)
 {
     start(SPLICE_ON);
     pass(0, 50000);
@@ -534,9 +514,8 @@ START_TEST(a_reset_of_the_source_is_told_to_the_source)
     probe_wait(&from, PROBE_CLOSED);
     ck_assert_int_eq(from.error, -ECONNRESET);
 }
-END_TEST
 
-START_TEST(a_receiver_that_is_gone_is_told_to_the_receiver)
+TEST(bytes, a_receiver_that_is_gone_is_told_to_the_receiver)
 {
     start(SPLICE_ON);
     pass(0, 1000);
@@ -547,9 +526,8 @@ START_TEST(a_receiver_that_is_gone_is_told_to_the_receiver)
     UNTIL(probe_read(&from) == 0 && probe_saw(&from, PROBE_READ)); /* copied again, to nobody */
     ck_assert(!probe_saw(&from, PROBE_CLOSED));
 }
-END_TEST
 
-START_TEST(a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free)
+TEST(bytes, a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free)
 {
     fault_plan(FAULT_SPLICE, 1, 1, EPIPE);
     start(SPLICE_ON);
@@ -558,45 +536,4 @@ START_TEST(a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free
     ck_assert_int_eq(to.broken, -EPIPE);
     ck_assert_ptr_null(to.channel.pipe);
     ck_assert(!probe_saw(&to, PROBE_CLOSED));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net/splice");
-    TCase *choice = suite_group(suite, "choice");
-    TCase *bytes = suite_group(suite, "bytes");
-
-    tcase_add_checked_fixture(choice, setup, teardown);
-    tcase_add_test(choice, mode_off_never_splices);
-    tcase_add_test(choice, mode_on_splices_from_the_first_byte);
-    tcase_add_test(choice, mode_auto_copies_small_messages);
-    tcase_add_test(choice, mode_auto_splices_after_two_large_reads_and_copies_after_two_small_ones);
-    tcase_add_loop_test(choice, a_handler_in_either_pipeline_prevents_it, 0, 2);
-    tcase_add_test(choice, unix_sockets_are_spliced_too);
-    tcase_add_checked_fixture(bytes, setup, teardown);
-    tcase_add_loop_test(bytes, a_slow_receiver_gets_every_byte_in_order, 0, (int)ARRAY_LEN(modes));
-    tcase_add_test(bytes, a_blocked_receiver_keeps_its_pipe_until_it_is_empty);
-    tcase_add_test(bytes, a_receiver_with_a_pipe_is_not_writable_however_little_is_in_it);
-    tcase_add_test(bytes, other_pairs_take_another_pipe_meanwhile);
-    tcase_add_test(bytes, what_is_written_meanwhile_goes_behind_what_is_in_the_pipe);
-    tcase_add_test(bytes, copied_bytes_that_wait_are_not_overtaken);
-    tcase_add_test(bytes, an_aborted_receiver_gives_its_pipe_up);
-    tcase_add_loop_test(
-        bytes, a_source_or_receiver_that_cannot_be_spliced_is_tried_once_and_nothing_is_lost, 0, 4);
-    tcase_add_test(bytes, without_descriptors_for_a_pipe_it_is_copied);
-    tcase_add_test(bytes, when_descriptors_are_back_it_is_spliced_again);
-    tcase_add_test(bytes, a_pipe_that_is_given_back_leaves_its_bytes_in_their_place);
-    tcase_add_test(bytes, an_interrupted_splice_is_done_again);
-    tcase_add_loop_test(bytes, an_end_right_behind_urgent_data_cuts_nothing_off, 0, 2);
-    tcase_add_loop_test(bytes, bytes_behind_urgent_data_arrive, 0, 2);
-    tcase_add_loop_test(bytes, urgent_data_alone_keeps_no_loop_busy, 0, 2);
-    tcase_add_loop_test(bytes, a_readable_descriptor_that_yields_nothing_is_named_and_closed, 0,
-                        (int)ARRAY_LEN(modes));
-    tcase_add_loop_test(bytes, a_few_reads_of_nothing_close_nothing, 0, (int)ARRAY_LEN(modes));
-    tcase_add_test(bytes, end_of_file_is_seen_through_a_splice);
-    tcase_add_test(bytes, a_reset_of_the_source_is_told_to_the_source);
-    tcase_add_test(bytes, a_receiver_that_is_gone_is_told_to_the_receiver);
-    tcase_add_test(bytes, a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free);
-    return suite_run(suite);
 }

@@ -138,24 +138,24 @@ static uint32_t flags_of(unsigned i)
 
 /* ---- start ---- */
 
-START_TEST(start_waits_for_no_server_that_starts_up)
+GROUP(checks, setup, teardown);
+
+TEST(checks, start_waits_for_no_server_that_starts_up)
 {
     conf.checks.health.interval_ns = NEVER_NS;
     start();
     ck_assert_uint_eq(flags_of(0), 0);
 }
-END_TEST
 
-START_TEST(start_waits_for_the_first_check_of_each_server)
+TEST(checks, start_waits_for_the_first_check_of_each_server)
 {
     conf.checks.health.interval_ns = NEVER_NS;
     start_checked();
     ck_assert_uint_eq(flags_of(0), 0);
     ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN);
 }
-END_TEST
 
-START_TEST(first_checks_that_take_too_long_are_warned_of)
+TEST(checks, first_checks_that_take_too_long_are_warned_of)
 {
     int filler;
 
@@ -167,17 +167,15 @@ START_TEST(first_checks_that_take_too_long_are_warned_of)
     ck_assert_uint_eq(log_lines_with("were not checked yet"), 1);
     close(filler);
 }
-END_TEST
 
-START_TEST(start_fails_without_a_control_thread)
+TEST(checks, start_fails_without_a_control_thread)
 {
     create();
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
     ck_assert_int_eq(checks_start(checks, UNTIL_LIMIT_NS), -EAGAIN);
 }
-END_TEST
 
-START_TEST(servers_that_cannot_be_checked_count_as_up)
+TEST(checks, servers_that_cannot_be_checked_count_as_up)
 {
     conf.checks.check.timeout_ns = 0;
     start_checked();
@@ -185,10 +183,9 @@ START_TEST(servers_that_cannot_be_checked_count_as_up)
     ck_assert_uint_eq(flags_of(0), 0);
     ck_assert_uint_eq(flags_of(1), 0);
 }
-END_TEST
 
 /* 0: the server is disabled; 1: its upstream has no checks. */
-START_TEST(server_without_checks_is_not_checked)
+TEST_EACH(checks, server_without_checks_is_not_checked, 2)
 {
     if (_i == 0)
         servers[1].disabled = true;
@@ -200,11 +197,10 @@ START_TEST(server_without_checks_is_not_checked)
     ck_assert_int_eq(server_at(0)->target != NULL, _i == 0);
     ck_assert_uint_eq(flags_of(1), 0);
 }
-END_TEST
 
 /* ---- changes ---- */
 
-START_TEST(server_that_fails_a_check_is_down_until_one_passes)
+TEST(checks, server_that_fails_a_check_is_down_until_one_passes)
 {
     start();
     UNTIL(flags_of(1) == ENDPOINT_DOWN);
@@ -212,9 +208,8 @@ START_TEST(server_that_fails_a_check_is_down_until_one_passes)
     UNTIL(flags_of(1) == 0);
     ck_assert_uint_eq(flags_of(0), 0);
 }
-END_TEST
 
-START_TEST(passed_check_ends_an_ejection)
+TEST(checks, passed_check_ends_an_ejection)
 {
     struct balancer_pick_state pick;
     struct upstream_server *server;
@@ -231,7 +226,6 @@ START_TEST(passed_check_ends_an_ejection)
     UNTIL(flags_of(0) == 0);
     ck_assert_uint_eq(log_lines_with("server a: ejection over: a check has passed"), 1);
 }
-END_TEST
 
 /* A client of a session on the worker. */
 static int new_client(void)
@@ -248,7 +242,7 @@ static int new_client(void)
 }
 
 /* 0: on_down = keep; 1: close */
-START_TEST(sessions_of_a_server_that_goes_down_are_kept_or_closed)
+TEST_EACH(checks, sessions_of_a_server_that_goes_down_are_kept_or_closed, 2)
 {
     int client, server;
 
@@ -271,9 +265,8 @@ START_TEST(sessions_of_a_server_that_goes_down_are_kept_or_closed)
     close(client);
     close(server);
 }
-END_TEST
 
-START_TEST(server_that_comes_up_takes_the_clients_that_wait)
+TEST(checks, server_that_comes_up_takes_the_clients_that_wait)
 {
     int holder, held, client, server;
 
@@ -295,7 +288,6 @@ START_TEST(server_that_comes_up_takes_the_clients_that_wait)
     close(client);
     close(server);
 }
-END_TEST
 
 /* ---- names ---- */
 
@@ -306,7 +298,7 @@ static void do_lead_to(void *address)
     ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
 }
 
-START_TEST(server_of_a_name_is_checked_while_the_name_leads_to_it)
+TEST(checks, server_of_a_name_is_checked_while_the_name_leads_to_it)
 {
     struct upstream_server *server;
 
@@ -323,7 +315,6 @@ START_TEST(server_of_a_name_is_checked_while_the_name_leads_to_it)
     ck_assert_ptr_nonnull(server_at(1)->target);
     membership_let_go(server);
 }
-END_TEST
 
 static void do_name(void *arg)
 {
@@ -331,7 +322,7 @@ static void do_name(void *arg)
     ck_assert_int_eq(upstream_set_addresses(upstream, server_at(1), &addresses[0], 1), 1);
 }
 
-START_TEST(server_is_checked_as_soon_as_its_address_is_known)
+TEST(checks, server_is_checked_as_soon_as_its_address_is_known)
 {
     servers[1].names = UPSTREAM_NAME_ONE;
     servers[1].n_addresses = 0;
@@ -343,11 +334,10 @@ START_TEST(server_is_checked_as_soon_as_its_address_is_known)
     loop_runner_call(control, do_name, NULL);
     UNTIL(flags_of(1) == 0);
 }
-END_TEST
 
 /* ---- at a time ---- */
 
-START_TEST(no_more_checks_than_servers_run_at_a_time)
+TEST(checks, no_more_checks_than_servers_run_at_a_time)
 {
     create();
     ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 2);
@@ -359,27 +349,4 @@ START_TEST(no_more_checks_than_servers_run_at_a_time)
     ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), CHECKS_OF_A_NAME);
     conf.checks.kind = UPSTREAM_CHECK_OFF;
     ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/checks");
-    TCase *tc = suite_group(suite, "checks");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, start_waits_for_no_server_that_starts_up);
-    tcase_add_test(tc, start_waits_for_the_first_check_of_each_server);
-    tcase_add_test(tc, first_checks_that_take_too_long_are_warned_of);
-    tcase_add_test(tc, start_fails_without_a_control_thread);
-    tcase_add_test(tc, servers_that_cannot_be_checked_count_as_up);
-    tcase_add_loop_test(tc, server_without_checks_is_not_checked, 0, 2);
-    tcase_add_test(tc, server_that_fails_a_check_is_down_until_one_passes);
-    tcase_add_test(tc, passed_check_ends_an_ejection);
-    tcase_add_loop_test(tc, sessions_of_a_server_that_goes_down_are_kept_or_closed, 0, 2);
-    tcase_add_test(tc, server_that_comes_up_takes_the_clients_that_wait);
-    tcase_add_test(tc, server_of_a_name_is_checked_while_the_name_leads_to_it);
-    tcase_add_test(tc, server_is_checked_as_soon_as_its_address_is_known);
-    tcase_add_test(tc, no_more_checks_than_servers_run_at_a_time);
-    return suite_run(suite);
 }

@@ -88,7 +88,9 @@ static unsigned threads(void)
     return n == UINT_MAX ? 0 : n;
 }
 
-START_TEST(v1_has_a_quota_and_a_period)
+GROUP(quota, setup, teardown);
+
+TEST(quota, v1_has_a_quota_and_a_period)
 {
     mount_groups("/a", "/");
     limit_v1("/a", "100000\n", "100000\n");
@@ -96,33 +98,29 @@ START_TEST(v1_has_a_quota_and_a_period)
     limit_v1("/a", "200000\n", "50000\n");
     ck_assert_uint_eq(threads(), 8);
 }
-END_TEST
 
-START_TEST(v1_without_a_limit_says_minus_one)
+TEST(quota, v1_without_a_limit_says_minus_one)
 {
     mount_groups("/a", "/");
     limit_v1("/a", "-1\n", "100000\n");
     ck_assert_uint_eq(threads(), 0);
 }
-END_TEST
 
-START_TEST(v2_has_both_in_one_line)
+TEST(quota, v2_has_both_in_one_line)
 {
     mount_groups("/a", "/");
     put("v2/a/cpu.max", "300000 100000\n");
     ck_assert_uint_eq(threads(), 6);
 }
-END_TEST
 
-START_TEST(v2_without_a_limit_says_max)
+TEST(quota, v2_without_a_limit_says_max)
 {
     mount_groups("/a", "/");
     put("v2/a/cpu.max", "max 100000\n");
     ck_assert_uint_eq(threads(), 0);
 }
-END_TEST
 
-START_TEST(parts_of_a_processor_are_rounded_up)
+TEST(quota, parts_of_a_processor_are_rounded_up)
 {
     mount_groups("/a", "/");
     put("v2/a/cpu.max", "150000 100000\n");
@@ -134,10 +132,9 @@ START_TEST(parts_of_a_processor_are_rounded_up)
     put("v2/a/cpu.max", "101000 100000\n");
     ck_assert_uint_eq(threads(), 3);
 }
-END_TEST
 
 /* ${_i}: which of the three groups has the lowest limit. */
-START_TEST(of_nested_groups_the_lowest_limit_counts)
+TEST_EACH(quota, of_nested_groups_the_lowest_limit_counts, 3)
 {
     static const char *const files[] = {"v2/cpu.max", "v2/a/cpu.max", "v2/a/b/cpu.max"};
 
@@ -146,9 +143,8 @@ START_TEST(of_nested_groups_the_lowest_limit_counts)
         put(files[i], i == _i ? "100000 100000\n" : "80000 20000\n");
     ck_assert_uint_eq(threads(), 2);
 }
-END_TEST
 
-START_TEST(of_both_kinds_the_lower_limit_counts)
+TEST(quota, of_both_kinds_the_lower_limit_counts)
 {
     mount_groups("/a/b", "/");
     limit_v1("/a", "100000\n", "100000\n");
@@ -157,12 +153,11 @@ START_TEST(of_both_kinds_the_lower_limit_counts)
     put("v2/a/b/cpu.max", "20000 100000\n");
     ck_assert_uint_eq(threads(), 1);
 }
-END_TEST
 
 /*
  * As in a container: the file system shows the process's own group, the file its path on the host.
  */
-START_TEST(what_is_mounted_may_begin_below_the_root)
+TEST(quota, what_is_mounted_may_begin_below_the_root)
 {
     mount_groups("/docker/1234/a", "/docker/1234");
     put("v2/a/cpu.max", "100000 100000\n");
@@ -171,17 +166,15 @@ START_TEST(what_is_mounted_may_begin_below_the_root)
     put("v2/cpu.max", "200000 100000\n");
     ck_assert_uint_eq(threads(), 4);
 }
-END_TEST
 
-START_TEST(a_group_that_is_not_below_what_is_mounted_has_the_limit_of_the_mount)
+TEST(quota, a_group_that_is_not_below_what_is_mounted_has_the_limit_of_the_mount)
 {
     mount_groups("/docker/12345", "/docker/1234");
     put("v2/cpu.max", "100000 100000\n");
     ck_assert_uint_eq(threads(), 2);
 }
-END_TEST
 
-START_TEST(what_cannot_be_read_is_no_limit)
+TEST(quota, what_cannot_be_read_is_no_limit)
 {
     ck_assert_uint_eq(threads(), 0);
     mount_groups("/gone", "/");
@@ -192,24 +185,4 @@ START_TEST(what_cannot_be_read_is_no_limit)
     ck_assert_uint_eq(threads(), 0);
     put("cgroup", "nonsense\n1:\n");
     ck_assert_uint_eq(threads(), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/cpu_quota");
-    TCase *quota = suite_group(suite, "quota");
-
-    tcase_add_checked_fixture(quota, setup, teardown);
-    tcase_add_test(quota, v1_has_a_quota_and_a_period);
-    tcase_add_test(quota, v1_without_a_limit_says_minus_one);
-    tcase_add_test(quota, v2_has_both_in_one_line);
-    tcase_add_test(quota, v2_without_a_limit_says_max);
-    tcase_add_test(quota, parts_of_a_processor_are_rounded_up);
-    tcase_add_loop_test(quota, of_nested_groups_the_lowest_limit_counts, 0, 3);
-    tcase_add_test(quota, of_both_kinds_the_lower_limit_counts);
-    tcase_add_test(quota, what_is_mounted_may_begin_below_the_root);
-    tcase_add_test(quota, a_group_that_is_not_below_what_is_mounted_has_the_limit_of_the_mount);
-    tcase_add_test(quota, what_cannot_be_read_is_no_limit);
-    return suite_run(suite);
 }

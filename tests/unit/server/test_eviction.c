@@ -98,7 +98,9 @@ static void begin(void *arg)
     ck_assert_int_eq(eviction_begin(&conf), 0);
 }
 
-START_TEST(all_are_ended_and_the_server_is_let_go)
+GROUP(eviction, setup, teardown);
+
+TEST_EACH(eviction, all_are_ended_and_the_server_is_let_go, 2)
 {
     unsigned rate = _i ? 100 : 0;
     int clients[3];
@@ -112,9 +114,8 @@ START_TEST(all_are_ended_and_the_server_is_let_go)
     }
     UNTIL(atomic_load(&ended) == 3 && atomic_load(&server.held) == 0);
 }
-END_TEST
 
-START_TEST(a_worker_that_takes_no_tasks_any_more_ends_them_too)
+TEST(eviction, a_worker_that_takes_no_tasks_any_more_ends_them_too)
 {
     static struct tasks_counted full[PENDING];
     struct loop *loop = loop_group_at(group, 0);
@@ -133,26 +134,12 @@ START_TEST(a_worker_that_takes_no_tasks_any_more_ends_them_too)
     close(there);
     UNTIL(atomic_load(&server.held) == 0);
 }
-END_TEST
 
-START_TEST(one_that_has_no_thread_is_not_started_for_it)
+TEST(eviction, one_that_has_no_thread_is_not_started_for_it)
 {
     unsigned rate = 0;
 
     loop_runner_call(control, begin, &rate);
     ck_assert_uint_eq(atomic_load(&server.held), 0);
     ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/eviction");
-    TCase *tc = suite_group(suite, "eviction");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, all_are_ended_and_the_server_is_let_go, 0, 2);
-    tcase_add_test(tc, a_worker_that_takes_no_tasks_any_more_ends_them_too);
-    tcase_add_test(tc, one_that_has_no_thread_is_not_started_for_it);
-    return suite_run(suite);
 }

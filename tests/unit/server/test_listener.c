@@ -116,7 +116,9 @@ static void expect_refused(const struct address *a)
     close(fd);
 }
 
-START_TEST(a_new_listener_listens_and_accepts_nobody)
+GROUP(listener, setup, teardown);
+
+TEST(listener, a_new_listener_listens_and_accepts_nobody)
 {
     int client;
 
@@ -130,9 +132,8 @@ START_TEST(a_new_listener_listens_and_accepts_nobody)
     ck_assert_uint_eq(atomic_load(&accepted), 0);
     close(client);
 }
-END_TEST
 
-START_TEST(a_started_listener_accepts_on_every_address)
+TEST(listener, a_started_listener_accepts_on_every_address)
 {
     conf.n_addresses = 2;
     ck_assert_int_eq(create(), 0);
@@ -145,9 +146,8 @@ START_TEST(a_started_listener_accepts_on_every_address)
     expect_refused(&addresses[0]);
     expect_refused(&addresses[1]);
 }
-END_TEST
 
-START_TEST(when_one_address_cannot_be_had_none_is_kept)
+TEST(listener, when_one_address_cannot_be_had_none_is_kept)
 {
     struct sock_listen_conf listen_conf = {.backlog = 1};
     int fd;
@@ -161,9 +161,8 @@ START_TEST(when_one_address_cannot_be_had_none_is_kept)
     close(fd);
     listener = NULL;
 }
-END_TEST
 
-START_TEST(each_address_has_as_many_sockets_as_reuseport_says)
+TEST(listener, each_address_has_as_many_sockets_as_reuseport_says)
 {
     conf.n_addresses = 2;
     conf.reuseport = 4;
@@ -177,9 +176,8 @@ START_TEST(each_address_has_as_many_sockets_as_reuseport_says)
     listener_stop(listener);
     UNTIL(atomic_load(&stopped) == 5);
 }
-END_TEST
 
-START_TEST(clients_that_wait_when_it_stops_are_still_accepted)
+TEST(listener, clients_that_wait_when_it_stops_are_still_accepted)
 {
     int clients[10];
 
@@ -195,25 +193,22 @@ START_TEST(clients_that_wait_when_it_stops_are_still_accepted)
     for (int i = 0; i < 10; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(a_boss_that_cannot_start_is_told)
+TEST(listener, a_boss_that_cannot_start_is_told)
 {
     ck_assert_int_eq(create(), 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
     ck_assert_int_eq(listener_start(listener), -EAGAIN);
 }
-END_TEST
 
-START_TEST(stopping_one_that_was_never_started_is_told_too)
+TEST(listener, stopping_one_that_was_never_started_is_told_too)
 {
     ck_assert_int_eq(create(), 0);
     listener_stop(listener);
     UNTIL(atomic_load(&stopped) == 1);
 }
-END_TEST
 
-START_TEST(stopping_when_the_boss_has_ended_is_told_too)
+TEST(listener, stopping_when_the_boss_has_ended_is_told_too)
 {
     ck_assert_int_eq(create(), 0);
     ck_assert_int_eq(listener_start(listener), 0);
@@ -221,9 +216,8 @@ START_TEST(stopping_when_the_boss_has_ended_is_told_too)
     listener_stop(listener);
     ck_assert_uint_eq(atomic_load(&stopped), 1);
 }
-END_TEST
 
-START_TEST(what_a_boss_that_was_cut_off_left_open_is_only_closed)
+TEST(listener, what_a_boss_that_was_cut_off_left_open_is_only_closed)
 {
     struct tasks_block block;
     int client;
@@ -244,7 +238,6 @@ START_TEST(what_a_boss_that_was_cut_off_left_open_is_only_closed)
     sockets_hear_reset(client);
     close(client);
 }
-END_TEST
 
 /* ---- places ---- */
 
@@ -265,7 +258,7 @@ static void stop_with_all_places_free(void)
     ck_assert_uint_eq(atomic_load(&room.quota.open), 0);
 }
 
-START_TEST(a_place_that_no_client_takes_is_free_again)
+TEST_EACH(listener, a_place_that_no_client_takes_is_free_again, 2)
 {
     start_with_one_place(_i == 0 ? QUOTA_OVER_WAIT : QUOTA_OVER_CLOSE);
     for (unsigned i = 1; i <= 3; i++) {
@@ -276,9 +269,8 @@ START_TEST(a_place_that_no_client_takes_is_free_again)
     }
     stop_with_all_places_free();
 }
-END_TEST
 
-START_TEST(a_client_that_is_denied_leaves_its_place)
+TEST_EACH(listener, a_client_that_is_denied_leaves_its_place, 2)
 {
     conf.access.deny_others = true;
     conf.on_deny = ADMISSION_CLOSE;
@@ -293,12 +285,11 @@ START_TEST(a_client_that_is_denied_leaves_its_place)
     ck_assert_uint_eq(log_lines_with("max_connections"), 0);
     stop_with_all_places_free();
 }
-END_TEST
 
 /* ---- proxies ---- */
 
 /* 0: no header is accepted; 1: one is required, and the peer is no proxy; 2: it is one. */
-START_TEST(only_a_trusted_proxy_may_name_its_client)
+TEST_EACH(listener, only_a_trusted_proxy_may_name_its_client, 3)
 {
     struct cidr trusted;
     int client;
@@ -318,7 +309,6 @@ START_TEST(only_a_trusted_proxy_may_name_its_client)
     ck_assert_uint_eq(log_lines_with("is not a trusted proxy"), _i == 1);
     close(client);
 }
-END_TEST
 
 /* ---- unix sockets ---- */
 
@@ -329,7 +319,7 @@ static bool exists(void)
     return lstat(addresses[0].u.un.sun_path, &st) == 0;
 }
 
-START_TEST(a_unix_socket_is_gone_when_the_listener_has_stopped)
+TEST(listener, a_unix_socket_is_gone_when_the_listener_has_stopped)
 {
     sockets_path(&addresses[0], "front");
     ck_assert_int_eq(create(), 0);
@@ -341,9 +331,8 @@ START_TEST(a_unix_socket_is_gone_when_the_listener_has_stopped)
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert(!exists());
 }
-END_TEST
 
-START_TEST(a_unix_socket_of_a_successor_is_left_alone)
+TEST(listener, a_unix_socket_of_a_successor_is_left_alone)
 {
     struct sock_listen_conf listen_conf = {.backlog = 1};
     int fd;
@@ -361,9 +350,8 @@ START_TEST(a_unix_socket_of_a_successor_is_left_alone)
     close(fd);
     sock_unlink(&addresses[0]);
 }
-END_TEST
 
-START_TEST(a_unix_socket_that_was_never_started_is_removed)
+TEST(listener, a_unix_socket_that_was_never_started_is_removed)
 {
     sockets_path(&addresses[0], "front");
     ck_assert_int_eq(create(), 0);
@@ -372,35 +360,8 @@ START_TEST(a_unix_socket_that_was_never_started_is_removed)
     listener = NULL;
     ck_assert(!exists());
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+TEST(listener, destroying_none_is_allowed)
 {
     listener_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/listener");
-    TCase *tc = suite_group(suite, "listener");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_listener_listens_and_accepts_nobody);
-    tcase_add_test(tc, a_started_listener_accepts_on_every_address);
-    tcase_add_test(tc, when_one_address_cannot_be_had_none_is_kept);
-    tcase_add_test(tc, each_address_has_as_many_sockets_as_reuseport_says);
-    tcase_add_test(tc, clients_that_wait_when_it_stops_are_still_accepted);
-    tcase_add_test(tc, a_boss_that_cannot_start_is_told);
-    tcase_add_test(tc, stopping_one_that_was_never_started_is_told_too);
-    tcase_add_test(tc, stopping_when_the_boss_has_ended_is_told_too);
-    tcase_add_test(tc, what_a_boss_that_was_cut_off_left_open_is_only_closed);
-    tcase_add_loop_test(tc, a_place_that_no_client_takes_is_free_again, 0, 2);
-    tcase_add_loop_test(tc, a_client_that_is_denied_leaves_its_place, 0, 2);
-    tcase_add_loop_test(tc, only_a_trusted_proxy_may_name_its_client, 0, 3);
-    tcase_add_test(tc, a_unix_socket_is_gone_when_the_listener_has_stopped);
-    tcase_add_test(tc, a_unix_socket_of_a_successor_is_left_alone);
-    tcase_add_test(tc, a_unix_socket_that_was_never_started_is_removed);
-    tcase_add_test(tc, destroying_none_is_allowed);
-    return suite_run(suite);
 }

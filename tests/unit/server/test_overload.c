@@ -133,7 +133,9 @@ static unsigned closed_of(int from, int to)
     return n;
 }
 
-START_TEST(the_idlest_clients_are_closed_until_there_is_memory_again)
+GROUP(memory, setup, teardown);
+
+TEST(memory, the_idlest_clients_are_closed_until_there_is_memory_again)
 {
     ck_assert_int_eq(start(), 0);
     come();
@@ -150,9 +152,8 @@ START_TEST(the_idlest_clients_are_closed_until_there_is_memory_again)
     atomic_store(&client_bytes, 0);
     go();
 }
-END_TEST
 
-START_TEST(near_the_limit_is_not_above_it)
+TEST(memory, near_the_limit_is_not_above_it)
 {
     ck_assert_int_eq(start(), 0);
     come();
@@ -162,9 +163,8 @@ START_TEST(near_the_limit_is_not_above_it)
     ck_assert_uint_eq(closed_of(0, CLIENTS), 0);
     go();
 }
-END_TEST
 
-START_TEST(who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_what_was_asked_for)
+TEST(memory, who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_what_was_asked_for)
 {
     int late;
 
@@ -187,9 +187,8 @@ START_TEST(who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_what
     close(late);
     go();
 }
-END_TEST
 
-START_TEST(each_episode_is_told_once)
+TEST(memory, each_episode_is_told_once)
 {
     conf.overload.shedding.tokens = 0;
     ck_assert_int_eq(start(), 0);
@@ -202,27 +201,10 @@ START_TEST(each_episode_is_told_once)
     }
     ck_assert_uint_eq(log_lines_with("no client is accepted"), 3);
 }
-END_TEST
 
-START_TEST(a_limit_of_which_half_is_taken_already_is_an_error_at_the_start)
+TEST(memory, a_limit_of_which_half_is_taken_already_is_an_error_at_the_start)
 {
     atomic_store(&idle_bytes, 33 * MB);
     ck_assert_int_eq(start(), -ERANGE);
     ck_assert_uint_eq(log_lines_with("33000000 bytes are in use before the first client"), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/overload");
-    TCase *tc = suite_group(suite, "memory");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_idlest_clients_are_closed_until_there_is_memory_again);
-    tcase_add_test(tc, near_the_limit_is_not_above_it);
-    tcase_add_test(
-        tc, who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_what_was_asked_for);
-    tcase_add_test(tc, each_episode_is_told_once);
-    tcase_add_test(tc, a_limit_of_which_half_is_taken_already_is_an_error_at_the_start);
-    return suite_run(suite);
 }

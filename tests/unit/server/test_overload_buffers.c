@@ -63,7 +63,9 @@ static bool is_closed(void)
     return atomic_load(&limit.closed_by) != NULL;
 }
 
-START_TEST(above_three_quarters_no_client_is_accepted_until_a_half_is_left)
+GROUP(max_buffered, setup, teardown);
+
+TEST(max_buffered, above_three_quarters_no_client_is_accepted_until_a_half_is_left)
 {
     hold(750);
     ck_assert(!memory_account_is_over(account));
@@ -80,9 +82,8 @@ START_TEST(above_three_quarters_no_client_is_accepted_until_a_half_is_left)
     ck_assert(!is_closed());
     ck_assert_uint_eq(log_lines_with("overload is over after "), 1);
 }
-END_TEST
 
-START_TEST(each_episode_ends_and_another_can_begin)
+TEST(max_buffered, each_episode_ends_and_another_can_begin)
 {
     for (unsigned i = 1; i <= 5; i++) {
         hold(1000);
@@ -95,9 +96,8 @@ START_TEST(each_episode_ends_and_another_can_begin)
         ck_assert(!is_closed());
     }
 }
-END_TEST
 
-START_TEST(without_a_limit_there_is_no_account)
+TEST(max_buffered, without_a_limit_there_is_no_account)
 {
     struct overload *none = overload;
 
@@ -107,17 +107,4 @@ START_TEST(without_a_limit_there_is_no_account)
     ck_assert_int_eq(overload_start(none), 0);
     overload_log_stats(none);
     overload_destroy(none);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/overload: buffers");
-    TCase *tc = suite_group(suite, "max_buffered");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, above_three_quarters_no_client_is_accepted_until_a_half_is_left);
-    tcase_add_test(tc, each_episode_ends_and_another_can_begin);
-    tcase_add_test(tc, without_a_limit_there_is_no_account);
-    return suite_run(suite);
 }

@@ -138,7 +138,9 @@ static bool refused(void)
 
 /* ---- create and start ---- */
 
-START_TEST(a_new_server_listens_and_has_no_thread)
+GROUP(server, setup, teardown);
+
+TEST(server, a_new_server_listens_and_has_no_thread)
 {
     ck_assert_int_eq(create(), 0);
     UNTIL(process_loops() == 0);
@@ -146,9 +148,8 @@ START_TEST(a_new_server_listens_and_has_no_thread)
     ck_assert_uint_eq(server_sessions(server), 0);
     destroy(); /* which needs no stop */
 }
-END_TEST
 
-START_TEST(threads_start_with_the_first_client_each_worker_gets)
+TEST(server, threads_start_with_the_first_client_each_worker_gets)
 {
     start();
     for (unsigned i = 0; i < 5; i++) {
@@ -159,9 +160,8 @@ START_TEST(threads_start_with_the_first_client_each_worker_gets)
     close_clients(5);
     UNTIL(server_sessions(server) == 0);
 }
-END_TEST
 
-START_TEST(echo_and_proxy_live_side_by_side)
+TEST(server, echo_and_proxy_live_side_by_side)
 {
     int listening = sockets_listen(&upstream_address, 5), client, behind, echo;
 
@@ -179,9 +179,8 @@ START_TEST(echo_and_proxy_live_side_by_side)
     close(echo);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_port_in_use_fails_the_whole_server_and_is_named)
+TEST(server, a_port_in_use_fails_the_whole_server_and_is_named)
 {
     conf.n_listeners = 2;
     ck_assert_int_eq(listen(holders[1], 1), 0);
@@ -189,44 +188,39 @@ START_TEST(a_port_in_use_fails_the_whole_server_and_is_named)
     ck_assert_uint_eq(log_lines_with("listen front: 127.0.0.1:"), 1);
     ck_assert(refused()); /* the first listener's port is closed again */
 }
-END_TEST
 
-START_TEST(without_descriptors_the_server_fails_and_leaks_none)
+TEST_EACH(server, without_descriptors_the_server_fails_and_leaks_none, 9)
 {
     process_allow_descriptors((unsigned)_i);
     ck_assert_int_eq(create(), -EMFILE);
     process_allow_any_descriptors();
     ck_assert_uint_ge(log_lines_with("Too many open files"), 1);
 }
-END_TEST
 
-START_TEST(a_boss_that_cannot_start_is_told_and_the_server_can_be_stopped)
+TEST_RANGE(server, a_boss_that_cannot_start_is_told_and_the_server_can_be_stopped, 1, 4)
 {
     ck_assert_int_eq(create(), 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, (unsigned)_i, EAGAIN);
     ck_assert_int_eq(server_start(server), -EAGAIN);
     ck_assert_uint_eq(log_lines_with("cannot start a boss thread"), 1);
 }
-END_TEST
 
-START_TEST(a_second_boss_that_cannot_start_is_told_too)
+TEST(server, a_second_boss_that_cannot_start_is_told_too)
 {
     conf.boss.threads = conf.n_listeners = 2;
     ck_assert_int_eq(create(), 0);
     fault_plan(FAULT_PTHREAD_CREATE, 1, 1, EAGAIN);
     ck_assert_int_eq(server_start(server), -EAGAIN);
 }
-END_TEST
 
-START_TEST(more_boss_threads_than_sockets_are_warned_of)
+TEST(server, more_boss_threads_than_sockets_are_warned_of)
 {
     conf.boss.threads = 2;
     ck_assert_int_eq(create(), 0);
     ck_assert_uint_eq(log_lines_with("boss: 2 threads for 1 listen sockets"), 1);
 }
-END_TEST
 
-START_TEST(reuseport_spreads_clients_over_the_boss_threads)
+TEST(server, reuseport_spreads_clients_over_the_boss_threads)
 {
     conf.boss.threads = 2;
     listeners[0].reuseport = 2;
@@ -236,11 +230,10 @@ START_TEST(reuseport_spreads_clients_over_the_boss_threads)
     UNTIL(process_loops() == 2 + 3);
     close_clients(40);
 }
-END_TEST
 
 /* ---- when something lacks ---- */
 
-START_TEST(a_client_of_a_worker_that_cannot_start_goes_to_the_next)
+TEST(server, a_client_of_a_worker_that_cannot_start_goes_to_the_next)
 {
     int client;
 
@@ -251,9 +244,8 @@ START_TEST(a_client_of_a_worker_that_cannot_start_goes_to_the_next)
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 4);
     close(client);
 }
-END_TEST
 
-START_TEST(a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
+TEST(server, a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
 {
     int client;
 
@@ -268,9 +260,8 @@ START_TEST(a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
     close(echo_client());
 }
-END_TEST
 
-START_TEST(at_the_limit_of_descriptors_clients_wait_and_none_is_reset)
+TEST(server, at_the_limit_of_descriptors_clients_wait_and_none_is_reset)
 {
     for (int i = 0; i < 60; i++)
         clients[i] = socket(AF_INET, SOCK_STREAM, 0);
@@ -288,11 +279,10 @@ START_TEST(at_the_limit_of_descriptors_clients_wait_and_none_is_reset)
     before -= 60;
     process_allow_any_descriptors();
 }
-END_TEST
 
 /* ---- drain ---- */
 
-START_TEST(a_server_without_sessions_is_drained_at_once)
+TEST(server, a_server_without_sessions_is_drained_at_once)
 {
     start();
     server_drain(server);
@@ -302,9 +292,8 @@ START_TEST(a_server_without_sessions_is_drained_at_once)
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&drained), 1);
 }
-END_TEST
 
-START_TEST(draining_refuses_new_clients_and_lets_old_ones_finish)
+TEST(server, draining_refuses_new_clients_and_lets_old_ones_finish)
 {
     int client;
 
@@ -320,9 +309,8 @@ START_TEST(draining_refuses_new_clients_and_lets_old_ones_finish)
     ck_assert_uint_eq(atomic_load(&drained), 1);
     destroy();
 }
-END_TEST
 
-START_TEST(an_echo_client_that_is_silent_does_not_hold_up_a_drain)
+TEST(server, an_echo_client_that_is_silent_does_not_hold_up_a_drain)
 {
     int client;
 
@@ -333,9 +321,8 @@ START_TEST(an_echo_client_that_is_silent_does_not_hold_up_a_drain)
     close(client);
     UNTIL(atomic_load(&drained) == 1);
 }
-END_TEST
 
-START_TEST(clients_that_the_kernel_has_queued_are_served_though_it_drains)
+TEST(server, clients_that_the_kernel_has_queued_are_served_though_it_drains)
 {
     ck_assert_int_eq(create(), 0);
     for (int i = 0; i < 30; i++)
@@ -348,11 +335,10 @@ START_TEST(clients_that_the_kernel_has_queued_are_served_though_it_drains)
     }
     UNTIL(atomic_load(&drained) == 1);
 }
-END_TEST
 
 /* ---- stop ---- */
 
-START_TEST(stopping_resets_every_session_and_says_how_many)
+TEST(server, stopping_resets_every_session_and_says_how_many)
 {
     start();
     for (int i = 0; i < 20; i++)
@@ -366,9 +352,8 @@ START_TEST(stopping_resets_every_session_and_says_how_many)
     }
     destroy();
 }
-END_TEST
 
-START_TEST(stopping_cuts_off_a_drain)
+TEST(server, stopping_cuts_off_a_drain)
 {
     int client;
 
@@ -381,15 +366,13 @@ START_TEST(stopping_cuts_off_a_drain)
     destroy();
     close(client);
 }
-END_TEST
 
-START_TEST(a_server_that_was_never_started_can_be_stopped)
+TEST(server, a_server_that_was_never_started_can_be_stopped)
 {
     ck_assert_int_eq(create(), 0);
     ck_assert_uint_eq(stop_server(), 0);
     destroy();
 }
-END_TEST
 
 static atomic_bool storm_over;
 
@@ -405,7 +388,7 @@ static void *storm(void *arg)
     return arg;
 }
 
-START_TEST(a_stop_in_a_storm_of_clients_leaves_nothing_behind)
+TEST_EACH(server, a_stop_in_a_storm_of_clients_leaves_nothing_behind, 2)
 {
     pthread_t threads[3];
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -423,40 +406,8 @@ START_TEST(a_stop_in_a_storm_of_clients_leaves_nothing_behind)
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+TEST(server, destroying_none_is_allowed)
 {
     server_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/server");
-    TCase *tc = suite_group(suite, "server");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_server_listens_and_has_no_thread);
-    tcase_add_test(tc, threads_start_with_the_first_client_each_worker_gets);
-    tcase_add_test(tc, echo_and_proxy_live_side_by_side);
-    tcase_add_test(tc, a_port_in_use_fails_the_whole_server_and_is_named);
-    tcase_add_loop_test(tc, without_descriptors_the_server_fails_and_leaks_none, 0, 9);
-    tcase_add_loop_test(tc, a_boss_that_cannot_start_is_told_and_the_server_can_be_stopped, 1, 4);
-    tcase_add_test(tc, a_second_boss_that_cannot_start_is_told_too);
-    tcase_add_test(tc, more_boss_threads_than_sockets_are_warned_of);
-    tcase_add_test(tc, reuseport_spreads_clients_over_the_boss_threads);
-    tcase_add_test(tc, a_client_of_a_worker_that_cannot_start_goes_to_the_next);
-    tcase_add_test(tc, a_client_that_no_worker_takes_is_reset_and_the_next_is_served);
-    tcase_add_test(tc, at_the_limit_of_descriptors_clients_wait_and_none_is_reset);
-    tcase_add_test(tc, a_server_without_sessions_is_drained_at_once);
-    tcase_add_test(tc, draining_refuses_new_clients_and_lets_old_ones_finish);
-    tcase_add_test(tc, an_echo_client_that_is_silent_does_not_hold_up_a_drain);
-    tcase_add_test(tc, clients_that_the_kernel_has_queued_are_served_though_it_drains);
-    tcase_add_test(tc, stopping_resets_every_session_and_says_how_many);
-    tcase_add_test(tc, stopping_cuts_off_a_drain);
-    tcase_add_test(tc, a_server_that_was_never_started_can_be_stopped);
-    tcase_add_loop_test(tc, a_stop_in_a_storm_of_clients_leaves_nothing_behind, 0, 2);
-    tcase_add_test(tc, destroying_none_is_allowed);
-    return suite_run(suite);
 }

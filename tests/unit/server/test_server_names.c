@@ -105,16 +105,17 @@ static void expect_proxied(void)
     close(behind);
 }
 
-START_TEST(a_server_that_has_a_name_is_reached_as_soon_as_we_accept)
+GROUP(names, setup, teardown);
+
+TEST(names, a_server_that_has_a_name_is_reached_as_soon_as_we_accept)
 {
     names_set("back.test", "127.0.0.1");
     start();
     expect_proxied();
     ck_assert_uint_eq(names_asked(), 1);
 }
-END_TEST
 
-START_TEST(a_name_that_is_not_known_holds_up_nobody)
+TEST(names, a_name_that_is_not_known_holds_up_nobody)
 {
     int client, reset;
 
@@ -129,9 +130,8 @@ START_TEST(a_name_that_is_not_known_holds_up_nobody)
     close(client);
     close(reset);
 }
-END_TEST
 
-START_TEST(a_name_that_leads_to_its_own_listener_is_not_used)
+TEST(names, a_name_that_leads_to_its_own_listener_is_not_used)
 {
     names_set("back.test", "127.0.0.2,127.0.0.1");
     lead_to(FRONT);
@@ -139,9 +139,8 @@ START_TEST(a_name_that_leads_to_its_own_listener_is_not_used)
     ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 1);
     ck_assert_uint_eq(log_lines_with("the name is known: 127.0.0.2:"), 1);
 }
-END_TEST
 
-START_TEST(a_name_that_leads_to_another_listener_is_used)
+TEST(names, a_name_that_leads_to_another_listener_is_used)
 {
     int client;
 
@@ -152,9 +151,8 @@ START_TEST(a_name_that_leads_to_another_listener_is_used)
     exchange(client);
     close(client);
 }
-END_TEST
 
-START_TEST(without_a_thread_to_look_names_up_a_server_does_not_start)
+TEST(names, without_a_thread_to_look_names_up_a_server_does_not_start)
 {
     names_set("back.test", "127.0.0.1");
     create();
@@ -163,9 +161,8 @@ START_TEST(without_a_thread_to_look_names_up_a_server_does_not_start)
     ck_assert_uint_eq(log_lines_with("cannot start an executor thread"), 1);
     ck_assert_uint_eq(names_asked(), 0);
 }
-END_TEST
 
-START_TEST(a_name_server_that_does_not_answer_holds_up_start_and_end_for_seconds_only)
+TEST(names, a_name_server_that_does_not_answer_holds_up_start_and_end_for_seconds_only)
 {
     int64_t began_at_ns = clock_now_ns();
     unsigned cut;
@@ -183,9 +180,8 @@ START_TEST(a_name_server_that_does_not_answer_holds_up_start_and_end_for_seconds
     sockets_hear_reset(client);
     _exit(EXIT_SUCCESS); /* as the daemon does: the lookup uses what could be freed */
 }
-END_TEST
 
-START_TEST(a_name_that_is_known_late_is_used_then)
+TEST(names, a_name_that_is_known_late_is_used_then)
 {
     int client;
 
@@ -197,23 +193,4 @@ START_TEST(a_name_that_is_known_late_is_used_then)
     names_set("back.test", "127.0.0.1");
     UNTIL(log_lines_with("the name is known: 127.0.0.1:") == 1);
     expect_proxied();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/server_names");
-    TCase *tc = suite_group(suite, "names");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_server_that_has_a_name_is_reached_as_soon_as_we_accept);
-    tcase_add_test(tc, a_name_that_is_not_known_holds_up_nobody);
-    tcase_add_test(tc, a_name_that_leads_to_its_own_listener_is_not_used);
-    tcase_add_test(tc, a_name_that_leads_to_another_listener_is_used);
-    tcase_add_test(tc, without_a_thread_to_look_names_up_a_server_does_not_start);
-    tcase_add_exit_test(tc,
-                        a_name_server_that_does_not_answer_holds_up_start_and_end_for_seconds_only,
-                        EXIT_SUCCESS);
-    tcase_add_test(tc, a_name_that_is_known_late_is_used_then);
-    return suite_run(suite);
 }

@@ -99,7 +99,9 @@ static bool has_client(int fd)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
 }
 
-START_TEST(each_worker_opens_its_share_to_the_upstream_that_a_listener_uses)
+GROUP(spares, setup, teardown);
+
+TEST(spares, each_worker_opens_its_share_to_the_upstream_that_a_listener_uses)
 {
     start();
     accept_spares();
@@ -109,10 +111,9 @@ START_TEST(each_worker_opens_its_share_to_the_upstream_that_a_listener_uses)
     ck_assert(!has_client(other_listening));
     close_spares();
 }
-END_TEST
 
 /* 0: no upstream keeps any; 1: no listener uses the upstream. */
-START_TEST(spares_that_are_not_wanted_are_not_opened)
+TEST_EACH(spares, spares_that_are_not_wanted_are_not_opened, 2)
 {
     if (_i == 0) {
         upstreams[0].spare.keep = upstreams[1].spare.keep = 0;
@@ -126,9 +127,8 @@ START_TEST(spares_that_are_not_wanted_are_not_opened)
     ck_assert(!has_client(listening));
     ck_assert(!has_client(other_listening));
 }
-END_TEST
 
-START_TEST(sessions_of_each_worker_use_its_spares)
+TEST(spares, sessions_of_each_worker_use_its_spares)
 {
     int clients[WORKERS];
 
@@ -144,9 +144,8 @@ START_TEST(sessions_of_each_worker_use_its_spares)
         close(clients[i]);
     close_spares();
 }
-END_TEST
 
-START_TEST(draining_closes_the_spares)
+TEST(spares, draining_closes_the_spares)
 {
     start();
     accept_spares();
@@ -158,18 +157,4 @@ START_TEST(draining_closes_the_spares)
         ck_assert(n == 0 || (n < 0 && errno == ECONNRESET));
     }
     close_spares();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/spares");
-    TCase *tc = suite_group(suite, "spares");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, each_worker_opens_its_share_to_the_upstream_that_a_listener_uses);
-    tcase_add_loop_test(tc, spares_that_are_not_wanted_are_not_opened, 0, 2);
-    tcase_add_test(tc, sessions_of_each_worker_use_its_spares);
-    tcase_add_test(tc, draining_closes_the_spares);
-    return suite_run(suite);
 }

@@ -24,7 +24,9 @@ static void setup(void)
                                 .executor = {.threads = 1, .max_pending_tasks = 16}};
 }
 
-START_TEST(there_are_as_many_loops_as_were_asked_for)
+GROUP(threads, setup, NULL);
+
+TEST(threads, there_are_as_many_loops_as_were_asked_for)
 {
     struct threads threads;
 
@@ -34,9 +36,8 @@ START_TEST(there_are_as_many_loops_as_were_asked_for)
     ck_assert_uint_eq(loop_group_size(threads.control), 1);
     threads_destroy(&threads);
 }
-END_TEST
 
-START_TEST(a_processor_that_the_process_may_not_use_is_an_error)
+TEST_EACH(threads, a_processor_that_the_process_may_not_use_is_an_error, 2)
 {
     unsigned none = 1u << 20;
     struct server_cpus cpus = {.affinity = SERVER_AFFINITY_LIST, .list = &none, .n = 1};
@@ -46,9 +47,8 @@ START_TEST(a_processor_that_the_process_may_not_use_is_an_error)
     ck_assert_int_eq(threads_create(&threads, &conf), -EINVAL);
     ck_assert_uint_eq(log_lines_with("processor 1048576 is not one that this process may use"), 1);
 }
-END_TEST
 
-START_TEST(every_processor_that_the_process_may_use_may_be_named)
+TEST(threads, every_processor_that_the_process_may_use_may_be_named)
 {
     unsigned named;
     cpu_set_t set;
@@ -65,10 +65,9 @@ START_TEST(every_processor_that_the_process_may_use_may_be_named)
         threads_destroy(&threads);
     }
 }
-END_TEST
 
 /* 0: the boss; 1 to 3: the workers; 4: control. */
-START_TEST(loop_that_stalls_is_seen_whichever_it_is)
+TEST_EACH(threads, loop_that_stalls_is_seen_whichever_it_is, 5)
 {
     struct threads threads;
     struct tasks_block block;
@@ -89,18 +88,4 @@ START_TEST(loop_that_stalls_is_seen_whichever_it_is)
     ck_assert_int_eq(threads_end_control(&threads), 0);
     ck_assert_int_eq(threads_end_executor(&threads), 0);
     threads_destroy(&threads);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/threads");
-    TCase *tc = suite_group(suite, "threads");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, there_are_as_many_loops_as_were_asked_for);
-    tcase_add_loop_test(tc, a_processor_that_the_process_may_not_use_is_an_error, 0, 2);
-    tcase_add_test(tc, every_processor_that_the_process_may_use_may_be_named);
-    tcase_add_loop_test(tc, loop_that_stalls_is_seen_whichever_it_is, 0, 5);
-    return suite_run(suite);
 }

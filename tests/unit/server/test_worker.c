@@ -73,13 +73,14 @@ static int hand_over(void)
     return client;
 }
 
-START_TEST(a_new_worker_has_no_thread)
+GROUP(worker, setup, teardown);
+
+TEST(worker, a_new_worker_has_no_thread)
 {
     UNTIL(process_loops() == 0);
 }
-END_TEST
 
-START_TEST(a_session_that_is_handed_over_is_served_and_counted)
+TEST(worker, a_session_that_is_handed_over_is_served_and_counted)
 {
     int client = hand_over();
 
@@ -90,9 +91,8 @@ START_TEST(a_session_that_is_handed_over_is_served_and_counted)
     UNTIL(atomic_load(&ended) == 1);
     ck_assert_uint_eq(loop_load(loop), 0);
 }
-END_TEST
 
-START_TEST(a_session_does_not_wait_behind_a_backlog_of_tasks)
+TEST(worker, a_session_does_not_wait_behind_a_backlog_of_tasks)
 {
     static struct tasks_slow slow[2000];
     int64_t began_at_ns;
@@ -111,9 +111,8 @@ START_TEST(a_session_does_not_wait_behind_a_backlog_of_tasks)
     loop_stop(loop, 0, 0);
     loop_join(loop);
 }
-END_TEST
 
-START_TEST(a_worker_that_has_ended_leaves_the_session_with_its_giver)
+TEST_EACH(worker, a_worker_that_has_ended_leaves_the_session_with_its_giver, 2)
 {
     struct session *s;
     int client;
@@ -129,9 +128,8 @@ START_TEST(a_worker_that_has_ended_leaves_the_session_with_its_giver)
     sockets_hear_reset(client);
     close(client);
 }
-END_TEST
 
-START_TEST(a_worker_that_cannot_start_leaves_the_session_with_its_giver)
+TEST(worker, a_worker_that_cannot_start_leaves_the_session_with_its_giver)
 {
     struct session *s;
     int client;
@@ -145,9 +143,8 @@ START_TEST(a_worker_that_cannot_start_leaves_the_session_with_its_giver)
     sockets_hear(client, "x");
     close(client);
 }
-END_TEST
 
-START_TEST(a_worker_that_ends_before_it_comes_to_a_session_resets_it)
+TEST(worker, a_worker_that_ends_before_it_comes_to_a_session_resets_it)
 {
     int clients[5];
 
@@ -164,9 +161,8 @@ START_TEST(a_worker_that_ends_before_it_comes_to_a_session_resets_it)
         close(clients[i]);
     }
 }
-END_TEST
 
-START_TEST(a_session_that_comes_while_the_worker_shuts_down_is_reset)
+TEST(worker, a_session_that_comes_while_the_worker_shuts_down_is_reset)
 {
     int client;
 
@@ -178,9 +174,8 @@ START_TEST(a_session_that_comes_while_the_worker_shuts_down_is_reset)
     ck_assert_uint_eq(atomic_load(&ended), 1);
     close(client);
 }
-END_TEST
 
-START_TEST(stopping_the_loop_resets_every_session)
+TEST(worker, stopping_the_loop_resets_every_session)
 {
     int clients[20];
 
@@ -197,9 +192,8 @@ START_TEST(stopping_the_loop_resets_every_session)
     for (int i = 0; i < 20; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(draining_reaches_the_sessions_that_are_there_and_those_that_come)
+TEST(worker, draining_reaches_the_sessions_that_are_there_and_those_that_come)
 {
     int early = hand_over(), late;
 
@@ -214,15 +208,13 @@ START_TEST(draining_reaches_the_sessions_that_are_there_and_those_that_come)
     close(late);
     UNTIL(atomic_load(&ended) == 2);
 }
-END_TEST
 
-START_TEST(draining_a_worker_without_a_thread_starts_none)
+TEST(worker, draining_a_worker_without_a_thread_starts_none)
 {
     atomic_store(&draining, true);
     worker_drain(worker);
     UNTIL(process_loops() == 0);
 }
-END_TEST
 
 /* A client that has sent until nothing more was taken, and read nothing. */
 static struct session *stall(int *client)
@@ -250,7 +242,7 @@ static void find_stalled(void *arg)
     stalled->n = worker_stalled(worker, stalled->list, stalled->max);
 }
 
-START_TEST(of_those_who_do_not_read_the_one_that_stalled_first_is_first)
+TEST(worker, of_those_who_do_not_read_the_one_that_stalled_first_is_first)
 {
     struct stalled stalled;
     struct session *s[3];
@@ -272,7 +264,6 @@ START_TEST(of_those_who_do_not_read_the_one_that_stalled_first_is_first)
     for (int i = 0; i < 4; i++)
         close(clients[i]);
 }
-END_TEST
 
 static void find_idlest(void *arg)
 {
@@ -281,7 +272,7 @@ static void find_idlest(void *arg)
     idle->n = worker_idlest(worker, idle->list, idle->max);
 }
 
-START_TEST(of_all_the_one_on_which_nothing_has_moved_for_longest_is_first)
+TEST(worker, of_all_the_one_on_which_nothing_has_moved_for_longest_is_first)
 {
     static const int turns[] = {2, 0, 1}; /* who speaks when */
     struct stalled idle = {.max = 4};
@@ -307,32 +298,8 @@ START_TEST(of_all_the_one_on_which_nothing_has_moved_for_longest_is_first)
     for (int i = 0; i < 3; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+TEST(worker, destroying_none_is_allowed)
 {
     worker_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/worker");
-    TCase *tc = suite_group(suite, "worker");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_worker_has_no_thread);
-    tcase_add_test(tc, a_session_that_is_handed_over_is_served_and_counted);
-    tcase_add_test(tc, a_session_does_not_wait_behind_a_backlog_of_tasks);
-    tcase_add_loop_test(tc, a_worker_that_has_ended_leaves_the_session_with_its_giver, 0, 2);
-    tcase_add_test(tc, a_worker_that_cannot_start_leaves_the_session_with_its_giver);
-    tcase_add_test(tc, a_worker_that_ends_before_it_comes_to_a_session_resets_it);
-    tcase_add_test(tc, a_session_that_comes_while_the_worker_shuts_down_is_reset);
-    tcase_add_test(tc, stopping_the_loop_resets_every_session);
-    tcase_add_test(tc, draining_reaches_the_sessions_that_are_there_and_those_that_come);
-    tcase_add_test(tc, draining_a_worker_without_a_thread_starts_none);
-    tcase_add_test(tc, of_those_who_do_not_read_the_one_that_stalled_first_is_first);
-    tcase_add_test(tc, of_all_the_one_on_which_nothing_has_moved_for_longest_is_first);
-    tcase_add_test(tc, destroying_none_is_allowed);
-    return suite_run(suite);
 }

@@ -71,7 +71,9 @@ static void end_clients(unsigned n)
         sockets_end(clients[i]);
 }
 
-START_TEST(every_client_is_served_by_the_one_worker_that_can_be_started)
+GROUP(deal, NULL, NULL);
+
+TEST_EACH(deal, every_client_is_served_by_the_one_worker_that_can_be_started, CHOOSER_P2C + 1)
 {
     log_lines_capture(LOG_LEVEL_INFO);
     start((enum chooser_kind)_i, 4, 65536);
@@ -88,7 +90,6 @@ START_TEST(every_client_is_served_by_the_one_worker_that_can_be_started)
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
     end();
 }
-END_TEST
 
 /* ---- a worker that is held: it writes a line, and the log does not return ---- */
 
@@ -128,7 +129,7 @@ static void hold_a_worker(void)
     UNTIL(atomic_load(&is_held));
 }
 
-START_TEST(each_worker_takes_as_many_as_may_wait_there_and_no_more)
+TEST_EACH(deal, each_worker_takes_as_many_as_may_wait_there_and_no_more, CHOOSER_P2C + 1)
 {
     log_to_hold();
     start((enum chooser_kind)_i, 1, MAX);
@@ -144,9 +145,8 @@ START_TEST(each_worker_takes_as_many_as_may_wait_there_and_no_more)
     end_clients(2 * CLIENTS);
     end();
 }
-END_TEST
 
-START_TEST(when_one_worker_has_no_room_the_others_take_the_rest)
+TEST_EACH(deal, when_one_worker_has_no_room_the_others_take_the_rest, CHOOSER_P2C + 1)
 {
     log_to_hold();
     start((enum chooser_kind)_i, 3, MAX);
@@ -161,19 +161,4 @@ START_TEST(when_one_worker_has_no_room_the_others_take_the_rest)
         sockets_hear(clients[i], "hello");
     end_clients(2 * CLIENTS);
     end();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("server/worker_assign");
-    TCase *tc = suite_group(suite, "deal");
-
-    tcase_add_loop_test(tc, every_client_is_served_by_the_one_worker_that_can_be_started, 0,
-                        CHOOSER_P2C + 1);
-    tcase_add_loop_test(tc, each_worker_takes_as_many_as_may_wait_there_and_no_more, 0,
-                        CHOOSER_P2C + 1);
-    tcase_add_loop_test(tc, when_one_worker_has_no_room_the_others_take_the_rest, 0,
-                        CHOOSER_P2C + 1);
-    return suite_run(suite);
 }

@@ -28,7 +28,9 @@ static void teardown(void)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
-START_TEST(what_comes_goes_back)
+GROUP(echo, setup, teardown);
+
+TEST(echo, what_comes_goes_back)
 {
     int client = host_client(&host);
 
@@ -39,9 +41,8 @@ START_TEST(what_comes_goes_back)
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(end_of_file_comes_back_behind_the_last_byte)
+TEST(echo, end_of_file_comes_back_behind_the_last_byte)
 {
     int client = host_client(&host);
 
@@ -52,9 +53,8 @@ START_TEST(end_of_file_comes_back_behind_the_last_byte)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(a_client_that_says_nothing_gets_nothing_but_the_end)
+TEST(echo, a_client_that_says_nothing_gets_nothing_but_the_end)
 {
     int client = host_client(&host);
 
@@ -63,7 +63,6 @@ START_TEST(a_client_that_says_nothing_gets_nothing_but_the_end)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
 static void *say_long(void *arg)
 {
@@ -87,15 +86,14 @@ static void exchange_long(int client)
 
 static const enum splice_mode modes[] = {SPLICE_AUTO, SPLICE_ON, SPLICE_OFF};
 
-START_TEST(a_long_stream_comes_back_whole_in_every_splice_mode)
+TEST_EACH(echo, a_long_stream_comes_back_whole_in_every_splice_mode, ARRAY_LEN(modes))
 {
     host.conf.splice = modes[_i];
     exchange_long(host_client(&host));
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(a_long_stream_comes_back_whole_over_a_unix_socket)
+TEST_EACH(echo, a_long_stream_comes_back_whole_over_a_unix_socket, ARRAY_LEN(modes))
 {
     int ours, client;
 
@@ -105,9 +103,8 @@ START_TEST(a_long_stream_comes_back_whole_over_a_unix_socket)
     exchange_long(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(a_client_that_does_not_listen_is_not_read_from_any_more)
+TEST_EACH(echo, a_client_that_does_not_listen_is_not_read_from_any_more, ARRAY_LEN(modes))
 {
     int client;
     size_t sent;
@@ -127,9 +124,8 @@ START_TEST(a_client_that_does_not_listen_is_not_read_from_any_more)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(end_of_file_behind_a_backlog_loses_nothing)
+TEST_EACH(echo, end_of_file_behind_a_backlog_loses_nothing, ARRAY_LEN(modes))
 {
     int client;
     size_t sent;
@@ -144,9 +140,8 @@ START_TEST(end_of_file_behind_a_backlog_loses_nothing)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     close(client);
 }
-END_TEST
 
-START_TEST(a_reset_ends_the_session_at_once)
+TEST(echo, a_reset_ends_the_session_at_once)
 {
     int client = host_client(&host);
 
@@ -155,9 +150,8 @@ START_TEST(a_reset_ends_the_session_at_once)
     sockets_reset(client);
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
-END_TEST
 
-START_TEST(a_reset_in_the_middle_of_a_backlog_ends_the_session)
+TEST_EACH(echo, a_reset_in_the_middle_of_a_backlog_ends_the_session, ARRAY_LEN(modes))
 {
     int client;
 
@@ -167,9 +161,8 @@ START_TEST(a_reset_in_the_middle_of_a_backlog_ends_the_session)
     sockets_reset(client);
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
-END_TEST
 
-START_TEST(a_client_that_leaves_without_hearing_is_a_reset)
+TEST(echo, a_client_that_leaves_without_hearing_is_a_reset)
 {
     int client = host_client(&host);
 
@@ -177,9 +170,8 @@ START_TEST(a_client_that_leaves_without_hearing_is_a_reset)
     close(client); /* with unread bytes: the kernel makes it a reset */
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
-END_TEST
 
-START_TEST(sessions_do_not_mix)
+TEST(echo, sessions_do_not_mix)
 {
     int clients[50];
 
@@ -193,9 +185,8 @@ START_TEST(sessions_do_not_mix)
     }
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(without_descriptors_for_a_pipe_it_copies)
+TEST(echo, without_descriptors_for_a_pipe_it_copies)
 {
     int client, filler;
 
@@ -209,27 +200,4 @@ START_TEST(without_descriptors_for_a_pipe_it_copies)
     close(filler);
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/echo");
-    TCase *tc = suite_group(suite, "echo");
-    int n = (int)ARRAY_LEN(modes);
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_comes_goes_back);
-    tcase_add_test(tc, end_of_file_comes_back_behind_the_last_byte);
-    tcase_add_test(tc, a_client_that_says_nothing_gets_nothing_but_the_end);
-    tcase_add_loop_test(tc, a_long_stream_comes_back_whole_in_every_splice_mode, 0, n);
-    tcase_add_loop_test(tc, a_long_stream_comes_back_whole_over_a_unix_socket, 0, n);
-    tcase_add_loop_test(tc, a_client_that_does_not_listen_is_not_read_from_any_more, 0, n);
-    tcase_add_loop_test(tc, end_of_file_behind_a_backlog_loses_nothing, 0, n);
-    tcase_add_test(tc, a_reset_ends_the_session_at_once);
-    tcase_add_loop_test(tc, a_reset_in_the_middle_of_a_backlog_ends_the_session, 0, n);
-    tcase_add_test(tc, a_client_that_leaves_without_hearing_is_a_reset);
-    tcase_add_test(tc, sessions_do_not_mix);
-    tcase_add_test(tc, without_descriptors_for_a_pipe_it_copies);
-    return suite_run(suite);
 }

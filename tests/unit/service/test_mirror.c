@@ -63,7 +63,9 @@ static void leave(int client)
     close(client);
 }
 
-START_TEST(the_mirror_hears_what_the_client_says_and_its_end)
+GROUP(echo, setup, teardown);
+
+TEST(echo, the_mirror_hears_what_the_client_says_and_its_end)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -79,9 +81,8 @@ START_TEST(the_mirror_hears_what_the_client_says_and_its_end)
     ck_assert_uint_eq(atomic_load(&plan.lost), 0);
     ck_assert_uint_eq(atomic_load(&plan.cut), 0);
 }
-END_TEST
 
-START_TEST(a_client_that_breaks_its_connection_breaks_the_mirrors)
+TEST(echo, a_client_that_breaks_its_connection_breaks_the_mirrors)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -93,9 +94,8 @@ START_TEST(a_client_that_breaks_its_connection_breaks_the_mirrors)
     UNTIL(atomic_load(&plan.cut) == 1);
     close(mirror);
 }
-END_TEST
 
-START_TEST(a_client_that_we_cut_off_cuts_the_mirror_off)
+TEST(echo, a_client_that_we_cut_off_cuts_the_mirror_off)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -107,9 +107,8 @@ START_TEST(a_client_that_we_cut_off_cuts_the_mirror_off)
     close(client);
     close(mirror);
 }
-END_TEST
 
-START_TEST(without_a_descriptor_to_spare_a_client_is_served)
+TEST(echo, without_a_descriptor_to_spare_a_client_is_served)
 {
     int client;
 
@@ -120,9 +119,8 @@ START_TEST(without_a_descriptor_to_spare_a_client_is_served)
     ck_assert_uint_eq(atomic_load(&plan.failed), 1);
     ck_assert_uint_eq(atomic_load(&plan.lost), 5);
 }
-END_TEST
 
-START_TEST(without_a_server_a_client_is_served)
+TEST(echo, without_a_server_a_client_is_served)
 {
     int client;
 
@@ -134,9 +132,8 @@ START_TEST(without_a_server_a_client_is_served)
     ck_assert_uint_eq(atomic_load(&plan.failed), 1);
     ck_assert_uint_eq(atomic_load(&plan.connected), 0);
 }
-END_TEST
 
-START_TEST(a_mirror_that_leaves_is_let_go_of_at_once)
+TEST(echo, a_mirror_that_leaves_is_let_go_of_at_once)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -148,7 +145,6 @@ START_TEST(a_mirror_that_leaves_is_let_go_of_at_once)
     ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
     ck_assert_uint_eq(atomic_load(&plan.lost), 5);
 }
-END_TEST
 
 /* A client that has not yet read what it gets back, so that its session goes on after its end. */
 static int client_that_only_speaks(size_t len)
@@ -181,7 +177,7 @@ static int stop_answering(void)
     return sockets_connect(&at);
 }
 
-START_TEST(the_mirror_hears_the_clients_end_before_the_session_has_ended)
+TEST(echo, the_mirror_hears_the_clients_end_before_the_session_has_ended)
 {
     size_t len = 40000;
     int client = client_that_only_speaks(len), mirror = sockets_accept(listener);
@@ -191,9 +187,8 @@ START_TEST(the_mirror_hears_the_clients_end_before_the_session_has_ended)
     expect_all_back(client, len);
     close(mirror);
 }
-END_TEST
 
-START_TEST(a_mirror_that_is_connected_late_hears_all_that_was_said_before)
+TEST(echo, a_mirror_that_is_connected_late_hears_all_that_was_said_before)
 {
     size_t len = 40000;
     int filler = stop_answering(), client = client_that_only_speaks(len), mirror;
@@ -207,7 +202,6 @@ START_TEST(a_mirror_that_is_connected_late_hears_all_that_was_said_before)
     close(filler);
     close(mirror);
 }
-END_TEST
 
 static void echo_much(int client, size_t len)
 {
@@ -220,7 +214,7 @@ static void echo_much(int client, size_t len)
     }
 }
 
-START_TEST(a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up)
+TEST(echo, a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up)
 {
     int filler = stop_answering(), client = host_client(&host);
 
@@ -234,9 +228,8 @@ START_TEST(a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up)
     ck_assert_uint_eq(atomic_load(&plan.lost), plan.buffer_bytes + 4096);
     close(filler);
 }
-END_TEST
 
-START_TEST(a_mirror_that_does_not_read_is_given_up_and_its_client_served)
+TEST(echo, a_mirror_that_does_not_read_is_given_up_and_its_client_served)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -249,14 +242,13 @@ START_TEST(a_mirror_that_does_not_read_is_given_up_and_its_client_served)
     ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
     close(mirror);
 }
-END_TEST
 
 static void reclaim(void *arg)
 {
     *(size_t *)arg = session_reclaim(LIST_ENTRY(host.sessions.next, struct session, link));
 }
 
-START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served)
+TEST(echo, where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served)
 {
     struct memory_account buffered = {.max_bytes = INT64_MAX};
     int client, mirror;
@@ -280,9 +272,8 @@ START_TEST(where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_cl
     close(mirror);
     host.owner.net->buffered = NULL;
 }
-END_TEST
 
-START_TEST(a_session_may_be_cut_with_its_mirror_at_any_moment)
+TEST(echo, a_session_may_be_cut_with_its_mirror_at_any_moment)
 {
     for (unsigned i = 0; i < 50; i++) {
         int client = host_client(&host);
@@ -296,27 +287,4 @@ START_TEST(a_session_may_be_cut_with_its_mirror_at_any_moment)
         close(client);
     }
     UNTIL(atomic_load(&descriptors.used) == 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/mirror");
-    TCase *tc = suite_group(suite, "echo");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_mirror_hears_what_the_client_says_and_its_end);
-    tcase_add_test(tc, a_client_that_breaks_its_connection_breaks_the_mirrors);
-    tcase_add_test(tc, a_client_that_we_cut_off_cuts_the_mirror_off);
-    tcase_add_test(tc, without_a_descriptor_to_spare_a_client_is_served);
-    tcase_add_test(tc, without_a_server_a_client_is_served);
-    tcase_add_test(tc, a_mirror_that_leaves_is_let_go_of_at_once);
-    tcase_add_test(tc, the_mirror_hears_the_clients_end_before_the_session_has_ended);
-    tcase_add_test(tc, a_mirror_that_is_connected_late_hears_all_that_was_said_before);
-    tcase_add_test(tc, a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up);
-    tcase_add_test(tc, a_mirror_that_does_not_read_is_given_up_and_its_client_served);
-    tcase_add_test(
-        tc, where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served);
-    tcase_add_test(tc, a_session_may_be_cut_with_its_mirror_at_any_moment);
-    return suite_run(suite);
 }

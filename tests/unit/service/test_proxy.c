@@ -72,7 +72,9 @@ static void reset_now(int *fd)
 
 static const enum splice_mode modes[] = {SPLICE_AUTO, SPLICE_ON, SPLICE_OFF};
 
-START_TEST(bytes_pass_both_ways)
+GROUP(proxy, setup, teardown);
+
+TEST(proxy, bytes_pass_both_ways)
 {
     connect_both();
     for (int i = 0; i < 100; i++) {
@@ -82,18 +84,16 @@ START_TEST(bytes_pass_both_ways)
         sockets_hear(client, "answer");
     }
 }
-END_TEST
 
-START_TEST(what_the_client_says_before_there_is_a_server_is_not_lost)
+TEST(proxy, what_the_client_says_before_there_is_a_server_is_not_lost)
 {
     client = host_client(&host);
     sockets_say(client, "early");
     server = sockets_accept(listening);
     sockets_hear(server, "early");
 }
-END_TEST
 
-START_TEST(a_client_that_said_all_and_ended_before_there_was_a_server_is_answered)
+TEST(proxy, a_client_that_said_all_and_ended_before_there_was_a_server_is_answered)
 {
     client = host_client(&host);
     sockets_say(client, "question");
@@ -107,18 +107,16 @@ START_TEST(a_client_that_said_all_and_ended_before_there_was_a_server_is_answere
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(a_server_that_speaks_first_is_heard)
+TEST(proxy, a_server_that_speaks_first_is_heard)
 {
     client = host_client(&host);
     server = sockets_accept(listening);
     sockets_say(server, "220 hello");
     sockets_hear(client, "220 hello");
 }
-END_TEST
 
-START_TEST(the_clients_end_of_file_reaches_the_server_which_can_still_answer)
+TEST(proxy, the_clients_end_of_file_reaches_the_server_which_can_still_answer)
 {
     connect_both();
     sockets_say(client, "question");
@@ -132,9 +130,8 @@ START_TEST(the_clients_end_of_file_reaches_the_server_which_can_still_answer)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(the_servers_end_of_file_reaches_the_client_which_can_still_speak)
+TEST(proxy, the_servers_end_of_file_reaches_the_client_which_can_still_speak)
 {
     connect_both();
     sockets_say(server, "all I have");
@@ -147,16 +144,14 @@ START_TEST(the_servers_end_of_file_reaches_the_client_which_can_still_speak)
     sockets_hear_end(server);
     host_expect_end(&host, SESSION_UPSTREAM_FIN);
 }
-END_TEST
 
-START_TEST(a_reset_of_the_client_is_a_reset_for_the_server)
+TEST(proxy, a_reset_of_the_client_is_a_reset_for_the_server)
 {
     connect_both();
     reset_now(&client);
     sockets_hear_reset(server);
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
-END_TEST
 
 /* What the kernel has for us to receive. */
 static int waiting(int fd)
@@ -167,7 +162,7 @@ static int waiting(int fd)
     return bytes;
 }
 
-START_TEST(a_reset_of_the_server_is_a_reset_for_the_client_behind_its_last_bytes)
+TEST(proxy, a_reset_of_the_server_is_a_reset_for_the_client_behind_its_last_bytes)
 {
     connect_both();
     sockets_say_pattern(server, 0, 40000);
@@ -177,9 +172,8 @@ START_TEST(a_reset_of_the_server_is_a_reset_for_the_client_behind_its_last_bytes
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_UPSTREAM_RESET);
 }
-END_TEST
 
-START_TEST(a_reset_of_a_client_that_has_ended_is_noticed)
+TEST(proxy, a_reset_of_a_client_that_has_ended_is_noticed)
 {
     connect_both();
     sockets_end(client);
@@ -188,7 +182,6 @@ START_TEST(a_reset_of_a_client_that_has_ended_is_noticed)
     UNTIL(sock_error(server) < 0);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
 struct stream {
     int from;
@@ -210,7 +203,7 @@ static void stream_begin(struct stream *s, int from)
     pthread_create(&s->thread, NULL, say_long, s);
 }
 
-START_TEST(long_streams_pass_both_ways_at_once_in_every_splice_mode)
+TEST_EACH(proxy, long_streams_pass_both_ways_at_once_in_every_splice_mode, ARRAY_LEN(modes))
 {
     struct stream there, back;
 
@@ -228,9 +221,8 @@ START_TEST(long_streams_pass_both_ways_at_once_in_every_splice_mode)
     pthread_join(back.thread, NULL);
     UNTIL(atomic_load(&host.ended) == 1);
 }
-END_TEST
 
-START_TEST(a_slow_side_stops_the_other_and_memory_stays_flat)
+TEST_EACH(proxy, a_slow_side_stops_the_other_and_memory_stays_flat, 2 * (int)ARRAY_LEN(modes))
 {
     int *slow, *fast;
     size_t sent;
@@ -248,9 +240,8 @@ START_TEST(a_slow_side_stops_the_other_and_memory_stays_flat)
     sockets_hear_pattern(*slow, 0, sent);
     sockets_hear_end(*slow);
 }
-END_TEST
 
-START_TEST(a_reset_while_the_other_side_is_slow_is_passed_on)
+TEST_EACH(proxy, a_reset_while_the_other_side_is_slow_is_passed_on, ARRAY_LEN(modes))
 {
     host.conf.splice = modes[_i];
     connect_both();
@@ -266,10 +257,9 @@ START_TEST(a_reset_while_the_other_side_is_slow_is_passed_on)
     ck_assert_int_eq(errno, ECONNRESET);
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
-END_TEST
 
 /* The client takes nothing more, for good; what it says is still for the server. */
-START_TEST(what_a_client_says_that_does_not_listen_any_more_reaches_the_server)
+TEST(proxy, what_a_client_says_that_does_not_listen_any_more_reaches_the_server)
 {
     unsigned calls;
 
@@ -283,9 +273,8 @@ START_TEST(what_a_client_says_that_does_not_listen_any_more_reaches_the_server)
     sockets_end(client);
     sockets_hear_end(server);
 }
-END_TEST
 
-START_TEST(what_a_server_says_that_does_not_listen_any_more_reaches_the_client)
+TEST(proxy, what_a_server_says_that_does_not_listen_any_more_reaches_the_client)
 {
     unsigned calls;
 
@@ -301,9 +290,8 @@ START_TEST(what_a_server_says_that_does_not_listen_any_more_reaches_the_client)
     close_now(&server);
     sockets_hear_end(client);
 }
-END_TEST
 
-START_TEST(a_log_handler_changes_no_byte)
+TEST(proxy, a_log_handler_changes_no_byte)
 {
     struct stream there;
 
@@ -317,9 +305,8 @@ START_TEST(a_log_handler_changes_no_byte)
     sockets_say_pattern(server, 0, 100000);
     sockets_hear_pattern(client, 0, 100000);
 }
-END_TEST
 
-START_TEST(an_idle_session_ends_on_both_sides)
+TEST(proxy, an_idle_session_ends_on_both_sides)
 {
     host.conf.idle_timeout_ns = 100 * NS_PER_MS;
     connect_both();
@@ -329,9 +316,8 @@ START_TEST(an_idle_session_ends_on_both_sides)
     close_now(&server);
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(activity_of_either_side_counts)
+TEST(proxy, activity_of_either_side_counts)
 {
     host.conf.idle_timeout_ns = 500 * NS_PER_MS;
     connect_both();
@@ -342,9 +328,8 @@ START_TEST(activity_of_either_side_counts)
     }
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
 }
-END_TEST
 
-START_TEST(a_half_closed_session_has_a_timeout_of_its_own)
+TEST(proxy, a_half_closed_session_has_a_timeout_of_its_own)
 {
     host.conf.half_close_timeout_ns = 100 * NS_PER_MS;
     connect_both();
@@ -356,9 +341,8 @@ START_TEST(a_half_closed_session_has_a_timeout_of_its_own)
     close_now(&server);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(draining_leaves_a_proxied_session_to_its_peers)
+TEST(proxy, draining_leaves_a_proxied_session_to_its_peers)
 {
     connect_both();
     host_drain(&host);
@@ -370,44 +354,12 @@ START_TEST(draining_leaves_a_proxied_session_to_its_peers)
     close_now(&server);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(aborting_resets_both_sides)
+TEST(proxy, aborting_resets_both_sides)
 {
     connect_both();
     host_abort(&host, SESSION_DRAIN);
     sockets_hear_reset(client);
     sockets_hear_reset(server);
     host_expect_end(&host, SESSION_DRAIN);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/proxy");
-    TCase *tc = suite_group(suite, "proxy");
-    int n = (int)ARRAY_LEN(modes);
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, bytes_pass_both_ways);
-    tcase_add_test(tc, what_the_client_says_before_there_is_a_server_is_not_lost);
-    tcase_add_test(tc, a_client_that_said_all_and_ended_before_there_was_a_server_is_answered);
-    tcase_add_test(tc, a_server_that_speaks_first_is_heard);
-    tcase_add_test(tc, the_clients_end_of_file_reaches_the_server_which_can_still_answer);
-    tcase_add_test(tc, the_servers_end_of_file_reaches_the_client_which_can_still_speak);
-    tcase_add_test(tc, a_reset_of_the_client_is_a_reset_for_the_server);
-    tcase_add_test(tc, a_reset_of_the_server_is_a_reset_for_the_client_behind_its_last_bytes);
-    tcase_add_test(tc, a_reset_of_a_client_that_has_ended_is_noticed);
-    tcase_add_loop_test(tc, long_streams_pass_both_ways_at_once_in_every_splice_mode, 0, n);
-    tcase_add_loop_test(tc, a_slow_side_stops_the_other_and_memory_stays_flat, 0, 2 * n);
-    tcase_add_loop_test(tc, a_reset_while_the_other_side_is_slow_is_passed_on, 0, n);
-    tcase_add_test(tc, what_a_client_says_that_does_not_listen_any_more_reaches_the_server);
-    tcase_add_test(tc, what_a_server_says_that_does_not_listen_any_more_reaches_the_client);
-    tcase_add_test(tc, a_log_handler_changes_no_byte);
-    tcase_add_test(tc, an_idle_session_ends_on_both_sides);
-    tcase_add_test(tc, activity_of_either_side_counts);
-    tcase_add_test(tc, a_half_closed_session_has_a_timeout_of_its_own);
-    tcase_add_test(tc, draining_leaves_a_proxied_session_to_its_peers);
-    tcase_add_test(tc, aborting_resets_both_sides);
-    return suite_run(suite);
 }

@@ -37,7 +37,9 @@ static void do_format_id(void *text)
     session_id_format(text, session_id(LIST_ENTRY(host.sessions.next, struct session, link)));
 }
 
-START_TEST(header_carries_the_id_of_the_session)
+GROUP(header, setup, teardown);
+
+TEST(header, header_carries_the_id_of_the_session)
 {
     uint8_t data[PROXY_HEADER_ENCODED_BYTES];
     char id[SESSION_ID_TEXT_BYTES];
@@ -57,9 +59,8 @@ START_TEST(header_carries_the_id_of_the_session)
     close(client);
     close(server);
 }
-END_TEST
 
-START_TEST(header_of_a_unix_client_names_no_client)
+TEST(header, header_of_a_unix_client_names_no_client)
 {
     int ours, client, server;
 
@@ -70,16 +71,4 @@ START_TEST(header_of_a_unix_client_names_no_client)
     sockets_hear(server, "PROXY UNKNOWN\r\n");
     close(client);
     close(server);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/proxy_attach");
-    TCase *tc = suite_group(suite, "header");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, header_carries_the_id_of_the_session);
-    tcase_add_test(tc, header_of_a_unix_client_names_no_client);
-    return suite_run(suite);
 }

@@ -103,7 +103,9 @@ static void expect_reset(enum session_reason reason)
     host_expect_end(&host, reason);
 }
 
-START_TEST(servers_take_turns)
+GROUP(connect, setup, teardown);
+
+TEST(connect, servers_take_turns)
 {
     for (unsigned i = 0; i < 3; i++)
         open_server(i, ANSWERS);
@@ -111,9 +113,8 @@ START_TEST(servers_take_turns)
     for (unsigned i = 0; i < 6; i++)
         expect_served_by(i % 3);
 }
-END_TEST
 
-START_TEST(a_server_that_refuses_is_followed_by_the_next)
+TEST(connect, a_server_that_refuses_is_followed_by_the_next)
 {
     open_server(0, REFUSES);
     open_server(1, REFUSES);
@@ -122,9 +123,8 @@ START_TEST(a_server_that_refuses_is_followed_by_the_next)
     for (int i = 0; i < 6; i++)
         expect_served_by(2);
 }
-END_TEST
 
-START_TEST(a_backup_is_tried_only_after_the_others)
+TEST(connect, a_backup_is_tried_only_after_the_others)
 {
     open_server(0, ANSWERS);
     open_server(1, REFUSES);
@@ -138,9 +138,8 @@ START_TEST(a_backup_is_tried_only_after_the_others)
     for (int i = 0; i < 4; i++)
         expect_served_by(0);
 }
-END_TEST
 
-START_TEST(no_more_servers_are_tried_than_retries_say)
+TEST(connect, no_more_servers_are_tried_than_retries_say)
 {
     open_server(0, REFUSES);
     open_server(1, REFUSES);
@@ -152,9 +151,8 @@ START_TEST(no_more_servers_are_tried_than_retries_say)
         expect_reset(SESSION_CONNECT_REFUSED); /* a, then b */
     ck_assert_uint_eq(log_lines_with("server c"), 0);
 }
-END_TEST
 
-START_TEST(without_retries_the_first_failure_is_the_end)
+TEST(connect, without_retries_the_first_failure_is_the_end)
 {
     open_server(0, REFUSES);
     open_server(1, ANSWERS);
@@ -163,9 +161,8 @@ START_TEST(without_retries_the_first_failure_is_the_end)
     expect_reset(SESSION_CONNECT_REFUSED);
     expect_served_by(1);
 }
-END_TEST
 
-START_TEST(when_every_server_refuses_the_client_is_reset_at_once)
+TEST(connect, when_every_server_refuses_the_client_is_reset_at_once)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -175,12 +172,11 @@ START_TEST(when_every_server_refuses_the_client_is_reset_at_once)
     expect_reset(SESSION_CONNECT_REFUSED);
     ck_assert_int_lt(since_ms(began_at_ns), 500);
 }
-END_TEST
 
 /* ---- pauses ---- */
 
 /* 0: a group of one; 1: three, all of which are away. */
-START_TEST(a_client_waits_for_the_servers_to_come_back)
+TEST_EACH(connect, a_client_waits_for_the_servers_to_come_back, 2)
 {
     unsigned n = _i == 0 ? 1 : 3;
     int client, server;
@@ -201,10 +197,9 @@ START_TEST(a_client_waits_for_the_servers_to_come_back)
     close(client);
     close(server);
 }
-END_TEST
 
 /* 0: retry_timeout; 1: without it, connect_timeout. */
-START_TEST(a_client_does_not_wait_longer_than_it_may)
+TEST_EACH(connect, a_client_does_not_wait_longer_than_it_may, 2)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -217,10 +212,9 @@ START_TEST(a_client_does_not_wait_longer_than_it_may)
     ck_assert_uint_ge(atomic_load(&upstream->retry_budget.retries), 1);
     ck_assert_int_lt(since_ms(began_at_ns), 20000);
 }
-END_TEST
 
 /* 0: no retries at all; 1: no budget. */
-START_TEST(without_retries_or_a_budget_there_is_no_pause)
+TEST_EACH(connect, without_retries_or_a_budget_there_is_no_pause, 2)
 {
     open_server(0, REFUSES);
     conf.retries = _i == 0 ? 0 : 3;
@@ -230,9 +224,8 @@ START_TEST(without_retries_or_a_budget_there_is_no_pause)
     expect_reset(SESSION_CONNECT_REFUSED);
     ck_assert_uint_eq(atomic_load(&upstream->retry_budget.retries), 0);
 }
-END_TEST
 
-START_TEST(a_client_that_is_gone_ends_the_pause)
+TEST(connect, a_client_that_is_gone_ends_the_pause)
 {
     int client;
 
@@ -245,9 +238,8 @@ START_TEST(a_client_that_is_gone_ends_the_pause)
     sockets_reset(client);
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
-END_TEST
 
-START_TEST(retries_above_the_budget_wait_and_are_counted)
+TEST(connect, retries_above_the_budget_wait_and_are_counted)
 {
     int clients[30];
 
@@ -264,9 +256,8 @@ START_TEST(retries_above_the_budget_wait_and_are_counted)
     for (unsigned i = 0; i < 30; i++)
         close(clients[i]);
 }
-END_TEST
 
-START_TEST(all_addresses_of_a_server_are_tried)
+TEST(connect, all_addresses_of_a_server_are_tried)
 {
     open_server(0, REFUSES);
     fds[1] = sockets_listen(&addresses[1], 16);
@@ -274,9 +265,8 @@ START_TEST(all_addresses_of_a_server_are_tried)
     open_upstream(1);
     expect_served_by(1);
 }
-END_TEST
 
-START_TEST(a_unix_server_serves_as_well)
+TEST(connect, a_unix_server_serves_as_well)
 {
     open_server(0, ANSWERS);
     close(fds[0]);
@@ -288,9 +278,8 @@ START_TEST(a_unix_server_serves_as_well)
     expect_served_by(0);
     unlink(addresses[0].u.un.sun_path);
 }
-END_TEST
 
-START_TEST(failures_are_logged_once_a_second_and_server)
+TEST(connect, failures_are_logged_once_a_second_and_server)
 {
     open_server(0, REFUSES);
     open_server(1, REFUSES);
@@ -302,11 +291,10 @@ START_TEST(failures_are_logged_once_a_second_and_server)
     ck_assert_uint_le(log_lines_with("upstream back: server"), 4);
     ck_assert_uint_ge(log_lines_with("Connection refused"), 2);
 }
-END_TEST
 
 /* ---- names ---- */
 
-START_TEST(a_server_whose_name_is_not_known_gets_no_client)
+TEST(connect, a_server_whose_name_is_not_known_gets_no_client)
 {
     open_server(0, UNKNOWN);
     open_server(1, UNKNOWN);
@@ -316,9 +304,8 @@ START_TEST(a_server_whose_name_is_not_known_gets_no_client)
         expect_served_by(2);
     ck_assert_uint_eq(log_lines_with("upstream"), 0); /* the resolver has told of it */
 }
-END_TEST
 
-START_TEST(a_name_that_is_not_known_does_not_count_as_a_try)
+TEST(connect, a_name_that_is_not_known_does_not_count_as_a_try)
 {
     open_server(0, UNKNOWN);
     open_server(1, REFUSES);
@@ -328,9 +315,8 @@ START_TEST(a_name_that_is_not_known_does_not_count_as_a_try)
     for (int i = 0; i < 4; i++)
         expect_served_by(2);
 }
-END_TEST
 
-START_TEST(when_no_name_is_known_the_client_is_reset_at_once)
+TEST(connect, when_no_name_is_known_the_client_is_reset_at_once)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -345,7 +331,6 @@ START_TEST(when_no_name_is_known_the_client_is_reset_at_once)
     ck_assert_uint_le(log_lines_with("no server can be used"),
                       1 + (unsigned)since_ms(began_at_ns) / 1000);
 }
-END_TEST
 
 /* Two new clients are served by one server each of the first two. */
 static void expect_served_by_both(void)
@@ -362,7 +347,7 @@ static void expect_served_by_both(void)
     }
 }
 
-START_TEST(a_server_gets_clients_as_soon_as_its_name_is_known)
+TEST(connect, a_server_gets_clients_as_soon_as_its_name_is_known)
 {
     open_server(0, UNKNOWN);
     open_server(1, ANSWERS);
@@ -372,9 +357,8 @@ START_TEST(a_server_gets_clients_as_soon_as_its_name_is_known)
     ck_assert_int_eq(upstream_set_addresses(upstream, server_at(0), &addresses[0], 1), 1);
     expect_served_by_both();
 }
-END_TEST
 
-START_TEST(when_we_have_no_descriptor_no_other_server_is_blamed)
+TEST(connect, when_we_have_no_descriptor_no_other_server_is_blamed)
 {
     int ours, client;
 
@@ -390,7 +374,6 @@ START_TEST(when_we_have_no_descriptor_no_other_server_is_blamed)
     ck_assert_uint_eq(log_lines_with("server b"), 0);
     close(client);
 }
-END_TEST
 
 /* ---- what it says about the server ---- */
 
@@ -412,7 +395,7 @@ static void open_upstream_that_ejects(bool resets)
     open_upstream(2);
 }
 
-START_TEST(a_session_counts_at_its_server_from_the_attempt_to_its_end)
+TEST(connect, a_session_counts_at_its_server_from_the_attempt_to_its_end)
 {
     int client, server;
 
@@ -431,9 +414,8 @@ START_TEST(a_session_counts_at_its_server_from_the_attempt_to_its_end)
     UNTIL(load_of(1) == 0);
     ck_assert_uint_eq(atomic_load(&upstream->group.load), 0);
 }
-END_TEST
 
-START_TEST(a_server_that_refuses_is_left_out)
+TEST(connect, a_server_that_refuses_is_left_out)
 {
     open_server(0, REFUSES);
     open_server(1, ANSWERS);
@@ -446,7 +428,6 @@ START_TEST(a_server_that_refuses_is_left_out)
                       1);
     expect_served_by(1);
 }
-END_TEST
 
 /* A client is sent to server a, which says ${answer} and resets the connection. */
 static void expect_answer_and_reset(const char *answer)
@@ -464,7 +445,7 @@ static void expect_answer_and_reset(const char *answer)
     UNTIL((load_of(0) & ENDPOINT_COUNT_MASK) == 0);
 }
 
-START_TEST(a_server_that_resets_connections_before_its_first_byte_is_left_out)
+TEST(connect, a_server_that_resets_connections_before_its_first_byte_is_left_out)
 {
     open_server(0, ANSWERS);
     open_server(1, ANSWERS);
@@ -475,9 +456,8 @@ START_TEST(a_server_that_resets_connections_before_its_first_byte_is_left_out)
     ck_assert_uint_eq(load_of(0), ENDPOINT_EJECTED);
     expect_served_by(1);
 }
-END_TEST
 
-START_TEST(unless_resets_count_they_leave_nobody_out)
+TEST(connect, unless_resets_count_they_leave_nobody_out)
 {
     open_server(0, ANSWERS);
     open_server(1, ANSWERS);
@@ -486,9 +466,8 @@ START_TEST(unless_resets_count_they_leave_nobody_out)
         expect_answer_and_reset("");
     ck_assert_uint_eq(load_of(0), 0);
 }
-END_TEST
 
-START_TEST(a_server_that_resets_connections_after_its_first_byte_is_not)
+TEST(connect, a_server_that_resets_connections_after_its_first_byte_is_not)
 {
     open_server(0, ANSWERS);
     open_server(1, ANSWERS);
@@ -499,9 +478,8 @@ START_TEST(a_server_that_resets_connections_after_its_first_byte_is_not)
     }
     ck_assert_uint_eq(load_of(0), 0);
 }
-END_TEST
 
-START_TEST(a_client_that_leaves_says_nothing_about_the_server)
+TEST(connect, a_client_that_leaves_says_nothing_about_the_server)
 {
     open_server(0, ANSWERS);
     open_server(1, ANSWERS);
@@ -521,7 +499,6 @@ START_TEST(a_client_that_leaves_says_nothing_about_the_server)
     }
     ck_assert_uint_eq(load_of(0), 0);
 }
-END_TEST
 
 /* ---- while connecting ---- */
 
@@ -535,7 +512,7 @@ static void open_deaf_server(void)
     filler = sockets_connect(&addresses[0]);
 }
 
-START_TEST(a_server_that_does_not_answer_in_time_is_followed_by_the_next)
+TEST(connect, a_server_that_does_not_answer_in_time_is_followed_by_the_next)
 {
     open_deaf_server();
     open_server(1, ANSWERS);
@@ -544,9 +521,8 @@ START_TEST(a_server_that_does_not_answer_in_time_is_followed_by_the_next)
     expect_served_by(1);
     close(filler);
 }
-END_TEST
 
-START_TEST(all_attempts_together_have_a_deadline)
+TEST(connect, all_attempts_together_have_a_deadline)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -564,9 +540,8 @@ START_TEST(all_attempts_together_have_a_deadline)
                       1);
     close(filler);
 }
-END_TEST
 
-START_TEST(before_that_deadline_servers_are_tried_as_ever)
+TEST(connect, before_that_deadline_servers_are_tried_as_ever)
 {
     open_deaf_server();
     open_server(1, REFUSES);
@@ -578,9 +553,8 @@ START_TEST(before_that_deadline_servers_are_tried_as_ever)
     expect_served_by(2);
     close(filler);
 }
-END_TEST
 
-START_TEST(a_client_that_is_gone_ends_the_attempt)
+TEST(connect, a_client_that_is_gone_ends_the_attempt)
 {
     open_deaf_server();
     conf.connect_timeout_ns = 30 * NS_PER_S;
@@ -589,7 +563,6 @@ START_TEST(a_client_that_is_gone_ends_the_attempt)
     host_expect_end(&host, SESSION_CLIENT_RESET);
     close(filler);
 }
-END_TEST
 
 /* ---- while waiting for room ---- */
 
@@ -645,7 +618,7 @@ static int64_t reset_waiting_client_ns(void)
 }
 
 /* The fastest of several: the machine may be busy. */
-START_TEST(a_client_that_goes_while_it_waits_for_room_is_noticed_at_once)
+TEST(connect, a_client_that_goes_while_it_waits_for_room_is_noticed_at_once)
 {
     int64_t fastest_ns = INT64_MAX;
 
@@ -659,9 +632,8 @@ START_TEST(a_client_that_goes_while_it_waits_for_room_is_noticed_at_once)
     expect_ended_by_reset(10);
     close_full_server();
 }
-END_TEST
 
-START_TEST(only_clients_that_stay_get_the_room_that_they_wait_for)
+TEST(connect, only_clients_that_stay_get_the_room_that_they_wait_for)
 {
     int clients[WAITING], last, server;
 
@@ -680,10 +652,9 @@ START_TEST(only_clients_that_stay_get_the_room_that_they_wait_for)
     close(last);
     close(server);
 }
-END_TEST
 
 /* It has sent nothing, so that nothing is left to deliver. */
-START_TEST(a_unix_client_that_closes_while_it_waits_is_noticed)
+TEST(connect, a_unix_client_that_closes_while_it_waits_is_noticed)
 {
     int ours, theirs;
 
@@ -696,10 +667,9 @@ START_TEST(a_unix_client_that_closes_while_it_waits_is_noticed)
     expect_ended_by_reset(1);
     close_full_server();
 }
-END_TEST
 
 /* 0: it has ended its half; 1: a unix client that has closed its socket. */
-START_TEST(what_a_client_has_sent_before_it_ended_is_delivered_when_there_is_room)
+TEST_EACH(connect, what_a_client_has_sent_before_it_ended_is_delivered_when_there_is_room, 2)
 {
     int client, ours, server;
 
@@ -726,9 +696,8 @@ START_TEST(what_a_client_has_sent_before_it_ended_is_delivered_when_there_is_roo
     if (_i == 0)
         close(client);
 }
-END_TEST
 
-START_TEST(an_idle_timeout_ends_the_attempt)
+TEST(connect, an_idle_timeout_ends_the_attempt)
 {
     int client;
 
@@ -741,9 +710,8 @@ START_TEST(an_idle_timeout_ends_the_attempt)
     host_expect_end(&host, SESSION_IDLE);
     close(filler);
 }
-END_TEST
 
-START_TEST(an_abort_ends_the_attempt)
+TEST(connect, an_abort_ends_the_attempt)
 {
     int client;
 
@@ -756,9 +724,8 @@ START_TEST(an_abort_ends_the_attempt)
     host_expect_end(&host, SESSION_DRAIN);
     close(filler);
 }
-END_TEST
 
-START_TEST(draining_lets_an_attempt_go_on)
+TEST(connect, draining_lets_an_attempt_go_on)
 {
     int client, server;
 
@@ -773,51 +740,4 @@ START_TEST(draining_lets_an_attempt_go_on)
     close(client);
     close(server);
     close(filler);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/proxy_connect");
-    TCase *tc = suite_group(suite, "connect");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, servers_take_turns);
-    tcase_add_test(tc, a_server_that_refuses_is_followed_by_the_next);
-    tcase_add_test(tc, a_backup_is_tried_only_after_the_others);
-    tcase_add_test(tc, no_more_servers_are_tried_than_retries_say);
-    tcase_add_test(tc, without_retries_the_first_failure_is_the_end);
-    tcase_add_test(tc, when_every_server_refuses_the_client_is_reset_at_once);
-    tcase_add_loop_test(tc, a_client_waits_for_the_servers_to_come_back, 0, 2);
-    tcase_add_loop_test(tc, a_client_does_not_wait_longer_than_it_may, 0, 2);
-    tcase_add_loop_test(tc, without_retries_or_a_budget_there_is_no_pause, 0, 2);
-    tcase_add_test(tc, a_client_that_is_gone_ends_the_pause);
-    tcase_add_test(tc, retries_above_the_budget_wait_and_are_counted);
-    tcase_add_test(tc, all_addresses_of_a_server_are_tried);
-    tcase_add_test(tc, a_unix_server_serves_as_well);
-    tcase_add_test(tc, failures_are_logged_once_a_second_and_server);
-    tcase_add_test(tc, a_server_whose_name_is_not_known_gets_no_client);
-    tcase_add_test(tc, a_name_that_is_not_known_does_not_count_as_a_try);
-    tcase_add_test(tc, when_no_name_is_known_the_client_is_reset_at_once);
-    tcase_add_test(tc, a_server_gets_clients_as_soon_as_its_name_is_known);
-    tcase_add_test(tc, when_we_have_no_descriptor_no_other_server_is_blamed);
-    tcase_add_test(tc, a_session_counts_at_its_server_from_the_attempt_to_its_end);
-    tcase_add_test(tc, a_server_that_refuses_is_left_out);
-    tcase_add_test(tc, a_server_that_resets_connections_before_its_first_byte_is_left_out);
-    tcase_add_test(tc, unless_resets_count_they_leave_nobody_out);
-    tcase_add_test(tc, a_server_that_resets_connections_after_its_first_byte_is_not);
-    tcase_add_test(tc, a_client_that_leaves_says_nothing_about_the_server);
-    tcase_add_test(tc, a_server_that_does_not_answer_in_time_is_followed_by_the_next);
-    tcase_add_test(tc, all_attempts_together_have_a_deadline);
-    tcase_add_test(tc, before_that_deadline_servers_are_tried_as_ever);
-    tcase_add_test(tc, a_client_that_is_gone_ends_the_attempt);
-    tcase_add_test(tc, a_client_that_goes_while_it_waits_for_room_is_noticed_at_once);
-    tcase_add_test(tc, only_clients_that_stay_get_the_room_that_they_wait_for);
-    tcase_add_test(tc, a_unix_client_that_closes_while_it_waits_is_noticed);
-    tcase_add_loop_test(tc, what_a_client_has_sent_before_it_ended_is_delivered_when_there_is_room,
-                        0, 2);
-    tcase_add_test(tc, an_idle_timeout_ends_the_attempt);
-    tcase_add_test(tc, an_abort_ends_the_attempt);
-    tcase_add_test(tc, draining_lets_an_attempt_go_on);
-    return suite_run(suite);
 }

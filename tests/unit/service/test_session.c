@@ -31,16 +31,17 @@ static void teardown(void)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
-START_TEST(every_reason_has_a_text_of_its_own)
+GROUP(session, setup, teardown);
+
+TEST(session, every_reason_has_a_text_of_its_own)
 {
     for (int i = SESSION_OPEN; i < SESSION_REASONS; i++)
         for (int j = SESSION_OPEN; j < i; j++)
             ck_assert_str_ne(session_reason_text((enum session_reason)i),
                              session_reason_text((enum session_reason)j));
 }
-END_TEST
 
-START_TEST(every_reason_can_be_written_as_one_word)
+TEST(session, every_reason_can_be_written_as_one_word)
 {
     char word[SESSION_REASON_WORD_BYTES];
 
@@ -49,9 +50,8 @@ START_TEST(every_reason_can_be_written_as_one_word)
     ck_assert_str_eq(session_reason_word(word, SESSION_CLIENT_FIN), "client_fin");
     ck_assert_str_eq(session_reason_word(word, SESSION_IDLE), "idle");
 }
-END_TEST
 
-START_TEST(a_failure_to_connect_is_the_servers_or_ours)
+TEST(session, a_failure_to_connect_is_the_servers_or_ours)
 {
     ck_assert_int_eq(session_reason_of_connect(-ETIMEDOUT), SESSION_CONNECT_TIMEOUT);
     ck_assert_int_eq(session_reason_of_connect(-ECONNREFUSED), SESSION_CONNECT_REFUSED);
@@ -60,7 +60,6 @@ START_TEST(a_failure_to_connect_is_the_servers_or_ours)
     ck_assert_int_eq(session_reason_of_connect(-EMFILE), SESSION_ERROR);
     ck_assert_int_eq(session_reason_of_connect(-ENOMEM), SESSION_ERROR);
 }
-END_TEST
 
 /* ---- counting ---- */
 
@@ -76,7 +75,7 @@ static void expect_count(const struct counters *c, enum session_reason reason, u
     ck_assert_uint_eq(v.bytes_out, bytes);
 }
 
-START_TEST(a_session_is_counted_by_its_reason_and_its_bytes)
+TEST(session, a_session_is_counted_by_its_reason_and_its_bytes)
 {
     struct counters_view v;
     int client = host_client(&host);
@@ -89,9 +88,8 @@ START_TEST(a_session_is_counted_by_its_reason_and_its_bytes)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     expect_count(&listener, SESSION_CLIENT_FIN, 5);
 }
-END_TEST
 
-START_TEST(a_refused_session_is_counted_as_an_error_or_as_what_was_said_before)
+TEST(session, a_refused_session_is_counted_as_an_error_or_as_what_was_said_before)
 {
     struct session *s;
 
@@ -104,9 +102,8 @@ START_TEST(a_refused_session_is_counted_as_an_error_or_as_what_was_said_before)
     session_refuse(s);
     expect_count(&listener, SESSION_DRAIN, 0);
 }
-END_TEST
 
-START_TEST(a_session_is_counted_wherever_it_says_it_is_but_not_where_it_was)
+TEST(session, a_session_is_counted_wherever_it_says_it_is_but_not_where_it_was)
 {
     struct counters left = {.began = 0};
     struct session *s;
@@ -125,11 +122,10 @@ START_TEST(a_session_is_counted_wherever_it_says_it_is_but_not_where_it_was)
     expect_count(&upstream, SESSION_CONNECT_TIMEOUT, 0);
     expect_count(&server, SESSION_CONNECT_TIMEOUT, 0);
 }
-END_TEST
 
 /* ---- refusing ---- */
 
-START_TEST(a_refused_session_resets_its_client_and_closes_its_descriptor_once)
+TEST(session, a_refused_session_resets_its_client_and_closes_its_descriptor_once)
 {
     struct session *s;
     int ours, client;
@@ -141,16 +137,14 @@ START_TEST(a_refused_session_resets_its_client_and_closes_its_descriptor_once)
     sockets_hear_reset(client);
     close(client);
 }
-END_TEST
 
-START_TEST(a_session_that_never_got_a_descriptor_can_be_refused)
+TEST(session, a_session_that_never_got_a_descriptor_can_be_refused)
 {
     struct session *s;
 
     ck_assert_int_eq(echo_ops.create(&s, &host.service), 0);
     session_refuse(s);
 }
-END_TEST
 
 static const char *peer_of_an_adopted_one(const struct session *s)
 {
@@ -158,7 +152,7 @@ static const char *peer_of_an_adopted_one(const struct session *s)
     return "a";
 }
 
-START_TEST(a_refused_session_is_not_asked_for_its_server)
+TEST(session, a_refused_session_is_not_asked_for_its_server)
 {
     struct service_ops ops = echo_ops;
     struct session *s;
@@ -174,11 +168,10 @@ START_TEST(a_refused_session_is_not_asked_for_its_server)
                        "out, 0 ms"),
         1);
 }
-END_TEST
 
 /* ---- idle ---- */
 
-START_TEST(an_idle_session_is_ended_in_good_order)
+TEST(session, an_idle_session_is_ended_in_good_order)
 {
     int64_t began_at_ns;
     int client;
@@ -194,9 +187,8 @@ START_TEST(an_idle_session_is_ended_in_good_order)
     close(client);
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(a_session_nobody_ever_spoke_in_is_idle_too)
+TEST(session, a_session_nobody_ever_spoke_in_is_idle_too)
 {
     int client;
 
@@ -206,9 +198,8 @@ START_TEST(a_session_nobody_ever_spoke_in_is_idle_too)
     close(client);
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(a_busy_session_is_not_idle)
+TEST(session, a_busy_session_is_not_idle)
 {
     int client;
 
@@ -223,9 +214,8 @@ START_TEST(a_busy_session_is_not_idle)
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(without_an_idle_timeout_nothing_happens)
+TEST(session, without_an_idle_timeout_nothing_happens)
 {
     int client = host_client(&host);
 
@@ -234,7 +224,6 @@ START_TEST(without_an_idle_timeout_nothing_happens)
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
 /* ---- closing ---- */
 
@@ -274,7 +263,7 @@ static void say_more_than_is_read(int client)
         sockets_say_pattern(client, 0, (size_t)bytes);
 }
 
-START_TEST(closing_goes_on_as_long_as_the_client_takes_something)
+TEST(session, closing_goes_on_as_long_as_the_client_takes_something)
 {
     int client;
 
@@ -290,9 +279,8 @@ START_TEST(closing_goes_on_as_long_as_the_client_takes_something)
     close(client);
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not)
+TEST(session, a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not)
 {
     int client;
 
@@ -307,11 +295,10 @@ START_TEST(a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not)
     ck_assert_int_eq(errno, ECONNRESET);
     close(client);
 }
-END_TEST
 
 /* ---- draining ---- */
 
-START_TEST(a_draining_session_that_is_quiet_ends)
+TEST(session, a_draining_session_that_is_quiet_ends)
 {
     int client = host_client(&host);
     int64_t began_at_ns;
@@ -325,9 +312,8 @@ START_TEST(a_draining_session_that_is_quiet_ends)
     close(client);
     host_expect_end(&host, SESSION_DRAIN);
 }
-END_TEST
 
-START_TEST(a_draining_session_answers_what_came)
+TEST(session, a_draining_session_answers_what_came)
 {
     size_t sent;
     int client = host_client(&host);
@@ -341,9 +327,8 @@ START_TEST(a_draining_session_answers_what_came)
     close(client);
     host_expect_end(&host, SESSION_DRAIN);
 }
-END_TEST
 
-START_TEST(a_draining_session_goes_on_while_its_client_speaks)
+TEST(session, a_draining_session_goes_on_while_its_client_speaks)
 {
     int client = host_client(&host);
 
@@ -357,11 +342,10 @@ START_TEST(a_draining_session_goes_on_while_its_client_speaks)
     close(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
 /* ---- aborting ---- */
 
-START_TEST(an_aborted_session_resets_its_client_and_keeps_the_first_reason)
+TEST(session, an_aborted_session_resets_its_client_and_keeps_the_first_reason)
 {
     int client = host_client(&host);
 
@@ -371,9 +355,8 @@ START_TEST(an_aborted_session_resets_its_client_and_keeps_the_first_reason)
     close(client);
     host_expect_end(&host, SESSION_DRAIN);
 }
-END_TEST
 
-START_TEST(a_loop_that_ends_leaves_no_session_behind)
+TEST(session, a_loop_that_ends_leaves_no_session_behind)
 {
     int clients[20];
 
@@ -386,34 +369,4 @@ START_TEST(a_loop_that_ends_leaves_no_session_behind)
     for (int i = 0; i < 20; i++)
         close(clients[i]);
     host_open(&host, &echo_ops, NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/session");
-    TCase *tc = suite_group(suite, "session");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, every_reason_has_a_text_of_its_own);
-    tcase_add_test(tc, every_reason_can_be_written_as_one_word);
-    tcase_add_test(tc, a_failure_to_connect_is_the_servers_or_ours);
-    tcase_add_test(tc, a_session_is_counted_by_its_reason_and_its_bytes);
-    tcase_add_test(tc, a_refused_session_is_counted_as_an_error_or_as_what_was_said_before);
-    tcase_add_test(tc, a_session_is_counted_wherever_it_says_it_is_but_not_where_it_was);
-    tcase_add_test(tc, a_refused_session_resets_its_client_and_closes_its_descriptor_once);
-    tcase_add_test(tc, a_session_that_never_got_a_descriptor_can_be_refused);
-    tcase_add_test(tc, a_refused_session_is_not_asked_for_its_server);
-    tcase_add_test(tc, an_idle_session_is_ended_in_good_order);
-    tcase_add_test(tc, a_session_nobody_ever_spoke_in_is_idle_too);
-    tcase_add_test(tc, a_busy_session_is_not_idle);
-    tcase_add_test(tc, without_an_idle_timeout_nothing_happens);
-    tcase_add_test(tc, closing_goes_on_as_long_as_the_client_takes_something);
-    tcase_add_test(tc, a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not);
-    tcase_add_test(tc, a_draining_session_that_is_quiet_ends);
-    tcase_add_test(tc, a_draining_session_answers_what_came);
-    tcase_add_test(tc, a_draining_session_goes_on_while_its_client_speaks);
-    tcase_add_test(tc, an_aborted_session_resets_its_client_and_keeps_the_first_reason);
-    tcase_add_test(tc, a_loop_that_ends_leaves_no_session_behind);
-    return suite_run(suite);
 }

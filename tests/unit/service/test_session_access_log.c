@@ -117,7 +117,9 @@ static void expect(const char *wanted)
     ck_assert_str_eq(text, wanted);
 }
 
-START_TEST(an_echo_session_has_one_line_when_it_has_ended)
+GROUP(lines, NULL, teardown);
+
+TEST(lines, an_echo_session_has_one_line_when_it_has_ended)
 {
     int client;
 
@@ -131,9 +133,8 @@ START_TEST(an_echo_session_has_one_line_when_it_has_ended)
     close(client);
     expect("1 front - - - 5 5 - - - 0 client_fin\n");
 }
-END_TEST
 
-START_TEST(a_proxied_session_tells_of_its_server)
+TEST(lines, a_proxied_session_tells_of_its_server)
 {
     char wanted[256], there[ADDRESS_TEXT_BYTES];
     int client, server;
@@ -152,9 +153,8 @@ START_TEST(a_proxied_session_tells_of_its_server)
              address_format(there, sizeof(there), &address[1]));
     expect(wanted);
 }
-END_TEST
 
-START_TEST(a_client_that_goes_while_it_waits_has_its_time_in_the_queue)
+TEST(lines, a_client_that_goes_while_it_waits_has_its_time_in_the_queue)
 {
     int holder, server, client;
     double queue_s;
@@ -175,7 +175,6 @@ START_TEST(a_client_that_goes_while_it_waits_has_its_time_in_the_queue)
     close(holder);
     close(server);
 }
-END_TEST
 
 /* The server says something 50 ms after it was connected, and hangs up another 50 ms later. */
 static void expect_times(enum splice_mode splice)
@@ -201,13 +200,12 @@ static void expect_times(enum splice_mode splice)
     ck_assert(first_s >= 0.045 && first_s + 0.045 <= duration_s);
 }
 
-START_TEST(the_first_byte_has_its_time_however_bytes_move)
+TEST_RANGE(lines, the_first_byte_has_its_time_however_bytes_move, SPLICE_AUTO, SPLICE_OFF + 1)
 {
     expect_times((enum splice_mode)_i);
 }
-END_TEST
 
-START_TEST(a_server_that_says_nothing_has_no_first_byte)
+TEST(lines, a_server_that_says_nothing_has_no_first_byte)
 {
     int client, server;
 
@@ -219,9 +217,8 @@ START_TEST(a_server_that_says_nothing_has_no_first_byte)
     close(server);
     expect("- b client_fin\n");
 }
-END_TEST
 
-START_TEST(who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried)
+TEST(lines, who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried)
 {
     int client;
 
@@ -232,9 +229,8 @@ START_TEST(who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried)
     close(client);
     expect("back a - - 1 connect_refused\n");
 }
-END_TEST
 
-START_TEST(a_connection_that_goes_on_is_in_the_log_each_interval)
+TEST(lines, a_connection_that_goes_on_is_in_the_log_each_interval)
 {
     int client;
 
@@ -259,9 +255,8 @@ START_TEST(a_connection_that_goes_on_is_in_the_log_each_interval)
         ck_assert(duration_s >= 0.1);
     }
 }
-END_TEST
 
-START_TEST(the_interval_does_not_keep_a_session_from_being_idle)
+TEST(lines, the_interval_does_not_keep_a_session_from_being_idle)
 {
     int client;
 
@@ -275,9 +270,8 @@ START_TEST(the_interval_does_not_keep_a_session_from_being_idle)
     UNTIL(says("idle"));
     ck_assert_uint_ge(lines(), 3);
 }
-END_TEST
 
-START_TEST(a_session_that_nobody_adopted_has_its_line)
+TEST(lines, a_session_that_nobody_adopted_has_its_line)
 {
     int ours, theirs;
     struct session *s;
@@ -291,9 +285,8 @@ START_TEST(a_session_that_nobody_adopted_has_its_line)
     close(theirs);
     expect("1 - - 0.000000 drain\n");
 }
-END_TEST
 
-START_TEST(a_client_that_is_turned_away_has_its_line)
+TEST(lines, a_client_that_is_turned_away_has_its_line)
 {
     struct address client;
 
@@ -301,25 +294,4 @@ START_TEST(a_client_that_is_turned_away_has_its_line)
     sockets_loopback(&client, 9);
     session_access_log_turned_away(&host.service, &client, NULL, SESSION_LIMIT);
     expect("1 127.0.0.1 front 0 limit\n");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/session_access_log");
-    TCase *group = suite_group(suite, "lines");
-
-    tcase_add_checked_fixture(group, NULL, teardown);
-    tcase_add_test(group, an_echo_session_has_one_line_when_it_has_ended);
-    tcase_add_test(group, a_proxied_session_tells_of_its_server);
-    tcase_add_test(group, a_client_that_goes_while_it_waits_has_its_time_in_the_queue);
-    tcase_add_loop_test(group, the_first_byte_has_its_time_however_bytes_move, SPLICE_AUTO,
-                        SPLICE_OFF + 1);
-    tcase_add_test(group, a_server_that_says_nothing_has_no_first_byte);
-    tcase_add_test(group, who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried);
-    tcase_add_test(group, a_connection_that_goes_on_is_in_the_log_each_interval);
-    tcase_add_test(group, the_interval_does_not_keep_a_session_from_being_idle);
-    tcase_add_test(group, a_session_that_nobody_adopted_has_its_line);
-    tcase_add_test(group, a_client_that_is_turned_away_has_its_line);
-    return suite_run(suite);
 }

@@ -240,7 +240,10 @@ static bool is_cut(const struct cell *c)
     return c->row == RESETS || c->row == TIMEOUT_BUSY || !is_delivered(c);
 }
 
-START_TEST(what_was_taken_is_delivered_and_what_is_cut_is_seen)
+GROUP(ends, setup, teardown);
+
+TEST_EACH(ends, what_was_taken_is_delivered_and_what_is_cut_is_seen,
+          ROWS *RECEIVERS *(2 * PLACES - 1))
 {
     struct cell c = cell_of(_i);
     uint64_t total, heard;
@@ -265,19 +268,4 @@ START_TEST(what_was_taken_is_delivered_and_what_is_cut_is_seen)
     drop(&ends[0]);
     drop(&ends[1]);
     UNTIL(atomic_load(&host.ended) == 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/session_ends");
-    TCase *tc = tcase_create("ends");
-
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    /* Only clients have handlers: the last place is left out for what comes from servers. */
-    tcase_add_loop_test(tc, what_was_taken_is_delivered_and_what_is_cut_is_seen, 0,
-                        ROWS * RECEIVERS * (2 * PLACES - 1));
-    suite_add_tcase(suite, tc);
-    return suite_run(suite);
 }

@@ -168,7 +168,9 @@ static void expect_end_after(int64_t at_ns, int least_ms, enum session_reason re
 
 /* ---- one side says nothing ---- */
 
-START_TEST(a_client_that_says_nothing_more_ends_the_session)
+GROUP(timer, setup, teardown);
+
+TEST(timer, a_client_that_says_nothing_more_ends_the_session)
 {
     int64_t at_ns;
 
@@ -180,9 +182,8 @@ START_TEST(a_client_that_says_nothing_more_ends_the_session)
     sockets_hear(server, "x");
     expect_end_after(at_ns, 800, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(what_the_server_says_is_no_word_of_the_client)
+TEST(timer, what_the_server_says_is_no_word_of_the_client)
 {
     int64_t at_ns;
 
@@ -197,9 +198,8 @@ START_TEST(what_the_server_says_is_no_word_of_the_client)
     }
     expect_end_after(at_ns, 1000, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(what_the_client_says_is_no_word_of_the_server)
+TEST(timer, what_the_client_says_is_no_word_of_the_server)
 {
     int64_t at_ns;
 
@@ -213,9 +213,8 @@ START_TEST(what_the_client_says_is_no_word_of_the_server)
     }
     expect_end_after(at_ns, 1000, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(a_side_that_says_something_in_time_goes_on)
+TEST(timer, a_side_that_says_something_in_time_goes_on)
 {
     host.conf.client_idle_timeout_ns = 800 * NS_PER_MS;
     host.service.upstream_idle_timeout_ns = NS_PER_S;
@@ -229,9 +228,8 @@ START_TEST(a_side_that_says_something_in_time_goes_on)
     }
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
 }
-END_TEST
 
-START_TEST(a_client_that_is_not_read_is_not_silent)
+TEST(timer, a_client_that_is_not_read_is_not_silent)
 {
     size_t sent;
 
@@ -246,9 +244,8 @@ START_TEST(a_client_that_is_not_read_is_not_silent)
      */
     sockets_hear_pattern(server, 0, sent / 2);
 }
-END_TEST
 
-START_TEST(a_client_that_has_ended_its_half_need_not_speak)
+TEST(timer, a_client_that_has_ended_its_half_need_not_speak)
 {
     host.conf.client_idle_timeout_ns = 150 * NS_PER_MS;
     connect_both();
@@ -259,7 +256,6 @@ START_TEST(a_client_that_has_ended_its_half_need_not_speak)
     sockets_hear(client, "answer");
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
 }
-END_TEST
 
 static void *stream(void *arg)
 {
@@ -272,7 +268,7 @@ static void *stream(void *arg)
     return NULL;
 }
 
-START_TEST(a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most)
+TEST(timer, a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most)
 {
     static char data[60000];
     atomic_size_t sent = 0;
@@ -300,11 +296,10 @@ START_TEST(a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most)
     pthread_join(thread, NULL);
     host_expect_end(&host, SESSION_IDLE);
 }
-END_TEST
 
 /* ---- the first byte ---- */
 
-START_TEST(a_client_that_never_says_anything_ends_the_session)
+TEST(timer, a_client_that_never_says_anything_ends_the_session)
 {
     int64_t at_ns;
 
@@ -315,9 +310,8 @@ START_TEST(a_client_that_never_says_anything_ends_the_session)
     sockets_hear(client, "220 ready");
     expect_end_after(at_ns, 300, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(one_byte_is_enough)
+TEST(timer, one_byte_is_enough)
 {
     host.conf.first_byte_timeout_ns = 300 * NS_PER_MS;
     connect_both();
@@ -327,9 +321,8 @@ START_TEST(one_byte_is_enough)
     sockets_hear(client, "y");
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
 }
-END_TEST
 
-START_TEST(nobody_is_late_as_long_as_there_is_no_server)
+TEST(timer, nobody_is_late_as_long_as_there_is_no_server)
 {
     int64_t at_ns;
 
@@ -344,9 +337,8 @@ START_TEST(nobody_is_late_as_long_as_there_is_no_server)
     connect_server();
     expect_end_after(at_ns, 300, SESSION_IDLE);
 }
-END_TEST
 
-START_TEST(what_a_client_said_before_there_was_a_server_counts)
+TEST(timer, what_a_client_said_before_there_was_a_server_counts)
 {
     host.conf.first_byte_timeout_ns = 200 * NS_PER_MS;
     server_fd = -1;
@@ -358,11 +350,10 @@ START_TEST(what_a_client_said_before_there_was_a_server_counts)
     PAUSE_MS(400);
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
 }
-END_TEST
 
 /* ---- lifetime ---- */
 
-START_TEST(a_session_ends_at_its_age_however_busy_and_loses_nothing)
+TEST(timer, a_session_ends_at_its_age_however_busy_and_loses_nothing)
 {
     int64_t at_ns;
 
@@ -380,9 +371,8 @@ START_TEST(a_session_ends_at_its_age_however_busy_and_loses_nothing)
     sockets_hear(client, "last");
     expect_end_after(at_ns, 1000, SESSION_LIFETIME);
 }
-END_TEST
 
-START_TEST(its_age_ends_a_session_that_still_waits_for_its_server)
+TEST(timer, its_age_ends_a_session_that_still_waits_for_its_server)
 {
     int64_t at_ns = clock_now_ns();
 
@@ -395,9 +385,8 @@ START_TEST(its_age_ends_a_session_that_still_waits_for_its_server)
     client = -1;
     host_expect_end(&host, SESSION_LIFETIME);
 }
-END_TEST
 
-START_TEST(lifetimes_are_spread_over_the_jitter_and_no_further)
+TEST(timer, lifetimes_are_spread_over_the_jitter_and_no_further)
 {
     unsigned tenths[10] = {0};
     int clients[SESSIONS];
@@ -419,20 +408,18 @@ START_TEST(lifetimes_are_spread_over_the_jitter_and_no_further)
     for (unsigned i = 0; i < 10; i++)
         ck_assert_uint_gt(tenths[i], 0); /* by chance one in 10^8 runs */
 }
-END_TEST
 
-START_TEST(without_jitter_a_lifetime_is_what_was_said)
+TEST(timer, without_jitter_a_lifetime_is_what_was_said)
 {
     host.conf.max_lifetime_ns = 1000 * NS_PER_S;
     connect_both();
     ck_assert_int_eq(pairs[0]->session.expires_at_ns - pairs[0]->session.began_at_ns,
                      1000 * NS_PER_S);
 }
-END_TEST
 
 /* ---- what it costs ---- */
 
-START_TEST(bytes_leave_the_timer_alone)
+TEST(timer, bytes_leave_the_timer_alone)
 {
     int64_t at_ns;
 
@@ -448,39 +435,11 @@ START_TEST(bytes_leave_the_timer_alone)
     }
     ck_assert_int_eq(timer_at_ns(), at_ns);
 }
-END_TEST
 
-START_TEST(without_any_timeout_there_is_no_timer)
+TEST(timer, without_any_timeout_there_is_no_timer)
 {
     connect_both();
     sockets_say(client, "x");
     sockets_hear(server, "x");
     ck_assert_int_eq(timer_at_ns(), CLOCK_NEVER);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/session_timer");
-    TCase *tc = suite_group(suite, "timer");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_client_that_says_nothing_more_ends_the_session);
-    tcase_add_test(tc, what_the_server_says_is_no_word_of_the_client);
-    tcase_add_test(tc, what_the_client_says_is_no_word_of_the_server);
-    tcase_add_test(tc, a_side_that_says_something_in_time_goes_on);
-    tcase_add_test(tc, a_client_that_is_not_read_is_not_silent);
-    tcase_add_test(tc, a_client_that_has_ended_its_half_need_not_speak);
-    tcase_add_test(tc, a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most);
-    tcase_add_test(tc, a_client_that_never_says_anything_ends_the_session);
-    tcase_add_test(tc, one_byte_is_enough);
-    tcase_add_test(tc, nobody_is_late_as_long_as_there_is_no_server);
-    tcase_add_test(tc, what_a_client_said_before_there_was_a_server_counts);
-    tcase_add_test(tc, a_session_ends_at_its_age_however_busy_and_loses_nothing);
-    tcase_add_test(tc, its_age_ends_a_session_that_still_waits_for_its_server);
-    tcase_add_test(tc, lifetimes_are_spread_over_the_jitter_and_no_further);
-    tcase_add_test(tc, without_jitter_a_lifetime_is_what_was_said);
-    tcase_add_test(tc, bytes_leave_the_timer_alone);
-    tcase_add_test(tc, without_any_timeout_there_is_no_timer);
-    return suite_run(suite);
 }

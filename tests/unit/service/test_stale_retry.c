@@ -102,7 +102,9 @@ static void expect_replaced(const char *question)
     sockets_hear_end(client);
 }
 
-START_TEST(session_uses_the_spare_connection)
+GROUP(stale, setup, teardown);
+
+TEST(stale, session_uses_the_spare_connection)
 {
     connect_client();
     sockets_say(client, "question");
@@ -110,7 +112,6 @@ START_TEST(session_uses_the_spare_connection)
     sockets_say(spare, "answer");
     sockets_hear(client, "answer");
 }
-END_TEST
 
 enum how { ENDS, RESETS, SPEAKS_AND_ENDS, HOWS };
 
@@ -125,7 +126,7 @@ static void close_spare(enum how how)
     spare = -1;
 }
 
-START_TEST(connection_that_the_server_closes_before_the_first_byte_is_replaced)
+TEST_EACH(stale, connection_that_the_server_closes_before_the_first_byte_is_replaced, HOWS)
 {
     struct tasks_block block;
 
@@ -137,10 +138,9 @@ START_TEST(connection_that_the_server_closes_before_the_first_byte_is_replaced)
     sockets_say(client, "question");
     expect_replaced("question");
 }
-END_TEST
 
 /* 0 to 2: the client speaks first; 3 to 5: the server's end comes first. */
-START_TEST(bytes_of_a_client_that_crossed_the_servers_end_are_not_lost)
+TEST_EACH(stale, bytes_of_a_client_that_crossed_the_servers_end_are_not_lost, 2 * HOWS)
 {
     struct tasks_block block;
 
@@ -154,9 +154,8 @@ START_TEST(bytes_of_a_client_that_crossed_the_servers_end_are_not_lost)
     tasks_block_end(&block);
     expect_replaced("question");
 }
-END_TEST
 
-START_TEST(end_of_a_client_that_crossed_the_servers_end_is_not_lost)
+TEST_EACH(stale, end_of_a_client_that_crossed_the_servers_end_is_not_lost, 2)
 {
     struct tasks_block block;
     int server;
@@ -178,9 +177,8 @@ START_TEST(end_of_a_client_that_crossed_the_servers_end_is_not_lost)
     close(server);
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
-END_TEST
 
-START_TEST(server_that_has_heard_the_client_is_not_replaced)
+TEST_EACH(stale, server_that_has_heard_the_client_is_not_replaced, HOWS)
 {
     connect_client();
     sockets_say(client, "question");
@@ -196,9 +194,8 @@ START_TEST(server_that_has_heard_the_client_is_not_replaced)
     host_expect_end(&host, _i == RESETS ? SESSION_UPSTREAM_RESET : SESSION_UPSTREAM_FIN);
     ck_assert_uint_eq(counted(SPARE_REPLACED), 0);
 }
-END_TEST
 
-START_TEST(session_that_we_or_its_client_end_gets_no_other_connection)
+TEST_EACH(stale, session_that_we_or_its_client_end_gets_no_other_connection, 3)
 {
     enum session_reason reason = _i == 0   ? SESSION_CLIENT_RESET
                                  : _i == 1 ? SESSION_DRAIN
@@ -220,32 +217,12 @@ START_TEST(session_that_we_or_its_client_end_gets_no_other_connection)
     host_expect_end(&host, reason);
     ck_assert_uint_eq(counted(SPARE_REPLACED), 0);
 }
-END_TEST
 
-START_TEST(without_another_connection_the_client_is_reset)
+TEST(stale, without_another_connection_the_client_is_reset)
 {
     connect_client();
     close_now(&listening);
     close_spare(ENDS);
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_CONNECT_REFUSED);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("service/stale_retry");
-    TCase *tc = suite_group(suite, "stale");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, session_uses_the_spare_connection);
-    tcase_add_loop_test(tc, connection_that_the_server_closes_before_the_first_byte_is_replaced, 0,
-                        HOWS);
-    tcase_add_loop_test(tc, bytes_of_a_client_that_crossed_the_servers_end_are_not_lost, 0,
-                        2 * HOWS);
-    tcase_add_loop_test(tc, end_of_a_client_that_crossed_the_servers_end_is_not_lost, 0, 2);
-    tcase_add_loop_test(tc, server_that_has_heard_the_client_is_not_replaced, 0, HOWS);
-    tcase_add_loop_test(tc, session_that_we_or_its_client_end_gets_no_other_connection, 0, 3);
-    tcase_add_test(tc, without_another_connection_the_client_is_reset);
-    return suite_run(suite);
 }

@@ -98,7 +98,9 @@ static void put(const char *line)
 
 /* ---- what is taken ---- */
 
-START_TEST(a_line_is_written_soon)
+GROUP(taken, setup, teardown);
+
+TEST(taken, a_line_is_written_soon)
 {
     put("one\n");
     UNTIL(sink_len() == 4);
@@ -109,9 +111,8 @@ START_TEST(a_line_is_written_soon)
     ck_assert_uint_eq(stats().waiting_bytes, 0);
     finish();
 }
-END_TEST
 
-START_TEST(lines_that_come_together_are_written_together)
+TEST(taken, lines_that_come_together_are_written_together)
 {
     for (unsigned i = 0; i < 500; i++)
         put("a line of some length, as they are\n");
@@ -119,9 +120,8 @@ START_TEST(lines_that_come_together_are_written_together)
     ck_assert_uint_eq(stats().lines, 500);
     ck_assert_uint_le(sink.calls, 50); /* one, but the test may be interrupted for long */
 }
-END_TEST
 
-START_TEST(the_end_writes_what_waits)
+TEST(taken, the_end_writes_what_waits)
 {
     for (unsigned i = 0; i < 100; i++)
         put("line\n");
@@ -131,23 +131,20 @@ START_TEST(the_end_writes_what_waits)
     ck_assert_uint_eq(stats().dropped, 0);
     ck_assert_uint_eq(log_lines_with("dropped"), 0);
 }
-END_TEST
 
-START_TEST(a_log_without_lines_has_no_thread_and_ends)
+TEST(taken, a_log_without_lines_has_no_thread_and_ends)
 {
     finish();
     ck_assert_uint_eq(sink.calls, 0);
 }
-END_TEST
 
-START_TEST(connections_are_numbered_from_1)
+TEST(taken, connections_are_numbered_from_1)
 {
     ck_assert_uint_eq(access_log_number(al), 1);
     ck_assert_uint_eq(access_log_number(al), 2);
 }
-END_TEST
 
-START_TEST(a_sink_that_takes_pieces_gets_all_of_it_in_order)
+TEST(taken, a_sink_that_takes_pieces_gets_all_of_it_in_order)
 {
     char wanted[4096] = "", line[16];
 
@@ -161,9 +158,8 @@ START_TEST(a_sink_that_takes_pieces_gets_all_of_it_in_order)
     ck_assert_str_eq(sink.text, wanted);
     ck_assert_uint_eq(stats().lines, 100);
 }
-END_TEST
 
-START_TEST(what_is_not_taken_now_is_tried_again)
+TEST(taken, what_is_not_taken_now_is_tried_again)
 {
     atomic_store(&sink.error, -EAGAIN);
     put("kept\n");
@@ -176,7 +172,6 @@ START_TEST(what_is_not_taken_now_is_tried_again)
     ck_assert_uint_eq(stats().dropped, 0);
     finish();
 }
-END_TEST
 
 #define PRODUCERS 4
 #define EACH      20000
@@ -208,7 +203,7 @@ static unsigned expect_order(void)
     return n;
 }
 
-START_TEST(lines_of_many_threads_are_whole_in_order_and_written_or_counted)
+TEST(taken, lines_of_many_threads_are_whole_in_order_and_written_or_counted)
 {
     pthread_t threads[PRODUCERS];
 
@@ -221,11 +216,12 @@ START_TEST(lines_of_many_threads_are_whole_in_order_and_written_or_counted)
     ck_assert_uint_eq(stats().lines + stats().dropped, PRODUCERS * EACH);
     ck_assert_uint_eq(stats().waiting_bytes, 0);
 }
-END_TEST
 
 /* ---- what is lost ---- */
 
-START_TEST(a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it_is_over)
+GROUP(lost, setup, teardown);
+
+TEST(lost, a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it_is_over)
 {
     atomic_store(&sink.error, -EAGAIN);
     for (unsigned i = 0; i < 20000; i++)
@@ -241,9 +237,8 @@ START_TEST(a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it
     finish();
     ck_assert_uint_eq(log_lines_with("dropped"), 2);
 }
-END_TEST
 
-START_TEST(a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later)
+TEST(lost, a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later)
 {
     atomic_store(&sink.error, -ENOSPC);
     put("lost\n");
@@ -258,9 +253,8 @@ START_TEST(a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later)
     finish();
     ck_assert_uint_eq(log_lines_with("access log x: 2 lines were dropped"), 1);
 }
-END_TEST
 
-START_TEST(a_sink_that_hangs_for_a_while_loses_nothing)
+TEST(lost, a_sink_that_hangs_for_a_while_loses_nothing)
 {
     sink.at_once = 3;
     atomic_store(&sink.hangs, true);
@@ -272,7 +266,6 @@ START_TEST(a_sink_that_hangs_for_a_while_loses_nothing)
     finish();
     ck_assert_str_eq(sink.text, "abcdef\nlost\n");
 }
-END_TEST
 
 /* Takes three bytes, and then fails: as a disk that has become full. */
 static ssize_t tear(void *cookie, const char *lines, size_t len)
@@ -286,7 +279,7 @@ static ssize_t tear(void *cookie, const char *lines, size_t len)
     }
 }
 
-START_TEST(the_rest_of_a_line_is_lost_with_those_behind_it)
+TEST(lost, the_rest_of_a_line_is_lost_with_those_behind_it)
 {
     unsigned calls = 0;
     const struct access_log_conf conf = {.name = "y",
@@ -305,7 +298,6 @@ START_TEST(the_rest_of_a_line_is_lost_with_those_behind_it)
     ck_assert_str_eq(sink.text, "abc\nwhole\n");
     ck_assert_uint_eq(stats().dropped, 2);
 }
-END_TEST
 
 /* Takes three bytes, and then nothing three times. */
 static ssize_t tear_for_long(void *cookie, const char *lines, size_t len)
@@ -321,7 +313,7 @@ static ssize_t tear_for_long(void *cookie, const char *lines, size_t len)
     }
 }
 
-START_TEST(no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
+TEST(lost, no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
 {
     unsigned calls = 0;
     const struct access_log_conf conf = {.name = "y",
@@ -342,9 +334,8 @@ START_TEST(no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
     ck_assert_uint_eq(stats().dropped, 3);
     ck_assert_uint_eq(stats().lines, 1);
 }
-END_TEST
 
-START_TEST(the_end_does_not_wait_for_ever_and_counts_what_it_left)
+TEST(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left)
 {
     int64_t from_ns = clock_now_ns();
 
@@ -356,9 +347,10 @@ START_TEST(the_end_does_not_wait_for_ever_and_counts_what_it_left)
     ck_assert_uint_eq(stats().dropped, 7);
     ck_assert_uint_eq(log_lines_with("access log x: 7 lines were dropped"), 1);
 }
-END_TEST
 
-START_TEST(a_sink_that_hangs_is_told_of)
+GROUP(hung, setup, NULL);
+
+TEST(hung, a_sink_that_hangs_is_told_of)
 {
     atomic_store(&sink.hangs, true);
     put("line\n");
@@ -366,34 +358,4 @@ START_TEST(a_sink_that_hangs_is_told_of)
     ck_assert_int_eq(access_log_finish(al, clock_now_ns() + 50 * NS_PER_MS), -ETIMEDOUT);
     ck_assert_uint_eq(log_lines_with("hangs"), 1);
     _exit(0); /* as the daemon does */
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("stats/access_log");
-    TCase *taken = suite_group(suite, "taken");
-    TCase *lost = suite_group(suite, "lost");
-    TCase *hung = suite_group(suite, "hung");
-
-    tcase_add_checked_fixture(taken, setup, teardown);
-    tcase_add_test(taken, a_line_is_written_soon);
-    tcase_add_test(taken, lines_that_come_together_are_written_together);
-    tcase_add_test(taken, the_end_writes_what_waits);
-    tcase_add_test(taken, a_log_without_lines_has_no_thread_and_ends);
-    tcase_add_test(taken, connections_are_numbered_from_1);
-    tcase_add_test(taken, a_sink_that_takes_pieces_gets_all_of_it_in_order);
-    tcase_add_test(taken, what_is_not_taken_now_is_tried_again);
-    tcase_add_test(taken, lines_of_many_threads_are_whole_in_order_and_written_or_counted);
-    tcase_add_checked_fixture(lost, setup, teardown);
-    tcase_add_test(lost,
-                   a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it_is_over);
-    tcase_add_test(lost, a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later);
-    tcase_add_test(lost, a_sink_that_hangs_for_a_while_loses_nothing);
-    tcase_add_test(lost, the_rest_of_a_line_is_lost_with_those_behind_it);
-    tcase_add_test(lost, no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails);
-    tcase_add_test(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left);
-    tcase_add_checked_fixture(hung, setup, NULL);
-    tcase_add_test(hung, a_sink_that_hangs_is_told_of);
-    return suite_run(suite);
 }

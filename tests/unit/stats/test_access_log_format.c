@@ -80,16 +80,17 @@ static const char *line_of(const char *text)
 
 /* ---- what lines look like ---- */
 
-START_TEST(text_has_what_most_want_to_know_in_columns)
+GROUP(lines, setup, teardown);
+
+TEST(lines, text_has_what_most_want_to_know_in_columns)
 {
     ck_assert_str_eq(line_of("text"),
                      "2026-11-21T12:00:00.007Z 42 192.0.2.7 40001 front [::1]:7008 back a "
                      "10.255.0.1:6379 10 18446744073709551615 61.000001 - 0.000250 0.000000 2 "
                      "client_fin work-2-1");
 }
-END_TEST
 
-START_TEST(json_has_everything_and_null_for_what_there_is_none_of)
+TEST(lines, json_has_everything_and_null_for_what_there_is_none_of)
 {
     char pid[32];
     char *begin;
@@ -109,7 +110,6 @@ START_TEST(json_has_everything_and_null_for_what_there_is_none_of)
               "\"reason\":\"client_fin\",\"worker\":\"work-2-1\",\"unique_id\":null,"
               "\"proxy\":null}");
 }
-END_TEST
 
 static const struct {
     const char *format;
@@ -127,16 +127,15 @@ static const struct {
     {"text $tries", "text 2"},
 };
 
-START_TEST(a_format_says_what_it_says)
+TEST_EACH(lines, a_format_says_what_it_says, ARRAY_LEN(golden))
 {
     static const struct session_id id = {.high = 1, .low = 0xfedcba9876543210};
 
     record.id = &id;
     ck_assert_str_eq(line_of(golden[_i].format), golden[_i].line);
 }
-END_TEST
 
-START_TEST(every_variable_is_in_json_under_its_name_and_can_be_missing)
+TEST(lines, every_variable_is_in_json_under_its_name_and_can_be_missing)
 {
     const char *name;
 
@@ -155,9 +154,8 @@ START_TEST(every_variable_is_in_json_under_its_name_and_can_be_missing)
         ck_assert_uint_gt(strlen(line_of(format)), 2);
     }
 }
-END_TEST
 
-START_TEST(clients_of_all_families_have_an_address)
+TEST(lines, clients_of_all_families_have_an_address)
 {
     client = address_of("[2001:db8::1]:9");
     ck_assert_str_eq(line_of("$client $client_port"), "2001:db8::1 9");
@@ -168,9 +166,8 @@ START_TEST(clients_of_all_families_have_an_address)
     client.len = 0; /* a session that ended before it had one */
     ck_assert_str_eq(line_of("$client $client_port"), "- -");
 }
-END_TEST
 
-START_TEST(the_seconds_go_on)
+TEST(lines, the_seconds_go_on)
 {
     line_of("$time");
     record.time_ns += NS_PER_S;
@@ -178,17 +175,17 @@ START_TEST(the_seconds_go_on)
     record.time_ns -= 2 * NS_PER_S + 7 * NS_PER_MS;
     ck_assert_str_eq(line_of("$time"), "2026-11-21T11:59:59.000Z");
 }
-END_TEST
 
 /* ---- what cannot be forged ---- */
 
-START_TEST(text_cannot_be_forged)
+GROUP(forging, setup, teardown);
+
+TEST(forging, text_cannot_be_forged)
 {
     record.server = "a b\n\"\\\x7f\xff\t\x01"
                     "z";
     ck_assert_str_eq(line_of("$server $tries"), "a\\x20b\\x0a\\x22\\x5c\\x7f\\xff\\x09\\x01z 2");
 }
-END_TEST
 
 static const struct {
     const char *bytes;
@@ -206,7 +203,7 @@ static const struct {
     {"\xef\xbf\xbf\xed\x9f\xbf", "\xef\xbf\xbf\xed\x9f\xbf"},
 };
 
-START_TEST(json_is_utf8_whatever_the_bytes_are)
+TEST_EACH(forging, json_is_utf8_whatever_the_bytes_are, ARRAY_LEN(utf8))
 {
     char wanted[128];
 
@@ -214,9 +211,8 @@ START_TEST(json_is_utf8_whatever_the_bytes_are)
     snprintf(wanted, sizeof(wanted), "{\"server\":\"%s\"}", utf8[_i].json);
     ck_assert_str_eq(line_of("json:server"), wanted);
 }
-END_TEST
 
-START_TEST(lines_of_random_bytes_have_their_columns_and_end_once)
+TEST(forging, lines_of_random_bytes_have_their_columns_and_end_once)
 {
     char noise[200];
 
@@ -238,9 +234,8 @@ START_TEST(lines_of_random_bytes_have_their_columns_and_end_once)
         line_of("json");
     }
 }
-END_TEST
 
-START_TEST(no_line_is_longer_than_its_format_allows_for)
+TEST(forging, no_line_is_longer_than_its_format_allows_for)
 {
     char longest[ADDRESS_TEXT_BYTES * 2], format[1024] = "";
     struct address path = {.len = sizeof(path.u.un), .u.un.sun_family = AF_UNIX};
@@ -263,7 +258,6 @@ START_TEST(no_line_is_longer_than_its_format_allows_for)
         -EINVAL);
     ck_assert_int_eq(problem.kind, ACCESS_LOG_FORMAT_LONG);
 }
-END_TEST
 
 /* ---- what is refused ---- */
 
@@ -289,7 +283,9 @@ static const struct {
     {"json:client,tries,client", ACCESS_LOG_FORMAT_TWICE, "client"},
 };
 
-START_TEST(what_is_wrong_with_a_format_is_told)
+GROUP(refusals, setup, teardown);
+
+TEST_EACH(refusals, what_is_wrong_with_a_format_is_told, ARRAY_LEN(refused))
 {
     const struct access_log_format *format;
 
@@ -298,29 +294,4 @@ START_TEST(what_is_wrong_with_a_format_is_told)
     ck_assert_int_eq(problem.kind, refused[_i].kind);
     ck_assert_uint_eq(problem.len, strlen(refused[_i].name));
     ck_assert_int_eq(strncmp(problem.name, refused[_i].name, problem.len), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("stats/access_log_format");
-    TCase *lines = suite_group(suite, "lines");
-    TCase *forging = suite_group(suite, "forging");
-    TCase *refusals = suite_group(suite, "refusals");
-
-    tcase_add_checked_fixture(lines, setup, teardown);
-    tcase_add_test(lines, text_has_what_most_want_to_know_in_columns);
-    tcase_add_test(lines, json_has_everything_and_null_for_what_there_is_none_of);
-    tcase_add_loop_test(lines, a_format_says_what_it_says, 0, ARRAY_LEN(golden));
-    tcase_add_test(lines, every_variable_is_in_json_under_its_name_and_can_be_missing);
-    tcase_add_test(lines, clients_of_all_families_have_an_address);
-    tcase_add_test(lines, the_seconds_go_on);
-    tcase_add_checked_fixture(forging, setup, teardown);
-    tcase_add_test(forging, text_cannot_be_forged);
-    tcase_add_loop_test(forging, json_is_utf8_whatever_the_bytes_are, 0, ARRAY_LEN(utf8));
-    tcase_add_test(forging, lines_of_random_bytes_have_their_columns_and_end_once);
-    tcase_add_test(forging, no_line_is_longer_than_its_format_allows_for);
-    tcase_add_checked_fixture(refusals, setup, teardown);
-    tcase_add_loop_test(refusals, what_is_wrong_with_a_format_is_told, 0, ARRAY_LEN(refused));
-    return suite_run(suite);
 }

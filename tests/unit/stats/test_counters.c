@@ -1,6 +1,5 @@
 /* stats/counters: sums that agree at any moment, and how they look in the log. */
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/must.h"
@@ -18,7 +17,9 @@ static void setup(void)
     connects = (struct counters_connects){.failed = 0};
 }
 
-START_TEST(what_began_and_has_not_ended_is_open)
+GROUP(counters, setup, NULL);
+
+TEST(counters, what_began_and_has_not_ended_is_open)
 {
     struct counters_view v;
 
@@ -36,7 +37,6 @@ START_TEST(what_began_and_has_not_ended_is_open)
     ck_assert_uint_eq(v.ended[SESSION_ERROR], 1);
     ck_assert_uint_eq(v.ended[SESSION_IDLE], 0);
 }
-END_TEST
 
 #define ROUNDS 100000
 
@@ -50,7 +50,7 @@ static void *begin_and_end(void *arg)
     return NULL;
 }
 
-START_TEST(a_reader_never_sees_an_end_without_its_beginning_or_its_bytes)
+TEST(counters, a_reader_never_sees_an_end_without_its_beginning_or_its_bytes)
 {
     pthread_t threads[2];
     struct counters_view v = {.began = 0};
@@ -74,9 +74,8 @@ START_TEST(a_reader_never_sees_an_end_without_its_beginning_or_its_bytes)
     ck_assert_uint_eq(v.open, 0);
     ck_assert_uint_eq(v.bytes_in, 3 * v.began);
 }
-END_TEST
 
-START_TEST(the_log_has_the_reasons_that_occurred)
+TEST(counters, the_log_has_the_reasons_that_occurred)
 {
     for (int i = 0; i < 3; i++)
         counters_began(&c);
@@ -88,9 +87,8 @@ START_TEST(the_log_has_the_reasons_that_occurred)
                       1);
     ck_assert_uint_eq(log_lines_with("idle"), 0);
 }
-END_TEST
 
-START_TEST(the_largest_counts_fit_into_one_line)
+TEST(counters, the_largest_counts_fit_into_one_line)
 {
     atomic_store(&c.began, UINT64_MAX);
     atomic_store(&c.bytes_in, UINT64_MAX);
@@ -103,9 +101,8 @@ START_TEST(the_largest_counts_fit_into_one_line)
                       1);
     ck_assert_uint_eq(log_lines_with("..."), 0);
 }
-END_TEST
 
-START_TEST(connects_are_counted_with_what_they_took)
+TEST(counters, connects_are_counted_with_what_they_took)
 {
     counters_connected(&connects, 100 * NS_PER_US);
     counters_connected(&connects, 300 * NS_PER_US);
@@ -115,35 +112,16 @@ START_TEST(connects_are_counted_with_what_they_took)
                                      "connect_ms_average=0.200 under_128us=1 under_512us=1"),
                       1);
 }
-END_TEST
 
-START_TEST(a_server_nobody_connected_to_has_no_average)
+TEST(counters, a_server_nobody_connected_to_has_no_average)
 {
     counters_log_connects(&connects, "server", "back/a");
     ck_assert_uint_eq(log_lines_with("connects=0 connect_failures=0 connect_ms_average=0.000"), 1);
 }
-END_TEST
 
-START_TEST(a_connect_that_took_for_ever_is_longer)
+TEST(counters, a_connect_that_took_for_ever_is_longer)
 {
     counters_connected(&connects, 3600 * NS_PER_S);
     counters_log_connects(&connects, "server", "back/a");
     ck_assert_uint_eq(log_lines_with("connect_ms_average=3600000.000 longer=1"), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("stats/counters");
-    TCase *tc = suite_group(suite, "counters");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, what_began_and_has_not_ended_is_open);
-    tcase_add_test(tc, a_reader_never_sees_an_end_without_its_beginning_or_its_bytes);
-    tcase_add_test(tc, the_log_has_the_reasons_that_occurred);
-    tcase_add_test(tc, the_largest_counts_fit_into_one_line);
-    tcase_add_test(tc, connects_are_counted_with_what_they_took);
-    tcase_add_test(tc, a_server_nobody_connected_to_has_no_average);
-    tcase_add_test(tc, a_connect_that_took_for_ever_is_longer);
-    return suite_run(suite);
 }

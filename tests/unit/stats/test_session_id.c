@@ -27,7 +27,9 @@ static int compare(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct session_id));
 }
 
-START_TEST(those_of_four_threads_are_all_different_and_none_is_0)
+GROUP(IDs, NULL, NULL);
+
+TEST(IDs, those_of_four_threads_are_all_different_and_none_is_0)
 {
     pthread_t threads[THREADS];
 
@@ -41,23 +43,11 @@ START_TEST(those_of_four_threads_are_all_different_and_none_is_0)
         ck_assert(i == 0 || compare(&ids[i - 1], &ids[i]) != 0);
     }
 }
-END_TEST
 
-START_TEST(it_is_written_as_32_digits)
+TEST(IDs, it_is_written_as_32_digits)
 {
     struct session_id id = {UINT64_C(0x0123456789abcdef), 0xf};
     char text[SESSION_ID_TEXT_BYTES];
 
     ck_assert_str_eq(session_id_format(text, &id), "0123456789abcdef000000000000000f");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("stats/session_id");
-    TCase *tc = suite_group(suite, "IDs");
-
-    tcase_add_test(tc, those_of_four_threads_are_all_different_and_none_is_0);
-    tcase_add_test(tc, it_is_written_as_32_digits);
-    return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -41,15 +40,16 @@ static void count(unsigned *picked, unsigned sessions)
 
 /* ---- what can be balanced ---- */
 
-START_TEST(without_endpoints_there_is_none)
+GROUP(picking, NULL, teardown);
+
+TEST_EACH(picking, without_endpoints_there_is_none, KINDS)
 {
     open_many(_i, 0);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
     ck_assert(!balancer_panics(b));
 }
-END_TEST
 
-START_TEST(one_endpoint_is_the_only_choice)
+TEST_EACH(picking, one_endpoint_is_the_only_choice, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -60,9 +60,8 @@ START_TEST(one_endpoint_is_the_only_choice)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), 0);
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
-END_TEST
 
-START_TEST(what_cannot_be_balanced_is_refused)
+TEST_EACH(picking, what_cannot_be_balanced_is_refused, KINDS)
 {
     endpoints_open(&es, 2);
     es.conf = (struct balancer_conf){.kind = _i, .endpoints = es.list, .n_endpoints = 2};
@@ -73,7 +72,6 @@ START_TEST(what_cannot_be_balanced_is_refused)
     ck_assert_int_eq(balancer_create(&b, &es.conf), -EINVAL);
     ck_assert_ptr_null(b);
 }
-END_TEST
 
 static const unsigned some_zero[] = {0, 1, 0, 3, 0};
 
@@ -85,7 +83,9 @@ static void open_some_zero(enum balancer_kind kind)
     b = endpoints_balancer(&es, kind);
 }
 
-START_TEST(an_endpoint_of_weight_0_is_never_picked)
+GROUP(weight_0, NULL, teardown);
+
+TEST_EACH(weight_0, an_endpoint_of_weight_0_is_never_picked, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -100,9 +100,10 @@ START_TEST(an_endpoint_of_weight_0_is_never_picked)
         ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     }
 }
-END_TEST
 
-START_TEST(an_endpoint_of_weight_0_is_not_picked_in_a_panic_or_when_the_others_are_ejected_or_full)
+TEST_EACH(weight_0,
+          an_endpoint_of_weight_0_is_not_picked_in_a_panic_or_when_the_others_are_ejected_or_full,
+          KINDS)
 {
     open_some_zero(_i);
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
@@ -121,9 +122,8 @@ START_TEST(an_endpoint_of_weight_0_is_not_picked_in_a_panic_or_when_the_others_a
     for (unsigned key = 0; key < 200; key++)
         ck_assert_int_eq(endpoints_touch(&es, b, key), 1);
 }
-END_TEST
 
-START_TEST(endpoints_of_weight_0_do_not_count_for_panic)
+TEST_EACH(weight_0, endpoints_of_weight_0_do_not_count_for_panic, KINDS)
 {
     open_some_zero(_i);
     ck_assert(!balancer_panics(b)); /* two of two are fit, not two of five */
@@ -132,9 +132,8 @@ START_TEST(endpoints_of_weight_0_do_not_count_for_panic)
             endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
     ck_assert(!balancer_panics(b));
 }
-END_TEST
 
-START_TEST(when_all_endpoints_have_weight_0_there_is_none)
+TEST_EACH(weight_0, when_all_endpoints_have_weight_0_there_is_none, KINDS)
 {
     static const unsigned weights[] = {0, 0};
 
@@ -144,9 +143,8 @@ START_TEST(when_all_endpoints_have_weight_0_there_is_none)
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
     ck_assert(!balancer_panics(b));
 }
-END_TEST
 
-START_TEST(a_backup_is_used_at_once_when_all_others_have_weight_0)
+TEST_EACH(weight_0, a_backup_is_used_at_once_when_all_others_have_weight_0, KINDS)
 {
     static const unsigned weights[] = {0, 1};
 
@@ -159,7 +157,6 @@ START_TEST(a_backup_is_used_at_once_when_all_others_have_weight_0)
     for (unsigned key = 0; key < 20; key++)
         ck_assert_int_eq(endpoints_touch(&es, b, key), 1);
 }
-END_TEST
 
 static const unsigned sizes[] = {1000, BALANCER_MAX_ENDPOINTS};
 
@@ -181,14 +178,15 @@ static void pick_from_many(enum balancer_kind kind, unsigned n)
     ck_assert_int_eq(endpoints_touch(&es, b, 1), -ENOENT);
 }
 
-START_TEST(of_very_many_each_can_be_found)
+GROUP_WITHIN(largest, NULL, teardown, 5 * SUITE_CASE_SECONDS);
+
+TEST_EACH(largest, of_very_many_each_can_be_found, 2 * KINDS)
 {
     pick_from_many(_i % KINDS, sizes[_i / KINDS]);
 }
-END_TEST
 
 /* Of the kinds whose tables grow with the weights. */
-START_TEST(the_largest_tables_can_be_built)
+TEST_EACH(largest, the_largest_tables_can_be_built, 2)
 {
     endpoints_open(&es, BALANCER_MAX_ENDPOINTS);
     for (unsigned i = 0; i < es.n; i++)
@@ -197,11 +195,10 @@ START_TEST(the_largest_tables_can_be_built)
     for (unsigned i = 0; i < 1000; i++)
         ck_assert_int_ge(endpoints_touch(&es, b, i), 0);
 }
-END_TEST
 
 /* ---- one session's way ---- */
 
-START_TEST(a_session_tries_each_once_and_then_there_is_none)
+TEST_EACH(picking, a_session_tries_each_once_and_then_there_is_none, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -222,9 +219,8 @@ START_TEST(a_session_tries_each_once_and_then_there_is_none)
         ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     }
 }
-END_TEST
 
-START_TEST(a_session_tries_sixteen_at_most)
+TEST_EACH(picking, a_session_tries_sixteen_at_most, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -235,11 +231,12 @@ START_TEST(a_session_tries_sixteen_at_most)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     ck_assert_uint_eq(es.group.load, BALANCER_TRIES);
 }
-END_TEST
 
 /* ---- marks ---- */
 
-START_TEST(what_is_unfit_is_never_picked)
+GROUP(marks, NULL, teardown);
+
+TEST_EACH(marks, what_is_unfit_is_never_picked, KINDS)
 {
     unsigned picked[5] = {0};
 
@@ -251,9 +248,8 @@ START_TEST(what_is_unfit_is_never_picked)
     ck_assert_uint_eq(picked[0] + picked[2] + picked[4], 0);
     ck_assert_uint_gt(picked[1], 0);
 }
-END_TEST
 
-START_TEST(when_none_is_fit_there_is_none_until_one_is)
+TEST_EACH(marks, when_none_is_fit_there_is_none_until_one_is, KINDS)
 {
     open_many(_i, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -262,11 +258,10 @@ START_TEST(when_none_is_fit_there_is_none_until_one_is)
     endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), 1);
 }
-END_TEST
 
 /* ---- room ---- */
 
-START_TEST(full_ones_are_passed_over_and_that_all_are_full_is_said)
+TEST_EACH(picking, full_ones_are_passed_over_and_that_all_are_full_is_said, KINDS)
 {
     endpoints_open(&es, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -279,9 +274,8 @@ START_TEST(full_ones_are_passed_over_and_that_all_are_full_is_said)
     endpoint_leave(&es.all[2]);
     ck_assert_int_eq(endpoints_pick(&es, b, 9), 2);
 }
-END_TEST
 
-START_TEST(busy_is_said_only_for_what_is_fit_and_was_not_tried)
+TEST_EACH(picking, busy_is_said_only_for_what_is_fit_and_was_not_tried, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -301,7 +295,6 @@ START_TEST(busy_is_said_only_for_what_is_fit_and_was_not_tried)
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_pick(&es, b, 5), -ENOENT);
 }
-END_TEST
 
 #define THREADS 4
 #define ROUNDS  300
@@ -330,7 +323,7 @@ static void *hold_and_leave(void *arg)
     return NULL;
 }
 
-START_TEST(no_limit_is_ever_exceeded_by_four_threads)
+TEST_EACH(picking, no_limit_is_ever_exceeded_by_four_threads, KINDS)
 {
     pthread_t threads[THREADS];
 
@@ -347,7 +340,6 @@ START_TEST(no_limit_is_ever_exceeded_by_four_threads)
     for (unsigned i = 0; i < 5; i++)
         ck_assert_uint_eq(endpoint_load(&es.all[i]), 0);
 }
-END_TEST
 
 static atomic_bool done;
 
@@ -370,7 +362,7 @@ static void *pick_until_done(void *arg)
     return NULL;
 }
 
-START_TEST(while_marks_come_and_go_whatever_is_fit_is_found)
+TEST_EACH(marks, while_marks_come_and_go_whatever_is_fit_is_found, KINDS)
 {
     pthread_t threads[3];
 
@@ -383,7 +375,6 @@ START_TEST(while_marks_come_and_go_whatever_is_fit_is_found)
     ck_assert_uint_eq(over, 0);
     ck_assert_uint_eq(es.group.load, 0);
 }
-END_TEST
 
 /* ---- panic ---- */
 
@@ -412,7 +403,7 @@ static void expect_walk(unsigned n)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 
-START_TEST(when_too_few_are_fit_marks_are_ignored)
+TEST_EACH(marks, when_too_few_are_fit_marks_are_ignored, KINDS)
 {
     open_with_panic(_i, 10, 50);
     for (unsigned i = 0; i < 5; i++)
@@ -426,9 +417,8 @@ START_TEST(when_too_few_are_fit_marks_are_ignored)
     ck_assert(!balancer_panics(b));
     expect_walk(5);
 }
-END_TEST
 
-START_TEST(even_in_panic_nobody_is_sent_to_one_that_leaves)
+TEST_EACH(marks, even_in_panic_nobody_is_sent_to_one_that_leaves, KINDS)
 {
     open_with_panic(_i, 4, 100);
     endpoint_set_flag(&es.all[0], ENDPOINT_ABSENT);
@@ -440,9 +430,8 @@ START_TEST(even_in_panic_nobody_is_sent_to_one_that_leaves)
         endpoint_set_flag(&es.all[i], ENDPOINT_ABSENT);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
 }
-END_TEST
 
-START_TEST(a_threshold_of_zero_never_panics)
+TEST_EACH(marks, a_threshold_of_zero_never_panics, KINDS)
 {
     open_with_panic(_i, 2, 0);
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
@@ -450,7 +439,6 @@ START_TEST(a_threshold_of_zero_never_panics)
     ck_assert(!balancer_panics(b));
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
 }
-END_TEST
 
 /* ---- backups ---- */
 
@@ -465,7 +453,7 @@ static void open_with_backups(enum balancer_kind kind, unsigned threshold)
     b = endpoints_balancer(&es, kind);
 }
 
-START_TEST(backups_are_picked_only_when_no_other_is_fit)
+TEST_EACH(marks, backups_are_picked_only_when_no_other_is_fit, KINDS)
 {
     unsigned picked[4] = {0};
 
@@ -482,9 +470,8 @@ START_TEST(backups_are_picked_only_when_no_other_is_fit)
     count(picked, 1000);
     ck_assert_uint_eq(picked[1] + picked[3], 1000);
 }
-END_TEST
 
-START_TEST(backups_come_last_for_one_that_tries_all)
+TEST_EACH(marks, backups_come_last_for_one_that_tries_all, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -498,9 +485,8 @@ START_TEST(backups_come_last_for_one_that_tries_all)
     }
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
-END_TEST
 
-START_TEST(backups_do_not_help_those_that_are_only_busy)
+TEST_EACH(marks, backups_do_not_help_those_that_are_only_busy, KINDS)
 {
     open_with_backups(_i, 0);
     balancer_destroy(b);
@@ -511,9 +497,8 @@ START_TEST(backups_do_not_help_those_that_are_only_busy)
     ck_assert_int_ge(endpoints_pick(&es, b, 1), 0);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -EBUSY);
 }
-END_TEST
 
-START_TEST(backups_that_take_over_are_no_panic)
+TEST_EACH(marks, backups_that_take_over_are_no_panic, KINDS)
 {
     open_with_backups(_i, 50);
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
@@ -525,7 +510,6 @@ START_TEST(backups_that_take_over_are_no_panic)
     ck_assert(balancer_panics(b));
     ck_assert_int_eq(endpoints_touch(&es, b, 1) % 2, 0);
 }
-END_TEST
 
 /* Four, of which one is fit, and four backups; ${ups} of those are fit. */
 static void open_one_of_four(enum balancer_kind kind, unsigned ups)
@@ -540,7 +524,7 @@ static void open_one_of_four(enum balancer_kind kind, unsigned ups)
             endpoint_set_flag(&es.all[i], ENDPOINT_DOWN);
 }
 
-START_TEST(fit_backups_share_the_sessions_before_there_is_panic)
+TEST_EACH(marks, fit_backups_share_the_sessions_before_there_is_panic, KINDS)
 {
     unsigned picked[8] = {0};
 
@@ -561,9 +545,8 @@ START_TEST(fit_backups_share_the_sessions_before_there_is_panic)
     count(picked, 1000);
     ck_assert_uint_eq(picked[4] + picked[5], 0); /* half of the four is enough */
 }
-END_TEST
 
-START_TEST(a_session_tries_all_that_share_and_then_the_others)
+TEST_EACH(marks, a_session_tries_all_that_share_and_then_the_others, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -578,9 +561,8 @@ START_TEST(a_session_tries_all_that_share_and_then_the_others)
     }
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
-END_TEST
 
-START_TEST(with_too_few_backups_there_is_panic)
+TEST_EACH(marks, with_too_few_backups_there_is_panic, KINDS)
 {
     unsigned picked[8] = {0};
 
@@ -593,9 +575,8 @@ START_TEST(with_too_few_backups_there_is_panic)
     count(picked, 1000);
     ck_assert_uint_ge(picked[7], 400);
 }
-END_TEST
 
-START_TEST(when_those_that_share_are_full_no_other_takes_over)
+TEST_EACH(marks, when_those_that_share_are_full_no_other_takes_over, KINDS)
 {
     endpoints_open(&es, 4);
     es.all[2].level = 3;
@@ -607,9 +588,8 @@ START_TEST(when_those_that_share_are_full_no_other_takes_over)
     ck_assert_int_eq(endpoints_pick(&es, b, 1) + endpoints_pick(&es, b, 2), 2);
     ck_assert_int_eq(endpoints_pick(&es, b, 3), -EBUSY);
 }
-END_TEST
 
-START_TEST(when_all_are_backups_none_is)
+TEST_EACH(marks, when_all_are_backups_none_is, KINDS)
 {
     endpoints_open(&es, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -622,11 +602,10 @@ START_TEST(when_all_are_backups_none_is)
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
     ck_assert(balancer_panics(b));
 }
-END_TEST
 
 /* ---- levels ---- */
 
-START_TEST(each_level_is_the_backup_of_those_below_it)
+TEST_EACH(marks, each_level_is_the_backup_of_those_below_it, KINDS)
 {
     static const unsigned levels[] = {5, 2, 7, 2, 0}, order[] = {4, 1, 1, 0, 2};
     struct balancer_pick_state pick;
@@ -649,11 +628,10 @@ START_TEST(each_level_is_the_backup_of_those_below_it)
     endpoint_set_flag(&es.all[3], ENDPOINT_EJECTED);
     ck_assert_int_eq(endpoints_touch(&es, b, 4), 0);
 }
-END_TEST
 
 /* ---- the last resort ---- */
 
-START_TEST(who_finds_no_other_is_sent_where_sessions_have_failed)
+TEST_EACH(marks, who_finds_no_other_is_sent_where_sessions_have_failed, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -672,9 +650,8 @@ START_TEST(who_finds_no_other_is_sent_where_sessions_have_failed)
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
     ck_assert_int_eq(endpoints_touch(&es, b, 1), -ENOENT);
 }
-END_TEST
 
-START_TEST(a_last_resort_that_is_full_is_waited_for)
+TEST_EACH(marks, a_last_resort_that_is_full_is_waited_for, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -690,12 +667,11 @@ START_TEST(a_last_resort_that_is_full_is_waited_for)
     endpoint_leave(&es.all[0]);
     ck_assert_int_eq(endpoints_pick(&es, b, 2), 0);
 }
-END_TEST
 
 /* ---- another balancer ---- */
 
 /* Places are of one balancer: the same number is somebody else in another. */
-START_TEST(what_was_tried_in_another_set_is_no_reason)
+TEST_EACH(marks, what_was_tried_in_another_set_is_no_reason, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -716,7 +692,6 @@ START_TEST(what_was_tried_in_another_set_is_no_reason)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
     endpoints_leave_all(&es);
 }
-END_TEST
 
 /* ---- warming up ---- */
 
@@ -742,7 +717,9 @@ static const struct {
     unsigned percent;
 } stages[] = {{0, 10}, {SLOW_START_NS / 2, 55}, {SLOW_START_NS * 9 / 10, 91}};
 
-START_TEST(one_that_warms_up_gets_more_and_more_of_its_share)
+GROUP(warming_up, NULL, teardown);
+
+TEST_EACH(warming_up, one_that_warms_up_gets_more_and_more_of_its_share, ARRAY_LEN(stages))
 {
     unsigned picked[2] = {0}, percent;
 
@@ -753,9 +730,8 @@ START_TEST(one_that_warms_up_gets_more_and_more_of_its_share)
     ck_assert_uint_le(percent, stages[_i].percent + 4);
     ck_assert_uint_eq(endpoint_load(&es.all[0]), ENDPOINT_WARMING);
 }
-END_TEST
 
-START_TEST(one_that_warms_up_gets_little_in_every_kind)
+TEST_EACH(warming_up, one_that_warms_up_gets_little_in_every_kind, KINDS)
 {
     unsigned picked[10] = {0};
 
@@ -764,7 +740,6 @@ START_TEST(one_that_warms_up_gets_little_in_every_kind)
     ck_assert_uint_lt(picked[0], _i == BALANCER_FIRST ? 20000 * 2 / 10 : 20000 * 2 / 10 / 10);
     ck_assert_uint_gt(picked[0], 0);
 }
-END_TEST
 
 #define LASTING 4000
 
@@ -774,7 +749,8 @@ static const struct {
     unsigned least, most;
 } parts[] = {{0, 5, 42}, {SLOW_START_NS / 2, 60, 165}};
 
-START_TEST(one_that_warms_up_gets_its_part_of_its_share_in_every_kind)
+TEST_EACH(warming_up, one_that_warms_up_gets_its_part_of_its_share_in_every_kind,
+          (int)ARRAY_LEN(parts) * BALANCER_FIRST)
 {
     unsigned part = (unsigned)_i / BALANCER_FIRST, active;
 
@@ -785,10 +761,9 @@ START_TEST(one_that_warms_up_gets_its_part_of_its_share_in_every_kind)
     ck_assert_uint_ge(active, parts[part].least);
     ck_assert_uint_le(active, parts[part].most);
 }
-END_TEST
 
 /* A tenth of what the others have, and no session by chance. */
-START_TEST(least_connections_sends_none_to_one_that_warms_up_and_has_more)
+TEST(warming_up, least_connections_sends_none_to_one_that_warms_up_and_has_more)
 {
     open_warming(BALANCER_LEAST_CONNECTIONS, 20, 0);
     for (unsigned i = 0; i < 400; i++)
@@ -800,9 +775,8 @@ START_TEST(least_connections_sends_none_to_one_that_warms_up_and_has_more)
     for (unsigned i = 0; i < 1000; i++)
         ck_assert_int_ne(endpoints_touch(&es, b, 0), 0);
 }
-END_TEST
 
-START_TEST(when_its_time_is_over_the_mark_goes)
+TEST_EACH(warming_up, when_its_time_is_over_the_mark_goes, KINDS)
 {
     unsigned picked[2] = {0};
 
@@ -811,9 +785,8 @@ START_TEST(when_its_time_is_over_the_mark_goes)
     ck_assert_uint_eq(endpoint_load(&es.all[0]), 0);
     ck_assert_uint_ge(picked[0], 300);
 }
-END_TEST
 
-START_TEST(without_a_slow_start_nothing_warms_up)
+TEST_EACH(warming_up, without_a_slow_start_nothing_warms_up, KINDS)
 {
     unsigned picked[2] = {0};
 
@@ -823,9 +796,8 @@ START_TEST(without_a_slow_start_nothing_warms_up)
     count(picked, 1000);
     ck_assert_uint_eq(endpoint_load(&es.all[0]), 0);
 }
-END_TEST
 
-START_TEST(if_only_those_that_warm_up_are_left_they_are_used)
+TEST_EACH(warming_up, if_only_those_that_warm_up_are_left_they_are_used, KINDS)
 {
     open_warming(_i, 3, 0);
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
@@ -833,9 +805,8 @@ START_TEST(if_only_those_that_warm_up_are_left_they_are_used)
     for (unsigned i = 0; i < 100; i++)
         ck_assert_int_eq(endpoints_touch(&es, b, i), 0);
 }
-END_TEST
 
-START_TEST(one_that_warms_up_is_used_when_the_others_are_full_or_were_tried)
+TEST_EACH(warming_up, one_that_warms_up_is_used_when_the_others_are_full_or_were_tried, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -850,9 +821,8 @@ START_TEST(one_that_warms_up_is_used_when_the_others_are_full_or_were_tried)
         ck_assert_int_eq(endpoints_next(&es, b, &pick), -EBUSY);
     }
 }
-END_TEST
 
-START_TEST(when_all_warm_up_none_has_less_than_another)
+TEST_EACH(warming_up, when_all_warm_up_none_has_less_than_another, BALANCER_FIRST)
 {
     unsigned picked[3] = {0};
 
@@ -863,100 +833,5 @@ START_TEST(when_all_warm_up_none_has_less_than_another)
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_ge(picked[i], 1500);
 }
-END_TEST
-
-static void add_loop_over_kinds(TCase *tc, const TTest *test)
-{
-    tcase_add_loop_test(tc, test, 0, KINDS);
-}
 
 /* To look at 65,535 endpoints for each key takes its time under ThreadSanitizer. */
-static void add_largest(Suite *suite)
-{
-    TCase *tc = suite_group(suite, "largest");
-
-    tcase_set_timeout(tc, 5 * SUITE_CASE_SECONDS);
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_loop_test(tc, of_very_many_each_can_be_found, 0, 2 * KINDS);
-    tcase_add_loop_test(tc, the_largest_tables_can_be_built, 0, 2);
-}
-
-static void add_zero(Suite *suite)
-{
-    TCase *tc = suite_group(suite, "weight 0");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_loop_test(tc, an_endpoint_of_weight_0_is_never_picked, 0, KINDS);
-    tcase_add_loop_test(
-        tc, an_endpoint_of_weight_0_is_not_picked_in_a_panic_or_when_the_others_are_ejected_or_full,
-        0, KINDS);
-    tcase_add_loop_test(tc, endpoints_of_weight_0_do_not_count_for_panic, 0, KINDS);
-    tcase_add_loop_test(tc, when_all_endpoints_have_weight_0_there_is_none, 0, KINDS);
-    tcase_add_loop_test(tc, a_backup_is_used_at_once_when_all_others_have_weight_0, 0, KINDS);
-}
-
-static void add_marks(Suite *suite)
-{
-    TCase *tc = suite_group(suite, "marks");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    add_loop_over_kinds(tc, what_is_unfit_is_never_picked);
-    add_loop_over_kinds(tc, when_none_is_fit_there_is_none_until_one_is);
-    add_loop_over_kinds(tc, while_marks_come_and_go_whatever_is_fit_is_found);
-    add_loop_over_kinds(tc, when_too_few_are_fit_marks_are_ignored);
-    add_loop_over_kinds(tc, even_in_panic_nobody_is_sent_to_one_that_leaves);
-    add_loop_over_kinds(tc, a_threshold_of_zero_never_panics);
-    add_loop_over_kinds(tc, backups_are_picked_only_when_no_other_is_fit);
-    add_loop_over_kinds(tc, backups_come_last_for_one_that_tries_all);
-    add_loop_over_kinds(tc, backups_do_not_help_those_that_are_only_busy);
-    add_loop_over_kinds(tc, backups_that_take_over_are_no_panic);
-    add_loop_over_kinds(tc, fit_backups_share_the_sessions_before_there_is_panic);
-    add_loop_over_kinds(tc, a_session_tries_all_that_share_and_then_the_others);
-    add_loop_over_kinds(tc, with_too_few_backups_there_is_panic);
-    add_loop_over_kinds(tc, when_those_that_share_are_full_no_other_takes_over);
-    add_loop_over_kinds(tc, when_all_are_backups_none_is);
-    add_loop_over_kinds(tc, each_level_is_the_backup_of_those_below_it);
-    add_loop_over_kinds(tc, who_finds_no_other_is_sent_where_sessions_have_failed);
-    add_loop_over_kinds(tc, a_last_resort_that_is_full_is_waited_for);
-    add_loop_over_kinds(tc, what_was_tried_in_another_set_is_no_reason);
-}
-
-static void add_warming(Suite *suite)
-{
-    TCase *tc = suite_group(suite, "warming up");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_loop_test(tc, one_that_warms_up_gets_more_and_more_of_its_share, 0,
-                        ARRAY_LEN(stages));
-    tcase_add_loop_test(tc, one_that_warms_up_gets_little_in_every_kind, 0, KINDS);
-    tcase_add_loop_test(tc, one_that_warms_up_gets_its_part_of_its_share_in_every_kind, 0,
-                        (int)ARRAY_LEN(parts) * BALANCER_FIRST);
-    tcase_add_test(tc, least_connections_sends_none_to_one_that_warms_up_and_has_more);
-    tcase_add_loop_test(tc, when_its_time_is_over_the_mark_goes, 0, KINDS);
-    add_loop_over_kinds(tc, without_a_slow_start_nothing_warms_up);
-    add_loop_over_kinds(tc, if_only_those_that_warm_up_are_left_they_are_used);
-    add_loop_over_kinds(tc, one_that_warms_up_is_used_when_the_others_are_full_or_were_tried);
-    tcase_add_loop_test(tc, when_all_warm_up_none_has_less_than_another, 0, BALANCER_FIRST);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/balancer");
-    TCase *tc = suite_group(suite, "picking");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    add_loop_over_kinds(tc, without_endpoints_there_is_none);
-    add_loop_over_kinds(tc, one_endpoint_is_the_only_choice);
-    add_loop_over_kinds(tc, what_cannot_be_balanced_is_refused);
-    add_loop_over_kinds(tc, a_session_tries_each_once_and_then_there_is_none);
-    add_loop_over_kinds(tc, a_session_tries_sixteen_at_most);
-    add_loop_over_kinds(tc, full_ones_are_passed_over_and_that_all_are_full_is_said);
-    add_loop_over_kinds(tc, busy_is_said_only_for_what_is_fit_and_was_not_tried);
-    add_loop_over_kinds(tc, no_limit_is_ever_exceeded_by_four_threads);
-
-    add_zero(suite);
-    add_largest(suite);
-    add_marks(suite);
-    add_warming(suite);
-    return suite_run(suite);
-}

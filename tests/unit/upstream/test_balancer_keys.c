@@ -66,16 +66,17 @@ static void remake(enum balancer_kind kind)
     b = endpoints_balancer(&es, kind);
 }
 
-START_TEST(a_key_has_one_endpoint)
+GROUP(keys, setup, teardown);
+
+TEST_EACH(keys, a_key_has_one_endpoint, 2)
 {
     open_many(kinds[_i], 10);
     look_up(before);
     look_up(after);
     ck_assert_uint_eq(count_moved(), 0);
 }
-END_TEST
 
-START_TEST(after_a_restart_every_key_is_where_it_was)
+TEST_EACH(keys, after_a_restart_every_key_is_where_it_was, 2)
 {
     open_many(kinds[_i], 10);
     look_up(before);
@@ -83,9 +84,8 @@ START_TEST(after_a_restart_every_key_is_where_it_was)
     look_up(after);
     ck_assert_uint_eq(count_moved(), 0);
 }
-END_TEST
 
-START_TEST(the_order_of_the_configuration_does_not_matter)
+TEST_EACH(keys, the_order_of_the_configuration_does_not_matter, 2)
 {
     endpoints_open(&es, 10);
     for (unsigned i = 0; i < es.n; i++)
@@ -98,10 +98,9 @@ START_TEST(the_order_of_the_configuration_does_not_matter)
     look_up(after);
     ck_assert_uint_eq(count_moved(), 0);
 }
-END_TEST
 
 /* Two processes that agree on the names agree on every key: this value must never change. */
-START_TEST(where_a_key_belongs_is_the_same_for_ever)
+TEST_EACH(keys, where_a_key_belongs_is_the_same_for_ever, 2)
 {
     uint64_t digest = 0;
 
@@ -112,7 +111,6 @@ START_TEST(where_a_key_belongs_is_the_same_for_ever)
     ck_assert_uint_eq(digest,
                       _i == 0 ? UINT64_C(0xa8456e588a139fe4) : UINT64_C(0x1549e287eca71837));
 }
-END_TEST
 
 /* ---- one of N goes ---- */
 
@@ -137,7 +135,8 @@ static void expect_only_its_keys_moved(void)
     ck_assert_uint_le(count_moved(), KEYS * 12 / 10 / es.n);
 }
 
-START_TEST(one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weight_changes)
+TEST_EACH(keys, one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weight_changes,
+          2 * ARRAY_LEN(sizes))
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
     look_up(before);
@@ -153,9 +152,8 @@ START_TEST(one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weight_ch
     look_up(after);
     ck_assert_uint_eq(count_moved(), 0);
 }
-END_TEST
 
-START_TEST(when_one_becomes_unfit_only_its_keys_move_and_they_come_back)
+TEST_EACH(keys, when_one_becomes_unfit_only_its_keys_move_and_they_come_back, 6)
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
     look_up(before);
@@ -166,9 +164,8 @@ START_TEST(when_one_becomes_unfit_only_its_keys_move_and_they_come_back)
     look_up(after);
     ck_assert_uint_eq(count_moved(), 0);
 }
-END_TEST
 
-START_TEST(the_keys_of_an_unfit_one_spread_over_all_others)
+TEST_EACH(keys, the_keys_of_an_unfit_one_spread_over_all_others, 2)
 {
     unsigned got[10] = {0}, moved;
 
@@ -186,10 +183,9 @@ START_TEST(the_keys_of_an_unfit_one_spread_over_all_others)
             ck_assert_uint_lt(got[i], moved / 9 * 2);
         }
 }
-END_TEST
 
 /* As a name with one address less does it: a balancer without it. */
-START_TEST(when_one_is_removed_only_its_keys_move)
+TEST_EACH(keys, when_one_is_removed_only_its_keys_move, 6)
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
     look_up(before);
@@ -199,10 +195,9 @@ START_TEST(when_one_is_removed_only_its_keys_move)
     es.n++;
     expect_only_its_keys_moved();
 }
-END_TEST
 
 /* Half of a hundred, one after the other: each key moves only when the one it is at goes. */
-START_TEST(of_many_that_become_unfit_each_moves_only_its_own_keys)
+TEST_EACH(keys, of_many_that_become_unfit_each_moves_only_its_own_keys, 2)
 {
     open_many(kinds[_i], 100);
     look_up(before);
@@ -214,9 +209,8 @@ START_TEST(of_many_that_become_unfit_each_moves_only_its_own_keys)
         memcpy(before, after, KEYS * sizeof(*before));
     }
 }
-END_TEST
 
-START_TEST(a_key_that_came_to_one_that_warms_up_stays_there)
+TEST_EACH(keys, a_key_that_came_to_one_that_warms_up_stays_there, 2)
 {
     unsigned at[3] = {0};
 
@@ -236,7 +230,6 @@ START_TEST(a_key_that_came_to_one_that_warms_up_stays_there)
     ck_assert_uint_gt(at[1], 2 * at[0]);
     ck_assert_uint_gt(at[2], at[1] * 3 / 2);
 }
-END_TEST
 
 /* ---- bounded load ---- */
 
@@ -257,7 +250,9 @@ static void expect_bounded(unsigned percent, unsigned sessions)
     }
 }
 
-START_TEST(no_endpoint_is_sent_more_than_the_factor_allows)
+GROUP(bounded_load, setup, teardown);
+
+TEST_EACH(bounded_load, no_endpoint_is_sent_more_than_the_factor_allows, 2)
 {
     endpoints_open(&es, 10);
     for (unsigned i = 0; i < es.n; i++)
@@ -270,9 +265,8 @@ START_TEST(no_endpoint_is_sent_more_than_the_factor_allows)
         expect_bounded(125, i);
     }
 }
-END_TEST
 
-START_TEST(what_an_unfit_one_cannot_take_raises_the_bound_of_the_others)
+TEST_EACH(bounded_load, what_an_unfit_one_cannot_take_raises_the_bound_of_the_others, 2)
 {
     open_many(kinds[_i], 4);
     es.conf.hash_balance_factor = 100;
@@ -283,9 +277,8 @@ START_TEST(what_an_unfit_one_cannot_take_raises_the_bound_of_the_others)
     for (unsigned i = 1; i < 4; i++)
         ck_assert_uint_eq(endpoint_active(&es.all[i]), 100);
 }
-END_TEST
 
-START_TEST(below_the_bound_a_key_stays_at_its_endpoint)
+TEST_EACH(bounded_load, below_the_bound_a_key_stays_at_its_endpoint, 2)
 {
     int owner;
 
@@ -303,12 +296,11 @@ START_TEST(below_the_bound_a_key_stays_at_its_endpoint)
         ck_assert_int_eq(endpoint_enter(&es.all[owner]), 0);
     ck_assert_int_ne(endpoints_touch(&es, b, hash_mix(0)), owner);
 }
-END_TEST
 
 /*
  * A second visit to a group that is all but idle: the few sessions of others are no reason to move.
  */
-START_TEST(a_few_sessions_move_no_key)
+TEST_EACH(bounded_load, a_few_sessions_move_no_key, 2)
 {
     open_many(kinds[_i], 8);
     es.conf.hash_balance_factor = 125;
@@ -320,9 +312,8 @@ START_TEST(a_few_sessions_move_no_key)
     look_up(after);
     ck_assert_uint_eq(count_moved(), 0);
 }
-END_TEST
 
-START_TEST(without_a_factor_a_key_stays_whatever_the_load_is)
+TEST_EACH(bounded_load, without_a_factor_a_key_stays_whatever_the_load_is, 2)
 {
     int owner;
 
@@ -330,34 +321,4 @@ START_TEST(without_a_factor_a_key_stays_whatever_the_load_is)
     owner = endpoints_touch(&es, b, 1);
     for (unsigned i = 0; i < 1000; i++)
         ck_assert_int_eq(endpoints_pick(&es, b, 1), owner);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/balancer_keys");
-    TCase *tc = suite_group(suite, "keys");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_key_has_one_endpoint, 0, 2);
-    tcase_add_loop_test(tc, after_a_restart_every_key_is_where_it_was, 0, 2);
-    tcase_add_loop_test(tc, the_order_of_the_configuration_does_not_matter, 0, 2);
-    tcase_add_loop_test(tc, where_a_key_belongs_is_the_same_for_ever, 0, 2);
-    tcase_add_loop_test(tc,
-                        one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weight_changes,
-                        0, 2 * ARRAY_LEN(sizes));
-    tcase_add_loop_test(tc, when_one_becomes_unfit_only_its_keys_move_and_they_come_back, 0, 6);
-    tcase_add_loop_test(tc, the_keys_of_an_unfit_one_spread_over_all_others, 0, 2);
-    tcase_add_loop_test(tc, when_one_is_removed_only_its_keys_move, 0, 6);
-    tcase_add_loop_test(tc, of_many_that_become_unfit_each_moves_only_its_own_keys, 0, 2);
-    tcase_add_loop_test(tc, a_key_that_came_to_one_that_warms_up_stays_there, 0, 2);
-
-    tc = suite_group(suite, "bounded load");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, no_endpoint_is_sent_more_than_the_factor_allows, 0, 2);
-    tcase_add_loop_test(tc, what_an_unfit_one_cannot_take_raises_the_bound_of_the_others, 0, 2);
-    tcase_add_loop_test(tc, below_the_bound_a_key_stays_at_its_endpoint, 0, 2);
-    tcase_add_loop_test(tc, a_few_sessions_move_no_key, 0, 2);
-    tcase_add_loop_test(tc, without_a_factor_a_key_stays_whatever_the_load_is, 0, 2);
-    return suite_run(suite);
 }

@@ -85,29 +85,28 @@ static void expect_shares(const unsigned *weights, const unsigned *picked, doubl
 
 /* ---- round robin ---- */
 
-START_TEST(equal_endpoints_take_turns)
+GROUP(turns, NULL, teardown);
+
+TEST(turns, equal_endpoints_take_turns)
 {
     open_with(BALANCER_ROUND_ROBIN, (unsigned[]){1, 1, 1}, 3);
     expect_picks("abcabcabc");
 }
-END_TEST
 
-START_TEST(a_weight_of_two_is_spread_and_not_in_a_row)
+TEST(turns, a_weight_of_two_is_spread_and_not_in_a_row)
 {
     open_with(BALANCER_ROUND_ROBIN, (unsigned[]){2, 1}, 2);
     expect_picks("abaaba");
 }
-END_TEST
 
-START_TEST(the_order_of_five_one_one_is_nginxs)
+TEST(turns, the_order_of_five_one_one_is_nginxs)
 {
     open_with(BALANCER_ROUND_ROBIN, (unsigned[]){5, 1, 1}, 3);
     expect_picks("aabacaaaabacaa");
 }
-END_TEST
 
 /* nginx's rule as it is written, over 40 endpoints with the heaviest first. */
-START_TEST(the_order_is_nginxs_whatever_the_weights_are)
+TEST_EACH(turns, the_order_is_nginxs_whatever_the_weights_are, 4)
 {
     enum { N = 40 };
     unsigned weights[N];
@@ -130,9 +129,8 @@ START_TEST(the_order_is_nginxs_whatever_the_weights_are)
         ck_assert_int_eq(endpoints_touch(&es, b, 0), (int)best);
     }
 }
-END_TEST
 
-START_TEST(over_a_cycle_each_endpoint_gets_exactly_its_weight)
+TEST(turns, over_a_cycle_each_endpoint_gets_exactly_its_weight)
 {
     static const unsigned weights[] = {3, 256, 97, 1};
     unsigned picked[4] = {0};
@@ -143,9 +141,8 @@ START_TEST(over_a_cycle_each_endpoint_gets_exactly_its_weight)
     for (unsigned i = 0; i < 4; i++)
         ck_assert_uint_eq(picked[i], 3 * weights[i]);
 }
-END_TEST
 
-START_TEST(four_threads_together_keep_the_turns_exact)
+TEST(turns, four_threads_together_keep_the_turns_exact)
 {
     static const unsigned weights[] = {4, 3, 2, 1};
     unsigned picked[4] = {0};
@@ -155,9 +152,8 @@ START_TEST(four_threads_together_keep_the_turns_exact)
     for (unsigned i = 0; i < 4; i++)
         ck_assert_uint_eq(picked[i], THREADS * PICKS_EACH / 10 * weights[i]);
 }
-END_TEST
 
-START_TEST(the_turns_of_an_unfit_one_go_to_all_others_by_weight)
+TEST(turns, the_turns_of_an_unfit_one_go_to_all_others_by_weight)
 {
     unsigned picked[4] = {0};
 
@@ -170,9 +166,9 @@ START_TEST(the_turns_of_an_unfit_one_go_to_all_others_by_weight)
     ck_assert_uint_eq(picked[2], 1000);
     ck_assert_uint_eq(picked[3], 1000);
 }
-END_TEST
 
-START_TEST(two_that_are_left_of_a_thousand_share_what_there_is)
+TEST_RANGE(turns, two_that_are_left_of_a_thousand_share_what_there_is, BALANCER_ROUND_ROBIN,
+           BALANCER_FIRST)
 {
     endpoints_open(&es, 1000);
     b = endpoints_balancer(&es, _i);
@@ -184,11 +180,12 @@ START_TEST(two_that_are_left_of_a_thousand_share_what_there_is)
     ck_assert_uint_ge(endpoint_active(&es.all[500]), 800);
     ck_assert_uint_ge(endpoint_active(&es.all[501]), 800);
 }
-END_TEST
 
 /* ---- random ---- */
 
-START_TEST(random_follows_the_weights)
+GROUP(load, NULL, teardown);
+
+TEST(load, random_follows_the_weights)
 {
     static const unsigned weights[] = {1, 2, 3, 4};
     unsigned picked[4] = {0};
@@ -198,9 +195,8 @@ START_TEST(random_follows_the_weights)
         picked[endpoints_touch(&es, b, 0)]++;
     expect_shares(weights, picked, 0.01);
 }
-END_TEST
 
-START_TEST(random_takes_the_less_busy_of_two)
+TEST(load, random_takes_the_less_busy_of_two)
 {
     unsigned picked[2] = {0};
 
@@ -212,7 +208,6 @@ START_TEST(random_takes_the_less_busy_of_two)
     ck_assert_uint_gt(picked[0], 4000); /* a quarter: only when it is drawn twice */
     ck_assert_uint_lt(picked[0], 6000);
 }
-END_TEST
 
 static void *hold_many(void *arg)
 {
@@ -237,7 +232,7 @@ static void hold_from_four_threads(void)
  * Sessions that stay, for one that ends while its thread does not run counts against its endpoint
  * all the time.
  */
-START_TEST(random_follows_the_weights_with_four_threads)
+TEST(load, random_follows_the_weights_with_four_threads)
 {
     static const unsigned weights[] = {1, 2, 3, 4};
     unsigned active[4];
@@ -248,11 +243,10 @@ START_TEST(random_follows_the_weights_with_four_threads)
         active[i] = endpoint_active(&es.all[i]);
     expect_shares(weights, active, 0.01);
 }
-END_TEST
 
 /* ---- least connections ---- */
 
-START_TEST(least_connections_fills_the_emptiest)
+TEST(load, least_connections_fills_the_emptiest)
 {
     open_with(BALANCER_LEAST_CONNECTIONS, (unsigned[]){1, 1, 1}, 3);
     for (int i = 0; i < 5; i++) {
@@ -262,16 +256,14 @@ START_TEST(least_connections_fills_the_emptiest)
     for (int i = 0; i < 5; i++)
         ck_assert_int_eq(endpoints_pick(&es, b, 0), 1);
 }
-END_TEST
 
-START_TEST(least_connections_lets_equals_take_turns)
+TEST(load, least_connections_lets_equals_take_turns)
 {
     open_with(BALANCER_LEAST_CONNECTIONS, (unsigned[]){1, 1, 1}, 3);
     expect_picks("abcabcabc");
 }
-END_TEST
 
-START_TEST(least_connections_holds_sessions_in_proportion)
+TEST(load, least_connections_holds_sessions_in_proportion)
 {
     static const unsigned weights[] = {7, 3, 25, 1, 100, 3};
     unsigned total = 0;
@@ -284,10 +276,9 @@ START_TEST(least_connections_holds_sessions_in_proportion)
     for (unsigned i = 0; i < 6; i++)
         ck_assert_uint_eq(endpoint_active(&es.all[i]), 20 * weights[i]);
 }
-END_TEST
 
 /* Every pick is what one finds who looks at all of them, with loads and weights of all sorts. */
-START_TEST(least_connections_is_never_beaten)
+TEST(load, least_connections_is_never_beaten)
 {
     enum { N = 300 };
 
@@ -319,13 +310,12 @@ START_TEST(least_connections_is_never_beaten)
             endpoint_active(&es.all[picked]) * UINT64_C(232792560) / es.all[picked].weight, least);
     }
 }
-END_TEST
 
 /*
  * Two that look at the same time may take the same one: so they differ by no more than there are
  * threads.
  */
-START_TEST(least_connections_stays_level_with_four_threads)
+TEST(load, least_connections_stays_level_with_four_threads)
 {
     unsigned least = UINT32_MAX, most = 0;
 
@@ -339,13 +329,14 @@ START_TEST(least_connections_stays_level_with_four_threads)
     }
     ck_assert_uint_le(most - least, THREADS);
 }
-END_TEST
 
 /* ---- by key ---- */
 
 static const enum balancer_kind keyed[] = {BALANCER_SOURCE_HASH, BALANCER_MAGLEV};
 
-START_TEST(keys_follow_the_weights_within_half_a_percent)
+GROUP(keys, NULL, teardown);
+
+TEST_EACH(keys, keys_follow_the_weights_within_half_a_percent, ARRAY_LEN(keyed))
 {
     static const unsigned weights[] = {1, 2, 3, 4};
     unsigned picked[4] = {0};
@@ -354,10 +345,9 @@ START_TEST(keys_follow_the_weights_within_half_a_percent)
     count_picks(picked);
     expect_shares(weights, picked, 0.005);
 }
-END_TEST
 
 /* Threads that work out the same slots at the same time give each key the same endpoint. */
-START_TEST(keys_are_spread_by_four_threads_as_by_one)
+TEST_EACH(keys, keys_are_spread_by_four_threads_as_by_one, ARRAY_LEN(keyed))
 {
     enum { N = 100 };
     struct counter one = {.first_key = 0}, *four;
@@ -374,7 +364,6 @@ START_TEST(keys_are_spread_by_four_threads_as_by_one)
         ck_assert_mem_eq(four[i].picked, one.picked, sizeof(one.picked));
     free(four);
 }
-END_TEST
 
 /*
  * By chance alone the standard deviation is the square root of the keys of each; of a thousand by
@@ -388,7 +377,7 @@ static const struct {
                {BALANCER_SOURCE_HASH, 1000, 32},
                {BALANCER_MAGLEV, 1000, 38}};
 
-START_TEST(keys_are_spread_evenly_over_many)
+TEST_EACH(keys, keys_are_spread_evenly_over_many, ARRAY_LEN(spreads))
 {
     unsigned n = spreads[_i].n, keys = n == 50 ? 100000 : 200000;
     unsigned *picked = calloc(n, sizeof(*picked));
@@ -406,11 +395,10 @@ START_TEST(keys_are_spread_evenly_over_many)
     ck_assert_uint_gt(least, keys / n * (100 - spreads[_i].percent) / 100);
     ck_assert_uint_lt(most, keys / n * (100 + spreads[_i].percent) / 100);
 }
-END_TEST
 
 /* ---- first ---- */
 
-START_TEST(first_fills_them_in_the_order_of_the_configuration)
+TEST(load, first_fills_them_in_the_order_of_the_configuration)
 {
     endpoints_open(&es, 3);
     endpoints_weights(&es, (unsigned[]){1, 9, 5});
@@ -422,41 +410,4 @@ START_TEST(first_fills_them_in_the_order_of_the_configuration)
     ck_assert_int_eq(endpoints_pick(&es, b, 0), -EBUSY);
     endpoint_leave(&es.all[1]);
     ck_assert_int_eq(endpoints_pick(&es, b, 0), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/balancer_share");
-    TCase *tc = suite_group(suite, "turns");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_test(tc, equal_endpoints_take_turns);
-    tcase_add_test(tc, a_weight_of_two_is_spread_and_not_in_a_row);
-    tcase_add_test(tc, the_order_of_five_one_one_is_nginxs);
-    tcase_add_loop_test(tc, the_order_is_nginxs_whatever_the_weights_are, 0, 4);
-    tcase_add_test(tc, over_a_cycle_each_endpoint_gets_exactly_its_weight);
-    tcase_add_test(tc, four_threads_together_keep_the_turns_exact);
-    tcase_add_test(tc, the_turns_of_an_unfit_one_go_to_all_others_by_weight);
-    tcase_add_loop_test(tc, two_that_are_left_of_a_thousand_share_what_there_is,
-                        BALANCER_ROUND_ROBIN, BALANCER_FIRST);
-
-    tc = suite_group(suite, "load");
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_test(tc, random_follows_the_weights);
-    tcase_add_test(tc, random_takes_the_less_busy_of_two);
-    tcase_add_test(tc, random_follows_the_weights_with_four_threads);
-    tcase_add_test(tc, least_connections_fills_the_emptiest);
-    tcase_add_test(tc, least_connections_lets_equals_take_turns);
-    tcase_add_test(tc, least_connections_holds_sessions_in_proportion);
-    tcase_add_test(tc, least_connections_is_never_beaten);
-    tcase_add_test(tc, least_connections_stays_level_with_four_threads);
-    tcase_add_test(tc, first_fills_them_in_the_order_of_the_configuration);
-
-    tc = suite_group(suite, "keys");
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_loop_test(tc, keys_follow_the_weights_within_half_a_percent, 0, ARRAY_LEN(keyed));
-    tcase_add_loop_test(tc, keys_are_spread_by_four_threads_as_by_one, 0, ARRAY_LEN(keyed));
-    tcase_add_loop_test(tc, keys_are_spread_evenly_over_many, 0, ARRAY_LEN(spreads));
-    return suite_run(suite);
 }

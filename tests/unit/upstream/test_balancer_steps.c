@@ -81,7 +81,9 @@ static unsigned next_step(unsigned n)
     return n < 60 ? n + 1 : n + 20;
 }
 
-START_TEST(one_more_moves_no_more_than_1_2_times_its_share)
+GROUP_WITHIN(steps, setup, teardown, 5 * SUITE_CASE_SECONDS);
+
+TEST_EACH(steps, one_more_moves_no_more_than_1_2_times_its_share, 2 * ARRAY_LEN(groups))
 {
     enum balancer_kind kind = kinds[_i % 2];
     unsigned group = (unsigned)_i / 2;
@@ -96,17 +98,4 @@ START_TEST(one_more_moves_no_more_than_1_2_times_its_share)
         look_up(after, kind, n + 1, keys);
         expect_step(n, keys);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/balancer_steps");
-    TCase *tc = suite_group(suite, "steps");
-
-    tcase_set_timeout(tc, 5 * SUITE_CASE_SECONDS);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, one_more_moves_no_more_than_1_2_times_its_share, 0,
-                        2 * ARRAY_LEN(groups));
-    return suite_run(suite);
 }

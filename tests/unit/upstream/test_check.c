@@ -157,7 +157,9 @@ static unsigned time_waits(unsigned port)
 
 /* ---- connecting only ---- */
 
-START_TEST(a_server_that_listens_passes_and_never_sees_the_client)
+GROUP(check, setup, teardown);
+
+TEST(check, a_server_that_listens_passes_and_never_sees_the_client)
 {
     int listening = sockets_listen(&addresses[0], 5);
     unsigned waits = time_waits(port_of(&addresses[0])); /* of who had the port before */
@@ -168,7 +170,6 @@ START_TEST(a_server_that_listens_passes_and_never_sees_the_client)
     ck_assert_uint_le(time_waits(port_of(&addresses[0])), waits);
     close(listening);
 }
-END_TEST
 
 static int listen_unix(struct address *a, int backlog)
 {
@@ -180,7 +181,7 @@ static int listen_unix(struct address *a, int backlog)
     return fd;
 }
 
-START_TEST(a_unix_server_that_listens_passes)
+TEST(check, a_unix_server_that_listens_passes)
 {
     int listening = listen_unix(&addresses[0], 5);
 
@@ -189,9 +190,8 @@ START_TEST(a_unix_server_that_listens_passes)
     close(listening);
     unlink(addresses[0].u.un.sun_path);
 }
-END_TEST
 
-START_TEST(a_refusal_fails)
+TEST(check, a_refusal_fails)
 {
     int bound = sockets_bound(&addresses[0]);
 
@@ -199,17 +199,15 @@ START_TEST(a_refusal_fails)
     expect_outcome(CHECK_REFUSED, "connection refused");
     close(bound);
 }
-END_TEST
 
-START_TEST(a_server_that_is_not_there_fails_with_the_reason)
+TEST(check, a_server_that_is_not_there_fails_with_the_reason)
 {
     sockets_path(&addresses[0], "none");
     check_now("", "");
     expect_outcome(CHECK_UNREACHABLE, "cannot be reached: No such file or directory");
 }
-END_TEST
 
-START_TEST(a_full_backlog_times_out_connecting)
+TEST(check, a_full_backlog_times_out_connecting)
 {
     int listening = sockets_listen(&addresses[0], 0), filler = sockets_connect(&addresses[0]);
 
@@ -220,9 +218,8 @@ START_TEST(a_full_backlog_times_out_connecting)
     close(filler);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_full_unix_backlog_times_out_connecting)
+TEST(check, a_full_unix_backlog_times_out_connecting)
 {
     int listening = listen_unix(&addresses[0], 0), filler = sockets_connect(&addresses[0]);
 
@@ -234,9 +231,8 @@ START_TEST(a_full_unix_backlog_times_out_connecting)
     close(listening);
     unlink(addresses[0].u.un.sun_path);
 }
-END_TEST
 
-START_TEST(one_address_that_answers_is_enough)
+TEST(check, one_address_that_answers_is_enough)
 {
     int refused = sockets_bound(&addresses[0]), listening = sockets_listen(&addresses[1], 5);
 
@@ -246,7 +242,6 @@ START_TEST(one_address_that_answers_is_enough)
     close(refused);
     close(listening);
 }
-END_TEST
 
 /* ---- an answer ---- */
 
@@ -254,7 +249,7 @@ END_TEST
  * When both ends of file are under way at the same time one of the two has to wait: seldom, and not
  * each time.
  */
-START_TEST(a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with_us)
+TEST(check, a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with_us)
 {
     int listening = sockets_listen(&addresses[0], 5);
     unsigned waits = time_waits(port_of(&addresses[0])); /* of who had the port before */
@@ -275,9 +270,8 @@ START_TEST(a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with
     PAUSE_MS(20);
     ck_assert_uint_le(time_waits(port_of(&addresses[0])), waits + 40);
 }
-END_TEST
 
-START_TEST(the_right_answer_passes_and_the_server_reads_a_clean_end)
+TEST(check, the_right_answer_passes_and_the_server_reads_a_clean_end)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
     unsigned waits = time_waits(port_of(&addresses[0])); /* of who had the port before */
@@ -293,9 +287,8 @@ START_TEST(the_right_answer_passes_and_the_server_reads_a_clean_end)
     PAUSE_MS(20);
     ck_assert_uint_le(time_waits(port_of(&addresses[0])), waits);
 }
-END_TEST
 
-START_TEST(a_unix_server_is_asked_too)
+TEST(check, a_unix_server_is_asked_too)
 {
     int listening = listen_unix(&addresses[0], 5), server;
 
@@ -309,9 +302,8 @@ START_TEST(a_unix_server_is_asked_too)
     close(listening);
     unlink(addresses[0].u.un.sun_path);
 }
-END_TEST
 
-START_TEST(a_server_that_speaks_first_need_not_be_asked)
+TEST(check, a_server_that_speaks_first_need_not_be_asked)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -322,9 +314,8 @@ START_TEST(a_server_that_speaks_first_need_not_be_asked)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(an_answer_may_come_byte_by_byte_and_have_other_things_before)
+TEST(check, an_answer_may_come_byte_by_byte_and_have_other_things_before)
 {
     static const char answer[] = "role:rrole:slave role:masrole:master!";
     int listening = sockets_listen(&addresses[0], 5), server;
@@ -343,7 +334,6 @@ START_TEST(an_answer_may_come_byte_by_byte_and_have_other_things_before)
     close(server);
     close(listening);
 }
-END_TEST
 
 /* A text of up to ${most} letters, of which there are only two. */
 static void draw_text(char *text, unsigned most)
@@ -369,7 +359,7 @@ static bool is_found(int listening, const char *expect, const char *answer)
     return result.outcome == CHECK_PASSED;
 }
 
-START_TEST(the_expected_bytes_are_found_wherever_they_are_and_nowhere_else)
+TEST(check, the_expected_bytes_are_found_wherever_they_are_and_nowhere_else)
 {
     int listening = listen_unix(&addresses[0], 5);
     char expect[10], answer[50];
@@ -389,9 +379,8 @@ START_TEST(the_expected_bytes_are_found_wherever_they_are_and_nowhere_else)
     close(listening);
     unlink(addresses[0].u.un.sun_path);
 }
-END_TEST
 
-START_TEST(any_byte_can_be_sent_and_expected)
+TEST(check, any_byte_can_be_sent_and_expected)
 {
     static const uint8_t all[] = {0, 255, '\n', 0, 128};
     int listening = sockets_listen(&addresses[0], 5), server;
@@ -408,9 +397,8 @@ START_TEST(any_byte_can_be_sent_and_expected)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(an_answer_that_ends_without_the_expected_bytes_is_wrong)
+TEST(check, an_answer_that_ends_without_the_expected_bytes_is_wrong)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -423,9 +411,8 @@ START_TEST(an_answer_that_ends_without_the_expected_bytes_is_wrong)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_wrong_answer_that_does_not_end_is_wrong_when_the_time_is_over)
+TEST(check, a_wrong_answer_that_does_not_end_is_wrong_when_the_time_is_over)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -440,9 +427,8 @@ START_TEST(a_wrong_answer_that_does_not_end_is_wrong_when_the_time_is_over)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(half_an_answer_times_out)
+TEST(check, half_an_answer_times_out)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -455,9 +441,8 @@ START_TEST(half_an_answer_times_out)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_server_that_accepts_and_never_answers_times_out)
+TEST(check, a_server_that_accepts_and_never_answers_times_out)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -469,9 +454,8 @@ START_TEST(a_server_that_accepts_and_never_answers_times_out)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_server_that_does_not_even_accept_times_out_waiting_for_the_answer)
+TEST(check, a_server_that_does_not_even_accept_times_out_waiting_for_the_answer)
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -480,9 +464,8 @@ START_TEST(a_server_that_does_not_even_accept_times_out_waiting_for_the_answer)
     expect_outcome(CHECK_ANSWER_TIMEOUT, "timed out waiting for the answer");
     close(listening);
 }
-END_TEST
 
-START_TEST(an_end_before_the_answer_fails)
+TEST(check, an_end_before_the_answer_fails)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -493,9 +476,8 @@ START_TEST(an_end_before_the_answer_fails)
     expect_outcome(CHECK_CLOSED, "closed before the answer");
     close(listening);
 }
-END_TEST
 
-START_TEST(a_reset_after_the_accept_fails)
+TEST(check, a_reset_after_the_accept_fails)
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -504,9 +486,8 @@ START_TEST(a_reset_after_the_accept_fails)
     expect_outcome(CHECK_RESET, "connection reset");
     close(listening);
 }
-END_TEST
 
-START_TEST(an_answer_without_end_is_wrong_before_the_time_is_over)
+TEST(check, an_answer_without_end_is_wrong_before_the_time_is_over)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -520,11 +501,10 @@ START_TEST(an_answer_without_end_is_wrong_before_the_time_is_over)
     close(server);
     close(listening);
 }
-END_TEST
 
 /* ---- sending ---- */
 
-START_TEST(sending_is_complete_although_the_socket_takes_nothing_at_first)
+TEST(check, sending_is_complete_although_the_socket_takes_nothing_at_first)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -537,10 +517,9 @@ START_TEST(sending_is_complete_although_the_socket_takes_nothing_at_first)
     close(server);
     close(listening);
 }
-END_TEST
 
 /* The longest there may be, with a socket that takes it at once, or not. */
-START_TEST(with_nothing_to_expect_a_check_passes_when_all_is_sent)
+TEST_EACH(check, with_nothing_to_expect_a_check_passes_when_all_is_sent, 2)
 {
     static char text[CHECK_BYTES_MAX + 1], heard[CHECK_BYTES_MAX];
     int listening = sockets_listen(&addresses[0], 5), server;
@@ -556,9 +535,8 @@ START_TEST(with_nothing_to_expect_a_check_passes_when_all_is_sent)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_socket_that_never_takes_all_times_out)
+TEST(check, a_socket_that_never_takes_all_times_out)
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -570,7 +548,6 @@ START_TEST(a_socket_that_never_takes_all_times_out)
     fault_plan(FAULT_SEND, 0, 0, 0);
     close(listening);
 }
-END_TEST
 
 static const struct {
     const char *expect;
@@ -586,7 +563,7 @@ static const struct {
     {"PONG", EHOSTUNREACH, CHECK_UNREACHABLE, "cannot be reached: No route to host"},
 };
 
-START_TEST(what_fails_in_sending_is_the_outcome)
+TEST_EACH(check, what_fails_in_sending_is_the_outcome, ARRAY_LEN(send_errors))
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -595,9 +572,8 @@ START_TEST(what_fails_in_sending_is_the_outcome)
     expect_outcome(send_errors[_i].outcome, send_errors[_i].text);
     close(listening);
 }
-END_TEST
 
-START_TEST(an_answer_counts_although_the_server_takes_no_question)
+TEST(check, an_answer_counts_although_the_server_takes_no_question)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -609,11 +585,10 @@ START_TEST(an_answer_counts_although_the_server_takes_no_question)
     close(server);
     close(listening);
 }
-END_TEST
 
 /* ---- what is ours ---- */
 
-START_TEST(without_descriptors_the_outcome_says_so)
+TEST(check, without_descriptors_the_outcome_says_so)
 {
     sockets_loopback(&addresses[0], 9);
     process_allow_descriptors(0);
@@ -621,7 +596,6 @@ START_TEST(without_descriptors_the_outcome_says_so)
     expect_outcome(CHECK_NO_RESOURCES, "out of descriptors or memory: Too many open files");
     process_allow_any_descriptors();
 }
-END_TEST
 
 static atomic_int connect_error;
 
@@ -636,7 +610,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
     return -1;
 }
 
-START_TEST(without_a_local_port_the_outcome_says_so)
+TEST(check, without_a_local_port_the_outcome_says_so)
 {
     sockets_loopback(&addresses[0], 9);
     atomic_store(&connect_error, EADDRNOTAVAIL);
@@ -644,9 +618,8 @@ START_TEST(without_a_local_port_the_outcome_says_so)
     expect_outcome(CHECK_NO_PORT, "no local port or address to connect from");
     atomic_store(&connect_error, 0);
 }
-END_TEST
 
-START_TEST(every_outcome_has_words_and_says_something_about_somebody)
+TEST(check, every_outcome_has_words_and_says_something_about_somebody)
 {
     for (unsigned i = 0; i < CHECK_OUTCOMES; i++)
         ck_assert_ptr_nonnull(check_outcome_text((enum check_outcome)i));
@@ -657,9 +630,8 @@ START_TEST(every_outcome_has_words_and_says_something_about_somebody)
     ck_assert_int_eq(check_verdict(CHECK_NO_RESOURCES), CHECK_NEITHER);
     ck_assert_int_eq(check_verdict(CHECK_CANCELLED), CHECK_NEITHER);
 }
-END_TEST
 
-START_TEST(what_is_too_long_or_has_no_time_is_refused)
+TEST(check, what_is_too_long_or_has_no_time_is_refused)
 {
     static const uint8_t many[CHECK_BYTES_MAX + 1];
 
@@ -673,7 +645,6 @@ START_TEST(what_is_too_long_or_has_no_time_is_refused)
     conf.timeout_ns = 0;
     ck_assert_int_eq(check_script_init(&script, &conf), -EINVAL);
 }
-END_TEST
 
 /* ---- life ---- */
 
@@ -683,7 +654,7 @@ static void begin_and_cancel(void *arg)
     cancel(arg);
 }
 
-START_TEST(one_that_is_cancelled_while_it_connects_says_so_once)
+TEST(check, one_that_is_cancelled_while_it_connects_says_so_once)
 {
     int listening = sockets_listen(&addresses[0], 0), filler = sockets_connect(&addresses[0]);
 
@@ -693,9 +664,8 @@ START_TEST(one_that_is_cancelled_while_it_connects_says_so_once)
     close(filler);
     close(listening);
 }
-END_TEST
 
-START_TEST(one_whose_outcome_is_not_told_yet_can_be_cancelled)
+TEST(check, one_whose_outcome_is_not_told_yet_can_be_cancelled)
 {
     sockets_path(&addresses[0], "none");
     conf.send = conf.expect = bytes("");
@@ -703,9 +673,8 @@ START_TEST(one_whose_outcome_is_not_told_yet_can_be_cancelled)
     loop_runner_call(loop, begin_and_cancel, NULL);
     expect_outcome(CHECK_CANCELLED, "cancelled");
 }
-END_TEST
 
-START_TEST(one_that_is_cancelled_while_it_waits_for_the_answer_says_so_once)
+TEST(check, one_that_is_cancelled_while_it_waits_for_the_answer_says_so_once)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -718,17 +687,15 @@ START_TEST(one_that_is_cancelled_while_it_waits_for_the_answer_says_so_once)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(to_cancel_an_idle_one_does_nothing)
+TEST(check, to_cancel_an_idle_one_does_nothing)
 {
     loop_runner_call(loop, cancel, NULL);
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&outcomes), 0);
 }
-END_TEST
 
-START_TEST(it_can_be_started_again_from_its_outcome)
+TEST(check, it_can_be_started_again_from_its_outcome)
 {
     int bound = sockets_bound(&addresses[0]), listening, server;
 
@@ -749,55 +716,4 @@ START_TEST(it_can_be_started_again_from_its_outcome)
     close(server);
     expect_nth(4, CHECK_WRONG_ANSWER, "wrong answer: 'GNOP'");
     close(listening);
-}
-END_TEST
-
-static void add_exchanges(TCase *tc)
-{
-    tcase_add_test(tc, a_server_that_closes_behind_its_answer_leaves_hardly_a_time_wait_with_us);
-    tcase_add_test(tc, the_right_answer_passes_and_the_server_reads_a_clean_end);
-    tcase_add_test(tc, a_unix_server_is_asked_too);
-    tcase_add_test(tc, a_server_that_speaks_first_need_not_be_asked);
-    tcase_add_test(tc, an_answer_may_come_byte_by_byte_and_have_other_things_before);
-    tcase_add_test(tc, the_expected_bytes_are_found_wherever_they_are_and_nowhere_else);
-    tcase_add_test(tc, any_byte_can_be_sent_and_expected);
-    tcase_add_test(tc, an_answer_that_ends_without_the_expected_bytes_is_wrong);
-    tcase_add_test(tc, a_wrong_answer_that_does_not_end_is_wrong_when_the_time_is_over);
-    tcase_add_test(tc, half_an_answer_times_out);
-    tcase_add_test(tc, a_server_that_accepts_and_never_answers_times_out);
-    tcase_add_test(tc, a_server_that_does_not_even_accept_times_out_waiting_for_the_answer);
-    tcase_add_test(tc, an_end_before_the_answer_fails);
-    tcase_add_test(tc, a_reset_after_the_accept_fails);
-    tcase_add_test(tc, an_answer_without_end_is_wrong_before_the_time_is_over);
-    tcase_add_test(tc, sending_is_complete_although_the_socket_takes_nothing_at_first);
-    tcase_add_loop_test(tc, with_nothing_to_expect_a_check_passes_when_all_is_sent, 0, 2);
-    tcase_add_test(tc, a_socket_that_never_takes_all_times_out);
-    tcase_add_loop_test(tc, what_fails_in_sending_is_the_outcome, 0, ARRAY_LEN(send_errors));
-    tcase_add_test(tc, an_answer_counts_although_the_server_takes_no_question);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/check");
-    TCase *tc = suite_group(suite, "check");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_server_that_listens_passes_and_never_sees_the_client);
-    tcase_add_test(tc, a_unix_server_that_listens_passes);
-    tcase_add_test(tc, a_refusal_fails);
-    tcase_add_test(tc, a_server_that_is_not_there_fails_with_the_reason);
-    tcase_add_test(tc, a_full_backlog_times_out_connecting);
-    tcase_add_test(tc, a_full_unix_backlog_times_out_connecting);
-    tcase_add_test(tc, one_address_that_answers_is_enough);
-    add_exchanges(tc);
-    tcase_add_test(tc, without_descriptors_the_outcome_says_so);
-    tcase_add_test(tc, without_a_local_port_the_outcome_says_so);
-    tcase_add_test(tc, every_outcome_has_words_and_says_something_about_somebody);
-    tcase_add_test(tc, what_is_too_long_or_has_no_time_is_refused);
-    tcase_add_test(tc, one_that_is_cancelled_while_it_connects_says_so_once);
-    tcase_add_test(tc, one_whose_outcome_is_not_told_yet_can_be_cancelled);
-    tcase_add_test(tc, one_that_is_cancelled_while_it_waits_for_the_answer_says_so_once);
-    tcase_add_test(tc, to_cancel_an_idle_one_does_nothing);
-    tcase_add_test(tc, it_can_be_started_again_from_its_outcome);
-    return suite_run(suite);
 }

@@ -282,7 +282,9 @@ static int listen_deaf(struct address *a, int *filler)
 
 /* ---- up and down ---- */
 
-START_TEST(a_server_that_listens_stays_up)
+GROUP(checker, setup, teardown);
+
+TEST(checker, a_server_that_listens_stays_up)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -298,9 +300,8 @@ START_TEST(a_server_that_listens_stays_up)
     ck_assert_uint_eq(atomic_load(&n_changes), 0);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_server_without_a_weight_is_checked_and_not_counted_as_up)
+TEST(checker, a_server_without_a_weight_is_checked_and_not_counted_as_up)
 {
     struct address a, other;
     int bound = sockets_bound(&a), all = sockets_listen(&other, 5);
@@ -318,9 +319,8 @@ START_TEST(a_server_without_a_weight_is_checked_and_not_counted_as_up)
     close(bound);
     close(all);
 }
-END_TEST
 
-START_TEST(a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes)
+TEST(checker, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes)
 {
     struct address a, other;
     int bound = sockets_bound(&a), listening, all = sockets_listen(&other, 5);
@@ -354,9 +354,8 @@ START_TEST(a_server_goes_down_after_fall_failures_and_comes_up_after_rise_succes
     close(listening);
     close(all);
 }
-END_TEST
 
-START_TEST(a_wrong_answer_is_in_the_log)
+TEST(checker, a_wrong_answer_is_in_the_log)
 {
     struct address a;
     int listening = sockets_listen(&a, 5), server;
@@ -376,9 +375,8 @@ START_TEST(a_wrong_answer_is_in_the_log)
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(one_that_comes_up_warms_for_the_time_of_slow_start)
+TEST(checker, one_that_comes_up_warms_for_the_time_of_slow_start)
 {
     struct address a;
     int bound = sockets_bound(&a), listening;
@@ -400,9 +398,8 @@ START_TEST(one_that_comes_up_warms_for_the_time_of_slow_start)
     ck_assert_int_ge(since_ms(since_at_ns), 150);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_start_is_not_slow)
+TEST(checker, a_start_is_not_slow)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -414,7 +411,6 @@ START_TEST(a_start_is_not_slow)
     ck_assert(!has(0, ENDPOINT_WARMING));
     close(listening);
 }
-END_TEST
 
 /* ---- when ---- */
 
@@ -445,7 +441,7 @@ static unsigned shorter_gaps(unsigned from, unsigned to, int64_t ns)
     return n;
 }
 
-START_TEST(no_check_comes_sooner_than_the_interval_up_or_down)
+TEST_EACH(checker, no_check_comes_sooner_than_the_interval_up_or_down, 2)
 {
     struct address a;
     int fd = _i ? sockets_bound(&a) : sockets_listen(&a, 5);
@@ -467,9 +463,8 @@ START_TEST(no_check_comes_sooner_than_the_interval_up_or_down)
     ck_assert_uint_eq(atomic_load(&most_under_way), 1);
     close(fd);
 }
-END_TEST
 
-START_TEST(between_the_states_the_fast_interval_applies)
+TEST(checker, between_the_states_the_fast_interval_applies)
 {
     struct address a;
     int bound = sockets_bound(&a);
@@ -485,9 +480,8 @@ START_TEST(between_the_states_the_fast_interval_applies)
     ck_assert_uint_eq(atomic_load(&n_connects), 3); /* it is down for certain: no hurry */
     close(bound);
 }
-END_TEST
 
-START_TEST(one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_time)
+TEST(checker, one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_time)
 {
     struct address a;
     int filler, deaf = listen_deaf(&a, &filler);
@@ -504,9 +498,8 @@ START_TEST(one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_tim
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(the_first_checks_are_spread_over_the_interval)
+TEST(checker, the_first_checks_are_spread_over_the_interval)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -524,7 +517,6 @@ START_TEST(the_first_checks_are_spread_over_the_interval)
     ck_assert_int_ge(connects[199].at_ns - connects[0].at_ns, 900 * NS_PER_MS);
     close(listening);
 }
-END_TEST
 
 /* ---- many ---- */
 
@@ -534,7 +526,7 @@ static double checks_due(int64_t began_at_ns)
     return ENDPOINTS * (1 + ((double)since_ms(began_at_ns) / 1000 - 0.5) / 1.05);
 }
 
-START_TEST(the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time)
+TEST(checker, the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time)
 {
     struct address a;
     int listening = sockets_listen(&a, 1000);
@@ -562,7 +554,6 @@ START_TEST(the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time)
     ck_assert_double_lt((double)all, 1.3 * checks_due(began_at_ns)); /* asking takes time */
     close(listening);
 }
-END_TEST
 
 static int by_first(const void *a, const void *b)
 {
@@ -590,7 +581,7 @@ static int listen_deaf_everywhere(struct address *list, int *filler)
     return fd;
 }
 
-START_TEST(more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_are_due)
+TEST(checker, more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_are_due)
 {
     struct address list[20];
     int filler, deaf = listen_deaf_everywhere(list, &filler);
@@ -615,11 +606,10 @@ START_TEST(more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_are_d
     close(filler);
     close(deaf);
 }
-END_TEST
 
 /* ---- where ---- */
 
-START_TEST(a_name_that_is_not_known_is_neither_up_nor_down_until_it_is)
+TEST(checker, a_name_that_is_not_known_is_neither_up_nor_down_until_it_is)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -634,9 +624,8 @@ START_TEST(a_name_that_is_not_known_is_neither_up_nor_down_until_it_is)
     ck_assert_uint_eq(stats.failed, 0);
     close(listening);
 }
-END_TEST
 
-START_TEST(a_new_address_of_the_name_is_used_at_once)
+TEST(checker, a_new_address_of_the_name_is_used_at_once)
 {
     struct address a, b;
     int first = sockets_listen(&a, 5), second = sockets_listen(&b, 5);
@@ -649,9 +638,8 @@ START_TEST(a_new_address_of_the_name_is_used_at_once)
     close(first);
     close(second);
 }
-END_TEST
 
-START_TEST(an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints)
+TEST_EACH(checker, an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints, 3)
 {
     struct address served, own, asked;
     int listening = sockets_listen(&own, 5);
@@ -674,9 +662,8 @@ START_TEST(an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints)
     ck_assert_uint_eq(port_of(&atomic_load(&endpoints[0].addresses)->list[0]), 9);
     close(listening);
 }
-END_TEST
 
-START_TEST(an_ipv6_address_can_have_a_port_of_its_own)
+TEST(checker, an_ipv6_address_can_have_a_port_of_its_own)
 {
     struct address served, v6 = {.len = sizeof(v6.u.in6)};
     int listening = sockets_listen(&served, 5);
@@ -695,7 +682,6 @@ START_TEST(an_ipv6_address_can_have_a_port_of_its_own)
     ck_assert_uint_eq(stats.failed, 0);
     close(listening);
 }
-END_TEST
 
 static atomic_uint n_passed;
 
@@ -710,7 +696,7 @@ static void on_passed(void *cookie, struct endpoint *e)
  * 0: checked where sessions connect; 1: the same, as configured; 2: at another port; 3: at another
  * address.
  */
-START_TEST(only_a_check_where_sessions_connect_is_like_a_session)
+TEST_EACH(checker, only_a_check_where_sessions_connect_is_like_a_session, 4)
 {
     struct address served, other;
     int listening = sockets_listen(&served, 50), elsewhere;
@@ -729,7 +715,6 @@ START_TEST(only_a_check_where_sessions_connect_is_like_a_session)
     close(listening);
     close(elsewhere);
 }
-END_TEST
 
 /* ---- the first state ---- */
 
@@ -741,7 +726,7 @@ static void on_decided(void *cookie)
     atomic_fetch_add(&n_decided, 1);
 }
 
-START_TEST(one_that_is_checked_first_is_used_when_its_first_check_has_passed)
+TEST(checker, one_that_is_checked_first_is_used_when_its_first_check_has_passed)
 {
     struct address a, b;
     int listening = sockets_listen(&a, 5), bound = sockets_bound(&b);
@@ -767,9 +752,8 @@ START_TEST(one_that_is_checked_first_is_used_when_its_first_check_has_passed)
     close(listening);
     close(bound);
 }
-END_TEST
 
-START_TEST(one_that_starts_down_is_used_after_rise_checks)
+TEST(checker, one_that_starts_down_is_used_after_rise_checks)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -784,7 +768,6 @@ START_TEST(one_that_starts_down_is_used_after_rise_checks)
     ck_assert_uint_eq(load_now().undecided, 0);
     close(listening);
 }
-END_TEST
 
 static void do_look(void *arg)
 {
@@ -793,7 +776,7 @@ static void do_look(void *arg)
     checker_retry_now(targets[*n]);
 }
 
-START_TEST(one_without_an_address_is_checked_as_soon_as_it_has_one)
+TEST(checker, one_without_an_address_is_checked_as_soon_as_it_has_one)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -810,9 +793,8 @@ START_TEST(one_without_an_address_is_checked_as_soon_as_it_has_one)
     UNTIL(!has(0, ENDPOINT_DOWN));
     close(listening);
 }
-END_TEST
 
-START_TEST(a_first_address_does_not_disturb_one_that_waits_for_a_slot)
+TEST(checker, a_first_address_does_not_disturb_one_that_waits_for_a_slot)
 {
     struct address a, served;
     int filler, deaf = listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
@@ -836,11 +818,10 @@ START_TEST(a_first_address_does_not_disturb_one_that_waits_for_a_slot)
     close(deaf);
     close(listening);
 }
-END_TEST
 
 /* ---- what is ours ---- */
 
-START_TEST(without_descriptors_checks_wait_and_nobody_goes_down)
+TEST(checker, without_descriptors_checks_wait_and_nobody_goes_down)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -869,7 +850,6 @@ START_TEST(without_descriptors_checks_wait_and_nobody_goes_down)
     ck_assert_uint_eq(atomic_load(&n_changes), 0);
     close(listening);
 }
-END_TEST
 
 static void do_end_of_lack(void *arg)
 {
@@ -879,7 +859,7 @@ static void do_end_of_lack(void *arg)
     *connected = atomic_load(&n_connects);
 }
 
-START_TEST(what_had_to_wait_for_descriptors_keeps_its_place)
+TEST(checker, what_had_to_wait_for_descriptors_keeps_its_place)
 {
     struct address list[20];
     int filler, deaf = listen_deaf_everywhere(list, &filler);
@@ -902,9 +882,8 @@ START_TEST(what_had_to_wait_for_descriptors_keeps_its_place)
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other)
+TEST(checker, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other)
 {
     struct address a, b;
     int first = sockets_listen(&a, 5), second = sockets_listen(&b, 5);
@@ -925,11 +904,12 @@ START_TEST(a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_
     close(first);
     close(second);
 }
-END_TEST
 
 /* ---- life ---- */
 
-START_TEST(one_that_is_removed_while_it_is_checked_is_forgotten)
+GROUP(life, setup, teardown);
+
+TEST(life, one_that_is_removed_while_it_is_checked_is_forgotten)
 {
     struct address a;
     int filler, deaf = listen_deaf(&a, &filler);
@@ -953,9 +933,8 @@ START_TEST(one_that_is_removed_while_it_is_checked_is_forgotten)
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the_end)
+TEST(life, one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the_end)
 {
     struct address a;
     int listening = sockets_listen(&a, 5), server;
@@ -971,9 +950,8 @@ START_TEST(one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the
     close(server);
     close(listening);
 }
-END_TEST
 
-START_TEST(one_that_waits_for_its_turn_can_be_removed)
+TEST(life, one_that_waits_for_its_turn_can_be_removed)
 {
     struct address a;
     int filler, deaf = listen_deaf(&a, &filler);
@@ -995,9 +973,8 @@ START_TEST(one_that_waits_for_its_turn_can_be_removed)
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(one_can_be_removed_as_it_goes_down)
+TEST(life, one_can_be_removed_as_it_goes_down)
 {
     struct address a;
     int bound = sockets_bound(&a);
@@ -1012,9 +989,8 @@ START_TEST(one_can_be_removed_as_it_goes_down)
     ck_assert_uint_eq(atomic_load(&n_connects), 3);
     close(bound);
 }
-END_TEST
 
-START_TEST(a_group_can_be_closed_whatever_its_targets_do)
+TEST(life, a_group_can_be_closed_whatever_its_targets_do)
 {
     struct address a;
     int filler, deaf = listen_deaf(&a, &filler);
@@ -1034,9 +1010,8 @@ START_TEST(a_group_can_be_closed_whatever_its_targets_do)
     close(filler);
     close(deaf);
 }
-END_TEST
 
-START_TEST(the_end_of_the_loop_ends_the_checks)
+TEST(life, the_end_of_the_loop_ends_the_checks)
 {
     struct address a;
     int filler, deaf = listen_deaf(&a, &filler);
@@ -1052,9 +1027,8 @@ START_TEST(the_end_of_the_loop_ends_the_checks)
     close(filler);
     close(deaf); /* teardown() counts descriptors */
 }
-END_TEST
 
-START_TEST(the_end_of_the_loop_ends_those_that_wait_for_an_answer)
+TEST(life, the_end_of_the_loop_ends_those_that_wait_for_an_answer)
 {
     struct address a;
     int listening = sockets_listen(&a, 5), server;
@@ -1070,7 +1044,6 @@ START_TEST(the_end_of_the_loop_ends_those_that_wait_for_an_answer)
     close(server);
     close(listening);
 }
-END_TEST
 
 static atomic_int added_late;
 
@@ -1090,7 +1063,7 @@ static void add_at_stop(void *arg)
     loop_at_stop(loop, arg);
 }
 
-START_TEST(while_the_loop_ends_nothing_can_be_added)
+TEST(life, while_the_loop_ends_nothing_can_be_added)
 {
     static struct task late = {.type = &late_type};
 
@@ -1099,67 +1072,15 @@ START_TEST(while_the_loop_ends_nothing_can_be_added)
     loop_runner_stop(loop);
     ck_assert_int_eq(atomic_load(&added_late), -ESHUTDOWN);
 }
-END_TEST
 
-START_TEST(one_whose_loop_never_ran_can_be_destroyed)
+TEST(life, one_whose_loop_never_ran_can_be_destroyed)
 {
     do_create(NULL);
     loop_stop(loop, 0, 0);
 }
-END_TEST
 
-START_TEST(another_thread_than_the_loops_is_refused)
+TEST_ABORTS(life, another_thread_than_the_loops_is_refused)
 {
     start(0);
     do_add(&(unsigned){0});
-}
-END_TEST
-
-static void add_cases(TCase *tc)
-{
-    tcase_add_test(tc, a_server_that_listens_stays_up);
-    tcase_add_test(tc, a_server_without_a_weight_is_checked_and_not_counted_as_up);
-    tcase_add_test(tc, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes);
-    tcase_add_test(tc, a_wrong_answer_is_in_the_log);
-    tcase_add_test(tc, one_that_comes_up_warms_for_the_time_of_slow_start);
-    tcase_add_test(tc, a_start_is_not_slow);
-    tcase_add_loop_test(tc, no_check_comes_sooner_than_the_interval_up_or_down, 0, 2);
-    tcase_add_test(tc, between_the_states_the_fast_interval_applies);
-    tcase_add_test(tc, one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_time);
-    tcase_add_test(tc, the_first_checks_are_spread_over_the_interval);
-    tcase_add_test(tc, the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time);
-    tcase_add_test(tc, more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_are_due);
-    tcase_add_test(tc, a_name_that_is_not_known_is_neither_up_nor_down_until_it_is);
-    tcase_add_test(tc, a_new_address_of_the_name_is_used_at_once);
-    tcase_add_loop_test(tc, an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints, 0, 3);
-    tcase_add_test(tc, an_ipv6_address_can_have_a_port_of_its_own);
-    tcase_add_loop_test(tc, only_a_check_where_sessions_connect_is_like_a_session, 0, 4);
-    tcase_add_test(tc, one_that_is_checked_first_is_used_when_its_first_check_has_passed);
-    tcase_add_test(tc, one_that_starts_down_is_used_after_rise_checks);
-    tcase_add_test(tc, one_without_an_address_is_checked_as_soon_as_it_has_one);
-    tcase_add_test(tc, a_first_address_does_not_disturb_one_that_waits_for_a_slot);
-    tcase_add_test(tc, without_descriptors_checks_wait_and_nobody_goes_down);
-    tcase_add_test(tc, what_had_to_wait_for_descriptors_keeps_its_place);
-    tcase_add_test(tc, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/checker");
-    TCase *tc = suite_group(suite, "checker"), *life = suite_group(suite, "life");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    add_cases(tc);
-    tcase_add_checked_fixture(life, setup, teardown);
-    tcase_add_test(life, one_that_is_removed_while_it_is_checked_is_forgotten);
-    tcase_add_test(life, one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the_end);
-    tcase_add_test(life, one_that_waits_for_its_turn_can_be_removed);
-    tcase_add_test(life, one_can_be_removed_as_it_goes_down);
-    tcase_add_test(life, a_group_can_be_closed_whatever_its_targets_do);
-    tcase_add_test(life, the_end_of_the_loop_ends_the_checks);
-    tcase_add_test(life, the_end_of_the_loop_ends_those_that_wait_for_an_answer);
-    tcase_add_test(life, while_the_loop_ends_nothing_can_be_added);
-    tcase_add_test(life, one_whose_loop_never_ran_can_be_destroyed);
-    tcase_add_test_raise_signal(life, another_thread_than_the_loops_is_refused, SIGABRT);
-    return suite_run(suite);
 }

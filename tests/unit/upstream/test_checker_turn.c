@@ -163,7 +163,9 @@ static bool all_checked(const struct group *g, unsigned times)
     return true;
 }
 
-START_TEST(a_group_that_is_alone_has_all_slots)
+GROUP(turns, setup, teardown);
+
+TEST(turns, a_group_that_is_alone_has_all_slots)
 {
     static struct group bad;
 
@@ -171,9 +173,8 @@ START_TEST(a_group_that_is_alone_has_all_slots)
     open_groups(&bad, 1);
     UNTIL(load_now().under_way == SLOTS);
 }
-END_TEST
 
-START_TEST(many_servers_that_do_not_answer_hold_up_no_other_group)
+TEST(turns, many_servers_that_do_not_answer_hold_up_no_other_group)
 {
     static struct group groups[2];
 
@@ -184,9 +185,8 @@ START_TEST(many_servers_that_do_not_answer_hold_up_no_other_group)
     UNTIL(all_checked(&groups[1], 3));
     ck_assert_uint_ge(load_now().waiting, 200 - SLOTS); /* none of the others was over */
 }
-END_TEST
 
-START_TEST(several_large_groups_leave_each_other_their_part)
+TEST(turns, several_large_groups_leave_each_other_their_part)
 {
     static struct group groups[4];
 
@@ -200,9 +200,8 @@ START_TEST(several_large_groups_leave_each_other_their_part)
         loop_runner_call(loop, do_close, &groups[i]);
     UNTIL(all_checked(&groups[3], 6));
 }
-END_TEST
 
-START_TEST(more_groups_than_slots_take_turns)
+TEST(turns, more_groups_than_slots_take_turns)
 {
     static struct group groups[SLOTS - 1 + 20];
 
@@ -213,14 +212,13 @@ START_TEST(more_groups_than_slots_take_turns)
         UNTIL(all_checked(&groups[i], 3));
     ck_assert_uint_ge(load_now().waiting, 2 * (SLOTS - 1)); /* each has one check under way */
 }
-END_TEST
 
 static void do_remove(void *arg)
 {
     checker_remove(arg);
 }
 
-START_TEST(a_check_that_begins_late_is_counted_and_logged)
+TEST(turns, a_check_that_begins_late_is_counted_and_logged)
 {
     static struct group groups[2];
 
@@ -235,19 +233,4 @@ START_TEST(a_check_that_begins_late_is_counted_and_logged)
     UNTIL(log_lines_with("upstream back: server a: a check begins ") > 0);
     ck_assert_uint_gt(atomic_load(&n_late), 0);
     ck_assert_uint_ge(log_lines_with(" s late: 7 checks of this upstream and "), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/checker_turn");
-    TCase *tc = suite_group(suite, "turns");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_group_that_is_alone_has_all_slots);
-    tcase_add_test(tc, many_servers_that_do_not_answer_hold_up_no_other_group);
-    tcase_add_test(tc, several_large_groups_leave_each_other_their_part);
-    tcase_add_test(tc, more_groups_than_slots_take_turns);
-    tcase_add_test(tc, a_check_that_begins_late_is_counted_and_logged);
-    return suite_run(suite);
 }

@@ -95,7 +95,9 @@ static void check_none_out(void)
 
 /* ---- when ---- */
 
-START_TEST(so_many_failures_in_a_row_leave_an_endpoint_out)
+GROUP(ejection, setup, NULL);
+
+TEST(ejection, so_many_failures_in_a_row_leave_an_endpoint_out)
 {
     open_group(2);
     ck_assert_int_eq(fail_at(0, NS_PER_S), 0);
@@ -106,9 +108,8 @@ START_TEST(so_many_failures_in_a_row_leave_an_endpoint_out)
     ck_assert(!is_out(1));
     ck_assert(ejection_some_out(&group));
 }
-END_TEST
 
-START_TEST(one_that_works_in_between_makes_the_count_begin_anew)
+TEST(ejection, one_that_works_in_between_makes_the_count_begin_anew)
 {
     open_group(2);
     for (int i = 0; i < 10; i++) {
@@ -119,9 +120,8 @@ START_TEST(one_that_works_in_between_makes_the_count_begin_anew)
     check_none_out();
     ck_assert_int_gt(fail_enough(0, NS_PER_S), 0);
 }
-END_TEST
 
-START_TEST(endpoints_have_counts_of_their_own)
+TEST(ejection, endpoints_have_counts_of_their_own)
 {
     open_group(3);
     for (unsigned i = 0; i < 6; i++)
@@ -131,9 +131,8 @@ START_TEST(endpoints_have_counts_of_their_own)
     ck_assert_int_eq(fail_at(1, NS_PER_S), 0);
     ck_assert_int_gt(fail_at(2, NS_PER_S), 0);
 }
-END_TEST
 
-START_TEST(with_a_count_of_zero_none_is_left_out)
+TEST(ejection, with_a_count_of_zero_none_is_left_out)
 {
     conf.failures = 0;
     open_group(2);
@@ -141,9 +140,8 @@ START_TEST(with_a_count_of_zero_none_is_left_out)
         ck_assert_int_eq(fail_at(0, NS_PER_S), 0);
     check_none_out();
 }
-END_TEST
 
-START_TEST(one_that_fails_while_it_is_out_is_not_left_out_again)
+TEST(ejection, one_that_fails_while_it_is_out_is_not_left_out_again)
 {
     open_group(2);
     ck_assert_int_gt(fail_enough(0, NS_PER_S), 0);
@@ -153,10 +151,9 @@ START_TEST(one_that_fails_while_it_is_out_is_not_left_out_again)
     ck_assert_uint_eq(sweep(NS_PER_S + conf.time_ns), 1); /* not later for that */
     check_none_out();
 }
-END_TEST
 
 /* Sessions that were on their way when it was left out fail a moment later. */
-START_TEST(what_fails_while_it_is_out_does_not_count_when_it_is_back)
+TEST(ejection, what_fails_while_it_is_out_does_not_count_when_it_is_back)
 {
     open_group(2);
     ck_assert_int_gt(fail_enough(0, NS_PER_S), 0);
@@ -168,11 +165,10 @@ START_TEST(what_fails_while_it_is_out_does_not_count_when_it_is_back)
     check_none_out();
     ck_assert_int_gt(fail_at(0, 21 * NS_PER_S), 0);
 }
-END_TEST
 
 /* ---- for how long ---- */
 
-START_TEST(it_is_back_when_its_time_is_over_and_not_before)
+TEST(ejection, it_is_back_when_its_time_is_over_and_not_before)
 {
     int64_t back_at_ns = 5 * NS_PER_S + conf.time_ns;
 
@@ -186,9 +182,8 @@ START_TEST(it_is_back_when_its_time_is_over_and_not_before)
     check_none_out();
     ck_assert_uint_eq(sweep(back_at_ns), 0);
 }
-END_TEST
 
-START_TEST(each_comes_back_at_its_own_time)
+TEST(ejection, each_comes_back_at_its_own_time)
 {
     open_group(4);
     for (unsigned i = 0; i < 4; i++) /* the third first, and so on */
@@ -203,9 +198,8 @@ START_TEST(each_comes_back_at_its_own_time)
     }
     check_none_out();
 }
-END_TEST
 
-START_TEST(it_is_longer_each_time_in_succession_but_never_longer_than_the_maximum)
+TEST(ejection, it_is_longer_each_time_in_succession_but_never_longer_than_the_maximum)
 {
     static const int64_t times_s[] = {10, 20, 25, 25, 25};
     int64_t now_ns = NS_PER_S;
@@ -219,9 +213,8 @@ START_TEST(it_is_longer_each_time_in_succession_but_never_longer_than_the_maximu
         now_ns += conf.time_max_ns - 1; /* a moment less than would forgive it */
     }
 }
-END_TEST
 
-START_TEST(one_that_went_well_for_as_long_as_the_maximum_begins_anew)
+TEST(ejection, one_that_went_well_for_as_long_as_the_maximum_begins_anew)
 {
     int64_t now_ns = NS_PER_S;
 
@@ -233,9 +226,8 @@ START_TEST(one_that_went_well_for_as_long_as_the_maximum_begins_anew)
         now_ns += conf.time_max_ns;
     }
 }
-END_TEST
 
-START_TEST(the_longest_times_do_not_overflow)
+TEST(ejection, the_longest_times_do_not_overflow)
 {
     conf.time_ns = CLOCK_NEVER / 2;
     conf.time_max_ns = CLOCK_NEVER;
@@ -249,7 +241,6 @@ START_TEST(the_longest_times_do_not_overflow)
         ck_assert_uint_eq(sweep(CLOCK_NEVER), 1);
     }
 }
-END_TEST
 
 /* ---- how many ---- */
 
@@ -258,7 +249,7 @@ static const struct {
 } shares[] = {{8, 50, 4}, {8, 49, 3}, {8, 100, 8}, {8, 13, 1}, {8, 12, 1}, {3, 50, 1}, {3, 10, 1},
               {2, 50, 1}, {2, 1, 1},  {2, 100, 2}, {8, 0, 0},  {2, 0, 0},  {1, 50, 0}, {1, 100, 0}};
 
-START_TEST(no_more_are_out_at_a_time_than_their_share)
+TEST_EACH(ejection, no_more_are_out_at_a_time_than_their_share, ARRAY_LEN(shares))
 {
     unsigned out = 0;
 
@@ -270,9 +261,8 @@ START_TEST(no_more_are_out_at_a_time_than_their_share)
     ck_assert_uint_eq(n_out(), out);
     ck_assert_uint_eq(atomic_load(&group.n_out), out);
 }
-END_TEST
 
-START_TEST(when_one_is_back_the_next_that_fails_is_left_out)
+TEST(ejection, when_one_is_back_the_next_that_fails_is_left_out)
 {
     conf.max_percent = 50;
     open_group(2);
@@ -283,7 +273,6 @@ START_TEST(when_one_is_back_the_next_that_fails_is_left_out)
     ck_assert_int_gt(fail_at(1, 20 * NS_PER_S), 0); /* it had failed often enough already */
     ck_assert(is_out(1));
 }
-END_TEST
 
 /* ---- many threads ---- */
 
@@ -327,14 +316,13 @@ static void *eject_the_same(void *arg)
     return NULL;
 }
 
-START_TEST(two_that_leave_out_the_same_endpoint_do_it_once)
+TEST(ejection, two_that_leave_out_the_same_endpoint_do_it_once)
 {
     conf.failures = 1;
     open_group(2);
     run_threads(2, eject_the_same);
     check_none_out();
 }
-END_TEST
 
 static void *sweep_together(void *arg)
 {
@@ -356,12 +344,11 @@ static void *sweep_together(void *arg)
     return NULL;
 }
 
-START_TEST(each_return_is_told_once_however_many_look)
+TEST(ejection, each_return_is_told_once_however_many_look)
 {
     open_group(ENDPOINTS);
     run_threads(THREADS, sweep_together);
 }
-END_TEST
 
 #define STORM_NS (200 * NS_PER_MS)
 
@@ -380,7 +367,7 @@ static void *storm(void *arg)
     return NULL;
 }
 
-START_TEST(in_a_storm_none_is_lost)
+TEST_RANGE(ejection, in_a_storm_none_is_lost, 1, 3)
 {
     conf = (struct ejection_conf){.failures = 2,
                                   .time_ns = 3 * NS_PER_US,
@@ -395,7 +382,6 @@ START_TEST(in_a_storm_none_is_lost)
     ck_assert_uint_eq(atomic_load(&ejected), atomic_load(&returned));
     check_none_out();
 }
-END_TEST
 
 static _Atomic int64_t looking_at_ns;
 
@@ -411,7 +397,7 @@ static void *look_all_the_time(void *arg)
  * The other sees the mark only together with the time that belongs to it, and not with the one
  * before, which is over.
  */
-START_TEST(one_that_is_left_out_while_another_looks_is_not_back_before_its_time)
+TEST(ejection, one_that_is_left_out_while_another_looks_is_not_back_before_its_time)
 {
     pthread_t looking;
 
@@ -430,31 +416,4 @@ START_TEST(one_that_is_left_out_while_another_looks_is_not_back_before_its_time)
     atomic_store(&races_over, 1);
     pthread_join(looking, NULL);
     ck_assert_uint_eq(atomic_load(&returned), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/ejection");
-    TCase *tc = suite_group(suite, "ejection");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, so_many_failures_in_a_row_leave_an_endpoint_out);
-    tcase_add_test(tc, one_that_works_in_between_makes_the_count_begin_anew);
-    tcase_add_test(tc, endpoints_have_counts_of_their_own);
-    tcase_add_test(tc, with_a_count_of_zero_none_is_left_out);
-    tcase_add_test(tc, one_that_fails_while_it_is_out_is_not_left_out_again);
-    tcase_add_test(tc, what_fails_while_it_is_out_does_not_count_when_it_is_back);
-    tcase_add_test(tc, it_is_back_when_its_time_is_over_and_not_before);
-    tcase_add_test(tc, each_comes_back_at_its_own_time);
-    tcase_add_test(tc, it_is_longer_each_time_in_succession_but_never_longer_than_the_maximum);
-    tcase_add_test(tc, one_that_went_well_for_as_long_as_the_maximum_begins_anew);
-    tcase_add_test(tc, the_longest_times_do_not_overflow);
-    tcase_add_loop_test(tc, no_more_are_out_at_a_time_than_their_share, 0, ARRAY_LEN(shares));
-    tcase_add_test(tc, when_one_is_back_the_next_that_fails_is_left_out);
-    tcase_add_test(tc, two_that_leave_out_the_same_endpoint_do_it_once);
-    tcase_add_test(tc, each_return_is_told_once_however_many_look);
-    tcase_add_loop_test(tc, in_a_storm_none_is_lost, 1, 3);
-    tcase_add_test(tc, one_that_is_left_out_while_another_looks_is_not_back_before_its_time);
-    return suite_run(suite);
 }

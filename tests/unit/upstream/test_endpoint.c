@@ -22,7 +22,9 @@ static void teardown(void)
     endpoint_close(&e);
 }
 
-START_TEST(sessions_are_counted_there_and_in_the_group)
+GROUP(load, setup, teardown);
+
+TEST(load, sessions_are_counted_there_and_in_the_group)
 {
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(endpoint_enter(&e), 0);
@@ -32,9 +34,8 @@ START_TEST(sessions_are_counted_there_and_in_the_group)
     ck_assert_uint_eq(endpoint_active(&e), 2);
     ck_assert_uint_eq(group.load, 2);
 }
-END_TEST
 
-START_TEST(a_full_one_takes_nobody_until_one_has_left)
+TEST(load, a_full_one_takes_nobody_until_one_has_left)
 {
     e.max_connections = 2;
     ck_assert_int_eq(endpoint_enter(&e), 0);
@@ -45,9 +46,8 @@ START_TEST(a_full_one_takes_nobody_until_one_has_left)
     endpoint_leave(&e);
     ck_assert_int_eq(endpoint_enter(&e), 0);
 }
-END_TEST
 
-START_TEST(marks_and_sessions_do_not_touch_each_other)
+TEST(load, marks_and_sessions_do_not_touch_each_other)
 {
     e.max_connections = 2;
     ck_assert_int_eq(endpoint_enter(&e), 0);
@@ -62,9 +62,8 @@ START_TEST(marks_and_sessions_do_not_touch_each_other)
     ck_assert(endpoint_clear_flag(&e, ENDPOINT_WARMING));
     ck_assert_uint_eq(endpoint_load(&e), ENDPOINT_DOWN);
 }
-END_TEST
 
-START_TEST(a_mark_is_news_once_and_counted_once)
+TEST(load, a_mark_is_news_once_and_counted_once)
 {
     ck_assert(!endpoint_clear_flag(&e, ENDPOINT_EJECTED));
     ck_assert_uint_eq(group.changes, 0);
@@ -75,7 +74,6 @@ START_TEST(a_mark_is_news_once_and_counted_once)
     ck_assert(!endpoint_clear_flag(&e, ENDPOINT_EJECTED));
     ck_assert_uint_eq(group.changes, 2);
 }
-END_TEST
 
 #define THREADS      4
 #define VISITS       50000
@@ -104,7 +102,7 @@ static void *visit(void *arg)
     return NULL;
 }
 
-START_TEST(four_threads_see_never_more_than_may_be_there)
+TEST(load, four_threads_see_never_more_than_may_be_there)
 {
     pthread_t threads[THREADS];
 
@@ -118,13 +116,12 @@ START_TEST(four_threads_see_never_more_than_may_be_there)
     ck_assert_uint_eq(endpoint_load(&e), 0);
     ck_assert_uint_eq(group.load, 0);
 }
-END_TEST
 
 /*
  * With as many places as threads none is ever refused: an attempt that fails must not take up a
  * place meanwhile.
  */
-START_TEST(who_has_a_place_is_not_kept_out_by_others)
+TEST(load, who_has_a_place_is_not_kept_out_by_others)
 {
     pthread_t threads[THREADS];
 
@@ -135,7 +132,6 @@ START_TEST(who_has_a_place_is_not_kept_out_by_others)
         pthread_join(threads[i], NULL);
     ck_assert_uint_eq(entered, THREADS * VISITS);
 }
-END_TEST
 
 static atomic_uint marked, unmarked;
 
@@ -149,7 +145,7 @@ static void *mark_and_unmark(void *arg)
     return NULL;
 }
 
-START_TEST(of_four_threads_that_mark_each_mark_is_news_to_one)
+TEST(load, of_four_threads_that_mark_each_mark_is_news_to_one)
 {
     pthread_t threads[THREADS];
 
@@ -160,22 +156,4 @@ START_TEST(of_four_threads_that_mark_each_mark_is_news_to_one)
     ck_assert_uint_eq(marked, unmarked);
     ck_assert_uint_eq(group.changes, marked + unmarked);
     ck_assert_uint_eq(endpoint_load(&e), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/endpoint");
-    TCase *tc = suite_group(suite, "load");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, sessions_are_counted_there_and_in_the_group);
-    tcase_add_test(tc, a_full_one_takes_nobody_until_one_has_left);
-    tcase_add_test(tc, marks_and_sessions_do_not_touch_each_other);
-    tcase_add_test(tc, a_mark_is_news_once_and_counted_once);
-    tcase_add_test(tc, four_threads_see_never_more_than_may_be_there);
-    tcase_add_test(tc, who_has_a_place_is_not_kept_out_by_others);
-    tcase_add_test(tc, of_four_threads_that_mark_each_mark_is_news_to_one);
-
-    return suite_run(suite);
 }

@@ -90,31 +90,30 @@ static void expect_now(unsigned n, unsigned port)
 
 /* ---- one after the other ---- */
 
-START_TEST(until_they_are_known_there_are_none_and_it_is_absent)
+GROUP(addresses, setup, teardown);
+
+TEST(addresses, until_they_are_known_there_are_none_and_it_is_absent)
 {
     ck_assert_ptr_null(endpoint_use_addresses(&endpoint));
     endpoint_release_addresses(NULL);
     ck_assert_uint_eq(endpoint_load(&endpoint), ENDPOINT_ABSENT);
 }
-END_TEST
 
-START_TEST(what_is_set_is_found_in_its_order_and_it_is_not_absent_any_more)
+TEST(addresses, what_is_set_is_found_in_its_order_and_it_is_not_absent_any_more)
 {
     ck_assert_int_eq(set(3, 100), 1);
     expect_now(3, 100);
     ck_assert_uint_eq(endpoint_load(&endpoint), 0);
 }
-END_TEST
 
-START_TEST(what_else_is_held_against_it_stays)
+TEST(addresses, what_else_is_held_against_it_stays)
 {
     endpoint_set_flag(&endpoint, ENDPOINT_DOWN);
     ck_assert_int_eq(set(1, 100), 1);
     ck_assert_uint_eq(endpoint_load(&endpoint), ENDPOINT_DOWN);
 }
-END_TEST
 
-START_TEST(another_answer_takes_the_place)
+TEST(addresses, another_answer_takes_the_place)
 {
     ck_assert_int_eq(set(2, 100), 1);
     ck_assert_int_eq(set(2, 101), 1); /* one of them is the same */
@@ -124,9 +123,8 @@ START_TEST(another_answer_takes_the_place)
     ck_assert_int_eq(set(2, 101), 1); /* and one more */
     expect_now(2, 101);
 }
-END_TEST
 
-START_TEST(the_same_answer_in_another_order_changes_nothing)
+TEST(addresses, the_same_answer_in_another_order_changes_nothing)
 {
     struct endpoint_addresses *at;
     struct address turned[3];
@@ -141,17 +139,15 @@ START_TEST(the_same_answer_in_another_order_changes_nothing)
     ck_assert_ptr_eq(endpoint.addresses, at);
     endpoint_release_addresses(at);
 }
-END_TEST
 
-START_TEST(an_answer_is_copied)
+TEST(addresses, an_answer_is_copied)
 {
     ck_assert_int_eq(set(2, 100), 1);
     sockets_loopback(&list[0], 999);
     expect_now(2, 100);
 }
-END_TEST
 
-START_TEST(who_uses_the_old_ones_keeps_them)
+TEST(addresses, who_uses_the_old_ones_keeps_them)
 {
     struct endpoint_addresses *first, *second;
 
@@ -166,7 +162,6 @@ START_TEST(who_uses_the_old_ones_keeps_them)
     endpoint_release_addresses(first);
     endpoint_release_addresses(second);
 }
-END_TEST
 
 /* ---- with loops that read ---- */
 
@@ -180,7 +175,7 @@ static void come_round(unsigned i)
     loop_runner_call(loop_group_at(readers, i), nothing, NULL);
 }
 
-START_TEST(the_old_ones_are_not_let_go_of_while_a_loop_may_be_about_to_use_them)
+TEST(addresses, the_old_ones_are_not_let_go_of_while_a_loop_may_be_about_to_use_them)
 {
     struct tasks_block block;
     struct endpoint_addresses *old;
@@ -201,9 +196,8 @@ START_TEST(the_old_ones_are_not_let_go_of_while_a_loop_may_be_about_to_use_them)
     expect(old, 2, 100);
     endpoint_release_addresses(old);
 }
-END_TEST
 
-START_TEST(when_no_loop_has_a_thread_the_old_ones_are_let_go_of_at_once)
+TEST(addresses, when_no_loop_has_a_thread_the_old_ones_are_let_go_of_at_once)
 {
     struct endpoint_addresses *old;
 
@@ -214,10 +208,9 @@ START_TEST(when_no_loop_has_a_thread_the_old_ones_are_let_go_of_at_once)
     ck_assert_uint_eq(atomic_load(&old->users), 1);
     endpoint_release_addresses(old);
 }
-END_TEST
 
 /* An answer that a loop still has to let go of is none of the endpoint's any more. */
-START_TEST(it_can_be_closed_when_its_readers_have_ended_in_the_middle)
+TEST(addresses, it_can_be_closed_when_its_readers_have_ended_in_the_middle)
 {
     struct tasks_block block;
 
@@ -231,7 +224,6 @@ START_TEST(it_can_be_closed_when_its_readers_have_ended_in_the_middle)
     end_readers();
     endpoint_close(&endpoint);
 }
-END_TEST
 
 /* ---- many at once ---- */
 
@@ -289,7 +281,7 @@ static size_t allocated(void)
 }
 
 /* The loops start, and with them their readers, while the answers change. */
-START_TEST(readers_never_see_half_an_answer_and_what_was_replaced_is_freed)
+TEST(addresses, readers_never_see_half_an_answer_and_what_was_replaced_is_freed)
 {
     struct reader reader[READERS] = {{.at = NULL}};
     size_t before;
@@ -316,25 +308,4 @@ START_TEST(readers_never_see_half_an_answer_and_what_was_replaced_is_freed)
     end_readers();
     ck_assert_int_lt((int64_t)allocated() - (int64_t)before,
                      (int64_t)(CHANGES * sizeof(struct address)) / 4);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/endpoint_addresses");
-    TCase *tc = suite_group(suite, "addresses");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, until_they_are_known_there_are_none_and_it_is_absent);
-    tcase_add_test(tc, what_is_set_is_found_in_its_order_and_it_is_not_absent_any_more);
-    tcase_add_test(tc, what_else_is_held_against_it_stays);
-    tcase_add_test(tc, another_answer_takes_the_place);
-    tcase_add_test(tc, the_same_answer_in_another_order_changes_nothing);
-    tcase_add_test(tc, an_answer_is_copied);
-    tcase_add_test(tc, who_uses_the_old_ones_keeps_them);
-    tcase_add_test(tc, the_old_ones_are_not_let_go_of_while_a_loop_may_be_about_to_use_them);
-    tcase_add_test(tc, when_no_loop_has_a_thread_the_old_ones_are_let_go_of_at_once);
-    tcase_add_test(tc, it_can_be_closed_when_its_readers_have_ended_in_the_middle);
-    tcase_add_test(tc, readers_never_see_half_an_answer_and_what_was_replaced_is_freed);
-    return suite_run(suite);
 }

@@ -34,16 +34,17 @@ static enum health_change diagnostics(const char *checks)
     return change;
 }
 
-START_TEST(a_server_begins_up)
+GROUP(health, setup, NULL);
+
+TEST(health, a_server_begins_up)
 {
     ck_assert(h.is_up);
     ck_assert_int_eq(h.since_at_ns, 100);
     ck_assert_int_eq(diagnostics("++++"), HEALTH_SAME);
     ck_assert_int_eq(h.since_at_ns, 100);
 }
-END_TEST
 
-START_TEST(as_many_failures_as_fall_take_it_down)
+TEST(health, as_many_failures_as_fall_take_it_down)
 {
     ck_assert_int_eq(diagnostics("--"), HEALTH_SAME);
     ck_assert(h.is_up);
@@ -52,9 +53,8 @@ START_TEST(as_many_failures_as_fall_take_it_down)
     ck_assert_int_eq(h.since_at_ns, now_ns);
     ck_assert_int_eq(diagnostics("-----"), HEALTH_SAME);
 }
-END_TEST
 
-START_TEST(as_many_successes_as_rise_bring_it_up)
+TEST(health, as_many_successes_as_rise_bring_it_up)
 {
     ck_assert_int_eq(diagnostics("---"), HEALTH_WENT_DOWN);
     ck_assert_int_eq(diagnostics("+"), HEALTH_SAME);
@@ -63,9 +63,8 @@ START_TEST(as_many_successes_as_rise_bring_it_up)
     ck_assert(h.is_up);
     ck_assert_int_eq(h.since_at_ns, now_ns);
 }
-END_TEST
 
-START_TEST(a_success_between_failures_begins_the_count_anew_and_the_other_way_round)
+TEST(health, a_success_between_failures_begins_the_count_anew_and_the_other_way_round)
 {
     ck_assert_int_eq(diagnostics("--+--+--+"), HEALTH_SAME);
     ck_assert(h.is_up);
@@ -73,16 +72,14 @@ START_TEST(a_success_between_failures_begins_the_count_anew_and_the_other_way_ro
     ck_assert_int_eq(diagnostics("+-+-+-"), HEALTH_SAME);
     ck_assert(!h.is_up);
 }
-END_TEST
 
-START_TEST(one_check_is_enough_if_that_is_wanted)
+TEST(health, one_check_is_enough_if_that_is_wanted)
 {
     conf.rise = conf.fall = 1;
     ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
     ck_assert_int_eq(diagnostics("+"), HEALTH_CAME_UP);
     ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
 }
-END_TEST
 
 static int64_t least_ns, most_ns;
 
@@ -99,7 +96,7 @@ static void draw(void)
     }
 }
 
-START_TEST(jitter_only_ever_adds_and_uses_all_its_room)
+TEST(health, jitter_only_ever_adds_and_uses_all_its_room)
 {
     draw();
     ck_assert_int_ge(least_ns, INTERVAL_NS);
@@ -107,9 +104,8 @@ START_TEST(jitter_only_ever_adds_and_uses_all_its_room)
     ck_assert_int_le(most_ns, INTERVAL_NS + INTERVAL_NS / 10);
     ck_assert_int_gt(most_ns, INTERVAL_NS + INTERVAL_NS / 10 - INTERVAL_NS / 1000);
 }
-END_TEST
 
-START_TEST(jitter_is_even)
+TEST(health, jitter_is_even)
 {
     unsigned tenths[10] = {0};
 
@@ -120,9 +116,8 @@ START_TEST(jitter_is_even)
         ck_assert_uint_lt(tenths[i], 1200);
     }
 }
-END_TEST
 
-START_TEST(servers_with_neighbouring_seeds_do_not_keep_in_step)
+TEST(health, servers_with_neighbouring_seeds_do_not_keep_in_step)
 {
     struct health other;
     unsigned near = 0;
@@ -135,18 +130,16 @@ START_TEST(servers_with_neighbouring_seeds_do_not_keep_in_step)
     }
     ck_assert_uint_lt(near, 100); /* 20 are expected */
 }
-END_TEST
 
-START_TEST(without_jitter_an_interval_is_exact)
+TEST(health, without_jitter_an_interval_is_exact)
 {
     conf.jitter_percent = 0;
     draw();
     ck_assert_int_eq(least_ns, INTERVAL_NS);
     ck_assert_int_eq(most_ns, INTERVAL_NS);
 }
-END_TEST
 
-START_TEST(between_the_states_the_fast_interval_applies)
+TEST(health, between_the_states_the_fast_interval_applies)
 {
     conf.jitter_percent = 0;
     conf.fast_interval_ns = NS_PER_S / 2;
@@ -165,17 +158,15 @@ START_TEST(between_the_states_the_fast_interval_applies)
     diagnostics("+");
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
 }
-END_TEST
 
-START_TEST(without_a_fast_interval_the_other_applies)
+TEST(health, without_a_fast_interval_the_other_applies)
 {
     conf.jitter_percent = 0;
     diagnostics("-");
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
 }
-END_TEST
 
-START_TEST(an_interval_of_centuries_does_not_overflow)
+TEST(health, an_interval_of_centuries_does_not_overflow)
 {
     conf.interval_ns = INT64_MAX / 2;
     conf.jitter_percent = 100;
@@ -184,13 +175,11 @@ START_TEST(an_interval_of_centuries_does_not_overflow)
     conf.interval_ns = INT64_MAX;
     ck_assert_int_eq(health_interval_ns(&h), CLOCK_NEVER);
 }
-END_TEST
 
-START_TEST(the_first_server_is_checked_at_once)
+TEST(health, the_first_server_is_checked_at_once)
 {
     ck_assert_int_eq(health_first_ns(&conf, 0), 0);
 }
-END_TEST
 
 /* Each of ${n} equal parts of an interval has its share of the first ${n} times ten checks. */
 static void expect_even(unsigned n)
@@ -210,14 +199,13 @@ static void expect_even(unsigned n)
     }
 }
 
-START_TEST(first_checks_are_spread_evenly_however_many_there_are)
+TEST(health, first_checks_are_spread_evenly_however_many_there_are)
 {
     for (unsigned n = 1; n <= 1000; n = n < 20 ? n + 1 : 2 * n)
         expect_even(n);
 }
-END_TEST
 
-START_TEST(one_that_starts_down_is_up_after_rise_passed)
+TEST(health, one_that_starts_down_is_up_after_rise_passed)
 {
     struct health_conf c = {
         .initial = HEALTH_STARTS_DOWN, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};
@@ -230,10 +218,9 @@ START_TEST(one_that_starts_down_is_up_after_rise_passed)
     ck_assert_int_eq(health_report(&x, true, 3), HEALTH_SAME);
     ck_assert_int_eq(health_report(&x, true, 4), HEALTH_CAME_UP);
 }
-END_TEST
 
 /* 0: the first check passes; 1: it fails. */
-START_TEST(the_first_check_decides_for_one_that_is_checked_first)
+TEST_EACH(health, the_first_check_decides_for_one_that_is_checked_first, 2)
 {
     struct health_conf c = {
         .initial = HEALTH_STARTS_CHECKED, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};
@@ -250,30 +237,4 @@ START_TEST(the_first_check_decides_for_one_that_is_checked_first)
         ck_assert_int_eq(health_report(&x, true, 2), HEALTH_SAME); /* rise is 2 */
         ck_assert_int_eq(health_report(&x, true, 3), HEALTH_CAME_UP);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/health");
-    TCase *tc = suite_group(suite, "health");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, a_server_begins_up);
-    tcase_add_test(tc, as_many_failures_as_fall_take_it_down);
-    tcase_add_test(tc, as_many_successes_as_rise_bring_it_up);
-    tcase_add_test(tc, a_success_between_failures_begins_the_count_anew_and_the_other_way_round);
-    tcase_add_test(tc, one_check_is_enough_if_that_is_wanted);
-    tcase_add_test(tc, jitter_only_ever_adds_and_uses_all_its_room);
-    tcase_add_test(tc, jitter_is_even);
-    tcase_add_test(tc, servers_with_neighbouring_seeds_do_not_keep_in_step);
-    tcase_add_test(tc, without_jitter_an_interval_is_exact);
-    tcase_add_test(tc, between_the_states_the_fast_interval_applies);
-    tcase_add_test(tc, without_a_fast_interval_the_other_applies);
-    tcase_add_test(tc, an_interval_of_centuries_does_not_overflow);
-    tcase_add_test(tc, the_first_server_is_checked_at_once);
-    tcase_add_test(tc, first_checks_are_spread_evenly_however_many_there_are);
-    tcase_add_test(tc, one_that_starts_down_is_up_after_rise_passed);
-    tcase_add_loop_test(tc, the_first_check_decides_for_one_that_is_checked_first, 0, 2);
-    return suite_run(suite);
 }

@@ -129,23 +129,23 @@ static struct upstream_server *enter(const char *name)
 
 /* ---- sets ---- */
 
-START_TEST(at_first_there_is_what_needs_no_looking_up)
+GROUP(membership, setup, teardown);
+
+TEST(membership, at_first_there_is_what_needs_no_looking_up)
 {
     open_group();
     ck_assert_str_eq(names(), "fixed");
 }
-END_TEST
 
-START_TEST(every_place_is_a_server_in_the_order_of_the_lines)
+TEST(membership, every_place_is_a_server_in_the_order_of_the_lines)
 {
     open_group();
     ck_assert_int_eq(update(2, "31"), 1);
     ck_assert_int_eq(update(1, "2"), 1);
     ck_assert_str_eq(names(), "fixed one@127.0.0.1:1002 two@127.0.0.1:1001 two@127.0.0.1:1003");
 }
-END_TEST
 
-START_TEST(sessions_are_spread_over_all_of_them)
+TEST(membership, sessions_are_spread_over_all_of_them)
 {
     unsigned n[5] = {0};
 
@@ -159,9 +159,8 @@ START_TEST(sessions_are_spread_over_all_of_them)
     for (unsigned i = 0; i < 5; i++)
         ck_assert_uint_eq(n[i], 10);
 }
-END_TEST
 
-START_TEST(the_same_in_another_order_is_nothing_new)
+TEST(membership, the_same_in_another_order_is_nothing_new)
 {
     const struct server_set *set;
 
@@ -171,9 +170,8 @@ START_TEST(the_same_in_another_order_is_nothing_new)
     ck_assert_int_eq(update(1, "312"), 0);
     ck_assert_ptr_eq(membership_now(&upstream->membership), set);
 }
-END_TEST
 
-START_TEST(weights_and_levels_follow)
+TEST(membership, weights_and_levels_follow)
 {
     struct address list[2];
     struct membership_place places[2];
@@ -199,9 +197,8 @@ START_TEST(weights_and_levels_follow)
         (void)pick();
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 6);
 }
-END_TEST
 
-START_TEST(a_weight_may_become_0_and_more_again)
+TEST(membership, a_weight_may_become_0_and_more_again)
 {
     struct address at;
     struct membership_place place = {.list = &at, .n = 1, .weight = 1};
@@ -222,9 +219,8 @@ START_TEST(a_weight_may_become_0_and_more_again)
         (void)pick();
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 3);
 }
-END_TEST
 
-START_TEST(the_servers_of_a_line_without_weight_get_no_sessions_whatever_their_names_say)
+TEST(membership, the_servers_of_a_line_without_weight_get_no_sessions_whatever_their_names_say)
 {
     struct address at;
     struct membership_place place = {.list = &at, .n = 1, .weight = 7};
@@ -238,10 +234,9 @@ START_TEST(the_servers_of_a_line_without_weight_get_no_sessions_whatever_their_n
     for (unsigned i = 0; i < 20; i++)
         ck_assert_uint_eq(pick()->line, 0);
 }
-END_TEST
 
 /* 0: a host name; 1: a service. */
-START_TEST(a_disabled_name_is_one_server_without_an_address)
+TEST_EACH(membership, a_disabled_name_is_one_server_without_an_address, 2)
 {
     lines[1].names = _i == 0 ? UPSTREAM_NAME_EACH : UPSTREAM_SERVICE;
     lines[1].disabled = true;
@@ -250,9 +245,8 @@ START_TEST(a_disabled_name_is_one_server_without_an_address)
     for (unsigned i = 0; i < 20; i++)
         ck_assert_uint_eq(pick()->line, 0);
 }
-END_TEST
 
-START_TEST(one_that_is_a_backup_now_may_have_spares_later)
+TEST(membership, one_that_is_a_backup_now_may_have_spares_later)
 {
     struct address at;
     struct membership_place place = {.list = &at, .n = 1, .weight = 1, .level = 1};
@@ -266,9 +260,8 @@ START_TEST(one_that_is_a_backup_now_may_have_spares_later)
     ck_assert_int_eq(update(2, "2"), 1);
     ck_assert_ptr_null(find("two@127.0.0.1:1002")->spare);
 }
-END_TEST
 
-START_TEST(a_backup_line_has_backups_only)
+TEST(membership, a_backup_line_has_backups_only)
 {
     lines[1].backup = true;
     open_group();
@@ -278,11 +271,10 @@ START_TEST(a_backup_line_has_backups_only)
     endpoint_set_flag(&find("fixed")->endpoint, ENDPOINT_DOWN);
     ck_assert_uint_eq(pick()->line, 1);
 }
-END_TEST
 
 /* ---- those that go ---- */
 
-START_TEST(one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_has)
+TEST(membership, one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_has)
 {
     struct upstream_server *old;
 
@@ -299,9 +291,8 @@ START_TEST(one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_has)
     ck_assert(!ejection_some_out(&upstream->ejection));
     ck_assert_uint_eq(remembered(), 2);
 }
-END_TEST
 
-START_TEST(one_that_is_found_again_is_the_same_with_its_sessions)
+TEST(membership, one_that_is_found_again_is_the_same_with_its_sessions)
 {
     struct upstream_server *old;
 
@@ -314,9 +305,8 @@ START_TEST(one_that_is_found_again_is_the_same_with_its_sessions)
     ck_assert_uint_eq(endpoint_load(&old->endpoint), 1);
     ck_assert_uint_eq(remembered(), 3);
 }
-END_TEST
 
-START_TEST(who_holds_it_keeps_it)
+TEST(membership, who_holds_it_keeps_it)
 {
     struct upstream_server *old;
 
@@ -330,9 +320,8 @@ START_TEST(who_holds_it_keeps_it)
     membership_let_go(old);
     ck_assert_uint_eq(remembered(), 2);
 }
-END_TEST
 
-START_TEST(who_has_taken_the_set_keeps_all_that_is_in_it)
+TEST(membership, who_has_taken_the_set_keeps_all_that_is_in_it)
 {
     struct server_set *set;
 
@@ -346,9 +335,8 @@ START_TEST(who_has_taken_the_set_keeps_all_that_is_in_it)
     membership_give_back(set);
     ck_assert_uint_eq(remembered(), 2);
 }
-END_TEST
 
-START_TEST(one_that_was_left_out_takes_no_place_when_it_has_gone)
+TEST(membership, one_that_was_left_out_takes_no_place_when_it_has_gone)
 {
     struct upstream_server *bad;
 
@@ -360,9 +348,8 @@ START_TEST(one_that_was_left_out_takes_no_place_when_it_has_gone)
     ck_assert_int_eq(update(1, "23"), 1);
     ck_assert_uint_eq(atomic_load(&upstream->ejection.n_out), 0);
 }
-END_TEST
 
-START_TEST(a_hundred_changes_leave_nothing_behind)
+TEST(membership, a_hundred_changes_leave_nothing_behind)
 {
     open_group();
     for (unsigned i = 0; i < 100; i++)
@@ -370,7 +357,6 @@ START_TEST(a_hundred_changes_leave_nothing_behind)
     ck_assert_uint_eq(remembered(), 7);
     ck_assert(list_empty(&upstream->membership.replaced));
 }
-END_TEST
 
 static unsigned left_alone;
 
@@ -389,7 +375,7 @@ static void look_for_one(struct endpoint_group *g)
         endpoint_leave(e);
 }
 
-START_TEST(a_name_that_goes_to_and_fro_is_always_somewhere)
+TEST(membership, a_name_that_goes_to_and_fro_is_always_somewhere)
 {
     conf.n_servers = 2;
     lines[0] = lines[1];
@@ -403,10 +389,9 @@ START_TEST(a_name_that_goes_to_and_fro_is_always_somewhere)
         ck_assert_int_eq(update(1, i % 2 ? "2" : "1"), 1);
     ck_assert_uint_eq(left_alone, 0);
 }
-END_TEST
 
 /* It was on its way out of the set when a session that had failed there let it out. */
-START_TEST(one_that_was_let_out_too_late_is_back_when_it_is_found_again)
+TEST_EACH(membership, one_that_was_let_out_too_late_is_back_when_it_is_found_again, 2)
 {
     struct upstream_server *old;
 
@@ -425,11 +410,10 @@ START_TEST(one_that_was_let_out_too_late_is_back_when_it_is_found_again)
     }
     ck_assert(!ejection_some_out(&upstream->ejection));
 }
-END_TEST
 
 /* ---- those that come ---- */
 
-START_TEST(a_new_one_of_a_known_name_begins_slowly)
+TEST(membership, a_new_one_of_a_known_name_begins_slowly)
 {
     conf.slow_start_ns = UNTIL_LIMIT_NS;
     open_group();
@@ -439,9 +423,8 @@ START_TEST(a_new_one_of_a_known_name_begins_slowly)
     ck_assert(!(endpoint_load(&find("one@127.0.0.1:1001")->endpoint) & ENDPOINT_WARMING));
     ck_assert(endpoint_load(&find("one@127.0.0.1:1002")->endpoint) & ENDPOINT_WARMING);
 }
-END_TEST
 
-START_TEST(so_does_one_that_is_found_again)
+TEST(membership, so_does_one_that_is_found_again)
 {
     struct upstream_server *old;
 
@@ -453,7 +436,6 @@ START_TEST(so_does_one_that_is_found_again)
     ck_assert_int_eq(update(1, "12"), 1);
     ck_assert_uint_eq(endpoint_load(&old->endpoint), ENDPOINT_WARMING | 1);
 }
-END_TEST
 
 static void on_came(void *cookie, struct upstream_server *server)
 {
@@ -467,7 +449,7 @@ static void on_went(void *cookie, struct upstream_server *server)
     went = went * 10 + (unsigned)(server->name[strlen(server->name) - 1] - '0');
 }
 
-START_TEST(who_watches_is_told_of_each_once)
+TEST(membership, who_watches_is_told_of_each_once)
 {
     open_group();
     upstream->membership.watch =
@@ -478,7 +460,6 @@ START_TEST(who_watches_is_told_of_each_once)
     ck_assert_uint_eq(came, 123);
     ck_assert_uint_eq(went, 1);
 }
-END_TEST
 
 /* ---- while they are used ---- */
 
@@ -528,7 +509,8 @@ static void *read_sets(void *arg)
     return NULL;
 }
 
-START_TEST(workers_pick_while_servers_come_and_go_and_all_of_them_are_freed)
+TEST_EACH(membership, workers_pick_while_servers_come_and_go_and_all_of_them_are_freed,
+          BALANCER_FIRST + 1)
 {
     struct loop_group_conf group = {
         .name = "work",
@@ -556,38 +538,4 @@ START_TEST(workers_pick_while_servers_come_and_go_and_all_of_them_are_freed)
     ck_assert_uint_eq(remembered(), membership_now(&upstream->membership)->n);
     loop_runner_destroy(control);
     loop_group_destroy(workers);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/membership");
-    TCase *tc = suite_group(suite, "membership");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, at_first_there_is_what_needs_no_looking_up);
-    tcase_add_test(tc, every_place_is_a_server_in_the_order_of_the_lines);
-    tcase_add_test(tc, sessions_are_spread_over_all_of_them);
-    tcase_add_test(tc, the_same_in_another_order_is_nothing_new);
-    tcase_add_test(tc, weights_and_levels_follow);
-    tcase_add_test(tc, a_weight_may_become_0_and_more_again);
-    tcase_add_test(tc,
-                   the_servers_of_a_line_without_weight_get_no_sessions_whatever_their_names_say);
-    tcase_add_loop_test(tc, a_disabled_name_is_one_server_without_an_address, 0, 2);
-    tcase_add_test(tc, one_that_is_a_backup_now_may_have_spares_later);
-    tcase_add_test(tc, a_backup_line_has_backups_only);
-    tcase_add_test(tc, one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_has);
-    tcase_add_test(tc, one_that_is_found_again_is_the_same_with_its_sessions);
-    tcase_add_test(tc, who_holds_it_keeps_it);
-    tcase_add_test(tc, who_has_taken_the_set_keeps_all_that_is_in_it);
-    tcase_add_test(tc, one_that_was_left_out_takes_no_place_when_it_has_gone);
-    tcase_add_test(tc, a_name_that_goes_to_and_fro_is_always_somewhere);
-    tcase_add_loop_test(tc, one_that_was_let_out_too_late_is_back_when_it_is_found_again, 0, 2);
-    tcase_add_test(tc, a_hundred_changes_leave_nothing_behind);
-    tcase_add_test(tc, a_new_one_of_a_known_name_begins_slowly);
-    tcase_add_test(tc, so_does_one_that_is_found_again);
-    tcase_add_test(tc, who_watches_is_told_of_each_once);
-    tcase_add_loop_test(tc, workers_pick_while_servers_come_and_go_and_all_of_them_are_freed, 0,
-                        BALANCER_FIRST + 1);
-    return suite_run(suite);
 }

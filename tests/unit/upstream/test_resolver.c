@@ -189,7 +189,9 @@ static unsigned port_of(unsigned n, unsigned i)
 
 /* ---- the start ---- */
 
-START_TEST(names_are_known_when_the_start_returns)
+GROUP(resolver, setup, teardown);
+
+TEST(resolver, names_are_known_when_the_start_returns)
 {
     atomic_store(&answers[1], 3);
     start(3, UNTIL_LIMIT_NS);
@@ -202,9 +204,8 @@ START_TEST(names_are_known_when_the_start_returns)
         log_lines_with("upstream back: server s (1): the name is known: 127.0.0.1:1100 and 2 more"),
         1);
 }
-END_TEST
 
-START_TEST(what_is_no_name_is_not_looked_up)
+TEST(resolver, what_is_no_name_is_not_looked_up)
 {
     struct address literal;
 
@@ -218,9 +219,8 @@ START_TEST(what_is_no_name_is_not_looked_up)
     ck_assert_uint_eq(port_of(1, 0), 7);
     ck_assert_uint_eq(port_of(2, 0), 1200);
 }
-END_TEST
 
-START_TEST(a_disabled_name_is_not_looked_up)
+TEST(resolver, a_disabled_name_is_not_looked_up)
 {
     upstream_conf.resolve_required = true;
     for (unsigned i = 0; i < 3; i++)
@@ -236,9 +236,8 @@ START_TEST(a_disabled_name_is_not_looked_up)
     ck_assert_uint_eq(port_of(3, 0), 1300);
     ck_assert_uint_eq(log_lines_with("cannot look up the name"), 0);
 }
-END_TEST
 
-START_TEST(without_names_no_thread_is_started)
+TEST(resolver, without_names_no_thread_is_started)
 {
     struct address literal;
 
@@ -250,9 +249,8 @@ START_TEST(without_names_no_thread_is_started)
     ck_assert_uint_eq(process_loops(), 0);
     ck_assert_int_eq(loop_state(control), LOOP_NOT_STARTED);
 }
-END_TEST
 
-START_TEST(names_are_looked_up_at_the_same_time)
+TEST(resolver, names_are_looked_up_at_the_same_time)
 {
     for (unsigned n = 0; n < 4; n++)
         atomic_store(&answers[n], SILENT);
@@ -262,9 +260,8 @@ START_TEST(names_are_looked_up_at_the_same_time)
         atomic_store(&answers[n], 1);
     UNTIL(is_known(0) && is_known(1) && is_known(2) && is_known(3));
 }
-END_TEST
 
-START_TEST(more_names_than_may_be_pending_are_all_looked_up)
+TEST(resolver, more_names_than_may_be_pending_are_all_looked_up)
 {
     create(NAMES, 2);
     ck_assert_int_eq(resolver_start(resolver, UNTIL_LIMIT_NS), 0);
@@ -272,9 +269,8 @@ START_TEST(more_names_than_may_be_pending_are_all_looked_up)
         ck_assert(is_known(n));
     ck_assert_uint_le(atomic_load(&most_running), 2);
 }
-END_TEST
 
-START_TEST(a_bad_answer_is_not_waited_for_any_longer_than_a_good_one)
+TEST(resolver, a_bad_answer_is_not_waited_for_any_longer_than_a_good_one)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -284,9 +280,8 @@ START_TEST(a_bad_answer_is_not_waited_for_any_longer_than_a_good_one)
     ck_assert(!is_known(0));
     ck_assert(is_known(1));
 }
-END_TEST
 
-START_TEST(all_names_that_do_not_answer_have_one_deadline)
+TEST(resolver, all_names_that_do_not_answer_have_one_deadline)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -299,11 +294,10 @@ START_TEST(all_names_that_do_not_answer_have_one_deadline)
     for (unsigned n = 0; n < 20; n++)
         atomic_store(&answers[n], 1);
 }
-END_TEST
 
 /* ---- afterwards ---- */
 
-START_TEST(a_name_whose_answer_is_late_is_known_then)
+TEST(resolver, a_name_whose_answer_is_late_is_known_then)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     atomic_store(&answers[0], SILENT);
@@ -313,9 +307,8 @@ START_TEST(a_name_whose_answer_is_late_is_known_then)
     UNTIL(is_known(0));
     UNTIL(log_lines_with("server s (0): the name is known: 127.0.0.1:1000") == 1);
 }
-END_TEST
 
-START_TEST(a_name_that_is_not_known_is_tried_again_until_it_is)
+TEST(resolver, a_name_that_is_not_known_is_tried_again_until_it_is)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     conf.retry_ns = 10 * NS_PER_MS;
@@ -334,9 +327,8 @@ START_TEST(a_name_that_is_not_known_is_tried_again_until_it_is)
     ck_assert_uint_eq(port_of(0, 1), 1001);
     ck_assert_uint_eq(log_lines_with("cannot look up"), 2);
 }
-END_TEST
 
-START_TEST(it_is_not_tried_again_before_the_time)
+TEST(resolver, it_is_not_tried_again_before_the_time)
 {
     int64_t first_at_ns;
 
@@ -347,10 +339,9 @@ START_TEST(it_is_not_tried_again_before_the_time)
     UNTIL(atomic_load(&lookups[0]) == 2);
     ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns, conf.retry_ns / 5 * 4);
 }
-END_TEST
 
 /* The control loop has no room for what an executor hands to it, for a moment. */
-START_TEST(no_answer_is_lost_however_many_come_while_the_control_loop_is_busy)
+TEST(resolver, no_answer_is_lost_however_many_come_while_the_control_loop_is_busy)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 100 * NS_PER_MS};
     struct tasks_block block;
@@ -368,9 +359,8 @@ START_TEST(no_answer_is_lost_however_many_come_while_the_control_loop_is_busy)
     for (unsigned n = 0; n < NAMES; n++)
         UNTIL(is_known(n));
 }
-END_TEST
 
-START_TEST(an_answer_that_finds_no_control_thread_is_asked_for_again)
+TEST(resolver, an_answer_that_finds_no_control_thread_is_asked_for_again)
 {
     conf.retry_ns = 10 * NS_PER_MS;
     fault_plan(FAULT_PTHREAD_CREATE, 1, 2, EAGAIN); /* the executor gets its own */
@@ -379,7 +369,6 @@ START_TEST(an_answer_that_finds_no_control_thread_is_asked_for_again)
     ck_assert(is_known(0));
     ck_assert_uint_eq(atomic_load(&lookups[0]), 3);
 }
-END_TEST
 
 /* ---- names that are known ---- */
 
@@ -391,7 +380,7 @@ static void pass_lookups(unsigned n, unsigned more)
     UNTIL(atomic_load(&lookups[n]) > before + more); /* the one before was answered */
 }
 
-START_TEST(with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_again)
+TEST(resolver, with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_again)
 {
     conf.retry_ns = 5 * NS_PER_MS;
     atomic_store(&answers[0], -ENOENT);
@@ -399,9 +388,8 @@ START_TEST(with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_again)
     pass_lookups(0, 10);
     ck_assert_uint_eq(atomic_load(&lookups[1]), 1);
 }
-END_TEST
 
-START_TEST(with_an_interval_it_is_and_a_change_is_used_and_told)
+TEST(resolver, with_an_interval_it_is_and_a_change_is_used_and_told)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     log_lines_capture(LOG_LEVEL_NOTICE);
@@ -420,9 +408,8 @@ START_TEST(with_an_interval_it_is_and_a_change_is_used_and_told)
     UNTIL(known(0) == 1);
     UNTIL(log_lines_with("resolves to other addresses: 127.0.0.1:6000") == 2);
 }
-END_TEST
 
-START_TEST(it_is_not_asked_for_before_the_interval_is_over)
+TEST(resolver, it_is_not_asked_for_before_the_interval_is_over)
 {
     int64_t first_at_ns;
 
@@ -434,9 +421,8 @@ START_TEST(it_is_not_asked_for_before_the_interval_is_over)
     ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns,
                      upstream_conf.resolve_interval_ns / 2);
 }
-END_TEST
 
-START_TEST(a_failure_keeps_what_is_known_and_is_told_once)
+TEST(resolver, a_failure_keeps_what_is_known_and_is_told_once)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     conf.retry_ns = 2 * NS_PER_MS;
@@ -454,9 +440,8 @@ START_TEST(a_failure_keeps_what_is_known_and_is_told_once)
     pass_lookups(0, 3);
     ck_assert_uint_eq(log_lines_with("upstream"), 2);
 }
-END_TEST
 
-START_TEST(what_has_moved_while_it_could_not_be_looked_up_is_used)
+TEST(resolver, what_has_moved_while_it_could_not_be_looked_up_is_used)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     conf.retry_ns = 2 * NS_PER_MS;
@@ -468,9 +453,8 @@ START_TEST(what_has_moved_while_it_could_not_be_looked_up_is_used)
     UNTIL(port_of(0, 0) == 6000);
     UNTIL(log_lines_with("the name resolves to other addresses: 127.0.0.1:6000") == 1);
 }
-END_TEST
 
-START_TEST(a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is)
+TEST(resolver, a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is)
 {
     upstream_conf.resolve_interval_ns = LATER;
     conf.retry_ns = 5 * NS_PER_MS;
@@ -481,9 +465,8 @@ START_TEST(a_failure_is_tried_again_after_the_retry_time_however_long_the_interv
     UNTIL(is_known(0));
     ck_assert_uint_eq(atomic_load(&lookups[1]), 1);
 }
-END_TEST
 
-START_TEST(no_pause_after_a_failure_is_longer_than_the_interval)
+TEST(resolver, no_pause_after_a_failure_is_longer_than_the_interval)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     atomic_store(&answers[0], -ENOENT);
@@ -491,9 +474,8 @@ START_TEST(no_pause_after_a_failure_is_longer_than_the_interval)
     ck_assert_uint_eq(log_lines_with("trying again within 0.005 s"), 1);
     pass_lookups(0, 3);
 }
-END_TEST
 
-START_TEST(names_that_were_looked_up_together_spread)
+TEST(resolver, names_that_were_looked_up_together_spread)
 {
     int64_t first_ns = CLOCK_NEVER, last_ns = 0;
 
@@ -509,18 +491,16 @@ START_TEST(names_that_were_looked_up_together_spread)
     }
     ck_assert_int_ge(last_ns - first_ns, upstream_conf.resolve_interval_ns / 4);
 }
-END_TEST
 
-START_TEST(a_ttl_shorter_than_the_interval_decides)
+TEST(resolver, a_ttl_shorter_than_the_interval_decides)
 {
     upstream_conf.resolve_interval_ns = LATER;
     atomic_store(&ttl_ns, 5 * NS_PER_MS);
     start(1, UNTIL_LIMIT_NS);
     pass_lookups(0, 3);
 }
-END_TEST
 
-START_TEST(a_ttl_is_kept_within_bounds)
+TEST_EACH(resolver, a_ttl_is_kept_within_bounds, 2)
 {
     int64_t first_at_ns;
 
@@ -533,10 +513,9 @@ START_TEST(a_ttl_is_kept_within_bounds)
     if (_i == 0)
         ck_assert_int_ge(atomic_load(&second_at_ns[0]) - first_at_ns, 200 * NS_PER_MS);
 }
-END_TEST
 
 /* A session that connects to an address keeps it; under ASan it would be seen if not. */
-START_TEST(who_uses_the_old_addresses_keeps_them_while_new_ones_come)
+TEST(resolver, who_uses_the_old_addresses_keeps_them_while_new_ones_come)
 {
     struct endpoint_addresses *at;
 
@@ -550,7 +529,6 @@ START_TEST(who_uses_the_old_addresses_keeps_them_while_new_ones_come)
     ck_assert_uint_eq(ntohs(at->list[0].u.in.sin_port), 1000);
     endpoint_release_addresses(at);
 }
-END_TEST
 
 /* ---- names of several servers ---- */
 
@@ -615,7 +593,7 @@ static void name_is(unsigned n, enum upstream_names names)
     server_confs[n].names = names;
 }
 
-START_TEST(each_address_of_a_name_is_a_server)
+TEST(resolver, each_address_of_a_name_is_a_server)
 {
     name_is(0, UPSTREAM_NAME_EACH);
     server_confs[0].weight = 3;
@@ -630,9 +608,8 @@ START_TEST(each_address_of_a_name_is_a_server)
     pass_lookups(0, 3);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1000*3/0");
 }
-END_TEST
 
-START_TEST(one_address_of_each_family_is_one_server)
+TEST(resolver, one_address_of_each_family_is_one_server)
 {
     conf.lookup = look_up_families;
     snprintf(texts[0], sizeof(texts[0]), "5");
@@ -644,7 +621,6 @@ START_TEST(one_address_of_each_family_is_one_server)
     ck_assert_str_eq(servers_now(), "s@[::1]:5*1/0 s@[::1]:6*1/0 t@[::1]:5*1/0");
     ck_assert_uint_eq(known(2), 2);
 }
-END_TEST
 
 /* 300 addresses, of which another one comes first each time. */
 static int look_up_many(struct address *out, size_t max, const char *word, struct dns_terms *terms)
@@ -663,7 +639,7 @@ static void count_servers(void *arg)
     *(unsigned *)arg = membership_now(&upstream->membership)->n;
 }
 
-START_TEST(which_of_too_many_addresses_are_used_does_not_change)
+TEST_EACH(resolver, which_of_too_many_addresses_are_used_does_not_change, 2)
 {
     unsigned n = 0;
 
@@ -677,7 +653,6 @@ START_TEST(which_of_too_many_addresses_are_used_does_not_change)
     ck_assert_uint_eq(known(0), _i ? ENDPOINT_ADDRESSES : 1);
     ck_assert_uint_eq(log_lines_with("resolves to other addresses"), 0);
 }
-END_TEST
 
 static void record(unsigned i, const char *target, unsigned priority, unsigned weight)
 {
@@ -694,7 +669,7 @@ static void start_service(int n)
     start(1, UNTIL_LIMIT_NS);
 }
 
-START_TEST(each_host_of_a_service_has_its_weight_and_its_priority)
+TEST(resolver, each_host_of_a_service_has_its_weight_and_its_priority)
 {
     record(0, "8", 10, 40000);
     record(1, "9", 10, 20000);
@@ -704,9 +679,8 @@ START_TEST(each_host_of_a_service_has_its_weight_and_its_priority)
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/1 s@127.0.0.1:1800*256/0 "
                                     "s@127.0.0.1:1801*256/0 s@127.0.0.1:1900*128/0");
 }
-END_TEST
 
-START_TEST(a_host_without_an_address_is_left_out)
+TEST_EACH(resolver, a_host_without_an_address_is_left_out, 2)
 {
     static const int errors[] = {-ENOENT, -EINVAL}; /* the name of it is none */
 
@@ -716,9 +690,8 @@ START_TEST(a_host_without_an_address_is_left_out)
     start_service(2);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1800*2/0");
 }
-END_TEST
 
-START_TEST(a_host_that_cannot_be_looked_up_stays_where_it_was)
+TEST(resolver, a_host_that_cannot_be_looked_up_stays_where_it_was)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     upstream_conf.resolve_interval_ns = conf.retry_ns = 5 * NS_PER_MS;
@@ -744,9 +717,8 @@ START_TEST(a_host_that_cannot_be_looked_up_stays_where_it_was)
     atomic_store(&n_records, 1);
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0") == 0);
 }
-END_TEST
 
-START_TEST(a_host_that_fails_from_the_start_keeps_no_other_from_being_known)
+TEST(resolver, a_host_that_fails_from_the_start_keeps_no_other_from_being_known)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -757,9 +729,8 @@ START_TEST(a_host_that_fails_from_the_start_keeps_no_other_from_being_known)
     atomic_store(&answers[7], 1);
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0") == 0);
 }
-END_TEST
 
-START_TEST(one_address_of_two_records_counts_for_the_first)
+TEST_EACH(resolver, one_address_of_two_records_counts_for_the_first, 2)
 {
     record(0, "7", 1, 1);
     record(1, "8", 2, 1);
@@ -772,7 +743,6 @@ START_TEST(one_address_of_two_records_counts_for_the_first)
         pass_lookups(8, 3);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/1");
 }
-END_TEST
 
 /* Any host has as many addresses as count. */
 static int look_up_sixteen(struct address *out, size_t max, const char *word,
@@ -801,7 +771,7 @@ static void count_levels(void *arg)
  * Each lookup begins with another host, so that those of the first priority are often looked up
  * last.
  */
-START_TEST(of_too_many_addresses_of_a_service_those_of_the_first_priorities_are_kept)
+TEST(resolver, of_too_many_addresses_of_a_service_those_of_the_first_priorities_are_kept)
 {
     unsigned hosts = RESOLVER_ADDRESSES / ENDPOINT_ADDRESSES + 1, n[BALANCER_LEVELS] = {0};
     char name[8];
@@ -822,10 +792,9 @@ START_TEST(of_too_many_addresses_of_a_service_those_of_the_first_priorities_are_
         ck_assert_uint_eq(n[1], RESOLVER_ADDRESSES - ENDPOINT_ADDRESSES);
     }
 }
-END_TEST
 
 /* Time for one host only: the next lookup begins with the one after it. */
-START_TEST(all_hosts_have_one_time)
+TEST(resolver, all_hosts_have_one_time)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -837,9 +806,8 @@ START_TEST(all_hosts_have_one_time)
     ck_assert_uint_eq(
         log_lines_with("2 of 3 hosts cannot be looked up, such as 8: no time is left"), 1);
 }
-END_TEST
 
-START_TEST(hosts_that_had_no_time_come_first_the_next_time)
+TEST(resolver, hosts_that_had_no_time_come_first_the_next_time)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -850,10 +818,9 @@ START_TEST(hosts_that_had_no_time_come_first_the_next_time)
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0 s@127.0.0.1:1900*1/0") ==
           0);
 }
-END_TEST
 
 /* One thread: name 1 waits while host 7 is looked up. */
-START_TEST(other_names_have_their_turn_between_two_hosts)
+TEST(resolver, other_names_have_their_turn_between_two_hosts)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -869,9 +836,8 @@ START_TEST(other_names_have_their_turn_between_two_hosts)
     UNTIL(atomic_load(&first_order[9]) > 0 && atomic_load(&first_order[1]) > 0);
     ck_assert_uint_lt(atomic_load(&first_order[1]), atomic_load(&first_order[9]));
 }
-END_TEST
 
-START_TEST(a_name_that_is_required_and_not_known_keeps_it_from_starting)
+TEST_EACH(resolver, a_name_that_is_required_and_not_known_keeps_it_from_starting, 2)
 {
     upstream_conf.resolve_required = true;
     atomic_store(&answers[1], _i ? -ENOENT : SILENT);
@@ -882,11 +848,10 @@ START_TEST(a_name_that_is_required_and_not_known_keeps_it_from_starting)
     ck_assert_uint_eq(log_lines_with("resolve_required"), 1);
     atomic_store(&answers[1], 1);
 }
-END_TEST
 
 /* ---- proxy loops ---- */
 
-START_TEST(an_address_that_leads_back_is_left_out_and_told)
+TEST(resolver, an_address_that_leads_back_is_left_out_and_told)
 {
     atomic_store(&answers[0], 3);
     atomic_store(&loop_port, 1001);
@@ -898,9 +863,8 @@ START_TEST(an_address_that_leads_back_is_left_out_and_told)
         log_lines_with("server s (0): proxy loop: 127.0.0.1:1001 is a listener of this upstream"),
         1);
 }
-END_TEST
 
-START_TEST(when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
+TEST(resolver, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
 {
     conf.retry_ns = 10 * NS_PER_MS;
     atomic_store(&loop_port, 1000);
@@ -912,9 +876,8 @@ START_TEST(when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
     atomic_store(&loop_port, 0);
     UNTIL(is_known(0));
 }
-END_TEST
 
-START_TEST(what_leads_back_each_time_is_told_once)
+TEST(resolver, what_leads_back_each_time_is_told_once)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     atomic_store(&answers[0], 3);
@@ -929,11 +892,10 @@ START_TEST(what_leads_back_each_time_is_told_once)
     pass_lookups(0, 4);
     ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 2);
 }
-END_TEST
 
 /* ---- the end ---- */
 
-START_TEST(stopping_does_not_wait_for_the_next_try)
+TEST(resolver, stopping_does_not_wait_for_the_next_try)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -944,9 +906,8 @@ START_TEST(stopping_does_not_wait_for_the_next_try)
     ck_assert_int_lt(since_ms(began_at_ns), LATER / NS_PER_MS);
     ck_assert_uint_eq(atomic_load(&lookups[0]), 1);
 }
-END_TEST
 
-START_TEST(a_lookup_that_hangs_is_named_and_ends_whenever_it_does)
+TEST_EACH(resolver, a_lookup_that_hangs_is_named_and_ends_whenever_it_does, 2)
 {
     struct executor_stats stats;
 
@@ -964,7 +925,6 @@ START_TEST(a_lookup_that_hangs_is_named_and_ends_whenever_it_does)
     for (unsigned n = 4; n < 10; n++)
         ck_assert_uint_eq(atomic_load(&lookups[n]), 0); /* dropped */
 }
-END_TEST
 
 static unsigned names_looked_up(void)
 {
@@ -1009,7 +969,7 @@ static void let_go(enum end_state state, struct tasks_block *block)
 }
 
 /* The control loop first, as the server does it, or last. */
-START_TEST(it_ends_in_any_state_and_nothing_goes_on)
+TEST_EACH(resolver, it_ends_in_any_state_and_nothing_goes_on, 2 * (END_ALL_THE_TIME + 1))
 {
     enum end_state state = (enum end_state)(_i / 2);
     bool control_first = _i % 2;
@@ -1032,65 +992,10 @@ START_TEST(it_ends_in_any_state_and_nothing_goes_on)
     PAUSE_MS(10);
     ck_assert_uint_eq(names_looked_up(), before);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+GROUP(none, NULL, NULL);
+
+TEST(none, destroying_none_is_allowed)
 {
     resolver_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/resolver");
-    TCase *tc = suite_group(suite, "resolver");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, names_are_known_when_the_start_returns);
-    tcase_add_test(tc, what_is_no_name_is_not_looked_up);
-    tcase_add_test(tc, a_disabled_name_is_not_looked_up);
-    tcase_add_test(tc, without_names_no_thread_is_started);
-    tcase_add_test(tc, names_are_looked_up_at_the_same_time);
-    tcase_add_test(tc, more_names_than_may_be_pending_are_all_looked_up);
-    tcase_add_test(tc, a_bad_answer_is_not_waited_for_any_longer_than_a_good_one);
-    tcase_add_test(tc, all_names_that_do_not_answer_have_one_deadline);
-    tcase_add_test(tc, a_name_whose_answer_is_late_is_known_then);
-    tcase_add_test(tc, a_name_that_is_not_known_is_tried_again_until_it_is);
-    tcase_add_test(tc, it_is_not_tried_again_before_the_time);
-    tcase_add_test(tc, no_answer_is_lost_however_many_come_while_the_control_loop_is_busy);
-    tcase_add_test(tc, an_answer_that_finds_no_control_thread_is_asked_for_again);
-    tcase_add_test(tc, with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_again);
-    tcase_add_test(tc, with_an_interval_it_is_and_a_change_is_used_and_told);
-    tcase_add_test(tc, it_is_not_asked_for_before_the_interval_is_over);
-    tcase_add_test(tc, a_failure_keeps_what_is_known_and_is_told_once);
-    tcase_add_test(tc, what_has_moved_while_it_could_not_be_looked_up_is_used);
-    tcase_add_test(tc, a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is);
-    tcase_add_test(tc, no_pause_after_a_failure_is_longer_than_the_interval);
-    tcase_add_test(tc, names_that_were_looked_up_together_spread);
-    tcase_add_test(tc, a_ttl_shorter_than_the_interval_decides);
-    tcase_add_loop_test(tc, a_ttl_is_kept_within_bounds, 0, 2);
-    tcase_add_test(tc, who_uses_the_old_addresses_keeps_them_while_new_ones_come);
-    tcase_add_test(tc, each_address_of_a_name_is_a_server);
-    tcase_add_test(tc, one_address_of_each_family_is_one_server);
-    tcase_add_test(tc, each_host_of_a_service_has_its_weight_and_its_priority);
-    tcase_add_loop_test(tc, which_of_too_many_addresses_are_used_does_not_change, 0, 2);
-    tcase_add_loop_test(tc, a_host_without_an_address_is_left_out, 0, 2);
-    tcase_add_test(tc, a_host_that_cannot_be_looked_up_stays_where_it_was);
-    tcase_add_test(tc, a_host_that_fails_from_the_start_keeps_no_other_from_being_known);
-    tcase_add_loop_test(tc, one_address_of_two_records_counts_for_the_first, 0, 2);
-    tcase_add_test(tc, of_too_many_addresses_of_a_service_those_of_the_first_priorities_are_kept);
-    tcase_add_test(tc, all_hosts_have_one_time);
-    tcase_add_test(tc, hosts_that_had_no_time_come_first_the_next_time);
-    tcase_add_test(tc, other_names_have_their_turn_between_two_hosts);
-    tcase_add_loop_test(tc, a_name_that_is_required_and_not_known_keeps_it_from_starting, 0, 2);
-    tcase_add_test(tc, an_address_that_leads_back_is_left_out_and_told);
-    tcase_add_test(tc, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once);
-    tcase_add_test(tc, what_leads_back_each_time_is_told_once);
-    tcase_add_test(tc, stopping_does_not_wait_for_the_next_try);
-    tcase_add_loop_test(tc, a_lookup_that_hangs_is_named_and_ends_whenever_it_does, 0, 2);
-    tcase_add_loop_test(tc, it_ends_in_any_state_and_nothing_goes_on, 0,
-                        2 * (END_ALL_THE_TIME + 1));
-    tc = suite_group(suite, "none");
-    tcase_add_test(tc, destroying_none_is_allowed);
-    return suite_run(suite);
 }

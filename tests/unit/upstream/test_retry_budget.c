@@ -26,45 +26,31 @@ static void open_budget(unsigned percent, unsigned sessions)
         retry_budget_add(&b);
 }
 
-START_TEST(sessions_allow_their_share_of_retries)
+GROUP(budget, NULL, NULL);
+
+TEST(budget, sessions_allow_their_share_of_retries)
 {
     open_budget(20, 100);
     ck_assert_uint_eq(take(100, NS_PER_S), 20);
     ck_assert_uint_eq(b.retries, RETRY_BUDGET_MIN_RATE + 20);
     ck_assert_uint_eq(b.refused, 80);
 }
-END_TEST
 
-START_TEST(the_reserve_has_a_bound)
+TEST(budget, the_reserve_has_a_bound)
 {
     open_budget(100, 10 * RETRY_BUDGET_RESERVE);
     ck_assert_uint_eq(take(10 * RETRY_BUDGET_RESERVE, NS_PER_S), RETRY_BUDGET_RESERVE);
 }
-END_TEST
 
-START_TEST(a_few_a_second_are_always_allowed)
+TEST(budget, a_few_a_second_are_always_allowed)
 {
     open_budget(1, 0);
     ck_assert_uint_eq(take(100, NS_PER_S), 0);
     ck_assert_uint_eq(take(100, 2 * NS_PER_S), RETRY_BUDGET_MIN_RATE);
 }
-END_TEST
 
-START_TEST(without_a_share_there_are_none)
+TEST(budget, without_a_share_there_are_none)
 {
     open_budget(0, 1000);
     ck_assert_uint_eq(take(100, NS_PER_S), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/retry_budget");
-    TCase *tc = suite_group(suite, "budget");
-
-    tcase_add_test(tc, sessions_allow_their_share_of_retries);
-    tcase_add_test(tc, the_reserve_has_a_bound);
-    tcase_add_test(tc, a_few_a_second_are_always_allowed);
-    tcase_add_test(tc, without_a_share_there_are_none);
-    return suite_run(suite);
 }

@@ -138,7 +138,9 @@ static int take(void)
     return t.fd;
 }
 
-START_TEST(as_many_are_kept_as_are_wanted_and_each_is_lent_a_descriptor)
+GROUP(what_a_loop_gives, setup, teardown);
+
+TEST(what_a_loop_gives, as_many_are_kept_as_are_wanted_and_each_is_lent_a_descriptor)
 {
     open_pool();
     accept_some(KEEP);
@@ -148,9 +150,8 @@ START_TEST(as_many_are_kept_as_are_wanted_and_each_is_lent_a_descriptor)
     ck_assert_uint_eq(atomic_load(&descriptors.lent), KEEP);
     ck_assert_uint_eq(atomic_load(&server->held), 1);
 }
-END_TEST
 
-START_TEST(one_that_is_taken_is_the_callers_and_another_takes_its_place)
+TEST(what_a_loop_gives, one_that_is_taken_is_the_callers_and_another_takes_its_place)
 {
     int fd;
 
@@ -167,9 +168,8 @@ START_TEST(one_that_is_taken_is_the_callers_and_another_takes_its_place)
     ck_assert_int_eq(send(fd, "x", 1, MSG_NOSIGNAL), 1);
     close(fd);
 }
-END_TEST
 
-START_TEST(one_that_the_server_has_ended_is_never_given)
+TEST(what_a_loop_gives, one_that_the_server_has_ended_is_never_given)
 {
     open_pool();
     accept_some(KEEP);
@@ -188,9 +188,8 @@ START_TEST(one_that_the_server_has_ended_is_never_given)
     close(listening);
     listening = -1; /* with all that nobody accepted */
 }
-END_TEST
 
-START_TEST(a_session_that_finds_none_is_counted)
+TEST(what_a_loop_gives, a_session_that_finds_none_is_counted)
 {
     close(listening);
     listening = sockets_bound(&address); /* it refuses */
@@ -200,9 +199,8 @@ START_TEST(a_session_that_finds_none_is_counted)
     ck_assert_uint_eq(counted(SPARE_MISSED), 1);
     ck_assert_uint_eq(log_lines_with("cannot open a spare connection"), 1);
 }
-END_TEST
 
-START_TEST(a_server_that_refuses_is_tried_less_and_less_often)
+TEST(what_a_loop_gives, a_server_that_refuses_is_tried_less_and_less_often)
 {
     close(listening);
     listening = sockets_bound(&address);
@@ -216,9 +214,8 @@ START_TEST(a_server_that_refuses_is_tried_less_and_less_often)
     UNTIL(counted(SPARE_OPENED) == KEEP);
     UNTIL(log_lines_with("can be opened again") == 1);
 }
-END_TEST
 
-START_TEST(without_a_pool_or_a_wish_there_are_none)
+TEST(what_a_loop_gives, without_a_pool_or_a_wish_there_are_none)
 {
     struct take t;
 
@@ -230,11 +227,12 @@ START_TEST(without_a_pool_or_a_wish_there_are_none)
     ck_assert_int_eq(t.fd, -1);
     ck_assert_uint_eq(atomic_load(&server->held), 0);
 }
-END_TEST
 
 /* ---- when none are kept ---- */
 
-START_TEST(a_server_with_something_against_it_has_none_and_has_them_again)
+GROUP(when_none_are_kept, setup, teardown);
+
+TEST_EACH(when_none_are_kept, a_server_with_something_against_it_has_none_and_has_them_again, 3)
 {
     static const enum endpoint_flag marks[] = {ENDPOINT_DOWN, ENDPOINT_EJECTED, ENDPOINT_ABSENT};
 
@@ -253,9 +251,8 @@ START_TEST(a_server_with_something_against_it_has_none_and_has_them_again)
     accept_some(KEEP);
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
 }
-END_TEST
 
-START_TEST(a_host_of_a_service_has_them_while_it_is_no_backup)
+TEST(when_none_are_kept, a_host_of_a_service_has_them_while_it_is_no_backup)
 {
     open_pool();
     UNTIL(idle() == KEEP);
@@ -267,9 +264,8 @@ START_TEST(a_host_of_a_service_has_them_while_it_is_no_backup)
     spare_pool_refresh(pool);
     UNTIL(idle() == KEEP);
 }
-END_TEST
 
-START_TEST(a_server_without_a_weight_has_none)
+TEST(when_none_are_kept, a_server_without_a_weight_has_none)
 {
     open_pool();
     UNTIL(idle() == KEEP);
@@ -281,9 +277,8 @@ START_TEST(a_server_without_a_weight_has_none)
     spare_pool_refresh(pool);
     UNTIL(idle() == KEEP);
 }
-END_TEST
 
-START_TEST(a_backup_has_them_when_the_others_get_no_sessions)
+TEST(when_none_are_kept, a_backup_has_them_when_the_others_get_no_sessions)
 {
     struct upstream_server_conf confs[2] = {server_conf, server_conf};
 
@@ -295,9 +290,8 @@ START_TEST(a_backup_has_them_when_the_others_get_no_sessions)
     open_pool();
     ck_assert_ptr_nonnull(membership_now(&upstream->membership)->servers[1]->spare);
 }
-END_TEST
 
-START_TEST(a_server_that_moves_has_them_where_it_is_now)
+TEST(when_none_are_kept, a_server_that_moves_has_them_where_it_is_now)
 {
     struct address elsewhere;
     int other = sockets_listen(&elsewhere, 64);
@@ -313,9 +307,8 @@ START_TEST(a_server_that_moves_has_them_where_it_is_now)
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
     close(other);
 }
-END_TEST
 
-START_TEST(a_server_that_speaks_first_has_none_any_more)
+TEST(when_none_are_kept, a_server_that_speaks_first_has_none_any_more)
 {
     open_pool();
     accept_some(KEEP);
@@ -327,9 +320,8 @@ START_TEST(a_server_that_speaks_first_has_none_any_more)
     PAUSE_MS(50);
     ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);
 }
-END_TEST
 
-START_TEST(last_words_are_no_first_ones)
+TEST(when_none_are_kept, last_words_are_no_first_ones)
 {
     open_pool();
     accept_some(KEEP);
@@ -342,9 +334,8 @@ START_TEST(last_words_are_no_first_ones)
     UNTIL(counted(SPARE_OPENED) == KEEP + 1);
     ck_assert_uint_eq(log_lines_with("speaks before its client does"), 0);
 }
-END_TEST
 
-START_TEST(one_that_is_too_old_is_replaced_never_early)
+TEST(when_none_are_kept, one_that_is_too_old_is_replaced_never_early)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -356,11 +347,12 @@ START_TEST(one_that_is_too_old_is_replaced_never_early)
     accept_some(1);
     UNTIL(counted(SPARE_OPENED) > KEEP);
 }
-END_TEST
 
 /* ---- what others need ---- */
 
-START_TEST(they_are_given_up_for_descriptors_and_none_is_opened_before_there_are_enough)
+GROUP(what_others_need, setup, teardown);
+
+TEST(what_others_need, they_are_given_up_for_descriptors_and_none_is_opened_before_there_are_enough)
 {
     open_pool();
     accept_some(KEEP);
@@ -379,9 +371,8 @@ START_TEST(they_are_given_up_for_descriptors_and_none_is_opened_before_there_are
     descriptor_budget_release(&descriptors, 990);
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP); /* it looks once a second */
 }
-END_TEST
 
-START_TEST(they_make_way_for_sessions_where_a_server_may_have_so_many)
+TEST(what_others_need, they_make_way_for_sessions_where_a_server_may_have_so_many)
 {
     server_conf.max_connections = KEEP + 1;
     open_pool();
@@ -395,9 +386,8 @@ START_TEST(they_make_way_for_sessions_where_a_server_may_have_so_many)
         endpoint_leave(&server->endpoint);
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
 }
-END_TEST
 
-START_TEST(a_pool_that_was_stopped_gives_none_and_opens_none)
+TEST(what_others_need, a_pool_that_was_stopped_gives_none_and_opens_none)
 {
     open_pool();
     accept_some(KEEP);
@@ -408,36 +398,4 @@ START_TEST(a_pool_that_was_stopped_gives_none_and_opens_none)
     ck_assert_int_eq(take(), -1);
     ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);
     ck_assert_uint_eq(counted(SPARE_MISSED), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/spare");
-    TCase *given = suite_group(suite, "what a loop gives");
-    TCase *none = suite_group(suite, "when none are kept");
-    TCase *others = suite_group(suite, "what others need");
-
-    tcase_add_checked_fixture(given, setup, teardown);
-    tcase_add_test(given, as_many_are_kept_as_are_wanted_and_each_is_lent_a_descriptor);
-    tcase_add_test(given, one_that_is_taken_is_the_callers_and_another_takes_its_place);
-    tcase_add_test(given, one_that_the_server_has_ended_is_never_given);
-    tcase_add_test(given, a_session_that_finds_none_is_counted);
-    tcase_add_test(given, a_server_that_refuses_is_tried_less_and_less_often);
-    tcase_add_test(given, without_a_pool_or_a_wish_there_are_none);
-    tcase_add_checked_fixture(none, setup, teardown);
-    tcase_add_loop_test(none, a_server_with_something_against_it_has_none_and_has_them_again, 0, 3);
-    tcase_add_test(none, a_server_without_a_weight_has_none);
-    tcase_add_test(none, a_backup_has_them_when_the_others_get_no_sessions);
-    tcase_add_test(none, a_host_of_a_service_has_them_while_it_is_no_backup);
-    tcase_add_test(none, a_server_that_moves_has_them_where_it_is_now);
-    tcase_add_test(none, a_server_that_speaks_first_has_none_any_more);
-    tcase_add_test(none, last_words_are_no_first_ones);
-    tcase_add_test(none, one_that_is_too_old_is_replaced_never_early);
-    tcase_add_checked_fixture(others, setup, teardown);
-    tcase_add_test(others,
-                   they_are_given_up_for_descriptors_and_none_is_opened_before_there_are_enough);
-    tcase_add_test(others, they_make_way_for_sessions_where_a_server_may_have_so_many);
-    tcase_add_test(others, a_pool_that_was_stopped_gives_none_and_opens_none);
-    return suite_run(suite);
 }

@@ -94,7 +94,9 @@ static bool is_out(unsigned i)
 
 /* ---- the group ---- */
 
-START_TEST(a_group_has_its_servers_in_the_order_of_the_configuration)
+GROUP(upstream, setup, teardown);
+
+TEST(upstream, a_group_has_its_servers_in_the_order_of_the_configuration)
 {
     servers[1].weight = 2;
     servers[2].backup = true;
@@ -112,9 +114,8 @@ START_TEST(a_group_has_its_servers_in_the_order_of_the_configuration)
         ck_assert_uint_eq(endpoint_load(e), 0);
     }
 }
-END_TEST
 
-START_TEST(servers_without_sessions_are_said_once)
+TEST(upstream, servers_without_sessions_are_said_once)
 {
     servers[1].weight = 0;
     servers[2].disabled = true;
@@ -129,10 +130,9 @@ START_TEST(servers_without_sessions_are_said_once)
     ck_assert_uint_eq(log_lines_with("stats server back/b state=drained"), 1);
     ck_assert_uint_eq(log_lines_with("stats server back/c state=disabled"), 1);
 }
-END_TEST
 
 /* One of four that get sessions would be 25 %, and the last that is left is never ejected. */
-START_TEST(servers_without_sessions_do_not_count_for_ejection)
+TEST(upstream, servers_without_sessions_do_not_count_for_ejection)
 {
     servers[1].weight = 0;
     servers[2].disabled = true;
@@ -143,9 +143,8 @@ START_TEST(servers_without_sessions_do_not_count_for_ejection)
     ck_assert(!is_out(0));
     ck_assert_uint_eq(atomic_load(&upstream->ejection.n_endpoints), 1);
 }
-END_TEST
 
-START_TEST(a_server_is_known_by_its_id_after_a_restart_too)
+TEST(upstream, a_server_is_known_by_its_id_after_a_restart_too)
 {
     uint64_t hashes[2];
 
@@ -162,9 +161,8 @@ START_TEST(a_server_is_known_by_its_id_after_a_restart_too)
     ck_assert_uint_eq(server_at(0)->endpoint.hash, hashes[1]);
     ck_assert_uint_eq(server_at(1)->endpoint.hash, hashes[0]);
 }
-END_TEST
 
-START_TEST(a_server_with_a_name_is_picked_when_its_addresses_are_set)
+TEST(upstream, a_server_with_a_name_is_picked_when_its_addresses_are_set)
 {
     servers[0].names = UPSTREAM_NAME_ONE;
     servers[0].n_addresses = 0;
@@ -175,11 +173,10 @@ START_TEST(a_server_with_a_name_is_picked_when_its_addresses_are_set)
     upstream_leave(upstream, pick(0), UPSTREAM_UNKNOWN);
     ck_assert_int_eq(upstream_set_addresses(upstream, server_at(0), &address, 1), 0);
 }
-END_TEST
 
 /* ---- sessions ---- */
 
-START_TEST(who_is_sent_somewhere_counts_there_until_he_leaves)
+TEST(upstream, who_is_sent_somewhere_counts_there_until_he_leaves)
 {
     struct upstream_server *first, *second;
 
@@ -195,9 +192,8 @@ START_TEST(who_is_sent_somewhere_counts_there_until_he_leaves)
     ck_assert_uint_eq(active(0) + active(1), 0);
     ck_assert_uint_eq(active_in_all(), 0);
 }
-END_TEST
 
-START_TEST(a_session_is_not_sent_to_the_same_server_twice)
+TEST(upstream, a_session_is_not_sent_to_the_same_server_twice)
 {
     struct upstream_server *server[3], *none;
     struct balancer_pick_state pick;
@@ -213,9 +209,8 @@ START_TEST(a_session_is_not_sent_to_the_same_server_twice)
     for (unsigned i = 0; i < 3; i++)
         upstream_leave(upstream, server[i], UPSTREAM_UNKNOWN);
 }
-END_TEST
 
-START_TEST(a_server_that_is_full_gets_nobody_until_somebody_leaves)
+TEST(upstream, a_server_that_is_full_gets_nobody_until_somebody_leaves)
 {
     struct upstream_server *server[2];
 
@@ -231,11 +226,10 @@ START_TEST(a_server_that_is_full_gets_nobody_until_somebody_leaves)
         upstream_leave(upstream, server[i], UPSTREAM_WORKED);
     ck_assert_uint_eq(active_in_all(), 0);
 }
-END_TEST
 
 /* ---- what becomes of them ---- */
 
-START_TEST(a_server_where_sessions_fail_in_a_row_is_left_out)
+TEST(upstream, a_server_where_sessions_fail_in_a_row_is_left_out)
 {
     open_group(2);
     visit(0, UPSTREAM_FAILED);
@@ -248,9 +242,8 @@ START_TEST(a_server_where_sessions_fail_in_a_row_is_left_out)
                       1);
     ck_assert_uint_eq(log_lines_with(""), 1);
 }
-END_TEST
 
-START_TEST(one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not)
+TEST(upstream, one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not)
 {
     open_group(2);
     for (int i = 0; i < 10; i++) {
@@ -267,9 +260,8 @@ START_TEST(one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not)
     visit(0, UPSTREAM_FAILED);
     ck_assert(is_out(0));
 }
-END_TEST
 
-START_TEST(of_two_only_one_is_left_out_and_the_other_gets_all)
+TEST(upstream, of_two_only_one_is_left_out_and_the_other_gets_all)
 {
     open_group(2);
     for (int i = 0; i < 10; i++) {
@@ -286,9 +278,8 @@ START_TEST(of_two_only_one_is_left_out_and_the_other_gets_all)
         upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
     }
 }
-END_TEST
 
-START_TEST(the_only_server_is_never_left_out)
+TEST(upstream, the_only_server_is_never_left_out)
 {
     conf.ejection.max_percent = 100;
     open_group(1);
@@ -297,9 +288,8 @@ START_TEST(the_only_server_is_never_left_out)
     upstream_leave(upstream, pick(0), UPSTREAM_UNKNOWN);
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(without_a_number_of_failures_none_is_left_out)
+TEST(upstream, without_a_number_of_failures_none_is_left_out)
 {
     conf.ejection.failures = 0;
     open_group(2);
@@ -308,9 +298,8 @@ START_TEST(without_a_number_of_failures_none_is_left_out)
     ck_assert(!is_out(0));
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
-END_TEST
 
-START_TEST(when_its_time_is_over_it_is_tried_again_and_that_is_told_once)
+TEST(upstream, when_its_time_is_over_it_is_tried_again_and_that_is_told_once)
 {
     int64_t out_at_ns = clock_now_ns();
     struct upstream_server *server;
@@ -331,7 +320,6 @@ START_TEST(when_its_time_is_over_it_is_tried_again_and_that_is_told_once)
         visit(0, UPSTREAM_FAILED);
     ck_assert_uint_eq(log_lines_with("server a: ejected for 0.4 s"), 1);
 }
-END_TEST
 
 /* ---- those who wait ---- */
 
@@ -361,7 +349,7 @@ static void join(void *arg)
 }
 
 /* Server a is full; who waits gets server b as soon as it is known where that is. */
-START_TEST(who_waits_is_sent_to_a_server_whose_name_becomes_known)
+TEST(upstream, who_waits_is_sent_to_a_server_whose_name_becomes_known)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting = {.done = 0};
@@ -386,9 +374,8 @@ START_TEST(who_waits_is_sent_to_a_server_whose_name_becomes_known)
     upstream_leave(upstream, server_at(1), UPSTREAM_UNKNOWN);
     loop_runner_destroy(loop);
 }
-END_TEST
 
-START_TEST(who_waits_is_sent_to_a_server_where_somebody_leaves)
+TEST(upstream, who_waits_is_sent_to_a_server_where_somebody_leaves)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting = {.done = 0};
@@ -407,7 +394,6 @@ START_TEST(who_waits_is_sent_to_a_server_where_somebody_leaves)
     upstream_leave(upstream, first, UPSTREAM_WORKED);
     loop_runner_destroy(loop);
 }
-END_TEST
 
 /* ---- many at once ---- */
 
@@ -436,7 +422,7 @@ static void *storm(void *arg)
     return NULL;
 }
 
-START_TEST(in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_back)
+TEST(upstream, in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_back)
 {
     pthread_t threads[THREADS];
 
@@ -458,38 +444,10 @@ START_TEST(in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_back)
         ck_assert(!is_out(i));
     ck_assert_uint_eq(atomic_load(&upstream->ejection.n_out), 0);
 }
-END_TEST
 
-START_TEST(destroying_none_is_allowed)
+GROUP(none, NULL, NULL);
+
+TEST(none, destroying_none_is_allowed)
 {
     upstream_destroy(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/upstream");
-    TCase *tc = suite_group(suite, "upstream");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_group_has_its_servers_in_the_order_of_the_configuration);
-    tcase_add_test(tc, servers_without_sessions_are_said_once);
-    tcase_add_test(tc, servers_without_sessions_do_not_count_for_ejection);
-    tcase_add_test(tc, a_server_is_known_by_its_id_after_a_restart_too);
-    tcase_add_test(tc, a_server_with_a_name_is_picked_when_its_addresses_are_set);
-    tcase_add_test(tc, who_is_sent_somewhere_counts_there_until_he_leaves);
-    tcase_add_test(tc, a_session_is_not_sent_to_the_same_server_twice);
-    tcase_add_test(tc, a_server_that_is_full_gets_nobody_until_somebody_leaves);
-    tcase_add_test(tc, a_server_where_sessions_fail_in_a_row_is_left_out);
-    tcase_add_test(tc, one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not);
-    tcase_add_test(tc, of_two_only_one_is_left_out_and_the_other_gets_all);
-    tcase_add_test(tc, the_only_server_is_never_left_out);
-    tcase_add_test(tc, without_a_number_of_failures_none_is_left_out);
-    tcase_add_test(tc, when_its_time_is_over_it_is_tried_again_and_that_is_told_once);
-    tcase_add_test(tc, who_waits_is_sent_to_a_server_whose_name_becomes_known);
-    tcase_add_test(tc, who_waits_is_sent_to_a_server_where_somebody_leaves);
-    tcase_add_test(tc, in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_back);
-    tc = suite_group(suite, "none");
-    tcase_add_test(tc, destroying_none_is_allowed);
-    return suite_run(suite);
 }

@@ -68,7 +68,9 @@ static void all_go_down(void)
     }
 }
 
-START_TEST(one_that_waits_goes_on_waiting_when_the_last_server_goes_down)
+GROUP(wait, setup, teardown);
+
+TEST(wait, one_that_waits_goes_on_waiting_when_the_last_server_goes_down)
 {
     join(3600 * NS_PER_S);
     all_go_down();
@@ -79,18 +81,16 @@ START_TEST(one_that_waits_goes_on_waiting_when_the_last_server_goes_down)
     ck_assert_ptr_eq(atomic_load(&given), &es.all[1]);
     endpoint_leave(&es.all[1]);
 }
-END_TEST
 
-START_TEST(while_all_are_down_the_wait_ends_in_time)
+TEST(wait, while_all_are_down_the_wait_ends_in_time)
 {
     join(100 * NS_PER_MS);
     all_go_down();
     UNTIL(atomic_load(&ended) == -ETIMEDOUT);
     ck_assert_uint_eq(wait_queue_length(&queue), 0);
 }
-END_TEST
 
-START_TEST(one_that_has_tried_a_server_is_told_that_none_is_left)
+TEST(wait, one_that_has_tried_a_server_is_told_that_none_is_left)
 {
     pick.n_tried = 1;
     pick.tried[0] = 0;
@@ -98,17 +98,4 @@ START_TEST(one_that_has_tried_a_server_is_told_that_none_is_left)
     join(3600 * NS_PER_S);
     all_go_down();
     UNTIL(atomic_load(&ended) == -ENOENT);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("upstream/wait_queue");
-    TCase *tc = suite_group(suite, "wait");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, one_that_waits_goes_on_waiting_when_the_last_server_goes_down);
-    tcase_add_test(tc, while_all_are_down_the_wait_ends_in_time);
-    tcase_add_test(tc, one_that_has_tried_a_server_is_told_that_none_is_left);
-    return suite_run(suite);
 }
