@@ -256,6 +256,7 @@ TEST(server, a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
     sockets_hear_reset(client);
     close(client);
     ck_assert_uint_eq(log_lines_with("client reset: no worker accepts it"), 1);
+    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 4); /* the boss, and each worker once */
     UNTIL(server_sessions(server) == 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
     close(echo_client());
