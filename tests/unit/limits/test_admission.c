@@ -1,7 +1,9 @@
 /* limits/admission: what becomes of a client, and of its place. */
 #include "base/clock.h"
+#include "limits/acl.h"
 #include "limits/admission.h"
 #include "net/address.h"
+#include "net/cidr.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -95,6 +97,35 @@ TEST_EACH(admission, who_is_above_its_limit_is_sent_away_as_configured, ARRAY_LE
                                      "over_connection_rate_per_client=0 uncounted=0 "
                                      "forgotten=0"),
                       1);
+}
+
+TEST(admission, a_rate_without_a_maximum_is_a_limit)
+{
+    conf.clients.each = (struct quota_conf){.rate = {1, 3600 * NS_PER_S, 1}};
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    admission_leave(&first);
+    ck_assert_int_eq(enter(&first), ADMISSION_RESET);
+    ck_assert_uint_eq(log_lines_with("listen front: 127.0.0.1:1 is refused: "
+                                     "connection_rate_per_client"),
+                      1);
+}
+
+TEST(admission, a_client_that_a_rule_denies_is_sent_away_as_configured)
+{
+    static const bool allow = false;
+    static struct cidr block;
+    static const struct acl_conf rules = {.blocks = &block, .allow = &allow, .n = 1};
+
+    ck_assert_int_eq(cidr_parse(&block, "127.0.0.0/8"), 0);
+    conf.access = &rules;
+    conf.on_deny = ADMISSION_CLOSE;
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_CLOSE);
+    ck_assert_int_eq(reason, SESSION_LIMIT);
+    admission_log_stats(ad);
+    ck_assert_uint_eq(log_lines_with("stats listen front denied=1"), 1);
+    ck_assert_uint_eq(log_lines_with("clients_known=0"), 1); /* the limits do not count it */
 }
 
 TEST_ABORTS(admission, entering_with_a_place_is_a_bug)
