@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "stats/access_log.h"
@@ -109,6 +110,26 @@ TEST(taken, a_line_is_written_soon)
     ck_assert_str_eq(sink.text, "one\ntwo\n");
     UNTIL(stats().lines == 2);
     ck_assert_uint_eq(stats().waiting_bytes, 0);
+    finish();
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * NS_PER_S + used.tv_nsec;
+}
+
+TEST(taken, a_writer_without_lines_sleeps)
+{
+    int64_t before_ns;
+
+    put("one\n");
+    UNTIL(stats().lines == 1);
+    before_ns = cpu_ns();
+    PAUSE_MS(200);
+    ck_assert_int_lt(cpu_ns() - before_ns, 20 * NS_PER_MS);
     finish();
 }
 
@@ -338,14 +359,18 @@ TEST(lost, no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
 TEST(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left)
 {
     int64_t from_ns = clock_now_ns();
+    char line[4000];
 
+    memset(line, 'x', sizeof(line));
+    line[sizeof(line) - 1] = '\n';
     atomic_store(&sink.error, -EAGAIN);
-    for (unsigned i = 0; i < 7; i++)
-        put("left\n");
+    for (unsigned i = 0; i < 20; i++) /* more than one batch */
+        access_log_put(al, line, sizeof(line));
     ck_assert_int_eq(access_log_finish(al, clock_now_ns() + NS_PER_S), 0);
     ck_assert_int_ge(since_ms(from_ns), 1000);
-    ck_assert_uint_eq(stats().dropped, 7);
-    ck_assert_uint_eq(log_lines_with("access log x: 7 lines were dropped"), 1);
+    ck_assert_uint_eq(stats().dropped, 20);
+    ck_assert_uint_eq(stats().waiting_bytes, 0);
+    ck_assert_uint_eq(log_lines_with("access log x: 20 lines were dropped"), 1);
 }
 
 GROUP(hung, setup, NULL);
