@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "support/endpoints.h"
 #include "support/suite.h"
+#include "upstream/balancer_internal.h"
 
 #define KEYS 100000
 
@@ -110,6 +111,26 @@ TEST_EACH(keys, where_a_key_belongs_is_the_same_for_ever, 2)
         digest = hash_mix(digest ^ (uint64_t)before[i]);
     ck_assert_uint_eq(digest,
                       _i == 0 ? UINT64_C(0xa8456e588a139fe4) : UINT64_C(0x1549e287eca71837));
+}
+
+#define SLOTS (1u << 19) /* as BALANCER_SLOTS */
+
+/* Change the owner in the table: the next pick goes there. */
+TEST(keys, the_owner_of_a_slot_is_computed_once)
+{
+    unsigned n_known = 0;
+    int owner;
+
+    open_many(BALANCER_MAGLEV, 100);
+    owner = endpoints_touch(&es, b, 7);
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        if (b->pools[0].owners[slot] > 0) {
+            ck_assert_uint_eq(b->pools[0].owners[slot], (unsigned)owner + 1);
+            b->pools[0].owners[slot] = (uint16_t)((owner + 1) % 100 + 1);
+            n_known++;
+        }
+    ck_assert_uint_eq(n_known, 1);
+    ck_assert_int_eq(endpoints_touch(&es, b, 7), (owner + 1) % 100);
 }
 
 /* ---- one of N goes ---- */

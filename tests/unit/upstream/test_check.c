@@ -380,6 +380,16 @@ TEST(check, the_expected_bytes_are_found_wherever_they_are_and_nowhere_else)
     unlink(addresses[0].u.un.sun_path);
 }
 
+TEST(check, a_script_is_whole_whatever_its_memory_held)
+{
+    int listening = listen_unix(&addresses[0], 5);
+
+    memset(&script, 1, sizeof(script));
+    ck_assert(is_found(listening, "aab", "aaab"));
+    close(listening);
+    unlink(addresses[0].u.un.sun_path);
+}
+
 TEST(check, any_byte_can_be_sent_and_expected)
 {
     static const uint8_t all[] = {0, 255, '\n', 0, 128};

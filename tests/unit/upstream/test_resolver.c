@@ -18,7 +18,7 @@
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
-#include "upstream/resolver.h"
+#include "upstream/resolver_internal.h"
 
 #define NAMES 40
 #define LATER (1000 * NS_PER_S)
@@ -338,6 +338,35 @@ TEST(resolver, it_is_not_tried_again_before_the_time)
     first_at_ns = atomic_load(&looked_up_at_ns);
     UNTIL(atomic_load(&lookups[0]) == 2);
     ck_assert_int_ge(atomic_load(&looked_up_at_ns) - first_at_ns, conf.retry_ns / 5 * 4);
+}
+
+/* On the control loop, which has scheduled the next lookups: when they are due. */
+static void read_due(void *arg)
+{
+    int64_t *due_at_ns = arg;
+
+    for (unsigned n = 0; n < NAMES; n++)
+        due_at_ns[n] = resolver->names[n].lookup.at_ns;
+}
+
+TEST(resolver, names_that_fail_together_are_tried_again_up_to_a_fifth_earlier)
+{
+    int64_t from_ns = clock_now_ns(), until_ns, due_at_ns[NAMES];
+    int64_t least_ns = CLOCK_NEVER, most_ns = 0;
+
+    for (unsigned n = 0; n < NAMES; n++)
+        atomic_store(&answers[n], -ENOENT);
+    start(NAMES, UNTIL_LIMIT_NS);
+    loop_runner_call(control, read_due, due_at_ns);
+    until_ns = clock_now_ns();
+    for (unsigned n = 0; n < NAMES; n++) {
+        least_ns = due_at_ns[n] < least_ns ? due_at_ns[n] : least_ns;
+        most_ns = due_at_ns[n] > most_ns ? due_at_ns[n] : most_ns;
+    }
+    ck_assert_int_ge(least_ns - from_ns, LATER / 100 * 80);
+    ck_assert_int_le(least_ns - until_ns, LATER / 100 * 82);
+    ck_assert_int_ge(most_ns - from_ns, LATER / 100 * 98);
+    ck_assert_int_le(most_ns - until_ns, LATER);
 }
 
 /* The control loop has no room for what an executor hands to it, for a moment. */
