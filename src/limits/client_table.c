@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,13 +15,12 @@
 struct client_name {
     uint64_t host[2]; /* prefix, IPv4 as IPv4-mapped */
     uint32_t zone;    /* scope id if link-local; else 0 */
-    uint32_t pad;     /* 0 */
+    uint32_t hash;    /* of the others */
 };
 
 struct client {
-    uint64_t host[2];
+    struct client_name name;
     struct token_bucket bucket;
-    uint32_t zone;
     uint32_t open;
     uint32_t chain;        /* next in hash chain */
     uint32_t newer, older; /* neighbours in the LRU list, if without connections */
@@ -80,13 +80,12 @@ static void client_table_lru_add(struct client_table *t, struct client *c)
 
 static uint32_t *client_table_chain(const struct client_table *t, const struct client_name *who)
 {
-    return &t->chains[hash_bytes(&t->key, who, sizeof(*who)) & t->chain_mask];
+    return &t->chains[who->hash & t->chain_mask];
 }
 
 static void client_table_unchain(struct client_table *t, const struct client *c)
 {
-    struct client_name who = {.host = {c->host[0], c->host[1]}, .zone = c->zone};
-    uint32_t *at = client_table_chain(t, &who);
+    uint32_t *at = client_table_chain(t, &c->name);
 
     while (client_table_at(t, *at) != c)
         at = &client_table_at(t, *at)->chain;
@@ -119,7 +118,7 @@ static struct client *client_table_get(struct client_table *t, const struct clie
 
     for (uint32_t place = *head; place; place = c->chain) {
         c = client_table_at(t, place);
-        if (c->host[0] != who->host[0] || c->host[1] != who->host[1] || c->zone != who->zone)
+        if (memcmp(&c->name, who, sizeof(*who)) != 0)
             continue;
         if (c->open == 0)
             client_table_keep(t, c);
@@ -128,7 +127,7 @@ static struct client *client_table_get(struct client_table *t, const struct clie
     c = client_table_evict(t, now_ns);
     if (!c)
         return NULL;
-    *c = (struct client){.host = {who->host[0], who->host[1]}, .zone = who->zone, .chain = *head};
+    *c = (struct client){.name = *who, .chain = *head};
     *head = client_table_place(t, c);
     return c;
 }
@@ -174,6 +173,7 @@ static bool client_table_identify(const struct client_table *t, struct client_na
     else
         client_table_cut(host.s6_addr, t->conf.prefix_v6);
     memcpy(who->host, &host, sizeof(who->host));
+    who->hash = (uint32_t)hash_bytes(&t->key, who, offsetof(struct client_name, hash));
     return true;
 }
 

@@ -11,9 +11,9 @@
  *
  * The hash key is random, against chosen collisions.
  *
- * note: one lock. Boss threads enter, workers leave: two short locks a connection. Not atomics:
- * when a count leaves or reaches 0, count, hash chain and LRU list change together. Not shards: one
- * could evict while others have free entries.
+ * note: one lock. Boss threads enter, workers leave: two short locks a connection; hashes are
+ * computed before. Not atomics: when a count leaves or reaches 0, count, hash chain and LRU list
+ * change together. Not shards: one could evict while others have free entries.
  */
 #ifndef LIMITS_CLIENT_TABLE_H
 #define LIMITS_CLIENT_TABLE_H
