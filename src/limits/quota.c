@@ -7,9 +7,7 @@
 
 void quota_init(struct quota *q, const struct quota_conf *conf)
 {
-    q->conf = *conf;
-    atomic_init(&q->open, 0);
-    atomic_init(&q->bucket.full_at_ns, 0);
+    *q = (struct quota){.conf = *conf};
 }
 
 bool quota_is_limited(const struct quota *q)
