@@ -16,7 +16,7 @@ struct checker_slot {
     struct check check;
     struct list link;
     struct checker *checker;
-    struct checker_target *target; /* NULL: free, or target removed */
+    struct checker_target *target; /* of the check under way; NULL: removed */
     bool as_sessions;              /* checks where sessions connect */
     struct address addresses[ENDPOINT_ADDRESSES];
 };

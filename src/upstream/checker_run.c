@@ -43,7 +43,6 @@ static struct checker_slot *checker_take_slot(struct checker *k)
 /* Last in, first out: reuses cached memory. */
 static void checker_give_slot(struct checker *k, struct checker_slot *slot)
 {
-    slot->target = NULL;
     list_append(k->free.next, &slot->link);
     k->under_way--;
 }
