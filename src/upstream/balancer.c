@@ -261,6 +261,16 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place)
     return true;
 }
 
+bool balancer_offer_warm(struct balancer_attempt *a, unsigned place)
+{
+    bool lottery = a->lottery, taken;
+
+    a->lottery = false;
+    taken = balancer_offer(a, place);
+    a->lottery = lottery;
+    return taken;
+}
+
 static bool balancer_scan(struct balancer_attempt *a, unsigned start)
 {
     unsigned from = a->pool->from, n = a->pool->n;

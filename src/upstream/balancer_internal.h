@@ -150,6 +150,14 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
 bool balancer_offer(struct balancer_attempt *a, unsigned place);
 
 /*
+ * balancer_offer_warm(a, place):
+ * balancer_offer() without the draw of slow start, for kinds that have already applied it.
+ *
+ * Thread: any
+ */
+bool balancer_offer_warm(struct balancer_attempt *a, unsigned place);
+
+/*
  * balancer_takes(a, place):
  * Would balancer_offer() succeed now?
  *

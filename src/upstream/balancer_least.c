@@ -132,7 +132,7 @@ bool balancer_least_choose(struct balancer_attempt *a)
 {
     struct balancer_least l = {.a = a, .visible = ENDPOINT_COUNT_MASK | a->unfit};
     unsigned start = a->pool->from + (unsigned)(balancer_turn(a->b) % a->pool->n);
-    bool lottery = a->lottery, taken = false;
+    bool taken = false;
 
     for (unsigned i = 0; i < a->pick->n_tried; i++)
         l.left_out[l.n_left_out++] = a->pick->tried[i];
@@ -141,9 +141,7 @@ bool balancer_least_choose(struct balancer_attempt *a)
 
         if (place == BALANCER_NO_PLACE32)
             break;
-        a->lottery = false; /* warm-up is part of its cost */
-        taken = balancer_offer(a, place);
-        a->lottery = lottery;
+        taken = balancer_offer_warm(a, place); /* warm-up is part of its cost */
         l.left_out[l.n_left_out++] = place;
     }
     return taken;

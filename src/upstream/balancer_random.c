@@ -38,17 +38,6 @@ static bool balancer_random_less(const struct balancer_attempt *a, uint32_t one,
     return of_one * balancer_random_weight(a, other) < of_other * balancer_random_weight(a, one);
 }
 
-/* Offer ${place}, which has passed slow start. */
-static bool balancer_random_offer(struct balancer_attempt *a, uint32_t place)
-{
-    bool lottery = a->lottery, taken;
-
-    a->lottery = false;
-    taken = balancer_offer(a, place);
-    a->lottery = lottery;
-    return taken;
-}
-
 bool balancer_random_choose(struct balancer_attempt *a)
 {
     for (int round = 0; round < BALANCER_TRIES; round++) {
@@ -63,7 +52,7 @@ bool balancer_random_choose(struct balancer_attempt *a)
             one = other;
             other = busier;
         }
-        if (balancer_random_offer(a, one) || (other != one && balancer_random_offer(a, other)))
+        if (balancer_offer_warm(a, one) || (other != one && balancer_offer_warm(a, other)))
             return true;
     }
     return balancer_least_choose(a);
