@@ -55,16 +55,6 @@ const char *log_level_name(enum log_level level)
     return level_names[level];
 }
 
-int log_level_parse(enum log_level *out, const char *name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(level_names); i++)
-        if (strcmp(name, level_names[i]) == 0) {
-            *out = (enum log_level)i;
-            return 0;
-        }
-    return -EINVAL;
-}
-
 void log_write(enum log_level level, const char *format, ...)
 {
     char text[LOG_LINE_BYTES];

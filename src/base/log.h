@@ -67,14 +67,12 @@ void log_unset_sink(const struct log_sink *sink);
 bool log_wanted(enum log_level level);
 
 /*
- * log_level_name(level) / log_level_parse(out, name):
- * Convert to / from the configuration's name.
+ * log_level_name(level):
+ * Return the configuration's name of ${level}.
  *
  * Thread: any
- * Errors: 0; -EINVAL (${out} unchanged)
  */
 const char *log_level_name(enum log_level level);
-int log_level_parse(enum log_level *out, const char *name) NODISCARD;
 
 /*
  * log_write(level, format, ...):

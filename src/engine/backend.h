@@ -78,7 +78,7 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
 
 /*
  * backend_rebuild(b):
- * Replace the epoll instance before the next poll.
+ * Replace the epoll instance before the next poll, unnoticed by watchers.
  *
  * Thread: loop
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old one stays)

@@ -296,17 +296,6 @@ int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns)
     return rc;
 }
 
-bool executor_cancel(struct executor *e, struct timer *t)
-{
-    bool in_time;
-
-    executor_lock(e);
-    in_time = t->state != TIMER_IDLE;
-    timer_heap_remove(&e->schedule, t);
-    executor_unlock(e);
-    return in_time;
-}
-
 static void executor_take_timers(struct executor *e, struct task_list *out)
 {
     struct timer *t;

@@ -84,16 +84,15 @@ int executor_submit(struct executor *e, struct task *t) NODISCARD;
 int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
 
 /*
- * executor_schedule(e, t, delay_ns) / executor_cancel(e, t):
- * Run the idle ${t} once after ${delay_ns}, never early / make it idle, false if too late. A due
- * timer queues behind queued tasks. Timers are not pending tasks; stopping drops them.
+ * executor_schedule(e, t, delay_ns):
+ * Run the idle ${t} once after ${delay_ns}, never early. A due timer queues behind queued tasks.
+ * Timers are not pending tasks; stopping drops them.
  *
  * Thread: any
- * Owns:   nothing; ${t} must live until run, dropped or cancelled
+ * Owns:   nothing; ${t} must live until run or dropped
  * Errors: 0; -EAGAIN (no thread could start); -ESHUTDOWN
  */
 int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns) NODISCARD;
-bool executor_cancel(struct executor *e, struct timer *t);
 
 /*
  * executor_await_room(e, w, loop):

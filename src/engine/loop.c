@@ -130,7 +130,7 @@ static void loop_end(struct loop *l)
 {
     TELEMETRY_SET(l->telemetry.turn_at_ns, 0);
     loop_set_state(l, LOOP_TERMINATED);
-    MUST(promise_succeed(&l->terminated, NULL));
+    MUST(promise_succeed(&l->terminated));
 }
 
 static void *loop_main(void *arg)
@@ -227,17 +227,6 @@ int loop_set_io_ratio(struct loop *l, unsigned io_ratio)
     return 0;
 }
 
-int loop_rebuild(struct loop *l)
-{
-    int rc;
-
-    MUST(loop_is_current(l));
-    rc = backend_rebuild(&l->backend);
-    if (rc == 0)
-        TELEMETRY_ADD(l->telemetry.rebuilds, 1);
-    return rc;
-}
-
 void loop_set_activity(struct loop *l, const char *what)
 {
     TELEMETRY_SET(l->telemetry.doing, what);
@@ -286,11 +275,6 @@ int loop_join_until(struct loop *l, int64_t at_ns)
         l->joinable = false;
     }
     return rc;
-}
-
-void loop_join(struct loop *l)
-{
-    MUST(loop_join_until(l, CLOCK_NEVER) == 0);
 }
 
 void loop_listen_end(struct loop *l, struct promise_listener *listener)

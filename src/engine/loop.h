@@ -105,12 +105,12 @@ void loop_destroy(struct loop *loop);
 int loop_submit(struct loop *loop, enum loop_queue queue, struct task *t) NODISCARD;
 
 /*
- * loop_submit_lazy(loop, t):
- * loop_submit() to the task queue, without wake-up.
+ * loop_submit_lazy(loop, queue, t):
+ * loop_submit() without wake-up: ${t} waits for the loop's next turn, at most a minute.
  *
  * Thread: any
  */
-int loop_submit_lazy(struct loop *loop, struct task *t) NODISCARD;
+int loop_submit_lazy(struct loop *loop, enum loop_queue queue, struct task *t) NODISCARD;
 
 /*
  * loop_submit_after(loop, t, delay_ns, period_ns):
@@ -162,15 +162,6 @@ void loop_cancel(struct loop *loop, struct timer *t);
 int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
 
 /*
- * loop_rebuild(loop):
- * Replace the epoll instance before the next poll, unnoticed by watchers.
- *
- * Thread: loop
- * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old one stays)
- */
-int loop_rebuild(struct loop *loop) NODISCARD;
-
-/*
  * loop_set_activity(loop, what):
  * Name the current work for stall reports; ${what} must outlive the loop.
  *
@@ -206,13 +197,12 @@ void loop_at_stop(struct loop *loop, struct task *t);
 void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
- * loop_join(loop) / loop_join_until(loop, at_ns):
- * Wait for the loop's end / until ${at_ns}; after loop_stop().
+ * loop_join_until(loop, at_ns):
+ * Wait for the loop's end until ${at_ns} (CLOCK_NEVER: for ever); after loop_stop().
  *
  * Thread: any but a loop
  * Errors: 0; -ETIMEDOUT (still runs: must not be destroyed)
  */
-void loop_join(struct loop *loop);
 int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*

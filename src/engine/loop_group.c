@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-
 struct loop_group {
     struct chooser chooser;
     unsigned n_loops;
@@ -78,11 +76,6 @@ int loop_group_join_until(struct loop_group *g, int64_t at_ns)
         if (loop_join_until(g->loops[i], at_ns) < 0)
             rc = -ETIMEDOUT;
     return rc;
-}
-
-void loop_group_join(struct loop_group *g)
-{
-    MUST(loop_group_join_until(g, CLOCK_NEVER) == 0);
 }
 
 enum loop_state loop_group_state(const struct loop_group *g)

@@ -66,13 +66,12 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
 void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
- * loop_group_join(g) / loop_group_join_until(g, at_ns):
- * Wait for all loops to end / until ${at_ns}.
+ * loop_group_join_until(g, at_ns):
+ * Wait for all loops to end, until ${at_ns}.
  *
  * Thread: any but a loop
  * Errors: 0; -ETIMEDOUT (see loop_state() of each)
  */
-void loop_group_join(struct loop_group *g);
 int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*

@@ -95,10 +95,10 @@ int loop_submit(struct loop *l, enum loop_queue queue, struct task *t)
     return rc;
 }
 
-int loop_submit_lazy(struct loop *l, struct task *t)
+int loop_submit_lazy(struct loop *l, enum loop_queue queue, struct task *t)
 {
     bool is_first = loop_state(l) == LOOP_NOT_STARTED;
-    int rc = loop_submit_quietly(l, LOOP_TASKS, t);
+    int rc = loop_submit_quietly(l, queue, t);
 
     if (rc < 0 || loop_submit_is_own(l))
         return rc;

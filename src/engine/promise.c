@@ -41,7 +41,6 @@ void promise_init(struct promise *p, struct loop *loop)
 
     atomic_init(&p->state, PROMISE_PENDING);
     p->error = 0;
-    p->value = NULL;
     p->loop = loop;
     p->notify.type = &notify_type;
     pthread_mutex_init(&p->lock, NULL);
@@ -152,7 +151,7 @@ static bool promise_may_become(const struct promise *p, enum promise_state state
     return now == PROMISE_PENDING || (now == PROMISE_UNCANCELLABLE && state != PROMISE_CANCELLED);
 }
 
-static bool promise_complete(struct promise *p, enum promise_state state, int error, void *value)
+static bool promise_complete(struct promise *p, enum promise_state state, int error)
 {
     bool is_first, notify = false;
 
@@ -160,7 +159,6 @@ static bool promise_complete(struct promise *p, enum promise_state state, int er
     is_first = promise_may_become(p, state);
     if (is_first) {
         p->error = error;
-        p->value = value;
         atomic_store_explicit(&p->state, (int)state,
                               memory_order_release); /* see note: completion */
         pthread_cond_broadcast(&p->completed);
@@ -172,20 +170,20 @@ static bool promise_complete(struct promise *p, enum promise_state state, int er
     return is_first;
 }
 
-bool promise_succeed(struct promise *p, void *value)
+bool promise_succeed(struct promise *p)
 {
-    return promise_complete(p, PROMISE_SUCCEEDED, 0, value);
+    return promise_complete(p, PROMISE_SUCCEEDED, 0);
 }
 
 bool promise_fail(struct promise *p, int error)
 {
     MUST(error < 0);
-    return promise_complete(p, PROMISE_FAILED, error, NULL);
+    return promise_complete(p, PROMISE_FAILED, error);
 }
 
 bool promise_cancel(struct promise *p)
 {
-    return promise_complete(p, PROMISE_CANCELLED, -ECANCELED, NULL);
+    return promise_complete(p, PROMISE_CANCELLED, -ECANCELED);
 }
 
 bool promise_set_uncancellable(struct promise *p)
@@ -256,10 +254,4 @@ int promise_error(const struct promise *p)
 {
     MUST(promise_is_done(p));
     return p->error;
-}
-
-void *promise_value(const struct promise *p)
-{
-    MUST(promise_is_done(p));
-    return p->value;
 }

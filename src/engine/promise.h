@@ -1,5 +1,5 @@
 /*
- * engine/promise: promise/future: a result that is set once, with listeners.
+ * engine/promise: promise/future: an outcome that is set once, with listeners.
  *
  *   PENDING -------------------> SUCCEEDED | FAILED | CANCELLED
  *      \--> UNCANCELLABLE -----> SUCCEEDED | FAILED
@@ -48,7 +48,7 @@ struct promise_listener {
 };
 
 /*
- * note: completion. The state changes only under the lock, so one completion wins. The result is
+ * note: completion. The state changes only under the lock, so one completion wins. The error is
  * written before the state is released; a reader that acquires a completed state sees it without
  * the lock.
  *
@@ -71,8 +71,7 @@ struct promise_listener {
  */
 struct promise {
     atomic_int state;
-    int error;   /* FAILED: -errno; CANCELLED: -ECANCELED */
-    void *value; /* SUCCEEDED */
+    int error; /* FAILED: -errno; CANCELLED: -ECANCELED; else 0 */
     struct loop *loop;
     struct task notify; /* notifies on the loop */
     pthread_mutex_t lock;
@@ -101,14 +100,14 @@ void promise_init(struct promise *p, struct loop *loop);
 void promise_close(struct promise *p);
 
 /*
- * promise_succeed(p, value) / promise_fail(p, error):
+ * promise_succeed(p) / promise_fail(p, error):
  * Complete and notify. False: already complete.
  *
  * Thread: any
  * Owns:   a listener or waiter may free ${p} before this returns
  * Units:  ${error} -errno
  */
-bool promise_succeed(struct promise *p, void *value);
+bool promise_succeed(struct promise *p);
 bool promise_fail(struct promise *p, int error);
 
 /*
@@ -157,12 +156,11 @@ enum promise_state promise_state(const struct promise *p);
 bool promise_is_done(const struct promise *p);
 
 /*
- * promise_error(p) / promise_value(p):
- * Return a complete promise's outcome: 0 or -errno / NULL unless succeeded.
+ * promise_error(p):
+ * Return a complete promise's outcome: 0 or -errno.
  *
  * Thread: any
  */
 int promise_error(const struct promise *p);
-void *promise_value(const struct promise *p);
 
 #endif

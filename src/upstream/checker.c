@@ -145,15 +145,6 @@ int checker_group_open(struct checker_group **out, struct checker *k,
     return 0;
 }
 
-void checker_group_close(struct checker_group *g)
-{
-    MUST(checker_is_current(g->checker));
-    list_for_each_safe (node, &g->targets)
-        checker_remove(LIST_ENTRY(node, struct checker_target, link));
-    list_remove(&g->link);
-    free(g);
-}
-
 /* ---- life ---- */
 
 /* Cancel all checks as the loop shuts down; this turn's reap step closes their descriptors. */

@@ -115,14 +115,6 @@ int checker_group_open(struct checker_group **out, struct checker *k,
                        const struct checker_group_conf *conf) NODISCARD;
 
 /*
- * checker_group_close(g):
- * Free it with its targets.
- *
- * Thread: checker's loop
- */
-void checker_group_close(struct checker_group *g);
-
-/*
  * checker_add(out, g, conf):
  * Check an endpoint: first within an interval if it starts up, else (ENDPOINT_DOWN set by the
  * caller) at once.

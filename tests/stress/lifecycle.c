@@ -59,7 +59,7 @@ static int submit(struct counted *mine, unsigned i)
     struct timer *t = &mine[i].timer;
 
     switch (i % KINDS) {
-    case 0: return loop_submit_lazy(loop, &t->task);
+    case 0: return loop_submit_lazy(loop, LOOP_TASKS, &t->task);
     case 1:
     case 2: return loop_submit_after(loop, t, i * 7919 % DELAY_MAX_NS, 0);
     case 2 + WITHDRAW:
@@ -123,7 +123,7 @@ static void run_round(uint64_t round)
     for (uint64_t spin = 0; spin < round % SPINS_STEPS * 20; spin++)
         atomic_load(&over); /* another moment in each round */
     loop_stop(loop, 0, round % 2 ? 0 : NS_PER_S);
-    loop_join(loop);
+    STRESS_CHECK(loop_join_until(loop, CLOCK_NEVER) == 0);
     STRESS_CHECK(loop_state(loop) == LOOP_TERMINATED);
     pthread_barrier_wait(&end);
     check_tasks();

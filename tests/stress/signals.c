@@ -106,7 +106,7 @@ int main(int argc, char **argv)
            " tasks; then asleep\n",
            n, after.turns - before.turns, tasks);
     loop_stop(loop, 0, 20 * NS_PER_S);
-    loop_join(loop);
+    STRESS_CHECK(loop_join_until(loop, CLOCK_NEVER) == 0);
     loop_destroy(loop);
     return EXIT_SUCCESS;
 }

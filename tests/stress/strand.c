@@ -226,7 +226,7 @@ static void driver_stop(struct driver *d, bool on_loop)
         wait_for_end(d);
     }
     loop_stop(d->loop, 0, 10 * NS_PER_S);
-    loop_join(d->loop);
+    STRESS_CHECK(loop_join_until(d->loop, CLOCK_NEVER) == 0);
     if (!on_loop)
         driver_end(&d->task);
 }

@@ -123,7 +123,7 @@ static void submit_at_random(struct noted *t, struct noted *lazy, unsigned *seed
     }
     if (with_lazy) {
         atomic_store(&lazy->run, false);
-        STRESS_CHECK(loop_submit_lazy(loop, &lazy->task) == 0);
+        STRESS_CHECK(loop_submit_lazy(loop, LOOP_TASKS, &lazy->task) == 0);
         pause_a_moment(seed);
     }
     waited_ns = submit_one(t);
@@ -142,7 +142,7 @@ static void *submit_lazily(void *arg)
     (void)arg;
     while (!atomic_load(&over)) {
         atomic_store(&t.run, false);
-        STRESS_CHECK(loop_submit_lazy(loop, &t.task) == 0);
+        STRESS_CHECK(loop_submit_lazy(loop, LOOP_TASKS, &t.task) == 0);
         n_lazy++;
         while (!atomic_load(&t.run) && !atomic_load(&over))
             nap(&seed);
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     pthread_join(lazy_thread, NULL);
     diagnostics(n);
     loop_stop(loop, 0, 20 * NS_PER_S);
-    loop_join(loop);
+    STRESS_CHECK(loop_join_until(loop, CLOCK_NEVER) == 0);
     loop_destroy(loop);
     return EXIT_SUCCESS;
 }

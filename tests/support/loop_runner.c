@@ -63,10 +63,20 @@ void loop_runner_call(struct loop *loop, void (*function)(void *arg), void *arg)
     sem_destroy(&call.done);
 }
 
+void loop_runner_join(struct loop *loop)
+{
+    ck_assert_int_eq(loop_join_until(loop, CLOCK_NEVER), 0);
+}
+
+void loop_runner_join_group(struct loop_group *g)
+{
+    ck_assert_int_eq(loop_group_join_until(g, CLOCK_NEVER), 0);
+}
+
 void loop_runner_stop(struct loop *loop)
 {
     loop_stop(loop, 0, 5 * NS_PER_S);
-    loop_join(loop);
+    loop_runner_join(loop);
 }
 
 void loop_runner_destroy(struct loop *loop)

@@ -4,7 +4,7 @@
 #ifndef SUPPORT_LOOP_RUNNER_H
 #define SUPPORT_LOOP_RUNNER_H
 
-#include "engine/loop.h"
+#include "engine/loop_group.h"
 
 /*
  * loop_runner_create() / loop_runner_create_with(budget, max_pending_tasks):
@@ -36,6 +36,15 @@ void loop_runner_call(struct loop *loop, void (*function)(void *arg), void *arg)
  * Errors: none (the test fails)
  */
 void loop_runner_turn(struct loop *loop);
+
+/*
+ * loop_runner_join(loop) / loop_runner_join_group(g):
+ * Wait for the end of a loop / of all loops of a group.
+ *
+ * Thread: any but a loop
+ */
+void loop_runner_join(struct loop *loop);
+void loop_runner_join_group(struct loop_group *g);
 
 /*
  * loop_runner_stop(loop) / loop_runner_destroy(loop):

@@ -93,28 +93,6 @@ TEST(log, errno_survives_a_line)
     ck_assert_int_eq(errno, ENOENT);
 }
 
-TEST(log, every_level_has_a_name_that_is_parsed_back)
-{
-    for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++) {
-        enum log_level level = LOG_LEVEL_ERROR;
-
-        ck_assert_int_eq(log_level_parse(&level, log_level_name((enum log_level)i)), 0);
-        ck_assert_int_eq(level, i);
-    }
-}
-
-TEST(log, an_unknown_level_is_refused_and_changes_nothing)
-{
-    static const char *const words[] = {"", "warn", "Error", "info ", "4"};
-
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        enum log_level level = LOG_LEVEL_NOTICE;
-
-        ck_assert_int_eq(log_level_parse(&level, words[i]), -EINVAL);
-        ck_assert_int_eq(level, LOG_LEVEL_NOTICE);
-    }
-}
-
 TEST(log, without_a_sink_lines_go_to_stderr)
 {
     char line[128];

@@ -80,19 +80,9 @@ static unsigned judge_times(unsigned n, enum backend_poll poll)
 
 /* ---- the poll ---- */
 
-GROUP(poll, setup, teardown);
-
-TEST(poll, what_the_library_polls_with_can_be_made_to_fail_here)
-{
-    unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
-
-    backend_poll(&b, false);
-    ck_assert_uint_eq(fault_calls(FAULT_EPOLL_WAIT), calls + 1);
-    ck_assert_uint_ge(fault_calls(FAULT_EPOLL_CREATE1), 1);
-    ck_assert_uint_ge(fault_calls(FAULT_EPOLL_CTL), 1);
-}
-
 static const int poll_errors[] = {EBADF, EINVAL, EFAULT, ENOMEM, EINTR};
+
+GROUP(poll, setup, teardown);
 
 TEST_EACH(poll, the_error_of_a_poll_is_told_and_forgotten_with_the_next, ARRAY_LEN(poll_errors))
 {
@@ -197,18 +187,6 @@ TEST_EACH(rebuild, when_no_instance_can_be_had_the_old_one_stays, ARRAY_LEN(crea
     ck_assert_uint_eq(n_ready, 1);
 }
 
-TEST(rebuild, without_descriptors_the_old_one_stays)
-{
-    ev_io_start(b.ev, &other);
-    backend_poll(&b, true);
-    process_allow_descriptors(0);
-    ck_assert_int_eq(backend_rebuild(&b), -EMFILE);
-    ring(other_fd);
-    backend_poll(&b, true);
-    process_allow_any_descriptors();
-    ck_assert_uint_eq(n_ready, 1);
-}
-
 /* Somebody else took the descriptor that was free a moment ago. */
 TEST(rebuild, when_the_library_cannot_have_one_it_tries_until_it_can_and_says_so_once)
 {
@@ -310,16 +288,6 @@ TEST(judge, some_good_polls_between_bad_ones_are_no_recovery)
     judge_times(1000, BACKEND_GOOD);
     ck_assert(b.paced && b.in_trouble);
     ck_assert_uint_eq(log_lines_with("polls work again"), 0);
-}
-
-TEST(judge, a_second_of_good_polls_is_one_and_is_told)
-{
-    judge_times(2, BACKEND_FAILED);
-    let_time_pass();
-    ck_assert(!judge(BACKEND_GOOD));
-    ck_assert(!b.paced && !b.in_trouble);
-    judge_times(10, BACKEND_GOOD);
-    ck_assert_uint_eq(log_lines_with("loop test: polls work again"), 1);
 }
 
 TEST(judge, what_was_never_slowed_down_recovers_in_silence)

@@ -287,11 +287,10 @@ static void line_drop(struct task *t)
 
 static const struct task_type line_type = {"timer", line_run, line_drop};
 
-TEST(races, each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled)
+TEST(races, each_timer_that_races_with_a_stop_is_run_or_dropped)
 {
     for (unsigned round = 0; round < RACES; round++) {
         struct timer timers[RACE_LINES];
-        unsigned cancelled = 0;
 
         atomic_store(&timers_run, 0);
         atomic_store(&timers_dropped, 0);
@@ -301,12 +300,9 @@ TEST(races, each_timer_that_races_with_a_stop_is_run_or_dropped_or_cancelled)
             ck_assert_int_eq(
                 executor_schedule(e, &timers[i], (int64_t)(i * round % 50) * NS_PER_US), 0);
         }
-        for (unsigned i = 0; i < RACE_LINES; i += 2)
-            cancelled += executor_cancel(e, &timers[i]);
         executor_stop(e, round % 2 ? 0 : NS_PER_S);
         ck_assert_int_eq(executor_join(e, UNTIL_LIMIT_NS), 0);
-        ck_assert_uint_eq(cancelled + atomic_load(&timers_run) + atomic_load(&timers_dropped),
-                          RACE_LINES);
+        ck_assert_uint_eq(atomic_load(&timers_run) + atomic_load(&timers_dropped), RACE_LINES);
         executor_destroy(e);
     }
 }

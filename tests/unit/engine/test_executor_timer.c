@@ -1,6 +1,5 @@
 /*
- * engine/executor, its timers: never early, in order, not starved and starving nobody, taken back
- * in time.
+ * engine/executor, its timers: never early, in order, not starved and starving nobody.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,14 +29,6 @@ struct restless {
 struct tireless {
     struct timer timer;
     atomic_bool over;
-};
-
-/* Cancels a timer. */
-struct canceller {
-    struct task task;
-    struct timer *timer;
-    bool was_due;
-    bool in_time;
 };
 
 static struct executor *e;
@@ -92,15 +83,6 @@ static void tireless_init(struct tireless *r)
     atomic_init(&r->over, false);
 }
 
-static void canceller_run(struct task *t)
-{
-    struct canceller *c = CONTAINER_OF(t, struct canceller, task);
-
-    c->was_due = c->timer->state == TIMER_DUE; /* this is the only thread */
-    c->in_time = executor_cancel(e, c->timer);
-}
-
-static const struct task_type canceller_type = {"canceller", canceller_run, tasks_never_dropped};
 static const struct task_type restless_type = {"restless", restless_run, tasks_never_dropped};
 
 static void add_traced(struct tasks_timer *t, char letter, int64_t delay_ns)
@@ -266,9 +248,8 @@ TEST(when, for_ever_is_an_ordinary_delay)
     ck_assert_int_eq(executor_schedule(e, &timer.timer, INT64_MAX), 0);
     PAUSE_MS(20);
     ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
-    ck_assert(executor_cancel(e, &timer.timer));
     executor_runner_destroy(e);
-    ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
+    ck_assert_uint_eq(atomic_load(&timer.dropped), 1);
 }
 
 TEST(when, timers_do_not_count_as_pending)
@@ -288,41 +269,9 @@ TEST(when, timers_do_not_count_as_pending)
     executor_runner_destroy(e);
 }
 
-GROUP(cancel_and_end, NULL, NULL);
+GROUP(end, NULL, NULL);
 
-TEST(cancel_and_end, a_cancelled_timer_is_neither_run_nor_dropped)
-{
-    struct stamped timer;
-
-    e = executor_runner_create(1, 100);
-    stamped_init(&timer);
-    ck_assert(!executor_cancel(e, &timer.timer)); /* nor is that wrong */
-    ck_assert_int_eq(executor_schedule(e, &timer.timer, 3600 * NS_PER_S), 0);
-    ck_assert(executor_cancel(e, &timer.timer));
-    ck_assert(!executor_cancel(e, &timer.timer));
-    executor_runner_destroy(e);
-    ck_assert_int_eq(atomic_load(&timer.run_at_ns), 0);
-    ck_assert_uint_eq(atomic_load(&timer.dropped), 0);
-}
-
-TEST(cancel_and_end, a_timer_that_is_due_and_queued_can_still_be_cancelled)
-{
-    struct tasks_timer cancelled, other;
-    struct canceller c = {.task.type = &canceller_type, .timer = &cancelled.timer};
-
-    e = executor_runner_create(1, 100);
-    executor_runner_block(e, &block);
-    ck_assert_int_eq(executor_submit(e, &c.task), 0);
-    add_traced(&cancelled, 'c', 0);
-    add_traced(&other, 'o', 0);
-    tasks_block_end(&block); /* both timers are queued behind the task that cancels one */
-    UNTIL(executor_runner_stats(e).tasks_run == 3);
-    executor_runner_destroy(e);
-    ck_assert_str_eq(trace.text, "o");
-    ck_assert(c.was_due && c.in_time);
-}
-
-TEST(cancel_and_end, a_timer_that_has_begun_is_not_cancelled_and_can_be_scheduled_again)
+TEST(end, a_timer_that_has_begun_can_be_scheduled_again)
 {
     struct stamped timer;
 
@@ -332,12 +281,11 @@ TEST(cancel_and_end, a_timer_that_has_begun_is_not_cancelled_and_can_be_schedule
         atomic_store(&timer.run_at_ns, 0);
         ck_assert_int_eq(executor_schedule(e, &timer.timer, 0), 0);
         UNTIL(atomic_load(&timer.run_at_ns) > 0);
-        ck_assert(!executor_cancel(e, &timer.timer));
     }
     executor_runner_destroy(e);
 }
 
-TEST(cancel_and_end, a_timer_without_a_thread_stays_the_callers)
+TEST(end, a_timer_without_a_thread_stays_the_callers)
 {
     struct stamped timer;
 
@@ -353,7 +301,7 @@ TEST(cancel_and_end, a_timer_without_a_thread_stays_the_callers)
     executor_destroy(e);
 }
 
-TEST(cancel_and_end, timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
+TEST(end, timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
 {
     struct stamped timers[MANY];
 

@@ -326,7 +326,7 @@ TEST(loop, a_lazy_task_waits_for_the_next_turn_and_wakes_nobody)
     tasks_traced_init(&normal, &trace, 'n');
     observe_until_asleep(loop);
     loop_stats(loop, &before);
-    ck_assert_int_eq(loop_submit_lazy(loop, &lazy.task), 0);
+    ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &lazy.task), 0);
     PAUSE_MS(100);
     loop_stats(loop, &after);
     ck_assert_uint_eq(after.turns, before.turns);
@@ -343,7 +343,7 @@ TEST(loop, a_lazy_task_starts_a_loop_that_has_no_thread)
     struct tasks_counted t;
 
     tasks_counted_init(&t);
-    ck_assert_int_eq(loop_submit_lazy(loop, &t.task), 0);
+    ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &t.task), 0);
     UNTIL(atomic_load(&t.run) == 1);
 }
 
@@ -400,7 +400,7 @@ TEST(loop, a_thread_that_cannot_be_started_leaves_the_task_with_its_caller)
     fault_plan(FAULT_PTHREAD_CREATE, 0, 2, EAGAIN);
     ck_assert_int_eq(submit(&t), -EAGAIN);
     ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
-    ck_assert_int_eq(loop_submit_lazy(loop, &t.task), -EAGAIN);
+    ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &t.task), -EAGAIN);
     ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     ck_assert_int_eq(submit(&t), 0); /* now there is a thread */
@@ -452,7 +452,7 @@ TEST_ABORTS(loop, scheduling_from_another_thread_is_a_bug)
 
 static void join_it(void *arg)
 {
-    loop_join(arg);
+    loop_runner_join(arg);
 }
 
 TEST_ABORTS(loop, waiting_for_a_loop_on_a_loop_is_a_bug)

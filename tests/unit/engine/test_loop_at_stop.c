@@ -35,7 +35,7 @@ TEST(at_stop, at_stop_tasks_run_once_in_their_order_before_the_end)
     loop_runner_stats(loop); /* starts it */
     ck_assert_uint_eq(trace.len, 0);
     loop_stop(loop, MS(50), MS(1000));
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_str_eq(trace.text, "12");
 }
 
@@ -71,7 +71,7 @@ TEST(at_stop, an_at_stop_task_may_add_another)
     loop_at_stop(loop, &adding.task);
     loop_runner_stats(loop); /* starts it */
     loop_stop(loop, 0, MS(1000));
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_str_eq(trace.text, "ab");
 }
 
@@ -94,7 +94,7 @@ TEST(at_stop, an_at_stop_task_that_comes_while_the_loop_shuts_down_runs_at_once)
     loop_runner_call(loop, add_to_stop, &t);
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_int_eq(loop_state(loop), LOOP_SHUTTING_DOWN); /* long before the end */
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&t.run), 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }

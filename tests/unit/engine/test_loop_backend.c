@@ -219,7 +219,7 @@ static void break_wakeup(void *arg)
     int *ends = arg;
 
     ck_assert_int_ge(dup2(ends[0], loop->wakeup.fd), 0);
-    ck_assert_int_eq(loop_rebuild(loop), 0);
+    ck_assert_int_eq(backend_rebuild(&loop->backend), 0);
 }
 
 /* Somebody has closed the wake-up descriptor, and its number is now a pipe that has ended. */
@@ -249,7 +249,7 @@ TEST_EACH(fail, it_can_be_stopped_while_no_poll_works, ARRAY_LEN(endless_errors)
     UNTIL(log_lines_with("is slowed down") == 1);
     began_at_ns = clock_now_ns();
     loop_stop(loop, MS(50), 10 * NS_PER_S);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_int_lt(since_ms(began_at_ns), 9000);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
@@ -279,40 +279,6 @@ TEST(early, early_polls_in_a_row_have_it_rebuilt_once)
     ck_assert_uint_eq(log_lines_with("is slowed down"), 0);
     expect_all_well(&bell);
     bell_close(&bell);
-}
-
-TEST(early, one_less_is_nothing)
-{
-    unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
-
-    spoil_polls(THRESHOLD - 1, 0);
-    UNTIL(fault_calls(FAULT_EPOLL_WAIT) - calls >= THRESHOLD);
-    ck_assert_uint_le(polls_meanwhile(), 5);
-    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
-    ck_assert_uint_eq(log_lines_with(""), 0);
-    expect_tasks_run();
-}
-
-TEST(early, a_threshold_of_zero_minds_none)
-{
-    unsigned calls = fault_calls(FAULT_EPOLL_WAIT);
-
-    teardown();
-    setup_with(0);
-    spoil_polls(20000, 0);
-    UNTIL(fault_calls(FAULT_EPOLL_WAIT) - calls >= 20000);
-    expect_tasks_run();
-    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
-    ck_assert_uint_eq(log_lines_with(""), 0);
-}
-
-TEST(early, a_threshold_of_zero_still_minds_failures)
-{
-    teardown();
-    setup_with(0);
-    spoil_polls(1, EBADF);
-    UNTIL(observe_stats(loop).rebuilds == 1);
-    expect_tasks_run();
 }
 
 TEST(early, tasks_and_timers_that_end_polls_are_no_trouble)

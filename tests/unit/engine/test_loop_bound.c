@@ -56,7 +56,7 @@ static unsigned fill(void)
 {
     for (unsigned i = 0; i < ARRAY_LEN(filling); i++) {
         tasks_counted_init(&filling[i]);
-        if (loop_submit_lazy(loop, &filling[i].task) == -EAGAIN)
+        if (loop_submit_lazy(loop, LOOP_TASKS, &filling[i].task) == -EAGAIN)
             return i;
     }
     ck_abort_msg("nobody was refused");
@@ -92,7 +92,7 @@ TEST(bound, a_full_loop_refuses_and_leaves_the_task_with_its_caller)
         int rc;
 
         tasks_counted_init(&tasks[i]);
-        rc = i % 2 ? submit(&tasks[i]) : loop_submit_lazy(loop, &tasks[i].task);
+        rc = i % 2 ? submit(&tasks[i]) : loop_submit_lazy(loop, LOOP_TASKS, &tasks[i].task);
         ck_assert_int_eq(rc, i < 31 ? 0 : -EAGAIN); /* the one that blocks is the 32nd */
         accepted += rc == 0;
     }
@@ -174,7 +174,7 @@ TEST(bound, each_refusal_is_counted_and_nothing_else_is)
     ck_assert_uint_eq(fill(), FULL - 1);
     ck_assert_uint_eq(rejected(), 1);
     ck_assert_int_eq(submit(&one), -EAGAIN);
-    ck_assert_int_eq(loop_submit_lazy(loop, &one.task), -EAGAIN);
+    ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &one.task), -EAGAIN);
     ck_assert_uint_eq(rejected(), 3);
     ck_assert_int_eq(loop_submit(loop, LOOP_CONTROL, &one.task), 0);
     tasks_block_end(&block);
@@ -233,7 +233,7 @@ static void *submit_elsewhere(void *arg)
     if (s->how == 0)
         s->rc = submit(&one);
     else if (s->how == 1)
-        s->rc = loop_submit_lazy(loop, &one.task);
+        s->rc = loop_submit_lazy(loop, LOOP_TASKS, &one.task);
     else
         s->rc = loop_submit_after(loop, &s->timer.timer, 0, 0);
     return NULL;
@@ -306,13 +306,13 @@ TEST(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
     loop_stats(loop, &before);
     for (unsigned i = 0; i < FULL; i++) {
         tasks_counted_init(&filling[i]);
-        ck_assert_int_eq(loop_submit_lazy(loop, &filling[i].task), 0);
+        ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &filling[i].task), 0);
     }
     PAUSE_MS(20);
     loop_stats(loop, &after);
     ck_assert_uint_eq(after.wakeups_sent, before.wakeups_sent);
     ck_assert_uint_eq(after.tasks_pending, FULL);
-    ck_assert_int_eq(loop_submit_lazy(loop, &one.task), 0);
+    ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &one.task), 0);
     loop_runner_destroy(loop);
     expect_filling_run_once(FULL);
     ck_assert_uint_eq(atomic_load(&one.run), 1);
@@ -324,7 +324,7 @@ TEST(backoff, a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane)
     observe_until_asleep(loop);
     for (unsigned i = 0; i < FULL; i++) {
         tasks_counted_init(&filling[i]);
-        ck_assert_int_eq(loop_submit_lazy(loop, &filling[i].task), 0);
+        ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &filling[i].task), 0);
     }
     ck_assert_int_eq(submit(&one), -EAGAIN);
     UNTIL(submit(&one) == 0);
@@ -384,7 +384,7 @@ TEST(backoff, who_still_tries_when_the_loop_ends_is_told_so)
     PAUSE_MS(10);
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     if (submission_end() < 0) /* it may have got in at the last moment */
         ck_assert_int_eq(submission.rc, -ESHUTDOWN);
     ck_assert_uint_eq(atomic_load(&one.run) + atomic_load(&one.dropped), submission.rc == 0);

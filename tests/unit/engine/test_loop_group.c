@@ -65,7 +65,7 @@ TEST(loop_group, each_loop_starts_with_its_own_first_task)
     }
     ck_assert_int_eq(loop_state(loop_group_at(group, 3)), LOOP_NOT_STARTED);
     loop_group_stop(group, 0, NS_PER_S);
-    loop_group_join(group);
+    loop_runner_join_group(group);
     UNTIL(process_loops() == 0);
     loop_group_destroy(group);
 }
@@ -75,7 +75,7 @@ TEST(loop_group, stopping_ends_started_and_unstarted_loops_alike)
     ck_assert_int_eq(create(3), 0);
     loop_runner_call(loop_group_at(group, 1), nothing, NULL);
     loop_group_stop(group, 0, NS_PER_S);
-    loop_group_join(group);
+    loop_runner_join_group(group);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_int_eq(loop_state(loop_group_at(group, i)), LOOP_TERMINATED);
     ck_assert_ptr_null(loop_group_next(group));
@@ -108,7 +108,7 @@ TEST(loop_group, the_state_of_a_group_is_that_of_the_loop_furthest_behind)
     UNTIL(loop_state(loop_group_at(group, 1)) == LOOP_TERMINATED);
     ck_assert_int_eq(loop_group_state(group), LOOP_SHUTTING_DOWN);
     tasks_block_end(&block);
-    loop_group_join(group);
+    loop_runner_join_group(group);
     ck_assert_int_eq(loop_group_state(group), LOOP_TERMINATED);
     loop_group_destroy(group);
 }
@@ -191,7 +191,7 @@ TEST(loop_group, loops_take_turns_on_the_processors_they_are_given)
         ck_assert(CPU_ISSET(cpus[i % 2], &set));
     }
     loop_group_stop(group, 0, NS_PER_S);
-    loop_group_join(group);
+    loop_runner_join_group(group);
     loop_group_destroy(group);
 }
 

@@ -46,7 +46,7 @@ TEST_EACH(race, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 2
         race_spin(round);
         loop_stop(loop, 0, round % 2 ? 0 : NS_PER_S);
         race_join();
-        loop_join(loop);
+        loop_runner_join(loop);
         race_check();
         loop_destroy(loop);
     }
@@ -77,7 +77,7 @@ TEST(race, waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
         while (loop_state(loop) == LOOP_NOT_STARTED)
             sched_yield();
         loop_stop(loop, 0, NS_PER_S);
-        loop_join(loop);
+        loop_runner_join(loop);
         ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
         ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 1);
         pthread_join(starter, NULL);

@@ -1,16 +1,16 @@
 /*
- * engine/loop, its epoll instance: what cannot be watched is told, and what a new one takes over
- * from the old.
+ * engine/loop, its epoll instance: a wake-up descriptor that cannot be watched, and what a new
+ * instance takes over from the old.
  */
 #include <errno.h>
 #include <unistd.h>
 
+#include "engine/loop_internal.h"
 #include "support/bell.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/observe.h"
-#include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/tasks.h"
@@ -68,36 +68,11 @@ static void expect_all_well(struct bell *b)
 
 /* ---- descriptors that cannot be watched ---- */
 
-GROUP(watch, setup, teardown);
-
-TEST_EACH(watch, who_cannot_be_watched_is_told_at_once, 2)
-{
-    int64_t began_at_ns = clock_now_ns();
-    struct bell deaf, bell;
-
-    bell_open(&bell, loop, NULL);
-    observe_until_asleep(loop);
-    fault_plan(FAULT_EPOLL_CTL, 0, 1, _i ? ENOSPC : ENOMEM);
-    bell_open(&deaf, loop, NULL);
-    UNTIL(atomic_load(&deaf.n_errors) == 1);
-    ck_assert_int_lt(since_ms(began_at_ns), 20000); /* libev would tell it after a minute */
-    expect_all_well(&bell);
-    bell_watch(&deaf);
-    expect_heard(&deaf);
-    ck_assert_uint_eq(atomic_load(&deaf.n_errors), 1);
-    bell_close(&deaf);
-    bell_close(&bell);
-    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
-}
-
 static void rebuild(void *arg)
 {
-    ck_assert_int_eq(loop_rebuild(loop), *(int *)arg);
-}
+    struct loop *l = arg;
 
-static void rebuild_and_expect(int rc)
-{
-    loop_runner_call(loop, rebuild, &rc);
+    ck_assert_int_eq(backend_rebuild(&l->backend), 0);
 }
 
 /*
@@ -112,10 +87,12 @@ static void lose_wakeup(unsigned times, bool at_start)
     if (at_start)
         expect_task_run();
     else
-        rebuild_and_expect(0);
+        loop_runner_call(loop, rebuild, loop);
 }
 
 static const unsigned times_lost[] = {1, 2, 50};
+
+GROUP(watch, setup, teardown);
 
 TEST_EACH(watch, a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can,
           2 * (int)ARRAY_LEN(times_lost))
@@ -192,71 +169,24 @@ TEST(rebuild, a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
     for (int i = 0; i < 5; i++)
         bell_ring(&bells[i]);
     tasks_block_end(&block);
-    rebuild_and_expect(0);
+    loop_runner_call(loop, rebuild, loop);
     for (int i = 0; i < 5; i++)
         UNTIL(atomic_load(&bells[i].n_heard) == 1);
     for (int i = 0; i < 10; i++)
         expect_heard(&bells[i]);
     UNTIL(atomic_load(&timer.run) == 1);
     ck_assert_int_ge(timer.began_at_ns[0], timer.planned_at_ns[0]);
-    ck_assert_uint_eq(observe_stats(loop).rebuilds, 1);
     for (int i = 0; i < 10; i++)
         bell_close(&bells[i]);
     loop_runner_stop(loop);
     ck_assert_uint_eq(atomic_load(&far.dropped), 1);
 }
 
-TEST(rebuild, many_rebuilds_leak_no_descriptor)
-{
-    struct bell bell;
-    unsigned before;
-
-    bell_open(&bell, loop, NULL);
-    before = process_descriptors();
-    for (int i = 0; i < 300; i++) {
-        rebuild_and_expect(0);
-        expect_heard(&bell);
-    }
-    ck_assert_uint_eq(process_descriptors(), before);
-    ck_assert_uint_eq(observe_stats(loop).rebuilds, 300);
-    bell_close(&bell);
-}
-
-TEST(rebuild, a_rebuild_for_which_there_is_no_descriptor_leaves_the_old_instance)
-{
-    struct bell bell;
-
-    bell_open(&bell, loop, NULL);
-    fault_plan(FAULT_EPOLL_CREATE1, 0, 1, EMFILE);
-    rebuild_and_expect(-EMFILE);
-    expect_all_well(&bell);
-    process_allow_descriptors(0);
-    rebuild_and_expect(-EMFILE);
-    process_allow_any_descriptors();
-    expect_all_well(&bell);
-    ck_assert_uint_eq(observe_stats(loop).rebuilds, 0);
-    rebuild_and_expect(0);
-    expect_all_well(&bell);
-    bell_close(&bell);
-}
-
-TEST(rebuild, a_rebuild_whose_descriptor_somebody_else_takes_is_waited_for)
-{
-    struct bell bell;
-
-    bell_open(&bell, loop, NULL);
-    fault_plan(FAULT_EPOLL_CREATE1, 1, 20, EMFILE);
-    rebuild_and_expect(0);
-    expect_all_well(&bell);
-    ck_assert_uint_eq(log_lines_with("loop test: no epoll instance"), 1);
-    bell_close(&bell);
-}
-
 static void rebuild_and_lose_wakeup(struct bell *b)
 {
     b->heard = NULL; /* once */
     fault_plan(FAULT_EPOLL_CTL, 0, 1, ENOMEM);
-    ck_assert_int_eq(loop_rebuild(b->loop), 0);
+    rebuild(b->loop);
 }
 
 /*
@@ -270,7 +200,7 @@ TEST(rebuild, a_rebuild_in_a_callback_does_not_let_the_next_poll_sleep_unwatched
     bell_open(&bell, loop, rebuild_and_lose_wakeup);
     observe_until_asleep(loop);
     bell_ring(&bell);
-    UNTIL(observe_stats(loop).rebuilds == 1);
+    UNTIL(atomic_load(&bell.n_heard) == 1);
     for (int i = 0; i < 3; i++) {
         expect_task_run(); /* libev would let it sleep for a minute */
         observe_until_asleep(loop);
@@ -294,10 +224,13 @@ static void echo(struct ev_loop *ev, struct ev_io *w, int revents)
     ck_assert_int_eq(write(w->fd, data, (size_t)n), n);
 }
 
+static atomic_uint n_rebuilt;
+
 static void rebuild_again(struct task *t)
 {
     (void)t;
-    ck_assert_int_eq(loop_rebuild(loop), 0);
+    rebuild(loop);
+    n_rebuilt++;
 }
 
 static struct timer rebuilding;
@@ -332,7 +265,7 @@ TEST(rebuild, rebuilding_under_load_loses_no_byte)
         sockets_say_pattern(peer, at, 1024);
         sockets_hear_pattern(peer, at, 1024);
     }
-    UNTIL(observe_stats(loop).rebuilds > 100);
+    UNTIL(atomic_load(&n_rebuilt) > 100);
     loop_runner_call(loop, echo_end, NULL);
     close(peer);
 }

@@ -121,7 +121,7 @@ TEST_EACH(life, stopping_drops_timers_that_wait_and_timers_that_are_on_their_way
         begin(&coming[i], i == 0 ? 0 : 30 * NS_PER_S, i == 2 ? -MS(1) : 0);
     loop_stop(loop, 0, _i ? 5 * NS_PER_S : 0); /* arrived while it shuts down, or never */
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     for (int i = 0; i < 3; i++) {
         ck_assert_uint_eq(atomic_load(&coming[i].run), 0);
         ck_assert_uint_eq(atomic_load(&coming[i].dropped), 1);
@@ -139,7 +139,7 @@ TEST(life, a_timer_submitted_in_the_quiet_period_is_accepted_and_dropped)
     loop_runner_stats(loop);
     loop_stop(loop, MS(1000), 10 * NS_PER_S);
     begin(&t, 30 * NS_PER_S, 0);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&t.run), 0);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }

@@ -157,7 +157,7 @@ TEST(counts, a_lazy_task_wants_no_wakeup_and_saves_none)
     before = observe_stats(loop);
     for (int i = 0; i < 10; i++) {
         tasks[i] = (struct timely){.task.type = &quick_type};
-        ck_assert_int_eq(loop_submit_lazy(loop, &tasks[i].task), 0);
+        ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &tasks[i].task), 0);
     }
     ck_assert_uint_eq(observe_stats(loop).wakeups_saved, before.wakeups_saved);
     tasks_block_end(&block);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "engine/loop_internal.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -38,7 +39,7 @@ static int64_t stop_ms(int64_t quiet_ns, int64_t timeout_ns)
     int64_t began_at_ns = clock_now_ns();
 
     loop_stop(loop, quiet_ns, timeout_ns);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
     return since_ms(began_at_ns);
 }
@@ -55,7 +56,7 @@ TEST(stop, a_loop_without_a_thread_ends_at_once_and_starts_none)
     loop_stop(loop, MS(1000), MS(2000));
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 0);
-    loop_join(loop);
+    loop_runner_join(loop);
 }
 
 TEST(stop, without_a_quiet_period_a_loop_ends_at_once)
@@ -108,6 +109,32 @@ static void expect_all_run(unsigned n)
     }
 }
 
+/* The stop comes behind the last step of a turn, so that no wake-up is sent; the turns are ours. */
+TEST(stop, a_stop_just_before_a_poll_does_not_wait_for_its_end)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    loop_of_this_thread = loop;
+    loop_set_state(loop, LOOP_STARTED);
+    ck_assert(turn_run(loop)); /* the first poll never blocks */
+    loop_stop(loop, 0, 0);
+    ck_assert(!turn_run(loop));
+    ck_assert_int_lt(since_ms(began_at_ns), 20000); /* libev would sleep for a minute */
+    loop_of_this_thread = NULL;
+    loop_set_state(loop, LOOP_TERMINATED);
+}
+
+TEST(stop, a_loop_sleeps_through_its_quiet_period)
+{
+    struct loop_stats stats;
+    uint64_t turns;
+
+    turns = loop_runner_stats(loop).turns;
+    stop_ms(MS(300), 20 * NS_PER_S);
+    loop_stats(loop, &stats);
+    ck_assert_uint_lt(stats.turns - turns, 50); /* one that spins turns 100,000 times */
+}
+
 TEST(stop, a_task_in_the_quiet_period_makes_it_longer)
 {
     unsigned n;
@@ -116,7 +143,7 @@ TEST(stop, a_task_in_the_quiet_period_makes_it_longer)
     loop_stop(loop, MS(400), MS(10000));
     n = submit_for(700);
     ck_assert_uint_ge(n, 3);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_int_ge(since_ms(last_submitted_at_ns), 400);
     expect_all_run(n);
 }
@@ -129,7 +156,7 @@ TEST(stop, tasks_without_end_are_ended_by_the_timeout)
     start();
     loop_stop(loop, MS(400), MS(400));
     n = submit_for(20000);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_int_ge(since_ms(began_at_ns), 400);
     ck_assert_int_lt(since_ms(began_at_ns), 15000);
     ck_assert_uint_ge(n, 1);
@@ -177,7 +204,7 @@ TEST(stop, tasks_queued_before_the_stop_all_run)
     loop_stop(loop, 0, MS(10000));
     ck_assert_int_eq(loop_state(loop), LOOP_SHUTTING_DOWN);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     for (int i = 0; i < 300; i++)
         ck_assert_uint_eq(atomic_load(&tasks[i].run), 1);
 }
@@ -195,7 +222,7 @@ TEST(stop, tasks_that_the_timeout_cuts_off_are_dropped_once)
     }
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     for (int i = 0; i < 300; i++) {
         ck_assert_uint_eq(atomic_load(&tasks[i].run) + atomic_load(&tasks[i].dropped), 1);
         run += atomic_load(&tasks[i].run);
@@ -215,7 +242,7 @@ TEST(stop, a_second_stop_does_not_make_it_faster)
     start();
     loop_stop(loop, MS(300), MS(5000));
     loop_stop(loop, 0, 0);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_int_ge(since_ms(began_at_ns), 300); /* the quiet time counts from the last task */
 }
 
@@ -236,7 +263,7 @@ static void stop_itself(void *arg)
 TEST(stop, a_loop_can_stop_itself)
 {
     loop_runner_call(loop, stop_itself, NULL);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
 }
 
@@ -250,7 +277,7 @@ TEST_EACH(stop, a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_calle
     stop_ms(0, MS(1000));
     for (int queue = LOOP_CONTROL; queue <= LOOP_TAIL; queue++)
         ck_assert_int_eq(loop_submit(loop, (enum loop_queue)queue, &t.task), -ESHUTDOWN);
-    ck_assert_int_eq(loop_submit_lazy(loop, &t.task), -ESHUTDOWN);
+    ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &t.task), -ESHUTDOWN);
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     UNTIL(process_loops() == 0);
 }
@@ -331,7 +358,7 @@ TEST_EACH(stop, what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dro
     ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &last.dropped), 0);
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&last.at_stop.run), last.adds_at_stop);
     ck_assert_str_eq(trace.text, last.adds_timer ? "!t" : "");
 }
@@ -350,7 +377,7 @@ TEST(stop, a_timeout_counts_the_tasks_of_all_lanes)
     }
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(log_lines_with(" 30 tasks are dropped, the first: counted"), 1);
 }
 
@@ -397,7 +424,7 @@ TEST(stop, a_timeout_names_the_first_task_it_drops)
     }
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_str_eq(trace.text, "!f");
     ck_assert_uint_eq(log_lines_with("loop test: stop timed out after "), 1);
     ck_assert_uint_eq(log_lines_with(" 38 tasks are dropped, the first: traced"), 1);

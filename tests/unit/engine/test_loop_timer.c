@@ -365,7 +365,7 @@ TEST(timer, a_timer_scheduled_in_the_quiet_period_is_dropped_too)
     loop_runner_stats(loop);
     loop_stop(loop, 200 * NS_PER_MS, 5 * NS_PER_S);
     loop_runner_call(loop, timer_heap_probe, &p);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&p.dropped), 1);
     ck_assert_uint_eq(atomic_load(&p.run), 0);
 }

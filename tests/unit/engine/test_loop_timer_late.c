@@ -77,6 +77,6 @@ TEST(late, a_control_task_in_the_quiet_period_makes_it_longer)
     loop_stop(loop, quiet_ns, UNTIL_LIMIT_NS);
     PAUSE_MS(200);
     loop_runner_call(loop, note_time, &ran_at_ns);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_int_ge(clock_now_ns(), ran_at_ns + quiet_ns);
 }

@@ -327,7 +327,7 @@ TEST_EACH(withdraw, what_was_withdrawn_before_the_end_is_dropped_once, 2)
     }
     loop_stop(loop, 0, _i ? 5 * NS_PER_S : 0); /* in its turns, or with what they leave behind */
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     for (int i = 0; i < 3; i++) {
         ck_assert_uint_eq(atomic_load(&waiting[i].run) + atomic_load(&coming[i].run), 0);
         ck_assert_uint_eq(atomic_load(&waiting[i].dropped), 1);

@@ -115,7 +115,7 @@ TEST(race, so_it_is_when_the_loop_ends_meanwhile)
     pthread_barrier_init(&start, NULL, CALLERS + 1);
     for (unsigned round = 0; round < RACES; round++) {
         race_once(round, true);
-        loop_join(loop);
+        loop_runner_join(loop);
         for (unsigned i = 0; i < TIMERS; i++) {
             struct timers_noted *t = &racing[i];
 

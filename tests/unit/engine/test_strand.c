@@ -620,6 +620,22 @@ TEST(end, with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_dropp
     destroy(other);
 }
 
+/* -EAGAIN would promise room that never comes. */
+TEST(end, a_full_strand_says_that_its_executor_stops)
+{
+    e = executor_runner_create(1, 16);
+    executor_runner_block(e, &block);
+    create(&strand, 1, count_room);
+    submit_numbered(0, 1);
+    executor_stop(e, UNTIL_LIMIT_NS);
+    numbered_init(&tasks[1], &seen, 1);
+    ck_assert_int_eq(submit(strand, &tasks[1].task), -ESHUTDOWN);
+    tasks_block_end(&block);
+    executor_runner_end(e);
+    ck_assert_uint_eq(rooms(), 0);
+    destroy(strand);
+}
+
 TEST(end, who_waits_for_room_is_told_that_the_executor_stops)
 {
     e = executor_runner_create(1, 16);
@@ -770,7 +786,7 @@ TEST(races, strands_whose_loop_ends_while_they_run_lose_no_task)
         loop_runner_call(loop, race_submit, &r);
         spin(round % 200 * 10);
         loop_stop(loop, 0, 0);
-        loop_join(loop);
+        loop_runner_join(loop);
         race_destroy(&r);
         UNTIL(atomic_load(&n_run) + atomic_load(&n_dropped) == r.n_accepted);
         check_race(&r);

@@ -155,7 +155,7 @@ TEST(order, a_tail_task_that_submits_itself_runs_once_a_turn)
     endless_begin(&tail, LOOP_TAIL);
     UNTIL(atomic_load(&tail.run) >= 1000);
     loop_stop(loop, 0, 50 * NS_PER_MS);
-    loop_join(loop);
+    loop_runner_join(loop);
     loop_stats(loop, &stats);
     ck_assert_uint_le(atomic_load(&tail.run), stats.turns);
     ck_assert_uint_ge(atomic_load(&tail.run) + 3, stats.turns);

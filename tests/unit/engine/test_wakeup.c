@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/clock.h"
 #include "engine/wakeup.h"
@@ -179,25 +180,38 @@ TEST(wakeup, waiting_ends_when_another_thread_sends)
     ck_assert(!readable());
 }
 
-static void *send_one(void *arg)
+/* Two producers that see the same sleep; a barrier would part them by a system call. */
+#define SLEEPS 20000
+
+static atomic_uint sleep_no, senders_done;
+
+static void *send_each_sleep(void *arg)
 {
-    wakeup_send(&w);
+    for (unsigned i = 1; i <= SLEEPS; i++) {
+        while (atomic_load(&sleep_no) < i)
+            sched_yield();
+        wakeup_send(&w);
+        atomic_fetch_add(&senders_done, 1);
+    }
     return arg;
 }
 
-TEST(wakeup, of_many_threads_one_pays)
+TEST(wakeup, of_threads_that_send_at_the_same_moment_one_pays)
 {
-    pthread_t threads[10];
+    pthread_t threads[2];
 
-    for (unsigned round = 1; round <= 20; round++) {
+    for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+        pthread_create(&threads[i], NULL, send_each_sleep, NULL);
+    for (unsigned i = 1; i <= SLEEPS; i++) {
         wakeup_prepare(&w, CLOCK_NEVER);
-        for (int i = 0; i < 10; i++)
-            pthread_create(&threads[i], NULL, send_one, NULL);
-        for (int i = 0; i < 10; i++)
-            pthread_join(threads[i], NULL);
-        ck_assert_uint_eq(atomic_load(&w.sent), round);
+        atomic_store(&sleep_no, i);
+        while (atomic_load(&senders_done) < i * ARRAY_LEN(threads))
+            sched_yield();
+        ck_assert_uint_eq(atomic_load(&w.sent), i);
         wakeup_clear(&w);
     }
+    for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+        pthread_join(threads[i], NULL);
 }
 
 TEST(wakeup, the_descriptor_is_not_inherited_and_does_not_block)

@@ -233,7 +233,7 @@ TEST(stall, a_loop_that_ends_after_a_stall_is_fine)
     loop_stop(loop, 0, 0);
     ck_assert(!watchdog_check(w));
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert(watchdog_check(w));
 }
 
@@ -287,7 +287,7 @@ TEST(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
     ck_assert(watchdog_check(w)); /* sends it */
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert(watchdog_check(w));
     ck_assert_uint_eq(log_lines_with("has not run"), 0);
 }
@@ -299,7 +299,7 @@ TEST(beat, a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period
     loop_runner_call(loop, nothing, NULL);
     loop_stop(loop, MS(400), 20 * NS_PER_S);
     ck_assert(watchdog_check(w));
-    loop_join(loop);
+    loop_runner_join(loop);
     loop_stats(loop, &stats);
     ck_assert_uint_eq(stats.tasks_run, 1);
 }

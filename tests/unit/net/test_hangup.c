@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/loop_internal.h"
 #include "net/hangup.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -236,7 +237,7 @@ TEST(hangup, one_event_may_end_the_pauses_of_the_others)
 static void do_rebuild(void *arg)
 {
     (void)arg;
-    ck_assert_int_eq(loop_rebuild(loop), 0);
+    ck_assert_int_eq(backend_rebuild(&loop->backend), 0);
 }
 
 TEST(hangup, a_new_epoll_instance_of_the_loop_loses_nothing)

@@ -114,7 +114,7 @@ static void teardown(void)
 {
     loop_runner_stop(control);
     loop_group_stop(workers, 0, NS_PER_S);
-    loop_group_join(workers);
+    loop_runner_join_group(workers);
     checks_destroy(checks);
     worker_destroy(worker);
     upstream_destroy(upstream);

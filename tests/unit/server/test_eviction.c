@@ -67,7 +67,7 @@ static void teardown(void)
 {
     loop_runner_stop(control);
     loop_group_stop(group, 0, NS_PER_S);
-    loop_group_join(group);
+    loop_runner_join_group(group);
     ck_assert_uint_eq(atomic_load(&server.held), 0);
     worker_destroy(worker);
     loop_runner_destroy(control);
@@ -126,7 +126,8 @@ TEST(eviction, a_worker_that_takes_no_tasks_any_more_ends_them_too)
     tasks_block_begin(&block, loop);
     for (unsigned i = 0; i < PENDING; i++) {
         tasks_counted_init(&full[i]);
-        (void)!loop_submit_lazy(loop, &full[i].task); /* the last of them is refused or not */
+        (void)!loop_submit_lazy(loop, LOOP_TASKS,
+                                &full[i].task); /* the last of them is refused or not */
     }
     loop_runner_call(control, begin, &rate);
     tasks_block_end(&block);

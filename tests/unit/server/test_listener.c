@@ -93,7 +93,7 @@ static int create(void)
 static void end_boss(void)
 {
     loop_group_stop(boss, 0, 5 * NS_PER_S);
-    loop_group_join(boss);
+    loop_runner_join_group(boss);
 }
 
 static void teardown(void)
@@ -230,7 +230,7 @@ TEST(listener, what_a_boss_that_was_cut_off_left_open_is_only_closed)
     listener_stop(listener);
     loop_group_stop(boss, 0, 0);
     tasks_block_end(&block);
-    loop_group_join(boss);
+    loop_runner_join_group(boss);
     ck_assert_uint_eq(atomic_load(&stopped), 1);
     listener_destroy(listener);
     listener = NULL;

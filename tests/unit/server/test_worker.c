@@ -109,7 +109,7 @@ TEST(worker, a_session_does_not_wait_behind_a_backlog_of_tasks)
     ck_assert_int_lt(since_ms(began_at_ns), 500); /* the backlog takes 2000 ms, a quantum 5 */
     close(client);
     loop_stop(loop, 0, 0);
-    loop_join(loop);
+    loop_runner_join(loop);
 }
 
 TEST_EACH(worker, a_worker_that_has_ended_leaves_the_session_with_its_giver, 2)
@@ -153,7 +153,7 @@ TEST(worker, a_worker_that_ends_before_it_comes_to_a_session_resets_it)
         clients[i] = hand_over();
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&ended), 5);
     ck_assert_uint_eq(loop_load(loop), 0);
     for (int i = 0; i < 5; i++) {
@@ -170,7 +170,7 @@ TEST(worker, a_session_that_comes_while_the_worker_shuts_down_is_reset)
     loop_stop(loop, 200 * NS_PER_MS, 5 * NS_PER_S);
     client = hand_over();
     sockets_hear_reset(client);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&ended), 1);
     close(client);
 }

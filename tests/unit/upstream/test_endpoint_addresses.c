@@ -47,7 +47,7 @@ static void end_readers(void)
     if (!readers)
         return;
     loop_group_stop(readers, 0, NS_PER_S);
-    loop_group_join(readers);
+    loop_runner_join_group(readers);
     loop_group_destroy(readers);
     readers = NULL;
 }

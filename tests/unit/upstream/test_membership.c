@@ -532,7 +532,7 @@ TEST_EACH(membership, workers_pick_while_servers_come_and_go_and_all_of_them_are
     for (unsigned i = 0; i <= WORKERS; i++)
         pthread_join(threads[i], NULL);
     loop_group_stop(workers, 0, NS_PER_S);
-    loop_group_join(workers);
+    loop_runner_join_group(workers);
     loop_runner_stop(control);
     ck_assert_uint_eq(atomic_load(&upstream->group.load), 0);
     ck_assert_uint_eq(remembered(), membership_now(&upstream->membership)->n);

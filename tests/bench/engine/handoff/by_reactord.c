@@ -59,7 +59,7 @@ void contender_submit(struct contender *c, struct job *job)
 void contender_stop(struct contender *c)
 {
     loop_stop(c->loop, 0, NS_PER_S);
-    loop_join(c->loop);
+    (void)loop_join_until(c->loop, CLOCK_NEVER);
     loop_destroy(c->loop);
     free(c);
 }

@@ -107,7 +107,7 @@ static void stop(unsigned timeout_ms)
     int64_t began_at_ns = clock_now_ns();
 
     loop_stop(host.loop, 0, timeout_ms * NS_PER_MS);
-    loop_join(host.loop);
+    (void)loop_join_until(host.loop, CLOCK_NEVER);
     printf("ended %.1f\n", (double)(clock_now_ns() - began_at_ns) / (double)NS_PER_MS);
 }
 
@@ -187,9 +187,9 @@ static void open_server(const char *port, unsigned io_ratio)
 static void close_server(void)
 {
     loop_group_stop(host.boss, 0, NS_PER_S);
-    loop_group_join(host.boss);
+    (void)loop_group_join_until(host.boss, CLOCK_NEVER);
     loop_group_stop(host.workers, 0, LAST_STOP_MS * NS_PER_MS);
-    loop_group_join(host.workers);
+    (void)loop_group_join_until(host.workers, CLOCK_NEVER);
     listener_destroy(host.listener);
     worker_destroy(host.worker);
     loop_group_destroy(host.workers);
