@@ -79,7 +79,7 @@ void grace_begin(struct grace *gr)
          */
         if (loop_state(l) == LOOP_NOT_STARTED)
             grace_release(gr);
-        else if (loop_submit(l, LOOP_CONTROL, &gr->visits[i].task) < 0)
+        else if (loop_submit_lazy(l, LOOP_TAIL, &gr->visits[i].task) < 0)
             loop_listen_end(l, &gr->visits[i].ended);
     }
     grace_release(gr);

@@ -2,7 +2,8 @@
  * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object.
  *
  * Once each loop has run a task submitted after the replacement, the old object can be freed,
- * unless a reader is counted in. Readers and the replacing thread never wait.
+ * unless a reader is counted in. Readers and the replacing thread never wait, and no loop is woken:
+ * the tasks are lazy, so a grace period lasts until all loops have turned.
  *
  * note: grace. A reader loads the pointer and counts itself in within one task or handler; then it
  * may keep the object across turns.
@@ -28,7 +29,7 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 
 /*
  * grace_begin(gr):
- * Call over(cookie) once every loop with a thread has run a control task or ended: on a loop, or
+ * Call over(cookie) once every loop with a thread has run a tail task or ended: on a loop, or
  * inside this call. Frees ${gr}.
  *
  * Thread: any, after a sequentially consistent store of the new pointer

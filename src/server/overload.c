@@ -187,7 +187,7 @@ static void overload_send_parts(struct overload *ov)
         if (loop_state(part->loop) == LOOP_NOT_STARTED || atomic_exchange(&part->busy, true))
             continue; /* no sessions, or its last task is queued */
         part->bytes = excess / ov->n + 1;
-        if (loop_submit(part->loop, LOOP_CONTROL, &part->task) < 0)
+        if (loop_submit(part->loop, LOOP_TAIL, &part->task) < 0)
             atomic_store(&part->busy, false);
     }
 }
@@ -213,7 +213,8 @@ static void overload_end_episode(struct overload *ov)
 
 static void overload_start_ticks(struct overload *ov)
 {
-    if (atomic_exchange(&ov->ticking, true) || loop_submit_after(ov->control, &ov->tick, 0, 0) == 0)
+    if (atomic_exchange(&ov->ticking, true) ||
+        loop_submit_after(ov->control, &ov->tick, 0, -OVERLOAD_TICK_NS) == 0)
         return;
     atomic_store(&ov->ticking, false);
     overload_reopen(ov); /* without ticks the episode would never end: end it now */
@@ -234,9 +235,9 @@ static void overload_run_tick(struct task *t)
     if (memory_account_is_over(&ov->buffered)) {
         if (ov->conf.shedding.tokens > 0)
             overload_send_parts(ov);
-        loop_schedule(ov->control, &ov->tick, OVERLOAD_TICK_NS);
         return;
     }
+    loop_cancel(ov->control, &ov->tick);
     atomic_store(&ov->ticking, false);
     if (memory_account_is_over(&ov->buffered)) /* see note: tick */
         overload_start_ticks(ov);

@@ -76,7 +76,8 @@ static void resolver_run_lookup(struct task *t)
 
     name->looked_up = resolver_look_up(name);
     if (name->looked_up == RESOLVER_MORE) {
-        resolver_look_up_in(name, 0);
+        if (executor_submit_more(name->resolver->conf.executor, t) < 0)
+            promise_cancel(&name->answered); /* the executor has ended */
         return;
     }
     if (loop_submit(name->resolver->conf.control, LOOP_CONTROL, &name->answer) == 0)
@@ -201,7 +202,7 @@ static int64_t resolver_answer(struct resolver_name *name)
     name->known = true;
     name->error = 0;
     resolver_keep(name);
-    promise_succeed(&name->answered, NULL);
+    promise_succeed(&name->answered);
     return pause_ns;
 }
 

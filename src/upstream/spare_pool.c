@@ -110,7 +110,7 @@ void spare_pool_refresh(struct spare_pool *pool)
 {
     if (atomic_exchange(&pool->looking, true)) /* see note: looking */
         return;
-    if (loop_submit(pool->net->loop, LOOP_CONTROL, &pool->look) < 0)
+    if (loop_submit(pool->net->loop, LOOP_TAIL, &pool->look) < 0)
         atomic_store(&pool->looking, false);
 }
 

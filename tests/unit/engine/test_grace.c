@@ -9,6 +9,7 @@
 #include "engine/grace.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/observe.h"
 #include "support/process.h"
 #include "support/suite.h"
 #include "support/tasks.h"
@@ -35,7 +36,7 @@ static void setup(void)
 static void end_group(void)
 {
     loop_group_stop(group, 0, NS_PER_S);
-    loop_group_join(group);
+    loop_runner_join_group(group);
 }
 
 static void teardown(void)
@@ -64,7 +65,7 @@ static void start_all(void)
 static void end_loop(unsigned i)
 {
     loop_stop(loop_group_at(group, i), 0, 0);
-    loop_join(loop_group_at(group, i));
+    loop_runner_join(loop_group_at(group, i));
 }
 
 static void on_over(void *cookie)
@@ -85,10 +86,14 @@ static void begin(void)
 
 GROUP(grace, setup, teardown);
 
-TEST(grace, it_is_over_once_when_every_loop_has_come_round)
+TEST(grace, it_wakes_no_loop_and_is_over_once_when_every_loop_has_come_round)
 {
-    start_all();
+    for (unsigned i = 0; i < LOOPS; i++)
+        observe_until_asleep(loop_group_at(group, i));
     begin();
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&over), 0);
+    start_all();
     UNTIL(atomic_load(&over) == 1);
     start_all();
     ck_assert_uint_eq(atomic_load(&over), 1);
@@ -103,8 +108,10 @@ TEST_EACH(grace, it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_ro
     tasks_block_begin(&block, loop_group_at(group, held));
     begin();
     for (unsigned i = 0; i < LOOPS; i++)
-        if (i != held)
-            come_round(i); /* behind the visit */
+        if (i != held) {
+            come_round(i);
+            come_round(i); /* behind the visit at the end of the first turn */
+        }
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&over), 0);
     tasks_block_end(&block);
@@ -126,6 +133,7 @@ TEST(grace, a_loop_without_a_thread_is_not_waited_for)
 {
     come_round(1);
     begin();
+    come_round(1);
     UNTIL(atomic_load(&over) == 1);
     ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
     ck_assert_int_eq(loop_state(loop_group_at(group, 2)), LOOP_NOT_STARTED);
@@ -136,6 +144,8 @@ TEST(grace, loops_that_have_ended_are_not_waited_for)
     start_all();
     end_loop(0);
     begin();
+    come_round(1);
+    come_round(2);
     UNTIL(atomic_load(&over) == 1);
     end_loop(1);
     end_loop(2);
@@ -156,7 +166,9 @@ TEST(grace, a_loop_that_ends_before_it_comes_round_counts_as_come_round)
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&over), 0); /* what it has read it may still use */
     tasks_block_end(&block);
-    loop_join(loop_group_at(group, 1));
+    loop_runner_join(loop_group_at(group, 1));
+    come_round(0);
+    come_round(2);
     UNTIL(atomic_load(&over) == 1);
 }
 
@@ -204,7 +216,7 @@ TEST(grace, a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_
     begin();
     ck_assert_uint_eq(atomic_load(&over), 0);
     sem_post(&dropped);
-    loop_join(loop);
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&over), 1);
 }
 
@@ -272,6 +284,7 @@ TEST(grace, each_of_many_at_once_is_over_once)
     start_all();
     callers_begin(callers);
     callers_join(callers);
+    start_all();
     for (unsigned i = 0; i < CALLERS; i++)
         UNTIL(atomic_load(&overs[i]) == CALLS);
     start_all();
@@ -290,7 +303,7 @@ TEST(grace, when_a_group_starts_and_ends_in_the_middle_all_are_over_once)
         usleep(round * 20);
         loop_group_stop(group, 0, round % 2 ? NS_PER_S : 0);
         callers_join(callers);
-        loop_group_join(group);
+        loop_runner_join_group(group);
         for (unsigned i = 0; i < CALLERS; i++)
             ck_assert_uint_eq(atomic_load(&overs[i]), CALLS);
         loop_group_destroy(group);
