@@ -33,7 +33,7 @@ static int64_t hangup_next_at_ns(const struct hangup *h)
         return 0;
     if (!list_empty(&h->fresh) || !list_empty(&h->settling))
         at_ns = h->settled_at_ns;
-    if ((!list_empty(&h->polled) || !ev_is_active(&h->io)) && h->probe_at_ns < at_ns)
+    if ((!list_empty(&h->polled) || h->unwatched) && h->probe_at_ns < at_ns)
         at_ns = h->probe_at_ns;
     return at_ns;
 }
@@ -73,6 +73,14 @@ static void hangup_log_refusal(struct hangup *h, int error)
     h->logged = true;
 }
 
+/* The set makes libev call epoll_ctl(2) again, also in the turn in which that failed. */
+static void hangup_watch_instance(struct hangup *h)
+{
+    h->unwatched = false;
+    ev_io_set(&h->io, h->fd, EV_READ);
+    ev_io_start(loop_ev(h->loop), &h->io);
+}
+
 static void hangup_register(struct hangup *h, struct hangup_watch *w)
 {
     struct epoll_event none = {.events = EPOLLONESHOT, .data.ptr = w};
@@ -84,13 +92,8 @@ static void hangup_register(struct hangup *h, struct hangup_watch *w)
     }
     w->registered = true;
     hangup_move(w, &h->registered);
-}
-
-/* The set makes libev call epoll_ctl(2) again, also in the turn in which that failed. */
-static void hangup_watch_instance(struct hangup *h)
-{
-    ev_io_set(&h->io, h->fd, EV_READ);
-    ev_io_start(loop_ev(h->loop), &h->io);
+    if (!ev_is_active(&h->io) && !h->unwatched)
+        hangup_watch_instance(h);
 }
 
 /*
@@ -116,6 +119,7 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
     if (!(revents & EV_ERROR))
         return;
     hangup_log_refusal(h, ENOMEM);
+    h->unwatched = true;
     if (n == HANGUP_BATCH)
         hangup_watch_instance(h);
     hangup_arm(h);
@@ -153,7 +157,7 @@ static void hangup_probe(struct hangup *h, int64_t now_ns, unsigned left)
     if (now_ns >= h->probe_at_ns) {
         h->probe_at_ns = clock_add_ns(now_ns, HANGUP_PROBE_NS);
         list_append_all(&h->due, &h->polled);
-        if (!ev_is_active(&h->io))
+        if (h->unwatched)
             hangup_watch_instance(h);
     }
     for (; left > 0 && !list_empty(&h->due); left--) {

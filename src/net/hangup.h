@@ -59,7 +59,8 @@ struct hangup {
     struct timer timer;    /* runs unless all are registered or reported */
     int64_t timer_at_ns;   /* of the timer, unless idle */
     int64_t settled_at_ns; /* when `settling` is registered */
-    int64_t probe_at_ns;   /* next round; watches the epoll instance again if libev could not */
+    int64_t probe_at_ns;   /* next round, and next try to watch the epoll instance */
+    bool unwatched;        /* libev could not watch the epoll instance */
     bool logged;           /* epoll_ctl(2)'s refusal */
 };
 
