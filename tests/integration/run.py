@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Integration tests: the real daemon, real clients, real sockets.
 
-    python3 tests/integration/run.py --reactord build/reactord [-k WORD] [-v] [--jobs N] [--keep]
+    python3 tests/integration/run.py --reactord build/reactord [-k WORD]... [-v] [--jobs N] [--keep]
                                      [--long] [--sanitized] [--allow-missing] [--list]
 
 Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the
@@ -204,7 +204,8 @@ def _is_sanitized(program):
 def _parse_arguments():
     parser = argparse.ArgumentParser(description="reactord's integration tests")
     parser.add_argument("--reactord", default="build/reactord", help="the program (%(default)s)")
-    parser.add_argument("-k", metavar="WORD", default="", help="only tests with that in their line")
+    parser.add_argument("-k", metavar="WORD", action="append", default=[],
+                        help="only tests with that in their line; may be given again, for more")
     parser.add_argument("-v", "--verbose", action="store_true", help="times, and what tests print")
     parser.add_argument("--jobs", type=int, default=1, help="tests at a time (%(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep the tests' directories")
@@ -226,7 +227,8 @@ def _one_of_each(cases):
 
 def main():
     arguments = _parse_arguments()
-    cases = [case for case in _load_cases() if arguments.k.lower() in case.names.lower()]
+    words = [word.lower() for word in arguments.k] or [""]
+    cases = [case for case in _load_cases() if any(word in case.names.lower() for word in words)]
     if arguments.list:
         print("\n".join(case.title for case in cases))
         return 0
