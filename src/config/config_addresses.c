@@ -24,34 +24,6 @@ static void config_addresses_check_reuseport(const struct config_section *sectio
     }
 }
 
-static bool config_addresses_has_socket_file(const struct listener_conf *conf)
-{
-    for (unsigned i = 0; i < conf->n_addresses; i++) {
-        if (address_is_unix(&conf->addresses[i]) && conf->addresses[i].u.un.sun_path[0] != '\0')
-            return true;
-    }
-    return false;
-}
-
-static void config_addresses_check_socket_file(const struct config_section *section,
-                                               struct diagnostics *diagnostics)
-{
-    static const char *const keys[] = {"unix_mode", "unix_user", "unix_group"};
-
-    if (config_addresses_has_socket_file(section->conf) ||
-        config_section_refused(section, "address"))
-        return;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const struct ini_entry *entry = config_section_changed(section, keys[i]);
-
-        if (entry)
-            diagnostics_add(
-                diagnostics, entry->line,
-                "[%s] %s: there is no unix socket (with an address such as /run/x.sock)",
-                section->source->name, keys[i]);
-    }
-}
-
 struct place {
     const struct config_section *section;
     const struct address *address;
@@ -117,6 +89,5 @@ void config_addresses_check(const struct config *config, unsigned s,
                             struct diagnostics *diagnostics)
 {
     config_addresses_check_reuseport(&config->memory->sections[s], diagnostics);
-    config_addresses_check_socket_file(&config->memory->sections[s], diagnostics);
     config_addresses_check_conflicts(config->memory, s, diagnostics);
 }

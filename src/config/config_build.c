@@ -39,7 +39,8 @@ static const char *config_build_list_keys(enum option_section section, struct ar
 static void config_build_refuse_kind(const struct ini_section *source, const char *word,
                                      struct diagnostics *diagnostics)
 {
-    const char *meant = NULL, *foreign;
+    const char *meant = NULL;
+    struct foreign_words_hint hint;
     char list[TITLES_BYTES] = "";
     struct diagnostics_suggestion near;
 
@@ -50,10 +51,9 @@ static void config_build_refuse_kind(const struct ini_section *source, const cha
             meant = option_section_title(k);
         config_build_list_word(list, sizeof(list), option_section_title(k));
     }
-    foreign = foreign_words_find(FOREIGN_WORDS_SECTION, word, strlen(word));
-    if (foreign)
-        diagnostics_add(diagnostics, source->line, "[%s] is not known (here it is %s)",
-                        source->name, foreign);
+    if (foreign_words_hint(&hint, FOREIGN_WORDS_SECTION, word, strlen(word)))
+        diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name,
+                        hint.text);
     else if (meant)
         diagnostics_add(diagnostics, source->line, "[%s] is not known (did you mean %s?)",
                         source->name, meant);
@@ -221,7 +221,7 @@ static int config_build_refuse_key(const struct config_section *section,
                                    struct diagnostics *diagnostics)
 {
     const char *name = section->source->name, *key = entry->key, *keys;
-    const char *foreign = foreign_words_find(option_section_name(section->kind), key, strlen(key));
+    struct foreign_words_hint hint;
     char there[TITLES_BYTES] = "";
     unsigned n;
     const struct option *table = option_table(section->kind, &n);
@@ -233,9 +233,9 @@ static int config_build_refuse_key(const struct config_section *section,
         if (o && strcmp(o->key, key) == 0)
             config_build_list_word(there, sizeof(there), option_section_title(other));
     }
-    if (foreign) {
-        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (here it is '%s')", name,
-                        key, foreign);
+    if (foreign_words_hint(&hint, option_section_name(section->kind), key, strlen(key))) {
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key,
+                        hint.text);
     } else if (near) {
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",
                         name, key, near);

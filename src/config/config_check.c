@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_addresses.h"
+#include "config/config_effect.h"
 #include "config/config_listen.h"
 #include "config/diagnostics.h"
 #include "net/address.h"
@@ -117,19 +118,12 @@ static void config_check_accept_proxy(const struct config_check *c,
     const struct proxy_protocol_conf *conf =
         &((const struct listener_conf *)section->conf)->accept_proxy;
     const struct ini_entry *mode = config_section_valid_entry(section, "accept_proxy");
-    const struct ini_entry *trusted = config_section_valid_entry(section, "trusted_proxies");
 
     if (mode && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
         !config_section_refused(section, "trusted_proxies"))
         diagnostics_add(c->diagnostics, mode->line,
                         "[%s] accept_proxy: there is no proxy whose header would be believed "
                         "(with trusted_proxies)",
-                        section->source->name);
-    if (conf->mode == PROXY_PROTOCOL_OFF && conf->trusted.n > 0 &&
-        !config_section_refused(section, "accept_proxy"))
-        diagnostics_add(c->diagnostics, trusted->line,
-                        "[%s] trusted_proxies: no header is read (with accept_proxy = optional or "
-                        "required)",
                         section->source->name);
 }
 
@@ -232,68 +226,13 @@ static void config_check_loops(const struct config_check *c, const struct config
     }
 }
 
-/* Ignore defaults: every dump has them. */
-static void config_check_access_log(const struct config_check *c,
-                                    const struct config_section *section)
-{
-    static const char *const keys[] = {"access_log_format", "access_log_interval"};
-    const struct listener_conf *conf = section->conf;
-
-    if (config_section_refused(section, "access_log") || strcmp(conf->access_log.where, "off") != 0)
-        return;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const struct ini_entry *entry = config_section_changed(section, keys[i]);
-
-        if (entry)
-            diagnostics_add(c->diagnostics, entry->line,
-                            "[%s] %s: there is no access log (with an access_log)",
-                            section->source->name, keys[i]);
-    }
-}
-
-/* Report options for disabled checks. */
-static void config_check_checks(const struct config_check *c, const struct config_section *section)
-{
-    const struct upstream_checks_conf *conf =
-        &((const struct upstream_conf *)section->conf)->checks;
-    const struct {
-        const char *key;
-        bool is_set;
-    } options[] = {{"check_send", conf->check.send.len > 0},
-                   {"check_expect", conf->check.expect.len > 0},
-                   {"on_down", conf->on_down == UPSTREAM_DOWN_CLOSE}};
-
-    for (size_t i = 0; conf->kind == UPSTREAM_CHECK_OFF && i < ARRAY_LEN(options); i++)
-        if (options[i].is_set)
-            diagnostics_add(c->diagnostics,
-                            config_section_valid_entry(section, options[i].key)->line,
-                            "[%s] %s: there are no checks (with check = tcp)",
-                            section->source->name, options[i].key);
-}
-
-/* A v1 header has only addresses. */
-static void config_check_send_proxy(const struct config_check *c,
-                                    const struct config_section *section)
-{
-    const struct proxy_header_conf *conf =
-        &((const struct upstream_conf *)section->conf)->send_proxy;
-
-    if ((conf->crc32c || conf->unique_id) && conf->version != PROXY_HEADER_V2 &&
-        !config_section_refused(section, "send_proxy"))
-        diagnostics_add(c->diagnostics,
-                        config_section_valid_entry(section, "send_proxy_tlvs")->line,
-                        "[%s] send_proxy_tlvs: no header is sent that could have them "
-                        "(with send_proxy = v2)",
-                        section->source->name);
-}
-
 static void config_check_ejection(const struct config_check *c,
                                   const struct config_section *section)
 {
     const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
     const struct ini_entry *time = config_section_valid_entry(section, "eject_time");
 
-    if (time && conf->time_ns > conf->time_max_ns)
+    if (time && conf->failures > 0 && conf->time_ns > conf->time_max_ns)
         diagnostics_add(c->diagnostics, time->line,
                         "[%s] eject_time: is longer than eject_time_max (no longer than that)",
                         section->source->name);
@@ -315,19 +254,6 @@ static void config_check_used(const struct config_check *c, const struct config_
             section->source->name);
 }
 
-static void config_check_balance(const struct config_check *c, const struct config_section *section)
-{
-    const struct upstream_conf *conf = section->conf;
-    const struct ini_entry *factor = config_section_changed(section, "hash_balance_factor");
-
-    if (factor && conf->balance != BALANCER_SOURCE_HASH && conf->balance != BALANCER_MAGLEV &&
-        !config_section_refused(section, "balance"))
-        diagnostics_add(c->diagnostics, factor->line,
-                        "[%s] hash_balance_factor: clients have no server by their address "
-                        "(with balance = source_hash or maglev)",
-                        section->source->name);
-}
-
 int config_check_all(const struct config *config, struct diagnostics *diagnostics)
 {
     const struct config_check c = {
@@ -343,19 +269,16 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
 
         if (section->source)
             config_check_required(&c, section);
+        config_effect_check(section, diagnostics);
         if (section->kind == OPTION_LISTEN) {
             config_check_service(&c, section);
             config_check_limits(&c, section);
-            config_check_access_log(&c, section);
             config_check_accept_proxy(&c, section);
             config_addresses_check(config, i, diagnostics);
             config_listen_check(config, section, diagnostics);
         }
         if (section->kind == OPTION_UPSTREAM) {
-            config_check_checks(&c, section);
-            config_check_send_proxy(&c, section);
             config_check_ejection(&c, section);
-            config_check_balance(&c, section);
             config_check_used(&c, section);
             config_check_loops(&c, section, queue, queued);
         }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/config_effect.h"
 #include "config/config_memory.h"
 
 /* Needs no quotes; blanks only inside the value. */
@@ -41,6 +42,8 @@ static void config_dump_write_option(FILE *out, const struct option *o,
         config_dump_write_family(out, o, section->source);
         return;
     }
+    if (config_effect_missing(section, o->key))
+        fputc('#', out);
     entry = config_section_entry(section, o->key);
     config_dump_write_value(out, o->key, entry ? entry->value : o->fallback);
 }

@@ -7,92 +7,9 @@
 #include "config/config_memory.h"
 #include "config/diagnostics.h"
 #include "handlers/fault_handler.h"
-#include "handlers/handler_type.h"
+#include "handlers/pipeline_template.h"
 #include "server/listener.h"
 #include "server/proxy_loop.h"
-
-static bool config_listen_has_handler(const struct pipeline_conf *conf, const char *name)
-{
-    for (unsigned i = 0; i < conf->n; i++) {
-        if (strcmp(conf->list[i]->name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static const struct {
-    const char *key;
-    const char *handler;
-} handler_options[] = {
-    {"frame_by", "frame"},
-    {"frame_max_length", "frame"},
-    {"frame_length_offset", "frame"},
-    {"frame_length_width", "frame"},
-    {"frame_length_adjustment", "frame"},
-    {"frame_strip", "frame"},
-    {"frame_byte_order", "frame"},
-    {"frame_length_end", "frame"},
-    {"frame_strip_length", "frame"},
-    {"frame_delimiter", "frame"},
-    {"frame_strip_delimiter", "frame"},
-    {"frame_fail_fast", "frame"},
-    {"frame_on_error", "frame"},
-    {"idle_read", "idle"},
-    {"idle_write", "idle"},
-    {"idle_all", "idle"},
-    {"idle_action", "idle"},
-    {"executor_delay", "executor"},
-};
-
-/* Report options for handlers not in the pipeline. */
-static void config_listen_check_owners(const struct config_section *section,
-                                       const struct pipeline_conf *conf,
-                                       struct diagnostics *diagnostics)
-{
-    if (config_section_refused(section, "pipeline"))
-        return; /* its handlers are unknown */
-    for (size_t i = 0; i < ARRAY_LEN(handler_options); i++) {
-        const struct ini_entry *entry = config_section_changed(section, handler_options[i].key);
-
-        if (entry && !config_listen_has_handler(conf, handler_options[i].handler))
-            diagnostics_add(diagnostics, entry->line,
-                            "[%s] %s: needs the handler %s (pipeline = %s, or a list with it)",
-                            section->source->name, entry->key, handler_options[i].handler,
-                            handler_options[i].handler);
-    }
-}
-
-#define BY(kind) (1u << FRAME_DECODER_##kind)
-
-static const struct {
-    const char *key;
-    unsigned by;
-    const char *words;
-} frame_options[] = {
-    {"frame_length_offset", BY(LENGTH), "length"},
-    {"frame_length_width", BY(LENGTH), "length"},
-    {"frame_length_adjustment", BY(LENGTH) | BY(TEXT_LENGTH), "length or text_length"},
-    {"frame_strip", BY(LENGTH), "length"},
-    {"frame_byte_order", BY(LENGTH), "length"},
-    {"frame_length_end", BY(TEXT_LENGTH), "text_length"},
-    {"frame_strip_length", BY(TEXT_LENGTH), "text_length"},
-    {"frame_delimiter", BY(DELIMITER), "delimiter"},
-    {"frame_strip_delimiter", BY(DELIMITER), "delimiter"},
-};
-
-static void config_listen_check_frame_by(const struct config_section *section,
-                                         enum frame_decoder_by by, struct diagnostics *diagnostics)
-{
-    if (config_section_refused(section, "frame_by"))
-        return;
-    for (size_t i = 0; i < ARRAY_LEN(frame_options); i++) {
-        const struct ini_entry *entry = config_section_changed(section, frame_options[i].key);
-
-        if (entry && (frame_options[i].by & 1u << by) == 0)
-            diagnostics_add(diagnostics, entry->line, "[%s] %s: only with frame_by = %s",
-                            section->source->name, entry->key, frame_options[i].words);
-    }
-}
 
 /* Report a ${value} above the longest frame, at its line or that of frame_max_length. */
 static void config_listen_check_within(const struct config_section *section, const char *key,
@@ -101,15 +18,19 @@ static void config_listen_check_within(const struct config_section *section, con
 {
     const struct listener_conf *conf = section->conf;
     const struct ini_entry *entry = config_section_valid_entry(section, key);
+    const struct ini_entry *max = config_section_valid_entry(section, "frame_max_length");
+    unsigned most = conf->pipeline.frame.decoder.max_length;
 
-    if (value <= conf->pipeline.frame.decoder.max_length)
+    if (value <= most)
         return;
-    if (!entry)
-        entry = config_section_valid_entry(section, "frame_max_length");
-    if (entry)
-        diagnostics_add(
-            diagnostics, entry->line, "[%s] %s: %s does not fit into a frame (at most %u bytes)",
-            section->source->name, entry->key, what, conf->pipeline.frame.decoder.max_length);
+    if (entry && entry != max)
+        diagnostics_add(diagnostics, entry->line,
+                        "[%s] %s: %s does not fit into a frame (at most %u bytes)",
+                        section->source->name, entry->key, what, most);
+    else if (max)
+        diagnostics_add(diagnostics, max->line,
+                        "[%s] %s: %s does not fit into a frame (at least %u bytes)",
+                        section->source->name, max->key, what, value);
 }
 
 static unsigned config_listen_longest_delimiter(const struct frame_delimiter_list *delimiters)
@@ -128,9 +49,8 @@ static void config_listen_check_frame(const struct config_section *section,
 {
     const struct frame_decoder_conf *frame = &conf->frame.decoder;
 
-    if (!config_listen_has_handler(conf, "frame"))
+    if (!pipeline_template_has(conf, "frame"))
         return;
-    config_listen_check_frame_by(section, frame->by, diagnostics);
     switch (frame->by) {
     case FRAME_DECODER_LENGTH:
         config_listen_check_within(section, "frame_length_offset", "the length field",
@@ -156,7 +76,7 @@ static void config_listen_check_idle(const struct config_section *section,
 {
     const struct ini_entry *pipeline = config_section_valid_entry(section, "pipeline");
 
-    if (pipeline && config_listen_has_handler(conf, "idle") && conf->idle.read_ns == 0 &&
+    if (pipeline && pipeline_template_has(conf, "idle") && conf->idle.read_ns == 0 &&
         conf->idle.write_ns == 0 && conf->idle.all_ns == 0)
         diagnostics_add(
             diagnostics, pipeline->line,
@@ -170,7 +90,6 @@ static void config_listen_check_pipeline(const struct config_section *section,
 {
     const struct pipeline_conf *conf = &((const struct listener_conf *)section->conf)->pipeline;
 
-    config_listen_check_owners(section, conf, diagnostics);
     config_listen_check_frame(section, conf, diagnostics);
     config_listen_check_idle(section, conf, diagnostics);
 }
@@ -194,11 +113,7 @@ static void config_listen_check_faults(const struct config_section *section, boo
                   {"fault_jitter", conf->jitter_ns > 0},
                   {"fault_rate", conf->rate > 0},
                   {"fault_reset_after", conf->reset_after > 0},
-                  {"fault_drop", conf->drop > 0}},
-      others[] = {{"fault_drop_as", conf->drop_as != FAULT_DROP_RESET},
-                  {"fault_percent", conf->percent != 100},
-                  {"fault_clients", conf->clients.n > 0},
-                  {"fault_seed", conf->seed > 0}};
+                  {"fault_drop", conf->drop > 0}};
 
     for (size_t i = 0; !allowed && i < ARRAY_LEN(faults); i++)
         if (faults[i].is_set)
@@ -206,12 +121,6 @@ static void config_listen_check_faults(const struct config_section *section, boo
                 section, faults[i].key,
                 "faults are not allowed (with [reactord] allow_faults = yes, for tests only)",
                 diagnostics);
-    for (size_t i = 0; !fault_handler_wanted(conf) && i < ARRAY_LEN(others); i++)
-        if (others[i].is_set)
-            config_listen_refuse(section, others[i].key,
-                                 "there is no fault (with fault_delay, fault_jitter, fault_rate, "
-                                 "fault_reset_after or fault_drop)",
-                                 diagnostics);
 }
 
 /* A copy back to one of our listeners may be copied for ever. */

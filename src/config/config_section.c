@@ -1,8 +1,6 @@
 /* config/config_section: see config_section.h. */
 #include "config/config_section.h"
 
-#include <string.h>
-
 const struct ini_entry *config_section_entry(const struct config_section *section, const char *key)
 {
     return section->source ? ini_find(section->source, key) : NULL;
@@ -19,13 +17,4 @@ bool config_section_refused(const struct config_section *section, const char *ke
     const struct ini_entry *entry = config_section_entry(section, key);
 
     return entry && entry->refused;
-}
-
-const struct ini_entry *config_section_changed(const struct config_section *section,
-                                               const char *key)
-{
-    const struct ini_entry *entry = config_section_valid_entry(section, key);
-
-    return entry && strcmp(entry->value, option_find(section->kind, key)->fallback) != 0 ? entry
-                                                                                         : NULL;
 }

@@ -41,13 +41,4 @@ const struct ini_entry *config_section_valid_entry(const struct config_section *
  */
 bool config_section_refused(const struct config_section *section, const char *key);
 
-/*
- * config_section_changed(section, key):
- * As config_section_valid_entry(), but also NULL if the value is the default, as in a dump.
- *
- * Thread: before start
- */
-const struct ini_entry *config_section_changed(const struct config_section *section,
-                                               const char *key);
-
 #endif

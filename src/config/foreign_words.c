@@ -1,6 +1,7 @@
 /* config/foreign_words: see foreign_words.h. */
 #include "config/foreign_words.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -32,6 +33,10 @@ static const struct foreign_word words[] = {
     {"listen", "rate-limit", "connection_rate"},
     {"listen", "proxy_timeout", "idle_timeout"},
     {"listen", "timeout", "idle_timeout"},
+    {"listen", "timeout client", "client_idle_timeout"},
+    {"listen", "timeout client-fin", "half_close_timeout"},
+    {"listen", "timeout connect", "connect_timeout in [upstream NAME]"},
+    {"listen", "timeout server", "idle_timeout in [upstream NAME]"},
     {"listen", "proxy_download_rate", "bandwidth_out"},
     {"listen", "proxy_upload_rate", "bandwidth_in"},
     {"listen", "accept-proxy", "accept_proxy = required, with trusted_proxies"},
@@ -63,6 +68,8 @@ static const struct foreign_word words[] = {
     {"upstream", "max_conns", "max_connections=N behind the address of a server"},
     {"upstream", "max_connections", "max_connections=N behind the address of a server"},
     {"upstream", "weight", "weight=N behind the address of a server"},
+    {"upstream", "disabled", "disabled behind the address of a server"},
+    {"upstream", "backup", "backup behind the address of a server"},
     {"upstream", "max_fails", "eject_failures"},
     {"upstream", "error-limit", "eject_failures"},
     {"upstream", "fail_timeout", "eject_time"},
@@ -70,6 +77,10 @@ static const struct foreign_word words[] = {
     {"upstream", "maxqueue", "queue_length"},
     {"upstream", "redispatch", "retries"},
     {"upstream", "proxy_connect_timeout", "connect_timeout"},
+    {"upstream", "timeout connect", "connect_timeout"},
+    {"upstream", "timeout server", "idle_timeout"},
+    {"upstream", "timeout check", "check_timeout"},
+    {"upstream", "timeout queue", "queue_timeout"},
     {"upstream", "proxy_next_upstream_tries", "retries"},
     {"upstream", "proxy_next_upstream_timeout", "retry_timeout"},
     {"upstream", "proxy_protocol", "send_proxy"},
@@ -106,6 +117,13 @@ static const struct foreign_word words[] = {
     {"balance", "ip_hash", "source_hash"},
     {"balance", "RING_HASH", "source_hash"},
     {"balance", "MAGLEV", "maglev"},
+    {"log_level", "warn", "warning"},
+    {"log_level", "err", "error"},
+    {"log_level", "crit", "error"},
+    {"log_level", "alert", "error"},
+    {"log_level", "emerg", "error"},
+    {"accept_proxy", "on", "required, with trusted_proxies"},
+    {"accept_proxy", "yes", "required, with trusted_proxies"},
     {"service", "tcp", "proxy"},
     {"check", "yes", "tcp"},
     {"check", "on", "tcp"},
@@ -117,6 +135,7 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "maxconn", "max_connections=N"},
     {FOREIGN_WORDS_SERVER, "max_conns", "max_connections=N"},
     {FOREIGN_WORDS_SERVER, "down", "disabled"},
+    {FOREIGN_WORDS_SERVER, "drain", "weight=0"},
     {FOREIGN_WORDS_SERVER, "addr", "check_address=IP"},
     {FOREIGN_WORDS_SERVER, "port", "check_port=N"},
     {FOREIGN_WORDS_SERVER, "check", "check = tcp in the section"},
@@ -136,20 +155,42 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "on-marked-down", "on_down in the section"},
 };
 
+/* Words without one of reactord's, and what to do instead. */
+static const struct foreign_word others[] = {
+    {FOREIGN_WORDS_SECTION, "defaults",
+     "without defaults: options are set in each [listen NAME] and [upstream NAME]"},
+    {"reactord", "daemon", "it stays in the foreground: start it by systemd, or with & in a shell"},
+};
+
 const struct foreign_word *foreign_words_table(size_t *n)
 {
     *n = ARRAY_LEN(words);
     return words;
 }
 
-const char *foreign_words_find(const char *where, const char *word, size_t len)
+static const char *foreign_words_find(const struct foreign_word *table, size_t n, const char *where,
+                                      const char *word, size_t len)
 {
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        const struct foreign_word *w = &words[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct foreign_word *w = &table[i];
 
         if (strcmp(w->where, where) == 0 && strlen(w->word) == len &&
             strncasecmp(w->word, word, len) == 0)
             return w->here;
     }
     return NULL;
+}
+
+bool foreign_words_hint(struct foreign_words_hint *out, const char *where, const char *word,
+                        size_t len)
+{
+    const char *here = foreign_words_find(words, ARRAY_LEN(words), where, word, len);
+    const char *other = foreign_words_find(others, ARRAY_LEN(others), where, word, len);
+
+    if (here)
+        snprintf(out->text, sizeof(out->text), here[0] == '[' ? "here it is %s" : "here it is '%s'",
+                 here);
+    else if (other)
+        snprintf(out->text, sizeof(out->text), "%s", other);
+    return here || other;
 }

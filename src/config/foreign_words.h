@@ -4,17 +4,24 @@
 #ifndef CONFIG_FOREIGN_WORDS_H
 #define CONFIG_FOREIGN_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* foreign_word.where for section titles and words after a server's address. */
 #define FOREIGN_WORDS_SECTION "section"
 #define FOREIGN_WORDS_SERVER  "server"
 
+#define FOREIGN_WORDS_HINT_BYTES 128
+
 /* ${where}: section kind for an option, option for a value, or FOREIGN_WORDS_*. */
 struct foreign_word {
     const char *where;
     const char *word;
     const char *here; /* starts with reactord's word */
+};
+
+struct foreign_words_hint {
+    char text[FOREIGN_WORDS_HINT_BYTES];
 };
 
 /*
@@ -26,11 +33,12 @@ struct foreign_word {
 const struct foreign_word *foreign_words_table(size_t *n);
 
 /*
- * foreign_words_find(where, word, len):
- * Return reactord's word for ${word}, ignoring case; NULL: unknown.
+ * foreign_words_hint(out, where, word, len):
+ * Write what replaces ${word}, found in any case; false: unknown.
  *
  * Thread: any
  */
-const char *foreign_words_find(const char *where, const char *word, size_t len);
+bool foreign_words_hint(struct foreign_words_hint *out, const char *where, const char *word,
+                        size_t len);
 
 #endif

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <search.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/arena.h"
 #include "config/diagnostics.h"
+#include "config/foreign_words.h"
 #include "config/ini.h"
 
 #define BLANKS     " \t"
@@ -302,25 +304,52 @@ static const char *ini_scan_key_problem(const char *key)
     return NULL;
 }
 
+static size_t ini_scan_word_end(const char *text, size_t at)
+{
+    at += strspn(text + at, BLANKS);
+    return at + strcspn(text + at, BLANKS);
+}
+
+/* Does ${text} begin with one or two words of another program, as `timeout connect`? */
+static bool ini_scan_hint(const struct scan *s, struct foreign_words_hint *hint, const char *text)
+{
+    char kind[INI_NAME_BYTES + 1];
+    size_t first = ini_scan_word_end(text, 0);
+
+    if (!s->section)
+        return false;
+    snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(s->section->name, " "), s->section->name);
+    return foreign_words_hint(hint, kind, text, ini_scan_word_end(text, first)) ||
+           foreign_words_hint(hint, kind, text, first);
+}
+
+static enum verdict ini_scan_refuse_line(struct scan *s, const char *text, const char *problem,
+                                         const char *allowed)
+{
+    struct foreign_words_hint hint;
+
+    if (ini_scan_hint(s, &hint, text))
+        diagnostics_add(s->diagnostics, s->line, "%s: %s (%s; %s)", QUOTE_TEXT(text), problem,
+                        allowed, hint.text);
+    else
+        diagnostics_add(s->diagnostics, s->line, "%s: %s (%s)", QUOTE_TEXT(text), problem, allowed);
+    return DROP;
+}
+
 static enum verdict ini_scan_entry(struct scan *s, char *line)
 {
     char *equals = strchr(line, '=');
     const char *problem;
     char *key;
 
-    if (!equals) {
-        diagnostics_add(s->diagnostics, s->line, "%s: no '=' (key = value)", QUOTE_TEXT(line));
-        return DROP;
-    }
+    if (!equals)
+        return ini_scan_refuse_line(s, line, "no '='", "key = value");
     *equals = '\0';
     key = ini_scan_strip(line);
     problem = ini_scan_key_problem(key);
-    if (problem) {
-        diagnostics_add(s->diagnostics, s->line,
-                        "%s: %s (key = value, where a key is letters, digits, '_', '.' and '-')",
-                        QUOTE_TEXT(key), problem);
-        return DROP;
-    }
+    if (problem)
+        return ini_scan_refuse_line(
+            s, key, problem, "key = value, where a key is letters, digits, '_', '.' and '-'");
     if (strcasecmp(key, "include") == 0) {
         diagnostics_add(s->diagnostics, s->line,
                         "include: comes before the first section of a file");

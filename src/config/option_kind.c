@@ -118,7 +118,7 @@ static int option_kind_set_bool(const struct option *o, struct option_value *v)
 
 const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v)
 {
-    const char *foreign = foreign_words_find(o->key, v->text, strlen(v->text));
+    struct foreign_words_hint hint;
     struct diagnostics_suggestion near;
 
     diagnostics_suggest(&near, v->text);
@@ -127,8 +127,8 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
             return w;
         diagnostics_offer(&near, w->word);
     }
-    if (foreign)
-        option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(v->text), foreign);
+    if (foreign_words_hint(&hint, o->key, v->text, strlen(v->text)))
+        option_refuse(v, "%s is not known; %s", QUOTE_TEXT(v->text), hint.text);
     else if (near.best)
         option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text), near.best);
     else

@@ -20,14 +20,30 @@
 /* not given */
 #define NO_WEIGHT UINT_MAX
 
-static int option_network_refuse_address(struct option_value *v, int rc, const char *word)
+/* A host, or digits for a port alone. ${names}: host names are allowed. */
+static int option_network_refuse_half(struct option_value *v, const char *word, bool names)
+{
+    struct address a;
+    int rc = address_parse_host(&a, word);
+
+    if (word[strspn(word, "0123456789")] == '\0')
+        return option_refuse(v, "%s is a port without an address", QUOTE_TEXT(word));
+    if (rc == 0 && strchr(word, ':') && word[0] != '[')
+        return option_refuse(v, "%s has no port, as in [::1]:7", QUOTE_TEXT(word));
+    if (rc == 0 || (rc == -ENOENT && names) || strcmp(word, "*") == 0)
+        return option_refuse(v, "%s has no port", QUOTE_TEXT(word));
+    return option_refuse(v, "%s is not an address", QUOTE_TEXT(word));
+}
+
+static int option_network_refuse_address(struct option_value *v, int rc, const char *word,
+                                         bool names)
 {
     switch (rc) {
     case -ERANGE: return option_refuse(v, "the port of %s is not 1 to 65535", QUOTE_TEXT(word));
     case -ENAMETOOLONG:
         return option_refuse(v, "%s is too long for a unix socket, which takes 107 characters",
                              QUOTE_TEXT(word));
-    default: return option_refuse(v, "%s is not an address", QUOTE_TEXT(word));
+    default: return option_network_refuse_half(v, word, names);
     }
 }
 
@@ -44,7 +60,7 @@ static int option_network_parse_item(struct option_value *v, struct address *out
         return option_refuse(v, "%s is a host name, and a listener needs a numeric address",
                              QUOTE_TEXT(item));
     if (rc < 0)
-        return option_network_refuse_address(v, rc, item);
+        return option_network_refuse_address(v, rc, item, false);
     if (n + (unsigned)rc > OPTION_NETWORK_LISTEN_ADDRESSES)
         return option_refuse(v, "too many addresses, at most %d for one listener",
                              OPTION_NETWORK_LISTEN_ADDRESSES);
@@ -152,18 +168,36 @@ static int option_network_set_server_check_address(struct option_value *v,
     return !server->check_address ? -ENOMEM : 0;
 }
 
+/* Is ${word} `NAME` or `NAME=`, for a word with a value? */
+static bool option_network_lacks_value(const char *word)
+{
+    static const char *const names[] = {"weight", "max_connections", "check_address", "check_port",
+                                        "resolve"};
+    size_t len = strcspn(word, "=");
+
+    if (word[len] == '=' && word[len + 1] != '\0')
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == len && memcmp(names[i], word, len) == 0)
+            return true;
+    return false;
+}
+
 static int option_network_refuse_server_word(struct option_value *v, const char *word)
 {
-    const char *foreign = foreign_words_find(FOREIGN_WORDS_SERVER, word, strcspn(word, "="));
+    struct foreign_words_hint hint;
 
-    if (foreign)
-        return option_refuse(v, "%s is not known; here it is '%s'", QUOTE_TEXT(word), foreign);
+    if (foreign_words_hint(&hint, FOREIGN_WORDS_SERVER, word, strcspn(word, "=")))
+        return option_refuse(v, "%s is not known; %s", QUOTE_TEXT(word), hint.text);
     return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
 }
 
 static int option_network_set_server_word(struct option_value *v,
                                           struct upstream_server_conf *server, const char *word)
 {
+    if (option_network_lacks_value(word))
+        return option_refuse(v, "'%.*s' has no value, as in %.*s=N without blanks",
+                             (int)strcspn(word, "="), word, (int)strcspn(word, "="), word);
     if (strcmp(word, "backup") == 0)
         return option_network_set_server_flag(v, &server->backup, word);
     if (strcmp(word, "disabled") == 0)
@@ -224,7 +258,7 @@ static int option_network_parse_server_address(struct option_value *v,
         return 0;
     }
     if (n < 0)
-        return option_network_refuse_address(v, n, server->address_text);
+        return option_network_refuse_address(v, n, server->address_text, true);
     if (server->names != UPSTREAM_LITERAL)
         return option_refuse(v, "%s is no host name to resolve", QUOTE_TEXT(server->address_text));
     if (address_is_unix(&found[0]) && server->check_address && server->check_port == 0)

@@ -92,6 +92,9 @@ static int option_pipeline_add_delimiter(struct option_value *v, struct frame_de
         return option_refuse(v, "a delimiter is missing beside a comma");
     if (n > FRAME_DELIMITER_BYTES)
         return option_refuse(v, "%s stands for %d bytes", QUOTE_TEXT(text), n);
+    for (unsigned i = 0; i < list->n; i++)
+        if (list->list[i].len == n && memcmp(list->list[i].bytes, bytes, (size_t)n) == 0)
+            return option_refuse(v, "%s is there twice", QUOTE_TEXT(text));
     if (list->n == FRAME_DELIMITER_MAX)
         return option_refuse(v, "there are more than %d", FRAME_DELIMITER_MAX);
     frame_delimiter_add(list, bytes, (size_t)n);

@@ -59,6 +59,14 @@ bool pipeline_template_wanted(const struct pipeline_conf *conf)
     return conf->n > 0 || fault_handler_wanted(&conf->fault);
 }
 
+bool pipeline_template_has(const struct pipeline_conf *conf, const char *name)
+{
+    for (unsigned i = 0; i < conf->n; i++)
+        if (strcmp(conf->list[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
 int pipeline_template_create(struct pipeline_template **out, const struct pipeline_conf *conf,
                              struct executor *executor)
 {

@@ -35,6 +35,14 @@ const struct handler_type *pipeline_template_find(const char *name);
 bool pipeline_template_wanted(const struct pipeline_conf *conf);
 
 /*
+ * pipeline_template_has(conf, name):
+ * Is the handler ${name} in the list of ${conf}?
+ *
+ * Thread: any
+ */
+bool pipeline_template_has(const struct pipeline_conf *conf, const char *name);
+
+/*
  * pipeline_template_create(out, conf, executor):
  * Create the template for ${conf}.
  *

@@ -202,13 +202,55 @@ static const struct set *find_set(const struct set *sets, enum option_section se
     return NULL;
 }
 
-static const char *expect_option(const char *text, const struct option *o, const struct set *set)
+/* Defaults of options that have no effect: without handlers, checks, faults and so on. */
+static bool without_effect(enum option_section section, const char *key)
+{
+    static const char *const keys[] = {"executor_delay",
+                                       "unix_mode",
+                                       "unix_user",
+                                       "unix_group",
+                                       "trusted_proxies",
+                                       "fault_drop_as",
+                                       "fault_percent",
+                                       "fault_clients",
+                                       "fault_seed",
+                                       "idle_read",
+                                       "idle_write",
+                                       "idle_all",
+                                       "idle_action",
+                                       "hash_balance_factor",
+                                       "check_send",
+                                       "check_expect",
+                                       "check_interval",
+                                       "check_fast_interval",
+                                       "check_jitter",
+                                       "check_timeout",
+                                       "rise",
+                                       "fall",
+                                       "initial_state",
+                                       "on_down",
+                                       "on_down_rate",
+                                       "spare_max_age",
+                                       "send_proxy_tlvs",
+                                       "access_log_format",
+                                       "access_log_interval",
+                                       "proxy_header_timeout"};
+    bool is_listen = section == OPTION_LISTEN;
+
+    for (size_t i = 0; i < ARRAY_LEN(keys) && section >= OPTION_LISTEN; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return is_listen && strncmp(key, "frame_", 6) == 0;
+}
+
+static const char *expect_option(const char *text, const struct option *o, const struct set *set,
+                                 enum option_section section)
 {
     char line[256];
 
     if (set == NULL) {
-        snprintf(line, sizeof(line), "%s =%s%s", o->key, *o->fallback != '\0' ? " " : "",
-                 o->fallback);
+        snprintf(line, sizeof(line), "%s%s =%s%s", without_effect(section, o->key) ? "#" : "",
+                 o->key, *o->fallback != '\0' ? " " : "", o->fallback);
         return expect_line(text, line);
     }
     for (unsigned i = 0; i < 2 && set->lines[i] != NULL; i++)
@@ -221,8 +263,8 @@ TEST(files, a_dump_has_every_option_in_the_order_of_the_table)
     static const struct set sets[] = {
         {OPTION_LISTEN, "address", {"address = 127.0.0.1:7"}},
         {OPTION_LISTEN, "service", {"service = echo"}},
-        {OPTION_LISTEN, "frame_length_end", {"frame_length_end = \"\\x20\""}},
-        {OPTION_LISTEN, "frame_delimiter", {"frame_delimiter = \"\\n\""}},
+        {OPTION_LISTEN, "frame_length_end", {"#frame_length_end = \"\\x20\""}},
+        {OPTION_LISTEN, "frame_delimiter", {"#frame_delimiter = \"\\n\""}},
         {OPTION_WORKER, "io_ratio", {"io_ratio = 70%"}},
         {OPTION_UPSTREAM, "server.ID", {"server.b = @b", "server.a = @a"}},
         {.key = NULL},
@@ -248,7 +290,8 @@ TEST(files, a_dump_has_every_option_in_the_order_of_the_table)
         at = i > 0 ? expect_line(at, "") : at;
         at = expect_line(at, sections[i].title);
         for (unsigned o = 0; o < n; o++)
-            at = expect_option(at, &table[o], find_set(sets, sections[i].section, table[o].key));
+            at = expect_option(at, &table[o], find_set(sets, sections[i].section, table[o].key),
+                               sections[i].section);
     }
     ck_assert_str_eq(at, "");
     free(text);
@@ -282,6 +325,10 @@ static const char *const dumped[] = {
     "[listen e]\nservice = echo\naddress = \" 127.0.0.1:7 \"\n",
     "[listen e]\nservice = echo\naddress = /run/gr\xc3\xbc\xc3\x9f e\n",
     ECHO "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\\\, \\r\\n, \\x2c\n",
+    ECHO "pipeline = frame, executor\nframe_by = text_length\nframe_fail_fast = yes\n",
+    ECHO "pipeline = idle\nidle_read = 5s\naccess_log = stderr\n[reactord]\nallow_faults = yes\n",
+    PROXY SERVER "check = tcp\nfall = 3\neject_failures = 0\nspare = 3\nbalance = maglev\n",
+    PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc32c\n",
     ECHO "upstream = \"\"\n[reactord]\nuser = # nobody\n",
 };
 

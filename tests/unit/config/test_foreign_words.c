@@ -71,7 +71,9 @@ TEST(words, each_leads_to_a_word_of_ours_and_is_none_itself)
             known =
                 strstr(server_words, here) != NULL || option_find(OPTION_UPSTREAM, here) != NULL;
         else if (kind < OPTION_SECTIONS)
-            known = (option_find(kind, here) != NULL || strstr(server_words, here) != NULL) &&
+            known = (option_find(kind, here) != NULL || strstr(server_words, here) != NULL ||
+                     (strstr(w->here, " in [upstream NAME]") != NULL &&
+                      option_find(OPTION_UPSTREAM, here) != NULL)) &&
                     option_find(kind, w->word) == NULL;
         else
             known = is_word_of(find_anywhere(w->where), here) &&
@@ -80,18 +82,35 @@ TEST(words, each_leads_to_a_word_of_ours_and_is_none_itself)
     }
 }
 
+/* The hint for a word; NULL: none. */
+static const char *hint_for(const char *where, const char *word, size_t len)
+{
+    static struct foreign_words_hint hint;
+
+    return foreign_words_hint(&hint, where, word, len) ? hint.text : NULL;
+}
+
 TEST(words, no_word_is_there_twice)
 {
-    for (size_t i = 0; i < n_words; i++)
-        ck_assert_ptr_eq(foreign_words_find(words[i].where, words[i].word, strlen(words[i].word)),
-                         words[i].here);
+    for (size_t i = 0; i < n_words; i++) {
+        const struct foreign_word *w = &words[i];
+        const char *hint = hint_for(w->where, w->word, strlen(w->word));
+        size_t quote = w->here[0] != '[';
+
+        ck_assert_ptr_nonnull(hint);
+        ck_assert_int_eq(strncmp(hint, "here it is ", 11), 0);
+        ck_assert_int_eq(strncmp(hint + 11 + quote, w->here, strlen(w->here)), 0);
+        ck_assert_uint_eq(strlen(hint), 11 + 2 * quote + strlen(w->here));
+    }
 }
 
 TEST(words, a_word_is_found_in_any_case_and_as_a_whole)
 {
-    ck_assert_str_eq(foreign_words_find("balance", "LeastConn", 9), "least_connections");
-    ck_assert_str_eq(foreign_words_find(FOREIGN_WORDS_SERVER, "maxconn=5", 7), "max_connections=N");
-    ck_assert_ptr_null(foreign_words_find("balance", "leastcon", 8));
-    ck_assert_ptr_null(foreign_words_find("balance", "leastconns", 10));
-    ck_assert_ptr_null(foreign_words_find("check", "leastconn", 9));
+    ck_assert_str_eq(hint_for("balance", "LeastConn", 9), "here it is 'least_connections'");
+    ck_assert_str_eq(hint_for(FOREIGN_WORDS_SERVER, "maxconn=5", 7),
+                     "here it is 'max_connections=N'");
+    ck_assert_str_eq(hint_for(FOREIGN_WORDS_SECTION, "backend", 7), "here it is [upstream NAME]");
+    ck_assert_ptr_null(hint_for("balance", "leastcon", 8));
+    ck_assert_ptr_null(hint_for("balance", "leastconns", 10));
+    ck_assert_ptr_null(hint_for("check", "leastconn", 9));
 }

@@ -1,0 +1,246 @@
+/* config/config_effect: see config_effect.h. */
+#include "config/config_effect.h"
+
+#include <string.h>
+
+#include "base/must.h"
+#include "config/diagnostics.h"
+#include "handlers/fault_handler.h"
+#include "handlers/pipeline_template.h"
+#include "net/address.h"
+#include "server/listener.h"
+#include "upstream/upstream.h"
+
+/* ---- [listen] ---- */
+
+static const struct listener_conf *config_effect_listener(const struct config_section *section)
+{
+    return section->conf;
+}
+
+/* Unknown if `pipeline` was refused: true. */
+static bool config_effect_has_handler(const struct config_section *section, const char *name)
+{
+    return pipeline_template_has(&config_effect_listener(section)->pipeline, name) ||
+           config_section_refused(section, "pipeline");
+}
+
+static bool config_effect_has_frame(const struct config_section *section)
+{
+    return config_effect_has_handler(section, "frame");
+}
+
+static bool config_effect_has_idle(const struct config_section *section)
+{
+    return config_effect_has_handler(section, "idle");
+}
+
+static bool config_effect_has_executor(const struct config_section *section)
+{
+    return config_effect_has_handler(section, "executor");
+}
+
+static bool config_effect_frames_by(const struct config_section *section, enum frame_decoder_by by)
+{
+    return config_effect_listener(section)->pipeline.frame.decoder.by == by ||
+           config_section_refused(section, "frame_by");
+}
+
+static bool config_effect_by_length(const struct config_section *section)
+{
+    return config_effect_frames_by(section, FRAME_DECODER_LENGTH);
+}
+
+static bool config_effect_by_text_length(const struct config_section *section)
+{
+    return config_effect_frames_by(section, FRAME_DECODER_TEXT_LENGTH);
+}
+
+static bool config_effect_by_any_length(const struct config_section *section)
+{
+    return config_effect_by_length(section) || config_effect_by_text_length(section);
+}
+
+static bool config_effect_by_delimiter(const struct config_section *section)
+{
+    return config_effect_frames_by(section, FRAME_DECODER_DELIMITER);
+}
+
+static bool config_effect_has_fault(const struct config_section *section)
+{
+    static const char *const keys[] = {"fault_delay", "fault_jitter", "fault_rate",
+                                       "fault_reset_after", "fault_drop"};
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (config_section_refused(section, keys[i]))
+            return true;
+    return fault_handler_wanted(&config_effect_listener(section)->pipeline.fault);
+}
+
+static bool config_effect_has_access_log(const struct config_section *section)
+{
+    return strcmp(config_effect_listener(section)->access_log.where, "off") != 0 ||
+           config_section_refused(section, "access_log");
+}
+
+static bool config_effect_has_socket_file(const struct config_section *section)
+{
+    const struct listener_conf *conf = config_effect_listener(section);
+
+    for (unsigned i = 0; i < conf->n_addresses; i++)
+        if (address_is_unix(&conf->addresses[i]) && conf->addresses[i].u.un.sun_path[0] != '\0')
+            return true;
+    return config_section_refused(section, "address");
+}
+
+static bool config_effect_reads_proxy_header(const struct config_section *section)
+{
+    return config_effect_listener(section)->accept_proxy.mode != PROXY_PROTOCOL_OFF ||
+           config_section_refused(section, "accept_proxy");
+}
+
+/* ---- [upstream] ---- */
+
+static const struct upstream_conf *config_effect_upstream(const struct config_section *section)
+{
+    return section->conf;
+}
+
+static bool config_effect_has_checks(const struct config_section *section)
+{
+    return config_effect_upstream(section)->checks.kind != UPSTREAM_CHECK_OFF ||
+           config_section_refused(section, "check");
+}
+
+static bool config_effect_ejects(const struct config_section *section)
+{
+    return config_effect_upstream(section)->ejection.failures > 0 ||
+           config_section_refused(section, "eject_failures");
+}
+
+static bool config_effect_has_spares(const struct config_section *section)
+{
+    return config_effect_upstream(section)->spare.keep > 0 ||
+           config_section_refused(section, "spare");
+}
+
+static bool config_effect_hashes(const struct config_section *section)
+{
+    enum balancer_kind kind = config_effect_upstream(section)->balance;
+
+    return kind == BALANCER_SOURCE_HASH || kind == BALANCER_MAGLEV ||
+           config_section_refused(section, "balance");
+}
+
+static bool config_effect_sends_tlvs(const struct config_section *section)
+{
+    return config_effect_upstream(section)->send_proxy.version == PROXY_HEADER_V2 ||
+           config_section_refused(section, "send_proxy");
+}
+
+/* ---- the table ---- */
+
+#define HANDLER(name) "needs the handler " name " (pipeline = " name ", or a list with it)"
+#define FRAME_BY(by)  "only with frame_by = " by
+#define NO_FAULT                                                                           \
+    "there is no fault (with fault_delay, fault_jitter, fault_rate, fault_reset_after or " \
+    "fault_drop)"
+#define NO_ACCESS_LOG   "there is no access log (with an access_log)"
+#define NO_SOCKET_FILE  "there is no unix socket (with an address such as /run/x.sock)"
+#define NO_PROXY_HEADER "no header is read (with accept_proxy = optional or required)"
+#define NO_CHECKS       "there are no checks (with check = tcp)"
+#define NO_EJECTION     "no server is left out (with eject_failures)"
+
+/* Of several rows of a key the first that fails counts. */
+static const struct {
+    enum option_section section;
+    const char *key;
+    bool (*holds)(const struct config_section *section);
+    const char *missing;
+} rows[] = {
+    {OPTION_LISTEN, "frame_by", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_max_length", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_length_offset", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_length_offset", config_effect_by_length, FRAME_BY("length")},
+    {OPTION_LISTEN, "frame_length_width", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_length_width", config_effect_by_length, FRAME_BY("length")},
+    {OPTION_LISTEN, "frame_length_adjustment", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_length_adjustment", config_effect_by_any_length,
+     FRAME_BY("length or text_length")},
+    {OPTION_LISTEN, "frame_strip", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_strip", config_effect_by_length, FRAME_BY("length")},
+    {OPTION_LISTEN, "frame_byte_order", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_byte_order", config_effect_by_length, FRAME_BY("length")},
+    {OPTION_LISTEN, "frame_length_end", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_length_end", config_effect_by_text_length, FRAME_BY("text_length")},
+    {OPTION_LISTEN, "frame_strip_length", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_strip_length", config_effect_by_text_length, FRAME_BY("text_length")},
+    {OPTION_LISTEN, "frame_delimiter", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_delimiter", config_effect_by_delimiter, FRAME_BY("delimiter")},
+    {OPTION_LISTEN, "frame_strip_delimiter", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_strip_delimiter", config_effect_by_delimiter, FRAME_BY("delimiter")},
+    {OPTION_LISTEN, "frame_fail_fast", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "frame_on_error", config_effect_has_frame, HANDLER("frame")},
+    {OPTION_LISTEN, "idle_read", config_effect_has_idle, HANDLER("idle")},
+    {OPTION_LISTEN, "idle_write", config_effect_has_idle, HANDLER("idle")},
+    {OPTION_LISTEN, "idle_all", config_effect_has_idle, HANDLER("idle")},
+    {OPTION_LISTEN, "idle_action", config_effect_has_idle, HANDLER("idle")},
+    {OPTION_LISTEN, "executor_delay", config_effect_has_executor, HANDLER("executor")},
+    {OPTION_LISTEN, "unix_mode", config_effect_has_socket_file, NO_SOCKET_FILE},
+    {OPTION_LISTEN, "unix_user", config_effect_has_socket_file, NO_SOCKET_FILE},
+    {OPTION_LISTEN, "unix_group", config_effect_has_socket_file, NO_SOCKET_FILE},
+    {OPTION_LISTEN, "trusted_proxies", config_effect_reads_proxy_header, NO_PROXY_HEADER},
+    {OPTION_LISTEN, "proxy_header_timeout", config_effect_reads_proxy_header, NO_PROXY_HEADER},
+    {OPTION_LISTEN, "fault_drop_as", config_effect_has_fault, NO_FAULT},
+    {OPTION_LISTEN, "fault_percent", config_effect_has_fault, NO_FAULT},
+    {OPTION_LISTEN, "fault_clients", config_effect_has_fault, NO_FAULT},
+    {OPTION_LISTEN, "fault_seed", config_effect_has_fault, NO_FAULT},
+    {OPTION_LISTEN, "access_log_format", config_effect_has_access_log, NO_ACCESS_LOG},
+    {OPTION_LISTEN, "access_log_interval", config_effect_has_access_log, NO_ACCESS_LOG},
+
+    {OPTION_UPSTREAM, "hash_balance_factor", config_effect_hashes,
+     "clients have no server by their address (with balance = source_hash or maglev)"},
+    {OPTION_UPSTREAM, "eject_resets", config_effect_ejects, NO_EJECTION},
+    {OPTION_UPSTREAM, "eject_time", config_effect_ejects, NO_EJECTION},
+    {OPTION_UPSTREAM, "eject_time_max", config_effect_ejects, NO_EJECTION},
+    {OPTION_UPSTREAM, "eject_max_percent", config_effect_ejects, NO_EJECTION},
+    {OPTION_UPSTREAM, "check_send", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "check_expect", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "check_interval", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "check_fast_interval", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "check_jitter", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "check_timeout", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "rise", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "fall", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "initial_state", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "on_down", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "on_down_rate", config_effect_has_checks, NO_CHECKS},
+    {OPTION_UPSTREAM, "spare_max_age", config_effect_has_spares,
+     "no spare connections are kept (with spare)"},
+    {OPTION_UPSTREAM, "send_proxy_tlvs", config_effect_sends_tlvs,
+     "no header is sent that could have them (with send_proxy = v2)"},
+};
+
+const char *config_effect_missing(const struct config_section *section, const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].section == section->kind && strcmp(rows[i].key, key) == 0 &&
+            !rows[i].holds(section))
+            return rows[i].missing;
+    return NULL;
+}
+
+void config_effect_check(const struct config_section *section, struct diagnostics *diagnostics)
+{
+    for (unsigned i = 0; section->source && i < section->source->n_entries; i++) {
+        const struct ini_entry *entry = &section->source->entries[i];
+        const char *missing;
+
+        if (entry->refused || entry->value[0] == '\0')
+            continue; /* an empty value is "not set" */
+        missing = config_effect_missing(section, entry->key);
+        if (missing)
+            diagnostics_add(diagnostics, entry->line, "[%s] %s: %s", section->source->name,
+                            entry->key, missing);
+    }
+}
