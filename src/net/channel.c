@@ -8,6 +8,7 @@
 #include "engine/ready.h"
 #include "net/channel_internal.h"
 #include "net/memory_account.h"
+#include "net/sock.h"
 
 /* Full reads per event; then other channels get their turn. */
 #define CHANNEL_COPY_ROUNDS   4
@@ -62,11 +63,6 @@ void channel_resume_reading(struct channel *ch, unsigned why)
 bool channel_stopped(const struct channel *ch, unsigned why)
 {
     return ch->stopped & why;
-}
-
-bool channel_paced(const struct channel *ch)
-{
-    return (ch->stopped & CHANNEL_STOP_CLOCK) || (ch->flags & CHANNEL_WRITE_PACED);
 }
 
 void channel_meter(struct channel *ch)
@@ -274,11 +270,6 @@ bool channel_can_splice_from(const struct channel *ch)
         return false;
     return ch->splice_mode == SPLICE_ON || ch->read_trend >= SPLICE_AFTER_READS ||
            ch->read_trend < 0;
-}
-
-enum sock_peek channel_peek(const struct channel *ch)
-{
-    return channel_ended(ch) ? SOCK_ENDED : sock_peek(ch->io.fd);
 }
 
 bool channel_read_ended(const struct channel *ch)

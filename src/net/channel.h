@@ -29,7 +29,6 @@
 #include "net/hangup.h"
 #include "net/netloop.h"
 #include "net/pipeline.h"
-#include "net/sock.h"
 #include "net/splice.h"
 #include "net/transport.h"
 
@@ -157,16 +156,6 @@ void channel_uncork(struct channel *ch);
 void channel_shutdown_write(struct channel *ch);
 
 /*
- * channel_send(ch, data, len) / channel_send_eof(ch):
- * For handlers: write behind the last handler, to the socket.
- *
- * Thread: loop of ${ch}
- * Errors: as channel_write()
- */
-int channel_send(struct channel *ch, const void *data, size_t len) NODISCARD;
-void channel_send_eof(struct channel *ch);
-
-/*
  * channel_stop_reading(ch, why) / channel_resume_reading(ch, why) / channel_stopped(ch, why):
  * Add reasons to stop reading; remove them; is any set? Without reasons reading resumes. A stopped
  * channel notices no end of file, only a reset (net/hangup.h). No-op while discarding.
@@ -188,8 +177,9 @@ void channel_meter(struct channel *ch);
 
 /*
  * channel_keep(ch, keep) / channel_kept(ch):
- * Count a handler that holds input or an end of file, or one that no longer does; is there any,
- * unless ${ch} discards input? While there is, the end of both directions does not end ${ch}.
+ * Count a handler that holds input or an end of file, or one that no longer does. Does any, or does
+ * CHANNEL_STOP_CLOCK delay them, unless ${ch} discards input? Meanwhile the end of both directions
+ * does not end ${ch}.
  *
  * Thread: loop of ${ch}
  */
@@ -197,14 +187,12 @@ void channel_keep(struct channel *ch, bool keep);
 bool channel_kept(const struct channel *ch);
 
 /*
- * channel_pace_writing(ch, wait) / channel_paced(ch):
- * For a rate-limiting handler: make ${ch} unwritable, until `writable`. Does a handler pace
- * writing, or reading (CHANNEL_STOP_CLOCK)?
+ * channel_pace_writing(ch, wait):
+ * For a rate-limiting handler: make ${ch} unwritable, until `writable`.
  *
  * Thread: loop of ${ch}
  */
 void channel_pace_writing(struct channel *ch, bool wait);
-bool channel_paced(const struct channel *ch);
 
 /*
  * channel_writable(ch):
@@ -278,14 +266,6 @@ void channel_abort(struct channel *ch, int error);
  * Thread: loop of ${ch}
  */
 void channel_notice_reset(struct channel *ch);
-
-/*
- * channel_peek(ch):
- * sock_peek().
- *
- * Thread: loop of ${ch}
- */
-enum sock_peek channel_peek(const struct channel *ch);
 
 /*
  * channel_splice_to(ch, dst, mode):

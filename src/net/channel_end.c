@@ -33,8 +33,7 @@ void channel_retire(struct channel *ch, int error)
 /* A channel to be reset is closed by its linger timer. */
 static bool channel_done(const struct channel *ch)
 {
-    bool input_done = (ch->flags & CHANNEL_READ_ENDED) && !channel_kept(ch) &&
-                      !(ch->stopped & CHANNEL_STOP_CLOCK);
+    bool input_done = (ch->flags & CHANNEL_READ_ENDED) && !channel_kept(ch);
 
     if (ch->flags & CHANNEL_WRITE_BROKEN)
         return input_done || (ch->flags & CHANNEL_DISCARD);
@@ -60,7 +59,7 @@ void channel_keep(struct channel *ch, bool keep)
 
 bool channel_kept(const struct channel *ch)
 {
-    return ch->kept > 0 && !(ch->flags & CHANNEL_DISCARD);
+    return (ch->kept > 0 || (ch->stopped & CHANNEL_STOP_CLOCK)) && !(ch->flags & CHANNEL_DISCARD);
 }
 
 /* Would reading no more lose input? */
@@ -77,8 +76,7 @@ void channel_discard(struct channel *ch, int64_t quiet_ns)
 {
     if (ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED))
         return;
-    if (ch->kept > 0 || (ch->stopped & CHANNEL_STOP_CLOCK) ||
-        channel_would_lose_input(ch, quiet_ns))
+    if (channel_kept(ch) || channel_would_lose_input(ch, quiet_ns))
         ch->flags |= CHANNEL_INPUT_CUT;
     ch->flags |= CHANNEL_DISCARD;
     ch->stopped = 0;

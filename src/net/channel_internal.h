@@ -39,6 +39,16 @@ static inline const struct transport *channel_transport(const struct channel *ch
 }
 
 /*
+ * channel_send(ch, data, len) / channel_send_eof(ch):
+ * For net/handler: write to the socket, behind the last handler.
+ *
+ * Thread: loop of ${ch}
+ * Errors: as channel_write()
+ */
+int channel_send(struct channel *ch, const void *data, size_t len) NODISCARD;
+void channel_send_eof(struct channel *ch);
+
+/*
  * channel_watch(ch) / channel_flush(ch) / channel_drop_pending(ch):
  * Update the watcher, at no cost if unchanged; send pending output; discard it.
  *

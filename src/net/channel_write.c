@@ -6,6 +6,7 @@
 
 #include "net/channel_internal.h"
 #include "net/memory_account.h"
+#include "net/sock.h"
 
 /* ---- memory ---- */
 

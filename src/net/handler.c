@@ -1,7 +1,7 @@
 /* net/handler: see handler.h. */
 #include "net/handler.h"
 
-#include "net/channel.h"
+#include "net/channel_internal.h"
 
 void handler_active(struct handler *h)
 {

@@ -69,7 +69,7 @@ static void proxy_attach_send_header(struct session *s, struct channel *server)
     if (conf->unique_id)
         session_id_format(id, session_id(s));
     len = proxy_header_encode(header, conf, destination ? &s->peer : NULL, destination, id);
-    rc = channel_send(server, header, len);
+    rc = channel_write(server, header, len);
     (void)rc; /* broken or closed events report the failure */
 }
 

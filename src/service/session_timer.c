@@ -44,7 +44,7 @@ static bool session_leg_paused(const struct session *s, const struct channel *le
 {
     const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
 
-    return channel_stopped(leg, CHANNEL_STOP_METER) || channel_paced(leg) || !channel_writable(to);
+    return channel_stopped(leg, CHANNEL_STOP_METER | CHANNEL_STOP_CLOCK) || !channel_writable(to);
 }
 
 static void session_update_last_read(struct session *s, int64_t now_ns)

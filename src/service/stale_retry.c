@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "net/handler.h"
 #include "net/pipeline.h"
+#include "net/sock.h"
 
 enum stale_retry_state { STALE_RETRY_ARMED, STALE_RETRY_LOST, STALE_RETRY_DONE };
 
@@ -42,11 +43,15 @@ static void stale_retry_lose(struct stale_retry *t)
     channel_abort(t->conf.server, 0);
 }
 
+static bool stale_retry_server_ended(const struct stale_retry *t)
+{
+    return channel_ended(t->conf.server) || sock_peek(t->conf.server->io.fd) == SOCK_ENDED;
+}
+
 /* First bytes or end of file. False: the spare connection is stale. */
 static bool stale_retry_passed(struct stale_retry *t)
 {
-    if (t->state == STALE_RETRY_ARMED && channel_peek(t->conf.server) == SOCK_ENDED &&
-        stale_retry_may_replace(t))
+    if (t->state == STALE_RETRY_ARMED && stale_retry_server_ended(t) && stale_retry_may_replace(t))
         stale_retry_lose(t);
     else if (t->state == STALE_RETRY_ARMED)
         stale_retry_end(t);
