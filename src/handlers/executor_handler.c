@@ -50,7 +50,7 @@ struct executor_mailbox {
 
 struct executor_handler {
     struct handler handler;
-    struct handler_context *host;
+    struct handler_context *context;
     const struct handler_step *step;
     struct executor_mailbox *mailbox; /* mailbox and strand are NULL until the first byte */
     struct strand *strand;
@@ -70,7 +70,7 @@ static size_t executor_message_bytes(const struct executor_message *m)
     return sizeof(*m) + m->len;
 }
 
-static void executor_handler_lane_join(struct executor_mailbox *mailbox)
+static void executor_mailbox_join(struct executor_mailbox *mailbox)
 {
     atomic_fetch_add_explicit(&mailbox->users, 1, memory_order_relaxed);
 }
@@ -82,7 +82,7 @@ static void executor_free(struct executor_message *m)
     free(m);
 }
 
-static void executor_handler_lane_leave(struct executor_mailbox *mailbox)
+static void executor_mailbox_leave(struct executor_mailbox *mailbox)
 {
     struct executor_message *m, *next;
 
@@ -109,15 +109,15 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
 }
 
 /* The notice is dropped after the loop has ended. */
-static void executor_handler_lane_notify(struct executor_mailbox *mailbox)
+static void executor_mailbox_notify(struct executor_mailbox *mailbox)
 {
-    executor_handler_lane_join(mailbox);
+    executor_mailbox_join(mailbox);
     if (loop_submit(mailbox->loop, LOOP_TASKS, &mailbox->notice) < 0 &&
         loop_submit(mailbox->loop, LOOP_CONTROL, &mailbox->notice) < 0)
-        executor_handler_lane_leave(mailbox);
+        executor_mailbox_leave(mailbox);
 }
 
-static void executor_handler_lane_put(struct executor_message *m)
+static void executor_mailbox_put(struct executor_message *m)
 {
     struct executor_mailbox *mailbox = m->mailbox;
     struct executor_message *newest = atomic_load_explicit(&mailbox->done, memory_order_relaxed);
@@ -127,8 +127,8 @@ static void executor_handler_lane_put(struct executor_message *m)
     while (!atomic_compare_exchange_weak_explicit(&mailbox->done, &newest, m, memory_order_acq_rel,
                                                   memory_order_relaxed));
     if (!newest)
-        executor_handler_lane_notify(mailbox);
-    executor_handler_lane_leave(mailbox);
+        executor_mailbox_notify(mailbox);
+    executor_mailbox_leave(mailbox);
 }
 
 static void executor_run_message(struct task *t)
@@ -136,7 +136,7 @@ static void executor_run_message(struct task *t)
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
 
     executor_work(m->mailbox->conf, m->data, m->len);
-    executor_handler_lane_put(m);
+    executor_mailbox_put(m);
 }
 
 /* On an executor thread, or the loop in strand_destroy(). */
@@ -145,7 +145,7 @@ static void executor_drop_message(struct task *t)
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
 
     m->dropped = true;
-    executor_handler_lane_put(m);
+    executor_mailbox_put(m);
 }
 
 static const struct task_type executor_message_type = {
@@ -160,12 +160,12 @@ static void executor_submit_refused(struct executor_handler *x)
         struct task *next = atomic_load_explicit(&t->next, memory_order_relaxed);
         int rc;
 
-        executor_handler_lane_join(x->mailbox);
+        executor_mailbox_join(x->mailbox);
         rc = strand_submit(x->strand, t); /* may already have run and been freed */
         if (rc < 0) {
-            executor_handler_lane_leave(x->mailbox);
+            executor_mailbox_leave(x->mailbox);
             if (rc == -ESHUTDOWN)
-                x->host->ops->abort(x->host, SESSION_DRAIN);
+                x->context->ops->abort(x->context, SESSION_DRAIN);
             return;
         }
         x->refused.first = next;
@@ -230,7 +230,7 @@ static int executor_accept(struct executor_handler *x, const uint8_t *data, size
     memcpy(m->data, data, len);
     memory_account_charge(m->mailbox->buffered, 0, executor_message_bytes(m));
     if (x->bytes == 0)
-        channel_keep(x->handler.channel, true);
+        channel_set_input_pending(x->handler.channel, true);
     x->bytes += executor_message_bytes(m);
     task_list_append(&x->refused, &m->task);
     return 0;
@@ -242,7 +242,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
     bool others_wait = x->refused.first;
 
     if ((!x->mailbox && executor_open(x) < 0) || executor_accept(x, data, len) < 0) {
-        x->host->ops->abort(x->host, SESSION_ERROR);
+        x->context->ops->abort(x->context, SESSION_ERROR);
         return;
     }
     if (!others_wait)
@@ -278,7 +278,7 @@ static void executor_failed(struct handler *h, int error)
 
 /* ---- executor to loop ---- */
 
-static struct executor_message *executor_handler_lane_take_done(struct executor_mailbox *mailbox)
+static struct executor_message *executor_mailbox_take_done(struct executor_mailbox *mailbox)
 {
     struct executor_message *m =
         atomic_exchange_explicit(&mailbox->done, NULL, memory_order_acq_rel);
@@ -300,7 +300,7 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
     if (channel_discards(x->handler.channel))
         return;
     if (m->dropped)
-        x->host->ops->abort(x->host, SESSION_DRAIN);
+        x->context->ops->abort(x->context, SESSION_DRAIN);
     else
         handler_read(x->handler.next, m->data, m->len);
 }
@@ -325,7 +325,7 @@ static void executor_passed_on(struct executor_handler *x)
 {
     if (x->bytes == 0) {
         executor_follow(x);
-        channel_keep(x->handler.channel, false);
+        channel_set_input_pending(x->handler.channel, false);
     }
     executor_release_if_room(x);
 }
@@ -334,7 +334,7 @@ static void executor_run_notice(struct task *t)
 {
     struct executor_mailbox *mailbox = CONTAINER_OF(t, struct executor_mailbox, notice);
     struct executor_handler *x = mailbox->handler;
-    struct executor_message *m = executor_handler_lane_take_done(mailbox);
+    struct executor_message *m = executor_mailbox_take_done(mailbox);
 
     bool burst = x && m && m->next;
 
@@ -352,12 +352,12 @@ static void executor_run_notice(struct task *t)
         handler_burst(x->handler.next, false);
     if (x)
         executor_passed_on(x);
-    executor_handler_lane_leave(mailbox);
+    executor_mailbox_leave(mailbox);
 }
 
 static void executor_drop_notice(struct task *t)
 {
-    executor_handler_lane_leave(CONTAINER_OF(t, struct executor_mailbox, notice));
+    executor_mailbox_leave(CONTAINER_OF(t, struct executor_mailbox, notice));
 }
 
 static size_t executor_held(const struct handler *h)
@@ -375,7 +375,7 @@ static void executor_closed(struct handler *h, int error)
         strand_destroy(x->strand);
         while ((t = task_list_take(&x->refused)))
             executor_free(CONTAINER_OF(t, struct executor_message, task));
-        executor_handler_lane_leave(x->mailbox);
+        executor_mailbox_leave(x->mailbox);
     }
     handler_closed(h->next, error);
 }
@@ -390,13 +390,13 @@ static const struct handler_ops executor_ops = {.name = "executor",
 
 /* ---- handler type ---- */
 
-static void executor_add(void *state, struct channel *ch, struct handler_context *host,
+static void executor_add(void *state, struct channel *ch, struct handler_context *context,
                          const struct handler_step *step)
 {
     struct executor_handler *x = state;
 
     MUST(step->executor);
-    x->host = host;
+    x->context = context;
     x->step = step;
     pipeline_add(&ch->pipeline, &x->handler, &executor_ops);
 }

@@ -34,7 +34,7 @@ struct fault_line {
 
 struct fault_handler {
     struct handler handler;
-    struct handler_context *host;
+    struct handler_context *context;
     const struct fault_handler_conf *conf;
     struct fault_shared *shared;
     uint64_t draws; /* state of fault_draw() */
@@ -101,7 +101,7 @@ static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
     int rc = n > 0 ? handler_write(&f->handler, data, n) : 0;
 
     if (fault_cuts(f))
-        f->host->ops->reset(f->host, SESSION_LIMIT);
+        f->context->ops->reset(f->context, SESSION_LIMIT);
     return rc;
 }
 
@@ -164,7 +164,7 @@ static void fault_run_in(struct task *t)
         return;
     if (f->in.eof)
         handler_eof(f->handler.next);
-    channel_resume_reading(f->handler.channel, CHANNEL_STOP_CLOCK);
+    channel_resume_reading(f->handler.channel, CHANNEL_STOP_DELAY);
 }
 
 static void fault_run_out(struct task *t)
@@ -211,7 +211,7 @@ static void fault_active(struct handler *h)
         f->dropped = true;
         fault_count(&f->shared->dropped);
         if (f->conf->drop_as == FAULT_DROP_RESET) {
-            f->host->ops->abort(f->host, SESSION_LIMIT);
+            f->context->ops->abort(f->context, SESSION_LIMIT);
             return;
         }
     }
@@ -230,10 +230,10 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
     }
     if (memory_account_append(fault_buffered(f), &f->in.kept, data, len) < 0) {
         f->over = true;
-        f->host->ops->abort(f->host, SESSION_ERROR);
+        f->context->ops->abort(f->context, SESSION_ERROR);
         return;
     }
-    channel_stop_reading(h->channel, CHANNEL_STOP_CLOCK);
+    channel_stop_reading(h->channel, CHANNEL_STOP_DELAY);
     fault_arm(f, &f->in, fault_delay_ns(f));
 }
 
@@ -242,7 +242,7 @@ static void fault_eof(struct handler *h)
     struct fault_handler *f = fault_of(h);
 
     if (f->dropped)
-        f->host->ops->end(f->host, SESSION_CLIENT_FIN);
+        f->context->ops->end(f->context, SESSION_CLIENT_FIN);
     else if (buffer_bytes(&f->in.kept) > 0)
         f->in.eof = true;
     else
@@ -316,7 +316,7 @@ static const struct handler_ops fault_handler_ops = {.name = "fault",
                                                      .shutdown_write = fault_shutdown_write,
                                                      .held = fault_held};
 
-static void fault_add(void *state, struct channel *ch, struct handler_context *host,
+static void fault_add(void *state, struct channel *ch, struct handler_context *context,
                       const struct handler_step *step)
 {
     const struct fault_handler_conf *conf = &step->conf->fault;
@@ -324,10 +324,10 @@ static void fault_add(void *state, struct channel *ch, struct handler_context *h
     struct fault_handler *f = state;
     uint64_t number = atomic_fetch_add_explicit(&shared->asked, 1, memory_order_relaxed);
 
-    if (conf->clients.n > 0 && !cidr_any_has(conf->clients.list, conf->clients.n, host->peer))
+    if (conf->clients.n > 0 && !cidr_any_has(conf->clients.list, conf->clients.n, context->peer))
         return;
     *f = (struct fault_handler){
-        .host = host, .conf = conf, .shared = shared, .left = conf->reset_after};
+        .context = context, .conf = conf, .shared = shared, .left = conf->reset_after};
     f->draws = hash_mix(conf->seed > 0 ? conf->seed : (uint64_t)clock_now_ns()) ^ number << 32;
     if (fault_draw(f, 100) >= conf->percent)
         return;

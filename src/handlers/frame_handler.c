@@ -27,12 +27,12 @@ struct frame_shared {
 
 struct frame_handler {
     struct handler handler;
-    struct handler_context *host;
+    struct handler_context *context;
     const struct frame_handler_conf *conf;
     struct frame_shared *shared;
     struct frame_decoder decoder;
     bool failed; /* discard what follows */
-    bool keeps;  /* a partial frame; see channel_keep() */
+    bool keeps;  /* a partial frame; see channel_set_input_pending() */
 };
 
 static struct frame_handler *frame_of(struct handler *h)
@@ -42,13 +42,13 @@ static struct frame_handler *frame_of(struct handler *h)
 
 static void frame_log_fault(struct frame_handler *f, const char *what)
 {
-    const struct handler_context *host = f->host;
+    const struct handler_context *context = f->context;
     char peer[ADDRESS_TEXT_BYTES];
     unsigned suppressed;
 
     if (log_allowed(&f->shared->log_limit, FRAME_LOG_INTERVAL_NS, &suppressed))
-        log_warning("listen %s: %s: %s; %s%s", host->listener,
-                    address_format(peer, sizeof(peer), host->peer), what,
+        log_warning("listen %s: %s: %s; %s%s", context->listener,
+                    address_format(peer, sizeof(peer), context->peer), what,
                     f->conf->on_error == FRAME_HANDLER_SKIP ? "it is skipped"
                                                             : "the connection is reset",
                     LOG_SUPPRESSED(suppressed));
@@ -89,7 +89,7 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
         break;
     case FRAME_DECODER_MORE:
     case FRAME_DECODER_FRAME:
-    case FRAME_DECODER_NO_MEMORY: f->host->ops->abort(f->host, SESSION_ERROR); break;
+    case FRAME_DECODER_NO_MEMORY: f->context->ops->abort(f->context, SESSION_ERROR); break;
     }
 }
 
@@ -105,7 +105,7 @@ static void frame_keep(struct frame_handler *f)
     bool keeps = frame_decoder_has_part(&f->decoder);
 
     if (keeps != f->keeps)
-        channel_keep(f->handler.channel, f->keeps = keeps);
+        channel_set_input_pending(f->handler.channel, f->keeps = keeps);
 }
 
 static size_t frame_held(const struct handler *h)
@@ -178,12 +178,12 @@ static const struct handler_ops frame_ops = {.name = "frame",
                                              .closed = frame_closed,
                                              .held = frame_held};
 
-static void frame_add(void *state, struct channel *ch, struct handler_context *host,
+static void frame_add(void *state, struct channel *ch, struct handler_context *context,
                       const struct handler_step *step)
 {
     struct frame_handler *f = state;
 
-    f->host = host;
+    f->context = context;
     f->conf = &step->conf->frame;
     f->shared = step->shared;
     pipeline_add(&ch->pipeline, &f->handler, &frame_ops);

@@ -23,11 +23,11 @@ struct pipeline_conf;
 /* Call these on the session's loop, from any handler operation; the first reason wins. */
 struct handler_context_ops {
     /* Send pending bytes, then end of file; discard input. */
-    void (*end)(struct handler_context *host, enum session_reason reason);
+    void (*end)(struct handler_context *context, enum session_reason reason);
     /* Send pending bytes, then reset both sides. */
-    void (*reset)(struct handler_context *host, enum session_reason reason);
+    void (*reset)(struct handler_context *context, enum session_reason reason);
     /* Reset both sides now. */
-    void (*abort)(struct handler_context *host, enum session_reason reason);
+    void (*abort)(struct handler_context *context, enum session_reason reason);
 };
 
 /* The session of a handler; outlives it. */
@@ -46,7 +46,7 @@ struct handler_type {
      * zeroed, aligned for anything, lives as long as the session. Allocate the rest on first use
      * and free it in `closed`; a channel may close without `active`.
      */
-    void (*add)(void *state, struct channel *ch, struct handler_context *host,
+    void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);
     /* Log ${shared} at notice level, on any thread. NULL: no counters. */
     void (*log_stats)(const void *shared, const char *listener);

@@ -30,7 +30,7 @@ struct idle_shared {
 
 struct idle_handler {
     struct handler handler;
-    struct handler_context *host;
+    struct handler_context *context;
     const struct idle_handler_conf *conf;
     struct idle_shared *shared;
     struct timer timer;
@@ -122,9 +122,9 @@ static void idle_log(struct idle_handler *idle, enum idle_kind kind)
     unsigned suppressed;
 
     if (log_allowed(&idle->shared->log_limits[kind], IDLE_LOG_INTERVAL_NS, &suppressed))
-        log_info("listen %s: %s is idle: nothing was %s for %" PRId64 " ms%s", idle->host->listener,
-                 address_format(peer, sizeof(peer), idle->host->peer), what[kind],
-                 idle_limit_ns(idle, kind) / NS_PER_MS, LOG_SUPPRESSED(suppressed));
+        log_info("listen %s: %s is idle: nothing was %s for %" PRId64 " ms%s",
+                 idle->context->listener, address_format(peer, sizeof(peer), idle->context->peer),
+                 what[kind], idle_limit_ns(idle, kind) / NS_PER_MS, LOG_SUPPRESSED(suppressed));
 }
 
 static void idle_judge(struct idle_handler *idle, int64_t now_ns)
@@ -137,7 +137,7 @@ static void idle_judge(struct idle_handler *idle, int64_t now_ns)
             idle_log(idle, kind);
             continue;
         }
-        idle->host->ops->end(idle->host, SESSION_IDLE);
+        idle->context->ops->end(idle->context, SESSION_IDLE);
         return;
     }
 }
@@ -209,12 +209,12 @@ static const struct handler_ops idle_ops = {.name = "idle",
                                             .closed = idle_closed,
                                             .write = idle_write};
 
-static void idle_add(void *state, struct channel *ch, struct handler_context *host,
+static void idle_add(void *state, struct channel *ch, struct handler_context *context,
                      const struct handler_step *step)
 {
     struct idle_handler *idle = state;
 
-    idle->host = host;
+    idle->context = context;
     idle->conf = &step->conf->idle;
     idle->shared = step->shared;
     timer_init(&idle->timer, &idle_timer_type);

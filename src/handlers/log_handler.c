@@ -15,7 +15,7 @@
 
 struct log_handler {
     struct handler handler;
-    const struct handler_context *host;
+    const struct handler_context *context;
 };
 
 static void log_event(const struct handler *h, const char *event, const char *detail)
@@ -23,8 +23,8 @@ static void log_event(const struct handler *h, const char *event, const char *de
     const struct log_handler *log = CONTAINER_OF(h, struct log_handler, handler);
     char peer[ADDRESS_TEXT_BYTES];
 
-    log_debug("listen %s: %s %s%s", log->host->listener,
-              address_format(peer, sizeof(peer), log->host->peer), event, detail);
+    log_debug("listen %s: %s %s%s", log->context->listener,
+              address_format(peer, sizeof(peer), log->context->peer), event, detail);
 }
 
 static void log_row(const uint8_t *data, size_t at, size_t len)
@@ -118,13 +118,13 @@ static const struct handler_ops log_handler_ops = {.name = "log",
                                                    .write = log_data_out,
                                                    .shutdown_write = log_shutdown_write};
 
-static void log_add(void *state, struct channel *ch, struct handler_context *host,
+static void log_add(void *state, struct channel *ch, struct handler_context *context,
                     const struct handler_step *step)
 {
     struct log_handler *log = state;
 
     (void)step;
-    log->host = host;
+    log->context = context;
     pipeline_add(&ch->pipeline, &log->handler, &log_handler_ops);
 }
 

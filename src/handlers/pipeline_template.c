@@ -93,11 +93,11 @@ size_t pipeline_template_bytes(const struct pipeline_template *p)
 }
 
 void pipeline_template_add(const struct pipeline_template *p, void *room, struct channel *ch,
-                           struct handler_context *host)
+                           struct handler_context *context)
 {
     memset(room, 0, p->bytes);
     for (unsigned i = 0; i < p->n; i++)
-        p->steps[i].type->add((char *)room + p->steps[i].offset, ch, host, &p->steps[i]);
+        p->steps[i].type->add((char *)room + p->steps[i].offset, ch, context, &p->steps[i]);
 }
 
 void pipeline_template_log_stats(const struct pipeline_template *p, const char *listener)

@@ -62,14 +62,14 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
 size_t pipeline_template_bytes(const struct pipeline_template *p);
 
 /*
- * pipeline_template_add(p, room, ch, host):
+ * pipeline_template_add(p, room, ch, context):
  * Add the handlers to the pipeline of ${ch}, with their states in ${room}.
  *
  * Thread: loop of ${ch}
- * Owns:   ${room} (aligned for anything) and ${host} must live as long as ${ch}
+ * Owns:   ${room} (aligned for anything) and ${context} must live as long as ${ch}
  */
 void pipeline_template_add(const struct pipeline_template *p, void *room, struct channel *ch,
-                           struct handler_context *host);
+                           struct handler_context *context);
 
 /*
  * pipeline_template_log_stats(p, listener):

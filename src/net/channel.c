@@ -56,7 +56,7 @@ void channel_resume_reading(struct channel *ch, unsigned why)
 
     ch->stopped &= (uint8_t)~why;
     channel_watch(ch);
-    if (before & why & CHANNEL_STOP_CLOCK)
+    if (before & why & CHANNEL_STOP_DELAY)
         channel_retire_if_done(ch);
 }
 

@@ -48,7 +48,7 @@ enum channel_stop {
     CHANNEL_STOP_RECEIVER = 1 << 0, /* slow receiver */
     CHANNEL_STOP_HANDLER = 1 << 1,  /* a handler is full */
     CHANNEL_STOP_METER = 1 << 2,    /* see channel_meter() */
-    CHANNEL_STOP_CLOCK = 1 << 3,    /* a handler delays input, end of file included */
+    CHANNEL_STOP_DELAY = 1 << 3,    /* a handler delays input, end of file included */
     CHANNEL_STOP_RETRY = 1 << 4,    /* connecting to another server */
     CHANNEL_STOP_ANY = 0xff,
 };
@@ -78,7 +78,7 @@ struct channel {
     struct channel_linger *linger;                 /* NULL: channel_end() does not wait */
     struct hangup_watch hangup;                    /* listens while `io` does not */
     int16_t error;                                 /* 0 or -errno */
-    uint8_t kept;                                  /* handlers that hold input */
+    uint8_t input_pending;                         /* handlers that hold input */
 
     /* For both directions; its data is the netloop. */
     alignas(CACHE_LINE_BYTES) struct ev_io io;
@@ -176,15 +176,15 @@ bool channel_stopped(const struct channel *ch, unsigned why);
 void channel_meter(struct channel *ch);
 
 /*
- * channel_keep(ch, keep) / channel_kept(ch):
+ * channel_set_input_pending(ch, pending) / channel_input_pending(ch):
  * Count a handler that holds input or an end of file, or one that no longer does. Does any, or does
- * CHANNEL_STOP_CLOCK delay them, unless ${ch} discards input? Meanwhile the end of both directions
+ * CHANNEL_STOP_DELAY delay them, unless ${ch} discards input? Meanwhile the end of both directions
  * does not end ${ch}.
  *
  * Thread: loop of ${ch}
  */
-void channel_keep(struct channel *ch, bool keep);
-bool channel_kept(const struct channel *ch);
+void channel_set_input_pending(struct channel *ch, bool pending);
+bool channel_input_pending(const struct channel *ch);
 
 /*
  * channel_pace_writing(ch, wait):

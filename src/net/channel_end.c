@@ -33,7 +33,7 @@ void channel_retire(struct channel *ch, int error)
 /* A channel to be reset is closed by its linger timer. */
 static bool channel_done(const struct channel *ch)
 {
-    bool input_done = (ch->flags & CHANNEL_READ_ENDED) && !channel_kept(ch);
+    bool input_done = (ch->flags & CHANNEL_READ_ENDED) && !channel_input_pending(ch);
 
     if (ch->flags & CHANNEL_WRITE_BROKEN)
         return input_done || (ch->flags & CHANNEL_DISCARD);
@@ -46,20 +46,21 @@ void channel_retire_if_done(struct channel *ch)
         channel_retire(ch, 0);
 }
 
-void channel_keep(struct channel *ch, bool keep)
+void channel_set_input_pending(struct channel *ch, bool pending)
 {
-    if (keep) {
-        ch->kept++;
+    if (pending) {
+        ch->input_pending++;
         return;
     }
-    MUST(ch->kept > 0);
-    ch->kept--;
+    MUST(ch->input_pending > 0);
+    ch->input_pending--;
     channel_retire_if_done(ch);
 }
 
-bool channel_kept(const struct channel *ch)
+bool channel_input_pending(const struct channel *ch)
 {
-    return (ch->kept > 0 || (ch->stopped & CHANNEL_STOP_CLOCK)) && !(ch->flags & CHANNEL_DISCARD);
+    return (ch->input_pending > 0 || (ch->stopped & CHANNEL_STOP_DELAY)) &&
+           !(ch->flags & CHANNEL_DISCARD);
 }
 
 /* Would reading no more lose input? */
@@ -76,7 +77,7 @@ void channel_discard(struct channel *ch, int64_t quiet_ns)
 {
     if (ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED))
         return;
-    if (channel_kept(ch) || channel_would_lose_input(ch, quiet_ns))
+    if (channel_input_pending(ch) || channel_would_lose_input(ch, quiet_ns))
         ch->flags |= CHANNEL_INPUT_CUT;
     ch->flags |= CHANNEL_DISCARD;
     ch->stopped = 0;

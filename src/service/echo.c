@@ -61,7 +61,8 @@ static bool echo_finished(const struct session *s)
 {
     const struct channel *client = &echo_of(s)->client;
 
-    return !channel_kept(client) && channel_writable(client) && channel_unsent_bytes(client) == 0;
+    return !channel_input_pending(client) && channel_writable(client) &&
+           channel_unsent_bytes(client) == 0;
 }
 
 const struct service_ops echo_ops = {.name = "echo",

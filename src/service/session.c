@@ -220,7 +220,7 @@ void session_leg_broken(struct session *s, struct channel *ch, int error)
         channel_abort(ch, error); /* an echo: its bytes would go back to itself */
         return;
     }
-    if ((channel_read_ended(ch) && !channel_kept(ch)) || channel_discards(ch))
+    if ((channel_read_ended(ch) && !channel_input_pending(ch)) || channel_discards(ch))
         channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
     else
         channel_end(other, CHANNEL_END_INPUT);

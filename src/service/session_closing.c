@@ -17,7 +17,7 @@ static void session_closing_begin(struct session *s, enum session_reason reason)
 static bool session_keeps(const struct session *s)
 {
     session_for_each_leg (leg, s)
-        if (channel_kept(leg))
+        if (channel_input_pending(leg))
             return true;
     return false;
 }

@@ -11,28 +11,28 @@
 
 struct session_handlers {
     struct session *session;
-    struct handler_context host;
+    struct handler_context context;
     alignas(max_align_t) char states[];
 };
 
-static struct session *session_of(struct handler_context *host)
+static struct session *session_of(struct handler_context *context)
 {
-    return CONTAINER_OF(host, struct session_handlers, host)->session;
+    return CONTAINER_OF(context, struct session_handlers, context)->session;
 }
 
-static void session_handlers_end(struct handler_context *host, enum session_reason reason)
+static void session_handlers_end(struct handler_context *context, enum session_reason reason)
 {
-    session_close(session_of(host), reason);
+    session_close(session_of(context), reason);
 }
 
-static void session_handlers_reset(struct handler_context *host, enum session_reason reason)
+static void session_handlers_reset(struct handler_context *context, enum session_reason reason)
 {
-    session_reset(session_of(host), reason);
+    session_reset(session_of(context), reason);
 }
 
-static void session_handlers_abort(struct handler_context *host, enum session_reason reason)
+static void session_handlers_abort(struct handler_context *context, enum session_reason reason)
 {
-    session_abort(session_of(host), reason);
+    session_abort(session_of(context), reason);
 }
 
 static const struct handler_context_ops session_handlers_ops = {
@@ -66,9 +66,9 @@ void session_handlers_add_template(struct session *s, struct channel *ch, void *
 
     if (s->service->pipeline) {
         all->session = s;
-        all->host = (struct handler_context){
+        all->context = (struct handler_context){
             .ops = &session_handlers_ops, .listener = s->service->listener, .peer = &s->peer};
-        pipeline_template_add(s->service->pipeline, all->states, ch, &all->host);
+        pipeline_template_add(s->service->pipeline, all->states, ch, &all->context);
     }
     if (s->service->mirror)
         mirror_add(s, ch);

@@ -34,7 +34,7 @@ struct session_deadline {
  * A leg paused by its receiver, a bandwidth or a handler may have bytes waiting: each update
  * restarts its timeout.
  */
-static int64_t session_ear_timeout_ns(const struct session *s, unsigned leg)
+static int64_t session_last_read_timeout_ns(const struct session *s, unsigned leg)
 {
     return leg == 0 ? s->service->conf->client_idle_timeout_ns
                     : s->service->upstream_idle_timeout_ns;
@@ -44,22 +44,22 @@ static bool session_leg_paused(const struct session *s, const struct channel *le
 {
     const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
 
-    return channel_stopped(leg, CHANNEL_STOP_METER | CHANNEL_STOP_CLOCK) || !channel_writable(to);
+    return channel_stopped(leg, CHANNEL_STOP_METER | CHANNEL_STOP_DELAY) || !channel_writable(to);
 }
 
 static void session_update_last_read(struct session *s, int64_t now_ns)
 {
     for (unsigned i = 0; i < SESSION_LEGS; i++) {
         const struct channel *leg = s->legs[i];
-        struct session_last_read *ear = &s->last_reads[i];
+        struct session_last_read *last = &s->last_reads[i];
 
-        if (!leg || session_ear_timeout_ns(s, i) == 0)
+        if (!leg || session_last_read_timeout_ns(s, i) == 0)
             continue;
-        if (leg->bytes_in != ear->bytes_in)
-            ear->last_read_at_ns = leg->last_io_at_ns;
+        if (leg->bytes_in != last->bytes_in)
+            last->last_read_at_ns = leg->last_io_at_ns;
         if (session_leg_paused(s, leg))
-            ear->last_read_at_ns = now_ns;
-        ear->bytes_in = leg->bytes_in;
+            last->last_read_at_ns = now_ns;
+        last->bytes_in = leg->bytes_in;
     }
     s->last_read_updated_at_ns = now_ns;
 }
@@ -103,7 +103,7 @@ static void session_leg_deadlines(const struct session *s, unsigned i, struct se
 {
     const struct channel *leg = s->legs[i];
     int64_t last_read_at_ns = s->last_reads[i].last_read_at_ns;
-    int64_t limit_ns = session_ear_timeout_ns(s, i);
+    int64_t limit_ns = session_last_read_timeout_ns(s, i);
 
     if (!leg || s->preface || s->connecting || channel_ended(leg) || channel_read_ended(leg))
         return;

@@ -208,18 +208,18 @@ int probe_write_pattern(struct probe *p, size_t from, size_t len)
     return rc;
 }
 
-static void do_keep(void *arg)
+static void do_set_input_pending(void *arg)
 {
     struct call *c = arg;
 
-    channel_keep(&c->p->channel, c->number != 0);
+    channel_set_input_pending(&c->p->channel, c->number != 0);
 }
 
-void probe_keep(struct probe *p, bool keep)
+void probe_set_input_pending(struct probe *p, bool pending)
 {
-    struct call c = {.p = p, .number = keep};
+    struct call c = {.p = p, .number = pending};
 
-    call(&c, do_keep);
+    call(&c, do_set_input_pending);
 }
 
 static void do_end(void *arg)

@@ -114,13 +114,14 @@ int probe_write(struct probe *p, const void *data, size_t len) NODISCARD;
 int probe_write_pattern(struct probe *p, size_t from, size_t len) NODISCARD;
 
 /*
- * probe_abort(p, error) / probe_end(p, how) / probe_keep(p, keep) / probe_splice(p, to, mode):
- * channel_abort(), channel_end(), channel_keep(), channel_splice_to().
+ * probe_abort(p, error) / probe_end(p, how) / probe_set_input_pending(p, pending) /
+ * probe_splice(p, to, mode):
+ * channel_abort(), channel_end(), channel_set_input_pending(), channel_splice_to().
  *
  * Thread: the test's
  */
 void probe_end(struct probe *p, unsigned how);
-void probe_keep(struct probe *p, bool keep);
+void probe_set_input_pending(struct probe *p, bool pending);
 void probe_abort(struct probe *p, int error);
 void probe_splice(struct probe *p, struct probe *to, enum splice_mode mode);
 

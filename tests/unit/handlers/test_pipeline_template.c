@@ -14,7 +14,7 @@
 
 struct letter {
     struct handler handler;
-    struct handler_context *host;
+    struct handler_context *context;
     const struct handler_step *step;
     char odd[3]; /* so that the next state is not aligned by itself */
 };
@@ -22,15 +22,15 @@ struct letter {
 static const struct handler_ops ops = {.name = "letter"};
 static unsigned added;
 
-static void letter_add(void *state, struct channel *ch, struct handler_context *host,
+static void letter_add(void *state, struct channel *ch, struct handler_context *context,
                        const struct handler_step *step)
 {
-    static const struct letter zero = {.host = NULL};
+    static const struct letter zero = {.context = NULL};
     struct letter *l = state;
 
     ck_assert_uint_eq((uintptr_t)state % alignof(max_align_t), 0);
     ck_assert_mem_eq(l, &zero, sizeof(zero));
-    l->host = host;
+    l->context = context;
     l->step = step;
     memset(l->odd, 'x', sizeof(l->odd));
     pipeline_add(&ch->pipeline, &l->handler, &ops);
@@ -76,7 +76,7 @@ static const struct letter *letter_of(const struct handler *h)
 TEST(pipeline_plan, handlers_stand_in_their_order_with_states_of_their_own)
 {
     const struct pipeline_conf conf = {.list = {&sharing, &shy}, .n = 2};
-    struct handler_context host = {.listener = "test"};
+    struct handler_context context = {.listener = "test"};
     struct channel ch = {.flags = 0};
     struct handler tail;
     struct pipeline_template *p;
@@ -87,14 +87,14 @@ TEST(pipeline_plan, handlers_stand_in_their_order_with_states_of_their_own)
     room = malloc(pipeline_template_bytes(p)); /* AddressSanitizer sees its end */
     pipeline_init(&ch.pipeline, &ch, &tail, &ops);
     memset(room, 0xa5, pipeline_template_bytes(p));
-    pipeline_template_add(p, room, &ch, &host);
+    pipeline_template_add(p, room, &ch, &context);
     ck_assert_uint_eq(added, 2);
     first = letter_of(ch.pipeline.head);
     second = letter_of(first->handler.next);
     ck_assert_ptr_eq(second->handler.next, &tail);
     ck_assert_ptr_eq(first->step->type, &sharing);
     ck_assert_ptr_eq(second->step->type, &shy);
-    ck_assert_ptr_eq(second->host, &host);
+    ck_assert_ptr_eq(second->context, &context);
     ck_assert_ptr_eq(second->step->conf, &conf);
     ck_assert_uint_eq(*(unsigned *)first->step->shared, 0);
     free(room);

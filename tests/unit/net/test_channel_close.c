@@ -198,9 +198,9 @@ TEST(close, quiet_input_is_not_cut_nor_is_one_that_has_ended)
 TEST_EACH(close, input_is_cut_when_a_handler_keeps_some_or_a_clock_stopped_it, 2)
 {
     if (_i == 0)
-        probe_keep(&probe, true);
+        probe_set_input_pending(&probe, true);
     else
-        probe_stop_for(&probe, CHANNEL_STOP_CLOCK);
+        probe_stop_for(&probe, CHANNEL_STOP_DELAY);
     probe_do(&probe, discard);
     ck_assert(probe_is(&probe, channel_input_cut));
 }

@@ -51,28 +51,28 @@ TEST(orderly, what_came_before_a_connection_timed_out_is_read_although_reading_w
 
 TEST(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
 {
-    probe_keep(&probe, true);
+    probe_set_input_pending(&probe, true);
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
     probe_do(&probe, channel_shutdown_write);
     sockets_hear_end(probe.peer);
-    ck_assert(probe_is(&probe, channel_kept));
+    ck_assert(probe_is(&probe, channel_input_pending));
     ck_assert(!probe_is(&probe, channel_ended));
-    probe_keep(&probe, false);
+    probe_set_input_pending(&probe, false);
     probe_expect_closed(&probe, 0, "aec");
 }
 
 TEST(orderly, one_handler_does_not_let_go_for_another)
 {
-    probe_keep(&probe, true);
-    probe_keep(&probe, true);
+    probe_set_input_pending(&probe, true);
+    probe_set_input_pending(&probe, true);
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
     probe_do(&probe, channel_shutdown_write);
-    probe_keep(&probe, false);
-    ck_assert(probe_is(&probe, channel_kept));
+    probe_set_input_pending(&probe, false);
+    ck_assert(probe_is(&probe, channel_input_pending));
     ck_assert(!probe_is(&probe, channel_ended));
-    probe_keep(&probe, false);
+    probe_set_input_pending(&probe, false);
     probe_expect_closed(&probe, 0, "aec");
 }
 
@@ -84,16 +84,16 @@ static void discard_and_end(struct channel *ch)
 
 TEST(orderly, what_a_handler_keeps_does_not_matter_when_input_is_discarded)
 {
-    probe_keep(&probe, true);
+    probe_set_input_pending(&probe, true);
     probe_do(&probe, discard_and_end);
-    ck_assert(!probe_is(&probe, channel_kept));
+    ck_assert(!probe_is(&probe, channel_input_pending));
     sockets_end(probe.peer);
     probe_expect_closed(&probe, 0, "ac");
 }
 
 TEST(orderly, what_a_handler_keeps_does_not_outlive_an_abort)
 {
-    probe_keep(&probe, true);
+    probe_set_input_pending(&probe, true);
     probe_abort(&probe, -ECONNABORTED);
     probe_expect_closed(&probe, -ECONNABORTED, "ac");
     sockets_hear_reset(probe.peer);
@@ -376,7 +376,7 @@ TEST(broken, while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
-    probe_stop_for(&probe, CHANNEL_STOP_CLOCK);
+    probe_stop_for(&probe, CHANNEL_STOP_DELAY);
     probe_do(&probe, channel_shutdown_write);
     sockets_hear_end(probe.peer);
     ck_assert(!probe_is(&probe, channel_ended));
@@ -386,7 +386,7 @@ TEST(broken, while_a_clock_stops_it_a_broken_write_does_not_end_it)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
-    probe_stop_for(&probe, CHANNEL_STOP_CLOCK);
+    probe_stop_for(&probe, CHANNEL_STOP_DELAY);
     fault_plan(FAULT_SEND, 0, 1, EPIPE);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     ck_assert(!probe_is(&probe, channel_ended));
