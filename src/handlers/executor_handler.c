@@ -57,7 +57,7 @@ struct executor_handler {
     struct task_list refused; /* not yet taken by the strand */
     size_t bytes;             /* of all messages */
     bool eof;                 /* pending, behind the messages */
-    int failed;               /* likewise; 0: none */
+    int rejected;             /* likewise, error of HANDLER_REJECTED; 0: none */
 };
 
 static struct executor_handler *executor_of(struct handler *h)
@@ -258,22 +258,34 @@ static void executor_burst(struct handler *h, bool begins)
     (void)begins;
 }
 
-static void executor_eof(struct handler *h)
+static void executor_close(struct executor_handler *x)
 {
-    struct executor_handler *x = executor_of(h);
+    struct task *t;
 
-    x->eof = x->bytes > 0;
-    if (!x->eof)
-        handler_eof(h->next);
+    if (!x->mailbox)
+        return;
+    x->mailbox->handler = NULL;
+    strand_destroy(x->strand);
+    while ((t = task_list_take(&x->refused)))
+        executor_free(CONTAINER_OF(t, struct executor_message, task));
+    executor_mailbox_leave(x->mailbox);
 }
 
-static void executor_failed(struct handler *h, int error)
+static void executor_ended(struct handler *h, enum handler_end what, int error)
 {
     struct executor_handler *x = executor_of(h);
 
-    x->failed = x->bytes > 0 ? error : 0;
-    if (x->failed == 0)
-        handler_failed(h->next, error);
+    if (what == HANDLER_EOF && x->bytes > 0) {
+        x->eof = true;
+        return;
+    }
+    if (what == HANDLER_REJECTED && x->bytes > 0) {
+        x->rejected = error;
+        return;
+    }
+    if (what == HANDLER_CLOSED)
+        executor_close(x);
+    handler_ended(h->next, what, error);
 }
 
 /* ---- executor to loop ---- */
@@ -305,20 +317,20 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
         handler_read(x->handler.next, m->data, m->len);
 }
 
-/* Deliver pending end of file or failure. */
+/* Deliver a pending end of input. */
 static void executor_follow(struct executor_handler *x)
 {
     bool eof = x->eof;
-    int failed = x->failed;
+    int rejected = x->rejected;
 
     x->eof = false;
-    x->failed = 0;
+    x->rejected = 0;
     if (channel_discards(x->handler.channel))
         return;
-    if (failed < 0)
-        handler_failed(x->handler.next, failed);
+    if (rejected < 0)
+        handler_ended(x->handler.next, HANDLER_REJECTED, rejected);
     else if (eof)
-        handler_eof(x->handler.next);
+        handler_ended(x->handler.next, HANDLER_EOF, 0);
 }
 
 static void executor_passed_on(struct executor_handler *x)
@@ -365,27 +377,10 @@ static size_t executor_held(const struct handler *h)
     return CONTAINER_OF(h, const struct executor_handler, handler)->bytes;
 }
 
-static void executor_closed(struct handler *h, int error)
-{
-    struct executor_handler *x = executor_of(h);
-    struct task *t;
-
-    if (x->mailbox) {
-        x->mailbox->handler = NULL;
-        strand_destroy(x->strand);
-        while ((t = task_list_take(&x->refused)))
-            executor_free(CONTAINER_OF(t, struct executor_message, task));
-        executor_mailbox_leave(x->mailbox);
-    }
-    handler_closed(h->next, error);
-}
-
 static const struct handler_ops executor_ops = {.name = "executor",
                                                 .read = executor_read,
                                                 .burst = executor_burst,
-                                                .eof = executor_eof,
-                                                .failed = executor_failed,
-                                                .closed = executor_closed,
+                                                .ended = executor_ended,
                                                 .held = executor_held};
 
 /* ---- handler type ---- */

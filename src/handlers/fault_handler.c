@@ -92,7 +92,7 @@ static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t l
     if (n > 0)
         handler_read(f->handler.next, data, n);
     if (fault_cuts(f))
-        handler_failed(f->handler.next, -EMSGSIZE); /* in order with bytes held by handlers */
+        handler_ended(f->handler.next, HANDLER_REJECTED, -EMSGSIZE); /* behind bytes of handlers */
 }
 
 static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
@@ -163,7 +163,7 @@ static void fault_run_in(struct task *t)
     if (buffer_bytes(&f->in.kept) > 0)
         return;
     if (f->in.eof)
-        handler_eof(f->handler.next);
+        handler_ended(f->handler.next, HANDLER_EOF, 0);
     channel_resume_reading(f->handler.channel, CHANNEL_STOP_DELAY);
 }
 
@@ -175,7 +175,7 @@ static void fault_run_out(struct task *t)
     int rc = fault_pass_out(f, buffer_front(&f->out.kept), n);
 
     if (f->over || rc < 0)
-        return; /* fault_broken() or fault_closed() discards the rest */
+        return; /* fault_ended() discards the rest */
     fault_consume(f, &f->out, n);
     if (buffer_bytes(&f->out.kept) > 0)
         return;
@@ -237,37 +237,37 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
     fault_arm(f, &f->in, fault_delay_ns(f));
 }
 
-static void fault_eof(struct handler *h)
+/* Does end of file pass now? Else it follows kept input, or ends a dropped session. */
+static bool fault_passes_eof(struct fault_handler *f)
 {
-    struct fault_handler *f = fault_of(h);
-
     if (f->dropped)
         f->context->ops->end(f->context, SESSION_CLIENT_FIN);
-    else if (buffer_bytes(&f->in.kept) > 0)
-        f->in.eof = true;
     else
-        handler_eof(h->next);
+        f->in.eof = buffer_bytes(&f->in.kept) > 0;
+    return !f->dropped && !f->in.eof;
 }
 
-/* Kept output is lost, as is the channel's. */
-static void fault_broken(struct handler *h, int error)
+static void fault_close(struct fault_handler *f)
 {
-    struct fault_handler *f = fault_of(h);
-
-    loop_cancel(fault_loop(f), &f->out.timer);
-    channel_pace_writing(h->channel, false);
-    handler_broken(h->next, error);
-}
-
-static void fault_closed(struct handler *h, int error)
-{
-    struct fault_handler *f = fault_of(h);
-
     loop_cancel(fault_loop(f), &f->in.timer);
     loop_cancel(fault_loop(f), &f->out.timer);
     memory_account_clear(fault_buffered(f), &f->in.kept);
     memory_account_clear(fault_buffered(f), &f->out.kept);
-    handler_closed(h->next, error);
+}
+
+static void fault_ended(struct handler *h, enum handler_end what, int error)
+{
+    struct fault_handler *f = fault_of(h);
+
+    if (what == HANDLER_EOF && !fault_passes_eof(f))
+        return;
+    if (what == HANDLER_BROKEN) { /* kept output is lost, as is the channel's */
+        loop_cancel(fault_loop(f), &f->out.timer);
+        channel_pace_writing(h->channel, false);
+    } else if (what == HANDLER_CLOSED) {
+        fault_close(f);
+    }
+    handler_ended(h->next, what, error);
 }
 
 static int fault_write(struct handler *h, const void *data, size_t len)
@@ -309,9 +309,7 @@ static size_t fault_held(const struct handler *h)
 static const struct handler_ops fault_handler_ops = {.name = "fault",
                                                      .active = fault_active,
                                                      .read = fault_read,
-                                                     .eof = fault_eof,
-                                                     .broken = fault_broken,
-                                                     .closed = fault_closed,
+                                                     .ended = fault_ended,
                                                      .write = fault_write,
                                                      .shutdown_write = fault_shutdown_write,
                                                      .held = fault_held};

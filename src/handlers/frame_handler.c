@@ -66,7 +66,7 @@ static void frame_fault(struct frame_handler *f, enum frame_fault fault, const c
     if (f->conf->on_error == FRAME_HANDLER_SKIP)
         return;
     f->failed = true;
-    handler_failed(f->handler.next, fault == FRAME_TOO_LONG ? -EMSGSIZE : -EPROTO);
+    handler_ended(f->handler.next, HANDLER_REJECTED, fault == FRAME_TOO_LONG ? -EMSGSIZE : -EPROTO);
 }
 
 static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
@@ -150,33 +150,24 @@ static bool frame_is_within(const struct frame_handler *f)
     return !f->failed && !frame_decoder_is_between(&f->decoder);
 }
 
-static void frame_eof(struct handler *h)
+static void frame_ended(struct handler *h, enum handler_end what, int error)
 {
     struct frame_handler *f = frame_of(h);
 
-    if (frame_is_within(f))
+    if (what == HANDLER_EOF && frame_is_within(f))
         frame_fault(f, FRAME_CUT_OFF, "the client has ended within a frame");
-    frame_clear(f);
-    if (!f->failed)
-        handler_eof(h->next);
-    frame_keep(f);
-}
-
-static void frame_closed(struct handler *h, int error)
-{
-    struct frame_handler *f = frame_of(h);
-
-    if (frame_is_within(f))
+    else if (what == HANDLER_CLOSED && frame_is_within(f))
         frame_count_fault(f, FRAME_CUT_OFF);
-    frame_clear(f);
-    handler_closed(h->next, error);
+    if (what == HANDLER_EOF || what == HANDLER_CLOSED)
+        frame_clear(f);
+    if (what != HANDLER_EOF || !f->failed)
+        handler_ended(h->next, what, error);
+    if (what == HANDLER_EOF)
+        frame_keep(f);
 }
 
-static const struct handler_ops frame_ops = {.name = "frame",
-                                             .read = frame_read,
-                                             .eof = frame_eof,
-                                             .closed = frame_closed,
-                                             .held = frame_held};
+static const struct handler_ops frame_ops = {
+    .name = "frame", .read = frame_read, .ended = frame_ended, .held = frame_held};
 
 static void frame_add(void *state, struct channel *ch, struct handler_context *context,
                       const struct handler_step *step)

@@ -44,7 +44,7 @@ struct handler_type {
     /*
      * Add a handler to the pipeline of ${ch}, on its loop. Cannot fail. ${state}: state_bytes,
      * zeroed, aligned for anything, lives as long as the session. Allocate the rest on first use
-     * and free it in `closed`; a channel may close without `active`.
+     * and free it at HANDLER_CLOSED; a channel may close without `active`.
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);

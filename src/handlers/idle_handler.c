@@ -179,10 +179,15 @@ static void idle_read(struct handler *h, const uint8_t *data, size_t len)
     handler_read(h->next, data, len);
 }
 
-static void idle_eof(struct handler *h)
+static void idle_ended(struct handler *h, enum handler_end what, int error)
 {
-    idle_of(h)->read_ended = true;
-    handler_eof(h->next);
+    struct idle_handler *idle = idle_of(h);
+
+    if (what == HANDLER_EOF)
+        idle->read_ended = true;
+    else if (what == HANDLER_CLOSED)
+        loop_cancel(idle_loop(idle), &idle->timer);
+    handler_ended(h->next, what, error);
 }
 
 static int idle_write(struct handler *h, const void *data, size_t len)
@@ -196,17 +201,10 @@ static int idle_write(struct handler *h, const void *data, size_t len)
     return rc;
 }
 
-static void idle_closed(struct handler *h, int error)
-{
-    loop_cancel(idle_loop(idle_of(h)), &idle_of(h)->timer);
-    handler_closed(h->next, error);
-}
-
 static const struct handler_ops idle_ops = {.name = "idle",
                                             .active = idle_active,
                                             .read = idle_read,
-                                            .eof = idle_eof,
-                                            .closed = idle_closed,
+                                            .ended = idle_ended,
                                             .write = idle_write};
 
 static void idle_add(void *state, struct channel *ch, struct handler_context *context,

@@ -65,34 +65,22 @@ static void log_read(struct handler *h, const uint8_t *data, size_t len)
     handler_read(h->next, data, len);
 }
 
-static void log_eof(struct handler *h)
+static void log_ended(struct handler *h, enum handler_end what, int error)
 {
-    log_event(h, "end of file", "");
-    handler_eof(h->next);
-}
+    static const char *const text[] = {[HANDLER_EOF] = "end of file",
+                                       [HANDLER_REJECTED] = "failed: ",
+                                       [HANDLER_BROKEN] = "takes no more: ",
+                                       [HANDLER_CLOSED] = "closed: "};
+    const char *why = what == HANDLER_EOF ? "" : error ? strerror(-error) : "no error";
 
-static void log_failed(struct handler *h, int error)
-{
-    log_event(h, "failed: ", strerror(-error));
-    handler_failed(h->next, error);
+    log_event(h, text[what], why);
+    handler_ended(h->next, what, error);
 }
 
 static void log_writable(struct handler *h)
 {
     log_event(h, "writable", "");
     handler_writable(h->next);
-}
-
-static void log_broken(struct handler *h, int error)
-{
-    log_event(h, "takes no more: ", strerror(-error));
-    handler_broken(h->next, error);
-}
-
-static void log_closed(struct handler *h, int error)
-{
-    log_event(h, "closed: ", error ? strerror(-error) : "no error");
-    handler_closed(h->next, error);
 }
 
 static int log_data_out(struct handler *h, const void *data, size_t len)
@@ -110,11 +98,8 @@ static void log_shutdown_write(struct handler *h)
 static const struct handler_ops log_handler_ops = {.name = "log",
                                                    .active = log_active,
                                                    .read = log_read,
-                                                   .eof = log_eof,
-                                                   .failed = log_failed,
+                                                   .ended = log_ended,
                                                    .writable = log_writable,
-                                                   .broken = log_broken,
-                                                   .closed = log_closed,
                                                    .write = log_data_out,
                                                    .shutdown_write = log_shutdown_write};
 

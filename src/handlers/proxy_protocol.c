@@ -160,10 +160,8 @@ static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
     proxy_protocol_decide(pp, passes ? 0 : error, NULL, 0);
 }
 
-static void proxy_protocol_eof(struct handler *h)
+static void proxy_protocol_eof(struct proxy_protocol *pp)
 {
-    struct proxy_protocol *pp = proxy_protocol_of(h);
-
     MUST(!pp->is_decided);
     pp->has_ended = true;
     proxy_protocol_conclude(pp, buffer_bytes(&pp->kept) > 0 ? -EPROTO : -ENODATA);
@@ -174,19 +172,23 @@ static void proxy_protocol_active(struct handler *h)
     (void)h; /* sent at the release */
 }
 
-static void proxy_protocol_closed(struct handler *h, int error)
+static void proxy_protocol_ended(struct handler *h, enum handler_end what, int error)
 {
     struct proxy_protocol *pp = proxy_protocol_of(h);
 
-    memory_account_clear(proxy_protocol_buffered(pp), &pp->kept);
-    handler_closed(h->next, error);
+    if (what == HANDLER_EOF) {
+        proxy_protocol_eof(pp);
+        return;
+    }
+    if (what == HANDLER_CLOSED)
+        memory_account_clear(proxy_protocol_buffered(pp), &pp->kept);
+    handler_ended(h->next, what, error);
 }
 
 static const struct handler_ops proxy_protocol_ops = {.name = "proxy protocol",
                                                       .active = proxy_protocol_active,
                                                       .read = proxy_protocol_read,
-                                                      .eof = proxy_protocol_eof,
-                                                      .closed = proxy_protocol_closed,
+                                                      .ended = proxy_protocol_ended,
                                                       .held = proxy_protocol_held};
 
 void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
@@ -232,5 +234,5 @@ void proxy_protocol_release(struct proxy_protocol *pp)
         proxy_protocol_pass(pp, pp->rest, pp->rest_bytes);
     pp->rest_bytes = 0;
     if (pp->has_ended && !channel_discards(ch))
-        handler_eof(h->next);
+        handler_ended(h->next, HANDLER_EOF, 0);
 }

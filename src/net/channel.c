@@ -97,10 +97,10 @@ static void channel_on_eof(struct channel *ch)
     }
     ch->flags |= CHANNEL_READ_ENDED;
     ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
-    channel_watch(ch);
     if (!(ch->flags & CHANNEL_DISCARD))
-        handler_eof(ch->pipeline.head);
+        handler_ended(ch->pipeline.head, HANDLER_EOF, 0);
     channel_retire_if_done(ch);
+    channel_watch(ch);
 }
 
 static void channel_on_data(struct channel *ch, size_t n)

@@ -7,11 +7,11 @@
  * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
  * CHANNEL_LOW_BYTES it fires `writable`. The source should pause, but may write.
  *
- *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> closed event -> free
+ *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> HANDLER_CLOSED -> free
  *                    any error, channel_abort() --------------^
  *
- * The turn's reap step closes the descriptor and fires `closed`. Calls on an ended channel are
- * no-ops.
+ * The turn's reap step closes the descriptor and reports HANDLER_CLOSED. Calls on an ended
+ * channel are no-ops.
  */
 #ifndef NET_CHANNEL_H
 #define NET_CHANNEL_H
@@ -115,7 +115,7 @@ static inline struct netloop *channel_net(const struct channel *ch)
  * Take over the connected, non-blocking ${fd}.
  *
  * Thread: loop of ${net}
- * Owns:   the channel owns ${fd}; ${ch} must live until `closed`
+ * Owns:   the channel owns ${fd}; ${ch} must live until HANDLER_CLOSED
  */
 void channel_init(struct channel *ch, struct netloop *net, int fd);
 
@@ -230,7 +230,7 @@ bool channel_input_cut(const struct channel *ch);
 
 /*
  * channel_end(ch, how):
- * Close the connection; `closed` follows. A later call can only be more abrupt.
+ * Close the connection; HANDLER_CLOSED follows. A later call can only be more abrupt.
  *
  *   CHANNEL_END_FLUSH  send pending bytes, in handlers too, then end of file; discard input until
  *                      the peer's. Closing with unread input would send a reset that overtakes
@@ -251,8 +251,8 @@ void channel_end(struct channel *ch, unsigned how);
 
 /*
  * channel_abort(ch, error):
- * Reset the connection and lose pending bytes; `closed` gets ${error} (0 or -errno). A unix peer
- * sees end of file, or ECONNRESET if input is unread.
+ * Reset the connection and lose pending bytes; HANDLER_CLOSED gets ${error} (0 or -errno). A
+ * unix peer sees end of file, or ECONNRESET if input is unread.
  *
  * Thread: loop of ${ch}
  */
@@ -261,7 +261,7 @@ void channel_abort(struct channel *ch, int error);
 /*
  * channel_notice_reset(ch):
  * Report, even before channel_start(), a reset, and a unix peer that closes without sending:
- * `broken` or `closed` follow.
+ * HANDLER_BROKEN or HANDLER_CLOSED follow.
  *
  * Thread: loop of ${ch}
  */

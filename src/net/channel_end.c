@@ -11,12 +11,12 @@ void channel_run_end(struct task *t)
 
     hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     channel_drop_pending(ch);
-    channel_linger_free(ch);
+    channel_linger_end(ch);
     if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* the peer has reset already */
         sock_close_reset(ch->io.fd);
     else
         close(ch->io.fd);
-    handler_closed(ch->pipeline.head, ch->error);
+    handler_ended(ch->pipeline.head, HANDLER_CLOSED, ch->error);
 }
 
 void channel_retire(struct channel *ch, int error)
@@ -26,23 +26,18 @@ void channel_retire(struct channel *ch, int error)
     ch->flags |= CHANNEL_ENDED;
     ch->error = (int16_t)error;
     channel_watch(ch);
-    channel_linger_stop(ch);
     loop_reap(channel_net(ch)->loop, &ch->end);
 }
 
 /* A channel to be reset is closed by its linger timer. */
-static bool channel_done(const struct channel *ch)
-{
-    bool input_done = (ch->flags & CHANNEL_READ_ENDED) && !channel_input_pending(ch);
-
-    if (ch->flags & CHANNEL_WRITE_BROKEN)
-        return input_done || (ch->flags & CHANNEL_DISCARD);
-    return input_done && (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED;
-}
-
 void channel_retire_if_done(struct channel *ch)
 {
-    if (channel_done(ch))
+    bool broken = ch->flags & CHANNEL_WRITE_BROKEN;
+    bool written =
+        broken || (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED;
+    bool read = (ch->flags & CHANNEL_READ_ENDED) && !channel_input_pending(ch);
+
+    if (written && (read || (broken && (ch->flags & CHANNEL_DISCARD))))
         channel_retire(ch, 0);
 }
 

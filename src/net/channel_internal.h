@@ -70,15 +70,14 @@ void channel_retire(struct channel *ch, int error);
 void channel_retire_if_done(struct channel *ch);
 
 /*
- * channel_linger_begin(ch, bounded) / channel_linger_stop(ch) / channel_linger_free(ch):
+ * channel_linger_begin(ch, bounded) / channel_linger_end(ch):
  * Wait for the peer within ${ch}->linger_conf (max_ns only if ${bounded}), then retire or abort
- * ${ch}, at once without memory; stop waiting; free the memory.
+ * ${ch}, at once without memory; wait no more.
  *
  * Thread: loop of ${ch}
  */
 void channel_linger_begin(struct channel *ch, bool bounded);
-void channel_linger_stop(struct channel *ch);
-void channel_linger_free(struct channel *ch);
+void channel_linger_end(struct channel *ch);
 
 /*
  * channel_run_end(t):

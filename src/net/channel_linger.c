@@ -130,14 +130,11 @@ void channel_linger_begin(struct channel *ch, bool bounded)
     channel_linger_arm(l, now_ns, l->give_up_at_ns);
 }
 
-void channel_linger_stop(struct channel *ch)
+void channel_linger_end(struct channel *ch)
 {
-    if (ch->linger)
-        loop_cancel(channel_net(ch)->loop, &ch->linger->timer);
-}
-
-void channel_linger_free(struct channel *ch)
-{
+    if (!ch->linger)
+        return;
+    loop_cancel(channel_net(ch)->loop, &ch->linger->timer);
     free(ch->linger);
     ch->linger = NULL;
 }

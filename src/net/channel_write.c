@@ -97,7 +97,7 @@ void channel_write_broken(struct channel *ch, int error)
     ch->error = (int16_t)error;
     channel_watch(ch);
     channel_become_writable(ch);
-    handler_broken(ch->pipeline.head, error);
+    handler_ended(ch->pipeline.head, HANDLER_BROKEN, error);
     channel_retire_if_done(ch);
 }
 

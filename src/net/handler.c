@@ -25,23 +25,11 @@ void handler_burst(struct handler *h, bool begins)
         h->ops->burst(h, begins);
 }
 
-void handler_eof(struct handler *h)
+void handler_ended(struct handler *h, enum handler_end what, int error)
 {
-    while (!h->ops->eof)
+    while (!h->ops->ended)
         h = h->next;
-    h->ops->eof(h);
-}
-
-void handler_failed(struct handler *h, int error)
-{
-    struct channel *ch = h->channel;
-
-    while (h && !h->ops->failed)
-        h = h->next;
-    if (h)
-        h->ops->failed(h, error);
-    else
-        channel_abort(ch, error);
+    h->ops->ended(h, what, error);
 }
 
 void handler_writable(struct handler *h)
@@ -49,20 +37,6 @@ void handler_writable(struct handler *h)
     while (!h->ops->writable)
         h = h->next;
     h->ops->writable(h);
-}
-
-void handler_broken(struct handler *h, int error)
-{
-    while (!h->ops->broken)
-        h = h->next;
-    h->ops->broken(h, error);
-}
-
-void handler_closed(struct handler *h, int error)
-{
-    while (!h->ops->closed)
-        h = h->next;
-    h->ops->closed(h, error);
 }
 
 int handler_write(struct handler *h, const void *data, size_t len)

@@ -1,7 +1,7 @@
 /*
  * net/handler: one step of a channel's pipeline.
  *
- * NULL operations are skipped. The tail needs all inbound operations except `burst` and `failed`.
+ * NULL operations are skipped. The tail needs all inbound operations except `burst`.
  */
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
@@ -15,6 +15,18 @@
 struct channel;
 struct handler;
 
+/* What has ended; once each. */
+enum handler_end {
+    /* Input, by the peer's end of file: nothing is lost. */
+    HANDLER_EOF,
+    /* Input, cut by an earlier handler: -EMSGSIZE (too long) or -EPROTO (malformed). */
+    HANDLER_REJECTED,
+    /* Output: writing failed with -errno. Earlier input is still read. */
+    HANDLER_BROKEN,
+    /* The channel, with 0 or -errno (reset, failure): the last event, at the end of the turn. */
+    HANDLER_CLOSED,
+};
+
 /* Called on the channel's loop. */
 struct handler_ops {
     const char *name;
@@ -24,19 +36,10 @@ struct handler_ops {
     void (*read)(struct handler *h, const uint8_t *data, size_t len);
     /* A series of reads begins or ends: a hint to batch writes. Always optional. */
     void (*burst)(struct handler *h, bool begins);
-    /* End of file. Once. */
-    void (*eof)(struct handler *h);
-    /*
-     * An earlier handler rejects the input: -EMSGSIZE (too long) or -EPROTO (malformed). No reads
-     * follow. Unhandled: the channel aborts. Once.
-     */
-    void (*failed)(struct handler *h, int error);
+    /* No reads follow the end of input, no writes are sent after that of output. */
+    void (*ended)(struct handler *h, enum handler_end what, int error);
     /* channel_writable() again: output fell below the low water mark, or pacing ended. */
     void (*writable)(struct handler *h);
-    /* Writing failed; earlier input is still read. Once. */
-    void (*broken)(struct handler *h, int error);
-    /* Closed, with 0 or -errno. The last call, once, at the end of the turn. */
-    void (*closed)(struct handler *h, int error);
     /* Tail, if metered (channel_meter()): bytes of ${max} to read now; 0: none yet. */
     size_t (*allow)(struct handler *h, size_t max);
     /*
@@ -65,9 +68,8 @@ struct handler {
 };
 
 /*
- * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) / handler_eof(h) /
- * handler_failed(h, error) / handler_writable(h) / handler_broken(h, error) /
- * handler_closed(h, error):
+ * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) /
+ * handler_ended(h, what, error) / handler_writable(h):
  * Pass an inbound event to ${h}, or else the next handler that implements it. Handlers pass
  * ${h}->next.
  *
@@ -76,11 +78,8 @@ struct handler {
 void handler_active(struct handler *h);
 void handler_read(struct handler *h, const uint8_t *data, size_t len);
 void handler_burst(struct handler *h, bool begins);
-void handler_eof(struct handler *h);
-void handler_failed(struct handler *h, int error);
+void handler_ended(struct handler *h, enum handler_end what, int error);
 void handler_writable(struct handler *h);
-void handler_broken(struct handler *h, int error);
-void handler_closed(struct handler *h, int error);
 
 /*
  * handler_write(h, data, len) / handler_shutdown_write(h):

@@ -2,7 +2,7 @@
  * net/pipeline: the handlers of a channel, in order, on its loop.
  *
  *   channel (the socket)   head <-> handler <-> ... <-> tail (the service: echo or proxy)
- *     inbound  ->  read, eof, writable, closed: from head to tail
+ *     inbound  ->  read, ended, writable: from head to tail
  *     outbound <-  write, shutdown_write: from before the tail to head, then to the socket
  */
 #ifndef NET_PIPELINE_H

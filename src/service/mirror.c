@@ -107,29 +107,29 @@ static struct mirror *mirror_of_tail(struct handler *h)
     return CONTAINER_OF(h, struct mirror, tail);
 }
 
-static void mirror_broken(struct handler *h, int error)
+static void mirror_closed(struct mirror *m)
 {
-    (void)error;
-    mirror_abandon(mirror_of_tail(h));
-}
-
-static void mirror_closed(struct handler *h, int error)
-{
-    struct mirror *m = mirror_of_tail(h);
-
-    (void)error;
     if (m->state == MIRROR_OPEN && !m->eof)
         mirror_count(&m->plan->abandoned, 1);
     mirror_over(m, UPSTREAM_UNKNOWN);
     mirror_free_if_done(m);
 }
 
+static void mirror_ended(struct handler *h, enum handler_end what, int error)
+{
+    struct mirror *m = mirror_of_tail(h);
+
+    (void)error;
+    if (what == HANDLER_BROKEN)
+        mirror_abandon(m);
+    else if (what == HANDLER_CLOSED)
+        mirror_closed(m);
+}
+
 static const struct handler_ops mirror_tail_ops = {.name = "mirror",
                                                    .active = mirror_on_nothing,
-                                                   .eof = mirror_on_nothing,
-                                                   .writable = mirror_on_nothing,
-                                                   .broken = mirror_broken,
-                                                   .closed = mirror_closed};
+                                                   .ended = mirror_ended,
+                                                   .writable = mirror_on_nothing};
 
 static void mirror_send(struct mirror *m, const void *data, size_t len)
 {
@@ -222,22 +222,17 @@ static void mirror_client_read(struct handler *h, const uint8_t *data, size_t le
         mirror_abandon(m);
 }
 
-static void mirror_client_eof(struct handler *h)
+static void mirror_client_eof(struct mirror *m)
 {
-    struct mirror *m = mirror_of(h);
-
-    handler_eof(h->next);
     m->eof = true;
     if (m->state == MIRROR_OPEN)
         channel_shutdown_write(&m->ch);
 }
 
 /* Flush to the mirror, or reset it if the client's stream was cut: it must not look complete. */
-static void mirror_client_closed(struct handler *h, int error)
+static void mirror_client_closed(struct mirror *m, int error)
 {
-    struct mirror *m = mirror_of(h);
-    struct handler *next = h->next;
-    bool is_whole = m->eof || (error == 0 && !channel_input_cut(h->channel));
+    bool is_whole = m->eof || (error == 0 && !channel_input_cut(m->handler.channel));
 
     m->client_gone = true;
     if (m->state == MIRROR_OPEN && is_whole) {
@@ -249,7 +244,18 @@ static void mirror_client_closed(struct handler *h, int error)
         mirror_cut(m, is_whole);
     }
     mirror_free_if_done(m);
-    handler_closed(next, error);
+}
+
+/* The session first, but it may be freed when its channel is closed. */
+static void mirror_client_ended(struct handler *h, enum handler_end what, int error)
+{
+    struct handler *next = h->next;
+
+    if (what == HANDLER_CLOSED)
+        mirror_client_closed(mirror_of(h), error);
+    handler_ended(next, what, error);
+    if (what == HANDLER_EOF)
+        mirror_client_eof(mirror_of(h));
 }
 
 static size_t mirror_client_held(const struct handler *h)
@@ -271,8 +277,7 @@ static size_t mirror_client_reclaim(struct handler *h)
 static const struct handler_ops mirror_ops = {.name = "mirror",
                                               .active = mirror_client_active,
                                               .read = mirror_client_read,
-                                              .eof = mirror_client_eof,
-                                              .closed = mirror_client_closed,
+                                              .ended = mirror_client_ended,
                                               .held = mirror_client_held,
                                               .reclaim = mirror_client_reclaim};
 

@@ -72,20 +72,15 @@ static int proxy_create(struct session **out, const struct service *service)
 }
 
 /* Tail of the client's pipeline until a server is connected; nothing is read. */
-static void proxy_client_broken(struct handler *h, int error)
-{
-    channel_abort(h->channel, error);
-}
-
-static void proxy_client_closed(struct handler *h, int error)
+static void proxy_client_ended(struct handler *h, enum handler_end what, int error)
 {
     struct proxy *p = CONTAINER_OF(h, struct proxy, to_server.handler);
 
-    session_leg_closed(&p->session, h->channel, error);
+    session_leg_ended(&p->session, h->channel, what, error);
 }
 
-static const struct handler_ops proxy_waiting_ops = {
-    .name = "waiting", .broken = proxy_client_broken, .closed = proxy_client_closed};
+static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
+                                                     .ended = proxy_client_ended};
 
 static void proxy_log_failure(const struct proxy *p, const char *why, const char *then)
 {

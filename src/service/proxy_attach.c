@@ -70,7 +70,7 @@ static void proxy_attach_send_header(struct session *s, struct channel *server)
         session_id_format(id, session_id(s));
     len = proxy_header_encode(header, conf, destination ? &s->peer : NULL, destination, id);
     rc = channel_write(server, header, len);
-    (void)rc; /* broken or closed events report the failure */
+    (void)rc; /* relay_ended() reports the failure */
 }
 
 /* The stale retry begins before the first bytes are sent, to see their failure. */

@@ -20,7 +20,7 @@ static void relay_read(struct handler *h, const uint8_t *data, size_t len)
     struct relay *r = relay_of(h);
 
     if (channel_write(r->to, data, len) < 0)
-        return; /* ${data} is lost: relay_broken() or relay_closed() of that channel follows */
+        return; /* ${data} is lost: relay_ended() of that channel follows */
     if (!channel_writable(r->to))
         channel_stop_reading(h->channel, CHANNEL_STOP_RECEIVER);
 }
@@ -33,19 +33,6 @@ static void relay_burst(struct handler *h, bool begins)
         channel_uncork(relay_of(h)->to);
 }
 
-static void relay_eof(struct handler *h)
-{
-    struct relay *r = relay_of(h);
-
-    session_leg_half_closed(r->session, h->channel);
-    channel_shutdown_write(r->to);
-}
-
-static void relay_failed(struct handler *h, int error)
-{
-    session_reset(relay_of(h)->session, error == -EMSGSIZE ? SESSION_LIMIT : SESSION_ERROR);
-}
-
 /*
  * Our channel accepts bytes again: resume the one whose relay writes to it. Relays cross, so that
  * is our ${to}.
@@ -53,11 +40,6 @@ static void relay_failed(struct handler *h, int error)
 static void relay_writable(struct handler *h)
 {
     channel_resume_reading(relay_of(h)->to, CHANNEL_STOP_RECEIVER);
-}
-
-static void relay_broken(struct handler *h, int error)
-{
-    session_leg_broken(relay_of(h)->session, h->channel, error);
 }
 
 /* The place for what bounds the bytes of a direction, spliced ones too. */
@@ -71,18 +53,20 @@ static void relay_took(struct handler *h, size_t len, bool drained)
     throttle_took(relay_of(h)->throttle, len, drained);
 }
 
-static void relay_closed(struct handler *h, int error)
+static void relay_ended(struct handler *h, enum handler_end what, int error)
 {
-    throttle_destroy(relay_of(h)->throttle);
-    session_leg_closed(relay_of(h)->session, h->channel, error);
+    struct relay *r = relay_of(h);
+
+    if (what == HANDLER_CLOSED)
+        throttle_destroy(r->throttle);
+    session_leg_ended(r->session, h->channel, what, error);
 }
 
 /* The relay before the first bytes differs in its read only. */
-#define RELAY_OPS(how_to_read)                                                                   \
-    {                                                                                            \
-        .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst,    \
-        .eof = relay_eof, .failed = relay_failed, .writable = relay_writable,                    \
-        .broken = relay_broken, .allow = relay_allow, .took = relay_took, .closed = relay_closed \
+#define RELAY_OPS(how_to_read)                                                                     \
+    {                                                                                              \
+        .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst,      \
+        .ended = relay_ended, .writable = relay_writable, .allow = relay_allow, .took = relay_took \
     }
 
 static const struct handler_ops relay_ops = RELAY_OPS(relay_read);

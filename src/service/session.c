@@ -1,22 +1,11 @@
 /* service/session: see session.h. */
 #include "service/session.h"
 
-#include <errno.h>
-#include <inttypes.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/log.h"
-#include "net/sock.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
 #include "stats/counters.h"
-
-void session_set_reason(struct session *s, enum session_reason reason)
-{
-    if (s->reason == SESSION_OPEN)
-        s->reason = reason;
-}
 
 void session_count_at(struct session *s, enum session_counted where, struct counters *c)
 {
@@ -30,58 +19,6 @@ void session_count_off(struct session *s, enum session_counted where, enum sessi
     if (s->counted[where])
         counters_ended(s->counted[where], reason, 0, 0);
     s->counted[where] = NULL;
-}
-
-static void session_count_end(struct session *s)
-{
-    const struct channel *client = s->legs[0];
-
-    for (unsigned i = 0; i < SESSION_COUNTED; i++)
-        if (s->counted[i])
-            counters_ended(s->counted[i], s->reason, client ? client->bytes_in : 0,
-                           client ? client->bytes_out : 0);
-}
-
-static void session_log_end(const struct session *s)
-{
-    const struct channel *client = s->legs[0];
-    bool may_have_peer =
-        s->owner && s->service->ops->peer_name; /* before adoption it is not set up */
-    const char *to = may_have_peer ? s->service->ops->peer_name(s) : NULL;
-    int64_t lasted_ns = s->owner ? clock_now_ns() - s->began_at_ns : 0;
-    char peer[ADDRESS_TEXT_BYTES];
-
-    log_debug("listen %s: %s%s%s ended: %s, %" PRIu64 " bytes in, %" PRIu64 " bytes out, %" PRId64
-              " ms",
-              s->service->listener, address_format(peer, sizeof(peer), &s->peer), to ? " -> " : "",
-              to ? to : "", session_reason_text(s->reason), client ? client->bytes_in : 0,
-              client ? client->bytes_out : 0, lasted_ns / NS_PER_MS);
-}
-
-static void session_run_free(struct task *t)
-{
-    struct session *s = CONTAINER_OF(t, struct session, task);
-
-    session_log_end(s);
-    session_access_log_end(s);
-    session_count_end(s);
-    admission_leave(&s->ticket);
-    s->owner->ended(s->owner, s);
-    s->service->ops->free(s);
-}
-
-static const struct task_type session_free_type = {
-    .name = "session free", .run = session_run_free, .drop = session_run_free};
-
-/* No leg is left: free the session at the end of the turn. */
-static void session_end(struct session *s)
-{
-    if (s->ending)
-        return;
-    s->ending = true;
-    session_timer_stop(s);
-    s->task.type = &session_free_type;
-    loop_reap(s->owner->net->loop, &s->task);
 }
 
 void session_init(struct session *s, const struct service *service)
@@ -106,19 +43,6 @@ void session_adopt(struct session *s, struct session_owner *owner)
     else
         s->service->ops->start(s);
     session_timer_arm(s);
-}
-
-void session_refuse(struct session *s)
-{
-    MUST(!s->owner);
-    if (s->client_fd >= 0)
-        sock_close_reset(s->client_fd);
-    session_set_reason(s, SESSION_ERROR);
-    session_log_end(s);
-    session_access_log_end(s);
-    session_count_end(s);
-    admission_leave(&s->ticket);
-    s->service->ops->free(s);
 }
 
 bool session_admit(struct session *s, const struct address *client)
@@ -173,97 +97,46 @@ void session_leg_lost(struct session *s, unsigned leg)
     session_timer_arm(s);
 }
 
-void session_leg_half_closed(struct session *s, struct channel *ch)
-{
-    session_set_reason(s, ch == s->legs[0] ? SESSION_CLIENT_FIN : SESSION_UPSTREAM_FIN);
-    session_timer_arm(s);
-}
-
-/* The other open leg, or NULL. */
-static struct channel *session_other_leg(const struct session *s, const struct channel *ch)
-{
-    session_for_each_leg (leg, s)
-        if (leg != ch)
-            return leg;
-    return NULL;
-}
-
-static enum session_reason session_reason_of(const struct session *s, const struct channel *ch,
-                                             int error)
-{
-    switch (error) {
-    case -ECONNRESET:
-    case -EPIPE:
-    /* the peer's host is unreachable */
-    case -ETIMEDOUT:
-    case -EHOSTUNREACH:
-    case -ENETUNREACH: return ch == s->legs[0] ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET;
-    default: return SESSION_ERROR;
-    }
-}
-
-/*
- * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses none. Its
- * acknowledgement may be on the way: the kernel counts it as a byte.
- */
-static bool session_has_all(const struct channel *ch)
-{
-    return channel_write_ended(ch) && channel_unsent_bytes(ch) <= 1;
-}
-
-void session_leg_broken(struct session *s, struct channel *ch, int error)
-{
-    struct channel *other = session_other_leg(s, ch);
-
-    session_set_reason(s, session_reason_of(s, ch, error));
-    if (!other) {
-        channel_abort(ch, error); /* an echo: its bytes would go back to itself */
-        return;
-    }
-    if ((channel_read_ended(ch) && !channel_input_pending(ch)) || channel_discards(ch))
-        channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
-    else
-        channel_end(other, CHANNEL_END_INPUT);
-    channel_resume_reading(ch, CHANNEL_STOP_RECEIVER);
-    session_timer_arm(s);
-}
-
-/*
- * ${ch} was reset or failed: reset the other leg too, behind the bytes read for it, unless both are
- * closing already.
- */
-static void session_pass_reset(struct session *s, struct channel *ch)
-{
-    struct channel *other = session_other_leg(s, ch);
-
-    if (other && !s->closing)
-        channel_end(other, CHANNEL_END_RESET);
-}
-
-void session_leg_closed(struct session *s, struct channel *ch, int error)
-{
-    if (error < 0) {
-        session_set_reason(s, session_reason_of(s, ch, error));
-        s->service->ops->cancel(s);
-        session_pass_reset(s, ch);
-    }
-    MUST(s->open_legs > 0);
-    if (--s->open_legs == 0)
-        session_end(s);
-}
-
 void session_drain(struct session *s)
 {
     s->draining = true;
     session_timer_arm(s);
 }
 
-void session_abort(struct session *s, enum session_reason reason)
+int64_t session_active_at_ns(const struct session *s)
 {
-    session_set_reason(s, reason);
-    s->service->ops->cancel(s);
+    int64_t at_ns = s->began_at_ns;
+
     session_for_each_leg (leg, s)
-        channel_abort(leg, 0);
-    if (s->open_legs == 0)
-        session_end(s);
+        if (leg->last_io_at_ns > at_ns)
+            at_ns = leg->last_io_at_ns;
+    return at_ns;
+}
+
+size_t session_reclaim(struct session *s)
+{
+    size_t bytes = 0;
+
+    session_for_each_leg (leg, s)
+        bytes += pipeline_reclaim(&leg->pipeline);
+    return bytes;
+}
+
+size_t session_held_bytes(const struct session *s)
+{
+    size_t bytes = 0;
+
+    session_for_each_leg (leg, s)
+        bytes += channel_held_bytes(leg);
+    return bytes;
+}
+
+int64_t session_stalled_since_ns(const struct session *s)
+{
+    int64_t at_ns = CLOCK_NEVER;
+
+    session_for_each_leg (leg, s)
+        if (channel_held_bytes(leg) > 0 && leg->last_io_at_ns < at_ns)
+            at_ns = leg->last_io_at_ns;
+    return at_ns;
 }

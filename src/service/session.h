@@ -170,7 +170,8 @@ uint64_t session_key(struct session *s);
 
 /*
  * session_leg_open(s, leg, ch):
- * Make ${ch} leg number ${leg}; session_leg_closed() will follow.
+ * Make ${ch} leg number ${leg}; HANDLER_CLOSED of it must reach
+ * session_leg_ended().
  *
  * Thread: loop of ${s}
  */
@@ -178,25 +179,24 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 
 /*
  * session_leg_lost(s, leg):
- * That leg is closed, and being connected again. Replaces session_leg_closed().
+ * That leg is closed, and being connected again. Replaces session_leg_ended().
  *
  * Thread: loop of ${s}
  */
 void session_leg_lost(struct session *s, unsigned leg);
 
 /*
- * session_leg_half_closed(s, ch) / session_leg_broken(s, ch, error) /
- * session_leg_closed(s, ch, error):
- * Pass on a channel's eof, broken or closed event.
+ * session_leg_ended(s, ch, what, error):
+ * Input, output or all of ${ch} has ended: decide the reason, and what the other leg does.
  *
- * Broken: discard bytes for ${ch}, deliver bytes from it, then end. Closed after an error: reset
- * the other leg behind the bytes read for it.
+ *   HANDLER_EOF       send end of file to the receiver of its bytes
+ *   HANDLER_REJECTED  session_reset()
+ *   HANDLER_BROKEN    discard bytes for ${ch}, deliver bytes from it, then end the other leg
+ *   HANDLER_CLOSED    after an error: reset the other leg behind the bytes read for it
  *
  * Thread: loop of ${s}
  */
-void session_leg_half_closed(struct session *s, struct channel *ch);
-void session_leg_broken(struct session *s, struct channel *ch, int error);
-void session_leg_closed(struct session *s, struct channel *ch, int error);
+void session_leg_ended(struct session *s, struct channel *ch, enum handler_end what, int error);
 
 /*
  * session_drain(s):

@@ -1,6 +1,6 @@
 /*
- * service/session_internal: shared by session.c (life), session_closing.c (graceful close) and
- * session_timer.c (timeouts). All runs on the loop of the session.
+ * service/session_internal: shared by session.c (begin), session_end.c (end) and session_timer.c
+ * (timeouts). All runs on the loop of the session.
  */
 #ifndef SERVICE_SESSION_INTERNAL_H
 #define SERVICE_SESSION_INTERNAL_H
@@ -10,6 +10,17 @@
 #define session_for_each_leg(leg, s)                                                          \
     for (struct channel *const *at_ = (s)->legs, *leg; at_ < (s)->legs + SESSION_LEGS; at_++) \
         if ((leg = *at_) && !channel_ended(leg))
+
+/*
+ * session_receiver(s, leg):
+ * The leg that sends what ${leg} reads: the other one, or in an echo itself.
+ *
+ * Thread: loop of ${s}
+ */
+static inline struct channel *session_receiver(const struct session *s, const struct channel *leg)
+{
+    return s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
+}
 
 /*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):

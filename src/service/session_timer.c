@@ -42,9 +42,8 @@ static int64_t session_last_read_timeout_ns(const struct session *s, unsigned le
 
 static bool session_leg_paused(const struct session *s, const struct channel *leg)
 {
-    const struct channel *to = s->legs[1] && leg == s->legs[0] ? s->legs[1] : s->legs[0];
-
-    return channel_stopped(leg, CHANNEL_STOP_METER | CHANNEL_STOP_DELAY) || !channel_writable(to);
+    return channel_stopped(leg, CHANNEL_STOP_METER | CHANNEL_STOP_DELAY) ||
+           !channel_writable(session_receiver(s, leg));
 }
 
 static void session_update_last_read(struct session *s, int64_t now_ns)

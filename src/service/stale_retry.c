@@ -43,7 +43,7 @@ static void stale_retry_lose(struct stale_retry *t)
     channel_abort(t->conf.server, 0);
 }
 
-static bool stale_retry_server_ended(const struct stale_retry *t)
+static bool stale_retry_server_is_gone(const struct stale_retry *t)
 {
     return channel_ended(t->conf.server) || sock_peek(t->conf.server->io.fd) == SOCK_ENDED;
 }
@@ -51,7 +51,8 @@ static bool stale_retry_server_ended(const struct stale_retry *t)
 /* First bytes or end of file. False: the spare connection is stale. */
 static bool stale_retry_passed(struct stale_retry *t)
 {
-    if (t->state == STALE_RETRY_ARMED && stale_retry_server_ended(t) && stale_retry_may_replace(t))
+    if (t->state == STALE_RETRY_ARMED && stale_retry_server_is_gone(t) &&
+        stale_retry_may_replace(t))
         stale_retry_lose(t);
     else if (t->state == STALE_RETRY_ARMED)
         stale_retry_end(t);
@@ -74,18 +75,18 @@ static void stale_retry_client_read(struct handler *h, const uint8_t *data, size
         session_abort(t->conf.session, SESSION_ERROR);
 }
 
-static void stale_retry_client_eof(struct handler *h)
+static void stale_retry_client_ended(struct handler *h, enum handler_end what, int error)
 {
     struct stale_retry *t = stale_retry_of_client(h);
 
-    if (stale_retry_passed(t))
-        handler_eof(h->next);
+    if (what != HANDLER_EOF || stale_retry_passed(t))
+        handler_ended(h->next, what, error);
     else
         t->ended = true;
 }
 
 static const struct handler_ops stale_retry_client_ops = {
-    .name = "spare", .read = stale_retry_client_read, .eof = stale_retry_client_eof};
+    .name = "spare", .read = stale_retry_client_read, .ended = stale_retry_client_ended};
 
 static struct stale_retry *stale_retry_of_server(struct handler *h)
 {
@@ -99,45 +100,28 @@ static void stale_retry_server_read(struct handler *h, const uint8_t *data, size
         handler_read(h->next, data, len);
 }
 
-static void stale_retry_server_eof(struct handler *h)
+static void stale_retry_replace(struct stale_retry *t)
 {
-    struct stale_retry *t = stale_retry_of_server(h);
-
-    if (!stale_retry_may_replace(t))
-        handler_eof(h->next);
-    else if (t->state == STALE_RETRY_ARMED)
-        stale_retry_lose(t);
-}
-
-static void stale_retry_server_broken(struct handler *h, int error)
-{
-    struct stale_retry *t = stale_retry_of_server(h);
-
-    if (!stale_retry_may_replace(t))
-        handler_broken(h->next, error);
-    else if (t->state == STALE_RETRY_ARMED)
-        stale_retry_lose(t);
-}
-
-static void stale_retry_server_closed(struct handler *h, int error)
-{
-    struct stale_retry *t = stale_retry_of_server(h);
-
-    if (!stale_retry_may_replace(t)) {
-        handler_closed(h->next, error);
-        return;
-    }
     t->state = STALE_RETRY_LOST;
     channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
     session_leg_lost(t->conf.session, 1);
     t->conf.replace(t->conf.session);
 }
 
-static const struct handler_ops stale_retry_server_ops = {.name = "spare",
-                                                          .read = stale_retry_server_read,
-                                                          .eof = stale_retry_server_eof,
-                                                          .broken = stale_retry_server_broken,
-                                                          .closed = stale_retry_server_closed};
+static void stale_retry_server_ended(struct handler *h, enum handler_end what, int error)
+{
+    struct stale_retry *t = stale_retry_of_server(h);
+
+    if (!stale_retry_may_replace(t))
+        handler_ended(h->next, what, error);
+    else if (what == HANDLER_CLOSED)
+        stale_retry_replace(t);
+    else if (t->state == STALE_RETRY_ARMED)
+        stale_retry_lose(t);
+}
+
+static const struct handler_ops stale_retry_server_ops = {
+    .name = "spare", .read = stale_retry_server_read, .ended = stale_retry_server_ended};
 
 int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf)
 {
@@ -181,5 +165,5 @@ void stale_retry_replay(struct stale_retry *t)
         handler_read(t->client.next, buffer_front(&t->held), buffer_bytes(&t->held));
     buffer_clear(&t->held);
     if (t->ended && !channel_ended(client))
-        handler_eof(t->client.next);
+        handler_ended(t->client.next, HANDLER_EOF, 0);
 }

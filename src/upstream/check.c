@@ -169,9 +169,8 @@ static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
         check_decide(c, CHECK_WRONG_ANSWER);
 }
 
-static void check_on_eof(struct handler *h)
+static void check_on_eof(struct check *c)
 {
-    struct check *c = CONTAINER_OF(h, struct check, tail);
     bool answered = c->script->conf.expect.len > 0 && c->result.answer_bytes > 0;
 
     check_decide(c, answered ? CHECK_WRONG_ANSWER : CHECK_CLOSED);
@@ -183,18 +182,14 @@ static void check_on_writable(struct handler *h)
 }
 
 /* With an expected answer, go on reading: its end decides. */
-static void check_on_broken(struct handler *h, int error)
+static void check_on_broken(struct check *c, int error)
 {
-    struct check *c = CONTAINER_OF(h, struct check, tail);
-
     if (c->script->conf.expect.len == 0)
         check_decide(c, error == -EPIPE ? CHECK_CLOSED : CHECK_RESET);
 }
 
-static void check_on_closed(struct handler *h, int error)
+static void check_on_closed(struct check *c, int error)
 {
-    struct check *c = CONTAINER_OF(h, struct check, tail);
-
     if (c->state == CHECK_EXCHANGING) {
         loop_cancel(c->net->loop, &c->timer);
         c->result.outcome = check_outcome_of(error, CHECK_ANSWER_TIMEOUT);
@@ -203,13 +198,23 @@ static void check_on_closed(struct handler *h, int error)
     check_finish(c);
 }
 
+static void check_on_end(struct handler *h, enum handler_end what, int error)
+{
+    struct check *c = CONTAINER_OF(h, struct check, tail);
+
+    switch (what) {
+    case HANDLER_EOF: check_on_eof(c); break;
+    case HANDLER_REJECTED: break; /* by a handler before the tail: there is none */
+    case HANDLER_BROKEN: check_on_broken(c, error); break;
+    case HANDLER_CLOSED: check_on_closed(c, error); break;
+    }
+}
+
 static const struct handler_ops check_tail_ops = {.name = "check",
                                                   .active = check_on_active,
                                                   .read = check_on_read,
-                                                  .eof = check_on_eof,
-                                                  .writable = check_on_writable,
-                                                  .broken = check_on_broken,
-                                                  .closed = check_on_closed};
+                                                  .ended = check_on_end,
+                                                  .writable = check_on_writable};
 
 /* Nothing expected: pass when the kernel has all bytes. */
 static void check_look_sent(struct check *c)

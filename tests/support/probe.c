@@ -59,15 +59,6 @@ static void on_read(struct handler *h, const uint8_t *data, size_t len)
         p->on_read(p);
 }
 
-static void on_eof(struct handler *h)
-{
-    struct probe *p = probe_of(h);
-
-    note(p, PROBE_EOF);
-    if (p->on_eof)
-        p->on_eof(p);
-}
-
 static void on_writable(struct handler *h)
 {
     struct probe *p = probe_of(h);
@@ -77,29 +68,30 @@ static void on_writable(struct handler *h)
         p->on_writable(p);
 }
 
-static void on_broken(struct handler *h, int error)
+static void on_ended(struct handler *h, enum handler_end what, int error)
 {
+    static const char letters[] = {[HANDLER_EOF] = PROBE_EOF,
+                                   [HANDLER_REJECTED] = PROBE_REJECTED,
+                                   [HANDLER_BROKEN] = PROBE_BROKEN,
+                                   [HANDLER_CLOSED] = PROBE_CLOSED};
     struct probe *p = probe_of(h);
 
-    p->broken = error;
-    note(p, PROBE_BROKEN);
-}
-
-static void on_closed(struct handler *h, int error)
-{
-    struct probe *p = probe_of(h);
-
-    p->error = error;
-    note(p, PROBE_CLOSED);
+    note(p, letters[what]);
+    if (what == HANDLER_BROKEN)
+        p->broken = error;
+    else if (what == HANDLER_CLOSED)
+        p->error = error;
+    else if (what == HANDLER_REJECTED)
+        channel_abort(&p->channel, error);
+    else if (p->on_eof)
+        p->on_eof(p);
 }
 
 static const struct handler_ops probe_ops = {.name = "probe",
                                              .active = on_active,
                                              .read = on_read,
-                                             .eof = on_eof,
-                                             .writable = on_writable,
-                                             .broken = on_broken,
-                                             .closed = on_closed};
+                                             .ended = on_ended,
+                                             .writable = on_writable};
 
 struct netloop *probe_net(struct loop *loop)
 {

@@ -10,12 +10,13 @@
 #include "net/channel.h"
 
 /*
- * Letters of events: active, read, eof, writable, broken, closed; read and writable once for
- * several in a row.
+ * Letters of events: active, read, eof, rejected (the channel is aborted then), writable, broken,
+ * closed; read and writable once for several in a row.
  */
 #define PROBE_ACTIVE   'a'
 #define PROBE_READ     'r'
 #define PROBE_EOF      'e'
+#define PROBE_REJECTED 'x'
 #define PROBE_WRITABLE 'w'
 #define PROBE_BROKEN   'b'
 #define PROBE_CLOSED   'c'

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "net/sock.h"
 #include "support/fault.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"

@@ -165,43 +165,32 @@ static void on_read(struct handler *h, const uint8_t *data, size_t len)
     offload_submit(o, c);
 }
 
-static void on_eof(struct handler *h)
-{
-    struct offload *o = CONTAINER_OF(h, struct offload, tail);
-
-    ck_assert_ptr_null(o->kept);
-    atomic_store(&o->eof, true);
-}
-
 static void on_writable(struct handler *h)
 {
     (void)h;
 }
 
-static void on_broken(struct handler *h, int error)
-{
-    (void)h;
-    (void)error;
-}
-
-static void on_closed(struct handler *h, int error)
+static void on_ended(struct handler *h, enum handler_end what, int error)
 {
     struct offload *o = CONTAINER_OF(h, struct offload, tail);
 
     (void)error;
-    strand_destroy(o->strand);
-    free(o->kept);
-    o->kept = NULL;
-    atomic_store(&o->closed, true);
+    if (what == HANDLER_EOF) {
+        ck_assert_ptr_null(o->kept);
+        atomic_store(&o->eof, true);
+    } else if (what == HANDLER_CLOSED) {
+        strand_destroy(o->strand);
+        free(o->kept);
+        o->kept = NULL;
+        atomic_store(&o->closed, true);
+    }
 }
 
 static const struct handler_ops offload_ops = {.name = "offload",
                                                .active = on_active,
                                                .read = on_read,
-                                               .eof = on_eof,
-                                               .writable = on_writable,
-                                               .broken = on_broken,
-                                               .closed = on_closed};
+                                               .ended = on_ended,
+                                               .writable = on_writable};
 
 static void do_start(void *arg)
 {

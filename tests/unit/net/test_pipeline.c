@@ -54,22 +54,16 @@ static void in_read(struct handler *h, const uint8_t *data, size_t len)
         handler_read(h->next, data, len);
 }
 
-static void in_eof(struct handler *h)
+static void in_ended(struct handler *h, enum handler_end what, int error)
 {
     tasks_trace_add(&trace, letter_of(h, true));
-    handler_eof(h->next);
+    handler_ended(h->next, what, error);
 }
 
 static void in_writable(struct handler *h)
 {
     tasks_trace_add(&trace, letter_of(h, true));
     handler_writable(h->next);
-}
-
-static void in_closed(struct handler *h, int error)
-{
-    tasks_trace_add(&trace, letter_of(h, true));
-    handler_closed(h->next, error);
 }
 
 static int out_write(struct handler *h, const void *data, size_t len)
@@ -87,17 +81,15 @@ static void out_shutdown_write(struct handler *h)
 static const struct handler_ops inbound = {.name = "inbound",
                                            .active = in_active,
                                            .read = in_read,
-                                           .eof = in_eof,
-                                           .writable = in_writable,
-                                           .closed = in_closed};
+                                           .ended = in_ended,
+                                           .writable = in_writable};
 static const struct handler_ops outbound = {
     .name = "outbound", .write = out_write, .shutdown_write = out_shutdown_write};
 static const struct handler_ops both = {.name = "both",
                                         .active = in_active,
                                         .read = in_read,
-                                        .eof = in_eof,
+                                        .ended = in_ended,
                                         .writable = in_writable,
-                                        .closed = in_closed,
                                         .write = out_write,
                                         .shutdown_write = out_shutdown_write};
 static const struct handler_ops nothing = {.name = "nothing"};
@@ -254,18 +246,22 @@ TEST(pipeline, one_that_another_removes_is_passed_over_at_once)
 
 static int failed;
 
-static void on_failed(struct handler *h, int error)
+static void on_ended(struct handler *h, enum handler_end what, int error)
 {
-    failed = error;
-    channel_abort(h->channel, 0);
+    if (what == HANDLER_REJECTED) {
+        failed = error;
+        channel_abort(h->channel, 0);
+    } else {
+        handler_ended(h->next, what, error);
+    }
 }
 
-static const struct handler_ops minder = {.name = "minder", .failed = on_failed};
+static const struct handler_ops minder = {.name = "minder", .ended = on_ended};
 
 static void fail_behind_a(void *arg)
 {
     (void)arg;
-    handler_failed(a.handler.next, -EPROTO);
+    handler_ended(a.handler.next, HANDLER_REJECTED, -EPROTO);
 }
 
 static void add_minder(void *arg)
@@ -273,16 +269,17 @@ static void add_minder(void *arg)
     pipeline_add(&probe.channel.pipeline, arg, &minder);
 }
 
-TEST(pipeline, a_failure_that_nobody_minds_ends_the_channel)
+TEST(pipeline, rejected_input_is_an_event_of_the_tail)
 {
     probe_start(&probe);
     loop_runner_call(probe.net->loop, fail_behind_a, NULL);
     probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_str_eq(probe_events(&probe), "axc");
     ck_assert_int_eq(probe.error, -EPROTO);
     sockets_hear_reset(probe.peer);
 }
 
-TEST(pipeline, a_failure_goes_to_the_next_who_minds)
+TEST(pipeline, rejected_input_goes_to_the_next_handler)
 {
     struct handler h;
 

@@ -1,0 +1,253 @@
+/*
+ * service/session_end: how a session ends: its reason, what each leg does, and its last turn. See
+ * session.h; the table of ends is in DESIGN.md.
+ *
+ *   a leg ends:       session_leg_ended()
+ *   we end it:        session_close(), session_time_out(), session_reset(), session_abort()
+ *   no leg is left:   session_end() -> reap step: session_run_free()
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/sock.h"
+#include "service/session_access_log.h"
+#include "service/session_internal.h"
+#include "stats/counters.h"
+
+/* A timeout does not cut a stream silent for this time, or half of the timeout. */
+#define SESSION_CUT_NS (1 * NS_PER_S)
+
+void session_set_reason(struct session *s, enum session_reason reason)
+{
+    if (s->reason == SESSION_OPEN)
+        s->reason = reason;
+}
+
+/* ---- no leg is left ---- */
+
+static void session_count_end(struct session *s)
+{
+    const struct channel *client = s->legs[0];
+
+    for (unsigned i = 0; i < SESSION_COUNTED; i++)
+        if (s->counted[i])
+            counters_ended(s->counted[i], s->reason, client ? client->bytes_in : 0,
+                           client ? client->bytes_out : 0);
+}
+
+static void session_log_end(const struct session *s)
+{
+    const struct channel *client = s->legs[0];
+    bool may_have_peer =
+        s->owner && s->service->ops->peer_name; /* before adoption it is not set up */
+    const char *to = may_have_peer ? s->service->ops->peer_name(s) : NULL;
+    int64_t lasted_ns = s->owner ? clock_now_ns() - s->began_at_ns : 0;
+    char peer[ADDRESS_TEXT_BYTES];
+
+    log_debug("listen %s: %s%s%s ended: %s, %" PRIu64 " bytes in, %" PRIu64 " bytes out, %" PRId64
+              " ms",
+              s->service->listener, address_format(peer, sizeof(peer), &s->peer), to ? " -> " : "",
+              to ? to : "", session_reason_text(s->reason), client ? client->bytes_in : 0,
+              client ? client->bytes_out : 0, lasted_ns / NS_PER_MS);
+}
+
+static void session_run_free(struct task *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, task);
+
+    session_log_end(s);
+    session_access_log_end(s);
+    session_count_end(s);
+    admission_leave(&s->ticket);
+    s->owner->ended(s->owner, s);
+    s->service->ops->free(s);
+}
+
+static const struct task_type session_free_type = {
+    .name = "session free", .run = session_run_free, .drop = session_run_free};
+
+/* No leg is left: free the session at the end of the turn. */
+static void session_end(struct session *s)
+{
+    if (s->ending)
+        return;
+    s->ending = true;
+    session_timer_stop(s);
+    s->task.type = &session_free_type;
+    loop_reap(s->owner->net->loop, &s->task);
+}
+
+void session_refuse(struct session *s)
+{
+    MUST(!s->owner);
+    if (s->client_fd >= 0)
+        sock_close_reset(s->client_fd);
+    session_set_reason(s, SESSION_ERROR);
+    session_log_end(s);
+    session_access_log_end(s);
+    session_count_end(s);
+    admission_leave(&s->ticket);
+    s->service->ops->free(s);
+}
+
+/* ---- we end it ---- */
+
+void session_abort(struct session *s, enum session_reason reason)
+{
+    session_set_reason(s, reason);
+    s->service->ops->cancel(s);
+    session_for_each_leg (leg, s)
+        channel_abort(leg, 0);
+    if (s->open_legs == 0)
+        session_end(s);
+}
+
+/* From now on only the channels' linger bounds apply. */
+static void session_closing_begin(struct session *s, enum session_reason reason)
+{
+    session_set_reason(s, reason);
+    s->service->ops->cancel(s);
+    s->closing = true;
+    session_timer_arm(s);
+}
+
+static bool session_input_pending(const struct session *s)
+{
+    session_for_each_leg (leg, s)
+        if (channel_input_pending(leg))
+            return true;
+    return false;
+}
+
+void session_close(struct session *s, enum session_reason reason)
+{
+    if (session_input_pending(s)) {
+        session_abort(s, reason); /* bytes in a handler would be lost silently */
+        return;
+    }
+    session_closing_begin(s, reason);
+    session_for_each_leg (leg, s)
+        channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
+}
+
+/* Was the stream to this leg cut? Its source is the other leg; in an echo the same. */
+static bool session_stream_cut(const struct session *s, unsigned leg)
+{
+    const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
+
+    return from && channel_input_cut(from);
+}
+
+void session_time_out(struct session *s, enum session_reason reason, int64_t limit_ns)
+{
+    int64_t quiet_ns = limit_ns / 2 < SESSION_CUT_NS ? limit_ns / 2 : SESSION_CUT_NS;
+    unsigned how[SESSION_LEGS];
+
+    if (session_input_pending(s)) {
+        session_abort(s, reason);
+        return;
+    }
+    session_closing_begin(s, reason);
+    session_for_each_leg (leg, s)
+        channel_discard(leg, quiet_ns);
+    /* Both before either ends: our own reset counts as a cut too. */
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        if (s->legs[i])
+            channel_end(s->legs[i], how[i] | CHANNEL_END_BOUNDED);
+}
+
+void session_reset(struct session *s, enum session_reason reason)
+{
+    session_closing_begin(s, reason);
+    session_for_each_leg (leg, s)
+        channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
+}
+
+/* ---- a leg ends ---- */
+
+static enum session_reason session_reason_of(const struct session *s, const struct channel *ch,
+                                             enum handler_end what, int error)
+{
+    bool is_client = ch == s->legs[0];
+
+    if (what == HANDLER_EOF)
+        return is_client ? SESSION_CLIENT_FIN : SESSION_UPSTREAM_FIN;
+    if (what == HANDLER_REJECTED)
+        return error == -EMSGSIZE ? SESSION_LIMIT : SESSION_ERROR;
+    switch (error) {
+    case -ECONNRESET:
+    case -EPIPE:
+    /* the peer's host is unreachable */
+    case -ETIMEDOUT:
+    case -EHOSTUNREACH:
+    case -ENETUNREACH: return is_client ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET;
+    default: return SESSION_ERROR;
+    }
+}
+
+/* The other open leg, or NULL. */
+static struct channel *session_other_leg(const struct session *s, const struct channel *ch)
+{
+    session_for_each_leg (leg, s)
+        if (leg != ch)
+            return leg;
+    return NULL;
+}
+
+/*
+ * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses none. Its
+ * acknowledgement may be on the way: the kernel counts it as a byte.
+ */
+static bool session_has_all(const struct channel *ch)
+{
+    return channel_write_ended(ch) && channel_unsent_bytes(ch) <= 1;
+}
+
+/* Writing to ${ch} failed: deliver its earlier input to the other leg, then end that as well. */
+static void session_leg_broken(struct session *s, struct channel *ch, int error)
+{
+    struct channel *other = session_other_leg(s, ch);
+
+    if (!other) {
+        channel_abort(ch, error); /* an echo: its bytes would go back to itself */
+        return;
+    }
+    if ((channel_read_ended(ch) && !channel_input_pending(ch)) || channel_discards(ch))
+        channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
+    else
+        channel_end(other, CHANNEL_END_INPUT);
+    channel_resume_reading(ch, CHANNEL_STOP_RECEIVER);
+}
+
+/* After an error: reset the other leg behind the bytes read for it, unless both are closing. */
+static void session_leg_closed(struct session *s, struct channel *ch, int error)
+{
+    struct channel *other;
+
+    if (error < 0) {
+        s->service->ops->cancel(s);
+        if (!s->closing && (other = session_other_leg(s, ch)))
+            channel_end(other, CHANNEL_END_RESET);
+    }
+    MUST(s->open_legs > 0);
+    if (--s->open_legs == 0)
+        session_end(s);
+}
+
+void session_leg_ended(struct session *s, struct channel *ch, enum handler_end what, int error)
+{
+    if (what != HANDLER_CLOSED || error < 0)
+        session_set_reason(s, session_reason_of(s, ch, what, error));
+    switch (what) {
+    case HANDLER_EOF: channel_shutdown_write(session_receiver(s, ch)); break;
+    case HANDLER_REJECTED: session_reset(s, s->reason); break;
+    case HANDLER_BROKEN: session_leg_broken(s, ch, error); break;
+    case HANDLER_CLOSED: session_leg_closed(s, ch, error); return;
+    }
+    if (!channel_ended(ch))
+        session_timer_arm(s); /* half_close_timeout begins */
+}
