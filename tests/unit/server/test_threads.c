@@ -1,6 +1,9 @@
 /* server/threads: the loops that a configuration asks for, or the reason why not. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "engine/loop_group.h"
@@ -12,6 +15,25 @@
 #include "support/until.h"
 
 static struct server_conf conf;
+
+/* cpu.max of the control group of this process; "": as it is. */
+static char cpu_max[64];
+
+FILE *fopen(const char *path, const char *mode)
+{
+    static char group[] = "0::/\n", mount[] = "33 20 0:32 / /quota rw - cgroup2 cgroup2 rw\n";
+    const struct {
+        const char *path;
+        char *text;
+    } files[] = {
+        {"/proc/self/cgroup", group}, {"/proc/self/mountinfo", mount}, {"/quota/cpu.max", cpu_max}};
+    FILE *(*next)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        if (*cpu_max != '\0' && strcmp(path, files[i].path) == 0)
+            return fmemopen(files[i].text, strlen(files[i].text), "r");
+    return next(path, mode);
+}
 
 static void setup(void)
 {
@@ -64,6 +86,45 @@ TEST(threads, every_processor_that_the_process_may_use_may_be_named)
         ck_assert_int_eq(threads_create(&threads, &conf), 0);
         threads_destroy(&threads);
     }
+}
+
+TEST(threads, a_processor_that_was_taken_from_the_process_may_not_be_named)
+{
+    struct threads threads;
+    unsigned named = 0;
+    cpu_set_t set;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(set), &set), 0);
+    if (CPU_COUNT(&set) < 2)
+        return;
+    while (!CPU_ISSET(named, &set))
+        named++;
+    CPU_CLR(named, &set);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(set), &set), 0);
+    conf.worker.cpus =
+        (struct server_cpus){.affinity = SERVER_AFFINITY_LIST, .list = &named, .n = 1};
+    ck_assert_int_eq(threads_create(&threads, &conf), -EINVAL);
+}
+
+/* 0: no quota; 1: as many processors as there are; 2: half of one. */
+TEST_EACH(threads, there_are_two_workers_for_each_processor_of_the_quota, 3)
+{
+    struct threads threads;
+    unsigned processors;
+    cpu_set_t set;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(set), &set), 0);
+    processors = (unsigned)CPU_COUNT(&set);
+    if (_i == 0)
+        snprintf(cpu_max, sizeof(cpu_max), "max 100000\n");
+    else
+        snprintf(cpu_max, sizeof(cpu_max), "%u 100000\n", _i == 1 ? processors * 100000 : 50000);
+    conf.worker.threads = 0;
+    ck_assert_int_eq(threads_create(&threads, &conf), 0);
+    ck_assert_uint_eq(loop_group_size(threads.workers), _i == 2 ? 1 : 2 * processors);
+    ck_assert_uint_eq(log_lines_with("as the control group's quota is 0.50 processors"), _i == 2);
+    ck_assert_uint_eq(log_lines_with("quota"), _i == 2);
+    threads_destroy(&threads);
 }
 
 /* 0: the boss; 1 to 3: the workers; 4: control. */
