@@ -1,0 +1,93 @@
+/* service/session_preface: the client that a PROXY header names is asked for, not the proxy. */
+#include <unistd.h>
+
+#include "handlers/proxy_protocol.h"
+#include "limits/acl.h"
+#include "limits/admission.h"
+#include "service/proxy.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+
+#define DENIED  "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
+#define ALLOWED "PROXY TCP4 192.0.3.1 198.51.100.1 56324 443\r\n"
+
+static struct host host;
+static struct cidr trusted, denied;
+static const bool allow = false;
+static const struct acl_conf access_conf = {.blocks = &denied, .allow = &allow, .n = 1};
+static const struct proxy_protocol_conf proxies = {
+    .mode = PROXY_PROTOCOL_REQUIRED, .trusted = {&trusted, 1}, .timeout_ns = 3600 * NS_PER_S};
+static struct proxy_protocol_gate gate = {.conf = &proxies, .listener = "test"};
+static struct admission *admission;
+static struct address address;
+static struct upstream_server_conf server_conf = {
+    .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
+static struct upstream_conf upstream_conf = {
+    .name = "back", .servers = &server_conf, .n_servers = 1, .connect_timeout_ns = 5 * NS_PER_S};
+static struct upstream *upstream;
+static int listening, client;
+static unsigned before;
+
+static void setup(void)
+{
+    before = process_descriptors();
+    log_lines_capture(LOG_LEVEL_INFO);
+    ck_assert_int_eq(cidr_parse(&trusted, "127.0.0.0/8"), 0);
+    ck_assert_int_eq(cidr_parse(&denied, "192.0.2.0/24"), 0);
+    listening = sockets_listen(&address, 16);
+    ck_assert_int_eq(upstream_create(&upstream, &upstream_conf, NULL), 0);
+    host_open(&host, &proxy_ops, upstream);
+    host.service.proxies = &gate;
+}
+
+static void open_client(enum admission_verdict on_deny)
+{
+    const struct admission_conf conf = {
+        .listener = "test", .access = &access_conf, .on_deny = on_deny};
+
+    ck_assert_int_eq(admission_create(&admission, &conf), 0);
+    host.service.admission = admission;
+    client = host_client(&host);
+}
+
+static void teardown(void)
+{
+    if (client >= 0)
+        close(client);
+    host_close(&host);
+    admission_destroy(admission);
+    upstream_destroy(upstream);
+    close(listening);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+GROUP(preface, setup, teardown);
+
+TEST(preface, a_client_that_is_allowed_is_served)
+{
+    int server;
+
+    open_client(ADMISSION_CLOSE);
+    sockets_say(client, ALLOWED "hello");
+    server = sockets_accept(listening);
+    sockets_hear(server, "hello");
+    close(server);
+}
+
+/* 0: on_deny = close; 1: reset. */
+TEST_EACH(preface, no_server_is_asked_for_a_client_that_is_denied, 2)
+{
+    open_client(_i == 0 ? ADMISSION_CLOSE : ADMISSION_RESET);
+    sockets_say(client, DENIED "hello");
+    if (_i == 0)
+        sockets_hear_end(client);
+    else
+        sockets_hear_reset(client);
+    close(client);
+    client = -1;
+    host_expect_end(&host, SESSION_LIMIT);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+}
