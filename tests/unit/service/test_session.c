@@ -7,6 +7,7 @@
 #include "stats/counters.h"
 #include "support/host.h"
 #include "support/log_lines.h"
+#include "support/observe.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -184,6 +185,20 @@ TEST(session, an_idle_session_is_ended_in_good_order)
     sockets_hear_end(client); /* not a reset */
     ck_assert_int_ge(since_ms(began_at_ns), 130);
     ck_assert_int_lt(since_ms(began_at_ns), 1500);
+    close(client);
+    host_expect_end(&host, SESSION_IDLE);
+}
+
+TEST(session, a_session_that_closes_has_no_timeout_left)
+{
+    int client;
+
+    host.conf.idle_timeout_ns = 50 * NS_PER_MS;
+    host.conf.linger.timeout_ns = 3600 * NS_PER_S;
+    client = host_client(&host);
+    sockets_hear_end(client);
+    (void)observe_until_asleep(host.loop); /* which it never is with a timer in the past */
+    ck_assert_uint_eq(atomic_load(&host.ended), 0);
     close(client);
     host_expect_end(&host, SESSION_IDLE);
 }
