@@ -76,6 +76,16 @@ TEST(token_bucket, who_waits_as_long_as_it_says_gets_it_and_not_earlier)
     ck_assert(token_bucket_take(&b, &conf, 1, now_ns + wait_ns));
 }
 
+TEST(token_bucket, tokens_that_take_no_whole_ns_do_not_exceed_the_rate)
+{
+    const struct token_bucket_conf conf = {3, NS_PER_S, 1};
+    int64_t wait_ns = 0;
+
+    for (int i = 0; i < 4; i++)
+        wait_ns = token_bucket_reserve(&b, &conf, 1, now_ns);
+    ck_assert_int_ge(wait_ns, NS_PER_S); /* the fourth is three after the first */
+}
+
 TEST(token_bucket, more_than_the_burst_is_never_had)
 {
     ck_assert(!token_bucket_take(&b, &rates[0], 51, now_ns));

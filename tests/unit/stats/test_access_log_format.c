@@ -14,6 +14,8 @@
 #include "net/address.h"
 #include "stats/access_log_format.h"
 #include "stats/access_log_record.h"
+#include "stats/access_log_text.h"
+#include "stats/access_log_variable.h"
 #include "stats/session_id.h"
 #include "support/suite.h"
 
@@ -183,8 +185,8 @@ GROUP(forging, setup, teardown);
 TEST(forging, text_cannot_be_forged)
 {
     record.server = "a b\n\"\\\x7f\xff\t\x01"
-                    "z";
-    ck_assert_str_eq(line_of("$server $tries"), "a\\x20b\\x0a\\x22\\x5c\\x7f\\xff\\x09\\x01z 2");
+                    "z!~";
+    ck_assert_str_eq(line_of("$server $tries"), "a\\x20b\\x0a\\x22\\x5c\\x7f\\xff\\x09\\x01z!~ 2");
 }
 
 static const struct {
@@ -201,6 +203,12 @@ static const struct {
     {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"},            /* above U+10FFFF */
     {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
     {"\xef\xbf\xbf\xed\x9f\xbf", "\xef\xbf\xbf\xed\x9f\xbf"},
+    /* the first and the last of each length */
+    {" !~", " !~"},
+    {"\xc2\x80\xdf\xbf", "\xc2\x80\xdf\xbf"},
+    {"\xe0\xa0\x80\xee\x80\x80", "\xe0\xa0\x80\xee\x80\x80"},
+    {"\xf0\x90\x80\x80", "\xf0\x90\x80\x80"},
+    {"\xf0\x8f\xbf\xbf\xf5", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"}, /* one less, one more */
 };
 
 TEST_EACH(forging, json_is_utf8_whatever_the_bytes_are, ARRAY_LEN(utf8))
@@ -244,11 +252,18 @@ TEST(forging, no_line_is_longer_than_its_format_allows_for)
     longest[sizeof(longest) - 1] = '\0';
     memset(path.u.un.sun_path, '\x01', sizeof(path.u.un.sun_path));
     record.listener = record.upstream = record.server = record.worker = longest;
-    record.client = record.listen = record.server_address = &path;
+    record.client = record.listen = record.server_address = record.proxy = &path;
     record.connection = record.bytes_in = UINT64_MAX;
     record.tries = UINT_MAX;
     record.time_ns = record.duration_ns = record.queue_ns = INT64_MAX;
     ck_assert_uint_gt(strlen(line_of("json")), 3000);
+    for (unsigned i = 0; i < access_log_variable_count(); i++) {
+        const struct access_log_variable *v = access_log_variable_at(i);
+        struct access_log_text t = {ACCESS_LOG_TEXT_JSON, line, line + sizeof(line)};
+
+        v->write(&t, &record);
+        ck_assert_msg((size_t)(t.at - line) <= access_log_variable_max_bytes(v), "%s", v->name);
+    }
     for (unsigned i = 0; i < 10; i++)
         strcat(format, "$client ");
     ck_assert_uint_gt(strlen(line_of(format)), 3000);
