@@ -175,8 +175,12 @@ def some_empty_polls(t, count, rebuilds):
     with contextlib.ExitStack() as stack:
         setup = Setup(t, stack)
         running = transfers(setup)
-        setup.strike(preload.WAIT_EMPTY, count)  # it brings no events, so nothing comes in between
-        t.eventually(lambda: setup.faults.struck(preload.WAIT_EMPTY) == count, "all of them")
+        # They bring no events. On a busy machine a timer may still end the row: once more then.
+        for _ in range(10 if rebuilds else 1):
+            setup.strike(preload.WAIT_EMPTY, count)
+            t.eventually(lambda: setup.faults.struck(preload.WAIT_EMPTY) == count, "all of them")
+            if setup.daemon.log_lines("its epoll instance is rebuilt"):
+                break
         finish(running)
         setup.serves()
         setup.expect_lines(rebuilt=rebuilds)
@@ -328,7 +332,9 @@ def connection_lost_in_a_rebuild(t, skip):
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # it may be the one
             net.exchange(setup.waker, b"x")
         t.eventually(lambda: setup.faults.struck(preload.ADD_FAILS), "both faults struck")
-        check_equal(len(alive(clients)), len(clients) - 1, "those who are served")
+        # A connection that waited long for its server has the hang-up watch among the descriptors.
+        lost = 0 if setup.daemon.log_lines("cannot be watched for a reset") else 1
+        check_equal(len(alive(clients)), len(clients) - lost, "those who are served")
         setup.serves()
         setup.expect_lines(rebuilt=1)
 

@@ -1,6 +1,7 @@
 """ends: whatever the way a connection ends, bytes that were taken are delivered, and what is cut is
 seen as cut."""
 
+import contextlib
 import re
 import socket
 import time
@@ -136,15 +137,12 @@ def linger_timeout(t):
 
 
 def keep_sending(s):
-    """Send until it is refused."""
+    """Send until it is refused; some bytes are always on their way, however busy the machine is."""
     s.settimeout(0.3)
     try:
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 s.send(b"x" * 1000)
-                time.sleep(0.02)
-            except TimeoutError:
-                pass
     except OSError:
         return
 
