@@ -248,6 +248,6 @@ void session_leg_ended(struct session *s, struct channel *ch, enum handler_end w
     case HANDLER_BROKEN: session_leg_broken(s, ch, error); break;
     case HANDLER_CLOSED: session_leg_closed(s, ch, error); return;
     }
-    if (!channel_ended(ch))
+    if (channel_read_ended(ch) != channel_write_ended(ch))
         session_timer_arm(s); /* half_close_timeout begins */
 }
