@@ -179,6 +179,12 @@ static void checker_look_warm(struct checker_target *t, int64_t now_ns)
     (void)endpoint_clear_flag(e, ENDPOINT_WARMING);
 }
 
+/* A server without weight has no sessions to lose. */
+static enum log_level checker_down_level(const struct checker_target *t)
+{
+    return endpoint_is_used(t->conf.endpoint) ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
+}
+
 static void checker_went_down(struct checker_target *t, const struct check_result *result)
 {
     struct checker_group *g = t->group;
@@ -186,10 +192,11 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
     char text[CHECK_TEXT_BYTES];
 
     (void)endpoint_set_flag(t->conf.endpoint, ENDPOINT_DOWN);
-    log_warning("upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers "
-                "up: %u of %u",
-                conf->name, t->conf.endpoint->name, conf->health.fall,
-                check_describe(text, sizeof(text), result), g->n_up, g->n_used);
+    log_write(checker_down_level(t),
+              "upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers up: "
+              "%u of %u",
+              conf->name, t->conf.endpoint->name, conf->health.fall,
+              check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
 /* First time up: restart a slow start that is running, begin none. */
@@ -221,9 +228,10 @@ static void checker_stays_down(const struct checker_target *t, const struct chec
     const struct checker_group *g = t->group;
     char text[CHECK_TEXT_BYTES];
 
-    log_warning("upstream %s: server %s: down: its first check failed: %s; servers up: %u of %u",
-                g->conf.name, t->conf.endpoint->name, check_describe(text, sizeof(text), result),
-                g->n_up, g->n_used);
+    log_write(checker_down_level(t),
+              "upstream %s: server %s: down: its first check failed: %s; servers up: %u of %u",
+              g->conf.name, t->conf.endpoint->name, check_describe(text, sizeof(text), result),
+              g->n_up, g->n_used);
 }
 
 /* May free the target. */

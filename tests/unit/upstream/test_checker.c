@@ -314,6 +314,29 @@ TEST(checker, a_server_without_a_weight_is_checked_and_not_counted_as_up)
     close(all);
 }
 
+/* 0: after `fall` checks; 1: after the first. */
+TEST_EACH(checker, a_server_without_a_weight_that_is_down_is_no_warning, 2)
+{
+    struct address a;
+    int bound = sockets_bound(&a);
+
+    log_lines_capture(LOG_LEVEL_WARNING);
+    if (_i == 1)
+        group_conf.health.initial = HEALTH_STARTS_CHECKED;
+    for (unsigned i = 0; i < 2; i++) {
+        set_address(i, &a);
+        if (_i == 1)
+            endpoint_set_flag(&endpoints[i], ENDPOINT_DOWN);
+    }
+    endpoints[1].name = "b";
+    atomic_store(&endpoints[0].weight, 0);
+    start(2);
+    UNTIL(log_lines_with("server b: down: ") == 1);
+    UNTIL((on_loop(do_stats, 0), stats.failed >= 3));
+    ck_assert_uint_eq(log_lines_with("server a: down: "), 0);
+    close(bound);
+}
+
 TEST(checker, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes)
 {
     struct address a, other;
