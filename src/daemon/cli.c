@@ -45,7 +45,7 @@ static const char help_text[] =
     "  SIGTERM            stop accepting, let sessions finish; a second one cuts them\n"
     "  SIGQUIT            as the first SIGTERM\n"
     "  SIGINT             stop at once, cutting open sessions\n"
-    "  SIGUSR1            reopen the log file\n"
+    "  SIGUSR1            reopen the log file and the access logs\n"
     "  SIGUSR2            write statistics to the log\n"
     "  SIGHUP             no more than a warning: a new configuration needs a restart\n"
     "\n"

@@ -150,8 +150,9 @@ static char *output_of(void (*print)(FILE *out))
 
 TEST(cli, help_fits_one_screen_and_names_every_option)
 {
-    static const char *const options[] = {"-c, --config", "-t, --test", "--dump-config",
-                                          "-V, --version", "-h, --help"};
+    static const char *const options[] = {
+        "-c, --config",  "-t, --test", "--dump-config",
+        "-V, --version", "-h, --help", "reopen the log file and the access logs"};
     char *text = output_of(cli_print_help);
     int lines = 0;
 
