@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/option.h"
 #include "support/config_file.h"
 #include "support/names.h"
 #include "support/text_file.h"
@@ -389,6 +390,29 @@ TEST_EACH(files, a_problem_is_told_once, ARRAY_LEN(broken))
     ck_assert_int_eq(load(broken[_i].text), -EINVAL);
     ck_assert_msg(strchr(file.problems, '\n') == file.problems + strlen(file.problems) - 1, "%s",
                   file.problems);
+}
+
+/* 0: [listen]; 1: [upstream]. */
+TEST_EACH(files, a_list_of_allowed_words_is_whole, 2)
+{
+    enum option_section section = _i == 0 ? OPTION_LISTEN : OPTION_UPSTREAM;
+    unsigned n;
+    const struct option *table = option_table(section, &n);
+    const char *at;
+
+    ck_assert_int_eq(load(_i == 0 ? ECHO "qqqqqqqq = 1\n" : ECHO SERVER "qqqqqqqq = 1\n"), -EINVAL);
+    at = strstr(file.problems, "unknown option (");
+    ck_assert_ptr_nonnull(at);
+    at += strlen("unknown option (");
+    for (unsigned i = 0; i < n; i++) {
+        size_t len = strlen(table[i].key);
+
+        ck_assert_msg(strncmp(at, table[i].key, len) == 0, "%s: %s", table[i].key, at);
+        at += len;
+        ck_assert_int_eq(strncmp(at, i + 1 < n ? ", " : ")\n", 2), 0);
+        at += 2;
+    }
+    ck_assert_str_eq(at, "");
 }
 
 TEST(files, a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
