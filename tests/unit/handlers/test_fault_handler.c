@@ -53,6 +53,15 @@ TEST(echo, without_a_fault_none_is_wanted)
     ck_assert(pipeline_template_wanted(&host.pipeline));
 }
 
+TEST(echo, the_least_of_each_fault_is_wanted)
+{
+    static const struct fault_handler_conf least[] = {
+        {.delay_ns = 1}, {.jitter_ns = 1}, {.rate = 1}, {.reset_after = 1}, {.drop = 1}};
+
+    for (unsigned i = 0; i < ARRAY_LEN(least); i++)
+        ck_assert(fault_handler_wanted(&least[i]));
+}
+
 TEST(echo, a_delay_is_never_shorter_and_keeps_the_order)
 {
     int64_t began_ns;

@@ -460,6 +460,26 @@ TEST(frame_decoder, a_delimiter_that_never_comes_is_not_searched_for_again_in_ea
     ck_assert_int_lt(empty_lines_ns(&conf, 1 << 18), 64 * empty_lines_ns(&conf, 1 << 14));
 }
 
+/* As much of what is discarded is kept as may begin a delimiter, however it comes. */
+TEST(frame_decoder, of_a_frame_that_is_discarded_the_last_bytes_are_kept)
+{
+    static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 4,
+                                                   .delimiters = ONE("0123456789abcdef")};
+    struct frame_decoder_bytes out, in = {.data = (const uint8_t *)"xxxx", .len = 4};
+
+    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
+    for (const char *part = "yyyyyyyy01234567"
+                            "89abcde";
+         *part; part++) {
+        in = (struct frame_decoder_bytes){(const uint8_t *)part, 1};
+        ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
+        ck_assert_uint_le(d.tail_bytes, sizeof(d.tail));
+    }
+    ck_assert_mem_eq(d.tail, "0123456789abcde", sizeof(d.tail));
+    in = (struct frame_decoder_bytes){(const uint8_t *)"f", 1};
+    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_LONG);
+}
+
 TEST(frame_decoder, a_length_that_overflows_is_too_long_and_not_negative)
 {
     static const struct frame_decoder_conf conf = {

@@ -12,6 +12,7 @@
 #include "support/fault.h"
 #include "support/host.h"
 #include "support/log_lines.h"
+#include "support/loop_runner.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -95,6 +96,28 @@ TEST_EACH(an_echo, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whol
         ck_assert_uint_eq(log_lines_with(end), cut);
     }
     client = -1;
+}
+
+static void do_held(void *arg)
+{
+    *(size_t *)arg = session_held_bytes(LIST_FIRST(&host.sessions, struct session, link));
+}
+
+static bool holds(void)
+{
+    size_t bytes;
+
+    loop_runner_call(host.loop, do_held, &bytes);
+    return bytes > 0;
+}
+
+TEST(an_echo, a_single_byte_behind_the_second_part_of_a_header_is_the_clients)
+{
+    client = host_client(&host);
+    say(LINE, 10);
+    UNTIL(holds());
+    sockets_say(client, &(LINE "x")[10]);
+    sockets_hear(client, "x");
 }
 
 TEST(an_echo, no_handler_sees_the_proxy_for_the_client)

@@ -302,6 +302,11 @@ TEST(channel, activity_is_noted)
     UNTIL(probe_read(&probe) == 1);
     ck_assert_int_ge(probe.channel.last_io_at_ns, began_at_ns - NS_PER_MS);
     ck_assert_int_le(probe.channel.last_io_at_ns, clock_now_ns());
+    PAUSE_MS(20);
+    began_at_ns = clock_now_ns();
+    sockets_end(probe.peer);
+    probe_wait(&probe, PROBE_EOF);
+    ck_assert_int_ge(probe.channel.last_io_at_ns, began_at_ns - NS_PER_MS);
 }
 
 TEST(channel, a_unix_socket_does_as_well)

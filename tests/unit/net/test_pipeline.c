@@ -346,3 +346,30 @@ TEST(pipeline, water_marks_reach_the_tail_through_the_handlers)
     }
     ck_assert_str_eq(letters(), "ac");
 }
+
+static size_t give_back_2(struct handler *h)
+{
+    (void)h;
+    return 2;
+}
+
+static size_t give_back_3(struct handler *h)
+{
+    (void)h;
+    return 3;
+}
+
+TEST(pipeline, what_all_handlers_give_back_is_added)
+{
+    static const struct handler_ops tail_ops = {.name = "tail"},
+                                    ops_2 = {.name = "2", .reclaim = give_back_2},
+                                    ops_3 = {.name = "3", .reclaim = give_back_3};
+    struct handler tail, first, second;
+    struct channel ch = {.flags = 0};
+
+    pipeline_init(&ch.pipeline, &ch, &tail, &tail_ops);
+    ck_assert_uint_eq(pipeline_reclaim(&ch.pipeline), 0);
+    pipeline_add(&ch.pipeline, &first, &ops_2);
+    pipeline_add(&ch.pipeline, &second, &ops_3);
+    ck_assert_uint_eq(pipeline_reclaim(&ch.pipeline), 5);
+}

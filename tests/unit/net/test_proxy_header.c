@@ -207,11 +207,13 @@ TEST(reading, unix_addresses_are_paths_names_or_nothing)
 
     ck_assert_int_eq(decode_unix(&h, BYTES("/tmp/a")), 232);
     expect_address(&h.source, "/tmp/a");
+    ck_assert_uint_eq(h.source.len, offsetof(struct sockaddr_un, sun_path) + sizeof("/tmp/a"));
     expect_address(&h.destination, "/run/x.sock");
     ck_assert_int_eq(decode_unix(&h, BYTES("/tmp/a\0rest")), 232);
     expect_address(&h.source, "/tmp/a");
     ck_assert_int_eq(decode_unix(&h, BYTES("\0name")), 232);
     expect_address(&h.source, "@name");
+    ck_assert_uint_eq(h.source.len, offsetof(struct sockaddr_un, sun_path) + strlen("@name"));
     ck_assert_int_eq(decode_unix(&h, BYTES("")), 232);
     expect_address(&h.source, "unix:");
     memset(full, 'y', sizeof(full));
