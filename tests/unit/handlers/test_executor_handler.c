@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "net/memory_account.h"
 #include "service/echo.h"
 #include "support/executor_runner.h"
 #include "support/host.h"
@@ -238,6 +239,25 @@ TEST(executor_handler, while_messages_are_refused_the_client_is_not_read)
         ck_assert(l.stopped || l.bytes_out >= sizeof(frames) / 2);
     } while (l.bytes_out < sizeof(frames) / 2);
     UNTIL(!look().stopped);
+    close(client);
+}
+
+TEST(executor_handler, messages_that_were_refused_are_freed_with_the_session)
+{
+    static const uint8_t frames[SHORT_FRAMES][3];
+    static struct memory_account buffered = {.max_bytes = 1 << 30};
+    int client;
+
+    host.owner.net->buffered = &buffered;
+    host.pipeline.frame.decoder.length_adjustment = 1; /* three zeros are a frame */
+    client = begin("frame", "executor");
+    block_all();
+    ck_assert_int_eq(send(client, frames, sizeof(frames), 0), sizeof(frames));
+    UNTIL(look().stopped);
+    host_abort(&host, SESSION_DRAIN);
+    UNTIL(atomic_load(&host.ended) == 1);
+    unblock_all();
+    UNTIL(atomic_load(&buffered.bytes) == 0);
     close(client);
 }
 
