@@ -26,7 +26,7 @@ void suite_add(struct suite_case *c, int first, int end)
 static Suite *suite_of(const char *path)
 {
     const char *file = strstr(path, "/test_"), *folder = file;
-    char name[256];
+    static char name[256]; /* suite_create() keeps the pointer */
 
     MUST(file);
     while (folder > path && folder[-1] != '/')
