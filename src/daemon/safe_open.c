@@ -115,12 +115,27 @@ static int safe_open_last(const struct walk *w, const char *name, int more_flags
     return fd < 0 ? -errno : fd;
 }
 
+/* Is ${fd} the file that was looked at? Somebody may have put another one in its place. */
+static bool safe_open_is_entry(int fd, const struct stat *looked_at)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_dev == looked_at->st_dev && st.st_ino == looked_at->st_ino;
+}
+
 static int safe_open_entry(const struct walk *w, const char *name, const struct stat *st, int entry)
 {
+    int fd;
+
     if ((w->how->flags & O_EXCL) != 0)
         return -EEXIST;
-    return safe_open_last(w, name,
-                          S_ISLNK(st->st_mode) && safe_open_is_in_proc(entry) ? 0 : O_NOFOLLOW);
+    if (S_ISLNK(st->st_mode) && safe_open_is_in_proc(entry))
+        return safe_open_last(w, name, 0);
+    fd = safe_open_last(w, name, O_NOFOLLOW);
+    if (fd < 0 || safe_open_is_entry(fd, st))
+        return fd;
+    close(fd);
+    return -EACCES;
 }
 
 /* Resolve one component: descriptor, -EAGAIN: continue, or -errno. */

@@ -199,13 +199,20 @@ static void replace_by_link(const char *path, const char *precious)
     ck_assert_int_eq(symlink(precious, path), 0);
 }
 
+static void replace_by_hard_link(const char *path, const char *precious)
+{
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(link(precious, path), 0);
+}
+
 static const struct {
     void (*meanwhile)(const char *at, const char *precious);
     bool there;
     int error;
 } races[] = {{link_symbolically, false, -EEXIST},
              {link_hard, false, -EEXIST},
-             {replace_by_link, true, -ELOOP}};
+             {replace_by_link, true, -ELOOP},
+             {replace_by_hard_link, true, -EACCES}};
 
 TEST_EACH(as_root, a_link_that_the_user_makes_after_the_look_is_refused, ARRAY_LEN(races))
 {
