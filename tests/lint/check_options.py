@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The option table, conf/reactord.ini and man/reactord.ini.5 say the same, in the same order.
 
+So do the handlers of a pipeline and what all three say of the option `pipeline`.
+
 Usage: check_options.py PRINT_OPTIONS
 
 The sample has each option once, as `#key = default` under a comment that begins with the table's help. The
@@ -19,8 +21,10 @@ Option = collections.namedtuple("Option", "section key default allowed help")
 
 
 def table(program):
+    """The options, and the names of the handlers."""
     text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
-    return [Option(*line.split("\t")) for line in text.splitlines()]
+    rows = [line.split("\t") for line in text.splitlines()]
+    return [Option(*row) for row in rows if len(row) == 5], [row[1] for row in rows if row[0] == "handler"]
 
 
 def family(option, key):
@@ -96,6 +100,30 @@ def check_manual(options):
     yield from check_order(MANUAL, options, documented)
 
 
+def listed(handlers):
+    """As a sentence lists them: a, b and c."""
+    return " and ".join(filter(None, [", ".join(handlers[:-1]), *handlers[-1:]]))
+
+
+def check_handlers(options, handlers):
+    """Each handler is allowed in `pipeline`, named by its item in the manual and described below THE PIPELINE."""
+    option = next(o for o in options if o.key == "pipeline")
+    allowed = option.allowed.partition(", each at most once")[0]
+    if allowed != listed(handlers):
+        yield f"[{option.section}] pipeline: allowed is '{allowed}', and there are {listed(handlers)}"
+    item = next(lines for _, _, key, lines in manual_items() if key == "pipeline")
+    named = [match[1] for line in item if (match := re.match(r"\.Cm (\w+)", line))]
+    if named != handlers:
+        yield f"{MANUAL}: the item pipeline names {listed(named)}, and there are {listed(handlers)}"
+    sample = re.sub(r"\n# ", " ", open(SAMPLE, encoding="utf-8").read())
+    if f"There are: {listed(handlers)}." not in sample:
+        yield f"{SAMPLE}: pipeline: no 'There are: {listed(handlers)}.'"
+    chapter = open(MANUAL, encoding="utf-8").read().partition(".Sh THE PIPELINE\n")[2].partition("\n.Sh ")[0]
+    described = re.findall(r"^\.It Cm (\w+)$", chapter, re.M)
+    if described != handlers:
+        yield f"{MANUAL}: THE PIPELINE describes {listed(described)}, and there are {listed(handlers)}"
+
+
 def check_order(path, options, documented):
     wanted = [(o.section, o.key) for o in options]
     for section, key in wanted:
@@ -108,9 +136,10 @@ def check_order(path, options, documented):
 
 
 def main():
-    options = table(sys.argv[1])
-    problems = [*check_sample(options), *check_manual(options)]
-    agreement = f"options: {len(options)} agree in table, sample and manual"
+    options, handlers = table(sys.argv[1])
+    problems = [*check_sample(options), *check_manual(options), *check_handlers(options, handlers)]
+    agreement = (f"options: {len(options)} agree in table, sample and manual, "
+                 f"{len(handlers)} handlers in code, table, sample and manual")
     print("\n".join(problems) if problems else agreement)
     return 1 if problems else 0
 
