@@ -40,3 +40,8 @@ void text_file_write(const char *name, const void *bytes, size_t len)
     ck_assert_uint_eq(fwrite(bytes, 1, len, f), len);
     ck_assert_int_eq(fclose(f), 0);
 }
+
+void text_file_write_text(const char *name, const char *text)
+{
+    text_file_write(name, text, strlen(text));
+}

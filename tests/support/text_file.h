@@ -29,4 +29,13 @@ void text_file_leave(void);
  */
 void text_file_write(const char *name, const void *bytes, size_t len);
 
+/*
+ * text_file_write_text(name, text):
+ * As text_file_write(), with a string.
+ *
+ * Thread: the test's
+ * Errors: the test fails
+ */
+void text_file_write_text(const char *name, const char *text);
+
 #endif

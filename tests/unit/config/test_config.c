@@ -11,35 +11,20 @@
 #include "support/text_file.h"
 #include "support/suite.h"
 
-static struct config_file file;
-
-static int load(const char *text)
-{
-    text_file_write("t.ini", text, strlen(text));
-    config_file_load(&file, "t.ini");
-    return file.rc;
-}
-
-static void teardown(void)
-{
-    config_file_free(&file);
-    text_file_leave();
-}
-
 #define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n"
 #define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
 #define SERVER "[upstream u]\nserver.a = 127.0.0.1:9\n"
 
-GROUP(files, text_file_enter, teardown);
+GROUP(files, text_file_enter, config_file_leave);
 
 TEST(files, a_file_with_one_listener_is_enough)
 {
     const struct listener_conf *l;
 
-    ck_assert_int_eq(load(ECHO), 0);
-    ck_assert_uint_eq(file.config->server.n_listeners, 1);
-    ck_assert_uint_eq(file.config->server.n_upstreams, 0);
-    l = &file.config->server.listeners[0];
+    ck_assert_int_eq(config_file_load_text(ECHO), 0);
+    ck_assert_uint_eq(config_file.config->server.n_listeners, 1);
+    ck_assert_uint_eq(config_file.config->server.n_upstreams, 0);
+    l = &config_file.config->server.listeners[0];
     ck_assert_str_eq(l->name, "e");
     ck_assert_uint_eq(l->n_addresses, 1);
     ck_assert_int_eq(l->service, LISTENER_ECHO);
@@ -60,94 +45,99 @@ TEST(files, a_file_with_one_listener_is_enough)
 
 TEST(files, what_the_file_does_not_say_is_the_default)
 {
-    ck_assert_int_eq(load(ECHO), 0);
-    ck_assert_ptr_null(file.config->process.user);
-    ck_assert_ptr_null(file.config->process.group);
-    ck_assert_ptr_null(file.config->process.pid_file);
-    ck_assert_str_eq(file.config->process.log, "stderr");
-    ck_assert_int_eq(file.config->process.log_level, LOG_LEVEL_INFO);
-    ck_assert_int_eq(file.config->process.drain_timeout_ns, 30 * NS_PER_S);
-    ck_assert_uint_eq(file.config->server.boss.threads, 1);
-    ck_assert_uint_eq(file.config->server.boss.accept_batch, 64);
-    ck_assert_int_eq(file.config->server.boss.scheduling, AFFINITY_BATCH);
-    ck_assert_uint_eq(file.config->server.worker.threads, 0);
-    ck_assert_uint_eq(file.config->server.worker.io_ratio, 50);
-    ck_assert_int_eq(file.config->server.worker.task_quantum_ns, 10 * NS_PER_MS);
-    ck_assert_uint_eq(file.config->server.worker.max_pending_tasks, 1000000);
-    ck_assert_int_eq(file.config->server.worker.chooser, CHOOSER_ROUND_ROBIN);
-    ck_assert_uint_eq(file.config->server.worker.rebuild_threshold, 512);
-    ck_assert_int_eq(file.config->server.worker.stall_threshold_ns, 500 * NS_PER_MS);
-    ck_assert_int_eq(file.config->server.worker.cpus.affinity, SERVER_AFFINITY_OFF);
-    ck_assert_int_eq(file.config->server.boss.cpus.affinity, SERVER_AFFINITY_OFF);
-    ck_assert_uint_eq(file.config->server.executor.threads, 4);
-    ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, 16384);
+    ck_assert_int_eq(config_file_load_text(ECHO), 0);
+    ck_assert_ptr_null(config_file.config->process.user);
+    ck_assert_ptr_null(config_file.config->process.group);
+    ck_assert_ptr_null(config_file.config->process.pid_file);
+    ck_assert_str_eq(config_file.config->process.log, "stderr");
+    ck_assert_int_eq(config_file.config->process.log_level, LOG_LEVEL_INFO);
+    ck_assert_int_eq(config_file.config->process.drain_timeout_ns, 30 * NS_PER_S);
+    ck_assert_uint_eq(config_file.config->server.boss.threads, 1);
+    ck_assert_uint_eq(config_file.config->server.boss.accept_batch, 64);
+    ck_assert_int_eq(config_file.config->server.boss.scheduling, AFFINITY_BATCH);
+    ck_assert_uint_eq(config_file.config->server.worker.threads, 0);
+    ck_assert_uint_eq(config_file.config->server.worker.io_ratio, 50);
+    ck_assert_int_eq(config_file.config->server.worker.task_quantum_ns, 10 * NS_PER_MS);
+    ck_assert_uint_eq(config_file.config->server.worker.max_pending_tasks, 1000000);
+    ck_assert_int_eq(config_file.config->server.worker.chooser, CHOOSER_ROUND_ROBIN);
+    ck_assert_uint_eq(config_file.config->server.worker.rebuild_threshold, 512);
+    ck_assert_int_eq(config_file.config->server.worker.stall_threshold_ns, 500 * NS_PER_MS);
+    ck_assert_int_eq(config_file.config->server.worker.cpus.affinity, SERVER_AFFINITY_OFF);
+    ck_assert_int_eq(config_file.config->server.boss.cpus.affinity, SERVER_AFFINITY_OFF);
+    ck_assert_uint_eq(config_file.config->server.executor.threads, 4);
+    ck_assert_uint_eq(config_file.config->server.executor.max_pending_tasks, 16384);
 }
 
 TEST(files, what_the_file_says_is_there)
 {
     ck_assert_int_eq(
-        load("[reactord]\nuser = nobody\ngroup = 65534\npid_file = /run/r.pid\n"
-             "log = syslog\nlog_level = debug\ndrain_timeout = 0\n"
-             "[boss]\nthreads = 2\naccept_batch = 1\ncpu_affinity = auto\nscheduling = inherit\n"
-             "[worker]\nthreads = 4\nio_ratio = 100%\ntask_quantum = 1s\n"
-             "max_pending_tasks = 16\nchooser = least_connections\n"
-             "rebuild_threshold = 0\nstall_threshold = 1h\ncpu_affinity = 8, 0-3\n"
-             "[executor]\nthreads = 64\nmax_pending_tasks = 2147483647\n"
-             "[listen e]\naddress = *:7\nservice = echo\npipeline = log\n"
-             "backlog = 1\nreuseport = 2\nsplice = on\nidle_timeout = 0\n"
-             "client_idle_timeout = 1s\n"
-             "half_close_timeout = 365d\nfirst_byte_timeout = 3s\n"
-             "max_lifetime = 1d\nlifetime_jitter = 90%\n"),
+        config_file_load_text(
+            "[reactord]\nuser = nobody\ngroup = 65534\npid_file = /run/r.pid\n"
+            "log = syslog\nlog_level = debug\ndrain_timeout = 0\n"
+            "[boss]\nthreads = 2\naccept_batch = 1\ncpu_affinity = auto\nscheduling = inherit\n"
+            "[worker]\nthreads = 4\nio_ratio = 100%\ntask_quantum = 1s\n"
+            "max_pending_tasks = 16\nchooser = least_connections\n"
+            "rebuild_threshold = 0\nstall_threshold = 1h\ncpu_affinity = 8, 0-3\n"
+            "[executor]\nthreads = 64\nmax_pending_tasks = 2147483647\n"
+            "[listen e]\naddress = *:7\nservice = echo\npipeline = log\n"
+            "backlog = 1\nreuseport = 2\nsplice = on\nidle_timeout = 0\n"
+            "client_idle_timeout = 1s\n"
+            "half_close_timeout = 365d\nfirst_byte_timeout = 3s\n"
+            "max_lifetime = 1d\nlifetime_jitter = 90%\n"),
         0);
-    ck_assert_str_eq(file.config->process.user, "nobody");
-    ck_assert_str_eq(file.config->process.group, "65534");
-    ck_assert_str_eq(file.config->process.pid_file, "/run/r.pid");
-    ck_assert_str_eq(file.config->process.log, "syslog");
-    ck_assert_int_eq(file.config->process.log_level, LOG_LEVEL_DEBUG);
-    ck_assert_int_eq(file.config->process.drain_timeout_ns, 0);
-    ck_assert_uint_eq(file.config->server.boss.threads, 2);
-    ck_assert_uint_eq(file.config->server.boss.accept_batch, 1);
-    ck_assert_int_eq(file.config->server.boss.scheduling, AFFINITY_INHERIT);
-    ck_assert_uint_eq(file.config->server.worker.threads, 4);
-    ck_assert_uint_eq(file.config->server.worker.io_ratio, 100);
-    ck_assert_int_eq(file.config->server.worker.task_quantum_ns, NS_PER_S);
-    ck_assert_uint_eq(file.config->server.worker.max_pending_tasks, 16);
-    ck_assert_int_eq(file.config->server.worker.chooser, CHOOSER_LEAST_CONNECTIONS);
-    ck_assert_uint_eq(file.config->server.worker.rebuild_threshold, 0);
-    ck_assert_int_eq(file.config->server.worker.stall_threshold_ns, 3600 * NS_PER_S);
-    ck_assert_int_eq(file.config->server.worker.cpus.affinity, SERVER_AFFINITY_LIST);
-    ck_assert_uint_eq(file.config->server.worker.cpus.n, 5);
-    ck_assert_uint_eq(file.config->server.worker.cpus.list[0], 8);
-    ck_assert_int_eq(file.config->server.boss.cpus.affinity, SERVER_AFFINITY_AUTO);
-    ck_assert_uint_eq(file.config->server.executor.threads, 64);
-    ck_assert_uint_eq(file.config->server.executor.max_pending_tasks, INT32_MAX);
-    ck_assert_uint_eq(file.config->server.listeners[0].n_addresses, 2);
-    ck_assert_uint_eq(file.config->server.listeners[0].pipeline.n, 1);
-    ck_assert_uint_eq(file.config->server.listeners[0].reuseport, 2);
-    ck_assert_int_eq(file.config->server.listeners[0].session.splice, SPLICE_ON);
-    ck_assert_int_eq(file.config->server.listeners[0].session.idle_timeout_ns, 0);
-    ck_assert_int_eq(file.config->server.listeners[0].session.client_idle_timeout_ns, NS_PER_S);
-    ck_assert_int_eq(file.config->server.listeners[0].session.first_byte_timeout_ns, 3 * NS_PER_S);
-    ck_assert_int_eq(file.config->server.listeners[0].session.max_lifetime_ns, 86400 * NS_PER_S);
-    ck_assert_uint_eq(file.config->server.listeners[0].session.lifetime_jitter, 90);
+    ck_assert_str_eq(config_file.config->process.user, "nobody");
+    ck_assert_str_eq(config_file.config->process.group, "65534");
+    ck_assert_str_eq(config_file.config->process.pid_file, "/run/r.pid");
+    ck_assert_str_eq(config_file.config->process.log, "syslog");
+    ck_assert_int_eq(config_file.config->process.log_level, LOG_LEVEL_DEBUG);
+    ck_assert_int_eq(config_file.config->process.drain_timeout_ns, 0);
+    ck_assert_uint_eq(config_file.config->server.boss.threads, 2);
+    ck_assert_uint_eq(config_file.config->server.boss.accept_batch, 1);
+    ck_assert_int_eq(config_file.config->server.boss.scheduling, AFFINITY_INHERIT);
+    ck_assert_uint_eq(config_file.config->server.worker.threads, 4);
+    ck_assert_uint_eq(config_file.config->server.worker.io_ratio, 100);
+    ck_assert_int_eq(config_file.config->server.worker.task_quantum_ns, NS_PER_S);
+    ck_assert_uint_eq(config_file.config->server.worker.max_pending_tasks, 16);
+    ck_assert_int_eq(config_file.config->server.worker.chooser, CHOOSER_LEAST_CONNECTIONS);
+    ck_assert_uint_eq(config_file.config->server.worker.rebuild_threshold, 0);
+    ck_assert_int_eq(config_file.config->server.worker.stall_threshold_ns, 3600 * NS_PER_S);
+    ck_assert_int_eq(config_file.config->server.worker.cpus.affinity, SERVER_AFFINITY_LIST);
+    ck_assert_uint_eq(config_file.config->server.worker.cpus.n, 5);
+    ck_assert_uint_eq(config_file.config->server.worker.cpus.list[0], 8);
+    ck_assert_int_eq(config_file.config->server.boss.cpus.affinity, SERVER_AFFINITY_AUTO);
+    ck_assert_uint_eq(config_file.config->server.executor.threads, 64);
+    ck_assert_uint_eq(config_file.config->server.executor.max_pending_tasks, INT32_MAX);
+    ck_assert_uint_eq(config_file.config->server.listeners[0].n_addresses, 2);
+    ck_assert_uint_eq(config_file.config->server.listeners[0].pipeline.n, 1);
+    ck_assert_uint_eq(config_file.config->server.listeners[0].reuseport, 2);
+    ck_assert_int_eq(config_file.config->server.listeners[0].session.splice, SPLICE_ON);
+    ck_assert_int_eq(config_file.config->server.listeners[0].session.idle_timeout_ns, 0);
+    ck_assert_int_eq(config_file.config->server.listeners[0].session.client_idle_timeout_ns,
+                     NS_PER_S);
+    ck_assert_int_eq(config_file.config->server.listeners[0].session.first_byte_timeout_ns,
+                     3 * NS_PER_S);
+    ck_assert_int_eq(config_file.config->server.listeners[0].session.max_lifetime_ns,
+                     86400 * NS_PER_S);
+    ck_assert_uint_eq(config_file.config->server.listeners[0].session.lifetime_jitter, 90);
 }
 
 TEST(files, a_proxy_has_its_upstream_and_the_upstream_its_servers)
 {
     const struct upstream_conf *u;
 
-    ck_assert_int_eq(load("[Listen Front]\nADDRESS = 127.0.0.1:7, [::1]:7, /run/f.sock\n"
-                          "service = proxy\nupstream = BACK\n"
-                          "[upstream Back]\nserver.A = 127.0.0.1:8\n"
-                          "server.b = @b weight=2 backup\nconnect_timeout = 10ms\nretries = 0\n"
-                          "balance = round_robin\n"
-                          "[upstream unused]\nserver.a = [::1]:9\n"),
-                     0);
-    ck_assert_uint_eq(file.config->server.listeners[0].n_addresses, 3);
-    ck_assert_str_eq(file.config->server.listeners[0].name, "front");
-    ck_assert_str_eq(file.config->server.listeners[0].upstream, "back");
-    ck_assert_uint_eq(file.config->server.n_upstreams, 2);
-    u = &file.config->server.upstreams[0];
+    ck_assert_int_eq(
+        config_file_load_text("[Listen Front]\nADDRESS = 127.0.0.1:7, [::1]:7, /run/f.sock\n"
+                              "service = proxy\nupstream = BACK\n"
+                              "[upstream Back]\nserver.A = 127.0.0.1:8\n"
+                              "server.b = @b weight=2 backup\nconnect_timeout = 10ms\nretries = 0\n"
+                              "balance = round_robin\n"
+                              "[upstream unused]\nserver.a = [::1]:9\n"),
+        0);
+    ck_assert_uint_eq(config_file.config->server.listeners[0].n_addresses, 3);
+    ck_assert_str_eq(config_file.config->server.listeners[0].name, "front");
+    ck_assert_str_eq(config_file.config->server.listeners[0].upstream, "back");
+    ck_assert_uint_eq(config_file.config->server.n_upstreams, 2);
+    u = &config_file.config->server.upstreams[0];
     ck_assert_str_eq(u->name, "back");
     ck_assert_uint_eq(u->n_servers, 2);
     ck_assert_str_eq(u->servers[0].id, "a");
@@ -160,7 +150,7 @@ TEST(files, a_proxy_has_its_upstream_and_the_upstream_its_servers)
     ck_assert(u->connect.sock.options.nodelay);
     ck_assert_int_eq(u->connect.attempt_delay_ns, 250 * NS_PER_MS);
     ck_assert_uint_eq(u->connect.sock.source_ipv4.len, 0);
-    ck_assert_uint_eq(file.config->server.upstreams[1].retries, 3);
+    ck_assert_uint_eq(config_file.config->server.upstreams[1].retries, 3);
 }
 
 /* What config_dump() writes, as a text the caller frees. */
@@ -171,7 +161,7 @@ static char *dump(void)
     FILE *out = open_memstream(&text, &size);
 
     ck_assert_ptr_nonnull(out);
-    ck_assert_int_eq(config_dump(file.config, out), 0);
+    ck_assert_int_eq(config_dump(config_file.config, out), 0);
     ck_assert_int_eq(fclose(out), 0);
     return text;
 }
@@ -279,8 +269,9 @@ TEST(files, a_dump_has_every_option_in_the_order_of_the_table)
     const char *at;
     char *text;
 
-    ck_assert_int_eq(load("[Listen E]\nservice = echo # c\naddress=127.0.0.1:7\n"
-                          "[worker]\nio_ratio = 70%\n[upstream u]\nserver.b=@b\nSERVER.A=\"@a\"\n"),
+    ck_assert_int_eq(config_file_load_text(
+                         "[Listen E]\nservice = echo # c\naddress=127.0.0.1:7\n"
+                         "[worker]\nio_ratio = 70%\n[upstream u]\nserver.b=@b\nSERVER.A=\"@a\"\n"),
                      0);
     at = text = dump();
     for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
@@ -302,10 +293,9 @@ static void dump_and_load(const char *text)
 {
     char *first, *second;
 
-    ck_assert_msg(load(text) == 0, "%s", file.problems);
+    ck_assert_msg(config_file_load_text(text) == 0, "%s", config_file.problems);
     first = dump();
-    config_file_free(&file);
-    ck_assert_msg(load(first) == 0, "%s%s", file.problems, first);
+    ck_assert_msg(config_file_load_text(first) == 0, "%s%s", config_file.problems, first);
     second = dump();
     ck_assert_str_eq(first, second);
     free(first);
@@ -354,7 +344,7 @@ TEST(files, a_dump_that_cannot_be_written_says_so)
     FILE *full = fopen("/dev/full", "w");
 
     ck_assert_ptr_nonnull(full);
-    ck_assert_int_eq(load(ECHO), 0);
-    ck_assert_int_eq(config_dump(file.config, full), -EIO);
+    ck_assert_int_eq(config_file_load_text(ECHO), 0);
+    ck_assert_int_eq(config_dump(config_file.config, full), -EIO);
     fclose(full);
 }

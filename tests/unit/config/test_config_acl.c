@@ -16,7 +16,6 @@
 #include "support/suite.h"
 #include "support/text_file.h"
 
-static struct config_file file;
 static char dir[PATH_MAX];
 
 static void setup(void)
@@ -25,33 +24,17 @@ static void setup(void)
     ck_assert_ptr_nonnull(getcwd(dir, sizeof(dir)));
 }
 
-static void teardown(void)
-{
-    config_file_free(&file);
-    text_file_leave();
-}
-
 /* A listener with ${options}, in which %s is the test's directory. */
 static int load(const char *options)
 {
     char lines[4096], text[8192];
-    int len;
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(lines, sizeof(lines), options, dir, dir, dir);
 #pragma GCC diagnostic pop
-    len = snprintf(text, sizeof(text), "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n%s\n",
-                   lines);
-    text_file_write("t.ini", text, (size_t)len);
-    config_file_free(&file);
-    config_file_load(&file, "t.ini");
-    return file.rc;
-}
-
-static void write_list(const char *name, const char *text)
-{
-    text_file_write(name, text, strlen(text));
+    snprintf(text, sizeof(text), "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n%s\n", lines);
+    return config_file_load_text(text);
 }
 
 /* Who of these, with blanks between, comes in? */
@@ -62,8 +45,8 @@ static void expect(const char *words, bool allowed)
     char word[64];
     int used;
 
-    ck_assert_msg(file.rc == 0, "%s", file.problems);
-    ck_assert_int_eq(acl_create(&rules, &file.config->server.listeners[0].access), 0);
+    ck_assert_msg(config_file.rc == 0, "%s", config_file.problems);
+    ck_assert_int_eq(acl_create(&rules, &config_file.config->server.listeners[0].access), 0);
     for (; sscanf(words, "%63s%n", word, &used) == 1; words += used) {
         ck_assert_int_eq(address_parse(a, 2, word), 1);
         ck_assert_msg(acl_allows(rules, "e", &a[0]) == allowed, "%s", word);
@@ -71,7 +54,7 @@ static void expect(const char *words, bool allowed)
     acl_destroy(rules);
 }
 
-GROUP(rules, setup, teardown);
+GROUP(rules, setup, config_file_leave);
 
 TEST(rules, without_options_everybody_comes_in)
 {
@@ -109,8 +92,9 @@ TEST(rules, deny_comes_before_allow_wherever_they_stand)
 
 TEST(rules, a_list_goes_on_in_files)
 {
-    write_list("bad", "# nobody from here\n10.0.0.5 # but why\n\n  2001:db8::/32\t\r\n11.0.0.0/8");
-    write_list("good", "10.0.0.5\n10.0.0.0/24\n");
+    text_file_write_text(
+        "bad", "# nobody from here\n10.0.0.5 # but why\n\n  2001:db8::/32\t\r\n11.0.0.0/8");
+    text_file_write_text("good", "10.0.0.5\n10.0.0.0/24\n");
     load("deny = file:%s/bad, 12.0.0.1\nallow = 10.0.1.0/24, file:%s/good, 12.0.0.0/8");
     expect("10.0.0.6:1 10.0.1.1:1 12.0.0.2:1", true);
     expect("10.0.0.5:1 [2001:db8::1]:1 11.0.0.1:1 10.0.2.1:1 12.0.0.1:1", false);
@@ -118,18 +102,18 @@ TEST(rules, a_list_goes_on_in_files)
 
 TEST(rules, an_empty_file_of_those_who_may_lets_nobody_in)
 {
-    write_list("none", "# none\n");
+    text_file_write_text("none", "# none\n");
     load("allow = file:%s/none");
     expect("10.0.0.6:1 [::1]:1 /run/x", false);
 }
 
 TEST(rules, a_rules_file_has_an_order)
 {
-    write_list("rules", "allow 10.0.0.5\ndeny\t10.0.0.0/8 # the rest\nallow all\n");
+    text_file_write_text("rules", "allow 10.0.0.5\ndeny\t10.0.0.0/8 # the rest\nallow all\n");
     load("access_rules = %s/rules");
     expect("10.0.0.5:1 11.0.0.1:1 [::1]:1 /run/x", true);
     expect("10.0.0.6:1", false);
-    write_list("rules", "deny unix\nallow 10.0.0.0/8\ndeny all");
+    text_file_write_text("rules", "deny unix\nallow 10.0.0.0/8\ndeny all");
     load("access_rules = %s/rules");
     expect("10.0.0.5:1", true);
     expect("11.0.0.1:1 [::1]:1 /run/x", false);
@@ -164,12 +148,12 @@ static const struct {
 TEST_EACH(rules, a_problem_of_an_option_is_told_by_its_line, ARRAY_LEN(broken))
 {
     ck_assert_int_eq(load(broken[_i].options), -EINVAL);
-    ck_assert_msg(strstr(file.problems, broken[_i].problem), "%s", file.problems);
+    ck_assert_msg(strstr(config_file.problems, broken[_i].problem), "%s", config_file.problems);
 }
 
 TEST(rules, the_lists_of_files_need_not_agree)
 {
-    write_list("bad", "10.0.0.0/8");
+    text_file_write_text("bad", "10.0.0.0/8");
     ck_assert_int_eq(load("deny = file:%s/bad\nallow = 10.1.0.0/16"), 0);
     ck_assert_int_eq(load("allow = file:%s/bad\ndeny = 0.0.0.0/0"), 0);
 }
@@ -180,10 +164,10 @@ TEST(rules, the_lists_of_files_need_not_agree)
  */
 static void expect_problems(const char *lines)
 {
-    const char *at = file.problems;
+    const char *at = config_file.problems;
     char line[512];
 
-    ck_assert_int_eq(file.rc, -EINVAL);
+    ck_assert_int_eq(config_file.rc, -EINVAL);
     while (*lines != '\0') {
         int len = snprintf(line, sizeof(line), "%s/%.*s", dir, (int)strcspn(lines, "\n"), lines);
 
@@ -196,8 +180,9 @@ static void expect_problems(const char *lines)
 
 TEST(rules, all_problems_of_a_list_are_told_at_their_lines)
 {
-    write_list("bad", "10.0.0.0/8\n10.0.0.1/8\nallow 10.0.0.1\n# fine\nnowhere\n1.1.1.1 2.2.2.2\n"
-                      "deny 10.0.0.1 x\n");
+    text_file_write_text(
+        "bad", "10.0.0.0/8\n10.0.0.1/8\nallow 10.0.0.1\n# fine\nnowhere\n1.1.1.1 2.2.2.2\n"
+               "deny 10.0.0.1 x\n");
     load("deny = file:%s/bad");
     expect_problems(
         "bad:2: '10.0.0.1/8' has bits set behind its prefix; did you mean 10.0.0.0/8? (\n"
@@ -209,8 +194,8 @@ TEST(rules, all_problems_of_a_list_are_told_at_their_lines)
 
 TEST(rules, all_problems_of_a_rules_file_are_told_at_their_lines)
 {
-    write_list("rules",
-               "10.0.0.0/8\npermit 10.0.0.1\nallow\nallow 1.1.1.1 deny\ndeny 1.1.1.1/40\n");
+    text_file_write_text(
+        "rules", "10.0.0.0/8\npermit 10.0.0.1\nallow\nallow 1.1.1.1 deny\ndeny 1.1.1.1/40\n");
     load("access_rules = %s/rules");
     expect_problems("rules:1: '10.0.0.0/8' is not a rule (\n"
                     "rules:2: 'permit 10.0.0.1' is not a rule (allow or deny, and a block \n"
@@ -221,8 +206,9 @@ TEST(rules, all_problems_of_a_rules_file_are_told_at_their_lines)
 
 TEST(rules, a_rule_that_never_applies_is_told_with_the_one_before_it)
 {
-    write_list("rules", "allow 10.0.0.0/8\nallow 10.1.0.0/16\ndeny 10.0.0.5\ndeny all\nallow ::1\n"
-                        "deny all\n");
+    text_file_write_text("rules",
+                         "allow 10.0.0.0/8\nallow 10.1.0.0/16\ndeny 10.0.0.5\ndeny all\nallow ::1\n"
+                         "deny all\n");
     load("access_rules = %s/rules");
     expect_problems("rules:3: 'deny 10.0.0.5/32' never applies: line 1 has 'allow 10.0.0.0/8' (\n"
                     "rules:5: 'allow ::1/128' never applies: line 4 has 'deny ::/0' (\n");
@@ -230,11 +216,11 @@ TEST(rules, a_rule_that_never_applies_is_told_with_the_one_before_it)
 
 TEST(rules, the_last_rule_is_for_everybody)
 {
-    write_list("rules", "allow 10.0.0.0/8\ndeny 0.0.0.0/0\n# the end\n");
+    text_file_write_text("rules", "allow 10.0.0.0/8\ndeny 0.0.0.0/0\n# the end\n");
     load("access_rules = %s/rules");
     expect_problems(
         "rules:2: the last rule is not for everybody (end with 'allow all' or 'deny all')\n");
-    write_list("rules", "# none\n");
+    text_file_write_text("rules", "# none\n");
     load("access_rules = %s/rules");
     expect_problems("rules:0: the last rule is not for everybody (\n");
 }
@@ -249,7 +235,8 @@ TEST(rules, too_many_rules_are_told_at_the_option_that_adds_them)
     text_file_write("all", text, sizeof(text));
     ck_assert_int_eq(load("deny = file:%s/all"), 0);
     ck_assert_int_eq(load("deny = file:%s/all\nallow = 10.0.0.0/8, 11.0.0.0/8"), -EINVAL);
-    ck_assert_str_eq(file.problems, "t.ini:5: [listen e] allow: too many rules, at most 2000000\n");
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:5: [listen e] allow: too many rules, at most 2000000\n");
 }
 
 TEST(rules, bytes_that_are_no_text_are_told)
@@ -268,7 +255,7 @@ TEST(rules, bytes_that_are_no_text_are_told)
 
 TEST(rules, the_dump_of_rules_is_a_configuration_again)
 {
-    write_list("list", "10.0.0.5\n");
+    text_file_write_text("list", "10.0.0.5\n");
     ck_assert_int_eq(load("deny = file:%s/list, 10.1.0.0/16\nallow = 10.0.0.0/8\non_deny = close"),
                      0);
     text_file_write("again.ini", "", 0);
@@ -276,11 +263,10 @@ TEST(rules, the_dump_of_rules_is_a_configuration_again)
         FILE *out = fopen("again.ini", "w");
 
         ck_assert_ptr_nonnull(out);
-        ck_assert_int_eq(config_dump(file.config, out), 0);
+        ck_assert_int_eq(config_dump(config_file.config, out), 0);
         fclose(out);
     }
-    config_file_free(&file);
-    config_file_load(&file, "again.ini");
+    config_file_load("again.ini");
     expect("10.0.0.6:1", true);
     expect("10.0.0.5:1 10.1.0.1:1", false);
 }

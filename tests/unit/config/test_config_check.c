@@ -9,21 +9,6 @@
 #include "support/text_file.h"
 #include "support/suite.h"
 
-static struct config_file file;
-
-static int load(const char *text)
-{
-    text_file_write("t.ini", text, strlen(text));
-    config_file_load(&file, "t.ini");
-    return file.rc;
-}
-
-static void teardown(void)
-{
-    config_file_free(&file);
-    text_file_leave();
-}
-
 #define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n"
 #define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
 #define SERVER "[upstream u]\nserver.a = 127.0.0.1:9\n"
@@ -376,20 +361,22 @@ static const struct {
     {ECHO "\x01\x02", "t.ini:4: byte \\x01: this is not a text file"},
 };
 
-GROUP(files, text_file_enter, teardown);
+GROUP(files, text_file_enter, config_file_leave);
 
 TEST_EACH(files, a_problem_is_told_by_its_line, ARRAY_LEN(broken))
 {
-    ck_assert_int_eq(load(broken[_i].text), -EINVAL);
-    ck_assert_msg(strncmp(file.problems, broken[_i].problem, strlen(broken[_i].problem)) == 0, "%s",
-                  file.problems);
+    ck_assert_int_eq(config_file_load_text(broken[_i].text), -EINVAL);
+    ck_assert_msg(strncmp(config_file.problems, broken[_i].problem, strlen(broken[_i].problem)) ==
+                      0,
+                  "%s", config_file.problems);
 }
 
 TEST_EACH(files, a_problem_is_told_once, ARRAY_LEN(broken))
 {
-    ck_assert_int_eq(load(broken[_i].text), -EINVAL);
-    ck_assert_msg(strchr(file.problems, '\n') == file.problems + strlen(file.problems) - 1, "%s",
-                  file.problems);
+    ck_assert_int_eq(config_file_load_text(broken[_i].text), -EINVAL);
+    ck_assert_msg(strchr(config_file.problems, '\n') ==
+                      config_file.problems + strlen(config_file.problems) - 1,
+                  "%s", config_file.problems);
 }
 
 /* 0: [listen]; 1: [upstream]. */
@@ -417,51 +404,54 @@ TEST_EACH(files, a_list_of_allowed_words_is_whole, 2)
 
 TEST(files, a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
 {
-    ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b disabled\n"),
+    ck_assert_int_eq(config_file_load_text(
+                         PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b disabled\n"),
                      0);
     ck_assert_str_eq(
-        file.problems,
+        config_file.problems,
         "t.ini:5: warning: [upstream u] no server gets connections: all are disabled or "
         "have weight=0; clients are reset\n");
 }
 
 TEST(files, one_server_with_a_weight_is_enough)
 {
-    ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b backup\n"), 0);
-    ck_assert_str_eq(file.problems, "");
+    ck_assert_int_eq(
+        config_file_load_text(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b backup\n"),
+        0);
+    ck_assert_str_eq(config_file.problems, "");
 }
 
 TEST(files, a_file_that_cannot_be_read_is_told)
 {
-    config_file_load(&file, "/");
-    ck_assert_int_eq(file.rc, -EISDIR);
-    ck_assert_str_eq(file.problems, "/:0: is a directory (a file is needed)\n");
-    config_file_free(&file);
-    config_file_load(&file, "nosuch.ini");
-    ck_assert_int_eq(file.rc, -ENOENT);
-    ck_assert_str_eq(file.problems, "nosuch.ini:0: cannot be opened: No such file or directory\n");
+    config_file_load("/");
+    ck_assert_int_eq(config_file.rc, -EISDIR);
+    ck_assert_str_eq(config_file.problems, "/:0: is a directory (a file is needed)\n");
+    config_file_load("nosuch.ini");
+    ck_assert_int_eq(config_file.rc, -ENOENT);
+    ck_assert_str_eq(config_file.problems,
+                     "nosuch.ini:0: cannot be opened: No such file or directory\n");
 }
 
 TEST(files, all_problems_of_a_file_are_told_in_its_order)
 {
-    ck_assert_int_eq(load("[listen a]\n"
-                          "address = 127.0.0.1:7, nowhere\n"
-                          "service = proxy\n"
-                          "word\n"
-                          "upstream = none\n"
-                          "[boss]\n"
-                          "threads = 0\n"
-                          "acept_batch = 1\n"
-                          "threads = 1\n"
-                          "[listen b]\n"
-                          "service = echo\n"
-                          "[worker] # here\n"
-                          "[listen b]\n"
-                          "[upstream u]\n"
-                          "retries = 1#\n"),
+    ck_assert_int_eq(config_file_load_text("[listen a]\n"
+                                           "address = 127.0.0.1:7, nowhere\n"
+                                           "service = proxy\n"
+                                           "word\n"
+                                           "upstream = none\n"
+                                           "[boss]\n"
+                                           "threads = 0\n"
+                                           "acept_batch = 1\n"
+                                           "threads = 1\n"
+                                           "[listen b]\n"
+                                           "service = echo\n"
+                                           "[worker] # here\n"
+                                           "[listen b]\n"
+                                           "[upstream u]\n"
+                                           "retries = 1#\n"),
                      -EINVAL);
     ck_assert_str_eq(
-        file.problems,
+        config_file.problems,
         "t.ini:2: [listen a] address: 'nowhere' is not an address (127.0.0.1:7, [::1]:7, *:7, "
         "/run/x.sock or @name, with commas between)\n"
         "t.ini:4: 'word': no '=' (key = value)\n"
@@ -483,34 +473,36 @@ TEST(files, all_problems_of_a_file_are_told_in_its_order)
 
 TEST(files, a_loop_over_several_proxies_is_told_at_each_of_its_servers)
 {
-    ck_assert_int_eq(load("[listen a]\naddress = 127.0.0.1:1\nservice = proxy\nupstream = to_b\n"
-                          "[listen b]\naddress = 127.0.0.1:2\nservice = proxy\nupstream = to_a\n"
-                          "[listen c]\naddress = 127.0.0.1:3\nservice = proxy\nupstream = to_c\n"
-                          "[upstream to_b]\nserver.x = @x\nserver.b = 127.0.0.1:2\n"
-                          "[upstream to_a]\nserver.a = 127.0.0.1:1\n"
-                          "[upstream to_c]\nserver.a = 127.0.0.1:1\n"),
+    ck_assert_int_eq(config_file_load_text(
+                         "[listen a]\naddress = 127.0.0.1:1\nservice = proxy\nupstream = to_b\n"
+                         "[listen b]\naddress = 127.0.0.1:2\nservice = proxy\nupstream = to_a\n"
+                         "[listen c]\naddress = 127.0.0.1:3\nservice = proxy\nupstream = to_c\n"
+                         "[upstream to_b]\nserver.x = @x\nserver.b = 127.0.0.1:2\n"
+                         "[upstream to_a]\nserver.a = 127.0.0.1:1\n"
+                         "[upstream to_c]\nserver.a = 127.0.0.1:1\n"),
                      -EINVAL);
-    ck_assert_ptr_nonnull(strstr(file.problems,
+    ck_assert_ptr_nonnull(strstr(config_file.problems,
                                  "t.ini:15: [upstream to_b] server.b: '127.0.0.1:2' is "
                                  "where [listen b] listens"));
-    ck_assert_ptr_nonnull(strstr(file.problems, "\nt.ini:17: [upstream to_a] server.a: "));
-    ck_assert_ptr_null(strstr(file.problems, "to_c"));
+    ck_assert_ptr_nonnull(strstr(config_file.problems, "\nt.ini:17: [upstream to_a] server.a: "));
+    ck_assert_ptr_null(strstr(config_file.problems, "to_c"));
 }
 
 TEST(files, a_proxy_to_an_echo_of_our_own_is_no_loop)
 {
-    ck_assert_int_eq(load(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:7\n"), 0);
-    config_file_free(&file);
-    ck_assert_int_eq(load("[listen a]\naddress = @a\nservice = proxy\nupstream = to_b\n"
-                          "[listen b]\naddress = @b\nservice = proxy\nupstream = u\n"
-                          "[upstream to_b]\nserver.b = @b\n" SERVER),
-                     0);
+    ck_assert_int_eq(config_file_load_text(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:7\n"), 0);
+    ck_assert_int_eq(
+        config_file_load_text("[listen a]\naddress = @a\nservice = proxy\nupstream = to_b\n"
+                              "[listen b]\naddress = @b\nservice = proxy\nupstream = u\n"
+                              "[upstream to_b]\nserver.b = @b\n" SERVER),
+        0);
 }
 
 TEST(files, a_host_name_is_taken_and_nobody_is_asked_for_it)
 {
-    ck_assert_int_eq(load(PROXY "[upstream u]\nserver.a = p.example.com:8\nserver.b = b:9 backup\n"
-                                "server.c = localhost:9\n"),
+    ck_assert_int_eq(config_file_load_text(
+                         PROXY "[upstream u]\nserver.a = p.example.com:8\nserver.b = b:9 backup\n"
+                               "server.c = localhost:9\n"),
                      0);
     ck_assert_uint_eq(names_asked(), 0);
 }

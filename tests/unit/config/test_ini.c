@@ -11,53 +11,33 @@
 #include "support/text_file.h"
 #include "support/suite.h"
 
-static struct config_file file;
+/*
+ * What cannot be read: a directory, nothing, what may not be read (tests run as root, for whom every
+ * file is readable; a link to itself is not), a FIFO without a writer and a device.
+ */
+static const struct {
+    const char *path;
+    int rc;
+    const char *problem;
+} refused[] = {
+    {"/", -EISDIR, "is a directory (a file is needed)"},
+    {"nosuch.ini", -ENOENT, "cannot be opened: No such file or directory"},
+    {"loop.ini", -ELOOP, "cannot be opened: Too many levels of symbolic links"},
+    {"fifo", -EINVAL, "is not a regular file"},
+    {"/dev/zero", -EINVAL, "is not a regular file"},
+};
 
-static void teardown(void)
+GROUP(files, text_file_enter, config_file_leave);
+
+TEST_EACH(files, what_is_no_file_that_can_be_read_is_refused_at_once, ARRAY_LEN(refused))
 {
-    config_file_free(&file);
-    text_file_leave();
-}
+    char problem[128];
 
-GROUP(files, text_file_enter, teardown);
-
-TEST(files, a_directory_is_refused)
-{
-    config_file_scan(&file, "/");
-    ck_assert_int_eq(file.rc, -EISDIR);
-    ck_assert_str_eq(file.problems, "/:0: is a directory (a file is needed)\n");
-}
-
-TEST(files, a_missing_file_is_refused)
-{
-    config_file_scan(&file, "nosuch.ini");
-    ck_assert_int_eq(file.rc, -ENOENT);
-    ck_assert_str_eq(file.problems, "nosuch.ini:0: cannot be opened: No such file or directory\n");
-}
-
-/* Tests run as root, for whom every file is readable; a link to itself is not. */
-TEST(files, an_unreadable_file_is_refused)
-{
     ck_assert_int_eq(symlink("loop.ini", "loop.ini"), 0);
-    config_file_scan(&file, "loop.ini");
-    ck_assert_int_eq(file.rc, -ELOOP);
-    ck_assert_str_eq(file.problems,
-                     "loop.ini:0: cannot be opened: Too many levels of symbolic links\n");
-}
-
-TEST(files, a_fifo_without_a_writer_is_refused_at_once)
-{
     ck_assert_int_eq(mkfifo("fifo", 0600), 0);
-    config_file_scan(&file, "fifo");
-    ck_assert_int_eq(file.rc, -EINVAL);
-    ck_assert_str_eq(file.problems, "fifo:0: is not a regular file\n");
-}
-
-TEST(files, a_device_is_refused)
-{
-    config_file_scan(&file, "/dev/zero");
-    ck_assert_int_eq(file.rc, -EINVAL);
-    ck_assert_str_eq(file.problems, "/dev/zero:0: is not a regular file\n");
+    ck_assert_int_eq(config_file_scan(refused[_i].path), refused[_i].rc);
+    snprintf(problem, sizeof(problem), "%s:0: %s\n", refused[_i].path, refused[_i].problem);
+    ck_assert_str_eq(config_file.problems, problem);
 }
 
 TEST(files, a_socket_is_refused)
@@ -66,8 +46,8 @@ TEST(files, a_socket_is_refused)
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     ck_assert_int_eq(bind(fd, (const struct sockaddr *)&name, sizeof(name)), 0);
-    config_file_scan(&file, "socket");
-    ck_assert_int_eq(file.rc, -ENXIO);
+    config_file_scan("socket");
+    ck_assert_int_eq(config_file.rc, -ENXIO);
     close(fd);
 }
 
@@ -85,11 +65,11 @@ TEST_EACH(files, a_long_file_has_all_its_values, 4)
             len += (size_t)snprintf(text + len, sizeof(text) - len, "k%u = v%u of %u\n\n", i, i, s);
     }
     text_file_write("t.ini", text, len);
-    config_file_scan(&file, "t.ini");
-    ck_assert_int_eq(file.rc, 0);
-    ck_assert_uint_eq(file.ini->n_sections, 5);
+    config_file_scan("t.ini");
+    ck_assert_int_eq(config_file.rc, 0);
+    ck_assert_uint_eq(config_file.ini->n_sections, 5);
     for (unsigned s = 0; s < 5; s++) {
-        section = &file.ini->sections[s];
+        section = &config_file.ini->sections[s];
         ck_assert_uint_eq(section->n_entries, n * s);
         for (unsigned i = 0; i < section->n_entries; i++) {
             char value[32];
@@ -104,7 +84,7 @@ TEST(files, a_file_has_at_most_32_mib)
 {
     text_file_write("t.ini", "", 0);
     ck_assert_int_eq(truncate("t.ini", INI_FILE_BYTES + 1), 0);
-    config_file_scan(&file, "t.ini");
-    ck_assert_int_eq(file.rc, -EFBIG);
-    ck_assert_str_eq(file.problems, "t.ini:0: is too large (at most 32 MiB)\n");
+    config_file_scan("t.ini");
+    ck_assert_int_eq(config_file.rc, -EFBIG);
+    ck_assert_str_eq(config_file.problems, "t.ini:0: is too large (at most 32 MiB)\n");
 }

@@ -16,8 +16,6 @@
 #include "support/suite.h"
 #include "support/text_file.h"
 
-static struct config_file file;
-
 static void setup(void)
 {
     text_file_enter();
@@ -26,29 +24,11 @@ static void setup(void)
     unsetenv("NONE");
 }
 
-static void teardown(void)
-{
-    config_file_free(&file);
-    text_file_leave();
-}
-
-static void write_text(const char *name, const char *text)
-{
-    text_file_write(name, text, strlen(text));
-}
-
-static void scan(const char *text)
-{
-    write_text("t.ini", text);
-    config_file_free(&file);
-    config_file_scan(&file, "t.ini");
-}
-
 static const char *value(const char *section, const char *key)
 {
-    for (unsigned i = 0; i < file.ini->n_sections; i++) {
-        if (strcmp(file.ini->sections[i].name, section) == 0) {
-            const struct ini_entry *entry = ini_find(&file.ini->sections[i], key);
+    for (unsigned i = 0; i < config_file.ini->n_sections; i++) {
+        if (strcmp(config_file.ini->sections[i].name, section) == 0) {
+            const struct ini_entry *entry = ini_find(&config_file.ini->sections[i], key);
 
             return entry != NULL ? entry->value : "(no key)";
         }
@@ -58,32 +38,32 @@ static const char *value(const char *section, const char *key)
 
 /* ---- files ---- */
 
-GROUP(files_and_variables, setup, teardown);
+GROUP(files_and_variables, setup, config_file_leave);
 
 TEST(files_and_variables, a_file_is_read_where_it_is_included)
 {
-    write_text("a.ini", "[a]\nx = 1"); /* without a newline */
-    scan("# comment\ninclude = a.ini # and another\n\n[b]\nx = 2\n");
-    ck_assert_str_eq(file.problems, "");
+    text_file_write_text("a.ini", "[a]\nx = 1"); /* without a newline */
+    config_file_scan_text("# comment\ninclude = a.ini # and another\n\n[b]\nx = 2\n");
+    ck_assert_str_eq(config_file.problems, "");
     ck_assert_str_eq(value("a", "x"), "1");
     ck_assert_str_eq(value("b", "x"), "2");
-    ck_assert_uint_eq(file.ini->n_sections, 2);
-    ck_assert_str_eq(file.ini->sections[0].name, "a");
+    ck_assert_uint_eq(config_file.ini->n_sections, 2);
+    ck_assert_str_eq(config_file.ini->sections[0].name, "a");
 }
 
 TEST(files_and_variables, of_a_directory_all_ini_files_are_read_in_the_order_of_their_names)
 {
     ck_assert_int_eq(mkdir("d", 0700), 0);
-    write_text("d/20.ini", "[c]\nx = 20\n");
-    write_text("d/10.ini", "[b]\nx = 10\n");
-    write_text("d/.hidden.ini", "[h]\nx = 1\n");
-    write_text("d/10.ini.bak", "[h]\nx = 1\n");
-    scan("include = \"d\"\n[a]\nx = 1\n");
-    ck_assert_str_eq(file.problems, "");
-    ck_assert_uint_eq(file.ini->n_sections, 3);
-    ck_assert_str_eq(file.ini->sections[0].name, "b");
-    ck_assert_str_eq(file.ini->sections[1].name, "c");
-    ck_assert_str_eq(file.ini->sections[2].name, "a");
+    text_file_write_text("d/20.ini", "[c]\nx = 20\n");
+    text_file_write_text("d/10.ini", "[b]\nx = 10\n");
+    text_file_write_text("d/.hidden.ini", "[h]\nx = 1\n");
+    text_file_write_text("d/10.ini.bak", "[h]\nx = 1\n");
+    config_file_scan_text("include = \"d\"\n[a]\nx = 1\n");
+    ck_assert_str_eq(config_file.problems, "");
+    ck_assert_uint_eq(config_file.ini->n_sections, 3);
+    ck_assert_str_eq(config_file.ini->sections[0].name, "b");
+    ck_assert_str_eq(config_file.ini->sections[1].name, "c");
+    ck_assert_str_eq(config_file.ini->sections[2].name, "a");
     ck_assert_int_eq(remove("d/20.ini") + remove("d/10.ini") + remove("d/.hidden.ini"), 0);
     ck_assert_int_eq(remove("d/10.ini.bak"), 0);
 }
@@ -91,20 +71,20 @@ TEST(files_and_variables, of_a_directory_all_ini_files_are_read_in_the_order_of_
 TEST(files_and_variables, a_path_is_relative_to_the_file_that_has_it)
 {
     ck_assert_int_eq(mkdir("d", 0700), 0);
-    write_text("d/a.ini", "include = b.ini\n");
-    write_text("d/b.ini", "[b]\nx = 1\n");
-    scan("include = d/a.ini\n");
-    ck_assert_str_eq(file.problems, "");
+    text_file_write_text("d/a.ini", "include = b.ini\n");
+    text_file_write_text("d/b.ini", "[b]\nx = 1\n");
+    config_file_scan_text("include = d/a.ini\n");
+    ck_assert_str_eq(config_file.problems, "");
     ck_assert_str_eq(value("b", "x"), "1");
     ck_assert_int_eq(remove("d/a.ini") + remove("d/b.ini"), 0);
 }
 
 TEST(files_and_variables, problems_name_the_file_and_its_line)
 {
-    write_text("a.ini", "[a]\nx 1\n");
-    write_text("b.ini", "\ny = 1\n[a]\nx = 2\n");
-    scan("include = a.ini\n\ninclude = b.ini\nz = 1\n[t]\nx = 1\nx = 2\n[a]\n");
-    ck_assert_str_eq(file.problems,
+    text_file_write_text("a.ini", "[a]\nx 1\n");
+    text_file_write_text("b.ini", "\ny = 1\n[a]\nx = 2\n");
+    config_file_scan_text("include = a.ini\n\ninclude = b.ini\nz = 1\n[t]\nx = 1\nx = 2\n[a]\n");
+    ck_assert_str_eq(config_file.problems,
                      "a.ini:2: 'x 1': no '=' (key = value)\n"
                      "b.ini:2: 'y' is in no section (a line [KIND] or [KIND NAME] first)\n"
                      "b.ini:3: [a] is a second time here (the first is on line 1 of a.ini)\n"
@@ -115,21 +95,22 @@ TEST(files_and_variables, problems_name_the_file_and_its_line)
 
 TEST(files_and_variables, a_problem_right_before_an_include_is_one_of_the_file_that_includes)
 {
-    write_text("a.ini", "[a]\nx = 1\n");
-    scan("y = 1\nz = 1\ninclude = a.ini\n");
-    ck_assert_str_eq(file.problems,
+    text_file_write_text("a.ini", "[a]\nx = 1\n");
+    config_file_scan_text("y = 1\nz = 1\ninclude = a.ini\n");
+    ck_assert_str_eq(config_file.problems,
                      "t.ini:1: 'y' is in no section (a line [KIND] or [KIND NAME] first)\n"
                      "t.ini:2: 'z' is in no section (a line [KIND] or [KIND NAME] first)\n");
 }
 
 TEST(files_and_variables, a_file_that_cannot_be_included_is_told_where_it_is_asked_for)
 {
-    write_text("bad.ini", "[a]\r\n");
+    text_file_write_text("bad.ini", "[a]\r\n");
     ck_assert_int_eq(mkdir("d", 0700), 0);
-    scan("include = none.ini\ninclude =\ninclude = bad.ini\ninclude = ${NONE}\n[a]\nx = 1\n"
-         "include = d\n");
+    config_file_scan_text(
+        "include = none.ini\ninclude =\ninclude = bad.ini\ninclude = ${NONE}\n[a]\nx = 1\n"
+        "include = d\n");
     ck_assert_str_eq(
-        file.problems,
+        config_file.problems,
         "t.ini:1: include: 'none.ini' cannot be opened: No such file or directory\n"
         "t.ini:2: include: '' is not the path of a file or directory\n"
         "t.ini:3: include: 'bad.ini' is not a text file with lines that end in LF\n"
@@ -141,12 +122,12 @@ TEST(files_and_variables, a_file_that_cannot_be_included_is_told_where_it_is_ask
 
 TEST(files_and_variables, a_file_that_includes_itself_is_refused)
 {
-    write_text("a.ini", "include = b.ini\n[a]\n");
-    write_text("b.ini", "include = a.ini\n[b]\n");
-    scan("include = t.ini\ninclude = a.ini\n");
-    ck_assert_str_eq(file.problems, "t.ini:1: include: 't.ini' is included by itself\n"
-                                    "b.ini:1: include: 'a.ini' is included by itself\n");
-    ck_assert_uint_eq(file.ini->n_sections, 2);
+    text_file_write_text("a.ini", "include = b.ini\n[a]\n");
+    text_file_write_text("b.ini", "include = a.ini\n[b]\n");
+    config_file_scan_text("include = t.ini\ninclude = a.ini\n");
+    ck_assert_str_eq(config_file.problems, "t.ini:1: include: 't.ini' is included by itself\n"
+                                           "b.ini:1: include: 'a.ini' is included by itself\n");
+    ck_assert_uint_eq(config_file.ini->n_sections, 2);
 }
 
 TEST(files_and_variables, the_depth_is_bounded)
@@ -156,11 +137,11 @@ TEST(files_and_variables, the_depth_is_bounded)
     for (int i = 0; i < INI_INCLUDE_DEPTH + 2; i++) {
         snprintf(name, sizeof(name), "%d.ini", i);
         snprintf(text, sizeof(text), "include = %d.ini\n[s%d]\n", i + 1, i);
-        write_text(name, text);
+        text_file_write_text(name, text);
     }
-    write_text("1000.ini", "");
-    scan("include = 0.ini\n");
-    ck_assert_str_eq(file.problems,
+    text_file_write_text("1000.ini", "");
+    config_file_scan_text("include = 0.ini\n");
+    ck_assert_str_eq(config_file.problems,
                      "7.ini:1: include: files include each other too deeply (at most 8)\n");
 }
 
@@ -171,9 +152,9 @@ TEST(files_and_variables, the_number_of_files_is_bounded)
 
     for (int i = 0; i < INI_INCLUDE_FILES; i++)
         len += (size_t)sprintf(text + len, "include = a.ini\n");
-    write_text("a.ini", "# nothing\n");
-    scan(text);
-    ck_assert_str_eq(file.problems, "t.ini:1000: include: 'a.ini' is one file too many\n");
+    text_file_write_text("a.ini", "# nothing\n");
+    config_file_scan_text(text);
+    ck_assert_str_eq(config_file.problems, "t.ini:1000: include: 'a.ini' is one file too many\n");
 }
 
 /* ---- variables ---- */
@@ -224,10 +205,11 @@ TEST_EACH(files_and_variables, a_variable_is_replaced_or_refused, ARRAY_LEN(valu
 
 TEST(files_and_variables, variables_are_replaced_in_values_and_paths_alone)
 {
-    write_text("127.0.0.1.ini", "[a]\nx = \"${HOST}:7\"\n");
-    scan("include = ${HOST}.ini\n# ${NONE}\n[b]\nx = 1 ; ${NONE}\ny = ${NONE}\n");
-    ck_assert_str_eq(file.problems, "t.ini:5: [b] y: the environment variable NONE is not set "
-                                    "(${NAME:-DEFAULT} has a default)\n");
+    text_file_write_text("127.0.0.1.ini", "[a]\nx = \"${HOST}:7\"\n");
+    config_file_scan_text("include = ${HOST}.ini\n# ${NONE}\n[b]\nx = 1 ; ${NONE}\ny = ${NONE}\n");
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:5: [b] y: the environment variable NONE is not set "
+                     "(${NAME:-DEFAULT} has a default)\n");
     ck_assert_str_eq(value("a", "x"), "127.0.0.1:7");
     ck_assert_str_eq(value("b", "x"), "1");
 }
@@ -247,21 +229,24 @@ static void write_comments(const char *name, const char *begin, size_t n, const 
 
 TEST(files_and_variables, a_path_is_written_as_any_value)
 {
-    write_text("a b.ini", "[a]\nx = 1\n");
-    scan("include = 'a b.ini' ; a comment\ninclude = 'a b.ini\ninclude = \"a\" b\n");
+    text_file_write_text("a b.ini", "[a]\nx = 1\n");
+    config_file_scan_text(
+        "include = 'a b.ini' ; a comment\ninclude = 'a b.ini\ninclude = \"a\" b\n");
     ck_assert_str_eq(value("a", "x"), "1");
-    ck_assert_str_eq(file.problems, "t.ini:2: include: the closing quote is missing\n"
-                                    "t.ini:3: include: there is something behind the closing quote "
-                                    "(only a comment may be)\n");
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:2: include: the closing quote is missing\n"
+                     "t.ini:3: include: there is something behind the closing quote "
+                     "(only a comment may be)\n");
 }
 
 TEST(files_and_variables, the_size_of_all_files_together_is_bounded)
 {
     write_comments("a.ini", "", INI_FILE_BYTES / 2, "");
-    write_text("b.ini", "[b]\nx = 1\n");
+    text_file_write_text("b.ini", "[b]\nx = 1\n");
     write_comments("t.ini", "include = a.ini\n", INI_FILE_BYTES / 2, "include = b.ini\n");
-    config_file_scan(&file, "t.ini");
-    ck_assert_ptr_nonnull(strstr(file.problems, "include: 'b.ini' is too large (all files together "
-                                                "at most 32 MiB)\n"));
+    config_file_scan("t.ini");
+    ck_assert_ptr_nonnull(strstr(config_file.problems,
+                                 "include: 'b.ini' is too large (all files together "
+                                 "at most 32 MiB)\n"));
     ck_assert_str_eq(value("b", "x"), "(no section)");
 }

@@ -10,60 +10,46 @@
 #include "support/text_file.h"
 #include "support/suite.h"
 
-static struct config_file file;
-
-static int load(const char *bytes, size_t len)
-{
-    text_file_write("t.ini", bytes, len);
-    config_file_scan(&file, "t.ini");
-    return file.rc;
-}
-
-static void teardown(void)
-{
-    config_file_free(&file);
-    text_file_leave();
-}
-
 static const char *value(const char *written)
 {
     char text[2048];
 
     snprintf(text, sizeof(text), "[s]\nk = %s\n", written);
-    ck_assert_int_eq(load(text, strlen(text)), 0);
-    ck_assert_str_eq(file.problems, "");
-    ck_assert_uint_eq(file.ini->sections[0].n_entries, 1);
-    return file.ini->sections[0].entries[0].value;
+    ck_assert_int_eq(config_file_scan_text(text), 0);
+    ck_assert_str_eq(config_file.problems, "");
+    ck_assert_uint_eq(config_file.ini->sections[0].n_entries, 1);
+    return config_file.ini->sections[0].entries[0].value;
 }
 
-GROUP(lines, text_file_enter, teardown);
+GROUP(lines, text_file_enter, config_file_leave);
 
 TEST(lines, sections_and_keys_come_in_the_order_of_the_file)
 {
     static const char text[] = "# comment\n\n[B]\nZ=1\n  a\t=\t2  \n;[c]\n[A x]\n z.Y-_9 = 3";
 
-    ck_assert_int_eq(load(text, strlen(text)), 0);
-    ck_assert_str_eq(file.problems, "");
-    ck_assert_uint_eq(file.ini->n_sections, 2);
-    ck_assert_str_eq(file.ini->sections[0].name, "b");
-    ck_assert_uint_eq(file.ini->sections[0].line, 3);
-    ck_assert_uint_eq(file.ini->sections[0].n_entries, 2);
-    ck_assert_str_eq(file.ini->sections[0].entries[0].key, "z");
-    ck_assert_str_eq(file.ini->sections[0].entries[1].key, "a");
-    ck_assert_str_eq(file.ini->sections[0].entries[1].value, "2");
-    ck_assert_uint_eq(file.ini->sections[0].entries[1].line, 5);
-    ck_assert_str_eq(file.ini->sections[1].name, "a x");
-    ck_assert_str_eq(file.ini->sections[1].entries[0].key, "z.y-_9");
-    ck_assert_uint_eq(file.ini->sections[1].entries[0].line, 8);
-    ck_assert_ptr_eq(ini_find(&file.ini->sections[0], "a"), &file.ini->sections[0].entries[1]);
-    ck_assert_ptr_null(ini_find(&file.ini->sections[0], "z.y-_9"));
+    ck_assert_int_eq(config_file_scan_text(text), 0);
+    ck_assert_str_eq(config_file.problems, "");
+    ck_assert_uint_eq(config_file.ini->n_sections, 2);
+    ck_assert_str_eq(config_file.ini->sections[0].name, "b");
+    ck_assert_uint_eq(config_file.ini->sections[0].line, 3);
+    ck_assert_uint_eq(config_file.ini->sections[0].n_entries, 2);
+    ck_assert_str_eq(config_file.ini->sections[0].entries[0].key, "z");
+    ck_assert_str_eq(config_file.ini->sections[0].entries[1].key, "a");
+    ck_assert_str_eq(config_file.ini->sections[0].entries[1].value, "2");
+    ck_assert_uint_eq(config_file.ini->sections[0].entries[1].line, 5);
+    ck_assert_str_eq(config_file.ini->sections[1].name, "a x");
+    ck_assert_str_eq(config_file.ini->sections[1].entries[0].key, "z.y-_9");
+    ck_assert_uint_eq(config_file.ini->sections[1].entries[0].line, 8);
+    ck_assert_ptr_eq(ini_find(&config_file.ini->sections[0], "a"),
+                     &config_file.ini->sections[0].entries[1]);
+    ck_assert_ptr_null(ini_find(&config_file.ini->sections[0], "z.y-_9"));
 }
 
 TEST(lines, an_empty_file_has_no_sections)
 {
-    ck_assert_int_eq(load("", 0), 0);
-    ck_assert_uint_eq(file.ini->n_sections, 0);
-    ck_assert_str_eq(file.problems, "");
+    ck_assert_int_eq(config_file_scan_bytes("", 0), 0);
+    ck_assert_uint_eq(config_file.ini->n_sections, 0);
+    ck_assert_str_eq(config_file.problems, "");
 }
 
 static const struct {
@@ -154,38 +140,40 @@ TEST_EACH(lines, a_broken_line_is_told_and_the_lines_around_it_are_read, ARRAY_L
 
     snprintf(text, sizeof(text), "[s]\n%s\n[after]\nk = v\n", broken[_i].text);
     snprintf(expected, sizeof(expected), "t.ini:2: %s", broken[_i].problem);
-    ck_assert_int_eq(load(text, strlen(text)), 0);
-    ck_assert_msg(strncmp(file.problems, expected, strlen(expected)) == 0, "%s", file.problems);
-    ck_assert_ptr_eq(strchr(file.problems, '\n'), file.problems + strlen(file.problems) - 1);
-    ck_assert_uint_eq(file.ini->n_sections, 2);
-    ck_assert_str_eq(file.ini->sections[1].entries[0].value, "v");
+    ck_assert_int_eq(config_file_scan_text(text), 0);
+    ck_assert_msg(strncmp(config_file.problems, expected, strlen(expected)) == 0, "%s",
+                  config_file.problems);
+    ck_assert_ptr_eq(strchr(config_file.problems, '\n'),
+                     config_file.problems + strlen(config_file.problems) - 1);
+    ck_assert_uint_eq(config_file.ini->n_sections, 2);
+    ck_assert_str_eq(config_file.ini->sections[1].entries[0].value, "v");
 }
 
 TEST(lines, a_duplicate_key_names_both_lines_and_the_first_counts)
 {
     static const char text[] = "[s]\nk = 1\n[t]\nk = 2\nx = 3\nK = 4\n";
 
-    ck_assert_int_eq(load(text, strlen(text)), 0);
-    ck_assert_str_eq(file.problems,
+    ck_assert_int_eq(config_file_scan_text(text), 0);
+    ck_assert_str_eq(config_file.problems,
                      "t.ini:6: [t] k: is a second time here (the first is on line 4)\n");
-    ck_assert_str_eq(ini_find(&file.ini->sections[1], "k")->value, "2");
+    ck_assert_str_eq(ini_find(&config_file.ini->sections[1], "k")->value, "2");
 }
 
 TEST(lines, a_key_with_a_broken_value_is_there_but_refused)
 {
     static const char text[] = "[s]\nk = \"1\n";
 
-    ck_assert_int_eq(load(text, strlen(text)), 0);
-    ck_assert_uint_eq(file.ini->sections[0].n_entries, 1);
-    ck_assert(file.ini->sections[0].entries[0].refused);
+    ck_assert_int_eq(config_file_scan_text(text), 0);
+    ck_assert_uint_eq(config_file.ini->sections[0].n_entries, 1);
+    ck_assert(config_file.ini->sections[0].entries[0].refused);
 }
 
 TEST(lines, a_key_before_any_section_is_told)
 {
     static const char text[] = "\nk = 1\n[s]\n";
 
-    ck_assert_int_eq(load(text, strlen(text)), 0);
-    ck_assert_str_eq(file.problems,
+    ck_assert_int_eq(config_file_scan_text(text), 0);
+    ck_assert_str_eq(config_file.problems,
                      "t.ini:2: 'k' is in no section (a line [KIND] or [KIND NAME] first)\n");
 }
 
@@ -193,13 +181,13 @@ TEST(lines, keys_of_a_refused_section_are_not_told_on_their_own)
 {
     static const char text[] = "[s]\n[a\nk = 1\nk = 2\nword\n[t]\nk = 3\n";
 
-    ck_assert_int_eq(load(text, strlen(text)), 0);
-    ck_assert_str_eq(file.problems, "t.ini:2: '[a' has no closing ']'\n"
-                                    "t.ini:5: 'word': no '=' (key = value)\n");
-    ck_assert_uint_eq(file.ini->n_sections, 2);
-    ck_assert_uint_eq(file.ini->n_refused, 1);
-    ck_assert_uint_eq(file.ini->sections[0].n_entries, 0);
-    ck_assert_str_eq(file.ini->sections[1].entries[0].value, "3");
+    ck_assert_int_eq(config_file_scan_text(text), 0);
+    ck_assert_str_eq(config_file.problems, "t.ini:2: '[a' has no closing ']'\n"
+                                           "t.ini:5: 'word': no '=' (key = value)\n");
+    ck_assert_uint_eq(config_file.ini->n_sections, 2);
+    ck_assert_uint_eq(config_file.ini->n_refused, 1);
+    ck_assert_uint_eq(config_file.ini->sections[0].n_entries, 0);
+    ck_assert_str_eq(config_file.ini->sections[1].entries[0].value, "3");
 }
 
 /* [s], a line of ${len} characters that begins with ${head}, and one more line. */
@@ -214,7 +202,7 @@ static int load_long(const char *head, size_t len)
     memcpy(text, "[s]\n", 4);
     memcpy(text + 4, head, strlen(head));
     strcpy(text + 4 + len, "\nz = 1\n");
-    rc = load(text, size);
+    rc = config_file_scan_bytes(text, size);
     free(text);
     return rc;
 }
@@ -222,27 +210,27 @@ static int load_long(const char *head, size_t len)
 TEST(lines, a_line_has_at_most_1000_characters)
 {
     ck_assert_int_eq(load_long("# ", 1000), 0);
-    ck_assert_str_eq(file.problems, "");
-    config_file_free(&file);
+    ck_assert_str_eq(config_file.problems, "");
     ck_assert_int_eq(load_long("# ", 1001), 0);
-    ck_assert_str_eq(file.problems, "t.ini:2: the line has 1001 characters (at most 1000)\n");
-    ck_assert_str_eq(file.ini->sections[0].entries[0].key, "z");
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:2: the line has 1001 characters (at most 1000)\n");
+    ck_assert_str_eq(config_file.ini->sections[0].entries[0].key, "z");
 }
 
 TEST(lines, a_line_of_a_megabyte_is_one_short_problem)
 {
     ck_assert_int_eq(load_long("k = ", 1 << 20), 0);
-    ck_assert_str_eq(file.problems, "t.ini:2: the line has 1048576 characters (at most 1000)\n");
-    ck_assert_str_eq(file.ini->sections[0].entries[0].key, "z");
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:2: the line has 1048576 characters (at most 1000)\n");
+    ck_assert_str_eq(config_file.ini->sections[0].entries[0].key, "z");
 }
 
 TEST(lines, a_value_has_at_most_900_characters)
 {
     ck_assert_int_eq(load_long("k = ", 904), 0);
-    ck_assert_str_eq(file.problems, "");
-    config_file_free(&file);
+    ck_assert_str_eq(config_file.problems, "");
     ck_assert_int_eq(load_long("k = ", 905), 0);
-    ck_assert_str_eq(file.problems,
+    ck_assert_str_eq(config_file.problems,
                      "t.ini:2: [s] k: the value is too long (at most 900 characters)\n");
 }
 
@@ -256,28 +244,30 @@ static int load_many(const char *format, unsigned n)
     for (unsigned i = 0; i < n; i++)
         fprintf(f, format, i);
     ck_assert_int_eq(fclose(f), 0);
-    config_file_scan(&file, "t.ini");
-    return file.rc;
+    return config_file_scan("t.ini");
 }
 
-TEST(lines, too_many_entries_are_refused)
-{
-    ck_assert_int_eq(load_many("k%u=\n", INI_MAX_ENTRIES + 1), -EINVAL);
-    ck_assert_str_eq(file.problems,
-                     "t.ini:524290: too many lines 'key = value' (at most 524288)\n");
-}
+static const struct {
+    const char *line;
+    unsigned n;
+    const char *problem;
+} too_many[] = {
+    {"k%u=\n", INI_MAX_ENTRIES + 1,
+     "t.ini:524290: too many lines 'key = value' (at most 524288)\n"},
+    {"[s%u]\n", INI_MAX_SECTIONS, "t.ini:8193: too many sections (at most 8192)\n"},
+};
 
-TEST(lines, too_many_sections_are_refused)
+TEST_EACH(lines, too_many_entries_or_sections_are_refused, ARRAY_LEN(too_many))
 {
-    ck_assert_int_eq(load_many("[s%u]\n", INI_MAX_SECTIONS), -EINVAL);
-    ck_assert_str_eq(file.problems, "t.ini:8193: too many sections (at most 8192)\n");
+    ck_assert_int_eq(load_many(too_many[_i].line, too_many[_i].n), -EINVAL);
+    ck_assert_str_eq(config_file.problems, too_many[_i].problem);
 }
 
 TEST(lines, many_entries_are_read)
 {
     ck_assert_int_eq(load_many("k%u=v\n", 5000), 0);
-    ck_assert_str_eq(file.problems, "");
-    ck_assert_uint_eq(file.ini->sections[0].n_entries, 5000);
+    ck_assert_str_eq(config_file.problems, "");
+    ck_assert_uint_eq(config_file.ini->sections[0].n_entries, 5000);
 }
 
 TEST(lines, of_very_many_problems_the_first_are_told)
@@ -285,10 +275,10 @@ TEST(lines, of_very_many_problems_the_first_are_told)
     unsigned lines = 0;
 
     ck_assert_int_eq(load_many("word%u\n", 100000), 0);
-    for (const char *p = file.problems; (p = strchr(p, '\n')) != NULL; p++)
+    for (const char *p = config_file.problems; (p = strchr(p, '\n')) != NULL; p++)
         lines++;
     ck_assert_uint_eq(lines, DIAGNOSTICS_KEPT + 1);
-    ck_assert_ptr_nonnull(strstr(file.problems, "t.ini:0: 99800 more problems\n"));
+    ck_assert_ptr_nonnull(strstr(config_file.problems, "t.ini:0: 99800 more problems\n"));
 }
 
 #define BYTES(s) s, sizeof(s) - 1
@@ -317,6 +307,6 @@ static const struct {
 
 TEST_EACH(lines, what_is_no_text_is_refused_as_a_whole, ARRAY_LEN(no_texts))
 {
-    ck_assert_int_eq(load(no_texts[_i].bytes, no_texts[_i].len), -EINVAL);
-    ck_assert_str_eq(file.problems, no_texts[_i].problem);
+    ck_assert_int_eq(config_file_scan_bytes(no_texts[_i].bytes, no_texts[_i].len), -EINVAL);
+    ck_assert_str_eq(config_file.problems, no_texts[_i].problem);
 }

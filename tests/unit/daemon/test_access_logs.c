@@ -155,7 +155,6 @@ GROUP(options, setup, teardown);
 
 TEST_EACH(options, formats_are_taken_or_refused_with_a_hint, ARRAY_LEN(formats))
 {
-    struct config_file file = {.rc = 0};
     char path[80];
     FILE *f;
 
@@ -164,14 +163,16 @@ TEST_EACH(options, formats_are_taken_or_refused_with_a_hint, ARRAY_LEN(formats))
     ck_assert_ptr_nonnull(f);
     fputs(formats[_i].text, f);
     fclose(f);
-    config_file_load(&file, path);
+    config_file_load(path);
     unlink(path);
     if (formats[_i].problem) {
-        ck_assert_int_eq(file.rc, -EINVAL);
-        ck_assert_msg(strstr(file.problems, formats[_i].problem) != NULL, "%s", file.problems);
-        ck_assert_ptr_eq(strchr(file.problems, '\n'), file.problems + strlen(file.problems) - 1);
+        ck_assert_int_eq(config_file.rc, -EINVAL);
+        ck_assert_msg(strstr(config_file.problems, formats[_i].problem) != NULL, "%s",
+                      config_file.problems);
+        ck_assert_ptr_eq(strchr(config_file.problems, '\n'),
+                         config_file.problems + strlen(config_file.problems) - 1);
     } else {
-        ck_assert_msg(file.rc == 0, "%s", file.problems);
+        ck_assert_msg(config_file.rc == 0, "%s", config_file.problems);
     }
-    config_file_free(&file);
+    config_file_free();
 }

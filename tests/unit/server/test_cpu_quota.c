@@ -88,49 +88,52 @@ static unsigned threads(void)
     return n == UINT_MAX ? 0 : n;
 }
 
+/*
+ * A group, the root of what is mounted, limits there ("QUOTA PERIOD", or in the file cpu.max of
+ * ${where}) and the threads that they allow.
+ */
+static const struct {
+    const char *group, *root;
+    const char *v1_quota, *v1_period;
+    const char *where, *max;
+    unsigned threads;
+} limits[] = {
+    /* v1 has a quota and a period; -1 is no limit */
+    {"/a", "/", "100000\n", "100000\n", NULL, NULL, 2},
+    {"/a", "/", "200000\n", "50000\n", NULL, NULL, 8},
+    {"/a", "/", "-1\n", "100000\n", NULL, NULL, 0},
+    /* v2 has both in one line; max is no limit */
+    {"/a", "/", NULL, NULL, "v2/a/cpu.max", "300000 100000\n", 6},
+    {"/a", "/", NULL, NULL, "v2/a/cpu.max", "max 100000\n", 0},
+    /* parts of a processor are rounded up */
+    {"/a", "/", NULL, NULL, "v2/a/cpu.max", "150000 100000\n", 3},
+    {"/a", "/", NULL, NULL, "v2/a/cpu.max", "50000 100000\n", 1},
+    {"/a", "/", NULL, NULL, "v2/a/cpu.max", "1000 100000\n", 1},
+    {"/a", "/", NULL, NULL, "v2/a/cpu.max", "101000 100000\n", 3},
+    /* of both kinds the lower limit counts */
+    {"/a/b", "/", "100000\n", "100000\n", "v2/a/b/cpu.max", "200000 100000\n", 2},
+    {"/a/b", "/", "100000\n", "100000\n", "v2/a/b/cpu.max", "20000 100000\n", 1},
+    /* in a container: the file system shows the process's own group, the file its path on the host */
+    {"/docker/1/a", "/docker/1", NULL, NULL, "v2/a/cpu.max", "100000 100000\n", 2},
+    {"/docker/1", "/docker/1", NULL, NULL, "v2/cpu.max", "200000 100000\n", 4},
+    /* a group that is not below what is mounted has the limit of the mount */
+    {"/docker/12", "/docker/1", NULL, NULL, "v2/cpu.max", "100000 100000\n", 2},
+    /* what cannot be read is no limit */
+    {"/gone", "/", NULL, NULL, NULL, NULL, 0},
+    {"/gone", "/", NULL, NULL, "v2/cpu.max", "", 0},
+    {"/gone", "/", NULL, NULL, "v2/cpu.max", "100000 0\n", 0},
+};
+
 GROUP(quota, setup, teardown);
 
-TEST(quota, v1_has_a_quota_and_a_period)
+TEST_EACH(quota, the_limit_of_a_group_gives_the_number_of_threads, ARRAY_LEN(limits))
 {
-    mount_groups("/a", "/");
-    limit_v1("/a", "100000\n", "100000\n");
-    ck_assert_uint_eq(threads(), 2);
-    limit_v1("/a", "200000\n", "50000\n");
-    ck_assert_uint_eq(threads(), 8);
-}
-
-TEST(quota, v1_without_a_limit_says_minus_one)
-{
-    mount_groups("/a", "/");
-    limit_v1("/a", "-1\n", "100000\n");
-    ck_assert_uint_eq(threads(), 0);
-}
-
-TEST(quota, v2_has_both_in_one_line)
-{
-    mount_groups("/a", "/");
-    put("v2/a/cpu.max", "300000 100000\n");
-    ck_assert_uint_eq(threads(), 6);
-}
-
-TEST(quota, v2_without_a_limit_says_max)
-{
-    mount_groups("/a", "/");
-    put("v2/a/cpu.max", "max 100000\n");
-    ck_assert_uint_eq(threads(), 0);
-}
-
-TEST(quota, parts_of_a_processor_are_rounded_up)
-{
-    mount_groups("/a", "/");
-    put("v2/a/cpu.max", "150000 100000\n");
-    ck_assert_uint_eq(threads(), 3);
-    put("v2/a/cpu.max", "50000 100000\n");
-    ck_assert_uint_eq(threads(), 1);
-    put("v2/a/cpu.max", "1000 100000\n");
-    ck_assert_uint_eq(threads(), 1);
-    put("v2/a/cpu.max", "101000 100000\n");
-    ck_assert_uint_eq(threads(), 3);
+    mount_groups(limits[_i].group, limits[_i].root);
+    if (limits[_i].v1_quota)
+        limit_v1("/a", limits[_i].v1_quota, limits[_i].v1_period);
+    if (limits[_i].where)
+        put(limits[_i].where, limits[_i].max);
+    ck_assert_uint_eq(threads(), limits[_i].threads);
 }
 
 /* ${_i}: which of the three groups has the lowest limit. */
@@ -144,45 +147,12 @@ TEST_EACH(quota, of_nested_groups_the_lowest_limit_counts, 3)
     ck_assert_uint_eq(threads(), 2);
 }
 
-TEST(quota, of_both_kinds_the_lower_limit_counts)
+TEST(quota, without_files_or_with_nonsense_in_them_there_is_no_limit)
 {
-    mount_groups("/a/b", "/");
-    limit_v1("/a", "100000\n", "100000\n");
-    put("v2/a/b/cpu.max", "200000 100000\n");
-    ck_assert_uint_eq(threads(), 2);
-    put("v2/a/b/cpu.max", "20000 100000\n");
-    ck_assert_uint_eq(threads(), 1);
-}
-
-/*
- * As in a container: the file system shows the process's own group, the file its path on the host.
- */
-TEST(quota, what_is_mounted_may_begin_below_the_root)
-{
-    mount_groups("/docker/1234/a", "/docker/1234");
-    put("v2/a/cpu.max", "100000 100000\n");
-    ck_assert_uint_eq(threads(), 2);
-    mount_groups("/docker/1234", "/docker/1234");
-    put("v2/cpu.max", "200000 100000\n");
-    ck_assert_uint_eq(threads(), 4);
-}
-
-TEST(quota, a_group_that_is_not_below_what_is_mounted_has_the_limit_of_the_mount)
-{
-    mount_groups("/docker/12345", "/docker/1234");
+    ck_assert_uint_eq(threads(), 0);
+    mount_groups("/", "/");
     put("v2/cpu.max", "100000 100000\n");
     ck_assert_uint_eq(threads(), 2);
-}
-
-TEST(quota, what_cannot_be_read_is_no_limit)
-{
-    ck_assert_uint_eq(threads(), 0);
-    mount_groups("/gone", "/");
-    ck_assert_uint_eq(threads(), 0);
-    put("v2/cpu.max", "");
-    ck_assert_uint_eq(threads(), 0);
-    put("v2/cpu.max", "100000 0\n");
-    ck_assert_uint_eq(threads(), 0);
     put("cgroup", "nonsense\n1:\n");
     ck_assert_uint_eq(threads(), 0);
 }
