@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "support/loop_runner.h"
+#include "support/until.h"
 
 static void on_ready(struct ev_loop *ev, struct ev_io *w, int revents)
 {
@@ -65,4 +66,12 @@ void bell_ring(struct bell *b)
 void bell_close(struct bell *b)
 {
     loop_runner_call(b->loop, unwatch, b);
+}
+
+void bell_expect_heard(struct bell *b)
+{
+    unsigned before = atomic_load(&b->n_heard);
+
+    bell_ring(b);
+    UNTIL(atomic_load(&b->n_heard) == before + 1);
 }

@@ -38,6 +38,15 @@ void bell_close(struct bell *b);
 void bell_ring(struct bell *b);
 
 /*
+ * bell_expect_heard(b):
+ * Ring it and wait until it is heard, once.
+ *
+ * Thread: any but the loop's
+ * Errors: the test fails
+ */
+void bell_expect_heard(struct bell *b);
+
+/*
  * bell_watch(b):
  * Have the loop watch it again, after an error.
  *

@@ -1,7 +1,9 @@
 /* support/log_lines: see log_lines.h. */
 #include "support/log_lines.h"
 
+#include <check.h>
 #include <pthread.h>
+#include <regex.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,4 +40,18 @@ unsigned log_lines_with(const char *text)
         found += strstr(lines[i], text) != NULL;
     pthread_mutex_unlock(&lock);
     return found;
+}
+
+const char *log_lines_last(void)
+{
+    return n_lines > 0 ? lines[n_lines - 1] : "";
+}
+
+void log_lines_expect(const char *text, const char *pattern)
+{
+    regex_t regex;
+
+    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "\"%s\" is no %s", text, pattern);
+    regfree(&regex);
 }

@@ -22,4 +22,21 @@ void log_lines_capture(enum log_level level);
  */
 unsigned log_lines_with(const char *text);
 
+/*
+ * log_lines_last():
+ * The last line, "" if there was none.
+ *
+ * Thread: the test's, while no other one logs
+ */
+const char *log_lines_last(void);
+
+/*
+ * log_lines_expect(text, pattern):
+ * See that ${text} matches the extended regular expression ${pattern}.
+ *
+ * Thread: any
+ * Errors: the test fails
+ */
+void log_lines_expect(const char *text, const char *pattern);
+
 #endif

@@ -263,3 +263,24 @@ int sockets_option(int fd, int level, int name)
     ck_assert_int_eq(getsockopt(fd, level, name, &value, &len), 0);
     return value;
 }
+
+int sockets_listen_deaf(struct address *out, int *filler)
+{
+    int fd = sockets_listen(out, 0);
+
+    *filler = sockets_connect(out);
+    return fd;
+}
+
+struct address sockets_address(const char *text)
+{
+    struct address a[2];
+
+    ck_assert_msg(address_parse(a, 2, text) == 1, "%s", text);
+    return a[0];
+}
+
+void sockets_say_bytes(int fd, const void *data, size_t len)
+{
+    ck_assert_int_eq(send(fd, data, len, MSG_NOSIGNAL), (ssize_t)len);
+}

@@ -65,6 +65,16 @@ int sockets_listen(struct address *out, int backlog);
 int sockets_bound(struct address *out);
 
 /*
+ * sockets_listen_deaf(out, filler):
+ * As sockets_listen(), with a full backlog: connecting to it takes forever.
+ *
+ * Thread: any
+ * Owns:   the caller owns the descriptor and that in ${filler}
+ * Errors: the test fails
+ */
+int sockets_listen_deaf(struct address *out, int *filler);
+
+/*
  * sockets_accept(fd) / sockets_connect(a):
  * The next client of ${fd}; a connection to ${a}.
  *
@@ -74,6 +84,15 @@ int sockets_bound(struct address *out);
  */
 int sockets_accept(int fd);
 int sockets_connect(const struct address *a);
+
+/*
+ * sockets_address(text):
+ * The address that ${text}, one IP address with or without a port, stands for.
+ *
+ * Thread: any
+ * Errors: the test fails
+ */
+struct address sockets_address(const char *text);
 
 /*
  * sockets_path(out, name):
@@ -92,6 +111,15 @@ void sockets_path(struct address *out, const char *name);
  */
 void sockets_say(int fd, const char *text);
 void sockets_hear(int fd, const char *text);
+
+/*
+ * sockets_say_bytes(fd, data, len):
+ * Send ${len} bytes.
+ *
+ * Thread: any
+ * Errors: the test fails
+ */
+void sockets_say_bytes(int fd, const void *data, size_t len);
 
 /*
  * sockets_pattern(data, from, len):

@@ -4,6 +4,7 @@
 #include <check.h>
 
 #include "base/clock.h"
+#include "support/until.h"
 
 static void counted_run(struct task *t)
 {
@@ -120,6 +121,23 @@ void tasks_timer_init(struct tasks_timer *t, struct tasks_trace *trace, char let
     timer_init(&t->timer, &type);
     t->trace = trace;
     t->letter = letter;
+}
+
+void tasks_timely_run(struct task *t)
+{
+    PAUSE_MS(CONTAINER_OF(t, struct tasks_timely, task)->ns / NS_PER_MS);
+}
+
+void tasks_timely_drop(struct task *t)
+{
+    (void)t;
+}
+
+void tasks_timely_submit(struct tasks_timely *t, const struct task_type *type, struct loop *loop,
+                         enum loop_queue queue, int64_t ns)
+{
+    *t = (struct tasks_timely){.task.type = type, .ns = ns};
+    ck_assert_int_eq(loop_submit(loop, queue, &t->task), 0);
 }
 
 static void slow_run(struct task *t)

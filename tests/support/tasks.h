@@ -50,6 +50,12 @@ struct tasks_slow {
     atomic_uint run;
 };
 
+/* Keeps its thread, but not the processor, for a while. */
+struct tasks_timely {
+    struct task task;
+    int64_t ns;
+};
+
 /* Is run until as many tasks as the barrier counts are running. */
 struct tasks_meeting {
     struct timer timer;
@@ -92,6 +98,18 @@ unsigned tasks_counted_dropped(const struct tasks_counted *t, unsigned n);
  */
 void tasks_meeting_init(struct tasks_meeting *m, pthread_barrier_t *barrier);
 void tasks_never_dropped(struct task *t);
+
+/*
+ * tasks_timely_submit(t, type, loop, queue, ns):
+ * Submit a fresh one of ${type}.
+ *
+ * Thread: any
+ * Errors: the test fails
+ */
+void tasks_timely_submit(struct tasks_timely *t, const struct task_type *type, struct loop *loop,
+                         enum loop_queue queue, int64_t ns);
+void tasks_timely_run(struct task *t);
+void tasks_timely_drop(struct task *t);
 
 /*
  * tasks_slow_init(t, ns) / tasks_slow_most(t, n):

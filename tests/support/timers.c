@@ -1,7 +1,10 @@
 /* support/timers: see timers.h. */
 #include "support/timers.h"
 
+#include <check.h>
+
 #include "base/clock.h"
+#include "support/until.h"
 
 static void noted_run(struct task *t)
 {
@@ -78,4 +81,24 @@ void timers_block_wait(struct timers_block *t)
 void timers_block_end(struct timers_block *t)
 {
     sem_post(&t->released);
+}
+
+void timers_after(struct loop *loop, struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
+{
+    ck_assert_int_eq(loop_submit_after(loop, &t->timer, delay_ns, period_ns), 0);
+}
+
+void timers_begin(struct loop *loop, struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
+{
+    timers_noted_init(t);
+    timers_after(loop, t, delay_ns, period_ns);
+}
+
+void timers_expect_run(struct loop *loop)
+{
+    struct timers_noted t;
+
+    timers_begin(loop, &t, 10 * NS_PER_MS, 0);
+    UNTIL(atomic_load(&t.run) == 1);
+    ck_assert_int_ge(t.began_at_ns[0], t.planned_at_ns[0]);
 }

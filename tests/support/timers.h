@@ -42,6 +42,25 @@ void timers_noted_init(struct timers_noted *t);
 void timers_block_init(struct timers_block *t);
 
 /*
+ * timers_after(loop, t, delay_ns, period_ns) / timers_begin(loop, t, delay_ns, period_ns):
+ * loop_submit_after(); for a fresh one.
+ *
+ * Thread: any
+ * Errors: the test fails
+ */
+void timers_after(struct loop *loop, struct timers_noted *t, int64_t delay_ns, int64_t period_ns);
+void timers_begin(struct loop *loop, struct timers_noted *t, int64_t delay_ns, int64_t period_ns);
+
+/*
+ * timers_expect_run(loop):
+ * See that a timer of ${loop} is run, and not early.
+ *
+ * Thread: any but the loop's
+ * Errors: the test fails
+ */
+void timers_expect_run(struct loop *loop);
+
+/*
  * timers_block_wait(t) / timers_block_end(t):
  * Wait until it runs; let its run end.
  *

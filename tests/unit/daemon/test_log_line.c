@@ -1,6 +1,5 @@
 /* daemon/log_line: what a line looks like, and that no text changes that. */
 #include <pthread.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/log_line.h"
+#include "support/log_lines.h"
 #include "support/suite.h"
 
 /* The line as a string, in a static buffer. */
@@ -23,15 +23,6 @@ static const char *build(enum log_line_layout layout, enum log_level level, cons
     return string;
 }
 
-static void assert_matches(const char *text, const char *pattern)
-{
-    regex_t regex;
-
-    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
-    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "\"%s\" is no %s", text, pattern);
-    regfree(&regex);
-}
-
 GROUP(log_line, NULL, NULL);
 
 TEST(log_line, a_plain_line_tells_time_process_level_and_thread)
@@ -42,7 +33,7 @@ TEST(log_line, a_plain_line_tells_time_process_level_and_thread)
              "^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
              "reactord\\[%ld\\] warning main: front: 7 clients\n$",
              (long)getpid());
-    assert_matches(build(LOG_LINE_PLAIN, LOG_LEVEL_WARNING, "front: 7 clients"), pattern);
+    log_lines_expect(build(LOG_LINE_PLAIN, LOG_LEVEL_WARNING, "front: 7 clients"), pattern);
 }
 
 TEST(log_line, a_plain_line_is_in_universal_time)
@@ -87,7 +78,7 @@ TEST(log_line, a_syslog_line_is_what_the_libc_would_send)
              "^<29>[A-Z][a-z]{2} [ 123][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} reactord\\[%ld\\]: "
              "main: text$",
              (long)getpid());
-    assert_matches(build(LOG_LINE_SYSLOG, LOG_LEVEL_NOTICE, "text"), pattern);
+    log_lines_expect(build(LOG_LINE_SYSLOG, LOG_LEVEL_NOTICE, "text"), pattern);
 }
 
 TEST(log_line, a_journal_line_is_a_field_a_line)

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <regex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/log_target.h"
 #include "daemon/privileges.h"
+#include "support/log_lines.h"
 #include "support/suite.h"
 
 #define STAMP "^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
@@ -66,15 +66,6 @@ static char *file_text(const char *name)
     return text;
 }
 
-static void assert_matches(const char *text, const char *pattern)
-{
-    regex_t regex;
-
-    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
-    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "\"%s\" is no %s", text, pattern);
-    regfree(&regex);
-}
-
 /* Put a pipe at stderr; returns its end to read from. */
 static int pipe_at_stderr(void)
 {
@@ -105,7 +96,7 @@ TEST(file, lines_are_added_to_a_file_that_is_there)
     log_target_close(target);
     open_target(path);
     log_info("second");
-    assert_matches(file_text(path), "main: first\n.*main: second\n$");
+    log_lines_expect(file_text(path), "main: first\n.*main: second\n$");
 }
 
 #define THREADS 4
@@ -152,8 +143,8 @@ TEST(file, after_a_rotation_reopening_starts_a_new_file)
     log_info("still old");
     ck_assert_int_eq(log_target_reopen(target), 0);
     log_info("new");
-    assert_matches(file_text(rotated), "main: old\n.*main: still old\n$");
-    assert_matches(file_text(path), STAMP "reactord\\[[0-9]+\\] info main: new\n$");
+    log_lines_expect(file_text(rotated), "main: old\n.*main: still old\n$");
+    log_lines_expect(file_text(path), STAMP "reactord\\[[0-9]+\\] info main: new\n$");
 }
 
 TEST(file, a_reopening_that_fails_keeps_the_old_file)
@@ -164,7 +155,7 @@ TEST(file, a_reopening_that_fails_keeps_the_old_file)
     ck_assert_int_eq(log_target_reopen(target), -EISDIR);
     ck_assert_int_eq(rmdir(path), 0);
     log_info("text");
-    assert_matches(file_text(rotated), "main: text\n$");
+    log_lines_expect(file_text(rotated), "main: text\n$");
 }
 
 static atomic_bool rotation_over;
@@ -295,8 +286,9 @@ TEST(stderr, a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
         log_info("line %d of a thousand", i);
     (void)text_of(reader);
     log_info("through again");
-    assert_matches(text_of(reader),
-                   "info main: through again\n.* warning main: log: [0-9]+ lines were dropped\n$");
+    log_lines_expect(
+        text_of(reader),
+        "info main: through again\n.* warning main: log: [0-9]+ lines were dropped\n$");
 }
 
 TEST(stderr, whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)
@@ -342,7 +334,7 @@ TEST(stderr, stderr_keeps_its_flags_for_those_who_share_it)
 
     open_target("stderr");
     log_info("text");
-    assert_matches(text_of(reader), STAMP "reactord\\[[0-9]+\\] info main: text\n$");
+    log_lines_expect(text_of(reader), STAMP "reactord\\[[0-9]+\\] info main: text\n$");
     ck_assert_int_eq(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0);
     close(reader);
 }
@@ -358,7 +350,7 @@ TEST(stderr, a_file_at_stderr_is_written_at_the_place_where_others_write)
     open_target("stderr");
     log_info("text");
     dprintf(STDERR_FILENO, "after\n");
-    assert_matches(file_text(path), "^before\n2.* info main: text\nafter\n$");
+    log_lines_expect(file_text(path), "^before\n2.* info main: text\nafter\n$");
 }
 
 TEST(stderr, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
@@ -388,7 +380,7 @@ TEST(stderr, stderr_that_leads_elsewhere_than_the_journal_gets_the_time)
     setenv("JOURNAL_STREAM", "8:12345", 1);
     open_target("stderr");
     log_info("text");
-    assert_matches(text_of(reader), STAMP);
+    log_lines_expect(text_of(reader), STAMP);
     close(reader);
 }
 

@@ -3,7 +3,6 @@
  * namespace of its own; where that is not permitted the cases do nothing.
  */
 #include <errno.h>
-#include <regex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -14,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/log_target.h"
+#include "support/log_lines.h"
 #include "support/suite.h"
 
 static struct log_target *target;
@@ -37,15 +37,6 @@ static const char *text_of(int fd)
 
     text[n > 0 ? n : 0] = '\0';
     return text;
-}
-
-static void assert_matches(const char *text, const char *pattern)
-{
-    regex_t regex;
-
-    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
-    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "\"%s\" is no %s", text, pattern);
-    regfree(&regex);
 }
 
 /*
@@ -85,7 +76,7 @@ TEST(datagram, the_journal_gets_each_line_as_a_datagram_of_fields)
         return;
     open_target("journal");
     log_warning("text");
-    assert_matches(text_of(fd), "^PRIORITY=4\n.*\nMESSAGE=text\n$");
+    log_lines_expect(text_of(fd), "^PRIORITY=4\n.*\nMESSAGE=text\n$");
 }
 
 TEST(datagram, syslog_gets_each_line_as_a_datagram)
@@ -97,8 +88,8 @@ TEST(datagram, syslog_gets_each_line_as_a_datagram)
     open_target("syslog");
     log_notice("text");
     log_notice("more");
-    assert_matches(text_of(fd), "^<29>.* main: text$");
-    assert_matches(text_of(fd), "^<29>.* main: more$");
+    log_lines_expect(text_of(fd), "^<29>.* main: text$");
+    log_lines_expect(text_of(fd), "^<29>.* main: more$");
 }
 
 TEST(datagram, whole_lines_become_messages_of_their_own_and_are_left_as_they_are)
@@ -110,8 +101,8 @@ TEST(datagram, whole_lines_become_messages_of_their_own_and_are_left_as_they_are
         return;
     open_target("syslog");
     ck_assert_int_eq(log_target_put_lines(target, lines, sizeof(lines) - 1), sizeof(lines) - 1);
-    assert_matches(text_of(fd), "^<30>.* reactord\\[[0-9]+\\]: \\{\"a\":\"\\\\u0001\"\\}$");
-    assert_matches(text_of(fd), "^<30>.*: second$");
+    log_lines_expect(text_of(fd), "^<30>.* reactord\\[[0-9]+\\]: \\{\"a\":\"\\\\u0001\"\\}$");
+    log_lines_expect(text_of(fd), "^<30>.*: second$");
 }
 
 TEST(datagram, whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
@@ -132,7 +123,7 @@ TEST(datagram, whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
     }
     ck_assert_int_eq(n, -EAGAIN);
     for (; taken > 0; taken--)
-        assert_matches(text_of(fd), ": line 77$");
+        log_lines_expect(text_of(fd), ": line 77$");
 }
 
 TEST(datagram, whole_lines_of_the_journal_are_fields_too)
@@ -143,7 +134,7 @@ TEST(datagram, whole_lines_of_the_journal_are_fields_too)
         return;
     open_target("journal");
     ck_assert_int_eq(log_target_put_lines(target, "text\n", 5), 5);
-    assert_matches(text_of(fd), "^PRIORITY=6\n.*\nMESSAGE=text\n$");
+    log_lines_expect(text_of(fd), "^PRIORITY=6\n.*\nMESSAGE=text\n$");
 }
 
 TEST(datagram, a_log_daemon_that_was_restarted_is_found_again)
@@ -160,8 +151,8 @@ TEST(datagram, a_log_daemon_that_was_restarted_is_found_again)
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     log_info("found");
-    assert_matches(text_of(fd), "main: found$");
-    assert_matches(text_of(fd), "main: log: 1 lines were dropped$");
+    log_lines_expect(text_of(fd), "main: found$");
+    log_lines_expect(text_of(fd), "main: log: 1 lines were dropped$");
 }
 
 TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)

@@ -3,34 +3,23 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "daemon/pid_file.h"
+#include "support/log_lines.h"
 #include "support/suite.h"
 
 static char dir[] = "/tmp/reactord-test-pid-XXXXXX";
 static char path[64], other[64];
-static char logged[1024]; /* the last line */
-
-static void keep(void *cookie, enum log_level level, const char *text)
-{
-    (void)cookie;
-    (void)level;
-    snprintf(logged, sizeof(logged), "%s", text);
-}
-
-static const struct log_sink keeper = {.write = keep};
 
 static void setup(void)
 {
     ck_assert_ptr_nonnull(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/reactord.pid", dir);
     snprintf(other, sizeof(other), "%s/other", dir);
-    log_set_sink(&keeper);
+    log_lines_capture(LOG_LEVEL_DEBUG);
 }
 
 static void teardown(void)
@@ -99,7 +88,7 @@ TEST(pid_file, a_second_daemon_is_told_who_runs)
     ck_assert_int_eq(pid_file_create(&second, path, NULL), -EBUSY);
     snprintf(expected, sizeof(expected), "pid file %s: already running as pid %ld", path,
              (long)getpid());
-    ck_assert_str_eq(logged, expected);
+    ck_assert_str_eq(log_lines_last(), expected);
     assert_holds_our_pid();
     pid_file_remove(pf);
 }
@@ -196,7 +185,8 @@ TEST(pid_file, a_directory_that_is_missing_is_an_error_with_the_path)
     struct pid_file *pf;
 
     ck_assert_int_eq(pid_file_create(&pf, "/nonexistent/reactord.pid", NULL), -ENOENT);
-    ck_assert_str_eq(logged, "pid file /nonexistent/reactord.pid: No such file or directory");
+    ck_assert_str_eq(log_lines_last(),
+                     "pid file /nonexistent/reactord.pid: No such file or directory");
 }
 
 TEST(pid_file, a_file_that_another_replaced_is_not_removed)

@@ -5,32 +5,19 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdio.h>
-#include <string.h>
 #include <linux/securebits.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "daemon/privileges.h"
+#include "support/log_lines.h"
 #include "support/suite.h"
 
 #define UNKNOWN_ID "4200000001" /* no user database has this entry */
 
-static char logged[1024]; /* the last line */
-
-static void keep(void *cookie, enum log_level level, const char *text)
-{
-    (void)cookie;
-    (void)level;
-    snprintf(logged, sizeof(logged), "%s", text);
-}
-
-static const struct log_sink keeper = {.write = keep};
-
 static void setup(void)
 {
-    log_set_sink(&keeper);
+    log_lines_capture(LOG_LEVEL_DEBUG);
 }
 
 GROUP(privileges, setup, NULL);
@@ -79,7 +66,8 @@ TEST(privileges, a_number_without_an_entry_needs_a_group)
     if (geteuid() != 0)
         return;
     ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, NULL), -ENOENT);
-    ck_assert_str_eq(logged, "user " UNKNOWN_ID " has no entry that tells its group: set group");
+    ck_assert_str_eq(log_lines_last(),
+                     "user " UNKNOWN_ID " has no entry that tells its group: set group");
     ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, "12345"), 0);
     ck_assert_uint_eq(p.uid, 4200000001u);
     ck_assert_uint_eq(p.gid, 12345);
@@ -101,7 +89,7 @@ TEST(privileges, an_unknown_user_is_refused_by_name)
     struct privileges p;
 
     ck_assert_int_eq(privileges_lookup(&p, "no-such-user", NULL), -ENOENT);
-    ck_assert_str_eq(logged, "user no-such-user: there is no such user");
+    ck_assert_str_eq(log_lines_last(), "user no-such-user: there is no such user");
 }
 
 TEST(privileges, an_unknown_group_is_refused_by_name)
@@ -109,7 +97,7 @@ TEST(privileges, an_unknown_group_is_refused_by_name)
     struct privileges p;
 
     ck_assert_int_eq(privileges_lookup(&p, NULL, "no-such-group"), -ENOENT);
-    ck_assert_str_eq(logged, "group no-such-group: there is no such group");
+    ck_assert_str_eq(log_lines_last(), "group no-such-group: there is no such group");
 }
 
 TEST(privileges, the_number_that_means_nobody_to_the_kernel_is_refused)

@@ -82,29 +82,11 @@ static void expect_tasks_run(void)
     }
 }
 
-static void expect_timers_run(void)
-{
-    struct timers_noted t;
-
-    timers_noted_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timer, MS(10), 0), 0);
-    UNTIL(atomic_load(&t.run) == 1);
-    ck_assert_int_ge(t.began_at_ns[0], t.planned_at_ns[0]);
-}
-
-static void expect_heard(struct bell *b)
-{
-    unsigned before = atomic_load(&b->n_heard);
-
-    bell_ring(b);
-    UNTIL(atomic_load(&b->n_heard) == before + 1);
-}
-
 static void expect_all_well(struct bell *b)
 {
     expect_tasks_run();
-    expect_timers_run();
-    expect_heard(b);
+    timers_expect_run(loop);
+    bell_expect_heard(b);
 }
 
 /* It neither spins nor wakes up over and over: what it polls in 300 ms. */
@@ -162,7 +144,7 @@ TEST_EACH(fail, when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers,
     ck_assert_double_lt(seconds_of_processor() - used, 0.25);
     for (int i = 0; i < 10; i++) {
         expect_tasks_run();
-        expect_timers_run();
+        timers_expect_run(loop);
     }
     ck_assert_uint_eq(log_lines_with("is rebuilt"), 1);
     ck_assert_uint_eq(log_lines_with("is slowed down"), 1);
@@ -234,7 +216,7 @@ TEST(fail, a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
     ck_assert_uint_eq(log_lines_with("its wake-up descriptor stays readable"), 2);
     ck_assert_uint_le(polls_meanwhile(), PACED_MAX);
     expect_tasks_run();
-    expect_timers_run();
+    timers_expect_run(loop);
     close(ends[0]);
 }
 

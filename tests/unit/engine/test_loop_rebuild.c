@@ -32,14 +32,6 @@ static void teardown(void)
     loop_runner_destroy(loop);
 }
 
-static void expect_heard(struct bell *b)
-{
-    unsigned before = atomic_load(&b->n_heard);
-
-    bell_ring(b);
-    UNTIL(atomic_load(&b->n_heard) == before + 1);
-}
-
 static void expect_task_run(void)
 {
     struct tasks_counted t;
@@ -49,21 +41,11 @@ static void expect_task_run(void)
     UNTIL(atomic_load(&t.run) == 1);
 }
 
-static void expect_timer_run(void)
-{
-    struct timers_noted t;
-
-    timers_noted_init(&t);
-    ck_assert_int_eq(loop_submit_after(loop, &t.timer, MS(10), 0), 0);
-    UNTIL(atomic_load(&t.run) == 1);
-    ck_assert_int_ge(t.began_at_ns[0], t.planned_at_ns[0]);
-}
-
 static void expect_all_well(struct bell *b)
 {
     expect_task_run();
-    expect_timer_run();
-    expect_heard(b);
+    timers_expect_run(loop);
+    bell_expect_heard(b);
 }
 
 /* ---- descriptors that cannot be watched ---- */
@@ -117,7 +99,7 @@ TEST_EACH(watch, as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_lo
     lose_wakeup(FAULT_ALWAYS, _i);
     for (int i = 0; i < 20; i++)
         expect_task_run();
-    expect_timer_run();
+    timers_expect_run(loop);
     polls = fault_calls(FAULT_EPOLL_WAIT);
     PAUSE_MS(300);
     ck_assert_uint_le(fault_calls(FAULT_EPOLL_WAIT) - polls, 1500);
@@ -173,7 +155,7 @@ TEST(rebuild, a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
     for (int i = 0; i < 5; i++)
         UNTIL(atomic_load(&bells[i].n_heard) == 1);
     for (int i = 0; i < 10; i++)
-        expect_heard(&bells[i]);
+        bell_expect_heard(&bells[i]);
     UNTIL(atomic_load(&timer.run) == 1);
     ck_assert_int_ge(timer.began_at_ns[0], timer.planned_at_ns[0]);
     for (int i = 0; i < 10; i++)

@@ -31,18 +31,6 @@ static void teardown(void)
     loop_runner_destroy(loop);
 }
 
-static void after(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
-{
-    ck_assert_int_eq(loop_submit_after(loop, &t->timer, delay_ns, period_ns), 0);
-}
-
-/* A fresh one. */
-static void begin(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
-{
-    timers_noted_init(t);
-    after(t, delay_ns, period_ns);
-}
-
 GROUP(time, setup, teardown);
 
 TEST(time, a_timer_from_another_thread_is_never_early)
@@ -55,7 +43,7 @@ TEST(time, a_timer_from_another_thread_is_never_early)
         int64_t delay_ns = rand() % MS(30);
 
         earliest_at_ns[i] = clock_now_ns() + delay_ns;
-        begin(&timers[i], delay_ns, 0);
+        timers_begin(loop, &timers[i], delay_ns, 0);
     }
     for (int i = 0; i < 100; i++) {
         UNTIL(atomic_load(&timers[i].run) == 1);
@@ -72,7 +60,7 @@ TEST(time, its_instant_counts_from_the_call_however_late_the_loop_hears_of_it)
 
     tasks_block_begin(&block, loop);
     before_at_ns = clock_now_ns();
-    begin(&t, MS(10), 0);
+    timers_begin(loop, &t, MS(10), 0);
     after_at_ns = clock_now_ns();
     PAUSE_MS(50);
     tasks_block_end(&block);
@@ -90,7 +78,7 @@ TEST(time, a_negative_delay_is_none_and_order_is_kept)
         tasks_timer_init(&timers[i], &trace, (char)('a' + i));
         ck_assert_int_eq(loop_submit_after(loop, &timers[i].timer, i % 2 ? INT64_MIN : 0, 0), 0);
     }
-    begin(&last, 0, 0);
+    timers_begin(loop, &last, 0, 0);
     UNTIL(atomic_load(&last.run) == 1);
     loop_runner_stop(loop);
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
@@ -106,7 +94,7 @@ TEST(time, instants_and_not_the_order_of_submitting_decide)
         tasks_timer_init(&timers[i], &trace, (char)('a' + i));
         ck_assert_int_eq(loop_submit_after(loop, &timers[i].timer, MS(30 - 10 * i), 0), 0);
     }
-    begin(&last, MS(1), 0);
+    timers_begin(loop, &last, MS(1), 0);
     PAUSE_MS(40); /* so that all are due when they arrive */
     tasks_block_end(&block);
     UNTIL(atomic_load(&last.run) == 1);
@@ -119,7 +107,7 @@ TEST(time, the_first_timer_starts_the_thread)
 {
     struct timers_noted t;
 
-    begin(&t, MS(5), 0);
+    timers_begin(loop, &t, MS(5), 0);
     ck_assert_int_eq(loop_state(loop), LOOP_STARTED);
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 1);
@@ -130,10 +118,10 @@ TEST(time, a_loop_that_wakes_up_earlier_anyway_is_not_woken)
     struct timers_noted sooner, later[10];
     struct loop_stats before, now;
 
-    begin(&sooner, 30 * NS_PER_S, 0);
+    timers_begin(loop, &sooner, 30 * NS_PER_S, 0);
     before = observe_until_asleep(loop);
     for (int i = 0; i < 10; i++)
-        begin(&later[i], i == 9 ? CLOCK_NEVER : (31 + i) * NS_PER_S, 0);
+        timers_begin(loop, &later[i], i == 9 ? CLOCK_NEVER : (31 + i) * NS_PER_S, 0);
     PAUSE_MS(50);
     loop_stats(loop, &now);
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent);
@@ -147,9 +135,9 @@ TEST(time, a_loop_that_would_sleep_too_long_is_woken_once)
     struct timers_noted later, sooner;
     struct loop_stats before, now;
 
-    begin(&later, 30 * NS_PER_S, 0);
+    timers_begin(loop, &later, 30 * NS_PER_S, 0);
     before = observe_until_asleep(loop);
-    begin(&sooner, MS(20), 0);
+    timers_begin(loop, &sooner, MS(20), 0);
     UNTIL(atomic_load(&sooner.run) == 1); /* within 20 s */
     loop_stats(loop, &now);
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent + 1);
@@ -162,11 +150,11 @@ TEST(time, a_loop_that_sleeps_without_end_is_woken_for_an_instant_but_not_for_ne
     struct loop_stats before = observe_until_asleep(loop), now;
     struct timers_noted never, one_day;
 
-    begin(&never, CLOCK_NEVER, 0);
+    timers_begin(loop, &never, CLOCK_NEVER, 0);
     PAUSE_MS(20);
     loop_stats(loop, &now);
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent);
-    begin(&one_day, 86400 * NS_PER_S, 0);
+    timers_begin(loop, &one_day, 86400 * NS_PER_S, 0);
     UNTIL((loop_stats(loop, &now), now.tasks_pending == 0)); /* both have arrived */
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent + 1);
     loop_runner_stop(loop);
@@ -179,7 +167,7 @@ TEST(time, a_loop_that_is_awake_is_not_woken)
 
     tasks_block_begin(&block, loop);
     loop_stats(loop, &before);
-    begin(&t, 0, 0);
+    timers_begin(loop, &t, 0, 0);
     loop_stats(loop, &now);
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent);
     tasks_block_end(&block);
@@ -188,7 +176,7 @@ TEST(time, a_loop_that_is_awake_is_not_woken)
 
 static void submit_here(void *arg)
 {
-    after(arg, MS(5), 0);
+    timers_after(loop, arg, MS(5), 0);
 }
 
 TEST(time, a_loop_gives_itself_a_timer_and_wakes_nobody)
@@ -219,10 +207,10 @@ TEST(time, what_has_run_once_may_be_submitted_again)
 {
     struct timers_noted t;
 
-    begin(&t, 0, 0);
+    timers_begin(loop, &t, 0, 0);
     for (unsigned i = 1; i <= 50; i++) {
         UNTIL(atomic_load(&t.run) == i);
-        after(&t, i % 3 * NS_PER_US, 0);
+        timers_after(loop, &t, i % 3 * NS_PER_US, 0);
     }
     UNTIL(atomic_load(&t.run) == 51);
     PAUSE_MS(10);
@@ -237,7 +225,7 @@ TEST(time, a_fixed_rate_keeps_to_its_instants_and_catches_up)
     timers_noted_init(&t);
     t.work_ns = MS(81); /* four instants go by */
     t.last_run = TIMERS_NOTES;
-    after(&t, MS(10), MS(20));
+    timers_after(loop, &t, MS(10), MS(20));
     UNTIL(atomic_load(&t.run) == TIMERS_NOTES);
     for (int i = 1; i < TIMERS_NOTES; i++) {
         ck_assert_int_eq(t.planned_at_ns[i], t.planned_at_ns[i - 1] + MS(20));
@@ -254,7 +242,7 @@ TEST(time, a_fixed_delay_counts_from_the_end_of_a_run)
     timers_noted_init(&t);
     t.work_ns = MS(15);
     t.last_run = 4;
-    after(&t, 0, -MS(10));
+    timers_after(loop, &t, 0, -MS(10));
     UNTIL(atomic_load(&t.run) == 4);
     ck_assert_int_ge(t.began_at_ns[1] - t.began_at_ns[0], MS(25));
     for (int i = 2; i < 4; i++)
@@ -268,8 +256,8 @@ TEST_EACH(time, a_delay_without_end_neither_runs_nor_keeps_others_from_it, ARRAY
 {
     struct timers_noted never, soon;
 
-    begin(&never, endless[_i][0], endless[_i][1]);
-    begin(&soon, MS(5), 0);
+    timers_begin(loop, &never, endless[_i][0], endless[_i][1]);
+    timers_begin(loop, &soon, MS(5), 0);
     UNTIL(atomic_load(&soon.run) == 1);
     loop_runner_stop(loop);
     ck_assert_uint_eq(atomic_load(&never.run), 0);
@@ -280,7 +268,7 @@ TEST_EACH(time, a_period_without_end_is_one_run, 2)
 {
     struct timers_noted t;
 
-    begin(&t, 0, _i ? CLOCK_NEVER : -CLOCK_NEVER);
+    timers_begin(loop, &t, 0, _i ? CLOCK_NEVER : -CLOCK_NEVER);
     UNTIL(atomic_load(&t.run) == 1);
     PAUSE_MS(20);
     loop_runner_stop(loop);
@@ -298,7 +286,7 @@ static void change_run(struct task *t)
     if (atomic_fetch_add(&n_changed, 1) > 0)
         return;
     loop_cancel(loop, &changing.timer);
-    after(&changing, MS(1), MS(2));
+    timers_after(loop, &changing, MS(1), MS(2));
 }
 
 static void change_drop(struct task *t)
@@ -313,7 +301,7 @@ TEST(time, a_periodic_one_may_be_submitted_anew_in_its_own_run)
 
     timers_noted_init(&changing);
     timer_init(&changing.timer, &type);
-    after(&changing, 0, MS(1));
+    timers_after(loop, &changing, 0, MS(1));
     UNTIL(atomic_load(&n_changed) > 5);
     ck_assert(loop_withdraw(loop, &changing.timer));
     UNTIL(loop_runner_stats(loop).tasks_dropped == 1);

@@ -32,18 +32,6 @@ static void teardown(void)
     loop_runner_destroy(loop);
 }
 
-static void after(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
-{
-    ck_assert_int_eq(loop_submit_after(loop, &t->timer, delay_ns, period_ns), 0);
-}
-
-/* A fresh one. */
-static void begin(struct timers_noted *t, int64_t delay_ns, int64_t period_ns)
-{
-    timers_noted_init(t);
-    after(t, delay_ns, period_ns);
-}
-
 GROUP(life, setup, teardown);
 
 TEST(life, a_full_loop_refuses_and_leaves_the_timer_with_its_caller)
@@ -81,7 +69,7 @@ TEST_EACH(life, a_loop_that_has_ended_refuses_and_another_may_have_the_timer, 2)
     ck_assert_uint_eq(atomic_load(&t.run) + atomic_load(&t.dropped), 0);
     loop_destroy(loop);
     setup();
-    after(&t, 0, 0);
+    timers_after(loop, &t, 0, 0);
     UNTIL(atomic_load(&t.run) == 1);
 }
 
@@ -93,7 +81,7 @@ TEST(life, a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller)
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
     ck_assert_int_eq(loop_submit_after(loop, &t.timer, 0, 0), -EAGAIN);
     ck_assert_int_eq(loop_state(loop), LOOP_NOT_STARTED);
-    after(&t, 0, 0);
+    timers_after(loop, &t, 0, 0);
     UNTIL(atomic_load(&t.run) == 1);
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
@@ -103,8 +91,8 @@ TEST_ABORTS(life, submitting_what_waits_is_a_bug)
     struct timers_noted t;
 
     tasks_block_begin(&block, loop); /* so that it is known where it waits */
-    begin(&t, 0, 0);
-    after(&t, 0, 0);
+    timers_begin(loop, &t, 0, 0);
+    timers_after(loop, &t, 0, 0);
 }
 
 /* ---- the end ---- */
@@ -113,12 +101,12 @@ TEST_EACH(life, stopping_drops_timers_that_wait_and_timers_that_are_on_their_way
 {
     struct timers_noted waiting[2], coming[3];
 
-    begin(&waiting[0], 30 * NS_PER_S, 0);
-    begin(&waiting[1], 30 * NS_PER_S, MS(1));
+    timers_begin(loop, &waiting[0], 30 * NS_PER_S, 0);
+    timers_begin(loop, &waiting[1], 30 * NS_PER_S, MS(1));
     observe_until_asleep(loop); /* they have arrived */
     tasks_block_begin(&block, loop);
     for (int i = 0; i < 3; i++)
-        begin(&coming[i], i == 0 ? 0 : 30 * NS_PER_S, i == 2 ? -MS(1) : 0);
+        timers_begin(loop, &coming[i], i == 0 ? 0 : 30 * NS_PER_S, i == 2 ? -MS(1) : 0);
     loop_stop(loop, 0, _i ? 5 * NS_PER_S : 0); /* arrived while it shuts down, or never */
     tasks_block_end(&block);
     loop_runner_join(loop);
@@ -138,8 +126,13 @@ TEST(life, a_timer_submitted_in_the_quiet_period_is_accepted_and_dropped)
 
     loop_runner_stats(loop);
     loop_stop(loop, MS(1000), 10 * NS_PER_S);
+<<<<<<< HEAD
     begin(&t, 30 * NS_PER_S, 0);
     loop_runner_join(loop);
+=======
+    timers_begin(loop, &t, 30 * NS_PER_S, 0);
+    loop_join(loop);
+>>>>>>> c2f1dea (tests: equal helpers move to tests/support)
     ck_assert_uint_eq(atomic_load(&t.run), 0);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
@@ -157,7 +150,7 @@ static void *submit_crowd(void *arg)
     unsigned seed = (unsigned)(mine - crowd[0]);
 
     for (int i = 0; i < EACH; i++)
-        begin(&mine[i], rand_r(&seed) % MS(10), 0);
+        timers_begin(loop, &mine[i], rand_r(&seed) % MS(10), 0);
     return NULL;
 }
 

@@ -28,38 +28,8 @@ static void teardown(void)
     loop_runner_destroy(loop);
 }
 
-/* Keep the loop, but not the processor. */
-static void take(int64_t ns)
-{
-    PAUSE_MS(ns / NS_PER_MS);
-}
-
-/* A task that takes its time, of one type or another. */
-struct timely {
-    struct task task;
-    int64_t ns;
-};
-
-static void timely_run(struct task *t)
-{
-    take(CONTAINER_OF(t, struct timely, task)->ns);
-}
-
-static void timely_drop(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type quick_type = {
-    .name = "quick", .run = timely_run, .drop = timely_drop};
-static const struct task_type slow_type = {.name = "slow", .run = timely_run, .drop = timely_drop};
-
-static void submit(struct timely *t, const struct task_type *type, enum loop_queue queue,
-                   int64_t ns)
-{
-    *t = (struct timely){.task.type = type, .ns = ns};
-    ck_assert_int_eq(loop_submit(loop, queue, &t->task), 0);
-}
+static const struct task_type quick_type = {"quick", tasks_timely_run, tasks_timely_drop};
+static const struct task_type slow_type = {"slow", tasks_timely_run, tasks_timely_drop};
 
 GROUP(counts, setup, teardown);
 
@@ -119,21 +89,21 @@ TEST(counts, ready_descriptors_are_counted)
 
 static void submit_own(void *arg)
 {
-    struct timely *own = arg;
+    struct tasks_timely *own = arg;
 
     for (int i = 0; i < 10; i++)
-        submit(&own[i], &quick_type, LOOP_TASKS, 0);
+        tasks_timely_submit(&own[i], &quick_type, loop, LOOP_TASKS, 0);
 }
 
 TEST(counts, a_wakeup_that_a_task_did_not_need_is_saved)
 {
-    struct timely tasks[100], own[10];
+    struct tasks_timely tasks[100], own[10];
     struct loop_stats before, s;
 
     tasks_block_begin(&block, loop);
     before = observe_stats(loop);
     for (int i = 0; i < 100; i++)
-        submit(&tasks[i], &quick_type, LOOP_TASKS, 0);
+        tasks_timely_submit(&tasks[i], &quick_type, loop, LOOP_TASKS, 0);
     s = observe_stats(loop);
     ck_assert_uint_eq(s.wakeups_sent, before.wakeups_sent);
     ck_assert_uint_eq(s.wakeups_saved, before.wakeups_saved + 100);
@@ -150,14 +120,19 @@ TEST(counts, a_wakeup_that_a_task_did_not_need_is_saved)
 
 TEST(counts, a_lazy_task_wants_no_wakeup_and_saves_none)
 {
-    struct timely tasks[10];
+    struct tasks_timely tasks[10];
     struct loop_stats before;
 
     tasks_block_begin(&block, loop);
     before = observe_stats(loop);
     for (int i = 0; i < 10; i++) {
+<<<<<<< HEAD
         tasks[i] = (struct timely){.task.type = &quick_type};
         ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &tasks[i].task), 0);
+=======
+        tasks[i] = (struct tasks_timely){.task.type = &quick_type};
+        ck_assert_int_eq(loop_submit_lazy(loop, &tasks[i].task), 0);
+>>>>>>> c2f1dea (tests: equal helpers move to tests/support)
     }
     ck_assert_uint_eq(observe_stats(loop).wakeups_saved, before.wakeups_saved);
     tasks_block_end(&block);
@@ -168,7 +143,7 @@ TEST(counts, a_lazy_task_wants_no_wakeup_and_saves_none)
 static void every_ms(void *arg)
 {
     static const struct task_type type = {
-        .name = "every ms", .run = timely_drop, .drop = timely_drop};
+        .name = "every ms", .run = tasks_timely_drop, .drop = tasks_timely_drop};
 
     timer_init(arg, &type);
     loop_schedule_every(loop, arg, 0, NS_PER_MS);
@@ -214,7 +189,7 @@ GROUP(times, setup, teardown);
 TEST(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
 {
     static const enum loop_queue queues[] = {LOOP_CONTROL, LOOP_TASKS, LOOP_TAIL};
-    struct timely tasks[3];
+    struct tasks_timely tasks[3];
     struct loop_stats s;
 
     loop_runner_stats(loop);
@@ -225,7 +200,7 @@ TEST(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
         int64_t began_at_ns = clock_now_ns();
 
         tasks_block_begin(&block, loop);
-        submit(&tasks[i], &quick_type, queues[i], 0);
+        tasks_timely_submit(&tasks[i], &quick_type, loop, queues[i], 0);
         s = observe_stats(loop);
         ck_assert_int_le(s.oldest_ns, clock_now_ns() - began_at_ns); /* not since an earlier one */
         PAUSE_MS(20);
@@ -238,12 +213,12 @@ TEST(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
 
 TEST(times, who_waited_long_shows_in_the_queue_wait)
 {
-    struct timely task;
+    struct tasks_timely task;
     struct loop_stats before, s;
 
     tasks_block_begin(&block, loop);
     before = observe_stats(loop);
-    submit(&task, &quick_type, LOOP_TAIL, 0);
+    tasks_timely_submit(&task, &quick_type, loop, LOOP_TAIL, 0);
     PAUSE_MS(40);
     tasks_block_end(&block);
     observe_until_idle(loop);
@@ -254,13 +229,13 @@ TEST(times, who_waited_long_shows_in_the_queue_wait)
 
 TEST(times, one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
 {
-    struct timely tasks[140];
+    struct tasks_timely tasks[140];
     struct loop_stats before;
 
     tasks_block_begin(&block, loop); /* the first one in the queue */
     before = observe_stats(loop);
     for (int i = 0; i < 140; i++)
-        submit(&tasks[i], &quick_type, LOOP_TASKS, 0);
+        tasks_timely_submit(&tasks[i], &quick_type, loop, LOOP_TASKS, 0);
     tasks_block_end(&block);
     observe_until_idle(loop);
     ck_assert_uint_eq(before.queue_wait.count, 1);
@@ -269,10 +244,10 @@ TEST(times, one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
 
 TEST(times, a_long_turn_shows_in_the_turns)
 {
-    struct timely task;
+    struct tasks_timely task;
     struct loop_stats s;
 
-    submit(&task, &slow_type, LOOP_TASKS, MS(30));
+    tasks_timely_submit(&task, &slow_type, loop, LOOP_TASKS, MS(30));
     UNTIL(observe_stats(loop).tasks_run == 1);
     observe_until_idle(loop);
     s = observe_stats(loop);

@@ -41,34 +41,9 @@ static void take(int64_t ns)
     PAUSE_MS(ns / NS_PER_MS);
 }
 
-/* A task that takes its time, of one type or another. */
-struct timely {
-    struct task task;
-    int64_t ns;
-};
-
-static void timely_run(struct task *t)
-{
-    take(CONTAINER_OF(t, struct timely, task)->ns);
-}
-
-static void timely_drop(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type quick_type = {
-    .name = "quick", .run = timely_run, .drop = timely_drop};
-static const struct task_type slow_type = {.name = "slow", .run = timely_run, .drop = timely_drop};
-static const struct task_type slower_type = {
-    .name = "slower", .run = timely_run, .drop = timely_drop};
-
-static void submit(struct timely *t, const struct task_type *type, enum loop_queue queue,
-                   int64_t ns)
-{
-    *t = (struct timely){.task.type = type, .ns = ns};
-    ck_assert_int_eq(loop_submit(loop, queue, &t->task), 0);
-}
+static const struct task_type quick_type = {"quick", tasks_timely_run, tasks_timely_drop};
+static const struct task_type slow_type = {"slow", tasks_timely_run, tasks_timely_drop};
+static const struct task_type slower_type = {"slower", tasks_timely_run, tasks_timely_drop};
 
 /* ---- the longest ---- */
 
@@ -76,10 +51,11 @@ GROUP(times, setup, teardown);
 
 TEST(times, the_longest_task_is_named)
 {
-    struct timely tasks[21];
+    struct tasks_timely tasks[21];
 
     for (int i = 0; i < 21; i++) /* quick and slow ones in turn: each is told from its neighbour */
-        submit(&tasks[i], i % 2 ? &slow_type : &quick_type, LOOP_TASKS, i == 11 ? MS(150) : 0);
+        tasks_timely_submit(&tasks[i], i % 2 ? &slow_type : &quick_type, loop, LOOP_TASKS,
+                            i == 11 ? MS(150) : 0);
     UNTIL(observe_stats(loop).tasks_run == 21);
     ck_assert_str_eq(observe_stats(loop).longest_name, "slow");
     ck_assert_int_ge(observe_stats(loop).longest_ns, MS(150));
@@ -87,23 +63,24 @@ TEST(times, the_longest_task_is_named)
 
 TEST(times, a_longer_one_takes_its_place_and_a_shorter_one_does_not)
 {
-    struct timely tasks[3];
+    struct tasks_timely tasks[3];
     int64_t longest_ns;
 
-    submit(&tasks[0], &slow_type, LOOP_TASKS, MS(20));
+    tasks_timely_submit(&tasks[0], &slow_type, loop, LOOP_TASKS, MS(20));
     observe_until_idle(loop);
-    submit(&tasks[1], &slower_type, LOOP_TASKS, observe_stats(loop).longest_ns + MS(300));
+    tasks_timely_submit(&tasks[1], &slower_type, loop, LOOP_TASKS,
+                        observe_stats(loop).longest_ns + MS(300));
     observe_until_idle(loop);
     ck_assert_str_eq(observe_stats(loop).longest_name, "slower");
     longest_ns = observe_stats(loop).longest_ns;
-    submit(&tasks[2], &quick_type, LOOP_TASKS, 0);
+    tasks_timely_submit(&tasks[2], &quick_type, loop, LOOP_TASKS, 0);
     observe_until_idle(loop);
     ck_assert_str_eq(observe_stats(loop).longest_name, "slower");
     ck_assert_int_eq(observe_stats(loop).longest_ns, longest_ns);
 }
 
 static struct timer slow_timer;
-static struct timely slow_reaped = {.task.type = &slow_type, .ns = MS(150)};
+static struct tasks_timely slow_reaped = {.task.type = &slow_type, .ns = MS(150)};
 
 static void timer_run(struct task *t)
 {
@@ -114,7 +91,7 @@ static void timer_run(struct task *t)
 static void schedule_slow(void *arg)
 {
     static const struct task_type type = {
-        .name = "slow timer", .run = timer_run, .drop = timely_drop};
+        .name = "slow timer", .run = timer_run, .drop = tasks_timely_drop};
 
     (void)arg;
     timer_init(&slow_timer, &type);
@@ -129,10 +106,10 @@ static void reap_slow(void *arg)
 
 TEST_EACH(times, it_may_be_of_any_lane_a_timer_or_what_is_reaped, LOOP_TAIL + 3)
 {
-    struct timely task;
+    struct tasks_timely task;
 
     if (_i < LOOP_TAIL + 1)
-        submit(&task, &slow_type, (enum loop_queue)_i, MS(150));
+        tasks_timely_submit(&task, &slow_type, loop, (enum loop_queue)_i, MS(150));
     else
         loop_runner_call(loop, _i == LOOP_TAIL + 1 ? schedule_slow : reap_slow, NULL);
     UNTIL(observe_stats(loop).longest_ns >= MS(150));
@@ -194,7 +171,7 @@ TEST_EACH(times, inside_a_callback_it_is_io_or_what_the_callback_says, 2)
 
 TEST_EACH(times, the_oldest_is_that_of_all_lanes, 3)
 {
-    struct timely tasks[3];
+    struct tasks_timely tasks[3];
     struct bell bell;
     int64_t queued_at_ns, age_ns;
 
@@ -206,10 +183,10 @@ TEST_EACH(times, the_oldest_is_that_of_all_lanes, 3)
         ;
     ck_assert_int_eq(observe_stats(loop).oldest_ns, 0); /* blocked, but not by a task */
     queued_at_ns = clock_now_ns();
-    submit(&tasks[0], &quick_type, (enum loop_queue)_i, 0);
+    tasks_timely_submit(&tasks[0], &quick_type, loop, (enum loop_queue)_i, 0);
     PAUSE_MS(20);
     for (int i = 1; i < 3; i++)
-        submit(&tasks[i], &quick_type, (enum loop_queue)((_i + i) % 3), 0);
+        tasks_timely_submit(&tasks[i], &quick_type, loop, (enum loop_queue)((_i + i) % 3), 0);
     age_ns = observe_stats(loop).oldest_ns;
     ck_assert_int_ge(age_ns, MS(20));
     ck_assert_int_le(age_ns, clock_now_ns() - queued_at_ns);
@@ -221,14 +198,14 @@ TEST_EACH(times, the_oldest_is_that_of_all_lanes, 3)
 
 TEST_EACH(times, a_turn_beyond_the_threshold_is_a_stall, 2)
 {
-    struct timely tasks[2];
+    struct tasks_timely tasks[2];
 
     teardown();
     loop = create(_i ? MS(500) : 0);
-    submit(&tasks[0], &quick_type, LOOP_TASKS, 0);
+    tasks_timely_submit(&tasks[0], &quick_type, loop, LOOP_TASKS, 0);
     observe_until_idle(loop);
     ck_assert_uint_eq(observe_stats(loop).stalls, 0);
-    submit(&tasks[1], &slow_type, LOOP_TASKS, MS(501));
+    tasks_timely_submit(&tasks[1], &slow_type, loop, LOOP_TASKS, MS(501));
     observe_until_idle(loop);
     ck_assert_uint_eq(observe_stats(loop).stalls, _i ? 1 : 0);
 }
@@ -244,7 +221,7 @@ static void take_20_ms(struct bell *b)
 TEST(times, the_ratio_achieved_is_that_of_the_times)
 {
     struct loop_stats s;
-    struct timely task;
+    struct tasks_timely task;
     struct bell bell;
     double share;
 
@@ -256,7 +233,7 @@ TEST(times, the_ratio_achieved_is_that_of_the_times)
     ck_assert_int_ge(s.io_ns, MS(20));
     ck_assert_int_eq(s.task_ns, 0);
     ck_assert_uint_eq(s.io_ratio_achieved, 100);
-    submit(&task, &slow_type, LOOP_TASKS, MS(20));
+    tasks_timely_submit(&task, &slow_type, loop, LOOP_TASKS, MS(20));
     observe_until_idle(loop);
     s = observe_stats(loop);
     ck_assert_int_ge(s.task_ns, MS(20));

@@ -13,7 +13,6 @@
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
-#include "support/until.h"
 
 static struct host host;
 static int client;
@@ -44,11 +43,6 @@ static void begin(enum frame_handler_on_error on_error)
     client = host_client(&host);
 }
 
-static void say(const char *data, size_t len)
-{
-    ck_assert_int_eq(send(client, data, len, MSG_NOSIGNAL), (ssize_t)len);
-}
-
 static void hear(const char *data, size_t len)
 {
     char got[1024];
@@ -57,7 +51,7 @@ static void hear(const char *data, size_t len)
     ck_assert_mem_eq(got, data, len);
 }
 
-#define SAY(text)  say((text), sizeof(text) - 1)
+#define SAY(text)  sockets_say_bytes(client, (text), sizeof(text) - 1)
 #define HEAR(text) hear((text), sizeof(text) - 1)
 
 GROUP(frame_handler, setup, teardown);
@@ -90,7 +84,7 @@ TEST(frame_handler, small_frames_of_one_read_are_sent_together)
     SAY("\0\1x");
     HEAR("\0\1x");
     sends = fault_calls(FAULT_SEND);
-    say(frames, sizeof(frames));
+    sockets_say_bytes(client, frames, sizeof(frames));
     hear(frames, sizeof(frames));
     ck_assert_uint_le(fault_calls(FAULT_SEND) - sends, 10); /* the test's own is one of them */
 }
@@ -144,7 +138,7 @@ TEST(frame_handler, late_means_when_all_of_it_has_come)
 
     host.pipeline.frame.decoder.fail_fast = false;
     begin(FRAME_HANDLER_CLOSE);
-    say(frame, sizeof(frame) - 1);
+    sockets_say_bytes(client, frame, sizeof(frame) - 1);
     SAY("");
     sockets_hear_nothing(client);
     SAY("x");
@@ -158,7 +152,7 @@ TEST(frame_handler, a_skipped_frame_is_left_out_and_nothing_else)
 
     begin(FRAME_HANDLER_SKIP);
     SAY("\0\1a");
-    say(frame, sizeof(frame));
+    sockets_say_bytes(client, frame, sizeof(frame));
     SAY("\0\1b");
     HEAR("\0\1a\0\1b");
     sockets_end(client);

@@ -49,11 +49,6 @@ static void teardown(void)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
-static void say(const char *data, size_t len)
-{
-    ck_assert_int_eq(send(client, data, len, MSG_NOSIGNAL), (ssize_t)len);
-}
-
 static const struct {
     const char *data;
     size_t len;
@@ -85,9 +80,9 @@ TEST_EACH(an_echo, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whol
         memcpy(all, headers[_i].data, headers[_i].len);
         memcpy(all + headers[_i].len, "hello", 5);
         client = host_client(&host);
-        say(all, cut);
+        sockets_say_bytes(client, all, cut);
         usleep(1000);
-        say(all + cut, len - cut);
+        sockets_say_bytes(client, all + cut, len - cut);
         sockets_hear(client, "hello");
         sockets_end(client);
         sockets_hear_end(client);
@@ -352,7 +347,7 @@ TEST(a_proxy, what_came_with_the_header_waits_for_the_server)
     memset(bytes, 'x', sizeof(bytes));
     client = host_client(&host);
     sockets_say(client, LINE);
-    say(bytes, sizeof(bytes));
+    sockets_say_bytes(client, bytes, sizeof(bytes));
     sockets_say(client, "end");
     server = sockets_accept(listening);
     for (size_t got = 0; got < sizeof(bytes);) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "limits/client_table.h"
 #include "net/address.h"
+#include "support/sockets.h"
 #include "support/suite.h"
 
 static struct client_table *t;
@@ -39,14 +40,6 @@ static void teardown(void)
 {
     client_table_destroy(t);
     t = NULL;
-}
-
-static struct address ip(const char *text)
-{
-    struct address a[2];
-
-    ck_assert_int_eq(address_parse(a, 2, text), 1);
-    return a[0];
 }
 
 static struct address numbered(uint32_t n)
@@ -86,7 +79,7 @@ GROUP(client_table, setup, teardown);
 
 TEST(client_table, a_client_has_as_many_connections_as_it_may)
 {
-    struct address a = ip("192.0.2.1:1"), other = ip("192.0.2.2:1");
+    struct address a = sockets_address("192.0.2.1:1"), other = sockets_address("192.0.2.2:1");
     struct client *first, *none;
 
     create(8, 2, 0);
@@ -104,7 +97,7 @@ TEST(client_table, a_client_has_as_many_connections_as_it_may)
 
 TEST(client_table, a_client_that_comes_too_fast_is_refused_though_it_has_gone)
 {
-    struct address a = ip("192.0.2.1:1");
+    struct address a = sockets_address("192.0.2.1:1");
     struct client *none;
 
     create(8, 0, 2);
@@ -148,7 +141,7 @@ static const struct {
 
 TEST_EACH(client_table, a_client_is_a_prefix_of_its_address, ARRAY_LEN(pairs))
 {
-    struct address one = ip(pairs[_i].one), other = ip(pairs[_i].other);
+    struct address one = sockets_address(pairs[_i].one), other = sockets_address(pairs[_i].other);
     struct client *c;
 
     prefix_v4 = pairs[_i].prefix_v4;
@@ -161,7 +154,7 @@ TEST_EACH(client_table, a_client_is_a_prefix_of_its_address, ARRAY_LEN(pairs))
 /* All clients have the same bucket of the hash table: only the comparison tells them apart. */
 TEST(client_table, link_local_clients_of_two_zones_are_two_also_in_one_bucket)
 {
-    struct address one = ip("[fe80::2%1]:1"), other = ip("[fe80::2%2]:1");
+    struct address one = sockets_address("[fe80::2%1]:1"), other = sockets_address("[fe80::2%2]:1");
     struct client *c;
 
     create(1, 1, 0);
@@ -173,7 +166,7 @@ TEST(client_table, link_local_clients_of_two_zones_are_two_also_in_one_bucket)
 
 TEST(client_table, clients_of_unix_sockets_are_not_limited)
 {
-    struct address a = ip("@x");
+    struct address a = sockets_address("@x");
     struct client *c;
 
     create(1, 1, 1);
@@ -187,7 +180,8 @@ TEST(client_table, clients_of_unix_sockets_are_not_limited)
 
 TEST(client_table, who_was_seen_the_longest_ago_is_forgotten)
 {
-    struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
+    struct address a[3] = {sockets_address("192.0.2.1:1"), sockets_address("192.0.2.2:1"),
+                           sockets_address("192.0.2.3:1")};
     struct client *none;
 
     create(2, 0, 1);
@@ -209,7 +203,7 @@ TEST(client_table, link_local_clients_are_forgotten_like_others)
         struct address a;
 
         snprintf(text, sizeof(text), "[fe80::%x%%1]:1", i);
-        a = ip(text);
+        a = sockets_address(text);
         client_table_leave(t, in(&a));
         client_table_leave(t, in(&a));
     }
@@ -218,7 +212,8 @@ TEST(client_table, link_local_clients_are_forgotten_like_others)
 
 TEST(client_table, who_is_forgotten_before_its_rate_is_over_is_counted)
 {
-    struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
+    struct address a[3] = {sockets_address("192.0.2.1:1"), sockets_address("192.0.2.2:1"),
+                           sockets_address("192.0.2.3:1")};
     struct client *c;
     bool forgot;
 
@@ -260,7 +255,8 @@ TEST(client_table, a_table_is_full_when_all_its_places_are_taken_and_not_before)
 
 TEST(client_table, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted)
 {
-    struct address a[3] = {ip("192.0.2.1:1"), ip("192.0.2.2:1"), ip("192.0.2.3:1")};
+    struct address a[3] = {sockets_address("192.0.2.1:1"), sockets_address("192.0.2.2:1"),
+                           sockets_address("192.0.2.3:1")};
     struct client *first, *c;
 
     create(2, 1, 0);
@@ -346,7 +342,7 @@ TEST(client_table, threads_that_come_and_go_leave_nobody_behind)
 
 TEST(client_table, a_table_of_one_place_works)
 {
-    struct address a = ip("192.0.2.1:1"), other = ip("192.0.2.2:1");
+    struct address a = sockets_address("192.0.2.1:1"), other = sockets_address("192.0.2.2:1");
 
     create(1, 1, 0);
     for (int i = 0; i < 10; i++)

@@ -8,15 +8,8 @@
 
 #include "net/address.h"
 #include "net/sock.h"
+#include "support/sockets.h"
 #include "support/suite.h"
-
-static struct address parsed(const char *word)
-{
-    struct address a[2];
-
-    ck_assert_msg(address_parse(a, 2, word) == 1, "%s", word);
-    return a[0];
-}
 
 static const struct {
     const char *word;
@@ -42,12 +35,12 @@ GROUP(words, NULL, NULL);
 
 TEST_EACH(words, an_address_is_written_as_it_was_read, ARRAY_LEN(good))
 {
-    struct address a = parsed(good[_i].word), again;
+    struct address a = sockets_address(good[_i].word), again;
     char text[ADDRESS_TEXT_BYTES];
 
     ck_assert_str_eq(address_format(text, sizeof(text), &a),
                      good[_i].text != NULL ? good[_i].text : good[_i].word);
-    again = parsed(text);
+    again = sockets_address(text);
     ck_assert(address_equal(&a, &again));
     ck_assert_int_eq(a.len, again.len);
 }
@@ -210,7 +203,7 @@ TEST(words, localhost_is_known_without_asking)
 TEST(words, the_kernel_gives_back_a_name_that_equals_it)
 {
     char text[ADDRESS_TEXT_BYTES];
-    struct address a = parsed("@reactord-test-address"), got = {.len = sizeof(got.u)};
+    struct address a = sockets_address("@reactord-test-address"), got = {.len = sizeof(got.u)};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     ck_assert_int_eq(bind(fd, &a.u.sa, a.len), 0);
@@ -233,7 +226,7 @@ TEST(words, equal_is_family_host_port_and_path)
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         for (size_t j = 0; j < ARRAY_LEN(words); j++) {
-            struct address a = parsed(words[i]), b = parsed(words[j]);
+            struct address a = sockets_address(words[i]), b = sockets_address(words[j]);
 
             ck_assert_msg(address_equal(&a, &b) == (i == j), "%s and %s", words[i], words[j]);
         }
@@ -274,8 +267,8 @@ static const struct {
 
 TEST_EACH(words, a_listen_socket_covers_what_reaches_it, ARRAY_LEN(coverings))
 {
-    struct address listen = parsed(coverings[_i].listen);
-    struct address target = parsed(coverings[_i].target);
+    struct address listen = sockets_address(coverings[_i].listen);
+    struct address target = sockets_address(coverings[_i].target);
 
     ck_assert_msg(address_covers(&listen, &target) == coverings[_i].covers, "%s and %s",
                   coverings[_i].listen, coverings[_i].target);
@@ -284,7 +277,7 @@ TEST_EACH(words, a_listen_socket_covers_what_reaches_it, ARRAY_LEN(coverings))
 /* A port that was free a moment ago, on all addresses. */
 static uint16_t free_port(void)
 {
-    struct address a = parsed("[::]:1"), got = {.len = sizeof(got.u)};
+    struct address a = sockets_address("[::]:1"), got = {.len = sizeof(got.u)};
     int fd = socket(AF_INET6, SOCK_STREAM, 0);
 
     address_set_port(&a, 0);
@@ -323,7 +316,7 @@ TEST_EACH(words, two_addresses_conflict_when_the_kernel_says_so, 4)
 
     for (size_t i = 0; i < ARRAY_LEN(listened); i++) {
         for (size_t j = 0; j < ARRAY_LEN(listened); j++) {
-            struct address a = parsed(listened[i]), b = parsed(listened[j]);
+            struct address a = sockets_address(listened[i]), b = sockets_address(listened[j]);
 
             address_set_port(&a, ports[address_port(&a) == 2]);
             address_set_port(&b, ports[address_port(&b) == 2]);
@@ -338,7 +331,7 @@ TEST_EACH(words, two_addresses_conflict_when_the_kernel_says_so, 4)
 TEST(words, a_relative_path_is_shown_as_unix)
 {
     static const char *const paths[] = {"10.0.0.1:1234", "@a", "x"};
-    struct address a = parsed("/a");
+    struct address a = sockets_address("/a");
     char text[ADDRESS_TEXT_BYTES], expected[ADDRESS_TEXT_BYTES];
 
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
@@ -354,7 +347,8 @@ TEST(words, a_relative_path_is_shown_as_unix)
 
 TEST(words, a_unix_socket_is_known_as_one)
 {
-    struct address path = parsed("/a"), name = parsed("@a"), ip = parsed("[::1]:7");
+    struct address path = sockets_address("/a"), name = sockets_address("@a"),
+                   ip = sockets_address("[::1]:7");
 
     ck_assert(address_is_unix(&path));
     ck_assert(address_is_unix(&name));
@@ -363,7 +357,7 @@ TEST(words, a_unix_socket_is_known_as_one)
 
 TEST(words, a_unix_socket_has_a_path_if_it_has_a_name)
 {
-    struct address path = parsed("/a"), ip = parsed("[::1]:7");
+    struct address path = sockets_address("/a"), ip = sockets_address("[::1]:7");
     struct address unnamed = {.len = sizeof(sa_family_t), .u.sa.sa_family = AF_UNIX};
     size_t len;
     const void *at = address_path(&path, &len);
@@ -377,8 +371,10 @@ TEST(words, a_unix_socket_has_a_path_if_it_has_a_name)
 
 TEST(words, a_port_is_read_and_set_where_there_is_one)
 {
-    struct address ipv4 = parsed("127.0.0.1:7"), ipv6 = parsed("[fe80::1%1]:65535");
-    struct address path = parsed("/a"), before = path, unnamed = {.len = sizeof(sa_family_t)};
+    struct address ipv4 = sockets_address("127.0.0.1:7"),
+                   ipv6 = sockets_address("[fe80::1%1]:65535");
+    struct address path = sockets_address("/a"), before = path,
+                   unnamed = {.len = sizeof(sa_family_t)};
     char text[ADDRESS_TEXT_BYTES];
 
     ck_assert_uint_eq(address_port(&ipv4), 7);

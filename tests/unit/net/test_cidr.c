@@ -5,6 +5,7 @@
 
 #include "net/address.h"
 #include "net/cidr.h"
+#include "support/sockets.h"
 #include "support/suite.h"
 
 static struct cidr block(const char *word)
@@ -13,14 +14,6 @@ static struct cidr block(const char *word)
 
     ck_assert_msg(cidr_parse(&c, word) == 0, "%s", word);
     return c;
-}
-
-static struct address host(const char *word)
-{
-    struct address a[2];
-
-    ck_assert_msg(address_parse(a, 2, word) == 1, "%s", word);
-    return a[0];
 }
 
 static const struct {
@@ -163,7 +156,7 @@ GROUP(members, NULL, NULL);
 TEST_EACH(members, a_block_has_the_hosts_that_share_its_prefix, ARRAY_LEN(members))
 {
     struct cidr c = block(members[_i].block);
-    struct address a = host(members[_i].host);
+    struct address a = sockets_address(members[_i].host);
 
     ck_assert_msg(cidr_has(&c, &a) == members[_i].in, "%s in %s", members[_i].host,
                   members[_i].block);
@@ -173,7 +166,7 @@ TEST_EACH(members, a_block_has_the_hosts_that_share_its_prefix, ARRAY_LEN(member
 TEST(members, an_address_that_is_mapped_is_the_one_it_maps)
 {
     struct cidr in4 = block("10.0.0.0/8"), in6 = block("::/0");
-    struct address a = host("[::1]:7");
+    struct address a = sockets_address("[::1]:7");
 
     memcpy(a.u.in6.sin6_addr.s6_addr, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\1\2\3", 16);
     ck_assert(cidr_has(&in4, &a));
@@ -192,7 +185,8 @@ TEST(members, an_unnamed_unix_peer_is_one_as_well)
 TEST(members, a_list_has_whom_any_of_its_blocks_has)
 {
     struct cidr list[] = {block("10.0.0.0/8"), block("::1"), block("unix")};
-    struct address a = host("127.0.0.1:1"), b = host("[::1]:1"), c = host("@x");
+    struct address a = sockets_address("127.0.0.1:1"), b = sockets_address("[::1]:1"),
+                   c = sockets_address("@x");
 
     ck_assert(!cidr_any_has(list, 3, &a));
     ck_assert(cidr_any_has(list, 3, &b));
@@ -207,7 +201,7 @@ TEST(members, a_list_has_whom_any_of_its_blocks_has)
  */
 TEST_EACH(members, each_bit_of_the_prefix_counts_and_none_behind_it, 2)
 {
-    struct address a = host(_i == 0 ? "0.0.0.0:1" : "[2000::]:1");
+    struct address a = sockets_address(_i == 0 ? "0.0.0.0:1" : "[2000::]:1");
     uint8_t *bytes = _i == 0 ? (uint8_t *)&a.u.in.sin_addr : a.u.in6.sin6_addr.s6_addr;
     unsigned n = _i == 0 ? 32 : 128;
 

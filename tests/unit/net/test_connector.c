@@ -198,20 +198,9 @@ TEST(connector, an_address_there_is_no_way_to_does_not_hide_why_the_other_failed
     ck_assert_int_eq(outcome_error, -ENETUNREACH);
 }
 
-/*
- * A listener whose backlog is full: the kernel drops further handshakes, so that connecting hangs.
- */
-static int listen_deaf(struct address *a, int *filler)
-{
-    int fd = sockets_listen(a, 0);
-
-    *filler = sockets_connect(a);
-    return fd;
-}
-
 TEST(connector, a_server_that_does_not_answer_times_out)
 {
-    int filler, deaf = listen_deaf(&addresses[0], &filler);
+    int filler, deaf = sockets_listen_deaf(&addresses[0], &filler);
     int64_t began_at_ns = clock_now_ns();
 
     timeout_ns = 100 * NS_PER_MS;
@@ -227,7 +216,7 @@ TEST(connector, a_server_that_does_not_answer_times_out)
 
 TEST(connector, one_deadline_holds_for_all_addresses)
 {
-    int filler, deaf = listen_deaf(&addresses[0], &filler);
+    int filler, deaf = sockets_listen_deaf(&addresses[0], &filler);
     int64_t began_at_ns = clock_now_ns();
 
     addresses[1] = addresses[2] = addresses[0];
@@ -244,7 +233,7 @@ TEST(connector, one_deadline_holds_for_all_addresses)
 
 TEST(connector, an_address_that_does_not_answer_leaves_time_for_the_next)
 {
-    int filler, deaf = listen_deaf(&addresses[0], &filler);
+    int filler, deaf = sockets_listen_deaf(&addresses[0], &filler);
     int listening = sockets_listen(&addresses[1], 5);
 
     n_addresses = 2;
@@ -307,7 +296,7 @@ TEST(connector, a_unix_backlog_that_stays_full_times_out)
 
 TEST(connector, a_cancelled_connector_says_nothing_and_closes_its_socket)
 {
-    int filler, deaf = listen_deaf(&addresses[0], &filler);
+    int filler, deaf = sockets_listen_deaf(&addresses[0], &filler);
     unsigned idle = process_descriptors();
 
     timeout_ns = 100 * NS_PER_MS;

@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "net/proxy_header.h"
+#include "support/sockets.h"
 #include "support/suite.h"
 
 #define MARK  "\r\n\r\n\0\r\nQUIT\n"
@@ -224,18 +225,10 @@ TEST(reading, unix_addresses_are_paths_names_or_nothing)
 
 /* ---- checksums, and what else is behind the addresses ---- */
 
-static struct address address(const char *text)
-{
-    struct address a[2];
-
-    ck_assert_int_eq(address_parse(a, 2, text), 1);
-    return a[0];
-}
-
 static size_t encode(uint8_t *out, const struct proxy_header_conf *conf, const char *source,
                      const char *destination, const char *unique_id)
 {
-    struct address from = address(source), to = address(destination);
+    struct address from = sockets_address(source), to = sockets_address(destination);
 
     return proxy_header_encode(out, conf, &from, &to, unique_id);
 }
@@ -419,7 +412,7 @@ TEST(writing, what_is_written_is_read_as_the_same)
     uint8_t out[PROXY_HEADER_ENCODED_BYTES];
 
     for (size_t i = 0; i < 4 * 4 * 3; i++) {
-        struct address from = address(texts[i % 4]), to = address(texts[i / 4 % 4]);
+        struct address from = sockets_address(texts[i % 4]), to = sockets_address(texts[i / 4 % 4]);
         size_t len = proxy_header_encode(out, confs[i / 16], &from, &to, id);
         struct proxy_header h;
 

@@ -265,15 +265,6 @@ static int listen_again(const struct address *a)
     return fd;
 }
 
-/* A listener whose backlog is full, so that checks of it take as long as they may. */
-static int listen_deaf(struct address *a, int *filler)
-{
-    int fd = sockets_listen(a, 0);
-
-    *filler = sockets_connect(a);
-    return fd;
-}
-
 /* ---- up and down ---- */
 
 GROUP(checker, setup, teardown);
@@ -501,7 +492,7 @@ TEST(checker, between_the_states_the_fast_interval_applies)
 TEST(checker, one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_time)
 {
     struct address a;
-    int filler, deaf = listen_deaf(&a, &filler);
+    int filler, deaf = sockets_listen_deaf(&a, &filler);
     int64_t mean_ns;
 
     group_conf.check.timeout_ns = 3 * INTERVAL_NS;
@@ -826,7 +817,7 @@ TEST(checker, one_without_an_address_is_checked_as_soon_as_it_has_one)
 TEST(checker, a_first_address_does_not_disturb_one_that_waits_for_a_slot)
 {
     struct address a, served;
-    int filler, deaf = listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
+    int filler, deaf = sockets_listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
 
     conf.max_under_way = 1;
     group_conf.check.timeout_ns = LATER_NS;
@@ -941,7 +932,7 @@ GROUP(life, setup, teardown);
 TEST(life, one_that_is_removed_while_it_is_checked_is_forgotten)
 {
     struct address a;
-    int filler, deaf = listen_deaf(&a, &filler);
+    int filler, deaf = sockets_listen_deaf(&a, &filler);
     unsigned descriptors;
 
     set_address(0, &a);
@@ -983,7 +974,7 @@ TEST(life, one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the
 TEST(life, one_that_waits_for_its_turn_can_be_removed)
 {
     struct address a;
-    int filler, deaf = listen_deaf(&a, &filler);
+    int filler, deaf = sockets_listen_deaf(&a, &filler);
 
     conf.max_under_way = 1;
     group_conf.health.interval_ns = NS_PER_MS;
@@ -1022,7 +1013,7 @@ TEST(life, one_can_be_removed_as_it_goes_down)
 TEST(life, all_can_be_removed_whatever_they_do)
 {
     struct address a;
-    int filler, deaf = listen_deaf(&a, &filler);
+    int filler, deaf = sockets_listen_deaf(&a, &filler);
 
     conf.max_under_way = 2;
     for (unsigned i = 0; i < 10; i++)
@@ -1043,7 +1034,7 @@ TEST(life, all_can_be_removed_whatever_they_do)
 TEST(life, the_end_of_the_loop_ends_the_checks)
 {
     struct address a;
-    int filler, deaf = listen_deaf(&a, &filler);
+    int filler, deaf = sockets_listen_deaf(&a, &filler);
 
     conf.max_under_way = 5;
     for (unsigned i = 0; i < 10; i++)
