@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,14 +28,18 @@ static void setup(void)
 /* A listener with ${options}, in which %s is the test's directory. */
 static int load(const char *options)
 {
-    char lines[4096], text[8192];
+    char *lines, *text;
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(lines, sizeof(lines), options, dir, dir, dir);
+    ck_assert_int_ge(asprintf(&lines, options, dir, dir, dir), 0);
 #pragma GCC diagnostic pop
-    snprintf(text, sizeof(text), "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n%s\n", lines);
-    return config_file_load_text(text);
+    ck_assert_int_ge(
+        asprintf(&text, "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n%s\n", lines), 0);
+    config_file_load_text(text);
+    free(lines);
+    free(text);
+    return config_file.rc;
 }
 
 /* Who of these, with blanks between, comes in? */

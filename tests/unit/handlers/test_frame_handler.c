@@ -13,6 +13,7 @@
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/until.h"
 
 static struct host host;
 static int client;
