@@ -8,13 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "service/proxy.h"
 #include "service/session_internal.h"
 #include "support/executor_runner.h"
-#include "support/host.h"
-#include "support/log_lines.h"
 #include "support/loop_runner.h"
-#include "support/process.h"
+#include "support/proxied.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -33,24 +30,12 @@ struct cell {
     unsigned from; /* the leg that the bytes come from */
 };
 
-static struct host host;
 static struct executor *executor;
-static struct address address;
-static struct upstream_server_conf server_conf = {
-    .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
-static struct upstream_conf conf = {
-    .name = "back", .servers = &server_conf, .n_servers = 1, .connect_timeout_ns = 5 * NS_PER_S};
-static struct upstream *upstream;
-static int listening, ends[SESSION_LEGS]; /* the client's and the server's socket */
-static unsigned before;
+static int ends[SESSION_LEGS]; /* the client's and the server's socket */
 
 static void setup(void)
 {
-    log_lines_capture(LOG_LEVEL_INFO);
-    before = process_descriptors();
-    listening = sockets_listen(&address, 64);
-    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
-    host_open(&host, &proxy_ops, upstream);
+    proxied_enter_with_server();
     executor = NULL;
     ends[0] = ends[1] = -1;
 }
@@ -68,12 +53,9 @@ static void teardown(void)
     drop(&ends[1]);
     if (executor)
         executor_runner_end(executor);
-    host_close(&host);
+    proxied_leave();
     if (executor)
         executor_runner_destroy(executor);
-    upstream_destroy(upstream);
-    close(listening);
-    ck_assert_uint_eq(process_descriptors(), before);
 }
 
 static struct cell cell_of(int i)
@@ -92,7 +74,7 @@ static struct cell cell_of(int i)
 
 static struct session *the_session(void)
 {
-    return LIST_FIRST(&host.sessions, struct session, link);
+    return LIST_FIRST(&proxied.host.sessions, struct session, link);
 }
 
 /* The kernel keeps little for them, so that what they do not take waits in the session soon. */
@@ -121,7 +103,7 @@ static uint64_t taken(const struct cell *c)
 {
     struct taken t = {.from = c->from};
 
-    loop_runner_call(host.loop, do_taken, &t);
+    loop_runner_call(proxied.host.loop, do_taken, &t);
     return t.bytes;
 }
 
@@ -129,10 +111,10 @@ static uint64_t taken(const struct cell *c)
 static void do_time_out(void *arg)
 {
     const struct cell *c = arg;
-    int64_t now_ns = loop_now_ns(host.loop);
+    int64_t now_ns = loop_now_ns(proxied.host.loop);
     struct session *s;
 
-    if (list_empty(&host.sessions))
+    if (list_empty(&proxied.host.sessions))
         return; /* the receiver has closed, and both have ended */
     s = the_session();
 
@@ -160,7 +142,7 @@ static uint64_t say(const struct cell *c)
 
     if (c->place == IN_KERNEL || c->place == IN_HANDLER)
         return total;
-    while (host_pending(&host) == 0) {
+    while (host_pending(&proxied.host) == 0) {
         ck_assert_uint_lt(total, MOST_BYTES);
         total = say_step(c, total, STEP_BYTES);
     }
@@ -187,15 +169,15 @@ static uint64_t hear(int fd, int *how)
 
 static void open_session(const struct cell *c)
 {
-    host.conf.splice = c->place == IN_PIPE ? SPLICE_ON : SPLICE_OFF;
+    proxied.host.conf.splice = c->place == IN_PIPE ? SPLICE_ON : SPLICE_OFF;
     if (c->place == IN_HANDLER) {
         executor = executor_runner_create(1, 64);
-        host.pipeline.executor.delay_ns = 200 * NS_PER_MS;
-        host_pipeline(&host, "executor", executor);
+        proxied.host.pipeline.executor.delay_ns = 200 * NS_PER_MS;
+        host_pipeline(&proxied.host, "executor", executor);
     }
-    ends[0] = host_client(&host);
-    ends[1] = sockets_accept(listening);
-    loop_runner_call(host.loop, do_small, NULL);
+    ends[0] = host_client(&proxied.host);
+    ends[1] = sockets_accept(proxied.fds[0]);
+    loop_runner_call(proxied.host.loop, do_small, NULL);
 }
 
 static void prepare_receiver(const struct cell *c)
@@ -223,8 +205,8 @@ static void happen(struct cell *c)
         ends[c->from] = -1;
         break;
     case TIMEOUT_QUIET:
-    case TIMEOUT_BUSY: loop_runner_call(host.loop, do_time_out, c); break;
-    default: host_abort(&host, SESSION_DRAIN); break;
+    case TIMEOUT_BUSY: loop_runner_call(proxied.host.loop, do_time_out, c); break;
+    default: host_abort(&proxied.host, SESSION_DRAIN); break;
     }
 }
 
@@ -261,7 +243,7 @@ TEST_EACH(ends, what_was_taken_is_delivered_and_what_is_cut_is_seen,
     open_session(&c);
     total = say(&c);
     prepare_receiver(&c);
-    if (c.receiver != CLOSED || atomic_load(&host.ended) == 0)
+    if (c.receiver != CLOSED || atomic_load(&proxied.host.ended) == 0)
         happen(&c);
     if (c.receiver == STALLS)
         PAUSE_MS(100);
@@ -278,5 +260,5 @@ TEST_EACH(ends, what_was_taken_is_delivered_and_what_is_cut_is_seen,
     }
     drop(&ends[0]);
     drop(&ends[1]);
-    UNTIL(atomic_load(&host.ended) == 1);
+    UNTIL(atomic_load(&proxied.host.ended) == 1);
 }
