@@ -84,18 +84,12 @@ TEST(privileges, a_group_goes_before_the_primary_group)
     ck_assert_uint_eq(p.gid, getgrnam("daemon")->gr_gid);
 }
 
-TEST(privileges, an_unknown_user_is_refused_by_name)
+TEST(privileges, an_unknown_user_or_group_is_refused_by_name)
 {
     struct privileges p;
 
     ck_assert_int_eq(privileges_lookup(&p, "no-such-user", NULL), -ENOENT);
     ck_assert_str_eq(log_lines_last(), "user no-such-user: there is no such user");
-}
-
-TEST(privileges, an_unknown_group_is_refused_by_name)
-{
-    struct privileges p;
-
     ck_assert_int_eq(privileges_lookup(&p, NULL, "no-such-group"), -ENOENT);
     ck_assert_str_eq(log_lines_last(), "group no-such-group: there is no such group");
 }

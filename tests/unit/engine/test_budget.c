@@ -69,52 +69,40 @@ TEST_EACH(budget, the_share_of_tasks_follows_io_time_and_ratio, ARRAY_LEN(shares
     ck_assert_int_eq(budget_share_ns(s->io_ns, s->io_ratio), s->share_ns);
 }
 
-TEST(budget, without_io_a_turn_runs_one_batch)
-{
-    begin(50, 0, 100000);
-    ck_assert_uint_eq(run_tasks(10 * NS_PER_US, 100000), BUDGET_BATCH);
-}
+/* Tasks that take ${task_ns} each, after ${io_ns} of I/O, and how many of them a turn runs. */
+static const struct {
+    unsigned io_ratio;
+    int64_t io_ns;
+    unsigned queued;
+    int64_t task_ns;
+    uint64_t run;
+} turns[] = {
+    /* without I/O: one batch, or quick tasks for a slice (1000 of 100 ns; the clock is seen each
+       64th) */
+    {50, 0, 100000, 10 * NS_PER_US, BUDGET_BATCH},
+    {50, 0, 100000, 100, 16 * BUDGET_BATCH},
+    /* a share smaller than a batch (1 us) is a batch; quick tasks run as long as the share lasts
+       (1000 of 1 us) */
+    {99, 100 * NS_PER_US, 100000, 1 * NS_PER_US, BUDGET_BATCH},
+    {50, 1 * NS_PER_MS, 100000, 1 * NS_PER_US, 16 * BUDGET_BATCH},
+    /* slow tasks overshoot the share (70 of 0.1 ms) by one task only */
+    {50, 7 * NS_PER_MS, 100000, 100 * NS_PER_US, 70},
+    /* the quantum ends a large share, and a batch; a longer task is the only one */
+    {1, 1 * NS_PER_S, 100000, 1 * NS_PER_MS, 10},
+    {50, 0, 100000, 2 * NS_PER_MS, 5},
+    {50, 1 * NS_PER_S, 100000, 1 * NS_PER_S, 1},
+    /* at ratio 100 what was queued runs, and no more; the quantum still holds */
+    {100, 0, 1000, 10, 1000},
+    {100, 1 * NS_PER_S, 3, 10, 3},
+    {100, 0, 1, 10, 1},
+    {100, 0, 1000, 1 * NS_PER_MS, 10},
+};
 
-TEST(budget, without_io_quick_tasks_run_for_a_slice)
+TEST_EACH(budget, a_turn_runs_tasks_for_its_share_a_batch_at_least_and_the_quantum_at_most,
+          ARRAY_LEN(turns))
 {
-    begin(50, 0, 100000); /* 1000 tasks of 100 ns; the clock is seen each 64th */
-    ck_assert_uint_eq(run_tasks(100, 100000), 16 * BUDGET_BATCH);
-}
-
-TEST(budget, a_share_smaller_than_a_batch_is_a_batch)
-{
-    begin(99, 100 * NS_PER_US, 100000); /* 1 us */
-    ck_assert_uint_eq(run_tasks(1 * NS_PER_US, 100000), BUDGET_BATCH);
-}
-
-TEST(budget, quick_tasks_run_as_long_as_the_share_lasts)
-{
-    begin(50, 1 * NS_PER_MS, 100000); /* 1000 tasks of 1 us; the clock is seen each 64th */
-    ck_assert_uint_eq(run_tasks(1 * NS_PER_US, 100000), 16 * BUDGET_BATCH);
-}
-
-TEST(budget, the_quantum_ends_even_a_large_share)
-{
-    begin(1, 1 * NS_PER_S, 100000);
-    ck_assert_uint_eq(run_tasks(1 * NS_PER_MS, 100000), 10);
-}
-
-TEST(budget, the_quantum_ends_even_a_batch)
-{
-    begin(50, 0, 100000);
-    ck_assert_uint_eq(run_tasks(2 * NS_PER_MS, 100000), 5);
-}
-
-TEST(budget, a_task_longer_than_the_quantum_is_the_only_one)
-{
-    begin(50, 1 * NS_PER_S, 100000);
-    ck_assert_uint_eq(run_tasks(1 * NS_PER_S, 100000), 1);
-}
-
-TEST(budget, slow_tasks_overshoot_the_share_by_one_task_only)
-{
-    begin(50, 7 * NS_PER_MS, 100000); /* 70 tasks of 0.1 ms */
-    ck_assert_uint_eq(run_tasks(100 * NS_PER_US, 100000), 70);
+    begin(turns[_i].io_ratio, turns[_i].io_ns, turns[_i].queued);
+    ck_assert_uint_eq(run_tasks(turns[_i].task_ns, 100000), turns[_i].run);
 }
 
 TEST(budget, the_clock_is_asked_seldom_while_tasks_are_quick)
@@ -129,22 +117,6 @@ TEST(budget, the_clock_is_asked_for_each_task_once_they_are_slow)
     begin(1, 1 * NS_PER_S, 100000);
     ck_assert_uint_eq(run_tasks(200 * NS_PER_US, 40), 40);
     ck_assert_uint_eq(checks, 40);
-}
-
-TEST(budget, at_ratio_100_what_was_queued_runs_and_no_more)
-{
-    begin(100, 0, 1000);
-    ck_assert_uint_eq(run_tasks(10, 100000), 1000);
-    begin(100, 1 * NS_PER_S, 3);
-    ck_assert_uint_eq(run_tasks(10, 100000), 3);
-    begin(100, 0, 1);
-    ck_assert_uint_eq(run_tasks(10, 100000), 1);
-}
-
-TEST(budget, at_ratio_100_the_quantum_still_holds)
-{
-    begin(100, 0, 1000);
-    ck_assert_uint_eq(run_tasks(1 * NS_PER_MS, 100000), 10);
 }
 
 /* The header's words: after the 1st, 2nd, 4th ... task up to every 64th while tasks are quick. */

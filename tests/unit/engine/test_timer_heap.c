@@ -154,18 +154,12 @@ TEST(schedule, a_million_that_were_added_and_removed_leave_nothing)
     }
 }
 
-TEST(schedule, a_fixed_rate_counts_from_the_last_instant)
+TEST(schedule, a_fixed_rate_counts_from_the_last_instant_and_a_fixed_delay_from_now)
 {
-    struct timer t = {.at_ns = 1000, .period_ns = 100};
-
-    ck_assert_int_eq(timer_next_at_ns(&t, 5000), 1100);
-}
-
-TEST(schedule, a_fixed_delay_counts_from_now)
-{
-    struct timer t = {.at_ns = 1000, .period_ns = -100};
-
-    ck_assert_int_eq(timer_next_at_ns(&t, 5000), 5100);
+    ck_assert_int_eq(timer_next_at_ns(&(struct timer){.at_ns = 1000, .period_ns = 100}, 5000),
+                     1100);
+    ck_assert_int_eq(timer_next_at_ns(&(struct timer){.at_ns = 1000, .period_ns = -100}, 5000),
+                     5100);
 }
 
 TEST(schedule, a_period_without_end_does_not_overflow)

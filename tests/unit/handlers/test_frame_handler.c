@@ -110,27 +110,61 @@ TEST(frame_handler, an_empty_frame_is_no_read_and_no_end)
     sockets_hear_end(client);
 }
 
-TEST(frame_handler, a_frame_that_is_too_long_resets_behind_those_before)
+static void set_lines(void)
 {
-    begin(FRAME_HANDLER_CLOSE);
-    SAY("\0\2ab\377\377");
-    HEAR("\0\2ab");
-    sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_LIMIT);
-    ck_assert_uint_eq(log_lines_with("listen test: 127.0.0.1:12345: a frame is longer than "
-                                     "frame_max_length; the connection is reset"),
-                      1);
+    host.pipeline.frame.decoder.by = FRAME_DECODER_DELIMITER;
+    host.pipeline.frame.decoder.max_length = 8;
+    frame_delimiter_add(&host.pipeline.frame.decoder.delimiters, (const uint8_t *)"\n", 1);
 }
 
-TEST(frame_handler, a_frame_that_cannot_be_resets_as_an_error)
+static void set_text_lengths(void)
+{
+    host.pipeline.frame.decoder.by = FRAME_DECODER_TEXT_LENGTH;
+    host.pipeline.frame.decoder.length_end = ' ';
+}
+
+static void set_length_adjustment(void)
 {
     host.pipeline.frame.decoder.length_adjustment = -3;
+}
+
+#define FRAMES(text) text, sizeof(text) - 1
+#define TOO_LONG     "listen test: 127.0.0.1:12345: a frame is longer than frame_max_length; the "
+#define CUT_OFF      "the client has ended within a frame"
+
+/* What is said, the first bytes of which are whole frames; the client may then end. */
+static const struct {
+    void (*set)(void);
+    const char *bytes;
+    size_t len, whole;
+    bool ends;
+    enum session_reason reason;
+    const char *line;
+} bad_frames[] = {
+    {NULL, FRAMES("\0\2ab\377\377"), 4, false, SESSION_LIMIT, TOO_LONG "connection is reset"},
+    {set_lines, FRAMES("ab\n12345678"), 3, false, SESSION_LIMIT, TOO_LONG "connection is reset"},
+    {set_length_adjustment, FRAMES("\0\3\0\2"), 2, false, SESSION_ERROR,
+     "a frame is shorter than its header"},
+    {set_text_lengths, FRAMES("5 hello2x"), 7, false, SESSION_ERROR,
+     "the length of a frame is not a number; the connection"},
+    {NULL, FRAMES("\0\1a\0\5hel"), 3, true, SESSION_ERROR, CUT_OFF},
+    {set_lines, FRAMES("ab\ncd"), 3, true, SESSION_ERROR, CUT_OFF},
+    {set_text_lengths, FRAMES("5 hello12"), 7, true, SESSION_ERROR, CUT_OFF},
+};
+
+TEST_EACH(frame_handler, a_frame_that_is_too_long_wrong_or_cut_off_resets_behind_those_before,
+          ARRAY_LEN(bad_frames))
+{
+    if (bad_frames[_i].set)
+        bad_frames[_i].set();
     begin(FRAME_HANDLER_CLOSE);
-    SAY("\0\3\0\2");
-    HEAR("\0\3");
+    sockets_say_bytes(client, bad_frames[_i].bytes, bad_frames[_i].len);
+    hear(bad_frames[_i].bytes, bad_frames[_i].whole);
+    if (bad_frames[_i].ends)
+        sockets_end(client);
     sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_ERROR);
-    ck_assert_uint_eq(log_lines_with("a frame is shorter than its header"), 1);
+    host_expect_end(&host, bad_frames[_i].reason);
+    ck_assert_uint_eq(log_lines_with(bad_frames[_i].line), 1);
 }
 
 TEST(frame_handler, late_means_when_all_of_it_has_come)
@@ -164,17 +198,6 @@ TEST(frame_handler, a_skipped_frame_is_left_out_and_nothing_else)
     ck_assert_uint_eq(log_lines_with("stats frame test too_long=1 corrupt=0 cut_off=0"), 1);
 }
 
-TEST(frame_handler, an_end_within_a_frame_resets)
-{
-    begin(FRAME_HANDLER_CLOSE);
-    SAY("\0\1a\0\5hel");
-    HEAR("\0\1a");
-    sockets_end(client);
-    sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_ERROR);
-    ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
-}
-
 TEST(frame_handler, an_end_within_a_frame_that_is_skipped_is_an_end)
 {
     begin(FRAME_HANDLER_SKIP);
@@ -185,19 +208,6 @@ TEST(frame_handler, an_end_within_a_frame_that_is_skipped_is_an_end)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
-}
-
-static void set_lines(void)
-{
-    host.pipeline.frame.decoder.by = FRAME_DECODER_DELIMITER;
-    host.pipeline.frame.decoder.max_length = 8;
-    frame_delimiter_add(&host.pipeline.frame.decoder.delimiters, (const uint8_t *)"\n", 1);
-}
-
-static void set_text_lengths(void)
-{
-    host.pipeline.frame.decoder.by = FRAME_DECODER_TEXT_LENGTH;
-    host.pipeline.frame.decoder.length_end = ' ';
 }
 
 TEST(frame_handler, a_line_goes_on_when_its_delimiter_has_come)
@@ -215,16 +225,6 @@ TEST(frame_handler, a_line_goes_on_when_its_delimiter_has_come)
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 
-TEST(frame_handler, a_line_that_is_too_long_resets_behind_those_before)
-{
-    set_lines();
-    begin(FRAME_HANDLER_CLOSE);
-    SAY("ab\n12345678");
-    HEAR("ab\n");
-    sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_LIMIT);
-}
-
 TEST(frame_handler, a_line_that_is_too_long_is_skipped_to_its_delimiter)
 {
     set_lines();
@@ -240,18 +240,6 @@ TEST(frame_handler, a_line_that_is_too_long_is_skipped_to_its_delimiter)
     ck_assert_uint_eq(log_lines_with("too_long=1 corrupt=0 cut_off=0"), 1);
 }
 
-TEST(frame_handler, a_last_line_without_its_delimiter_resets)
-{
-    set_lines();
-    begin(FRAME_HANDLER_CLOSE);
-    SAY("ab\ncd");
-    HEAR("ab\n");
-    sockets_end(client);
-    sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_ERROR);
-    ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
-}
-
 TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
 {
     set_lines();
@@ -263,29 +251,6 @@ TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
     host_expect_end(&host, SESSION_CLIENT_FIN);
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
-}
-
-TEST(frame_handler, a_text_length_that_is_no_number_resets_as_an_error)
-{
-    set_text_lengths();
-    begin(FRAME_HANDLER_CLOSE);
-    SAY("5 hello2x");
-    HEAR("5 hello");
-    sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_ERROR);
-    ck_assert_uint_eq(log_lines_with("the length of a frame is not a number; the connection"), 1);
-}
-
-TEST(frame_handler, an_end_within_a_text_length_resets)
-{
-    set_text_lengths();
-    begin(FRAME_HANDLER_CLOSE);
-    SAY("5 hello12");
-    HEAR("5 hello");
-    sockets_end(client);
-    sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_ERROR);
-    ck_assert_uint_eq(log_lines_with("the client has ended within a frame"), 1);
 }
 
 TEST(frame_handler, lines_about_bad_frames_are_held_back)

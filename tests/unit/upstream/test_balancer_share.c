@@ -85,24 +85,24 @@ static void expect_shares(const unsigned *weights, const unsigned *picked, doubl
 
 /* ---- round robin ---- */
 
+/* Equals take turns; a weight of two is not in a row; the order of 5, 1 and 1 is nginx's. */
+static const struct {
+    enum balancer_kind kind;
+    unsigned n, weights[3];
+    const char *picks;
+} orders[] = {
+    {BALANCER_ROUND_ROBIN, 3, {1, 1, 1}, "abcabcabc"},
+    {BALANCER_LEAST_CONNECTIONS, 3, {1, 1, 1}, "abcabcabc"},
+    {BALANCER_ROUND_ROBIN, 2, {2, 1}, "abaaba"},
+    {BALANCER_ROUND_ROBIN, 3, {5, 1, 1}, "aabacaaaabacaa"},
+};
+
 GROUP(turns, NULL, teardown);
 
-TEST(turns, equal_endpoints_take_turns)
+TEST_EACH(turns, equals_take_turns_and_weights_are_spread, ARRAY_LEN(orders))
 {
-    open_with(BALANCER_ROUND_ROBIN, (unsigned[]){1, 1, 1}, 3);
-    expect_picks("abcabcabc");
-}
-
-TEST(turns, a_weight_of_two_is_spread_and_not_in_a_row)
-{
-    open_with(BALANCER_ROUND_ROBIN, (unsigned[]){2, 1}, 2);
-    expect_picks("abaaba");
-}
-
-TEST(turns, the_order_of_five_one_one_is_nginxs)
-{
-    open_with(BALANCER_ROUND_ROBIN, (unsigned[]){5, 1, 1}, 3);
-    expect_picks("aabacaaaabacaa");
+    open_with(orders[_i].kind, orders[_i].weights, orders[_i].n);
+    expect_picks(orders[_i].picks);
 }
 
 /* nginx's rule as it is written, over 40 endpoints with the heaviest first. */
@@ -255,12 +255,6 @@ TEST(load, least_connections_fills_the_emptiest)
     }
     for (int i = 0; i < 5; i++)
         ck_assert_int_eq(endpoints_pick(&es, b, 0), 1);
-}
-
-TEST(load, least_connections_lets_equals_take_turns)
-{
-    open_with(BALANCER_LEAST_CONNECTIONS, (unsigned[]){1, 1, 1}, 3);
-    expect_picks("abcabcabc");
 }
 
 TEST(load, least_connections_holds_sessions_in_proportion)

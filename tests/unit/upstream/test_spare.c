@@ -253,29 +253,23 @@ TEST_EACH(when_none_are_kept, a_server_with_something_against_it_has_none_and_ha
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
 }
 
-TEST(when_none_are_kept, a_host_of_a_service_has_them_while_it_is_no_backup)
+/* 0: by its weight; 1: by its level, as a host of a service that becomes a backup. */
+TEST_EACH(when_none_are_kept, a_server_without_a_weight_or_that_is_a_backup_has_none, 2)
 {
     open_pool();
-    UNTIL(idle() == KEEP);
-    atomic_store(&server->endpoint.level, 1);
-    spare_pool_refresh(pool);
-    UNTIL(idle() == 0);
-    ck_assert_int_eq(take(), -1);
-    atomic_store(&server->endpoint.level, 0);
-    spare_pool_refresh(pool);
-    UNTIL(idle() == KEEP);
-}
-
-TEST(when_none_are_kept, a_server_without_a_weight_has_none)
-{
-    open_pool();
-    UNTIL(idle() == KEEP);
-    atomic_store(&server->endpoint.weight, 0);
-    spare_pool_refresh(pool);
-    UNTIL(idle() == 0);
-    ck_assert_int_eq(take(), -1);
-    atomic_store(&server->endpoint.weight, 1);
-    spare_pool_refresh(pool);
+    for (int round = 0; round < 2; round++) {
+        UNTIL(idle() == KEEP);
+        if (_i == 0)
+            atomic_store(&server->endpoint.weight, 0);
+        else
+            atomic_store(&server->endpoint.level, 1);
+        spare_pool_refresh(pool);
+        UNTIL(idle() == 0);
+        ck_assert_int_eq(take(), -1);
+        atomic_store(&server->endpoint.weight, 1);
+        atomic_store(&server->endpoint.level, 0);
+        spare_pool_refresh(pool);
+    }
     UNTIL(idle() == KEEP);
 }
 
