@@ -11,6 +11,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/race.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
 
@@ -18,11 +19,7 @@
 
 #define RACE_LINES 8
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define RACES 150
-#else
-#define RACES 800
-#endif
+#define RACES IF_SANITIZED(100, 400)
 
 /* Continues itself until it is told that it is enough, or is refused. */
 struct continuing {

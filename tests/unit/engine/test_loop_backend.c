@@ -15,6 +15,7 @@
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/observe.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/timers.h"
@@ -297,11 +298,7 @@ static void note_thread(void *arg)
     its_thread = pthread_self();
 }
 
-#ifdef __SANITIZE_THREAD__
-#define SIGNALS 1000
-#else
-#define SIGNALS 10000
-#endif
+#define SIGNALS IF_SANITIZED(1000, 10000)
 
 TEST(early, signals_that_end_polls_are_no_trouble)
 {

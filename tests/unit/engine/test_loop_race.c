@@ -10,17 +10,14 @@
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/race.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
 
 static struct loop *loop;
 
-#ifdef __SANITIZE_THREAD__
-#define RACES 200
-#else
-#define RACES 1000
-#endif
+#define RACES IF_SANITIZED(80, 400)
 
 /* The timeout of a stop that cuts tasks off is worth a warning; here it is what is wanted. */
 static void setup(void)

@@ -126,13 +126,8 @@ TEST(life, a_timer_submitted_in_the_quiet_period_is_accepted_and_dropped)
 
     loop_runner_stats(loop);
     loop_stop(loop, MS(1000), 10 * NS_PER_S);
-<<<<<<< HEAD
-    begin(&t, 30 * NS_PER_S, 0);
-    loop_runner_join(loop);
-=======
     timers_begin(loop, &t, 30 * NS_PER_S, 0);
-    loop_join(loop);
->>>>>>> c2f1dea (tests: equal helpers move to tests/support)
+    loop_runner_join(loop);
     ck_assert_uint_eq(atomic_load(&t.run), 0);
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }

@@ -126,13 +126,8 @@ TEST(counts, a_lazy_task_wants_no_wakeup_and_saves_none)
     tasks_block_begin(&block, loop);
     before = observe_stats(loop);
     for (int i = 0; i < 10; i++) {
-<<<<<<< HEAD
-        tasks[i] = (struct timely){.task.type = &quick_type};
-        ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &tasks[i].task), 0);
-=======
         tasks[i] = (struct tasks_timely){.task.type = &quick_type};
-        ck_assert_int_eq(loop_submit_lazy(loop, &tasks[i].task), 0);
->>>>>>> c2f1dea (tests: equal helpers move to tests/support)
+        ck_assert_int_eq(loop_submit_lazy(loop, LOOP_TASKS, &tasks[i].task), 0);
     }
     ck_assert_uint_eq(observe_stats(loop).wakeups_saved, before.wakeups_saved);
     tasks_block_end(&block);

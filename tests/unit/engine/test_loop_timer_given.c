@@ -8,16 +8,13 @@
 
 #include "base/clock.h"
 #include "support/loop_runner.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
 
 #define LOOPS 2
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define GIFTS 500
-#else
-#define GIFTS 5000
-#endif
+#define GIFTS IF_SANITIZED(500, 5000)
 
 struct given {
     struct timer timer;

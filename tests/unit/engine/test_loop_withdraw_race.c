@@ -10,6 +10,7 @@
 
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/timers.h"
@@ -31,11 +32,7 @@ static void teardown(void)
 #define TIMERS  100
 #define CALLERS 2 /* who withdraw each of them */
 
-#ifdef __SANITIZE_THREAD__
-#define RACES 20
-#else
-#define RACES 100
-#endif
+#define RACES IF_SANITIZED(20, 100)
 
 static struct timers_noted racing[TIMERS];
 static atomic_uint n_withdrawn[TIMERS];

@@ -10,14 +10,11 @@
 
 #include "engine/promise.h"
 #include "support/loop_runner.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define ROUNDS 2000
-#else
-#define ROUNDS 20000
-#endif
+#define ROUNDS IF_SANITIZED(1000, 10000)
 
 #define RACERS    8
 #define ONLOOKERS 3

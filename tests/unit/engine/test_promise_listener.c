@@ -12,15 +12,12 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define ROUNDS 2000
-#else
-#define ROUNDS 10000
-#endif
+#define ROUNDS IF_SANITIZED(1000, 5000)
 
 #define CHAIN 100000
 

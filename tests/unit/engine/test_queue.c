@@ -5,14 +5,11 @@
 
 #include "base/must.h"
 #include "engine/queue.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 
-#define PRODUCERS 8
-#ifdef __SANITIZE_THREAD__
-#define TASKS_EACH 20000
-#else
-#define TASKS_EACH 200000
-#endif
+#define PRODUCERS  8
+#define TASKS_EACH IF_SANITIZED(20000, 200000)
 
 static struct queue q;
 static struct task one, two, three;

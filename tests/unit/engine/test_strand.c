@@ -13,16 +13,12 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define MESSAGES 100000
-#define RACES    300
-#else
-#define MESSAGES 1000000
-#define RACES    2000
-#endif
+#define MESSAGES IF_SANITIZED(50000, 500000)
+#define RACES    IF_SANITIZED(150, 1000)
 
 #define MAX_TASKS 300
 

@@ -7,6 +7,7 @@
 #include "limits/prefix_table.h"
 #include "net/address.h"
 #include "net/cidr.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 
 #define MAX_BLOCKS 4096
@@ -224,7 +225,7 @@ TEST(find, drawn_lists_agree_with_going_through_them)
 {
     static const unsigned spreads[] = {2, 4, 16, 256};
 
-    for (unsigned round = 0; round < 40; round++) {
+    for (unsigned round = 0; round < 40; round += IF_SANITIZED(3, 1)) {
         state = (uint64_t)round << 32;
         n_blocks = 0;
         while (n_blocks < (round < 36 ? 60 : 1500)) {
@@ -249,7 +250,7 @@ static bool covers(const struct cidr *outer, const struct cidr *inner)
 
 TEST(find, what_covers_a_block_is_found_for_each)
 {
-    for (unsigned round = 0; round < 20; round++) {
+    for (unsigned round = 0; round < 20; round += IF_SANITIZED(4, 1)) {
         state = (uint64_t)round << 32;
         for (n_blocks = 0; n_blocks < 300; n_blocks++)
             blocks[n_blocks] = draw_block(draw() % 2 == 0 ? 4 : 16, 2U << round % 3);
@@ -261,7 +262,8 @@ TEST(find, what_covers_a_block_is_found_for_each)
 
             while (!covers(&blocks[first], &blocks[i]))
                 first++;
-            ck_assert_uint_eq(by[i], first);
+            if (by[i] != first)
+                ck_abort_msg("block %zu: %u covers it, not %zu", i, by[i], first);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
 #include "upstream/ejection.h"
@@ -13,11 +14,7 @@
 #define ENDPOINTS 8
 #define HOUR_NS   (3600 * NS_PER_S)
 
-#ifdef __SANITIZE_THREAD__
-#define RACES 500
-#else
-#define RACES 3000
-#endif
+#define RACES IF_SANITIZED(500, 3000)
 
 static struct ejection_conf conf;
 static struct ejection_group group;
