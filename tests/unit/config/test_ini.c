@@ -12,8 +12,8 @@
 #include "support/suite.h"
 
 /*
- * What cannot be read: a directory, nothing, what may not be read (tests run as root, for whom every
- * file is readable; a link to itself is not), a FIFO without a writer and a device.
+ * What cannot be read: a directory, nothing, what may not be read (tests run as root, for whom
+ * every file is readable; a link to itself is not), a FIFO without a writer and a device.
  */
 static const struct {
     const char *path;

@@ -59,7 +59,7 @@ static enum client_table_answer enter(const struct address *a, struct client **c
     return client_table_enter(t, a, now_ns, c, &forgot);
 }
 
-/* The client must be let in, and counted. Called a million times; a ck_assert() is a system call. */
+/* The client must be let in, and counted. No ck_assert(), a system call: called a million times. */
 static struct client *in(const struct address *a)
 {
     struct client *c;

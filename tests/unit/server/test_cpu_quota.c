@@ -113,7 +113,7 @@ static const struct {
     /* of both kinds the lower limit counts */
     {"/a/b", "/", "100000\n", "100000\n", "v2/a/b/cpu.max", "200000 100000\n", 2},
     {"/a/b", "/", "100000\n", "100000\n", "v2/a/b/cpu.max", "20000 100000\n", 1},
-    /* in a container: the file system shows the process's own group, the file its path on the host */
+    /* in a container: the file system shows its own group, the file its path on the host */
     {"/docker/1/a", "/docker/1", NULL, NULL, "v2/a/cpu.max", "100000 100000\n", 2},
     {"/docker/1", "/docker/1", NULL, NULL, "v2/cpu.max", "200000 100000\n", 4},
     /* a group that is not below what is mounted has the limit of the mount */
