@@ -387,8 +387,10 @@ TEST_EACH(files, a_list_of_allowed_words_is_whole, 2)
     const struct option *table = option_table(section, &n);
     const char *at;
 
-    ck_assert_int_eq(load(_i == 0 ? ECHO "qqqqqqqq = 1\n" : ECHO SERVER "qqqqqqqq = 1\n"), -EINVAL);
-    at = strstr(file.problems, "unknown option (");
+    ck_assert_int_eq(
+        config_file_load_text(_i == 0 ? ECHO "qqqqqqqq = 1\n" : ECHO SERVER "qqqqqqqq = 1\n"),
+        -EINVAL);
+    at = strstr(config_file.problems, "unknown option (");
     ck_assert_ptr_nonnull(at);
     at += strlen("unknown option (");
     for (unsigned i = 0; i < n; i++) {

@@ -109,7 +109,7 @@ static bool holds(void)
 TEST(an_echo, a_single_byte_behind_the_second_part_of_a_header_is_the_clients)
 {
     client = host_client(&host);
-    say(LINE, 10);
+    sockets_say_bytes(client, LINE, 10);
     UNTIL(holds());
     sockets_say(client, &(LINE "x")[10]);
     sockets_hear(client, "x");
