@@ -1,7 +1,7 @@
 /*
  * base/arena: arena allocator: all pieces are freed at once.
  *
- * Each piece is its own allocation, so that AddressSanitizer and valgrind see its bounds.
+ * Each piece is its own allocation: AddressSanitizer and valgrind see its bounds.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H

@@ -1,7 +1,7 @@
 /*
  * base/crc32c: CRC-32C (Castagnoli), as in SCTP and the PROXY protocol.
  *
- * Four bits a step, with a table of one cache line: for few bytes.
+ * Four bits a step, with a table of one cache line.
  */
 #ifndef BASE_CRC32C_H
 #define BASE_CRC32C_H

@@ -1,7 +1,7 @@
 /*
  * base/hash: SipHash for bytes, SplitMix64 for integers.
  *
- * Hashes are the same in every process and on every machine: consistent hashing survives restarts.
+ * Hashes are the same in every process and machine: consistent hashing survives restarts.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H

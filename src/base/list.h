@@ -56,7 +56,7 @@ static inline void list_append(struct list *l, struct list *node)
 
 /*
  * list_append_all(l, from):
- * Append the nodes of ${from} in their order; ${from} is empty then.
+ * Move all nodes of ${from} to the end of ${l}.
  *
  * Thread: owner of both
  */

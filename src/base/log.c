@@ -80,7 +80,7 @@ bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppres
     int64_t now_ns = clock_now_ns();
     int64_t next_at_ns = atomic_load_explicit(&limit->next_at_ns, memory_order_relaxed);
 
-    /* Of threads that compete, the exchange lets one through and counts the others. */
+    /* The exchange lets one thread through and counts the others. */
     if (now_ns < next_at_ns ||
         !atomic_compare_exchange_strong_explicit(&limit->next_at_ns, &next_at_ns,
                                                  clock_add_ns(now_ns, interval_ns),

@@ -1,8 +1,8 @@
 /*
  * base/log: log lines with a level, sent to one sink.
  *
- * The sink that daemon/ installs writes them (stderr until then). Formatting neither allocates nor
- * locks: any thread may log.
+ * daemon/ installs the sink (stderr until then). Formatting neither allocates nor locks: any thread
+ * may log.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

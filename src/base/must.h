@@ -24,7 +24,7 @@
 
 /*
  * must_fail(file, line, func, expr):
- * Print the failed expression to stderr and abort. Only MUST() calls this.
+ * Print the failed expression to stderr and abort.
  *
  * Thread: any
  * Errors: does not return

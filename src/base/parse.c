@@ -28,8 +28,8 @@ static const struct unit duration_units[] = {
 };
 
 /*
- * Parse leading digits up to ${end}; overflow gives UINT64_MAX. A leading zero is refused: many
- * take it for octal.
+ * Parse leading digits up to ${end}; overflow gives UINT64_MAX. A leading zero is refused: it
+ * suggests octal.
  */
 static int parse_digits(uint64_t *out, const char *word, const char **end, bool *overflow)
 {

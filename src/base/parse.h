@@ -1,7 +1,7 @@
 /*
  * base/parse: strict conversion of words to numbers.
  *
- * No blanks, sign, octal or trailing characters. On error the out-parameter is unchanged.
+ * No blanks, sign, octal or trailing characters. Errors leave the out-parameter unchanged.
  */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H

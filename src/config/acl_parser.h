@@ -5,7 +5,7 @@
  *   file:/etc/reactord/office                              option: a file with one block a line
  *   allow 10.0.0.0/8                                       rules file: verdict and block
  *
- * `#` starts a comment in files. All problems of a file are reported with their lines.
+ * `#` starts a comment in files.
  */
 #ifndef CONFIG_ACL_PARSER_H
 #define CONFIG_ACL_PARSER_H

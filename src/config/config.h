@@ -53,7 +53,7 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
  * config_free(config):
- * Free it; NULL is allowed.
+ * Free ${config} or NULL.
  *
  * Thread: before start or after stop
  */

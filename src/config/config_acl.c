@@ -1,7 +1,7 @@
 /*
  * config/config_acl: access rules of each listener, from its options and their files.
  *
- * Order: `deny`, `allow`, then deny others if there is an `allow`. Or the `access_rules` file,
+ * Order: `deny`, `allow`, then deny others if there is an `allow`; or the `access_rules` file,
  * which ends with `all`.
  */
 #include "config/config_memory.h"

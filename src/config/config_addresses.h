@@ -9,8 +9,8 @@ struct diagnostics;
 
 /*
  * config_addresses_check(config, s, diagnostics):
- * Report conflicts of section ${s}, a [listen NAME], with earlier addresses, and options for
- * another kind of address.
+ * Report conflicts of the [listen NAME] ${s} with earlier addresses, and options for another kind
+ * of address.
  *
  * Thread: before start
  */

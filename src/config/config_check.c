@@ -154,7 +154,7 @@ static const struct listener_conf *config_check_reached(const struct config_chec
 }
 
 /*
- * Does the proxy ${from} reach upstream ${goal}, perhaps through our other proxies? ${queue} and
+ * Does proxy ${from} reach upstream ${goal}, perhaps through our other proxies? ${queue},
  * ${queued}: one element an upstream.
  */
 static bool config_check_leads_to(const struct config_check *c, const struct listener_conf *from,

@@ -18,7 +18,7 @@ static const struct listener_conf *config_effect_listener(const struct config_se
     return section->conf;
 }
 
-/* Unknown if `pipeline` was refused: true. */
+/* Also true if `pipeline` was refused. */
 static bool config_effect_has_handler(const struct config_section *section, const char *name)
 {
     return pipeline_template_has(&config_effect_listener(section)->pipeline, name) ||
@@ -151,7 +151,7 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
 #define NO_CHECKS       "there are no checks (with check = tcp)"
 #define NO_EJECTION     "no server is left out (with eject_failures)"
 
-/* Of several rows of a key the first that fails counts. */
+/* The first failing row of a key counts. */
 static const struct {
     enum option_section section;
     const char *key;

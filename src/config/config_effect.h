@@ -1,8 +1,8 @@
 /*
- * config/config_effect: options that have no effect beside the others of their section.
+ * config/config_effect: finds options without effect, given the others of their section.
  *
- * One table for two uses: config_load() refuses such an option, even if its value is the default;
- * config_dump() comments it out, so that a dump can be loaded.
+ * config_load() refuses such an option, even with its default value; config_dump() comments it out,
+ * so that a dump can be loaded.
  */
 #ifndef CONFIG_CONFIG_EFFECT_H
 #define CONFIG_CONFIG_EFFECT_H
@@ -13,8 +13,7 @@ struct diagnostics;
 
 /*
  * config_effect_missing(section, key):
- * Return why ${key} has no effect in ${section}; NULL: it has, or may have, as another option was
- * refused.
+ * Return why ${key} has no effect; NULL: it has, or an option that decides this was refused.
  *
  * Thread: before start
  */
@@ -22,7 +21,7 @@ const char *config_effect_missing(const struct config_section *section, const ch
 
 /*
  * config_effect_check(section, diagnostics):
- * Report the options in the file that have no effect.
+ * Report options in the file without effect.
  *
  * Thread: before start
  */

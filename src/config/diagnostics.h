@@ -29,8 +29,7 @@ int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
 
 /*
  * diagnostics_add(r, line, format, ...):
- * Add a problem, one line without newline. Without memory only count it; diagnostics_write() then
- * returns -ENOMEM.
+ * Add a problem, one line without newline. Without memory only count it.
  *
  * Thread: user of ${r}
  * Units:  ${line} from 1, or DIAGNOSTICS_WHOLE_FILE
@@ -119,7 +118,7 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
 
 /*
  * diagnostics_destroy(r):
- * Free it; NULL is allowed.
+ * Free ${r} or NULL.
  *
  * Thread: user of ${r}
  */

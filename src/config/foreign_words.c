@@ -155,7 +155,7 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "on-marked-down", "on_down in the section"},
 };
 
-/* Words without one of reactord's, and what to do instead. */
+/* Words without an equivalent, and what to do instead. */
 static const struct foreign_word others[] = {
     {FOREIGN_WORDS_SECTION, "defaults",
      "without defaults: options are set in each [listen NAME] and [upstream NAME]"},

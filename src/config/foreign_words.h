@@ -34,7 +34,7 @@ const struct foreign_word *foreign_words_table(size_t *n);
 
 /*
  * foreign_words_hint(out, where, word, len):
- * Write what replaces ${word}, found in any case; false: unknown.
+ * Write what replaces ${word} (case ignored); false: unknown.
  *
  * Thread: any
  */

@@ -1,6 +1,4 @@
-/*
- * config/ini: see ini.h. Both readers get the same bytes: the file is read once.
- */
+/* config/ini: see ini.h. */
 #include "config/ini.h"
 
 #include <errno.h>

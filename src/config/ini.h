@@ -2,8 +2,7 @@
  * config/ini: INI file as sections, keys and values with line numbers.
  *
  * iniparser provides the values. It is lax (silent duplicates, a directory reads as empty, an
- * overlong line ends the file), so config/ini_scan first reads the same bytes strictly; differences
- * are reported.
+ * overlong line ends the file), so config/ini_scan first reads the same bytes strictly.
  */
 #ifndef CONFIG_INI_H
 #define CONFIG_INI_H
@@ -64,7 +63,7 @@ struct ini_entry *ini_find(const struct ini_section *section, const char *key);
 
 /*
  * ini_free(ini):
- * Free it; NULL is allowed.
+ * Free ${ini} or NULL.
  *
  * Thread: user of the file
  */

@@ -1,8 +1,7 @@
 /*
  * config/ini_adapter: reads values with iniparser.
  *
- * Its lookup is linear: long files are split every thousand lines or so, repeating the section
- * header.
+ * Its lookup is linear: long files are split, repeating the section header.
  */
 #ifndef CONFIG_INI_ADAPTER_H
 #define CONFIG_INI_ADAPTER_H
@@ -34,7 +33,7 @@ void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnos
 
 /*
  * ini_adapter_free(values):
- * Free it; NULL is allowed.
+ * Free ${values} or NULL.
  *
  * Thread: any
  */

@@ -310,7 +310,7 @@ static size_t ini_scan_word_end(const char *text, size_t at)
     return at + strcspn(text + at, BLANKS);
 }
 
-/* Does ${text} begin with one or two words of another program, as `timeout connect`? */
+/* Does ${text} begin with another program's option, as `timeout connect`? */
 static bool ini_scan_hint(const struct scan *s, struct foreign_words_hint *hint, const char *text)
 {
     char kind[INI_NAME_BYTES + 1];

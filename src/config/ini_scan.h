@@ -1,8 +1,7 @@
 /*
  * config/ini_scan: strict scanner of INI lines.
  *
- * Refuses text that iniparser misreads: continued lines, colons in names, a `#` that does not look
- * like a comment.
+ * Refuses what iniparser misreads: continued lines, colons in names, a `#` unlike a comment.
  */
 #ifndef CONFIG_INI_SCAN_H
 #define CONFIG_INI_SCAN_H

@@ -3,9 +3,9 @@
  *
  * The rows (option_process.c, option_listen.c, option_upstream.c) determine the syntax of the file,
  * the allowed values in errors, --dump-config and (by tests/lint) the sample file and manual page.
- * A new option needs a row, a field in its section's struct (server/listener.h; of a session:
- * service/service.h), and its place in sample and manual, in the order of the table. A new kind
- * needs a function in an option_*.c.
+ * A new option needs a row, a field in its section's struct (of a session: service/service.h), and
+ * its place in sample and manual, in the table's order. A new kind needs a function in an
+ * option_*.c.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -39,10 +39,7 @@ enum {
 };
 
 struct option_kind {
-    /*
-     * Parse ${v}->text into ${v}->conf: 0; -EINVAL with ${v}->problem set and nothing changed;
-     * -ENOMEM. The text outlives the configuration. Thread: before start.
-     */
+    /* See option_set(). */
     int (*set)(const struct option *o, struct option_value *v);
     const char *units; /* appended to option.allowed, or "" */
 };

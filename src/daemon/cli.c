@@ -99,7 +99,7 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
         /* optind stays at a cluster such as -tx */
         const char *word = argv[optind];
 
-        /* +: stop at the first non-option. :: tell missing values from unknown options. */
+        /* +: stop at the first non-option. :: report missing values as such. */
         c = getopt_long(argc, argv, "+:c:tVh", long_options, NULL);
         if (c == -1)
             break;

@@ -95,8 +95,7 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
 }
 
 /*
- * Length of the next piece to write: all to a file, else whole lines up to PIPE_BUF, which other
- * writers cannot interrupt.
+ * Length of the next write: all to a file, else whole lines up to PIPE_BUF, which is atomic.
  */
 static size_t log_target_piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
@@ -190,7 +189,7 @@ static bool log_target_is_journal_stream(const struct stat *st)
 
 /*
  * O_NONBLOCK belongs to the open file, which stderr shares: open a pipe or terminal anew. (Another
- * user's terminal refuses.) A file never blocks, and must keep the shared position.
+ * user's terminal refuses.) A file never blocks; keep its shared position.
  */
 static int log_target_open_stderr(struct log_target *lt)
 {
@@ -211,7 +210,7 @@ static int log_target_open_stderr(struct log_target *lt)
     return lt->fd < 0 ? -errno : 0;
 }
 
-/* Give a file that root creates to ${user}, who reopens it; an existing file keeps its owner. */
+/* Give a file created by root to ${user}, who reopens it; an existing file keeps its owner. */
 static int log_target_open_file(int *out_fd, const char *path, const struct privileges *user)
 {
     const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;

@@ -7,8 +7,7 @@
  *   journal   fields, with REACTORD_THREAD
  *
  * A line (daemon/log_line) is one non-blocking system call. Lines not taken (full disk or pipe, no
- * reader) are lost, and counted in the log later. log_target_put_lines() loses none: the caller
- * keeps the rest.
+ * reader) are lost, and counted in the log later, except with log_target_put_lines().
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H

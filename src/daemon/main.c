@@ -1,8 +1,8 @@
 /*
  * daemon/main: start and end of the process.
  *
- * Signals before threads; lookups, and all that may need root, before dropping root; threads last.
- * A failed start leaves nothing behind.
+ * Signals before threads; lookups, and all that needs root, before dropping root; threads last. A
+ * failed start leaves nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>

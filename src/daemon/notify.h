@@ -1,7 +1,7 @@
 /*
  * daemon/notify: messages to systemd over NOTIFY_SOCKET.
  *
- * No effect without NOTIFY_SOCKET. Send failures are logged at debug level.
+ * No effect without it. Send failures are logged at debug level.
  */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H

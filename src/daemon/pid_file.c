@@ -163,8 +163,8 @@ void pid_file_remove(struct pid_file *pf)
     if (!pf)
         return;
     /*
-     * Before unlocking: a waiting process then sees the file gone and retries. Emptying is safe: if
-     * ${path} names another file now, ours has no name.
+     * Before unlocking: a waiting process sees the file gone and retries. Emptying is safe even if
+     * ${path} names another file now.
      */
     if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
         ftruncate(pf->fd, 0) < 0)

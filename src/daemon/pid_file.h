@@ -1,8 +1,7 @@
 /*
  * daemon/pid_file: locked pid file.
  *
- * The lock is held for life: a crashed daemon's file is recognized without trusting its number.
- * Failures are logged.
+ * The lock is held for life, so a crashed daemon's file is recognized. Failures are logged.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H

@@ -1,7 +1,7 @@
 /*
  * daemon/privileges: drop root.
  *
- * Look up names first; drop root after sockets, log and pid file are open, before the first thread.
+ * Look up names first; drop root after opening sockets, log and pid file, before the first thread.
  * Failures are logged.
  */
 #ifndef DAEMON_PRIVILEGES_H

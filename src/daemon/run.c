@@ -18,8 +18,8 @@
 #include "daemon/watchdog_feeder.h"
 
 /*
- * While draining, extend systemd's stop timeout by EXTEND_NS every TICK_NS: drains may exceed
- * TimeoutStopSec, hangs not. server_stop() takes less than EXTEND_NS.
+ * While draining, extend systemd's stop timeout every TICK_NS: drains may exceed TimeoutStopSec,
+ * hangs not. server_stop() takes less than EXTEND_NS.
  */
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)

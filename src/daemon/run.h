@@ -58,7 +58,7 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf,
 
 /*
  * run_destroy(run):
- * Free it; NULL is allowed.
+ * Free ${run} or NULL.
  *
  * Thread: main, after the server is destroyed
  */

@@ -115,7 +115,7 @@ static int safe_open_last(const struct walk *w, const char *name, int more_flags
     return fd < 0 ? -errno : fd;
 }
 
-/* Is ${fd} the file that was looked at? Somebody may have put another one in its place. */
+/* Is ${fd} the file that was checked? It may have been replaced. */
 static bool safe_open_is_entry(int fd, const struct stat *looked_at)
 {
     struct stat st;

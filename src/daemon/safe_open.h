@@ -1,9 +1,8 @@
 /*
  * daemon/safe_open: safely open a file as root in a user's directory.
  *
- * Root follows symbolic and hard links: on a user's path, root would write to any file. So open as
- * the user; only if denied, open as root, through directories that the user cannot change. (As
- * Postfix's safe_open(), but the kernel checks the first half.)
+ * On a user's path, links could lead root to any file. So open as the user; only if denied, as
+ * root, through directories that the user cannot change. (As Postfix's safe_open().)
  */
 #ifndef DAEMON_SAFE_OPEN_H
 #define DAEMON_SAFE_OPEN_H

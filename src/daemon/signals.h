@@ -1,8 +1,7 @@
 /*
  * daemon/signals: signals read from a signalfd.
  *
- * Handled signals are blocked before any other thread starts and inherits the mask. Others keep
- * their default action.
+ * Handled signals are blocked before any other thread starts and inherits the mask.
  */
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H

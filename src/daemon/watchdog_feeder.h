@@ -2,7 +2,7 @@
  * daemon/watchdog_feeder: stall checks of the loops, and systemd's watchdog.
  *
  * One timer serves both: the last check within half of systemd's timeout feeds the watchdog. A
- * stall withholds the feed until the next check; after the timeout systemd restarts reactord.
+ * stall withholds the feed until the next check.
  */
 #ifndef DAEMON_WATCHDOG_FEEDER_H
 #define DAEMON_WATCHDOG_FEEDER_H

@@ -1,15 +1,14 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * The thread that submits first creates a loop's thread, which would inherit both. So each sets its
- * own: the policy noted when its loop was created, and the main thread's processors (`taskset -a
- * -p` changes all alike).
+ * A loop's thread would inherit both from the thread that submits first. So it sets its own: the
+ * policy noted when its loop was created, and the main thread's processors (`taskset -a -p` changes
+ * all alike).
  *
- * note: SCHED_BATCH. A waking thread preempts the running one: two context switches per client when
+ * note: SCHED_BATCH. A waking thread preempts the running one: two context switches per client if
  * boss and worker share a processor. Under SCHED_BATCH it waits until the other idles or the
  * scheduler ticks, and finds many clients; on an idle processor it wakes as fast. That saves a
- * fifth of the processor time of short connections (tests/bench). Only SCHED_OTHER is replaced;
- * others are the administrator's choice.
+ * fifth of the processor time of short connections (tests/bench). Only SCHED_OTHER is replaced.
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H

@@ -31,8 +31,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
 }
 
 /*
- * Runs before epoll_wait, whose timeout is fixed by now. libev delivers errors of registration only
- * after the poll: end it at once.
+ * Runs just before epoll_wait. libev delivers registration errors only after the poll: end it at
+ * once.
  */
 static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {

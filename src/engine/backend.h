@@ -4,7 +4,7 @@
  * note: trouble. If epoll_wait fails, or returns early again and again, libev gets a new epoll
  * instance; watchers, timers and pending events stay (level triggering reports readiness again). If
  * that does not help, the loop is paced: before each poll it waits BACKEND_PACE_NS on its wake-up
- * descriptor alone: tasks and timers go on. It rebuilds each BACKEND_CURE_NS. If a descriptor
+ * descriptor alone, so tasks and timers go on. It rebuilds each BACKEND_CURE_NS. If a descriptor
  * cannot be watched, its watcher gets EV_ERROR and the owner ends the connection.
  */
 #ifndef ENGINE_BACKEND_H

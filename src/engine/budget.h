@@ -2,10 +2,10 @@
  * engine/budget: a turn's time budget for tasks, from io_ratio and task_quantum.
  *
  * With io_ratio r below 100, tasks get io_ns * (100 - r) / r, at least one batch of 64; with 100
- * all tasks queued at the start. The quantum caps both. Without I/O, at least 100 us: a poll costs
+ * all tasks queued at the start. The quantum caps both. Without I/O at least 100 us: a poll costs
  * as much as 30 quick tasks.
  *
- * The clock is read after task 1, 2, 4 ... 64 and each 64th, but after each slow task: only one can
+ * The clock is read after tasks 1, 2, 4 ... 64, each 64th, and each slow task: only one can
  * overshoot the quantum.
  */
 #ifndef ENGINE_BUDGET_H

@@ -1,9 +1,8 @@
 /*
  * engine/chooser: selects the loop for the next connection.
  *
- * round_robin is Netty's rule, blind to load; the others read each loop's load, which corrects skew
- * after uneven closes. All prefer available loops: one that cannot start has no load and would
- * always win.
+ * round_robin is Netty's rule, blind to load; the others read each loop's load. All prefer
+ * available loops: one that cannot start has no load.
  */
 #ifndef ENGINE_CHOOSER_H
 #define ENGINE_CHOOSER_H

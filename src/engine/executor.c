@@ -159,7 +159,7 @@ static uint64_t executor_free_places(const struct executor *e)
     return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
 }
 
-/* Divides all places: dividing the free ones would favour moments with few waiters. */
+/* Divides all places, not only the free ones, to be fair over time. */
 static uint64_t executor_share_of_each(const struct executor *e)
 {
     uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* wakes a single waiter at half, too */

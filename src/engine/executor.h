@@ -4,12 +4,12 @@
  * Threads start on demand and share one FIFO queue: a slow task delays only its own thread. Tasks
  * own what they touch, and answer by a task for a loop.
  *
- * note: pool. One lock guards the queue, never held while a task runs or is dropped.
+ * note: pool. One lock guards the queue; it is not held while tasks run or are dropped.
  *
  * note: shares. Refused producers (strands) wait in order; each in turn gets an equal share of all
  * places. While others wait or have unused shares, a strand has only its own; after that it waits
- * behind them, so none can fill the executor alone. At most half of max_pending_tasks is reserved,
- * so a hung loop does not block the others.
+ * behind them. At most half of max_pending_tasks is reserved, so a hung loop does not block the
+ * others.
  */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
@@ -55,7 +55,7 @@ struct executor_waiter {
 
 /*
  * executor_create(out, conf):
- * Create an executor, still without threads.
+ * Create an executor.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -89,7 +89,7 @@ int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
  * Timers are not pending tasks; stopping drops them.
  *
  * Thread: any
- * Owns:   nothing; ${t} must live until run or dropped
+ * Owns:   ${t} must live until run or dropped
  * Errors: 0; -EAGAIN (no thread could start); -ESHUTDOWN
  */
 int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns) NODISCARD;

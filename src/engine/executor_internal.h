@@ -4,9 +4,9 @@
  *
  * The queue holds places: tasks, and strands (note: place in strand.c).
  *
- * note: calling. A thread is busy, idle, or on its way to the queue. Another is woken or started
- * only if more is queued than those on their way will take; each taking thread checks again. One
- * idle thread, the timekeeper, sleeps until the first timer: busy threads delay none.
+ * note: calling. A thread is busy, idle, or on its way to the queue. Another is called only if more
+ * is queued than those on their way will take; each taking thread checks again. One idle thread,
+ * the timekeeper, sleeps until the first timer: busy threads delay none.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H

@@ -73,9 +73,8 @@ void grace_begin(struct grace *gr)
         struct loop *l = loop_group_at(gr->group, i);
 
         /*
-         * Both accesses are sequentially consistent and a thread comes after its state: a loop that
-         * starts later reads the new pointer. A loop that refuses the task may still run others:
-         * wait for its end.
+         * Both accesses are sequentially consistent: a loop that starts later reads the new
+         * pointer. A loop that refuses the task may still run others: wait for its end.
          */
         if (loop_state(l) == LOOP_NOT_STARTED)
             grace_release(gr);

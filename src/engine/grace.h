@@ -2,8 +2,8 @@
  * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object.
  *
  * Once each loop has run a task submitted after the replacement, the old object can be freed,
- * unless a reader is counted in. Readers and the replacing thread never wait, and no loop is woken:
- * the tasks are lazy, so a grace period lasts until all loops have turned.
+ * unless a reader is counted in. Readers and the replacing thread never wait. The tasks wake no
+ * loop: a grace period lasts until each loop's next turn.
  *
  * note: grace. A reader loads the pointer and counts itself in within one task or handler; then it
  * may keep the object across turns.

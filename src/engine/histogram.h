@@ -18,7 +18,6 @@ struct histogram {
     _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* relaxed */
 };
 
-/* Snapshot. */
 struct histogram_view {
     uint64_t bucket[HISTOGRAM_BUCKETS];
     uint64_t count;

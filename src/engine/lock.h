@@ -1,8 +1,7 @@
 /*
  * engine/lock: mutex for rare, short sections of the layers above.
  *
- * No blocking call or callback inside. Per-byte and per-task work uses atomics or one loop's data
- * instead.
+ * No blocking call or callback inside; per-byte and per-task work takes no lock.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H

@@ -49,7 +49,6 @@ enum loop_availability {
     LOOP_NOT_AVAILABLE /* ended */
 };
 
-/* Queue of a task. */
 enum loop_queue {
     LOOP_CONTROL, /* step 3; unbounded, see loop_availability() */
     LOOP_TASKS,   /* step 4 */
@@ -77,7 +76,7 @@ struct loop_conf {
 
 /*
  * loop_create(out, conf):
- * Create a loop, still without a thread.
+ * Create a loop.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -128,7 +127,7 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
  * Cancel a timer of loop_submit_after(). True: dropped soon without another run; false: too late.
  *
  * Thread: any
- * Owns:   nothing; ${t} must outlive the call
+ * Owns:   ${t} must outlive the call
  */
 bool loop_withdraw(struct loop *loop, struct timer *t);
 
@@ -138,7 +137,7 @@ bool loop_withdraw(struct loop *loop, struct timer *t);
  * fixed delay after each run. A loop that ends drops it.
  *
  * Thread: loop
- * Owns:   nothing; ${t} must live until run, dropped or cancelled
+ * Owns:   ${t} must live until run, dropped or cancelled
  */
 void loop_schedule(struct loop *loop, struct timer *t, int64_t delay_ns);
 void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, int64_t period_ns);
@@ -211,7 +210,7 @@ int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
  * without one.
  *
  * Thread: any
- * Owns:   nothing; ${l} must live until called
+ * Owns:   ${l} must live until called
  */
 void loop_listen_end(struct loop *loop, struct promise_listener *l);
 

@@ -1,5 +1,5 @@
 /*
- * engine/loop_internal: private to loop*.c, turn*.c and watchdog.c.
+ * engine/loop_internal: shared by loop*.c, turn*.c and watchdog.c.
  */
 #ifndef ENGINE_LOOP_INTERNAL_H
 #define ENGINE_LOOP_INTERNAL_H
@@ -53,8 +53,8 @@ struct loop {
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
     struct queue queues[LOOP_QUEUES];
     /*
-     * For each queue: submission time of its oldest task or slightly earlier. Written by the loop
-     * and by a submitter that finds the queue empty; the gate orders them.
+     * By queue: submission time of its oldest task or slightly earlier. Written by the loop, and by
+     * a submitter that finds the queue empty (ordered by the gate).
      */
     _Atomic int64_t oldest_at_ns[LOOP_QUEUES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
@@ -66,7 +66,7 @@ struct loop {
     atomic_uint load;
     /*
      * note: start. Excludes starting and stopping a loop without a thread from each other. A loop
-     * becomes STARTED only with its thread, so a failed start needs no undo. Unused later.
+     * becomes STARTED only with its thread, so a failed start needs no undo.
      */
     pthread_mutex_t start_lock;
     _Atomic int64_t start_failed_at_ns; /* relaxed: a hint; 0: never */

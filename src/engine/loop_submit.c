@@ -9,8 +9,8 @@
 #define LOOP_STAMP_EACH 64
 
 /*
- * Inlined: calls between the two atomic operations let other threads take the cache line, and cost
- * a quarter.
+ * Inlined: calls between the two atomic operations cost a quarter, as other threads take the cache
+ * line.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 

@@ -53,7 +53,7 @@ void promise_init(struct promise *p, struct loop *loop)
     p->notifier = NULL;
 }
 
-/* Knuth's multiplicative hash: promises in equal objects lie at multiples of their size. */
+/* Knuth's multiplicative hash: addresses are often multiples of a size. */
 static pthread_mutex_t *promise_stripe(const struct promise *p)
 {
     uint32_t hash = (uint32_t)((uintptr_t)p >> 4) * UINT32_C(2654435761);

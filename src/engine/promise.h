@@ -12,7 +12,7 @@
  *   without a loop  on the completing or adding thread, or on one that still calls earlier ones;
  *                   also if the loop refuses the task. A dropped task calls on the dropping thread
  *
- * Embedded in an object; when that may be freed: note: last touch.
+ * When it may be freed: note: last touch.
  */
 #ifndef ENGINE_PROMISE_H
 #define ENGINE_PROMISE_H
@@ -128,7 +128,7 @@ bool promise_set_uncancellable(struct promise *p);
 
 /*
  * promise_listen(p, l):
- * Call ${l} on completion, maybe inside this call; maybe not on the loop, if that refuses: check
+ * Call ${l} on completion, maybe inside this call; if the loop refuses, elsewhere: check
  * loop_is_current().
  *
  * Thread: any
@@ -139,7 +139,7 @@ void promise_listen(struct promise *p, struct promise_listener *l);
 /*
  * promise_await(p, timeout_ns):
  * Wait for completion (CLOCK_NEVER: for ever; 0 or less: only look); listeners may still be
- * pending. Never waits on a loop's thread, since completion might need it.
+ * pending. Never waits on a loop's thread: completion might need it.
  *
  * Thread: any
  * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (on a loop's thread)

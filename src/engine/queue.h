@@ -4,8 +4,8 @@
  *   newest -> task -> ... -> task        producers push in front
  *   first  -> task -> ... -> task        the consumer took all at once and reversed them
  *
- * FIFO. A push writes only its own task and `newest`, which the consumer touches once a batch. In
- * D. Vyukov's queue it writes to the task before its own, in another processor's cache.
+ * FIFO. A push writes only its own task and `newest`, which the consumer touches once a batch. (In
+ * D. Vyukov's queue also the previous task, in another processor's cache.)
  *
  * No ABA problem: taking exchanges for NULL, so a task pushed onto a reused `newest` is still in
  * front.

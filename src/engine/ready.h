@@ -3,11 +3,10 @@
  *
  * note: arrival order. libev calls pending watchers newest first. So each callback runs twice per
  * poll: the first call makes its watcher pending again at a lower priority, which restores the
- * order. Stopping a watcher clears its pending event: closed descriptors need no removal.
+ * order. Stopping a watcher clears its pending event.
  *
- * ev.pod forbids changing an active watcher's priority, but ev.c reads it only for pending events,
- * and none is pending during its callback. libev 4.33 is the last version; test_ready checks the
- * order.
+ * ev.pod forbids changing an active watcher's priority, but ev.c (4.33) reads it only for pending
+ * events, and none is pending during its callback. test_ready checks the order.
  */
 #ifndef ENGINE_READY_H
 #define ENGINE_READY_H

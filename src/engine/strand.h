@@ -1,8 +1,8 @@
 /*
  * engine/strand: serial queue: tasks that run one after the other on an executor.
  *
- * Keeps one connection's tasks in order without an own thread. Takes one place in the executor's
- * queue; queues again after STRAND_BATCH tasks. Each task counts towards the executor's bound.
+ * Keeps one connection's tasks in order. Takes one place in the executor's queue; queues again
+ * after STRAND_BATCH tasks. Each task counts towards the executor's bound.
  */
 #ifndef ENGINE_STRAND_H
 #define ENGINE_STRAND_H

@@ -2,7 +2,7 @@
  * engine/task: unit of work for a loop or executor, embedded in its object.
  *
  * An accepted task is run or dropped, once, on its loop or executor, or on the thread that ended
- * it. drop() releases what run() would have used. run() may submit its task again.
+ * it. drop() releases its resources. run() may submit its task again.
  */
 #ifndef ENGINE_TASK_H
 #define ENGINE_TASK_H

@@ -1,8 +1,7 @@
 /*
  * engine/telemetry: a loop's own counters; others read engine/loop_stats.
  *
- * One thread writes, without read-modify-write; any reads, relaxed: each number is exact, but not
- * at one instant.
+ * One thread writes, without read-modify-write; any reads, relaxed.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H

@@ -4,7 +4,7 @@
  *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, timer_heap_remove--> IDLE
  *
  * note: claim. Another thread may withdraw a submitted timer while the loop is about to run it: the
- * one that changes `claim` has the timer. The states above are the loop's.
+ * one that changes `claim` has it. The states above are the loop's.
  *
  *   FREE --loop_submit_after--> COMING (task queue) --arrives--> HELD --loop runs or drops--> FREE
  *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/

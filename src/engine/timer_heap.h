@@ -2,7 +2,7 @@
  * engine/timer_heap: timers in a pairing heap, and a list of due ones.
  *
  * Timers are the nodes, so adding cannot fail; equal instants keep their order. Fetching costs
- * O(log n) per timer, so the owner limits it.
+ * O(log n) per timer.
  */
 #ifndef ENGINE_TIMER_HEAP_H
 #define ENGINE_TIMER_HEAP_H

@@ -1,14 +1,13 @@
 /*
  * engine/turn: one turn of a loop, in the steps of loop.h.
  *
- * note: stretch. The work between two clock readings, with tasks of one type, so that a long one
- * has a name. The clock is read when the budget asks, when the type changes, and after each step
- * that ran tasks.
+ * note: stretch. The work between two clock readings, with tasks of one type, to name a long one.
+ * The clock is read when the budget asks, when the type changes, and after each step with tasks.
  *
  * note: newer tasks. Step 4 runs the tasks queued at its start. It takes newer ones if the turn had
  * I/O, whose ratio gives them time; if it ran little, since a turn costs more than a check; or if a
- * timer is due, which must not overtake earlier tasks. Else producers have the queue's word to
- * themselves during the next poll.
+ * timer is due, which must not overtake earlier tasks. Else the queue's cache line stays with the
+ * producers.
  */
 #include "base/clock.h"
 #include "engine/loop_internal.h"
@@ -17,8 +16,8 @@
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Leave the gate in batches, since each costs producers and loop a cache miss; at most a sixteenth
- * of the bound: finished tasks keep others out.
+ * Leave the gate in batches: each costs producers and loop a cache miss. At most a sixteenth of the
+ * bound: finished tasks keep others out.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -223,7 +222,7 @@ static void turn_tasks(struct loop *l)
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
 }
 
-/* Step 5: only tasks queued by now, so that one resubmitting itself runs once a turn. */
+/* Step 5: only tasks queued by now. */
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->queues[LOOP_TAIL]))

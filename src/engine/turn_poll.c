@@ -44,7 +44,7 @@ static void turn_poll_begin(struct loop *l)
     TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
 }
 
-/* Step 2. libev calls this with all ready watchers, and with none as ev_run() begins. */
+/* Step 2. libev calls this with all ready watchers, and at the start of ev_run() with none. */
 static void turn_poll_on_ready(struct ev_loop *ev)
 {
     struct loop *l = ev_userdata(ev);
@@ -71,7 +71,7 @@ void turn_poll_init(struct loop *l)
     l->timer_at_ns = CLOCK_NEVER;
 }
 
-/* Only moved to earlier: an idle turn costs less than re-arming after each cancelled deadline. */
+/* Only moved to earlier: an idle turn costs less than re-arming. */
 static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 {
     int64_t delay_ns;

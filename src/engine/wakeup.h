@@ -5,8 +5,7 @@
  * publishes its sleep, then checks for tasks. All four accesses are sequentially consistent: at
  * least one side sees the other. An exchange lets one producer make the system call.
  *
- * `sleeps_until_ns`: WAKEUP_AWAKE or the sleep's end, to see whether a new deadline needs a
- * wake-up.
+ * `sleeps_until_ns`: WAKEUP_AWAKE, or the sleep's end: does a new deadline need a wake-up?
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H

@@ -2,7 +2,7 @@
  * engine/watchdog: detects stalled and sleeping loops.
  *
  * A turn longer than the threshold is a stall. Each loop must also run a control task, the beat,
- * before the next is due, at least a threshold later: that finds a loop asleep with tasks queued.
+ * before the next one, a threshold or more later: that finds loops asleep with tasks queued.
  */
 #ifndef ENGINE_WATCHDOG_H
 #define ENGINE_WATCHDOG_H
@@ -58,7 +58,7 @@ bool watchdog_check(struct watchdog *w);
 
 /*
  * watchdog_destroy(w):
- * Free the watchdog; NULL is allowed.
+ * Free ${w} or NULL.
  *
  * Thread: any, when its loops have ended
  */

@@ -7,8 +7,8 @@
  *
  * note: notice. Executor threads push finished messages to a list, newest first, by
  * compare-and-swap. A push onto an empty list submits the notice to the loop, which takes the whole
- * list by one exchange. So the loop has at most one such task, and message order does not depend on
- * task order. If the task queue is full, the control queue (unbounded) takes the notice.
+ * list by one exchange. So the loop has at most one such task. If the task queue is full, the
+ * control queue (unbounded) takes the notice.
  */
 #include "handlers/executor_handler.h"
 

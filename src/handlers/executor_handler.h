@@ -8,11 +8,9 @@
  * the executor is full; nothing is dropped. Memory is bounded by EXECUTOR_HANDLER_BYTES plus one
  * read, which behind `frame` is one message per frame.
  *
- * The built-in work waits for `delay_ns`, to simulate a slow service. Other work goes into
- * executor_work().
+ * The built-in work waits for `delay_ns`, as a slow service would; replace it in executor_work().
  *
- * Source: Netty ChannelPipeline.addLast(group, handler), which drops messages when its queue is
- *         full.
+ * Source: Netty ChannelPipeline.addLast(group, handler).
  */
 #ifndef HANDLERS_EXECUTOR_HANDLER_H
 #define HANDLERS_EXECUTOR_HANDLER_H

@@ -237,7 +237,7 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
     fault_arm(f, &f->in, fault_delay_ns(f));
 }
 
-/* Does end of file pass now? Else it follows kept input, or ends a dropped session. */
+/* Pass end of file now? Else it follows kept input, or ends a dropped session. */
 static bool fault_passes_eof(struct fault_handler *f)
 {
     if (f->dropped)

@@ -6,7 +6,7 @@
  *   channel <- [out:             rate] <-
  *
  * Each direction keeps at most one read and pauses its source meanwhile. At the end of a session,
- * kept input counts as not read; kept output is still sent. Other connections have no handler.
+ * kept input counts as not read; kept output is still sent.
  */
 #ifndef HANDLERS_FAULT_HANDLER_H
 #define HANDLERS_FAULT_HANDLER_H

@@ -21,8 +21,7 @@
  * header (length below the header), or up to the next length_end (not a number) or delimiter (none
  * within max_length).
  *
- * Source: RFC 6587, 3.4.1 and 3.4.2; Netty LengthFieldBasedFrameDecoder, which misreads overflowing
- *         lengths.
+ * Source: RFC 6587, 3.4.1 and 3.4.2; Netty LengthFieldBasedFrameDecoder.
  */
 #ifndef HANDLERS_FRAME_DECODER_H
 #define HANDLERS_FRAME_DECODER_H

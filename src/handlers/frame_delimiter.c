@@ -7,8 +7,8 @@
 #include "base/must.h"
 
 /*
- * Search block by block for each last byte: a rare one is not searched to the end of the input per
- * frame. With a single last byte the block is the whole input.
+ * Search block by block: a rare last byte is not searched to the end of the input per frame. With a
+ * single last byte the block is the whole input.
  */
 #define FRAME_DELIMITER_STEP_BYTES 256
 
@@ -28,10 +28,10 @@ struct frame_delimiter_search {
     const struct frame_delimiter_list *list;
     const uint8_t *data;
     size_t len;
-    size_t next[FRAME_DELIMITER_MAX]; /* per last byte: none between the last match and here */
+    size_t next[FRAME_DELIMITER_MAX]; /* by `last`: next match, or end of the bytes searched */
 };
 
-/* Position of the first last byte in ${from} to ${end}, or ${end}. */
+/* First position from ${from} of a delimiter's last byte, or ${end}. */
 static size_t frame_delimiter_next_in_block(struct frame_delimiter_search *s, size_t from,
                                             size_t end)
 {
@@ -49,7 +49,7 @@ static size_t frame_delimiter_next_in_block(struct frame_delimiter_search *s, si
     return end;
 }
 
-/* Position of any last byte from ${from} on, or ${s}->len. */
+/* As above, up to ${s}->len. */
 static size_t frame_delimiter_next_last(struct frame_delimiter_search *s, size_t from)
 {
     size_t step = s->list->last_n == 1 ? s->len : FRAME_DELIMITER_STEP_BYTES;

@@ -99,7 +99,7 @@ static void frame_count(const struct frame_handler *f, size_t before)
     memory_account_charge(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
 }
 
-/* The session must not end as if a partial frame had not come. */
+/* A partial frame is pending input: the session's end cuts it off. */
 static void frame_keep(struct frame_handler *f)
 {
     bool keeps = frame_decoder_has_part(&f->decoder);

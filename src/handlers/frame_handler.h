@@ -3,7 +3,7 @@
  *
  * Bad frames, or one cut off by end of file, are counted and logged; frame_on_error then resets the
  * session, behind earlier frames, or skips the frame. Empty frames are skipped. A timeout within a
- * frame resets the session. Every frame cut off by the end of a session is counted.
+ * frame resets the session. Any frame cut off by a session's end is counted.
  */
 #ifndef HANDLERS_FRAME_HANDLER_H
 #define HANDLERS_FRAME_HANDLER_H

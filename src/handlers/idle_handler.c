@@ -19,7 +19,7 @@
 /*
  * note: looks. Each read and write stores a time stamp. Buffered output is sent later without this
  * handler, so meanwhile the timer polls the channel's byte counter. If it grew, the channel's last
- * I/O, possibly a read, counts as a write. A client may be found idle one poll late, never early.
+ * I/O, possibly a read, counts as a write. A client may be idle one poll longer.
  */
 
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };

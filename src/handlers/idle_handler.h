@@ -2,8 +2,8 @@
  * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session.
  * Behind `frame`, only whole frames count as reads.
  *
- * A write counts when the kernel takes bytes: a client that does not read is idle. While its
- * reading is paused it is not read-idle. After end of file, only writes are checked.
+ * A write counts when the kernel takes bytes: a client that does not read is idle. While paused it
+ * is not read-idle. After end of file, only writes are checked.
  *
  * Source: Netty IdleStateHandler, with observeOutput.
  */

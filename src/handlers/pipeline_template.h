@@ -3,7 +3,7 @@
  *
  *   | state of the 1st handler | state of the 2nd | ...    behind the session, in one allocation
  *
- * Constant, except for handler_step.shared. Sessions borrow it.
+ * Constant, except handler_step.shared. Sessions borrow it.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H

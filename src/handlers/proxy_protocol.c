@@ -149,7 +149,7 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
 }
 
 /*
- * End of file or timeout. If the header is optional and has not begun, the bytes are the client's.
+ * End of file or timeout. An optional header that has not begun is no error.
  */
 static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
 {

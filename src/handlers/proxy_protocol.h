@@ -6,8 +6,8 @@
  *   add -> reading -> done(), reading is paused -> proxy_protocol_release() -> removed
  *             \-- proxy_protocol_give_up(): timeout --^
  *
- * Between done() and the release the session acts on the header: picks a server, adds handlers. The
- * release delivers bytes behind the header.
+ * Between done() and the release, which delivers bytes behind the header, the session picks a
+ * server and adds handlers.
  *
  * Only configured peers are trusted: a header can claim any address.
  */

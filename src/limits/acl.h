@@ -1,7 +1,7 @@
 /*
  * limits/acl: allow and deny rules of a listener.
  *
- * The first rule that contains the client decides, else `others`. Denied clients get no session.
+ * The first rule that contains the client decides, else `others`.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H
@@ -50,7 +50,7 @@ uint64_t acl_denied(const struct acl *a);
 
 /*
  * acl_destroy(a):
- * Free the rules; NULL is allowed.
+ * Free ${a} or NULL.
  *
  * Thread: any, after the last acl_allows()
  */

@@ -2,7 +2,7 @@
  * limits/admission: access control by client: ACL, then per-client limits.
  *
  * Asked once a client: by the boss after accept, or by the worker when a trusted proxy has named
- * the client (session_admit()). Total limits come before accept (server/listener).
+ * the client (session_admit()).
  *
  *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
  *                   -> CLOSE, RESET: disconnect; nothing to leave
@@ -72,7 +72,7 @@ void admission_log_stats(const struct admission *ad);
 
 /*
  * admission_destroy(ad):
- * Free it; NULL is allowed.
+ * Free ${ad} or NULL.
  *
  * Thread: main, after the last admission_leave()
  */

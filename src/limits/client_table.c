@@ -15,7 +15,7 @@
 struct client_name {
     uint64_t host[2]; /* prefix, IPv4 as IPv4-mapped */
     uint32_t zone;    /* scope id if link-local; else 0 */
-    uint32_t hash;    /* of the others */
+    uint32_t hash;    /* of the above */
 };
 
 struct client {

@@ -1,19 +1,19 @@
 /*
  * limits/client_table: connections and connection rate of each client of a listener.
  *
- * A client is an IPv4 address, an IPv6 /64 (default; a host may use all of it), or a link-local
- * address with zone. Unix sockets are not counted.
+ * A client is an IPv4 address, an IPv6 /64 (default), or a link-local address with zone. Unix
+ * sockets are not counted.
  *
  * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
- * evicted: least recently used first, counted as forgotten if its rate had not recovered. Clients
- * with connections are never evicted. If all have connections, a new client is admitted without
- * limits: else one with many addresses could lock out all others.
+ * evicted: least recently used first, counted as forgotten if its rate had not recovered. If all
+ * have connections, a new client is admitted without limits: else one with many addresses could
+ * lock out others.
  *
  * The hash key is random, against chosen collisions.
  *
- * note: one lock. Boss threads enter, workers leave: two short locks a connection; hashes are
- * computed before. Not atomics: when a count leaves or reaches 0, count, hash chain and LRU list
- * change together. Not shards: one could evict while others have free entries.
+ * note: one lock. Boss threads enter, workers leave: two short locks a connection. Not atomics:
+ * when a count leaves or reaches 0, count, hash chain and LRU list change together. Not shards: one
+ * could evict while others have free entries.
  */
 #ifndef LIMITS_CLIENT_TABLE_H
 #define LIMITS_CLIENT_TABLE_H
@@ -88,7 +88,7 @@ void client_table_read(struct client_table *t, struct client_table_view *out);
 
 /*
  * client_table_destroy(t):
- * Free it; NULL is allowed.
+ * Free ${t} or NULL.
  *
  * Thread: any, as the last user
  */

@@ -4,7 +4,7 @@
  *
  * note: room. A socket without room publishes that it waits, then checks again; a leaving session
  * uncounts itself, then submits waiters' tasks to their boss loops. Both are sequentially
- * consistent, so one sees the other: no socket waits beside room.
+ * consistent, so one sees the other.
  *
  *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
  *                         \--room after all--> NONE

@@ -1,8 +1,8 @@
 /*
  * limits/prefix_table: first matching prefix of a list (net/cidr).
  *
- * Prefixes nest or are disjoint: a list cuts the addresses into intervals with one answer each. A
- * lookup is a binary search over their starts:
+ * Prefixes nest or are disjoint, so they cut the addresses into intervals with one answer each. A
+ * lookup is a binary search over the starts:
  *
  *   prefixes, in their order      0: 10.1.0.0/16    1: 10.0.0.0/8    2: 10.1.2.0/24
  *   intervals      0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0: none
@@ -53,7 +53,7 @@ int prefix_table_covers(uint32_t *by, const struct cidr *list, size_t n) NODISCA
 
 /*
  * prefix_table_destroy(t):
- * Free it; NULL is allowed.
+ * Free ${t} or NULL.
  *
  * Thread: any
  */

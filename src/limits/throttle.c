@@ -8,14 +8,13 @@
 #include "net/channel.h"
 
 /*
- * A tenth of a second: a loop late by less loses nothing, and ten seconds exceed the rate by at
- * most one percent.
+ * A tenth of a second: a loop late by less loses nothing, and ten seconds exceed the rate by one
+ * percent at most.
  */
 #define THROTTLE_BURST_PART 10
 
 /*
- * A grant is a twentieth of a connection's second, much less of a shared rate (many turns a
- * second); at most one read.
+ * A grant is a twentieth of a connection's second, much less of a shared rate; at most one read.
  */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256

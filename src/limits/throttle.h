@@ -1,14 +1,12 @@
 /*
  * limits/throttle: bandwidth limits of connections and listeners.
  *
- * Bytes are charged when read (channel_meter()), so splicing is limited too: unread bytes wait in
- * the socket, and TCP slows the sender. A reader reserves a grant from all its buckets, sleeps on
- * its timer until the grant is due, and reads until it is used up. A drained socket gives back the
- * rest.
+ * Bytes are charged when read (channel_meter()), spliced ones too: unread bytes wait in the socket,
+ * and TCP slows the sender. A reader reserves a grant from all its buckets, sleeps until it is due,
+ * and reads until it is used up. A drained socket gives back the rest.
  *
- * note: turns. Connections of all workers share a listener's bucket without a lock: a reservation
- * advances its one number (limits/token_bucket), and the wait is a place in a FIFO queue. Small
- * grants: frequent turns.
+ * note: turns. Connections of all workers share a listener's bucket without a lock
+ * (limits/token_bucket): reservations are served in order. Small grants: frequent turns.
  */
 #ifndef LIMITS_THROTTLE_H
 #define LIMITS_THROTTLE_H

@@ -3,7 +3,7 @@
  *
  * A bucket holds up to `burst` tokens and gains `tokens` each `period_ns`, evenly. Its state is one
  * number: the instant when it will be full. Taking tokens moves it by the time of their return. No
- * lock, no timer; idle buckets are full: discard them freely.
+ * lock, no timer; an idle bucket is full.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *

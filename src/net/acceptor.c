@@ -15,8 +15,7 @@
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
 /*
- * An episode ends after so long without an error. Otherwise each descriptor freed at the limit
- * would end one.
+ * An episode ends after this time without errors, not with each descriptor freed at the limit.
  */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 

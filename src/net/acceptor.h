@@ -1,7 +1,7 @@
 /*
  * net/acceptor: accepts clients from a listen socket, in bursts.
  *
- * Pauses when descriptors or memory run out, logged once, or silently when the owner asks.
+ * Pauses without descriptors or memory (logged once), or when the owner asks.
  */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H

@@ -1,8 +1,7 @@
 /*
  * net/address: see address.h.
  *
- * inet_pton(3) rejects "127.1" and "010.0.0.1"; getaddrinfo(3) would accept them, so it gets host
- * names only.
+ * inet_pton(3) rejects "127.1" and "010.0.0.1", unlike getaddrinfo(3), which gets host names only.
  */
 #include "net/address.h"
 

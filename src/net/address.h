@@ -112,7 +112,7 @@ bool address_conflicts(const struct address *a, const struct address *b, bool re
 
 /*
  * address_host(a, len):
- * The 4 or 16 bytes of an IP address, 4 if mapped IPv4. NULL: unix.
+ * The 4 or 16 bytes of an IP address (mapped IPv4: 4). NULL: unix.
  *
  * Thread: any
  * Owns:   points into ${a}

@@ -1,8 +1,8 @@
 /*
  * net/channel: a connected stream socket on a loop.
  *
- * Reads pass through the loop's scratch buffer and the pipeline; writes go to the kernel, and only
- * the rest is buffered.
+ * Reads pass through the loop's scratch buffer and the pipeline; writes buffer only what the kernel
+ * does not take.
  *
  * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
  * CHANNEL_LOW_BYTES it fires `writable`. The source should pause, but may write.
@@ -53,7 +53,6 @@ enum channel_stop {
     CHANNEL_STOP_ANY = 0xff,
 };
 
-/* See channel_end(). */
 enum channel_end_how {
     CHANNEL_END_FLUSH,
     CHANNEL_END_RESET,
@@ -63,9 +62,9 @@ enum channel_end_how {
 };
 
 /*
- * note: layout. At thousands of connections cache misses dominate. An event touches two lines of
- * the channel it reads (state, and pipeline with the session's tail handler) and only the state
- * line of the channel it writes. The session aligns channels to CACHE_LINE_BYTES.
+ * note: layout. Cache misses dominate. An event touches two lines of the channel it reads (state,
+ * and pipeline with the session's tail handler) and only the state line of the channel it writes.
+ * The session aligns channels to CACHE_LINE_BYTES.
  *
  *   | seldom: 128 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | tail handler ...
  */
@@ -129,7 +128,7 @@ void channel_start(struct channel *ch);
 
 /*
  * channel_write(ch, data, len):
- * Send ${data} through the pipeline; buffer what the kernel does not take.
+ * Send ${data} through the pipeline.
  *
  * Thread: loop of ${ch}
  * Errors: 0; -EPIPE (sending has ended or failed; nothing kept); -ENOMEM (nothing kept, ${ch} is
@@ -139,7 +138,7 @@ int channel_write(struct channel *ch, const void *data, size_t len) NODISCARD;
 
 /*
  * channel_cork(ch) / channel_uncork(ch):
- * Batch writes; send the batch. Uncork before returning to the loop.
+ * Batch writes / send the batch, before returning to the loop.
  *
  * Thread: loop of ${ch}
  */
@@ -177,9 +176,8 @@ void channel_meter(struct channel *ch);
 
 /*
  * channel_set_input_pending(ch, pending) / channel_input_pending(ch):
- * Count a handler that holds input or an end of file, or one that no longer does. Does any, or does
- * CHANNEL_STOP_DELAY delay them, unless ${ch} discards input? Meanwhile the end of both directions
- * does not end ${ch}.
+ * Count a handler that holds input or end of file in or out. Is input held, or delayed by
+ * CHANNEL_STOP_DELAY, and not discarded? Then the end of both directions does not end ${ch}.
  *
  * Thread: loop of ${ch}
  */

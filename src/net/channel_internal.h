@@ -1,6 +1,5 @@
 /*
- * net/channel_internal: shared by net/channel*.c, splice and pipeline; private to net. On the
- * channel's loop.
+ * net/channel_internal: shared by net/channel*.c, splice and pipeline. On the channel's loop.
  */
 #ifndef NET_CHANNEL_INTERNAL_H
 #define NET_CHANNEL_INTERNAL_H
@@ -9,7 +8,7 @@
 
 enum channel_flag {
     CHANNEL_READ_ENDED = 1 << 0, /* by the peer's end of file */
-    CHANNEL_DISCARD = 1 << 1,    /* input is discarded */
+    CHANNEL_DISCARD = 1 << 1,
     CHANNEL_PENDING = 1 << 2,
     CHANNEL_UNWRITABLE = 1 << 3,   /* above the high water mark */
     CHANNEL_EOF_WANTED = 1 << 4,   /* end of file follows pending output */
@@ -20,7 +19,7 @@ enum channel_flag {
     CHANNEL_HANDLERS = 1 << 9,     /* besides the tail */
     CHANNEL_METERED = 1 << 10,     /* the tail limits reads */
     CHANNEL_WRITE_PACED = 1 << 11, /* a handler delays output */
-    CHANNEL_INPUT_CUT = 1 << 12,   /* see channel_input_cut() */
+    CHANNEL_INPUT_CUT = 1 << 12,
 };
 
 #define CHANNEL_NO_WRITE                                                               \

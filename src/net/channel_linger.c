@@ -1,8 +1,8 @@
 /*
  * net/channel_linger: timers of channel_end().
  *
- * Acknowledged bytes are those sent less those in the kernel (SIOCOUTQ). Polled, as the kernel has
- * no event; more seldom without progress.
+ * Acknowledged bytes are those sent less those in the kernel (SIOCOUTQ). Polled, less often without
+ * progress: the kernel has no event.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  *
  * note: happy eyeballs. With IPv4 and IPv6 addresses the families alternate, the first address's
  * family first. The next attempt begins after conf->attempt_delay_ns, or when one fails: a broken
- * family costs only a delay. At most two attempts run, one per family. A third waits for the end of
- * the older one's share: a distant server is not given up. Without a descriptor for the second, the
+ * family costs only a delay. At most two attempts run, one per family; a third waits for the end of
+ * the older one's share, as that server may be distant. Without a descriptor for the second, the
  * first continues alone.
  */
 #ifndef NET_CONNECTOR_H

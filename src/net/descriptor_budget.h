@@ -9,8 +9,7 @@
 
 /*
  * note: lent. Spare connections and pipes borrow descriptors. The budget lends while twice the
- * reserve stays free and recalls when less than the reserve is free: clients find some meanwhile,
- * and lending does not oscillate.
+ * reserve stays free and recalls when less than the reserve is free: lending does not oscillate.
  */
 struct descriptor_budget {
     atomic_uint used; /* relaxed, as the next: independent numbers */

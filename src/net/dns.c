@@ -75,8 +75,7 @@ static int dns_ask(struct dns_lookup *l, const char *domain, uint16_t type)
 }
 
 /*
- * All types of the name. As in getaddrinfo(3), one found is success: some name servers drop AAAA
- * queries.
+ * All types of the name; one found is success: some name servers drop AAAA queries.
  */
 static int dns_ask_all(struct dns_lookup *l, const char *domain)
 {

@@ -1,8 +1,7 @@
 /*
  * net/dns: DNS queries by libc's resolver and /etc/resolv.conf.
  *
- * Unlike getaddrinfo(3) it returns SRV records and TTLs. Blocks. Separate resolver states let
- * threads query in parallel.
+ * Unlike getaddrinfo(3) it returns SRV records and TTLs. Blocks; threads may query in parallel.
  */
 #ifndef NET_DNS_H
 #define NET_DNS_H

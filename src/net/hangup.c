@@ -73,7 +73,7 @@ static void hangup_log_refusal(struct hangup *h, int error)
     h->logged = true;
 }
 
-/* The set makes libev call epoll_ctl(2) again, also in the turn in which that failed. */
+/* ev_io_set() makes libev call epoll_ctl(2) again, even in the turn in which it failed. */
 static void hangup_watch_instance(struct hangup *h)
 {
     h->unwatched = false;
@@ -97,8 +97,8 @@ static void hangup_register(struct hangup *h, struct hangup_watch *w)
 }
 
 /*
- * libev stops a watcher that it cannot watch, with EV_ERROR: take the events that there are. A full
- * batch may have been cut: try again now, else at the next probe.
+ * EV_ERROR: libev has stopped the watcher, but events may be pending: read them. Watch again now
+ * after a full batch, else at the next probe.
  */
 static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
 {
@@ -113,7 +113,7 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
     for (int i = 0; i < n; i++) {
         struct hangup_watch *w = events[i].data.ptr;
 
-        if (w->registered) /* its pause may have ended by an event before */
+        if (w->registered) /* an earlier event may have unregistered it */
             hangup_report(h, w, events[i].events & EPOLLERR);
     }
     if (!(revents & EV_ERROR))

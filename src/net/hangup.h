@@ -2,16 +2,16 @@
  * net/hangup: notices resets of sockets that are not read.
  *
  * libev reports EPOLLERR and EPOLLHUP only to watchers of EV_READ or EV_WRITE; a paused channel has
- * neither. epoll(7) reports both even without registered events. So each loop has a second epoll
- * instance for paused sockets, whose descriptor libev watches for EV_READ. EPOLLRDHUP is not
- * requested: a half-closed peer may still wait for an answer.
+ * neither. So each loop has a second epoll instance for paused sockets (epoll(7) always reports
+ * both), whose descriptor libev watches for EV_READ. EPOLLRDHUP is not requested: a half-closed
+ * peer may still wait for an answer.
  *
  * note: settle time. Most pauses are short: a socket is registered only after one to two
  * HANGUP_SETTLE_NS, in the lists `fresh`, then `settling`.
  *
  * note: polled. A socket is polled every HANGUP_PROBE_NS when epoll_ctl(2) refused it, or after
- * EPOLLHUP without an error, as when both halves have ended: that stays, so epoll would report it
- * without end, and a reset may still follow.
+ * EPOLLHUP without an error, as when both halves have ended: epoll would report that without end,
+ * and a reset may still follow.
  */
 #ifndef NET_HANGUP_H
 #define NET_HANGUP_H

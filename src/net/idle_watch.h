@@ -49,7 +49,7 @@ enum sock_peek idle_watch_peek(const struct idle_watch *s);
 
 /*
  * idle_watch_take(s) / idle_watch_close(s):
- * Give the socket to the caller (-1: none); close it, with a reset only if it has unread input.
+ * Give the socket to the caller (-1: none); close it, with a reset only for unread input.
  *
  * Thread: loop of ${s}
  */

@@ -1,9 +1,8 @@
 /*
  * net/memory_account: memory of all channels' and handlers' buffered bytes, and its limit.
  *
- * Charged when buffers change size: never while receivers keep up. Exceeding the limit calls over()
- * and begins an episode, which the callee ends. Meanwhile channels read little, and nothing for a
- * receiver with pending output.
+ * Charged when buffers change size. Exceeding the limit calls over() and begins an episode, which
+ * the callee ends. Meanwhile channels read little, and nothing for a receiver with pending output.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H

@@ -1,8 +1,8 @@
 /*
  * net/name_service: does a host name come from DNS alone, by nsswitch.conf(5) and hosts(5)?
  *
- * Such names are queried directly: getaddrinfo(3), which serves all others (/etc/hosts, mdns ...),
- * returns no TTL.
+ * Such names are queried directly, for their TTL; getaddrinfo(3) serves all others (/etc/hosts,
+ * mdns ...).
  */
 #ifndef NET_NAME_SERVICE_H
 #define NET_NAME_SERVICE_H

@@ -1,11 +1,11 @@
 /*
  * net/pipe_pool: a loop's pipes for splice(2).
  *
- * While receivers keep up one pipe suffices, filled and emptied within a turn. Otherwise the
- * blocked connection keeps it until empty, and the loop opens another. A few empty ones are kept.
+ * While receivers keep up one pipe suffices. Otherwise the blocked connection keeps it until empty,
+ * and the loop opens another.
  *
  * note: lent pipes. The first pipe is the loop's own. Others borrow descriptors (note: lent in
- * net/descriptor_budget.h), since clients need them more. Without a pipe, bytes are copied.
+ * net/descriptor_budget.h). Without a pipe, bytes are copied.
  */
 #ifndef NET_PIPE_POOL_H
 #define NET_PIPE_POOL_H

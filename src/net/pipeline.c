@@ -30,8 +30,8 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 }
 
 /*
- * A removed handler is skipped, but keeps its links, so that its current operation can still pass
- * events on, whatever else is removed meanwhile.
+ * A removed handler keeps its links, so that its current operation can still pass events on,
+ * whatever else is removed.
  */
 static const struct handler_ops pipeline_removed_ops = {.name = "removed"};
 

@@ -45,8 +45,7 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 
 /*
  * pipeline_remove(p, h):
- * Remove ${h}, also within its own operations, where it can still pass events on. Without handlers,
- * bytes may be spliced again.
+ * Remove ${h}, also within its own operations, where it can still pass events on.
  *
  * Thread: the channel's loop
  * Owns:   ${h} must outlive the channel's current event

@@ -49,7 +49,7 @@ struct proxy_header_conf {
 /*
  * proxy_header_decode(out, data, len):
  * Decode the header at the start of ${data}; fail at the first invalid byte. Verifies a checksum;
- * ignores a LOCAL header's content.
+ * ignores the content of LOCAL.
  *
  * Thread: any
  * Owns:   ${out} points into ${data}

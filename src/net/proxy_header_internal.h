@@ -1,4 +1,4 @@
-/* net/proxy_header_internal: shared constants and decoders; private to net/proxy_header*.c. */
+/* net/proxy_header_internal: shared by net/proxy_header*.c. */
 #ifndef NET_PROXY_HEADER_INTERNAL_H
 #define NET_PROXY_HEADER_INTERNAL_H
 

@@ -26,8 +26,8 @@ struct sock_listen_conf {
 
 /*
  * note: source. bind(2) before connect(2) reserves a source port for all destinations: 28,232
- * connections per address by default. IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2); then
- * only the 4-tuple must be unique.
+ * connections per address by default. IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2): only
+ * the 4-tuple must be unique.
  *
  * note: unseen. A port probe. With the handshake's last ACK delayed (until data, or some 40 ms),
  * sock_close_reset() hides the connection from the server's accept(2). Not on unix sockets.
@@ -43,7 +43,7 @@ struct sock_connect_conf {
 /*
  * sock_listen(out_fd, a, conf):
  * Create a non-blocking listening socket, with the options that accepted sockets inherit. Replaces
- * a stale unix socket file; its mode and owner are set before clients can connect.
+ * a stale unix socket file; sets mode and owner before clients can connect.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd}; sock_unlink() removes the file

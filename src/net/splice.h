@@ -1,8 +1,8 @@
 /*
  * net/splice: moves bytes between sockets through a pipe, without copying to user space.
  *
- * Pays from 4 KiB per read: on after two large reads in a row, off after two small moves
- * (tests/bench/README.md). Never uses SPLICE_F_MORE, which delays the last segment by 200 ms.
+ * Pays from 4 KiB per read (tests/bench/README.md): on after two large reads in a row, off after
+ * two small moves. No SPLICE_F_MORE: it delays the last segment by 200 ms.
  */
 #ifndef NET_SPLICE_H
 #define NET_SPLICE_H
@@ -25,7 +25,7 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 /*
  * splice_possible(ch):
- * Splice the next read of ${ch}? Not past pending bytes or handlers, nor for small reads.
+ * Splice the next read of ${ch}? Not past pending bytes or handlers, nor small reads.
  *
  * Thread: loop of ${ch}
  */

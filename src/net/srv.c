@@ -20,7 +20,7 @@ struct srv_list {
     bool full; /* out of memory */
 };
 
-/* Host names only: not the root ("no service"), "*" or a unix path. */
+/* Not the root ("no service"), "*" or a unix path. */
 static bool srv_is_host(const char *host)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"

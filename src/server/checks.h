@@ -34,7 +34,7 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
 
 /*
  * checks_create(out, conf):
- * Prepare the checks; none runs yet.
+ * Prepare the checks.
  *
  * Thread: before start
  * Owns:   ${conf} is copied, what it points at is borrowed
@@ -48,14 +48,13 @@ int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD
  * checked.
  *
  * Thread: main
- * Units:  ns
  * Errors: 0; as loop_submit()
  */
 int checks_start(struct checks *c, int64_t wait_ns) NODISCARD;
 
 /*
  * checks_destroy(c):
- * Free ${c}; NULL is allowed.
+ * Free ${c} or NULL.
  *
  * Thread: main, while the control loop does not run
  */

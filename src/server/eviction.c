@@ -90,8 +90,8 @@ int eviction_begin(const struct eviction_conf *conf)
         part->worker = conf->workers[i];
         timer_init(&part->tick, &eviction_tick_type);
         /*
-         * Loops without a thread have no sessions. Submit the first tick as a
-         * control task: it overtakes queued tasks.
+         * Loops without a thread have no sessions. The first tick, a control task, overtakes queued
+         * tasks.
          */
         if (loop_state(part->loop) == LOOP_NOT_STARTED ||
             loop_submit(part->loop, LOOP_CONTROL, &part->tick.task) < 0)

@@ -1,8 +1,6 @@
 /*
- * server/eviction: ends the sessions at a server that is down, slowly: else their clients would
- * storm the other servers.
- *
- * Each worker ends its own sessions.
+ * server/eviction: slowly ends the sessions at a server that is down, so that their clients do not
+ * storm the others.
  */
 #ifndef SERVER_EVICTION_H
 #define SERVER_EVICTION_H

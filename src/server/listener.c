@@ -154,7 +154,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
     ls->env.accepted(ls->env.cookie, s);
 }
 
-/* Descriptors first: a place taken in the limit must be used at once. */
+/* Descriptors first: a place in the limit must be used at once. */
 static int64_t listener_admit(void *cookie)
 {
     struct listener_socket *sock = cookie;

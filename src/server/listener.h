@@ -1,8 +1,7 @@
 /*
  * server/listener: a named set of listen addresses and their service.
  *
- * Each address has one acceptor on a boss loop (reuseport = N: N). env->accepted() gets the
- * sessions.
+ * Each address has one acceptor on a boss loop (reuseport = N: N).
  */
 #ifndef SERVER_LISTENER_H
 #define SERVER_LISTENER_H

@@ -2,12 +2,11 @@
  * server/overload: see overload.h.
  *
  * note: tick. During an episode the control loop sends each worker a task every OVERLOAD_TICK_NS,
- * to close connections. `ticking` is set by the start of the ticks, and cleared by the last, which
- * then checks for a new episode: no second series of ticks, and no episode without one.
+ * to close connections. `ticking` is set before the first tick and cleared by the last, which then
+ * checks for a new episode: each episode has one series of ticks.
  *
  * note: looks. Between samples, growth of buffers counts as memory, and each sample limits their
- * growth to the room left. `surplus` is the last sample's excess less the bytes closed since, to
- * close no more than needed.
+ * growth to the room left. `surplus` is the last sample's excess less the bytes closed since.
  */
 #include "server/overload.h"
 
@@ -29,8 +28,8 @@
 #include "service/session.h"
 
 /*
- * Bytes allocated and not freed; RSS does not shrink with them. Locks each arena and walks its free
- * blocks: 1 ms with 10,000 connections and 16 workers.
+ * Bytes allocated (RSS does not shrink with them). Locks each arena and walks its free blocks: 1 ms
+ * with 10,000 connections and 16 workers.
  */
 static int64_t overload_memory_in_use(void)
 {
@@ -192,7 +191,7 @@ static void overload_send_parts(struct overload *ov)
     }
 }
 
-/* In this order: the next episode, possible from then on, closes the limit again. */
+/* In this order: a new episode may close the limit again. */
 static void overload_reopen(struct overload *ov)
 {
     connection_limit_open(ov->room);

@@ -4,15 +4,15 @@
  *
  * An episode begins at three quarters of max_buffered (net/memory_account), for bytes in flight,
  * and ends at half. Meanwhile no client is accepted (limits/connection_limit), channels read
- * little, and connections are closed slowly. Begin and end are logged.
+ * little, and connections are closed slowly.
  *
  * Memory in use (mallinfo2, plus pipes) is sampled. Of the limit less the usage without clients,
- * three quarters begin an episode and five eighths end it, to close few idle connections. Between
- * samples buffers may grow only by the room left.
+ * three quarters begin an episode and five eighths end it. Between samples buffers may grow only by
+ * the room left.
  *
  * Victims: connections with buffered bytes, longest without progress first (water marks make sizes
- * alike). If that cannot free enough memory, the idlest of all connections. Optional parts (a
- * mirror) go first. Each worker picks among its own sessions; one token bucket paces all.
+ * alike). If that cannot free enough memory, the idlest of all. Optional parts (a mirror) go first.
+ * Each worker picks among its own sessions; one token bucket paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -76,7 +76,7 @@ void overload_log_stats(const struct overload *ov);
 
 /*
  * overload_destroy(ov):
- * Free ${ov}; NULL is allowed.
+ * Free ${ov} or NULL.
  *
  * Thread: main, while no loop runs
  */

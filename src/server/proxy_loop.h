@@ -1,6 +1,6 @@
 /*
  * server/proxy_loop: detects proxy loops: is this address one of our own listeners? For resolved
- * names; literal addresses are checked with the configuration.
+ * names; config/ checks literal addresses.
  */
 #ifndef SERVER_PROXY_LOOP_H
 #define SERVER_PROXY_LOOP_H

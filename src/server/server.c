@@ -36,8 +36,8 @@
 /*
  * note: descriptors. A client is accepted only if its session's descriptors are available: at the
  * limit clients wait in the kernel's queue instead of being reset. Set aside: those open at listen
- * time, some for later (a log file), for lookups and checks, a pipe per worker. Other pipes and
- * spare connections borrow theirs (note: lent in net/descriptor_budget.h).
+ * time, some for a log file, lookups and checks, a pipe per worker. Other pipes and spare
+ * connections borrow (note: lent in net/descriptor_budget.h).
  */
 #define SERVER_SPARE_DESCRIPTORS  4
 #define SERVER_LOOKUP_DESCRIPTORS 3
@@ -357,8 +357,8 @@ void server_drain(struct server *sv)
 }
 
 /*
- * Bosses first: workers get no new sessions. The executor last: it gets no new tasks. A hanging
- * group does not stop the others.
+ * Bosses first, so that workers get no new sessions, the executor last. A hanging group does not
+ * stop the others.
  */
 int server_stop(struct server *sv, unsigned *cut)
 {

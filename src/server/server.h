@@ -101,8 +101,7 @@ struct server_events {
 
 /*
  * server_create(out, conf, events):
- * Bind and listen on every address, build loops and upstreams. No thread runs yet. Failures are
- * logged.
+ * Bind and listen on every address, build loops and upstreams. Failures are logged.
  *
  * Thread: main
  * Owns:   ${conf} is borrowed and must outlive the server; ${events} is copied
@@ -144,7 +143,6 @@ int server_stop(struct server *sv, unsigned *cut) NODISCARD;
  * Log stalls of loops, and their ends; true without stalls. Call it at this interval.
  *
  * Thread: main
- * Units:  ns
  */
 bool server_watch(struct server *sv);
 int64_t server_watch_interval_ns(const struct server *sv);

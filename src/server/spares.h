@@ -12,8 +12,7 @@ struct worker;
 
 /*
  * spares_create(out, conf, upstreams, loops, workers):
- * Create a pool for each worker, if a listener of ${conf} uses an upstream with spares. No
- * connection is opened yet.
+ * Create a pool for each worker, if a listener of ${conf} uses an upstream with spares.
  *
  * Thread: before start
  * Owns:   ${upstreams} and ${workers} are borrowed
@@ -34,7 +33,7 @@ void spares_refill(const struct spares *s);
 
 /*
  * spares_destroy(s):
- * Free ${s}; NULL is allowed.
+ * Free ${s} or NULL.
  *
  * Thread: main, while no worker runs
  */

@@ -26,7 +26,7 @@ struct threads {
 
 /*
  * threads_create(t, conf):
- * Create all loops and the executor, or none; no thread runs yet. Failures are logged.
+ * Create all loops and the executor, or none. Failures are logged.
  *
  * Thread: main
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (a processor that this process may not use)
@@ -58,7 +58,6 @@ struct loop *threads_control(const struct threads *t);
  * As server_watch(), server_watch_interval_ns().
  *
  * Thread: main
- * Units:  ns
  */
 bool threads_watch(struct threads *t);
 int64_t threads_watch_interval_ns(const struct threads *t);

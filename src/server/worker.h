@@ -21,7 +21,7 @@ struct worker_env {
     const atomic_bool *draining;
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
     struct memory_account *buffered;       /* likewise */
-    /* ${s} is freed next. On the worker's loop, or on any thread if never adopted. */
+    /* ${s} is freed next. On the worker's loop, or if never adopted on any thread. */
     void (*ended)(void *cookie, struct session *s);
     void *cookie;
 };
@@ -96,7 +96,7 @@ unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max)
 
 /*
  * worker_destroy(w):
- * Free ${w}; NULL is allowed.
+ * Free ${w} or NULL.
  *
  * Thread: main, while its loop does not run
  */

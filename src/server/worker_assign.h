@@ -25,7 +25,6 @@ int worker_assign(struct loop_group *workers, struct session *s) NODISCARD;
  * at most).
  *
  * Thread: any
- * Units:  ns
  */
 int64_t worker_assign_wait_ns(const struct loop_group *workers);
 

@@ -246,7 +246,7 @@ static void mirror_client_closed(struct mirror *m, int error)
     mirror_free_if_done(m);
 }
 
-/* The session first, but it may be freed when its channel is closed. */
+/* Tell the session first, except at HANDLER_CLOSED: that may free it. */
 static void mirror_client_ended(struct handler *h, enum handler_end what, int error)
 {
     struct handler *next = h->next;

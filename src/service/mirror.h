@@ -4,8 +4,8 @@
  *   client -> handlers -> [mirror] -> the service, as without it
  *                             \-> at most `buffer_bytes` -> a server of the mirror
  *
- * The client never waits for the mirror. A full buffer resets the mirror: a stream with a gap is
- * useless. Without a server, memory or descriptors there is no copy. All are counted.
+ * The client never waits for the mirror. A full buffer resets the mirror. Without a server, memory
+ * or descriptors there is no copy. All are counted.
  *
  * A mirror is freed when both its channel and the client's are closed. After the client's end,
  * buffered bytes are sent within the listener's `linger`; a cut stream ends in a reset.
@@ -35,7 +35,7 @@ struct mirror_plan {
 /*
  * mirror_add(s, ch):
  * Mirror the client of ${s}, behind the handlers that ${ch} has now. The server is chosen when
- * ${ch} becomes active. No mirror without memory.
+ * ${ch} becomes active.
  *
  * Thread: loop of ${s}
  * Owns:   the mirror frees itself

@@ -2,7 +2,7 @@
  * service/proxy: relays between a client and a server of an upstream.
  *
  * The client is read only after a server is connected, so its bytes are never lost. After an
- * unreachable server an untried one follows, at most `retries` times.
+ * unreachable server it tries another, at most `retries` times.
  */
 #ifndef SERVICE_PROXY_H
 #define SERVICE_PROXY_H

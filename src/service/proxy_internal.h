@@ -76,7 +76,6 @@ void proxy_release_addresses(struct proxy *p);
  * Deadline for trying servers, and of pauses, from now; limit of the next connect.
  *
  * Thread: loop of ${p}
- * Units:  ns
  */
 int64_t proxy_deadline_ns(const struct proxy *p);
 int64_t proxy_retry_until_ns(const struct proxy *p);

@@ -1,7 +1,7 @@
 /*
  * service/proxy_retry: pauses, then tries all servers again. See proxy_internal.h.
  *
- * Pauses begin short, for servers that restart, and double. Jitter spreads sessions. Without budget
+ * Pauses begin short, for servers that restart, and double, with jitter. Without budget
  * (upstream/retry_budget) the session pauses again.
  */
 #include <stdlib.h>

@@ -42,7 +42,7 @@ static void relay_writable(struct handler *h)
     channel_resume_reading(relay_of(h)->to, CHANNEL_STOP_RECEIVER);
 }
 
-/* The place for what bounds the bytes of a direction, spliced ones too. */
+/* Limits of a direction's bytes, spliced ones too. */
 static size_t relay_allow(struct handler *h, size_t max)
 {
     return throttle_allow(relay_of(h)->throttle, max);

@@ -2,8 +2,8 @@
  * service/relay: pipeline tail that writes the bytes it reads to another channel.
  *
  * Echo is one relay to its own channel, a proxied session two that cross. Pauses the source above
- * the destination's high water mark, splices large reads, applies bandwidths (limits/throttle).
- * What ends is decided by the session: session_leg_ended().
+ * the destination's high water mark, splices large reads, applies bandwidths (limits/throttle). The
+ * session decides what ends: session_leg_ended().
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H

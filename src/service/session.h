@@ -2,7 +2,7 @@
  * service/session: one client connection: its channels, timer and end.
  *
  * The boss creates a session for the accepted descriptor and hands it to a worker, where it lives
- * until its channels are closed. Its parts get their loop from the owner's netloop.
+ * until its channels are closed.
  *
  *   service_ops.create (boss) -> session_adopt (worker) -> ... all legs closed -> owner->ended
  *                             \-> session_refuse (any; the hand-off failed)
@@ -170,8 +170,7 @@ uint64_t session_key(struct session *s);
 
 /*
  * session_leg_open(s, leg, ch):
- * Make ${ch} leg number ${leg}; HANDLER_CLOSED of it must reach
- * session_leg_ended().
+ * Make ${ch} leg number ${leg}; its HANDLER_CLOSED must reach session_leg_ended().
  *
  * Thread: loop of ${s}
  */
@@ -179,7 +178,7 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 
 /*
  * session_leg_lost(s, leg):
- * That leg is closed, and being connected again. Replaces session_leg_ended().
+ * ${leg} is closed and will be reconnected; replaces session_leg_ended().
  *
  * Thread: loop of ${s}
  */

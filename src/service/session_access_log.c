@@ -92,7 +92,7 @@ void session_access_log_end(struct session *s)
         session_access_log_write(s, s->reason);
 }
 
-/* Lines at whole intervals since the beginning; a late line does not delay the next. */
+/* Lines at whole intervals since the beginning, even after a late line. */
 int64_t session_access_log_due_ns(const struct session *s)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;

@@ -27,7 +27,6 @@ void session_access_log_end(struct session *s);
  * Instant of the next interval line, or CLOCK_NEVER; write the line if due.
  *
  * Thread: loop of ${s}
- * Units:  ns
  */
 int64_t session_access_log_due_ns(const struct session *s);
 void session_access_log_look(struct session *s, int64_t now_ns);

@@ -1,6 +1,6 @@
 /*
- * service/session_end: how a session ends: its reason, what each leg does, and its last turn. See
- * session.h; the table of ends is in DESIGN.md.
+ * service/session_end: how a session ends: its reason and its legs. See session.h and the table of
+ * ends in DESIGN.md.
  *
  *   a leg ends:       session_leg_ended()
  *   we end it:        session_close(), session_time_out(), session_reset(), session_abort()
@@ -16,7 +16,7 @@
 #include "service/session_internal.h"
 #include "stats/counters.h"
 
-/* A timeout does not cut a stream silent for this time, or half of the timeout. */
+/* After a timeout, a stream silent this long (or half of the timeout) is not cut. */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
 void session_set_reason(struct session *s, enum session_reason reason)
@@ -68,7 +68,7 @@ static void session_run_free(struct task *t)
 static const struct task_type session_free_type = {
     .name = "session free", .run = session_run_free, .drop = session_run_free};
 
-/* No leg is left: free the session at the end of the turn. */
+/* Free the session at the end of the turn. */
 static void session_end(struct session *s)
 {
     if (s->ending)
@@ -152,7 +152,7 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
     session_closing_begin(s, reason);
     session_for_each_leg (leg, s)
         channel_discard(leg, quiet_ns);
-    /* Both before either ends: our own reset counts as a cut too. */
+    /* Decide both first: our own reset would count as a cut. */
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
     for (unsigned i = 0; i < SESSION_LEGS; i++)
@@ -199,15 +199,15 @@ static struct channel *session_other_leg(const struct session *s, const struct c
 }
 
 /*
- * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses none. Its
- * acknowledgement may be on the way: the kernel counts it as a byte.
+ * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses none. The
+ * kernel counts an unacknowledged end of file as a byte.
  */
 static bool session_has_all(const struct channel *ch)
 {
     return channel_write_ended(ch) && channel_unsent_bytes(ch) <= 1;
 }
 
-/* Writing to ${ch} failed: deliver its earlier input to the other leg, then end that as well. */
+/* Writing to ${ch} failed: deliver its earlier input to the other leg, then end that. */
 static void session_leg_broken(struct session *s, struct channel *ch, int error)
 {
     struct channel *other = session_other_leg(s, ch);

@@ -47,7 +47,6 @@ void session_timer_arm(struct session *s);
  * stream is cut: its receiver gets the bytes read, then a reset.
  *
  * Thread: loop of ${s}
- * Units:  ns
  */
 void session_time_out(struct session *s, enum session_reason reason, int64_t limit_ns);
 

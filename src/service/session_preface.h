@@ -4,7 +4,7 @@
  *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
  * The named client replaces the peer in logs, ACLs, limits and server choice. Bytes behind the
- * header wait in handlers/proxy_protocol until a server is connected. They are not metered.
+ * header wait in handlers/proxy_protocol, not metered, until a server is connected.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -18,7 +18,6 @@
  * Memory of the preface, aligned for any type; 0 without PROXY headers.
  *
  * Thread: any
- * Units:  bytes
  */
 size_t session_preface_bytes(const struct service *service);
 
@@ -44,7 +43,6 @@ void session_preface_read(struct session *s);
  * Time for the header; its expiry. For the timer.
  *
  * Thread: loop of ${s}
- * Units:  ns
  */
 int64_t session_preface_timeout_ns(const struct session *s);
 void session_preface_give_up(struct session *s);

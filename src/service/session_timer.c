@@ -1,8 +1,8 @@
 /*
  * service/session_timer: one timer for all timeouts of a session. See session.h.
  *
- * The deadline is computed when the timer fires, and on events that may bring it nearer. Bytes only
- * postpone it: the timer fires early and is rearmed.
+ * The deadline is computed when the timer fires, and on events that may bring it nearer, which
+ * bytes never do.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -28,11 +28,11 @@ struct session_deadline {
 
 /*
  * note: last read. The channel's byte count tells whether a leg was read, its last I/O's time stamp
- * when: no cost per byte. Output to a slow receiver sets the stamp too, so with one a session may
- * end a quarter of the timeout late, never early.
+ * when: no cost per byte. Output to a slow receiver sets the stamp too: its session may end a
+ * quarter of the timeout late.
  *
- * A leg paused by its receiver, a bandwidth or a handler may have bytes waiting: each update
- * restarts its timeout.
+ * A leg paused by its receiver, bandwidth or a handler may have unread bytes: each update restarts
+ * its timeout.
  */
 static int64_t session_last_read_timeout_ns(const struct session *s, unsigned leg)
 {
@@ -197,9 +197,8 @@ static const struct task_type session_timer_type = {
     .name = "session timer", .run = session_run_timer, .drop = session_drop_timer};
 
 /*
- * Random in the last ${lifetime_jitter} percent, so that sessions do not end together. Fibonacci
- * hashing spreads consecutive addresses evenly. Source: Knuth, The Art of Computer Programming 3,
- * 6.4.
+ * Random in the last ${lifetime_jitter} percent, to spread the ends. Fibonacci hashing (Knuth,
+ * TAOCP 3, 6.4) spreads consecutive addresses evenly.
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {

@@ -2,10 +2,9 @@
  * service/stale_retry: replaces a spare connection that the server closed before its first use.
  *
  * A spare connection that ends before any bytes have moved is replaced; the client notices nothing.
- * It is checked once more before the client's first bytes. Later there is no retry: the server may
- * have read them.
+ * It is checked again before the client's first bytes; then no more: the server may have read them.
  *
- * One handler in each pipeline, right before the tail; both remove themselves.
+ * One handler in each pipeline, before the tail; both remove themselves.
  *
  *   ARMED --bytes or end of file from the client, bytes from the server--> DONE
  *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->

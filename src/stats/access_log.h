@@ -3,16 +3,15 @@
  *
  *   any thread --access_log_put()--> bounded queue --writer thread, in batches--> sink
  *
- * A loop never blocks: it pushes an allocated line on a lock-free queue and, if needed, schedules
- * the writer in 10 ms. The writer retries lines that the sink does not take. A blocked sink delays
- * only its own log.
+ * A loop never blocks: it pushes a line on a lock-free queue and, if needed, schedules the writer
+ * in 10 ms. The writer retries lines that the sink does not take. A blocked sink delays only its
+ * own log.
  *
- * Lines are dropped when the queue is full or the sink fails. Drops are counted, and logged at the
- * first and after a second without loss.
+ * Lines are dropped when the queue is full or the sink fails; counted, and logged at the first and
+ * after a second without loss.
  *
  * note: scheduled. A producer sets `scheduled` with the writer; the writer clears it before it
- * reads the queue. Both are exchanges: a producer sees it cleared and schedules again, or this run
- * sees its line.
+ * reads the queue. Both are exchanges: a producer schedules again, or this run sees its line.
  */
 #ifndef STATS_ACCESS_LOG_H
 #define STATS_ACCESS_LOG_H

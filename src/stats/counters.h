@@ -1,8 +1,7 @@
 /*
  * stats/counters: session counters of a listener, upstream or server.
  *
- * Embedded and zeroed. Any thread writes, when a session begins and ends (bytes are added then),
- * and reads.
+ * Embedded and zeroed. Any thread writes, when a session begins and ends, and reads.
  *
  *   began = open + sum of `ended`      (see note: sums)
  */

@@ -2,13 +2,13 @@
  * upstream/balancer: load balancing: pick an endpoint for a session and its retries.
  *
  * Immutable; a change of endpoints makes a new one. Picks read the endpoints' current flags and
- * counts, without lock, system call or allocation. Endpoints of weight 0 are left out.
+ * counts, without lock or allocation. Endpoints of weight 0 are left out.
  *
  * Levels: a higher one is used only when all fit endpoints below were tried; full is no reason.
  *   - When too few of the lowest level are fit (panic_threshold), higher levels share its sessions
  *     by weight, or take over if none is fit.
- *   - Panic: all levels together have too few. Flags but ABSENT are ignored, since the few fit
- *     endpoints would be overloaded.
+ *   - Panic: all levels together have too few. Flags but ABSENT are ignored, not to overload the
+ *     few that are fit.
  *   - Endpoints that are only ejected are the last resort.
  *
  * Slow start: an endpoint's share grows from a tenth to all. Kinds that compare loads reduce its
@@ -76,7 +76,7 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf) NOD
 
 /*
  * balancer_destroy(b):
- * Free it; NULL is allowed.
+ * Free ${b} or NULL.
  *
  * Thread: any, after the last pick
  */

@@ -1,9 +1,9 @@
 /*
  * upstream/balancer_cycle: smooth weighted round robin from a precomputed cycle.
  *
- * nginx's rule: in each step every endpoint gains its weight; the one with most gets the turn and
- * pays the sum of weights. Equal weights take turns in list order, so only heads of runs (at most
- * 256) are compared.
+ * nginx's rule: in each step every endpoint gains its weight; the one with most is next and pays
+ * the sum of weights. Equal weights follow in list order, so only heads of runs (at most 256) are
+ * compared.
  */
 #include "upstream/balancer_internal.h"
 

@@ -1,16 +1,16 @@
 /*
  * upstream/balancer_internal: shared by the kinds of balancer.
  *
- * A place is an index of `list`, sorted by level. Each level in use is a pool with its own table.
- * In a pool, endpoints of equal weight form a run, heaviest first. (FIRST keeps configuration
- * order, without runs.) A kind only offers places; balancer_offer() decides.
+ * A place is an index of `list`, sorted by level. Each level in use is a pool with its own table,
+ * in which endpoints of equal weight form a run, heaviest first. (FIRST keeps configuration order,
+ * without runs.) A kind only offers places; balancer_offer() decides.
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
  * note: totals. The first pick after a flag change recomputes the totals and caches them in one
- * word with the change count. If older totals overwrite newer in a race, their count does not match
- * and the next pick recomputes.
+ * word with the change count. Older totals that win a race do not match the count: the next pick
+ * recomputes.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H

@@ -15,7 +15,7 @@
 #define BALANCER_LEAST_ROUNDS 8
 
 /*
- * Cost of one session at weight 1; exact for all weights to 25, and for 50, 100, 128, 200 and 256.
+ * Cost of one session at weight 1; exact for weights to 25, and 50, 100, 128, 200 and 256.
  */
 #define BALANCER_LEAST_UNIT UINT64_C(428338310400) /* 2^8 3^2 5^2 7 11 13 17 19 23 < 2^39 */
 

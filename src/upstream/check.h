@@ -10,7 +10,7 @@
  *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy): the
  *     server's accept(2) never returns it.
  *   - Otherwise: end of file, and the kernel drops the connection. The server reads a clean end (it
- *     would log a reset), and no TIME_WAIT stays here, unless both ends of file cross.
+ *     would log a reset); no TIME_WAIT stays here, unless both ends of file cross.
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H

@@ -6,9 +6,8 @@
  *
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
- * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns,
- * each with a limit (checker_turn.c). Intervals run from start to start; late checks are counted
- * and logged.
+ * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns
+ * (checker_turn.c). Intervals run from start to start; late checks are counted and logged.
  *
  * Without descriptors or memory, checks pause and no server changes state.
  */

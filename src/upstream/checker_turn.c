@@ -3,7 +3,7 @@
 
 /*
  * Group limit: the largest at which the sum of min(targets, limit) fits the slots, so smaller
- * groups never wait. At least 1: more groups than slots take turns.
+ * groups never wait. At least 1.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {

@@ -3,7 +3,7 @@
  *
  * note: sweep. Ejecting stores OUT, then writes `next_return_at_ns` (release), even when not lower.
  * A sweep raises it (acquire), then reads the endpoints. Either the sweep sees OUT, or the lower
- * value comes later and stays. A claimed endpoint may be skipped: its claimer lowers the value
+ * value comes later and stays. A sweep skips claimed endpoints: their claimers lower the value
  * afterwards.
  */
 #include "upstream/ejection.h"

@@ -61,9 +61,9 @@ struct endpoint {
     uint64_t hash;            /* of its name, stable over restarts */
 
     /*
-     * note: flags. Changing a flag is a release, then incrementing `changes` is: a thread that sees
-     * the new count sees the flag, and with ENDPOINT_WARMING its start time. So totals are computed
-     * per change, not per session.
+     * note: flags. A flag change and the following increment of `changes` are releases: a thread
+     * that sees the count sees the flag, and with ENDPOINT_WARMING its start time. So totals are
+     * computed once per change.
      *
      * note: load. Flags and number of sessions, connecting ones included. A group's words are
      * adjacent: searching a thousand reads 4 KiB, not a thousand cache lines.

@@ -4,8 +4,8 @@
  *         fall failures in a row                      rise successes in a row
  *   UP ---------------------------> DOWN       DOWN -------------------------> UP
  *
- * Servers begin UP (as in HAProxy: no wait at start), DOWN, or CHECKED: down until the first check
- * decides. Pure: no clock, no sockets.
+ * Servers begin UP (as in HAProxy), DOWN, or CHECKED: down until the first check decides. Uses no
+ * clock or sockets.
  */
 #ifndef UPSTREAM_HEALTH_H
 #define UPSTREAM_HEALTH_H

@@ -4,8 +4,8 @@
  *   line (configuration) -- places (its addresses now) -- servers
  *
  * A line is one server for good, or a name: a server for each address or SRV record, which change
- * while sessions run. Readers load one atomic pointer to an immutable set of all servers and their
- * balancer; a change publishes a new set.
+ * while sessions run. Readers load an atomic pointer to an immutable set of all servers and their
+ * balancer; a change publishes a new one.
  *
  * A server is identified by line and addresses. If these are found again before it is freed, it
  * keeps sessions and state. Otherwise it is ENDPOINT_ABSENT and in no set. It is freed when it has
@@ -58,7 +58,7 @@ struct membership {
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
      * note: owner. The rest belongs to the control loop, before start to the main thread. The lock
-     * is for threads unknown to engine/grace: they load the set and count in `held` in one step.
+     * lets threads unknown to engine/grace load the set and count in `held` in one step.
      */
     struct lock lock;
     struct list servers; /* all, including those in no set */

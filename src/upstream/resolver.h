@@ -6,8 +6,8 @@
  * last answer and waits for the shorter of resolve_interval and ${retry_ns}. Jitter keeps names
  * apart. Sessions never wait for a lookup.
  *
- * A service takes one task for its SRV records and one per host, so that names take turns; hosts
- * have ${service_ns} in total. A failed host keeps its last addresses; an unknown one is left out.
+ * A service takes one task for its SRV records and one per host; hosts have ${service_ns} in total.
+ * A failed host keeps its last addresses; an unknown one is left out.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -75,7 +75,7 @@ int resolver_start(struct resolver *r, int64_t wait_ns) NODISCARD;
 
 /*
  * resolver_destroy(r):
- * Free it; NULL is allowed.
+ * Free ${r} or NULL.
  *
  * Thread: when control loop and executor have ended or never started
  */

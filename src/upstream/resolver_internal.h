@@ -97,7 +97,7 @@ const char *resolver_error_text(int error);
 
 /*
  * resolver_free_found(found):
- * Free an answer; NULL is allowed.
+ * Free ${found} or NULL.
  *
  * Thread: any
  */

@@ -54,8 +54,8 @@ static void resolver_remove(struct resolver_found_addresses *f, unsigned at)
 }
 
 /*
- * Add an address once, for the first record (lowest priority number) that has it. In a full list it
- * replaces a later record's.
+ * Add an address once, for its first record (lowest priority number). In a full list it replaces a
+ * later record's.
  */
 static void resolver_add_address(struct resolver_found_addresses *f, const struct address *a,
                                  unsigned record)

@@ -59,7 +59,7 @@ void spare_group_refresh(const struct spare_group *g);
 
 /*
  * spare_create(out, up, server):
- * Prepare spares for ${server}; NULL if ${up} keeps none. A look opens them.
+ * Prepare spares for ${server}; NULL if ${up} keeps none.
  *
  * Thread: any
  * Owns:   ${up} and ${server} must outlive ${out}
@@ -69,7 +69,7 @@ int spare_create(struct spare **out, struct upstream *up, struct upstream_server
 
 /*
  * spare_destroy(sp):
- * Free it; NULL is allowed.
+ * Free ${sp} or NULL.
  *
  * Thread: any, after all loops have ended, or have run a control task since ENDPOINT_ABSENT was set
  *         for good (they drop their parts)
@@ -126,7 +126,7 @@ void spare_pool_stop(struct spare_pool *pool);
 
 /*
  * spare_pool_destroy(pool):
- * Free it; NULL is allowed.
+ * Free ${pool} or NULL.
  *
  * Thread: when its loop has ended or never started
  */

@@ -74,8 +74,8 @@ static void spare_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * Pause after a failed or rejected spare. Attempts begun before a pause share it; one begun soon
- * after it doubles it.
+ * Pause after a failed or rejected spare. Attempts begun before a pause share it; one soon after
+ * doubles it.
  */
 static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
 {

@@ -11,7 +11,7 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
     const struct upstream_server *server = sp->server;
 
     /*
-     * Hosts of a service may change level, so backups get none. Backup lines have spares when all
+     * Hosts of a service may change level: backups get none. Backup lines have spares when all
      * lines are backups.
      */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)

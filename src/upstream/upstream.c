@@ -90,7 +90,7 @@ static void upstream_sweep(struct upstream *up)
     upstream_serve(up);
 }
 
-/* True if a new session must queue. With a full queue it may try: a place may suit no waiter. */
+/* Must a new session queue? With a full queue it may try: a place may suit no waiter. */
 static bool upstream_has_queue(const struct upstream *up)
 {
     unsigned n = up->bounded ? wait_queue_length(&up->waiting) : 0;

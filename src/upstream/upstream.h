@@ -172,7 +172,7 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
 
 /*
  * upstream_destroy(up):
- * Free the group; NULL is allowed.
+ * Free ${up} or NULL.
  *
  * Thread: after the last worker and the resolver have ended
  */

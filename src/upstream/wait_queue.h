@@ -4,12 +4,12 @@
  * First come, first served, over all workers. The thread that frees a place gives it to the first
  * session that has not tried the endpoint in vain, and notifies its loop.
  *
- * note: lock. Workers share the queue under a lock, taken only while sessions wait; otherwise the
- * end of a session costs one load.
+ * note: lock. Workers share the queue under a lock, taken only while sessions wait; else a
+ * session's end costs one load.
  *
  * note: freed or joined. A session joins, then looks for a free place; an ending session frees its
  * place, then looks for waiters. Sequentially consistent fences between the steps let at least one
- * see the other: no session waits beside a free place.
+ * see the other.
  */
 #ifndef UPSTREAM_WAIT_QUEUE_H
 #define UPSTREAM_WAIT_QUEUE_H
