@@ -20,7 +20,7 @@
 /* not given */
 #define NO_WEIGHT UINT_MAX
 
-/* Refuse an address without port, or without host. ${names}: host names are allowed. */
+/* Refuse an address without host or port. ${names}: host names are allowed. */
 static int option_network_refuse_half(struct option_value *v, const char *word, bool names)
 {
     struct address a;

@@ -61,7 +61,7 @@ int access_logs_finish(struct access_logs *logs) NODISCARD;
 
 /*
  * access_logs_close(logs):
- * Close and free; NULL is allowed.
+ * Close ${logs} or NULL.
  *
  * Thread: main, after access_logs_finish(), or if no listener ever started
  */

@@ -38,7 +38,7 @@ void grace_begin(struct grace *gr);
 
 /*
  * grace_destroy(gr):
- * Free a grace period that never began; NULL is allowed.
+ * Free ${gr}, never begun, or NULL.
  *
  * Thread: any
  */

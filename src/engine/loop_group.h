@@ -93,7 +93,7 @@ int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_group_destroy(g):
- * Free the loops, ended or never started; NULL is allowed.
+ * Free ${g}, ended or never started, or NULL.
  *
  * Thread: any but a loop
  */

@@ -78,7 +78,7 @@ void throttle_took(struct throttle *t, size_t len, bool drained);
 
 /*
  * throttle_destroy(t):
- * Give back reserved bytes and free it; NULL is allowed.
+ * Give back reserved bytes; free ${t} or NULL.
  *
  * Thread: loop of its channel, which is closed
  */

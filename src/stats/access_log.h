@@ -93,7 +93,7 @@ void access_log_stats(const struct access_log *al, struct access_log_stats *out)
 
 /*
  * access_log_destroy(al):
- * Free it with its queue; NULL is allowed.
+ * Free ${al} or NULL.
  *
  * Thread: main, after access_log_finish(), or if no line ever came
  */

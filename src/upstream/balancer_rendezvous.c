@@ -3,9 +3,9 @@
  * loads.
  *
  * A key gives each endpoint a pseudo-random cost, exponentially distributed with its weight as the
- * rate; the least cost owns the key. A cost depends on key and endpoint only: an added endpoint
- * moves no key between others, and a removed or unfit one moves only its own, to all others by
- * weight.
+ * rate; the least cost owns the key. A cost depends on key and endpoint only: shares are exact, an
+ * added endpoint moves no key between others, and a removed or unfit one moves only its own, to all
+ * others by weight.
  *
  * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches each
  * owner at its first pick: picks cost the same for any group size, changes of the group nothing at

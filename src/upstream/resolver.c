@@ -49,7 +49,7 @@ static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
 
 /*
  * Pause after a success: the TTL, at least the minimum, plus up to a quarter, within
- * resolve_interval. The first is up to half shorter.
+ * resolve_interval. The first is up to half shorter, to separate names.
  */
 static int64_t resolver_pause_known(struct resolver_name *name)
 {
