@@ -155,10 +155,14 @@ $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/r
 
 # ---- tests ----
 
+# Side by side, unless -j says otherwise: most tests wait most of the time.
 .PHONY: check
-check: lint model test-mutate test-unit test-stress test-fuzz-corpus test-integration
+check:
+	$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) checks
 
-# Most tests wait most of the time.
+.PHONY: checks
+checks: lint model test-mutate test-unit test-stress test-fuzz-corpus test-integration
+
 TEST_JOBS ?= $(shell echo $$((3 * $$(nproc))))
 
 .PHONY: test-unit
