@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "support/endpoints.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 
 #define KINDS (BALANCER_FIRST + 1)
@@ -158,7 +159,7 @@ TEST_EACH(weight_0, a_backup_is_used_at_once_when_all_others_have_weight_0, KIND
         ck_assert_int_eq(endpoints_touch(&es, b, key), 1);
 }
 
-static const unsigned sizes[] = {1000, BALANCER_MAX_ENDPOINTS};
+static const unsigned sizes[] = {1000, IF_SANITIZED(8192, BALANCER_MAX_ENDPOINTS)};
 
 static void pick_from_many(enum balancer_kind kind, unsigned n)
 {

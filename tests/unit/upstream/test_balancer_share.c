@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "support/endpoints.h"
+#include "support/sanitized.h"
 #include "support/suite.h"
 
 #define THREADS    4
@@ -371,7 +372,7 @@ static const struct {
                {BALANCER_SOURCE_HASH, 1000, 32},
                {BALANCER_MAGLEV, 1000, 38}};
 
-TEST_EACH(keys, keys_are_spread_evenly_over_many, ARRAY_LEN(spreads))
+TEST_EACH(keys, keys_are_spread_evenly_over_many, IF_SANITIZED(2, ARRAY_LEN(spreads)))
 {
     unsigned n = spreads[_i].n, keys = n == 50 ? 100000 : 200000;
     unsigned *picked = calloc(n, sizeof(*picked));
