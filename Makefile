@@ -198,14 +198,17 @@ test-integration: $(PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) \
 	    --jobs $(TEST_JOBS) $(TEST_FLAGS)
 
+# Half the time to compile, and lines enough for a report.
+SANITIZED_CFLAGS ?= -O1 -g1
+
 .PHONY: asan tsan
 asan:
 	ASAN_OPTIONS=detect_leaks=1 CK_TIMEOUT_MULTIPLIER=5 \
-	    $(MAKE) BUILD=build-asan SANITIZE=address,undefined \
+	    $(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='$(SANITIZED_CFLAGS)' \
 	    test-unit test-stress test-fuzz-corpus test-integration
 tsan:
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 CK_TIMEOUT_MULTIPLIER=5 \
-	    $(MAKE) BUILD=build-tsan SANITIZE=thread \
+	    $(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='$(SANITIZED_CFLAGS)' \
 	    test-unit test-stress test-integration
 
 .PHONY: lint
