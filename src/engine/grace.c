@@ -8,7 +8,7 @@
 #include "engine/loop.h"
 #include "engine/promise.h"
 
-/* Waits for a loop's task or end. */
+/* One loop's part: done when its task has run or the loop has ended. */
 struct grace_visit {
     struct task task;
     struct promise_listener ended;

@@ -31,9 +31,10 @@ struct loop_stats {
     unsigned io_ratio;          /* configured percent */
     unsigned io_ratio_achieved; /* percent of I/O in io_ns + task_ns; 100 without tasks */
     int64_t oldest_ns;          /* upper bound of the oldest waiting task's age */
-    int64_t longest_ns;         /* task, or tasks of one type between two clock readings */
-    const char *longest_name;   /* NULL: none */
-    int64_t turn_ns;            /* so far; 0: polling */
+    /* longest task; between two clock readings, a run of tasks of one type counts as one */
+    int64_t longest_ns;
+    const char *longest_name; /* NULL: none */
+    int64_t turn_ns;          /* so far; 0: polling */
     const char *doing;
     struct histogram_view turn;
     struct histogram_view queue_wait; /* tasks that found the queue empty, and 1 in 64 others */

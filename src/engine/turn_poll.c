@@ -86,7 +86,7 @@ static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
     l->timer_at_ns = at_ns;
 }
 
-/* The loop must not sleep before its wake-up descriptor is registered. */
+/* epoll lost the wake-up descriptor: register it again before sleeping. */
 static void turn_poll_find_wakeup(struct loop *l)
 {
     /* libev ignores an unchanged watcher that it just stopped: set it anew. */

@@ -19,8 +19,8 @@
 
 /* Relaxed: independent counters. */
 struct fault_shared {
-    _Atomic uint64_t asked; /* connections, also those not selected */
-    _Atomic uint64_t concerned;
+    _Atomic uint64_t asked;     /* all connections */
+    _Atomic uint64_t concerned; /* selected ones */
     _Atomic uint64_t dropped;
     _Atomic uint64_t cut;
 };

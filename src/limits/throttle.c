@@ -41,7 +41,10 @@ static struct token_bucket_conf throttle_rate(unsigned bytes)
         .tokens = bytes, .period_ns = NS_PER_S, .burst = burst > 0 ? burst : 1};
 }
 
-/* The smaller of ${grant} and 1/${part} of ${bytes}; 0: no limit. */
+/*
+ * The smaller of ${grant} and a share of the rate ${bytes}: 1/${part}, at most
+ * THROTTLE_GRANT_BYTES. A ${grant}, rate or result of 0 means unlimited.
+ */
 static size_t throttle_grant(size_t grant, unsigned bytes, unsigned part)
 {
     size_t own = bytes / part > 0 ? bytes / part : 1;

@@ -217,8 +217,8 @@ size_t channel_unsent_bytes(const struct channel *ch);
 /*
  * channel_discard(ch, quiet_ns) / channel_discards(ch) / channel_input_cut(ch):
  * Discard input from now on. Is input discarded, or has ${ch} ended? Was input lost: unread, held
- * by a handler, discarded, received in the last ${quiet_ns}, or reset before the peer's end of
- * file?
+ * by a handler, discarded, or reset before the peer's end of file? More input is expected, and so
+ * lost, if some came and ${ch} read, or sent pending output, in the last ${quiet_ns}.
  *
  * Thread: loop of ${ch}
  */
@@ -233,14 +233,16 @@ bool channel_input_cut(const struct channel *ch);
  *   CHANNEL_END_FLUSH  send pending bytes, in handlers too, then end of file; discard input until
  *                      the peer's. Closing with unread input would send a reset that overtakes
  *                      our last bytes.
- *   CHANNEL_END_RESET  send pending bytes, reset when all are acknowledged; discard input.
+ *   CHANNEL_END_RESET  send pending bytes; when all are acknowledged, reset (error 0). Discard
+ *                      input.
  *   CHANNEL_END_INPUT  discard input; write on until channel_shutdown_write().
  *   CHANNEL_END_NOW    end of file at once, without TIME_WAIT (unless both ends of file cross);
  *                      later input gets a reset. For channels without pending bytes.
  *
- * The first three linger as long as the peer acknowledges bytes (struct channel_linger_conf), then
- * 5 s for its end of file or further writes. Then ${ch} is closed if all and our end of file were
- * sent, else aborted with -ETIMEDOUT. Without memory it is aborted.
+ * The first three linger as long as the peer acknowledges bytes (struct channel_linger_conf). When
+ * all are acknowledged, FLUSH waits for the peer's end of file, and INPUT for further writes, for
+ * timeout_ns but at most 5 s; RESET does not wait. Then ${ch} is closed if all is acknowledged, our
+ * end of file too, else aborted with -ETIMEDOUT. Without memory it is aborted.
  *
  * Thread: loop of ${ch}
  * Source: nginx lingering_close; RFC 1122 4.2.2.13

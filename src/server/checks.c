@@ -159,7 +159,7 @@ static int checks_open_group(struct checks_group *g)
 
     group.check.send_proxy = conf->send_proxy;
     group.check.connect = conf->connect;
-    group.check.connect.attempt_delay_ns = 0; /* a check has one descriptor */
+    group.check.connect.attempt_delay_ns = 0; /* one attempt at a time, for one descriptor */
     rc = checker_group_open(&g->group, g->checks->checker, &group);
     for (unsigned i = 0; rc == 0 && i < set->n; i++)
         checks_add(g, set->servers[i]);

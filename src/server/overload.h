@@ -50,8 +50,8 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
 
 /*
  * overload_start(ov):
- * Measure memory without clients, then sample it, if it has a limit. NULL is allowed; failures are
- * logged.
+ * With max_memory: measure the usage without clients, then sample the usage periodically. NULL is
+ * allowed; failures are logged.
  *
  * Thread: main, before the first client
  * Errors: 0; -ERANGE (over half of the limit is in use already); as loop_submit_after()

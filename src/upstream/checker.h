@@ -35,7 +35,7 @@ struct checker_target;
 struct checker_conf {
     unsigned max_under_way; /* at least 1; each takes a descriptor */
     uint64_t seed;          /* for jitter; unique to the process */
-    /* No CHECKED target is undecided any more. On the loop; may be NULL. */
+    /* All HEALTH_STARTS_CHECKED targets are decided or removed. On the loop; may be NULL. */
     void (*decided)(void *cookie);
     void *cookie;
 };
@@ -68,7 +68,7 @@ struct checker_target_conf {
 struct checker_stats {
     uint64_t checks;
     uint64_t failed;
-    uint64_t undecided; /* not made for lack of resources */
+    uint64_t undecided; /* without verdict: no descriptor, memory or local port for the check */
     uint64_t late;      /* began late */
     bool is_up;
     int64_t since_at_ns;

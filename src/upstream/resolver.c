@@ -157,7 +157,7 @@ static int resolver_use_each(struct resolver_name *name)
     return membership_update(&name->upstream->membership, name->line, places, n);
 }
 
-/* Its server is in every set. */
+/* Set the addresses of the one server of this name, which is in every set. */
 static int resolver_use_all(struct resolver_name *name)
 {
     const struct server_set *set = membership_now(&name->upstream->membership);

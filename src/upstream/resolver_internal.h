@@ -39,11 +39,11 @@ struct resolver_name {
     const struct upstream_server_conf *server;
     unsigned line;
     bool known;
-    bool loops;                             /* addresses failed the loop check (logged) */
-    int error;                              /* of the last lookup */
-    int looked_up;                          /* result to apply: 0 or -errno */
-    uint64_t drawn;                         /* random state */
-    unsigned begin;                         /* where the last lookup timed out */
+    bool loops;     /* addresses failed the loop check (logged) */
+    int error;      /* of the last lookup */
+    int looked_up;  /* result to apply: 0 or -errno */
+    uint64_t drawn; /* random state */
+    unsigned begin; /* index to start at: where the last lookup ran out of time */
     struct resolver_found_addresses *found; /* of the current lookup */
     struct resolver_found_addresses *last;  /* last answer of a service */
 };

@@ -117,7 +117,7 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
         resolver_add_address(f, &list[i], record);
 }
 
-/* One line for all hosts that begin to fail. */
+/* Log all newly failing hosts of a service in one line; log when none fails any more. */
 static void resolver_log_hosts(const struct resolver_name *name)
 {
     const struct resolver_service *s = name->found->service;
