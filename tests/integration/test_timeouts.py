@@ -251,7 +251,8 @@ def lifetime_of_the_busy(t):
     """max_lifetime ends a session however busy it is; all that came from the server until then
     arrives"""
     front, back = t.address(), t.address()
-    options = "max_lifetime = 2s\nlifetime_jitter = 0"
+    # A stream that was silent for a second by then is not cut, also on a busy machine.
+    options = "max_lifetime = 4s\nlifetime_jitter = 0"
     with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
         began = time.monotonic()
         with net.proxied(front, listener) as (client, server):
@@ -260,7 +261,7 @@ def lifetime_of_the_busy(t):
                 time.sleep(0.1)
             check_equal(net.read_to_end(client), b"01234567", "what the client got")
             took = time.monotonic() - began
-            check(1.95 <= took <= 4 * t.scale, f"it ended after {took:.2f} s")
+            check(3.95 <= took <= 6 * t.scale, f"it ended after {took:.2f} s")
 
 
 @test(plain_only=True)
