@@ -260,14 +260,14 @@ def a_worker_is_held(t):
     with t.daemon(config, environment=faults.environment()) as daemon, Crowd(address, 1) as held:
         check_equal(len(held.served(1 * t.scale)), 1, "the first is served")
         before = daemon.fd_count()
-        faults.plan(preload.SEND_HANGS, 1, value=2000 * t.scale, thread="work-2-1")
+        faults.plan(preload.SEND_HANGS, 1, value=5000 * t.scale, thread="work-2-1")
         held.clients[0].sendall(b"?")
         t.eventually(lambda: faults.struck(preload.SEND_HANGS) == 1, "the worker is held")
         with Crowd(address, 200) as crowd:
             t.eventually(lambda: daemon.fd_count() == before + 16, "16 are accepted")
             time.sleep(0.2)
             check_equal(daemon.fd_count(), before + 16, "descriptors while the worker is held")
-            check_equal(len(crowd.served(10 * t.scale)), 200, "clients served afterwards")
+            check_equal(len(crowd.served(20 * t.scale)), 200, "clients served afterwards")
         lines = daemon.log_lines("all have max_pending_tasks tasks queued")
         check_equal(len(lines), 1, f"lines about it: {lines}")
 

@@ -340,7 +340,7 @@ TEST(checker, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_suc
     ck_assert_ptr_eq(changes[0].endpoint, &endpoints[0]);
     ck_assert(!changes[0].is_up);
     ck_assert(has(0, ENDPOINT_DOWN));
-    ck_assert_uint_eq(connects_to(port_of(&a)), 3);
+    ck_assert_uint_ge(connects_to(port_of(&a)), 3);
     ck_assert_uint_eq(
         log_lines_with(
             "upstream back: server a: down: checks failed in a row: 3, the last: connection refused; servers up: 1 of 2"),
