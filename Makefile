@@ -139,9 +139,12 @@ $(BUILD)/tests/%.o: tests/%.c $(FLAGS)
 link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) \
             $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
 
+# For tests/support/fault: allocations that fail.
+WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 $(UNIT_TESTS): $(BUILD)/tests/unit/main.o
 $(UNIT_TESTS) $(STRESS_TESTS): %: %.o $(SUPPORT) $(LIBRARY)
-	$(call quiet,TEST,$@)$(link_test)
+	$(call quiet,TEST,$@)$(link_test) $(WRAP)
 
 $(BUILD)/tests/lint/%: $(BUILD)/tests/lint/%.o $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test)
@@ -247,7 +250,7 @@ mutate-commands:
 	    $(call quoted,compile=$(CC) $(ALL_CPPFLAGS) $(PATH_CPPFLAGS) $(ALL_CFLAGS)) \
 	    $(call quoted,link=$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)) $(call quoted,main=$(MAIN:$(BUILD)/%=%)) \
 	    $(call quoted,libraries=$(ALL_LDLIBS)) \
-	    $(call quoted,test_libraries=$(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl)
+	    $(call quoted,test_libraries=$(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl $(WRAP))
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz-%

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,9 @@ struct arena_piece {
     max_align_t bytes[];
 };
 
+/* note: references. The last release sees what others did with the pieces before theirs. */
 struct arena {
+    atomic_uint references;
     struct arena_piece *pieces;
 };
 
@@ -21,6 +24,7 @@ int arena_create(struct arena **out)
 
     if (!a)
         return -ENOMEM;
+    atomic_init(&a->references, 1);
     *out = a;
     return 0;
 }
@@ -50,9 +54,23 @@ char *arena_text(struct arena *a, const char *text, size_t len)
     return copy;
 }
 
-void arena_destroy(struct arena *a)
+struct arena *arena_hold(struct arena *a)
 {
+    if (a)
+        atomic_fetch_add_explicit(&a->references, 1, memory_order_relaxed);
+    return a;
+}
+
+void arena_release(struct arena *a)
+{
+    unsigned references;
+
     if (!a)
+        return;
+    /* See note: references. */
+    references = atomic_fetch_sub_explicit(&a->references, 1, memory_order_acq_rel);
+    MUST(references > 0);
+    if (references > 1)
         return;
     while (a->pieces) {
         struct arena_piece *piece = a->pieces;

@@ -1,5 +1,5 @@
 /*
- * base/arena: arena allocator: all pieces are freed at once.
+ * base/arena: arena allocator: all pieces are freed at once, with the last reference.
  *
  * Each piece is its own allocation: AddressSanitizer and valgrind see its bounds.
  */
@@ -14,7 +14,7 @@ struct arena;
 
 /*
  * arena_create(out):
- * Create an empty arena.
+ * Create an empty arena; the caller has its first reference.
  *
  * Thread: any; one user at a time
  * Errors: 0; -ENOMEM
@@ -40,11 +40,13 @@ void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
 char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
 
 /*
- * arena_destroy(a):
- * Free ${a} and all its pieces, or NULL.
+ * arena_hold(a) / arena_release(a):
+ * Add a reference, and return ${a}; give up one. The last frees ${a} and all its pieces. NULL is
+ * allowed: pieces that are never freed.
  *
- * Thread: user
+ * Thread: any
  */
-void arena_destroy(struct arena *a);
+struct arena *arena_hold(struct arena *a);
+void arena_release(struct arena *a);
 
 #endif

@@ -28,7 +28,7 @@ static int config_create(struct config **out)
     return 0;
 
 err_arena:
-    arena_destroy(arena);
+    arena_release(arena);
     return -ENOMEM;
 }
 
@@ -86,6 +86,8 @@ void config_free(struct config *config)
 {
     if (!config)
         return;
+    for (unsigned i = 0; i < config->memory->n_sections; i++)
+        arena_release(config->memory->sections[i].arena);
     ini_free(config->memory->ini);
-    arena_destroy(config->memory->arena); /* includes ${config} */
+    arena_release(config->memory->arena); /* includes ${config} */
 }

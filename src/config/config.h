@@ -29,7 +29,7 @@ struct process_conf {
 struct config {
     struct process_conf process;
     struct server_conf server;
-    struct config_memory *memory; /* owns all that is pointed at above */
+    struct config_memory *memory; /* owns all that is pointed at above, see config_free() */
 };
 
 /*
@@ -53,7 +53,8 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
  * config_free(config):
- * Free ${config} or NULL.
+ * Free ${config} or NULL, but for sections of which others hold the memory (listener_conf.memory,
+ * upstream_conf.memory).
  *
  * Thread: before start or after stop
  */

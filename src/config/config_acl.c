@@ -194,14 +194,12 @@ static void config_acl_check_section(const struct config_section *section,
                         section->source->name);
 }
 
-static int config_acl_read_section(const struct config *config,
-                                   const struct config_section *section,
+static int config_acl_read_section(const struct config_section *section,
                                    struct diagnostics *diagnostics)
 {
     struct listener_conf *conf = section->conf;
     const struct ini_entry *rules = config_acl_given(section, "access_rules");
-    struct reading r = {
-        .section = section, .arena = config->memory->arena, .diagnostics = diagnostics};
+    struct reading r = {.section = section, .arena = section->arena, .diagnostics = diagnostics};
     int rc;
 
     config_acl_check_section(section, diagnostics);
@@ -221,6 +219,6 @@ int config_access_all(const struct config *config, struct diagnostics *diagnosti
 
     for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
         if (m->sections[i].kind == OPTION_LISTEN)
-            rc = config_acl_read_section(config, &m->sections[i], diagnostics);
+            rc = config_acl_read_section(&m->sections[i], diagnostics);
     return rc;
 }

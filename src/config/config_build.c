@@ -129,28 +129,39 @@ static unsigned config_build_count(const struct config_memory *m, enum option_se
     return n;
 }
 
+/* What the structs point at outlives the file. */
+static const char *config_build_copy(const struct config_section *section, const char *text)
+{
+    return arena_text(section->arena, text, strlen(text));
+}
+
 static int config_build_add_listener(struct config *config, struct config_section *section)
 {
     struct listener_conf *conf = &config->server.listeners[config->server.n_listeners++];
 
-    conf->name = section->name;
+    conf->name = config_build_copy(section, section->name);
+    conf->memory = section->arena;
     section->conf = conf;
-    return 0;
+    return conf->name ? 0 : -ENOMEM;
 }
 
 static int config_build_add_upstream(struct config *config, struct config_section *section)
 {
     struct upstream_conf *conf = &config->server.upstreams[config->server.n_upstreams++];
 
-    conf->name = section->name;
-    conf->servers =
-        arena_alloc(config->memory->arena, section->source->n_entries, sizeof(*conf->servers));
+    conf->name = config_build_copy(section, section->name);
+    conf->memory = section->arena;
+    conf->servers = arena_alloc(section->arena, section->source->n_entries, sizeof(*conf->servers));
     section->conf = conf;
-    return !conf->servers ? -ENOMEM : 0;
+    return conf->name && conf->servers ? 0 : -ENOMEM;
 }
 
 static int config_build_attach(struct config *config, struct config_section *section)
 {
+    int rc = arena_create(&section->arena);
+
+    if (rc < 0)
+        return rc;
     switch (section->kind) {
     case OPTION_REACTORD: section->conf = config; return 0;
     case OPTION_BOSS: section->conf = &config->server.boss; return 0;
@@ -164,9 +175,9 @@ static int config_build_attach(struct config *config, struct config_section *sec
     return -EINVAL;
 }
 
-static int config_build_set_defaults(const struct config_section *section, struct arena *arena)
+static int config_build_set_defaults(const struct config_section *section)
 {
-    struct option_value v = {.conf = section->conf, .arena = arena};
+    struct option_value v = {.conf = section->conf, .arena = section->arena};
     unsigned n;
     const struct option *table = option_table(section->kind, &n);
 
@@ -217,8 +228,7 @@ static const char *config_build_nearest_key(const struct option *table, unsigned
 
 /* Report an unknown key: reactord's name, a near miss, or the right section. */
 static int config_build_refuse_key(const struct config_section *section,
-                                   const struct ini_entry *entry, struct arena *arena,
-                                   struct diagnostics *diagnostics)
+                                   const struct ini_entry *entry, struct diagnostics *diagnostics)
 {
     const char *name = section->source->name, *key = entry->key, *keys;
     struct foreign_words_hint hint;
@@ -243,7 +253,7 @@ static int config_build_refuse_key(const struct config_section *section,
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option here (it belongs to %s)",
                         name, key, there);
     } else {
-        keys = config_build_list_keys(section->kind, arena);
+        keys = config_build_list_keys(section->kind, section->arena);
         if (!keys)
             return -ENOMEM;
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key, keys);
@@ -252,16 +262,20 @@ static int config_build_refuse_key(const struct config_section *section,
 }
 
 static int config_build_set_entry(const struct config_section *section, struct ini_entry *entry,
-                                  struct arena *arena, struct diagnostics *diagnostics)
+                                  struct diagnostics *diagnostics)
 {
-    struct option_value v = {
-        .key = entry->key, .text = entry->value, .conf = section->conf, .arena = arena};
+    struct option_value v = {.key = config_build_copy(section, entry->key),
+                             .text = config_build_copy(section, entry->value),
+                             .conf = section->conf,
+                             .arena = section->arena};
     const struct option *o = option_find(section->kind, entry->key);
     int rc;
 
+    if (!v.key || !v.text)
+        return -ENOMEM;
     if (!o) {
         entry->refused = true;
-        return config_build_refuse_key(section, entry, arena, diagnostics);
+        return config_build_refuse_key(section, entry, diagnostics);
     }
     if (entry->refused)
         return 0;
@@ -274,13 +288,12 @@ static int config_build_set_entry(const struct config_section *section, struct i
     return 0;
 }
 
-static int config_build_fill(const struct config_section *section, struct arena *arena,
-                             struct diagnostics *diagnostics)
+static int config_build_fill(const struct config_section *section, struct diagnostics *diagnostics)
 {
-    int rc = config_build_set_defaults(section, arena);
+    int rc = config_build_set_defaults(section);
 
     for (unsigned i = 0; rc == 0 && section->source && i < section->source->n_entries; i++)
-        rc = config_build_set_entry(section, &section->source->entries[i], arena, diagnostics);
+        rc = config_build_set_entry(section, &section->source->entries[i], diagnostics);
     return rc;
 }
 
@@ -300,7 +313,7 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
     for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
         rc = config_build_attach(config, &m->sections[i]);
         if (rc == 0)
-            rc = config_build_fill(&m->sections[i], m->arena, diagnostics);
+            rc = config_build_fill(&m->sections[i], diagnostics);
     }
     return rc;
 }

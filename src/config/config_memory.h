@@ -16,7 +16,7 @@ struct diagnostics;
 
 /* ${sections}: missing ones first, then the file's. */
 struct config_memory {
-    struct arena *arena;
+    struct arena *arena; /* of the rest: a section has its own */
     struct ini *ini;
     struct config_section *sections;
     unsigned n_sections;

@@ -9,11 +9,14 @@
 #include "config/ini.h"
 #include "config/option.h"
 
+struct arena;
+
 struct config_section {
     enum option_section kind;
     const char *name;           /* NULL: unnamed kind */
     struct ini_section *source; /* NULL: not in the file */
     void *conf;                 /* struct it fills: config, server_boss_conf, ... */
+    struct arena *arena;        /* of all that the struct points at */
 };
 
 /*

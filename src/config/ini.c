@@ -36,7 +36,7 @@ static int ini_create(struct ini **out)
     return 0;
 
 err_arena:
-    arena_destroy(arena);
+    arena_release(arena);
     return -ENOMEM;
 }
 
@@ -125,5 +125,5 @@ void ini_free(struct ini *ini)
     if (!ini)
         return;
     ini_adapter_free(ini->memory->values);
-    arena_destroy(ini->memory->arena); /* includes ${ini} */
+    arena_release(ini->memory->arena); /* includes ${ini} */
 }

@@ -125,7 +125,7 @@ bool option_section_named(enum option_section section);
  * Parse ${v}->text into ${v}->conf.
  *
  * Thread: before start
- * Owns:   ${v}->text must outlive the configuration
+ * Owns:   ${v}->key and ${v}->text must live as long as ${v}->arena
  * Errors: 0; -EINVAL (see ${v}->problem; ${v}->conf is unchanged); -ENOMEM
  */
 int option_set(const struct option *o, struct option_value *v) NODISCARD;

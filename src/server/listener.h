@@ -21,6 +21,7 @@
 #include "net/sock.h"
 #include "service/service.h"
 
+struct arena;
 struct executor;
 struct access_log_format;
 struct access_log;
@@ -39,6 +40,7 @@ struct listener_access_log_conf {
 enum listener_service { LISTENER_ECHO, LISTENER_PROXY };
 
 struct listener_conf {
+    struct arena *memory; /* of all that is pointed at below; NULL: static. See arena_hold() */
     const char *name;
     struct address *addresses;
     unsigned n_addresses;

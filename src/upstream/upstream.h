@@ -25,6 +25,8 @@
 #include "upstream/upstream_server.h"
 #include "upstream/wait_queue.h"
 
+struct arena;
+
 /* For the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
@@ -39,6 +41,7 @@ struct upstream_checks_conf {
 };
 
 struct upstream_conf {
+    struct arena *memory; /* of all that is pointed at below; NULL: static. See arena_hold() */
     const char *name;
     struct upstream_server_conf *servers;
     unsigned n_servers;

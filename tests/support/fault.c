@@ -7,8 +7,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+
+#include <check.h>
 
 struct fault {
     atomic_uint calls;
@@ -17,7 +20,7 @@ struct fault {
     atomic_int error;
 };
 
-static struct fault faults[FAULT_EPOLL_WAIT + 1];
+static struct fault faults[FAULT_MEMORY + 1];
 
 void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error)
 {
@@ -137,4 +140,55 @@ int epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
         atomic_store(&found, next);
     }
     return strike(FAULT_EPOLL_WAIT, &error) ? outcome(error) : next(epfd, events, n, timeout_ms);
+}
+
+/* The linker leads our calls here (--wrap): in front of the C library's they would be the sanitizers'. */
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+
+static void *no_memory(int error)
+{
+    errno = error;
+    return NULL;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    int error;
+
+    return strike(FAULT_MEMORY, &error) ? no_memory(error) : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    int error;
+
+    return strike(FAULT_MEMORY, &error) ? no_memory(error) : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    int error;
+
+    return strike(FAULT_MEMORY, &error) ? no_memory(error) : __real_realloc(old, size);
+}
+
+unsigned fault_each_allocation(int (*attempt)(void *cookie), void *cookie)
+{
+    for (unsigned n = 0;; n++) {
+        int rc;
+
+        fault_plan(FAULT_MEMORY, n, 1, ENOMEM);
+        rc = attempt(cookie);
+        if (atomic_load(&faults[FAULT_MEMORY].times) > 0) { /* not one was left to fail */
+            fault_plan(FAULT_MEMORY, 0, 0, 0);
+            ck_assert_int_eq(rc, 0);
+            return n;
+        }
+        ck_assert_int_eq(rc, -ENOMEM);
+    }
 }

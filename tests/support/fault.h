@@ -15,7 +15,8 @@ enum fault_call {
     FAULT_SPLICE,
     FAULT_EPOLL_CREATE1,
     FAULT_EPOLL_CTL,
-    FAULT_EPOLL_WAIT
+    FAULT_EPOLL_WAIT,
+    FAULT_MEMORY /* malloc, calloc and realloc in this program's own code */
 };
 
 /* As `times`: from now on always. */
@@ -37,5 +38,14 @@ void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error);
  * Thread: any
  */
 unsigned fault_calls(enum fault_call call);
+
+/*
+ * fault_each_allocation(attempt, cookie):
+ * Call ${attempt} with its first allocation failing, then its second, and so on, until none fails:
+ * it must return -ENOMEM each time but the last, and then 0. Returns how many it makes.
+ *
+ * Thread: the test's, while no other allocates; ${attempt} calls nothing of check
+ */
+unsigned fault_each_allocation(int (*attempt)(void *cookie), void *cookie);
 
 #endif

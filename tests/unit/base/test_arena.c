@@ -14,7 +14,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    arena_destroy(arena);
+    arena_release(arena);
 }
 
 GROUP(pieces, setup, teardown);
@@ -44,7 +44,18 @@ TEST(pieces, a_text_is_copied_with_its_end)
     ck_assert_str_eq(arena_text(arena, "", 0), "");
 }
 
-TEST(pieces, no_arena_can_be_destroyed)
+TEST(pieces, stay_until_the_last_reference_is_given_up)
 {
-    arena_destroy(NULL);
+    char *text = arena_text(arena, "kept", 4);
+
+    ck_assert_ptr_eq(arena_hold(arena), arena);
+    arena_release(arena);
+    ck_assert_str_eq(text, "kept"); /* under AddressSanitizer, a use after free */
+    text[0] = 'K';
+}
+
+TEST(pieces, no_arena_can_be_held_and_released)
+{
+    ck_assert_ptr_null(arena_hold(NULL));
+    arena_release(NULL);
 }

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "config/option.h"
 #include "support/config_file.h"
+#include "support/fault.h"
 #include "support/text_file.h"
 #include "support/suite.h"
 
@@ -347,4 +349,49 @@ TEST(files, a_dump_that_cannot_be_written_says_so)
     ck_assert_int_eq(config_file_load_text(ECHO), 0);
     ck_assert_int_eq(config_dump(config_file.config, full), -EIO);
     fclose(full);
+}
+
+TEST(files, a_section_outlives_its_configuration_while_its_memory_is_held)
+{
+    struct listener_conf l;
+    struct upstream_conf u;
+
+    ck_assert_int_eq(config_file_load_text(PROXY "allow = 10.0.0.0/8\n" SERVER), 0);
+    l = config_file.config->server.listeners[0];
+    u = config_file.config->server.upstreams[0];
+    arena_hold(l.memory);
+    arena_hold(u.memory);
+    config_free(config_file.config);
+    config_file.config = NULL;
+
+    ck_assert_str_eq(l.name, "p");
+    ck_assert_str_eq(l.upstream, "u");
+    ck_assert_uint_eq(l.addresses[0].u.sa.sa_family, AF_INET);
+    ck_assert_uint_eq(l.access.n, 1);
+    ck_assert(l.access.allow[0]);
+    ck_assert_uint_eq(l.access.blocks[0].bits, 8);
+    ck_assert_str_eq(u.name, "u");
+    ck_assert_str_eq(u.servers[0].id, "a");
+    ck_assert_uint_eq(u.servers[0].n_addresses, 1);
+    arena_release(l.memory);
+    arena_release(u.memory);
+}
+
+static int load(void *errors)
+{
+    struct config *config;
+    int rc = config_load(&config, "t.ini", errors);
+
+    config_free(config);
+    return rc;
+}
+
+TEST(files, without_memory_for_any_piece_nothing_is_loaded)
+{
+    FILE *errors = fopen("/dev/null", "w");
+
+    ck_assert_ptr_nonnull(errors);
+    text_file_write_text("t.ini", PROXY "allow = 10.0.0.0/8\n" SERVER);
+    ck_assert_uint_gt(fault_each_allocation(load, errors), 50);
+    fclose(errors);
 }

@@ -33,7 +33,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    arena_destroy(arena);
+    arena_release(arena);
 }
 
 static const struct option *row(unsigned i)

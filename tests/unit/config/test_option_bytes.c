@@ -23,7 +23,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    arena_destroy(arena);
+    arena_release(arena);
 }
 
 static int try(const char *text)

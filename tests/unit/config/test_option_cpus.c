@@ -20,7 +20,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    arena_destroy(arena);
+    arena_release(arena);
 }
 
 /* What option_set() makes of ${text}, in ${conf} and ${v}. */

@@ -24,7 +24,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    arena_destroy(arena);
+    arena_release(arena);
 }
 
 /* What option_set() says of ${text}; the structs are as it left them. */

@@ -105,7 +105,7 @@ static void teardown(void)
     host_close(&host);
     ck_assert_int_eq(access_log_finish(al, clock_now_ns() + 10 * NS_PER_S), 0);
     access_log_destroy(al);
-    arena_destroy(arena);
+    arena_release(arena);
     upstream_destroy(upstream);
     if (listening >= 0)
         close(listening);

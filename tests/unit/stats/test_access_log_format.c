@@ -60,7 +60,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    arena_destroy(arena);
+    arena_release(arena);
 }
 
 /* The line of `record`, without its newline. */
