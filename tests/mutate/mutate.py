@@ -80,7 +80,7 @@ class Covering:
             return lambda: sandbox.Process([program(test)], slower * (10 + 4 * self.coverage.seconds(test)), TREE,
                                            environment=environment, sanitized=bool(environment))
 
-        waiting = [(test, starter(test, lambda test: mutant.link(build, test) or "/bin/false")) for test in tests]
+        waiting = [(test, starter(test, lambda test: mutant.link(build, test))) for test in tests]
         while failed := sandbox.run_until_failure(waiting, self.arguments.jobs):
             test, outcome, start = failed
             if _is_failure(outcome, start) and self._passes_unmutated(
@@ -121,8 +121,6 @@ class Covering:
     def _fails(self, name, mutant, program, command):
         """True when a command of a program fails twice, but not with the unmutated program."""
         mutated = mutant.link(self.plain, program)
-        if mutated is None:
-            return False
         for _ in range(2):
             if self._passes(mutated, command):
                 return False

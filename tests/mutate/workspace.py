@@ -77,7 +77,7 @@ class Mutant:
         return library
 
     def link(self, build, program):
-        """A program of the build, with the mutated object; None when it does not link."""
+        """A program of the build, with the mutated object. What does not link says nothing about a mutant."""
         target = self.directory / build.name / program
         target.parent.mkdir(parents=True, exist_ok=True)
         mutated = self.directory / build.name / Path(self.name).with_suffix(".o")
@@ -86,9 +86,13 @@ class Mutant:
             objects, libraries = main, build.commands["libraries"]
         else:
             objects = f"'{build.directory}/{program}.o' '{build.directory}'/tests/support/*.o"
+            if program.startswith("tests/unit/"):
+                objects += f" '{build.directory}/tests/unit/main.o'"
             libraries = build.commands["test_libraries"]
         command = f"{build.commands['link']} -o '{target}' {objects} '{mutated}' '{self.library(build)}' {libraries}"
-        return target if build.shell(command) else None
+        if not build.shell(command):
+            raise SystemExit(f"mutate: {program} does not link:\n{command}")
+        return target
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)

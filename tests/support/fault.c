@@ -142,7 +142,7 @@ int epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
     return strike(FAULT_EPOLL_WAIT, &error) ? outcome(error) : next(epfd, events, n, timeout_ms);
 }
 
-/* The linker leads our calls here (--wrap): in front of the C library's they would be the sanitizers'. */
+/* The linker leads our calls here (--wrap): sanitizers have the names of the C library's. */
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
