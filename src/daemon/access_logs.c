@@ -55,7 +55,7 @@ static int access_logs_add_entry(struct access_logs *logs, const char *where, si
     int rc = log_target_open(&entry->target, where, user);
 
     if (rc < 0) {
-        log_error("access log %s: %s", where, strerror(-rc));
+        log_error("access log %s: cannot be opened: %s", where, strerror(-rc));
         return rc;
     }
     rc = access_log_create(&entry->log, &conf);
@@ -105,7 +105,7 @@ void access_logs_reopen(struct access_logs *logs)
         int rc = log_target_reopen(logs->entries[i].target);
 
         if (rc < 0)
-            log_error("access log %s cannot be reopened: %s; the old one stays in use",
+            log_error("access log %s: cannot be reopened: %s; the old file stays in use",
                       logs->entries[i].where, strerror(-rc));
     }
 }

@@ -172,7 +172,7 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
     if (atomic_load_explicit(&lt->lost, memory_order_relaxed) == 0)
         return;
     lost = atomic_exchange_explicit(&lt->lost, 0, memory_order_relaxed);
-    snprintf(diagnostics, sizeof(diagnostics), "log: %u lines were dropped", lost);
+    snprintf(diagnostics, sizeof(diagnostics), "log: lines dropped: %u", lost);
     if (lost > 0 && !log_target_line_put(lt, LOG_LEVEL_WARNING, diagnostics))
         atomic_fetch_add_explicit(&lt->lost, lost, memory_order_relaxed);
 }

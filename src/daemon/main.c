@@ -58,10 +58,10 @@ static void raise_descriptor_limit(void)
     before = limit.rlim_cur;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        log_warning("the limit of open files stays at %llu: %s", (unsigned long long)before,
+        log_warning("limit of open files: stays at %llu: %s", (unsigned long long)before,
                     strerror(errno));
     else
-        log_info("up to %llu open files (the limit was %llu)", (unsigned long long)limit.rlim_max,
+        log_info("limit of open files: %llu (was %llu)", (unsigned long long)limit.rlim_max,
                  (unsigned long long)before);
 }
 
@@ -171,7 +171,7 @@ static unsigned count_addresses(const struct server_conf *conf)
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
     log_write(code == EXIT_CODE_OK ? LOG_LEVEL_NOTICE : LOG_LEVEL_ERROR,
-              "exits without cleanup: a thread hangs");
+              "exits without cleanup: a thread did not stop");
     pid_file_remove(p->pid_file);
     _exit(code);
 }

@@ -83,7 +83,7 @@ static int pid_file_create_failed(const char *path, int rc, long pid)
     else if (rc == -EBUSY)
         log_error("pid file %s: already running", path);
     else if (rc == -EINVAL)
-        log_error("pid file %s: the file holds something else than a process id", path);
+        log_error("pid file %s: left alone: its content is not a process id", path);
     else
         log_error("pid file %s: %s", path, strerror(-rc));
     return rc;
@@ -145,8 +145,7 @@ int pid_file_create(struct pid_file **out, const char *path, const struct privil
     if (rc < 0)
         goto err_close;
     if (pid > 0)
-        log_notice("pid file %s: replaced that of pid %ld, which ended without removing it", path,
-                   pid);
+        log_notice("pid file %s: stale: pid %ld is gone; overwritten", path, pid);
     *out = pf;
     return 0;
 err_close:

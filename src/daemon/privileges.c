@@ -20,10 +20,10 @@
 static int privileges_lookup_failed(const char *what, const char *name, int error)
 {
     if (error == 0 || error == ENOENT || error == ESRCH) {
-        log_error("%s %s: there is no such %s", what, name, what);
+        log_error("%s %s: no such %s", what, name, what);
         return -ENOENT;
     }
-    log_error("%s %s cannot be looked up: %s", what, name, strerror(error));
+    log_error("%s %s: cannot be looked up: %s", what, name, strerror(error));
     return -error;
 }
 
@@ -70,8 +70,8 @@ static int privileges_lookup_group(struct privileges *p, const char *group)
 static int privileges_check_unprivileged(struct privileges *p)
 {
     if (p->uid != geteuid() || p->uid != getuid() || p->gid != getegid() || p->gid != getgid()) {
-        log_error("only root can change to uid %ld gid %ld; this is uid %ld gid %ld", (long)p->uid,
-                  (long)p->gid, (long)geteuid(), (long)getegid());
+        log_error("only root can change to uid %ld gid %ld; this process has uid %ld gid %ld",
+                  (long)p->uid, (long)p->gid, (long)geteuid(), (long)getegid());
         return -EPERM;
     }
     p->change = false;
@@ -89,7 +89,8 @@ int privileges_lookup(struct privileges *out, const char *user, const char *grou
     if (rc == 0 && group)
         rc = privileges_lookup_group(&p, group);
     if (rc == 0 && !group && !has_gid) {
-        log_error("user %s has no entry that tells its group: set group", user);
+        log_error("user %s: not in the password database, group unknown: set the option group",
+                  user);
         rc = -ENOENT;
     }
     if (rc == 0 && p.change && geteuid() != 0)
@@ -123,7 +124,7 @@ static int privileges_verify_dropped(const struct privileges *p)
                    (p->gid != 0 && setresgid((gid_t)-1, 0, (gid_t)-1) == 0);
     if (!regained)
         return 0;
-    log_error("the privileges of root were not given up for good");
+    log_error("root's privileges could be regained; not starting");
     return -EPERM;
 }
 
@@ -173,7 +174,7 @@ void privileges_return_groups(struct privileges_groups *ours)
 void privileges_set_no_new_privs(void)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        log_warning("PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
+        log_warning("cannot set PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
 }
 
 int privileges_drop(const struct privileges *p)

@@ -87,7 +87,7 @@ static void run_drain_begin(struct run *run, const struct run_conf *conf)
     unsigned sessions = server_sessions(conf->server);
     int64_t now_ns = clock_now_ns();
 
-    log_notice("stops accepting; sessions left to finish: %u", sessions);
+    log_notice("draining: accepts no more clients; sessions left: %u", sessions);
     notify_stopping("Draining, sessions left: %u", sessions);
     notify_extend(EXTEND_NS);
     run->state = STATE_DRAINING;
@@ -112,7 +112,7 @@ static void run_stop_now(struct run *run, const struct run_conf *conf)
 
     notify_stopping("Stopping at once");
     if (run_stop_server(run, conf, &cut))
-        log_notice("stopped at once; sessions cut: %u", cut);
+        log_notice("stopped at once; sessions reset: %u", cut);
 }
 
 static void run_reopen_log(struct log_target *log)
@@ -120,9 +120,9 @@ static void run_reopen_log(struct log_target *log)
     int rc = log_target_reopen(log);
 
     if (rc < 0)
-        log_error("the log cannot be reopened: %s; the old one stays in use", strerror(-rc));
+        log_error("log: cannot be reopened: %s; the old file stays in use", strerror(-rc));
     else
-        log_notice("the log was reopened");
+        log_notice("log: reopened");
 }
 
 static void run_act_on_signal(struct run *run, const struct run_conf *conf,
@@ -180,7 +180,7 @@ static void run_drain_tick(struct run *run, const struct run_conf *conf)
         unsigned cut;
 
         if (run_stop_server(run, conf, &cut))
-            log_warning("drain_timeout is over; sessions cut: %u", cut);
+            log_warning("drain_timeout is over; sessions reset: %u", cut);
     } else if (now_ns >= run->tick_at_ns) {
         notify_status("Draining, sessions left: %u", server_sessions(conf->server));
         notify_extend(EXTEND_NS);
@@ -230,7 +230,7 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
         if (poll(fds, ARRAY_LEN(fds), run_wait_ms(run)) >= 0) {
             run_act(run, conf, fds[1].revents != 0, fds[0].revents != 0);
         } else if (errno != EINTR && errno != EAGAIN) {
-            log_error("signals cannot be waited for: %s", strerror(errno));
+            log_error("cannot wait for signals: %s; stopping", strerror(errno));
             run_stop_now(run, conf);
             code = EXIT_CODE_FAILED;
         }

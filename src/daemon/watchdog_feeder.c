@@ -39,7 +39,8 @@ static void watchdog_feeder_feed(struct watchdog_feeder *watchdog_feeder, int64_
 static void watchdog_feeder_withhold(struct watchdog_feeder *watchdog_feeder)
 {
     if (!watchdog_feeder->withheld)
-        log_warning("systemd's watchdog is not fed while a loop stalls");
+        log_warning(
+            "a loop is stalled: systemd's watchdog is not fed; systemd may kill the process");
     watchdog_feeder->withheld = true;
 }
 

@@ -20,7 +20,7 @@ static void affinity_pin(const struct affinity *p, const char *name)
     CPU_ZERO(&set);
     CPU_SET(p->conf.cpu, &set);
     if (sched_setaffinity(0, sizeof(set), &set) < 0)
-        log_warning("thread %s: cannot stay on processor %u: %s", name, p->conf.cpu,
+        log_warning("thread %s: cannot be pinned to processor %u: %s", name, p->conf.cpu,
                     strerror(errno));
 }
 
@@ -34,8 +34,8 @@ static void affinity_schedule(const struct affinity *p, const char *name)
     if (p->policy != SCHED_OTHER || now == policy || (now != SCHED_OTHER && now != SCHED_BATCH))
         return;
     if (sched_setscheduler(0, policy, &none) < 0)
-        log_info("thread %s: cannot have %s: %s", name, is_batch ? "SCHED_BATCH" : "SCHED_OTHER",
-                 strerror(errno));
+        log_info("thread %s: cannot be scheduled as %s: %s", name,
+                 is_batch ? "SCHED_BATCH" : "SCHED_OTHER", strerror(errno));
 }
 
 /* Take the main thread's processors; on an error keep those of the creating thread. */

@@ -24,7 +24,7 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
         polling->error = error;
     if (strstr(what, "epoll_create")) {
         if (log_allowed(&limit, NS_PER_S, &suppressed))
-            log_error("loop %s: no epoll instance: %s; trying again%s",
+            log_error("loop %s: cannot create an epoll instance: %s; trying again%s",
                       polling ? polling->name : "?", strerror(error), LOG_SUPPRESSED(suppressed));
         nanosleep(&pause, NULL);
     }
@@ -40,7 +40,8 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 
     if (polling->blocking && ev_pending_count(ev) > 0 &&
         write(polling->nudge_fd, &one, sizeof(one)) < 0)
-        log_debug("loop %s: cannot end the poll: %s", polling->name, strerror(errno));
+        log_debug("loop %s: cannot write to its wake-up descriptor: %s", polling->name,
+                  strerror(errno));
     errno = 0;
 }
 

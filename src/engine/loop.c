@@ -164,7 +164,7 @@ static void loop_note_start(struct loop *l, int error)
         return;
     now_ns = clock_now_ns();
     if (error == 0) {
-        log_notice("loop %s: its thread is started; this failed for %.1f s, %u times", l->name,
+        log_notice("loop %s: thread started after %.1f s; failed attempts: %u", l->name,
                    (double)(now_ns - l->start_trouble_at_ns) / (double)NS_PER_S, l->start_failures);
         return;
     }
@@ -172,7 +172,7 @@ static void loop_note_start(struct loop *l, int error)
     if (l->start_failures++ > 0)
         return;
     l->start_trouble_at_ns = now_ns;
-    log_warning("loop %s: its thread cannot be started: %s; this is tried again", l->name,
+    log_warning("loop %s: cannot start its thread: %s; the next task tries again", l->name,
                 strerror(error));
 }
 

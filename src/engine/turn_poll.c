@@ -218,7 +218,7 @@ void turn_poll_judge(struct loop *l)
     enum backend_poll poll = turn_poll_verdict(l);
     char failure[64];
     const char *cause = l->woken ? "its wake-up descriptor stays readable"
-                                 : "polls end before their time without events";
+                                 : "epoll_wait returns early without events";
 
     if (poll == BACKEND_FAILED) {
         snprintf(failure, sizeof(failure), "epoll_wait: %s", strerror(l->backend.error));

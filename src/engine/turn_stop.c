@@ -64,7 +64,7 @@ static void turn_stop_log_timeout(struct loop *l)
         n += gate_count(&l->queues[i].gate);
     }
     if (first)
-        log_warning("loop %s: stop timed out after %.1f s; %llu tasks are dropped, the first: %s",
+        log_warning("loop %s: stop timed out after %.1f s; tasks dropped: %llu, the first: %s",
                     l->name, (double)(clock_now_ns() - l->stop_began_at_ns) / (double)NS_PER_S,
                     (unsigned long long)n, first->type->name);
 }

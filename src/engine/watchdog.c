@@ -77,9 +77,9 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     if (turn_at_ns == 0 || w->threshold_ns == 0 || now_ns - turn_at_ns < w->threshold_ns)
         return true;
     if (watch->stalled_at_ns == 0)
-        log_warning("loop %s: stalls: its turn has lasted %.3f s and is in: %s",
+        log_warning("loop %s: stalled: this turn has lasted %.3f s, now in %s",
                     loop_name(watch->loop), (double)(now_ns - turn_at_ns) / (double)NS_PER_S,
-                    doing ? doing : "nothing it has named");
+                    doing ? doing : "no named task or callback");
     watch->stalled_at_ns = turn_at_ns;
     return false;
 }
@@ -92,8 +92,8 @@ static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int6
     if (watch->beat_at_ns > 0 && now_ns - watch->beat_at_ns < patience_ns)
         return !watch->asleep;
     if (beating && !watch->asleep)
-        log_error("loop %s: has not run a task for %.1f s", loop_name(watch->loop),
-                  (double)(now_ns - watch->beat_at_ns) / (double)NS_PER_S);
+        log_error("loop %s: runs no tasks: the watchdog's has waited for %.1f s",
+                  loop_name(watch->loop), (double)(now_ns - watch->beat_at_ns) / (double)NS_PER_S);
     if (!beating && watch->asleep)
         log_notice("loop %s: runs tasks again", loop_name(watch->loop));
     watch->asleep = beating;

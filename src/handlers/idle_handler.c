@@ -122,7 +122,7 @@ static void idle_log(struct idle_handler *idle, enum idle_kind kind)
     unsigned suppressed;
 
     if (log_allowed(&idle->shared->log_limits[kind], IDLE_LOG_INTERVAL_NS, &suppressed))
-        log_info("listen %s: %s is idle: nothing was %s for %" PRId64 " ms%s",
+        log_info("listen %s: client %s: idle: nothing was %s for %" PRId64 " ms%s",
                  idle->context->listener, address_format(peer, sizeof(peer), idle->context->peer),
                  what[kind], idle_limit_ns(idle, kind) / NS_PER_MS, LOG_SUPPRESSED(suppressed));
 }

@@ -23,12 +23,12 @@ static bool proxy_protocol_optional(const struct proxy_protocol *pp)
 static const char *proxy_protocol_error_text(int error)
 {
     switch (error) {
-    case -EACCES: return "is not a trusted proxy";
+    case -EACCES: return "not a trusted proxy";
     case -ENOMSG: return "sent no PROXY header";
-    case -EPROTO: return "sent a PROXY header that is broken";
+    case -EPROTO: return "sent a broken PROXY header";
     case -EMSGSIZE: return "sent a PROXY header that is too long";
-    case -ETIMEDOUT: return "sent no whole PROXY header in time";
-    case -ENOMEM: return "cannot be served, out of memory";
+    case -ETIMEDOUT: return "sent no complete PROXY header in time";
+    case -ENOMEM: return "out of memory";
     default: return strerror(-error);
     }
 }
@@ -40,7 +40,7 @@ void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct a
     unsigned suppressed;
 
     if (log_allowed(&gate->log_limit, PROXY_PROTOCOL_LOG_INTERVAL_NS, &suppressed))
-        log_warning("listen %s: %s %s, and is reset%s", gate->listener,
+        log_warning("listen %s: peer %s: %s; reset%s", gate->listener,
                     address_format(text, sizeof(text), peer), proxy_protocol_error_text(error),
                     LOG_SUPPRESSED(suppressed));
 }

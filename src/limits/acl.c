@@ -52,7 +52,7 @@ static void acl_log_denied(struct acl *a, const char *listener, const struct add
         !log_allowed(&a->log_limit, ACL_LOG_INTERVAL_NS, &suppressed))
         return;
     log_info(
-        "listen %s: client %s denied%s%s%s", listener, address_format(peer, sizeof(peer), client),
+        "listen %s: client %s: denied%s%s%s", listener, address_format(peer, sizeof(peer), client),
         rule == PREFIX_TABLE_NONE ? ": no rule matched" : " by rule ",
         rule == PREFIX_TABLE_NONE ? "" : cidr_format(block, sizeof(block), &a->conf->blocks[rule]),
         LOG_SUPPRESSED(suppressed));

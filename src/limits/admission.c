@@ -53,10 +53,10 @@ static void admission_log_refused(struct admission *ad, const struct address *cl
     unsigned suppressed;
 
     if (log_allowed(&ad->refused, ADMISSION_LOG_NS, &suppressed))
-        log_warning("listen %s: %s is refused: %s%s", ad->conf.listener,
+        log_warning("listen %s: client %s: refused: %s%s", ad->conf.listener,
                     address_format(text, sizeof(text), client),
-                    answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client"
-                                                    : "connection_rate_per_client",
+                    answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client reached"
+                                                    : "connection_rate_per_client exceeded",
                     LOG_SUPPRESSED(suppressed));
 }
 
@@ -65,8 +65,10 @@ static void admission_log_uncounted(struct admission *ad)
     unsigned suppressed;
 
     if (log_allowed(&ad->uncounted, ADMISSION_LOG_NS, &suppressed))
-        log_warning("listen %s: client_table_size clients are connected, others are not limited%s",
-                    ad->conf.listener, LOG_SUPPRESSED(suppressed));
+        log_warning(
+            "listen %s: all client_table_size known clients are connected; further clients are "
+            "not limited%s",
+            ad->conf.listener, LOG_SUPPRESSED(suppressed));
 }
 
 static void admission_log_forgotten(struct admission *ad)
@@ -74,9 +76,10 @@ static void admission_log_forgotten(struct admission *ad)
     unsigned suppressed;
 
     if (log_allowed(&ad->forgotten, ADMISSION_LOG_NS, &suppressed))
-        log_warning("listen %s: client_table_size is too small: a client was forgotten before its "
-                    "connection_rate_per_client was over, and counts as new%s",
-                    ad->conf.listener, LOG_SUPPRESSED(suppressed));
+        log_warning(
+            "listen %s: client_table_size is too small: a client was forgotten too early, and "
+            "may exceed connection_rate_per_client%s",
+            ad->conf.listener, LOG_SUPPRESSED(suppressed));
 }
 
 static bool admission_count(struct admission *ad, struct client **out, const struct address *client)

@@ -86,9 +86,9 @@ static void acceptor_exhausted(struct acceptor *ac, int error)
 
 static void acceptor_end_episode(struct acceptor *ac)
 {
-    double seconds = (double)(ac->error_at_ns - ac->episode_at_ns) / (double)NS_PER_S;
+    double seconds = (double)(clock_now_ns() - ac->episode_at_ns) / (double)NS_PER_S;
 
-    log_notice("%s: accepting again; it failed for %.1f s, %u times", ac->name, seconds,
+    log_notice("%s: accepting again after %.1f s; errors: %u", ac->name, seconds,
                ac->episode_errors);
     ac->episode_at_ns = 0;
 }

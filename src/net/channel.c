@@ -153,8 +153,7 @@ static void channel_count_empty_read(struct channel *ch)
     if (++ch->empty_reads < CHANNEL_EMPTY_READS)
         return;
     if (log_allowed(&limit, NS_PER_S, &suppressed))
-        log_warning("connection with %s is closed: fd %d is readable, but %u reads in a row gave "
-                    "nothing%s",
+        log_warning("connection with %s: reset: fd %d is readable, but %u reads returned nothing%s",
                     sock_peer(&peer, ch->io.fd) == 0 ? address_format(text, sizeof(text), &peer)
                                                      : "an unknown peer",
                     ch->io.fd, CHANNEL_EMPTY_READS, LOG_SUPPRESSED(suppressed));

@@ -60,8 +60,8 @@ static void checks_evict(const struct checks *c, const struct upstream *up,
         return;
     rc = eviction_begin(&conf);
     if (rc < 0)
-        log_error("upstream %s: server %s: cannot end its sessions: %s", up->conf->name,
-                  server->name, strerror(-rc));
+        log_error("upstream %s: server %s: is down, but its sessions cannot be reset: %s",
+                  up->conf->name, server->name, strerror(-rc));
 }
 
 static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
@@ -94,8 +94,8 @@ static void checks_add(struct checks_group *g, struct upstream_server *server)
     if (rc < 0)
         (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
     if (rc < 0 && rc != -ESHUTDOWN)
-        log_error("upstream %s: server %s: is not checked: %s", g->upstream->conf->name,
-                  server->name, strerror(-rc));
+        log_error("upstream %s: server %s: counts as up, cannot be checked: %s",
+                  g->upstream->conf->name, server->name, strerror(-rc));
 }
 
 static void checks_added(void *cookie, struct upstream_server *server)
@@ -137,8 +137,8 @@ static void checks_open_failed(const struct checks_group *g, int error)
 {
     const struct server_set *set = membership_now(&g->upstream->membership);
 
-    log_error("upstream %s: its servers are not checked: %s", g->upstream->conf->name,
-              strerror(-error));
+    log_error("upstream %s: servers count as up, they cannot be checked: %s",
+              g->upstream->conf->name, strerror(-error));
     for (unsigned i = 0; i < set->n; i++)
         (void)endpoint_clear_flag(&set->servers[i]->endpoint, ENDPOINT_DOWN);
 }
@@ -245,8 +245,9 @@ int checks_start(struct checks *c, int64_t wait_ns)
     if (rc < 0)
         return rc;
     if (promise_await(&c->decided, wait_ns) < 0 && promise_cancel(&c->decided))
-        log_warning("health checks: some servers with initial_state = checked were not checked "
-                    "yet; clients get others");
+        log_warning(
+            "health checks: servers with initial_state = checked have no result yet; not used "
+            "until their first check passes");
     return 0;
 }
 

@@ -63,7 +63,7 @@ static void listener_log_full(struct listener *ls, const char *then)
     unsigned suppressed;
 
     if (log_allowed(&ls->full_limit, LISTENER_FULL_LOG_NS, &suppressed))
-        log_warning("listen %s: %s is reached, %s%s", ls->conf->name,
+        log_warning("listen %s: %s is reached: %s%s", ls->conf->name,
                     connection_limit_full_of(ls->env.room, &ls->quota), then,
                     LOG_SUPPRESSED(suppressed));
 }
@@ -137,7 +137,7 @@ static void listener_accepted(void *cookie, int fd, const struct address *peer)
         unsigned suppressed;
 
         if (log_allowed(&ls->log_limit, NS_PER_S, &suppressed))
-            log_error("listen %s: no memory for a session, its client is reset%s", ls->conf->name,
+            log_error("listen %s: no memory for a session; the client is reset%s", ls->conf->name,
                       LOG_SUPPRESSED(suppressed));
         admission_leave(&ticket);
         connection_limit_leave(ls->env.room, &ls->quota);
@@ -301,8 +301,9 @@ static void listener_log_addresses(const struct listener *ls)
 static void listener_warn_of_faults(const struct listener *ls)
 {
     if (fault_handler_wanted(&ls->conf->pipeline.fault))
-        log_warning("listen %s: connections of clients are disturbed on purpose (fault_*)",
-                    ls->conf->name);
+        log_warning(
+            "listen %s: fault injection is on (fault_*): connections are disturbed on purpose",
+            ls->conf->name);
 }
 
 static int listener_create_admission(struct listener *ls)

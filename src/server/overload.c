@@ -203,9 +203,9 @@ static void overload_end_episode(struct overload *ov)
     uint64_t closed = atomic_load_explicit(&ov->closed, memory_order_relaxed);
     double seconds = (double)(clock_now_ns() - atomic_load(&ov->began_at_ns)) / (double)NS_PER_S;
 
-    log_notice("overload is over after %.1f s: clients are accepted again; %" PRIu64
-               " connections were closed",
-               seconds, closed - ov->closed_before);
+    log_notice(
+        "overload is over after %.1f s: clients are accepted again; connections reset: %" PRIu64,
+        seconds, closed - ov->closed_before);
     ov->closed_before = closed;
     overload_reopen(ov);
 }
@@ -265,7 +265,8 @@ static void overload_begin(struct overload *ov)
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     if (of_buffers)
         log_warning("overload: %" PRId64
-                    " bytes are buffered, three quarters of max_buffered: no client is accepted%s",
+                    " bytes are buffered, more than three quarters of max_buffered: no client is "
+                    "accepted%s",
                     overload_bytes(ov), closing);
     else
         log_warning("overload: %" PRId64 " bytes of memory are in use, which is near max_memory, "
@@ -386,9 +387,11 @@ int overload_start(struct overload *ov)
     ov->idle_memory_bytes = overload_memory_in_use();
     room = limit - ov->idle_memory_bytes;
     if (room < limit / 2) {
-        log_error("max_memory: %" PRId64 " bytes are in use before the first client, more than "
-                  "half of it: reduce worker threads or raise max_memory",
-                  ov->idle_memory_bytes);
+        log_error(
+            "max_memory: %" PRId64 " of %" PRId64
+            " bytes are in use before the first client, which is more than half: reduce worker "
+            "threads or raise max_memory",
+            ov->idle_memory_bytes, limit);
         return -ERANGE;
     }
     ov->high_memory_bytes = ov->idle_memory_bytes + room / 4 * 3;

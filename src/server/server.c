@@ -277,8 +277,9 @@ static int server_create_listeners(struct server *sv)
         sockets += listener_sockets(sv->listeners[i]);
     }
     if (loop_group_size(sv->threads.boss) > sockets)
-        log_warning("boss: %u threads for %u listen sockets, the others stay idle (see reuseport)",
-                    loop_group_size(sv->threads.boss), sockets);
+        log_warning(
+            "boss: %u threads, but %u listen sockets: the other threads stay idle (see reuseport)",
+            loop_group_size(sv->threads.boss), sockets);
     atomic_store(&sv->holds, sockets);
     server_limit_descriptors(sv);
     return 0;

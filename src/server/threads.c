@@ -51,8 +51,7 @@ static int threads_place(struct loop_group_conf *group, const struct server_cpus
     for (unsigned i = 0; i < group->n_cpus; i++) {
         if (threads_has_cpu(allowed, n_allowed, group->cpus[i]))
             continue;
-        log_error("cpu_affinity: processor %u is not one that this process may use",
-                  group->cpus[i]);
+        log_error("cpu_affinity: this process may not use processor %u", group->cpus[i]);
         return -EINVAL;
     }
     return 0;
@@ -69,7 +68,7 @@ static unsigned threads_default(unsigned n_allowed)
 
     if (limit >= n)
         return n;
-    log_info("worker: %u threads instead of %u, as the control group's quota is %.2f processors",
+    log_info("worker: %u threads instead of %u: the control group's quota is %.2f processors",
              limit, n, (double)quota.quota_us / (double)quota.period_us);
     return limit;
 }
@@ -199,8 +198,12 @@ static void threads_log_hung(const struct loop_group *g)
         if (loop_state(loop) == LOOP_TERMINATED)
             continue;
         loop_stats(loop, &s);
-        log_error("loop %s: does not end; it has been for %.1f s in: %s", loop_name(loop),
-                  (double)s.turn_ns / (double)NS_PER_S, s.doing ? s.doing : "nothing");
+        if (s.turn_ns > 0)
+            log_error("loop %s: did not stop; in %s for %.1f s", loop_name(loop),
+                      s.doing ? s.doing : "no named task or callback",
+                      (double)s.turn_ns / (double)NS_PER_S);
+        else
+            log_error("loop %s: did not stop; waiting for events", loop_name(loop));
     }
 }
 
@@ -240,9 +243,11 @@ int threads_end_executor(struct threads *t)
     rc = executor_join(t->executor, THREADS_STOP_NS);
     if (rc < 0) {
         executor_stats(t->executor, &s);
-        log_warning("executor: does not end; it has been for %.1f s in: %s",
-                    (double)s.running_ns / (double)NS_PER_S,
-                    s.running_name ? s.running_name : "nothing");
+        if (s.running_name)
+            log_warning("executor: did not stop; in %s for %.1f s", s.running_name,
+                        (double)s.running_ns / (double)NS_PER_S);
+        else
+            log_warning("executor: did not stop; no task is running");
     }
     return rc;
 }

@@ -34,7 +34,7 @@ int64_t worker_assign_wait_ns(const struct loop_group *workers)
     if (loop_group_availability(workers) != LOOP_FULL)
         return 0;
     if (log_allowed(&limit, WORKER_DEAL_LOG_NS, &suppressed))
-        log_warning("workers: all have max_pending_tasks tasks queued, new clients wait%s",
+        log_warning("workers: all are at max_pending_tasks: new clients wait%s",
                     LOG_SUPPRESSED(suppressed));
     return WORKER_ASSIGN_LOOK_NS;
 }

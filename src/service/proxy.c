@@ -99,11 +99,11 @@ static const char *proxy_none_text(const struct proxy *p, int error)
     switch (error) {
     case -EBUSY: return "all servers are at max_connections";
     case -ENOBUFS: return "the queue is full (queue_length)";
-    case -ETIMEDOUT: return "no server had room for another connection in time";
+    case -ETIMEDOUT: return "no server had a free connection within queue_timeout";
     case -ENOMEM: return "out of memory";
     default:
         return p->pick.n_tried > 0 || p->has_failed ? "no server is left to try"
-                                                    : "no server can be used";
+                                                    : "no server is available";
     }
 }
 
@@ -127,7 +127,7 @@ static void proxy_no_server(struct proxy *p, int error)
     if (error == -ENOENT && proxy_pause(p))
         return;
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
-        log_warning("upstream %s: %s, the client is reset%s", up->conf->name,
+        log_warning("upstream %s: %s; the client is reset%s", up->conf->name,
                     proxy_none_text(p, error), LOG_SUPPRESSED(suppressed));
     session_abort(&p->session, proxy_none_reason(p, error));
 }

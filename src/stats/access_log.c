@@ -99,7 +99,7 @@ void access_log_put(struct access_log *al, const char *line, size_t len)
     if (atomic_fetch_add_explicit(&al->waiting_bytes, cost, memory_order_relaxed) >
         al->conf.max_bytes - cost) {
         atomic_fetch_sub_explicit(&al->waiting_bytes, cost, memory_order_relaxed);
-        access_log_lose(al, 1, "they come faster than they are taken, and the buffer is full");
+        access_log_lose(al, 1, "access_log_buffer is full");
         return;
     }
     l = malloc(cost);
@@ -203,8 +203,8 @@ static void access_log_end_episode(struct access_log *al)
 {
     uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);
 
-    log_warning("access log %s: %" PRIu64 " lines were dropped; it takes lines again",
-                al->conf.name, dropped - al->dropped_before);
+    log_warning("access log %s: takes lines again; lines dropped: %" PRIu64, al->conf.name,
+                dropped - al->dropped_before);
     al->dropped_before = dropped;
     atomic_store(&al->losing, false);
 }
@@ -304,7 +304,7 @@ int access_log_finish(struct access_log *al, int64_t until_ns)
     dropped = atomic_load(&al->dropped) + access_log_discard(al);
     atomic_store(&al->dropped, dropped);
     if (dropped > al->dropped_before)
-        log_warning("access log %s: %" PRIu64 " lines were dropped", al->conf.name,
+        log_warning("access log %s: lines dropped: %" PRIu64, al->conf.name,
                     dropped - al->dropped_before);
     return 0;
 }

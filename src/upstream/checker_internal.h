@@ -72,7 +72,6 @@ struct checker {
     struct timer retry;
     bool paused;           /* out of resources */
     int64_t episode_at_ns; /* start of the shortage; 0: none */
-    int64_t error_at_ns;
     unsigned episode_errors;
     struct log_limit log_limit;
     struct checker_slot slots[];

@@ -120,8 +120,8 @@ static void checker_note_late(struct checker_target *t)
         atomic_fetch_add_explicit(g->conf.n_late, 1, memory_order_relaxed);
     if (log_allowed(&g->late_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
         log_warning(
-            "upstream %s: server %s: a check begins %.1f s late: %u checks of this upstream "
-            "and %u of all are under way, %u wait%s",
+            "upstream %s: server %s: a check begins %.1f s late: checks under way: %u of this "
+            "upstream, %u in total; waiting: %u%s",
             g->conf.name, t->conf.endpoint->name, (double)late_ns / NS_PER_S, g->under_way,
             g->checker->under_way, g->checker->n_waiting, LOG_SUPPRESSED(suppressed));
 }
@@ -287,12 +287,10 @@ static void checker_report(struct checker_target *t, const struct check_result *
 
 static void checker_pause(struct checker *k, int error)
 {
-    k->error_at_ns = clock_now_ns();
     if (k->episode_at_ns == 0) {
-        k->episode_at_ns = k->error_at_ns;
+        k->episode_at_ns = clock_now_ns();
         k->episode_errors = 0;
-        log_warning("health checks: cannot be made: %s; they wait, and servers stay as they are",
-                    strerror(-error));
+        log_warning("health checks: paused: %s; servers keep their state", strerror(-error));
     }
     k->episode_errors++;
     if (k->paused)
@@ -317,7 +315,7 @@ static void checker_undecided(struct checker_target *t, const struct check_resul
     }
     checker_schedule(t, clock_add_ns(began_at_ns, health_interval_ns(&t->health)));
     if (log_allowed(&k->log_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
-        log_warning("upstream %s: server %s: cannot be checked: %s; it stays as it is%s",
+        log_warning("upstream %s: server %s: cannot be checked: %s; it keeps its state%s",
                     t->group->conf.name, t->conf.endpoint->name,
                     check_outcome_text(result->outcome), LOG_SUPPRESSED(suppressed));
 }
@@ -390,8 +388,8 @@ static void checker_run_retry(struct task *task)
         checker_feed(k);
         return;
     }
-    log_notice("health checks: are made again; it failed for %.1f s, %u times",
-               (double)(k->error_at_ns - k->episode_at_ns) / NS_PER_S, k->episode_errors);
+    log_notice("health checks: resumed after %.1f s; errors: %u",
+               (double)(clock_now_ns() - k->episode_at_ns) / NS_PER_S, k->episode_errors);
     k->episode_at_ns = 0;
 }
 

@@ -124,7 +124,8 @@ static void resolver_log_failure(const struct resolver_name *name, int error)
     log_warning(
         "upstream %s: server %s (%s): cannot look up the name: %s; %strying again within %g s",
         name->upstream->conf->name, server->id, server->address_text, resolver_error_text(error),
-        name->known ? "what was known stays; " : "", (double)resolver_retry_ns(name) / NS_PER_S);
+        name->known ? "its addresses stay in use; " : "",
+        (double)resolver_retry_ns(name) / NS_PER_S);
 }
 
 /*
@@ -289,13 +290,16 @@ static int resolver_wait(struct resolver_name *name, int64_t until_ns)
     int error = rc == 0 ? promise_error(&name->answered) : rc;
 
     if (rc < 0 && promise_cancel(&name->answered))
-        log_warning("upstream %s: server %s (%s): the name is still being looked up; clients that "
-                    "come before it is known get other servers",
-                    name->upstream->conf->name, server->id, server->address_text);
+        log_warning(
+            "upstream %s: server %s (%s): the name is still being looked up; until then clients "
+            "get other servers",
+            name->upstream->conf->name, server->id, server->address_text);
     if (error == 0 || !name->upstream->conf->resolve_required)
         return 0;
-    log_error("upstream %s: server %s (%s): the name is not known, and resolve_required is set",
-              name->upstream->conf->name, server->id, server->address_text);
+    log_error(
+        "upstream %s: server %s (%s): the name has no address yet, and resolve_required is set; "
+        "not starting",
+        name->upstream->conf->name, server->id, server->address_text);
     return -ENODATA;
 }
 
@@ -308,7 +312,7 @@ int resolver_start(struct resolver *r, int64_t wait_ns)
         int rc = executor_schedule(r->conf.executor, &r->names[i].lookup, 0);
 
         if (rc < 0) {
-            log_error("cannot start an executor thread: %s", strerror(-rc));
+            log_error("executor: cannot start a thread: %s", strerror(-rc));
             return rc;
         }
     }

@@ -83,10 +83,11 @@ static int resolver_filter_loops(struct resolver_name *name)
         }
         name->loops = true;
         if (!told)
-            log_error("upstream %s: server %s (%s): proxy loop: %s is a listener of this "
-                      "upstream; the address is left out",
-                      name->upstream->conf->name, name->server->id, name->server->address_text,
-                      address_format(text, sizeof(text), &f->list[i]));
+            log_error(
+                "upstream %s: server %s (%s): proxy loop: %s is a listener that proxies to this "
+                "upstream; the address is not used",
+                name->upstream->conf->name, name->server->id, name->server->address_text,
+                address_format(text, sizeof(text), &f->list[i]));
     }
     f->n = kept;
     return kept > 0 ? 0 : -ELOOP;

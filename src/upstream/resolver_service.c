@@ -131,12 +131,13 @@ static void resolver_log_hosts(const struct resolver_name *name)
             first = (int)i;
     }
     if (first >= 0)
-        log_warning("upstream %s: server %s (%s): %u of %u hosts cannot be looked up, such as %s: "
-                    "%s; they keep the addresses that were known",
-                    name->upstream->conf->name, server->id, server->address_text, s->n_failed, s->n,
-                    s->records[first].target, resolver_error_text(s->errors[first]));
+        log_warning(
+            "upstream %s: server %s (%s): %u of %u SRV hosts cannot be looked up, such as %s: "
+            "%s; they keep their addresses",
+            name->upstream->conf->name, server->id, server->address_text, s->n_failed, s->n,
+            s->records[first].target, resolver_error_text(s->errors[first]));
     else if (s->n_failed == 0 && name->last && name->last->service->n_failed > 0)
-        log_notice("upstream %s: server %s (%s): all hosts can be looked up again",
+        log_notice("upstream %s: server %s (%s): all SRV hosts can be looked up again",
                    name->upstream->conf->name, server->id, server->address_text);
 }
 

@@ -198,8 +198,7 @@ static void spare_failed(struct spare_conn *c, int error)
     spare_count(sp, SPARE_FAILED);
     spare_pause(part, begun_at_ns);
     if (!atomic_exchange(&sp->failing, true))
-        log_warning("upstream %s: server %s (%s): cannot open a spare connection: %s; tried again "
-                    "until one can be",
+        log_warning("upstream %s: server %s (%s): cannot open a spare connection: %s; trying again",
                     sp->up->conf->name, sp->server->name, sp->server->conf->address_text,
                     strerror(-error));
 }
@@ -257,8 +256,8 @@ static void spare_speaks_first(struct spare *sp)
 {
     if (atomic_exchange(&sp->speaks_first, true))
         return;
-    log_warning("upstream %s: server %s (%s): speaks before its client does: no spare connections "
-                "are kept for it any more",
+    log_warning("upstream %s: server %s (%s): speaks before its client does; it gets no more spare "
+                "connections",
                 sp->up->conf->name, sp->server->name, sp->server->conf->address_text);
     spare_group_refresh(&sp->up->spares);
 }

@@ -175,7 +175,7 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
                              upstream_has_other(up, server));
     if (out_ns == 0)
         return;
-    log_warning("upstream %s: server %s: ejected for %g s: %u connections in a row failed",
+    log_warning("upstream %s: server %s: ejected for %g s: connections failed in a row: %u",
                 up->conf->name, server->name, (double)out_ns / NS_PER_S,
                 up->conf->ejection.failures);
     upstream_expect_return(up, out_ns);

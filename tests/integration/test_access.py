@@ -45,7 +45,7 @@ def lists(t):
         check(served(address, "127.0.0.1"), "an address of allow is not served")
         check_equal(ending(address, "127.0.0.5"), "reset", "an address of both")
         check_equal(ending(address, "127.0.1.1"), "reset", "an address of neither")
-        t.eventually(lambda: daemon.log_lines(r"client 127.0.0.5:\d+ denied by rule 127.0.0.5/32"),
+        t.eventually(lambda: daemon.log_lines(r"client 127.0.0.5:\d+: denied by rule 127.0.0.5/32"),
                      "the log tells of a client that is turned away")
 
 

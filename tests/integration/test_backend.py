@@ -147,7 +147,7 @@ def alive(clients):
 LASTING = [{"what": "fails", "fault": preload.WAIT_FAILS,
             "cause": "epoll_wait: Bad file descriptor"},
            {"what": "returns at once with nothing", "fault": preload.WAIT_EMPTY,
-            "cause": "polls end before their time without events"}]
+            "cause": "epoll_wait returns early without events"}]
 
 
 @test(needs=NEEDS, each=[
@@ -417,7 +417,7 @@ def instance_taken_by_another(t):
         setup.faults.stop(preload.CREATE_FAILS)
         finish(running)
         setup.serves()
-        lines = setup.daemon.log_lines("no epoll instance: Too many open files")
+        lines = setup.daemon.log_lines("cannot create an epoll instance: Too many open files")
         check(1 <= len(lines) <= 3 * t.scale, f"{len(lines)} lines about it, one a second is allowed")
         setup.expect_lines(rebuilt=1)
 

@@ -399,7 +399,7 @@ def weight_0_and_disabled(t, method):
         del lines["s2"]
         with t.daemon(balanced(front, lines, method)) as daemon:
             check_equal(net.fate(front), "reset", "a client without a server")
-            t.eventually(lambda: daemon.log_lines("upstream back: no server can be used, the client is reset"),
+            t.eventually(lambda: daemon.log_lines("upstream back: no server is available; the client is reset"),
                          "the log says why")
         check_equal(fleet.totals[:2], [0, 0], "clients of the two")
 

@@ -33,7 +33,7 @@ def moody(t, names, **scripts):
 def left_out(daemon, name, seconds="[0-9.]+"):
     """The log lines of that server being left out, for so long."""
     return daemon.log_lines(f"warning.*upstream back: server {name}: ejected for {seconds} s: "
-                            f"{FAILURES} connections in a row failed")
+                            f"connections failed in a row: {FAILURES}")
 
 
 def until_left_out(daemon, front, server, seconds):

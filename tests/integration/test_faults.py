@@ -34,7 +34,7 @@ def refused(t):
 def announced(t):
     """a listener that disturbs connections is named in a warning at the start"""
     with t.daemon(echo(t.address(), "fault_delay = 1s")) as daemon:
-        check(daemon.log_lines("warning main: listen echo: connections of clients are disturbed"),
+        check(daemon.log_lines("warning main: listen echo: fault injection is on"),
               "there is no warning")
     with t.daemon(echo(t.address(), "")) as daemon:
         check(not daemon.log_lines("disturbed"), "a warning without a fault")

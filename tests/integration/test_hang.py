@@ -40,15 +40,15 @@ def two_seconds(t, call, fault):
         faults.plan(fault, 1, value=2000, thread=WORKER)
         held.sendall(b"hold on")
         began = time.monotonic()
-        t.eventually(lambda: daemon.log_lines("stalls"), "a line about the stall", within=1)
+        t.eventually(lambda: daemon.log_lines("stalled: "), "a line about the stall", within=1)
         check_equal(net.exchange(other, b"go on"), b"go on", "the echo from the other worker")
         check(t.sanitized or time.monotonic() - began < 1.9, "the other worker waited, too")
         check_equal(net.read_exactly(held, 7), b"hold on", f"the echo after the {call}")
         check(time.monotonic() - began > 1.9, f"the {call} did not take 2 s")
         t.eventually(lambda: daemon.log_lines("recovered"), "a line about its end")
-        begin, = daemon.log_lines("stalls")
-        check(re.search(rf"warning main: loop {WORKER}: stalls: its turn has lasted \d\.\d{{3}} s and "
-                        r"is in: relay$", begin), begin)
+        begin, = daemon.log_lines("stalled: ")
+        check(re.search(rf"warning main: loop {WORKER}: stalled: this turn has lasted \d\.\d{{3}} s, "
+                        r"now in relay$", begin), begin)
         end, = daemon.log_lines("recovered")
         check(re.search(rf"notice main: loop {WORKER}: recovered after a stall of about [2-9]\.\d s$",
                         end), end)
@@ -67,7 +67,7 @@ def short_waits(t):
         for client in clients * 5:
             check_equal(net.exchange(client, b"slow"), b"slow", "the echo")
         check_equal(faults.struck(preload.SEND_HANGS), 10, "faults")
-        check(not daemon.log_lines("stalls|recovered|has not run"), "it is called a stall")
+        check(not daemon.log_lines("stalled: |recovered|runs no tasks"), "it is called a stall")
         for client in clients:
             client.close()
 
@@ -97,9 +97,9 @@ def for_ever(t, name, ending, patience, call, fault):
         check_equal(daemon.wait(), 4, "exit code")
         took = time.monotonic() - began
         check(patience - 1 < took < (patience + 3) * t.scale, f"it took {took:.1f} s")
-        pattern = rf"error main: loop {WORKER}: does not end; it has been for \d+\.\d s in: relay"
+        pattern = rf"error main: loop {WORKER}: did not stop; in relay for \d+\.\d s"
         check_equal(len(daemon.log_lines(pattern)), 1, f"lines about it ({call})")
-        check_equal(len(daemon.log_lines("does not end")), 1, "lines about loops")
+        check_equal(len(daemon.log_lines("did not stop; ")), 1, "lines about loops")
         daemon.expect_no_report()
     finally:
         daemon.kill()

@@ -240,7 +240,7 @@ def name_withdrawn(t):
         servers = {"only": f"gone.test:{port}"}
         with t.daemon(config(front, servers, EVERY_SECOND)) as daemon, Load(front):
             names.changes([])
-            line = "warning.*gone.test.*no such name; what was known stays; trying again within 1 s"
+            line = "warning.*gone.test.*no such name; its addresses stay in use; trying again within 1 s"
             t.eventually(lambda: daemon.log_lines(line), "the log says so")
             time.sleep(1)
             check_equal(addresses(front, 20), {"127.0.1.1"}, "addresses")
@@ -258,7 +258,7 @@ def name_server_goes_and_returns(t):
             check(daemon.log_lines("warning.*late.test.*no such name; trying again within 1 s"),
                   "the log does not say that a name is not known")
             names.stop()
-            line = ("warning.*known.test.*no name server answers; what was known stays; "
+            line = ("warning.*known.test.*no name server answers; its addresses stay in use; "
                     "trying again within 1 s")
             t.eventually(lambda: daemon.log_lines(line), "the log says so")
             check_equal(addresses(front, 20), {"127.0.1.1"}, "addresses while it is away")
@@ -380,7 +380,7 @@ def required_names(t):
         text = config(front, {"a": "here.test:7", "b": "nowhere.test:7"}, "resolve_required = yes")
         done = t.reactord("-c", t.write("required.ini", text))
         check_equal(done.code, 3, "the exit status")
-        check("server b (nowhere.test:7): the name is not known, and resolve_required" in done.err,
+        check("server b (nowhere.test:7): the name has no address yet, and resolve_required" in done.err,
               f"the log is {done.err}")
 
 

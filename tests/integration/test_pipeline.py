@@ -219,7 +219,7 @@ def idle(t, action):
                 check_equal(net.ending(s), "reset", "the end")
                 check(time.monotonic() - began >= 0.39, "it was too early")
             else:
-                t.eventually(lambda: daemon.log_lines(r"info .*listen echo: .* is idle: nothing was "
+                t.eventually(lambda: daemon.log_lines(r"info .*listen echo: .*: idle: nothing was "
                                                       r"read for 400 ms"), "the line")
                 s.sendall(b"lo")
                 check_equal(net.read_exactly(s, 9), b"\0\0\0\5hello", "the echo")
@@ -324,14 +324,14 @@ def drained_half_way(t):
 
 
 @test(each=[
-    {"options": "pipeline = log, log", "says": r"pipeline: 'log' is there twice"},
+    {"options": "pipeline = log, log", "says": r"pipeline: 'log' is given twice"},
     {"options": "pipeline = frmae", "says": r"'frmae' is not a handler; did you mean 'frame'\?"},
     {"options": "pipeline = idle", "says": r"pipeline: the handler idle has nothing to do"},
     {"options": "frame_strip = 2", "says": r"frame_strip: needs the handler frame"},
     {"options": "pipeline = frame\nframe_max_length = 3",
      "says": r"frame_max_length: the length field does not fit"},
     {"options": "pipeline = frame\nframe_delimiter = \\0",
-     "says": r"frame_delimiter: only with frame_by = delimiter"}])
+     "says": r"frame_delimiter: needs frame_by = delimiter"}])
 def refused(t, options, says):
     """refused when the daemon starts: {options}"""
     path = t.write("bad.ini", echo(t.address(), options))

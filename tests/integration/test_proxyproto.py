@@ -387,7 +387,7 @@ def untrusted(t):
         f"{trust}\n" + echo(lax, f"accept_proxy = optional\n{trust}")
     with t.daemon(config) as daemon:
         check_equal(net.fate(strict), "reset", "the end of an untrusted client")
-        check(daemon.log_lines("127.0.0.1:[0-9]+ is not a trusted proxy"), "the log is silent")
+        check(daemon.log_lines("127.0.0.1:[0-9]+: not a trusted proxy"), "the log is silent")
         with net.connect(lax) as client:
             check_equal(net.exchange(client, LINE), LINE, "the echo of a header")
 
@@ -425,7 +425,7 @@ def broken(t, what):
             if "end" in what:
                 client.shutdown(socket.SHUT_WR)
             check_equal(net.ending(client), "reset", "the end")
-        t.eventually(lambda: daemon.log_lines("127.0.0.1:[0-9]+ sent .*PROXY header.*is reset"),
+        t.eventually(lambda: daemon.log_lines("127.0.0.1:[0-9]+: sent .*PROXY header.*; reset"),
                      "a line in the log")
         listener.settimeout(0.2)
         with contextlib.suppress(TimeoutError):
@@ -455,7 +455,7 @@ def too_late(t, said):
                 client.sendall(LINE[:30])
             check(net.wait_cut(client, 10 * t.scale), "it is there still")
             check(time.monotonic() - began >= 0.45, "it came too early")
-        check(daemon.log_lines("sent no whole PROXY header in time"), "the log says nothing")
+        check(daemon.log_lines("sent no complete PROXY header in time"), "the log says nothing")
 
 
 @test()

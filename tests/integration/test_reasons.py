@@ -121,7 +121,7 @@ def no_server(t):
     with t.daemon(proxy(front, f"nobody.test:{t.port()}")) as daemon:
         check_equal(net.fate(front), "reset", "the client's end")
         expect(t, daemon, "listen front", no_server=1)
-        check(daemon.log_lines(r"warning .*no server can be used"), "no warning")
+        check(daemon.log_lines(r"warning .*no server is available"), "no warning")
 
 
 @test(each={"option": ["idle_timeout", "client_idle_timeout", "idle_timeout of the upstream",

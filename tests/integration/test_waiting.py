@@ -156,8 +156,8 @@ def queue_timeout(t):
                 check_equal(net.fate(front), "reset", "the client's end")
                 took = time.monotonic() - began
                 check(0.5 <= took < 5 * t.scale, f"it was reset after {took:.3f} s")
-            check(daemon.log_lines("warning.*upstream back: no server had room for another "
-                                   "connection in time, the client is reset"), "no log line")
+            check(daemon.log_lines("warning.*upstream back: no server had a free connection "
+                                   "within queue_timeout; the client is reset"), "no log line")
         check_equal(server.total, 1, "connections")
 
 
@@ -175,7 +175,7 @@ def queue_length(t, length):
                 check_equal(net.fate(front), "reset", "the end of one too many")
             why = r"the queue is full \(queue_length\)" if length else \
                 "all servers are at max_connections"
-            found = daemon.log_lines(rf"warning.*upstream back: {why}, the client is reset")
+            found = daemon.log_lines(rf"warning.*upstream back: {why}; the client is reset")
             check_equal(len(found), 1, "log lines within a second")
             holder.close()
             for client in waiting:

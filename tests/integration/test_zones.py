@@ -178,7 +178,7 @@ def odd_zone(t):
                 t.daemon(config(front, {"s": service}, EVERY_SECOND)) as daemon:
             check_equal(addresses(front, 10), set(good.values()), "addresses")
             t.eventually(lambda: len(zone.asked[service]) >= 4, "it is asked again")
-            lines = daemon.log_lines(f"warning.*1 of 4 hosts cannot be looked up, such as bad.test:{port}")
+            lines = daemon.log_lines(f"warning.*1 of 4 SRV hosts cannot be looked up, such as bad.test:{port}")
             check_equal(len(lines), 1, "warnings")
             check_equal(servers(daemon), [f"s@{a}:{port}" for a in sorted(good.values())], "servers")
 

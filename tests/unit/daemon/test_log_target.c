@@ -286,9 +286,8 @@ TEST(stderr, a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
         log_info("line %d of a thousand", i);
     (void)text_of(reader);
     log_info("through again");
-    log_lines_expect(
-        text_of(reader),
-        "info main: through again\n.* warning main: log: [0-9]+ lines were dropped\n$");
+    log_lines_expect(text_of(reader),
+                     "info main: through again\n.* warning main: log: lines dropped: [0-9]+\n$");
 }
 
 TEST(stderr, whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)

@@ -152,7 +152,7 @@ TEST(datagram, a_log_daemon_that_was_restarted_is_found_again)
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     log_info("found");
     log_lines_expect(text_of(fd), "main: found$");
-    log_lines_expect(text_of(fd), "main: log: 1 lines were dropped$");
+    log_lines_expect(text_of(fd), "main: log: lines dropped: 1$");
 }
 
 TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)

@@ -67,7 +67,8 @@ TEST(privileges, a_number_without_an_entry_needs_a_group)
         return;
     ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, NULL), -ENOENT);
     ck_assert_str_eq(log_lines_last(),
-                     "user " UNKNOWN_ID " has no entry that tells its group: set group");
+                     "user " UNKNOWN_ID
+                     ": not in the password database, group unknown: set the option group");
     ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, "12345"), 0);
     ck_assert_uint_eq(p.uid, 4200000001u);
     ck_assert_uint_eq(p.gid, 12345);
@@ -89,9 +90,9 @@ TEST(privileges, an_unknown_user_or_group_is_refused_by_name)
     struct privileges p;
 
     ck_assert_int_eq(privileges_lookup(&p, "no-such-user", NULL), -ENOENT);
-    ck_assert_str_eq(log_lines_last(), "user no-such-user: there is no such user");
+    ck_assert_str_eq(log_lines_last(), "user no-such-user: no such user");
     ck_assert_int_eq(privileges_lookup(&p, NULL, "no-such-group"), -ENOENT);
-    ck_assert_str_eq(log_lines_last(), "group no-such-group: there is no such group");
+    ck_assert_str_eq(log_lines_last(), "group no-such-group: no such group");
 }
 
 TEST(privileges, the_number_that_means_nobody_to_the_kernel_is_refused)

@@ -145,7 +145,7 @@ TEST_EACH(signals, a_drain_ends_with_the_last_session, ARRAY_LEN(draining_signal
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.drains, 1);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("stops accepting; sessions left to finish: 7"), 1);
+    ck_assert_uint_eq(log_lines_with("draining: accepts no more clients; sessions left: 7"), 1);
     ck_assert_uint_eq(log_lines_with("stopped; all sessions have finished"), 1);
     ck_assert(told("STOPPING=1\nSTATUS=Draining, sessions left: 7\n"));
 }
@@ -157,7 +157,7 @@ TEST_EACH(signals, a_second_sigterm_does_not_wait, ARRAY_LEN(draining_signals))
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.drains, 1);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("stopped at once; sessions cut: 7"), 1);
+    ck_assert_uint_eq(log_lines_with("stopped at once; sessions reset: 7"), 1);
 }
 
 TEST(signals, sigint_does_not_drain)
@@ -166,7 +166,7 @@ TEST(signals, sigint_does_not_drain)
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.drains, 0);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("stopped at once; sessions cut: 7"), 1);
+    ck_assert_uint_eq(log_lines_with("stopped at once; sessions reset: 7"), 1);
 }
 
 TEST(signals, drain_timeout_is_never_early)
@@ -178,7 +178,7 @@ TEST(signals, drain_timeout_is_never_early)
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_int_ge(clock_now_ns() - began_at_ns, conf.drain_timeout_ns);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("drain_timeout is over; sessions cut: 7"), 1);
+    ck_assert_uint_eq(log_lines_with("drain_timeout is over; sessions reset: 7"), 1);
 }
 
 /* Three looks, a signal that drains, three looks, a second SIGQUIT, three more, and the end. */
@@ -253,10 +253,10 @@ static const struct {
     int64_t drain_timeout_ns;
     const char *line;
 } ways[] = {
-    {SIGINT, NULL, 0, "stopped at once; sessions cut: 7"},
-    {SIGTERM, terminate, 0, "stopped at once; sessions cut: 7"},
+    {SIGINT, NULL, 0, "stopped at once; sessions reset: 7"},
+    {SIGTERM, terminate, 0, "stopped at once; sessions reset: 7"},
     {SIGTERM, last_session_ends, 0, "stopped; all sessions have finished"},
-    {SIGTERM, NULL, NS_PER_MS, "drain_timeout is over; sessions cut: 7"},
+    {SIGTERM, NULL, NS_PER_MS, "drain_timeout is over; sessions reset: 7"},
 };
 
 static enum exit_code stop_in_way(int i, int stop_rc)

@@ -10,7 +10,7 @@
 #include "support/manager.h"
 #include "support/suite.h"
 
-#define WITHHELD "is not fed while a loop stalls"
+#define WITHHELD "watchdog is not fed"
 #define RESUMED  "is fed again"
 
 /* The server of these tests: it turns when a test says so. */

@@ -198,7 +198,8 @@ TEST(rebuild, when_the_library_cannot_have_one_it_tries_until_it_can_and_says_so
     backend_poll(&b, true);
     ck_assert_uint_eq(n_ready, 1);
     ck_assert_int_eq(b.error, 0);
-    ck_assert_uint_eq(log_lines_with("loop test: no epoll instance: Too many open files"), 1);
+    ck_assert_uint_eq(
+        log_lines_with("loop test: cannot create an epoll instance: Too many open files"), 1);
 }
 
 /* ---- judging ---- */

@@ -250,7 +250,7 @@ TEST(early, early_polls_in_a_row_have_it_rebuilt_once)
     UNTIL(observe_stats(loop).rebuilds == 1);
     ck_assert_uint_le(polls_meanwhile(), 5);
     ck_assert_uint_eq(observe_stats(loop).rebuilds, 1);
-    ck_assert_uint_eq(log_lines_with("polls end before their time without events; its epoll "
+    ck_assert_uint_eq(log_lines_with("epoll_wait returns early without events; its epoll "
                                      "instance is rebuilt"),
                       1);
     expect_all_well(&bell);

@@ -378,7 +378,7 @@ TEST(stop, a_timeout_counts_the_tasks_of_all_lanes)
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
     loop_runner_join(loop);
-    ck_assert_uint_eq(log_lines_with(" 30 tasks are dropped, the first: counted"), 1);
+    ck_assert_uint_eq(log_lines_with(" tasks dropped: 30, the first: counted"), 1);
 }
 
 TEST(stop, waiting_for_a_loop_that_hangs_has_an_end)
@@ -427,7 +427,7 @@ TEST(stop, a_timeout_names_the_first_task_it_drops)
     loop_runner_join(loop);
     ck_assert_str_eq(trace.text, "!f");
     ck_assert_uint_eq(log_lines_with("loop test: stop timed out after "), 1);
-    ck_assert_uint_eq(log_lines_with(" 38 tasks are dropped, the first: traced"), 1);
+    ck_assert_uint_eq(log_lines_with(" tasks dropped: 38, the first: traced"), 1);
 }
 
 static const int64_t no_times[][2] = {{2, 1}, {-1, 0}, {-1, 5}, {0, -1}};

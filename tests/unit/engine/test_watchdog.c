@@ -117,8 +117,8 @@ TEST(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task)
     tasks_block_begin(&block, other);
     UNTIL(!watchdog_check(w));
     ck_assert_uint_gt(bad_checks_in(50), 0);
-    ck_assert_uint_eq(log_lines_with("loop two: stalls: its turn has lasted "), 1);
-    ck_assert_uint_eq(log_lines_with(" s and is in: block"), 1);
+    ck_assert_uint_eq(log_lines_with("loop two: stalled: this turn has lasted "), 1);
+    ck_assert_uint_eq(log_lines_with(" s, now in block"), 1);
     ck_assert_uint_eq(log_lines_with(""), 1);
     tasks_block_end(&block);
     UNTIL(watchdog_check(w));
@@ -142,7 +142,7 @@ TEST(stall, every_stall_is_told)
         UNTIL(!watchdog_check(w));
         tasks_block_end(&block);
         UNTIL(watchdog_check(w));
-        ck_assert_uint_eq(log_lines_with("loop one: stalls"), i);
+        ck_assert_uint_eq(log_lines_with("loop one: stalled: "), i);
         ck_assert_uint_eq(log_lines_with("loop one: recovered"), i);
     }
 }
@@ -152,7 +152,7 @@ TEST(stall, loops_that_stall_together_are_each_told)
     tasks_block_begin(&block, loop);
     tasks_block_begin(&other_block, other);
     loop_runner_call(third, nothing, NULL);
-    UNTIL((watchdog_check(w), log_lines_with("stalls") == 2));
+    UNTIL((watchdog_check(w), log_lines_with("stalled: ") == 2));
     tasks_block_end(&block);
     UNTIL((watchdog_check(w), log_lines_with("loop one: recovered") == 1));
     ck_assert(!watchdog_check(w)); /* there is still the other one */
@@ -182,7 +182,7 @@ TEST_EACH(stall, a_callback_is_named_io_or_as_it_says, 2)
     UNTIL(!watchdog_check(w));
     sem_post(&released);
     UNTIL(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with(_i ? "is in: counting sheep" : "is in: I/O"), 1);
+    ck_assert_uint_eq(log_lines_with(_i ? "now in counting sheep" : "now in I/O"), 1);
     bell_close(&bell);
 }
 
@@ -289,7 +289,7 @@ TEST(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
     tasks_block_end(&block);
     loop_runner_join(loop);
     ck_assert(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("has not run"), 0);
+    ck_assert_uint_eq(log_lines_with("runs no tasks"), 0);
 }
 
 TEST(beat, a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer)
@@ -311,7 +311,7 @@ TEST(beat, a_loop_that_stalls_before_it_has_named_anything_is_told)
     TELEMETRY_SET(loop->telemetry.doing, NULL);
     TELEMETRY_SET(loop->telemetry.turn_at_ns, clock_now_ns() - NS_PER_S);
     ck_assert(!watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("loop one: stalls"), 1);
+    ck_assert_uint_eq(log_lines_with("loop one: stalled: "), 1);
     ck_assert_uint_eq(log_lines_with("(null)"), 0);
 }
 
@@ -383,8 +383,8 @@ TEST(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
     PAUSE_MS(WATCHDOG_BEAT_NS / NS_PER_MS);
     UNTIL(!watchdog_check(w));
     ck_assert_uint_gt(bad_checks_in(50), 0);
-    ck_assert_uint_eq(log_lines_with("loop one: has not run a task for "), 1);
-    ck_assert_uint_eq(log_lines_with("loop two: has not run a task for "), 1);
+    ck_assert_uint_eq(log_lines_with("loop one: runs no tasks: "), 1);
+    ck_assert_uint_eq(log_lines_with("loop two: runs no tasks: "), 1);
     ck_assert_uint_eq(log_lines_with(""), 2);
     tasks_block_end(&block);
     ck_assert_int_eq(write(other->wakeup.fd, &one, sizeof(one)), sizeof(one));

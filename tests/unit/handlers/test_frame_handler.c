@@ -129,8 +129,9 @@ static void set_length_adjustment(void)
 }
 
 #define FRAMES(text) text, sizeof(text) - 1
-#define TOO_LONG     "listen test: 127.0.0.1:12345: a frame is longer than frame_max_length; the "
-#define CUT_OFF      "the client has ended within a frame"
+#define TOO_LONG \
+    "listen test: client 127.0.0.1:12345: a frame is longer than frame_max_length; the "
+#define CUT_OFF "the client has ended within a frame"
 
 /* What is said, the first bytes of which are whole frames; the client may then end. */
 static const struct {

@@ -137,10 +137,10 @@ TEST(idle_handler, one_that_is_not_read_is_not_the_one_who_is_silent)
 
     begin((struct idle_handler_conf){.read_ns = LIMIT_NS, .action = IDLE_HANDLER_LOG});
     stuff();
-    lines = log_lines_with("is idle"); /* before it was stuffed */
+    lines = log_lines_with(": idle: "); /* before it was stuffed */
     turns = loop_runner_stats(host.loop).turns;
     PAUSE_MS(3 * LIMIT_NS / NS_PER_MS);
-    ck_assert_uint_eq(log_lines_with("is idle"), lines);
+    ck_assert_uint_eq(log_lines_with(": idle: "), lines);
     ck_assert_uint_le(loop_runner_stats(host.loop).turns - turns,
                       50); /* nor is it asked on and on */
 }
@@ -159,9 +159,9 @@ static void read_in_an_hour(void *arg)
 
 static void expect_another_line(void)
 {
-    unsigned lines = log_lines_with("is idle");
+    unsigned lines = log_lines_with(": idle: ");
 
-    UNTIL(log_lines_with("is idle") > lines);
+    UNTIL(log_lines_with(": idle: ") > lines);
 }
 
 TEST(idle_handler, bytes_sent_later_count_as_a_write)
@@ -224,7 +224,7 @@ TEST(idle_handler, it_may_only_be_said_again_and_again)
 {
     begin((struct idle_handler_conf){
         .read_ns = LIMIT_NS, .all_ns = 2 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
-    UNTIL(log_lines_with("is idle: nothing was read for 200 ms") >= 2);
+    UNTIL(log_lines_with("idle: nothing was read for 200 ms") >= 2);
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
     sockets_say(client, "x");
     sockets_hear(client, "x");
@@ -272,10 +272,10 @@ TEST(idle_client_of_a_proxy, after_its_end_of_file_a_client_cannot_say_anything)
     server = sockets_accept(listening);
     sockets_end(client);
     sockets_hear_end(server);
-    lines = log_lines_with("is idle"); /* before it ended */
+    lines = log_lines_with(": idle: "); /* before it ended */
     tasks = loop_runner_stats(host.loop).tasks_run;
     PAUSE_MS(10 * LIMIT_NS / NS_PER_MS);
-    ck_assert_uint_eq(log_lines_with("is idle"), lines);
+    ck_assert_uint_eq(log_lines_with(": idle: "), lines);
     ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 5);
     sockets_say(server, "x");
     sockets_hear(client, "x");

@@ -86,11 +86,11 @@ TEST_EACH(admission, who_is_above_its_limit_is_sent_away_as_configured, ARRAY_LE
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
     ck_assert_int_eq(enter(&second), verdicts[_i].verdict);
     ck_assert_int_eq(reason, SESSION_LIMIT);
-    ck_assert_uint_eq(log_lines_with("listen front: 127.0.0.1:1 is refused: "
+    ck_assert_uint_eq(log_lines_with("listen front: client 127.0.0.1:1: refused: "
                                      "max_connections_per_client"),
                       1);
     (void)enter(&second);
-    ck_assert_uint_eq(log_lines_with("is refused"), 1); /* one line in a while */
+    ck_assert_uint_eq(log_lines_with(": refused: "), 1); /* one line in a while */
     admission_log_stats(ad);
     ck_assert_uint_eq(log_lines_with("stats listen front clients_known=1 "
                                      "over_max_connections_per_client=2 "
@@ -106,7 +106,7 @@ TEST(admission, a_rate_without_a_maximum_is_a_limit)
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
     admission_leave(&first);
     ck_assert_int_eq(enter(&first), ADMISSION_RESET);
-    ck_assert_uint_eq(log_lines_with("listen front: 127.0.0.1:1 is refused: "
+    ck_assert_uint_eq(log_lines_with("listen front: client 127.0.0.1:1: refused: "
                                      "connection_rate_per_client"),
                       1);
 }

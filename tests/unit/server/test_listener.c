@@ -306,7 +306,7 @@ TEST_EACH(listener, only_a_trusted_proxy_may_name_its_client, 3)
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert_uint_eq(atomic_load(&accepted), _i != 1);
     ck_assert_int_eq(atomic_load(&preface), _i == 2);
-    ck_assert_uint_eq(log_lines_with("is not a trusted proxy"), _i == 1);
+    ck_assert_uint_eq(log_lines_with(": not a trusted proxy"), _i == 1);
     close(client);
 }
 

@@ -206,5 +206,6 @@ TEST(memory, a_limit_of_which_half_is_taken_already_is_an_error_at_the_start)
 {
     atomic_store(&idle_bytes, 33 * MB);
     ck_assert_int_eq(start(), -ERANGE);
-    ck_assert_uint_eq(log_lines_with("33000000 bytes are in use before the first client"), 1);
+    ck_assert_uint_eq(
+        log_lines_with("33000000 of 64000000 bytes are in use before the first client"), 1);
 }

@@ -126,7 +126,7 @@ TEST(names, a_name_that_is_not_known_holds_up_nobody)
     reset = client_of(FRONT);
     sockets_hear_reset(reset);
     ck_assert_uint_eq(log_lines_with("trying again within 10 s"), 1);
-    ck_assert_uint_eq(log_lines_with("no server can be used, the client is reset"), 1);
+    ck_assert_uint_eq(log_lines_with("no server is available; the client is reset"), 1);
     close(client);
     close(reset);
 }
@@ -136,7 +136,7 @@ TEST(names, a_name_that_leads_to_its_own_listener_is_not_used)
     names_set("back.test", "127.0.0.2,127.0.0.1");
     lead_to(FRONT);
     start();
-    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 1);
+    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 1);
     ck_assert_uint_eq(log_lines_with("the name is known: 127.0.0.2:"), 1);
 }
 
@@ -158,7 +158,7 @@ TEST(names, without_a_thread_to_look_names_up_a_server_does_not_start)
     create();
     fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
     ck_assert_int_eq(server_start(server), -EAGAIN);
-    ck_assert_uint_eq(log_lines_with("cannot start an executor thread"), 1);
+    ck_assert_uint_eq(log_lines_with("executor: cannot start a thread"), 1);
     ck_assert_uint_eq(names_asked(), 0);
 }
 

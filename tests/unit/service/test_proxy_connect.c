@@ -237,9 +237,9 @@ TEST(connect, when_no_name_is_known_the_client_is_reset_at_once)
     for (int i = 0; i < 20; i++)
         proxied_expect_reset(SESSION_NO_SERVER);
     ck_assert_int_lt(since_ms(began_at_ns), 5000);
-    ck_assert_uint_ge(log_lines_with("upstream back: no server can be used, the client is reset"),
+    ck_assert_uint_ge(log_lines_with("upstream back: no server is available; the client is reset"),
                       1);
-    ck_assert_uint_le(log_lines_with("no server can be used"),
+    ck_assert_uint_le(log_lines_with("no server is available"),
                       1 + (unsigned)since_ms(began_at_ns) / 1000);
 }
 

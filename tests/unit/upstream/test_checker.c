@@ -343,7 +343,8 @@ TEST(checker, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_suc
     ck_assert_uint_ge(connects_to(port_of(&a)), 3);
     ck_assert_uint_eq(
         log_lines_with(
-            "upstream back: server a: down: checks failed in a row: 3, the last: connection refused; servers up: 1 of 2"),
+            "upstream back: server a: down: checks failed in a row: 3, the last: connection "
+            "refused; servers up: 1 of 2"),
         1);
     listening = listen_again(&a);
     close(bound);
@@ -378,7 +379,8 @@ TEST(checker, a_wrong_answer_is_in_the_log)
     UNTIL(atomic_load(&n_changes) == 1);
     ck_assert_uint_eq(
         log_lines_with(
-            "server a: down: checks failed in a row: 1, the last: wrong answer: '-LOADING\r\n'; servers up: 0 of 1"),
+            "server a: down: checks failed in a row: 1, the last: wrong answer: '-LOADING\r\n'; "
+            "servers up: 0 of 1"),
         1);
     close(server);
     close(listening);
@@ -859,14 +861,13 @@ TEST(checker, without_descriptors_checks_wait_and_nobody_goes_down)
     ck_assert_uint_ge(stats.undecided, 1);
     ck_assert_uint_eq(stats.failed, 0);
     ck_assert_int_eq(stats.last, CHECK_NO_RESOURCES);
-    ck_assert_uint_eq(log_lines_with("health checks: cannot be made: Too many open files; they "
-                                     "wait, and servers stay as they are"),
-                      1);
+    ck_assert_uint_eq(
+        log_lines_with("health checks: paused: Too many open files; servers keep their state"), 1);
     checks = stats.checks;
     atomic_store(&connect_error, 0);
     UNTIL(checks_of(0) > checks + 3);
-    UNTIL(log_lines_with("health checks: are made again; it failed for ") == 1);
-    ck_assert_uint_eq(log_lines_with("cannot be made"), 1);
+    UNTIL(log_lines_with("health checks: resumed after ") == 1);
+    ck_assert_uint_eq(log_lines_with("health checks: paused"), 1);
     ck_assert_uint_eq(atomic_load(&n_changes), 0);
     close(listening);
 }
@@ -919,7 +920,7 @@ TEST(checker, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_
     ck_assert_uint_eq(stats.undecided, stats.checks);
     ck_assert(stats.is_up);
     ck_assert_uint_eq(log_lines_with("upstream back: server a: cannot be checked: no local port or "
-                                     "address to connect from; it stays as it is"),
+                                     "address to connect from; it keeps its state"),
                       1);
     close(first);
     close(second);

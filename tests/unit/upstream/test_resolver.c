@@ -460,9 +460,10 @@ TEST(resolver, a_failure_keeps_what_is_known_and_is_told_once)
     atomic_store(&answers[0], -EAGAIN);
     pass_lookups(0, 5);
     ck_assert_uint_eq(port_of(0, 0), 1000);
-    ck_assert_uint_eq(log_lines_with("server s (0): cannot look up the name: no name server "
-                                     "answers; what was known stays; trying again within 0.002 s"),
-                      1);
+    ck_assert_uint_eq(
+        log_lines_with("server s (0): cannot look up the name: no name server "
+                       "answers; its addresses stay in use; trying again within 0.002 s"),
+        1);
     ck_assert_uint_eq(log_lines_with("upstream"), 1);
     atomic_store(&answers[0], 1);
     UNTIL(log_lines_with("server s (0): the name is known again: 127.0.0.1:1000") == 1);
@@ -731,18 +732,19 @@ TEST(resolver, a_host_that_cannot_be_looked_up_stays_where_it_was)
     atomic_store(&answers[7], -EAGAIN);
     pass_lookups(7, 3);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0");
-    ck_assert_uint_eq(log_lines_with("s (0): 1 of 2 hosts cannot be looked up, such as 7: no name "
-                                     "server answers; they keep the addresses that were known"),
-                      1);
+    ck_assert_uint_eq(
+        log_lines_with("s (0): 1 of 2 SRV hosts cannot be looked up, such as 7: no name "
+                       "server answers; they keep their addresses"),
+        1);
     atomic_store(&shift, 5000);
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:6800*1/0") == 0);
     atomic_store(&shift, 0);
     atomic_store(&answers[8], -EREMOTEIO); /* that is news */
-    UNTIL(log_lines_with("2 of 2 hosts cannot be looked up, such as 8: the name server fails") ==
-          1);
+    UNTIL(log_lines_with(
+              "2 of 2 SRV hosts cannot be looked up, such as 8: the name server fails") == 1);
     atomic_store(&answers[7], 1);
     atomic_store(&answers[8], 1);
-    UNTIL(log_lines_with("all hosts can be looked up again") == 1);
+    UNTIL(log_lines_with("all SRV hosts can be looked up again") == 1);
     atomic_store(&n_records, 1);
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0") == 0);
 }
@@ -833,7 +835,7 @@ TEST(resolver, all_hosts_have_one_time)
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1700*1/0");
     ck_assert_uint_eq(atomic_load(&lookups[8]) + atomic_load(&lookups[9]), 0);
     ck_assert_uint_eq(
-        log_lines_with("2 of 3 hosts cannot be looked up, such as 8: no time is left"), 1);
+        log_lines_with("2 of 3 SRV hosts cannot be looked up, such as 8: no time is left"), 1);
 }
 
 TEST(resolver, hosts_that_had_no_time_come_first_the_next_time)
@@ -872,8 +874,8 @@ TEST_EACH(resolver, a_name_that_is_required_and_not_known_keeps_it_from_starting
     atomic_store(&answers[1], _i ? -ENOENT : SILENT);
     create(2, 4);
     ck_assert_int_eq(resolver_start(resolver, _i ? UNTIL_LIMIT_NS : 500 * NS_PER_MS), -ENODATA);
-    ck_assert_uint_eq(log_lines_with("server s (1): the name is not known, and resolve_required"),
-                      1);
+    ck_assert_uint_eq(
+        log_lines_with("server s (1): the name has no address yet, and resolve_required"), 1);
     ck_assert_uint_eq(log_lines_with("resolve_required"), 1);
     atomic_store(&answers[1], 1);
 }
@@ -889,7 +891,8 @@ TEST(resolver, an_address_that_leads_back_is_left_out_and_told)
     ck_assert_uint_eq(port_of(0, 0), 1000);
     ck_assert_uint_eq(port_of(0, 1), 1002);
     ck_assert_uint_eq(
-        log_lines_with("server s (0): proxy loop: 127.0.0.1:1001 is a listener of this upstream"),
+        log_lines_with(
+            "server s (0): proxy loop: 127.0.0.1:1001 is a listener that proxies to this upstream"),
         1);
 }
 
@@ -900,7 +903,7 @@ TEST(resolver, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
     start(1, UNTIL_LIMIT_NS);
     UNTIL(atomic_load(&lookups[0]) >= 5);
     ck_assert(!is_known(0));
-    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 1);
+    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 1);
     ck_assert_uint_eq(log_lines_with("none of its addresses can be used"), 1);
     atomic_store(&loop_port, 0);
     UNTIL(is_known(0));
@@ -913,13 +916,13 @@ TEST(resolver, what_leads_back_each_time_is_told_once)
     atomic_store(&loop_port, 1001);
     start(1, UNTIL_LIMIT_NS);
     pass_lookups(0, 4);
-    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 1);
+    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 1);
     atomic_store(&loop_port, 0);
     UNTIL(known(0) == 3);
     atomic_store(&loop_port, 1002);
-    UNTIL(log_lines_with("127.0.0.1:1002 is a listener of this upstream") == 1);
+    UNTIL(log_lines_with("127.0.0.1:1002 is a listener that proxies to this upstream") == 1);
     pass_lookups(0, 4);
-    ck_assert_uint_eq(log_lines_with("is a listener of this upstream"), 2);
+    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 2);
 }
 
 /* ---- the end ---- */
