@@ -84,14 +84,15 @@ static int config_acl_check_dead(struct reading *r, const struct ini_entry *entr
         if (path)
             diagnostics_add_in(
                 r->diagnostics, &(struct diagnostics_place){entry->line, path, t->line[i]},
-                "'%s %s' never applies: line %u has '%s %s' (the first that fits decides)",
+                "'%s %s' never applies: line %u has '%s %s' (the first match decides)",
                 t->allow[i] ? "allow" : "deny", text, t->line[by[i]],
                 t->allow[i] ? "deny" : "allow", before);
         else
-            diagnostics_add(r->diagnostics, entry->line,
-                            "[%s] %s: '%s' never applies: '%s' is denied (deny comes first; for "
-                            "exceptions from it see access_rules)",
-                            r->section->source->name, entry->key, text, before);
+            diagnostics_add(
+                r->diagnostics, entry->line,
+                "[%s] %s: '%s' never applies: '%s' is denied (deny comes first; for exceptions "
+                "use access_rules)",
+                r->section->source->name, entry->key, text, before);
     }
     free(by);
     return 0;
@@ -185,13 +186,14 @@ static void config_acl_check_section(const struct config_section *section,
     for (size_t i = 0; rules && i < ARRAY_LEN(lists); i++)
         if (config_acl_is_there(section, lists[i]))
             diagnostics_add(diagnostics, config_section_entry(section, lists[i])->line,
-                            "[%s] %s: access_rules is there too (one or the other)",
+                            "[%s] %s: cannot be combined with access_rules (one or the other)",
                             section->source->name, lists[i]);
     if (conf->on_deny != ADMISSION_RESET && !rules && !config_acl_is_there(section, "deny") &&
         !config_acl_is_there(section, "allow"))
-        diagnostics_add(diagnostics, config_section_entry(section, "on_deny")->line,
-                        "[%s] on_deny: no client is denied (with allow, deny or access_rules)",
-                        section->source->name);
+        diagnostics_add(
+            diagnostics, config_section_entry(section, "on_deny")->line,
+            "[%s] on_deny: has no effect: no client is denied (set allow, deny or access_rules)",
+            section->source->name);
 }
 
 static int config_acl_read_section(const struct config_section *section,

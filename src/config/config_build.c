@@ -77,8 +77,8 @@ static bool config_build_classify(struct config_section *out, struct ini_section
         return false;
     }
     if (option_section_named(k) != (name != NULL)) {
-        diagnostics_add(diagnostics, source->line, "[%s] has %s name of its own (%s)", source->name,
-                        name ? "a" : "no", option_section_title(k));
+        diagnostics_add(diagnostics, source->line, "[%s] %s (%s)", source->name,
+                        name ? "takes no name" : "needs a name", option_section_title(k));
         return false;
     }
     if (name && !option_kind_is_name(name)) {

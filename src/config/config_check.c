@@ -85,13 +85,14 @@ static void config_check_service(const struct config_check *c, const struct conf
     if (conf->service == LISTENER_PROXY && !conf->upstream &&
         !config_section_refused(section, "upstream"))
         diagnostics_add(c->diagnostics, upstream ? upstream->line : service->line,
-                        "[%s] upstream: is missing: a proxy connects to one (the NAME of an "
+                        "[%s] upstream: is missing: service = proxy needs one (the NAME of an "
                         "[upstream NAME])",
                         section->source->name);
     if (conf->service == LISTENER_ECHO && conf->upstream)
         diagnostics_add(
             c->diagnostics, upstream->line,
-            "[%s] upstream: an echo connects to nothing (service = proxy, or no upstream)",
+            "[%s] upstream: has no effect: service = echo connects to no server (service = "
+            "proxy, or no upstream)",
             section->source->name);
 }
 
@@ -105,11 +106,9 @@ static void config_check_limits(const struct config_check *c, const struct confi
 
     if (most && conf->quota.max_connections > 0 &&
         each->max_connections > conf->quota.max_connections)
-        diagnostics_add(
-            c->diagnostics, most->line,
-            "[%s] max_connections_per_client: is above max_connections, which is for all "
-            "clients (no more than that)",
-            section->source->name);
+        diagnostics_add(c->diagnostics, most->line,
+                        "[%s] max_connections_per_client: is above max_connections (at most that)",
+                        section->source->name);
 }
 
 static void config_check_accept_proxy(const struct config_check *c,
@@ -122,8 +121,7 @@ static void config_check_accept_proxy(const struct config_check *c,
     if (mode && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
         !config_section_refused(section, "trusted_proxies"))
         diagnostics_add(c->diagnostics, mode->line,
-                        "[%s] accept_proxy: there is no proxy whose header would be believed "
-                        "(with trusted_proxies)",
+                        "[%s] accept_proxy: no proxy is trusted (set trusted_proxies)",
                         section->source->name);
 }
 
@@ -234,7 +232,7 @@ static void config_check_ejection(const struct config_check *c,
 
     if (time && conf->failures > 0 && conf->time_ns > conf->time_max_ns)
         diagnostics_add(c->diagnostics, time->line,
-                        "[%s] eject_time: is longer than eject_time_max (no longer than that)",
+                        "[%s] eject_time: is longer than eject_time_max (at most that)",
                         section->source->name);
 }
 

@@ -141,15 +141,16 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
 /* ---- the table ---- */
 
 #define HANDLER(name) "needs the handler " name " (pipeline = " name ", or a list with it)"
-#define FRAME_BY(by)  "only with frame_by = " by
-#define NO_FAULT                                                                           \
-    "there is no fault (with fault_delay, fault_jitter, fault_rate, fault_reset_after or " \
-    "fault_drop)"
-#define NO_ACCESS_LOG   "there is no access log (with an access_log)"
-#define NO_SOCKET_FILE  "there is no unix socket (with an address such as /run/x.sock)"
-#define NO_PROXY_HEADER "no header is read (with accept_proxy = optional or required)"
-#define NO_CHECKS       "there are no checks (with check = tcp)"
-#define NO_EJECTION     "no server is left out (with eject_failures)"
+#define FRAME_BY(by)  "needs frame_by = " by
+#define NO_FAULT                                                                                   \
+    "has no effect without a fault (set fault_delay, fault_jitter, fault_rate, fault_reset_after " \
+    "or fault_drop)"
+#define NO_ACCESS_LOG  "has no effect without an access log (set access_log)"
+#define NO_SOCKET_FILE "has no effect without a unix socket (set an address such as /run/x.sock)"
+#define NO_PROXY_HEADER \
+    "has no effect: no PROXY header is read (set accept_proxy = optional or required)"
+#define NO_CHECKS   "has no effect without health checks (set check = tcp)"
+#define NO_EJECTION "has no effect without ejection (set eject_failures)"
 
 /* The first failing row of a key counts. */
 static const struct {
@@ -199,7 +200,7 @@ static const struct {
     {OPTION_LISTEN, "access_log_interval", config_effect_has_access_log, NO_ACCESS_LOG},
 
     {OPTION_UPSTREAM, "hash_balance_factor", config_effect_hashes,
-     "clients have no server by their address (with balance = source_hash or maglev)"},
+     "has no effect: balance does not hash (set balance = source_hash or maglev)"},
     {OPTION_UPSTREAM, "eject_resets", config_effect_ejects, NO_EJECTION},
     {OPTION_UPSTREAM, "eject_time", config_effect_ejects, NO_EJECTION},
     {OPTION_UPSTREAM, "eject_time_max", config_effect_ejects, NO_EJECTION},
@@ -216,9 +217,9 @@ static const struct {
     {OPTION_UPSTREAM, "on_down", config_effect_has_checks, NO_CHECKS},
     {OPTION_UPSTREAM, "on_down_rate", config_effect_has_checks, NO_CHECKS},
     {OPTION_UPSTREAM, "spare_max_age", config_effect_has_spares,
-     "no spare connections are kept (with spare)"},
+     "has no effect without spare connections (set spare)"},
     {OPTION_UPSTREAM, "send_proxy_tlvs", config_effect_sends_tlvs,
-     "no header is sent that could have them (with send_proxy = v2)"},
+     "has no effect: no version 2 PROXY header is sent (set send_proxy = v2)"},
 };
 
 const char *config_effect_missing(const struct config_section *section, const char *key)

@@ -80,7 +80,7 @@ static void config_listen_check_idle(const struct config_section *section,
         conf->idle.write_ns == 0 && conf->idle.all_ns == 0)
         diagnostics_add(
             diagnostics, pipeline->line,
-            "[%s] pipeline: the handler idle has nothing to do (with idle_read, idle_write or "
+            "[%s] pipeline: the handler idle has nothing to do (set idle_read, idle_write or "
             "idle_all)",
             section->source->name);
 }
@@ -119,7 +119,7 @@ static void config_listen_check_faults(const struct config_section *section, boo
         if (faults[i].is_set)
             config_listen_refuse(
                 section, faults[i].key,
-                "faults are not allowed (with [reactord] allow_faults = yes, for tests only)",
+                "faults are not allowed (set allow_faults = yes in [reactord], for tests only)",
                 diagnostics);
 }
 
@@ -136,10 +136,11 @@ static void config_listen_check_servers(const struct config *config,
 
         for (unsigned j = 0; j < server->n_addresses; j++)
             if (proxy_loop_is(&config->server, up, &server->addresses[j]))
-                diagnostics_add(diagnostics, line,
-                                "[%s] mirror: %s of [upstream %s] is where we listen ourselves (a "
-                                "mirror is no listener of ours)",
-                                section->source->name, QUOTE_TEXT(server->address_text), up->name);
+                diagnostics_add(
+                    diagnostics, line,
+                    "[%s] mirror: %s of [upstream %s] is one of our listeners: the copy would "
+                    "come back (another server)",
+                    section->source->name, QUOTE_TEXT(server->address_text), up->name);
     }
 }
 
@@ -156,10 +157,11 @@ static void config_listen_check_mirror(const struct config *config,
     up = &config->server.upstreams[i];
     config_listen_check_servers(config, section, up, diagnostics);
     if (up->send_proxy.version != PROXY_HEADER_NONE)
-        diagnostics_add(diagnostics, config_section_entry(section, "mirror")->line,
-                        "[%s] mirror: [upstream %s] has send_proxy, and a mirror gets no header "
-                        "(one without it)",
-                        section->source->name, up->name);
+        diagnostics_add(
+            diagnostics, config_section_entry(section, "mirror")->line,
+            "[%s] mirror: [upstream %s] has send_proxy, but a mirror gets no PROXY header (an "
+            "upstream without it)",
+            section->source->name, up->name);
 }
 
 void config_listen_check(const struct config *config, const struct config_section *section,

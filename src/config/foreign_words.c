@@ -158,7 +158,7 @@ static const struct foreign_word words[] = {
 /* Words without an equivalent, and what to do instead. */
 static const struct foreign_word others[] = {
     {FOREIGN_WORDS_SECTION, "defaults",
-     "without defaults: options are set in each [listen NAME] and [upstream NAME]"},
+     "there are no defaults: options are set in each [listen NAME] and [upstream NAME]"},
     {"reactord", "daemon", "it stays in the foreground: start it by systemd, or with & in a shell"},
 };
 

@@ -75,10 +75,10 @@ static int ini_environment_add_variable(struct ini_environment *out, size_t *len
     if (r->fallback && (!value || *value == '\0'))
         return ini_environment_add(out, len, r->fallback, r->fallback_len);
     if (!value)
-        return ini_environment_refuse(out, r, "is not set (${NAME:-DEFAULT} has a default)");
+        return ini_environment_refuse(out, r, "is not set (${NAME:-DEFAULT} gives a default)");
     if (!ini_environment_fits_in_a_file(value))
         return ini_environment_refuse(
-            out, r, "has control characters, quotes of both kinds or a variable in it");
+            out, r, "contains a control character, both kinds of quotes or a variable");
     return ini_environment_add(out, len, value, strlen(value));
 }
 

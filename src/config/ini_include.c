@@ -230,7 +230,7 @@ static int ini_include_add_file(struct reader *r, const char *path, const struct
         source.ino = st.st_ino;
     }
     if (ini_include_includes_itself(&source))
-        rc = ini_include_refuse(r, path, parent, -ELOOP, "is included by itself");
+        rc = ini_include_refuse(r, path, parent, -ELOOP, "includes itself");
     else if (parent && ini_scan_is_text(&(struct ini_text){file.bytes, file.len}, NULL) < 0)
         rc = ini_include_refuse(r, path, parent, -EINVAL,
                                 "is not a text file with lines that end in LF");

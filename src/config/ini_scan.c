@@ -159,7 +159,7 @@ static enum verdict ini_scan_open_section(struct scan *s, const char *name)
     if (!known)
         return ini_scan_out_of_memory(s);
     if (*known != section) {
-        diagnostics_add(s->diagnostics, s->line, "[%s] is a second time here (the first is on %s)",
+        diagnostics_add(s->diagnostics, s->line, "[%s] is defined twice (first on %s)",
                         section->name, DIAGNOSTICS_LINE(s->diagnostics, (*known)->line));
         return ini_scan_refuse_section(s);
     }
@@ -190,7 +190,7 @@ static enum verdict ini_scan_section(struct scan *s, char *line)
     name = ini_scan_strip(name);
     if (*rest != '\0') {
         diagnostics_add(s->diagnostics, s->line,
-                        "%s behind the closing ']' (nothing, not even a comment)",
+                        "%s follows the closing ']' (nothing may, not even a comment)",
                         QUOTE_TEXT(rest));
         return ini_scan_refuse_section(s);
     }
@@ -216,7 +216,7 @@ static const char *ini_scan_quoted(char *value, const char **out)
         return "the closing quote is missing";
     rest = end + 1 + strspn(end + 1, BLANKS);
     if (*rest != '\0' && !strchr(COMMENT, *rest))
-        return "there is something behind the closing quote (only a comment may be)";
+        return "text follows the closing quote (only a comment may)";
     *end = '\0';
     *out = value + 1;
     return NULL;
@@ -228,7 +228,7 @@ static const char *ini_scan_plain(char *value, const char **out)
     char *hash = strpbrk(value, COMMENT);
 
     if (hash && hash != value && !strchr(BLANKS, hash[-1]))
-        return "a '#' or ';' inside the value (put a blank before a comment, or the value in quotes)";
+        return "a '#' or ';' inside the value (put a blank before a comment, or quote the value)";
     if (hash)
         *hash = '\0';
     if (strpbrk(value, "\"'"))
@@ -281,9 +281,9 @@ static enum verdict ini_scan_add_entry(struct scan *s, const char *key, char *va
     if (!known)
         return ini_scan_out_of_memory(s);
     if (*known != entry) {
-        diagnostics_add(s->diagnostics, s->line,
-                        "[%s] %s: is a second time here (the first is on %s)", s->section->name,
-                        entry->key, DIAGNOSTICS_LINE(s->diagnostics, (*known)->line));
+        diagnostics_add(s->diagnostics, s->line, "[%s] %s: is set twice (first on %s)",
+                        s->section->name, entry->key,
+                        DIAGNOSTICS_LINE(s->diagnostics, (*known)->line));
         return DROP;
     }
     s->n_entries++;

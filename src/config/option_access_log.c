@@ -62,7 +62,7 @@ static int option_access_log_refuse(struct option_value *v,
                              : option_refuse(v, "the name of a variable is missing before %s",
                                              QUOTE_TEXT(name));
     case ACCESS_LOG_FORMAT_UNKNOWN: return option_access_log_refuse_name(v, name);
-    case ACCESS_LOG_FORMAT_TWICE: return option_refuse(v, "%s is there twice", QUOTE_TEXT(name));
+    case ACCESS_LOG_FORMAT_TWICE: return option_refuse(v, "%s is given twice", QUOTE_TEXT(name));
     case ACCESS_LOG_FORMAT_CONSTANT: return option_access_log_refuse_constant(v);
     case ACCESS_LOG_FORMAT_LONG:
         return option_refuse(v, "a line could be longer than %d bytes", ACCESS_LOG_LINE_BYTES);

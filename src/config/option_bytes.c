@@ -18,7 +18,7 @@ static int option_bytes_refuse_escape(struct option_value *v, const char *at)
     struct diagnostics_quote q;
 
     if (at[1] == '\0')
-        return option_refuse(v, "the backslash at the end begins nothing");
+        return option_refuse(v, "incomplete escape: a backslash at the end");
     return option_refuse(v, "%s is no escape (\\r, \\n, \\t, \\0, \\\\ and \\xNN are)",
                          diagnostics_quote_bytes(&q, at, len));
 }
@@ -77,7 +77,7 @@ static int option_bytes_set_bytes(const struct option *o, struct option_value *v
     if (n < 0)
         return n;
     if (n > o->max)
-        return option_refuse(v, "it stands for %d bytes", n);
+        return option_refuse(v, "the value stands for %d bytes", n);
     *field = (struct check_bytes){.data = data, .len = (size_t)n};
     return 0;
 }

@@ -27,9 +27,9 @@ static int option_cpus_parse_number(struct option_value *v, uint64_t *out, const
     switch (parse_uint(out, word, OPTION_CPUS_MAX)) {
     case 0: return 0;
     case -ERANGE:
-        return option_refuse(v, "%s is above %d, the highest number of a processor",
-                             QUOTE_TEXT(word), OPTION_CPUS_MAX);
-    default: return option_refuse(v, "%s is not the number of a processor", QUOTE_TEXT(word));
+        return option_refuse(v, "%s is above %d, the highest processor number", QUOTE_TEXT(word),
+                             OPTION_CPUS_MAX);
+    default: return option_refuse(v, "%s is not a processor number", QUOTE_TEXT(word));
     }
 }
 
@@ -38,7 +38,7 @@ static int option_cpus_add_range(struct option_value *v, struct numbers *numbers
 {
     for (uint64_t cpu = first; cpu <= last; cpu++) {
         if (numbers->listed[cpu])
-            return option_refuse(v, "processor %u is there twice", (unsigned)cpu);
+            return option_refuse(v, "processor %u is given twice", (unsigned)cpu);
         numbers->listed[cpu] = true;
         numbers->list[numbers->n++] = (unsigned)cpu;
     }

@@ -110,7 +110,7 @@ static int option_network_set_server_number(struct option_value *v, unsigned *fi
     uint64_t number;
 
     if (*field != 0)
-        return option_refuse(v, "'%s' is there twice", name);
+        return option_refuse(v, "'%s' is given twice", name);
     if (parse_uint(&number, word, max) < 0 || number == 0)
         return option_refuse(v, "%s is not a %s from 1 to %u", QUOTE_TEXT(word), name, max);
     *field = (unsigned)number;
@@ -124,7 +124,7 @@ static int option_network_set_server_weight(struct option_value *v,
     uint64_t weight;
 
     if (server->weight != NO_WEIGHT)
-        return option_refuse(v, "'weight' is there twice");
+        return option_refuse(v, "'weight' is given twice");
     if (parse_uint(&weight, word, BALANCER_MAX_WEIGHT) < 0)
         return option_refuse(v, "%s is not a weight from 0 to %d", QUOTE_TEXT(word),
                              BALANCER_MAX_WEIGHT);
@@ -135,7 +135,7 @@ static int option_network_set_server_weight(struct option_value *v,
 static int option_network_set_server_flag(struct option_value *v, bool *flag, const char *word)
 {
     if (*flag)
-        return option_refuse(v, "'%s' is there twice", word);
+        return option_refuse(v, "'%s' is given twice", word);
     *flag = true;
     return 0;
 }
@@ -144,13 +144,13 @@ static int option_network_set_server_names(struct option_value *v,
                                            struct upstream_server_conf *server, const char *word)
 {
     if (server->names != UPSTREAM_LITERAL)
-        return option_refuse(v, "'resolve' is there twice");
+        return option_refuse(v, "'resolve' is given twice");
     if (strcmp(word, "each") == 0)
         server->names = UPSTREAM_NAME_EACH;
     else if (strcmp(word, "one") == 0)
         server->names = UPSTREAM_NAME_ONE;
     else
-        return option_refuse(v, "%s is not a resolve, which is each or one", QUOTE_TEXT(word));
+        return option_refuse(v, "resolve=%s is neither each nor one", QUOTE_TEXT(word));
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int option_network_set_server_check_address(struct option_value *v,
     struct address a;
 
     if (server->check_address)
-        return option_refuse(v, "'check_address' is there twice");
+        return option_refuse(v, "'check_address' is given twice");
     if (address_parse_host(&a, word) < 0)
         return option_refuse(v, "%s is not an IP address", QUOTE_TEXT(word));
     server->check_address = option_network_keep_addresses(v, &a, 1);
@@ -230,10 +230,10 @@ static bool option_network_is_service(const char *text)
 static int option_network_set_service(struct option_value *v, struct upstream_server_conf *server)
 {
     if (server->weight != 0 && server->weight != NO_WEIGHT)
-        return option_refuse(v, "%s has no weight but 0, its SRV records do",
+        return option_refuse(v, "%s takes no weight but 0: its SRV records have weights",
                              QUOTE_TEXT(server->address_text));
     if (server->names != UPSTREAM_LITERAL)
-        return option_refuse(v, "%s is looked up by its SRV records, without resolve",
+        return option_refuse(v, "%s takes no resolve: its SRV records name the hosts",
                              QUOTE_TEXT(server->address_text));
     server->names = UPSTREAM_SERVICE;
     return 0;
@@ -260,7 +260,8 @@ static int option_network_parse_server_address(struct option_value *v,
     if (n < 0)
         return option_network_refuse_address(v, n, server->address_text, true);
     if (server->names != UPSTREAM_LITERAL)
-        return option_refuse(v, "%s is no host name to resolve", QUOTE_TEXT(server->address_text));
+        return option_refuse(v, "%s is not a host name: resolve does not apply",
+                             QUOTE_TEXT(server->address_text));
     if (address_is_unix(&found[0]) && server->check_address && server->check_port == 0)
         return option_refuse(v, "check_address needs a check_port, since a unix socket has none");
     server->addresses = option_network_keep_addresses(v, found, (unsigned)n);

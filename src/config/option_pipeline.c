@@ -37,7 +37,7 @@ static int option_pipeline_add_handler(struct option_value *v, struct pipeline_c
         return option_pipeline_refuse_handler(v, name);
     for (unsigned i = 0; i < found->n; i++)
         if (found->list[i] == type)
-            return option_refuse(v, "%s is there twice", QUOTE_TEXT(name));
+            return option_refuse(v, "%s is given twice", QUOTE_TEXT(name));
     found->list[found->n++] = type;
     return 0;
 }
@@ -94,7 +94,7 @@ static int option_pipeline_add_delimiter(struct option_value *v, struct frame_de
         return option_refuse(v, "%s stands for %d bytes", QUOTE_TEXT(text), n);
     for (unsigned i = 0; i < list->n; i++)
         if (list->list[i].len == n && memcmp(list->list[i].bytes, bytes, (size_t)n) == 0)
-            return option_refuse(v, "%s is there twice", QUOTE_TEXT(text));
+            return option_refuse(v, "%s is given twice", QUOTE_TEXT(text));
     if (list->n == FRAME_DELIMITER_MAX)
         return option_refuse(v, "there are more than %d", FRAME_DELIMITER_MAX);
     frame_delimiter_add(list, bytes, (size_t)n);
@@ -129,7 +129,7 @@ static int option_pipeline_set_length_end(const struct option *o, struct option_
     if (n < 0)
         return n;
     if (n != 1)
-        return option_refuse(v, "it stands for %d bytes", n);
+        return option_refuse(v, "the value stands for %d bytes", n);
     if (bytes[0] >= '0' && bytes[0] <= '9')
         return option_refuse(v, "%s is a digit", QUOTE_TEXT(v->text));
     *(uint8_t *)option_field(o, v) = bytes[0];

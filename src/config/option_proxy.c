@@ -68,7 +68,7 @@ static int option_proxy_add_tlv(struct option_value *v, struct proxy_header_conf
     else
         return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
     if (*tlv)
-        return option_refuse(v, "%s is there twice", QUOTE_TEXT(word));
+        return option_refuse(v, "%s is given twice", QUOTE_TEXT(word));
     *tlv = true;
     return 0;
 }

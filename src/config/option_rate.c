@@ -49,7 +49,7 @@ static int option_rate_parse_rate(struct option_value *v, struct token_bucket_co
     int rc;
 
     if (!unit)
-        return option_refuse(v, "%s does not say in which time", QUOTE_TEXT(word));
+        return option_refuse(v, "%s has no unit of time", QUOTE_TEXT(word));
     *unit++ = '\0';
     rc = option_rate_parse_number(v, &rate->tokens, word, "number");
     if (rc == 0)

@@ -61,7 +61,7 @@ static int option_socket_set_keepalive(const struct option *o, struct option_val
     if (rc == 0 && list)
         rc = option_socket_parse_count(v, &keepalive.count, option_kind_next_item(&list));
     if (rc == 0 && list)
-        rc = option_refuse(v, "%s is too many items", QUOTE_TEXT(v->text));
+        rc = option_refuse(v, "%s has too many items", QUOTE_TEXT(v->text));
     if (rc == 0)
         memcpy(option_field(o, v), &keepalive, sizeof(keepalive));
     return rc;
@@ -109,7 +109,7 @@ static int option_socket_set_source(const struct option *o, struct option_value 
             return rc;
         source = a.u.sa.sa_family == AF_INET ? &ipv4 : &ipv6;
         if (source->len > 0)
-            return option_refuse(v, "there are two addresses of %s",
+            return option_refuse(v, "there are two %s addresses",
                                  source == &ipv4 ? "IPv4" : "IPv6");
         *source = a;
     }

@@ -130,8 +130,8 @@ def several_files(t):
     t.write("d/30.ini", f"include = 30.ini\n[listen a]\naddress = {first}\nservice = nothing\n")
     done = t.reactord("-t", "-c", t.write("c.ini", config))
     check_equal(done.code, 1, "exit code")
-    for line in (r"d/30\.ini:1: include: .* is included by itself",
-                 r"d/30\.ini:2: \[listen a\] is a second time here \(.* line 1 of .*d/10\.ini\)"):
+    for line in (r"d/30\.ini:1: include: .* includes itself",
+                 r"d/30\.ini:2: \[listen a\] is defined twice \(.* line 1 of .*d/10\.ini\)"):
         check(re.search(line, done.err), f"no {line} in {done.err}")
 
 

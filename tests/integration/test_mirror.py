@@ -126,7 +126,7 @@ def refused(t):
     """a mirror that does not exist, or is a listener of ours, is refused"""
     front, back, copy = t.address(), t.address(), t.address()
     for config, told in (
-            (CONFIG.format(front=front, back=back, copy=front, buffer="64k"), "is where we listen ourselves"),
+            (CONFIG.format(front=front, back=back, copy=front, buffer="64k"), "is one of our listeners"),
             (CONFIG.format(front=front, back=back, copy=copy, buffer="64k").replace("mirror = copy", "mirror = cpy"),
              "[listen front] mirror: there is no [upstream cpy] (did you mean 'copy'?)")):
         done = t.reactord("-t", "-c", t.write("x.ini", config))

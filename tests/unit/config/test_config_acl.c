@@ -144,8 +144,9 @@ static const struct {
     {"access_rules = /dev/null",
      "t.ini:4: [listen e] access_rules: '/dev/null' is not a regular file"},
     {"access_rules = /nonexistent\nallow = 10.0.0.1\n",
-     "t.ini:5: [listen e] allow: access_rules is there too (one or the other)\n"},
-    {"on_deny = close", "t.ini:4: [listen e] on_deny: no client is denied (with allow, deny or "},
+     "t.ini:5: [listen e] allow: cannot be combined with access_rules (one or the other)\n"},
+    {"on_deny = close",
+     "t.ini:4: [listen e] on_deny: has no effect: no client is denied (set allow, deny or "},
     {"deny = 10.0.0.0/8\nallow = 10.1.0.0/16, 11.0.0.0/8",
      "t.ini:5: [listen e] allow: '10.1.0.0/16' never applies: '10.0.0.0/8' is denied ("},
 };

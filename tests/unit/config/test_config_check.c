@@ -35,10 +35,12 @@ static const struct {
      "t.ini:5: [upstream u] server.a: 'maxconn=5' is not known; here it is 'max_connections=N' ("},
     {ECHO "[frontend f]\n", "t.ini:4: [frontend f] is not known (here it is [listen NAME])"},
     {ECHO "[listen f]\naddress = *:7\nservice = echo\n",
-     "t.ini:5: [listen f] address: '0.0.0.0:7' conflicts with '127.0.0.1:7' of line 2, [listen e] ("},
-    {ECHO "unix_mode = 660\n", "t.ini:4: [listen e] unix_mode: there is no unix socket (with "},
+     "t.ini:5: [listen f] address: '0.0.0.0:7' conflicts with '127.0.0.1:7' of line 2, [listen "
+     "e] ("},
+    {ECHO "unix_mode = 660\n",
+     "t.ini:4: [listen e] unix_mode: has no effect without a unix socket (set "},
     {"[listen e]\naddress = @x\nservice = echo\nunix_user = root\n",
-     "t.ini:4: [listen e] unix_user: there is no unix socket (with "},
+     "t.ini:4: [listen e] unix_user: has no effect without a unix socket (set "},
     {"[listen e]\naddress = /x\nservice = echo\nunix_mode = 999\n",
      "t.ini:4: [listen e] unix_mode: '999' is not a mode of three octal digits (000 to 777, "},
     {"[listen e]\naddress = /x\nservice = echo\nunix_mode = 4660\n",
@@ -53,33 +55,35 @@ static const struct {
      "t.ini:5: [boss] io_ratio: unknown option here (it belongs to [worker])"},
     {ECHO "colour = 2\n", "t.ini:4: [listen e] colour: unknown option ("},
     {ECHO "max_connections = 9\nmax_connections_per_client = 10\n",
-     "t.ini:5: [listen e] max_connections_per_client: is above max_connections, which is for all "
-     "clients (no more than that)"},
-    {ECHO "connection_rate = 5\n", "t.ini:4: [listen e] connection_rate: '5' does not say in "
-                                   "which time (0, or a number a time such as "},
+     "t.ini:5: [listen e] max_connections_per_client: is above max_connections (at most that)"},
+    {ECHO "connection_rate = 5\n",
+     "t.ini:4: [listen e] connection_rate: '5' has no unit of time (0, or a number a time such "
+     "as "},
     {ECHO "[wroker]\nthreads = 2\n", "t.ini:4: [wroker] is not known (did you mean [worker]?)"},
     {"[lisen e]\naddress = @x\n", "t.ini:1: [lisen e] is not known (did you mean [listen NAME]?)"},
     {ECHO "[boss]\nmax_pending_tasks = 20\n",
      "t.ini:5: [boss] max_pending_tasks: unknown option here (it belongs to [worker], [executor])"},
     {ECHO "[nonsense]\n", "t.ini:4: [nonsense] is not known ([reactord], [boss], [worker], "
                           "[executor], [listen NAME], [upstream NAME])"},
-    {ECHO "[boss b]\n", "t.ini:4: [boss b] has a name of its own ([boss])"},
-    {ECHO "[upstream]\n", "t.ini:4: [upstream] has no name of its own ([upstream NAME])"},
+    {ECHO "[boss b]\n", "t.ini:4: [boss b] takes no name ([boss])"},
+    {ECHO "[upstream]\n", "t.ini:4: [upstream] needs a name ([upstream NAME])"},
     {ECHO "[upstream a23456789012345678901234567890123]\n",
      "t.ini:4: [upstream a23456789012345678901234567890123] has a name that is too long "},
     {ECHO "mirror = u\n", "t.ini:4: [listen e] mirror: there is no [upstream u] (the NAME of an "},
     {ECHO "mirror = u\n[upstream u]\nserver.a = 127.0.0.1:7\n",
-     "t.ini:4: [listen e] mirror: '127.0.0.1:7' of [upstream u] is where we listen ourselves ("},
+     "t.ini:4: [listen e] mirror: '127.0.0.1:7' of [upstream u] is one of our listeners: "},
     {ECHO "mirror = u\n" SERVER "send_proxy = v2\n",
-     "t.ini:4: [listen e] mirror: [upstream u] has send_proxy, and a mirror gets no header ("},
+     "t.ini:4: [listen e] mirror: [upstream u] has send_proxy, but a mirror gets no PROXY header "
+     "("},
     {ECHO "fault_rate = 1k\n",
-     "t.ini:4: [listen e] fault_rate: faults are not allowed (with [reactord] allow_faults = yes"},
-    {ECHO "fault_percent = 5\n", "t.ini:4: [listen e] fault_percent: there is no fault (with "},
+     "t.ini:4: [listen e] fault_rate: faults are not allowed (set allow_faults = yes"},
+    {ECHO "fault_percent = 5\n",
+     "t.ini:4: [listen e] fault_percent: has no effect without a fault (set "},
     {ECHO "[boss]\nthreads = 1\nthreads = 2\n",
-     "t.ini:6: [boss] threads: is a second time here (the first is on line 5)"},
+     "t.ini:6: [boss] threads: is set twice (first on line 5)"},
     {ECHO "[boss]\nthreads = 1\n[BOSS]\naccept_batch = 2\n",
-     "t.ini:6: [boss] is a second time here (the first is on line 4)"},
-    {ECHO ECHO, "t.ini:4: [listen e] is a second time here (the first is on line 1)"},
+     "t.ini:6: [boss] is defined twice (first on line 4)"},
+    {ECHO ECHO, "t.ini:4: [listen e] is defined twice (first on line 1)"},
     {ECHO "[boss]\nthreads = four\n",
      "t.ini:5: [boss] threads: 'four' is not a plain decimal number (1 to 64)"},
     {ECHO "[boss]\nthreads = 4x\n",
@@ -104,7 +108,7 @@ static const struct {
      "t.ini:5: [worker] cpu_affinity: 'atuo' is not known; did you mean 'auto'? (off, auto, or "
      "processor numbers such as 0-3,8)"},
     {ECHO "[boss]\ncpu_affinity = 1,1024\n",
-     "t.ini:5: [boss] cpu_affinity: '1024' is above 1023, the highest number of a processor (off, "},
+     "t.ini:5: [boss] cpu_affinity: '1024' is above 1023, the highest processor number (off, "},
     {ECHO "[executor]\nthreads = 0\n",
      "t.ini:5: [executor] threads: '0' is out of range (1 to 64)"},
     {ECHO "[executor]\nmax_pending_tasks = 15\n",
@@ -120,7 +124,7 @@ static const struct {
      "t.ini:4: [listen e] pipeline: 'lgo' is not a handler; did you mean 'log'? (log, frame, "},
     {ECHO "pipeline = log,\n", "t.ini:4: [listen e] pipeline: a handler is missing beside a comma"},
     {ECHO "pipeline = idle, log, idle\nidle_all = 1s\n",
-     "t.ini:4: [listen e] pipeline: 'idle' is there twice"},
+     "t.ini:4: [listen e] pipeline: 'idle' is given twice"},
     {ECHO "frame_strip = 4\n", "t.ini:4: [listen e] frame_strip: needs the handler frame"},
     {ECHO "pipeline = frame\nidle_all = 1s\n",
      "t.ini:5: [listen e] idle_all: needs the handler idle (pipeline = idle,"},
@@ -143,38 +147,39 @@ static const struct {
     {ECHO "pipeline = frame\nframe_by = line\n",
      "t.ini:5: [listen e] frame_by: 'line' is not known (length, text_length or delimiter)"},
     {ECHO "pipeline = frame\nframe_delimiter = \\0\n",
-     "t.ini:5: [listen e] frame_delimiter: only with frame_by = delimiter"},
+     "t.ini:5: [listen e] frame_delimiter: needs frame_by = delimiter"},
     {ECHO "pipeline = frame\nframe_delimiter = \\n\n",
-     "t.ini:5: [listen e] frame_delimiter: only with frame_by = delimiter"},
+     "t.ini:5: [listen e] frame_delimiter: needs frame_by = delimiter"},
     {ECHO "frame_delimiter = \\n\n",
      "t.ini:4: [listen e] frame_delimiter: needs the handler frame (pipeline = frame, or a list "
      "with it)"},
     {ECHO "pipeline = fram\nframe_by = delimiter\nframe_delimiter = \\n\n",
      "t.ini:4: [listen e] pipeline: 'fram' is not a handler; did you mean 'frame'? ("},
     {ECHO "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\n, \\x0a\n",
-     "t.ini:6: [listen e] frame_delimiter: '\\x0a' is there twice (1 to 8, "},
+     "t.ini:6: [listen e] frame_delimiter: '\\x0a' is given twice (1 to 8, "},
     {ECHO "pipeline = frame\nframe_strip_delimiter = yes\nframe_by = text_length\n",
-     "t.ini:5: [listen e] frame_strip_delimiter: only with frame_by = delimiter"},
+     "t.ini:5: [listen e] frame_strip_delimiter: needs frame_by = delimiter"},
     {ECHO "pipeline = frame\nframe_by = delimiter\nframe_strip_length = yes\n",
-     "t.ini:6: [listen e] frame_strip_length: only with frame_by = text_length"},
+     "t.ini:6: [listen e] frame_strip_length: needs frame_by = text_length"},
     {ECHO "pipeline = frame\nframe_by = length\nframe_length_end = :\n",
-     "t.ini:6: [listen e] frame_length_end: only with frame_by = text_length"},
+     "t.ini:6: [listen e] frame_length_end: needs frame_by = text_length"},
     {ECHO "pipeline = frame\nframe_by = delimiter\nframe_length_adjustment = 1\n",
-     "t.ini:6: [listen e] frame_length_adjustment: only with frame_by = length or text_length"},
+     "t.ini:6: [listen e] frame_length_adjustment: needs frame_by = length or text_length"},
     {ECHO "pipeline = frame\nframe_by = text_length\nframe_length_offset = 1\n",
-     "t.ini:6: [listen e] frame_length_offset: only with frame_by = length"},
+     "t.ini:6: [listen e] frame_length_offset: needs frame_by = length"},
     {ECHO "pipeline = frame\nframe_by = text_length\nframe_length_width = 2\n",
-     "t.ini:6: [listen e] frame_length_width: only with frame_by = length"},
+     "t.ini:6: [listen e] frame_length_width: needs frame_by = length"},
     {ECHO "pipeline = frame\nframe_by = text_length\nframe_strip = 2\n",
-     "t.ini:6: [listen e] frame_strip: only with frame_by = length"},
+     "t.ini:6: [listen e] frame_strip: needs frame_by = length"},
     {ECHO "pipeline = frame\nframe_by = text_length\nframe_byte_order = little\n",
-     "t.ini:6: [listen e] frame_byte_order: only with frame_by = length"},
+     "t.ini:6: [listen e] frame_byte_order: needs frame_by = length"},
     {ECHO "pipeline = frame\nframe_by = text_length\nframe_max_length = 10\n",
      "t.ini:6: [listen e] frame_max_length: the longest text length does not fit into a frame (at "
      "least 11 bytes)"},
     {ECHO "pipeline = frame\nframe_by = delimiter\nframe_max_length = 1\nframe_delimiter = "
           "\\n,\\r\\n\n",
-     "t.ini:7: [listen e] frame_delimiter: a delimiter does not fit into a frame (at most 1 bytes)"},
+     "t.ini:7: [listen e] frame_delimiter: a delimiter does not fit into a frame (at most 1 "
+     "bytes)"},
     {ECHO "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\n,\n",
      "t.ini:6: [listen e] frame_delimiter: a delimiter is missing beside a comma"},
     {ECHO "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\q\n",
@@ -186,7 +191,7 @@ static const struct {
     {ECHO "pipeline = frame\nframe_by = text_length\nframe_length_end = 5\n",
      "t.ini:6: [listen e] frame_length_end: '5' is a digit (one character that is no digit, "},
     {ECHO "pipeline = frame\nframe_by = text_length\nframe_length_end = ::\n",
-     "t.ini:6: [listen e] frame_length_end: it stands for 2 bytes"},
+     "t.ini:6: [listen e] frame_length_end: the value stands for 2 bytes"},
     {ECHO "[worker]\nchooser = least_conections\n",
      "t.ini:5: [worker] chooser: 'least_conections' is not known; did you mean "
      "'least_connections'? (round_robin, least_connections or p2c)"},
@@ -212,12 +217,14 @@ static const struct {
      "t.ini:2: [listen e] address: the closing quote is missing"},
     {"[listen e]\naddress = /2345678901234567890123456789012345678901234567890123456789012345678901"
      "23456789012345678901234567890123456789\nservice = echo\n",
-     "t.ini:2: [listen e] address: '/234567890123456789012345678901234567890123456789012345678901234"
+     "t.ini:2: [listen e] address: "
+     "'/234567890123456789012345678901234567890123456789012345678901234"
      "...' is too long for a unix socket, which takes 107 characters "},
     {"[listen e]\naddress = @x\nservice = echo\nreuseport = 2\n",
      "t.ini:4: [listen e] reuseport: the unix socket '@x' cannot be shared "},
     {ECHO "[listen f]\nservice = echo\naddress = *:8, 127.0.0.1:7\n",
-     "t.ini:6: [listen f] address: '127.0.0.1:7' is taken by line 2, [listen e] (each address once)"},
+     "t.ini:6: [listen f] address: '127.0.0.1:7' is taken by line 2, [listen e] (each address "
+     "once)"},
     {"[listen e]\naddress = *:7, [::]:7\nservice = echo\n",
      "t.ini:2: [listen e] address: '[::]:7' is taken by line 2, [listen e] (each address once)"},
     {PROXY, "t.ini:4: [listen p] upstream: there is no [upstream u] (the NAME of an [upstream "
@@ -227,16 +234,17 @@ static const struct {
     {"[listen p]\naddress = @p\nservice = proxy\nupstream = bakc\n[upstream back]\nserver.a = @x\n",
      "t.ini:4: [listen p] upstream: there is no [upstream bakc] (did you mean 'back'?)"},
     {"[listen p]\naddress = @p\nservice = proxy\n",
-     "t.ini:3: [listen p] upstream: is missing: a proxy connects to one "},
+     "t.ini:3: [listen p] upstream: is missing: service = proxy needs one "},
     {"[listen p]\naddress = @p\nservice = proxy\nupstream =\n",
-     "t.ini:4: [listen p] upstream: is missing: a proxy connects to one "},
+     "t.ini:4: [listen p] upstream: is missing: service = proxy needs one "},
     {"[listen p]\naddress = @p\nservice = prxy\nupstream = u\n" SERVER,
      "t.ini:3: [listen p] service: 'prxy' is not known; did you mean 'proxy'? (echo or proxy)"},
-    {ECHO "upstream = u\n" SERVER, "t.ini:4: [listen e] upstream: an echo connects to nothing "},
+    {ECHO "upstream = u\n" SERVER,
+     "t.ini:4: [listen e] upstream: has no effect: service = echo connects to no server "},
     {PROXY "[upstream u]\nretries = 1\n",
      "t.ini:5: [upstream u] server.ID: is missing: a server, or a name "},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9\nserver.A = 127.0.0.1:10\n",
-     "t.ini:7: [upstream u] server.a: is a second time here (the first is on line 6)"},
+     "t.ini:7: [upstream u] server.a: is set twice (first on line 6)"},
     {PROXY "[upstream u]\nsever.a = 127.0.0.1:9\nserver.b = @x\n",
      "t.ini:6: [upstream u] sever.a: unknown option (did you mean 'server.ID'?)"},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=257\n",
@@ -267,8 +275,9 @@ static const struct {
     {ECHO "timeout connect 5s\n",
      "t.ini:4: 'timeout connect 5s': no '=' (key = value; here it is 'connect_timeout in [upstream "
      "NAME]')"},
-    {ECHO "[defaults]\n", "t.ini:4: [defaults] is not known (without defaults: options are set in "
-                          "each [listen NAME] and [upstream NAME])"},
+    {ECHO "[defaults]\n",
+     "t.ini:4: [defaults] is not known (there are no defaults: options are set in "
+     "each [listen NAME] and [upstream NAME])"},
     {ECHO "[reactord]\nlog_level = warn\n",
      "t.ini:5: [reactord] log_level: 'warn' is not known; here it is 'warning' ("},
     {ECHO "[reactord]\ndaemon = yes\n",
@@ -279,19 +288,19 @@ static const struct {
      "t.ini:4: [listen e] accept_proxy: 'on' is not known; here it is 'required, with "
      "trusted_proxies' ("},
     {PROXY "[upstream u]\nserver.a = @x\nhash_balance_factor = 150\n",
-     "t.ini:7: [upstream u] hash_balance_factor: clients have no server by their address (with "
+     "t.ini:7: [upstream u] hash_balance_factor: has no effect: balance does not hash (set "
      "balance = source_hash or maglev)"},
     {PROXY "[upstream u]\nserver.a = @x\neject_time = 10m\n",
-     "t.ini:7: [upstream u] eject_time: is longer than eject_time_max (no longer than that)"},
+     "t.ini:7: [upstream u] eject_time: is longer than eject_time_max (at most that)"},
     {ECHO "accept_proxy = required\n",
-     "t.ini:4: [listen e] accept_proxy: there is no proxy whose header would be believed (with "
-     "trusted_proxies)"},
+     "t.ini:4: [listen e] accept_proxy: no proxy is trusted (set trusted_proxies)"},
     {ECHO "accept_proxy = optional\ntrusted_proxies =\n",
-     "t.ini:4: [listen e] accept_proxy: there is no proxy whose header would be believed "},
-    {ECHO "trusted_proxies = ::1\n", "t.ini:4: [listen e] trusted_proxies: no header is read (with "
-                                     "accept_proxy = optional or required)"},
+     "t.ini:4: [listen e] accept_proxy: no proxy is trusted "},
+    {ECHO "trusted_proxies = ::1\n",
+     "t.ini:4: [listen e] trusted_proxies: has no effect: no PROXY header is read (set "
+     "accept_proxy = optional or required)"},
     {ECHO "accept_proxy = off\ntrusted_proxies = ::1\n",
-     "t.ini:5: [listen e] trusted_proxies: no header is read "},
+     "t.ini:5: [listen e] trusted_proxies: has no effect: no PROXY header is read "},
     {ECHO "accept_proxy = required\ntrusted_proxies = ::1, 10.0.0.1/8\n",
      "t.ini:5: [listen e] trusted_proxies: '10.0.0.1/8' has bits set behind its prefix; is "
      "10.0.0.0/8 meant? ("},
@@ -302,39 +311,41 @@ static const struct {
     {ECHO "accept_proxy = required\ntrusted_proxies = unix,\n",
      "t.ini:5: [listen e] trusted_proxies: a block of addresses is missing beside a comma "},
     {PROXY SERVER "send_proxy_tlvs = crc32c\n",
-     "t.ini:7: [upstream u] send_proxy_tlvs: no header is sent that could have them (with "
-     "send_proxy = v2)"},
+     "t.ini:7: [upstream u] send_proxy_tlvs: has no effect: no version 2 PROXY header is sent "
+     "(set send_proxy = v2)"},
     {PROXY SERVER "send_proxy = v1\nsend_proxy_tlvs = unique-id\n",
-     "t.ini:8: [upstream u] send_proxy_tlvs: no header is sent that could have them "},
+     "t.ini:8: [upstream u] send_proxy_tlvs: has no effect: no version 2 PROXY header is sent "},
     {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc32c, crc32c\n",
-     "t.ini:8: [upstream u] send_proxy_tlvs: 'crc32c' is there twice ("},
+     "t.ini:8: [upstream u] send_proxy_tlvs: 'crc32c' is given twice ("},
     {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc\n",
      "t.ini:8: [upstream u] send_proxy_tlvs: 'crc' is not known ("},
     {PROXY "[upstream u]\nserver.a = @x\ncheck_send = PING\n",
-     "t.ini:7: [upstream u] check_send: there are no checks (with check = tcp)"},
+     "t.ini:7: [upstream u] check_send: has no effect without health checks (set check = tcp)"},
     {PROXY "[upstream u]\nserver.a = @x\non_down = close\n",
-     "t.ini:7: [upstream u] on_down: there are no checks (with check = tcp)"},
+     "t.ini:7: [upstream u] on_down: has no effect without health checks (set check = tcp)"},
     {PROXY "[upstream u]\nserver.a = @x\ncheck = off\ninitial_state = checked\n",
-     "t.ini:8: [upstream u] initial_state: there are no checks (with check = tcp)"},
+     "t.ini:8: [upstream u] initial_state: has no effect without health checks (set check = tcp)"},
     {PROXY "[upstream u]\nserver.a = @x\nrise = 2\n",
-     "t.ini:7: [upstream u] rise: there are no checks "},
+     "t.ini:7: [upstream u] rise: has no effect without health checks "},
     {PROXY "[upstream u]\nserver.a = @x\nfall = 9\n",
-     "t.ini:7: [upstream u] fall: there are no checks "},
+     "t.ini:7: [upstream u] fall: has no effect without health checks "},
     {PROXY "[upstream u]\nserver.a = @x\ncheck_interval = 2s\n",
-     "t.ini:7: [upstream u] check_interval: there are no checks "},
+     "t.ini:7: [upstream u] check_interval: has no effect without health checks "},
     {PROXY "[upstream u]\nserver.a = @x\non_down = keep\n",
-     "t.ini:7: [upstream u] on_down: there are no checks "},
+     "t.ini:7: [upstream u] on_down: has no effect without health checks "},
     {PROXY "[upstream u]\nserver.a = @x\ncheck = tpc\nfall = 9\n",
      "t.ini:7: [upstream u] check: 'tpc' is not known; did you mean 'tcp'? ("},
     {PROXY "[upstream u]\nserver.a = @x\neject_failures = 0\neject_time = 10m\n",
-     "t.ini:8: [upstream u] eject_time: no server is left out (with eject_failures)"},
+     "t.ini:8: [upstream u] eject_time: has no effect without ejection (set eject_failures)"},
     {PROXY "[upstream u]\nserver.a = @x\nspare_max_age = 60s\n",
-     "t.ini:7: [upstream u] spare_max_age: no spare connections are kept (with spare)"},
+     "t.ini:7: [upstream u] spare_max_age: has no effect without spare connections (set spare)"},
     {ECHO "proxy_header_timeout = 3s\n",
-     "t.ini:4: [listen e] proxy_header_timeout: no header is read (with accept_proxy = "},
+     "t.ini:4: [listen e] proxy_header_timeout: has no effect: no PROXY header is read (set "
+     "accept_proxy = "},
     {ECHO "access_log_format = text\n",
-     "t.ini:4: [listen e] access_log_format: there is no access log (with an access_log)"},
-    {ECHO "fault_percent = 100\n", "t.ini:4: [listen e] fault_percent: there is no fault ("},
+     "t.ini:4: [listen e] access_log_format: has no effect without an access log (set access_log)"},
+    {ECHO "fault_percent = 100\n",
+     "t.ini:4: [listen e] fault_percent: has no effect without a fault ("},
     {ECHO "idle_read = 0\n", "t.ini:4: [listen e] idle_read: needs the handler idle ("},
     {PROXY "[upstream u]\nserver.a = no-.such.name:9\n",
      "t.ini:6: [upstream u] server.a: 'no-.such.name:9' is not an address (ADDRESS "},
@@ -461,16 +472,16 @@ TEST(files, all_problems_of_a_file_are_told_in_its_order)
         "NAME])\n"
         "t.ini:7: [boss] threads: '0' is out of range (1 to 64)\n"
         "t.ini:8: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)\n"
-        "t.ini:9: [boss] threads: is a second time here (the first is on line 7)\n"
+        "t.ini:9: [boss] threads: is set twice (first on line 7)\n"
         "t.ini:10: [listen b] address: is missing: addresses to listen on (127.0.0.1:7, [::1]:7, "
         "*:7, /run/x.sock or @name, with commas between)\n"
-        "t.ini:12: '# here' behind the closing ']' (nothing, not even a comment)\n"
-        "t.ini:13: [listen b] is a second time here (the first is on line 10)\n"
-        "t.ini:14: [upstream u] server.ID: is missing: a server, or a name of servers; there may be "
-        "many, each with its own ID (ADDRESS [weight=0..256] [max_connections=1..1000000] "
+        "t.ini:12: '# here' follows the closing ']' (nothing may, not even a comment)\n"
+        "t.ini:13: [listen b] is defined twice (first on line 10)\n"
+        "t.ini:14: [upstream u] server.ID: is missing: a server, or a name of servers; there may "
+        "be many, each with its own ID (ADDRESS [weight=0..256] [max_connections=1..1000000] "
         "[resolve=each|one] [check_address=IP] [check_port=1..65535] [backup] [disabled])\n"
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
-        "comment, or the value in quotes)\n");
+        "comment, or quote the value)\n");
 }
 
 TEST(files, a_loop_over_several_proxies_is_told_at_each_of_its_servers)

@@ -87,10 +87,10 @@ TEST(files_and_variables, problems_name_the_file_and_its_line)
     ck_assert_str_eq(config_file.problems,
                      "a.ini:2: 'x 1': no '=' (key = value)\n"
                      "b.ini:2: 'y' is in no section (a line [KIND] or [KIND NAME] first)\n"
-                     "b.ini:3: [a] is a second time here (the first is on line 1 of a.ini)\n"
+                     "b.ini:3: [a] is defined twice (first on line 1 of a.ini)\n"
                      "t.ini:4: 'z' is in no section (a line [KIND] or [KIND NAME] first)\n"
-                     "t.ini:7: [t] x: is a second time here (the first is on line 6)\n"
-                     "t.ini:8: [a] is a second time here (the first is on line 1 of a.ini)\n");
+                     "t.ini:7: [t] x: is set twice (first on line 6)\n"
+                     "t.ini:8: [a] is defined twice (first on line 1 of a.ini)\n");
 }
 
 TEST(files_and_variables, a_problem_right_before_an_include_is_one_of_the_file_that_includes)
@@ -114,7 +114,7 @@ TEST(files_and_variables, a_file_that_cannot_be_included_is_told_where_it_is_ask
         "t.ini:1: include: 'none.ini' cannot be opened: No such file or directory\n"
         "t.ini:2: include: '' is not the path of a file or directory\n"
         "t.ini:3: include: 'bad.ini' is not a text file with lines that end in LF\n"
-        "t.ini:4: include: the environment variable NONE is not set (${NAME:-DEFAULT} has a "
+        "t.ini:4: include: the environment variable NONE is not set (${NAME:-DEFAULT} gives a "
         "default)\n"
         "t.ini:7: include: comes before the first section of a file\n");
     ck_assert_str_eq(value("a", "x"), "1");
@@ -125,8 +125,8 @@ TEST(files_and_variables, a_file_that_includes_itself_is_refused)
     text_file_write_text("a.ini", "include = b.ini\n[a]\n");
     text_file_write_text("b.ini", "include = a.ini\n[b]\n");
     config_file_scan_text("include = t.ini\ninclude = a.ini\n");
-    ck_assert_str_eq(config_file.problems, "t.ini:1: include: 't.ini' is included by itself\n"
-                                           "b.ini:1: include: 'a.ini' is included by itself\n");
+    ck_assert_str_eq(config_file.problems, "t.ini:1: include: 't.ini' includes itself\n"
+                                           "b.ini:1: include: 'a.ini' includes itself\n");
     ck_assert_uint_eq(config_file.ini->n_sections, 2);
 }
 
@@ -173,15 +173,15 @@ static const struct {
     {"${HOST:-x}", "127.0.0.1", 0},
     {"${client} $HOST $${HOST} ${HOST", "${client} $HOST $${HOST} ${HOST", 0},
     {"${1X} ${} ${HOST-x}", "${1X} ${} ${HOST-x}", 0},
-    {"a ${NONE}", "the environment variable NONE is not set (${NAME:-DEFAULT} has a default)",
+    {"a ${NONE}", "the environment variable NONE is not set (${NAME:-DEFAULT} gives a default)",
      -EINVAL},
     {"${NEWLINE}",
-     "the environment variable NEWLINE has control characters, quotes of both kinds or a "
-     "variable in it",
+     "the environment variable NEWLINE contains a control character, both kinds of quotes or a "
+     "variable",
      -EINVAL},
     {"${NESTED}",
-     "the environment variable NESTED has control characters, quotes of both kinds or a variable "
-     "in it",
+     "the environment variable NESTED contains a control character, both kinds of quotes or a "
+     "variable",
      -EINVAL},
     {"x${LONG}", "the value is too long with its environment variables (at most 900 characters)",
      -EINVAL},
@@ -209,7 +209,7 @@ TEST(files_and_variables, variables_are_replaced_in_values_and_paths_alone)
     config_file_scan_text("include = ${HOST}.ini\n# ${NONE}\n[b]\nx = 1 ; ${NONE}\ny = ${NONE}\n");
     ck_assert_str_eq(config_file.problems,
                      "t.ini:5: [b] y: the environment variable NONE is not set "
-                     "(${NAME:-DEFAULT} has a default)\n");
+                     "(${NAME:-DEFAULT} gives a default)\n");
     ck_assert_str_eq(value("a", "x"), "127.0.0.1:7");
     ck_assert_str_eq(value("b", "x"), "1");
 }
@@ -235,8 +235,7 @@ TEST(files_and_variables, a_path_is_written_as_any_value)
     ck_assert_str_eq(value("a", "x"), "1");
     ck_assert_str_eq(config_file.problems,
                      "t.ini:2: include: the closing quote is missing\n"
-                     "t.ini:3: include: there is something behind the closing quote "
-                     "(only a comment may be)\n");
+                     "t.ini:3: include: text follows the closing quote (only a comment may)\n");
 }
 
 TEST(files_and_variables, the_size_of_all_files_together_is_bounded)

@@ -111,27 +111,27 @@ static const struct {
     {"k = \"a", "[s] k: the closing quote is missing"},
     {"k = 'a\"", "[s] k: the closing quote is missing"},
     {"k = \"", "[s] k: the closing quote is missing"},
-    {"k = \"a\" b", "[s] k: there is something behind the closing quote "},
-    {"k = \"a\"\"", "[s] k: there is something behind the closing quote "},
-    {"k = \"a\"=", "[s] k: there is something behind the closing quote "},
+    {"k = \"a\" b", "[s] k: text follows the closing quote "},
+    {"k = \"a\"\"", "[s] k: text follows the closing quote "},
+    {"k = \"a\"=", "[s] k: text follows the closing quote "},
     {"k = a\"b\"", "[s] k: a quote inside the value "},
     {"k = it's", "[s] k: a quote inside the value "},
     {"[]", "'[]': a section without a name "},
     {"[ ]", "'[ ]': a section without a name "},
     {"[a", "'[a' has no closing ']'"},
     {"[", "'[' has no closing ']'"},
-    {"[a] b", "'b' behind the closing ']' "},
-    {"[a] # comment", "'# comment' behind the closing ']' "},
-    {"[a]]", "']' behind the closing ']' "},
-    {"[[a]]", "']' behind the closing ']' "},
+    {"[a] b", "'b' follows the closing ']' "},
+    {"[a] # comment", "'# comment' follows the closing ']' "},
+    {"[a]]", "']' follows the closing ']' "},
+    {"[[a]]", "']' follows the closing ']' "},
     {"[[a]", "'[[a]': not the name of a section "},
     {"[a:b]", "'[a:b]': a ':' in a section's name "},
     {"[a  b]", "'[a  b]': not the name of a section "},
     {"[a b c]", "'[a b c]': not the name of a section "},
     {"[a\tb]", "'[a\\x09b]': not the name of a section "},
     {"[a=b]", "'[a=b]': not the name of a section "},
-    {"[S]", "[s] is a second time here (the first is on line 1)"},
-    {"[ s ]", "[s] is a second time here (the first is on line 1)"},
+    {"[S]", "[s] is defined twice (first on line 1)"},
+    {"[ s ]", "[s] is defined twice (first on line 1)"},
 };
 
 TEST_EACH(lines, a_broken_line_is_told_and_the_lines_around_it_are_read, ARRAY_LEN(broken))
@@ -154,8 +154,7 @@ TEST(lines, a_duplicate_key_names_both_lines_and_the_first_counts)
     static const char text[] = "[s]\nk = 1\n[t]\nk = 2\nx = 3\nK = 4\n";
 
     ck_assert_int_eq(config_file_scan_text(text), 0);
-    ck_assert_str_eq(config_file.problems,
-                     "t.ini:6: [t] k: is a second time here (the first is on line 4)\n");
+    ck_assert_str_eq(config_file.problems, "t.ini:6: [t] k: is set twice (first on line 4)\n");
     ck_assert_str_eq(ini_find(&config_file.ini->sections[1], "k")->value, "2");
 }
 

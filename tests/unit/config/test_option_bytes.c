@@ -75,7 +75,7 @@ TEST(bytes, the_limit_counts_bytes_and_not_characters)
     expect("\\x01\\x02\\x03\\x04\\x05\\x06\\x07\\x08", "\1\2\3\4\5\6\7\10", 8);
     expect("12345678", "12345678", 8);
     ck_assert_int_eq(try("123456789"), -EINVAL);
-    ck_assert_str_eq(v.problem, "it stands for 9 bytes");
+    ck_assert_str_eq(v.problem, "the value stands for 9 bytes");
 }
 
 #define ESCAPES " is no escape (\\r, \\n, \\t, \\0, \\\\ and \\xNN are)"
@@ -84,8 +84,8 @@ static const struct {
     const char *text;
     const char *problem;
 } bad[] = {
-    {"\\", "the backslash at the end begins nothing"},
-    {"a\\\\\\", "the backslash at the end begins nothing"},
+    {"\\", "incomplete escape: a backslash at the end"},
+    {"a\\\\\\", "incomplete escape: a backslash at the end"},
     {"\\q", "'\\q'" ESCAPES},
     {"a\\R", "'\\R'" ESCAPES},
     {"\\x", "'\\x'" ESCAPES},

@@ -62,8 +62,8 @@ TEST_EACH(option_rate, a_rate_has_a_number_a_time_and_a_burst, ARRAY_LEN(good))
 static const struct {
     const char *text, *why;
 } bad[] = {
-    {"500", "'500' does not say in which time"},
-    {"off", "'off' does not say in which time"},
+    {"500", "'500' has no unit of time"},
+    {"off", "'off' has no unit of time"},
     {"0/s", "'0' is not a number from 1 to 1000000"},
     {"-1/s", "'-1' is not a number from 1 to 1000000"},
     {"1000001/s", "'1000001' is not a number from 1 to 1000000"},
@@ -72,12 +72,12 @@ static const struct {
     {"5/", "'' is not s, m or h"},
     {"5/d", "'d' is not s, m or h"},
     {"5/s/s", "'s/s' is not s, m or h"},
-    {"5 /s", "'5' does not say in which time"},
+    {"5 /s", "'5' has no unit of time"},
     {"5/s burst=0", "'0' is not a burst from 1 to 1000000"},
     {"5/s burst=1 2", "'1 2' is not a burst from 1 to 1000000"},
     {"5/s burst=", "'' is not a burst from 1 to 1000000"},
     {"5/s 7", "'7' is not burst=N"},
-    {"0 burst=5", "'0' does not say in which time"},
+    {"0 burst=5", "'0' has no unit of time"},
 };
 
 TEST_EACH(option_rate, what_is_no_rate_is_refused, ARRAY_LEN(bad))

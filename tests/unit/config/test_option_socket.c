@@ -167,8 +167,8 @@ TEST(socket, a_bad_source_is_refused_and_changes_nothing)
     } bad[] = {
         {"192.0.2.1:80", "has a port"},
         {"[2001:db8::1]:80", "has a port"},
-        {"192.0.2.1,192.0.2.2", "two addresses of IPv4"},
-        {"[::1],127.0.0.1,[::2]", "two addresses of IPv6"},
+        {"192.0.2.1,192.0.2.2", "two IPv4 addresses"},
+        {"[::1],127.0.0.1,[::2]", "two IPv6 addresses"},
         {"192.0.2.1,", "missing beside a comma"},
         {"localhost", "host name"},
         {"db.example.com", "host name"},

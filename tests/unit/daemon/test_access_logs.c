@@ -85,7 +85,8 @@ TEST(life, a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
     listeners[0].access_log.where = first;
     listeners[1].access_log.where = "/nonexistent/x.log";
     ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES, NULL), -ENOENT);
-    ck_assert_uint_eq(log_lines_with("access log /nonexistent/x.log: No such file"), 1);
+    ck_assert_uint_eq(
+        log_lines_with("access log /nonexistent/x.log: cannot be opened: No such file"), 1);
 }
 
 TEST(life, a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
@@ -140,12 +141,12 @@ static const struct {
     {ECHO "access_log_format = $client ${tries\n",
      "[listen e] access_log_format: the name of a variable is missing before '{tries' (text, "},
     {ECHO "access_log_format = json:tries,tries\n",
-     "[listen e] access_log_format: 'tries' is there twice (text, "},
+     "[listen e] access_log_format: 'tries' is given twice (text, "},
     {ECHO "access_log_interval = 10ms\n", "[listen e] access_log_interval: '10ms' is out of range"},
     {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log_format = json\n",
-     "[listen e] access_log_format: there is no access log (with an access_log)"},
+     "[listen e] access_log_format: has no effect without an access log (set access_log)"},
     {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log_interval = 1s\n",
-     "[listen e] access_log_interval: there is no access log (with an access_log)"},
+     "[listen e] access_log_interval: has no effect without an access log (set access_log)"},
     {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log = jornal\n"
      "access_log_format = json\n",
      "[listen e] access_log: 'jornal' is not known; did you mean 'journal'? (off, "},
