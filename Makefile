@@ -52,9 +52,10 @@ PATH_CPPFLAGS = -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' \
                 -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
 
 # libev and iniparser have no pkg-config file in Debian. libm and libresolv are part of libc.
-ALL_LDLIBS   = -lm -lev -liniparser -lresolv $(shell $(PKG_CONFIG) --libs libsystemd) $(LDLIBS)
-CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
-CHECK_LDLIBS = $(shell $(PKG_CONFIG) --libs check)
+ALL_LDLIBS     = -lm -lev -liniparser -lresolv $(SYSTEMD_LDLIBS) $(LDLIBS)
+SYSTEMD_LDLIBS = $(eval SYSTEMD_LDLIBS := $(shell $(PKG_CONFIG) --libs libsystemd))$(SYSTEMD_LDLIBS)
+CHECK_CFLAGS   = $(eval CHECK_CFLAGS := $(shell $(PKG_CONFIG) --cflags check))$(CHECK_CFLAGS)
+CHECK_LDLIBS   = $(eval CHECK_LDLIBS := $(shell $(PKG_CONFIG) --libs check))$(CHECK_LDLIBS)
 
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
@@ -69,9 +70,19 @@ LIBRARY := $(BUILD)/libreactord.a
 PROGRAM := $(BUILD)/reactord
 
 SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
-# Long, and without a thread that ThreadSanitizer could see.
-UNTHREADED   := $(if $(filter thread,$(SANITIZE)),tests/unit/config/% tests/unit/upstream/test_balancer_keys.c)
+# Many cases, and no thread that ThreadSanitizer could see.
+UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% daemon/test_cli \
+                    base/test_buffer base/test_parse handlers/test_frame_decoder limits/test_acl limits/test_prefix_table \
+                    net/test_address net/test_cidr net/test_dns net/test_proxy_header net/test_resolve net/test_sock \
+                    net/test_sock_options upstream/test_balancer_keys upstream/test_balancer_steps))
 UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNTHREADED),$(wildcard tests/unit/*/test_*.c)))
+# In front of functions of libraries these put their own, which others must not get.
+UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_run daemon/test_safe_open \
+                     daemon/test_watchdog_feeder engine/test_watchdog net/test_channel_end net/test_connector \
+                     net/test_connector_race net/test_dns server/test_overload server/test_threads \
+                     upstream/test_check upstream/test_checker),$(UNIT_TESTS))
+UNIT_JOINED   := $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
+UNIT_TOGETHER := $(BUILD)/tests/unit/together
 STRESS_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/stress/*.c))
 FUZZERS      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAYS      := $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
@@ -142,7 +153,9 @@ link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY)
 # For tests/support/fault: allocations that fail.
 WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-$(UNIT_TESTS): $(BUILD)/tests/unit/main.o
+$(UNIT_TESTS) $(UNIT_TOGETHER): $(BUILD)/tests/unit/main.o
+$(UNIT_TOGETHER): $(UNIT_JOINED:%=%.o) $(SUPPORT) $(LIBRARY)
+	$(call quiet,TEST,$@)$(link_test) $(WRAP)
 $(UNIT_TESTS) $(STRESS_TESTS): %: %.o $(SUPPORT) $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test) $(WRAP)
 
@@ -170,9 +183,12 @@ checks: lint model test-mutate test-unit test-stress test-fuzz-corpus test-integ
 
 TEST_JOBS ?= $(shell echo $$((3 * $$(nproc))))
 
+# A process for each suite.
 .PHONY: test-unit
-test-unit: $(UNIT_TESTS)
-	@printf '%s\n' $^ | xargs -P $(TEST_JOBS) -n 1 sh -c '"$$0" || { echo "failed: $$0"; exit 1; }'
+test-unit: $(UNIT_TOGETHER) $(UNIT_ALONE)
+	@printf '%s\n' $(UNIT_ALONE) \
+	    $(patsubst $(BUILD)/tests/unit/%,'CK_RUN_SUITE=% $(UNIT_TOGETHER)',$(subst /test_,/,$(UNIT_JOINED))) | \
+	    xargs -P $(TEST_JOBS) -I{} sh -c '{} || { echo "failed: {}"; exit 1; }'
 
 .PHONY: test-stress
 test-stress: $(STRESS_TESTS)

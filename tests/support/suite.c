@@ -1,13 +1,23 @@
 /* support/suite: see suite.h. */
 #include "support/suite.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/must.h"
 
+#define SUITES_MAX 512
+
 static struct suite_case *suite_first;
+
+static bool suite_is_before(const struct suite_case *a, const struct suite_case *b)
+{
+    int files = strcmp(a->test.file, b->test.file);
+
+    return files < 0 || (files == 0 && a->test.line < b->test.line);
+}
 
 /* Constructors run in any order. */
 void suite_add(struct suite_case *c, int first, int end)
@@ -16,7 +26,7 @@ void suite_add(struct suite_case *c, int first, int end)
 
     c->first = first;
     c->end = end;
-    while (*at && (*at)->test.line < c->test.line)
+    while (*at && suite_is_before(*at, c))
         at = &(*at)->next;
     c->next = *at;
     *at = c;
@@ -25,14 +35,16 @@ void suite_add(struct suite_case *c, int first, int end)
 /* "net/channel" of "tests/unit/net/test_channel.c". */
 static Suite *suite_of(const char *path)
 {
+    static char names[SUITES_MAX][64]; /* suite_create() keeps the pointer */
+    static unsigned n;
     const char *file = strstr(path, "/test_"), *folder = file;
-    static char name[256]; /* suite_create() keeps the pointer */
+    char *name = names[n];
 
-    MUST(file);
+    MUST(file && n++ < SUITES_MAX);
     while (folder > path && folder[-1] != '/')
         folder--;
     file += strlen("/test_");
-    snprintf(name, sizeof(name), "%.*s/%.*s", (int)strcspn(folder, "/"), folder,
+    snprintf(name, sizeof(names[0]), "%.*s/%.*s", (int)strcspn(folder, "/"), folder,
              (int)strcspn(file, "."), file);
     return suite_create(name);
 }
@@ -48,16 +60,24 @@ static TCase *suite_cases(Suite *suite, struct suite_group *group)
     return group->cases;
 }
 
+/* A name that no suite has runs nothing, and that is no success. */
 int suite_run(void)
 {
-    Suite *suite = suite_of(suite_first->test.file);
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    SRunner *runner = srunner_create(NULL);
+    const char *file = "";
+    Suite *suite = NULL;
+    bool passed;
 
-    for (struct suite_case *c = suite_first; c; c = c->next)
+    for (struct suite_case *c = suite_first; c; c = c->next) {
+        if (strcmp(c->test.file, file) != 0) {
+            file = c->test.file;
+            suite = suite_of(file);
+            srunner_add_suite(runner, suite);
+        }
         _tcase_add_test(suite_cases(suite, c->group), &c->test, c->signal, 0, c->first, c->end);
+    }
     srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
+    passed = srunner_ntests_failed(runner) == 0 && srunner_ntests_run(runner) > 0;
     srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return passed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

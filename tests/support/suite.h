@@ -1,6 +1,6 @@
 /*
- * support/suite: the cases of a unit test's file, which main() of tests/unit/main.c runs in the
- * order of their lines:
+ * support/suite: the cases of unit tests, which main() of tests/unit/main.c runs, a suite for each
+ * file, in the order of their lines:
  *
  *     GROUP(reading, setup, teardown);
  *
@@ -76,7 +76,7 @@ void suite_add(struct suite_case *c, int first, int end);
 
 /*
  * suite_run():
- * Run the cases as the environment says (CK_VERBOSITY, CK_RUN_CASE, CK_FORK ...).
+ * Run the cases as the environment says (CK_VERBOSITY, CK_RUN_SUITE, CK_RUN_CASE, CK_FORK ...).
  *
  * Errors: EXIT_SUCCESS; EXIT_FAILURE (a case failed)
  */
