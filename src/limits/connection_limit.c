@@ -35,17 +35,27 @@ void connection_limit_init(struct connection_limit *room, const struct quota_con
     quota_init(&room->quota, conf);
     atomic_init(&room->closed_by, NULL);
     atomic_init(&room->waiting, 0);
-    room->waiters = NULL;
+    lock_init(&room->lock);
+    list_init(&room->waiters);
 }
 
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w))
 {
-    *w = (struct connection_limit_waiter){.loop = loop,
-                                          .again = again,
-                                          .wake.type = &connection_limit_wake_type,
-                                          .next = room->waiters};
-    room->waiters = w;
+    *w = (struct connection_limit_waiter){
+        .loop = loop, .again = again, .wake.type = &connection_limit_wake_type};
+    lock_take(&room->lock);
+    list_append(&room->waiters, &w->link);
+    lock_release(&room->lock);
+}
+
+void connection_limit_remove(struct connection_limit *room, struct connection_limit_waiter *w)
+{
+    lock_take(&room->lock);
+    list_remove(&w->link);
+    if (connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_NONE))
+        atomic_fetch_sub(&room->waiting, 1);
+    lock_release(&room->lock);
 }
 
 /* Wake all: only a retry shows whose listener has room too. */
@@ -53,7 +63,10 @@ static void connection_limit_wake(struct connection_limit *room)
 {
     if (atomic_load(&room->waiting) == 0) /* see note: room */
         return;
-    for (struct connection_limit_waiter *w = room->waiters; w; w = w->next) {
+    lock_take(&room->lock);
+    list_for_each (node, &room->waiters) {
+        struct connection_limit_waiter *w = LIST_ENTRY(node, struct connection_limit_waiter, link);
+
         if (!connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_WOKEN))
             continue;
         atomic_fetch_sub(&room->waiting, 1);
@@ -62,6 +75,14 @@ static void connection_limit_wake(struct connection_limit *room)
                 w, CONNECTION_LIMIT_WOKEN,
                 CONNECTION_LIMIT_NONE)); /* it retries after CONNECTION_LIMIT_RETRY_NS */
     }
+    lock_release(&room->lock);
+}
+
+void connection_limit_set(struct connection_limit *room, struct quota *own,
+                          const struct quota_conf *conf)
+{
+    quota_set(own ? own : &room->quota, conf, clock_now_ns());
+    connection_limit_wake(room);
 }
 
 static int64_t connection_limit_wait_ns(const struct connection_limit *room,
@@ -83,9 +104,7 @@ static int64_t connection_limit_try(struct connection_limit *room, struct quota 
 
     if (atomic_load(&room->closed_by))
         return CLOCK_NEVER;
-    if (!quota_is_limited(&room->quota) && !quota_is_limited(own))
-        return 0;
-    now_ns = clock_now_ns();
+    now_ns = quota_is_limited(&room->quota) || quota_is_limited(own) ? clock_now_ns() : 0;
     while ((wait_ns = connection_limit_wait_ns(room, own, now_ns)) == 0) {
         if (!quota_enter(own, now_ns))
             continue; /* another thread took the place */

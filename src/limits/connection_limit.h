@@ -16,7 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/must.h"
+#include "engine/lock.h"
 #include "engine/task.h"
 #include "limits/quota.h"
 
@@ -33,7 +35,7 @@ struct connection_limit_waiter {
     void (*again)(struct connection_limit_waiter *w); /* retry; on ${loop} */
     atomic_int state; /* enum connection_limit_waiter_state; see note: room */
     struct task wake;
-    struct connection_limit_waiter *next;
+    struct list link; /* empty: not registered */
 };
 
 struct connection_limit {
@@ -41,7 +43,8 @@ struct connection_limit {
     _Atomic(const char *)
         closed_by; /* the option that closed the door to all clients; NULL: open */
     atomic_uint waiting;
-    struct connection_limit_waiter *waiters; /* fixed after start */
+    struct lock lock; /* of the list */
+    struct list waiters;
 };
 
 /* Longest time until a retry, in case the wake-up is refused. */
@@ -52,19 +55,28 @@ struct connection_limit {
  * Start with no connections.
  *
  * Thread: before start
- * Owns:   ${conf} is copied
  */
 void connection_limit_init(struct connection_limit *room, const struct quota_conf *conf);
 
 /*
- * connection_limit_add(room, w, loop, again):
- * Register ${w} as a waiter on ${loop}.
+ * connection_limit_set(room, own, conf):
+ * Change the limits of a listener's quota ${own}, or of the process if NULL.
  *
- * Thread: before start
- * Owns:   ${w} must outlive the last connection_limit_leave()
+ * Thread: any; one at a time
+ */
+void connection_limit_set(struct connection_limit *room, struct quota *own,
+                          const struct quota_conf *conf);
+
+/*
+ * connection_limit_add(room, w, loop, again) / connection_limit_remove(room, w):
+ * Register ${w} as a waiter on ${loop}; remove it, also twice.
+ *
+ * Thread: any; loop of ${w}, or any once it has ended
+ * Owns:   until a control task that was submitted after the removal, ${w} may still be woken
  */
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w));
+void connection_limit_remove(struct connection_limit *room, struct connection_limit_waiter *w);
 
 /*
  * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):

@@ -1,5 +1,8 @@
 /*
  * limits/quota: maximum connections and connection rate.
+ *
+ * note: settings. Each is an atomic of its own: a check beside quota_set() may see old and new
+ * ones, for one connection.
  */
 #ifndef LIMITS_QUOTA_H
 #define LIMITS_QUOTA_H
@@ -24,8 +27,11 @@ struct quota_conf {
 };
 
 struct quota {
-    struct quota_conf conf;
-    atomic_uint open; /* counted only with a maximum */
+    atomic_uint max_connections; /* this and the rate: see note: settings */
+    _Atomic uint64_t tokens;
+    _Atomic int64_t period_ns;
+    _Atomic uint64_t burst;
+    atomic_uint open;
     struct token_bucket bucket;
 };
 
@@ -34,9 +40,16 @@ struct quota {
  * Start with no connections.
  *
  * Thread: before start
- * Owns:   ${conf} is copied
  */
 void quota_init(struct quota *q, const struct quota_conf *conf);
+
+/*
+ * quota_set(q, conf, now_ns):
+ * Change the limits. Open connections stay, also above a lower maximum.
+ *
+ * Thread: any; one at a time
+ */
+void quota_set(struct quota *q, const struct quota_conf *conf, int64_t now_ns);
 
 /*
  * quota_is_limited(q):

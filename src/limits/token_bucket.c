@@ -85,3 +85,21 @@ int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bu
     next_ns = token_bucket_after(full_at_ns, token_bucket_cost_ns(conf, n), now_ns);
     return token_bucket_debt_ns(conf, next_ns, now_ns);
 }
+
+void token_bucket_convert(struct token_bucket *b, const struct token_bucket_conf *from,
+                          const struct token_bucket_conf *to, int64_t now_ns)
+{
+    int64_t full_at_ns = atomic_load_explicit(&b->full_at_ns, memory_order_relaxed);
+    int64_t next_ns;
+
+    do {
+        uint64_t missing = 0;
+
+        if (from->tokens > 0 && full_at_ns > now_ns)
+            missing = (uint64_t)((unsigned __int128)(full_at_ns - now_ns) * from->tokens /
+                                 (uint64_t)from->period_ns);
+        missing = missing < to->burst ? missing : to->burst;
+        next_ns = to->tokens > 0 ? clock_add_ns(now_ns, token_bucket_cost_ns(to, missing)) : 0;
+    } while (!atomic_compare_exchange_weak_explicit(&b->full_at_ns, &full_at_ns, next_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
+}

@@ -66,4 +66,13 @@ void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_co
 int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns);
 
+/*
+ * token_bucket_convert(b, from, to, now_ns):
+ * The rate changed: the tokens missing from the burst stay as many, at most all.
+ *
+ * Thread: any
+ */
+void token_bucket_convert(struct token_bucket *b, const struct token_bucket_conf *from,
+                          const struct token_bucket_conf *to, int64_t now_ns);
+
 #endif

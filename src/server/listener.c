@@ -220,6 +220,7 @@ static void listener_run_stop(struct task *t)
 
     listener_unlink(sock);
     acceptor_drain(sock->acceptor);
+    connection_limit_remove(ls->env.room, &sock->waiter);
     acceptor_stop(sock->acceptor);
     ls->env.stopped(ls->env.cookie);
 }

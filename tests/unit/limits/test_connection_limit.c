@@ -195,6 +195,54 @@ TEST(room, no_wake_up_is_lost_when_bosses_and_workers_race)
     loop_runner_destroy(second);
 }
 
+/* ---- while it runs ---- */
+
+TEST_EACH(room, who_waits_is_told_when_a_limit_is_raised, 2)
+{
+    struct quota_conf more = {.max_connections = 9};
+
+    connection_limit_set(&room, _i == 0 ? NULL : &own, &(struct quota_conf){.max_connections = 1});
+    ck_assert_int_eq(asked(0), 0);
+    ck_assert_int_eq(asked(0), CONNECTION_LIMIT_RETRY_NS);
+    connection_limit_set(&room, _i == 0 ? NULL : &own, &more);
+    UNTIL(atomic_load(&told[0]) == 1);
+    ck_assert_int_eq(asked(0), 0);
+}
+
+TEST(room, a_process_limit_that_is_switched_on_counts_those_that_came_before)
+{
+    connection_limit_set(&room, NULL, &(struct quota_conf){0});
+    connection_limit_set(&room, &own, &(struct quota_conf){0});
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(asked(0), 0);
+    connection_limit_set(&room, NULL, &(struct quota_conf){.max_connections = 5});
+    ck_assert_int_eq(asked(0), CONNECTION_LIMIT_RETRY_NS);
+    connection_limit_leave(&room, &own);
+    UNTIL(atomic_load(&told[0]) == 1);
+    ck_assert_int_eq(asked(0), 0);
+}
+
+static void leave_the_list(void *arg)
+{
+    connection_limit_remove(&room, arg);
+}
+
+TEST(room, who_was_removed_is_told_nothing_and_keeps_nobody_awake)
+{
+    ck_assert_int_eq(asked(0), 0);
+    ck_assert_int_eq(asked(0), 0);
+    ck_assert_int_eq(asked(0), CONNECTION_LIMIT_RETRY_NS);
+    ck_assert_int_eq(asked(1), CONNECTION_LIMIT_RETRY_NS);
+    for (int i = 0; i < 2; i++) /* also twice */
+        loop_runner_call(loop, leave_the_list, &waiters[0]);
+    ck_assert_uint_eq(atomic_load(&room.waiting), 1);
+    waiters[0] = (struct connection_limit_waiter){.loop = NULL}; /* freed */
+    connection_limit_leave(&room, &own);
+    UNTIL(atomic_load(&told[1]) == 1);
+    ck_assert_uint_eq(atomic_load(&told[0]), 0);
+    ck_assert_uint_eq(atomic_load(&room.waiting), 0);
+}
+
 static struct quota listeners[2];
 
 /* Take and leave the one place of the process, each thread for a listener of its own. */

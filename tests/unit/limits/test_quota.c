@@ -67,6 +67,59 @@ TEST(quota, without_limits_everybody_comes_and_goes)
         quota_leave(&q);
 }
 
+static void change(unsigned connections, unsigned tokens)
+{
+    quota_set(&q,
+              &(struct quota_conf){.max_connections = connections,
+                                   .rate = {tokens, NS_PER_S, tokens ? tokens : 1}},
+              now_ns);
+}
+
+TEST(quota, a_maximum_that_is_switched_on_counts_those_that_came_before)
+{
+    limit(0, 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert(quota_enter(&q, now_ns));
+    change(2, 0);
+    ck_assert(quota_is_limited(&q));
+    for (int i = 0; i < 2; i++) {
+        ck_assert(!quota_enter(&q, now_ns));
+        ck_assert_int_eq(quota_wait_ns(&q, now_ns), CLOCK_NEVER);
+        quota_leave(&q);
+    }
+    ck_assert(quota_enter(&q, now_ns));
+    ck_assert(!quota_enter(&q, now_ns));
+    quota_leave(&q);
+    quota_leave(&q);
+    ck_assert_uint_eq(atomic_load(&q.open), 0);
+}
+
+TEST(quota, a_maximum_that_is_switched_off_lets_all_in_and_all_leave)
+{
+    limit(1, 0);
+    ck_assert(quota_enter(&q, now_ns));
+    change(0, 0);
+    ck_assert(!quota_is_limited(&q));
+    ck_assert(quota_enter(&q, now_ns));
+    quota_leave(&q);
+    quota_leave(&q);
+    ck_assert_uint_eq(atomic_load(&q.open), 0);
+}
+
+TEST(quota, a_rate_that_is_switched_on_begins_with_its_burst)
+{
+    limit(0, 0);
+    ck_assert(quota_enter(&q, now_ns));
+    change(0, 2);
+    ck_assert(quota_enter(&q, now_ns));
+    ck_assert(quota_enter(&q, now_ns));
+    ck_assert(!quota_enter(&q, now_ns));
+    change(0, 1);
+    ck_assert_int_eq(quota_wait_ns(&q, now_ns), NS_PER_S); /* not two tokens at a lower rate */
+    change(0, 0);
+    ck_assert(quota_enter(&q, now_ns));
+}
+
 #define THREADS 4
 #define ROUNDS  50000
 #define PLACES  3

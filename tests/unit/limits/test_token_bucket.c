@@ -158,3 +158,41 @@ TEST(token_bucket, threads_together_take_what_there_is_and_no_more)
     }
     ck_assert_uint_eq(sum, BURST);
 }
+
+/* ---- a rate that changes ---- */
+
+TEST(token_bucket, a_changed_rate_keeps_the_tokens_that_are_missing)
+{
+    static const struct token_bucket_conf slow = {10, 600 * NS_PER_S, 10},
+                                          fast = {100, NS_PER_S, 20};
+
+    for (int i = 0; i < 10; i++)
+        ck_assert(token_bucket_take(&b, &slow, 1, now_ns)); /* full in ten minutes */
+    token_bucket_convert(&b, &slow, &fast, now_ns);
+    for (int i = 0; i < 10; i++)
+        ck_assert(token_bucket_take(&b, &fast, 1, now_ns));
+    ck_assert(!token_bucket_take(&b, &fast, 1, now_ns));
+    ck_assert_int_eq(token_bucket_wait_ns(&b, &fast, 1, now_ns), 10 * NS_PER_MS);
+}
+
+TEST(token_bucket, a_smaller_burst_is_missed_at_most_once)
+{
+    static const struct token_bucket_conf wide = {100, NS_PER_S, 100}, tight = {1, NS_PER_S, 1};
+
+    for (int i = 0; i < 100; i++)
+        ck_assert(token_bucket_take(&b, &wide, 1, now_ns));
+    token_bucket_convert(&b, &wide, &tight, now_ns);
+    ck_assert_int_eq(token_bucket_wait_ns(&b, &tight, 1, now_ns), NS_PER_S);
+}
+
+TEST(token_bucket, a_rate_that_was_off_begins_full)
+{
+    static const struct token_bucket_conf none = {0, NS_PER_S, 1};
+
+    for (int i = 0; i < 50; i++)
+        ck_assert(token_bucket_take(&b, &rates[0], 1, now_ns));
+    token_bucket_convert(&b, &rates[0], &none, now_ns);
+    token_bucket_convert(&b, &none, &rates[1], now_ns);
+    ck_assert(token_bucket_take(&b, &rates[1], 1, now_ns));
+    ck_assert(!token_bucket_take(&b, &rates[1], 1, now_ns));
+}
