@@ -19,17 +19,17 @@
 
 /* Relaxed: independent counters. */
 struct fault_shared {
-    _Atomic uint64_t asked;     /* all connections */
-    _Atomic uint64_t concerned; /* selected ones */
+    _Atomic uint64_t connections;
+    _Atomic uint64_t selected;
     _Atomic uint64_t dropped;
     _Atomic uint64_t cut;
 };
 
 struct fault_line {
-    struct buffer kept;
+    struct buffer delayed;
     struct timer timer;
     int64_t free_at_ns; /* when the rate allows the next byte */
-    bool eof;           /* pending: follows the kept bytes */
+    bool eof;           /* pending: follows the delayed bytes */
 };
 
 struct fault_handler {
@@ -131,22 +131,22 @@ static void fault_arm(struct fault_handler *f, struct fault_line *line, int64_t 
 /* Bytes to send now. */
 static size_t fault_slice(const struct fault_handler *f, const struct fault_line *line)
 {
-    size_t kept = buffer_bytes(&line->kept);
+    size_t delayed = buffer_bytes(&line->delayed);
     size_t slice = (size_t)((uint64_t)f->conf->rate * FAULT_SLICE_NS / NS_PER_S);
 
-    if (f->conf->rate == 0 || slice >= kept)
-        return kept;
+    if (f->conf->rate == 0 || slice >= delayed)
+        return delayed;
     return slice > 0 ? slice : 1;
 }
 
 static void fault_consume(struct fault_handler *f, struct fault_line *line, size_t n)
 {
-    memory_account_consume(fault_buffered(f), &line->kept, n);
+    memory_account_consume(fault_buffered(f), &line->delayed, n);
     if (f->conf->rate > 0)
         line->free_at_ns =
             clock_add_ns(clock_now_ns(), (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
     f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* not idle */
-    if (buffer_bytes(&line->kept) > 0)
+    if (buffer_bytes(&line->delayed) > 0)
         fault_arm(f, line, 0);
 }
 
@@ -156,11 +156,11 @@ static void fault_run_in(struct task *t)
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct fault_handler, in.timer);
     size_t n = fault_slice(f, &f->in);
 
-    fault_pass_in(f, buffer_front(&f->in.kept), n);
+    fault_pass_in(f, buffer_front(&f->in.delayed), n);
     if (f->over)
         return;
     fault_consume(f, &f->in, n);
-    if (buffer_bytes(&f->in.kept) > 0)
+    if (buffer_bytes(&f->in.delayed) > 0)
         return;
     if (f->in.eof)
         handler_ended(f->handler.next, HANDLER_EOF, 0);
@@ -172,12 +172,12 @@ static void fault_run_out(struct task *t)
     struct fault_handler *f =
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct fault_handler, out.timer);
     size_t n = fault_slice(f, &f->out);
-    int rc = fault_pass_out(f, buffer_front(&f->out.kept), n);
+    int rc = fault_pass_out(f, buffer_front(&f->out.delayed), n);
 
     if (f->over || rc < 0)
         return; /* fault_ended() discards the rest */
     fault_consume(f, &f->out, n);
-    if (buffer_bytes(&f->out.kept) > 0)
+    if (buffer_bytes(&f->out.delayed) > 0)
         return;
     if (f->out.eof)
         handler_shutdown_write(&f->handler);
@@ -228,7 +228,7 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
         fault_pass_in(f, data, len);
         return;
     }
-    if (memory_account_append(fault_buffered(f), &f->in.kept, data, len) < 0) {
+    if (memory_account_append(fault_buffered(f), &f->in.delayed, data, len) < 0) {
         f->over = true;
         f->context->ops->abort(f->context, SESSION_ERROR);
         return;
@@ -237,13 +237,13 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
     fault_arm(f, &f->in, fault_delay_ns(f));
 }
 
-/* Pass end of file now? Else it follows kept input, or ends a dropped session. */
+/* Pass end of file now? Else it follows delayed input, or ends a dropped session. */
 static bool fault_passes_eof(struct fault_handler *f)
 {
     if (f->dropped)
         f->context->ops->end(f->context, SESSION_CLIENT_FIN);
     else
-        f->in.eof = buffer_bytes(&f->in.kept) > 0;
+        f->in.eof = buffer_bytes(&f->in.delayed) > 0;
     return !f->dropped && !f->in.eof;
 }
 
@@ -251,8 +251,8 @@ static void fault_close(struct fault_handler *f)
 {
     loop_cancel(fault_loop(f), &f->in.timer);
     loop_cancel(fault_loop(f), &f->out.timer);
-    memory_account_clear(fault_buffered(f), &f->in.kept);
-    memory_account_clear(fault_buffered(f), &f->out.kept);
+    memory_account_clear(fault_buffered(f), &f->in.delayed);
+    memory_account_clear(fault_buffered(f), &f->out.delayed);
 }
 
 static void fault_ended(struct handler *h, enum handler_end what, int error)
@@ -261,7 +261,7 @@ static void fault_ended(struct handler *h, enum handler_end what, int error)
 
     if (what == HANDLER_EOF && !fault_passes_eof(f))
         return;
-    if (what == HANDLER_BROKEN) { /* kept output is lost, as is the channel's */
+    if (what == HANDLER_BROKEN) { /* delayed output is lost, as is the channel's */
         loop_cancel(fault_loop(f), &f->out.timer);
         channel_pace_writing(h->channel, false);
     } else if (what == HANDLER_CLOSED) {
@@ -280,7 +280,7 @@ static int fault_write(struct handler *h, const void *data, size_t len)
         return -EPIPE;
     if (f->conf->rate == 0)
         return fault_pass_out(f, data, len);
-    if (memory_account_append(fault_buffered(f), &f->out.kept, data, len) < 0) {
+    if (memory_account_append(fault_buffered(f), &f->out.delayed, data, len) < 0) {
         channel_abort(h->channel, -ENOMEM);
         return -ENOMEM;
     }
@@ -293,7 +293,7 @@ static void fault_shutdown_write(struct handler *h)
 {
     struct fault_handler *f = fault_of(h);
 
-    if (buffer_bytes(&f->out.kept) > 0)
+    if (buffer_bytes(&f->out.delayed) > 0)
         f->out.eof = true;
     else
         handler_shutdown_write(h);
@@ -303,7 +303,7 @@ static size_t fault_held(const struct handler *h)
 {
     const struct fault_handler *f = CONTAINER_OF(h, const struct fault_handler, handler);
 
-    return f->in.kept.cap + f->out.kept.cap;
+    return f->in.delayed.cap + f->out.delayed.cap;
 }
 
 static const struct handler_ops fault_handler_ops = {.name = "fault",
@@ -320,7 +320,7 @@ static void fault_add(void *state, struct channel *ch, struct handler_context *c
     const struct fault_handler_conf *conf = &step->conf->fault;
     struct fault_shared *shared = step->shared;
     struct fault_handler *f = state;
-    uint64_t number = atomic_fetch_add_explicit(&shared->asked, 1, memory_order_relaxed);
+    uint64_t number = atomic_fetch_add_explicit(&shared->connections, 1, memory_order_relaxed);
 
     if (conf->clients.n > 0 && !cidr_any_has(conf->clients.list, conf->clients.n, context->peer))
         return;
@@ -329,9 +329,9 @@ static void fault_add(void *state, struct channel *ch, struct handler_context *c
     f->draws = hash_mix(conf->seed > 0 ? conf->seed : (uint64_t)clock_now_ns()) ^ number << 32;
     if (fault_draw(f, 100) >= conf->percent)
         return;
-    fault_count(&shared->concerned);
-    buffer_init(&f->in.kept);
-    buffer_init(&f->out.kept);
+    fault_count(&shared->selected);
+    buffer_init(&f->in.delayed);
+    buffer_init(&f->out.delayed);
     timer_init(&f->in.timer, &fault_in_type);
     timer_init(&f->out.timer, &fault_out_type);
     pipeline_add(&ch->pipeline, &f->handler, &fault_handler_ops);
@@ -347,7 +347,7 @@ static void fault_log_stats(const void *shared, const char *listener)
     const struct fault_shared *s = shared;
 
     log_notice("stats listen %s faults=%" PRIu64 " fault_drops=%" PRIu64 " fault_resets=%" PRIu64,
-               listener, fault_get(&s->concerned), fault_get(&s->dropped), fault_get(&s->cut));
+               listener, fault_get(&s->selected), fault_get(&s->dropped), fault_get(&s->cut));
 }
 
 const struct handler_type fault_handler_type = {.name = "fault",

@@ -5,8 +5,8 @@
  *   channel -> [in:  delay, then rate] -> other handlers, tail
  *   channel <- [out:             rate] <-
  *
- * Each direction keeps at most one read and pauses its source meanwhile. At the end of a session,
- * kept input counts as not read; kept output is still sent.
+ * Each direction holds at most one read and pauses its source meanwhile. At the end of a session,
+ * delayed input counts as not read; delayed output is still sent.
  */
 #ifndef HANDLERS_FAULT_HANDLER_H
 #define HANDLERS_FAULT_HANDLER_H
