@@ -31,8 +31,8 @@ struct frame_handler {
     const struct frame_handler_conf *conf;
     struct frame_shared *shared;
     struct frame_decoder decoder;
-    bool failed; /* discard what follows */
-    bool keeps;  /* a partial frame; see channel_set_input_pending() */
+    bool failed;      /* discard what follows */
+    bool holds_input; /* a partial frame; see channel_set_input_pending() */
 };
 
 static struct frame_handler *frame_of(struct handler *h)
@@ -100,12 +100,12 @@ static void frame_count(const struct frame_handler *f, size_t before)
 }
 
 /* A partial frame is pending input: the session's end cuts it off. */
-static void frame_keep(struct frame_handler *f)
+static void frame_update_pending(struct frame_handler *f)
 {
-    bool keeps = frame_decoder_has_part(&f->decoder);
+    bool holds_input = frame_decoder_has_part(&f->decoder);
 
-    if (keeps != f->keeps)
-        channel_set_input_pending(f->handler.channel, f->keeps = keeps);
+    if (holds_input != f->holds_input)
+        channel_set_input_pending(f->handler.channel, f->holds_input = holds_input);
 }
 
 static size_t frame_held(const struct handler *h)
@@ -134,7 +134,7 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
     if (burst)
         handler_burst(h->next, false);
     frame_count(f, before);
-    frame_keep(f);
+    frame_update_pending(f);
 }
 
 static void frame_clear(struct frame_handler *f)
@@ -163,7 +163,7 @@ static void frame_ended(struct handler *h, enum handler_end what, int error)
     if (what != HANDLER_EOF || !f->failed)
         handler_ended(h->next, what, error);
     if (what == HANDLER_EOF)
-        frame_keep(f);
+        frame_update_pending(f);
 }
 
 static const struct handler_ops frame_ops = {
