@@ -318,7 +318,7 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
 }
 
 /* Deliver a pending end of input. */
-static void executor_follow(struct executor_handler *x)
+static void executor_pass_end(struct executor_handler *x)
 {
     bool eof = x->eof;
     int rejected = x->rejected;
@@ -333,10 +333,10 @@ static void executor_follow(struct executor_handler *x)
         handler_ended(x->handler.next, HANDLER_EOF, 0);
 }
 
-static void executor_passed_on(struct executor_handler *x)
+static void executor_finish_batch(struct executor_handler *x)
 {
     if (x->bytes == 0) {
-        executor_follow(x);
+        executor_pass_end(x);
         channel_set_input_pending(x->handler.channel, false);
     }
     executor_release_if_room(x);
@@ -363,7 +363,7 @@ static void executor_run_notice(struct task *t)
     if (burst)
         handler_burst(x->handler.next, false);
     if (x)
-        executor_passed_on(x);
+        executor_finish_batch(x);
     executor_mailbox_leave(mailbox);
 }
 
