@@ -29,10 +29,10 @@ static int64_t hangup_next_at_ns(const struct hangup *h)
 {
     int64_t at_ns = CLOCK_NEVER;
 
-    if (!list_empty(&h->due))
+    if (!list_empty(&h->to_poll))
         return 0;
-    if (!list_empty(&h->fresh) || !list_empty(&h->settling))
-        at_ns = h->settled_at_ns;
+    if (!list_empty(&h->just_paused) || !list_empty(&h->still_paused))
+        at_ns = h->register_at_ns;
     if ((!list_empty(&h->polled) || h->unwatched) && h->probe_at_ns < at_ns)
         at_ns = h->probe_at_ns;
     return at_ns;
@@ -129,12 +129,12 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
 
 static void hangup_settle(struct hangup *h, int64_t now_ns, unsigned *left)
 {
-    for (; *left > 0 && !list_empty(&h->settling); --*left)
-        hangup_register(h, hangup_first(&h->settling));
-    if (!list_empty(&h->settling))
+    for (; *left > 0 && !list_empty(&h->still_paused); --*left)
+        hangup_register(h, hangup_first(&h->still_paused));
+    if (!list_empty(&h->still_paused))
         return;
-    list_append_all(&h->settling, &h->fresh);
-    h->settled_at_ns = clock_add_ns(now_ns, HANGUP_SETTLE_NS);
+    list_append_all(&h->still_paused, &h->just_paused);
+    h->register_at_ns = clock_add_ns(now_ns, HANGUP_SETTLE_NS);
 }
 
 static void hangup_poll(struct hangup *h, struct hangup_watch *w)
@@ -156,12 +156,12 @@ static void hangup_probe(struct hangup *h, int64_t now_ns, unsigned left)
 {
     if (now_ns >= h->probe_at_ns) {
         h->probe_at_ns = clock_add_ns(now_ns, HANGUP_PROBE_NS);
-        list_append_all(&h->due, &h->polled);
+        list_append_all(&h->to_poll, &h->polled);
         if (h->unwatched)
             hangup_watch_instance(h);
     }
-    for (; left > 0 && !list_empty(&h->due); left--) {
-        struct hangup_watch *w = hangup_first(&h->due);
+    for (; left > 0 && !list_empty(&h->to_poll); left--) {
+        struct hangup_watch *w = hangup_first(&h->to_poll);
 
         hangup_move(w, &h->polled);
         hangup_poll(h, w);
@@ -174,7 +174,7 @@ static void hangup_run_timer(struct task *t)
     int64_t now_ns = clock_now_ns();
     unsigned left = HANGUP_RUN;
 
-    if (now_ns >= h->settled_at_ns)
+    if (now_ns >= h->register_at_ns)
         hangup_settle(h, now_ns, &left);
     hangup_probe(h, now_ns, left);
     hangup_arm(h);
@@ -197,11 +197,11 @@ int hangup_open(struct hangup *h, struct loop *loop)
         return -errno;
     ev_io_init(&h->io, hangup_on_event, h->fd, EV_READ);
     timer_init(&h->timer, &hangup_timer_type);
-    list_init(&h->fresh);
-    list_init(&h->settling);
+    list_init(&h->just_paused);
+    list_init(&h->still_paused);
     list_init(&h->registered);
     list_init(&h->polled);
-    list_init(&h->due);
+    list_init(&h->to_poll);
     list_init(&h->reported);
     return 0;
 }
@@ -218,9 +218,9 @@ void hangup_listen(struct hangup *h, struct hangup_watch *w, int fd)
     if (!list_empty(&w->link))
         return;
     w->fd = fd;
-    if (list_empty(&h->fresh) && list_empty(&h->settling))
-        h->settled_at_ns = clock_add_ns(clock_now_ns(), HANGUP_SETTLE_NS);
-    list_append(&h->fresh, &w->link);
+    if (list_empty(&h->just_paused) && list_empty(&h->still_paused))
+        h->register_at_ns = clock_add_ns(clock_now_ns(), HANGUP_SETTLE_NS);
+    list_append(&h->just_paused, &w->link);
     hangup_arm(h);
 }
 

@@ -7,7 +7,7 @@
  * peer may still wait for an answer.
  *
  * note: settle time. Most pauses are short: a socket is registered only after one to two
- * HANGUP_SETTLE_NS, in the lists `fresh`, then `settling`.
+ * HANGUP_SETTLE_NS, in the lists `just_paused`, then `still_paused`.
  *
  * note: polled. A socket is polled every HANGUP_PROBE_NS when epoll_ctl(2) refused it, or after
  * EPOLLHUP without an error, as when both halves have ended: epoll would report that without end,
@@ -49,19 +49,19 @@ struct hangup_watch {
 struct hangup {
     struct loop *loop;
     struct ev_io io;
-    int fd;            /* epoll instance; -1: none */
-    struct list fresh; /* see note: settle time; as the next */
-    struct list settling;
+    int fd;                  /* epoll instance; -1: none */
+    struct list just_paused; /* see note: settle time; as the next */
+    struct list still_paused;
     struct list registered;
-    struct list polled;    /* see note: polled; as the next */
-    struct list due;       /* still to poll in this round */
-    struct list reported;  /* EPOLLERR, in this pause; some are still registered */
-    struct timer timer;    /* runs unless all are registered or reported */
-    int64_t timer_at_ns;   /* of the timer, unless idle */
-    int64_t settled_at_ns; /* when `settling` is registered */
-    int64_t probe_at_ns;   /* next round, and next try to watch the epoll instance */
-    bool unwatched;        /* libev could not watch the epoll instance */
-    bool logged;           /* epoll_ctl(2)'s refusal */
+    struct list polled;     /* see note: polled; as the next */
+    struct list to_poll;    /* still to poll in this round */
+    struct list reported;   /* EPOLLERR, in this pause; some are still registered */
+    struct timer timer;     /* runs unless all are registered or reported */
+    int64_t timer_at_ns;    /* of the timer, unless idle */
+    int64_t register_at_ns; /* when `still_paused` is registered */
+    int64_t probe_at_ns;    /* next round, and next try to watch the epoll instance */
+    bool unwatched;         /* libev could not watch the epoll instance */
+    bool logged;            /* epoll_ctl(2)'s refusal */
 };
 
 /*
