@@ -21,7 +21,7 @@
 #define NO_WEIGHT UINT_MAX
 
 /* Refuse an address without host or port. ${names}: host names are allowed. */
-static int option_network_refuse_half(struct option_value *v, const char *word, bool names)
+static int option_network_refuse_incomplete(struct option_value *v, const char *word, bool names)
 {
     struct address a;
     int rc = address_parse_host(&a, word);
@@ -43,7 +43,7 @@ static int option_network_refuse_address(struct option_value *v, int rc, const c
     case -ENAMETOOLONG:
         return option_refuse(v, "%s is too long for a unix socket, which takes 107 characters",
                              QUOTE_TEXT(word));
-    default: return option_network_refuse_half(v, word, names);
+    default: return option_network_refuse_incomplete(v, word, names);
     }
 }
 
