@@ -116,7 +116,7 @@ static int safe_open_last(const struct walk *w, const char *name, int more_flags
 }
 
 /* Is ${fd} the file that was checked? It may have been replaced. */
-static bool safe_open_is_entry(int fd, const struct stat *looked_at)
+static bool safe_open_is_same_file(int fd, const struct stat *looked_at)
 {
     struct stat st;
 
@@ -132,7 +132,7 @@ static int safe_open_entry(const struct walk *w, const char *name, const struct 
     if (S_ISLNK(st->st_mode) && safe_open_is_in_proc(entry))
         return safe_open_last(w, name, 0);
     fd = safe_open_last(w, name, O_NOFOLLOW);
-    if (fd < 0 || safe_open_is_entry(fd, st))
+    if (fd < 0 || safe_open_is_same_file(fd, st))
         return fd;
     close(fd);
     return -EACCES;
