@@ -156,7 +156,7 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
 static const struct {
     enum option_section section;
     const char *key;
-    bool (*holds)(const struct config_section *section);
+    bool (*applies)(const struct config_section *section);
     const char *missing;
 } rows[] = {
     {OPTION_LISTEN, "frame_by", config_effect_has_frame, HANDLER("frame")},
@@ -226,7 +226,7 @@ const char *config_effect_missing(const struct config_section *section, const ch
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].section == section->kind && strcmp(rows[i].key, key) == 0 &&
-            !rows[i].holds(section))
+            !rows[i].applies(section))
             return rows[i].missing;
     return NULL;
 }
