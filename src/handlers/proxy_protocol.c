@@ -63,23 +63,23 @@ static struct memory_account *proxy_protocol_buffered(const struct proxy_protoco
     return channel_net(pp->handler.channel)->buffered;
 }
 
-static int proxy_protocol_keep(struct proxy_protocol *pp, const uint8_t *data, size_t len)
+static int proxy_protocol_hold(struct proxy_protocol *pp, const uint8_t *data, size_t len)
 {
-    return memory_account_append(proxy_protocol_buffered(pp), &pp->kept, data, len);
+    return memory_account_append(proxy_protocol_buffered(pp), &pp->held, data, len);
 }
 
 static size_t proxy_protocol_held(const struct handler *h)
 {
-    return CONTAINER_OF(h, const struct proxy_protocol, handler)->kept.cap;
+    return CONTAINER_OF(h, const struct proxy_protocol, handler)->held.cap;
 }
 
 /* Copy the rest of the read, unless done() released it. */
-static void proxy_protocol_keep_rest(struct proxy_protocol *pp)
+static void proxy_protocol_hold_rest(struct proxy_protocol *pp)
 {
     struct channel *ch = pp->handler.channel;
 
     if (pp->rest_bytes > 0 && !channel_ended(ch) &&
-        proxy_protocol_keep(pp, pp->rest, pp->rest_bytes) < 0)
+        proxy_protocol_hold(pp, pp->rest, pp->rest_bytes) < 0)
         channel_abort(ch, -ENOMEM);
     pp->rest = NULL;
     pp->rest_bytes = 0;
@@ -94,7 +94,7 @@ static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const ui
     pp->rest_bytes = rest_bytes;
     channel_stop_reading(pp->handler.channel, CHANNEL_STOP_HANDLER);
     pp->done(pp, error);
-    proxy_protocol_keep_rest(pp);
+    proxy_protocol_hold_rest(pp);
 }
 
 /* Is ${n} final? A missing optional header becomes 0. */
@@ -116,7 +116,7 @@ static void proxy_protocol_read_first(struct proxy_protocol *pp, const uint8_t *
         size_t taken = n > 0 ? (size_t)n : 0;
 
         proxy_protocol_decide(pp, n < 0 ? n : 0, data + taken, len - taken);
-    } else if (proxy_protocol_keep(pp, data, len) < 0) {
+    } else if (proxy_protocol_hold(pp, data, len) < 0) {
         proxy_protocol_decide(pp, -ENOMEM, NULL, 0);
     }
 }
@@ -125,15 +125,15 @@ static void proxy_protocol_read_more(struct proxy_protocol *pp, const uint8_t *d
 {
     int n;
 
-    if (proxy_protocol_keep(pp, data, len) < 0) {
+    if (proxy_protocol_hold(pp, data, len) < 0) {
         proxy_protocol_decide(pp, -ENOMEM, NULL, 0);
         return;
     }
-    n = proxy_header_decode(&pp->header, buffer_front(&pp->kept), buffer_bytes(&pp->kept));
+    n = proxy_header_decode(&pp->header, buffer_front(&pp->held), buffer_bytes(&pp->held));
     if (!proxy_protocol_settles(pp, &n))
         return;
     if (n > 0)
-        memory_account_consume(proxy_protocol_buffered(pp), &pp->kept, (size_t)n);
+        memory_account_consume(proxy_protocol_buffered(pp), &pp->held, (size_t)n);
     proxy_protocol_decide(pp, n < 0 ? n : 0, NULL, 0);
 }
 
@@ -142,7 +142,7 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
     struct proxy_protocol *pp = proxy_protocol_of(h);
 
     MUST(!pp->is_decided); /* reading is paused then */
-    if (buffer_bytes(&pp->kept) == 0)
+    if (buffer_bytes(&pp->held) == 0)
         proxy_protocol_read_first(pp, data, len);
     else
         proxy_protocol_read_more(pp, data, len);
@@ -153,8 +153,8 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
  */
 static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
 {
-    bool begun = buffer_bytes(&pp->kept) > 0 &&
-                 proxy_header_begun(buffer_front(&pp->kept), buffer_bytes(&pp->kept));
+    bool begun = buffer_bytes(&pp->held) > 0 &&
+                 proxy_header_begun(buffer_front(&pp->held), buffer_bytes(&pp->held));
     bool passes = proxy_protocol_optional(pp) && !begun;
 
     proxy_protocol_decide(pp, passes ? 0 : error, NULL, 0);
@@ -164,7 +164,7 @@ static void proxy_protocol_eof(struct proxy_protocol *pp)
 {
     MUST(!pp->is_decided);
     pp->has_ended = true;
-    proxy_protocol_conclude(pp, buffer_bytes(&pp->kept) > 0 ? -EPROTO : -ENODATA);
+    proxy_protocol_conclude(pp, buffer_bytes(&pp->held) > 0 ? -EPROTO : -ENODATA);
 }
 
 static void proxy_protocol_active(struct handler *h)
@@ -181,7 +181,7 @@ static void proxy_protocol_ended(struct handler *h, enum handler_end what, int e
         return;
     }
     if (what == HANDLER_CLOSED)
-        memory_account_clear(proxy_protocol_buffered(pp), &pp->kept);
+        memory_account_clear(proxy_protocol_buffered(pp), &pp->held);
     handler_ended(h->next, what, error);
 }
 
@@ -196,7 +196,7 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
                         void (*done)(struct proxy_protocol *pp, int error))
 {
     *pp = (struct proxy_protocol){.gate = gate, .done = done, .header.local = true};
-    buffer_init(&pp->kept);
+    buffer_init(&pp->held);
     pipeline_add(&ch->pipeline, &pp->handler, &proxy_protocol_ops);
 }
 
@@ -208,7 +208,7 @@ void proxy_protocol_give_up(struct proxy_protocol *pp)
 
 size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp)
 {
-    return buffer_bytes(&pp->kept) + pp->rest_bytes;
+    return buffer_bytes(&pp->held) + pp->rest_bytes;
 }
 
 static void proxy_protocol_pass(struct proxy_protocol *pp, const uint8_t *data, size_t len)
@@ -227,9 +227,9 @@ void proxy_protocol_release(struct proxy_protocol *pp)
     pipeline_remove(&ch->pipeline, h);
     channel_resume_reading(ch, CHANNEL_STOP_HANDLER);
     handler_active(h->next);
-    if (buffer_bytes(&pp->kept) > 0)
-        proxy_protocol_pass(pp, buffer_front(&pp->kept), buffer_bytes(&pp->kept));
-    memory_account_clear(proxy_protocol_buffered(pp), &pp->kept);
+    if (buffer_bytes(&pp->held) > 0)
+        proxy_protocol_pass(pp, buffer_front(&pp->held), buffer_bytes(&pp->held));
+    memory_account_clear(proxy_protocol_buffered(pp), &pp->held);
     if (pp->rest_bytes > 0)
         proxy_protocol_pass(pp, pp->rest, pp->rest_bytes);
     pp->rest_bytes = 0;

@@ -54,7 +54,7 @@ struct proxy_protocol {
      */
     void (*done)(struct proxy_protocol *pp, int error);
     struct proxy_header header; /* `local` without a header; its pointers are invalid */
-    struct buffer kept;
+    struct buffer held;
     const uint8_t *rest; /* in done(): the client's part of the current read */
     size_t rest_bytes;
     bool is_decided;
@@ -93,7 +93,7 @@ void proxy_protocol_give_up(struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_release(pp):
- * After done(pp, 0): leave the pipeline, forward `active` and kept bytes.
+ * After done(pp, 0): leave the pipeline, forward `active` and held bytes.
  *
  * Thread: the channel's loop
  */
