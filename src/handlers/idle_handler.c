@@ -13,11 +13,11 @@
 /* Per listener. */
 #define IDLE_LOG_INTERVAL_NS (1 * NS_PER_S)
 
-/* Polls per timeout; see note: looks. */
-#define IDLE_LOOKS 4
+/* Polls per timeout; see note: polls. */
+#define IDLE_POLLS 4
 
 /*
- * note: looks. Each read and write stores a time stamp. Buffered output is sent later without this
+ * note: polls. Each read and write stores a time stamp. Buffered output is sent later without this
  * handler, so meanwhile the timer polls the channel's byte counter. If it grew, the channel's last
  * I/O, possibly a read, counts as a write. A client may be idle one poll longer.
  */
@@ -81,7 +81,7 @@ static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind ki
 }
 
 /* Next timeout, or poll of pending output. */
-static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
+static int64_t idle_poll_at_ns(const struct idle_handler *idle, int64_t now_ns)
 {
     bool waits = channel_pending_bytes(idle->handler.channel) > 0;
     int64_t at_ns = CLOCK_NEVER;
@@ -90,7 +90,7 @@ static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
         int64_t limit_ns = idle_limit_ns(idle, kind);
 
         if (limit_ns > 0 && waits && kind != IDLE_READ)
-            at_ns = clock_sooner(at_ns, clock_add_ns(now_ns, limit_ns / IDLE_LOOKS));
+            at_ns = clock_sooner(at_ns, clock_add_ns(now_ns, limit_ns / IDLE_POLLS));
         at_ns = clock_sooner(at_ns, idle_due_at_ns(idle, kind));
     }
     return at_ns;
@@ -98,13 +98,13 @@ static int64_t idle_look_at_ns(const struct idle_handler *idle, int64_t now_ns)
 
 static void idle_arm(struct idle_handler *idle, int64_t now_ns)
 {
-    int64_t at_ns = idle_look_at_ns(idle, now_ns);
+    int64_t at_ns = idle_poll_at_ns(idle, now_ns);
 
     if (at_ns != CLOCK_NEVER)
         loop_schedule(idle_loop(idle), &idle->timer, at_ns - now_ns);
 }
 
-static void idle_look(struct idle_handler *idle, int64_t now_ns)
+static void idle_poll(struct idle_handler *idle, int64_t now_ns)
 {
     const struct channel *ch = idle->handler.channel;
 
@@ -148,7 +148,7 @@ static void idle_run_timer(struct task *t)
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct idle_handler, timer);
     int64_t now_ns = clock_now_ns();
 
-    idle_look(idle, now_ns);
+    idle_poll(idle, now_ns);
     idle_judge(idle, now_ns);
     if (!channel_discards(idle->handler.channel)) /* closing has its own timeouts */
         idle_arm(idle, now_ns);

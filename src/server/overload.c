@@ -5,7 +5,7 @@
  * to close connections. `ticking` is set before the first tick and cleared by the last, which then
  * checks for a new episode: each episode has one series of ticks.
  *
- * note: looks. Between samples, growth of buffers counts as memory, and each sample limits their
+ * note: samples. Between samples, growth of buffers counts as memory, and each sample limits their
  * growth to the room left. `surplus` is the last sample's excess less the bytes closed since.
  */
 #include "server/overload.h"
@@ -40,9 +40,9 @@ static int64_t overload_memory_in_use(void)
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
-/* Samples take 1 / OVERLOAD_LOOK_PART of a CPU at most, but one is due each second. */
-#define OVERLOAD_LOOK_PART   100
-#define OVERLOAD_LOOK_MAX_NS (1 * NS_PER_S)
+/* Samples take 1 / OVERLOAD_SAMPLE_PART of a CPU at most, but one is due each second. */
+#define OVERLOAD_SAMPLE_PART   100
+#define OVERLOAD_SAMPLE_MAX_NS (1 * NS_PER_S)
 
 /* Least memory of an idle session; a proxied one takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
@@ -66,8 +66,8 @@ struct overload {
     int64_t idle_memory_bytes; /* without clients; set by overload_start(), as the next two */
     int64_t high_memory_bytes;
     int64_t low_memory_bytes;
-    struct timer look;
-    _Atomic int64_t memory_bytes;  /* last sample, with pipes; see note: looks */
+    struct timer sample;
+    _Atomic int64_t memory_bytes;  /* last sample, with pipes */
     _Atomic int64_t held_bytes;    /* at the last sample */
     _Atomic int64_t session_bytes; /* estimate, without buffers */
     _Atomic int64_t surplus_bytes;
@@ -89,7 +89,7 @@ static int64_t overload_bytes(const struct overload *ov)
     return atomic_load_explicit(&ov->buffered.bytes, memory_order_relaxed);
 }
 
-/* Estimate of now; see note: looks. */
+/* Estimate of now; see note: samples. */
 static int64_t overload_memory(const struct overload *ov)
 {
     return atomic_load_explicit(&ov->memory_bytes, memory_order_relaxed) + overload_bytes(ov) -
@@ -303,8 +303,8 @@ static void overload_estimate_session(struct overload *ov, int64_t memory, int64
                           memory_order_relaxed);
 }
 
-/* Take a sample; see note: looks. */
-static void overload_look(struct overload *ov)
+/* Take a sample; see note: samples. */
+static void overload_sample(struct overload *ov)
 {
     int64_t held = overload_bytes(ov);
     int64_t memory = overload_memory_in_use() +
@@ -322,20 +322,21 @@ static void overload_look(struct overload *ov)
         overload_begin(ov);
 }
 
-static void overload_run_look(struct task *t)
+static void overload_run_sample(struct task *t)
 {
-    struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct overload, look);
+    struct overload *ov =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct overload, sample);
     int64_t began_ns = clock_thread_ns(), pause_ns;
 
-    overload_look(ov);
-    pause_ns = OVERLOAD_LOOK_PART * (clock_thread_ns() - began_ns);
-    pause_ns = pause_ns > OVERLOAD_LOOK_NS ? pause_ns : OVERLOAD_LOOK_NS;
-    loop_schedule(ov->control, &ov->look,
-                  pause_ns < OVERLOAD_LOOK_MAX_NS ? pause_ns : OVERLOAD_LOOK_MAX_NS);
+    overload_sample(ov);
+    pause_ns = OVERLOAD_SAMPLE_PART * (clock_thread_ns() - began_ns);
+    pause_ns = pause_ns > OVERLOAD_SAMPLE_NS ? pause_ns : OVERLOAD_SAMPLE_NS;
+    loop_schedule(ov->control, &ov->sample,
+                  pause_ns < OVERLOAD_SAMPLE_MAX_NS ? pause_ns : OVERLOAD_SAMPLE_MAX_NS);
 }
 
-static const struct task_type overload_look_type = {
-    .name = "look at memory", .run = overload_run_look, .drop = overload_drop_tick};
+static const struct task_type overload_sample_type = {
+    .name = "sample memory", .run = overload_run_sample, .drop = overload_drop_tick};
 
 /* ---- main ---- */
 
@@ -368,7 +369,7 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
     ov->room = room;
     ov->control = threads_control(threads);
     timer_init(&ov->tick, &overload_tick_type);
-    timer_init(&ov->look, &overload_look_type);
+    timer_init(&ov->sample, &overload_sample_type);
     ov->n = n;
     for (unsigned i = 0; i < n; i++)
         overload_init_part(ov, i, loop_group_at(threads->workers, i));
@@ -396,7 +397,7 @@ int overload_start(struct overload *ov)
     }
     ov->high_memory_bytes = ov->idle_memory_bytes + room / 4 * 3;
     ov->low_memory_bytes = ov->idle_memory_bytes + room / 8 * 5;
-    rc = loop_submit_after(ov->control, &ov->look, 0, 0);
+    rc = loop_submit_after(ov->control, &ov->sample, 0, 0);
     if (rc < 0)
         log_error("cannot start the control thread: %s", strerror(-rc));
     return rc;

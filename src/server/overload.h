@@ -35,7 +35,7 @@ struct overload_conf {
 };
 
 /* Interval of memory samples; longer if sampling is slow. */
-#define OVERLOAD_LOOK_NS INT64_C(100000000)
+#define OVERLOAD_SAMPLE_NS INT64_C(100000000)
 
 /*
  * overload_create(out, conf, threads, room):

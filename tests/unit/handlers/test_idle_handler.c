@@ -201,7 +201,7 @@ static uint64_t looks_between_two_lines(void)
     return observe_stats(host.loop).tasks_run - tasks;
 }
 
-/* As often as IDLE_LOOKS says, if the machine lets it. */
+/* As often as IDLE_POLLS says, if the machine lets it. */
 TEST(idle_handler, while_bytes_wait_the_client_is_looked_at_several_times_before_it_is_idle)
 {
     begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
