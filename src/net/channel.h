@@ -56,7 +56,7 @@ enum channel_stop {
 enum channel_end_how {
     CHANNEL_END_FLUSH,
     CHANNEL_END_RESET,
-    CHANNEL_END_INPUT,
+    CHANNEL_END_INPUT_ONLY,
     CHANNEL_END_NOW,
     CHANNEL_END_BOUNDED = 1 << 4, /* added to one of the first three: within linger_conf->max_ns */
 };
@@ -230,19 +230,19 @@ bool channel_input_cut(const struct channel *ch);
  * channel_end(ch, how):
  * Close the connection; HANDLER_CLOSED follows. A later call can only be more abrupt.
  *
- *   CHANNEL_END_FLUSH  send pending bytes, in handlers too, then end of file; discard input until
- *                      the peer's. Closing with unread input would send a reset that overtakes
- *                      our last bytes.
- *   CHANNEL_END_RESET  send pending bytes; when all are acknowledged, reset (error 0). Discard
- *                      input.
- *   CHANNEL_END_INPUT  discard input; write on until channel_shutdown_write().
- *   CHANNEL_END_NOW    end of file at once, without TIME_WAIT (unless both ends of file cross);
- *                      later input gets a reset. For channels without pending bytes.
+ *   CHANNEL_END_FLUSH       send pending bytes, in handlers too, then end of file; discard input
+ *                           until the peer's. Closing with unread input would send a reset that
+ *                           overtakes our last bytes.
+ *   CHANNEL_END_RESET       send pending bytes; when all are acknowledged, reset (error 0).
+ *                           Discard input.
+ *   CHANNEL_END_INPUT_ONLY  discard input; write on until channel_shutdown_write().
+ *   CHANNEL_END_NOW         end of file at once, without TIME_WAIT (unless both ends of file
+ *                           cross); later input gets a reset. For channels without pending bytes.
  *
  * The first three linger as long as the peer acknowledges bytes (struct channel_linger_conf). When
- * all are acknowledged, FLUSH waits for the peer's end of file, and INPUT for further writes, for
- * timeout_ns but at most 5 s; RESET does not wait. Then ${ch} is closed if all is acknowledged, our
- * end of file too, else aborted with -ETIMEDOUT. Without memory it is aborted.
+ * all are acknowledged, FLUSH waits for the peer's end of file, and INPUT_ONLY for further writes,
+ * for timeout_ns but at most 5 s; RESET does not wait. Then ${ch} is closed if all is acknowledged,
+ * our end of file too, else aborted with -ETIMEDOUT. Without memory it is aborted.
  *
  * Thread: loop of ${ch}
  * Source: nginx lingering_close; RFC 1122 4.2.2.13

@@ -219,7 +219,7 @@ static void session_leg_broken(struct session *s, struct channel *ch, int error)
     if ((channel_read_ended(ch) && !channel_input_pending(ch)) || channel_discards(ch))
         channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
     else
-        channel_end(other, CHANNEL_END_INPUT);
+        channel_end(other, CHANNEL_END_INPUT_ONLY);
     channel_resume_reading(ch, CHANNEL_STOP_RECEIVER);
 }
 

@@ -42,7 +42,7 @@ static void few_on_the_way(void)
 static void end_input(struct channel *ch)
 {
     ch->linger_conf = &linger_other;
-    channel_end(ch, CHANNEL_END_INPUT);
+    channel_end(ch, CHANNEL_END_INPUT_ONLY);
 }
 
 GROUP(linger, probe_connect_and_start, probe_disconnect);
