@@ -216,6 +216,14 @@ TEST(acceptor, failures_that_follow_each_other_closely_are_one_episode)
     ck_assert_uint_eq(log_lines_with("cannot accept"), 2);
 }
 
+TEST(acceptor, an_episode_of_one_failure_lasts_until_it_is_over)
+{
+    go();
+    fail_once_and_connect(1);
+    UNTIL(log_lines_with(" s; errors: 1") == 1);
+    ck_assert_uint_eq(log_lines_with("accepting again after 0.0 s"), 0);
+}
+
 TEST(acceptor, when_descriptors_really_run_out_clients_wait_and_are_served_later)
 {
     int clients[10];
