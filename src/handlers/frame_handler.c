@@ -49,7 +49,7 @@ static void frame_log_fault(struct frame_handler *f, const char *what)
     if (log_allowed(&f->shared->log_limit, FRAME_LOG_INTERVAL_NS, &suppressed))
         log_warning("listen %s: client %s: %s; %s%s", context->listener,
                     address_format(peer, sizeof(peer), context->peer), what,
-                    f->conf->on_error == FRAME_HANDLER_SKIP ? "it is skipped"
+                    f->conf->on_error == FRAME_HANDLER_SKIP ? "the frame is skipped"
                                                             : "the connection is reset",
                     LOG_SUPPRESSED(suppressed));
 }

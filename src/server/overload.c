@@ -204,7 +204,7 @@ static void overload_end_episode(struct overload *ov)
     double seconds = (double)(clock_now_ns() - atomic_load(&ov->began_at_ns)) / (double)NS_PER_S;
 
     log_notice(
-        "overload is over after %.1f s: clients are accepted again; connections reset: %" PRIu64,
+        "overload is over after %.1f s: clients are accepted again; connections closed: %" PRIu64,
         seconds, closed - ov->closed_before);
     ov->closed_before = closed;
     overload_reopen(ov);

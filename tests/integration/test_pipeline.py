@@ -121,7 +121,7 @@ def skipped_frame(t):
         check_equal(net.read_to_end(s), b"", "what follows")
         check_equal(daemon.counts("frame echo "),
                     {"too_long": 1, "corrupt": 0, "cut_off": 1}, "counts")
-        check_equal(len(daemon.log_lines(r"warning .*listen echo: .*it is skipped")), 1, "lines")
+        check_equal(len(daemon.log_lines(r"warning .*listen echo: .*the frame is skipped")), 1, "lines")
 
 
 LINES = "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\n, \\r\\n\n"

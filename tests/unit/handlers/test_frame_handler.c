@@ -194,7 +194,7 @@ TEST(frame_handler, a_skipped_frame_is_left_out_and_nothing_else)
     sockets_end(client);
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-    ck_assert_uint_eq(log_lines_with("frame_max_length; it is skipped"), 1);
+    ck_assert_uint_eq(log_lines_with("frame_max_length; the frame is skipped"), 1);
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("stats frame test too_long=1 corrupt=0 cut_off=0"), 1);
 }
@@ -262,7 +262,7 @@ TEST(frame_handler, lines_about_bad_frames_are_held_back)
         SAY("\0\2ab");
     SAY("\0\1z");
     HEAR("\0\1z");
-    ck_assert_uint_le(log_lines_with("it is skipped"), 10);
+    ck_assert_uint_le(log_lines_with("the frame is skipped"), 10);
     pipeline_template_log_stats(host.plan, "test");
     ck_assert_uint_eq(log_lines_with("too_long=100"), 1);
 }
