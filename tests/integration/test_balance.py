@@ -434,7 +434,7 @@ def all_without_clients(t):
     {"line": "balance =", "says": "balance"},
     {"line": "hash_balance_factor = 100", "says": "0, or 101 to 10000"},
     {"line": "hash_balance_factor = 10001", "says": "0, or 101 to 10000"},
-    {"line": "hash_balance_factor = 150", "says": "with balance = source_hash or maglev"},
+    {"line": "hash_balance_factor = 150", "says": "set balance = source_hash or maglev"},
     {"line": "panic_threshold = 101", "says": "0 to 100"},
     {"line": "slow_start = 2h", "says": "1h"},
     {"line": "check = http", "says": "off or tcp"},

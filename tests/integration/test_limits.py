@@ -177,14 +177,16 @@ def downloads_that_nobody_reads(t, splice):
     are not in pipes; the downloads arrive whole (splice {splice})"""
     front, back, other = t.address(), t.address(), t.address()
     with program.echo_server(t) as echoes:
-        config = (f"[worker]\nthreads = 1\n{proxy(front, back, f'splice = {splice}')}\n"
+        options = f"splice = {splice}\nsend_buffer = 64k"
+        config = (f"[worker]\nthreads = 1\n{proxy(front, back, options, 'receive_buffer = 64k')}\n"
                   f"[listen other]\naddress = {other}\nservice = proxy\nupstream = other\n"
                   f"[upstream other]\nserver.only = {echoes}\n")
         with net.listen(back) as listener, t.daemon(config, nofile=200) as daemon:
             pairs = []
             for _ in range(DOWNLOADS):
-                client = net.connect(front, rcvbuf=8192)
-                pairs.append((client, net.accept(listener)))
+                client, server = net.connect(front, rcvbuf=8192), net.accept(listener)
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
+                pairs.append((client, server))
             sent = stuff([server for _, server in pairs])
             with Crowd(other, 40) as crowd:
                 served = crowd.served(10 * t.scale)
