@@ -1,6 +1,7 @@
 """logs: where lines go, what is in them, and that rotation loses none."""
 
 import contextlib
+import fcntl
 import os
 import re
 import signal
@@ -224,8 +225,25 @@ def log_file_in_no_directory(t):
 
 
 @contextlib.contextmanager
+def sole_user(path):
+    """Keep other tests, also of other runs, from a path of the machine."""
+    root = os.open(f"/{path.split('/')[1]}", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(root, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(root)
+
+
+@contextlib.contextmanager
 def log_socket(path):
     """A datagram socket at a path of the machine, where nobody has one."""
+    with sole_user(path), bound_socket(path) as s:
+        yield s
+
+
+@contextlib.contextmanager
+def bound_socket(path):
     if not is_root() or os.path.exists(path):
         raise Skipped(f"{path} is taken, or not ours to make")
     made = []
@@ -278,8 +296,9 @@ def journal(t):
             {"where": "journal", "path": "/run/systemd/journal/socket"}])
 def nobody_logs(t, where, path):
     """log = {where} where nobody takes it ends the start with exit code 3"""
-    if os.path.exists(path):
-        raise Skipped(f"{path} exists")
-    done = t.reactord("-c", t.write("c.ini", echo(t.address(), process=f"log = {where}")))
+    with sole_user(path):
+        if os.path.exists(path):
+            raise Skipped(f"{path} exists")
+        done = t.reactord("-c", t.write("c.ini", echo(t.address(), process=f"log = {where}")))
     check_equal(done.code, 3, "exit code")
     check(where in done.err, f"stderr: {done.err}")
