@@ -151,7 +151,7 @@ link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY)
             $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
 
 # For tests/support/fault: allocations that fail.
-WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 $(UNIT_TESTS) $(UNIT_TOGETHER): $(BUILD)/tests/unit/main.o
 $(UNIT_TOGETHER): $(UNIT_JOINED:%=%.o) $(SUPPORT) $(LIBRARY)

@@ -146,8 +146,10 @@ int epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__real_realloc(void *old, size_t size);
 
 static void *no_memory(int error)
@@ -168,6 +170,13 @@ void *__wrap_calloc(size_t n, size_t size)
     int error;
 
     return strike(FAULT_MEMORY, &error) ? no_memory(error) : __real_calloc(n, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    int error;
+
+    return strike(FAULT_MEMORY, &error) ? no_memory(error) : __real_aligned_alloc(alignment, size);
 }
 
 void *__wrap_realloc(void *old, size_t size)

@@ -16,7 +16,7 @@ enum fault_call {
     FAULT_EPOLL_CREATE1,
     FAULT_EPOLL_CTL,
     FAULT_EPOLL_WAIT,
-    FAULT_MEMORY /* malloc, calloc and realloc in this program's own code */
+    FAULT_MEMORY /* malloc, calloc, realloc and aligned_alloc in this program's own code */
 };
 
 /* As `times`: from now on always. */
