@@ -1,7 +1,12 @@
 /*
- * engine/loop_group: fixed group of loops with a chooser.
+ * engine/loop_group: group of loops with a chooser, which can grow and shrink.
  *
- * Creation makes all epoll instances, but no threads.
+ * Creation makes all epoll instances, but no threads. A loop out of use is parked: no longer
+ * chosen, kept for later growth.
+ *
+ * note: size. Loops keep their places. A commit publishes new loops, and other objects by loop, in
+ * slots filled before it, with the size. Sequentially consistent: a commit sees stops and ratios or
+ * is seen by them; loops that grace_begin() misses see the replacement.
  */
 #ifndef ENGINE_LOOP_GROUP_H
 #define ENGINE_LOOP_GROUP_H
@@ -15,11 +20,19 @@ struct loop_group;
 struct loop_group_conf {
     const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... */
     unsigned pool;
-    unsigned n_loops; /* at least 1 */
+    unsigned n_loops;   /* at least 1 */
+    unsigned max_loops; /* room to grow; 0: n_loops */
     enum chooser_kind chooser;
     struct loop_conf loop; /* name and processor unused */
-    const unsigned *cpus;  /* processor of loop i, cyclic; borrowed */
+    const unsigned *cpus;  /* processor of loop i, cyclic */
     unsigned n_cpus;       /* 0: not pinned */
+};
+
+/* A prepared change. */
+struct loop_group_change {
+    struct loop_group *group;
+    unsigned n_in_use;
+    unsigned first, end; /* numbers of the new loops: from first to below end */
 };
 
 /*
@@ -33,17 +46,40 @@ struct loop_group_conf {
 int loop_group_create(struct loop_group **out, const struct loop_group_conf *conf) NODISCARD;
 
 /*
- * loop_group_size(g) / loop_group_at(g, i):
- * Return the number of loops / loop ${i}, from 0.
+ * loop_group_prepare(g, n, change) / loop_group_commit(change) / loop_group_cancel(change):
+ * Create the loops missing for ${n} in use / put the first ${n} in use and park the others / undo
+ * the prepare. One change at a time.
+ *
+ * Thread: one, for all changes
+ * Units:  1 <= ${n} <= max_loops
+ * Errors: as loop_group_create()
+ */
+int loop_group_prepare(struct loop_group *g, unsigned n,
+                       struct loop_group_change *change) NODISCARD;
+void loop_group_commit(const struct loop_group_change *change);
+void loop_group_cancel(const struct loop_group_change *change);
+
+/*
+ * loop_group_size(g) / loop_group_in_use(g) / loop_group_max(g):
+ * Return the number of loops, parked ones too / of loops that are chosen / the largest size.
  *
  * Thread: any
  */
 unsigned loop_group_size(const struct loop_group *g);
+unsigned loop_group_in_use(const struct loop_group *g);
+unsigned loop_group_max(const struct loop_group *g);
+
+/*
+ * loop_group_at(g, i):
+ * Return loop ${i} from 0, in a change also a new one.
+ *
+ * Thread: any
+ */
 struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 
 /*
  * loop_group_next(g):
- * Return the chooser's loop; NULL when all have ended.
+ * Return the chooser's loop; NULL when all in use have ended.
  *
  * Thread: any
  */
@@ -51,7 +87,7 @@ struct loop *loop_group_next(struct loop_group *g);
 
 /*
  * loop_group_availability(g):
- * Return the loops' best availability.
+ * Return the best availability of loops in use.
  *
  * Thread: any
  */
@@ -59,7 +95,7 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
 
 /*
  * loop_group_stop(g, quiet_ns, timeout_ns):
- * Stop each loop.
+ * Stop each loop, and those that a change adds later.
  *
  * Thread: any
  */
