@@ -8,18 +8,21 @@
 #include "engine/loop.h"
 #include "engine/promise.h"
 
-/* One loop's part: done when its task has run or the loop has ended. */
+/* Visits a loop, until its task has run or the loop has ended; then n_visits loops further. */
 struct grace_visit {
     struct task task;
     struct promise_listener ended;
     struct grace *grace;
+    unsigned at; /* number of its loop */
 };
 
 struct grace {
     struct loop_group *group;
     void (*over)(void *cookie);
     void *cookie;
-    /* Loops not yet visited, plus grace_begin(). acq_rel: the last frees what others read. */
+    unsigned n_loops; /* at grace_begin(): the group may have grown */
+    unsigned n_visits;
+    /* Visits under way, plus grace_begin(). acq_rel: the last frees what others read. */
     atomic_uint left;
     struct grace_visit visits[];
 };
@@ -32,10 +35,36 @@ static void grace_release(struct grace *gr)
     free(gr);
 }
 
+/*
+ * Both accesses are sequentially consistent: a loop that starts later reads the new pointer. A loop
+ * that refuses the task may still run others: wait for its end.
+ */
+static void grace_visit_next(struct grace_visit *v)
+{
+    struct grace *gr = v->grace;
+
+    for (; v->at < gr->n_loops; v->at += gr->n_visits) {
+        struct loop *l = loop_group_at(gr->group, v->at);
+
+        if (loop_state(l) == LOOP_NOT_STARTED)
+            continue;
+        if (loop_submit_lazy(l, LOOP_TAIL, &v->task) < 0)
+            loop_listen_end(l, &v->ended);
+        return;
+    }
+    grace_release(gr);
+}
+
 /* Readers of the old pointer on this loop have finished. */
+static void grace_visit_over(struct grace_visit *v)
+{
+    v->at += v->grace->n_visits;
+    grace_visit_next(v);
+}
+
 static void grace_visit_end(struct task *t)
 {
-    grace_release(CONTAINER_OF(t, struct grace_visit, task)->grace);
+    grace_visit_over(CONTAINER_OF(t, struct grace_visit, task));
 }
 
 static const struct task_type grace_visit_type = {
@@ -44,7 +73,7 @@ static const struct task_type grace_visit_type = {
 static void grace_loop_ended(struct promise_listener *l, struct promise *p)
 {
     (void)p;
-    grace_release(CONTAINER_OF(l, struct grace_visit, ended)->grace);
+    grace_visit_over(CONTAINER_OF(l, struct grace_visit, ended));
 }
 
 int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *cookie), void *cookie)
@@ -57,30 +86,22 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
     gr->group = g;
     gr->over = over;
     gr->cookie = cookie;
+    gr->n_visits = n;
     for (unsigned i = 0; i < n; i++)
         gr->visits[i] = (struct grace_visit){
-            .task.type = &grace_visit_type, .ended.done = grace_loop_ended, .grace = gr};
+            .task.type = &grace_visit_type, .ended.done = grace_loop_ended, .grace = gr, .at = i};
     *out = gr;
     return 0;
 }
 
 void grace_begin(struct grace *gr)
 {
-    unsigned n = loop_group_size(gr->group);
+    unsigned n = gr->n_visits;
 
+    gr->n_loops = loop_group_size(gr->group);
     atomic_init(&gr->left, n + 1);
-    for (unsigned i = 0; i < n; i++) {
-        struct loop *l = loop_group_at(gr->group, i);
-
-        /*
-         * Both accesses are sequentially consistent: a loop that starts later reads the new
-         * pointer. A loop that refuses the task may still run others: wait for its end.
-         */
-        if (loop_state(l) == LOOP_NOT_STARTED)
-            grace_release(gr);
-        else if (loop_submit_lazy(l, LOOP_TAIL, &gr->visits[i].task) < 0)
-            loop_listen_end(l, &gr->visits[i].ended);
-    }
+    for (unsigned i = 0; i < n; i++)
+        grace_visit_next(&gr->visits[i]);
     grace_release(gr);
 }
 

@@ -27,6 +27,7 @@ static void setup(void)
         .name = "work",
         .pool = 2,
         .n_loops = LOOPS,
+        .max_loops = 3 * LOOPS,
         .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
 
     log_lines_capture(LOG_LEVEL_WARNING); /* a stop that cuts tasks off is worth one */
@@ -171,6 +172,94 @@ TEST(grace, a_loop_that_ends_before_it_comes_round_counts_as_come_round)
     come_round(2);
     UNTIL(atomic_load(&over) == 1);
 }
+
+/* ---- a group that grows and shrinks ---- */
+
+static void resize(unsigned n)
+{
+    struct loop_group_change change;
+
+    ck_assert_int_eq(loop_group_prepare(group, n, &change), 0);
+    loop_group_commit(&change);
+}
+
+/* Twice: behind the visit at the end of a turn. */
+static void come_round_all_but(unsigned held)
+{
+    for (unsigned n = 0; n < 2; n++)
+        for (unsigned i = 0; i < loop_group_size(group); i++)
+            if (i != held)
+                come_round(i);
+}
+
+/* The loops that come in between read what is about to be replaced. */
+TEST_EACH(grace, loops_that_come_before_it_begins_are_waited_for, 3 * LOOPS)
+{
+    unsigned held = (unsigned)_i;
+    struct tasks_block block;
+    struct grace *grace;
+
+    ck_assert_int_eq(grace_create(&grace, group, on_over, &over), 0);
+    resize(3 * LOOPS);
+    for (unsigned i = 0; i < 3 * LOOPS; i++)
+        come_round(i);
+    tasks_block_begin(&block, loop_group_at(group, held));
+    grace_begin(grace);
+    for (unsigned n = 0; n < 3; n++)
+        come_round_all_but(held);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&over), 0);
+    tasks_block_end(&block);
+    for (unsigned n = 0; n < 3; n++)
+        come_round_all_but(3 * LOOPS);
+    UNTIL(atomic_load(&over) == 1);
+}
+
+TEST(grace, loops_that_come_after_it_has_begun_are_not_waited_for)
+{
+    struct tasks_block block;
+
+    start_all();
+    begin();
+    resize(LOOPS + 1);
+    tasks_block_begin(&block, loop_group_at(group, LOOPS));
+    come_round_all_but(LOOPS);
+    UNTIL(atomic_load(&over) == 1);
+    tasks_block_end(&block);
+    come_round(LOOPS);
+}
+
+TEST(grace, a_parked_loop_is_waited_for)
+{
+    struct tasks_block block;
+
+    start_all();
+    resize(1);
+    tasks_block_begin(&block, loop_group_at(group, 2));
+    begin();
+    come_round_all_but(2);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&over), 0);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&over) == 1);
+}
+
+TEST(grace, when_loops_that_came_end_instead_it_is_over_once)
+{
+    struct grace *grace;
+
+    ck_assert_int_eq(grace_create(&grace, group, on_over, &over), 0);
+    resize(3 * LOOPS);
+    for (unsigned i = 0; i < 3 * LOOPS; i++)
+        come_round(i);
+    for (unsigned i = 0; i < 3 * LOOPS; i += 2)
+        end_loop(i);
+    grace_begin(grace);
+    end_group();
+    ck_assert_uint_eq(atomic_load(&over), 1);
+}
+
+/* ---- the end of loops ---- */
 
 static sem_t dropping, dropped;
 
