@@ -710,15 +710,17 @@ TEST(resolver, each_host_of_a_service_has_its_weight_and_its_priority)
                                     "s@127.0.0.1:1801*256/0 s@127.0.0.1:1900*128/0");
 }
 
-TEST_EACH(resolver, a_host_without_an_address_is_left_out, 2)
+TEST_EACH(resolver, a_host_without_an_address_is_left_out, 3)
 {
-    static const int errors[] = {-ENOENT, -EINVAL}; /* the name of it is none */
+    static const int errors[] = {-ENOENT, -EINVAL, -ERANGE}; /* the name of it is none */
 
+    log_lines_capture(LOG_LEVEL_NOTICE);
     record(0, "7", 1, 1);
     record(1, "8", 1, 2);
     atomic_store(&answers[7], errors[_i]);
     start_service(2);
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1800*2/0");
+    ck_assert_uint_eq(log_lines_with("cannot be looked up"), 0); /* nothing to try again */
 }
 
 TEST(resolver, a_host_that_cannot_be_looked_up_stays_where_it_was)
